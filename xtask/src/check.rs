@@ -27,8 +27,8 @@ pub fn run() -> Result<(), String> {
     Err(format!("failed: {}", failed.join(", ")))
 }
 
-/// Once as it is installed, and once for each test that needs a feature: nothing else compiles what
-/// a feature changes.
+/// Runs clippy on the default build, and on each test that needs a feature: no other build compiles
+/// the code behind a feature.
 fn clippy() -> Result<(), String> {
     let mut clippy = process::cargo();
     clippy.args(["clippy", "--workspace", "--all-targets", "--quiet"]);
@@ -56,8 +56,8 @@ fn documentation() -> Result<(), String> {
     process::run(doc.env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-/// Licences, sources and duplicates need no more than the packages. Known faults need the database
-/// of advisories: where it cannot be fetched, that is said.
+/// Checks licences, sources and duplicates of the packages, and known faults if the database of
+/// advisories can be fetched. Prints a line if it cannot.
 fn licences() -> Result<(), String> {
     install::checker()?;
     let deny = || {

@@ -26,6 +26,9 @@ const PAGE_COLUMNS: usize = 100;
 /// The most entries of `docs/glossary.md`.
 const GLOSSARY_MAX: usize = 40;
 
+/// Pages that may not grow, and their most lines.
+const PAGE_LINES_MAX: &[(&str, usize)] = &[("docs/benchmarks.md", 300), ("ARCHITECTURE.md", 320)];
+
 /// Files whose types stand for those of another file, which `cfg` chooses.
 const FACADES: &[&str] = &[
     "crates/sync/src/primitive",
@@ -40,32 +43,30 @@ const PAGES: &str = "docs";
 
 /// How many times a crate may break a rule until it is put right. What is not listed may not.
 const ALLOWANCES: &[(Wording, &str, usize)] = &[
-    (Wording::Opening, "hearth", 67),
-    (Wording::Opening, "hearth-bench", 38),
+    (Wording::Opening, "hearth", 20),
+    (Wording::Opening, "hearth-bench", 20),
     (Wording::Opening, "hearth-cli", 17),
+    (Wording::Opening, "hearth-conflicts", 8),
+    (Wording::Opening, "hearth-control", 1),
     (Wording::Opening, "hearth-fuse", 21),
     (Wording::Opening, "hearth-model", 14),
     (Wording::Opening, "hearth-sched", 21),
-    (Wording::Opening, "hearth-sync", 16),
-    (Wording::Opening, "xtask", 1),
-    (Wording::Answers, "hearth", 33),
-    (Wording::Answers, "hearth-bench", 10),
+    (Wording::Answers, "hearth", 8),
+    (Wording::Answers, "hearth-bench", 4),
     (Wording::Answers, "hearth-cli", 2),
     (Wording::Answers, "hearth-fuse", 12),
     (Wording::Answers, "hearth-model", 2),
-    (Wording::Answers, "hearth-sync", 3),
-    (Wording::Columns, "docs", 1493),
-    (Wording::TypeName, "hearth", 37),
-    (Wording::TypeName, "hearth-bench", 70),
+    (Wording::Columns, "docs", 637),
+    (Wording::TypeName, "hearth-bench", 22),
+    (Wording::TypeName, "hearth-conflicts", 2),
+    (Wording::TypeName, "hearth-control", 1),
     (Wording::TypeName, "hearth-fuse", 8),
     (Wording::TypeName, "hearth-model", 4),
-    (Wording::TypeName, "hearth-sched", 3),
-    (Wording::TypeName, "hearth-sync", 4),
 ];
 
 /// Checks the tree: what is over its allowance, and the counts of what is not zero.
 pub fn tree() -> (Vec<String>, Vec<String>) {
-    let mut found = Vec::new();
+    let (mut found, mut long) = (Vec::new(), Vec::new());
     for member in crates::members() {
         let mut types: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for path in place::files(&member.dir, &[".rs"]) {
@@ -90,8 +91,10 @@ pub fn tree() -> (Vec<String>, Vec<String>) {
         for what in wide(&place::shown(&path), &text) {
             found.push((Wording::Columns, PAGES.to_owned(), what));
         }
+        long.extend(too_long(&place::shown(&path), &text));
     }
     let (mut failures, notes) = judge(&found, ALLOWANCES);
+    failures.extend(long);
     let glossary = place::root().join("docs/glossary.md");
     match std::fs::read_to_string(glossary) {
         Ok(text) => failures.extend(glossary_size(&text)),
@@ -250,6 +253,12 @@ fn without_targets(line: &str) -> String {
     kept
 }
 
+fn too_long(shown: &str, text: &str) -> Option<String> {
+    let (_, max) = PAGE_LINES_MAX.iter().find(|(page, _)| *page == shown)?;
+    let lines = text.lines().count();
+    (lines > *max).then(|| format!("{shown}: {lines} lines (at most {max})"))
+}
+
 /// The rows of the glossary's tables, heads left out.
 fn glossary_size(text: &str) -> Option<String> {
     let rows = text.lines().filter(|line| line.starts_with('|')).count();
@@ -326,6 +335,14 @@ mod tests {
         assert_eq!(failures, ["Opening a: 2, allowed 1\n  x\n  x"]);
         assert_eq!(notes, ["Opening b: 1, allowed 2: lower the allowance"]);
         assert_eq!(judge(&found[2..], &[]).0.len(), 1);
+    }
+
+    #[test]
+    fn a_page_that_is_too_long_is_found() {
+        let (page, max) = PAGE_LINES_MAX[0];
+        assert_eq!(too_long(page, &"x\n".repeat(max)), None);
+        assert!(too_long(page, &"x\n".repeat(max + 1)).is_some());
+        assert_eq!(too_long("docs/another.md", &"x\n".repeat(max + 1)), None);
     }
 
     #[test]

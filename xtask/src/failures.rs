@@ -11,8 +11,10 @@ const KEPT: usize = 40;
 /// Reads the output line by line.
 #[derive(Debug, Default)]
 pub struct Failures {
-    /// The test program that is running, as cargo named it.
+    /// The part that is running, or the program of it, as cargo named it.
     program: String,
+    /// What runs the part again.
+    again: String,
     /// The failed test whose output is being printed.
     section: Option<(String, VecDeque<String>)>,
     /// Whether the lines are those of a backtrace: the panic's place stands above it.
@@ -23,6 +25,15 @@ pub struct Failures {
 }
 
 impl Failures {
+    /// Those of a part, and the command that runs it again.
+    pub fn of(part: &str, again: &str) -> Failures {
+        Failures {
+            program: part.to_owned(),
+            again: again.to_owned(),
+            ..Failures::default()
+        }
+    }
+
     pub fn line(&mut self, line: &str) {
         push(&mut self.last, line);
         if let Some(program) = line.trim_start().strip_prefix("Running ") {
@@ -56,7 +67,9 @@ impl Failures {
     fn close(&mut self) {
         self.backtrace = false;
         if let Some((name, said)) = self.section.take() {
-            self.report(format!("{name}, of {}", self.program), said);
+            let heading = format!("{name}, of {}", self.program);
+            let again = format!("again: {} -- --exact {name}", self.again);
+            self.report(heading, std::iter::once(again).chain(said).collect());
         }
     }
 

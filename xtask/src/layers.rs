@@ -99,8 +99,11 @@ fn rings_not_known(name: &str, graph: &Graph, known: &[&KnownRing]) -> Vec<Strin
             Some(at) => used[at] = true,
             None => {
                 let shown = shortest_ring(graph, &ring).join(" -> ");
-                let count = ring.len();
-                found.push(format!("{name}: ring of {count} files, with {shown}"));
+                let files: Vec<&str> = ring.iter().map(|file| &**file).collect();
+                let (count, files) = (files.len(), files.join(" "));
+                found.push(format!(
+                    "{name}: ring of {count} files, with {shown}: {files}"
+                ));
             }
         }
     }
@@ -245,7 +248,7 @@ mod tests {
             ("b", "mod c; pub use c::D;"),
             ("b::c", "fn f() { super::super::a::g() }"),
         ]);
-        assert_eq!(found, ["c: ring of 2 files, with a -> b::c -> a"]);
+        assert_eq!(found, ["c: ring of 2 files, with a -> b::c -> a: a b::c"]);
     }
 
     #[test]
@@ -257,7 +260,10 @@ mod tests {
             ("b", "mod y; pub use y::*;"),
             ("b::y", "use crate::a; pub struct Y(a::X);"),
         ]);
-        assert_eq!(found, ["c: ring of 2 files, with a::x -> b::y -> a::x"]);
+        assert_eq!(
+            found,
+            ["c: ring of 2 files, with a::x -> b::y -> a::x: a::x b::y"]
+        );
     }
 
     #[test]
@@ -267,7 +273,10 @@ mod tests {
             ("a::x", "use super::Other; pub struct X;"),
             ("a::z", "pub struct Z(super::X);"),
         ]);
-        assert_eq!(found, ["c: ring of 2 files, with a::x -> a::z -> a::x"]);
+        assert_eq!(
+            found,
+            ["c: ring of 2 files, with a::x -> a::z -> a::x: a::x a::z"]
+        );
     }
 
     #[test]

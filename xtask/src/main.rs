@@ -11,6 +11,7 @@ mod install;
 mod layers;
 mod miri;
 mod page;
+mod parts;
 mod place;
 mod process;
 mod rust_text;

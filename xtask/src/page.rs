@@ -15,11 +15,29 @@ pub fn architecture(text: &str) -> Vec<String> {
         })
         .collect();
     let mut found = Vec::new();
-    for (number, line) in text.lines().enumerate() {
-        let mut failed = missing(line, &sources);
-        failed.extend(misplaced(line, &sources));
-        let place = format!("ARCHITECTURE.md:{}", number + 1);
+    for (number, block) in blocks(text) {
+        let mut failed = missing(&block, &sources);
+        failed.extend(misplaced(&block, &sources));
+        let place = format!("ARCHITECTURE.md:{number}");
         found.extend(failed.iter().map(|what| format!("{place}: {what}")));
+    }
+    found
+}
+
+/// Rows of tables, list items and paragraphs, each in one line, with the number of its first line.
+fn blocks(text: &str) -> Vec<(usize, String)> {
+    let mut found: Vec<(usize, String)> = Vec::new();
+    let mut goes_on = false;
+    for (number, line) in text.lines().enumerate() {
+        let is_item = line.starts_with("- ") || line.starts_with(|c: char| c.is_ascii_digit());
+        match found.last_mut() {
+            Some((_, block)) if goes_on && !is_item && !line.starts_with('|') => {
+                block.push(' ');
+                block.push_str(line.trim_start());
+            }
+            _ => found.push((number + 1, line.to_owned())),
+        }
+        goes_on = !line.is_empty() && !line.starts_with(['|', '#']);
     }
     found
 }
@@ -95,7 +113,9 @@ fn is_defined(name: &str, paths: &[&str], sources: &[(String, String)]) -> bool 
         .any(|(_, code)| {
             rust_text::words(code, name).iter().any(|at| {
                 let before = code[..*at].split_whitespace().next_back();
-                before.is_some_and(|kind| kinds.contains(&kind))
+                // Methods may stand in another file than their type.
+                let is_impl = |kind: &str| kind == "for" || kind.starts_with("impl");
+                before.is_some_and(|kind| kinds.contains(&kind) || is_impl(kind))
             })
         })
 }
@@ -224,14 +244,15 @@ mod tests {
     #[test]
     fn a_name_that_is_in_another_file_is_found() {
         let page = "`Rule` in `xtask/src/crates.rs`, `tidy::run` in `xtask/src`\n\
-                    `members()` in `xtask/src/tidy.rs`\n\
+                    and `members()`\n  in `xtask/src/tidy.rs`\n\
                     | `xtask/src/{tidy,page}.rs` | `Findings`, and `Member` |\n\
-                    | `xtask/src/crates.rs` | `Member`, `Rule`, `CI` |\n";
+                    | `xtask/src/crates.rs` | `Member`, `Rule`, `CI` |\n\
+                    `Crate::edges` in `xtask/src/imports.rs`\n";
         assert_eq!(
             architecture(page),
             [
-                "ARCHITECTURE.md:2: members is not in xtask/src/tidy.rs",
-                "ARCHITECTURE.md:3: Member is not in xtask/src/tidy.rs, xtask/src/page.rs"
+                "ARCHITECTURE.md:1: members is not in xtask/src/tidy.rs",
+                "ARCHITECTURE.md:4: Member is not in xtask/src/tidy.rs, xtask/src/page.rs"
             ]
         );
     }

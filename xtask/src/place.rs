@@ -1,4 +1,4 @@
-//! Where things are.
+//! Folders of the repository, and the files in them.
 
 use std::path::{Path, PathBuf};
 
@@ -16,8 +16,8 @@ pub fn target() -> PathBuf {
     }
 }
 
-/// Test programs from the registry (`cargo install --root`); the suites of `crates/cli/tests`
-/// look here.
+/// The folder of test programs from the registry (`cargo install --root`). The suites of
+/// `crates/cli/tests` look here.
 pub fn tools() -> PathBuf {
     root().join("target/tools")
 }

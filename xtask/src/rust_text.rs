@@ -1,6 +1,6 @@
 //! Rust source as far as the checks need it: text without comments, strings and test code.
 
-/// `source` with comments, string and character literals replaced by spaces; lines stay lines.
+/// `source` with comments, string and character literals replaced by spaces, line by line.
 pub fn code(source: &str) -> String {
     let bytes = source.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
@@ -83,7 +83,7 @@ fn raw_string(rest: &[u8]) -> usize {
         .map_or(rest.len(), |at| body + at + close.len())
 }
 
-/// A lifetime is no literal: it has no closing quote after one character.
+/// The length of the character literal at `rest`; 0 for a lifetime, which has no closing quote.
 fn character(rest: &[u8]) -> usize {
     if rest.get(1) == Some(&b'\\') {
         let close = rest[3.min(rest.len())..].iter().position(|b| *b == b'\'');

@@ -18,7 +18,7 @@ const SUITES: &[(&str, &str)] = &[
 
 /// Races to the limits of quotas in each round.
 const QUOTA_ROUNDS: u64 = 2_000;
-/// The same on a mount, by processes, over each transport: for what was acknowledged, and for what
+/// Suites on a mount, by processes, over each transport: for what was acknowledged, and for what
 /// was refused.
 const MOUNT_ROUNDS: [(&str, u64); 2] = [("quota_writeback", 200), ("quota_races", 500)];
 

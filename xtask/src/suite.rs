@@ -2,10 +2,14 @@
 //! all of them.
 
 use crate::failures::Failures;
-use crate::{demo, install, place, process};
+use crate::parts::{self, Part};
+use crate::{demo, install, process};
+use std::collections::VecDeque;
+use std::fmt::Write;
 use std::io::{BufRead, BufReader, PipeReader};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, ExitStatus};
+use std::sync::Mutex;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -16,8 +20,20 @@ struct Sum {
     failed: u64,
 }
 
-/// What one `cargo test` gave: its sums, and a report of each failure.
-type Tested = Result<(Sum, Vec<String>), String>;
+/// What a part gave: its sums, a report of each failure, and how long it took.
+#[derive(Default)]
+struct Done {
+    sum: Sum,
+    failures: Vec<String>,
+    slow: Vec<(Duration, String)>,
+}
+
+/// What the lanes take from.
+enum Work {
+    /// Build the program of a target that needs a feature, then run it.
+    Build(&'static Extra),
+    Run(Box<Part>),
+}
 
 /// A target that needs a feature, and so a build of its own.
 pub struct Extra {
@@ -65,38 +81,80 @@ pub const EXTRAS: &[Extra] = &[
 ];
 
 /// Installs what is missing and runs everything; `filter` goes to the test programs.
+///
+/// All programs are built first. Two lanes then run them side by side, because many tests wait for
+/// a mount or a process; the first work of the lanes is to build what needs a feature. What
+/// measures time runs behind that, by itself.
 pub fn run(filter: &[String]) -> Result<(), String> {
+    let start = Instant::now();
     install::everything()?;
     unmount_leftovers();
-    let start = Instant::now();
-    let mut all = process::cargo();
-    all.args(["test", "--workspace", "--no-fail-fast"]);
-    let (mut sum, mut failures) = tested(all, filter)?;
-    for extra in EXTRAS {
-        if !place::root().join(extra.source).is_file() {
-            println!("no {}: left out", extra.source);
-            continue;
+    let mut done = Done::of("installing", start, Ok(()));
+    let build = Instant::now();
+    match parts::build() {
+        Ok(parts) => {
+            done.add(Done::of("building", build, Ok(())));
+            let (alone, beside): (Vec<_>, Vec<_>) = parts.into_iter().partition(|part| part.alone);
+            let extras = EXTRAS.iter().map(Work::Build);
+            let beside = beside.into_iter().chain([parts::documentation()]);
+            done.add(side_by_side(
+                extras.chain(beside.map(|part| Work::Run(Box::new(part)))),
+                filter,
+            ));
+            for part in alone {
+                done.add(tested(part, filter));
+            }
         }
-        let mut test = process::cargo();
-        test.args(["test", "--no-fail-fast", "--package", extra.package])
-            .args(["--features", extra.feature, "--test", extra.target()]);
-        let (more, others) = tested(test, filter)?;
-        sum.add(more);
-        failures.extend(others);
+        Err(what) => done.add(Done::of("building", build, Err(what))),
     }
     if filter.is_empty() {
-        sum.add(Sum::of_step(demo::run(), &mut failures));
+        let start = Instant::now();
+        done.add(Done::of("demonstration", start, demo::run()));
     }
-    if !failures.is_empty() {
-        println!("\n== what failed ==\n\n{}\n", failures.join("\n\n"));
-    }
+    done.show();
     println!("all tests: {} s", start.elapsed().as_secs());
-    println!("{} passed, {} failed", sum.passed, sum.failed);
-    if sum.failed > 0 {
+    println!("{} passed, {} failed", done.sum.passed, done.sum.failed);
+    if done.sum.failed > 0 {
         // The closing line stays the last one: no message after it.
         std::process::exit(1);
     }
     Ok(())
+}
+
+/// Runs all of it in two lanes.
+fn side_by_side(work: impl Iterator<Item = Work>, filter: &[String]) -> Done {
+    let queue = Mutex::new(work.collect::<VecDeque<_>>());
+    let next = || queue.lock().ok()?.pop_front();
+    let lane = || {
+        let mut done = Done::default();
+        while let Some(work) = next() {
+            match work {
+                Work::Run(part) => done.add(tested(*part, filter)),
+                Work::Build(extra) => {
+                    let start = Instant::now();
+                    let built = parts::build_with(extra.package, extra.feature, extra.target());
+                    let name = format!("building {} with {}", extra.target(), extra.feature);
+                    match built {
+                        Ok(parts) => {
+                            done.slow.push((start.elapsed(), name));
+                            parts
+                                .into_iter()
+                                .for_each(|part| done.add(tested(part, filter)));
+                        }
+                        Err(what) => done.add(Done::of(&name, start, Err(what))),
+                    }
+                }
+            }
+        }
+        done
+    };
+    std::thread::scope(|scope| {
+        let other = scope.spawn(lane);
+        let mut done = lane();
+        // A panic of a lane is a mistake of this program, and is told as such.
+        done.add(other.join().expect("a lane ends"));
+        done
+    })
 }
 
 impl Extra {
@@ -111,16 +169,6 @@ impl Sum {
     fn add(&mut self, other: Sum) {
         self.passed += other.passed;
         self.failed += other.failed;
-    }
-
-    /// One verb that is run as a test.
-    fn of_step(done: Result<(), String>, failures: &mut Vec<String>) -> Sum {
-        let failed = u64::from(done.is_err());
-        failures.extend(done.err());
-        Sum {
-            passed: 1 - failed,
-            failed,
-        }
     }
 
     /// What one line of a test program's output adds.
@@ -141,46 +189,101 @@ impl Sum {
     }
 }
 
-/// Runs one `cargo test`, shows its output and adds up its result lines. A run that fails without
-/// a failed test (it did not compile, a test program died) counts as one failure.
-fn tested(mut command: Command, filter: &[String]) -> Tested {
+impl Done {
+    /// A step that is counted as a test if it fails, and by its time only if it does not.
+    fn of(name: &str, start: Instant, done: Result<(), String>) -> Done {
+        let failed = u64::from(done.is_err());
+        Done {
+            sum: Sum { passed: 0, failed },
+            failures: done.err().into_iter().collect(),
+            slow: vec![(start.elapsed(), name.to_owned())],
+        }
+    }
+
+    fn add(&mut self, other: Done) {
+        self.sum.add(other.sum);
+        self.failures.extend(other.failures);
+        self.slow.extend(other.slow);
+    }
+
+    /// Prints what failed and the ten parts that took longest.
+    fn show(&mut self) {
+        if !self.failures.is_empty() {
+            println!("\n== what failed ==\n\n{}\n", self.failures.join("\n\n"));
+        }
+        self.slow.sort_by_key(|(time, _)| std::cmp::Reverse(*time));
+        println!("\nthe slowest parts:");
+        for (time, name) in self.slow.iter().take(10) {
+            println!("{:>6.1} s  {name}", time.as_secs_f64());
+        }
+    }
+}
+
+/// Runs one part, shows its output and adds up its result lines. A part that fails without a failed
+/// test (it did not compile, a test program died) counts as one failure.
+fn tested(part: Part, filter: &[String]) -> Done {
+    let start = Instant::now();
+    let mut failures = Failures::of(&part.name, &part.again);
+    let mut sum = Sum::default();
+    let mut shown = String::new();
+    let ended = output(part.command, filter, |text| {
+        let _ = writeln!(shown, "{text}");
+        sum.add(Sum::of_line(text));
+        failures.line(text);
+    });
+    let seconds = start.elapsed();
+    // One call, so that the blocks of two lanes do not mix.
+    println!(
+        "== {}, {:.1} s ==\n{shown}",
+        part.name,
+        seconds.as_secs_f64()
+    );
+    let what = match ended {
+        Ok(status) if status.success() || sum.failed > 0 => None,
+        Ok(status) => Some(format!(
+            "`{}` ended with {status} and no failed test",
+            part.again
+        )),
+        Err(error) => Some(format!("`{}`: {error}", part.again)),
+    };
+    if let Some(what) = what {
+        failures.died(&what);
+        sum.failed += 1;
+    }
+    Done {
+        sum,
+        failures: failures.reports(),
+        slow: vec![(seconds, part.name)],
+    }
+}
+
+/// Runs a command and hands over each line of its two streams; returns how it ended.
+fn output(
+    mut command: Command,
+    filter: &[String],
+    mut line: impl FnMut(&str),
+) -> std::io::Result<ExitStatus> {
     command.args(filter);
-    let line = process::line(&command);
-    println!("$ {line}");
-    let broken = |error: std::io::Error| format!("`{line}`: {error}");
     // One pipe for both streams: cargo names the programs on the second, they speak on the first.
-    let (read, write) = std::io::pipe().map_err(broken)?;
-    command.stdout(write.try_clone().map_err(broken)?);
+    let (read, write) = std::io::pipe()?;
+    command.stdout(write.try_clone()?);
     command.stderr(write);
-    let mut child = command.spawn().map_err(broken)?;
+    let mut child = command.spawn()?;
     // The command holds the pipe's other end: without this drop the reader would never end.
     drop(command);
     let lines = lines_of(read);
-    let mut sum = Sum::default();
-    let mut failures = Failures::default();
-    let status = loop {
+    loop {
         match lines.recv_timeout(Duration::from_secs(1)) {
-            Ok(text) => {
-                println!("{text}");
-                sum.add(Sum::of_line(&text));
-                failures.line(&text);
-            }
-            Err(RecvTimeoutError::Disconnected) => break child.wait().map_err(broken)?,
+            Ok(text) => line(&text),
+            Err(RecvTimeoutError::Disconnected) => return child.wait(),
             // A program that a test left behind may hold the pipe open for ever.
             Err(RecvTimeoutError::Timeout) => {
-                if let Some(status) = child.try_wait().map_err(broken)? {
-                    break status;
+                if let Some(status) = child.try_wait()? {
+                    return Ok(status);
                 }
             }
         }
-    };
-    if !status.success() && sum.failed == 0 {
-        let what = format!("`{line}` ended with {status} and no failed test: one failure");
-        println!("{what}");
-        failures.died(&what);
-        sum.failed = 1;
     }
-    Ok((sum, failures.reports()))
 }
 
 /// The lines of a pipe, as a thread reads them.
@@ -238,11 +341,28 @@ mod tests {
 
     #[test]
     fn a_step_that_fails_is_a_failure_with_its_report() {
-        let mut failures = Vec::new();
-        let mut sum = Sum::of_step(Ok(()), &mut failures);
-        sum.add(Sum::of_step(Err("no mount".into()), &mut failures));
-        assert_eq!((sum.passed, sum.failed), (1, 1));
-        assert_eq!(failures, ["no mount"]);
+        let mut done = Done::of("one", Instant::now(), Ok(()));
+        done.add(Done::of("two", Instant::now(), Err("no mount".into())));
+        assert_eq!((done.sum.passed, done.sum.failed), (0, 1));
+        assert_eq!(done.failures, ["no mount"]);
+        assert_eq!(done.slow.len(), 2);
+    }
+
+    #[test]
+    fn both_lanes_run_everything_once() {
+        let echo = |n: u64| {
+            let mut command = Command::new("echo");
+            command.arg(format!("test result: ok. {n} passed; 0 failed;"));
+            part(command)
+        };
+        let done = side_by_side(
+            [1, 2, 3, 4]
+                .map(|n| Work::Run(Box::new(echo(n))))
+                .into_iter(),
+            &[],
+        );
+        assert_eq!((done.sum.passed, done.sum.failed), (10, 0));
+        assert_eq!(done.slow.len(), 4);
     }
 
     /// Cargo leaves out a target whose feature is off, without a word.
@@ -269,9 +389,36 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_dies_without_a_result_line_is_a_failure() {
-        let (sum, failures) = tested(Command::new("false"), &[]).unwrap();
-        assert_eq!((sum.passed, sum.failed), (0, 1));
-        assert!(failures[0].contains("`false` ended with"), "{failures:?}");
+    fn a_part_that_dies_without_a_result_line_is_a_failure() {
+        let done = tested(part(Command::new("false")), &[]);
+        assert_eq!((done.sum.passed, done.sum.failed), (0, 1));
+        assert!(
+            done.failures[0].contains("`cargo test` ended with"),
+            "{:?}",
+            done.failures
+        );
+    }
+
+    #[test]
+    fn a_failed_test_is_reported_with_the_command_that_runs_it_alone() {
+        let mut command = Command::new("printf");
+        command.args([
+            "%s",
+            "---- a::b stdout ----\nbroken\ntest result: FAILED. 0 passed; 1 failed;\n",
+        ]);
+        let done = tested(part(command), &[]);
+        assert_eq!((done.sum.passed, done.sum.failed), (0, 1));
+        let report = &done.failures[0];
+        assert!(report.contains("cargo test -- --exact a::b"), "{report}");
+        assert!(report.contains("broken"), "{report}");
+    }
+
+    fn part(command: Command) -> Part {
+        Part {
+            name: "a part".into(),
+            command,
+            again: "cargo test".into(),
+            alone: false,
+        }
     }
 }

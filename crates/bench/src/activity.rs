@@ -5,19 +5,12 @@ use std::ffi::CString;
 
 /// One kind of operation that every task repeats for a while.
 pub trait Activity: Sync {
-    /// Its name in tables and rows.
     fn name(&self) -> String;
 
     /// Makes what all tasks need.
-    ///
-    /// # Errors
-    /// The target refuses.
     fn prepare(&self, client: &dyn Client, tasks: usize) -> Result<(), String>;
 
     /// What task number `task` of `tasks` does over and over.
-    ///
-    /// # Errors
-    /// The target refuses.
     fn task<'c>(
         &self,
         client: &'c dyn Client,
@@ -26,9 +19,6 @@ pub trait Activity: Sync {
     ) -> Result<Box<dyn Repeat + 'c>, String>;
 
     /// Whether the target is in the state that so many repetitions by each task leave behind.
-    ///
-    /// # Errors
-    /// What is not as it should be: then something else was measured.
     fn check(&self, _client: &dyn Client, _done: &[u64]) -> Result<(), String> {
         Ok(())
     }
@@ -37,9 +27,6 @@ pub trait Activity: Sync {
 /// One task of an [`Activity`].
 pub trait Repeat {
     /// Does it so many times.
-    ///
-    /// # Errors
-    /// The target refuses, or its answer is wrong.
     fn repeat(&mut self, times: u32) -> Result<(), String>;
 
     /// Repetitions between two looks at the clock.
@@ -57,7 +44,6 @@ impl<F: FnMut() -> Result<(), String>> Repeat for F {
 
 /// A fixed amount of work for every task, in phases that all tasks begin together.
 pub trait Job: Sync {
-    /// Its name in tables and rows.
     fn name(&self) -> String;
 
     /// Names of its phases, in order.
@@ -69,15 +55,9 @@ pub trait Job: Sync {
     }
 
     /// Makes what all tasks need.
-    ///
-    /// # Errors
-    /// The target refuses.
     fn prepare(&self, client: &dyn Client, tasks: usize) -> Result<(), String>;
 
     /// What task number `task` of `tasks` does. It owns its client, so that a phase can end it.
-    ///
-    /// # Errors
-    /// The target refuses.
     fn task<'c>(
         &'c self,
         client: Box<dyn Client + 'c>,
@@ -85,52 +65,20 @@ pub trait Job: Sync {
         tasks: usize,
     ) -> Result<Box<dyn Phased + 'c>, String>;
 
+    /// What it counts of itself, for each phase, once it has run.
+    fn figures(&self) -> Vec<Vec<f64>> {
+        Vec::new()
+    }
+
     /// Whether the target is in the state that the whole job by all tasks leaves behind.
-    ///
-    /// # Errors
-    /// What is not as it should be: then something else was measured.
     fn check(&self, _client: &dyn Client, _tasks: usize) -> Result<(), String> {
         Ok(())
     }
 }
 
-impl<J: Job + ?Sized> Job for Box<J> {
-    fn name(&self) -> String {
-        (**self).name()
-    }
-
-    fn phases(&self) -> Vec<&'static str> {
-        (**self).phases()
-    }
-
-    fn memory(&self, tasks: usize) -> u64 {
-        (**self).memory(tasks)
-    }
-
-    fn prepare(&self, client: &dyn Client, tasks: usize) -> Result<(), String> {
-        (**self).prepare(client, tasks)
-    }
-
-    fn task<'c>(
-        &'c self,
-        client: Box<dyn Client + 'c>,
-        task: usize,
-        tasks: usize,
-    ) -> Result<Box<dyn Phased + 'c>, String> {
-        (**self).task(client, task, tasks)
-    }
-
-    fn check(&self, client: &dyn Client, tasks: usize) -> Result<(), String> {
-        (**self).check(client, tasks)
-    }
-}
-
 /// One task of a [`Job`].
 pub trait Phased {
-    /// Does phase number `phase`; answers how many operations it was.
-    ///
-    /// # Errors
-    /// The target refuses, or its answer is wrong.
+    /// Does phase number `phase`; returns how many operations it was.
     fn phase(&mut self, phase: usize) -> Result<u64, String>;
 }
 
@@ -143,17 +91,11 @@ pub fn of_files(files: usize) -> u64 {
 }
 
 /// `text` as a path.
-///
-/// # Panics
-/// When it has a NUL, which no path of a benchmark has.
 pub fn path(text: impl Into<Vec<u8>>) -> CString {
     CString::new(text).expect("the paths of a benchmark have no NUL")
 }
 
 /// `Ok` if it holds, else an error that says which answer was wrong.
-///
-/// # Errors
-/// It does not hold.
 #[inline]
 pub fn must(holds: bool, what: impl Fn() -> String) -> Result<(), String> {
     if holds {

@@ -41,7 +41,6 @@ impl Chart {
         }
     }
 
-    /// The picture.
     pub fn svg(&self) -> String {
         let (width, height) = PANEL;
         let mut out = format!(
@@ -84,9 +83,6 @@ impl Chart {
     }
 
     /// Draws it as `NAME.svg`: beside the rows if they are kept in a file, else in `folder`.
-    ///
-    /// # Errors
-    /// It cannot be written.
     pub fn draw(&self, name: &str, rows: Option<&Path>, folder: &str) -> Result<PathBuf, String> {
         let path = match rows {
             Some(rows) => {

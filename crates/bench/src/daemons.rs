@@ -1,44 +1,46 @@
-//! Mounts to measure: which program serves them, with which options.
+//! Mounts to measure: which program serves them, with which options; and the program `hearth`.
 
-use crate::compare::Contestant;
 use crate::mounted::Mounted;
 use crate::uring_switch::switched_on;
-use std::path::PathBuf;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
-/// A mount that is made anew for every run.
-pub type Each<'a> = Contestant<'a, Mounted>;
+/// Options of a mount that lets the kernel keep nothing.
+pub const UNCACHED: &str =
+    "entry_timeout=0,attr_timeout=0,negative_timeout=0,no_writeback,direct_io";
 
-/// Hearth with these options, in the session of the benchmark.
-pub fn hearth<'a>(name: &'a str, options: String) -> Each<'a> {
-    hearth_by(name, options, || Command::new(program()))
+/// A volume in memory that `hearth` serves with these options, in the session of the benchmark.
+pub fn hearth(options: &str) -> Result<Mounted, String> {
+    served(options, Command::new(program()))
 }
 
-/// With the daemon in a session of its own.
-pub fn hearth_in_session<'a>(name: &'a str, options: &str) -> Each<'a> {
-    hearth_by(name, options.to_owned(), || {
-        let mut setsid = Command::new("setsid");
-        setsid.arg(program());
-        setsid
-    })
+/// A volume in memory whose daemon has a session of its own, as `hearth mount` gives it in the
+/// background: a kernel that shares processors between sessions (`sched_autogroup_enabled`) then
+/// has daemon and client in two groups.
+pub fn hearth_in_session(options: &str) -> Result<Mounted, String> {
+    let mut setsid = Command::new("setsid");
+    setsid.arg(program());
+    served(options, setsid)
 }
 
-fn hearth_by<'a>(name: &'a str, options: String, start: fn() -> Command) -> Each<'a> {
-    let make = move || {
-        let needs_switch = options.contains("transport=uring");
-        let _on = needs_switch.then(switched_on).transpose()?;
-        Mounted::served(name, &|mountpoint| {
-            let mut daemon = start();
-            daemon
-                .args(["mount", "-f", "-o", &options, "memory:"])
-                .arg(mountpoint);
-            daemon
-        })
-    };
-    Contestant {
-        name,
-        make: Box::new(make),
+fn served(options: &str, mut daemon: Command) -> Result<Mounted, String> {
+    // `auto` takes what it finds.
+    let needs_switch = options.contains("transport=uring");
+    let _on = needs_switch.then(switched_on).transpose()?;
+    daemon.args(["mount", "-f", "-o", options, "memory:"]);
+    let served = Mounted::served("hearth", daemon);
+    served.map_err(|what| format!("{what}; it needs /dev/fuse and {}", program().display()))
+}
+
+/// The example `fuser_peer` of `hearth-fuse`: a volume behind the crate `fuser`.
+pub fn peer(program: &Path, options: &str) -> Result<Mounted, String> {
+    let mut daemon = Command::new(program);
+    // It complains of every end that it did not bring about itself.
+    daemon.stderr(Stdio::null());
+    if options.is_empty() {
+        return Mounted::served("fuser", daemon);
     }
+    Mounted::served_with("fuser", daemon, &["-o", options])
 }
 
 /// The program `hearth`: `HEARTH_BIN`, or the one beside this program.
@@ -46,12 +48,42 @@ pub fn program() -> PathBuf {
     std::env::var_os("HEARTH_BIN").map_or_else(|| beside("hearth"), PathBuf::from)
 }
 
+/// Runs `hearth` with these words to its end; returns what it prints.
+pub fn run_hearth(words: &[&str], place: &Path, more: &[&str]) -> Result<String, String> {
+    output(Command::new(program()).args(words).arg(place).args(more))
+}
+
+/// Runs a program to its end; returns what it prints. An error has the first line of what it said.
+pub fn output(command: &mut Command) -> Result<String, String> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let output = command
+        .output()
+        .map_err(|error| format!("{program}: {error}"))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said = said.lines().next().unwrap_or_default();
+    Err(format!("{program}: {}: {said}", output.status))
+}
+
+/// This program itself, to do `verb` in a process of its own; returns what it prints.
+pub fn own_output<A: AsRef<str>>(verb: &str, args: &[A]) -> Result<String, String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    output(
+        Command::new(program)
+            .arg(verb)
+            .args(args.iter().map(AsRef::as_ref)),
+    )
+}
+
 /// An example beside this program, if it is there.
 pub fn example(name: &str) -> Option<PathBuf> {
     Some(beside(&format!("examples/{name}"))).filter(|path| path.is_file())
 }
 
-fn beside(name: &str) -> PathBuf {
+/// A program beside this one.
+pub fn beside(name: &str) -> PathBuf {
     let own = std::env::current_exe().unwrap_or_default();
     own.parent().unwrap_or(&own).join(name)
 }

@@ -1,8 +1,11 @@
 //! Checkouts of a repository of many small files.
 
+use crate::pinned::allowed_cores;
+use std::fs::File;
+use std::hint::spin_loop;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::Instant;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
 
 /// Files in each directory of the repository.
 pub const FILES: usize = 100;
@@ -15,9 +18,6 @@ pub struct Checkout {
 
 impl Checkout {
     /// Makes a repository of so many directories in the temporary directory.
-    ///
-    /// # Errors
-    /// git, or the disk, refuses.
     pub fn new(directories: usize) -> Result<Checkout, String> {
         let name = format!("hearth-test-{}-repository", std::process::id());
         let checkout = Checkout {
@@ -40,10 +40,7 @@ impl Checkout {
         Ok(checkout)
     }
 
-    /// Clones to `clone` and checks out; answers the seconds of the checkout.
-    ///
-    /// # Errors
-    /// git refuses, or files are missing afterwards.
+    /// Clones to `clone` and checks out; returns the seconds of the checkout.
     pub fn run(&self, clone: &Path) -> Result<f64, String> {
         let mut command = git();
         command.args(["clone", "--quiet", "--shared", "--no-checkout"]);
@@ -99,9 +96,6 @@ pub fn git() -> Command {
 }
 
 /// Runs it to its end.
-///
-/// # Errors
-/// What it said when it failed.
 pub fn finish(command: &mut Command) -> Result<(), String> {
     let output = command.output().map_err(|error| format!("git: {error}"))?;
     if output.status.success() {
@@ -111,4 +105,48 @@ pub fn finish(command: &mut Command) -> Result<(), String> {
         "git: {}",
         String::from_utf8_lossy(&output.stderr).trim()
     ))
+}
+
+/// Seconds of 10,000 opens in `directory`, with 0.1 ms of computing before each.
+pub fn compute_and_open(directory: &Path) -> Result<f64, String> {
+    let file = directory.join("file");
+    let failed = |error| format!("{}: {error}", file.display());
+    File::create(&file).map_err(failed)?;
+    let began = Instant::now();
+    for _ in 0..10_000 {
+        let computed = Instant::now() + Duration::from_micros(100);
+        while Instant::now() < computed {
+            spin_loop();
+        }
+        File::open(&file).map_err(failed)?;
+    }
+    Ok(began.elapsed().as_secs_f64())
+}
+
+/// A program on every core that computes, each in a session of its own; they end when it is
+/// dropped.
+pub struct Computing(Vec<Child>);
+
+impl Computing {
+    pub fn start() -> Result<Computing, String> {
+        let mut all = Computing(Vec::new());
+        for _ in allowed_cores() {
+            let mut program = Command::new("setsid");
+            program.args(["sh", "-c", "while :; do :; done"]);
+            let child = program.spawn();
+            all.0
+                .push(child.map_err(|error| format!("setsid: {error}"))?);
+        }
+        Ok(all)
+    }
+}
+
+impl Drop for Computing {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            // One that has ended needs no end.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
 }

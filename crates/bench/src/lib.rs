@@ -1,44 +1,66 @@
-//! Benchmarks of Hearth, and the test whether commuting operations are conflict-free.
+//! Benchmarks of Hearth: the program `hearth-bench`, see `docs/benchmarks.md`.
 //!
-//! Everything is a verb of the program `hearth-bench`; see `docs/benchmarks.md`.
+//! A measurement is **workload x target x tasks -> samples**, one sample a round:
+//!
+//! - *Workloads* are data: a [`script::Script`] is a tree and the calls of one operation, and
+//!   [`workloads`] are the tables of them. What no script can say is an [`activity::Activity`]
+//!   (repeated for a while) or an [`activity::Job`] (a fixed amount in phases).
+//! - *Targets* are behind [`target::Client`]: the library in process, or a directory of the host.
+//!   A [`contender::Contender`] is a target by its name, of which every run gets a fresh one.
+//! - [`measure`] runs one workload once on one target with its tasks on pinned threads;
+//!   [`runner::Effort`] alternates everything that is compared, round by round.
+//! - [`stats`] keeps samples (a [`stats::Grid`] by workload, target and tasks; a [`stats::Pair`]
+//!   with a feature on and off) and has every median, interval and ratio.
+//! - A [`report::Report`] collects rows (JSON lines), and the [`ask::Ask`]s of a suite: what the
+//!   figures have to show. It prints their table and decides whether the run fails.
+//!
+//! A suite is a verb of the program ([`cli`] has the table): its parts are functions that fill a
+//! report. Small ones are in [`suites`]; [`seeds`] are the tests of the seed patch sets, [`heat`]
+//! switches heat between blocks of runs, [`sched`] is about the scheduler. Counts of instructions
+//! run this program again under valgrind ([`callgrind`]) with a verb of its own.
+//!
+//! Mounts are taken down whatever happens ([`mounted`]), also when nothing moves any more
+//! ([`watchdog`]).
+#![allow(
+    missing_docs,
+    reason = "the parts of one program, which nobody else uses"
+)]
 
 pub mod activity;
 pub mod allocations;
+pub mod ask;
 pub mod backed;
-pub mod cell;
+pub mod callgrind;
 pub mod chart;
-pub mod compare;
+pub mod cli;
+pub mod contender;
 pub mod cpu_time;
 pub mod daemons;
-pub mod freeing;
+pub mod fs_mark;
 pub mod git_checkout;
-pub mod heat_bench;
+pub mod heat;
 pub mod histogram;
-pub mod instructions;
 pub mod instrumented;
-pub mod latency;
-pub mod library_bench;
 pub mod live;
-pub mod lock_price;
-pub mod lookup;
+pub mod loops;
 pub mod measure;
-pub mod memory;
-pub mod mount_bench;
 pub mod mounted;
 pub mod options;
-pub mod pair;
-pub mod patience;
 pub mod pinned;
-pub mod quota_bench;
-pub mod quota_mount;
-mod quota_sides;
+pub mod random;
 pub mod record;
+pub mod report;
+pub mod room;
 pub mod row;
-pub mod sched_bench;
+pub mod runner;
+pub mod sched;
+pub mod script;
 pub mod seeds;
-pub mod sessions;
+pub mod stats;
+pub mod suites;
 pub mod table;
 pub mod target;
 pub mod uring_switch;
 pub mod valgrind;
-pub mod workload;
+pub mod watchdog;
+pub mod workloads;

@@ -4,9 +4,9 @@
 //! its owner is dropped; by [`watch`] when the program is told to end, or when nothing moves any
 //! more.
 
-use crate::patience::{beat, is_lost};
 use crate::target::{Fresh, HostDir, Target};
 use crate::uring_switch;
+use crate::watchdog::{beat, is_lost};
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -26,23 +26,20 @@ pub struct Mounted {
 }
 
 /// What has to be taken away.
-struct Live {
+struct LiveMount {
     number: u64,
     /// Holds the mount point, and the image of a loop mount.
     base: PathBuf,
     daemon: Option<Child>,
 }
 
-static LIVE: Mutex<Vec<Live>> = Mutex::new(Vec::new());
+static MOUNTS: Mutex<Vec<LiveMount>> = Mutex::new(Vec::new());
 static NUMBERS: AtomicU64 = AtomicU64::new(1);
 /// Held by [`watch`] from when it takes the mounts down until the program ends.
 static ENDING: Mutex<()> = Mutex::new(());
 
 impl Mounted {
     /// The kernel's tmpfs.
-    ///
-    /// # Errors
-    /// It cannot be mounted; only the superuser may.
     pub fn tmpfs() -> Result<Mounted, String> {
         Mounted::with("tmpfs", |_, mountpoint| {
             mount_by(
@@ -54,9 +51,6 @@ impl Mounted {
     }
 
     /// ext4 on a file of 4 GiB, of which only what is written takes room, for many small files.
-    ///
-    /// # Errors
-    /// It cannot be made or mounted; only the superuser may.
     pub fn ext4() -> Result<Mounted, String> {
         Mounted::with("ext4", |base, mountpoint| {
             let image = base.join("image");
@@ -74,18 +68,20 @@ impl Mounted {
         })
     }
 
-    /// A mount that `daemon`, made for the mount point, serves until it is unmounted.
-    ///
-    /// # Errors
-    /// It does not come up.
-    pub fn served(name: &str, daemon: &dyn Fn(&Path) -> Command) -> Result<Mounted, String> {
+    /// A mount that `daemon` serves until it is unmounted; its last argument is the mount point.
+    pub fn served(name: &str, daemon: Command) -> Result<Mounted, String> {
+        Mounted::served_with(name, daemon, &[])
+    }
+
+    /// A mount that `daemon` serves, with `more` arguments behind the mount point.
+    pub fn served_with(name: &str, mut daemon: Command, more: &[&str]) -> Result<Mounted, String> {
         Mounted::with(name, |_, mountpoint| {
-            let mut command = daemon(mountpoint);
+            daemon.arg(mountpoint).args(more);
             // A daemon may end with its standard input, as the peer does; it is open as long as
             // this program lives.
-            command.stdin(Stdio::piped()).stdout(Stdio::null());
-            let program = command.get_program().to_owned();
-            let child = command
+            daemon.stdin(Stdio::piped()).stdout(Stdio::null());
+            let program = daemon.get_program().to_owned();
+            let child = daemon
                 .spawn()
                 .map_err(|error| format!("{program:?}: {error}"))?;
             Ok(Some(child))
@@ -115,7 +111,7 @@ impl Mounted {
         let base = std::env::temp_dir().join(unique);
         let directory = base.join("mnt");
         std::fs::create_dir_all(&directory).map_err(|e| format!("{}: {e}", directory.display()))?;
-        live().push(Live {
+        live().push(LiveMount {
             number,
             base: base.clone(),
             daemon: None,
@@ -213,8 +209,8 @@ pub fn let_watch_end() {
     drop(ENDING.lock());
 }
 
-fn live() -> std::sync::MutexGuard<'static, Vec<Live>> {
-    LIVE.lock().unwrap_or_else(PoisonError::into_inner)
+fn live() -> std::sync::MutexGuard<'static, Vec<LiveMount>> {
+    MOUNTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn daemon_has_ended(number: u64) -> bool {

@@ -1,4 +1,4 @@
-//! What all verbs understand.
+//! Arguments of the verbs.
 
 use std::path::PathBuf;
 
@@ -13,21 +13,24 @@ pub struct Options {
     pub only: Option<String>,
     /// How often everything is measured, where a run takes long.
     pub rounds: Option<usize>,
+    /// `seeds`: leaves out what is counted; the program that counts lines takes minutes to build.
+    pub no_count: bool,
+    /// `seeds`: the targets, by name or directory; none means the usual ones.
+    pub targets: Vec<String>,
 }
 
 impl Options {
-    /// Whether what has this name is to be measured.
+    /// Whether `name` is to be measured.
     pub fn wants(&self, name: &str) -> bool {
         self.only.as_ref().is_none_or(|only| name.contains(&**only))
     }
 
-    /// Whether this part of a verb is to run; the name is the whole of it.
+    /// Whether this part of a verb is to run; `--only` has its whole name.
     pub fn wants_part(&self, part: &str) -> bool {
         self.only.as_deref().is_none_or(|only| only == part)
     }
 
-    /// # Errors
-    /// What is asked for is none of these parts; they are named.
+    /// An error that names all `parts` if `--only` names none of them.
     pub fn check_part(&self, parts: &[&str]) -> Result<(), String> {
         match &self.only {
             Some(only) if !parts.contains(&&**only) => {
@@ -38,20 +41,23 @@ impl Options {
         }
     }
 
-    /// Reads `args`.
-    ///
-    /// # Errors
-    /// Which argument is unknown or incomplete.
-    pub fn parse(args: &[String]) -> Result<Options, String> {
+    /// Reads the arguments of `verb`; an error names the one that is unknown or incomplete.
+    pub fn parse(verb: &str, args: &[String]) -> Result<Options, String> {
         let mut options = Options::default();
         let mut args = args.iter();
         while let Some(arg) = args.next() {
-            match &**arg {
-                "--quick" => options.quick = true,
-                "--json" => options.json = Some(args.next().ok_or("--json needs a file")?.into()),
-                "--only" => options.only = Some(args.next().ok_or("--only needs a name")?.clone()),
-                "--rounds" => options.rounds = Some(rounds(args.next())?),
-                other => return Err(format!("unknown argument '{other}'")),
+            let mut value = |what| args.next().ok_or(format!("{arg} needs {what}"));
+            match (&**arg, verb) {
+                ("--quick", _) => options.quick = true,
+                ("--json", _) => options.json = Some(value("a file")?.into()),
+                ("--only", _) => options.only = Some(value("a name")?.clone()),
+                ("--rounds", _) => options.rounds = Some(rounds(args.next())?),
+                ("--no-count", "seeds") => options.no_count = true,
+                ("--target", "seeds") => {
+                    let named = value("a name or a directory")?;
+                    options.targets.extend(named.split(',').map(str::to_owned));
+                }
+                _ => return Err(format!("unknown argument '{arg}'")),
             }
         }
         Ok(options)
@@ -69,18 +75,57 @@ fn rounds(typed: Option<&String>) -> Result<usize, String> {
 mod tests {
     use super::*;
 
+    fn parse(verb: &str, args: &[&str]) -> Result<Options, String> {
+        let args: Vec<String> = args.iter().map(|&arg| arg.to_owned()).collect();
+        Options::parse(verb, &args)
+    }
+
     #[test]
     fn an_argument_that_is_unknown_or_incomplete_is_named() {
-        let parse = |args: &[&str]| {
-            Options::parse(&args.iter().map(|&arg| arg.to_owned()).collect::<Vec<_>>())
-        };
-        assert!(parse(&["--quick"]).unwrap().quick);
-        assert_eq!(parse(&["--json", "a"]).unwrap().json, Some("a".into()));
-        assert!(parse(&["--json"]).unwrap_err().contains("--json"));
-        assert_eq!(parse(&["--rounds", "2"]).unwrap().rounds, Some(2));
-        for typed in [&["--rounds"][..], &["--rounds", "0"], &["--rounds", "x"]] {
-            assert!(parse(typed).unwrap_err().contains("--rounds"));
+        assert!(parse("lib", &["--quick"]).unwrap().quick);
+        assert_eq!(
+            parse("lib", &["--json", "a"]).unwrap().json,
+            Some("a".into())
+        );
+        assert_eq!(parse("lib", &["--rounds", "2"]).unwrap().rounds, Some(2));
+        for typed in [
+            &["--json"][..],
+            &["--only"],
+            &["--rounds"],
+            &["--rounds", "0"],
+            &["--rounds", "x"],
+            &["--fast"],
+            &["--target", "lib"],
+        ] {
+            assert!(parse("lib", typed).unwrap_err().contains(typed[0]));
         }
-        assert!(parse(&["--fast"]).unwrap_err().contains("--fast"));
+    }
+
+    #[test]
+    fn seeds_collects_targets() {
+        let args = [
+            "--target",
+            "lib,tmpfs",
+            "--quick",
+            "--target",
+            "/tmp",
+            "--no-count",
+        ];
+        let options = parse("seeds", &args).unwrap();
+        assert_eq!(options.targets, ["lib", "tmpfs", "/tmp"]);
+        assert!(options.quick && options.no_count);
+        assert!(
+            parse("seeds", &["--target"])
+                .unwrap_err()
+                .contains("--target")
+        );
+    }
+
+    #[test]
+    fn an_unknown_part_is_named_with_those_there_are() {
+        let options = parse("heat", &["--only", "ffbs"]).unwrap();
+        let said = options.check_part(&["ffsb", "rows"]).unwrap_err();
+        assert_eq!(said, "unknown part 'ffbs'; there are: ffsb, rows");
+        assert!(options.wants("the ffbs") && !options.wants_part("ffsb"));
     }
 }

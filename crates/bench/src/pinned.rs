@@ -47,9 +47,6 @@ fn allowed() -> Vec<usize> {
 }
 
 /// Keeps the calling thread, or process, on one core.
-///
-/// # Errors
-/// What the kernel answers.
 pub fn pin(core: usize) -> std::io::Result<()> {
     // SAFETY: an all-zero set is a valid set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
@@ -62,21 +59,25 @@ pub fn pin(core: usize) -> std::io::Result<()> {
     }
 }
 
-type Job = Box<dyn FnOnce() + Send>;
+/// Keeps the calling thread on the first core, for counts: a counter splits when a second core uses
+/// it.
+pub fn pin_first() -> Result<(), String> {
+    let core = *allowed_cores().first().ok_or("no core may be used")?;
+    pin(core).map_err(|error| format!("core {core}: {error}"))
+}
+
+type PinnedJob = Box<dyn FnOnce() + Send>;
 
 /// A thread on one core that does what it is told, one thing after the other.
 pub struct Worker {
-    jobs: Option<Sender<Job>>,
+    jobs: Option<Sender<PinnedJob>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Worker {
     /// Starts a thread on `core`.
-    ///
-    /// # Panics
-    /// When this process may not use the core.
     pub fn on(core: usize) -> Worker {
-        let (jobs, queue): (Sender<Job>, Receiver<Job>) = channel();
+        let (jobs, queue): (Sender<PinnedJob>, Receiver<PinnedJob>) = channel();
         let work = move || {
             pin(core).expect("the core is one that this process may use");
             queue.into_iter().for_each(|job| job());
@@ -88,9 +89,6 @@ impl Worker {
     }
 
     /// Runs `f` there and waits for its result.
-    ///
-    /// # Panics
-    /// When `f` does.
     pub fn run<T: Send + 'static>(&self, f: impl FnOnce() -> T + Send + 'static) -> T {
         self.start(f).recv().expect("the job ran to its end")
     }

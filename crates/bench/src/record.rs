@@ -7,11 +7,8 @@ use std::process::{Command, Stdio};
 /// The argument that asks for it.
 pub const RECORD: &str = "--record";
 
-/// Runs `verb` of this program again without [`RECORD`], and keeps what it prints as `VERB.md` and
+/// Runs `verb` of this program again without [`RECORD`], and keeps what it prints as `VERB.txt` and
 /// its rows as `VERB.jsonl`; pictures are drawn beside the rows.
-///
-/// # Errors
-/// The verb fails (what it printed is kept all the same), or nothing can be written.
 pub fn run(verb: &str, args: &[String]) -> Result<(), String> {
     let args: Vec<&String> = args.iter().filter(|arg| *arg != RECORD).collect();
     if args.iter().any(|arg| *arg == "--json") {
@@ -43,7 +40,7 @@ pub fn run(verb: &str, args: &[String]) -> Result<(), String> {
         text.push('\n');
     }
     let status = child.wait().map_err(|error| format!("{verb}: {error}"))?;
-    let page = folder.join(format!("{verb}.md"));
+    let page = folder.join(format!("{verb}.txt"));
     let words: Vec<&str> = args.iter().map(|arg| arg.as_str()).collect();
     let command = format!("cargo xtask bench {verb} {}", words.join(" "));
     let command = command.trim_end();
@@ -72,16 +69,14 @@ fn as_page(line: &str, folder: &Path) -> String {
 
 /// Writes `rows` as a file that is committed: before them a line with the command and the commit
 /// that they come from.
-///
-/// # Errors
-/// The file cannot be written.
 pub fn keep_rows(path: &Path, command: &str, commit: &str, rows: &str) -> Result<(), String> {
     let from = serde_json::json!({ "command": command, "commit": commit });
     std::fs::write(path, format!("{from}\n{rows}"))
         .map_err(|error| format!("{}: {error}", path.display()))
 }
 
-fn folder() -> PathBuf {
+/// Where recorded results are.
+pub fn folder() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let root = here.ancestors().nth(2).unwrap_or(here);
     root.join("docs/benchmarks")

@@ -1,19 +1,21 @@
 //! What was measured: one row per cell, as a JSON line.
 
+use crate::stats::{Grid, Pair, Side, median};
 use std::io::Write;
 use std::path::Path;
 
+/// Metric and unit of a row.
+pub type Metric = (&'static str, &'static str);
+
 /// Metric and unit of a rate.
-pub const PER_SECOND: (&str, &str) = ("ops_per_s", "1/s");
+pub const PER_SECOND: Metric = ("ops_per_s", "1/s");
 
 /// One measured cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// Which benchmark: `lib`, `mount`, `memory`, `conflicts`.
     pub bench: &'static str,
-    /// What was done.
     pub workload: String,
-    /// On what.
     pub target: String,
     /// Threads or processes that did it at once.
     pub tasks: u32,
@@ -23,7 +25,6 @@ pub struct Row {
     pub value: f64,
     /// Unit of the value.
     pub unit: &'static str,
-    /// How many runs.
     pub runs: u32,
     /// Half the width of the 95 % confidence interval of the median; not a number, `null` in JSON,
     /// where there are too few runs for one.
@@ -31,6 +32,40 @@ pub struct Row {
 }
 
 impl Row {
+    /// The median of the runs of a cell.
+    pub fn new(
+        bench: &'static str,
+        (workload, target, tasks): (&str, &str, usize),
+        (metric, unit): Metric,
+        runs: &[f64],
+    ) -> Row {
+        let (value, ci95) = median(runs);
+        Row {
+            bench,
+            workload: workload.to_owned(),
+            target: target.to_owned(),
+            tasks: tasks as u32,
+            metric,
+            value,
+            unit,
+            runs: runs.len() as u32,
+            ci95,
+        }
+    }
+
+    /// A value that is the same every time, or is taken once: its interval is 0.
+    pub fn exact(
+        bench: &'static str,
+        cell: (&str, &str, usize),
+        metric: Metric,
+        value: f64,
+    ) -> Row {
+        Row {
+            ci95: 0.0,
+            ..Row::new(bench, cell, metric, &[value])
+        }
+    }
+
     /// The row as one line of JSON.
     pub fn json(&self) -> String {
         serde_json::json!({
@@ -48,10 +83,27 @@ impl Row {
     }
 }
 
-/// Writes one line per row.
-///
-/// # Errors
-/// The file cannot be written.
+/// One row for every cell of a grid.
+pub fn of_grid(bench: &'static str, grid: &Grid, metric: Metric) -> Vec<Row> {
+    let cells = grid.cells();
+    let row = cells
+        .map(|(key, runs)| Row::new(bench, (&key.workload, &key.target, key.tasks), metric, runs));
+    row.collect()
+}
+
+/// One row for each side of a pair.
+pub fn of_pair(
+    bench: &'static str,
+    (workload, what, tasks): (&str, &str, usize),
+    metric: Metric,
+    pair: &Pair,
+) -> [Row; 2] {
+    [Side::Without, Side::With].map(|side| {
+        let cell = (workload, &*side.target(what), tasks);
+        Row::new(bench, cell, metric, pair.all(side))
+    })
+}
+
 pub fn write_json(path: &Path, rows: &[Row]) -> Result<(), String> {
     let written = std::fs::File::create(path).and_then(|mut file| {
         rows.iter()
@@ -60,121 +112,38 @@ pub fn write_json(path: &Path, rows: &[Row]) -> Result<(), String> {
     written.map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// The median and half the width of its 95 % confidence interval, which fewer than three samples
-/// tell nothing of: then it is not a number.
-///
-/// # Panics
-/// Without samples.
-pub fn median(samples: &mut [f64]) -> (f64, f64) {
-    let (middle, half) = middle(samples);
-    match samples.len() < 3 {
-        true => (middle, f64::NAN),
-        false => (middle, half),
-    }
-}
-
-/// The median and half of what lies around it: the interval of the order statistics; for fewer than
-/// nine samples it is their whole range.
-///
-/// # Panics
-/// Without samples.
-pub fn middle(samples: &mut [f64]) -> (f64, f64) {
-    let [low, middle, high] = interval(samples);
-    (middle, (high - low) / 2.0)
-}
-
-/// The lower end of what lies around the median, the median, and the upper end.
-///
-/// # Panics
-/// Without samples.
-pub fn interval(samples: &mut [f64]) -> [f64; 3] {
-    samples.sort_by(f64::total_cmp);
-    let n = samples.len();
-    let middle = (samples[n / 2] + samples[(n - 1) / 2]) / 2.0;
-    // As many ranks from either end; 0.98 is half of the normal distribution's 1.96.
-    let half = 0.98 * (n as f64).sqrt();
-    let low = ((n as f64 / 2.0 - half).round() as usize).saturating_sub(1);
-    [samples[low], middle, samples[n - 1 - low]]
-}
-
-/// For tables: `half` of an interval in percent of the value, or a dash if there is none.
-pub fn percent(value: f64, half: f64) -> String {
-    match half.is_nan() {
-        true => "-".to_owned(),
-        false => format!("{:.0}%", 100.0 * half / value),
-    }
-}
-
-/// The same in the unit of the value, with so many digits.
-pub fn width(half: f64, digits: usize) -> String {
-    match half.is_nan() {
-        true => "-".to_owned(),
-        false => format!("{half:.digits$}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn fewer_than_three_runs_have_no_interval() {
-        for samples in [&mut [1.0][..], &mut [1.0, 3.0]] {
-            let (value, half) = median(samples);
-            assert!(value >= 1.0 && half.is_nan());
-            assert_eq!(percent(value, half), "-");
-            let row = Row {
-                bench: "sched",
-                workload: "sdet".into(),
-                target: "mount".into(),
-                tasks: 1,
-                metric: "scripts_per_hour",
-                value,
-                unit: "1/h",
-                runs: samples.len() as u32,
-                ci95: half,
-            };
-            assert!(row.json().contains("\"ci95\":null"), "{}", row.json());
-        }
-        assert_eq!(percent(2.0, 0.5), "25%");
-    }
-
-    #[test]
-    fn the_median_is_in_the_middle_and_the_interval_around_it() {
-        assert_eq!(median(&mut [3.0, 1.0, 2.0]), (2.0, 1.0));
-        assert_eq!(median(&mut [4.0, 1.0, 2.0, 3.0]).0, 2.5);
-        let mut many: Vec<f64> = (0..100).map(f64::from).collect();
-        // The 40th and the 61st of a hundred, the second and the eighth of nine, all of eight.
-        assert_eq!(median(&mut many), (49.5, 10.5));
-        assert_eq!(
-            median(&mut [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 90.0]),
-            (5.0, 3.0)
-        );
-        assert_eq!(
-            median(&mut [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 80.0]).1,
-            39.5
-        );
-    }
-
-    #[test]
     fn a_row_is_one_line_with_the_agreed_names() {
-        let row = Row {
-            bench: "lib",
-            workload: "stat".into(),
-            target: "tmpfs".into(),
-            tasks: 2,
-            metric: "ops_per_s",
-            value: 1.5,
-            unit: "1/s",
-            runs: 5,
-            ci95: 0.1,
-        };
+        let row = Row::new("lib", ("stat", "tmpfs", 2), PER_SECOND, &[1.5, 1.5]);
         let json: serde_json::Value = serde_json::from_str(&row.json()).unwrap();
         for name in [
             "bench", "workload", "target", "tasks", "metric", "value", "unit", "runs", "ci95",
         ] {
             assert!(json.get(name).is_some(), "{name}");
         }
+        assert!(json["ci95"].is_null(), "two runs have no interval");
         assert!(!row.json().contains('\n'));
+        assert_eq!(Row::exact("lib", ("a", "b", 1), PER_SECOND, 1.0).ci95, 0.0);
+    }
+
+    #[test]
+    fn each_side_of_a_pair_and_each_cell_of_a_grid_is_a_row() {
+        let mut pair = Pair::default();
+        pair.push(Side::With, 2.0);
+        pair.push(Side::Without, 1.0);
+        let rows = of_pair("heat", ("w", "lib", 2), ("seconds", "s"), &pair);
+        let names = rows.each_ref().map(|row| (&*row.target, row.value));
+        assert_eq!(names, [("lib, off", 1.0), ("lib, on", 2.0)]);
+        let mut grid = Grid::default();
+        [1.0, 3.0, 2.0]
+            .iter()
+            .for_each(|&value| grid.push("stat", "lib", 2, value));
+        let rows = of_grid("paths", &grid, PER_SECOND);
+        assert_eq!((rows.len(), rows[0].tasks, rows[0].runs), (1, 2, 3));
+        assert_eq!(rows[0].value, 2.0);
     }
 }

@@ -10,13 +10,13 @@ pub struct Table {
 
 impl Table {
     /// A table with this heading.
-    pub fn new(heading: impl IntoIterator<Item = String>) -> Table {
+    pub fn new<T: Into<String>>(heading: impl IntoIterator<Item = T>) -> Table {
+        let heading = heading.into_iter().map(Into::into);
         Table {
-            rows: vec![heading.into_iter().collect()],
+            rows: vec![heading.collect()],
         }
     }
 
-    /// Adds a row.
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.rows.push(cells.into_iter().collect());
     }
@@ -58,6 +58,28 @@ impl Table {
     }
 }
 
+/// Cells of a row, from whatever can be displayed.
+#[macro_export]
+macro_rules! cells {
+    ($($cell:expr),* $(,)?) => { [$($cell.to_string()),*] };
+}
+
+/// Half of an interval in percent of the value, or a dash if there is none.
+pub fn percent(value: f64, half: f64) -> String {
+    match half.is_nan() {
+        true => "-".to_owned(),
+        false => format!("{:.0}%", 100.0 * half / value),
+    }
+}
+
+/// Half of an interval in the unit of the value, with `digits` digits, or a dash.
+pub fn width(half: f64, digits: usize) -> String {
+    match half.is_nan() {
+        true => "-".to_owned(),
+        false => format!("{half:.digits$}"),
+    }
+}
+
 /// A number with three digits that count and a unit of thousands.
 pub fn short(value: f64) -> String {
     let (scaled, unit) = match value {
@@ -72,6 +94,17 @@ pub fn short(value: f64) -> String {
         _ => 2,
     };
     format!("{scaled:.digits$}{unit}")
+}
+
+/// The cells of a line of a table in Markdown.
+#[cfg(test)]
+pub fn cells_of(text: &str, line: usize) -> Vec<String> {
+    let line = text.lines().nth(line).expect("a line");
+    let line = line
+        .strip_prefix('|')
+        .and_then(|line| line.strip_suffix('|'));
+    let cells = line.expect("a line of a table").split('|');
+    cells.map(|cell| cell.trim().to_owned()).collect()
 }
 
 #[cfg(test)]
@@ -89,13 +122,17 @@ mod tests {
         ] {
             assert_eq!(short(value), text);
         }
+        assert_eq!(
+            (percent(2.0, 0.5), percent(2.0, f64::NAN)),
+            ("25%".into(), "-".into())
+        );
     }
 
     #[test]
     fn columns_line_up() {
-        let mut table = Table::new(["a".to_owned(), "bb".to_owned()]);
+        let mut table = Table::new(["a", "bb"]);
         assert!(table.is_empty());
-        table.row(["long".to_owned(), "1".to_owned()]);
+        table.row(cells!["long", 1]);
         assert_eq!(
             table.text(),
             "| a    | bb |\n|------|---:|\n| long |  1 |\n"

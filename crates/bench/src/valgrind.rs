@@ -3,10 +3,6 @@
 use std::fmt::Display;
 use std::process::{Command, Stdio};
 
-/// Looks for it.
-///
-/// # Errors
-/// It is not installed; says how to install it.
 pub fn look() -> Result<(), String> {
     look_for(&mut Command::new("valgrind"))
 }

@@ -12,7 +12,7 @@ fn an_unknown_part_is_refused_in_one_line_that_names_the_parts() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(said.lines().count(), 1, "{said}");
     assert!(
-        said.contains("--only sdett: unknown")
+        said.contains("unknown part 'sdett'")
             && said.contains("yield, yield-instructions, sdet, chat, neighbour, background"),
         "{said}"
     );

@@ -1,13 +1,14 @@
 //! Every seed workload does what its name says, on the library and on a directory.
 
-use hearth_bench::activity::{Job, path};
+use hearth_bench::activity::{Activity, Job, path};
 use hearth_bench::allocations::Counting;
+use hearth_bench::contender::Contender;
 use hearth_bench::measure::{prepare, rate, times};
 use hearth_bench::pinned::allowed_cores;
-use hearth_bench::seeds::contender::Contender;
-use hearth_bench::seeds::thread_perf::{ALL, Test};
+use hearth_bench::script::Times;
 use hearth_bench::seeds::{families, teardown};
 use hearth_bench::target::Client;
+use hearth_bench::workloads::THREAD_PERF;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::time::Duration;
@@ -59,9 +60,9 @@ fn every_activity_leaves_the_tree_that_it_should() {
                 for tasks in [1, 3] {
                     let fresh = contender.fresh().unwrap();
                     let target = fresh.target();
-                    let name = activity.name();
-                    prepare(target, &*activity, tasks).expect(&name);
-                    let rate = rate(target, &*activity, tasks, Duration::from_millis(5), 0);
+                    let name = activity.name;
+                    prepare(target, &activity, tasks).expect(name);
+                    let rate = rate(target, &activity, tasks, Duration::from_millis(5), 0);
                     let rate = rate.unwrap_or_else(|what| panic!("{name}: {what}"));
                     assert!(rate.per_second > 0.0, "{name}");
                 }
@@ -95,23 +96,23 @@ fn a_tree_that_is_not_as_it_should_be_is_noticed() {
     {
         for activity in family.activities() {
             let fresh = Contender::new("lib").unwrap().fresh().unwrap();
-            prepare(fresh.target(), &*activity, 2).unwrap();
-            let done = rate(fresh.target(), &*activity, 2, Duration::from_millis(1), 0);
-            assert!(done.is_ok(), "{}", activity.name());
+            prepare(fresh.target(), &activity, 2).unwrap();
+            let done = rate(fresh.target(), &activity, 2, Duration::from_millis(1), 0);
+            assert!(done.is_ok(), "{}", activity.name);
             stray(&*fresh.target().client(), "/");
             let said = activity.check(&*fresh.target().client(), &[9, 9]);
-            assert!(said.is_err(), "{}", activity.name());
+            assert!(said.is_err(), "{}", activity.name);
         }
     }
-    for (kind, _) in ALL {
-        let test = Test { kind, times: 3 };
+    for (script, _) in &THREAD_PERF {
+        let test = Times { script, times: 3 };
         let fresh = Contender::new("lib").unwrap().fresh().unwrap();
         times(fresh.target(), &test, 2, 0).unwrap();
         stray(&*fresh.target().client(), "/");
         assert!(
             test.check(&*fresh.target().client(), 2).is_err(),
             "{}",
-            kind.name()
+            script.name
         );
     }
 }
@@ -119,14 +120,14 @@ fn a_tree_that_is_not_as_it_should_be_is_noticed() {
 #[test]
 fn every_job_leaves_the_tree_that_it_should_and_counts_its_operations() {
     on_each("jobs", |contender| {
-        for (kind, _) in ALL {
-            let test = Test { kind, times: 7 };
+        for (script, _) in &THREAD_PERF {
+            let test = Times { script, times: 7 };
             for fresh in [contender.fresh(), contender.fresh_for_threads()] {
                 let fresh = fresh.unwrap();
                 let phases = times(fresh.target(), &test, 3, 0);
-                let phases = phases.unwrap_or_else(|what| panic!("{}: {what}", kind.name()));
+                let phases = phases.unwrap_or_else(|what| panic!("{}: {what}", script.name));
                 assert_eq!(phases.len(), 1);
-                assert_eq!(phases[0].operations, 21, "{}", kind.name());
+                assert_eq!(phases[0].operations, 21, "{}", script.name);
                 assert!(phases[0].seconds > 0.0);
             }
         }
@@ -147,9 +148,9 @@ fn every_family_has_workloads_with_names_of_their_own() {
         assert!(!family.workloads().is_empty() && !family.about().is_empty());
         for activity in family.activities() {
             assert!(
-                family.workloads().contains(&activity.name()),
+                family.workloads().iter().any(|name| name == activity.name),
                 "{}",
-                activity.name()
+                activity.name
             );
         }
         names.extend(

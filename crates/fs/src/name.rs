@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tag_tells_the_bucket_in_a_larger_table() {
+    fn a_tag_decides_the_bucket_in_a_larger_table() {
         let keys = RandomState::with_seeds(1, 2, 3, 4);
         let hashes = (0..1000u32).map(|n| NameHash::of(&keys, &n.to_ne_bytes()));
         let mut told = 0;

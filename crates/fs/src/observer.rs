@@ -13,8 +13,8 @@ pub trait Observer: Send + Sync + 'static {
     fn inode_changed(&self, ino: u64, data: Option<Range<u64>>);
 
     /// Inode numbers of the files that are open now and whose writes are acknowledged before the
-    /// volume hears of them, one for each open file. Called while quotas are being set; must not set
-    /// any.
+    /// volume hears of them, one for each open file. Called while quotas are being set; must not
+    /// set any.
     fn collecting(&self) -> Vec<u64> {
         Vec::new()
     }

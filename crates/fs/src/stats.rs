@@ -48,7 +48,8 @@ struct PerCpuStats {
     events: [AtomicU64; Event::ALL.len()],
 }
 
-/// Each CPU writes only its own cells; readers add them up. Relaxed: sums of counters order nothing.
+/// Each CPU writes only its own cells; readers add them up. Relaxed: sums of counters order
+/// nothing.
 struct OpCell {
     errors: AtomicU64,
     ns: AtomicU64,

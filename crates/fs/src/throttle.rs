@@ -32,7 +32,7 @@ pub(crate) struct Throttle {
 }
 
 /// Nanoseconds of throttled work, of all volumes of the process. Relaxed: a sum.
-static PACED: AtomicU64 = AtomicU64::new(0);
+static THROTTLED: AtomicU64 = AtomicU64::new(0);
 
 /// A point in time, and the processor time that the process had used, without throttled work.
 #[derive(Clone, Copy, Debug)]
@@ -45,11 +45,11 @@ impl CpuSample {
     fn now() -> CpuSample {
         let cpu = clock_gettime(ClockId::ProcessCPUTime);
         let cpu = Duration::new(cpu.tv_sec.unsigned_abs(), cpu.tv_nsec as u32);
-        // Relaxed: see `PACED`.
-        let paced = Duration::from_nanos(PACED.load(Relaxed));
+        // Relaxed: see `THROTTLED`.
+        let throttled = Duration::from_nanos(THROTTLED.load(Relaxed));
         CpuSample {
             at: Instant::now(),
-            cpu: cpu.saturating_sub(paced),
+            cpu: cpu.saturating_sub(throttled),
         }
     }
 }
@@ -72,8 +72,8 @@ impl CpuTimer {
     /// Counts the time as throttled work, not as that of other threads. Includes work that was
     /// passed to other threads.
     pub fn count_as_own(self) {
-        // Relaxed: see `PACED`.
-        PACED.fetch_add(self.used().as_nanos() as u64, Relaxed);
+        // Relaxed: see `THROTTLED`.
+        THROTTLED.fetch_add(self.used().as_nanos() as u64, Relaxed);
     }
 }
 
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn beside_others_it_takes_a_hundredth_of_the_machine() {
+    fn throttled_work_on_a_busy_machine_takes_a_hundredth_of_it() {
         assert_eq!(worked(2, 200), 20);
         assert_eq!(worked(4, 13), 40);
         assert_eq!(worked(1, 100), 10);
@@ -192,14 +192,14 @@ mod tests {
     }
 
     #[test]
-    fn alone_it_rests_once() {
+    fn throttled_work_on_an_idle_machine_rests_once() {
         // 50 ms pass before it is known that no other thread is at work.
         assert_eq!(worked(2, 0), 1000 - 49);
         assert_eq!(worked(2, 10), 1000 - 49);
     }
 
     #[test]
-    fn others_that_come_and_go_are_seen() {
+    fn a_throttle_notices_when_the_machine_becomes_busy_or_idle() {
         let mut now = CpuSample::now();
         let mut throttle = Throttle::beginning(1, now);
         let mut rest = |wall, cpu| {
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_short_is_not_delayed() {
+    fn short_throttled_work_is_not_delayed() {
         let mut throttle = Throttle::new();
         for _ in 0..9 {
             assert_eq!(throttle.rest_after(QUANTUM / 10), Duration::ZERO);

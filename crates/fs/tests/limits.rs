@@ -54,8 +54,8 @@ fn a_file_has_no_more_names_than_it_may() {
     assert_eq!(p.stat("/").unwrap().nlink, 7);
 }
 
-/// As many as a count of 32 bits has, but for the one that would say none: a backend tells of a file
-/// that has nearly all of them.
+/// As many as a count of 32 bits has, but for the one that would say none: a backend tells of a
+/// file that has nearly all of them.
 #[test]
 fn a_file_has_four_billion_names() {
     let backend = Arc::new(TestBackend::new());

@@ -1,4 +1,5 @@
-//! A backend may take as long as it likes: whoever waits for it holds nothing back that others retire.
+//! A backend may take as long as it likes: whoever waits for it holds nothing back that others
+//! retire.
 
 use hearth::backend::TestBackend;
 use hearth::{Credentials, Process, Volume};

@@ -1,9 +1,9 @@
-//! Bytes that may be raced: the contents of file pages.
+//! Byte buffers that may be read and written concurrently: the contents of file pages.
 //!
-//! Two processes may read and write one page at the same time, and the filesystem neither locks
-//! it nor cares in which order their bytes arrive. Plain bytes would make that undefined; these
-//! are Relaxed atomic words, so a race gives a mixture of old and new bytes and nothing worse.
-//! What is written inside one aligned word arrives as a whole.
+//! Two processes may read and write one page at the same time, and the filesystem neither locks it
+//! nor orders their bytes. With plain bytes that would be undefined behaviour. These are Relaxed
+//! atomic words, so a race yields a mixture of old and new bytes and nothing worse. A write inside
+//! one aligned word arrives as a whole.
 
 mod copy;
 
@@ -12,17 +12,18 @@ use std::ops::Range;
 
 use crate::primitive::plain::{AtomicU64, Ordering};
 
-// Relaxed everywhere in this file: bytes order nothing. Who publishes a page publishes its bytes.
+// Relaxed everywhere in this file: bytes order nothing. The code that publishes a page publishes
+// its bytes.
 const ANY: Ordering = Ordering::Relaxed;
 
 const WORD: usize = size_of::<u64>();
 
-/// `WORDS * 8` bytes that may be raced, alone on their cache lines.
+/// `WORDS * 8` bytes that may be accessed concurrently, on cache lines of their own.
 #[repr(C, align(64))]
 pub struct AtomicBytes<const WORDS: usize>([AtomicU64; WORDS]);
 
 impl<const WORDS: usize> AtomicBytes<WORDS> {
-    /// How many bytes there are.
+    /// The size in bytes.
     pub const BYTES: usize = {
         let bytes = WORDS * WORD;
         assert!(
@@ -32,7 +33,7 @@ impl<const WORDS: usize> AtomicBytes<WORDS> {
         bytes
     };
 
-    /// All bytes zero, straight from the allocator.
+    /// A buffer of zeros, from a zeroing allocation.
     pub fn boxed() -> Box<AtomicBytes<WORDS>> {
         let layout = Layout::new::<AtomicBytes<WORDS>>();
         assert_ne!(layout.size(), 0, "no words");
@@ -45,7 +46,7 @@ impl<const WORDS: usize> AtomicBytes<WORDS> {
         unsafe { Box::from_raw(words) }
     }
 
-    /// `src` from `off` on, and zeros around it.
+    /// A buffer with `src` at `off`, and zeros around it.
     ///
     /// # Panics
     ///
@@ -58,8 +59,8 @@ impl<const WORDS: usize> AtomicBytes<WORDS> {
         }
         assert_eq!((off, src.len()), (0, Self::BYTES), "outside of the words");
         let mut words = Box::<AtomicBytes<WORDS>>::new_uninit();
-        // SAFETY: the box has room for as many bytes, which are all that a value is made of, and
-        // any of them are valid atomic words.
+        // SAFETY: the box has space for that many bytes, which are all that a value consists of,
+        // and any bytes are valid atomic words.
         unsafe {
             let to = words.as_mut_ptr().cast::<u8>();
             to.copy_from_nonoverlapping(src.as_ptr(), Self::BYTES);
@@ -126,7 +127,7 @@ impl<const WORDS: usize> AtomicBytes<WORDS> {
         ends == [0; 2 * WORD] && words.iter().all(|word| word.load(ANY) == 0)
     }
 
-    /// Cuts `len` bytes from `off` into the end of a word, whole words, and the start of a word.
+    /// Splits `len` bytes from `off` into the end of a word, whole words, and the start of a word.
     #[inline]
     fn split(&self, off: usize, len: usize) -> (Range<usize>, &[AtomicU64], Range<usize>) {
         let end = off.checked_add(len).filter(|&end| end <= Self::BYTES);
@@ -141,7 +142,7 @@ impl<const WORDS: usize> AtomicBytes<WORDS> {
         }
     }
 
-    /// Reads bytes of one word.
+    /// Reads some bytes of one word.
     #[inline]
     fn read_part(&self, range: &Range<usize>, out: &mut [u8]) {
         if range.is_empty() {
@@ -152,7 +153,7 @@ impl<const WORDS: usize> AtomicBytes<WORDS> {
         out.copy_from_slice(&bytes[start..start + range.len()]);
     }
 
-    /// Writes bytes of one word and leaves its others as whoever races has them.
+    /// Writes some bytes of one word and leaves its other bytes to concurrent writers.
     #[inline]
     fn write_part(&self, range: &Range<usize>, src: &[u8]) {
         if range.is_empty() {

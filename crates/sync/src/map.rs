@@ -1,8 +1,8 @@
 //! A concurrent map for read-mostly side tables.
 //!
-//! papaya behind our name: reads take no lock and write nothing, which is what a side table on a
-//! read path needs. Two threads that update it slow each other down by its memory reclamation,
-//! so tables that operations update are built on [`crate::rcu`] instead.
+//! A wrapper of papaya: reads take no lock and write nothing, as a side table on a read path
+//! requires. Two threads that update it slow each other down by its memory reclamation, so tables
+//! that operations update are built on [`crate::rcu`] instead.
 
 use std::borrow::Borrow;
 use std::hash::Hash;
@@ -20,7 +20,7 @@ impl<K: Hash + Eq, V> ConcurrentMap<K, V> {
         }
     }
 
-    /// What `read` makes of the value of `key`; `None` if there is none. Writes nothing.
+    /// Applies `read` to the value of `key`; `None` if there is none. Writes nothing.
     #[inline]
     pub fn get_with<Q, R>(&self, key: &Q, read: impl FnOnce(&V) -> R) -> Option<R>
     where
@@ -39,12 +39,12 @@ impl<K: Hash + Eq, V> ConcurrentMap<K, V> {
         self.map.pin().contains_key(key)
     }
 
-    /// Gives `key` the value `value`; true if it had another one before.
+    /// Sets the value of `key`; true if it replaced another.
     pub fn insert(&self, key: K, value: V) -> bool {
         self.map.pin().insert(key, value).is_some()
     }
 
-    /// Gives `key` the value `value` unless it has one; true if it had none.
+    /// Sets the value of `key` unless it has one; true if it had none.
     pub fn insert_new(&self, key: K, value: V) -> bool {
         self.map.pin().try_insert(key, value).is_ok()
     }
@@ -58,16 +58,16 @@ impl<K: Hash + Eq, V> ConcurrentMap<K, V> {
         self.map.pin().remove(key).is_some()
     }
 
-    /// Shows every entry to `see`, in no order.
+    /// Calls `see` for every entry, in no particular order.
     ///
-    /// Entries that come or go meanwhile may or may not be seen.
+    /// Entries that are added or removed meanwhile may be missed.
     pub fn for_each(&self, mut see: impl FnMut(&K, &V)) {
         for (key, value) in &self.map.pin() {
             see(key, value);
         }
     }
 
-    /// How many entries there are; exact when nobody updates meanwhile.
+    /// The number of entries; exact while no thread updates the map.
     pub fn len(&self) -> usize {
         self.map.len()
     }
@@ -96,7 +96,7 @@ mod tests {
     use crate::primitive::rounds;
 
     #[test]
-    fn what_was_inserted_is_found_until_removed() {
+    fn an_entry_is_found_until_it_is_removed() {
         let map = ConcurrentMap::new();
         assert!(!map.insert("a".to_owned(), 1));
         assert!(map.insert("a".to_owned(), 2));
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_lose_no_insert() {
+    fn concurrent_inserts_are_not_lost() {
         let (map, each) = (ConcurrentMap::new(), rounds(1_000));
         std::thread::scope(|scope| {
             for thread in 0..4 {

@@ -1,8 +1,8 @@
-//! Sequence counts: several atomic words read as if they were one.
+//! Sequence counts and sequence locks: several atomic words are read as if they were one.
 //!
-//! The words themselves are Relaxed atomics. The count is even while they are stable and odd
-//! while a writer changes them; a reader takes the count, reads the words, and starts again if
-//! the count was odd or has changed.
+//! The words themselves are Relaxed atomics. The count is even while they are stable and odd while
+//! a writer changes them. A reader loads the count, reads the words, and starts again if the count
+//! was odd or has changed.
 //!
 //! | who | does | ordering | partner |
 //! |---|---|---|---|
@@ -21,64 +21,65 @@ use crate::profile::{self, Key, Side};
 
 /// A writer is at work.
 const WRITING: u32 = 1;
-/// The present write section is timed.
+/// The current write section is timed.
 const TIMED: u32 = 2;
-/// What a write section adds to the count.
+/// The amount that a write section adds to the count.
 const STEP: u32 = 4;
 
-/// A sequence count whose writers are kept apart by somebody else's lock. Readers that wait are
-/// profiled under `C`, the class of that lock.
+/// A sequence count whose writers are excluded by another lock. Readers that wait are profiled
+/// under `C`, the class of that lock.
 pub struct SeqCount<C> {
     count: AtomicU32,
     class: PhantomData<fn() -> C>,
 }
 
-/// A write section; ends when dropped. Stays on its thread.
+/// A write section; ends on drop. Stays on its thread.
 #[derive(Debug)]
 #[must_use = "the write section ends when this is dropped"]
 pub struct SeqWrite<'a> {
     count: &'a AtomicU32,
-    /// The odd value that stands in the count during the section.
+    /// The odd value of the count during the section.
     odd: u32,
     thread: PhantomData<*const ()>,
 }
 
 impl<C: Class> SeqCount<C> {
     const_unless_loom! {
-        /// A count at rest.
+        /// A count without a writer.
         pub fn new() -> SeqCount<C> {
             SeqCount { count: AtomicU32::new(STEP), class: PhantomData }
         }
     }
 
-    /// Begins to read; waits while a writer is at work.
+    /// Begins a read; waits while a writer is at work.
     #[inline]
     #[track_caller]
     pub fn read_begin(&self) -> u32 {
         read_begin::<C>(&self.count)
     }
 
-    /// Ends a read that began with `start`: true if it must be done again.
+    /// Ends a read that began with `start`; true if it must be repeated.
     #[inline]
     pub fn read_retry(&self, start: u32) -> bool {
         read_retry(&self.count, start)
     }
 
-    /// The count as it is, odd during a write. For walks that check several counts at the end.
+    /// The current count, odd during a write. For path walks that validate several counts at the
+    /// end.
     #[inline]
     pub fn peek(&self) -> u32 {
         // Acquire: pairs with the Release that ends a write section.
         self.count.load(Ordering::Acquire)
     }
 
-    /// Reads with `read` until no writer came in between.
+    /// Repeats `read` until no writer interfered.
     #[inline]
     #[track_caller]
     pub fn read<R>(&self, read: impl FnMut() -> R) -> R {
         read_whole::<C, R>(&self.count, read)
     }
 
-    /// Begins to write. The caller has excluded other writers.
+    /// Begins a write section. The caller has excluded other writers.
     #[inline]
     pub fn write(&self) -> SeqWrite<'_> {
         // Relaxed: only writers change the count, and the caller's lock orders them.
@@ -105,36 +106,36 @@ impl<C: Class> SeqLock<C> {
         }
     }
 
-    /// Reads with `read` until no writer came in between.
+    /// Repeats `read` until no writer interfered.
     #[inline]
     #[track_caller]
     pub fn read<R>(&self, read: impl FnMut() -> R) -> R {
         read_whole::<C, R>(&self.count, read)
     }
 
-    /// Begins to read; waits while a writer is at work.
+    /// Begins a read; waits while a writer is at work.
     #[inline]
     #[track_caller]
     pub fn read_begin(&self) -> u32 {
         read_begin::<C>(&self.count)
     }
 
-    /// Ends a read that began with `start`: true if it must be done again.
+    /// Ends a read that began with `start`; true if it must be repeated.
     #[inline]
     pub fn read_retry(&self, start: u32) -> bool {
         read_retry(&self.count, start)
     }
 
-    /// Takes the lock, waiting for another writer, and begins to write.
+    /// Takes the lock, waiting for another writer, and begins a write section.
     ///
-    /// `last` is where the profile notes the writer's core: always the same for one lock, and near
-    /// it. It is not part of the lock so that it can lie in a gap between other fields.
+    /// `last` is where the profile stores the writer's core: always the same for one lock, and near
+    /// it. It is not part of the lock, so that it can lie in a gap between other fields.
     #[inline]
     #[track_caller]
     pub fn write(&self, last: &LastCore) -> SeqWrite<'_> {
         // Relaxed: the exchange decides.
         let count = self.count.load(Ordering::Relaxed);
-        // While the profile is on every count looks odd here.
+        // While the profile is on, every count looks odd here.
         let is_begun = match count & profile::write_mask() == 0 {
             true => begin_write(&self.count, count),
             false => begin_watched(&self.count, count, last),
@@ -183,21 +184,20 @@ fn begin_write(count: &AtomicU32, even: u32) -> bool {
         .is_ok()
 }
 
-/// Makes an even count odd without a record of it but the core; false if the profile wants one, or
-/// the count has changed.
+/// Makes an even count odd, and records only the core; false if a sample is due or the count has
+/// changed.
 #[inline(always)]
 fn begin_watched(count: &AtomicU32, now: u32, last: &LastCore) -> bool {
     profile::try_unsampled(|| {
         let is_begun = now & WRITING == 0 && begin_write(count, now);
         if is_begun {
-            last.stamp();
+            last.set();
         }
         is_begun
     })
 }
 
-/// Waits for another writer, or tells the profile that there is none, or both. Answers the odd
-/// count that now stands there.
+/// Waits for another writer, or records the write in the profile, or both. Returns the odd count.
 #[cold]
 #[inline(never)]
 fn write_slow(
@@ -223,7 +223,7 @@ fn write_slow(
     }
     let side = Side::Write;
     let key = || Key { class, side, site };
-    let (address, bounced) = (std::ptr::from_ref(count).addr(), last.note());
+    let (address, bounced) = (std::ptr::from_ref(count).addr(), last.update());
     let timed = match since {
         Some(since) => profile::waited(address, &key(), bounced, since),
         None => profile::taken(address, key, bounced),
@@ -330,7 +330,7 @@ mod tests {
     lock_class!(Tested = "tested", 1);
 
     #[test]
-    fn a_reader_that_met_a_writer_reads_again() {
+    fn a_read_that_overlaps_a_write_is_repeated() {
         let count = SeqCount::<Tested>::new();
         let start = count.read_begin();
         assert!(!count.read_retry(start));
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_writer_is_kept_out() {
+    fn a_seqlock_excludes_a_second_writer() {
         let lock = SeqLock::<Tested>::new();
         let last = LastCore::new();
         let first = lock.write(&last);
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn words_written_together_are_read_together() {
+    fn readers_see_words_of_one_write_section() {
         let lock = SeqLock::<Tested>::new();
         let last = LastCore::new();
         let words = [AtomicU64::new(0), AtomicU64::new(0)];

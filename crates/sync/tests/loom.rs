@@ -44,12 +44,12 @@ fn check(switches: usize, test: impl Fn() + Sync + Send + 'static) {
     println!("{} runs", runs.load(SeqCst));
 }
 
-/// A value that knows when it ended, outside of what the model sees.
+/// A value that records its end, invisible to the model.
 struct Mortal {
     ended: PlainArc<PlainBool>,
     drops: PlainArc<PlainUsize>,
-    /// Read by holders, written by whoever ended the object: the model checks that the one
-    /// happens before the other.
+    /// Read by holders, written by the evictor: the model checks that the reads happen before the
+    /// write.
     uses: UnsafeCell<u64>,
 }
 
@@ -86,9 +86,9 @@ impl Drop for Mortal {
     }
 }
 
-/// Panics if the object has ended although it should live.
+/// Panics if the object was evicted although it should live.
 ///
-/// The memory may be gone by then, so the witness is taken while the object surely lives.
+/// The memory may be freed by then, so the witness is taken while the object surely lives.
 struct Witness(PlainArc<PlainBool>);
 
 impl Witness {
@@ -96,7 +96,7 @@ impl Witness {
         Witness(PlainArc::clone(&object.ended))
     }
 
-    /// Uses the object that it is a witness of.
+    /// Reads the object that it is a witness of.
     fn lives(&self, object: &Object<Mortal>) {
         assert!(!self.0.load(SeqCst), "the object ended under a reference");
         // SAFETY: see the field.
@@ -133,7 +133,7 @@ fn a_sequence_count_never_shows_half_a_write() {
 }
 
 #[test]
-fn a_sequence_lock_keeps_two_writers_apart() {
+fn a_sequence_lock_excludes_two_writers() {
     check(5, || {
         let shared = Arc::new((
             SeqLock::<Counted>::new(),
@@ -163,7 +163,7 @@ fn a_sequence_lock_keeps_two_writers_apart() {
 }
 
 #[test]
-fn a_spread_loses_nothing_while_it_splits() {
+fn percpu_counters_lose_nothing_during_inflation() {
     check(3, || {
         let counters = Arc::new(PerCpuCounters::<2>::new());
         let others: Vec<_> = (0..2)
@@ -184,7 +184,7 @@ fn a_spread_loses_nothing_while_it_splits() {
     });
 }
 
-/// A value whose contents the model watches: reading it unpublished is a race.
+/// A value whose contents the model watches: reading it before it is published is a race.
 struct Published(UnsafeCell<u64>);
 
 // SAFETY: the contents are written before the value is shared and only read after.
@@ -205,7 +205,7 @@ impl Published {
 }
 
 #[test]
-fn an_object_never_ends_under_a_reference() {
+fn an_object_is_never_evicted_under_a_reference() {
     check(5, || {
         let table = Arc::new(Table::new(0));
         let mortal = Mortal::new();
@@ -234,14 +234,14 @@ fn an_object_never_ends_under_a_reference() {
 }
 
 #[test]
-fn two_killers_and_a_getter_end_an_object_exactly_once() {
+fn two_evictors_and_a_getter_evict_an_object_exactly_once() {
     check(3, || {
         let table = Arc::new(Table::new(0));
         let mortal = Mortal::new();
         let drops = PlainArc::clone(&mortal.drops);
         let number = table.insert(|_, _| mortal).number();
-        let killer = Arc::clone(&table);
-        let killer = thread::spawn(move || end_by_number(&killer, number));
+        let evictor = Arc::clone(&table);
+        let evictor = thread::spawn(move || end_by_number(&evictor, number));
         let getter = Arc::clone(&table);
         let getter = thread::spawn(move || {
             let g = epoch::pin();
@@ -255,7 +255,7 @@ fn two_killers_and_a_getter_end_an_object_exactly_once() {
         });
         let ended = [
             end_by_number(&table, number),
-            killer.join().unwrap(),
+            evictor.join().unwrap(),
             getter.join().unwrap(),
         ];
         assert_eq!(ended.iter().filter(|&&ended| ended).count(), 1);
@@ -263,10 +263,10 @@ fn two_killers_and_a_getter_end_an_object_exactly_once() {
     });
 }
 
-/// The killer may have summed the cloner's word before the clone and the other word after the
-/// original was given up there: a clone by plain addition would be missed.
+/// The evictor may sum the cloner's counter before the clone, and the other counter after the
+/// original was released there: a clone by plain addition would be missed.
 #[test]
-fn a_clone_whose_origin_is_dropped_elsewhere_is_not_missed() {
+fn an_evictor_does_not_miss_a_clone_whose_original_is_dropped_elsewhere() {
     check(4, || {
         let table = Arc::new(Table::new(0));
         let held = table.insert(|_, _| Mortal::new());
@@ -298,29 +298,32 @@ fn a_clone_whose_origin_is_dropped_elsewhere_is_not_missed() {
     });
 }
 
-/// The getter takes its word, then the words split, then the killer sums the getter's old word
-/// before and its new word after the getter has added and taken back: a taking back from the new
-/// word would hide the reference that is there all the time.
+/// The getter picks its counter, then the counters are inflated, then the evictor sums the getter's
+/// old counter before, and its new counter after, the getter has added and undone: an undo on the
+/// new counter would hide the reference that is there all the time.
 #[test]
-fn what_is_taken_back_is_taken_from_the_word_it_was_added_to() {
+fn a_failed_get_is_undone_on_the_counter_it_was_added_to() {
     check(4, || {
         let table = Arc::new(Table::new(0));
         let held = table.insert(|_, _| Mortal::new());
         let number = held.number();
-        let killer = Arc::clone(&table);
-        let killer = thread::spawn(move || end_by_number(&killer, number));
+        let evictor = Arc::clone(&table);
+        let evictor = thread::spawn(move || end_by_number(&evictor, number));
         let splitter = held.clone();
         let splitter = thread::spawn(move || drop(splitter));
         let g = epoch::pin();
         let object = table.get(number, &g).unwrap();
         Witness::of(object).lives(&object.hold().expect("a reference is there all the time"));
         splitter.join().unwrap();
-        assert!(!killer.join().unwrap(), "a reference is there all the time");
+        assert!(
+            !evictor.join().unwrap(),
+            "a reference is there all the time"
+        );
     });
 }
 
 #[test]
-fn a_handle_that_becomes_a_count_is_never_unseen() {
+fn a_handle_turned_into_a_count_is_always_seen() {
     check(5, || {
         let table = Arc::new(Table::new(0));
         let held = table.insert(|_, _| Mortal::new());
@@ -328,7 +331,7 @@ fn a_handle_that_becomes_a_count_is_never_unseen() {
         let leaver = thread::spawn(move || held.into_raw_count());
         assert!(
             !end_by_number(&table, number),
-            "counted on one lane or the other"
+            "counted in one slot or the other"
         );
         leaver.join().unwrap();
         assert!(!end_by_number(&table, number));
@@ -336,7 +339,7 @@ fn a_handle_that_becomes_a_count_is_never_unseen() {
 }
 
 #[test]
-fn an_object_never_ends_under_a_bare_count() {
+fn an_object_is_never_evicted_under_a_bare_count() {
     check(5, || {
         let table = Arc::new(Table::new(0));
         let held = table.insert(|_, _| Mortal::new());
@@ -346,7 +349,8 @@ fn an_object_never_ends_under_a_bare_count() {
         let counter = thread::spawn(move || {
             let g = epoch::pin();
             let object = counter.get(number, &g).expect("it is counted");
-            // Split first: the killer sees a split, and must see the use by the count alone.
+            // Inflates first: the evictor sees the inflation, and must see the use by the count
+            // alone.
             object.percpu().add(2, 1);
             witness.lives(object);
             object.put_many(1);
@@ -358,7 +362,7 @@ fn an_object_never_ends_under_a_bare_count() {
 }
 
 #[test]
-fn a_held_slot_gives_up_its_reference_once() {
+fn a_ref_slot_releases_its_reference_once() {
     check(5, || {
         let table = Arc::new(Table::new(0));
         let mortal = Mortal::new();
@@ -384,7 +388,7 @@ fn a_held_slot_gives_up_its_reference_once() {
 }
 
 #[test]
-fn a_held_slot_shows_whole_objects() {
+fn a_ref_slot_publishes_complete_objects() {
     check(5, || {
         let shared = Arc::new((Table::new(0), RefSlot::empty()));
         let other = Arc::clone(&shared);
@@ -402,7 +406,7 @@ fn a_held_slot_shows_whole_objects() {
 }
 
 #[test]
-fn restores_that_meet_an_eviction_agree_on_one_object() {
+fn a_restore_that_races_an_eviction_yields_one_object() {
     check(5, || {
         let table = Arc::new(Table::new(4));
         let mortal = Mortal::new();
@@ -439,9 +443,9 @@ fn two_restores_make_one_object() {
 }
 
 #[test]
-fn a_table_that_grows_under_two_inserts_keeps_both() {
-    // Different heights, different branches, and one branch that both must make; then the same
-    // among the numbers from 8 on, whose tree begins with nothing.
+fn concurrent_inserts_that_grow_the_table_are_both_kept() {
+    // Different heights, different branches, and one branch that both must create; then the same
+    // among the numbers from 8 on, whose tree is empty at first.
     for (a, b) in [(2, 4), (4, 7), (4, 5), (8, 16), (8, 12), (8, 9)] {
         check(4, move || {
             let table = Arc::new(Table::new(32));
@@ -465,7 +469,7 @@ fn a_table_that_grows_under_two_inserts_keeps_both() {
 }
 
 #[test]
-fn a_number_that_comes_back_is_given_to_one() {
+fn a_freed_number_is_allocated_once() {
     check(3, || {
         let table = Arc::new(Table::<u64>::new(0));
         // More than a core keeps: a block of them goes to the pool that all cores take from.
@@ -487,61 +491,61 @@ fn a_number_that_comes_back_is_given_to_one() {
 }
 
 #[test]
-fn nobody_is_inside_a_closed_gate() {
-    // With one thread that enters every interleaving of four switches, with two those of two: more
-    // take minutes.
+fn no_reader_holds_a_write_locked_percpu_rwlock() {
+    // With one reader every interleaving of four switches, with two readers of two: more take
+    // minutes.
     for (threads, switches) in [(1, 4), (2, 2)] {
-        check(switches, move || close_beside(threads));
+        check(switches, move || write_beside_readers(threads));
     }
 }
 
-fn close_beside(threads: usize) {
+fn write_beside_readers(threads: usize) {
     let shared = Arc::new((Table::new(0), UnsafeCell::new(0_u64)));
     let held = shared.0.insert(|_, _| PerCpuRwLock::<Guarded>::new());
-    let entering: Vec<_> = (0..threads)
+    let readers: Vec<_> = (0..threads)
         .map(|_| {
             let (shared, held) = (Arc::clone(&shared), held.clone());
             thread::spawn(move || {
-                let _entry = held.read(held.percpu());
-                // SAFETY: the gate keeps the writer out; the model checks that.
+                let _reading = held.read(held.percpu());
+                // SAFETY: the lock keeps the writer out; the model checks that.
                 shared.1.with(|inside| unsafe { *inside })
             })
         })
         .collect();
     {
-        let _closed = held.write(held.percpu());
-        // SAFETY: the gate keeps everybody out; the model checks that.
+        let _writing = held.write(held.percpu());
+        // SAFETY: the lock keeps everybody out; the model checks that.
         shared.1.with_mut(|inside| unsafe { *inside += 1 });
     }
-    for entering in entering {
-        assert!(entering.join().expect("it ends") <= 1);
+    for readers in readers {
+        assert!(readers.join().expect("it ends") <= 1);
     }
 }
 
 #[test]
-fn two_closers_take_turns() {
+fn two_writers_of_a_percpu_rwlock_exclude_each_other() {
     check(5, || {
         let shared = Arc::new((Table::new(0), UnsafeCell::new(0_u64)));
         let held = shared.0.insert(|_, _| PerCpuRwLock::<Guarded>::new());
         let add = |shared: &(Table<PerCpuRwLock<Guarded>>, UnsafeCell<u64>),
                    held: &ObjRef<PerCpuRwLock<Guarded>>| {
-            let _closed = held.write(held.percpu());
-            // SAFETY: the gate keeps everybody out; the model checks that.
+            let _writing = held.write(held.percpu());
+            // SAFETY: the lock keeps everybody out; the model checks that.
             shared.1.with_mut(|inside| unsafe { *inside += 1 });
         };
         let other = (Arc::clone(&shared), held.clone());
         let other = thread::spawn(move || add(&other.0, &other.1));
         add(&shared, &held);
         other.join().unwrap();
-        let _entry = held.read(held.percpu());
+        let _reading = held.read(held.percpu());
         // SAFETY: as above.
         assert_eq!(shared.1.with(|inside| unsafe { *inside }), 2);
     });
 }
 
-/// Whoever gives a timed hold up is told so, and nobody else is.
+/// The holder of a timed hold is told so when it unlocks, and no other thread is.
 #[test]
-fn a_word_lock_is_held_by_one_and_its_timed_holds_end_once() {
+fn a_word_lock_has_one_holder_and_timed_holds_end_once() {
     check(3, || {
         let shared = Arc::new((WordLock::new(), UnsafeCell::new(0_u64), AtomicU64::new(0)));
         let hold = |shared: &(WordLock, UnsafeCell<u64>, AtomicU64), timed: bool| {
@@ -598,7 +602,7 @@ fn a_snapshot_never_mixes_sessions() {
     });
 }
 
-/// Gives a reference up and tries to end the object.
+/// Releases a reference and tries to evict the object.
 fn end(table: &Table<Mortal>, held: ObjRef<Mortal>) -> bool {
     let g = epoch::pin();
     let object = held.pinned(&g);
@@ -606,7 +610,7 @@ fn end(table: &Table<Mortal>, held: ObjRef<Mortal>) -> bool {
     end_object(table, object, &g)
 }
 
-/// Tries to end the object with `number`.
+/// Tries to evict the object with `number`.
 fn end_by_number(table: &Table<Mortal>, number: u64) -> bool {
     let g = epoch::pin();
     table

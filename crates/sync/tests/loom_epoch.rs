@@ -1,6 +1,6 @@
 //! The collector: every interleaving (up to a bound on forced switches) of readers, of a thread
-//! that unlinks things and frees them, of threads that end epochs, and of those who free what was
-//! left.
+//! that unlinks and frees values, of threads that advance the epoch, and of threads that free
+//! abandoned bags.
 //!
 //! Run with `cargo test -p hearth-sync --features loom --test loom_epoch`.
 //!
@@ -8,7 +8,7 @@
 
 #[path = "../src/epoch/bag.rs"]
 mod bag;
-// The model asks for less than the crate does.
+// The model uses less than the crate does.
 #[allow(dead_code)]
 #[path = "../src/epoch/collector.rs"]
 mod collector;
@@ -38,8 +38,8 @@ fn check(switches: usize, model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-/// Something retired: read under guards, written by who frees it. The model checks that the one
-/// happens before the other.
+/// A retired value: read under guards, written by the thread that frees it. The model checks that
+/// the reads happen before the write.
 struct Thing {
     uses: UnsafeCell<u64>,
     freed: PlainUsize,
@@ -63,7 +63,8 @@ impl Thing {
     }
 }
 
-/// A place where readers find a thing until it is unlinked. Its memory stays, to be looked at.
+/// A pointer through which readers find a value until it is unlinked. The memory stays, to be
+/// inspected.
 struct World {
     collector: Collector,
     place: AtomicPtr<Thing>,
@@ -88,7 +89,7 @@ impl World {
         })
     }
 
-    /// What a guard does.
+    /// Acts as one guard.
     fn read(&self, me: &Local) {
         self.collector.pin(me);
         self.look();
@@ -104,9 +105,9 @@ impl World {
         }
     }
 
-    /// Unlinks the thing and closes a bag with it.
+    /// Unlinks the value and seals a bag with it.
     fn retire(&self, me: &Local) {
-        // Relaxed: the fence in `close` orders it.
+        // Relaxed: the fence in `seal` orders it.
         self.place.store(ptr::null_mut(), Ordering::Relaxed);
         let thing = PlainArc::as_ptr(&self.thing) as usize;
         // SAFETY: `thing` outlives the model's run; freed by one, which the model checks.
@@ -119,7 +120,8 @@ impl World {
         deferred.into_iter().flatten().for_each(Deferred::run);
     }
 
-    /// Does so, ends as many epochs as its bag waits for, and frees it if it may.
+    /// Retires the value, advances the epoch as often as its bag needs, and frees it if it has
+    /// expired.
     fn retire_and_free(&self, me: &Local) {
         self.retire(me);
         for _ in 0..2 {
@@ -133,7 +135,7 @@ impl World {
         deferred.into_iter().flatten().for_each(Deferred::run);
     }
 
-    /// In the end it is freed, once.
+    /// At the end it is freed, exactly once.
     fn end(&self) {
         for _ in 0..2 {
             self.collector.advance();
@@ -146,7 +148,7 @@ impl World {
 
 /// Guards before, after and across the unlinking: one of them follows another in the same thread.
 #[test]
-fn a_thing_outlives_every_guard_that_finds_it() {
+fn a_retired_value_outlives_every_guard_that_found_it() {
     check(4, || {
         let world = World::new();
         let reader = {
@@ -165,9 +167,9 @@ fn a_thing_outlives_every_guard_that_finds_it() {
     });
 }
 
-/// The same with a guard that is renewed instead of ended.
+/// A guard is repinned instead of dropped.
 #[test]
-fn a_guard_that_is_renewed_protects_what_it_finds_from_then_on() {
+fn a_repinned_guard_protects_what_it_finds_from_then_on() {
     check(4, || {
         let world = World::new();
         let reader = {
@@ -188,9 +190,9 @@ fn a_guard_that_is_renewed_protects_what_it_finds_from_then_on() {
     });
 }
 
-/// Epochs are ended by another thread than the one that frees.
+/// The epoch is advanced by another thread than the one that frees.
 #[test]
-fn what_is_freed_is_ordered_behind_guards_that_others_waited_for() {
+fn freeing_is_ordered_after_guards_that_other_threads_waited_for() {
     check(3, || {
         let world = World::new();
         let reader = {
@@ -216,9 +218,9 @@ fn what_is_freed_is_ordered_behind_guards_that_others_waited_for() {
     });
 }
 
-/// The thread that retired it, and two others who think that it does not come any more.
+/// The thread that retired it, and two others that consider it gone.
 #[test]
-fn a_bag_is_freed_once_by_whoever_comes_first() {
+fn a_bag_is_freed_exactly_once() {
     check(3, || {
         let world = World::new();
         let me = world.collector.join();
@@ -238,9 +240,10 @@ fn a_bag_is_freed_once_by_whoever_comes_first() {
     });
 }
 
-/// A thread ends, another one begins and has what it left; a third one looks for what is left.
+/// A thread exits, another one starts and takes over its record; a third one looks for abandoned
+/// bags.
 #[test]
-fn what_a_thread_left_is_freed_by_its_successor_or_by_others() {
+fn bags_of_an_exited_thread_are_freed_by_the_next_owner_or_by_others() {
     check(3, || {
         let world = World::new();
         let ends = {
@@ -271,9 +274,9 @@ fn what_a_thread_left_is_freed_by_its_successor_or_by_others() {
     });
 }
 
-/// The hint says that a bag is due; when the lock is taken another one is the oldest.
+/// The hint says that a bag has expired; when the lock is taken another one is the oldest.
 #[test]
-fn a_bag_behind_a_due_one_waits_for_epochs_of_its_own() {
+fn a_bag_behind_an_expired_one_still_waits_for_its_own_epochs() {
     check(4, || {
         let world = World::new();
         let me = world.collector.join();
@@ -301,9 +304,9 @@ fn a_bag_behind_a_due_one_waits_for_epochs_of_its_own() {
     });
 }
 
-/// One thread stops between its look at the participants and the end of the epoch.
+/// One thread stops between its look at the records and the end of the epoch.
 #[test]
-fn the_epoch_never_goes_back() {
+fn the_epoch_never_goes_backwards() {
     check(4, || {
         let world = World::new();
         let other = {
@@ -318,9 +321,9 @@ fn the_epoch_never_goes_back() {
     });
 }
 
-/// One thread ends, the next one has its participant and is pinned again when others look.
+/// One thread exits; the next one has its record and is pinned again when others look.
 #[test]
-fn what_a_thread_saw_that_has_ended_happened_before_it_is_freed() {
+fn reads_of_an_exited_thread_happen_before_the_free() {
     check(3, || {
         let world = World::new();
         let readers = [(); 2].map(|()| {

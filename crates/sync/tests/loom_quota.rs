@@ -1,9 +1,9 @@
-//! Every interleaving (up to a bound on forced switches) of the quota ledger's protocol: per-core
+//! Every interleaving (up to a bound on forced switches) of the quota ledger's protocol: per-CPU
 //! credit, recall, refusal, soft limits, transfers, the end of an account.
 //!
-//! Run with `cargo test -p hearth-sync --features loom --test loom_quota`. The ledger lives in the
-//! filesystem's crate and uses nothing but this one; here its very source is compiled against
-//! loom's atomics and locks. `docs/design/quota.md` has the proofs that this checks.
+//! Run with `cargo test -p hearth-sync --features loom --test loom_quota`. The ledger is part of
+//! the filesystem's crate and uses only this one; its source is compiled here against loom's
+//! atomics and locks. `docs/design/quota.md` has the proofs that this checks.
 #![allow(clippy::unwrap_used)]
 
 #[allow(dead_code, missing_docs)]
@@ -59,7 +59,7 @@ fn ledger(hard: u64) -> Arc<Ledger> {
     limited(limit, || 0)
 }
 
-/// The same with a soft limit, a grace period of five seconds and a clock.
+/// A ledger with a soft limit too, a grace period of five seconds and a clock.
 fn soft_ledger(hard: u64, soft: u64) -> (Arc<Ledger>, Arc<AtomicI64>) {
     let limit = Limit {
         hard: Some(hard),
@@ -87,7 +87,7 @@ fn limited(limit: Limit, clock: impl Fn() -> i64 + Send + Sync + 'static) -> Arc
     Arc::new(ledger)
 }
 
-/// Takes one inode for good; the account.
+/// Takes one inode for good; returns the account.
 fn take(ledger: &Ledger, gid: u32) -> Result<u32, Refusal> {
     take_of(ledger, owners(gid))
 }
@@ -104,8 +104,9 @@ fn free(ledger: &Ledger, account: u32) {
     ledger.free(account, Resource::Inodes, 1, &pin());
 }
 
-/// The account of user and group 1. Who finds it in the map finds it in its slot, but the map is
-/// not modelled: two who make it at the same time would look for it for ever.
+/// Creates the account of user and group 1. A thread that finds an account in the map finds it in
+/// its slot. The map is not modelled, so two threads that create the account at the same time would
+/// look for it for ever.
 fn make_account(ledger: &Ledger) {
     ledger.number_of(owners(1), &pin());
 }
@@ -128,7 +129,7 @@ fn events(ledger: &Ledger) -> Vec<QuotaEvent> {
 }
 
 #[test]
-fn no_more_than_the_limit_is_taken_and_no_less() {
+fn exactly_the_limit_can_be_taken() {
     check(3, || {
         let ledger = ledger(2);
         let workers: Vec<_> = (0..2)
@@ -145,10 +146,10 @@ fn no_more_than_the_limit_is_taken_and_no_less() {
     });
 }
 
-/// Use is one at first; one thread frees it and takes it again, the other takes one. Whatever the
-/// order, two are never exceeded, so nobody may be refused.
+/// Usage is one at first. One thread frees it and takes it again, the other takes one. In any order
+/// usage is at most two, so neither may be refused.
 #[test]
-fn nobody_is_refused_what_is_free() {
+fn free_quota_is_never_refused() {
     check(3, || {
         let ledger = ledger(2);
         let account = take(&ledger, 1).unwrap();
@@ -163,10 +164,9 @@ fn nobody_is_refused_what_is_free() {
     });
 }
 
-/// The same with credit that has to be called back from two words: three threads, one unit each of
-/// three.
+/// Credit has to be recalled from two cores: three threads, one unit each of three.
 #[test]
-fn credit_of_other_cores_is_found() {
+fn credit_of_other_cores_is_recalled() {
     check(2, || {
         let ledger = ledger(3);
         let account = take(&ledger, 1).unwrap();
@@ -189,7 +189,7 @@ fn credit_of_other_cores_is_found() {
 }
 
 #[test]
-fn a_sample_is_never_above_the_limit() {
+fn reported_usage_never_exceeds_the_limit() {
     check(3, || {
         let ledger = ledger(1);
         let worker = {
@@ -206,9 +206,9 @@ fn a_sample_is_never_above_the_limit() {
     });
 }
 
-/// An account that owns nothing is ended while somebody has found it and is about to charge.
+/// An account that owns nothing is ended while a thread has found it and is about to charge.
 #[test]
-fn an_account_that_is_ended_under_a_charge_is_found_again() {
+fn a_charge_finds_an_account_that_ended_meanwhile_again() {
     check(3, || {
         let ledger = ledger(2);
         let account = take(&ledger, 1).unwrap();
@@ -226,9 +226,10 @@ fn an_account_that_is_ended_under_a_charge_is_found_again() {
     });
 }
 
-/// Credit ends at the soft limit: whoever takes the unit beyond it is seen, and begins the period.
+/// Credit ends at the soft limit: the thread that takes the unit beyond it is noticed and starts
+/// the grace period.
 #[test]
-fn a_soft_limit_is_crossed_in_sight() {
+fn crossing_a_soft_limit_is_always_noticed() {
     check(3, || {
         let (ledger, _clock) = soft_ledger(4, 2);
         make_account(&ledger);
@@ -254,10 +255,10 @@ fn a_soft_limit_is_crossed_in_sight() {
     });
 }
 
-/// The clock reaches the deadline beside a charge, and the pass tells of it: whatever is let
-/// through was let through before.
+/// The clock reaches the deadline during a charge, and the background pass reports it: a charge
+/// that is still granted was granted before.
 #[test]
-fn nobody_grows_after_the_end_of_the_grace_period_was_told() {
+fn no_charge_is_granted_after_the_end_of_grace_was_reported() {
     check(3, || {
         let (ledger, clock) = soft_ledger(4, 1);
         take(&ledger, 1).unwrap();
@@ -283,9 +284,10 @@ fn nobody_grows_after_the_end_of_the_grace_period_was_told() {
     });
 }
 
-/// What moves inside a record needs no room there, although the last unit is taken beside it.
+/// A transfer inside one record needs no free quota there, although another thread takes the last
+/// unit.
 #[test]
-fn a_transfer_needs_no_room_in_what_both_share() {
+fn a_transfer_needs_no_free_quota_in_a_shared_record() {
     check(3, || {
         let ledger = ledger(2);
         let account = take(&ledger, 1).unwrap();
@@ -303,10 +305,10 @@ fn a_transfer_needs_no_room_in_what_both_share() {
     });
 }
 
-/// A unit moves to a user whose other unit is taken and given back beside it: there is always room
-/// for both, in credit or not.
+/// A unit moves to a user whose other unit is taken and given back meanwhile: both always fit, in
+/// credit or not.
 #[test]
-fn a_transfer_finds_the_room_that_is_credit_of_others() {
+fn a_transfer_recalls_credit_of_other_cores() {
     check(3, || {
         let ledger = ledger(2);
         make_account(&ledger);
@@ -327,7 +329,7 @@ fn a_transfer_finds_the_room_that_is_credit_of_others() {
 }
 
 #[test]
-fn a_transfer_and_a_charge_do_not_both_get_the_last_unit() {
+fn a_transfer_and_a_charge_never_both_get_the_last_unit() {
     check(3, || {
         let ledger = ledger(1);
         make_account(&ledger);

@@ -1,4 +1,4 @@
-//! Random interleavings of more tasks and longer runs than loom can walk through.
+//! Random interleavings of more tasks and longer runs than loom can explore.
 //!
 //! Run with `cargo test -p hearth-sync --features shuttle --test shuttle`.
 
@@ -18,7 +18,7 @@ use shuttle::rand::Rng;
 /// Runs `test` in `runs` random interleavings.
 fn check(runs: usize, test: impl Fn() + Send + Sync + 'static) {
     let mut config = shuttle::Config::new();
-    // The checker runs everything as if sequentially consistent and says so each time.
+    // The checker runs everything sequentially consistent and warns about it each time.
     config.silence_warnings = true;
     let scheduler = shuttle::scheduler::RandomScheduler::new(runs);
     shuttle::Runner::new(scheduler, config).run(test);
@@ -99,7 +99,7 @@ fn a_value_is_computed_once_and_a_condition_wakes_its_waiters() {
 }
 
 #[test]
-fn a_spread_counts_what_every_task_adds() {
+fn percpu_counters_sum_what_every_task_adds() {
     check(500, || {
         let counters = Arc::new(PerCpuCounters::<2>::new());
         let sum = Arc::clone(&counters);
@@ -114,7 +114,7 @@ fn a_spread_counts_what_every_task_adds() {
 }
 
 #[test]
-fn a_slot_that_is_moved_about_never_shows_a_dropped_value() {
+fn a_moving_value_is_never_seen_after_its_drop() {
     struct Spoilt(u64);
     impl Drop for Spoilt {
         fn drop(&mut self) {
@@ -142,7 +142,7 @@ fn a_slot_that_is_moved_about_never_shows_a_dropped_value() {
     });
 }
 
-/// An object that counts how many of its kind exist and whether it was ended.
+/// An object that counts how many of its kind exist and is invalidated when dropped.
 struct Counted {
     number: u64,
     alive: Arc<Plain>,
@@ -166,7 +166,7 @@ impl Drop for Counted {
 }
 
 #[test]
-fn objects_live_while_held_and_end_when_asked() {
+fn objects_live_while_referenced_and_are_dropped_once_retired() {
     check(1_000, || {
         let alive = Arc::new(Plain::new(0));
         let shared = Arc::new((Table::<Counted>::new(4), Arc::clone(&alive)));
@@ -188,7 +188,7 @@ fn objects_live_while_held_and_end_when_asked() {
     });
 }
 
-/// Some operations on four fixed numbers and on new ones.
+/// Random operations on four fixed numbers and on new ones.
 fn churn(table: &Table<Counted>, alive: &Arc<Plain>) {
     let mut mine: Vec<ObjRef<Counted>> = Vec::new();
     for _ in 0..6 {
@@ -218,17 +218,17 @@ fn churn(table: &Table<Counted>, alive: &Arc<Plain>) {
     }
 }
 
-/// Numbers go from core to core through the pool, and tables grow for the new ones meanwhile.
+/// Numbers move from core to core through the pool, and tables grow for the new ones meanwhile.
 #[test]
-fn a_number_has_one_owner_at_a_time_and_a_new_generation_for_each() {
+fn a_number_has_one_owner_at_a_time_and_a_new_generation_each_time() {
     check(500, || {
         let table = Arc::new(Table::<u64>::new(1));
-        // What is owned now, and the last generation of each number. No part of the schedule.
+        // The owned numbers, and the last generation of each number. Not part of the schedule.
         let books = std::sync::Mutex::new((BTreeSet::new(), BTreeMap::new()));
         together(3, move |task| {
             let mut mine = Vec::new();
             for round in 0..40_u64 {
-                // Each takes more than it gives for a while, then the other way round.
+                // Each task takes more than it gives for a while, then the other way round.
                 let takes = (round + 7 * task) / 20 % 2 == 0;
                 if takes {
                     let (number, generation) = table.reserve();
@@ -252,21 +252,21 @@ fn a_number_has_one_owner_at_a_time_and_a_new_generation_for_each() {
 }
 
 #[test]
-fn a_gate_keeps_many_out() {
+fn a_percpu_rwlock_writer_excludes_many_readers() {
     check(1_000, || {
         let inside = Arc::new(Plain::new(0));
         let table = Table::new(0);
         let held = table.insert(|_, _| PerCpuRwLock::<Guarded>::new());
-        let gate = held.clone();
+        let rwlock = held.clone();
         together(4, move |task| {
             for _ in 0..2 {
                 if task == 0 {
-                    let _closed = gate.write(gate.percpu());
+                    let _writing = rwlock.write(rwlock.percpu());
                     assert_eq!(inside.load(SeqCst), 0);
                     thread::yield_now();
                     assert_eq!(inside.load(SeqCst), 0);
                 } else {
-                    let _entry = gate.read(gate.percpu());
+                    let _reading = rwlock.read(rwlock.percpu());
                     inside.fetch_add(1, SeqCst);
                     thread::yield_now();
                     inside.fetch_sub(1, SeqCst);

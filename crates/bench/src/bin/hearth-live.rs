@@ -1,7 +1,7 @@
 //! The program `hearth-live`: what `hearth-bench` has to measure with an allocator that counts.
 
-use hearth_bench::freeing;
 use hearth_bench::live::Counted;
+use hearth_bench::suites::freeing;
 use std::process::ExitCode;
 
 /// The allocator of the program `hearth`, counting.

@@ -1,27 +1,24 @@
 //! Parallel `git status` and `git diff`, one for each of N trees that are cached.
 
 use super::Family;
-use super::contender::Contender;
-use super::grid::Grid;
 use super::session::Session;
-use crate::chart::Chart;
+use crate::contender::Contender;
 use crate::cpu_time::{CpuTime, of_process};
 use crate::git_checkout::{Checkout, FILES, finish, git};
-use crate::patience::beat;
+use crate::stats::Grid;
 use crate::table::Table;
 use crate::target::Subdirectory;
+use crate::watchdog::beat;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// The test.
 pub struct Git;
 
 const COMMANDS: [(&str, &[&str]); 2] = [
     ("git status", &["status", "--porcelain"]),
     ("git diff", &["diff"]),
 ];
-
 const METRICS: [&str; 4] = [
     "seconds",
     "user_seconds",
@@ -42,10 +39,7 @@ impl Family for Git {
     }
 
     fn workloads(&self) -> Vec<String> {
-        COMMANDS
-            .iter()
-            .map(|(name, _)| (*name).to_owned())
-            .collect()
+        COMMANDS.map(|(name, _)| name.to_owned()).into()
     }
 
     fn run(&self, session: &mut Session) -> Result<(), String> {
@@ -53,34 +47,31 @@ impl Family for Git {
             println!("Not measured: git is not installed.\n");
             return Ok(());
         }
-        let (directories, counts) = match session.is_quick() {
-            true => (5, vec![1, 2]),
-            false => (70, vec![1, 2, 4, 8]),
+        let (directories, counts) = match session.options.quick {
+            true => (5, &[1, 2][..]),
+            false => (70, &[1, 2, 4, 8][..]),
         };
-        let most = counts.iter().copied().max().unwrap_or(1);
         let checkout = Checkout::new(directories)?;
-        let mut places = Vec::new();
-        for contender in session.contenders() {
+        let mut clones = Vec::new();
+        for contender in &session.contenders {
             if let Some(directory) = contender.directory() {
-                let place = Place::new(contender, directory, &checkout, most)?;
-                places.push((contender, place));
+                let most = counts.iter().copied().max().unwrap_or(1);
+                let trees = Trees::new(contender, directory, &checkout, most)?;
+                clones.push((contender, trees));
             }
         }
         // git looks into files whose times are those of its index: it is written anew, later.
         std::thread::sleep(Duration::from_millis(1_100));
-        for (_, place) in &places {
-            place.refresh()?;
+        for (_, trees) in &clones {
+            trees.refresh()?;
         }
         let mut grids: [Grid; 4] = Default::default();
-        for (name, args) in COMMANDS {
-            if !session.options().wants(self.name(), name) {
-                continue;
-            }
-            for _ in 0..session.effort().runs {
-                for &count in &counts {
-                    for (contender, place) in &places {
-                        let took = place.all_at_once(args, count, contender.daemon())?;
-                        for (grid, seconds) in grids.iter_mut().zip(took) {
+        for (name, args) in COMMANDS.into_iter().filter(|(name, _)| session.wants(name)) {
+            for _ in 0..session.effort.runs {
+                for &count in counts {
+                    for (contender, trees) in &clones {
+                        let elapsed = trees.all_at_once(args, count, contender.daemon())?;
+                        for (grid, seconds) in grids.iter_mut().zip(elapsed) {
                             grid.push(name, &contender.name, count, seconds);
                         }
                         beat();
@@ -88,41 +79,38 @@ impl Family for Git {
                 }
             }
         }
-        drop(places);
-        println!(
-            "{} files a tree.\n\n{}",
-            directories * FILES,
-            table(&grids, &counts)
-        );
+        drop(clones);
+        println!("{} files a tree.\n\n{}", directories * FILES, table(&grids));
         for (metric, grid) in METRICS.into_iter().zip(&grids) {
-            let rows = grid.rows(self.name(), metric, "s");
-            session.keep(rows);
+            session.report.add_grid(grid, (metric, "s"));
         }
         for workload in grids[0].workloads() {
-            let mut chart = Chart::new(format!("{workload} on N trees at once"), "seconds");
-            for name in session.names() {
-                let point = |&n| (n, grids[0].median(&workload, &name, n).map(|cell| cell.0));
-                chart.curve(&name, counts.iter().map(point).collect());
-            }
-            session.draw(&workload.replace(' ', "-"), &chart)?;
+            let title = format!("{workload} on N trees at once");
+            let picture = workload.replace(' ', "-");
+            session.draw(
+                &picture,
+                (&title, "seconds"),
+                (&grids[0], &workload),
+                counts,
+            )?;
         }
         Ok(())
     }
 }
 
 /// The trees on one target.
-struct Place {
+struct Trees {
     trees: Vec<PathBuf>,
     _directory: Subdirectory,
 }
 
-impl Place {
+impl Trees {
     fn new(
         contender: &Contender,
         directory: &Path,
         checkout: &Checkout,
         trees: usize,
-    ) -> Result<Place, String> {
+    ) -> Result<Trees, String> {
         let directory = Subdirectory::new(directory, false)?;
         let mut paths = Vec::new();
         for n in 0..trees {
@@ -132,7 +120,7 @@ impl Place {
             paths.push(tree);
             beat();
         }
-        Ok(Place {
+        Ok(Trees {
             trees: paths,
             _directory: directory,
         })
@@ -183,20 +171,19 @@ impl Place {
     }
 }
 
-fn table(grids: &[Grid; 4], counts: &[usize]) -> String {
-    let heading = ["seconds", "trees", "on", "real", "user", "sys", "daemon"];
-    let mut table = Table::new(heading.map(str::to_owned));
-    for workload in grids[0].workloads() {
-        for &count in counts {
-            for target in grids[0].targets(&workload, count) {
-                let mut line = vec![workload.clone(), count.to_string(), target.clone()];
-                for grid in grids {
-                    let cell = grid.median(&workload, &target, count);
-                    line.push(cell.map_or(String::new(), |(seconds, _)| format!("{seconds:.3}")));
-                }
-                table.row(line);
-            }
+fn table(grids: &[Grid; 4]) -> String {
+    let mut table = Table::new(["seconds", "trees", "on", "real", "user", "sys", "daemon"]);
+    for (key, _) in grids[0].cells() {
+        let mut line = vec![
+            key.workload.clone(),
+            key.tasks.to_string(),
+            key.target.clone(),
+        ];
+        for grid in grids {
+            let cell = grid.median(&key.workload, &key.target, key.tasks);
+            line.push(cell.map_or(String::new(), |(seconds, _)| format!("{seconds:.3}")));
         }
+        table.row(line);
     }
     table.text()
 }
@@ -210,7 +197,7 @@ mod tests {
         let checkout = Checkout::new(1).unwrap();
         let contender = Contender::new(&std::env::temp_dir().to_string_lossy()).unwrap();
         let directory = contender.directory().unwrap();
-        let place = Place::new(&contender, directory, &checkout, 2).unwrap();
+        let place = Trees::new(&contender, directory, &checkout, 2).unwrap();
         place.refresh().unwrap();
         for (_, args) in COMMANDS {
             let [real, ..] = place.all_at_once(args, 2, None).unwrap();

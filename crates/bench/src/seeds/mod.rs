@@ -1,117 +1,101 @@
-//! `hearth-bench seeds`: the tests that the patch sets of 2005 and 2010 were judged by, on the
+//! `hearth-bench seeds`: the tests that the patch sets of 2005 and 2010 were measured by, on the
 //! library, a mount and directories of the host side by side.
 //!
 //! A [`Family`] is one such test. It tells the [`Session`] what to run, and prints its own table;
 //! the session alternates the runs, keeps the rows and the asks, and draws.
 
-pub mod ask;
-pub mod chinner;
-pub mod contender;
+mod chinner;
 pub mod counted;
-pub mod file_ops;
-pub mod fxmark;
-pub mod git;
-pub mod grid;
-pub mod options;
-pub mod paths;
-pub mod rates_table;
-pub mod room;
+mod fxmark;
+mod git;
+mod rates;
 pub mod session;
-pub mod single;
 pub mod teardown;
 pub mod thread_perf;
-pub mod tiobench;
+mod tiobench;
 
 use crate::activity::Activity;
-use crate::row::write_json;
-use options::SeedOptions;
+use crate::options::Options;
+use crate::report::Report;
+use crate::script::Script;
 use session::Session;
 
-/// One of the tests.
 pub trait Family: Sync {
     /// Its name: the `bench` of its rows, and what `--only` takes.
     fn name(&self) -> &'static str;
-
-    /// One line: what is done, and what its figures mean.
+    /// What is done, and what its figures mean.
     fn about(&self) -> String;
-
     /// Names of its workloads, which `--only` takes as well.
-    fn workloads(&self) -> Vec<String>;
-
+    fn workloads(&self) -> Vec<String> {
+        self.activities()
+            .iter()
+            .map(|script| script.name.to_owned())
+            .collect()
+    }
     /// Those of them that repeat one operation.
-    fn activities(&self) -> Vec<Box<dyn Activity>> {
+    fn activities(&self) -> Vec<&'static Script> {
         Vec::new()
     }
-
     /// Those whose instructions, allocations and shared lines are counted on the library: they, and
-    /// what a job does an operation at a time, up to [`counted::OPERATIONS`] of them.
+    /// what a job does an operation at a time, up to `script::OPERATIONS` of them.
     fn counted(&self) -> Vec<Box<dyn Activity>> {
-        self.activities()
+        boxed(self.activities())
     }
-
     /// Measures what is wanted and prints it.
-    ///
-    /// # Errors
-    /// A target refuses, or did something else than was asked.
     fn run(&self, session: &mut Session) -> Result<(), String>;
 }
 
+fn boxed(scripts: impl IntoIterator<Item = &'static Script>) -> Vec<Box<dyn Activity>> {
+    let boxed = |script| Box::new(script) as Box<dyn Activity>;
+    scripts.into_iter().map(boxed).collect()
+}
+
 /// All tests, in the order of the report.
-pub fn families() -> Vec<Box<dyn Family>> {
-    vec![
-        Box::new(single::Single),
-        Box::new(file_ops::FileOps),
-        Box::new(paths::Paths),
-        Box::new(thread_perf::ThreadPerf),
-        Box::new(teardown::Teardown),
-        Box::new(git::Git),
-        Box::new(fxmark::FxMark),
-        Box::new(tiobench::TioBench),
-        Box::new(chinner::Chinner),
+pub fn families() -> [&'static dyn Family; 9] {
+    [
+        &rates::Single,
+        &rates::FileOps,
+        &rates::Paths,
+        &thread_perf::ThreadPerf,
+        &teardown::Teardown,
+        &git::Git,
+        &fxmark::FxMark,
+        &tiobench::TioBench,
+        &chinner::Chinner,
     ]
 }
 
-/// Runs the benchmark and prints its tables.
-///
-/// # Errors
-/// Bad arguments, a target that refuses, or, unless it is a quick look, an ask that is not met.
-pub fn run(args: &[String]) -> Result<(), String> {
-    let options = SeedOptions::parse(args)?;
+pub fn run(options: &Options, report: &mut Report) -> Result<(), String> {
     let families = families();
-    let chosen: Vec<&dyn Family> = families
-        .iter()
-        .map(|family| &**family)
-        .filter(|family| options.wants_family(*family))
-        .collect();
+    let is_chosen = |family: &&&dyn Family| {
+        let wants = |workload: &String| session::wants(options, family.name(), workload);
+        options.only.is_none() || family.workloads().iter().any(wants)
+    };
+    let chosen: Vec<&dyn Family> = families.iter().filter(is_chosen).copied().collect();
     if chosen.is_empty() {
-        let names: Vec<String> = families
-            .iter()
-            .flat_map(|family| std::iter::once(family.name().to_owned()).chain(family.workloads()))
-            .collect();
+        let name = |family: &&dyn Family| std::iter::once(family.name().to_owned());
+        let named = |family| name(family).chain(family.workloads());
+        let names: Vec<String> = families.iter().flat_map(named).collect();
+        let only = options.only.clone().unwrap_or_default();
         return Err(format!(
-            "unknown workload '{}'; there are: {}",
-            options.common.only.unwrap_or_default(),
+            "unknown workload '{only}'; there are: {}",
             names.join(", ")
         ));
     }
-    let mut session = Session::new(options)?;
+    let mut session = Session::new(options, report)?;
     session.count(&chosen)?;
     let mut failed = Vec::new();
     for family in chosen {
-        session.heading(family);
+        session.report.bench = family.name();
+        println!("\n## {}\n\n{}\n", family.name(), family.about());
         // The others are measured all the same.
         if let Err(what) = family.run(&mut session) {
             println!("Not measured: {what}\n");
             failed.push(format!("{}: {what}", family.name()));
         }
     }
-    let json = session.options().common.json.clone();
-    if let Some(path) = json {
-        write_json(&path, session.rows())?;
-    }
-    let verdict = session.verdict();
     match failed.is_empty() {
-        true => verdict,
-        false => Err(failed.join("; ")),
+        true => Ok(()),
+        false => session.report.finish().and(Err(failed.join("; "))),
     }
 }

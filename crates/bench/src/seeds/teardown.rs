@@ -4,22 +4,19 @@
 //! An anonymous object is a file that was made and removed while it is open: its last descriptor
 //! destroys it, as with a socket.
 
-use super::Family;
-use super::contender::Contender;
-use super::counted::OPERATIONS;
-use super::grid::Grid;
 use super::session::Session;
-use crate::activity::{Activity, Job, Phased, Repeat, must, of_files, path};
-use crate::chart::Chart;
+use super::{Family, boxed};
+use crate::activity::{Activity, Job, Phased, must, of_files, path};
+use crate::contender::Contender;
 use crate::measure::apart;
 use crate::pinned::allowed_cores;
-use crate::row::percent;
-use crate::table::Table;
+use crate::script::NEW;
+use crate::stats::Grid;
+use crate::table::{Table, percent};
 use crate::target::Client;
-use std::ffi::{CStr, CString};
+use crate::workloads::SOCKET;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// The test.
 pub struct Teardown;
 
 /// Opens so many, then ends.
@@ -28,12 +25,10 @@ pub struct Sockets {
     pub descriptors: usize,
 }
 
+const WORKLOAD: &str = "sockets";
 const PHASES: [&str; 2] = ["setup", "teardown"];
 
 /// How many of `wanted` descriptors a task of `contender` may have, if it has some of its own.
-///
-/// # Errors
-/// It cannot be asked: its cells stay empty.
 fn allowed(contender: &Contender, wanted: usize) -> Result<Option<usize>, String> {
     if !contender.has_processes() {
         return Ok(None);
@@ -76,23 +71,22 @@ impl Job for Sockets {
         client.allow_open(self.descriptors + 1)?;
         Ok(Box::new(Holder {
             client: Some(client),
-            directory: format!("/task-{task}"),
+            task,
             descriptors: self.descriptors,
         }))
     }
 
     fn check(&self, client: &dyn Client, tasks: usize) -> Result<(), String> {
-        for task in 0..tasks {
+        (0..tasks).try_for_each(|task| {
             let left = client.list(&path(format!("/task-{task}")))?;
-            must(left == 0, || format!("task {task}: {left} files are left"))?;
-        }
-        Ok(())
+            must(left == 0, || format!("task {task}: {left} files are left"))
+        })
     }
 }
 
 struct Holder<'c> {
     client: Option<Box<dyn Client + 'c>>,
-    directory: String,
+    task: usize,
     descriptors: usize,
 }
 
@@ -103,49 +97,15 @@ impl Phased for Holder<'_> {
             client.end();
             return Ok(self.descriptors as u64);
         }
-        let name = anonymous(&self.directory);
-        (0..self.descriptors).try_for_each(|_| set_up(&*client, &name))?;
+        let name = path(format!("/task-{}/anonymous", self.task));
+        for _ in 0..self.descriptors {
+            client.open(&name, NEW)?;
+            client.unlink(&name)?;
+        }
         self.client = Some(client);
         Ok(self.descriptors as u64)
     }
 }
-
-fn anonymous(directory: &str) -> CString {
-    path(format!("{directory}/anonymous"))
-}
-
-/// One more object.
-fn set_up(client: &dyn Client, name: &CStr) -> Result<(), String> {
-    client.open(name, libc::O_CREAT | libc::O_EXCL | libc::O_RDWR)?;
-    client.unlink(name)
-}
-
-/// The setup, an object at a time, for who counts what one operation does. Of the teardown nothing
-/// is counted: it is one operation, the end of a task.
-struct SetUp;
-
-impl Activity for SetUp {
-    fn name(&self) -> String {
-        PHASES[0].to_owned()
-    }
-
-    fn prepare(&self, client: &dyn Client, tasks: usize) -> Result<(), String> {
-        let descriptors = OPERATIONS;
-        Sockets { descriptors }.prepare(client, tasks)
-    }
-
-    fn task<'c>(
-        &self,
-        client: &'c dyn Client,
-        task: usize,
-        _tasks: usize,
-    ) -> Result<Box<dyn Repeat + 'c>, String> {
-        let name = anonymous(&format!("/task-{task}"));
-        Ok(Box::new(move || set_up(client, &name)))
-    }
-}
-
-const WORKLOAD: &str = "sockets";
 
 impl Family for Teardown {
     fn name(&self) -> &'static str {
@@ -164,16 +124,16 @@ impl Family for Teardown {
     }
 
     fn counted(&self) -> Vec<Box<dyn Activity>> {
-        vec![Box::new(SetUp)]
+        boxed([&SOCKET])
     }
 
     fn run(&self, session: &mut Session) -> Result<(), String> {
-        let wanted = if session.is_quick() { 5_000 } else { 50_000 };
+        let wanted = if session.options.quick { 5_000 } else { 50_000 };
         let mut tasks = vec![1, allowed_cores().len()];
         tasks.dedup();
         let mut grid = Grid::default();
         let (mut able, mut descriptors) = (Vec::new(), wanted);
-        for contender in session.contenders() {
+        for contender in &session.contenders {
             match allowed(contender, wanted) {
                 Ok(Some(most)) => {
                     able.push(contender);
@@ -190,34 +150,24 @@ impl Family for Teardown {
             );
         }
         let job = Sockets { descriptors };
-        for round in 0..session.effort().runs as usize {
+        for round in 0..session.effort.runs as usize {
             for &tasks in &tasks {
                 for &contender in &able {
-                    let fresh = contender.fresh();
-                    let phases = session.job(contender, fresh, &job, (tasks, round))?;
-                    for (phase, time) in PHASES.iter().zip(phases) {
-                        grid.push(
-                            &cell(phase, descriptors),
-                            &contender.name,
-                            tasks,
-                            time.seconds,
-                        );
+                    let times = session.job(contender, contender.fresh(), &job, (tasks, round))?;
+                    for (phase, time) in PHASES.iter().zip(times) {
+                        let cell = cell(phase, descriptors);
+                        grid.push(&cell, &contender.name, tasks, time.seconds);
                     }
                 }
             }
         }
-        println!("{}", table(&grid, &session.names(), &tasks, descriptors));
-        println!("{}", session.table_of_facts(self.name()));
-        let rows = grid.rows(self.name(), "seconds", "s");
-        session.keep(rows);
+        println!("{}", table(&grid, &session.names(), descriptors));
+        session.print_facts();
+        session.report.add_grid(&grid, ("seconds", "s"));
         for phase in PHASES {
             let cell = cell(phase, descriptors);
-            let mut chart = Chart::new(&*cell, "seconds");
-            for name in session.names() {
-                let point = |&tasks| (tasks, grid.median(&cell, &name, tasks).map(|cell| cell.0));
-                chart.curve(&name, tasks.iter().map(point).collect());
-            }
-            session.draw(&format!("teardown-{phase}"), &chart)?;
+            let picture = format!("teardown-{phase}");
+            session.draw(&picture, (&cell, "seconds"), (&grid, &cell), &tasks)?;
         }
         Ok(())
     }
@@ -228,23 +178,27 @@ fn cell(phase: &str, descriptors: usize) -> String {
     format!("{phase} of {descriptors} descriptors a task")
 }
 
-fn table(grid: &Grid, targets: &[String], tasks: &[usize], descriptors: usize) -> String {
-    let heading = ["tasks", "setup s", "us each", "teardown s", "us each"];
+fn table(grid: &Grid, targets: &[String], descriptors: usize) -> String {
     let first = format!("{descriptors} sockets a task");
-    let heading = heading.map(str::to_owned).into_iter();
-    let mut table = Table::new([first].into_iter().chain(heading));
+    let mut table = Table::new([
+        &*first,
+        "tasks",
+        "setup s",
+        "us each",
+        "teardown s",
+        "us each",
+    ]);
+    let cells = PHASES.map(|phase| cell(phase, descriptors));
     for target in targets {
-        for &tasks in tasks {
+        for tasks in grid.tasks(&cells[0]) {
             let mut line = vec![target.clone(), tasks.to_string()];
-            for phase in PHASES {
-                let Some((seconds, ci95)) = grid.median(&cell(phase, descriptors), target, tasks)
-                else {
-                    continue;
-                };
-                // All tasks work at once: each descriptor takes its own task so long.
-                let each = seconds * 1e6 / descriptors as f64;
-                line.push(format!("{seconds:.4} ±{}", percent(seconds, ci95)));
-                line.push(format!("{each:.2}"));
+            for cell in &cells {
+                if let Some((seconds, half)) = grid.median(cell, target, tasks) {
+                    // All tasks work at once: each descriptor takes its own task so long.
+                    let each = seconds * 1e6 / descriptors as f64;
+                    line.push(format!("{seconds:.4} ±{}", percent(seconds, half)));
+                    line.push(format!("{each:.2}"));
+                }
             }
             if line.len() > 2 {
                 table.row(line);
@@ -257,6 +211,7 @@ fn table(grid: &Grid, targets: &[String], tasks: &[usize], descriptors: usize) -
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::cells_of;
 
     #[test]
     fn targets_that_were_not_measured_have_no_line() {
@@ -265,17 +220,10 @@ mod tests {
             grid.push(&cell(phase, 50_000), "lib", 1, seconds);
         }
         let targets = ["lib".to_owned(), "lib-shared".to_owned()];
-        let text = table(&grid, &targets, &[1], 50_000);
+        let text = table(&grid, &targets, 50_000);
         assert_eq!(text.lines().count(), 3);
-        let line: Vec<&str> = text
-            .lines()
-            .nth(2)
-            .unwrap()
-            .split('|')
-            .map(str::trim)
-            .collect();
         let wanted = ["lib", "1", "0.5000 ±-", "10.00", "0.0500 ±-", "1.00"];
-        assert_eq!(line[1..7], wanted);
+        assert_eq!(cells_of(&text, 2), wanted);
     }
 
     #[test]
@@ -285,7 +233,8 @@ mod tests {
         assert_eq!(allowed("lib-shared", 10), Ok(None));
         let place = std::env::temp_dir();
         let place = place.to_str().unwrap();
-        // More than any kernel allows. Who asks stays where he is: pictures have relative names.
+        // More than any kernel allows. The caller's working directory stays: pictures have
+        // relative names.
         let here = std::env::current_dir().unwrap();
         let most = allowed(place, 1 << 31).unwrap().unwrap();
         assert_eq!(std::env::current_dir().unwrap(), here);
@@ -297,6 +246,5 @@ mod tests {
         };
         let phases = crate::measure::times(fresh.target(), &job, 1, 0).unwrap();
         assert_eq!(phases[0].operations, job.descriptors as u64);
-        assert!(cell("setup", most).contains(&most.to_string()));
     }
 }

@@ -17,9 +17,6 @@ pub struct HostDir {
 impl HostDir {
     /// The directory `place`; its clients are as processes, each with descriptors and a working
     /// directory of its own.
-    ///
-    /// # Errors
-    /// It is no directory.
     pub fn new(place: &Path) -> Result<HostDir, String> {
         if !place.is_dir() {
             return Err(format!("{}: not a directory", place.display()));
@@ -31,7 +28,7 @@ impl HostDir {
         })
     }
 
-    /// The same directory; its clients are as threads of one process, with one table of
+    /// With clients that are as threads of one process, with one table of
     /// descriptors.
     pub fn for_threads(self) -> HostDir {
         HostDir {

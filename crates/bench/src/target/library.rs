@@ -26,22 +26,14 @@ pub struct Library {
 
 impl Library {
     /// An empty volume.
-    ///
-    /// # Errors
-    /// The library refuses.
     pub fn new(sharing: Sharing) -> Result<Library, String> {
         Library::of(Volume::memory(), sharing)
     }
 
-    /// The volume.
     pub fn volume(&self) -> &Volume {
         &self.volume
     }
 
-    /// This volume.
-    ///
-    /// # Errors
-    /// The library refuses.
     pub fn of(volume: Volume, sharing: Sharing) -> Result<Library, String> {
         let mut shared = volume.process(Credentials::root());
         if sharing == Sharing::PerCore {

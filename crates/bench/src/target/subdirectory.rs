@@ -14,9 +14,6 @@ pub struct Subdirectory {
 
 impl Subdirectory {
     /// Makes one in `place`, for clients that are as processes, or as threads of one.
-    ///
-    /// # Errors
-    /// One line that names what is not a directory, or cannot be written to.
     pub fn new(place: &Path, for_threads: bool) -> Result<Subdirectory, String> {
         if !place.is_dir() {
             return Err(format!("{}: not a directory", place.display()));
@@ -35,7 +32,6 @@ impl Subdirectory {
         Ok(Subdirectory { path, host })
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn they_come_back_in_order_and_lie_on_lines_of_their_own() {
+    fn acl_entries_come_back_in_order_and_lie_on_cache_lines_of_their_own() {
         for len in [0, 1, LINE - 1, LINE, LINE + 1, 3 * LINE, 1_000] {
             let entry = |n| AclEntry {
                 tag: Tag::User(n as u32),

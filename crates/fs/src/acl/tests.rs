@@ -35,7 +35,7 @@ fn entry(text: &str) -> AclEntry {
 }
 
 #[test]
-fn a_list_is_valid_only_with_its_entries_in_order_and_complete() {
+fn an_acl_is_valid_only_with_its_entries_complete_and_in_order() {
     let valid = [
         "u::rwx g::r-x o::---",
         "u::rwx g::r-x m::rwx o::---",
@@ -72,7 +72,7 @@ fn a_list_is_valid_only_with_its_entries_in_order_and_complete() {
 }
 
 #[test]
-fn the_first_class_that_the_asker_belongs_to_decides() {
+fn the_first_class_that_the_user_belongs_to_decides() {
     let list = "u::r-- u:2:rw- g::r-- g:20:-w- g:21:rwx m::rw- o::--x";
     // uid, gid, supplementary groups, wanted, granted
     let table: &[(u32, u32, &[u32], &str, bool)] = &[
@@ -125,7 +125,7 @@ fn the_owner_entry_is_not_masked_and_the_owning_group_is() {
 }
 
 #[test]
-fn a_minimal_list_equals_its_mode() {
+fn a_minimal_acl_equals_its_mode() {
     for mode in 0..=0o777 {
         let list = Acl::from_mode(mode);
         assert_eq!(list.equiv_mode(), (mode, true));
@@ -157,7 +157,7 @@ fn chmod_sets_the_mask_where_there_is_one_and_the_owning_group_otherwise() {
 }
 
 #[test]
-fn a_new_file_gets_what_both_the_default_list_and_its_mode_allow() {
+fn a_new_file_gets_the_permissions_that_both_the_default_acl_and_its_mode_allow() {
     let default = acl("u::rwx u:5:rwx g::r-x m::rwx o::r-x");
     let (mode, access) = default.create_masq(0o2640);
     assert_eq!(mode, 0o2640);
@@ -184,7 +184,7 @@ fn the_attribute_form_is_the_one_of_linux() {
 }
 
 #[test]
-fn a_wrong_attribute_is_refused_and_an_empty_one_removes_the_list() {
+fn a_wrong_attribute_is_refused_and_an_empty_one_removes_the_acl() {
     let good = acl("u::rw- g::r-x o::---").to_xattr();
     let with = |at: usize, byte| {
         let mut value = good.clone();
@@ -245,12 +245,12 @@ fn any_acl() -> impl Strategy<Value = Acl> {
 
 proptest! {
     #[test]
-    fn a_list_survives_the_attribute_form(list in any_acl()) {
+    fn an_acl_survives_the_attribute_form(list in any_acl()) {
         prop_assert_eq!(Acl::from_xattr(&list.to_xattr()), Ok(Some(list)));
     }
 
     #[test]
-    fn any_bytes_are_read_or_refused_and_what_is_read_is_valid(
+    fn any_attribute_bytes_are_refused_or_parse_to_a_valid_acl(
         body in prop::collection::vec(
             (0..64u16, 0..9u16, prop_oneof![Just(u32::MAX), any::<u32>()]), 0..7),
         cut in 0..8usize,
@@ -269,7 +269,7 @@ proptest! {
     }
 
     #[test]
-    fn the_mode_and_the_list_agree_after_chmod_and_after_create(
+    fn the_mode_and_the_acl_agree_after_chmod_and_after_create(
         list in any_acl(), mode in 0..0o10000u16,
     ) {
         let changed = list.chmod_masq(mode);
@@ -284,7 +284,7 @@ proptest! {
     }
 
     #[test]
-    fn for_a_minimal_list_the_answer_is_that_of_the_mode_bits(
+    fn a_minimal_acl_grants_what_the_mode_bits_grant(
         mode in 0..0o1000u16, uid in 0..3u32, gid in 9..12u32, other_gid in 9..12u32,
         want in 0..=RWX,
     ) {

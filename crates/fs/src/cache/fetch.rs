@@ -114,8 +114,9 @@ impl Superblock {
         Ok(())
     }
 
-    /// Puts an inode back under its number. Returns a reference, and whether the inode was not there.
-    /// The caller holds `inode_io_lock` of the number, and gives the reference back without it.
+    /// Puts an inode back under its number. Returns a reference, and whether the inode was not
+    /// there. The caller holds `inode_io_lock` of the number, and gives the reference back without
+    /// it.
     ///
     /// # Errors
     /// `ESTALE`: the number is another inode's.
@@ -128,8 +129,8 @@ impl Superblock {
         let (ino, generation) = (record.attr.ino, record.attr.generation);
         let inode = |number, generation, shares: &_| {
             let inode = self.inode_of((number, generation), record, g);
-            // Before anybody can see the inode: a later list could be out of date, and a later count
-            // would be missing.
+            // Before anybody can see the inode: a later list could be out of date, and a later
+            // count would be missing.
             if let Some(data) = inode.data() {
                 data.learn(pages.into_iter().map(|index| index..index + 1), g);
             }
@@ -151,7 +152,7 @@ impl Superblock {
             hash: self.hash(name),
         };
         loop {
-            let unknown = directory.unknown(at, &pin());
+            let unknown = directory.version_if_unknown(at, &pin());
             let Some(before) = unknown else {
                 return Ok(());
             };

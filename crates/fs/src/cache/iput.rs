@@ -22,9 +22,10 @@ impl Superblock {
 
     /// Frees an inode that has neither name nor reference.
     pub fn iput_final(&self, inode: &Inode, g: &Guard) {
-        // Removing the last name stores the link count and then looks for references; giving the last
-        // reference back subtracts it and then looks at the link count. SeqCst: partner is this
-        // fence in the other thread; at least one of the two sees what the other did before it.
+        // Removing the last name stores the link count and then looks for references; giving the
+        // last reference back subtracts it and then looks at the link count. SeqCst: partner is
+        // this fence in the other thread; at least one of the two sees what the other did before
+        // it.
         fence(Ordering::SeqCst);
         if !inode.meta.is_unlinked() {
             return;
@@ -133,7 +134,7 @@ impl Superblock {
 
     /// Counts an unlinked inode, whose space is to come back.
     pub(super) fn count_unlinked(&self, inode: &Inode) {
-        if inode.meta.set_awaited(true) {
+        if inode.meta.set_counted(true) {
             self.cache.unlinked.add(1);
         }
     }
@@ -142,15 +143,15 @@ impl Superblock {
     pub fn discount_unlinked(&self, inode: &Inode) {
         // SeqCst: see `iput_final`, which counts it and then looks whether it has a name.
         fence(Ordering::SeqCst);
-        if inode.meta.set_awaited(false) {
+        if inode.meta.set_counted(false) {
             self.cache.unlinked.add(-1);
         }
     }
 
-    /// Gives back the charges of an inode that has ended. A change of an inode that nobody holds may
-    /// run beside its end, so the charges go under `change` and `growth`, and a later change finds no
-    /// account. Returns the pages that leave the memory budget: a reclaim counts the pages that it
-    /// drops under the same locks.
+    /// Gives back the charges of an inode that has ended. A change of an inode that nobody holds
+    /// may run beside its end, so the charges go under `change` and `growth`, and a later change
+    /// finds no account. Returns the pages that leave the memory budget: a reclaim counts the pages
+    /// that it drops under the same locks.
     fn free_charge(&self, inode: &Inode, g: &Guard) -> u64 {
         let _still = (inode.meta.change.lock(), inode.meta.growth.lock());
         let account = inode.meta.account();

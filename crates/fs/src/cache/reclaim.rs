@@ -32,20 +32,21 @@ pub(crate) struct Swept {
 }
 
 /// What is left to do for an inode once its locks are released.
-enum Rest {
+enum Leftover {
     Nothing,
     /// A reference is given back, and the backend's panic goes on.
     Held(InodeRef, Option<Panic>),
-    /// The inode was unlinked and has ended, and the backend was told: its resources are given back.
+    /// The inode was unlinked and has ended, and the backend was dropped: its resources are given
+    /// back.
     Ended(Caught<Result<()>>),
 }
 
 impl Superblock {
     /// Reclaims if memory is over its budget. Called before an operation, with nothing held.
     ///
-    /// A maintenance task, if there is one, does it, until it is an eighth of the budget behind. Then
-    /// the operation frees twice what its core brought in or, if it may not wait, misses memory
-    /// (`docs/design/scheduler.md`, section 14).
+    /// A maintenance task, if there is one, does it, until it is an eighth of the budget behind.
+    /// Then the operation frees twice what its core brought in or, if it may not wait, misses
+    /// memory (`docs/design/scheduler.md`, section 14).
     ///
     /// # Errors
     /// `ABSENT`, see [`crate::without_waiting`].
@@ -139,8 +140,8 @@ impl Superblock {
         Swept { freed, wrapped }
     }
 
-    /// Evicts what `inode` has in memory, and `inode` if nobody refers to it, until about `bytes` are
-    /// freed; returns the bytes freed. Objects that the backend fails on stay.
+    /// Evicts what `inode` has in memory, and `inode` if nobody refers to it, until about `bytes`
+    /// are freed; returns the bytes freed. Objects that the backend fails on stay.
     fn evict(&self, inode: &Inode, bytes: u64, g: &Guard) -> u64 {
         if inode.meta.is_unlinked() || crate::is_control(inode.number()) {
             return 0;
@@ -154,9 +155,9 @@ impl Superblock {
             (None, None) => self.evict_inode(inode, g),
         };
         match rest {
-            Rest::Nothing => freed,
-            Rest::Ended(told) => freed + self.finish(inode, told, g),
-            Rest::Held(held, panic) => {
+            Leftover::Nothing => freed,
+            Leftover::Ended(dropped) => freed + self.finish(inode, dropped, g),
+            Leftover::Held(held, panic) => {
                 self.release(held, g);
                 match panic {
                     Some(panic) => resume_unwind(panic),
@@ -166,26 +167,26 @@ impl Superblock {
         }
     }
 
-    fn evict_file(&self, inode: &Inode, data: &Data, bytes: u64, g: &Guard) -> (u64, Rest) {
+    fn evict_file(&self, inode: &Inode, data: &Data, bytes: u64, g: &Guard) -> (u64, Leftover) {
         // The reference keeps the inode, and so its number, while its pages are written.
         let Some(held) = inode.hold() else {
-            return (0, Rest::Nothing);
+            return (0, Leftover::Nothing);
         };
-        // Closed until the inode is gone or stays: a write between the last write-back and the end of
-        // the inode would be lost.
+        // Closed until the inode is gone or stays: a write between the last write-back and the end
+        // of the inode would be lost.
         let _still = (inode.meta.change.lock(), inode.meta.growth.lock());
         let _closed = inode.gate.write(inode.percpu());
         match caught(|| self.write_back(inode)) {
             Ok(Ok(())) => {}
-            Ok(Err(_)) => return (0, Rest::Held(held, None)),
-            Err(panic) => return (0, Rest::Held(held, Some(panic))),
+            Ok(Err(_)) => return (0, Leftover::Held(held, None)),
+            Err(panic) => return (0, Leftover::Held(held, Some(panic))),
         }
         let want = bytes.div_ceil(PAGE_BYTES as u64);
         let dropped = data.evict(want, g);
         let freed = dropped as i64 * PAGE_BYTES;
         self.cache.mem_usage.add(-freed);
         if dropped >= want {
-            return (freed as u64, Rest::Held(held, None));
+            return (freed as u64, Leftover::Held(held, None));
         }
         drop(held);
         let (more, rest) = self.evict_inode(inode, g);
@@ -195,20 +196,20 @@ impl Superblock {
     /// Evicts the inode itself, and returns the bytes freed. Its record is written when nobody can
     /// change the inode any more, and nobody can fetch it before that (`inode_io_lock`). If the
     /// backend fails, the inode is restored from the same record, without its pages.
-    fn evict_inode(&self, inode: &Inode, g: &Guard) -> (u64, Rest) {
+    fn evict_inode(&self, inode: &Inode, g: &Guard) -> (u64, Leftover) {
         if inode.number() == crate::number::ROOT {
-            return (0, Rest::Nothing);
+            return (0, Leftover::Nothing);
         }
         let _one = self.inode_io_lock(inode.number()).lock_guard();
         let pages = inode.data().map_or(0, |data| data.resident_pages(g)) as i64 * PAGE_BYTES;
         if !self.objects.inodes.evict(inode, g) {
-            return (0, Rest::Nothing);
+            return (0, Leftover::Nothing);
         }
-        // Whoever removed its last name, or gave its last reference back, looks for it later than this
-        // and finds nothing: this thread ends the inode.
+        // Whoever removed its last name, or gave its last reference back, looks for it later than
+        // this and finds nothing: this thread ends the inode.
         if inode.meta.is_unlinked() {
             self.count_unlinked(inode);
-            return (0, Rest::Ended(self.drop_from_backend(inode)));
+            return (0, Leftover::Ended(self.drop_from_backend(inode)));
         }
         let record = record_of(inode, g);
         let commit = || self.objects.backend.commit(&[BackendOp::Put(&record)]);
@@ -218,13 +219,13 @@ impl Superblock {
         if matches!(committed, Ok(Ok(()))) {
             self.stats.event(Event::Reclaimed);
             self.cache.mem_usage.add(-INODE_BYTES);
-            return ((INODE_BYTES + pages) as u64, Rest::Nothing);
+            return ((INODE_BYTES + pages) as u64, Leftover::Nothing);
         }
         // Its pages were saved before. Their list comes from this inode: the backend fails.
         let known = inode.data().map_or_else(Vec::new, |data| data.allocated(g));
         let back = self.restore(&record, known, g);
         let (back, _) = back.expect("the number is this inode's until the backend has its record");
-        (pages as u64, Rest::Held(back, committed.err()))
+        (pages as u64, Leftover::Held(back, committed.err()))
     }
 
     /// Writes the dirty pages of a file back. The caller holds the locks that this needs.

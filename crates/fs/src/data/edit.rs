@@ -58,8 +58,8 @@ impl Data {
     }
 
     /// Zeroes the range and allocates all of it: pages that it covers become like those of
-    /// [`allocate`](Data::allocate). Returns the number of pages that the file gained, or `PageMiss`
-    /// like `punch`.
+    /// [`allocate`](Data::allocate). Returns the number of pages that the file gained, or
+    /// `PageMiss` like `punch`.
     ///
     /// # Panics
     /// When the range ends past 2^63-1.

@@ -112,7 +112,7 @@ fn a_page_in_flight_is_found_before_or_after() {
 }
 
 #[test]
-fn a_look_during_a_shift_is_taken_again() {
+fn a_lookup_during_a_shift_is_repeated() {
     for has_far_pages in [false, true] {
         check(move || {
             let data = dense(8);

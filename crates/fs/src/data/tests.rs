@@ -33,7 +33,7 @@ fn dense(pages: u64, g: &Guard) -> Data {
 }
 
 #[test]
-fn the_root_takes_32_bytes() {
+fn the_root_of_a_file_s_pages_takes_32_bytes() {
     assert!(size_of::<Data>() <= 32);
 }
 
@@ -77,7 +77,7 @@ fn a_write_past_the_largest_file_is_the_callers_mistake() {
 }
 
 #[test]
-fn what_only_the_home_knows_is_asked_for_before_anything_changes() {
+fn pages_that_only_the_backend_knows_are_missed_before_anything_changes() {
     let g = pin();
     let data = Data::new(false);
     data.status.lower(3);
@@ -99,7 +99,7 @@ fn what_only_the_home_knows_is_asked_for_before_anything_changes() {
 }
 
 #[test]
-fn a_learned_map_makes_counts_exact() {
+fn a_learned_page_list_makes_counts_exact() {
     let g = pin();
     let data = Data::new(false);
     data.learn([0..2, 70..72, 1 << 40..(1 << 40) + 1], &g);
@@ -116,7 +116,7 @@ fn a_learned_map_makes_counts_exact() {
 }
 
 #[test]
-fn a_late_answer_of_the_home_changes_nothing() {
+fn a_late_result_of_the_backend_changes_nothing() {
     let g = pin();
     let data = Data::new(false);
     data.status.lower(4);
@@ -150,7 +150,7 @@ fn allocated_pages_are_holes_until_written_and_take_no_memory() {
 }
 
 #[test]
-fn an_allocated_page_reaches_the_home_once() {
+fn an_allocated_page_reaches_the_backend_once() {
     let g = pin();
     let data = Data::new(true);
     data.allocate(0, 2 * PAGE, &g).unwrap();
@@ -287,7 +287,7 @@ fn a_dropped_file_frees_every_page_and_node() {
 }
 
 #[test]
-fn marks_do_not_touch_their_neighbours() {
+fn changing_a_slot_state_leaves_its_neighbours_alone() {
     let word = hearth_sync::primitive::atomic::AtomicU64::new(0);
     let state = |at| super::slot_state::StateCell::new(&word, at);
     let marks = [
@@ -312,7 +312,7 @@ fn marks_do_not_touch_their_neighbours() {
 }
 
 #[test]
-fn ranges_split_into_pages() {
+fn byte_ranges_split_into_pages() {
     let span = |index, bytes| Span { index, bytes };
     let list = |off, len| spans(off, len).collect::<Vec<_>>();
     assert_eq!(list(5, 0), []);

@@ -8,9 +8,9 @@ use super::span::{PAGE_BYTES, checked_end, edges, spans, touched};
 use super::tree::{FAN, PageSlot};
 
 impl Data {
-    /// How many pages a write of this range would add: those of it that are not allocated. `PageMiss`
-    /// when a page that the range covers in part must be loaded first, or when only the backend
-    /// knows whether a page is allocated. Inside the gate.
+    /// How many pages a write of this range would add: those of it that are not allocated.
+    /// `PageMiss` when a page that the range covers in part must be loaded first, or when only the
+    /// backend knows whether a page is allocated. Inside the gate.
     pub fn absent_pages(&self, off: u64, len: u64, g: &Guard) -> Result<u64, PageMiss> {
         if !self.is_complete() {
             self.check_writable(off, len, g)?;
@@ -23,8 +23,8 @@ impl Data {
         Ok(pages.end - pages.start - there as u64)
     }
 
-    /// The pages of this range that are not allocated. `PageMiss` when only the backend knows. Inside
-    /// the gate.
+    /// The pages of this range that are not allocated. `PageMiss` when only the backend knows.
+    /// Inside the gate.
     pub fn holes(&self, off: u64, len: u64, g: &Guard) -> Result<Vec<u64>, PageMiss> {
         let pages = touched(off, len);
         if !self.is_complete() {

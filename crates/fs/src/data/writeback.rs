@@ -2,7 +2,6 @@
 
 use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::primitive::atomic::Ordering;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use super::page::Page;
 use super::root::Data;
@@ -11,6 +10,19 @@ use super::span::{PAGE_BYTES, PAGES};
 
 /// Writes the page of this index to the backend.
 pub(super) type Save<'s, E> = dyn FnMut(u64, &[u8]) -> Result<(), E> + 's;
+
+/// A save in progress. Unless it succeeds the page is dirty again, even if the backend panics.
+struct Saving<'d> {
+    data: &'d Data,
+    index: u64,
+    saved: bool,
+}
+
+impl Drop for Saving<'_> {
+    fn drop(&mut self) {
+        self.data.end_save(self.index, self.saved);
+    }
+}
 
 impl Data {
     /// Passes every dirty page to `write`, by rising index, and returns how many. A page written to
@@ -23,10 +35,14 @@ impl Data {
         let mut bytes = [0; PAGE_BYTES];
         let (mut flushed, mut next) = (0, 0);
         while let Some(index) = self.take_unsaved(next, &mut bytes) {
-            // A panic saves nothing, like an error.
-            let answer = catch_unwind(AssertUnwindSafe(|| write(index, &bytes)));
-            self.end_save(index, matches!(answer, Ok(Ok(()))));
-            answer.unwrap_or_else(|panic| resume_unwind(panic))?;
+            let mut saving = Saving {
+                data: self,
+                index,
+                saved: false,
+            };
+            write(index, &bytes)?;
+            saving.saved = true;
+            drop(saving);
             flushed += 1;
             next = index + 1;
         }

@@ -2,7 +2,7 @@
 
 use super::bucket::Bucket;
 use super::entry::Entry;
-use super::table::Table;
+use super::table::BucketTable;
 use super::{Directory, FIRST_LOG2, Lookup, UNKNOWN};
 use crate::attr::Target;
 use crate::name::NameHash;
@@ -76,7 +76,9 @@ impl Directory {
                 return bucket;
             }
             // The loser of the race finds the winner's table.
-            let _ = self.table.install(Box::new(Table::new(FIRST_LOG2)), g);
+            let _ = self
+                .table
+                .install(Box::new(BucketTable::new(FIRST_LOG2)), g);
         }
     }
 
@@ -92,7 +94,7 @@ impl Directory {
             return Err(Refused::Busy);
         }
         if self.table.is_empty() {
-            let _ = self.table.install(Box::new(Table::new(0)), g);
+            let _ = self.table.install(Box::new(BucketTable::new(0)), g);
         }
         let table = self.table.load(g).ok_or(Refused::Busy)?;
         let mut held = Vec::with_capacity(table.buckets().len());
@@ -267,7 +269,7 @@ impl<'a> Pair<'a> {
 /// A directory that is being removed: until this is dropped, no entry can be added or found
 /// missing.
 pub(crate) struct Removal<'a> {
-    table: &'a Table,
+    table: &'a BucketTable,
     _held: Vec<RawGuard<'a>>,
     _grow: hearth_sync::lock::LockGuard<'a, super::Grow, ()>,
 }

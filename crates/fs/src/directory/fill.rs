@@ -7,7 +7,7 @@
 
 use super::bucket::Bucket;
 use super::change::{Hashed, put, put_negative};
-use super::table::Table;
+use super::table::BucketTable;
 use super::{Directory, FIRST_LOG2, FULL, LOADED, Lookup};
 use crate::attr::Target;
 use crate::name::NameHash;
@@ -37,7 +37,7 @@ const AHEAD: u64 = 1 << 20;
 impl Directory {
     /// The version of the name's bucket, if the name is unknown; `None` if it is known, or the
     /// directory was removed.
-    pub fn unknown(&self, at: Hashed<'_>, g: &Guard) -> Option<Version> {
+    pub fn version_if_unknown(&self, at: Hashed<'_>, g: &Guard) -> Option<Version> {
         let locked = self.lock(at, g).ok()?;
         match locked.find(at, g) {
             Lookup::Unknown => Some(self.version(std::slice::from_ref(locked.bucket))),
@@ -51,7 +51,7 @@ impl Directory {
     pub fn fill(
         &self,
         at: Hashed<'_>,
-        answer: Option<Target>,
+        result: Option<Target>,
         before: Version,
         g: &Guard,
     ) -> Option<bool> {
@@ -64,7 +64,7 @@ impl Directory {
             return None;
         }
         let _write = bucket.seq.write();
-        Some(match answer {
+        Some(match result {
             Some(target) => put(bucket, &at, target, g),
             None => put_negative(bucket, &at, g),
         })
@@ -117,7 +117,7 @@ impl Directory {
     fn begin(&self, entries: u64, g: &Guard) {
         if self.table.is_empty() {
             let log2 = self.wanted(entries, FIRST_LOG2).unwrap_or(FIRST_LOG2);
-            let _ = self.table.install(Box::new(Table::new(log2)), g);
+            let _ = self.table.install(Box::new(BucketTable::new(log2)), g);
         }
     }
 

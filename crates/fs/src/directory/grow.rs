@@ -3,7 +3,7 @@
 //! The states, and who may write what: `docs/design/directory.md`.
 
 use super::bucket::Bucket;
-use super::table::Table;
+use super::table::BucketTable;
 use super::{BUCKETS_PER_CORE, CONTENTION, Directory, FULL, MAX_LOG2, MOST_BUCKETS};
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock::RawGuard;
@@ -39,7 +39,7 @@ impl Directory {
     /// lock may be held.
     pub fn grow(&self, entries: u64, g: &Guard) {
         let is_small =
-            |table: &Table| table.grows() || self.wanted(entries, table.log2()).is_some();
+            |table: &BucketTable| table.grows() || self.wanted(entries, table.log2()).is_some();
         while self.table.load(g).is_some_and(is_small) {
             if !self.try_grow(entries, usize::MAX, g) {
                 return;
@@ -50,7 +50,7 @@ impl Directory {
     /// Whether an insertion under the hash `value` is one that moves buckets.
     #[inline]
     pub(super) fn is_grower(&self, value: u64, g: &Guard) -> bool {
-        value.is_multiple_of(ONE_IN) && self.table.load(g).is_some_and(Table::grows)
+        value.is_multiple_of(ONE_IN) && self.table.load(g).is_some_and(BucketTable::grows)
     }
 
     /// Moves up to `most` buckets to the successor, which is made for `entries` if there is none.
@@ -74,7 +74,11 @@ impl Directory {
             self.new_table();
             // Relaxed: only the holder of `grow` reads or writes it.
             self.growth.0.moved.store(0, Ordering::Relaxed);
-            if table.next.install(Box::new(Table::new(log2)), g).is_err() {
+            if table
+                .next
+                .install(Box::new(BucketTable::new(log2)), g)
+                .is_err()
+            {
                 return false;
             }
         }
@@ -100,7 +104,7 @@ impl Directory {
     /// becomes the table. Needs `grow`; true if that has happened.
     fn move_on<'t>(
         &self,
-        table: &'t Table,
+        table: &'t BucketTable,
         most: usize,
         lock: impl Fn(&'t Bucket) -> Option<RawGuard<'t>>,
         g: &'t Guard,

@@ -6,7 +6,7 @@ use hearth_sync::epoch::pin;
 use std::collections::BTreeSet;
 
 #[test]
-fn a_table_that_grows_by_parts_is_one_directory_all_the_time() {
+fn a_table_that_grows_in_steps_is_one_directory_throughout() {
     let names = Names::new();
     const OLD: u64 = 8_000;
     for n in 1..=OLD {
@@ -16,7 +16,7 @@ fn a_table_that_grows_by_parts_is_one_directory_all_the_time() {
     let directory = &names.directory;
     directory.grow(OLD, &g);
     let (before, grows) = (names.log2(), || {
-        directory.table.load(&g).is_some_and(Table::grows)
+        directory.table.load(&g).is_some_and(BucketTable::grows)
     });
     let mut all: BTreeSet<u64> = (1..=OLD).collect();
     let mut parts = 0;
@@ -46,7 +46,7 @@ fn a_table_that_grows_by_parts_is_one_directory_all_the_time() {
 
 /// An operation that needs all names in one table finishes growth that has begun.
 #[test]
-fn a_directory_that_grows_is_removed_and_loaded_as_any_other() {
+fn a_growing_directory_is_removed_and_loaded_like_any_other() {
     let g = pin();
     let half_grown = || {
         let names = Names::new();
@@ -54,7 +54,7 @@ fn a_directory_that_grows_is_removed_and_loaded_as_any_other() {
         names.directory.grow(2_000, &g);
         names.directory.grow_some(|| 6_000, &g);
         let table = names.directory.table.load(&g);
-        assert!(table.is_some_and(Table::grows));
+        assert!(table.is_some_and(BucketTable::grows));
         names
     };
     let names = half_grown();
@@ -126,11 +126,11 @@ fn a_large_table_grows_and_every_name_is_found() {
 
 /// The entry names a wrong bucket, and is not consulted.
 #[test]
-fn an_entry_of_a_large_table_moves_without_being_looked_at() {
+fn an_entry_of_a_large_table_moves_without_being_read() {
     let names = Names::new();
-    let (small, large) = (Table::new(12), Table::new(14));
+    let (small, large) = (BucketTable::new(12), BucketTable::new(14));
     let wrong = |at: Hashed<'_>| !at.hash.value() & (u64::MAX >> 2);
-    let next = |table: &Table, at: Hashed<'_>| {
+    let next = |table: &BucketTable, at: Hashed<'_>| {
         let entry = Entry::new(at.name, wrong(at), target(1));
         let index = at.hash.bucket(table.log2());
         std::ptr::from_ref(large.successor_of(index, table.log2(), at.hash.tag(), &entry))

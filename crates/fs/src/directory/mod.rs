@@ -1,10 +1,12 @@
 //! A directory: a concurrent hash table from name to entry. It is also the dentry cache.
+//!
 //! Lookups and listings take no lock and write nothing shared (C2, C3). A change locks the bucket
 //! of its name, so changes of different names touch different cache lines (C1); a rename locks two.
 //! Insertions grow the table: they move its buckets to a larger one, a few at a time, while
 //! everything else goes on. Buckets are in the order of the upper bits of the hash, so a listing in
 //! cookie order survives growth (C6). A table grows for its entries, and once for the cores, when
 //! two of them have contended for one bucket again and again.
+//!
 //! Lock order:
 //! ```text
 //! grow                 (taken by trying, except to load a whole directory)
@@ -38,7 +40,7 @@ use hearth_sync::primitive::Backoff;
 use hearth_sync::primitive::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use hearth_sync::rcu::RcuSlot;
 use hearth_sync::seq::SeqCount;
-use table::Table;
+use table::BucketTable;
 
 /// The backend may have names that are not in memory.
 const UNKNOWN: u8 = 0;
@@ -81,7 +83,7 @@ impl Class for Moves {
 #[repr(align(64))]
 pub(crate) struct Directory {
     /// Published by the holder of `grow`; read under the epoch.
-    table: RcuSlot<Table>,
+    table: RcuSlot<BucketTable>,
     /// What a missing entry means: [`UNKNOWN`], [`LOADED`] or [`NEW`]. Written by eviction and by a
     /// load of the whole directory, both under `grow` and every bucket lock.
     completeness: AtomicU8,
@@ -191,7 +193,7 @@ impl Directory {
 
     /// The bucket in which the entries around `position` are now; `None` without a table.
     #[inline]
-    fn live<'g>(&'g self, position: u64, g: &'g Guard) -> Option<(&'g Table, &'g Bucket)> {
+    fn live<'g>(&'g self, position: u64, g: &'g Guard) -> Option<(&'g BucketTable, &'g Bucket)> {
         let table = self.table.load(g)?;
         let bucket = table.bucket_of_cookie(position);
         if bucket.is_moved() {
@@ -207,7 +209,7 @@ impl Directory {
         &'g self,
         position: u64,
         g: &'g Guard,
-    ) -> Option<(&'g Table, &'g Bucket)> {
+    ) -> Option<(&'g BucketTable, &'g Bucket)> {
         let backoff = Backoff::new();
         let mut waiting = None;
         loop {

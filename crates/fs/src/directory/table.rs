@@ -10,18 +10,18 @@ use hearth_sync::rcu::RcuSlot;
 /// and the one that the preceding table points to. Aligned to a cache line, because every lookup
 /// reads it.
 #[repr(align(64))]
-pub(super) struct Table {
+pub(super) struct BucketTable {
     log2: u32,
     buckets: Arc<[Bucket]>,
     /// The larger table that buckets marked as moved have gone to. A head reached through a
     /// predecessor may lack it; the reader then starts again at the directory.
-    pub next: RcuSlot<Table>,
+    pub next: RcuSlot<BucketTable>,
 }
 
-impl Table {
-    pub fn new(log2: u32) -> Table {
+impl BucketTable {
+    pub fn new(log2: u32) -> BucketTable {
         let buckets = (0..1usize << log2).map(|_| Bucket::new()).collect();
-        Table {
+        BucketTable {
             log2,
             buckets,
             next: RcuSlot::empty(),
@@ -29,8 +29,8 @@ impl Table {
     }
 
     /// Another head of the same buckets.
-    pub fn share(&self) -> Table {
-        Table {
+    pub fn share(&self) -> BucketTable {
+        BucketTable {
             log2: self.log2,
             buckets: self.buckets.clone(),
             next: RcuSlot::empty(),

@@ -51,7 +51,10 @@ impl Names {
     }
 
     pub fn log2(&self) -> u32 {
-        self.directory.table.load(&pin()).map_or(0, Table::log2)
+        self.directory
+            .table
+            .load(&pin())
+            .map_or(0, BucketTable::log2)
     }
 
     pub fn get(&self, name: &str) -> Option<u64> {
@@ -76,7 +79,7 @@ impl Names {
 }
 
 #[test]
-fn names_with_one_hash_keep_apart_at_every_size() {
+fn names_with_one_hash_are_distinct_at_every_table_size() {
     let names = Names::new();
     let hash = NameHash::of(&names.keys, b"any");
     let all: Vec<String> = (0..40).map(|n| format!("twin-{n}")).collect();
@@ -181,7 +184,7 @@ fn a_listing_that_overtakes_growth_misses_nothing() {
 }
 
 #[test]
-fn a_directory_with_entries_cannot_be_killed_and_a_dead_one_takes_none() {
+fn a_directory_with_entries_cannot_be_removed_and_a_removed_one_takes_no_entry() {
     let names = Names::new();
     let g = pin();
     names.set("x", Some(7));
@@ -204,7 +207,7 @@ fn a_directory_with_entries_cannot_be_killed_and_a_dead_one_takes_none() {
 /// A file is renamed from 0 to 1, to 2, ... A reader that misses a name therefore finds a later
 /// one: at every version one of them exists (C4).
 #[test]
-fn who_misses_the_old_name_finds_the_new_one() {
+fn a_reader_that_misses_the_old_name_finds_the_new_one() {
     const LAST: u64 = 20_000;
     let names = Names::new();
     names.set("0", Some(1));
@@ -284,7 +287,7 @@ fn readers_and_writers_go_on_while_the_table_grows() {
 
 /// In eight buckets, threads that create and remove files of their own contend again and again.
 #[test]
-fn a_directory_that_several_change_at_once_spreads_its_names() {
+fn a_directory_that_several_threads_change_at_once_spreads_its_names() {
     let names = Names::new();
     // One bucket for both, whatever the size of the table.
     let hash = NameHash::of(&names.keys, b"any");

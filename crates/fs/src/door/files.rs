@@ -9,7 +9,7 @@ use crate::inode::Inode;
 use crate::locks::{Interrupt, LockRequest};
 use crate::ops::io::WriteAt;
 use crate::ops::open::OpenFile;
-use crate::ops::{io, list, lock, open, privilege, promise, range};
+use crate::ops::{io, list, lock, open, privilege, range, reserve};
 use hearth_sync::epoch::pin;
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{Ordering, fence};
@@ -74,14 +74,14 @@ impl Door {
             return false;
         };
         if !file.writable() {
-            return promise::has_writers(inode);
+            return reserve::has_writers(inode);
         }
         // Partner: a first limit (`quotactl/collecting.rs`). The front end has noted the file down:
         // either that finds it, or it is seen here that it was announced.
         fence(Ordering::SeqCst);
-        let add_writer = || promise::add_writer(&self.volume.sb, inode);
+        let add_writer = || reserve::add_writer(&self.volume.sb, inode);
         // Again if the first charged one came in between: it opens as that did.
-        let is_charged = add_writer() || promise::has_writers(inode) && add_writer();
+        let is_charged = add_writer() || reserve::has_writers(inode) && add_writer();
         if is_charged {
             file.set_charged();
         }
@@ -95,8 +95,8 @@ impl Door {
         let room = self.run(&KERNEL, |cx, g| {
             let inode = file.inode(g)?;
             // The open of a writer was answered before a page is read through it.
-            match promise::has_writers(inode) {
-                true => promise::promise(cx, inode, off, out.len(), g),
+            match reserve::has_writers(inode) {
+                true => reserve::reserve(cx, inode, off, out.len(), g),
                 false => Ok(()),
             }
         });

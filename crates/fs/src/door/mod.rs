@@ -47,8 +47,8 @@ impl Door {
         &self.volume
     }
 
-    /// Whether [`Door::fsync`] and [`Door::syncfs`] may wait for the backend; a front end then calls
-    /// them from threads that may wait.
+    /// Whether [`Door::fsync`] and [`Door::syncfs`] may wait for the backend; a front end then
+    /// calls them from threads that may wait.
     pub fn sync_waits(&self) -> bool {
         self.volume.sb.objects.backend.evictable()
     }

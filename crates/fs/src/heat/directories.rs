@@ -83,8 +83,8 @@ impl DirectoryHeat {
     fn add(&mut self, file: &HeatStats) {
         self.files += 1;
         let warm = &mut self.stats;
-        // Each access shrinks the distance to the maximum by a factor, whichever file it goes to. So
-        // the distances of the files multiply.
+        // Each access shrinks the distance to the maximum by a factor, whichever file it goes to.
+        // So the distances of the files multiply.
         let missing = (1.0 - warm.temperature / 100.0) * (1.0 - file.temperature / 100.0);
         warm.temperature = (1.0 - missing) * 100.0;
         warm.bucket = ((1.0 - missing) * 255.999) as u8;

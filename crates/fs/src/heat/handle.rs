@@ -158,8 +158,8 @@ impl Heat<'_> {
         uid == 0 || uid == self.sb.options.owner.0 || ino.is_some_and(|ino| owner(ino) == Ok(uid))
     }
 
-    /// Heat of inode `ino` for the ioctl `FS_IOC_GET_HEAT_INFO`: the current temperature if `live`, or
-    /// that of the last pass of ageing.
+    /// Heat of inode `ino` for the ioctl `FS_IOC_GET_HEAT_INFO`: the current temperature if `live`,
+    /// or that of the last pass of ageing.
     ///
     /// # Errors
     /// `ENODATA` without a record, `ESTALE` without an inode.
@@ -186,8 +186,8 @@ impl Heat<'_> {
         self.sb.heat.what_if(&self.sb.objects, sizes)
     }
 
-    /// One path of each inode, and its number of links. An unlinked inode has no path. Walks the whole
-    /// tree, so pass many inodes at once.
+    /// One path of each inode, and its number of links. An unlinked inode has no path. Walks the
+    /// whole tree, so pass many inodes at once.
     ///
     /// # Errors
     /// Those of the backend.

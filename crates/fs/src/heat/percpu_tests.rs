@@ -185,8 +185,8 @@ fn a_key_tells_generations_and_ranges_apart() {
     assert!(Key::new(7, 3 + (1 << 21), 11).is_of(3), "21 bits are kept");
 }
 
-/// A thread that loses its core between an entry and its count leaves `head` behind what a drain has
-/// read: once, what it left was taken for a ring fuller than any ring can be.
+/// A thread that loses its core between an entry and its count leaves `head` behind what a drain
+/// has read: once, what it left was taken for a ring fuller than any ring can be.
 #[test]
 fn a_head_that_fell_behind_the_fold_starts_again_at_the_tail() {
     let sb = CpuTable::new();

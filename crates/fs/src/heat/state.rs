@@ -65,8 +65,8 @@ pub(super) struct DrainState {
     batch: Vec<(Key, Counts)>,
     /// Files that have ended, and whether their records may lie in several shards.
     ended: Vec<(Key, bool)>,
-    /// The ended files of the previous drain, if the backend can evict inodes: accesses before the end
-    /// of a file may have arrived after that drain read their slot, so this drain finds them.
+    /// The ended files of the previous drain, if the backend can evict inodes: accesses before the
+    /// end of a file may have arrived after that drain read their slot, so this drain finds them.
     ended_before: Vec<(Key, bool)>,
     /// When the period of the sample budgets began.
     since: Millis,
@@ -98,8 +98,8 @@ impl HeatState {
         self.range_shard(file, 0)
     }
 
-    /// The shard of the record of a range. Large files are striped, so that each shard can bound its
-    /// share of the memory by itself.
+    /// The shard of the record of a range. Large files are striped, so that each shard can bound
+    /// its share of the memory by itself.
     pub fn range_shard(&self, file: FileId, range: u64) -> &Lock<ShardLock, Shard> {
         let stripe = (range >> STRIPE_SHIFT).wrapping_mul(0xD1B5_4A32_D192_ED03);
         let mixed = file
@@ -187,8 +187,8 @@ impl HeatState {
         draws_end
     }
 
-    /// Ends the period of the budgets, unless it has hardly begun. True if the sampling epoch should
-    /// end.
+    /// Ends the period of the budgets, unless it has hardly begun. True if the sampling epoch
+    /// should end.
     fn renew(&self, since: &mut Millis, now: Millis) -> bool {
         let millis = now.saturating_sub(*since);
         let is_over = millis >= PERIOD;

@@ -12,9 +12,9 @@ pub struct Subscription {
 }
 
 impl Heat<'_> {
-    /// Calls `callback` with the files and ranges whose band changed, after each drain and each step of
-    /// ageing, with no lock held, on the thread that did it. Records that go (unlink, truncate,
-    /// eviction) are not reported.
+    /// Calls `callback` with the files and ranges whose band changed, after each drain and each
+    /// step of ageing, with no lock held, on the thread that did it. Records that go (unlink,
+    /// truncate, eviction) are not reported.
     ///
     /// ```
     /// use hearth::heat::Band;

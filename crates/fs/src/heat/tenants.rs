@@ -99,8 +99,8 @@ impl TenantTable {
         }
     }
 
-    /// Keeps the `kept` hottest sums. An eighth goes at once, so that not every drain with a new tenant
-    /// sorts them all.
+    /// Keeps the `kept` hottest sums. An eighth goes at once, so that not every drain with a new
+    /// tenant sorts them all.
     fn keep_hottest(&mut self, kept: usize, now: Millis, lives: &HalfLives) {
         // By the long count: every active tenant has the highest temperature.
         let count = |sum: &TenantSum| sum.score.at(now, lives).long.accesses();

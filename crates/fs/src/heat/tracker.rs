@@ -89,8 +89,8 @@ impl Tracker {
         }
     }
 
-    /// Counts a fetch of the page at `off` from the backend. Off the fast path, and before the access
-    /// that needs the page, so this creates the records if there are none.
+    /// Counts a fetch of the page at `off` from the backend. Off the fast path, and before the
+    /// access that needs the page, so this creates the records if there are none.
     pub fn note_load(&self, inode: &Inode, off: u64) {
         let (true, Some(state)) = (self.is_on(), self.state.get()) else {
             return;
@@ -117,9 +117,9 @@ impl Tracker {
         }
     }
 
-    /// Notes that an inode ends: its records go with the next drain. When the ring is too full for the
-    /// notice, the sweep finds later that the inode is gone. If inodes can be evicted the sweep cannot
-    /// tell, so the notice is kept in a list.
+    /// Notes that an inode ends: its records go with the next drain. When the ring is too full for
+    /// the notice, the sweep finds later that the inode is gone. If inodes can be evicted the sweep
+    /// cannot tell, so the notice is kept in a list.
     pub fn forget(&self, objects: &Objects, inode: &Inode) {
         let Some((state, striped)) = self.tracking(objects, inode) else {
             return;
@@ -213,8 +213,8 @@ impl Tracker {
         // An inode that was evicted meanwhile has lost its bits.
         let evictable = objects.backend.evictable();
         let marked = |mark| evictable || inode.state.has(mark);
-        // A drain that sets the bit beside us checks again whether the inode has ended. If both miss
-        // the other, the sweep finds the records.
+        // A drain that sets the bit beside us checks again whether the inode has ended. If both
+        // miss the other, the sweep finds the records.
         marked(StateBit::Tracked).then(|| (state, marked(StateBit::TrackedApart)))
     }
 }

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_come_back_and_no_line_of_them_is_another_block_s() {
+    fn padded_bytes_come_back_and_share_no_cache_line_with_another_block() {
         for len in [1, 2, 62, 63, 64, 65, 127, 128, 4095] {
             let said: Vec<u8> = (0..len).map(|n| n as u8).collect();
             let texts: Vec<PaddedBytes> = (0..8).map(|_| PaddedBytes::new(&said)).collect();

@@ -14,7 +14,7 @@ pub(crate) enum StateBit {
     /// It has writers whose writes are charged first. `ops::reserve` orders this bit and the next.
     Charged = 4,
     /// Blocks are reserved for some of its pages.
-    Promised = 8,
+    Reserved = 8,
     /// It has file capabilities. Follows the extended attributes, under `change`.
     Capable = 16,
 }

@@ -97,7 +97,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn they_are_what_a_map_would_be(
+        fn extended_attributes_behave_like_a_map(
             mut map in btree_map(vec(any::<u8>(), 1..=255), vec(any::<u8>(), 0..300), 0..12),
             name in vec(any::<u8>(), 1..=255),
             value in vec(any::<u8>(), 0..70),

@@ -92,7 +92,7 @@ mod tests {
 
     /// Regression: sixteen processes of a volume shared two of 32 shards.
     #[test]
-    fn owners_that_lie_a_power_of_two_apart_have_parts_of_their_own() {
+    fn owners_a_power_of_two_apart_have_different_shards() {
         let allowance = LockAllowance::default();
         for shift in 6..24 {
             let owners = (0..16).map(|n: u64| 0x7f3a_1000_0040 + (n << shift));

@@ -3,7 +3,7 @@
 use super::io::set_size;
 use super::perm::{WRITE, may, may_own};
 use super::privilege::{drop_capability, drop_capability_held, keeps_setgid};
-use super::promise;
+use super::reserve;
 use crate::attr::{SetAttr, SetTime, Time};
 use crate::data::MAX_SIZE;
 use crate::errno::Errno;
@@ -158,7 +158,7 @@ fn take_back(cx: &Ctx<'_>, inode: &Inode, before: &Fields, g: &Guard) {
 
 /// Charged blocks, including reserved ones, and the inode itself.
 fn charged(cx: &Ctx<'_>, inode: &Inode) -> [u64; 2] {
-    [inode.blocks() + promise::count(cx.sb, inode), 1]
+    [inode.blocks() + reserve::count(cx.sb, inode), 1]
 }
 
 /// Moves the charges of `inode` to other owners, and returns the account that pays from now on. The

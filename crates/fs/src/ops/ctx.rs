@@ -14,8 +14,8 @@ pub(crate) struct Ctx<'a> {
     /// What the operation has changed so far, for observers.
     pub(super) events: &'a RefCell<Vec<FsEvent>>,
     pub(super) observed: bool,
-    /// The backend has failed to give what the attempt before this one missed: a call that may return
-    /// a part (`read(2)`) returns what is in memory, up to the next miss.
+    /// The backend has failed to give what the attempt before this one missed: a call that may
+    /// return a part (`read(2)`) returns what is in memory, up to the next miss.
     pub allow_partial: bool,
 }
 

@@ -5,7 +5,7 @@
 //! Reads take no lock.
 
 use super::privilege::{drop_capability, kills_suid, strip_suidgid};
-use super::promise;
+use super::reserve;
 use crate::attr::Time;
 use crate::backend;
 use crate::data::MAX_SIZE;
@@ -76,7 +76,7 @@ fn fill(cx: &Ctx<'_>, inode: &Inode, off: u64, out: &mut [u8], g: &Guard) -> Att
     {
         let before = (absent.0 * PAGE).saturating_sub(off) as usize;
         if before == 0 || !cx.allow_partial {
-            return Err(page(inode, absent));
+            return Err(miss_page(inode, absent));
         }
         len = before;
     }
@@ -299,15 +299,15 @@ fn store_all(
     g: &Guard,
 ) -> Attempt<()> {
     // Reservations for this write were made before it was requested.
-    if inode.state.has(StateBit::Promised) {
-        let installed = promise::store(cx, inode, data, (off, src), g)?;
+    if inode.state.has(StateBit::Reserved) {
+        let installed = reserve::store(cx, inode, data, (off, src), g)?;
         cx.sb.cache.mem_usage.add(installed as i64 * PAGE_BYTES);
         return Ok(());
     }
     let need = data
         .absent_pages(off, src.len() as u64, g)
-        .map_err(|absent| page(inode, absent))?;
-    let mut room = match need {
+        .map_err(|absent| miss_page(inode, absent))?;
+    let mut charge = match need {
         0 => None,
         need => {
             let account = cx.sb.payer(inode)?.ok_or(Errno::EINVAL)?;
@@ -321,13 +321,13 @@ fn store_all(
     };
     let written = data
         .store(off, src, g)
-        .map_err(|absent| page(inode, absent))?;
+        .map_err(|absent| miss_page(inode, absent))?;
     debug_assert!(
         written.added <= need,
         "pages do not go away inside the gate"
     );
-    if let Some(room) = &mut room {
-        room.spend(written.added);
+    if let Some(charge) = &mut charge {
+        charge.spend(written.added);
         inode.percpu().add(COUNT, written.added as i64);
     }
     if written.installed > 0 {
@@ -394,7 +394,7 @@ pub(crate) fn set_size(
             if !size.is_multiple_of(PAGE) {
                 // The last page must be in memory before the backend drops its tail.
                 data.absent_pages(size - 1, 1, g)
-                    .map_err(|absent| page(inode, absent))?;
+                    .map_err(|absent| miss_page(inode, absent))?;
             }
             cx.sb
                 .objects
@@ -403,10 +403,11 @@ pub(crate) fn set_size(
         }
         inode.set_size(size);
         let removed = edit(cx, data, g, || {
-            data.truncate(size, g).map_err(|absent| page(inode, absent))
+            data.truncate(size, g)
+                .map_err(|absent| miss_page(inode, absent))
         })?;
         free_pages(cx, inode, removed, g);
-        promise::cut(cx.sb, inode, behind..u64::MAX, g);
+        reserve::cut(cx.sb, inode, behind..u64::MAX, g);
         cx.sb.heat.truncate(&cx.sb.objects, inode, size);
     } else {
         inode.set_size(size);
@@ -448,7 +449,7 @@ pub(crate) fn data_of(inode: &Inode) -> Result<&Data, Errno> {
     }
 }
 
-pub(crate) fn page(inode: &Inode, PageMiss(index): PageMiss) -> Stop {
+pub(crate) fn miss_page(inode: &Inode, PageMiss(index): PageMiss) -> Stop {
     Stop::Miss(Fetch::Page {
         ino: inode.number(),
         index,

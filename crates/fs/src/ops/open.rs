@@ -5,7 +5,7 @@ use super::io::set_size;
 use super::lookup::{find, hashed};
 use super::perm::{READ, WRITE, may};
 use super::privilege::drop_capability;
-use super::promise;
+use super::reserve;
 use crate::attr::Kind;
 use crate::cache_padded::CachePadded;
 use crate::caller::Caller;
@@ -195,7 +195,7 @@ impl OpenFile {
             locks.release_owner(self.id(), false);
         }
         if self.is_charged() {
-            promise::close(sb, &inode, g);
+            reserve::close(sb, &inode, g);
         }
         sb.release(inode, g);
     }
@@ -250,7 +250,7 @@ pub(crate) fn open(cx: &Ctx<'_>, inode: &Inode, flags: i32, g: &Guard) -> Attemp
         drop_capability(cx, inode, g);
         cx.inode_changed(inode, Some(0..u64::MAX));
     }
-    Ok(OpenFile::new(cx, held, kept_flags(flags)))
+    Ok(OpenFile::new(cx, held, status_flags(flags)))
 }
 
 /// Opens `name` in `parent`, making it if it does not exist (`O_CREAT`).
@@ -276,7 +276,7 @@ pub(crate) fn open_create(
         return open_existing(cx, parent, inode, flags, g);
     }
     match create(cx, parent, name, &New::File, mode & 0o7777, g) {
-        Ok(inode) => Ok(OpenFile::new(cx, inode, kept_flags(flags))),
+        Ok(inode) => Ok(OpenFile::new(cx, inode, status_flags(flags))),
         // Another thread made it first; open that one.
         Err(Stop::Errno(Errno::EEXIST)) if flags & libc::O_EXCL == 0 => Err(Stop::Restart),
         Err(stop) => Err(stop),
@@ -324,8 +324,8 @@ pub(crate) fn open_tmpfile(
     }
     let linkable = flags & libc::O_EXCL == 0;
     let inode = tmpfile(cx, parent, mode & 0o7777, linkable, g)?;
-    let kept = kept_flags(flags & !libc::O_DIRECTORY);
-    Ok(OpenFile::new(cx, inode, kept))
+    let flags = status_flags(flags & !libc::O_DIRECTORY);
+    Ok(OpenFile::new(cx, inode, flags))
 }
 
 fn check_kind(inode: &Inode, flags: i32) -> Result<()> {
@@ -367,6 +367,6 @@ fn access_of(flags: i32) -> (bool, bool) {
 }
 
 /// Creation flags are not part of an open file.
-fn kept_flags(flags: i32) -> i32 {
+fn status_flags(flags: i32) -> i32 {
     flags & !(libc::O_CREAT | libc::O_EXCL | libc::O_TRUNC | libc::O_NOCTTY | libc::O_CLOEXEC)
 }

@@ -1,8 +1,8 @@
 //! Operations on ranges of a file: fallocate, SEEK_DATA and SEEK_HOLE, copy_file_range.
 
-use super::io::{self, WriteAt, data_of, free_pages, page};
+use super::io::{self, WriteAt, data_of, free_pages, miss_page};
 use super::privilege::{drop_capability_held, kills_suid_untold, strip_suidgid};
-use super::promise;
+use super::reserve;
 use crate::backend;
 use crate::data::MAX_SIZE;
 use crate::data::{Data, PAGE, PageMiss};
@@ -97,14 +97,14 @@ fn edit(
 ) -> Attempt<u64> {
     let (off, end, len) = (range.start, range.end, range.end - range.start);
     let size = inode.meta.size();
-    let absent = |absent| page(inode, absent);
+    let absent = |absent| miss_page(inode, absent);
     match mode & !KEEP_SIZE {
         PUNCH => {
             let removed = data.punch(off, len, g).map_err(absent)?;
             free_pages(cx, inode, removed, g);
             // The kernel keeps the rest of a page that is punched in part; a hole may be in one.
             let first = off.div_ceil(PAGE);
-            promise::cut(cx.sb, inode, first..first.max(end / PAGE), g);
+            reserve::cut(cx.sb, inode, first..first.max(end / PAGE), g);
             Ok(size)
         }
         COLLAPSE => {
@@ -118,7 +118,7 @@ fn edit(
             inode.set_size(size - len);
             let removed = data.collapse(off, len, g).map_err(absent)?;
             free_pages(cx, inode, removed, g);
-            promise::cut(cx.sb, inode, off / PAGE..u64::MAX, g);
+            reserve::cut(cx.sb, inode, off / PAGE..u64::MAX, g);
             Ok(size - len)
         }
         INSERT => {
@@ -134,7 +134,7 @@ fn edit(
                 return Err(Errno::EINVAL.into());
             }
             data.insert(off, len, g).map_err(absent)?;
-            promise::cut(cx.sb, inode, off / PAGE..u64::MAX, g);
+            reserve::cut(cx.sb, inode, off / PAGE..u64::MAX, g);
             Ok(size + len)
         }
         zero => {
@@ -173,10 +173,10 @@ pub(crate) fn check_allocate(
     let need = {
         let _inside = inode.gate.read(inode.percpu());
         data.absent_pages(pages.start * PAGE, (pages.end - pages.start) * PAGE, g)
-            .map_err(|absent| page(inode, absent))?
+            .map_err(|absent| miss_page(inode, absent))?
     };
     // Other threads may change both meanwhile.
-    let paid = promise::taken(cx.sb, inode, pages).map_or(0, |taken| taken.count());
+    let paid = reserve::taken(cx.sb, inode, pages).map_or(0, |taken| taken.count());
     // The account stays for as long as `change` is held.
     let _change = inode.meta.change.lock();
     if let Some(account) = cx.sb.payer(inode)? {
@@ -195,7 +195,7 @@ pub(crate) fn check_allocate(
 /// gets them again.
 fn rewrite(cx: &Ctx<'_>, inode: &Inode, data: &Data, g: &Guard) -> Attempt<()> {
     if let Some(index) = data.first_held(g) {
-        return Err(page(inode, PageMiss(index)));
+        return Err(miss_page(inode, PageMiss(index)));
     }
     cx.sb
         .objects
@@ -209,18 +209,18 @@ fn rewrite(cx: &Ctx<'_>, inode: &Inode, data: &Data, g: &Guard) -> Attempt<()> {
 /// space.
 fn allocate(cx: &Ctx<'_>, inode: &Inode, zero: bool, off: u64, len: u64, g: &Guard) -> Attempt<()> {
     let data = data_of(inode)?;
-    let absent = |absent| page(inode, absent);
+    let absent = |absent| miss_page(inode, absent);
     let pages = off / PAGE..(off + len).div_ceil(PAGE);
     let need = data
         .absent_pages(pages.start * PAGE, (pages.end - pages.start) * PAGE, g)
         .map_err(absent)?;
     // Their reservations are holes that are paid for.
-    let mut promised = promise::taken(cx.sb, inode, pages);
-    let paid = promised.as_ref().map_or(0, |taken| taken.count());
-    debug_assert!(paid <= need, "{paid} promised of {need} holes");
+    let mut reserved = reserve::taken(cx.sb, inode, pages);
+    let paid = reserved.as_ref().map_or(0, |taken| taken.count());
+    debug_assert!(paid <= need, "{paid} reserved of {need} holes");
     // Preallocated pages take memory: a range that cannot fit is refused before it is tried.
     let account = inode.meta.account();
-    let mut room = cx
+    let mut charge = cx
         .sb
         .quotas
         .ledger
@@ -230,10 +230,10 @@ fn allocate(cx: &Ctx<'_>, inode: &Inode, zero: bool, off: u64, len: u64, g: &Gua
         false => data.allocate(off, len, g),
     };
     let added = added.map_err(absent)?;
-    if let Some(promised) = &mut promised {
-        promised.spend();
+    if let Some(reserved) = &mut reserved {
+        reserved.spend();
     }
-    room.spend(added - paid);
+    charge.spend(added - paid);
     inode.percpu().add(COUNT, added as i64);
     Ok(())
 }
@@ -264,7 +264,7 @@ pub(crate) fn seek(inode: &Inode, off: u64, hole: bool, g: &Guard) -> Attempt<u6
     if off >= size {
         return Err(Errno::ENXIO.into());
     }
-    let absent = |absent| page(inode, absent);
+    let absent = |absent| miss_page(inode, absent);
     if hole {
         return data.seek_hole(off, size, g).map_err(absent);
     }

@@ -8,7 +8,7 @@
 use super::ancestry::{check_not_above, is_at_or_above};
 use super::create::{New, discard, make};
 use super::link::takes_in;
-use super::lookup::{find, hashed, unknown};
+use super::lookup::{find, hashed, miss_entry};
 use super::perm::{WRITE, may, may_create, may_delete};
 use super::remove::{check_kinds, check_replace};
 use crate::attr::Kind;
@@ -91,7 +91,7 @@ pub(crate) fn rename(
         g,
     )
     .map_err(|_| Errno::ENOENT)?;
-    let turn = Turn {
+    let locked = LockedRename {
         cx,
         from,
         to,
@@ -102,7 +102,7 @@ pub(crate) fn rename(
         moves_tree: tree.is_some(),
         g,
     };
-    let needs_growth = turn.run(pair)?;
+    let needs_growth = locked.run(pair)?;
     drop(tree);
     if needs_growth {
         a.grow_some(|| from.parent.entries(), g);
@@ -118,7 +118,7 @@ fn hold_tree(sb: &Superblock) -> lock::LockGuard<'_, RenameLock, ()> {
 }
 
 /// A rename with both buckets locked.
-struct Turn<'a> {
+struct LockedRename<'a> {
     cx: &'a Ctx<'a>,
     from: End<'a>,
     to: End<'a>,
@@ -130,7 +130,7 @@ struct Turn<'a> {
     g: &'a Guard,
 }
 
-impl<'a> Turn<'a> {
+impl<'a> LockedRename<'a> {
     fn run(&self, pair: Pair<'_>) -> Attempt<bool> {
         let (cx, g) = (self.cx, self.g);
         let source = self.look(&pair, false)?.ok_or(Errno::ENOENT)?;
@@ -294,7 +294,7 @@ impl<'a> Turn<'a> {
         match pair.find(second, at, self.g) {
             Lookup::Hit(entry) => self.cx.sb.entry_inode(parent, entry, self.g).map(Some),
             Lookup::Negative => Ok(None),
-            Lookup::Unknown => Err(unknown(parent, at.name)),
+            Lookup::Unknown => Err(miss_entry(parent, at.name)),
         }
     }
 

@@ -23,8 +23,8 @@ pub(crate) struct Run<'c> {
 }
 
 impl Superblock {
-    /// Runs an operation until it finishes, fetching what it misses, and notifies observers of what it
-    /// changed.
+    /// Runs an operation until it finishes, fetching what it misses, and notifies observers of what
+    /// it changed.
     pub fn run<T>(
         &self,
         caller: &Caller<'_>,
@@ -90,9 +90,10 @@ impl<'c> Run<'c> {
         }
     }
 
-    /// Fetches what the last attempt missed and tries again until the end. Nothing may be pinned: the
-    /// backend may block. If it fails to give a page, a last attempt may return a part, where that is
-    /// [allowed](Self::allowing_partial). Observers also hear of what a failed operation changed.
+    /// Fetches what the last attempt missed and tries again until the end. Nothing may be pinned:
+    /// the backend may block. If it fails to give a page, a last attempt may return a part, where
+    /// that is [allowed](Self::allowing_partial). Observers also hear of what a failed operation
+    /// changed.
     #[cold]
     pub fn go_on<T>(
         self,
@@ -132,8 +133,8 @@ impl<'c> Run<'c> {
         Err(errno)
     }
 
-    /// Notifies observers. Neither the run nor the result is moved through here: that would cost more
-    /// than everything else.
+    /// Notifies observers. Neither the run nor the result is moved through here: that would cost
+    /// more than everything else.
     #[inline(always)]
     pub fn end(&self, guard: Guard) {
         if self.observed {

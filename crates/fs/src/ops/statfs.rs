@@ -11,7 +11,7 @@ use hearth_sync::epoch::Guard;
 /// The result of `statfs(2)` on `inode`: inside a project with a hard limit, the project's numbers.
 pub(crate) fn statfs(sb: &Superblock, inode: &Inode, g: &Guard) -> StatFs {
     let [(blocks, bfree), (files, ffree)] =
-        room(sb, QuotaId::VOLUME, g).map(Option::unwrap_or_default);
+        limits(sb, QuotaId::VOLUME, g).map(Option::unwrap_or_default);
     let mut all = StatFs {
         bsize: PAGE as u32,
         frsize: PAGE as u32,
@@ -28,7 +28,7 @@ pub(crate) fn statfs(sb: &Superblock, inode: &Inode, g: &Guard) -> StatFs {
     }
     // A project's limit may exceed the volume. What is not free is what the project uses, as on
     // XFS; what is available is also limited by what the volume has left.
-    let [of_blocks, of_files] = room(sb, project, g);
+    let [of_blocks, of_files] = limits(sb, project, g);
     if let Some((limit, left)) = of_blocks {
         all.blocks = blocks.min(limit);
         all.bfree = all.blocks.saturating_sub(limit - left);
@@ -43,7 +43,7 @@ pub(crate) fn statfs(sb: &Superblock, inode: &Inode, g: &Guard) -> StatFs {
 }
 
 /// The hard limit of each resource and what is left below it; `None` without a limit.
-fn room(sb: &Superblock, who: QuotaId, g: &Guard) -> [Option<(u64, u64)>; 2] {
+fn limits(sb: &Superblock, who: QuotaId, g: &Guard) -> [Option<(u64, u64)>; 2] {
     sb.quotas.ledger.usage(who, g).map(|usage| {
         let hard = usage.usage.bounds.hard?;
         Some((hard, hard.saturating_sub(usage.used)))

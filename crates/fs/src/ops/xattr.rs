@@ -141,8 +141,8 @@ fn update(
     check_access(cx, inode, space, WRITE, g)?;
     let mut extra = inode.extra(g).cloned().unwrap_or_default();
     change(&mut extra)?;
-    let room = charge(cx, inode, &extra, g)?;
-    publish(cx, inode, extra, room, |_| {}, g);
+    let extra_charge = charge(cx, inode, &extra, g)?;
+    publish(cx, inode, extra, extra_charge, |_| {}, g);
     Ok(())
 }
 
@@ -171,13 +171,13 @@ fn set_acl(
     let mut extra = inode.extra(g).cloned().unwrap_or_default();
     if let Space::Default = space {
         extra.default = acl;
-        let room = charge(cx, inode, &extra, g)?;
-        publish(cx, inode, extra, room, |_| {}, g);
+        let extra_charge = charge(cx, inode, &extra, g)?;
+        publish(cx, inode, extra, extra_charge, |_| {}, g);
         return Ok(());
     }
     let mode = acl.as_ref().map(|acl| acl.equiv_mode());
     extra.access = acl.filter(|_| mode.is_some_and(|(_, minimal)| !minimal));
-    let room = charge(cx, inode, &extra, g)?;
+    let extra_charge = charge(cx, inode, &extra, g)?;
     let owner = inode.meta.owner();
     let stranger = cx.caller.checks() && !cx.caller.privileged() && !cx.caller.in_group(owner.gid);
     let change = |fields: &mut Fields| {
@@ -188,7 +188,7 @@ fn set_acl(
             fields.perm &= !(libc::S_ISGID as u16);
         }
     };
-    publish(cx, inode, extra, room, change, g);
+    publish(cx, inode, extra, extra_charge, change, g);
     Ok(())
 }
 
@@ -209,21 +209,21 @@ fn charge<'g>(
     }
 }
 
-/// Replaces the extended attributes and ACLs, and the attributes that go with them; `room` is the
-/// charge for the additional blocks. Under `change`.
+/// Replaces the extended attributes and ACLs, and the attributes that go with them; `extra_charge`
+/// is the charge for the additional blocks. Under `change`.
 pub(super) fn publish(
     cx: &Ctx<'_>,
     inode: &Inode,
     extra: XattrsAcls,
-    room: Option<Charge<'_>>,
+    extra_charge: Option<Charge<'_>>,
     change: impl FnOnce(&mut Fields),
     g: &Guard,
 ) {
     let (blocks, before) = (extra.blocks(), inode.extra_blocks());
     if !is_control(inode.number()) {
         inode.set_extra_blocks(blocks);
-        if let Some(mut room) = room {
-            room.spend(blocks - before);
+        if let Some(mut extra_charge) = extra_charge {
+            extra_charge.spend(blocks - before);
         }
         let less = before.saturating_sub(blocks);
         let account = inode.meta.account();

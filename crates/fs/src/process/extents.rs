@@ -143,7 +143,7 @@ impl Process {
     /// `syncfs(2)`.
     pub fn syncfs(&self, fd: Fd) -> Result<()> {
         self.call(Call::Syncfs, || {
-            self.usable_share(fd, &pin())?;
+            self.usable_file(fd, &pin())?;
             self.volume().sync()
         })
     }

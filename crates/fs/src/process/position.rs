@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_the_offset_holds_nothing_back() {
+    fn a_thread_that_waits_for_the_offset_holds_no_retired_memory_back() {
         let p = Volume::memory().process(Credentials::root());
         p.mkdir("/d", 0o755).expect("a new name");
         let fd = p.open("/f", libc::O_CREAT | libc::O_RDWR, 0o644);

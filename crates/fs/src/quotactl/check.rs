@@ -5,7 +5,7 @@ use super::{Quota, QuotaError};
 use crate::inode::{Inode, InodeExt, XattrsAcls};
 use crate::number::{ROOT, is_control};
 use crate::ops::ctx::Ctx;
-use crate::ops::promise;
+use crate::ops::reserve;
 use crate::quota::{Owners, QuotaId, Resource};
 use crate::superblock::Superblock;
 use crate::throttle::ThrottledLoop;
@@ -52,8 +52,8 @@ impl Quota<'_> {
     /// Walks the whole volume, counts what every inode holds, and compares with the ledger and with
     /// `st_blocks`. Exact on a volume at rest; what changes meanwhile may show as a difference.
     ///
-    /// While other threads of the process run it is throttled to a hundredth of the machine, and takes
-    /// accordingly longer.
+    /// While other threads of the process run it is throttled to a hundredth of the machine, and
+    /// takes accordingly longer.
     ///
     /// # Errors
     /// [`QuotaError::NotKeeper`]; [`QuotaError::Volume`] if the backend fails.
@@ -126,7 +126,7 @@ impl Count {
             self.result.wrong_blocks.push((ino, inode.blocks(), held));
         }
         let sum = self.owners.entry(inode.meta.read().owners()).or_default();
-        sum[Resource::Blocks as usize] += held + promise::count(sb, inode);
+        sum[Resource::Blocks as usize] += held + reserve::count(sb, inode);
         sum[Resource::Inodes as usize] += 1;
         self.result.inodes += 1;
         true

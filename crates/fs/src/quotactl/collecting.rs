@@ -19,8 +19,8 @@ const PAUSE: Duration = Duration::from_millis(2);
 struct Found {
     /// Number of files of all owners.
     all: usize,
-    /// The first file that would come under the limit: the id, the inode, and the number of files of
-    /// the id.
+    /// The first file that would come under the limit: the id, the inode, and the number of files
+    /// of the id.
     first: Option<(QuotaId, u64, usize)>,
 }
 
@@ -61,8 +61,8 @@ impl Quota<'_> {
 
     /// Looks for files for whose owners the prepared limit is the first.
     fn still_collecting(&self) -> Found {
-        // Partner: the check of `charges_first` by a front end. Either the open file is seen here, or
-        // its opener sees the prepared limit.
+        // Partner: the check of `charges_first` by a front end. Either the open file is seen here,
+        // or its opener sees the prepared limit.
         fence(Ordering::SeqCst);
         let mut found = self.collecting();
         for _ in 1..LOOKS {
@@ -83,8 +83,8 @@ impl Quota<'_> {
                 continue;
             };
             found.all += 1;
-            // Partner: `recharge`. Either the new owners are seen here, or the thread that gives the
-            // file away sees the prepared limit.
+            // Partner: `recharge`. Either the new owners are seen here, or the thread that gives
+            // the file away sees the prepared limit.
             let _change = inode.meta.change.lock();
             let owners = inode.meta.read().owners();
             let Some(owner) = self.with_state(|state, _| state.newly_limited(owners)) else {
@@ -105,8 +105,8 @@ impl Superblock {
         files.collect()
     }
 
-    /// Whether `inode` would come under a limit of bytes with `owners`, while a kernel collects writes
-    /// of it that the limit could refuse. The caller holds the `change` of the inode.
+    /// Whether `inode` would come under a limit of bytes with `owners`, while a kernel collects
+    /// writes of it that the limit could refuse. The caller holds the `change` of the inode.
     pub(crate) fn would_lose_writes(&self, inode: &Inode, owners: Owners, g: &Guard) -> bool {
         let old = inode.meta.read().owners();
         // Partner: `Quota::collecting`.

@@ -101,8 +101,8 @@ impl Quota<'_> {
         })
     }
 
-    /// Changes the grace period of one id; `None` means that of its kind. The period starts now if the
-    /// id is above its soft limit.
+    /// Changes the grace period of one id; `None` means that of its kind. The period starts now if
+    /// the id is above its soft limit.
     ///
     /// # Errors
     /// The reason, and nothing has changed.

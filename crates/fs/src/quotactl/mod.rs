@@ -66,8 +66,8 @@ impl<'v> Quota<'v> {
         }
     }
 
-    /// These quotas with the rights of `caller`: root and the volume's owner may do everything, others
-    /// see their own user's and groups' quotas, and those of projects.
+    /// These quotas with the rights of `caller`: root and the volume's owner may do everything,
+    /// others see their own user's and groups' quotas, and those of projects.
     #[must_use]
     pub fn on_behalf_of(&self, caller: Credentials) -> Quota<'v> {
         Quota {
@@ -77,9 +77,9 @@ impl<'v> Quota<'v> {
         }
     }
 
-    /// These quotas, but a first limit of bytes comes into force although files are open for writing
-    /// ([`QuotaError::Collecting`]): what does not fit of them is lost, and `fsync` or `close` says
-    /// so.
+    /// These quotas, but a first limit of bytes comes into force although files are open for
+    /// writing ([`QuotaError::Collecting`]): what does not fit of them is lost, and `fsync` or
+    /// `close` says so.
     #[must_use]
     pub fn forced(&self) -> Quota<'v> {
         Quota {

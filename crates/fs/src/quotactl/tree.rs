@@ -101,8 +101,8 @@ impl Quota<'_> {
         let _entering = self.sb.quotas.entering.lock_guard();
         let (mut done, mut directories) = self.enter_all(top, project)?;
         while directories > 0 {
-            // An operation that creates or moves an inode reads the project of the directory under a
-            // guard, and has entered the inode when that guard is gone.
+            // An operation that creates or moves an inode reads the project of the directory under
+            // a guard, and has entered the inode when that guard is gone.
             epoch::synchronize();
             let (missed, more) = self.enter_all(top, project)?;
             done.changed += missed.changed;
@@ -148,7 +148,8 @@ impl<'v> TreeWalk<'v> {
         }
     }
 
-    /// Calls `see` with the next inode; false if there is none. Nothing is pinned between two steps.
+    /// Calls `see` with the next inode; false if there is none. Nothing is pinned between two
+    /// steps.
     pub fn step(
         &mut self,
         see: &mut dyn FnMut(&Ctx<'_>, &Inode, &Guard) -> Attempt<()>,

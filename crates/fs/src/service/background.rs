@@ -1,6 +1,6 @@
-//! Maintenance: folding and ageing of heat, reclaim, recall of quota credit that nobody uses, events
-//! for grace periods that end, and averages for statistics. One task of the idle class does a slice
-//! of each in turn; see `docs/design/scheduler.md`, section 14.
+//! Maintenance: folding and ageing of heat, reclaim, recall of quota credit that nobody uses,
+//! events for grace periods that end, and averages for statistics. One task of the idle class does
+//! a slice of each in turn; see `docs/design/scheduler.md`, section 14.
 //!
 //! Every job but folding can wait and is throttled; reclaim is not while memory grows. A pause
 //! between two folds bounds what folding costs, and how much is counted and not yet folded.
@@ -154,7 +154,8 @@ impl Jobs {
         }
     }
 
-    /// Folds heat, unless the last fold began less than [`PAUSE`] ago: then returns how long to wait.
+    /// Folds heat, unless the last fold began less than [`PAUSE`] ago: then returns how long to
+    /// wait.
     fn fold(&mut self, sb: &Superblock) -> Option<Duration> {
         let now = self.sched.now();
         let wait = self

@@ -1,5 +1,6 @@
 //! The control files below `/.hearth`, as far as operations know them: a trait for whoever makes
-//! their text and takes what is written. It is implemented above, where all of a volume can be seen.
+//! their text and takes what is written. It is implemented above, where all of a volume can be
+//! seen.
 
 use super::Superblock;
 use super::attempt::Attempt;

@@ -4,7 +4,7 @@ use crate::locks::{LockAllowance, WaitGraph};
 
 /// What `flock` and `fcntl` locks of all files share. Each synchronises itself.
 pub(crate) struct FileLocking {
-    /// Who waits for whom, for deadlock detection.
+    /// The wait-for graph, for deadlock detection.
     pub waits: WaitGraph,
     /// How many byte ranges each owner may still lock.
     pub allowance: LockAllowance,

@@ -78,7 +78,7 @@ mod tests {
     use crate::{Credentials, Volume};
 
     #[test]
-    fn a_volume_goes_with_the_last_of_its_handles_wherever_they_were_taken() {
+    fn a_volume_is_dropped_with_its_last_handle_on_any_core() {
         let volume = Volume::memory();
         let sb = volume.sb.downgrade();
         let process = volume.process(Credentials::root());

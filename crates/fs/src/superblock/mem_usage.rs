@@ -22,8 +22,8 @@ pub(crate) struct MemUsage {
     parts: PerCpu<CoreBytes>,
     /// Bytes; 0 is no budget. Relaxed: an option of its own.
     budget: AtomicU64,
-    /// The low-water watermark: the smallest number of bytes in memory at any look since the budget was
-    /// set. It matters where it is beyond the budget. Relaxed: a slightly old value only makes
+    /// The low-water watermark: the smallest number of bytes in memory at any look since the budget
+    /// was set. It matters where it is beyond the budget. Relaxed: a slightly old value only makes
     /// reclaim a little faster or slower.
     watermark: AtomicI64,
 }
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_overlooked_is_less_than_the_batches_of_all_cores() {
+    fn uncounted_growth_is_less_than_the_batches_of_all_cores() {
         let mem_usage = MemUsage::new(BUDGET, true);
         mem_usage.add(BUDGET as i64 - 50_000);
         let mut seen = 0;
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lowered_budget_is_no_growth_and_what_was_won_back_is_when_it_comes_again() {
+    fn a_lowered_budget_is_no_growth_but_reclaimed_bytes_that_return_are() {
         let mem_usage = MemUsage::new(BUDGET, true);
         mem_usage.add(BUDGET as i64);
         mem_usage.set_budget(BUDGET / 2);
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_back_and_taken_again_is_growth() {
+    fn bytes_given_back_and_taken_again_are_growth() {
         let mem_usage = MemUsage::new(BUDGET, true);
         mem_usage.add(BUDGET as i64 / 2);
         assert_eq!(over(&mem_usage), 0);

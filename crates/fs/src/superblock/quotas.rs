@@ -1,4 +1,4 @@
-//! Who uses how much of the volume, and the locks of whoever changes limits.
+//! Quota accounting of the volume, and the locks of limit changes.
 //!
 //! Lock order:
 //! ```text
@@ -16,7 +16,7 @@ use hearth_sync::primitive::{Arc, cores};
 
 /// The quota state of a volume. Operations charge the ledger; `quotactl` takes the locks.
 pub(crate) struct Quotas {
-    /// Who uses how many blocks and inodes, and may use more.
+    /// Usage and limits of blocks and inodes.
     pub ledger: Ledger,
     /// Blocks reserved for pages that a kernel has in its cache.
     pub reservations: Reservations,

@@ -1,9 +1,9 @@
 //! Operations for threads that may not wait.
 //!
-//! A library thread that lacks something waits for the backend. A thread that serves a queue must not:
-//! it runs its request inside of [`without_waiting`], and when something is absent the operation
-//! ends with [`Errno::ABSENT`], having changed nothing, and what it lacked is handed out. Whoever
-//! may wait brings it with [`Volume::bring`]; then the request runs again from the start.
+//! A library thread that lacks something waits for the backend. A thread that serves a queue must
+//! not: it runs its request inside of [`without_waiting`], and when something is absent the
+//! operation ends with [`Errno::ABSENT`], having changed nothing, and what it lacked is handed out.
+//! Whoever may wait brings it with [`Volume::bring`]; then the request runs again from the start.
 
 use super::Volume;
 use crate::errno::{Errno, Result};
@@ -26,8 +26,8 @@ struct Here {
     absent: RefCell<Option<Fetch>>,
 }
 
-/// Runs `work` without waiting for the backend. If it answers [`Errno::ABSENT`], the other part of the
-/// result is what it lacked.
+/// Runs `work` without waiting for the backend. If it answers [`Errno::ABSENT`], the other part of
+/// the result is what it lacked.
 #[inline]
 pub fn without_waiting<T>(work: impl FnOnce() -> Result<T>) -> (Result<T>, Option<Absent>) {
     let _inside = Inside(HERE.with(|here| here.waits_not.replace(true)));

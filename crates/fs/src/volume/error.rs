@@ -36,7 +36,8 @@ impl fmt::Display for BuildError {
 
 impl std::error::Error for BuildError {}
 
-/// `EINVAL` for settings, `EAGAIN` for a thread that the system refuses, else what the backend said.
+/// `EINVAL` for settings, `EAGAIN` for a thread that the system refuses, else what the backend
+/// said.
 impl From<BuildError> for Errno {
     fn from(error: BuildError) -> Errno {
         match error {

@@ -51,12 +51,12 @@ impl Volume {
         Some(Volume { sb: sb.handle()? })
     }
 
-    /// Does what the maintenance task would do now, and returns: for programs that have no thread to
-    /// spare (see [`crate::VolumeBuilder::workers`]) and call it about once a second. A call folds
-    /// heat and does up to 64 slices of each job that is due: it reclaims 16 MiB of memory, or 64
-    /// files that are larger, looks at the accounts of 4,096 owners and as many tenants of the
-    /// scheduler, and ages all records. The next call goes on with what is left. Tasks of front ends
-    /// that no other thread runs get a turn as well.
+    /// Does what the maintenance task would do now, and returns: for programs that have no thread
+    /// to spare (see [`crate::VolumeBuilder::workers`]) and call it about once a second. A call
+    /// folds heat and does up to 64 slices of each job that is due: it reclaims 16 MiB of memory,
+    /// or 64 files that are larger, looks at the accounts of 4,096 owners and as many tenants of
+    /// the scheduler, and ages all records. The next call goes on with what is left. Tasks of front
+    /// ends that no other thread runs get a turn as well.
     pub fn run_background_once(&self) {
         service::run_once(&self.sb);
     }
@@ -104,8 +104,8 @@ impl Volume {
         self.sb.tenant_of(ino, uid)
     }
 
-    /// The tenant of a request on inode `ino` that has no caller, such as the write-back of a page: the
-    /// inode's project, else its owner.
+    /// The tenant of a request on inode `ino` that has no caller, such as the write-back of a page:
+    /// the inode's project, else its owner.
     pub fn tenant_behind(&self, ino: u64) -> TenantId {
         let g = pin();
         let uid = self
@@ -142,9 +142,9 @@ impl Volume {
             .change(|observers| observers.retain(is_other));
     }
 
-    /// Whether space is taken by what a kernel in front may have given up already: unlinked files that
-    /// it refers to, and reservations. A kernel closes files and forgets inodes by messages that
-    /// nobody waits for.
+    /// Whether space is taken by what a kernel in front may have given up already: unlinked files
+    /// that it refers to, and reservations. A kernel closes files and forgets inodes by messages
+    /// that nobody waits for.
     pub fn awaits_returns(&self) -> bool {
         self.sb.cache.unlinked.sum() > 0 || self.sb.quotas.reservations.any()
     }
@@ -163,8 +163,8 @@ impl Volume {
         self.sb.objects.backend.sync()
     }
 
-    /// Evicts objects until about `bytes` are free or nothing more can be evicted; returns the bytes
-    /// freed.
+    /// Evicts objects until about `bytes` are free or nothing more can be evicted; returns the
+    /// bytes freed.
     pub fn reclaim(&self, bytes: u64) -> u64 {
         self.sb.reclaim(bytes)
     }
@@ -175,8 +175,8 @@ impl Volume {
         self.sb.quotas.ledger.charge_first(&pin());
     }
 
-    /// Whether kernels in front acknowledge only what is charged: [`Volume::charge_first`] was called,
-    /// the volume was given a size, or somebody has a limit of bytes.
+    /// Whether kernels in front acknowledge only what is charged: [`Volume::charge_first`] was
+    /// called, the volume was given a size, or somebody has a limit of bytes.
     pub fn charges_first(&self) -> bool {
         self.sb.quotas.ledger.charges_first()
     }
@@ -186,7 +186,8 @@ impl Volume {
         self.sb.objects.inodes.len()
     }
 
-    /// Number of calls that wait for a file lock (`flock`, `fcntl`), of the library and of front ends.
+    /// Number of calls that wait for a file lock (`flock`, `fcntl`), of the library and of front
+    /// ends.
     pub fn lock_waiters(&self) -> u64 {
         self.sb.file_locks.waits.waiting()
     }

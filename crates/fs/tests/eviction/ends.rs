@@ -307,7 +307,8 @@ fn a_file_that_loses_its_name_while_it_is_reclaimed_ends() {
     assert!(!volume.awaits_returns());
 }
 
-/// Once, a second volume gave out numbers that the backend had already, and its root had no entries.
+/// Once, a second volume gave out numbers that the backend had already, and its root had no
+/// entries.
 #[test]
 fn a_volume_on_a_home_that_has_files_gives_new_ones_other_numbers() {
     let backend = Arc::new(Hooked::default());

@@ -33,9 +33,9 @@ struct Faults {
     stopped: Mutex<BTreeMap<String, u64>>,
 }
 
-/// An operation that a failing backend stopped has changed nothing: the model, which never saw it, has
-/// the same tree. (One that read something before has moved an access time, as in Linux: once in
-/// many thousand scripts that time was one that had been set. Such an operation is not stopped.)
+/// An operation that a failing backend stopped has changed nothing: the model, which never saw it,
+/// has the same tree. (One that read something before has moved an access time, as in Linux: once
+/// in many thousand scripts that time was one that had been set. Such an operation is not stopped.)
 #[test]
 fn an_operation_that_the_home_fails_changes_nothing() {
     let (met, faults) = (Met::default(), Faults::default());

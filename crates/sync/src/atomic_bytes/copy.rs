@@ -1,8 +1,8 @@
-//! Copying many words at once.
+//! Bulk copies of words.
 //!
-//! A page copied word by word takes as many cycles as it has words; the processor's string
-//! instruction moves whole lines, and takes a third of that. Miri does not know it, and the
-//! conflict recorder (`--cfg recorded`) sees what the compiler's loads and stores do: they get the
+//! A page copied word by word takes as many cycles as it has words. The processor's string
+//! instruction moves whole lines and takes a third of that. Miri does not support it, and the
+//! conflict recorder (`--cfg recorded`) sees only the compiler's loads and stores: both get the
 //! loop.
 
 use super::{ANY, WORD};
@@ -12,13 +12,13 @@ use crate::primitive::plain::AtomicU64;
 ///
 /// # Panics
 ///
-/// When there are not as many of both.
+/// When the two lengths differ.
 #[inline]
 pub(super) fn load(words: &[AtomicU64], out: &mut [[u8; WORD]]) {
     assert_eq!(words.len(), out.len());
     if MANY <= words.len() {
-        // SAFETY: `words` and `out` are as long as is said, aligned or not, and `out` is ours. A
-        // word may be written meanwhile: see `string`.
+        // SAFETY: `words` and `out` have the asserted length, in any alignment, and `out` is
+        // exclusive. A word may be written meanwhile: see `string`.
         unsafe { string(words.as_ptr().cast(), out.as_mut_ptr().cast(), words.len()) };
         return;
     }
@@ -31,12 +31,12 @@ pub(super) fn load(words: &[AtomicU64], out: &mut [[u8; WORD]]) {
 ///
 /// # Panics
 ///
-/// When there are not as many of both.
+/// When the two lengths differ.
 #[inline]
 pub(super) fn store(words: &[AtomicU64], src: &[[u8; WORD]]) {
     assert_eq!(words.len(), src.len());
     if MANY <= words.len() {
-        // SAFETY: as in `load`; the words may be changed behind a shared reference, as atomics.
+        // SAFETY: as in `load`; atomics may be written behind a shared reference.
         unsafe {
             string(
                 src.as_ptr().cast(),
@@ -51,22 +51,22 @@ pub(super) fn store(words: &[AtomicU64], src: &[[u8; WORD]]) {
     }
 }
 
-/// From how many words on the string instruction pays for its start.
+/// The number of words from which on the string instruction is faster.
 #[cfg(all(target_arch = "x86_64", not(any(miri, recorded))))]
 const MANY: usize = 64;
 #[cfg(not(all(target_arch = "x86_64", not(any(miri, recorded)))))]
 const MANY: usize = usize::MAX;
 
-/// Copies so many words.
+/// Copies `words` words.
 ///
-/// To the rest of the program it is a loop of Relaxed loads and stores of whole words: the
+/// To the rest of the program this is a loop of Relaxed loads and stores of whole words: the
 /// instruction moves word by word in an order of its own, and an aligned word is never torn. So a
 /// race with other atomic accesses is as harmless as in the loops above.
 ///
 /// # Safety
 ///
-/// Both sides have so many words and do not overlap; what is written may be written, and nobody
-/// races it but with atomics.
+/// Both sides have `words` words and do not overlap. The destination may be written, and concurrent
+/// accesses to it are atomic.
 #[cfg(all(target_arch = "x86_64", not(any(miri, recorded))))]
 #[inline]
 unsafe fn string(from: *const u64, to: *mut u64, words: usize) {
@@ -83,7 +83,7 @@ unsafe fn string(from: *const u64, to: *mut u64, words: usize) {
     }
 }
 
-/// Nothing is so long that it would be used.
+/// Never called: no slice is that long.
 ///
 /// # Safety
 ///

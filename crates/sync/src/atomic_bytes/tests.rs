@@ -43,7 +43,7 @@ fn every_small_range_reads_and_writes_like_a_byte_array() {
 }
 
 #[test]
-fn words_begin_with_what_is_given_and_zeros_around_it() {
+fn a_new_buffer_has_the_given_bytes_and_zeros_around_them() {
     for (off, len) in [(0, 0), (0, Page::BYTES), (1, Page::BYTES - 1), (100, 2_000)] {
         let new = pattern(off, len);
         let mut model = vec![0; Page::BYTES];
@@ -85,7 +85,7 @@ fn every_long_range_reads_and_writes_like_a_byte_array() {
 }
 
 #[test]
-fn the_last_byte_is_inside_and_the_next_is_not() {
+fn an_access_past_the_last_byte_panics() {
     let page = Page::boxed();
     assert!(page.is_zero(0..Page::BYTES));
     page.write(Page::BYTES - 1, &[7]);
@@ -99,7 +99,7 @@ fn the_last_byte_is_inside_and_the_next_is_not() {
 }
 
 #[test]
-fn writers_of_neighbouring_bytes_lose_nothing() {
+fn concurrent_writes_to_neighbouring_bytes_are_not_lost() {
     let page = Page::boxed();
     std::thread::scope(|scope| {
         for byte in 0..4_usize {
@@ -117,7 +117,7 @@ fn writers_of_neighbouring_bytes_lose_nothing() {
 }
 
 #[test]
-fn an_aligned_word_arrives_as_a_whole() {
+fn an_aligned_word_is_never_torn() {
     let page = Page::boxed();
     std::thread::scope(|scope| {
         scope.spawn(|| {

@@ -46,7 +46,7 @@ impl Pin {
 
     /// # Safety
     ///
-    /// As [`super::Guard::defer`].
+    /// See [`super::Guard::defer`].
     pub(super) unsafe fn defer(&self, work: impl FnOnce() + 'static) {
         // SAFETY: the caller promises it.
         let work = unsafe { Deferred::new(work) };

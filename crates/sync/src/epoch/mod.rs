@@ -106,7 +106,7 @@ impl Guard {
     /// # Safety
     ///
     /// `deferred` may run on any thread, and after everything it borrows is gone unless its owner
-    /// sees to it: what it captures must be sendable and stay valid until it has run.
+    /// prevents that: what it captures must be sendable and stay valid until it has run.
     pub(crate) unsafe fn defer(&self, deferred: impl FnOnce() + 'static) {
         // SAFETY: the caller promises what the backend asks for.
         unsafe { self.0.defer(deferred) };
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn who_synchronizes_waits_for_the_guards_before_it_and_for_no_other() {
+    fn synchronize_waits_for_earlier_guards_only() {
         let (reader, ends) = (pin(), Arc::new(AtomicBool::new(false)));
         let seen = Arc::clone(&ends);
         let waits = std::thread::spawn(move || {

@@ -52,7 +52,7 @@ impl Pin {
 
     /// # Safety
     ///
-    /// As [`super::Guard::defer`].
+    /// See [`super::Guard::defer`].
     pub(super) unsafe fn defer(&self, deferred: impl FnOnce() + 'static) {
         order::retired();
         EPOCH.with_borrow_mut(|epoch| {

@@ -158,7 +158,7 @@ impl Pin {
 
     /// # Safety
     ///
-    /// As [`super::Guard::defer`].
+    /// See [`super::Guard::defer`].
     #[inline]
     pub(super) unsafe fn defer(&self, work: impl FnOnce() + 'static) {
         // SAFETY: the caller promises that `work` may run later on any thread.

@@ -1,18 +1,18 @@
-//! How much is retired and not yet dropped, and a bound on it.
+//! Back-pressure of reclamation: counts what is retired and not yet dropped, and bounds it.
 //!
-//! A reader that stays pinned, because it was taken off its core or has much to do, holds back
-//! all that is retired meanwhile. Each thread adds up what it retires and hands it to a common
-//! count in batches; a batch leaves the count when it is dropped. Three things keep that small, all
-//! between operations, where a thread is not pinned:
+//! A reader that stays pinned, because it was preempted or has much to do, holds back all that is
+//! retired meanwhile. Each thread adds up the bytes that it retires and adds them to a global count
+//! in batches; a batch leaves the count when it is dropped. Three measures keep the count small.
+//! All act between operations, where the thread is not pinned:
 //!
-//! - Where a part of what may wait does, threads that retire give their cores away of their own
-//!   accord just before the kernel takes them in the middle of an operation (at the timer's next
-//!   interrupt, [`preempt`]): who is not pinned while he is off his core holds nobody back.
-//! - A thread that comes near to the [`limit`] with a batch gives its core away once, for a reader
-//!   that was taken off it all the same.
+//! - While a part of the limit waits, threads that retire yield voluntarily just before the kernel
+//!   would preempt them in the middle of an operation (at the next timer tick, [`preempt`]). A
+//!   thread that is not pinned while it is off its core holds nobody back.
+//! - A thread that comes near to the [`limit`] with a batch yields once, for a reader that was
+//!   preempted all the same.
 //! - A thread that finds the count above the limit waits before its next operation, at most a
-//!   millisecond: the reader gets the core and the count falls, or the thread goes on after one
-//!   batch more. So what waits is bounded by the limit, and grows slowly beyond it.
+//!   millisecond. The reader gets the core and the count falls, or the thread goes on after one
+//!   batch more. So the count is bounded by the limit, and grows slowly beyond it.
 
 use super::backend;
 use super::{Guard, pin, preempt, tick};
@@ -22,29 +22,29 @@ use crossbeam_utils::CachePadded;
 use std::cell::Cell;
 use std::time::Duration;
 
-/// Bytes that a thread retires between two writes to the common count.
+/// Bytes that a thread retires between two writes to the global count.
 const BATCH: usize = 64 << 10;
-/// Bytes for each core that may wait without anybody waiting for them: what waits on a core and is
+/// Bytes per core that may wait before threads are throttled: memory that waits on a core and is
 /// then used again should still be in its cache.
 const LIMIT: i64 = 768 << 10;
-/// Bytes for each core below the limit from which on who has retired a batch gives the core away
-/// once: a reader that was taken off it comes back before those on other cores have to wait.
+/// Bytes per core below the limit from which on a thread that has retired a batch yields once: a
+/// preempted reader comes back before threads on other cores have to wait.
 const YIELD_MARGIN: i64 = 384 << 10;
-/// The most for each core, with a batch for each thread: a thread that is off its core has one,
-/// which no reader holds back. Eight MiB are promised for two cores; some of what values own
+/// The largest limit per core, including a batch for each thread: a thread that is off its core has
+/// one, which no reader holds back. Eight MiB are promised for two cores; some of what values own
 /// besides their own size is not counted.
 const LIMIT_MAX: i64 = 3 << 20;
-/// Bytes for each core from which on threads take turns.
+/// Bytes per core from which on threads yield before the tick.
 const PREEMPT_FROM: i64 = 128 << 10;
-/// Calls between two looks at the time while threads take turns: some ten microseconds.
+/// Calls between two looks at the clock in that state: some ten microseconds.
 const CALLS_PER_CHECK: u32 = 32;
-/// The same where calls take so long that the interrupt would be missed.
+/// Calls between two looks at the clock where calls take so long that the tick would be missed.
 const CALLS_PER_CHECK_SLOW: u32 = 2;
-/// Times that one wait gives the core away, before it sleeps.
+/// Yields of one wait, before it sleeps.
 const YIELDS: u32 = 6;
-/// Naps of one wait.
+/// Sleeps of one wait.
 const NAPS: u32 = 10;
-/// Length of a nap; the kernel adds about as much again.
+/// Length of a sleep; the kernel adds about as much again.
 const NAP: Duration = Duration::from_micros(50);
 
 /// Bytes in batches that are not yet dropped. Relaxed throughout: a statistic, it orders nothing.
@@ -53,13 +53,13 @@ static PENDING: CachePadded<AtomicI64> = CachePadded::new(AtomicI64::new(0));
 thread_local! {
     /// Bytes that this thread has retired since its last batch.
     static UNCOUNTED: Cell<usize> = const { Cell::new(0) };
-    /// Operations until this thread looks whether to wait or to end its turn; 0 for never.
+    /// Calls until this thread checks whether to wait or to yield; 0 for never.
     static CALLS_LEFT: Cell<u32> = const { Cell::new(0) };
-    /// It has handed over a batch since, and found so much that it may have to wait.
+    /// This thread has counted a batch since the last check, and the count was high.
     static BATCHED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Bytes of this program that are retired and wait for readers; batches of 64 KiB.
+/// Bytes of this process that are retired and wait for readers; batches of 64 KiB.
 pub fn pending() -> u64 {
     PENDING.load(Ordering::Relaxed).max(0).unsigned_abs()
 }
@@ -79,7 +79,7 @@ pub fn throttle() {
 #[cold]
 fn check() {
     if backend::is_pinned() {
-        // Whoever is pinned waits for itself; its next operation looks again.
+        // A pinned thread would wait for itself; its next call checks again.
         CALLS_LEFT.set(1);
         return;
     }
@@ -88,7 +88,7 @@ fn check() {
     } else {
         preempt::yield_before_tick();
     }
-    // Now, because the wait hands over what is left of a batch as well.
+    // Cleared here, because the wait counts the rest of a batch too.
     BATCHED.set(false);
     let goes_on = is_high(PENDING.load(Ordering::Relaxed));
     CALLS_LEFT.set(match goes_on {
@@ -98,25 +98,25 @@ fn check() {
     });
 }
 
-/// For work in the background that retires much, between its parts: waits a little while half of
-/// what may wait does, so that it is the first to wait and not those who work in the foreground.
+/// For background work that retires much, between its parts: waits a little while half of the limit
+/// waits, so that background work is throttled before foreground work.
 pub fn throttle_background() {
     if !wait(limit() / 2) && is_high(PENDING.load(Ordering::Relaxed)) {
         preempt::yield_by_clock();
     }
 }
 
-/// `bytes` were retired under `g`.
+/// Accounts for `bytes` that were retired under `g`.
 #[inline]
 pub(super) fn account(bytes: usize, g: &Guard) {
-    let own = UNCOUNTED.get() + bytes;
-    UNCOUNTED.set(own);
-    if own >= BATCH {
+    let bytes = UNCOUNTED.get() + bytes;
+    UNCOUNTED.set(bytes);
+    if bytes >= BATCH {
         flush_batch(g);
     }
 }
 
-/// Hands the batch to the common count.
+/// Adds this thread's bytes to the global count.
 #[cold]
 pub(super) fn flush_batch(g: &Guard) {
     let bytes = UNCOUNTED.take() as i64;
@@ -124,7 +124,7 @@ pub(super) fn flush_batch(g: &Guard) {
         return;
     }
     let now = PENDING.fetch_add(bytes, Ordering::Relaxed) + bytes;
-    // Behind all that it stands for: the collector keeps the order of one thread.
+    // Deferred behind all values that it stands for: the collector keeps the order of one thread.
     // SAFETY: the closure owns all that it uses.
     unsafe {
         g.0.defer(move || {
@@ -142,27 +142,27 @@ fn is_high(pending: i64) -> bool {
     pending > PREEMPT_FROM * cores() as i64
 }
 
-/// Bytes that may wait.
+/// The bytes that may wait.
 fn limit() -> i64 {
     let (cores, threads) = (cores() as i64, backend::threads());
     (LIMIT * cores + BATCH as i64 * threads).min(LIMIT_MAX * cores)
 }
 
-/// Waits above the limit, and steps back once near to it; whether that was so.
+/// Waits if the count is above the limit, yields once if it is near. True if it did either.
 fn wait_or_yield(limit: i64) -> bool {
     wait(limit) || yield_once(limit - YIELD_MARGIN * cores() as i64)
 }
 
-/// Gives the core away once if more than `most` bytes wait; whether that was so.
+/// Yields once if more than `most` bytes wait. True if it did.
 fn yield_once(most: i64) -> bool {
-    let is_due = !free_until(most);
-    if is_due {
+    let is_over = !free_until(most);
+    if is_over {
         thread::yield_now();
     }
-    is_due
+    is_over
 }
 
-/// Frees what can be freed while more than `most` bytes wait; whether no more do then.
+/// Frees expired bags while more than `most` bytes wait. True if no more wait at the end.
 fn free_until(most: i64) -> bool {
     loop {
         let before = PENDING.load(Ordering::Relaxed);
@@ -176,22 +176,22 @@ fn free_until(most: i64) -> bool {
     }
 }
 
-/// Waits a little while more than `most` bytes do; whether that was so.
+/// Waits a little while more than `most` bytes wait. True if it had to.
 #[cold]
 fn wait(most: i64) -> bool {
     if backend::is_pinned() || PENDING.load(Ordering::Relaxed) <= most {
         return false;
     }
-    for preempt in 0..YIELDS + NAPS {
-        if preempt == YIELDS + 2 {
-            // Those that could come for what is theirs have had their turn.
+    for step in 0..YIELDS + NAPS {
+        if step == YIELDS + 2 {
+            // Threads that could free their own bags have had time to.
             backend::free_abandoned();
         }
         if free_until(most) {
             return true;
         }
-        // A reader that was taken off its core while it was pinned may get this one.
-        match preempt < YIELDS {
+        // A reader that was preempted while pinned may get this core.
+        match step < YIELDS {
             true => thread::yield_now(),
             false => thread::sleep(NAP),
         }
@@ -206,10 +206,10 @@ mod tests {
     use crate::epoch::retire;
     use std::time::Instant;
 
-    /// One test: the count is the program's.
+    /// One test, because the count is global.
     #[test]
     #[cfg_attr(miri, ignore = "it has no such clock")]
-    fn a_pinned_reader_has_others_take_turns_step_back_then_wait_and_holds_nobody_for_ever() {
+    fn a_pinned_reader_makes_others_yield_then_wait_but_never_for_ever() {
         let batch = || {
             let g = pin();
             for _ in 0..BATCH / 4096 {
@@ -217,7 +217,7 @@ mod tests {
             }
         };
         let reader = pin();
-        let in_turn = thread::spawn(move || {
+        let yielding = thread::spawn(move || {
             while CALLS_LEFT.get() != 1 {
                 batch();
             }
@@ -227,7 +227,7 @@ mod tests {
                 assert_eq!(
                     CALLS_LEFT.get(),
                     1,
-                    "cores are given away between operations"
+                    "a thread yields only between operations"
                 );
             }
             throttle();
@@ -247,8 +247,8 @@ mod tests {
                 "while too much waits: {next}"
             );
         });
-        in_turn.join().unwrap();
-        let steps_back = thread::spawn(move || {
+        yielding.join().unwrap();
+        let near_limit = thread::spawn(move || {
             let cpu_hog = CpuHog::here();
             cpu_hog.spin(true);
             while PENDING.load(Ordering::Relaxed) <= limit() - YIELD_MARGIN * cores() as i64 {
@@ -264,10 +264,10 @@ mod tests {
             let involuntary_switches = involuntary_switches() - before;
             assert!(
                 batches > 0 && involuntary_switches * 3 >= batches,
-                "it loses its core {involuntary_switches} times in {batches} batches"
+                "it is switched out {involuntary_switches} times in {batches} batches"
             );
         });
-        steps_back.join().unwrap();
+        near_limit.join().unwrap();
         let throttled = thread::spawn(move || {
             // More than other tests have waiting, or the limit grows for their threads.
             while pending() <= limit() as u64 + 32 * BATCH as u64 {
@@ -286,14 +286,14 @@ mod tests {
         let held = pending();
         assert!(held > limit() as u64, "{held} bytes are held back");
         let start = Instant::now();
-        // This thread is the reader, who is not asked to wait for itself.
+        // This thread is the reader, which must not wait for itself.
         throttle_background();
         let beside = thread::spawn(move || {
             throttle_background();
             start.elapsed()
         });
         let beside = beside.join().unwrap();
-        assert!(beside >= NAP * NAPS, "it gives way for {beside:?}");
+        assert!(beside >= NAP * NAPS, "background work waits for {beside:?}");
         drop(reader);
         let limit = Instant::now() + Duration::from_secs(60);
         while pending() > 0 {

@@ -1,4 +1,4 @@
-//! A value behind a lock of two bytes.
+//! A value behind a two-byte lock, and the condition variable for it.
 
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;
@@ -15,24 +15,25 @@ pub(super) struct LockCell<C, T> {
     value: UnsafeCell<T>,
 }
 
-/// The right to the value of a cell; gives the lock up when dropped. Stays on its thread.
+/// Exclusive access to the value of a cell; unlocks on drop. Stays on its thread.
 pub(super) struct CellGuard<'a, C: Class, T> {
     cell: &'a LockCell<C, T>,
     thread: PhantomData<*const ()>,
 }
 
-/// Something that the holder of a [`Lock`](super::Lock) may wait for.
+/// A condition variable for the holder of a [`Lock`](super::Lock).
 ///
-/// Who waits gives the lock up after it has taken `gate`, and who says that something has changed
-/// takes `gate` before it says so: that is before the look, or when the waiter sleeps already.
+/// A waiter releases the lock after it has taken `mutex`, and a notifier takes `mutex` before it
+/// notifies. So a notification comes before the waiter checks its condition, or when the waiter
+/// sleeps already.
 #[derive(Debug, Default)]
 pub struct Condition {
-    gate: Mutex<()>,
+    mutex: Mutex<()>,
     changed: Condvar,
 }
 
 // SAFETY: the value is reached through `CellGuard` only, which exists at most once, or through
-// exclusive access to the cell; so sharing the cell moves the value between threads at most.
+// exclusive access to the cell. So sharing the cell moves the value between threads at most.
 unsafe impl<C, T: Send> Sync for LockCell<C, T> {}
 
 impl<C: Class, T> LockCell<C, T> {
@@ -75,7 +76,7 @@ impl<C: Class, T> LockCell<C, T> {
         }
     }
 
-    /// The caller has taken the lock.
+    /// A guard for a lock that the caller has taken.
     #[inline]
     fn held(&self) -> CellGuard<'_, C, T> {
         CellGuard {
@@ -86,46 +87,46 @@ impl<C: Class, T> LockCell<C, T> {
 }
 
 impl<C: Class, T> CellGuard<'_, C, T> {
-    /// Gives the lock up, sleeps until `condition` is notified, takes the lock again.
+    /// Releases the lock, sleeps until `condition` is notified, takes the lock again.
     #[track_caller]
     pub(super) fn wait(&mut self, condition: &Condition) {
-        let mut gate = condition.gate.lock();
+        let mut mutex = condition.mutex.lock();
         profiled::unlock(&self.cell.word);
-        condition.changed.wait(&mut gate);
-        drop(gate);
+        condition.changed.wait(&mut mutex);
+        drop(mutex);
         self.cell.take(Location::caller());
     }
 
-    /// As `wait`, for at most `limit`; true when the time ran out.
+    /// Like `wait`, for at most `limit`; true if the time ran out.
     #[track_caller]
     pub(super) fn wait_for(&mut self, condition: &Condition, limit: Duration) -> bool {
-        let mut gate = condition.gate.lock();
+        let mut mutex = condition.mutex.lock();
         profiled::unlock(&self.cell.word);
-        let timed_out = condition.changed.wait_for(&mut gate, limit);
-        drop(gate);
+        let timed_out = condition.changed.wait_for(&mut mutex, limit);
+        drop(mutex);
         self.cell.take(Location::caller());
         timed_out
     }
 }
 
 impl Condition {
-    /// Nobody waits.
+    /// A condition variable without waiters.
     pub const fn new() -> Condition {
         Condition {
-            gate: Mutex::new(()),
+            mutex: Mutex::new(()),
             changed: Condvar::new(),
         }
     }
 
     /// Wakes one waiter.
     pub fn notify_one(&self) {
-        drop(self.gate.lock());
+        drop(self.mutex.lock());
         self.changed.notify_one();
     }
 
     /// Wakes all waiters.
     pub fn notify_all(&self) {
-        drop(self.gate.lock());
+        drop(self.mutex.lock());
         self.changed.notify_all();
     }
 }

@@ -1,11 +1,12 @@
-//! What a lock protects and where it stands in the order.
+//! A lock class: the name of what a lock protects, and its rank in the lock order.
+//! [`lock_class!`](crate::lock_class) declares one.
 
-/// What a lock protects and where it stands in the order. [`lock_class!`](crate::lock_class)
-/// declares one.
+/// A lock class: the name of what a lock protects, and its rank in the lock order.
+/// [`lock_class!`](crate::lock_class) declares one.
 pub trait Class {
     /// The name that messages and profiles show.
     const NAME: &'static str;
-    /// The place in the order: a [`Lock`](super::Lock) is taken only while all held ones have
+    /// The rank in the lock order: a [`Lock`](super::Lock) is taken only while all held locks have
     /// lower ranks.
     const RANK: u32;
 }

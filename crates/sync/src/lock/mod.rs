@@ -1,11 +1,11 @@
 //! Locks with a class.
 //!
-//! A class names what a lock protects and where it stands in the order in which locks are taken.
-//! In debug builds every thread keeps the list of the classes it holds, and taking a lock whose
-//! rank is not above all of them panics with both names: an order that could deadlock is found
-//! by the first thread that walks it, without the second thread that it takes to deadlock.
+//! A class names what a lock protects, and has a rank in the order in which locks are taken. In
+//! debug builds every thread records the classes that it holds, and taking a lock whose rank is not
+//! above all of them panics with both names. So the first thread that takes locks in an order that
+//! could deadlock reveals it, without a second thread and a deadlock.
 //!
-//! A class is a type and costs nothing at run time. It is also what the profile shows a lock by:
+//! A class is a type and costs nothing at run time. The profile shows a lock by its class too:
 //! [`crate::profile`].
 
 mod class;
@@ -41,11 +41,11 @@ pub struct Lock<C, T> {
     value: LockCell<C, T>,
 }
 
-/// Proof that a [`Lock`] is held; gives it up when dropped.
+/// Proof that a [`Lock`] is held; unlocks on drop.
 #[must_use = "the lock is given up when the guard is dropped"]
 pub struct LockGuard<'a, C: Class, T> {
     value: CellGuard<'a, C, T>,
-    /// Dropped after `value` gave the lock up.
+    /// Dropped after `value` has released the lock.
     _held: order::HeldClass<C>,
 }
 
@@ -72,7 +72,7 @@ impl<C: Class, T> Lock<C, T> {
         }
     }
 
-    /// Takes the lock if nobody has it. May be tried out of order: it never waits.
+    /// Takes the lock if it is free. Out of order this is allowed, because it never waits.
     #[inline]
     #[track_caller]
     pub fn try_lock(&self) -> Option<LockGuard<'_, C, T>> {
@@ -83,9 +83,9 @@ impl<C: Class, T> Lock<C, T> {
         })
     }
 
-    /// Takes the lock although this thread may hold others of the same class.
+    /// Takes the lock although this thread may hold others of this class.
     ///
-    /// The caller orders the locks of one class: by inode number, parent before child.
+    /// The caller must order the locks of one class: by inode number, parent before child.
     ///
     /// # Panics
     ///
@@ -135,9 +135,9 @@ pub fn lock_two<'a, C: Class, T>(
 }
 
 impl<C: Class, T> LockGuard<'_, C, T> {
-    /// Gives the lock up, sleeps until `condition` is notified, takes the lock again.
+    /// Releases the lock, sleeps until `condition` is notified, takes the lock again.
     ///
-    /// The class counts as held meanwhile: what the thread takes after is above it anyway.
+    /// The class counts as held meanwhile: all locks that the thread took later rank above it.
     #[track_caller]
     pub fn wait(&mut self, condition: &Condition) {
         self.value.wait(condition);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn locks_are_taken_upwards() {
+    fn locks_of_rising_rank_may_be_taken() {
         let low: Lock<Low, u32> = Lock::new(1);
         let high: Lock<High, u32> = Lock::new(2);
         let first = low.lock();
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "lock order: low (10) taken under high (20)")]
-    fn a_lock_taken_downwards_panics() {
+    fn locking_a_lower_rank_panics() {
         let (low, high) = (Lock::<Low, ()>::new(()), Lock::<High, ()>::new(()));
         let _high = high.lock();
         let _low = low.lock();
@@ -216,14 +216,14 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "lock order: low (10) taken under low (10)")]
-    fn two_locks_of_a_class_need_the_nested_call() {
+    fn locking_two_of_a_class_panics_without_lock_nested() {
         let (a, b) = (Lock::<Low, ()>::new(()), Lock::<Low, ()>::new(()));
         let _a = a.lock();
         let _b = b.lock();
     }
 
     #[test]
-    fn an_attempt_may_go_downwards() {
+    fn try_lock_is_allowed_out_of_order() {
         let (low, high) = (Lock::<Low, ()>::new(()), Lock::<High, ()>::new(()));
         let _high = high.lock();
         let held = low.try_lock().expect("nobody has it");
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn two_locks_come_in_the_order_of_the_arguments() {
+    fn lock_two_returns_guards_in_argument_order() {
         let locks = [Lock::<Low, u32>::new(0), Lock::<Low, u32>::new(1)];
         for (a, b) in [(0, 1), (1, 0)] {
             let (first, second) = lock_two(&locks[a], &locks[b]);
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_costs_no_byte_beside_the_word() {
+    fn a_lock_is_two_bytes_and_its_class_none() {
         assert_eq!(size_of::<Lock<Low, ()>>(), 2);
     }
 }

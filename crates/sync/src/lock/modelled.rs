@@ -1,4 +1,5 @@
-//! What stands for `cell` under a model checker: its own lock, which knows who waits for whom.
+//! The replacement of `cell` under a model checker: the checker's own lock, which knows the
+//! waiters.
 
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -16,7 +17,7 @@ pub(super) struct CellGuard<'a, C: Class, T> {
     class: PhantomData<fn() -> C>,
 }
 
-/// Something that the holder of a [`Lock`](super::Lock) may wait for.
+/// A condition variable for the holder of a [`Lock`](super::Lock).
 #[derive(Debug, Default)]
 pub struct Condition(Condvar);
 
@@ -62,7 +63,7 @@ impl<C: Class, T> CellGuard<'_, C, T> {
 
 impl Condition {
     const_unless_loom! {
-        /// Nobody waits.
+        /// A condition variable without waiters.
         pub fn new() -> Condition {
             Condition(Condvar::new())
         }

@@ -15,7 +15,7 @@ mod checked {
     use crate::primitive::thread::panicking;
     use crate::primitive::thread_local;
 
-    /// One entry in the list of this thread. Bound to the thread: the list is.
+    /// One entry in this thread's list of held classes. Bound to the thread, as the list is.
     pub(in crate::lock) struct HeldClass<C: Class>(PhantomData<fn() -> C>, PhantomData<*const ()>);
 
     thread_local! {
@@ -23,17 +23,17 @@ mod checked {
     }
 
     impl<C: Class> HeldClass<C> {
-        /// Enters the class; all held ones must have lower ranks.
+        /// Records the class; all held ones must have lower ranks.
         pub(in crate::lock) fn above() -> HeldClass<C> {
             Self::enter(|rank| rank < C::RANK)
         }
 
-        /// Enters the class; all held ones must have lower ranks or the same.
+        /// Records the class; all held ones must have the same or lower ranks.
         pub(in crate::lock) fn beside() -> HeldClass<C> {
             Self::enter(|rank| rank <= C::RANK)
         }
 
-        /// Enters the class whatever is held.
+        /// Records the class whatever is held.
         pub(in crate::lock) fn anywhere() -> HeldClass<C> {
             Self::enter(|_| true)
         }
@@ -60,7 +60,7 @@ mod checked {
 
     impl<C: Class> Drop for HeldClass<C> {
         fn drop(&mut self) {
-            // While a thread ends, its list may be gone before its last guard.
+            // While a thread exits, its list may be dropped before its last guard.
             let found = HELD.try_with(|held| {
                 let mut held = held.borrow_mut();
                 let entry = held
@@ -77,7 +77,7 @@ mod checked {
     }
 }
 
-/// Nothing is kept in release builds.
+/// Nothing is recorded in release builds.
 #[cfg(not(debug_assertions))]
 mod unchecked {
     use std::marker::PhantomData;

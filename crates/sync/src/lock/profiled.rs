@@ -1,14 +1,14 @@
-//! Taking and giving up a word lock with the profile looking on.
+//! Locking and unlocking a [`WordLock`] under the profile.
 //!
-//! [`take_free`] is the fast way. The functions with a site are the slow way, for locks that are
-//! not free or are drawn by the profile: one copy for all classes.
+//! [`take_free`] is the fast path. The functions with a call site are the slow path, for locks that
+//! are not free or are sampled by the profile: one copy for all classes.
 
 use std::panic::Location;
 
 use crate::primitive::WordLock;
 use crate::profile::{self, Key, Side};
 
-/// Takes the lock if it is free and nothing of it is recorded but the core.
+/// Takes the lock if it is free and no sample is due; records only the core.
 #[inline(always)]
 pub(super) fn take_free(word: &WordLock) -> bool {
     if !profile::is_on() {
@@ -17,13 +17,13 @@ pub(super) fn take_free(word: &WordLock) -> bool {
     profile::try_unsampled(|| {
         let is_free = word.take_free();
         if is_free {
-            word.last().stamp();
+            word.last().set();
         }
         is_free
     })
 }
 
-/// Takes the lock, and records it if the profile is on. Whether somebody else had it.
+/// Takes the lock, and records it if the profile is on. True if another thread held it.
 #[cold]
 #[inline(never)]
 pub(super) fn lock(word: &WordLock, class: &'static str, site: &'static Location<'static>) -> bool {
@@ -34,11 +34,11 @@ pub(super) fn lock(word: &WordLock, class: &'static str, site: &'static Location
     let key = || key(class, site);
     let is_free = word.try_lock();
     let timed = if is_free {
-        profile::taken(address(word), key, word.last().note())
+        profile::taken(address(word), key, word.last().update())
     } else {
         let since = profile::now();
         word.lock();
-        profile::waited(address(word), &key(), word.last().note(), since)
+        profile::waited(address(word), &key(), word.last().update(), since)
     };
     if timed {
         word.set_timed();
@@ -46,7 +46,7 @@ pub(super) fn lock(word: &WordLock, class: &'static str, site: &'static Location
     !is_free
 }
 
-/// Takes the lock if nobody has it, and records the one or the other if the profile is on.
+/// Takes the lock if it is free, and records either outcome if the profile is on.
 #[cold]
 #[inline(never)]
 pub(super) fn try_lock(
@@ -61,13 +61,13 @@ pub(super) fn try_lock(
     let locked = word.try_lock();
     if !locked {
         profile::refused(&key());
-    } else if profile::taken(address(word), key, word.last().note()) {
+    } else if profile::taken(address(word), key, word.last().update()) {
         word.set_timed();
     }
     locked
 }
 
-/// Gives the lock up; the caller holds it.
+/// Releases the lock; the caller holds it.
 #[inline]
 pub(super) fn unlock(word: &WordLock) {
     word.unlock(|| profile::released(address(word)));

@@ -1,4 +1,4 @@
-//! A lock of two bytes without a value.
+//! A two-byte lock without a value.
 
 use std::marker::PhantomData;
 use std::panic::Location;
@@ -7,16 +7,16 @@ use super::class::Class;
 use super::profiled;
 use crate::primitive::{WordLock, const_unless_loom};
 
-/// A lock of two bytes and class `C` that guards what its owner says it guards.
+/// A two-byte lock of class `C` that guards what its owner documents.
 ///
-/// For places where a [`Lock`](super::Lock) has no room or guards more than one value. The order
-/// is not checked: who uses it says where it stands.
+/// For data structures in which a [`Lock`](super::Lock) does not fit, or where one lock guards
+/// several values. The order is not checked: the user documents its rank.
 pub struct RawLock<C> {
     word: WordLock,
     class: PhantomData<fn() -> C>,
 }
 
-/// Proof that a [`RawLock`] is held; gives it up when dropped. Stays on its thread.
+/// Proof that a [`RawLock`] is held; unlocks on drop. Stays on its thread.
 #[must_use = "the lock is given up when the guard is dropped"]
 pub struct RawGuard<'a> {
     word: &'a WordLock,
@@ -38,7 +38,7 @@ impl<C: Class> RawLock<C> {
         self.lock_guard_noticing().0
     }
 
-    /// Takes the lock until the guard is dropped, and says whether somebody else had it.
+    /// Takes the lock until the guard is dropped. The flag is true if another thread held it.
     #[inline]
     #[track_caller]
     pub fn lock_guard_noticing(&self) -> (RawGuard<'_>, bool) {
@@ -48,7 +48,7 @@ impl<C: Class> RawLock<C> {
         (RawGuard::of(&self.word), had_to_wait)
     }
 
-    /// Takes the lock until the guard is dropped, if nobody has it.
+    /// Takes the lock until the guard is dropped, if it is free.
     #[inline]
     #[track_caller]
     pub fn try_lock_guard(&self) -> Option<RawGuard<'_>> {
@@ -58,7 +58,7 @@ impl<C: Class> RawLock<C> {
         locked.then(|| RawGuard::of(&self.word))
     }
 
-    /// True while somebody holds the lock.
+    /// True while the lock is held.
     #[inline]
     pub fn is_locked(&self) -> bool {
         self.word.is_locked()

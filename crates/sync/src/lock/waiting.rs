@@ -1,4 +1,4 @@
-//! Waits that are not for a lock of ours, told to the profile.
+//! Waits that are not for a lock of this crate, recorded in the profile.
 
 use std::marker::PhantomData;
 use std::panic::Location;
@@ -6,18 +6,18 @@ use std::panic::Location;
 use super::class::Class;
 use crate::profile::{self, Key, Side};
 
-/// A wait until somebody else is done, recorded under class `C` on the side of those who only
-/// wait. It lasts until it is dropped.
+/// A wait for another thread's next step, recorded under class `C` on the side [`Side::Wait`]. It
+/// lasts until this is dropped.
 #[must_use = "the wait ends when this is dropped"]
 pub struct Waiting<C: Class> {
-    /// When it began, if the profile was on then.
+    /// The start of the wait, if the profile was on then.
     since: Option<u64>,
     site: &'static Location<'static>,
     class: PhantomData<fn() -> C>,
 }
 
 impl<C: Class> Waiting<C> {
-    /// The wait begins.
+    /// Begins the wait.
     #[cold]
     #[track_caller]
     pub fn begin() -> Waiting<C> {
@@ -42,8 +42,9 @@ impl<C: Class> Drop for Waiting<C> {
     }
 }
 
-/// Calls `wait`, which asks for something of class `C` that others may hold for as long as they
-/// like and answers whether it had to wait for it; `None` if it was not granted.
+/// Records a request for something of class `C` that others may hold for an unbounded time. `wait`
+/// makes the request; its second result says whether it had to wait, or is `None` if the request
+/// was refused.
 #[track_caller]
 pub fn request<C: Class, T>(wait: impl FnOnce() -> (T, Option<Waited>)) -> T {
     if !profile::is_on() {
@@ -69,6 +70,6 @@ pub fn request<C: Class, T>(wait: impl FnOnce() -> (T, Option<Waited>)) -> T {
 pub enum Waited {
     /// It was granted at once.
     No,
-    /// It slept before.
+    /// It was granted after a wait.
     Yes,
 }

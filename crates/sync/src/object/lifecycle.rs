@@ -4,7 +4,7 @@
 //! single read can see. The protocol that finds zero all the same is "dead, then undo":
 //!
 //! ```text
-//!            begin_kill                    no reference left
+//!           begin_evict                    no reference left
 //!   LIVE ------------------> DYING ------------------------------> DEAD (for ever)
 //!     ^                        |
 //!     +------------------------+  a reference was found: undone
@@ -40,8 +40,8 @@
 //! |---|---|---|
 //! | try_get: add to the counter, then load the state | SeqCst | try_evict: see [`dekker`] |
 //! | put: subtract from the counter | Release | the evictor's loads: uses come before the end |
-//! | try_evict: LIVE to DYING, then load every counter | SeqCst | try_get; Acquire: put, last evictor |
-//! | handle_to_count: subtract from the handles | Release | the evictor's loads: the count is seen |
+//! | try_evict: to DYING, then load all counters | SeqCst | try_get; Acquire: put, last evictor |
+//! | handle_to_count: subtract from the handles | Release | evictor: the count is seen |
 //! | try_evict: load every counter of the counts | Acquire | put_counts: as the put of a handle |
 //! | try_evict: DYING to LIVE or DEAD | Release | the next evictor sums what this one saw |
 

@@ -180,7 +180,7 @@ mod tests {
     use crate::primitive::force_core;
 
     #[test]
-    fn every_number_of_a_block_is_given_once() {
+    fn every_number_of_a_block_is_allocated_once() {
         let numbers = Numbers::new(0);
         let taken: HashSet<u64> = (0..BLOCK).map(|_| numbers.take().0).collect();
         assert_eq!(taken.len(), BLOCK as usize);
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_start_where_asked() {
+    fn numbers_start_at_the_given_first_number() {
         let numbers = Numbers::new(1_500);
         let taken: HashSet<u64> = (0..2 * BLOCK).map(|_| numbers.take().0).collect();
         assert_eq!(taken.len(), 2 * BLOCK as usize);
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_rested_comes_before_a_fresh_one() {
+    fn a_number_out_of_quarantine_comes_before_a_fresh_one() {
         force_core(0);
         let numbers = Numbers::new(0);
         let taken: Vec<_> = (0..=QUARANTINE).map(|_| numbers.take()).collect();
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_core_knows_its_next_number_fresh_or_come_back() {
+    fn take_and_peek_predicts_the_next_number() {
         force_core(0);
         let numbers = Numbers::new(0);
         let block = || -> Vec<Free> {
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_core_frees_feeds_another() {
+    fn numbers_freed_on_one_core_are_reused_on_another() {
         let numbers = Numbers::new(0);
         let mut highest = 0;
         for _ in 0..50 {
@@ -265,9 +265,6 @@ mod tests {
                 numbers.give(number, generation);
             }
         }
-        assert!(
-            highest < 8 * BLOCK,
-            "{highest}: numbers that came returned lie idle"
-        );
+        assert!(highest < 8 * BLOCK, "{highest}: freed numbers lie idle");
     }
 }

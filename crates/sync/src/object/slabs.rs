@@ -98,6 +98,7 @@ mod memory {
             unmap(at.add(length), slack - skip);
         }
         // Advice only: the result changes nothing but speed.
+        // SAFETY: the range was mapped just now.
         unsafe { libc::madvise(at.as_ptr().cast(), length, libc::MADV_HUGEPAGE) };
         at
     }

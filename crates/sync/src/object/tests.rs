@@ -44,7 +44,7 @@ fn wait_until_alive(alive: &AtomicUsize, wanted: usize) {
 lock_class!(Guarded = "guarded", 2);
 
 #[test]
-fn an_object_is_small_and_alone_on_its_lines() {
+fn an_object_header_is_small_and_shares_no_cache_line() {
     assert!(Object::<()>::PERCPU_AT + size_of::<PerCpuCounters<SLOTS>>() <= 128);
     assert_eq!(align_of::<Object<u8>>(), 64);
     assert_eq!(Object::<[u64; 5]>::PERCPU_AT, 64);
@@ -53,7 +53,7 @@ fn an_object_is_small_and_alone_on_its_lines() {
 }
 
 #[test]
-fn a_held_object_is_not_retired() {
+fn an_object_with_a_reference_is_not_retired() {
     let (table, alive) = (Table::new(2), Arc::default());
     let held = table.insert(|number, _| Tracked::new(number, &alive));
     let g = epoch::pin();
@@ -72,7 +72,7 @@ fn a_held_object_is_not_retired() {
 }
 
 #[test]
-fn references_given_on_another_core_count() {
+fn references_released_on_another_core_are_counted() {
     let (table, alive) = (Table::new(1), Arc::default());
     let g = epoch::pin();
     force_core(0);
@@ -108,13 +108,13 @@ fn a_number_comes_back_with_the_next_generation() {
         .map(|_| table.insert(|number, generation| (number, generation)))
         .collect();
     let second = others.iter().find(|other| other.number() == number);
-    let second = second.expect("it comes returned before another block is begun");
+    let second = second.expect("it comes back before another block is begun");
     assert_eq!(***second, (number, generation + 1));
     assert_eq!(second.generation(), generation + 1);
 }
 
 #[test]
-fn an_evicted_number_stays_taken_until_its_object_is_restored() {
+fn an_evicted_number_is_not_reused_and_can_be_restored() {
     let table = Table::new(1);
     let g = epoch::pin();
     let held = table.insert(|_, _| 'a');
@@ -156,7 +156,7 @@ fn an_evicted_number_stays_taken_until_its_object_is_restored() {
 
 #[test]
 #[cfg_attr(miri, ignore = "leaks, as it means to")]
-fn fixed_numbers_reach_as_far_as_numbers_go() {
+fn any_u64_can_be_a_fixed_number() {
     let table = Table::new(2);
     let g = epoch::pin();
     for number in [1, 1 << 20, 1 << 40, (1 << 61) - 1, 1 << 61] {
@@ -177,10 +177,10 @@ fn fixed_numbers_reach_as_far_as_numbers_go() {
     assert_eq!(table.len(), 5);
 }
 
-/// The first of two objects of one number lies in the number's place, the second beside it, and the
-/// third in the place again once nobody can see the first.
+/// The first of two objects of one number is stored inline, the second on the heap, and the third
+/// inline again once nobody can see the first.
 #[test]
-fn an_object_lies_in_its_place_unless_the_last_one_is_still_seen() {
+fn an_object_is_stored_inline_unless_the_last_one_may_still_be_read() {
     let (table, alive) = (Table::new(1), Arc::default());
     let make = |generation| {
         let held = table.insert_at(9, generation, |number, _| Tracked::new(number, &alive));
@@ -199,7 +199,7 @@ fn an_object_lies_in_its_place_unless_the_last_one_is_still_seen() {
     let first = make(1);
     let reader = epoch::pin();
     end();
-    assert_ne!(make(2), first, "the place may still be read");
+    assert_ne!(make(2), first, "the inline memory may still be read");
     drop(reader);
     end();
     wait_until_alive(&alive, 0);
@@ -211,7 +211,7 @@ fn an_object_lies_in_its_place_unless_the_last_one_is_still_seen() {
 
 #[test]
 #[cfg_attr(miri, ignore = "it has no kernel that maps pages")]
-fn memory_of_new_objects_is_touched_once() {
+fn memory_of_new_objects_faults_once_per_page() {
     let faults = || {
         let mut usage = std::mem::MaybeUninit::<libc::rusage>::uninit();
         // SAFETY: the kernel fills the structure in.
@@ -235,13 +235,13 @@ fn memory_of_new_objects_is_touched_once() {
         drop(table.insert(|_, _| [1_u8; 936]));
     }
     let faults = faults() - before;
-    // Pages that were read first would fault a second time, when they are written.
+    // A page that is read first faults a second time when it is written.
     assert!(faults < PAGES as i64 * 3 / 2, "{faults} for {PAGES} pages");
 }
 
-/// A table that is dropped while objects are on their way out frees nothing under them.
+/// A table that is dropped while drops of its objects are pending keeps their memory.
 #[test]
-fn a_table_goes_after_the_last_object_that_was_ended() {
+fn a_dropped_table_outlives_its_pending_drops() {
     for _ in 0..rounds(50) {
         let (table, alive) = (Table::new(1), Arc::new(AtomicUsize::new(0)));
         let reader = epoch::pin();
@@ -268,8 +268,8 @@ fn a_table_goes_after_the_last_object_that_was_ended() {
     }
 }
 
-/// Panics when the thread that made it drops it. Other tests free what this one left too long, and
-/// are not to fail by it.
+/// Panics when the thread that created it drops it. Other tests may free it too, and must not fail
+/// by it.
 struct Bomb {
     maker: std::thread::ThreadId,
     drops: Arc<AtomicUsize>,
@@ -288,11 +288,11 @@ impl Drop for Bomb {
 
 #[test]
 #[cfg_attr(miri, ignore = "leaks, as it means to")]
-fn an_object_whose_drop_panics_holds_up_neither_its_room_nor_its_table() {
+fn a_panicking_drop_releases_the_entry_and_the_table() {
     let (table, bangs) = (Table::new(1), Arc::new(AtomicUsize::new(0)));
     let limit = std::time::Instant::now() + std::time::Duration::from_secs(60);
     let mut room = None;
-    // Another test may have dropped the one before; then there was no bang.
+    // Another test may have dropped the one before; then there was no panic.
     for generation in 1.. {
         let drops = Arc::new(AtomicUsize::new(0));
         let bomb = |_, _| Bomb {
@@ -323,12 +323,12 @@ fn an_object_whose_drop_panics_holds_up_neither_its_room_nor_its_table() {
             assert!(std::time::Instant::now() < limit, "its end is not counted");
         }
     }
-    // What is left in it goes with the table, and may burst where it wants.
+    // The last value is leaked with the table, so it cannot panic.
     std::mem::forget(table);
 }
 
 #[test]
-fn a_reserved_number_is_given_out_once() {
+fn a_reserved_number_is_allocated_once() {
     force_core(0);
     let table = Table::new(1);
     let (number, generation) = table.reserve();
@@ -343,7 +343,7 @@ fn a_reserved_number_is_given_out_once() {
 }
 
 #[test]
-fn bare_counts_keep_an_object_and_too_many_puts_harm_no_handle() {
+fn bare_counts_keep_an_object_and_excess_puts_harm_no_handle() {
     let (table, alive) = (Table::new(1), Arc::default());
     let g = epoch::pin();
     let held = table.insert(|number, _| Tracked::new(number, &alive));
@@ -363,7 +363,7 @@ fn bare_counts_keep_an_object_and_too_many_puts_harm_no_handle() {
 }
 
 #[test]
-fn a_slot_gives_its_reference_up_once() {
+fn a_ref_slot_releases_its_reference_once() {
     let table = Table::new(1);
     let g = epoch::pin();
     let slot = RefSlot::new(table.insert(|_, _| 'a'));
@@ -394,7 +394,7 @@ fn a_slot_gives_its_reference_up_once() {
 
 #[test]
 #[cfg_attr(miri, ignore = "leaks, as it means to")]
-fn a_table_drops_its_objects_but_not_what_is_held() {
+fn dropping_a_table_drops_only_objects_without_references() {
     let alive = Arc::default();
     let table = Table::new(1);
     for _ in 0..rounds(3_000) {
@@ -407,10 +407,10 @@ fn a_table_drops_its_objects_but_not_what_is_held() {
 }
 
 #[test]
-fn a_closed_gate_waits_for_those_inside_and_keeps_others_out() {
+fn a_writer_waits_for_readers_and_excludes_new_ones() {
     let table = Table::new(1);
     let held = table.insert(|_, _| (PerCpuRwLock::<Guarded>::new(), AtomicI64::new(0)));
-    let (gate, inside) = &**held;
+    let (rwlock, inside) = &**held;
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for core in 0..3 {
@@ -418,28 +418,29 @@ fn a_closed_gate_waits_for_those_inside_and_keeps_others_out() {
             scope.spawn(move || {
                 force_core(core);
                 while !stop.load(Ordering::Relaxed) {
-                    let _entry = gate.read(held.percpu());
+                    let _reading = rwlock.read(held.percpu());
                     inside.fetch_add(1, Ordering::Relaxed);
                     inside.fetch_sub(1, Ordering::Relaxed);
                 }
             });
         }
         for _ in 0..rounds(2_000) {
-            let _closed = gate.write(held.percpu());
+            let _writing = rwlock.write(held.percpu());
             assert_eq!(inside.load(Ordering::Relaxed), 0);
-            assert!(gate.try_read(held.percpu()).is_none());
+            assert!(rwlock.try_read(held.percpu()).is_none());
             assert_eq!(inside.load(Ordering::Relaxed), 0);
         }
         stop.store(true, Ordering::Relaxed);
     });
-    assert!(gate.try_read(held.percpu()).is_some());
+    assert!(rwlock.try_read(held.percpu()).is_some());
     assert_eq!(held.percpu().sum(1), 0);
 }
 
-/// Threads hold, clone and drop one object after the other while others retire whatever they
-/// can; every object must be intact whenever it is held, and all must be gone at the end.
+/// Threads take, clone and drop references to one object after the other while others evict
+/// whatever they can. Every object must be intact while it is referenced, and all must be dropped
+/// at the end.
 #[test]
-fn getters_and_killers_agree_on_every_object() {
+fn concurrent_holds_and_evictions_agree_on_every_object() {
     const SLOTS: u64 = 8;
     let (table, alive) = (Table::<Tracked>::new(SLOTS), Arc::default());
     let stop = AtomicBool::new(false);
@@ -481,7 +482,7 @@ fn getters_and_killers_agree_on_every_object() {
     wait_until_alive(&alive, 0);
 }
 
-/// Several threads restore one evicted object at a time; all must get one and the same.
+/// Several threads restore one evicted object at a time; all must get the same one.
 #[test]
 fn concurrent_restores_make_one_object() {
     let (table, alive) = (Table::new(1), Arc::default());

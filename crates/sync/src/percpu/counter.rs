@@ -1,12 +1,12 @@
-//! A counter for a whole volume.
+//! A per-CPU counter.
 
 use super::PerCpu;
 use crate::primitive::atomic::{AtomicI64, Ordering};
 
-/// A counter that always has a part per core, for the statistics of a whole volume.
+/// A counter that always has a part per core, for statistics of a whole volume.
 #[derive(Debug)]
 pub struct Counter {
-    /// Added to by their core, summed by readers.
+    /// Written by their core, summed by readers.
     parts: PerCpu<AtomicI64>,
 }
 

@@ -1,4 +1,5 @@
-//! Counters that split into per-core parts when a second core shows up.
+//! Per-CPU data: one value per core, and counters that become per-CPU when a second core writes
+//! them.
 
 mod counter;
 mod per_cpu;
@@ -11,39 +12,40 @@ use std::ptr;
 use crate::primitive::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use crate::primitive::{core, cores};
 
-/// `N` words that are counted per core once more than one core counts.
+/// `N` counters that become per-CPU once more than one core writes them.
 ///
-/// The first core that writes owns the inline part. When another core writes, one part per core
-/// is allocated, each on cache lines of its own, and every core uses its own from then on; the
-/// inline part stays and keeps what it had. A part has two lines, one for lanes that lie apart and
-/// one for the others: who sums what is counted does not read what references write. A word is
-/// either a sum ([`PerCpuCounters::add`]) or a maximum ([`PerCpuCounters::raise`]); its reader folds all parts.
+/// The first core that writes owns the inline counters. When another core writes, the counters are
+/// inflated: one part per core is allocated, each on cache lines of its own, and every core writes
+/// its own part from then on. The inline counters stay and keep their values. A part has two lines,
+/// one for the slots in `second_line` and one for the others: summing a statistic does not read the
+/// line that references write. A slot is either a sum ([`PerCpuCounters::add`]) or a maximum
+/// ([`PerCpuCounters::raise`]); a read folds all parts.
 ///
-/// Which part a thread writes is a matter of speed only: every write is atomic, so a thread that
-/// has moved to another core or still holds a part of before the split loses nothing.
+/// The choice of the part matters only for speed. Every write is atomic, so a thread that has moved
+/// to another core, or still holds a counter from before the inflation, loses nothing.
 ///
 /// | field | written by | ordering | partner |
 /// |---|---|---|---|
 /// | `owner` | once, the first writer | Relaxed | none: it guards no memory |
 /// | `percpu` | once, the second core | Release | Acquire loads: the parts are zeroed |
-/// | words | their core, and stragglers | Relaxed unless said otherwise | |
+/// | counters | their core, and stragglers | Relaxed unless said otherwise | |
 pub struct PerCpuCounters<const N: usize> {
-    /// The words of the owner, and of everybody before the split.
+    /// The counters of the owner, and of every thread before the inflation.
     inline: Slots<N>,
     /// Null, then `cores()` parts until drop.
     percpu: AtomicPtr<CpuSlots<N>>,
     /// The core that owns `inline`, plus one; 0 for none yet.
     owner: AtomicU32,
-    /// One bit per lane that only this crate writes. Immutable.
+    /// One bit per slot that only this crate writes. Immutable.
     reserved: u16,
-    /// One bit per lane that lies on the second line of each part. Immutable.
+    /// One bit per slot that lies on the second line of each part. Immutable.
     second_line: u16,
 }
 
 type Slots<const N: usize> = [AtomicU64; N];
 
-/// The part of one core: the lanes that do not lie apart, then those that do. The words of the
-/// other kind lie idle in each.
+/// The part of one core: a line for the slots outside of `second_line`, then a line for those in
+/// it. The other counters of each line are unused.
 struct CpuSlots<const N: usize>([Padded<N>; 2]);
 
 #[repr(align(64))]
@@ -51,8 +53,8 @@ struct Padded<const N: usize>(Slots<N>);
 
 impl<const N: usize> CpuSlots<N> {
     fn new() -> CpuSlots<N> {
-        let part = || Padded(std::array::from_fn(|_| AtomicU64::new(0)));
-        CpuSlots([part(), part()])
+        let line = || Padded(std::array::from_fn(|_| AtomicU64::new(0)));
+        CpuSlots([line(), line()])
     }
 
     #[inline]
@@ -62,7 +64,7 @@ impl<const N: usize> CpuSlots<N> {
 }
 
 impl<const N: usize> PerCpuCounters<N> {
-    /// All words zero, owned by nobody.
+    /// All counters zero, owned by no core.
     #[cfg(not(feature = "loom"))]
     pub const fn new() -> PerCpuCounters<N> {
         PerCpuCounters {
@@ -74,7 +76,7 @@ impl<const N: usize> PerCpuCounters<N> {
         }
     }
 
-    /// All words zero, owned by nobody.
+    /// All counters zero, owned by no core.
     #[cfg(feature = "loom")]
     pub fn new() -> PerCpuCounters<N> {
         PerCpuCounters {
@@ -90,11 +92,11 @@ impl<const N: usize> PerCpuCounters<N> {
     ///
     /// # Panics
     ///
-    /// When the lane is reserved: 0, 1 and 4 of an [`Object`](crate::object::Object).
+    /// When the slot is reserved: 0, 1 and 4 of an [`Object`](crate::object::Object).
     #[inline]
     pub fn add(&self, slot: usize, delta: i64) {
         self.check_writable(slot);
-        // Relaxed: a sum is a statistic; who needs more uses `local_word` and says why.
+        // Relaxed: a sum is a statistic; a caller that needs more uses `local_word` and says why.
         self.local_word(slot)
             .fetch_add(delta.cast_unsigned(), Ordering::Relaxed);
     }
@@ -103,20 +105,20 @@ impl<const N: usize> PerCpuCounters<N> {
     #[inline]
     pub fn raise(&self, slot: usize, value: u64) {
         self.check_writable(slot);
-        let local_word = self.local_word(slot);
+        let word = self.local_word(slot);
         // Relaxed: a maximum orders nothing, and a stale value only costs the write below.
-        if local_word.load(Ordering::Relaxed) < value {
-            local_word.fetch_max(value, Ordering::Relaxed);
+        if word.load(Ordering::Relaxed) < value {
+            word.fetch_max(value, Ordering::Relaxed);
         }
     }
 
-    /// The sum in `slot`: exact when nobody adds meanwhile.
+    /// The sum in `slot`: exact while nobody adds.
     #[inline]
     pub fn sum(&self, slot: usize) -> i64 {
         // Relaxed: see `add`.
         self.words(slot)
-            .fold(0, |sum: u64, local_word| {
-                sum.wrapping_add(local_word.load(Ordering::Relaxed))
+            .fold(0, |sum: u64, word| {
+                sum.wrapping_add(word.load(Ordering::Relaxed))
             })
             .cast_signed()
     }
@@ -125,21 +127,20 @@ impl<const N: usize> PerCpuCounters<N> {
     #[inline]
     pub fn max(&self, slot: usize) -> u64 {
         // Relaxed: see `raise`.
-        self.words(slot).fold(0, |max, local_word| {
-            max.max(local_word.load(Ordering::Relaxed))
-        })
+        self.words(slot)
+            .fold(0, |max, word| max.max(word.load(Ordering::Relaxed)))
     }
 
-    /// Sets every part of the maximum in `slot` to `value`, even if that lowers it; writes nothing
-    /// where it is that already.
+    /// Sets every part of the maximum in `slot` to `value`, even if that lowers it; writes only
+    /// parts that differ.
     ///
-    /// A raise at the same moment may win or lose.
+    /// A concurrent raise may win or lose.
     pub fn reset_max(&self, slot: usize, value: u64) {
         self.check_writable(slot);
-        for local_word in self.words(slot) {
+        for word in self.words(slot) {
             // Relaxed: see `raise`.
-            if local_word.load(Ordering::Relaxed) != value {
-                local_word.store(value, Ordering::Relaxed);
+            if word.load(Ordering::Relaxed) != value {
+                word.store(value, Ordering::Relaxed);
             }
         }
     }
@@ -151,9 +152,9 @@ impl<const N: usize> PerCpuCounters<N> {
         !self.percpu.load(Ordering::Relaxed).is_null()
     }
 
-    /// Words that start at `words`, owned by this core. The lanes whose bits are set in `reserved`
-    /// are read by everybody and written through [`PerCpuCounters::local_word`] only; those in `second_line` share no
-    /// line with the others once there are parts.
+    /// Counters that start at `words`, owned by this core. Slots in `reserved` are written through
+    /// [`PerCpuCounters::local_word`] only. Slots in `second_line` share no line with the others
+    /// once the counters are inflated.
     pub(crate) fn owned(words: [u64; N], reserved: u16, second_line: u16) -> PerCpuCounters<N> {
         PerCpuCounters {
             inline: words.map(AtomicU64::new),
@@ -164,9 +165,10 @@ impl<const N: usize> PerCpuCounters<N> {
         }
     }
 
-    /// The word of `slot` that this core should write now.
+    /// The counter of `slot` that this core should write now.
     ///
-    /// Callers that must undo a write keep the reference: the next call may answer another word.
+    /// A caller that must undo a write keeps the reference: the next call may return another
+    /// counter.
     #[inline]
     pub(crate) fn local_word(&self, slot: usize) -> &AtomicU64 {
         let core = core();
@@ -184,21 +186,21 @@ impl<const N: usize> PerCpuCounters<N> {
         self.claim_or_inflate(core, slot)
     }
 
-    /// All words of `slot` as this thread sees them now.
+    /// All counters of `slot` as this thread sees them now.
     #[inline]
     pub(crate) fn words(&self, slot: usize) -> impl Iterator<Item = &AtomicU64> {
         // Acquire: pairs with the Release in `inflate`; the parts are zeroed.
         self.words_of(self.percpu.load(Ordering::Acquire), slot)
     }
 
-    /// All words of `slot`, such that every word that is missing here is written only by threads
-    /// that see everything the caller did before.
+    /// All counters of `slot`, such that every counter that is missing here is written only by
+    /// threads that see everything the caller did before.
     ///
-    /// A thread that splits after this reads the exchange below and so synchronises with it, and
-    /// who uses the parts synchronises with the split.
+    /// A thread that inflates after this call reads the exchange below and so synchronises with it,
+    /// and users of the parts synchronise with the inflation.
     pub(crate) fn settled_words(&self, slot: usize) -> impl Iterator<Item = &AtomicU64> {
-        // Acquire: pairs with the Release in `inflate`. Parts that are there stay, and with the
-        // inline one they are all there is.
+        // Acquire: pairs with the Release in `inflate`. Existing parts stay, and together with the
+        // inline counters they are complete.
         let percpu = self.percpu.load(Ordering::Acquire);
         if !percpu.is_null() {
             return self.words_of(percpu, slot);
@@ -216,7 +218,7 @@ impl<const N: usize> PerCpuCounters<N> {
         self.words_of(percpu, slot)
     }
 
-    /// Memory safety hangs on reserved lanes, so safe code must not write them.
+    /// Memory safety depends on reserved slots, so safe code must not write them.
     #[inline]
     fn check_writable(&self, slot: usize) {
         assert!(self.reserved >> slot & 1 == 0, "this slot is reserved");
@@ -236,7 +238,7 @@ impl<const N: usize> PerCpuCounters<N> {
             .chain(percpu.iter().map(move |part| part.word(slot, second_line)))
     }
 
-    /// Makes this core the owner, or makes parts if another core is.
+    /// Makes this core the owner, or inflates the counters if another core is.
     #[cold]
     fn claim_or_inflate(&self, core: usize, slot: usize) -> &AtomicU64 {
         // Relaxed: ownership is a matter of speed, see the type.
@@ -246,7 +248,7 @@ impl<const N: usize> PerCpuCounters<N> {
         if claimed.is_ok() {
             return &self.inline[slot];
         }
-        // SAFETY: `inflate` answers `cores()` elements that live until drop, and `core` is below.
+        // SAFETY: `inflate` returns `cores()` elements that live until drop, and `core` is below.
         unsafe { &*self.inflate().add(core) }.word(slot, self.second_line)
     }
 
@@ -289,7 +291,7 @@ impl<const N: usize> std::fmt::Debug for PerCpuCounters<N> {
 
 impl<const N: usize> Drop for PerCpuCounters<N> {
     fn drop(&mut self) {
-        // Relaxed: `&mut self` has synchronised with the split.
+        // Relaxed: `&mut self` has synchronised with the inflation.
         let percpu = self.percpu.load(Ordering::Relaxed);
         if !percpu.is_null() {
             // SAFETY: the parts were published by `inflate`, and `&mut self` proves that nobody
@@ -299,7 +301,7 @@ impl<const N: usize> Drop for PerCpuCounters<N> {
     }
 }
 
-/// How `owner` names a core: 0 is nobody.
+/// The encoding of a core in `owner`: 0 is none.
 #[inline]
 fn owner_of(core: usize) -> u32 {
     core as u32 + 1

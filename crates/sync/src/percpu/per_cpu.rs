@@ -6,11 +6,11 @@ use crate::primitive::{core, cores, cpu};
 
 /// One `T` per core, each on cache lines of its own.
 ///
-/// Threads may move between [`PerCpu::get`] and the use of what it gave, so `T` is something
-/// that two threads may use at once: an atomic, or a lock that is almost always free.
+/// Threads may move between [`PerCpu::get`] and the use of its result, so `T` must be usable by two
+/// threads at once: an atomic, or a lock that is almost always free.
 #[derive(Debug)]
 pub struct PerCpu<T> {
-    /// `cores()` values; immutable after construction, except inside.
+    /// `cores()` values; the box is immutable after construction.
     values: Box<[CachePadded<T>]>,
 }
 
@@ -25,7 +25,7 @@ impl<T> PerCpu<T> {
     /// The value of the core that this thread runs on.
     #[inline]
     pub fn get(&self) -> &T {
-        // There are `cores()` of them: what is found needs no other check.
+        // There are `cores()` values, so the bounds check is the only check.
         match self.values.get(cpu()) {
             Some(value) => value,
             None => self.folded(),

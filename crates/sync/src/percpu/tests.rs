@@ -2,7 +2,7 @@ use super::*;
 use crate::primitive::force_core;
 
 #[test]
-fn one_core_alone_allocates_nothing() {
+fn counters_of_a_single_core_allocate_nothing() {
     force_core(1);
     let counters = PerCpuCounters::<4>::new();
     for _ in 0..100 {
@@ -17,7 +17,7 @@ fn one_core_alone_allocates_nothing() {
 }
 
 #[test]
-fn a_second_core_gets_a_part_and_the_sum_stays() {
+fn a_second_core_inflates_the_counters_and_keeps_the_sum() {
     let counters = PerCpuCounters::<2>::new();
     force_core(0);
     counters.add(0, 10);
@@ -32,7 +32,7 @@ fn a_second_core_gets_a_part_and_the_sum_stays() {
 }
 
 #[test]
-fn a_sum_may_be_below_zero_on_one_core() {
+fn a_sum_may_be_negative_on_one_core() {
     let counters = PerCpuCounters::<1>::new();
     for core in 0..4 {
         force_core(core);
@@ -56,7 +56,7 @@ fn a_reset_lowers_every_part_of_a_maximum() {
 }
 
 #[test]
-fn a_word_taken_before_the_split_still_counts() {
+fn a_counter_taken_before_inflation_still_counts() {
     force_core(0);
     let counters = PerCpuCounters::<1>::new();
     let word = counters.local_word(0);
@@ -77,18 +77,18 @@ fn parts_of_two_cores_share_no_line() {
             std::ptr::from_ref(counters.local_word(0)).addr() / 64
         })
         .collect();
-    // The first core wrote inline, and has a part like the others since.
+    // The first core wrote inline, and has a part like the others since the inflation.
     assert!(lines[1..].windows(2).all(|pair| pair[0] != pair[1]));
 }
 
 #[test]
 #[should_panic(expected = "this slot is reserved")]
-fn a_reserved_lane_is_not_written_from_outside() {
+fn a_reserved_slot_cannot_be_written_by_safe_code() {
     PerCpuCounters::<2>::owned([0, 0], 0b10, 0b10).add(1, 1);
 }
 
 #[test]
-fn threads_that_split_together_lose_no_count() {
+fn concurrent_inflation_loses_no_count() {
     for _ in 0..200 {
         let counters = PerCpuCounters::<2>::new();
         std::thread::scope(|scope| {

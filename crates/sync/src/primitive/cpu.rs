@@ -1,11 +1,11 @@
-//! Which core a thread runs on, at the price of a load.
+//! The number of the current core, at the price of a load.
 //!
-//! The kernel keeps the number of the current core in a small area of every thread (restartable
-//! sequences), which the C library registers and tells the place of. Reading it there takes a
-//! third of a nanosecond, `sched_getcpu` takes three. Where there is no such area, because the
-//! C library is older or a tool intercepts, `sched_getcpu` answers.
+//! The kernel stores the number of the current core in a small area of every thread (restartable
+//! sequences), which the C library registers and publishes the address of. Reading it there takes a
+//! third of a nanosecond; `sched_getcpu` takes three. Where there is no such area, because the C
+//! library is older or a tool intercepts it, `sched_getcpu` is called.
 
-/// The core that this thread runs on now, as the kernel numbers it.
+/// The core that this thread runs on now, in the kernel's numbering.
 #[inline]
 pub(super) fn current() -> usize {
     #[cfg(all(target_arch = "x86_64", target_env = "gnu", not(miri)))]
@@ -47,33 +47,33 @@ mod area {
     const UNKNOWN: isize = 1;
     /// There is no area.
     const ABSENT: isize = 2;
-    /// Bits that one of these two has and no place.
-    const NO_PLACE: isize = 3;
-    /// Where `cpu_id` is in the area; the layout is part of the kernel's interface.
+    /// Bits that are set in `UNKNOWN` or `ABSENT` and clear in every offset.
+    const NOT_AN_OFFSET: isize = 3;
+    /// The offset of `cpu_id` in the area; the layout is part of the kernel's interface.
     const CPU_ID: isize = 4;
 
-    /// Where the thread's `cpu_id` is, relative to the thread pointer; a multiple of four.
-    static PLACE: AtomicIsize = AtomicIsize::new(UNKNOWN);
+    /// The offset of the thread's `cpu_id` from the thread pointer; a multiple of four.
+    static OFFSET: AtomicIsize = AtomicIsize::new(UNKNOWN);
 
     #[inline]
     pub(super) fn current() -> Option<usize> {
-        // Relaxed: every thread would look up the same.
-        let mut place = PLACE.load(Ordering::Relaxed);
-        if place & NO_PLACE != 0 {
-            if place != ABSENT {
-                place = look_up();
+        // Relaxed: every thread would find the same value.
+        let mut offset = OFFSET.load(Ordering::Relaxed);
+        if offset & NOT_AN_OFFSET != 0 {
+            if offset != ABSENT {
+                offset = look_up();
             }
-            if place == ABSENT {
+            if offset == ABSENT {
                 return None;
             }
         }
         let cpu: u32;
-        // SAFETY: `fs` is the thread pointer, and `look_up` found that every thread has an area
-        // at this place from it, which the kernel writes and which lives as long as the thread.
+        // SAFETY: `fs` is the thread pointer, and `look_up` found that every thread has an area at
+        // this offset, which the kernel writes and which lives as long as the thread.
         unsafe {
             asm!(
-                "mov {cpu:e}, dword ptr fs:[{place}]",
-                place = in(reg) place,
+                "mov {cpu:e}, dword ptr fs:[{offset}]",
+                offset = in(reg) offset,
                 cpu = lateout(reg) cpu,
                 options(nostack, readonly, preserves_flags),
             );
@@ -93,21 +93,21 @@ mod area {
                 offset.cast::<isize>().as_ref().copied(),
             )
         };
-        let place = match (size, offset) {
+        let offset = match (size, offset) {
             // A size of zero says that no thread is registered.
             (Some(1..), Some(offset)) => offset + CPU_ID,
             _ => ABSENT,
         };
         // Relaxed: see `current`.
-        PLACE.store(place, Ordering::Relaxed);
-        place
+        OFFSET.store(offset, Ordering::Relaxed);
+        offset
     }
 }
 
 #[cfg(all(test, not(miri)))]
 mod tests {
     #[test]
-    fn a_pinned_thread_is_where_it_was_pinned() {
+    fn the_current_core_is_the_one_the_thread_is_bound_to() {
         let allowed = |set: Option<&libc::cpu_set_t>| {
             // SAFETY: the set is plain data, and the calls get its true size.
             unsafe {

@@ -1,8 +1,8 @@
-//! Threads, locks and atomics: the only place that names std's.
+//! Threads, locks and atomics: the only module that names those of std.
 //!
-//! With the feature `loom` or `shuttle` the same names are the model checker's types, so that
-//! code written against this module is what the model checker runs. The lock types follow
-//! parking_lot: `lock()` gives the guard, nothing is ever poisoned.
+//! With the feature `loom` or `shuttle` the same names are the model checker's types, so the
+//! checker runs the code that is written against this module. The lock types follow parking_lot:
+//! `lock()` returns the guard, and nothing is ever poisoned.
 
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 mod cpu;
@@ -30,8 +30,8 @@ pub use word_lock::WordLock;
 
 /// Atomics that no model checker replaces.
 ///
-/// For bulk bytes that carry no protocol ([`crate::atomic_bytes`]): replacing them would only slow the
-/// model checker down.
+/// For bulk bytes that carry no protocol ([`crate::atomic_bytes`]): replacing them would only slow
+/// the model checker down.
 pub(crate) mod plain {
     pub use std::sync::atomic::{AtomicU64, Ordering};
 }
@@ -50,8 +50,8 @@ macro_rules! const_unless_loom {
 }
 pub(crate) use const_unless_loom;
 
-/// How often a test does something that is a race: Miri takes a thousand times as long as the
-/// processor, and tries other orders and older values of its own accord.
+/// The number of rounds of a racy test. Miri takes a thousand times as long as the processor, and
+/// tries other orders and older values by itself.
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 pub(crate) fn rounds(usual: u64) -> u64 {
     if cfg!(miri) {

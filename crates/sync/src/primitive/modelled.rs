@@ -1,4 +1,4 @@
-//! The model checkers' types behind the same names and the same parking_lot-like interface.
+//! The model checkers' types, with the same names and the same parking_lot-like interface.
 
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -34,7 +34,7 @@ pub mod thread {
     pub use shuttle::thread::{Scope, ScopedJoinHandle, park_timeout, scope};
     pub use std::thread::{available_parallelism, panicking};
 
-    /// Time does not pass in a model: the same as [`yield_now`].
+    /// Yields: time does not pass in a model.
     pub fn sleep(_time: std::time::Duration) {
         yield_now();
     }
@@ -97,7 +97,7 @@ impl<T> std::ops::DerefMut for MutexGuard<'_, T> {
     }
 }
 
-/// Sleeping until another thread says that a condition may have changed.
+/// A condition variable.
 #[derive(Debug, Default)]
 pub struct Condvar(model::sync::Condvar);
 
@@ -109,7 +109,7 @@ impl Condvar {
         }
     }
 
-    /// Gives the lock up, sleeps until notified, takes the lock again.
+    /// Releases the lock, sleeps until notified, takes the lock again.
     pub fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
         let inner = guard.0.take().expect(HELD);
         guard.0 = Some(self.0.wait(inner).unwrap_or_else(PoisonError::into_inner));
@@ -172,12 +172,13 @@ impl<T> RwLock<T> {
 
 /// A value that is computed once.
 ///
-/// std's would wait for another initialiser on the operating system's thread, which a model
-/// checker runs all its tasks on. The lock here is the model's, so std's cell never waits.
+/// std's type would wait for another initialiser on the operating-system thread that the model
+/// checker runs all tasks on. The lock here is the model's, so std's cell never waits.
 #[derive(Debug)]
 pub struct OnceLock<T> {
     cell: std::sync::OnceLock<T>,
-    /// Set after `cell`: what the model sees of std's ordering, Release here and Acquire in `get`.
+    /// Set after `cell`: makes std's ordering visible to the model, Release here and Acquire in
+    /// `get`.
     filled: atomic::AtomicBool,
     filling: Mutex<()>,
 }
@@ -202,7 +203,7 @@ impl<T> OnceLock<T> {
 
     /// The value if there is one.
     pub fn get(&self) -> Option<&T> {
-        // Acquire: pairs with the Release of whoever filled it.
+        // Acquire: pairs with the Release of the thread that filled it.
         let filled = self.filled.load(atomic::Ordering::Acquire);
         filled.then(|| self.cell.get()).flatten()
     }
@@ -212,7 +213,7 @@ impl<T> OnceLock<T> {
         self.cell.get_mut()
     }
 
-    /// Sets the value; gives it back when there is one already.
+    /// Sets the value; returns it if there is one already.
     pub fn set(&self, value: T) -> Result<(), T> {
         let _filling = self.filling.lock();
         let set = self.cell.set(value);
@@ -221,7 +222,7 @@ impl<T> OnceLock<T> {
         set
     }
 
-    /// The value, computed now if need be.
+    /// The value, computed now if necessary.
     pub fn get_or_init(&self, compute: impl FnOnce() -> T) -> &T {
         if let Some(value) = self.get() {
             return value;
@@ -244,12 +245,12 @@ pub fn core() -> usize {
     task() % cores()
 }
 
-/// The same: a model has no core that is not counted.
+/// Equals [`core`]: a model has no core at or above [`cores`].
 pub(crate) fn cpu() -> usize {
     core()
 }
 
-/// How many cores the model has: few, so that two tasks share one now and then.
+/// The number of cores of the model: few, so that two tasks share one now and then.
 pub fn cores() -> usize {
     if cfg!(feature = "loom") { 3 } else { 4 }
 }
@@ -268,14 +269,14 @@ fn task() -> usize {
         .fold(0, |number, digit| number * 10 + usize::from(digit - b'0'))
 }
 
-/// Waiting in a loop: always gives the turn away, because in a model nothing happens meanwhile.
+/// A backoff that always yields, because nothing happens in a model meanwhile.
 ///
-/// Two tasks that wait for a third can pass the turn to each other for ever. loom would explore
-/// ever longer ways of doing so, so it is told to explore no further once one wait has had
-/// [`PATIENCE`] turns in vain: such a run goes on to its end, its variations are left out.
+/// Two tasks that wait for a third can yield to each other for ever, and loom would explore ever
+/// longer ways of doing so. So loom is told to explore no further once one wait has yielded
+/// [`PATIENCE`] times in vain: such a run goes on to its end, and its variations are left out.
 #[derive(Debug, Default)]
 pub struct Backoff {
-    turns: std::cell::Cell<u32>,
+    yields: std::cell::Cell<u32>,
 }
 
 #[cfg(feature = "loom")]
@@ -287,17 +288,17 @@ impl Backoff {
         Backoff::default()
     }
 
-    /// Gives the turn to another task.
+    /// Yields to another task.
     pub fn snooze(&self) {
-        self.turns.set(self.turns.get() + 1);
+        self.yields.set(self.yields.get() + 1);
         #[cfg(feature = "loom")]
-        if self.turns.get() > PATIENCE {
+        if self.yields.get() > PATIENCE {
             loom::skip_branch();
         }
         thread::yield_now();
     }
 
-    /// Gives the turn to another task.
+    /// Yields to another task.
     pub fn spin(&self) {
         self.snooze();
     }
@@ -309,6 +310,6 @@ impl Backoff {
 
     /// Begins again.
     pub fn reset(&self) {
-        self.turns.set(0);
+        self.yields.set(0);
     }
 }

@@ -1,4 +1,4 @@
-//! The real thing: std's atomics and threads, parking_lot's locks.
+//! The native types: std's atomics and threads, parking_lot's locks.
 
 #[cfg(test)]
 use std::cell::Cell;
@@ -25,7 +25,7 @@ pub mod thread {
 
 pub use std::thread_local;
 
-/// Sleeping until another thread says that a condition may have changed.
+/// A condition variable.
 #[derive(Debug, Default)]
 pub struct Condvar(parking_lot::Condvar);
 
@@ -35,7 +35,7 @@ impl Condvar {
         Condvar(parking_lot::Condvar::new())
     }
 
-    /// Gives the lock up, sleeps until notified, takes the lock again.
+    /// Releases the lock, sleeps until notified, takes the lock again.
     pub fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
         self.0.wait(guard);
     }
@@ -58,7 +58,8 @@ impl Condvar {
 
 /// The core that this thread runs on now, below [`cores`].
 ///
-/// A hint: the thread may move at any time, so what a core number selects must be atomic.
+/// A hint: the thread may move at any time, so the data that a core number selects must be safe to
+/// share.
 #[inline]
 pub fn core() -> usize {
     let cpu = cpu();
@@ -66,7 +67,8 @@ pub fn core() -> usize {
     if cpu < cores { cpu } else { cpu % cores }
 }
 
-/// The same as the kernel numbers it, which may be at or above [`cores`].
+/// The core that this thread runs on now in the kernel's numbering, which may be at or above
+/// [`cores`].
 #[inline]
 pub(crate) fn cpu() -> usize {
     #[cfg(test)]
@@ -76,7 +78,8 @@ pub(crate) fn cpu() -> usize {
     super::cpu::current()
 }
 
-/// How many cores this machine is configured with, at least 1 and the same for the whole run.
+/// The number of cores that this machine is configured with, at least 1 and constant for the whole
+/// run.
 #[inline]
 pub fn cores() -> usize {
     // Relaxed: the value is written once with what every thread would compute itself.
@@ -86,14 +89,14 @@ pub fn cores() -> usize {
     }
 }
 
-/// Makes [`core`] answer `core` on this thread, so that a test can be several cores.
+/// Makes [`core`] return `core` on this thread, so that one test thread can act as several cores.
 #[cfg(test)]
 pub(crate) fn force_core(core: usize) {
     assert!(core < cores(), "core {core} of {}", cores());
     FORCED_CORE.set(Some(core));
 }
 
-/// Waiting in a loop: first spinning, then giving the core away.
+/// A backoff: first spins, then yields.
 #[derive(Debug, Default)]
 pub struct Backoff(crossbeam_utils::Backoff);
 

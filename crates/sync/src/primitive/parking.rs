@@ -1,4 +1,4 @@
-//! Sleeping in a queue that is found by an address.
+//! Parking: sleeping in a queue that is found by an address.
 
 #[cfg(any(feature = "loom", feature = "shuttle"))]
 pub(super) use modelled::{SpinWait, unpark_one};
@@ -9,15 +9,15 @@ pub(super) use native::{SpinWait, unpark_one};
 mod native {
     use parking_lot_core::{DEFAULT_PARK_TOKEN, DEFAULT_UNPARK_TOKEN, ParkResult, UnparkToken};
 
-    /// To whom the lock was handed over without becoming free.
+    /// The woken thread owns the lock: it was handed over without becoming free.
     const HANDED_OVER: UnparkToken = UnparkToken(1);
 
-    /// How often the core is given away before it is worth to sleep. Locks are held for less than
-    /// a wake-up takes: once many sleep for one, each hold ends with a wake-up, and 16 threads on
-    /// 16 cores wait for these (`docs/design/locks.md`, "Waiting").
+    /// Yields before a thread parks. Holds are shorter than a wake-up takes. Once many threads
+    /// sleep for one lock, each hold ends with a wake-up, and 16 threads on 16 cores wait for these
+    /// (`docs/design/locks.md`, "Waiting").
     const YIELDS: u32 = 40;
 
-    /// A few looks before it is worth to sleep.
+    /// Adaptive spinning before parking.
     pub(in super::super) struct SpinWait {
         pauses: crossbeam_utils::Backoff,
         yields: u32,
@@ -31,7 +31,7 @@ mod native {
             }
         }
 
-        /// Waits a little; false when that was tried often enough.
+        /// Waits a little; false when it has waited often enough.
         pub(in super::super) fn spin(&mut self) -> bool {
             if !self.pauses.is_completed() {
                 self.pauses.snooze();
@@ -45,16 +45,16 @@ mod native {
             goes_on
         }
 
-        /// Sleeps in the queue `key` if `must_sleep`, asked under the queue's lock, says so. True
-        /// if the lock was handed over meanwhile.
+        /// Parks in the queue `key` if `must_sleep`, called under the queue's lock, returns true.
+        /// Returns true if the lock was handed over.
         pub(in super::super) fn park(
             &mut self,
             key: usize,
             must_sleep: impl FnOnce() -> bool,
         ) -> bool {
             let (asleep, timed_out) = (|| {}, |_, _| {});
-            // SAFETY: the key is the address of a lock of ours, which nobody else uses as a key;
-            // the callbacks neither panic nor park.
+            // SAFETY: the key is the address of a lock of this crate, which no other code uses as a
+            // key; the callbacks neither panic nor park.
             let result = unsafe {
                 parking_lot_core::park(key, must_sleep, asleep, timed_out, DEFAULT_PARK_TOKEN, None)
             };
@@ -63,8 +63,9 @@ mod native {
         }
     }
 
-    /// Wakes the longest sleeper of the queue `key`. `change` is called under the queue's lock with
-    /// whether the sleeper gets the lock right away, and whether more sleep there.
+    /// Wakes the thread that has slept longest in the queue `key`. `change` is called under the
+    /// queue's lock; its arguments are whether that thread gets the lock right away, and whether
+    /// more sleep there.
     pub(in super::super) fn unpark_one(key: usize, change: impl FnOnce(bool, bool)) {
         // SAFETY: as in `park`.
         unsafe {
@@ -80,7 +81,7 @@ mod native {
     }
 }
 
-/// No task of a model may wait on the operating system: there is no queue, sleepers look again.
+/// No task of a model may wait on the operating system: there is no queue, and waiters poll.
 #[cfg(any(feature = "loom", feature = "shuttle"))]
 mod modelled {
     use crate::primitive::Backoff;
@@ -92,8 +93,8 @@ mod modelled {
             SpinWait(Backoff::new())
         }
 
-        /// loom spins for ever: with the sleepers' bit it has too many interleavings to go
-        /// through. shuttle, which goes through some of them, has that bit as well.
+        /// loom spins for ever: with the bit of the sleepers it has too many interleavings to
+        /// explore. shuttle, which explores some of them, has that bit as well.
         pub(in super::super) fn spin(&mut self) -> bool {
             if cfg!(feature = "loom") {
                 self.0.snooze();

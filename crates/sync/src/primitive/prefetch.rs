@@ -1,10 +1,10 @@
-//! Memory that is asked for before it is needed.
+//! Prefetching memory before it is needed.
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// Asks for the lines of what is at `at`, which need not be initialised or even there: a hint, that
-/// reads and changes nothing. Does nothing where the processor is not known to understand it.
+/// Prefetches the lines of the value at `at`, which need not be initialised or even mapped: a hint
+/// that reads and changes nothing. Does nothing on processors without a known instruction for it.
 #[inline]
 pub fn prefetch<T>(at: *const T) {
     for line in 0..size_of::<T>().div_ceil(LINE) {

@@ -1,21 +1,20 @@
-//! Time at the price of one instruction.
+//! A clock at the price of one instruction.
 //!
-//! Asking the kernel's clock takes 25 ns, most of it a barrier and arithmetic that a scheduler
-//! does not need at every switch. The processor's time stamp counter takes a third of that.
-//! It is used where the processor says that it runs evenly whatever its cores do; its rate is
-//! measured against the kernel's clock once in a process, in 2 ms, to about 50 ppm. Elsewhere
-//! the kernel's clock answers.
+//! Reading the kernel's clock takes 25 ns, most of it a barrier and arithmetic that a scheduler
+//! does not need at every switch. Reading the processor's time stamp counter takes a third of that.
+//! It is used where the processor guarantees a constant rate; the rate is measured against the
+//! kernel's clock once per process, in 2 ms, to about 50 ppm. Elsewhere the kernel's clock is used.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// A clock that counts nanoseconds from when it was made.
+/// A clock that counts nanoseconds from its creation.
 ///
-/// Two cores may disagree by the few nanoseconds that their counters do.
+/// Two cores may differ by the few nanoseconds that their counters differ.
 #[derive(Clone, Copy, Debug)]
 pub struct Stopwatch {
     begin: Instant,
-    /// Counter at the beginning, and nanoseconds per tick in 2^-32; `None` without one.
+    /// The counter at the start, and nanoseconds per tick in 2^-32; `None` without a counter.
     counter: Option<(u64, u64)>,
 }
 
@@ -26,7 +25,7 @@ impl Default for Stopwatch {
 }
 
 impl Stopwatch {
-    /// Begins now.
+    /// Starts now.
     pub fn start() -> Stopwatch {
         let scale = *SCALE.get_or_init(scale);
         Stopwatch {
@@ -35,7 +34,7 @@ impl Stopwatch {
         }
     }
 
-    /// Nanoseconds since the beginning.
+    /// Nanoseconds since the start.
     #[inline]
     pub fn ns(&self) -> u64 {
         match self.counter {
@@ -51,7 +50,7 @@ impl Stopwatch {
 /// Nanoseconds per tick in 2^-32.
 static SCALE: OnceLock<Option<u64>> = OnceLock::new();
 
-/// How long the rate is measured.
+/// The length of the measurement.
 const MEASURE: Duration = Duration::from_millis(2);
 
 fn scale() -> Option<u64> {
@@ -68,7 +67,7 @@ fn scale() -> Option<u64> {
     u64::try_from((ns << 32).checked_div(ticks)?).ok()
 }
 
-/// Both clocks at one moment: the closest of a few tries, as a thread may be interrupted.
+/// Both clocks at one moment: the closest of a few tries, because a thread may be preempted.
 fn both() -> (Instant, u64) {
     let pair = || {
         let before = counter::read();
@@ -94,7 +93,7 @@ fn both() -> (Instant, u64) {
 mod counter {
     use std::arch::x86_64::{__cpuid, _rdtsc};
 
-    /// Whether the counter runs evenly, whatever the cores' speed and sleep.
+    /// Whether the counter has a constant rate in all speed and sleep states.
     pub(super) fn is_even() -> bool {
         const POWER: u32 = 0x8000_0007;
         const EVEN: u32 = 1 << 8;
@@ -127,18 +126,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stopwatch_keeps_pace_with_the_machine() {
+    fn a_stopwatch_agrees_with_the_kernel_clock() {
         let watch = Stopwatch::start();
         let (begin, first) = (Instant::now(), watch.ns());
         std::thread::sleep(Duration::from_millis(50));
         let (last, passed) = (watch.ns(), begin.elapsed());
         let counted = (last - first) as f64 / passed.as_nanos() as f64;
-        // Readings may be interrupted in between, by milliseconds on a busy machine.
+        // A thread may be preempted between two readings, for milliseconds on a busy machine.
         assert!((0.5..=1.01).contains(&counted), "{counted}");
     }
 
     #[test]
-    fn a_stopwatch_does_not_go_back_on_a_core() {
+    fn a_stopwatch_never_goes_backwards() {
         let watch = Stopwatch::start();
         let mut last = 0;
         for _ in 0..100_000 {

@@ -1,18 +1,18 @@
-//! The processor time of a thread, and other clocks of the kernel.
+//! The CPU time of a thread, and other clocks of the kernel.
 
-/// Nanoseconds that the calling thread has run on a processor: time in which it slept or others ran
-/// is not in it. A system call (200 ns). `None` where the system does not count it.
+/// The CPU time of the calling thread in nanoseconds: without the time in which it slept or was
+/// preempted. A system call (200 ns). `None` where the system does not count it.
 pub fn thread_time() -> Option<u64> {
     clock(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// Nanoseconds of a clock, see `clock_gettime(2)`; `None` where there is no such clock.
+/// The time of a clock in nanoseconds, see `clock_gettime(2)`; `None` where there is no such clock.
 pub fn clock(id: libc::clockid_t) -> Option<u64> {
     // SAFETY: the call gets the address of a timespec to fill in.
     nanoseconds(|time| unsafe { libc::clock_gettime(id, time) })
 }
 
-/// Nanoseconds between two values of a clock, see `clock_getres(2)`.
+/// The resolution of a clock in nanoseconds, see `clock_getres(2)`.
 pub fn resolution(id: libc::clockid_t) -> Option<u64> {
     // Miri does not know the call.
     if cfg!(miri) {
@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "it has no such clock")]
-    fn a_thread_that_sleeps_takes_no_time_and_one_that_works_does() {
+    fn thread_time_counts_work_and_not_sleep() {
         let before = thread_time().unwrap();
         std::thread::sleep(Duration::from_millis(30));
         let slept = thread_time().unwrap() - before;

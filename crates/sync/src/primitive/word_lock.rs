@@ -1,34 +1,34 @@
-//! A lock of two bytes without a value and without a class.
+//! A lock of two bytes, without a value and without a class.
 //!
-//! parking_lot's scheme with one more bit: whether the present hold is timed. A holder gives the
-//! lock up by exchanging [`LOCKED`] for nothing, which fails for any other bit, so looking for
-//! that bit costs nothing where it is not set. `docs/design/lock-profile.md`, section 6.
+//! parking_lot's scheme with one more bit: whether the current hold is timed. An unlock exchanges
+//! [`LOCKED`] for zero, which fails for any other bit, so testing that bit costs nothing where it
+//! is clear. `docs/design/lock-profile.md`, section 6.
 //!
 //! | access | ordering | partner |
 //! |---|---|---|
-//! | take | Acquire | the Release of the holder before |
+//! | lock | Acquire | the Release of the previous holder |
 //! | set `PARKED`, set `TIMED` | Relaxed | none: the queue's lock; the holder's program order |
-//! | give up | Release | the next taker's Acquire |
+//! | unlock | Release | the next taker's Acquire |
 
 use super::const_unless_loom;
 use crate::primitive::atomic::{AtomicU8, Ordering};
 use crate::primitive::{LastCore, parking};
 
-/// Somebody holds the lock.
+/// The lock is held.
 const LOCKED: u8 = 1;
-/// Somebody may sleep in the lock's queue. Set while `LOCKED`; cleared under the queue's lock.
+/// A thread may sleep in the lock's queue. Set while `LOCKED`; cleared under the queue's lock.
 const PARKED: u8 = 2;
-/// The present hold is timed. Set and cleared by the holder.
+/// The current hold is timed. Set and cleared by the holder.
 const TIMED: u8 = 4;
 
-/// A lock of two bytes that guards what its owner says it guards.
+/// A lock of two bytes that guards what its owner documents.
 ///
-/// Waiters park. Under a model checker they yield instead: no task may wait on the operating
-/// system there.
+/// Waiters park. Under a model checker they yield instead, because no task may wait on the
+/// operating system there.
 #[repr(C)]
 pub struct WordLock {
     word: AtomicU8,
-    /// Written by holders that the lock profile watches.
+    /// Written by holders while the lock profile is on.
     last: LastCore,
 }
 
@@ -48,7 +48,7 @@ impl WordLock {
         }
     }
 
-    /// Takes the lock if nobody has it or waits for it; may fail for no reason.
+    /// Takes the lock if it is free and nobody waits for it; may fail spuriously.
     #[inline(always)]
     #[must_use = "the lock is held when this returns true"]
     pub fn take_free(&self) -> bool {
@@ -79,7 +79,7 @@ impl WordLock {
         false
     }
 
-    /// Gives the lock up; the caller holds it. Calls `timed` before, if the hold is timed.
+    /// Releases the lock; the caller holds it. Calls `timed` before that if the hold is timed.
     #[inline]
     pub fn unlock(&self, timed: impl FnOnce()) {
         // Release: see the table above. Relaxed on failure: nothing was given up.
@@ -92,19 +92,19 @@ impl WordLock {
         }
     }
 
-    /// Marks the present hold as timed; the caller holds the lock.
+    /// Marks the current hold as timed; the caller holds the lock.
     pub fn set_timed(&self) {
-        // Relaxed: this thread gives the lock up later, by an exchange of the same word.
+        // Relaxed: this thread releases the lock later, by an exchange of the same word.
         self.word.fetch_or(TIMED, Ordering::Relaxed);
     }
 
-    /// Where the holder notes its core.
+    /// The core that took the lock last.
     #[inline]
     pub fn last(&self) -> &LastCore {
         &self.last
     }
 
-    /// True while somebody holds the lock.
+    /// True while the lock is held.
     #[inline]
     pub fn is_locked(&self) -> bool {
         // Relaxed: a hint for messages and checks; the holder itself wrote the word.
@@ -114,9 +114,9 @@ impl WordLock {
     #[cold]
     #[inline(never)]
     fn lock_slow(&self) {
-        let mut spin_wait = parking::SpinWait::new();
+        let mut wait = parking::SpinWait::new();
         loop {
-            if spin_wait.spin() {
+            if wait.spin() {
                 if self.try_lock() {
                     return;
                 }
@@ -132,7 +132,7 @@ impl WordLock {
             }
             if word & PARKED == 0 {
                 let with = word | PARKED;
-                // Relaxed: who is about to park looks again under the queue's lock.
+                // Relaxed: a thread that is about to park checks again under the queue's lock.
                 let (ok, failed) = (Ordering::Relaxed, Ordering::Relaxed);
                 let marked = self.word.compare_exchange_weak(word, with, ok, failed);
                 if marked.is_err() {
@@ -145,7 +145,7 @@ impl WordLock {
                 let word = self.word.load(Ordering::Relaxed);
                 word & (LOCKED | PARKED) == LOCKED | PARKED
             };
-            if spin_wait.park(self.queue(), must_sleep) {
+            if wait.park(self.queue(), must_sleep) {
                 return;
             }
         }
@@ -169,14 +169,14 @@ impl WordLock {
         parking::unpark_one(self.queue(), |hand_over, more| {
             let held = if hand_over { LOCKED } else { 0 };
             let queued = if more { PARKED } else { 0 };
-            // Release: see the table above. Nobody else changes the word meanwhile: takers find
-            // it locked, and setting `PARKED` again would be what is lost here if nobody were
-            // left in the queue, for then that thread parks only after this and looks again.
+            // Release: see the table above. No other thread changes the word meanwhile. Takers find
+            // it locked. A thread that sets `PARKED` again loses that bit here if the queue is
+            // otherwise empty, but it parks only after this and checks again.
             self.word.store(held | queued, Ordering::Release);
         });
     }
 
-    /// The queue is found by where the lock is.
+    /// The key of the lock's queue: its address.
     fn queue(&self) -> usize {
         std::ptr::from_ref(self).addr()
     }

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use crate::primitive::plain::{AtomicU64, Ordering};
 
-/// Nobody has stopped the clock.
+/// The clock is not stopped.
 const RUNS: u64 = u64::MAX;
 
-/// What the clock says while it is stopped. Relaxed: a test that moves it has its threads wait
-/// for each other by other means.
+/// The time while the clock is stopped. Relaxed: a test that moves it synchronises its threads by
+/// other means.
 static STOPPED_AT: AtomicU64 = AtomicU64::new(RUNS);
-/// How often the stopped clock was looked at. Relaxed: a count.
+/// The number of reads of the stopped clock. Relaxed: a count.
 static LOOKS: AtomicU64 = AtomicU64::new(0);
 
 /// Nanoseconds since some moment in the past.
@@ -28,8 +28,8 @@ pub(crate) fn now() -> u64 {
     }
 }
 
-/// Stops the clock of the profile until it is dropped: time passes when the test says so. For the
-/// whole process, so tests that use it take turns.
+/// Stops the clock of the profile until it is dropped: time passes when the test says so. It acts
+/// on the whole process, so tests that use it must run one at a time.
 #[derive(Debug)]
 pub struct TestClock(());
 
@@ -41,12 +41,13 @@ impl TestClock {
         TestClock(())
     }
 
-    /// How often the profile has looked at this clock: by that a test sees that a thread waits.
+    /// The number of times that the profile has read this clock; a test sees by it that a thread
+    /// waits.
     pub fn looks(&self) -> u64 {
         LOOKS.load(Ordering::Relaxed)
     }
 
-    /// Lets time pass.
+    /// Advances the clock.
     pub fn advance(&self, time: Duration) {
         STOPPED_AT.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
     }

@@ -1,45 +1,45 @@
-//! What is counted, and of what.
+//! The counters of the profile, and the keys that they belong to.
 
 use std::ops::AddAssign;
 use std::panic::Location;
 
-/// In which way a lock was asked for.
+/// How a lock was requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Side {
-    /// To have it alone.
+    /// Exclusive.
     Write,
-    /// To be inside with others.
+    /// Shared.
     Read,
-    /// Not to have it, only until nobody has it: the readers of a sequence lock. Those that need
+    /// Without taking it, until no thread holds it: the readers of a sequence lock. Reads that need
     /// not wait are not counted, because they write nothing.
     Wait,
 }
 
-/// What one cell counts: a class, a side of it, and the place that asked.
+/// The key of one cell: a class, a side of it, and the call site.
 #[derive(Clone, Copy, Debug)]
 pub struct Key {
     /// Name of the class.
     pub class: &'static str,
     /// Side of the lock.
     pub side: Side,
-    /// Where the lock was asked for.
+    /// The call site.
     pub site: &'static Location<'static>,
 }
 
 /// Sums over requests. Times are in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Requests that were granted at once. Drawn ones, each times what it stands for.
+    /// Requests that were granted at once: the sampled ones, each times its weight.
     pub free: u64,
     /// Requests that were granted after a wait. Exact.
     pub waited: u64,
-    /// Tries in vain. Exact.
+    /// Failed tries. Exact.
     pub refused: u64,
-    /// Grants of a lock that another core had last.
+    /// Grants of a lock that was last held on another core.
     pub bounced: u64,
     /// Holds that were timed.
     pub timed: u64,
-    /// Time held by all grants together, each timed one times what it stands for.
+    /// Time held by all grants: each timed one times its weight.
     pub hold_ns: u64,
     /// Longest timed hold.
     pub hold_ns_max: u64,
@@ -83,16 +83,16 @@ pub struct Row {
     pub line: u32,
     /// Column of the call.
     pub column: u32,
-    /// What was counted there.
+    /// The counts of this call site.
     pub counts: Counts,
 }
 
 /// The profile of the process at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
-    /// Whether it goes on.
+    /// Whether the profile is on.
     pub running: bool,
-    /// Whether every lock is recorded, see [`Sampling::All`](super::Sampling::All).
+    /// Whether every lock operation is recorded, see [`Sampling::All`](super::Sampling::All).
     pub exact: bool,
     /// Nanoseconds from the start, or the last reset, to now or to the stop.
     pub elapsed_ns: u64,

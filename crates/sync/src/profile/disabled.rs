@@ -1,4 +1,4 @@
-//! The profile in builds that have none: under a model checker, and where its price is measured.
+//! The profile in builds without one: under a model checker, and to measure its price.
 
 use super::{Key, Sampling, Snapshot};
 
@@ -8,7 +8,7 @@ pub(crate) fn is_on() -> bool {
     false
 }
 
-/// Only the bit that says that somebody writes.
+/// Only the bit of a writer at work.
 #[inline(always)]
 pub(crate) fn write_mask() -> u32 {
     1
@@ -48,13 +48,13 @@ pub fn start(_draw: Sampling) -> bool {
     false
 }
 
-/// Nothing to stop.
+/// Does nothing.
 pub fn stop() {}
 
-/// Nothing to forget.
+/// Does nothing.
 pub fn reset() {}
 
-/// Empty.
+/// An empty snapshot.
 pub fn snapshot() -> Snapshot {
     Snapshot::default()
 }

@@ -1,10 +1,11 @@
-//! Which locks threads wait for, who holds them meanwhile, and for how long.
+//! The lock profile: which locks threads wait for, which call sites hold them, and for how long.
 //!
-//! Off, nothing is recorded and takers of locks look at one flag. On, every contention is counted
-//! and timed, and of what was free a thread draws some, so that a busy thread pays little. Each
-//! thread writes cells of its own; [`snapshot`] adds them up. `docs/design/lock-profile.md`.
+//! While the profile is off, nothing is recorded and lock operations read one flag. While it is on,
+//! every contention is counted and timed, and uncontended locks are sampled, so that a busy thread
+//! pays little. Each thread writes cells of its own; [`snapshot`] adds them up.
+//! `docs/design/lock-profile.md`.
 //!
-//! The profile is of the process: locks of one class count together whichever object they are in.
+//! The profile covers the process: locks of one class count together, whatever object they are in.
 
 mod clock;
 mod counts;
@@ -37,12 +38,12 @@ pub(crate) use {
     thread_profile::{granted, refused, released, taken, try_unsampled, waited},
 };
 
-/// Which of the locks that are free when they are asked for are recorded.
+/// Which of the uncontended lock operations are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sampling {
-    /// All by threads that take few; of a busy thread one in about 64 microseconds, which then
-    /// stands for the others.
+    /// All operations of threads that take few locks. Of a busy thread one in about 64
+    /// microseconds, which then stands for the others.
     Adaptive,
-    /// All. Costs what it costs: two looks at the clock for every lock.
+    /// All operations, at the cost of reading the clock twice for every lock.
     All,
 }

@@ -1,20 +1,21 @@
-//! The cells that one thread writes.
+//! The recorder of one thread: its cells, one per call site.
 //!
 //! | who | does | ordering | partner |
 //! |---|---|---|---|
-//! | owner | ends a session: number becomes 0 | Relaxed, Release fence | a snapshot's fence |
+//! | owner | ends a session: the number becomes 0 | Relaxed, Release fence | a snapshot's fence |
 //! | owner | clears and fills cells | Relaxed | the fences around |
 //! | owner | begins a session: stores its number | Release | a snapshot's first load |
 //! | snapshot | first load of the number | Acquire | the owner's store |
 //! | snapshot | second load | Acquire fence, Relaxed | the owner's Release fence |
 //!
-//! Who copied a cell that was cleared for a later session sees that the number has changed.
+//! A snapshot that copied a cell that was cleared for a later session sees that the number has
+//! changed.
 
 use super::counts::{Counts, Key};
 use crate::primitive::OnceLock;
 use crate::primitive::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
-/// Cells of a recorder: call sites that one thread may use.
+/// Cells of a recorder: the number of call sites that one thread may use.
 const CELLS: usize = if cfg!(any(feature = "loom", feature = "shuttle")) {
     2
 } else {
@@ -24,7 +25,7 @@ const CELLS: usize = if cfg!(any(feature = "loom", feature = "shuttle")) {
 /// No session.
 const NONE: u32 = 0;
 
-/// One thread's cells. The owner alone calls the methods that change it.
+/// One thread's cells. Only the owner calls the methods that change it.
 #[derive(Debug)]
 pub struct Recorder {
     /// The session that the cells belong to, or [`NONE`].
@@ -34,11 +35,11 @@ pub struct Recorder {
     cells: Box<[SiteCell]>,
 }
 
-/// Two lines, so that no two recorders share one.
+/// Two cache lines, so that no two recorders share one.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct SiteCell {
-    /// Whose cell it is; set once, by the owner.
+    /// The key of the cell; set once, by the owner.
     key: OnceLock<Key>,
     /// In the order of the fields of [`Counts`].
     numbers: [AtomicU64; NUMBERS],
@@ -46,7 +47,7 @@ struct SiteCell {
 
 const NUMBERS: usize = 9;
 
-/// Which cell of a recorder.
+/// The index of a cell in its recorder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SiteIndex(usize);
 
@@ -71,8 +72,8 @@ impl Recorder {
     pub fn begin(&self, session: u32) {
         // Relaxed: ordered before the clearing by the fence.
         self.session.store(NONE, Ordering::Relaxed);
-        // Release: pairs with the Acquire fence in `copy`: who copies a cleared cell sees that the
-        // session has ended.
+        // Release: pairs with the Acquire fence in `copy`: a snapshot that copies a cleared cell
+        // sees that the session has ended.
         fence(Ordering::Release);
         // Relaxed: counts, published by the session.
         self.lost.store(0, Ordering::Relaxed);
@@ -83,20 +84,20 @@ impl Recorder {
         self.session.store(session, Ordering::Release);
     }
 
-    /// The cell of `key`; `None` when all cells are taken, which `requests` are lost by. Called by
-    /// the owner.
+    /// The cell of `key`. `None` when all cells are in use; then `requests` are counted as lost.
+    /// Called by the owner.
     pub fn site(&self, key: &Key, requests: u64) -> Option<SiteIndex> {
         let site = std::ptr::from_ref(key.site).addr();
         let first = (site >> 3) ^ (key.class.as_ptr().addr() >> 4) ^ key.side as usize;
         for step in 0..self.cells.len() {
-            let place = (first + step) % self.cells.len();
-            let cell = &self.cells[place];
+            let index = (first + step) % self.cells.len();
+            let cell = &self.cells[index];
             if let Some(taken) = cell.key.get() {
                 if taken.is(key) {
-                    return Some(SiteIndex(place));
+                    return Some(SiteIndex(index));
                 }
             } else if cell.key.set(*key).is_ok() {
-                return Some(SiteIndex(place));
+                return Some(SiteIndex(index));
             }
         }
         bump(&self.lost, requests);
@@ -104,8 +105,8 @@ impl Recorder {
     }
 
     /// Adds to a cell. Called by the owner.
-    pub fn add(&self, place: SiteIndex, counts: &Counts) {
-        let numbers = &self.cells[place.0].numbers;
+    pub fn add(&self, index: SiteIndex, counts: &Counts) {
+        let numbers = &self.cells[index.0].numbers;
         let [sums @ .., _, _, _] = numbers;
         let [_, _, _, _, _, _, hold_max, wait, wait_max] = numbers;
         let [free, waited, refused, bounced, timed, hold] = sums;
@@ -126,7 +127,8 @@ impl Recorder {
         raise(wait_max, counts.wait_ns_max);
     }
 
-    /// All cells in use and what is lost, if they belong to `session`. Called by anybody.
+    /// All cells in use and the number of lost requests, if they belong to `session`. Called by any
+    /// thread.
     pub fn copy(&self, session: u32) -> Option<(Vec<(Key, Counts)>, u64)> {
         // Acquire: pairs with the Release in `begin`.
         if self.session.load(Ordering::Acquire) != session {
@@ -148,8 +150,8 @@ impl Recorder {
 }
 
 impl Key {
-    /// By addresses: a name or a place that the compiler has twice takes two cells, and snapshots
-    /// add them up.
+    /// Compares addresses: a name or call site that the compiler has duplicated takes two cells,
+    /// and snapshots add them up.
     fn is(&self, other: &Key) -> bool {
         std::ptr::eq(self.site, other.site)
             && std::ptr::eq(self.class, other.class)
@@ -185,7 +187,7 @@ impl SiteCell {
     }
 }
 
-/// Adds without a read-modify-write: the owner alone writes.
+/// Adds without a read-modify-write: only the owner writes.
 fn bump(number: &AtomicU64, more: u64) {
     // Relaxed: see `SiteCell::counts`.
     number.store(number.load(Ordering::Relaxed) + more, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Turning the profile on and off, and the whole of what the threads recorded.
+//! Starting, stopping and resetting the profile, and its snapshot over all threads.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use super::thread_profile::recorders;
 use super::{Counts, Sampling, Side};
 use crate::primitive::Mutex;
 
-/// When the session began. Who has it may turn the switch.
+/// The start of the session. Its lock is held to start, stop or reset the profile.
 static BEGAN: Mutex<u64> = Mutex::new(0);
 
-/// Begins a profile from nothing. Nothing happens if one is on that draws the same way. True
-/// unless this build has no profile.
+/// Starts an empty profile. Does nothing if one with this sampling is on. True unless this build
+/// has no profile.
 pub fn start(draw: Sampling) -> bool {
     let mut began = BEGAN.lock();
     let exact = draw == Sampling::All;
@@ -25,7 +25,7 @@ pub fn start(draw: Sampling) -> bool {
     true
 }
 
-/// Records no more; what was recorded stays until the next start or reset.
+/// Stops recording; the records stay until the next start or reset.
 pub fn stop() {
     let _turning = BEGAN.lock();
     if is_on() {
@@ -33,7 +33,7 @@ pub fn stop() {
     }
 }
 
-/// Forgets what was recorded. A profile that is on begins again.
+/// Discards the records. A profile that is on starts again.
 pub fn reset() {
     let mut began = BEGAN.lock();
     *began = now();
@@ -43,7 +43,7 @@ pub fn reset() {
     }
 }
 
-/// What was recorded since the start or the last reset.
+/// The records since the start or the last reset.
 pub fn snapshot() -> Snapshot {
     let began = BEGAN.lock();
     let session = session();

@@ -1,29 +1,30 @@
-//! What every taker of a lock looks at.
+//! The switch of the profile, which every lock operation reads.
 
 use crate::primitive::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-/// Written when somebody turns the profile on or off, and on
-/// lines where nothing else is written.
+/// Written when the profile is started, stopped or reset, and on cache lines where nothing else is
+/// written.
 ///
-/// Relaxed everywhere: flags of their own. Who sees a change late records a lock more or less.
+/// Relaxed everywhere: independent flags. A thread that sees a change late records one lock more or
+/// less.
 #[repr(align(128))]
 struct Switch {
     /// 0 while the profile is off, else the number of the session in the upper half.
     on: AtomicU64,
-    /// Records every lock.
+    /// Every lock operation is recorded.
     exact: AtomicBool,
-    /// The bits of a sequence count of which one at least makes a writer go the slow way: the one
-    /// that says that somebody writes, or, while the profile is on, all.
+    /// The bits of a sequence count that send a writer to the slow path: the bit of a writer at
+    /// work, or, while the profile is on, all.
     write_mask: AtomicU32,
-    /// Number of the session; 0 before the first one.
+    /// The number of the session; 0 before the first one.
     session: AtomicU32,
-    /// Holds that end later end then.
+    /// Holds that end later are counted up to this time.
     until: AtomicU64,
 }
 
-/// Only the lowest bit.
+/// The bit of a writer at work.
 const WRITING: u32 = 1;
-/// The profile goes on.
+/// The profile is on.
 const OPEN: u64 = u64::MAX;
 
 static SWITCH: Switch = Switch {
@@ -34,7 +35,7 @@ static SWITCH: Switch = Switch {
     until: AtomicU64::new(OPEN),
 };
 
-/// Whether locks are to be recorded.
+/// Whether the profile is on.
 #[inline(always)]
 pub(crate) fn is_on() -> bool {
     on() != 0
@@ -61,7 +62,7 @@ pub(super) fn is_exact() -> bool {
     SWITCH.exact.load(Ordering::Relaxed)
 }
 
-/// The end of a hold that ends at `now`.
+/// The recorded end of a hold that ends at `now`.
 pub(super) fn end_of_hold(now: u64) -> u64 {
     now.min(SWITCH.until.load(Ordering::Relaxed))
 }
@@ -80,12 +81,12 @@ pub(super) fn turn_off(now: u64) {
     end_at(now);
 }
 
-/// Holds that end later end then.
+/// Holds that end later are counted up to this time.
 pub(super) fn end_at(until: u64) {
     SWITCH.until.store(until, Ordering::Relaxed);
 }
 
-/// Recorders find out by themselves that theirs is over.
+/// Begins a session. Recorders notice by themselves that theirs is over.
 pub(super) fn begin_session() {
     let next = session().wrapping_add(1).max(1);
     SWITCH.session.store(next, Ordering::Relaxed);
@@ -94,7 +95,7 @@ pub(super) fn begin_session() {
     }
 }
 
-/// The number of a session where [`on`] has it.
+/// The number of a session as [`on`] has it.
 pub(super) fn half(session: u32) -> u64 {
     u64::from(session) << 32
 }

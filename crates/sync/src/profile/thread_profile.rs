@@ -1,4 +1,4 @@
-//! What a thread knows of its own: what it draws next, what it holds, where it records.
+//! The per-thread part of the profile: its sampling, its timed holds and its recorder.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -10,34 +10,36 @@ use super::recorder::{Recorder, SiteIndex};
 use super::switch::{end_of_hold, half, is_exact, on, session};
 use crate::primitive::{Mutex, thread_local};
 
-/// A busy thread draws one lock in about so many nanoseconds.
+/// The mean time between two samples of a busy thread, in nanoseconds.
 const SAMPLE_NS: u64 = 64_000;
-/// How many draws a thread looks back at to see how busy it is.
+/// Samples after which a thread adapts its sampling period.
 const BATCH: u32 = 64;
-/// A drawn lock stands for this many at most.
+/// The largest sampling period.
 const PERIOD_MAX: u32 = 1 << 14;
 
 thread_local! {
-    /// A session in the upper half, and how many free locks to go in it until one is drawn. Apart
-    /// from the rest, because it is touched by every lock: it needs no destructor and no borrow.
+    /// The session in the upper half, and the number of uncontended locks until the next sample in
+    /// the lower half. Apart from the rest, because every lock operation touches it: it needs no
+    /// destructor and no borrow.
     static UNTIL_SAMPLE: Cell<u64> = const { Cell::new(0) };
     static PROFILE: RefCell<ThreadProfile> = RefCell::new(ThreadProfile::new());
 }
 
-/// Every recorder there is, and whether a thread has it. They stay: what a thread recorded is
-/// part of the profile when it has ended, and the next thread goes on with its recorder.
+/// Every recorder, and whether a thread owns it. Recorders stay: the records of a thread are part
+/// of the profile when it has exited, and the next thread goes on with its recorder.
 static RECORDERS: Mutex<Vec<(&'static Recorder, bool)>> = Mutex::new(Vec::new());
 
 struct ThreadProfile {
     recorder: &'static Recorder,
     /// Timed holds by the address of their lock.
     holds: HashMap<usize, Hold, BuildHasherDefault<ByAddress>>,
-    /// How many free locks lie between two draws, on average; what a draw stands for.
+    /// The sampling period: the mean number of uncontended locks per sample, and the weight of a
+    /// sample.
     period: u32,
-    /// Draws since `looked_at`, the last time that the period was chosen.
+    /// Samples since `looked_at`, when the period was last adapted.
     sampled: u32,
     looked_at: u64,
-    /// State of a generator (xorshift): which draws fall where.
+    /// State of a random number generator (xorshift) for the distances between samples.
     random: u64,
 }
 
@@ -45,16 +47,17 @@ struct Hold {
     site: SiteIndex,
     session: u32,
     since: u64,
-    /// How many holds this one stands for.
+    /// The number of holds that this one stands for.
     weight: u64,
 }
 
-/// While the profile is on: takes a lock by `take`, which answers whether it was free, if the next
-/// free lock is not drawn. Who gets false takes it in the slow way.
+/// While the profile is on: takes a lock by `take`, which returns whether it was free, unless the
+/// next uncontended lock is a sample. If this returns false, the caller takes the lock on the slow
+/// path.
 #[inline(always)]
 pub(crate) fn try_unsampled(take: impl FnOnce() -> bool) -> bool {
     let next = UNTIL_SAMPLE.get();
-    // Of another session, or of none, the number is too great.
+    // In another session, or in none, the number is too large.
     let passes = (next ^ on()).wrapping_sub(2) < u64::from(u32::MAX) - 1 && take();
     if passes {
         UNTIL_SAMPLE.set(next - 1);
@@ -62,8 +65,8 @@ pub(crate) fn try_unsampled(take: impl FnOnce() -> bool) -> bool {
     passes
 }
 
-/// The thread has taken a lock that was free. True if the hold is timed: [`released`] must be
-/// called with the same address.
+/// Records that the thread has taken a free lock. True if the hold is timed: [`released`] must then
+/// be called with this address.
 pub(crate) fn taken(address: usize, key: impl FnOnce() -> Key, bounced: bool) -> bool {
     !try_unsampled(|| true) && sample(address, &key(), bounced)
 }
@@ -74,7 +77,8 @@ fn sample(address: usize, key: &Key, bounced: bool) -> bool {
     with(|thread_profile| thread_profile.sample(address, key, bounced)).unwrap_or(false)
 }
 
-/// The thread has taken a lock for which it waited `since`. As [`taken`].
+/// Records that the thread has taken a lock after a wait that began at `since`. Returns as
+/// [`taken`].
 pub(crate) fn waited(address: usize, key: &Key, bounced: bool, since: u64) -> bool {
     let time = now();
     let wait_ns = time.saturating_sub(since);
@@ -88,7 +92,8 @@ pub(crate) fn waited(address: usize, key: &Key, bounced: bool, since: u64) -> bo
     with(|thread_profile| thread_profile.grant(address, key, &counts, 1, time)).unwrap_or(false)
 }
 
-/// A request is granted whose hold is not timed, after a wait that began `since`, if there was one.
+/// Records a granted request whose hold is not timed, after a wait that began at `since`, if there
+/// was one.
 pub(crate) fn granted(key: &Key, since: Option<u64>) {
     let wait_ns = since.map_or(0, |since| now().saturating_sub(since));
     let counts = Counts {
@@ -101,7 +106,7 @@ pub(crate) fn granted(key: &Key, since: Option<u64>) {
     with(|thread_profile| thread_profile.count(key, &counts));
 }
 
-/// The thread has tried a lock in vain.
+/// Records a failed try.
 pub(crate) fn refused(key: &Key) {
     let counts = Counts {
         refused: 1,
@@ -110,7 +115,7 @@ pub(crate) fn refused(key: &Key) {
     with(|thread_profile| thread_profile.count(key, &counts));
 }
 
-/// The thread is about to give up a lock whose hold is timed.
+/// Records that the thread is about to release a lock whose hold is timed.
 #[cold]
 #[inline(never)]
 pub(crate) fn released(address: usize) {
@@ -118,12 +123,12 @@ pub(crate) fn released(address: usize) {
     with(|thread_profile| thread_profile.end_hold(address, time));
 }
 
-/// Every recorder there is.
+/// All recorders.
 pub(super) fn recorders() -> Vec<&'static Recorder> {
     RECORDERS.lock().iter().map(|(one, _)| *one).collect()
 }
 
-/// `None` when the thread is ending and has given its recorder back.
+/// `None` when the thread is exiting and has returned its recorder.
 fn with<R>(record: impl FnOnce(&mut ThreadProfile) -> R) -> Option<R> {
     let record = |thread_profile: &RefCell<ThreadProfile>| {
         thread_profile
@@ -207,7 +212,7 @@ impl ThreadProfile {
         self.recorder.add(hold.site, &counts);
     }
 
-    /// Goes over to the present session, where everything is drawn at first.
+    /// Switches to the current session, in which every operation is a sample at first.
     fn catch_up(&mut self, time: u64) -> u32 {
         let session = session();
         if self.recorder.session() != session {
@@ -218,7 +223,7 @@ impl ThreadProfile {
         session
     }
 
-    /// As many free locks between two draws as pass in [`SAMPLE_NS`].
+    /// Sets the period to the number of uncontended locks in [`SAMPLE_NS`].
     fn choose_period(&mut self, time: u64) {
         let passed = time.saturating_sub(self.looked_at).max(1);
         let locks = u64::from(BATCH) * u64::from(self.period);
@@ -227,7 +232,7 @@ impl ThreadProfile {
         (self.sampled, self.looked_at) = (0, time);
     }
 
-    /// How many locks to the next draw: from 1 to twice the period, the period on average.
+    /// The number of locks to the next sample: from 1 to twice the period, the period on average.
     fn distance(&mut self) -> u32 {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
@@ -248,7 +253,7 @@ impl Drop for ThreadProfile {
     }
 }
 
-/// One that no thread has, or a new one.
+/// A recorder without an owner, or a new one.
 fn take_recorder() -> &'static Recorder {
     let mut recorders = RECORDERS.lock();
     if let Some((recorder, taken)) = recorders.iter_mut().find(|(_, taken)| !*taken) {
@@ -260,7 +265,7 @@ fn take_recorder() -> &'static Recorder {
     recorder
 }
 
-/// An address is its own hash, spread by a multiplication.
+/// Hashes an address by a multiplication.
 #[derive(Default)]
 struct ByAddress(u64);
 

@@ -1,4 +1,4 @@
-//! One nullable share of a counted value.
+//! A nullable RCU pointer to an `Arc`.
 
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
@@ -10,18 +10,18 @@ use crate::primitive::Arc;
 use crate::primitive::atomic::{AtomicPtr, Ordering};
 use crate::primitive::const_unless_loom;
 
-/// One nullable share of an [`Arc`], of eight bytes: as an [`RcuSlot`](super::RcuSlot) of a boxed
+/// A nullable share of an [`Arc`], of eight bytes: like an [`RcuSlot`](super::RcuSlot) of a boxed
 /// `Arc`, without the box. See [the module](super) for the rules.
 pub struct ArcSlot<T> {
     /// Null or from `Arc::into_raw`; swapped by writers, loaded by readers under a guard.
     pointer: AtomicPtr<T>,
-    /// Owns a share of a `T` that any thread may read and the last share drops.
+    /// Owns a share of a `T` that any thread may read and that the last share drops.
     _owned: PhantomData<Arc<T>>,
 }
 
-/// What a slot percpu, as long as a guard keeps it. Counts nothing.
+/// A borrowed share, valid as long as a guard. It does not count.
 pub struct Shared<'g, T> {
-    /// The value of an `Arc`; the share it belongs to is given up after the guard.
+    /// The value of an `Arc`; its share is dropped after the guard.
     pointer: NonNull<T>,
     _lives: PhantomData<&'g T>,
 }
@@ -36,20 +36,20 @@ impl<T> ArcSlot<T> {
 }
 
 impl<T: Send + Sync + 'static> ArcSlot<T> {
-    /// What it percpu, if anything. Writes nothing.
+    /// The share in the slot, if there is one. Writes nothing.
     #[inline]
     pub fn load<'g>(&'g self, _g: &'g Guard) -> Option<Shared<'g, T>> {
         // Acquire: pairs with the AcqRel swap in `exchange` and the Release in `install`; the value
-        // behind the pointer is complete. The share outlives both borrows: whoever takes it out
-        // retires it through the epoch, which waits for the guard, and the slot's owner, who would
-        // give it up at once, is kept away by the borrow of the slot.
+        // behind the pointer is complete. The share outlives both borrows: a thread that takes it
+        // out retires it through the epoch, which waits for the guard, and the slot's owner, who
+        // would drop it at once, is excluded by the borrow of the slot.
         Shared::of(self.pointer.load(Ordering::Acquire))
     }
 
-    /// Puts `value` into the slot if it is empty; gives it back otherwise.
+    /// Stores `value` if the slot is empty; returns it otherwise.
     ///
     /// # Errors
-    /// The value, if there was another.
+    /// The value, if the slot was not empty.
     pub fn install(&self, value: Arc<T>) -> Result<(), Arc<T>> {
         let new = Arc::into_raw(value).cast_mut();
         // Release: pairs with the Acquire in `load`. Relaxed on failure: the other value is not
@@ -64,39 +64,40 @@ impl<T: Send + Sync + 'static> ArcSlot<T> {
         installed.map_or_else(|_| Err(unsafe { Arc::from_raw(new) }), |_| Ok(()))
     }
 
-    /// Puts `value` (or nothing) into the slot; answers what was there, and gives that share up
-    /// when no guard can see it any more.
+    /// Stores `value` (or nothing); returns the old value, whose share is dropped when no guard can
+    /// see it any more.
     pub fn swap<'g>(&self, value: Option<Arc<T>>, g: &'g Guard) -> Option<Shared<'g, T>> {
         Some(self.exchange(value)?.retire(g))
     }
 
-    /// The same in two steps: who holds a lock meanwhile retires what was there after it.
+    /// Stores `value` (or nothing) and returns the old share unretired: a caller that holds a lock
+    /// can retire it after unlocking.
     #[inline]
     pub fn exchange(&self, value: Option<Arc<T>>) -> Option<Removed<T>> {
         let new = value.map_or(ptr::null_mut(), |value| Arc::into_raw(value).cast_mut());
-        // AcqRel: Release pairs with the Acquire in `load`; Acquire pairs with the Release of
-        // whoever put the old value there, which is looked at.
+        // AcqRel: Release pairs with the Acquire in `load`; Acquire pairs with the Release of the
+        // thread that stored the old value, which is used.
         let old = self.pointer.swap(new, Ordering::AcqRel);
         NonNull::new(old).map(|pointer| Removed { pointer })
     }
 
-    /// True if it percpu nothing now.
+    /// True if the slot is empty now.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        // Acquire: the pointer is not followed, but who finds it filled or empty may rely on what
-        // was done before, as in `load`.
+        // Acquire: the pointer is not followed, but a caller that finds it set or empty may rely on
+        // what was done before, as in `load`.
         self.pointer.load(Ordering::Acquire).is_null()
     }
 }
 
-/// A share that was taken out of its slot, which readers may still see. Dropped, it is retired.
+/// A share that was taken out of its slot and that readers may still see. It is retired on drop.
 pub struct Removed<T: Send + Sync + 'static> {
-    /// From `Arc::into_raw`, out of its only slot: the share is this one's alone.
+    /// From `Arc::into_raw`, out of its only slot: the share belongs to this value alone.
     pointer: NonNull<T>,
 }
 
 impl<T: Send + Sync + 'static> Removed<T> {
-    /// Gives the share up when no guard can see it any more; it can be looked at as long.
+    /// Drops the share when no guard can see it any more; the result can be used until then.
     pub fn retire<'g>(self, g: &'g Guard) -> Shared<'g, T> {
         let pointer = ManuallyDrop::new(self).pointer;
         // SAFETY: the share is ours alone, see the field, and no new reader finds it.
@@ -110,7 +111,7 @@ impl<T: Send + Sync + 'static> Removed<T> {
 
 impl<T: Send + Sync + 'static> Drop for Removed<T> {
     fn drop(&mut self) {
-        // SAFETY: as in `retire`, which does not come here.
+        // SAFETY: as in `retire`, which does not run this.
         unsafe { retire_share(self.pointer.as_ptr().cast_const(), &pin()) };
     }
 }
@@ -131,7 +132,7 @@ impl<'g, T> Shared<'g, T> {
         unsafe { self.pointer.as_ref() }
     }
 
-    /// A share that outlives the guard.
+    /// A counted share, which outlives the guard.
     pub fn to_arc(self) -> Arc<T> {
         let pointer = self.pointer.as_ptr().cast_const();
         // SAFETY: the pointer comes from `Arc::into_raw`, and a share lives as long as `self`: so
@@ -144,7 +145,7 @@ impl<'g, T> Shared<'g, T> {
 }
 
 impl<'g, T> From<&'g Arc<T>> for Shared<'g, T> {
-    /// What somebody else keeps: the borrow is the guard.
+    /// Borrows a share that the caller owns: the borrow takes the place of the guard.
     fn from(share: &'g Arc<T>) -> Self {
         let pointer = NonNull::new(Arc::as_ptr(share).cast_mut());
         Shared {

@@ -1,7 +1,7 @@
-//! Slots that readers look through without a write.
+//! RCU pointers: readers load them without a write.
 //!
-//! A slot owns what it points to, or a share of it. Readers load the pointer under a guard; writers
-//! publish a new value and retire the old one. All kinds share these rules:
+//! A slot owns the value that it points to, or a share of it. Readers load the pointer under a
+//! guard; writers publish a new value and retire the old one. These rules hold for all kinds:
 //!
 //! | who | does | ordering | partner |
 //! |---|---|---|---|
@@ -9,9 +9,9 @@
 //! | writer | swaps the pointer | AcqRel | readers' loads; the writer of the old value |
 //! | owner | drops the slot, `get_mut` | none needed | `&mut` is exclusive |
 //!
-//! What `load` returns borrows the guard *and* the slot: the slot's owner frees the value at once
-//! when it goes, without waiting for guards. A slot inside an object that is itself found under
-//! the guard lives as long as the guard, so the second borrow costs nothing there.
+//! The result of `load` borrows the guard *and* the slot: the slot's owner frees the value at once
+//! when it is dropped, without waiting for guards. A slot inside an object that is itself found
+//! under the guard lives as long as the guard, so the second borrow costs nothing there.
 
 mod arc_slot;
 mod once_slot;

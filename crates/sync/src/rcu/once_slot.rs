@@ -1,4 +1,4 @@
-//! One owning pointer that is set once.
+//! An owning pointer that is set once.
 
 use std::marker::PhantomData;
 use std::ptr;
@@ -6,8 +6,8 @@ use std::ptr;
 use crate::primitive::atomic::{AtomicPtr, Ordering};
 use crate::primitive::const_unless_loom;
 
-/// One owning pointer of eight bytes, null until it is set and then the same until it is dropped.
-/// So readers need no guard.
+/// An owning pointer of eight bytes, null until it is set and then constant until it is dropped. So
+/// readers need no guard.
 pub struct OnceSlot<T> {
     /// Null, then from `Box::into_raw` for good.
     pointer: AtomicPtr<T>,
@@ -33,7 +33,7 @@ impl<T: Send + Sync> OnceSlot<T> {
         unsafe { pointer.as_ref() }
     }
 
-    /// The value, made now unless another thread was faster.
+    /// The value, created now unless another thread was faster.
     pub fn get_or_set(&self, make: impl FnOnce() -> T) -> &T {
         if let Some(value) = self.get() {
             return value;
@@ -67,7 +67,7 @@ impl<T> Default for OnceSlot<T> {
 
 impl<T> Drop for OnceSlot<T> {
     fn drop(&mut self) {
-        // Relaxed: `&mut self` has synchronised with whoever set it.
+        // Relaxed: `&mut self` has synchronised with the thread that set it.
         let pointer = self.pointer.load(Ordering::Relaxed);
         if !pointer.is_null() {
             // SAFETY: the slot owns the box, and every reference to it borrows the slot.

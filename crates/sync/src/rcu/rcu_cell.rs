@@ -1,4 +1,4 @@
-//! A value that is replaced as a whole.
+//! An RCU cell: a value that is replaced as a whole.
 
 use super::RcuSlot;
 use crate::epoch::Guard;

@@ -1,4 +1,4 @@
-//! One nullable owning pointer.
+//! A nullable owning RCU pointer.
 
 use std::marker::PhantomData;
 use std::ptr;
@@ -7,7 +7,7 @@ use crate::epoch::{Guard, retire_raw};
 use crate::primitive::atomic::{AtomicPtr, Ordering};
 use crate::primitive::const_unless_loom;
 
-/// One nullable owning pointer of eight bytes. See [the module](super) for the rules.
+/// A nullable owning pointer of eight bytes. See [the module](super) for the rules.
 pub struct RcuSlot<T> {
     /// Null or from `Box::into_raw`; swapped by writers, loaded by readers under a guard.
     pointer: AtomicPtr<T>,
@@ -39,18 +39,18 @@ impl<T: Send + Sync + 'static> RcuSlot<T> {
         // Acquire: pairs with the AcqRel swap in `swap` and the Release in `install`; the value
         // behind the pointer is complete.
         let pointer = self.pointer.load(Ordering::Acquire);
-        // SAFETY: a non-null pointer is a live box: whoever takes it out of the slot retires it
-        // through the epoch, which waits for the guard, and the slot's owner, who would free it
-        // at once, is kept away by the borrow of the slot.
+        // SAFETY: a non-null pointer is a live box: a thread that takes it out of the slot retires
+        // it through the epoch, which waits for the guard, and the slot's owner, who would free it
+        // at once, is excluded by the borrow of the slot.
         unsafe { pointer.as_ref() }
     }
 
-    /// Puts `value` (or nothing) into the slot and retires what was there.
+    /// Stores `value` (or nothing) and retires the old value.
     pub fn store(&self, value: Option<Box<T>>, g: &Guard) {
         retire_if_some(self.swap(value.map_or(ptr::null_mut(), Box::into_raw)), g);
     }
 
-    /// Puts `value` into the slot if it is empty; gives it back otherwise.
+    /// Stores `value` if the slot is empty; returns it otherwise.
     pub fn install<'g>(&'g self, value: Box<T>, _g: &'g Guard) -> Result<&'g T, Box<T>> {
         let new = Box::into_raw(value);
         // Release: pairs with the Acquire in `load`. Relaxed on failure: the other value is not
@@ -68,12 +68,12 @@ impl<T: Send + Sync + 'static> RcuSlot<T> {
         }
     }
 
-    /// Empties the slot and retires what was there; false if it was empty.
+    /// Empties the slot and retires the old value; false if it was empty.
     pub fn take(&self, g: &Guard) -> bool {
         retire_if_some(self.swap(ptr::null_mut()), g)
     }
 
-    /// Moves the value to `dst`, never in both slots at once, and retires what was in `dst`.
+    /// Moves the value to `dst`, never in both slots at once, and retires the old value of `dst`.
     ///
     /// A reader that misses it here after this call began finds it in `dst` once the call has
     /// returned. An empty slot empties `dst`.
@@ -82,7 +82,7 @@ impl<T: Send + Sync + 'static> RcuSlot<T> {
         retire_if_some(dst.swap(value), g);
     }
 
-    /// True if there is no value now. Says nothing about what the slot's value would contain.
+    /// True if the slot is empty now.
     #[inline]
     pub fn is_empty(&self) -> bool {
         // Relaxed: the pointer is not followed.
@@ -99,8 +99,8 @@ impl<T: Send + Sync + 'static> RcuSlot<T> {
     }
 
     fn swap(&self, new: *mut T) -> *mut T {
-        // AcqRel: Release pairs with the Acquire in `load`; Acquire pairs with the Release of
-        // whoever put the old value there, which is about to be moved or dropped.
+        // AcqRel: Release pairs with the Acquire in `load`; Acquire pairs with the Release of the
+        // thread that stored the old value, which is about to be moved or dropped.
         self.pointer.swap(new, Ordering::AcqRel)
     }
 }

@@ -1,4 +1,4 @@
-//! One nullable owning pointer with sixteen bits that are read without following it.
+//! A nullable owning RCU pointer with a tag of sixteen bits that is read without following it.
 
 use std::marker::PhantomData;
 use std::ptr;
@@ -7,7 +7,7 @@ use crate::epoch::{Guard, retire_raw};
 use crate::primitive::atomic::{AtomicPtr, Ordering};
 use crate::primitive::const_unless_loom;
 
-/// One nullable owning pointer with a tag, eight bytes together.
+/// A nullable owning pointer with a tag, eight bytes together.
 ///
 /// The word: bits 0 to 47 are the address, bits 48 to 63 the tag; all zero when empty. A tag
 /// that does not match saves the reader the cache line behind the pointer. See
@@ -44,13 +44,13 @@ impl<T: Send + Sync + 'static> TagSlot<T> {
     #[inline]
     pub fn load<'g>(&'g self, _g: &'g Guard) -> Option<(u16, &'g T)> {
         let (tag, pointer) = split(self.acquire());
-        // SAFETY: a non-null pointer is a live box: whoever takes it out of the slot retires it
-        // through the epoch, which waits for the guard, and the slot's owner, who would free it
-        // at once, is kept away by the borrow of the slot.
+        // SAFETY: a non-null pointer is a live box: a thread that takes it out of the slot retires
+        // it through the epoch, which waits for the guard, and the slot's owner, who would free it
+        // at once, is excluded by the borrow of the slot.
         unsafe { pointer.as_ref() }.map(|value| (tag, value))
     }
 
-    /// The value if its tag is `tag`. Writes nothing, and touches nothing but the slot otherwise.
+    /// The value if its tag is `tag`. Writes nothing, and otherwise reads nothing but the slot.
     #[inline]
     pub fn load_if<'g>(&'g self, tag: u16, _g: &'g Guard) -> Option<&'g T> {
         let (found, pointer) = split(self.acquire());
@@ -61,7 +61,7 @@ impl<T: Send + Sync + 'static> TagSlot<T> {
         unsafe { pointer.as_ref() }
     }
 
-    /// Puts a tagged value (or nothing) into the slot and retires what was there.
+    /// Stores a tagged value (or nothing) and retires the old value.
     pub fn store(&self, value: Option<(u16, Box<T>)>, g: &Guard) {
         let word = value.map_or(ptr::null_mut(), |(tag, value)| {
             join(tag, Box::into_raw(value))
@@ -69,18 +69,19 @@ impl<T: Send + Sync + 'static> TagSlot<T> {
         retire_if_some(self.swap(word), g);
     }
 
-    /// Empties the slot and retires what was there; false if it was empty.
+    /// Empties the slot and retires the old value; false if it was empty.
     pub fn take(&self, g: &Guard) -> bool {
         retire_if_some(self.swap(ptr::null_mut()), g)
     }
 
-    /// Moves tag and value to `dst`, never in both slots at once, and retires what was in `dst`.
+    /// Moves tag and value to `dst`, never in both slots at once, and retires the old value of
+    /// `dst`.
     pub fn move_to(&self, dst: &TagSlot<T>, g: &Guard) {
         let word = self.swap(ptr::null_mut());
         retire_if_some(dst.swap(word), g);
     }
 
-    /// True if there is no value now.
+    /// True if the slot is empty now.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.tag().is_none()
@@ -94,7 +95,7 @@ impl<T: Send + Sync + 'static> TagSlot<T> {
 
     fn swap(&self, word: *mut T) -> *mut T {
         // AcqRel: Release pairs with the Acquire in `acquire`; Acquire pairs with the Release of
-        // whoever put the old value there, which is about to be moved or dropped.
+        // the thread that stored the old value, which is about to be moved or dropped.
         self.word.swap(word, Ordering::AcqRel)
     }
 }
@@ -144,7 +145,7 @@ fn join<T>(tag: u16, pointer: *mut T) -> *mut T {
     pointer.map_addr(|address| address | usize::from(tag) << ADDRESS_BITS)
 }
 
-/// Retires what was just swapped out of a slot; false if that was nothing.
+/// Retires a pointer that was just swapped out of a slot; false if it was null.
 fn retire_if_some<T: Send + 'static>(word: *mut T, g: &Guard) -> bool {
     let (_, pointer) = split(word);
     if pointer.is_null() {

@@ -3,7 +3,7 @@ use crate::epoch;
 use crate::primitive::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::primitive::{Arc, rounds};
 
-/// A value that is counted while it lives and spoilt when dropped.
+/// A value that is counted while it lives and invalidated when dropped.
 struct Checked {
     value: u64,
     check: u64,
@@ -46,7 +46,7 @@ fn wait_until_alive(alive: &AtomicUsize, wanted: usize) {
 }
 
 #[test]
-fn a_slot_gives_what_was_stored_last() {
+fn a_slot_returns_the_last_stored_value() {
     let alive = Arc::default();
     let slot = RcuSlot::empty();
     let g = epoch::pin();
@@ -65,7 +65,7 @@ fn a_slot_gives_what_was_stored_last() {
 }
 
 #[test]
-fn only_one_install_wins_and_the_other_gets_its_value_back() {
+fn a_failed_install_returns_its_value() {
     let alive = Arc::default();
     let g = epoch::pin();
     let mut slot = RcuSlot::empty();
@@ -87,7 +87,7 @@ fn only_one_install_wins_and_the_other_gets_its_value_back() {
 }
 
 #[test]
-fn a_move_leaves_nothing_behind() {
+fn move_to_empties_the_source() {
     let alive = Arc::default();
     let g = epoch::pin();
     let (from, to) = (RcuSlot::new(Checked::new(1, &alive)), RcuSlot::empty());
@@ -128,7 +128,7 @@ fn a_tag_is_kept_with_its_value() {
 }
 
 #[test]
-fn a_shared_slot_gives_up_its_share_when_nobody_sees_it() {
+fn an_arc_slot_drops_its_share_after_the_last_guard() {
     let alive = Arc::default();
     let (slot, kept) = (ArcSlot::empty(), Arc::new(*Checked::new(1, &alive)));
     assert!(slot.install(Arc::clone(&kept)).is_ok() && !slot.is_empty());
@@ -159,7 +159,7 @@ fn a_shared_slot_gives_up_its_share_when_nobody_sees_it() {
 }
 
 #[test]
-fn what_was_taken_out_is_seen_until_it_is_retired_and_by_who_still_may() {
+fn a_removed_share_is_readable_until_it_is_retired() {
     let alive = Arc::default();
     let slot = ArcSlot::empty();
     let put = |value| slot.install(Arc::new(*Checked::new(value, &alive))).is_ok();

@@ -1,4 +1,4 @@
-//! Slots that readers look through without a write.
+//! RCU pointers under loom.
 
 use super::{Mortal, Published, check};
 use hearth_sync::epoch;
@@ -8,7 +8,7 @@ use std::sync::Arc as PlainArc;
 use std::sync::atomic::Ordering::SeqCst;
 
 #[test]
-fn an_rcu_slot_publishes_whole_values() {
+fn an_rcu_slot_publishes_complete_values() {
     check(5, || {
         let slot = Arc::new(RcuSlot::<Published>::empty());
         let writer = Arc::clone(&slot);
@@ -31,7 +31,7 @@ fn an_rcu_slot_publishes_whole_values() {
 }
 
 #[test]
-fn an_installed_value_is_whole_and_alone() {
+fn one_of_two_installs_wins_with_a_complete_value() {
     check(5, || {
         let slot = Arc::new(RcuSlot::<Published>::empty());
         let install = |slot: &RcuSlot<Published>, value| {
@@ -52,7 +52,7 @@ fn an_installed_value_is_whole_and_alone() {
 }
 
 #[test]
-fn a_value_that_is_set_once_is_whole_and_the_same_for_all() {
+fn once_slot_readers_see_one_complete_value() {
     check(5, || {
         let slot = Arc::new(OnceSlot::<Published>::empty());
         let set =
@@ -86,7 +86,7 @@ fn a_moved_value_is_never_in_both_slots() {
 }
 
 #[test]
-fn a_value_moved_by_another_than_its_writer_is_whole() {
+fn a_value_moved_by_another_thread_is_complete() {
     check(4, || {
         let slots = Arc::new((RcuSlot::<Published>::empty(), RcuSlot::<Published>::empty()));
         let mover = Arc::clone(&slots);
@@ -126,9 +126,10 @@ fn a_tag_comes_with_its_own_value() {
     });
 }
 
-/// As a descriptor: one closes it, one looks through it, and one keeps what it found.
+/// As with a file descriptor: one thread closes it, one reads through it, and one keeps what it
+/// found.
 #[test]
-fn a_share_lives_while_a_guard_sees_it_or_somebody_kept_it() {
+fn a_share_lives_as_long_as_a_guard_or_a_counted_copy() {
     check(5, || {
         let made = Arc::new(Mortal::new());
         let drops = PlainArc::clone(&made.drops);
@@ -159,7 +160,7 @@ fn a_share_lives_while_a_guard_sees_it_or_somebody_kept_it() {
 }
 
 #[test]
-fn a_share_that_is_replaced_is_whole_for_both_who_see_it() {
+fn a_replaced_share_is_complete_for_reader_and_writer() {
     check(5, || {
         let slot = Arc::new(ArcSlot::<Published>::empty());
         let writer = Arc::clone(&slot);

@@ -1,42 +1,42 @@
-//! One test at a time, with a profile of its own.
+//! Runs one test at a time, with a profile of its own.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use hearth_sync::profile::{self, Counts, Row, Sampling, Side, TestClock};
 
-static TURNS: Mutex<()> = Mutex::new(());
+static EXCLUSIVE: Mutex<()> = Mutex::new(());
 
 /// The right to use the profile; it is off and empty when this is dropped.
-pub struct Turn {
+pub struct ProfileTest {
     clock: Option<TestClock>,
-    _turn: MutexGuard<'static, ()>,
+    _exclusive: MutexGuard<'static, ()>,
 }
 
-impl Turn {
+impl ProfileTest {
     /// With the profile off.
-    pub fn off() -> Turn {
-        let turn = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
+    pub fn off() -> ProfileTest {
+        let test = EXCLUSIVE.lock().unwrap_or_else(PoisonError::into_inner);
         profile::reset();
-        Turn {
+        ProfileTest {
             clock: None,
-            _turn: turn,
+            _exclusive: test,
         }
     }
 
-    /// With the profile on and a clock that stands.
-    pub fn stopped_clock(draw: Sampling) -> Turn {
-        let mut turn = Turn::off();
-        turn.clock = Some(TestClock::new());
+    /// With the profile on and a stopped clock.
+    pub fn stopped_clock(draw: Sampling) -> ProfileTest {
+        let mut test = ProfileTest::off();
+        test.clock = Some(TestClock::new());
         assert!(profile::start(draw));
-        turn
+        test
     }
 
     /// With the profile on.
-    pub fn real_clock(draw: Sampling) -> Turn {
-        let turn = Turn::off();
+    pub fn real_clock(draw: Sampling) -> ProfileTest {
+        let test = ProfileTest::off();
         assert!(profile::start(draw));
-        turn
+        test
     }
 
     fn clock(&self) -> &TestClock {
@@ -51,7 +51,7 @@ impl Turn {
         self.clock().looks()
     }
 
-    /// Waits until the profile has looked at the clock so often.
+    /// Waits until the profile has read the clock `looks` times.
     pub fn until_looks(&self, looks: u64) {
         let patience = Instant::now();
         while self.looks() < looks {
@@ -66,7 +66,7 @@ impl Turn {
         rows.filter(|row| row.class == class).collect()
     }
 
-    /// All call sites of one side of a class together.
+    /// The sum over all call sites of one side of a class.
     pub fn sum(&self, class: &str, side: Side) -> Counts {
         let mut sum = Counts::default();
         for row in self.rows(class).iter().filter(|row| row.side == side) {
@@ -76,19 +76,19 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for ProfileTest {
     fn drop(&mut self) {
         profile::stop();
         profile::reset();
     }
 }
 
-/// Whether `is` differs from `should` by at most the share `by` of it.
+/// Whether `is` differs from `should` by at most the fraction `by`.
 pub fn near(is: u64, should: u64, by: f64) -> bool {
     (is as f64 - should as f64).abs() <= by * should as f64
 }
 
-/// Keeps the processor busy, as somebody does who works under a lock.
+/// Keeps the core busy, like work under a lock.
 pub fn spin_for(time: Duration) {
     let begin = Instant::now();
     while begin.elapsed() < time {
@@ -96,7 +96,7 @@ pub fn spin_for(time: Duration) {
     }
 }
 
-/// Moves the thread to the `n`th core that it may use, if there are so many.
+/// Binds the thread to the `n`th core that it may use, if there are that many.
 pub fn pin_to(n: usize) {
     // SAFETY: the sets are plain data, the calls get their true size, the numbers are inside.
     unsafe {

@@ -7,29 +7,21 @@
 //! those that use up their files do a fixed number of operations instead of running until a full
 //! disk stops them, and a listing is one operation, not each of its entries.
 
-mod place;
-mod scales;
-mod steady;
-mod used_up;
-
-pub use steady::Steady;
-pub use used_up::{Kind, OneByOne, UsedUp};
-
-use super::Family;
-use super::contender::Contender;
-use super::counted::OPERATIONS;
-use super::grid::Grid;
-use super::session::{CROWD, Session};
-use crate::activity::{Activity, Job};
-use crate::chart::Chart;
+use super::session::{MANY_TASKS, Session};
+use super::{Family, boxed};
+use crate::activity::Activity;
+use crate::ask::Ask;
+use crate::contender::Contender;
 use crate::pinned::allowed_cores;
-use scales::Scales;
+use crate::script::{Script, Times};
+use crate::stats::{Grid, middle, range};
+use crate::table::Table;
+use crate::workloads::{FXMARK_STEADY, FXMARK_USED_UP, MRPM_QUICK};
 
-/// The test.
 pub struct FxMark;
 
 /// The names, in the order of the paper.
-pub const NAMES: [&str; 19] = [
+const NAMES: [&str; 19] = [
     "DWAL", "DWOL", "DWOM", "DWSL", "DWTL", "DRBL", "DRBM", "DRBH", "MRPL", "MRPM", "MRPH", "MRDL",
     "MRDM", "MWCL", "MWCM", "MWUL", "MWUM", "MWRL", "MWRM",
 ];
@@ -37,14 +29,12 @@ pub const NAMES: [&str; 19] = [
 const SCALES: f64 = 1.6;
 /// By how many of the 19.
 const MANY: f64 = 17.0;
-/// Operations of each task where a crowd is asked what it keeps: each is at work for some turns on
+/// Operations of each task where it is asked what many tasks keep: each is at work for some turns on
 /// its core, so that what counts is how they share it and not how a thread begins.
-const OF_A_CROWD: usize = 40_000;
-/// The same where each operation has a page of contents: it takes as long, and what all of them
+const OF_MANY_TASKS: usize = 40_000;
+/// Operations of each task where each has a page of contents: it takes as long, and what all of them
 /// take stays below what a small machine has at hand.
-const PAGES_OF_A_CROWD: usize = 20_000;
-/// Branches of the tree of MRPM.
-const BRANCHES: usize = 8;
+const PAGES_OF_MANY_TASKS: usize = 20_000;
 
 impl Family for FxMark {
     fn name(&self) -> &'static str {
@@ -52,27 +42,24 @@ impl Family for FxMark {
     }
 
     fn about(&self) -> String {
-        let steady = Steady::all(BRANCHES).map(|one| (Activity::name(&one), one.about()));
-        let times = 1;
-        let used_up = Kind::ALL.map(|kind| (Job::name(&UsedUp { kind, times }), kind.about()));
         let line = |name: &&str| {
-            let mut all = steady.iter().chain(&used_up);
-            let about = all.find(|one| one.0 == **name).map_or("", |one| one.1);
+            let mut all = FXMARK_STEADY.iter().chain(&FXMARK_USED_UP);
+            let about = all
+                .find(|one| one.name == *name)
+                .map_or("", |one| one.about);
             format!("- {name}: {about}")
         };
         let lines: Vec<String> = NAMES.iter().map(line).collect();
         format!(
             "FxMark's micro-benchmarks, each task on its own core (ATC 2016). In a first look the \
-             tree of MRPM has 4\nbranches a directory instead of {BRANCHES}. Those that use up \
+             tree of MRPM has 4\nbranches a directory instead of 8. Those that use up \
              their files do so once, undo it, and do it\nagain, which is measured; the rate is \
              the operations of all over the mean time of a core, as in the\nprogram of the \
-             paper.\nIn all 19 the tasks commute, so what {CROWD} tasks keep of what 2 do is \
-             asked of each; of those that use up their\nfiles with {} each ({} where an operation \
-             has a page), and as many files in all: two tasks have\n{} times as many each \
-             then.\n\n{}",
-            OF_A_CROWD,
-            PAGES_OF_A_CROWD,
-            CROWD / 2,
+             paper.\nIn all 19 the tasks commute, so what {MANY_TASKS} tasks keep of what 2 do is \
+             asked of each; of those that use up their\nfiles with {OF_MANY_TASKS} each \
+             ({PAGES_OF_MANY_TASKS} where an operation has a page), and as many files in all: two \
+             tasks have\n{} times as many each then.\n\n{}",
+            MANY_TASKS / 2,
             lines.join("\n")
         )
     }
@@ -81,149 +68,126 @@ impl Family for FxMark {
         NAMES.map(str::to_owned).to_vec()
     }
 
-    fn activities(&self) -> Vec<Box<dyn Activity>> {
-        activities(4)
+    fn activities(&self) -> Vec<&'static Script> {
+        steady(true)
     }
 
     fn counted(&self) -> Vec<Box<dyn Activity>> {
-        let times = OPERATIONS;
-        let used_up = Kind::ALL.map(|kind| OneByOne(UsedUp { kind, times }));
-        let used_up = used_up.map(|one| Box::new(one) as Box<dyn Activity>);
-        self.activities().into_iter().chain(used_up).collect()
+        boxed(steady(true).into_iter().chain(&FXMARK_USED_UP))
     }
 
     fn run(&self, session: &mut Session) -> Result<(), String> {
-        let quick = session.is_quick();
+        let quick = session.options.quick;
         let tasks = if quick { vec![1, 2] } else { session.tasks() };
-        let branches = if quick { 4 } else { BRANCHES };
-        let mut grid = session.rates(self.name(), &activities(branches), &tasks)?;
-        let used_up = UsedUpRates::measure(session, &tasks)?;
-        session.keep(used_up.usual.rows(self.name(), "ops_per_s", "1/s"));
-        let as_many = &used_up.as_many;
-        session.keep(as_many.rows(self.name(), "ops_per_s_as_many_files", "1/s"));
-        grid.absorb(used_up.usual);
+        let mut grid = session.rates(&steady(quick), &tasks)?;
+        let [usual, as_many] = used_up(session, &tasks)?;
+        session.report.add_grid(&usual, ("ops_per_s", "1/s"));
+        session
+            .report
+            .add_grid(&as_many, ("ops_per_s_as_many_files", "1/s"));
+        grid.absorb(usual);
         grid.sort_workloads(&NAMES);
-        println!("{}", session.table_of_rates(self.name(), &grid, &tasks));
-        println!("{}", scales::table(&grid, &session.names()));
+        session.print_rates(&grid);
+        println!("{}", scale_table(&grid, &session.names()));
         for workload in grid.workloads() {
-            let mut chart = Chart::new(&*workload, "operations per second");
-            for name in session.names() {
-                let median = |tasks| grid.median(&workload, &name, tasks).map(|cell| cell.0);
-                chart.curve(&name, tasks.iter().map(|&n| (n, median(n))).collect());
-            }
-            session.draw(&format!("fxmark-{workload}"), &chart)?;
+            let title = (&*workload, "operations per second");
+            session.draw(
+                &format!("fxmark-{workload}"),
+                title,
+                (&grid, &workload),
+                &tasks,
+            )?;
         }
-        judge(session, &grid, &used_up.as_many);
+        ask(session, &grid, &as_many);
         Ok(())
     }
 }
 
-fn activities(branches: usize) -> Vec<Box<dyn Activity>> {
-    let boxed = |one| Box::new(one) as Box<dyn Activity>;
-    Steady::all(branches).map(boxed).into()
+/// The twelve on files that stay.
+fn steady(quick: bool) -> Vec<&'static Script> {
+    let all = FXMARK_STEADY.iter();
+    all.map(|one| {
+        if quick && one.name == "MRPM" {
+            &MRPM_QUICK
+        } else {
+            one
+        }
+    })
+    .collect()
 }
 
-/// One kind of run of those that use up their files.
-struct Cell {
-    tasks: usize,
-    /// Operations of each.
-    times: usize,
-    /// It is in the table, and not one of the two that tell what a crowd keeps.
-    is_usual: bool,
-}
+/// One kind of run of those that use up their files: tasks, operations of each, and whether it is
+/// in the table, and not one of the two that tell what many tasks keep.
+type FxRun = (usize, usize, bool);
 
-/// Operations per second of the seven that use up their files.
-#[derive(Default)]
-struct UsedUpRates {
-    /// With the usual number of files for each task.
-    usual: Grid,
-    /// With as many files in all as [`CROWD`] tasks have, on the library.
-    as_many: Grid,
-}
-
-impl UsedUpRates {
-    fn measure(session: &Session, tasks: &[usize]) -> Result<UsedUpRates, String> {
-        let mut rates = UsedUpRates::default();
-        for kind in Kind::ALL {
-            let name = Job::name(&UsedUp { kind, times: 1 });
-            if !session.options().wants("fxmark", &name) {
-                continue;
-            }
-            for round in 0..session.effort().runs {
-                for contender in session.contenders() {
-                    let cells = cells(contender, kind, tasks, session.is_quick());
-                    let all = used_up_round(session, contender, kind, &cells, round)?;
-                    for (cell, rate) in cells.iter().zip(all) {
-                        rates.push(&name, &contender.name, cell, rate);
-                    }
+/// Operations per second of the seven that use up their files: with the usual number of files for
+/// each task; and with as many files in all as [`MANY_TASKS`] tasks have, on the library.
+fn used_up(session: &Session, tasks: &[usize]) -> Result<[Grid; 2], String> {
+    let mut rates = [Grid::default(), Grid::default()];
+    for script in FXMARK_USED_UP
+        .iter()
+        .filter(|script| session.wants(script.name))
+    {
+        for round in 0..session.effort.runs {
+            for contender in &session.contenders {
+                let runs = runs(contender, script, tasks, session.options.quick);
+                let all = used_up_round(session, contender, script, &runs, round)?;
+                for ((tasks, _, is_usual), rate) in runs.into_iter().zip(all) {
+                    let grid = &mut rates[usize::from(!is_usual)];
+                    grid.push(script.name, &contender.name, tasks, rate);
                 }
             }
-            eprintln!("measured: fxmark, {name}");
         }
-        Ok(rates)
+        eprintln!("measured: {}", script.name);
     }
-
-    fn push(&mut self, name: &str, target: &str, cell: &Cell, rate: f64) {
-        let grid = match cell.is_usual {
-            true => &mut self.usual,
-            false => &mut self.as_many,
-        };
-        grid.push(name, target, cell.tasks, rate);
-    }
+    Ok(rates)
 }
 
 /// What `contender` is to do.
-fn cells(contender: &Contender, kind: Kind, tasks: &[usize], is_quick: bool) -> Vec<Cell> {
-    let of_a_crowd = match kind.has_pages() {
-        true => PAGES_OF_A_CROWD,
-        false => OF_A_CROWD,
+fn runs(contender: &Contender, script: &Script, tasks: &[usize], is_quick: bool) -> Vec<FxRun> {
+    let of_many = if script.has_contents() {
+        PAGES_OF_MANY_TASKS
+    } else {
+        OF_MANY_TASKS
     };
-    let (usual, crowd) = match (contender.is_library(), is_quick) {
+    let (usual, many) = match (contender.is_library(), is_quick) {
         (true, true) => (4_000, 4_000),
-        (true, false) => (16_000, of_a_crowd),
+        (true, false) => (16_000, of_many),
         (false, true) => (200, 0),
         (false, false) => (1_000, 0),
     };
-    let of = |tasks, times, is_usual| Cell {
-        tasks,
-        times,
-        is_usual,
-    };
-    let mut cells: Vec<Cell> = tasks.iter().map(|&tasks| of(tasks, usual, true)).collect();
-    // Only the library is asked what a crowd keeps, where there are two cores.
-    if crowd > 0 && tasks.contains(&CROWD) && allowed_cores().len() == 2 {
-        let two = of(2, crowd * CROWD / 2, false);
-        cells.extend([of(CROWD, crowd, false), two]);
+    let mut runs: Vec<FxRun> = tasks.iter().map(|&tasks| (tasks, usual, true)).collect();
+    // Only the library is asked what many tasks keep, where there are two cores. With fewer files
+    // two tasks would be compared for the sizes of their caches.
+    if many > 0 && tasks.contains(&MANY_TASKS) && allowed_cores().len() == 2 {
+        runs.extend([(MANY_TASKS, many, false), (2, many * MANY_TASKS / 2, false)]);
     }
-    cells
+    runs
 }
 
-/// A run of each cell, in turns as those of steady activities.
+/// A run of each kind, in turns as those of steady activities.
 fn used_up_round(
     session: &Session,
     contender: &Contender,
-    kind: Kind,
-    cells: &[Cell],
+    script: &'static Script,
+    runs: &[FxRun],
     round: u32,
 ) -> Result<Vec<f64>, String> {
-    let length = contender.turn(session.effort().run).as_secs_f64();
-    let mut done = vec![(0, 0.0); cells.len()];
-    for turn in 0..contender.turns() {
-        let mut cells: Vec<_> = cells.iter().zip(&mut done).collect();
+    let length = session.effort.turn(contender).as_secs_f64();
+    let mut done = vec![(0, 0.0); runs.len()];
+    for turn in 0..session.effort.turns(contender) {
+        let mut runs: Vec<_> = runs.iter().zip(&mut done).collect();
         if (round + turn) % 2 == 1 {
-            cells.reverse();
+            runs.reverse();
         }
-        for (cell, (operations, seconds)) in cells {
-            let at = (cell.tasks, (round + turn) as usize);
-            let job = UsedUp {
-                kind,
-                times: cell.times,
-            };
+        for (&(tasks, times, _), (operations, seconds)) in runs {
+            let at = (tasks, (round + turn) as usize);
+            let job = Times { script, times };
             // One job may be short: as many as make a run of the usual length. The time is
             // that of the program of the paper: the mean of the cores' own.
             let end = length * f64::from(turn + 1);
             while *operations == 0 || *seconds < end {
-                let time = session.job(contender, contender.fresh(), &job, at)?[UsedUp::WORK];
+                let time = session.job(contender, contender.fresh(), &job, at)?[job.work()];
                 *operations += time.operations;
                 *seconds += time.per_core;
             }
@@ -233,22 +197,62 @@ fn used_up_round(
     Ok(done.into_iter().map(rate).collect())
 }
 
-/// Asks that two tasks do 1.6 times what one does, for 17 of the 19, on each library, and that a
-/// crowd keeps in each test what two do.
-fn judge(session: &mut Session, grid: &Grid, as_many: &Grid) {
-    let libraries = session.contenders().iter().filter(|one| one.is_library());
-    let names: Vec<String> = libraries.map(|one| one.name.clone()).collect();
-    for target in names {
-        let scales = Scales::of(grid, &target);
-        if allowed_cores().len() > 1 && scales.is_complete() {
-            session.ask(scales.ask(&target));
+/// Asks that two tasks do 1.6 times what one does, for 17 of the 19, on each library, and that
+/// many tasks keep in each test what two do.
+fn ask(session: &mut Session, grid: &Grid, as_many: &Grid) {
+    for target in session.libraries() {
+        if allowed_cores().len() > 1 {
+            session.report.asks.extend(scaling(grid, &target));
         }
     }
     for workload in grid.workloads() {
         let is_used_up = as_many.workloads().contains(&workload);
-        let crowd = if is_used_up { as_many } else { grid };
-        session.ask_of_a_crowd(crowd, &workload);
+        session.ask_of_many(if is_used_up { as_many } else { grid }, &workload);
     }
+}
+
+/// Asks that enough of the tests scale by their medians; the range is that of the rounds, each
+/// counted by itself. Nothing if not all were measured: a part of them proves nothing.
+fn scaling(grid: &Grid, target: &str) -> Option<Ask> {
+    let ratios = NAMES.map(|name| grid.ratios(name, (target, 2), (target, 1)));
+    let medians: Option<Vec<f64>> = ratios.iter().map(|ratios| middle(ratios)).collect();
+    let medians = medians?;
+    let below = NAMES
+        .iter()
+        .zip(&medians)
+        .filter(|(_, scale)| **scale < SCALES);
+    let below: Vec<String> = below
+        .map(|(name, scale)| format!("{name} {scale:.2}"))
+        .collect();
+    let rounds = ratios.iter().map(Vec::len).min().unwrap_or(0);
+    let many = |round: usize| ratios.iter().filter(|all| all[round] >= SCALES).count() as f64;
+    let by_round: Vec<f64> = (0..rounds).map(many).collect();
+    let not = match below.is_empty() {
+        true => String::new(),
+        false => format!(" (not {})", below.join(", ")),
+    };
+    let what = format!("{target}, FxMark: how many do {SCALES} times with 2 tasks{not}");
+    let ask = Ask::at_least(what, MANY, &[(NAMES.len() - below.len()) as f64]);
+    Some(Ask {
+        range: range(&by_round),
+        ..ask
+    })
+}
+
+/// The median of each test on each target, and its smallest and largest round.
+fn scale_table(grid: &Grid, targets: &[String]) -> String {
+    let heading = ["2 tasks / 1".to_owned()];
+    let mut table = Table::new(heading.into_iter().chain(targets.iter().cloned()));
+    for name in grid.workloads() {
+        let cell = |target: &String| {
+            let ratios = grid.ratios(&name, (target, 2), (target, 1));
+            let (low, high) = range(&ratios);
+            let cell = |got| format!("{got:.2} ({low:.2} to {high:.2})");
+            middle(&ratios).map_or(String::new(), cell)
+        };
+        table.row([name.clone()].into_iter().chain(targets.iter().map(cell)));
+    }
+    table.text()
 }
 
 #[cfg(test)]

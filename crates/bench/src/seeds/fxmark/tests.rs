@@ -1,8 +1,8 @@
 //! Each does what its name says: the calls of two tasks are written down and compared.
 
 use super::*;
-use crate::activity::{Activity, Job};
 use crate::measure::{apart, times};
+use crate::script::{self, Make};
 use crate::target::{About, Client, Entries, Handle, Library, Sharing, Target};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -185,69 +185,51 @@ impl Client for SpyClient<'_> {
 /// Operations of each task.
 const TIMES: u32 = 20;
 
-/// What two tasks of a benchmark called.
-fn calls(name: &str) -> [Vec<Call>; 2] {
-    let spy = Spy::new();
-    let seen = match Kind::ALL
-        .into_iter()
-        .find(|kind| format!("{kind:?}").to_uppercase() == name)
-    {
-        Some(kind) => {
-            let times_each = TIMES as usize;
-            let job = UsedUp {
-                kind,
-                times: times_each,
-            };
-            let phases = times(&spy, &job, 2, 0).expect(name);
-            let done = phases[UsedUp::WORK].operations;
-            assert_eq!(done, 2 * u64::from(TIMES), "{name}");
-            // The first client prepared, the last one checked.
-            let all = spy.take();
-            assert_eq!((all.len(), Job::name(&job).as_str()), (4, name));
-            let work = |task| {
-                let once = done_once(job, task);
-                let opened = usize::from(once[0].what == "open");
-                // Whoever ended first is first.
-                let found = all[1..3]
-                    .iter()
-                    .any(|calls| calls.ends_with(&once[opened..]));
-                assert!(found, "{name}: what is measured is the same once more");
-                once
-            };
-            vec![work(0), work(1)]
-        }
-        None => {
-            let all = Steady::all(3);
-            let one = all
-                .into_iter()
-                .find(|one| Activity::name(one) == name)
-                .expect(name);
-            apart(&spy, &|client| one.prepare(client, 2)).expect(name);
-            spy.take();
-            for task in 0..2 {
-                apart(&spy, &|client| one.task(client, task, 2)?.repeat(TIMES)).expect(name);
-            }
-            let seen = spy.take();
-            let done = [u64::from(TIMES); 2];
-            apart(&spy, &|client| one.check(client, &done)).expect(name);
-            seen
-        }
-    };
-    seen.try_into().expect("two tasks")
+fn script(name: &str) -> &'static Script {
+    let mut all = FXMARK_STEADY.iter().chain(&FXMARK_USED_UP);
+    all.find(|script| script.name == name).expect(name)
 }
 
-/// What a task of `job` calls once it has what it works on.
-fn done_once(job: UsedUp, task: usize) -> Vec<Call> {
-    let calls = |f: &(dyn Fn(&dyn Client) -> Result<(), String> + Sync)| {
-        let spy = Spy::new();
-        apart(&spy, &|client| job.prepare(client, 2)).expect("prepared");
-        spy.take();
-        apart(&spy, f).expect("done");
-        spy.take().concat()
-    };
-    let before = calls(&|client| job.prepare_task(client, task)).len();
-    let all = calls(&|client| OneByOne(job).task(client, task, 2)?.repeat(TIMES));
-    all[before..].to_vec()
+/// What two tasks of a benchmark called while it was measured, what they work on being there.
+fn calls(name: &str) -> [Vec<Call>; 2] {
+    let script = script(name);
+    let spy = Spy::new();
+    apart(&spy, &|client| script.prepare(client, 2)).expect(name);
+    spy.take();
+    for task in 0..2 {
+        apart(&spy, &|client| script.task(client, task, 2)?.repeat(TIMES)).expect(name);
+    }
+    let mut all = spy.take();
+    let made: usize = script
+        .own
+        .iter()
+        .map(|make| match make {
+            // Created, and `write` does not end before a page was written.
+            Make::Each(_) => script::OPERATIONS,
+            Make::File(..) => 1,
+            Make::Long(_, bytes) => {
+                1 + (script::OPERATIONS as u64 * bytes).div_ceil(1 << 20) as usize
+            }
+            _ => 0,
+        })
+        .sum();
+    all.iter_mut().for_each(|calls| drop(calls.drain(..made)));
+    if script.back.is_empty() {
+        let done = [u64::from(TIMES); 2];
+        apart(&spy, &|client| script.check(client, &done)).expect(name);
+    } else {
+        let job = Times {
+            script,
+            times: TIMES as usize,
+        };
+        let phases = times(&Spy::new(), &job, 2, 0).expect(name);
+        assert_eq!(
+            phases[job.work()].operations,
+            2 * u64::from(TIMES),
+            "{name}"
+        );
+    }
+    all.try_into().expect("two tasks")
 }
 
 /// The calls of one name.
@@ -267,10 +249,9 @@ fn directories(calls: &[&Call]) -> BTreeSet<String> {
 
 #[test]
 fn there_are_nineteen_with_the_names_of_the_paper() {
-    let steady = Steady::all(8).map(|one| Activity::name(&one));
-    let used_up = Kind::ALL.map(|kind| Job::name(&UsedUp { kind, times: 1 }));
-    let all: BTreeSet<String> = steady.into_iter().chain(used_up).collect();
-    assert_eq!(all, NAMES.map(str::to_owned).into());
+    let all = FXMARK_STEADY.iter().chain(&FXMARK_USED_UP);
+    let all: BTreeSet<&str> = all.map(|script| script.name).collect();
+    assert_eq!(all, NAMES.into());
     assert_eq!(all.len(), 19);
 }
 
@@ -314,7 +295,11 @@ fn truncations_take_a_page_each_until_the_private_file_is_empty() {
     let (a, b) = (of(&a, "truncate"), of(&b, "truncate"));
     assert!(files(&a).is_disjoint(&files(&b)));
     let sizes: Vec<u64> = a.iter().map(|call| call.at).collect();
-    let wanted: Vec<u64> = (0..u64::from(TIMES)).rev().map(|n| n * 4096).collect();
+    let last = script::OPERATIONS as u64;
+    let wanted: Vec<u64> = (last - u64::from(TIMES)..last)
+        .rev()
+        .map(|n| n * 4096)
+        .collect();
     assert_eq!(sizes, wanted);
 }
 
@@ -322,8 +307,16 @@ fn truncations_take_a_page_each_until_the_private_file_is_empty() {
 #[test]
 fn truncated_files_are_filled_again_before_what_is_measured() {
     let spy = Spy::new();
-    let (kind, each) = (Kind::Dwtl, TIMES as usize);
-    times(&spy, &UsedUp { kind, times: each }, 2, 0).unwrap();
+    times(
+        &spy,
+        &Times {
+            script: script("DWTL"),
+            times: TIMES as usize,
+        },
+        2,
+        0,
+    )
+    .unwrap();
     let all = spy.take();
     for calls in &all[1..3] {
         let mut what: Vec<_> = calls.iter().map(|call| call.what).collect();
@@ -337,7 +330,7 @@ fn truncated_files_are_filled_again_before_what_is_measured() {
 fn paths_are_private_random_or_the_same_and_five_levels_deep() {
     for name in ["MRPL", "MRPM", "MRPH"] {
         // MRPM begins with each file of the tree.
-        let first = if name == "MRPM" { 3_usize.pow(5) } else { 0 };
+        let first = if name == "MRPM" { 8_usize.pow(5) } else { 0 };
         let [a, b] = calls(name).map(|mut calls| calls.split_off(first));
         assert_eq!(
             (a.len(), b.len()),
@@ -413,59 +406,68 @@ fn names_come_and_go_in_private_directories_or_in_the_shared_one() {
 }
 
 #[test]
-fn a_crowd_is_held_against_two_tasks_with_as_many_files() {
-    let mut rates = UsedUpRates::default();
-    let usual = |tasks, rate| (tasks, 10, true, rate);
-    let of_a_crowd = |tasks, times, rate| (tasks, times, false, rate);
-    for (tasks, times, is_usual, rate) in [
-        usual(2, 1.0),
-        usual(CROWD, 1.8),
-        of_a_crowd(CROWD, 20, 1.8),
-        of_a_crowd(2, 160, 2.0),
-    ] {
-        let cell = Cell {
-            tasks,
-            times,
-            is_usual,
-        };
-        rates.push("MWUL", "lib", &cell, rate);
-    }
-    let ratios = |grid: &Grid| grid.ratios("MWUL", ("lib", CROWD), ("lib", 2));
-    assert_eq!(ratios(&rates.usual), [1.8]);
-    assert_eq!(ratios(&rates.as_many), [0.9]);
-}
-
-#[test]
-fn both_cells_of_a_crowd_have_as_many_files() {
+fn both_runs_that_tell_what_many_tasks_keep_have_as_many_files() {
     let lib = Contender::new("lib").unwrap();
-    let files = |cells: Vec<Cell>| -> Vec<usize> {
-        let crowd = cells.iter().filter(|cell| !cell.is_usual);
-        crowd.map(|cell| cell.tasks * cell.times).collect()
+    let files = |runs: Vec<FxRun>| -> Vec<usize> {
+        let many = runs.iter().filter(|(_, _, is_usual)| !is_usual);
+        many.map(|(tasks, times, _)| tasks * times).collect()
     };
-    let has_crowd = allowed_cores().len() == 2;
-    let all = Kind::ALL.map(|kind| [(kind, false), (kind, true)]);
-    for (kind, is_quick) in all.concat() {
-        let files = files(cells(&lib, kind, &[1, 2, CROWD], is_quick));
-        assert_eq!(files.len(), if has_crowd { 2 } else { 0 });
-        assert!(files.windows(2).all(|two| two[0] == two[1]), "{files:?}");
+    let is_asked = allowed_cores().len() == 2;
+    for script in &FXMARK_USED_UP {
+        for is_quick in [false, true] {
+            let files = files(runs(&lib, script, &[1, 2, MANY_TASKS], is_quick));
+            assert_eq!(files.len(), if is_asked { 2 } else { 0 });
+            assert!(files.windows(2).all(|two| two[0] == two[1]), "{files:?}");
+        }
     }
-    assert!(files(cells(&lib, Kind::Mwul, &[1, 2], false)).is_empty());
+    assert!(files(runs(&lib, &FXMARK_USED_UP[0], &[1, 2], false)).is_empty());
 }
 
 #[test]
 fn random_lookups_of_one_task_reach_the_whole_tree() {
     let spy = Spy::new();
-    let branches = 2;
-    let mrpm = Steady::Mrpm(branches);
+    let mrpm = &MRPM_QUICK;
     apart(&spy, &|client| mrpm.prepare(client, 1)).unwrap();
     spy.take();
-    let lookups = |client: &dyn Client| mrpm.task(client, 0, 1)?.repeat(1_000);
+    let lookups = |client: &dyn Client| mrpm.task(client, 0, 1)?.repeat(20_000);
     apart(&spy, &lookups).unwrap();
     let calls = spy.take().concat();
-    let (all, random) = calls.split_at(branches.pow(5));
+    let (all, random) = calls.split_at(4_usize.pow(5));
     for calls in [all, random] {
         let seen: BTreeSet<&str> = calls.iter().map(|call| &*call.on).collect();
         assert_eq!(seen.len(), all.len());
     }
-    assert_eq!(random.len(), 1_000);
+    assert_eq!(random.len(), 20_000);
+}
+
+/// Two rounds in which every test doubles, but for those named.
+fn scales(others: &[(&str, [f64; 2])]) -> Grid {
+    let mut grid = Grid::default();
+    for name in NAMES {
+        let other = others.iter().find(|(other, _)| *other == name);
+        for two in other.map_or([2.0, 2.0], |(_, ratios)| *ratios) {
+            grid.push(name, "lib", 1, 1.0);
+            grid.push(name, "lib", 2, two);
+        }
+    }
+    grid
+}
+
+#[test]
+fn the_range_of_the_count_is_that_of_the_rounds_and_every_test_has_to_be_there() {
+    let others = [
+        ("DWAL", [1.5, 2.0]),
+        ("MWRM", [1.0, 2.5]),
+        ("MRPH", [1.2, 1.3]),
+    ];
+    let ask = scaling(&scales(&others), "lib").unwrap();
+    assert_eq!((ask.got, ask.range), (Some(18.0), (16.0, 18.0)));
+    assert!(ask.what.ends_with("(not MRPH 1.25)"), "{}", ask.what);
+    assert!(scaling(&scales(&[]), "tmpfs").is_none());
+    let text = scale_table(
+        &scales(&others[..1]),
+        &["lib".to_owned(), "tmpfs".to_owned()],
+    );
+    let line = text.lines().find(|line| line.starts_with("| DWAL"));
+    assert!(line.is_some_and(|line| line.contains("1.75 (1.50 to 2.00)")));
 }

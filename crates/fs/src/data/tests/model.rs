@@ -385,12 +385,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_sparse_file_is_what_the_model_says(ops in ops(true)) {
+    fn a_sparse_file_equals_the_model(ops in ops(true)) {
         check(&ops);
     }
 
     #[test]
-    fn a_file_without_a_map_is_what_the_model_says(ops in ops(false)) {
+    fn a_file_without_a_page_list_equals_the_model(ops in ops(false)) {
         check(&ops);
     }
 }

@@ -197,7 +197,7 @@ fn readers_beside_truncate_see_the_page_or_zeros() {
 }
 
 #[test]
-fn the_last_write_before_a_flush_is_in_the_home() {
+fn the_last_write_before_a_flush_reaches_the_backend() {
     let data = Arc::new(dense(8, &pin()));
     let backend = Arc::new(Mutex::new(vec![Vec::new(); 8]));
     let flush = {
@@ -228,7 +228,7 @@ fn the_last_write_before_a_flush_is_in_the_home() {
 }
 
 #[test]
-fn readers_load_what_eviction_takes() {
+fn readers_load_pages_that_eviction_drops() {
     let data = Arc::new(dense(130, &pin()));
     data.flush(&mut |_, _| Ok::<(), ()>(())).unwrap();
     // Stands for the inode's gate: loads and evictions exclude each other.

@@ -205,7 +205,7 @@ fn a_fork_has_the_same_descriptors_and_goes_its_own_way() {
 }
 
 #[test]
-fn executing_closes_what_was_marked() {
+fn executing_closes_descriptors_marked_close_on_exec() {
     let table = FdTable::default();
     for n in 0..100 {
         table.reserve(n % 3 == 0).unwrap().install(named(n));

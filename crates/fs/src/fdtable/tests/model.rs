@@ -222,7 +222,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
-    fn a_lowest_first_table_is_an_ordered_map(ops in prop::collection::vec(op(), 1..80)) {
+    fn a_lowest_first_table_behaves_like_an_ordered_map(ops in prop::collection::vec(op(), 1..80)) {
         let mut pair = Pair::new(FdPolicy::Lowest);
         for op in &ops {
             pair.apply(op);
@@ -231,7 +231,7 @@ proptest! {
     }
 
     #[test]
-    fn a_per_core_table_is_an_ordered_map_but_for_its_choice(
+    fn a_per_core_table_behaves_like_an_ordered_map_except_for_the_number_it_chooses(
         ops in prop::collection::vec(op(), 1..80),
     ) {
         let mut pair = Pair::new(FdPolicy::PerCore);

@@ -16,8 +16,8 @@ impl Shard {
         self.index.find(hash, same).copied()
     }
 
-    /// The record of `range` of `file`, created by `make` if there is none. For a range `whole` is the
-    /// file or anchor.
+    /// The record of `range` of `file`, created by `make` if there is none. For a range `whole` is
+    /// the file or anchor.
     pub(super) fn find_or_make(
         &mut self,
         file: FileId,
@@ -54,8 +54,8 @@ impl Shard {
         id
     }
 
-    /// The record of a file, if `range` is [`WHOLE`], or of a range, linked to an anchor if the file
-    /// has no record here.
+    /// The record of a file, if `range` is [`WHOLE`], or of a range, linked to an anchor if the
+    /// file has no record here.
     pub(super) fn find_or_make_of(&mut self, file: FileId, range: u64) -> u32 {
         if range == WHOLE {
             return self.find_or_make_file(file);

@@ -101,8 +101,8 @@ impl Shard {
         self.warm(part, counts, now, lives)
     }
 
-    /// Adds accesses to one range of a file whose own record is here too. Returns the buckets of the
-    /// file and of the range as `touch_file`.
+    /// Adds accesses to one range of a file whose own record is here too. Returns the buckets of
+    /// the file and of the range as `touch_file`.
     pub fn touch(
         &mut self,
         file: FileId,
@@ -126,8 +126,8 @@ impl Shard {
         self.move_to(id, known.score.bucket());
     }
 
-    /// Counts a fetched page of a file whose own record is here (`range` is [`WHOLE`]) or of a range,
-    /// with a limit of `max` records.
+    /// Counts a fetched page of a file whose own record is here (`range` is [`WHOLE`]) or of a
+    /// range, with a limit of `max` records.
     pub fn loaded(&mut self, file: FileId, range: u64, max: usize) {
         self.set_max(max);
         let id = self.find_or_make_of(file, range);

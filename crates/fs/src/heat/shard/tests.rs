@@ -181,7 +181,7 @@ fn a_sweep_looks_at_no_more_than_it_is_told_and_comes_round() {
 }
 
 #[derive(Clone, Debug)]
-enum Step {
+enum Attempt {
     Touch(u64, u64, u64),
     Forget(u64),
     Truncate(u64, u64),
@@ -189,13 +189,13 @@ enum Step {
     Sweep(usize),
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = Attempt> {
     prop_oneof![
-        6 => (1u64..20, 0u64..6, 1u64..100).prop_map(|(f, r, n)| Step::Touch(f, r, n)),
-        1 => (1u64..20).prop_map(Step::Forget),
-        1 => (1u64..20, 0u64..6).prop_map(|(f, r)| Step::Truncate(f, r)),
-        1 => (2usize..60).prop_map(Step::Limit),
-        1 => (1usize..40).prop_map(Step::Sweep),
+        6 => (1u64..20, 0u64..6, 1u64..100).prop_map(|(f, r, n)| Attempt::Touch(f, r, n)),
+        1 => (1u64..20).prop_map(Attempt::Forget),
+        1 => (1u64..20, 0u64..6).prop_map(|(f, r)| Attempt::Truncate(f, r)),
+        1 => (2usize..60).prop_map(Attempt::Limit),
+        1 => (1usize..40).prop_map(Attempt::Sweep),
     ]
 }
 
@@ -208,7 +208,7 @@ proptest! {
         for (i, step) in steps.into_iter().enumerate() {
             let now = i as u64 * MINUTE;
             match step {
-                Step::Touch(file, range, n) => {
+                Attempt::Touch(file, range, n) => {
                     // The records of the others are elsewhere, ranges of theirs are here.
                     if file < 10 {
                         shard.touch_file((file, 1), &reads(n), now, &lives());
@@ -216,19 +216,19 @@ proptest! {
                     shard.touch_range((file, 1), range, &reads(n), now, &lives());
                     *reads_of.entry((file, range)).or_default() += n;
                 }
-                Step::Forget(file) => {
+                Attempt::Forget(file) => {
                     shard.forget((file, 1));
                     reads_of.retain(|key, _| key.0 != file);
                 }
-                Step::Truncate(file, first) => {
+                Attempt::Truncate(file, first) => {
                     shard.truncate((file, 1), first);
                     reads_of.retain(|key, _| key.0 != file || key.1 < first);
                 }
-                Step::Limit(max) => {
+                Attempt::Limit(max) => {
                     shard.limit(max);
                     limited = true;
                 }
-                Step::Sweep(steps) => {
+                Attempt::Sweep(steps) => {
                     shard.sweep(steps, now, &lives(), |_| false, |_, _| {});
                 }
             }

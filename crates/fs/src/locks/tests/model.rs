@@ -81,7 +81,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn ranges_are_those_of_a_model_of_single_bytes(
+    fn locked_ranges_equal_a_model_of_single_bytes(
         requests in prop::collection::vec(request(), 1..60),
     ) {
         let locks = FileLocks::new();

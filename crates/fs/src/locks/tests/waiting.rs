@@ -60,7 +60,7 @@ impl Fixture {
 }
 
 #[test]
-fn an_unlock_hands_the_lock_over_before_anyone_else_can_take_it() {
+fn an_unlock_grants_the_lock_to_the_waiter_before_anyone_else_can_take_it() {
     let fixture = Arc::new(Fixture::default());
     fixture.f.set(&posix(A, Write, 0, 9), None).unwrap();
     let waiting = fixture.in_f(posix(B, Write, 5, 5));
@@ -158,7 +158,7 @@ fn an_interrupt_ends_the_wait_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_circle_of_waits_over_two_files_is_refused_to_whom_closes_it() {
+fn a_cycle_of_waits_over_two_files_is_refused_to_the_request_that_closes_it() {
     let fixture = Arc::new(Fixture::default());
     fixture.f.set(&posix(A, Write, 0, 0), None).unwrap();
     fixture.g.set(&posix(B, Read, 0, 0), None).unwrap();
@@ -172,7 +172,7 @@ fn a_circle_of_waits_over_two_files_is_refused_to_whom_closes_it() {
 }
 
 #[test]
-fn a_circle_of_three_is_found_through_the_one_in_the_middle() {
+fn a_cycle_of_three_is_found_through_the_one_in_the_middle() {
     let fixture = Arc::new(Fixture::default());
     for (owner, at) in [(A, 0), (B, 1), (C, 2)] {
         fixture.f.set(&posix(owner, Write, at, at), None).unwrap();
@@ -190,7 +190,7 @@ fn a_circle_of_three_is_found_through_the_one_in_the_middle() {
 }
 
 #[test]
-fn two_readers_that_both_wait_to_write_are_a_circle() {
+fn two_readers_that_both_wait_to_write_are_a_deadlock() {
     let fixture = Arc::new(Fixture::default());
     fixture.f.set(&posix(A, Read, 0, 0), None).unwrap();
     fixture.f.set(&posix(B, Read, 0, 0), None).unwrap();
@@ -204,7 +204,7 @@ fn two_readers_that_both_wait_to_write_are_a_circle() {
 }
 
 #[test]
-fn a_circle_that_a_later_reader_closes_is_refused_to_the_one_who_waits() {
+fn a_cycle_that_a_later_reader_closes_is_refused_to_the_waiting_request() {
     let fixture = Arc::new(Fixture::default());
     fixture.f.set(&posix(A, Read, 0, 0), None).unwrap();
     fixture.g.set(&posix(C, Write, 0, 0), None).unwrap();
@@ -219,7 +219,7 @@ fn a_circle_that_a_later_reader_closes_is_refused_to_the_one_who_waits() {
 }
 
 #[test]
-fn locks_of_descriptions_wait_in_circles_as_in_linux() {
+fn locks_of_descriptions_may_wait_in_cycles_as_in_linux() {
     for make in [flock as fn(u64, LockKind) -> LockRequest, |o, k| {
         ofd(o, k, 0, 0)
     }] {
@@ -237,7 +237,7 @@ fn locks_of_descriptions_wait_in_circles_as_in_linux() {
 }
 
 #[test]
-fn many_threads_that_wait_exclude_each_other_and_all_come_through() {
+fn many_waiting_threads_exclude_each_other_and_all_are_granted() {
     const THREADS: u64 = 8;
     const ROUNDS: u64 = 300;
     let fixture = Arc::new(Fixture::default());

@@ -29,8 +29,8 @@ impl QuotaState {
             .collect()
     }
 
-    /// First phase of a change. Returns whether it is the first limit of bytes for any id. The caller
-    /// calls [`QuotaState::commit`] or [`QuotaState::abort`] next.
+    /// First phase of a change. Returns whether it is the first limit of bytes for any id. The
+    /// caller calls [`QuotaState::commit`] or [`QuotaState::abort`] next.
     pub fn prepare(&mut self, settings: SettingsUpdate) -> bool {
         self.prepared = Some(settings);
         match settings {
@@ -64,8 +64,8 @@ impl QuotaState {
         self.prepared = None;
     }
 
-    /// Whether a limit of bytes is in force for any id, or prepared. The size of a volume counts only
-    /// if it was set as a limit.
+    /// Whether a limit of bytes is in force for any id, or prepared. The size of a volume counts
+    /// only if it was set as a limit.
     pub fn limits_bytes(&self) -> bool {
         let limits = |(kind, rules): (&QuotaKind, &KindSettings)| {
             *kind != QuotaKind::Volume && rules.bounds_of_any(*kind).is_limit()

@@ -1,4 +1,4 @@
-//! Who frees what a thread has retired.
+//! Which thread frees retired values.
 
 use super::super::{pin, retire};
 use super::BAG_SIZE;
@@ -7,7 +7,7 @@ use crate::primitive::{Arc, rounds, thread};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// Drops: by the thread that retired it, by others.
+/// Drops by the thread that retired the value, and by others.
 #[derive(Default)]
 struct Drops([AtomicUsize; 2]);
 
@@ -38,28 +38,28 @@ fn wait_until(met: impl Fn() -> bool) {
 
 #[test]
 #[cfg_attr(miri, ignore = "there a bag waits for longer than its thread is given")]
-fn who_goes_on_frees_what_it_retired_itself() {
-    // Tests beside this one may let so much wait that all free whatever they find.
-    let mut attempts = std::iter::repeat_with(frees_of_who_goes_on).take(10);
-    let is_own = attempts.any(|[garbage, others]| garbage > others);
+fn a_running_thread_frees_its_own_garbage() {
+    // Concurrent tests may let so much wait that all threads free whatever they find.
+    let mut attempts = std::iter::repeat_with(frees_of_a_running_thread).take(10);
+    let is_own = attempts.any(|[own, others]| own > others);
     assert!(is_own, "others free more in ten attempts");
 }
 
-/// Frees of a thread that retires all the time: by itself, by others.
-fn frees_of_who_goes_on() -> [usize; 2] {
+/// Frees by a thread that retires all the time, and by others.
+fn frees_of_a_running_thread() -> [usize; 2] {
     let drops = Arc::new(Drops::default());
     let done = Arc::new(AtomicUsize::new(0));
     let (busy, last_epoch) = (Arc::clone(&drops), Arc::clone(&done));
     let busy = thread::spawn(move || {
         let by = || [0, 1].map(|whose| busy.0[whose].load(SeqCst));
-        // Until much was dropped: tests beside this one pin as well.
+        // Until much was dropped, because concurrent tests pin too.
         while by().iter().sum::<usize>() < 100 * BAG_SIZE {
             retire_some(&busy, BAG_SIZE);
         }
         last_epoch.store(1, SeqCst);
         by()
     });
-    // Another one works at the collector all the time.
+    // Another thread collects all the time.
     wait_until(|| done.load(SeqCst) == 1);
     busy.join().unwrap()
 }
@@ -67,7 +67,7 @@ fn frees_of_who_goes_on() -> [usize; 2] {
 /// A thread that is off its core for a moment keeps its memory.
 #[test]
 #[cfg_attr(miri, ignore = "there a bag waits for longer than its thread is given")]
-fn who_pauses_for_a_moment_frees_what_it_left_itself() {
+fn a_short_pause_does_not_let_others_steal_bags() {
     let limit = Instant::now() + Duration::from_secs(60);
     loop {
         let drops = Arc::new(Drops::default());
@@ -93,20 +93,20 @@ fn who_pauses_for_a_moment_frees_what_it_left_itself() {
             wait_until(|| later.0.iter().any(|by| by.load(SeqCst) > 0));
         }
         goes_on.send(()).unwrap();
-        let [garbage, others] = thread.join().unwrap();
-        if garbage >= BAG_SIZE && others == 0 {
+        let [own, others] = thread.join().unwrap();
+        if own >= BAG_SIZE && others == 0 {
             return;
         }
         assert!(
             Instant::now() < limit,
-            "{garbage} by itself, {others} by others"
+            "{own} by itself, {others} by others"
         );
     }
 }
 
-/// Threads that pin once and end, with little stack.
+/// Threads that pin once and exit, with a small stack.
 #[test]
-fn threads_that_begin_free_what_many_others_left() {
+fn new_threads_free_bags_of_exited_threads() {
     let drops = Arc::new(Drops::default());
     let reader = pin();
     let (threads, bags) = (8, rounds(200) as usize);
@@ -135,14 +135,14 @@ fn threads_that_begin_free_what_many_others_left() {
 }
 
 #[test]
-fn who_stops_leaves_its_bags_to_others_and_who_ends_leaves_all() {
+fn bags_of_stopped_and_exited_threads_are_freed_by_others() {
     let drops = Arc::new(Drops::default());
     let (go, wait) = mpsc::channel::<()>();
     let (tell, told) = mpsc::channel();
     let lazy = Arc::clone(&drops);
     let lazy = thread::spawn(move || {
-        // A little more than two bags, so that the second one is closed too. What it frees of
-        // others may retire more, or flush.
+        // A little more than two bags, so that the second one is sealed too. What the thread frees
+        // of others may retire more, or flush.
         retire_some(&lazy, 2 * BAG_SIZE + BAG_SIZE / 2);
         tell.send(()).unwrap();
         wait.recv().unwrap();
@@ -156,20 +156,21 @@ fn who_stops_leaves_its_bags_to_others_and_who_ends_leaves_all() {
 }
 
 #[test]
-fn who_only_reads_frees_what_others_left() {
+fn a_thread_that_only_reads_frees_abandoned_bags() {
     let drops = Arc::new(Drops::default());
     let (go, wait) = mpsc::channel::<()>();
     let (tell, told) = mpsc::channel();
     let stops = Arc::clone(&drops);
     let stops = thread::spawn(move || {
-        // More than a bag: what it frees of others may flush, which closes one that is not full.
+        // More than a bag: what the thread frees of others may flush, which seals a bag that is not
+        // full.
         retire_some(&stops, 2 * BAG_SIZE);
         tell.send(()).unwrap();
         wait.recv().unwrap();
     });
     told.recv().unwrap();
     let limit = Instant::now() + Duration::from_secs(60);
-    // By itself, if other tests end epochs just then.
+    // The retiring thread may free it itself, if other tests advance the epoch just then.
     let all = || drops.0.iter().map(|by| by.load(SeqCst)).sum::<usize>();
     while all() < BAG_SIZE {
         drop(pin());
@@ -179,9 +180,9 @@ fn who_only_reads_frees_what_others_left() {
     stops.join().unwrap();
 }
 
-/// One is dropped before the thread's bags are, the other one after.
+/// One is dropped before the thread's open bag is, the other one after.
 #[test]
-fn what_a_thread_retires_while_it_ends_is_dropped() {
+fn values_retired_by_thread_local_destructors_are_dropped() {
     struct Retires(Arc<Drops>);
 
     impl Drop for Retires {
@@ -206,9 +207,10 @@ fn what_a_thread_retires_while_it_ends_is_dropped() {
     wait_until(|| drops.0.iter().map(|by| by.load(SeqCst)).sum::<usize>() == 2);
 }
 
-/// Once, a thread freed its bags while it ended, and what that ran had lost its own variables.
+/// Regression: a thread freed its bags while it exited, and the destructors used thread-local
+/// variables that were gone.
 #[test]
-fn a_thread_that_ends_runs_nothing_that_needs_what_it_has_lost() {
+fn an_exiting_thread_runs_no_deferred_destructor() {
     thread_local! {
         static NEEDED: std::cell::RefCell<Vec<u8>> = const { std::cell::RefCell::new(Vec::new()) };
     }
@@ -242,9 +244,9 @@ fn a_thread_that_ends_runs_nothing_that_needs_what_it_has_lost() {
     wait_until(|| all() == 8 * BAG_SIZE);
 }
 
-/// Once, what a drop retired was freed inside of it, as deep as there were bags.
+/// Regression: what a destructor retired was freed inside of it, as deep as there were bags.
 #[test]
-fn what_is_freed_does_not_free_other_bags_inside() {
+fn a_destructor_does_not_free_further_bags_recursively() {
     thread_local! {
         static DEPTH: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
         static MAX_STOLEN: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
@@ -281,9 +283,9 @@ fn what_is_freed_does_not_free_other_bags_inside() {
     assert_eq!(most.join().unwrap(), 1);
 }
 
-/// Once, the rest of the bag was lost, and what it had counted was waited for ever after.
+/// Regression: the rest of the bag was lost, and its count was waited for ever after.
 #[test]
-fn a_panic_of_what_is_freed_leaves_the_rest_of_the_bag_to_be_freed() {
+fn a_panicking_destructor_does_not_stop_the_rest_of_its_bag() {
     struct Panics;
 
     impl Drop for Panics {

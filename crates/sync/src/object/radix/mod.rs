@@ -26,7 +26,7 @@ pub(super) struct Radix<T> {
     roots: CachePadded<Roots>,
     /// The memory of the leaves.
     slabs: Slabs,
-    _places: PhantomData<*mut Object<T>>,
+    _entries: PhantomData<*mut Object<T>>,
 }
 
 struct Roots {
@@ -59,7 +59,7 @@ impl<T> Radix<T> {
                 far: Root::new(ptr::null_mut()),
             }),
             slabs,
-            _places: PhantomData,
+            _entries: PhantomData,
         }
     }
 
@@ -94,7 +94,7 @@ impl<T> Radix<T> {
             shift -= BLOCK_BITS;
             at = index(number, shift);
         }
-        // SAFETY: where nothing is below it is a leaf.
+        // SAFETY: with shift 0 it is a leaf.
         Some(unsafe { entry(node, at) })
     }
 
@@ -116,7 +116,7 @@ impl<T> Radix<T> {
             shift -= BLOCK_BITS;
             node = self.child(slot, shift);
         }
-        // SAFETY: where nothing is below it is a leaf.
+        // SAFETY: with shift 0 it is a leaf.
         unsafe { entry(node, index(number, 0)) }
     }
 
@@ -135,7 +135,7 @@ impl<T> Radix<T> {
         }
     }
 
-    /// The child in `slot`, made now unless another thread was faster.
+    /// The child in `slot`, created now unless another thread was faster.
     fn child(&self, slot: &AtomicPtr<Node>, shift: u32) -> *mut Node {
         // Acquire: pairs with the Release below.
         let found = slot.load(Ordering::Acquire);
@@ -176,9 +176,9 @@ fn grow(at: &Root, root: *mut Node, number: u64) {
     // Relaxed: published by the exchange below.
     // SAFETY: the node was made here and is not shared yet.
     unsafe { &*taller }.slot(0).store(node, Ordering::Relaxed);
-    // AcqRel: Release pairs with the Acquire loads of the root; Acquire keeps what is below
-    // the old root visible to those who come through the new one. Relaxed on failure: the
-    // caller looks again.
+    // AcqRel: Release pairs with the Acquire loads of the root; Acquire keeps what is below the old
+    // root visible to threads that come through the new one. Relaxed on failure: the caller tries
+    // again.
     let grown = at.compare_exchange(
         root,
         join(taller, shift),
@@ -215,7 +215,7 @@ mod tests {
         1,
         1_023,
         1_024,
-        // Under Miri, whose blocks are small, that is far.
+        // Under Miri blocks are small, so this number is in the far tree.
         if cfg!(miri) { FAR >> 1 } else { 1 << 20 },
         FAR - 1,
         FAR,
@@ -229,12 +229,12 @@ mod tests {
     }
 
     fn value(entry: Entry<'_, u64>) -> Option<u64> {
-        // SAFETY: objects that these tests put are never ended.
+        // SAFETY: objects that these tests store are never evicted.
         unsafe { entry.load().as_ref() }.map(|object| **object)
     }
 
     #[test]
-    fn every_number_has_a_place_of_its_own() {
+    fn every_number_has_an_entry_of_its_own() {
         let radix = Radix::<u64>::new();
         for number in NUMBERS {
             assert_eq!(radix.find(number).and_then(value), None, "{number}");
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scan_sees_numbers_in_order_from_where_it_starts() {
+    fn a_scan_visits_numbers_in_order_from_its_start() {
         let radix = Radix::<u64>::new();
         for number in NUMBERS {
             assert!(put(radix.find_or_grow(number), number));
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scan_may_start_where_no_number_is() {
+    fn a_scan_may_start_at_an_unused_number() {
         let radix = Radix::<u64>::new();
         let far = 1 << 59;
         for number in [1, far, far + 5] {
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_grow_the_tree_lose_nothing() {
+    fn concurrent_growth_loses_no_entry() {
         for _ in 0..rounds(20) {
             let radix = Radix::<u64>::new();
             std::thread::scope(|scope| {

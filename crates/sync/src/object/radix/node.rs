@@ -70,11 +70,11 @@ pub(super) unsafe fn scan_node<T>(
     let first = index(from, shift);
     for at in first..FAN {
         let go_on = if shift == 0 {
-            // SAFETY: where nothing is below it is a leaf.
+            // SAFETY: with shift 0 it is a leaf.
             let entry: Entry<'_, T> = unsafe { entry(node, at) };
             entry.load().is_null() || visit(entry)
         } else {
-            // SAFETY: where something is below it is a node.
+            // SAFETY: with another shift it is a node.
             let slot = unsafe { &*node }.slot(at);
             // Acquire: pairs with the Release in `child`.
             let child = slot.load(Ordering::Acquire);

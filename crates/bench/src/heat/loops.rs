@@ -1,0 +1,263 @@
+//! Instructions of one operation with heat and without, by valgrind.
+//!
+//! How much is recorded one by one, and how much sampled, depends on how many operations come
+//! between two folds. Under valgrind they would be a hundredth of what they are, so each loop is
+//! timed first, as it runs by itself, and then counted for as many turns as it does between two
+//! folds of a core that is pressed, and with one fold, after as many turns that are not counted;
+//! the volume's clock goes from fold to fold as it would.
+
+use super::fixture::ManualClock;
+use super::{InstructionCount, keep_counts};
+use crate::callgrind::totals;
+use crate::cpu_time::of_thread;
+use crate::loops::{self, LoopFixture, Operation, PAGE};
+use crate::pinned::pin_first;
+use crate::report::Report;
+use crate::stats::{Pair, Side};
+use crate::watchdog::patiently;
+use hearth::{Errno, Volume};
+use std::ops::Deref;
+use std::time::Duration;
+
+/// The verb by which this program runs under valgrind.
+pub const LOOPS: &str = "heat-loops";
+
+const WITH: &str = "with";
+const WITHOUT: &str = "without";
+/// The function that is counted, as callgrind demangles it.
+const COUNTED: &str = "hearth_bench::heat::loops::counted";
+/// Operations between two looks at the clock.
+const TURNS: usize = 1_024;
+/// Operations before those that are timed; more than are.
+const WARM: usize = 100_000;
+/// Between two folds of a volume that has much to fold.
+const FOLDS: Duration = Duration::from_millis(100);
+/// Runs of each side if they find too much, for no two volumes hash alike; the median decides.
+const MOST: usize = 3;
+/// Times that the loops are timed: the quickest tells of the loop, the others of the machine.
+const TIMED: usize = 3;
+/// Most that one run may take.
+const COUNTS: Duration = Duration::from_secs(1200);
+const KEEPS: &str = "create+write 1 B+close";
+/// Removes what the one before has made.
+const REMOVES: &str = "unlink, of these files";
+/// Files that a loop goes round, and names of those that it makes.
+const FILES: usize = 64;
+
+/// What is counted.
+const ALL: [(&str, Operation<FILES>); 10] = [
+    ("open+close", loops::open_close),
+    ("stat", loops::stat),
+    ("create+close+unlink", loops::create_unlink),
+    ("create+write 4 KiB+close+unlink", |on, turn| {
+        let name = on.free(turn);
+        let fd = on.make(name)?;
+        on.process.write(fd, &[7; PAGE])?;
+        on.process.close(fd)?;
+        on.process.unlink(name)
+    }),
+    (KEEPS, |on, turn| {
+        let fd = on.make(&format!("/kept-{turn}"))?;
+        on.process.write(fd, b"x")?;
+        on.process.close(fd)
+    }),
+    (REMOVES, |on, turn| {
+        on.process.unlink(format!("/kept-{turn}"))
+    }),
+    ("pread 4 KiB", loops::read_page),
+    ("pwrite 4 KiB", loops::write_page),
+    ("pread 64 B", |on, turn| {
+        let at = (turn % FILES * PAGE) as u64;
+        let got = on.process.pread(on.open, &mut [0; 64], at)?;
+        if got == 64 { Ok(()) } else { Err(Errno::EIO) }
+    }),
+    ("open+read 4 KiB+close, 64 files", |on, turn| {
+        let fd = on.process.open(on.file(turn), libc::O_RDONLY, 0)?;
+        let got = on.process.read(fd, &mut [0; PAGE])?;
+        on.process.close(fd)?;
+        if got == PAGE { Ok(()) } else { Err(Errno::EIO) }
+    }),
+];
+
+/// A volume whose heat is folded when it is told.
+struct Folding {
+    volume: Volume,
+    clock: ManualClock,
+    fixture: LoopFixture<FILES>,
+}
+
+impl Deref for Folding {
+    type Target = LoopFixture<FILES>;
+
+    fn deref(&self) -> &LoopFixture<FILES> {
+        &self.fixture
+    }
+}
+
+impl Folding {
+    fn of(side: Side) -> Result<Folding, Errno> {
+        let clock = ManualClock::new();
+        let volume = Volume::builder()
+            .hot_track(side == Side::With)
+            .workers(0)
+            .clock(clock.clone())
+            .build()?;
+        let fixture = LoopFixture::new(&volume, PAGE)?;
+        Ok(Folding {
+            volume,
+            clock,
+            fixture,
+        })
+    }
+
+    /// Turns before those that are timed or counted: memory and names are there, and so is the
+    /// load.
+    fn warm(&self, (name, operation): (&str, Operation<FILES>), turns: usize) -> Result<(), Errno> {
+        if name == REMOVES {
+            return Ok(());
+        }
+        (0..turns).try_for_each(|turn| operation(self, turn))?;
+        if name == KEEPS {
+            (0..turns).try_for_each(|turn| self.process.unlink(format!("/kept-{turn}")))?;
+        }
+        self.fold();
+        Ok(())
+    }
+
+    fn fold(&self) {
+        self.clock.pass(FOLDS);
+        self.volume.run_background_once();
+    }
+}
+
+/// Counts everything on both sides and prints it.
+pub fn count(report: &mut Report) -> Result<(), String> {
+    let times = times().map_err(|errno| format!("timing the loops: {errno}"))?;
+    let count = |((name, _), &turns): (&(&str, Operation<FILES>), &usize)| InstructionCount {
+        name: (*name).to_owned(),
+        operations: turns as u64,
+        pair: Pair::default(),
+    };
+    let mut counts: Vec<InstructionCount> = ALL.iter().zip(&times).map(count).collect();
+    for _ in 0..MOST {
+        count_once(&times, &mut counts)?;
+        if counts
+            .iter()
+            .all(|count| count.pair.ratio() <= super::TOO_MANY)
+        {
+            break;
+        }
+    }
+    keep_counts("between folds", &counts, report);
+    Ok(())
+}
+
+/// One more run of each side.
+fn count_once(times: &[usize; ALL.len()], counts: &mut [InstructionCount]) -> Result<(), String> {
+    let count = |side: &str| {
+        let args = [LOOPS, side].map(str::to_owned).into_iter();
+        let args: Vec<String> = args.chain(times.iter().map(usize::to_string)).collect();
+        totals(COUNTED, &args, ALL.len())
+    };
+    // Side by side: instructions do not mind.
+    let (without, with) = patiently(COUNTS, || {
+        std::thread::scope(|scope| {
+            let with = scope.spawn(|| count(WITH));
+            (count(WITHOUT), with.join())
+        })
+    });
+    let with = with.map_err(|_| "counting with heat panicked")??;
+    let without = without?;
+    for (count, (with, without)) in counts.iter_mut().zip(with.into_iter().zip(without)) {
+        let turns = count.operations as f64;
+        count.pair.push(Side::With, with as f64 / turns);
+        count.pair.push(Side::Without, without as f64 / turns);
+    }
+    Ok(())
+}
+
+/// How often each loop turns between two folds, without heat and with the core to itself.
+fn times() -> Result<[usize; ALL.len()], Errno> {
+    let mut most = [0; ALL.len()];
+    for _ in 0..TIMED {
+        for (most, times) in most.iter_mut().zip(times_once()?) {
+            *most = times.max(*most);
+        }
+    }
+    Ok(most)
+}
+
+fn times_once() -> Result<[usize; ALL.len()], Errno> {
+    let folding = Folding::of(Side::Without)?;
+    let mut times = [0; ALL.len()];
+    let mut made = 0;
+    for (times, (name, operation)) in times.iter_mut().zip(ALL) {
+        folding.warm((name, operation), WARM)?;
+        // By processor time: others use the machine as well.
+        let begin = of_thread();
+        while of_thread() - begin < FOLDS && (name != REMOVES || *times < made) {
+            // So that the clock is not what is timed.
+            let next = match name {
+                REMOVES => made.min(*times + TURNS),
+                _ => *times + TURNS,
+            };
+            (*times..next).try_for_each(|turn| operation(&folding, turn))?;
+            *times = next;
+        }
+        if name == KEEPS {
+            made = *times;
+        }
+    }
+    Ok(times)
+}
+
+/// What valgrind counts: all of them on one side, each as often as `args` say.
+pub fn run(args: &[String]) -> Result<(), String> {
+    let side = match args.first().map(|side| &**side) {
+        Some(WITH) => Side::With,
+        Some(WITHOUT) => Side::Without,
+        _ => return Err(format!("{LOOPS} takes {WITH} or {WITHOUT}: {args:?}")),
+    };
+    let times: Vec<usize> = args.iter().filter_map(|arg| arg.parse().ok()).collect();
+    if times.len() != ALL.len() {
+        return Err(format!("{LOOPS} takes {} numbers: {args:?}", ALL.len()));
+    }
+    pin_first()?;
+    let folding = Folding::of(side).map_err(|errno| format!("preparing: {errno}"))?;
+    for ((name, operation), &times) in ALL.iter().zip(&times) {
+        let failed = |errno: Errno| format!("{name}: {errno}");
+        folding.warm((*name, *operation), times).map_err(failed)?;
+        counted(&folding, *operation, times).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Callgrind knows this function by its name.
+#[inline(never)]
+fn counted(folding: &Folding, operation: Operation<FILES>, times: usize) -> Result<(), Errno> {
+    (0..times).try_for_each(|turn| operation(folding, turn))?;
+    folding.fold();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_loop_leaves_what_it_found_and_is_recorded() {
+        for side in Side::both(0) {
+            let folding = Folding::of(side).unwrap();
+            let files = folding.volume.inodes_in_memory();
+            for (name, operation) in ALL {
+                (0..2 * FILES).for_each(|turn| operation(&folding, turn).expect(name));
+                let made = if name == KEEPS { 2 * FILES } else { 0 };
+                assert_eq!(folding.volume.inodes_in_memory(), files + made, "{name}");
+                assert_eq!(folding.process.open_fds(), [folding.open], "{name}");
+            }
+            folding.volume.run_background_once();
+            let recorded = folding.volume.heat().gauges().files;
+            assert_eq!(recorded > 0, side == Side::With);
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! `hearth-bench sched`: the scheduler by itself, and what it does for tenants of one mount.
+
+pub mod background;
+pub mod chat;
+pub mod neighbour;
+pub mod sdet;
+pub mod yields;

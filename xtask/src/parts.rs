@@ -1,0 +1,187 @@
+//! The parts of a run of the tests: programs that `cargo test` builds, and commands of cargo.
+
+use crate::process;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// One thing that runs by itself and whose output is shown as one block.
+pub struct Part {
+    /// What it is called in the list of the slowest.
+    pub name: String,
+    /// What runs.
+    pub command: Command,
+    /// What runs a single test of it, but for the name of the test.
+    pub again: String,
+    /// Whether nothing else may run beside it.
+    pub alone: bool,
+}
+
+/// Test programs that measure time or fill the machine: package and target. A part that is not
+/// named here may run beside one other.
+const ALONE: &[(&str, &str)] = &[
+    ("hearth-sync", "hearth_sync"),
+    ("hearth-sync", "profile"),
+    ("hearth-sched", "*"),
+    ("hearth-bench", "hearth_bench"),
+    ("hearth-bench", "soak"),
+    ("hearth-bench", "soak_heat"),
+    ("hearth-bench", "sched"),
+    ("hearth", "background"),
+    ("hearth", "lock_profile"),
+    ("hearth-fuse", "parked"),
+    ("hearth-cli", "sched"),
+    ("hearth-cli", "sched_weights"),
+    ("hearth-cli", "stress"),
+    ("hearth-cli", "kill"),
+    ("hearth-cli", "locks"),
+];
+
+/// Builds all test programs of the workspace and names them.
+///
+/// # Errors
+/// The build fails; cargo has said why.
+pub fn build() -> Result<Vec<Part>, String> {
+    let mut build = process::cargo();
+    build.args(["test", "--workspace", "--no-run"]);
+    programs(build)
+}
+
+/// Builds the test program of a target that needs a feature.
+///
+/// # Errors
+/// The build fails; cargo has said why.
+pub fn build_with(package: &str, feature: &str, target: &str) -> Result<Vec<Part>, String> {
+    let mut build = process::cargo();
+    build.args(["test", "--no-run", "--package", package]);
+    build.args(["--features", feature, "--test", target]);
+    let mut parts = programs(build)?;
+    for part in &mut parts {
+        part.name = format!("{} with {feature}", part.name);
+        part.again = format!("cargo test --package {package} --features {feature} --test {target}");
+    }
+    Ok(parts)
+}
+
+/// The examples of the documentation, which cargo compiles and runs itself.
+pub fn documentation() -> Part {
+    let mut command = process::cargo();
+    command.args(["test", "--workspace", "--doc", "--no-fail-fast"]);
+    Part {
+        name: "examples of the documentation".into(),
+        again: process::line(&command),
+        command,
+        alone: false,
+    }
+}
+
+fn programs(mut build: Command) -> Result<Vec<Part>, String> {
+    build.arg("--message-format=json-render-diagnostics");
+    let line = process::line(&build);
+    println!("$ {line}");
+    let output = build.stderr(Stdio::inherit()).output();
+    let output = output.map_err(|error| format!("`{line}`: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("`{line}` ended with {}", output.status));
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    Ok(text.lines().filter_map(program).collect())
+}
+
+/// The program that one of cargo's messages says it has built, if it is one of tests.
+fn program(message: &str) -> Option<Part> {
+    let executable = PathBuf::from(field(message, "executable")?);
+    if !message.contains("\"test\":true}") {
+        return None;
+    }
+    let manifest = PathBuf::from(field(message, "manifest_path")?);
+    let package = crate::crates::parse(&std::fs::read_to_string(&manifest).ok()?).0;
+    let (_, target) = message.split_once("\"target\":")?;
+    let (kind, name) = (first_of(target, "kind")?, field(target, "name")?);
+    let flag = match kind.as_str() {
+        "test" => format!("--test {name}"),
+        "bin" => format!("--bin {name}"),
+        "example" => format!("--example {name}"),
+        _ => "--lib".to_owned(),
+    };
+    let dir = manifest.parent()?;
+    let is_alone = |&(p, t): &(&str, &str)| p == package && (t == "*" || t == name);
+    Some(Part {
+        name: format!("{package} {flag}"),
+        alone: ALONE.iter().any(is_alone),
+        again: format!("cargo test --package {package} {flag}"),
+        command: in_package(&executable, dir),
+    })
+}
+
+/// A program, as cargo starts it.
+fn in_package(executable: &Path, dir: &Path) -> Command {
+    let mut command = Command::new(executable);
+    command
+        .current_dir(dir)
+        .env("CARGO_MANIFEST_DIR", dir)
+        .env("CARGO_INCREMENTAL", "0")
+        .stdin(Stdio::null());
+    if std::env::var_os("CARGO").is_none() {
+        command.env("CARGO", "cargo");
+    }
+    command
+}
+
+/// The value of the first field of that name, if it is a text.
+fn field(json: &str, name: &str) -> Option<String> {
+    let (_, rest) = json.split_once(&format!("\"{name}\":\""))?;
+    Some(rest.split_once('"')?.0.to_owned())
+}
+
+/// The first text in the first list of that name.
+fn first_of(json: &str, name: &str) -> Option<String> {
+    let (_, rest) = json.split_once(&format!("\"{name}\":[\""))?;
+    Some(rest.split_once('"')?.0.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::place::root;
+
+    fn message(kind: &str, name: &str, tests: bool) -> String {
+        let manifest = root().join("xtask/Cargo.toml");
+        format!(
+            "{{\"reason\":\"compiler-artifact\",\"manifest_path\":\"{}\",\"target\":{{\"kind\":\
+             [\"{kind}\"],\"name\":\"{name}\"}},\"profile\":{{\"test\":{tests}}},\"executable\":\
+             \"/t/{name}-83\"}}",
+            manifest.display()
+        )
+    }
+
+    #[test]
+    fn a_program_of_tests_is_run_in_its_package_and_can_be_run_again() {
+        let part = program(&message("test", "mount", true)).expect("a part");
+        assert_eq!(part.again, "cargo test --package xtask --test mount");
+        assert_eq!(part.command.get_current_dir(), Some(&*root().join("xtask")));
+        assert_eq!(part.command.get_program(), "/t/mount-83");
+        let unit = program(&message("lib", "hearth", true)).expect("a part");
+        assert_eq!(unit.again, "cargo test --package xtask --lib");
+    }
+
+    #[test]
+    fn what_is_no_program_of_tests_is_left_out() {
+        assert!(program(&message("bin", "hearth", false)).is_none());
+        assert!(program("{\"reason\":\"build-finished\",\"success\":true}").is_none());
+    }
+
+    /// A name that has changed would be run beside others, and fail now and then.
+    #[test]
+    fn each_program_that_runs_alone_is_there() {
+        for (package, target) in ALONE {
+            let member = crate::crates::members();
+            let member = member.into_iter().find(|member| member.name == *package);
+            let dir = member.unwrap_or_else(|| panic!("no {package}")).dir;
+            let library = target.replace('_', "-") == *package;
+            let file = dir.join("tests").join(format!("{target}.rs"));
+            let folder = dir.join("tests").join(target).join("main.rs");
+            let is_there = *target == "*" || library || file.is_file() || folder.is_file();
+            assert!(is_there, "{package} has no test {target}");
+        }
+    }
+}
