@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_steady_rate_is_told_as_it_is() {
+    fn a_steady_rate_is_reported_exactly() {
         let mut score = Score::default();
         for second in 0..20 * 3600 {
             score.touch(&reads(7), second * 1000, &lives());

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_coldest_go_when_there_are_too_many_and_come_back_with_nothing() {
+    fn the_coldest_tenants_go_when_there_are_too_many_and_come_back_empty() {
         let mut tenants = TenantTable::default();
         let users = MOST as u32;
         drain(&mut tenants, (0..100).map(|user| (user, 50)), 0);

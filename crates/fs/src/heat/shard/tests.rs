@@ -106,7 +106,7 @@ fn a_lower_limit_gives_memory_back() {
 }
 
 #[test]
-fn room_that_records_have_left_counts_against_a_limit() {
+fn free_slots_of_the_slab_count_against_the_limit() {
     let mut shard = Shard::new();
     for file in 0..1000 {
         touch(&mut shard, (file, 1), 0, &reads(1), 0, &lives());
@@ -119,7 +119,7 @@ fn room_that_records_have_left_counts_against_a_limit() {
 }
 
 #[test]
-fn ranges_of_a_file_whose_record_is_elsewhere_leave_nothing_behind() {
+fn ranges_of_a_file_whose_record_is_in_another_shard_leave_nothing_behind() {
     let mut shard = Shard::new();
     for i in 1..=5000 {
         shard.touch_range((i, 1), 64, &reads(1), 0, &lives());
@@ -163,7 +163,7 @@ fn the_sweep_moves_what_cooled_and_forgets_what_ended() {
 }
 
 #[test]
-fn a_sweep_looks_at_no_more_than_it_is_told_and_comes_round() {
+fn a_sweep_visits_at_most_its_steps_and_wraps_around() {
     let mut shard = Shard::new();
     (1..=500).for_each(|i| touch(&mut shard, (i, 1), 0, &reads(1), 0, &lives()));
     let mut asked = HashMap::<FileId, u32>::new();

@@ -387,7 +387,7 @@ impl Watch {
 }
 
 #[test]
-fn racing_threads_cross_soft_limits_in_sight_and_grow_until_the_deadline_only() {
+fn racing_threads_cross_soft_limits_with_an_event_and_grow_only_until_the_deadline() {
     let rounds = std::env::var("HEARTH_ROUNDS").map_or(40, |n| n.parse().unwrap());
     let seen = Seen::default();
     let mut ends = 0;
