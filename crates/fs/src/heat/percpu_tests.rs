@@ -3,9 +3,9 @@ use super::*;
 use hearth_sync::primitive::thread;
 use std::collections::HashMap;
 
-type TenantCounts = HashMap<(u64, u64), Counts>;
+type CountSums = HashMap<(u64, u64), Counts>;
 
-fn fold_into(sums: &mut TenantCounts, table: &PerCpuTable, seen: &mut DrainProgress) {
+fn fold_into(sums: &mut CountSums, table: &PerCpuTable, seen: &mut DrainProgress) {
     table.drain(seen, |found| {
         if let Drained::Counts(key, counts) = found {
             sums.entry((key.ino, key.range())).or_default().add(counts);
@@ -17,8 +17,8 @@ fn fold_into(sums: &mut TenantCounts, table: &PerCpuTable, seen: &mut DrainProgr
 #[test]
 fn every_access_is_credited_once_however_often_slots_change_their_key() {
     let table = PerCpuTable::new();
-    let (mut seen, mut sums) = (table.seen(), TenantCounts::new());
-    let mut exact = TenantCounts::new();
+    let (mut seen, mut sums) = (table.seen(), CountSums::new());
+    let mut exact = CountSums::new();
     // Far more ranges than lines; folded often enough that each access is taken.
     for round in 0..200u64 {
         for i in 0..500 {
@@ -43,7 +43,7 @@ fn every_access_is_credited_once_however_often_slots_change_their_key() {
 #[test]
 fn a_drain_beside_recording_credits_each_access_once() {
     let table = PerCpuTable::new();
-    let (mut seen, mut sums) = (table.seen(), TenantCounts::new());
+    let (mut seen, mut sums) = (table.seen(), CountSums::new());
     let total = 400_000u64;
     thread::scope(|scope| {
         let recorder = scope.spawn(|| {
@@ -65,12 +65,12 @@ fn a_drain_beside_recording_credits_each_access_once() {
 
 /// Accesses as a thread lets them pass, but without chance.
 #[derive(Default)]
-struct Sampler {
+struct WeightedSampler {
     passes: u64,
     weight: u64,
 }
 
-impl Sampler {
+impl WeightedSampler {
     fn note(&mut self, table: &PerCpuTable, key: Key, bytes: u64) {
         if self.passes > 0 {
             self.passes -= 1;
@@ -84,8 +84,8 @@ impl Sampler {
 #[test]
 fn without_drains_a_full_ring_leads_to_sampling_with_the_right_weight() {
     let table = PerCpuTable::new();
-    let (mut seen, mut sums) = (table.seen(), TenantCounts::new());
-    let mut sampler = Sampler::default();
+    let (mut seen, mut sums) = (table.seen(), CountSums::new());
+    let mut sampler = WeightedSampler::default();
     let total = 40_000u64;
     for i in 0..total {
         sampler.note(&table, Key::new(1 + i, 1, 0), 100);

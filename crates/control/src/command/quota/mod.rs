@@ -2,12 +2,11 @@
 
 mod refusal;
 
+use super::Parsed;
 use crate::quota::{above, checked, listed, report};
-use hearth::{ControlError, Credentials, LimitChange, LimitUpdate, Volume};
+use hearth::{Credentials, LimitChange, LimitUpdate, Volume};
 use hearth::{Quota, QuotaError, QuotaId, QuotaKind, QuotaNumber, Resource};
 use refusal::{Subject, nonsense};
-
-type Parsed<T> = Result<T, ControlError>;
 
 /// The commands of the area.
 pub(super) const HELP: &str = "\
