@@ -99,7 +99,7 @@ fn pages_that_only_the_backend_knows_are_missed_before_anything_changes() {
 }
 
 #[test]
-fn a_learned_page_list_makes_counts_exact() {
+fn a_page_list_of_the_backend_makes_counts_exact() {
     let g = pin();
     let data = Data::new(false);
     data.set_allocated([0..2, 70..72, 1 << 40..(1 << 40) + 1], &g);
