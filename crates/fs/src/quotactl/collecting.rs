@@ -61,8 +61,8 @@ impl Quota<'_> {
 
     /// Looks for files of whom the announced limit is the first for.
     fn still_collecting(&self) -> Found {
-        // Partner: `VolumeVfs::charges_first`. Either the open file is seen here, or who opens it sees
-        // what was announced.
+        // Partner: `VolumeVfs::charges_first`. Either the open file is seen here, or who opens it
+        // sees what was announced.
         fence(Ordering::SeqCst);
         let mut found = self.collecting();
         for _ in 1..LOOKS {
