@@ -1,4 +1,4 @@
-//! Mounts a Hearth volume: the kernel's FUSE requests in, calls of [`hearth::Door`] out.
+//! Mounts a Hearth volume: the kernel's FUSE requests in, calls of [`hearth::Vfs`] out.
 //!
 //! ```no_run
 //! let volume = hearth::Volume::memory();

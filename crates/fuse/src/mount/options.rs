@@ -169,7 +169,7 @@ impl MountOptions {
     }
 
     /// What to ask of the kernel about attributes in listings. Where neither names nor attributes
-    /// are believed for any time, what comes along would be asked for again at once.
+    /// are cached for any time, what comes along would be asked for again at once.
     pub fn agreed_readdirplus(&self) -> ReadDirPlus {
         let is_believed = !self.entry_timeout.is_zero() || !self.attr_timeout.is_zero();
         match self.readdirplus {

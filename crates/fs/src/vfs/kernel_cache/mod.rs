@@ -35,8 +35,8 @@ pub trait KernelCache: Vfs {
     fn charges_first(&self, file: &Self::File) -> bool;
 
     /// [`Vfs::read`] of what goes into a kernel's cache, where a mapping of a file that
-    /// [`KernelCache::charges_first`] may change it: `EDQUOT` or `ENOSPC` if it can be written to and
-    /// there is no room for its holes.
+    /// [`KernelCache::charges_first`] may change it: `EDQUOT` or `ENOSPC` if it can be written to
+    /// and there is no room for its holes.
     fn read_for_cache(&self, file: &Self::File, off: u64, out: &mut [u8]) -> VfsResult<usize>;
 
     /// Whether only the end of `file` may be written to, whatever its flags are by now: it was
@@ -52,7 +52,8 @@ pub trait KernelCache: Vfs {
 
     /// Writes what a kernel in front has acknowledged before, also to a file that has become
     /// immutable since, and to a volume that has become read-only. A kernel that keeps times itself
-    /// (`!touches`) says by [`KernelCache::settle_times`] when it was written, and may do so before.
+    /// (`!touches`) says by [`KernelCache::settle_times`] when it was written, and may do so
+    /// before.
     fn write_back(
         &self,
         caller: &Caller<'_>,

@@ -31,8 +31,8 @@ pub(crate) struct ServingThread {
 }
 
 impl ServingThread {
-    /// Registers the calling thread, which serves requests. `source` is readable while one waits that nobody has
-    /// taken, and stays open until this is dropped.
+    /// Registers the calling thread, which serves requests. `source` is readable while one waits
+    /// that nobody has taken, and stays open until this is dropped.
     pub fn join(watch: &Arc<IdleMonitor>, source: RawFd) -> ServingThread {
         ServingThread {
             shared: watch.join(source),
