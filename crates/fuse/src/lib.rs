@@ -21,9 +21,9 @@ mod transport;
 mod wait;
 mod wire;
 
-pub use mount::options::{MountOptions, OptionError, ReadDirPlus, Transport};
+pub use mount::options::{MountOptions, ReadDirPlus, Transport};
 pub use mount::session::Session;
 pub use mount::uring_switch::{UringSwitch, uring_switch};
-pub use mount::{MountError, MountRight, mount_right, resolved};
+pub use mount::{MountError, MountRight, OptionError, mount_right, resolved};
 pub use placement::idle_policy::SchedPolicy;
 pub use wait::Park;

@@ -19,7 +19,7 @@ pub(super) struct Region {
 }
 
 impl Region {
-    /// A region whose payload has room for `payload` bytes.
+    /// A region with a payload of at least `payload` bytes.
     pub fn map(payload: usize) -> io::Result<Region> {
         let payload = payload.next_multiple_of(PAGE_SIZE);
         let (protection, flags) = (

@@ -180,7 +180,7 @@ impl<S: Service> Queue<S> {
                     return self.give_up(error);
                 }
             }
-            // The room is kept for the next round.
+            // The capacity is kept for the next round.
             self.completed = completed;
             if self.requests.is_busy() {
                 self.requests.run(TURNS);

@@ -100,7 +100,7 @@ impl Workers {
         }
     }
 
-    /// The same pools, for work of `tenant`.
+    /// These pools, for work of `tenant`.
     pub fn of(&self, tenant: TenantId) -> Workers {
         Workers {
             pools: Arc::clone(&self.pools),

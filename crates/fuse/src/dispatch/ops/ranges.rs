@@ -1,4 +1,4 @@
-//! Ranges of files: where data is, making room, copying.
+//! Ranges of files: finding data and holes, allocating, copying.
 
 use crate::dispatch::kernel_cache::suid_killer::SuidKiller;
 use crate::dispatch::{Context, Dispatcher, OpResult};
@@ -26,7 +26,7 @@ impl<V: KernelCache> Dispatcher<V> {
         args: &LseekIn,
         reply: &mut Reply<'_>,
     ) -> OpResult {
-        // As it was given to lseek(2): below zero is behind no end.
+        // The signed offset of lseek(2): a negative one is behind no end.
         let (offset, whence) = (args.offset as i64, args.whence as i32);
         if self.settings.writeback && args.fh != 0 {
             // The kernel asks without having written back, so the volume may lack the end of the
