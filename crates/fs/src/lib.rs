@@ -90,6 +90,9 @@ pub use vfs::{
 };
 pub use volume::{BuildError, Volume};
 
+/// Lets threads yield between operations: for a program with more threads than cores.
+pub use hearth_sync::epoch::yield_between_operations;
+
 /// The scheduler of volumes: see [`Volume::scheduler`].
 pub use hearth_sched as sched;
 

@@ -1,8 +1,6 @@
 //! What the kernel in front makes of `statx`, and of handles (`open_by_handle_at(2)`).
 
-#![allow(clippy::unwrap_used)]
-
-mod harness;
+use crate::harness;
 
 use harness::{Mounted, Transport, until};
 use std::fs::File;

@@ -1,6 +1,6 @@
 //! SQLite with a write-ahead log from four processes: shared maps and record locks together.
 
-mod harness;
+use crate::harness;
 
 use harness::{Mounted, Transport};
 

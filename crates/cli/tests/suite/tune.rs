@@ -1,8 +1,6 @@
 //! `hearth tune` on a real mount: what is shown, what is set, bad input.
 
-#![allow(clippy::unwrap_used)]
-
-mod harness;
+use crate::harness;
 
 use harness::{Mounted, Said, Transport, hearth, program, refused, said, succeed};
 use serde_json::Value;

@@ -3,24 +3,24 @@
 //!
 //! `HEARTH_SEED` and `HEARTH_MODEL_CASES` (scripts on each mount) vary and lengthen it.
 
-mod harness;
+use crate::harness;
 
 // How the model's own tests drive a kernel.
-#[path = "../../model/tests/kernel/asked.rs"]
+#[path = "../../../model/tests/kernel/asked.rs"]
 mod asked;
-#[path = "../../model/tests/kernel/calls.rs"]
+#[path = "../../../model/tests/kernel/calls.rs"]
 mod calls;
 #[path = "model/contents.rs"]
 mod contents;
-#[path = "../../model/tests/kernel/lock_calls.rs"]
+#[path = "../../../model/tests/kernel/lock_calls.rs"]
 mod lock_calls;
-#[path = "../../model/tests/kernel/mount.rs"]
+#[path = "../../../model/tests/kernel/mount.rs"]
 mod mount;
-#[path = "../../model/tests/kernel/statx.rs"]
+#[path = "../../../model/tests/kernel/statx.rs"]
 mod statx;
 #[path = "model/waiting.rs"]
 mod waiting;
-#[path = "../../model/tests/kernel/worker.rs"]
+#[path = "../../../model/tests/kernel/worker.rs"]
 mod worker;
 
 use harness::{Mounted, Transport, seed};

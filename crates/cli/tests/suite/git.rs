@@ -1,8 +1,6 @@
 //! git on the volume: clone, checkout, fsck and gc of a repository of more than 5,000 files.
 
-#![allow(clippy::unwrap_used)]
-
-mod harness;
+use crate::harness;
 
 use harness::{Mounted, Transport, git, shell, succeed};
 use std::fs;

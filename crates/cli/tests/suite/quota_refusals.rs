@@ -1,10 +1,7 @@
 //! What `hearth quota` refuses: one line that names whose quota it is, which limit, and the number;
 //! and nothing has changed.
 
-#![allow(clippy::unwrap_used)]
-
-mod harness;
-mod quotas;
+use crate::{harness, quotas};
 
 use harness::{Transport, hearth, said, until};
 use quotas::{USER, done, quota, refused, volume};

@@ -1,7 +1,7 @@
 //! What is written and read past the kernel's cache, beside what goes through it.
 
-use crate::harness::{self, Mounted, Transport};
-use crate::{cases, inside, mount, runner};
+use super::harness::{self, Mounted, Transport};
+use super::{cases, inside, mount, runner};
 use hearth_model::strategy::direct_script;
 use hearth_model::{Op, compare, listing, reduce};
 use proptest::strategy::{Strategy, ValueTree};

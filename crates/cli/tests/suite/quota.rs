@@ -1,9 +1,6 @@
 //! `hearth quota` on a real mount: every verb, limits as programs meet them, projects, names.
 
-#![allow(clippy::unwrap_used)]
-
-mod harness;
-mod quotas;
+use crate::{harness, quotas};
 
 use harness::{Mounted, Transport, hearth, program, said, shell, succeed};
 use quotas::{USER, done, json, quota, record, used, user_shell, volume};

@@ -2,10 +2,10 @@
 //! Which of them are decided after a step, and how, the model says; that all others wait, the
 //! volume's own count.
 
-use crate::asked::{Asked, LONG};
-use crate::harness::{self, Mounted, Transport};
-use crate::mount::{self, Kernel};
-use crate::{cases, inside, runner};
+use super::asked::{Asked, LONG};
+use super::harness::{self, Mounted, Transport};
+use super::mount::{self, Kernel};
+use super::{cases, inside, runner};
 use hearth_model::strategy::waiting_script;
 use hearth_model::{
     Fate, Op, Outcome, System, Turn, Waiter, compare_waiting, listing_of_turns, reduce, regressions,

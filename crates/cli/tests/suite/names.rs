@@ -1,8 +1,6 @@
 //! Names are bytes: anything but NUL and a slash, up to 255 of them.
 
-#![allow(clippy::unwrap_used)]
-
-mod harness;
+use crate::harness;
 
 use harness::{Mounted, Transport};
 use rustix::io::Errno;

@@ -1,9 +1,9 @@
-//! Operations that would pass a limit.
+//! Operations that would exceed a limit.
 //!
-//! The model first does an operation as if there were room, and then looks who uses more than
-//! before. So what is refused is seen by what it would have brought, whatever operation it was.
+//! The model first applies an operation as if there were no limits, and then compares usage before
+//! and after. So a refusal is recognised by what the operation would have added, whichever it was.
 //!
-//! Pages of zeros that were preallocated or copied take room like any other.
+//! Pages of zeros that were preallocated or copied use space like any other.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ use crate::payer::{Payer, Place, Resource, Usage};
 use crate::quota::{Ledger, Met, Reason};
 use crate::rule::Rule;
 
-/// A limit that says no to somebody who uses `used`.
+/// A limit that refuses a payer with the usage `used`.
 struct Refusal {
     place: Place,
     used: u64,
@@ -26,21 +26,21 @@ struct Refusal {
 }
 
 impl Model {
-    /// Puts a rule for quotas into force; false if it makes no sense or no quotas are kept.
+    /// Applies a rule for quotas; returns false if it is invalid or there are no quotas.
     pub fn rule(&mut self, rule: &Rule) -> bool {
         let usage = self.charged();
         let quota = self.quota.as_mut();
         quota.is_some_and(|quota| quota.put(rule, &usage))
     }
 
-    /// What a report of the quotas says, if they are kept.
+    /// Returns the quota report, if there are quotas.
     pub fn ledger(&self) -> Ledger {
         let quota = self.quota.as_ref();
         quota.map_or_else(Ledger::new, |quota| quota.ledger(&self.charged()))
     }
 
-    /// What becomes of an operation that answered `done` and led here from `before`: it stays, or
-    /// is refused for want of room.
+    /// Decides on an operation that returned `done` and led here from `before`: it stays, or is
+    /// refused for lack of space.
     pub(crate) fn within_limits(
         &mut self,
         before: &Model,
@@ -84,7 +84,7 @@ impl Model {
             let answer = trial.part(p, op, len as usize);
             trial.quota.clone_from(&last.quota);
             if let Some(first) = trial.refusal(last, p, op) {
-                // Page by page, another may refuse than refuses the whole.
+                // Page by page, another payer may refuse than for the whole.
                 refusal = first;
                 break;
             }
@@ -103,7 +103,7 @@ impl Model {
         Err(errno(refusal.place.0))
     }
 
-    /// How far an operation that is done page by page is after each page; nothing for others.
+    /// Returns the state of a page-by-page operation after each page; nothing for others.
     fn stops(&self, p: usize, op: &Op, done: &Answer) -> Vec<u64> {
         let (fd, at) = match op {
             Op::Write { fd, .. } | Op::WriteV { fd, .. } => (*fd, None),
@@ -125,7 +125,7 @@ impl Model {
         stops
     }
 
-    /// Where a write or a copy begins.
+    /// Returns where a write or a copy begins.
     fn begins(&self, p: usize, fd: Fd, at: Option<i64>) -> Answer<u64> {
         let file = self.file(p, fd)?;
         if file.flags & O_APPEND != 0 {
@@ -134,7 +134,7 @@ impl Model {
         Ok(at.map_or(file.offset, |at| at as u64))
     }
 
-    /// The first `len` bytes of a write or a copy.
+    /// Returns the first `len` bytes of a write or a copy.
     fn part(&mut self, p: usize, op: &Op, len: usize) -> Answer {
         match op {
             Op::Write { fd, data } => self.write(p, *fd, &data.bytes()[..len]),
@@ -157,13 +157,13 @@ impl Model {
         }
     }
 
-    /// Whether an operation moves the access time of a symbolic link on its way. It does that also
-    /// if it is stopped behind the link.
+    /// Returns whether an operation moves the access time of a symbolic link on its way. It does so
+    /// also if it fails behind the link.
     pub fn reads_links(&self, p: usize, op: &Op) -> bool {
         self.reads(p, op, Node::is_symlink)
     }
 
-    /// Whether an operation moves any access time.
+    /// Returns whether an operation moves any access time.
     pub fn reads_anything(&self, p: usize, op: &Op) -> bool {
         self.reads(p, op, |_| true)
     }
@@ -177,7 +177,8 @@ impl Model {
             .any(|(before, after)| before.atime != after.atime)
     }
 
-    /// Nothing has changed, but that symbolic links on the way were read, and the source of a copy.
+    /// Undoes all changes, except that symbolic links on the way, and the source of a copy, were
+    /// read.
     fn go_back(&mut self, before: &Model, p: usize, op: &Op) {
         let after = std::mem::replace(self, before.clone());
         for (id, node) in &mut self.nodes {
@@ -193,7 +194,7 @@ impl Model {
         }
     }
 
-    /// Who says no to the step from `before` to here.
+    /// Returns who refuses the step from `before` to here.
     fn refusal(&self, before: &Model, p: usize, op: &Op) -> Option<Refusal> {
         let quota = before.quota.as_ref()?;
         if self.is_forced(p, op) {
@@ -201,7 +202,7 @@ impl Model {
         }
         let usage = before.charged();
         let needs = self.needs(before);
-        // Moving to other owners asks for pages first, everything else begins with the inode.
+        // A change of owner reserves pages first, everything else the inode.
         let order = match op {
             Op::Chown { .. } | Op::ChownFd { .. } => [Resource::Bytes, Resource::Inodes],
             _ => [Resource::Inodes, Resource::Bytes],
@@ -220,7 +221,7 @@ impl Model {
         })
     }
 
-    /// Root gives files away whatever the limits of those who get them say.
+    /// Root gives files away whatever the limits of the new owners.
     fn is_forced(&self, p: usize, op: &Op) -> bool {
         match op {
             Op::SetProject { .. } => true,
@@ -229,7 +230,7 @@ impl Model {
         }
     }
 
-    /// What everybody has to pay for that they did not in `before`.
+    /// Returns what each payer has to pay in addition to `before`.
     fn needs(&self, before: &Model) -> Usage {
         let was_alive = before.alive();
         let mut needs = Usage::new();
@@ -248,7 +249,7 @@ impl Model {
         needs
     }
 
-    /// What everybody pays for.
+    /// Returns what each payer pays for.
     fn charged(&self) -> Usage {
         let mut usage = Usage::new();
         for id in self.alive() {
@@ -263,7 +264,7 @@ impl Model {
         usage
     }
 
-    /// Deadlines follow what is used now.
+    /// Updates deadlines for the current usage.
     fn settle(&mut self) {
         let usage = self.charged();
         if let Some(quota) = &mut self.quota {
@@ -290,7 +291,7 @@ impl Model {
         }
     }
 
-    /// Inodes that somebody has a name, a descriptor or a directory of.
+    /// Returns inodes that have a name, a descriptor or a process in them.
     fn alive(&self) -> BTreeSet<NodeId> {
         let named = self.nodes.iter().filter(|(_, node)| node.nlink > 0);
         let mut alive: BTreeSet<NodeId> = named.map(|(id, _)| *id).collect();
@@ -315,7 +316,7 @@ fn payers(node: &Node) -> [Payer; 4] {
     ]
 }
 
-/// What an inode takes, by [`Resource`].
+/// Returns the usage of an inode, by [`Resource`].
 fn held(node: &Node) -> [u64; 2] {
     let pages = node.pages().map_or(0, |pages| pages.allocated());
     [(pages + extra_pages(node)) * PAGE, 1]

@@ -1,8 +1,6 @@
 //! The command line: what is typed wrong changes nothing and is answered with one line.
 
-#![allow(clippy::unwrap_used)]
-
-mod harness;
+use crate::harness;
 
 use harness::{
     Mounted, Private, Transport, Turn, demand_root, hearth, mounts_below, pids_naming, program,

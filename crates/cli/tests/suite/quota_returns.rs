@@ -2,9 +2,7 @@
 //! of inodes that it forgets by messages of their own, so a limit may still be full when the call
 //! that made room has long returned.
 
-#![allow(clippy::unwrap_used)]
-
-mod harness;
+use crate::harness;
 
 use harness::{Mounted, Transport, hearth, succeed};
 use std::fs::{File, OpenOptions, create_dir, remove_file};

@@ -1,9 +1,6 @@
 //! Events of quotas: in `.hearth/quota/events`, by `hearth quota events`, and in the daemon's log.
 
-#![allow(clippy::unwrap_used)]
-
-mod harness;
-mod quotas;
+use crate::{harness, quotas};
 
 use harness::{Transport, hearth, until};
 use quotas::{USER, command, done, json, user_shell, volume};

@@ -1,8 +1,6 @@
 //! The directory `.hearth` on the mount: what it tells and what it lets be changed.
 
-#![allow(clippy::unwrap_used)]
-
-mod harness;
+use crate::harness;
 
 use harness::{Mounted, Transport, hearth, said, shell, succeed};
 use rustix::io::Errno;

@@ -1,8 +1,6 @@
 //! Who may mount: by itself, through `fusermount3`, or not; and what who may not is told.
 
-#![allow(clippy::unwrap_used)]
-
-mod harness;
+use crate::harness;
 
 use harness::{
     Private, Turn, demand_root, mounts_below, pids_naming, program, refused, said, state, succeed,

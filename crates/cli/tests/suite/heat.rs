@@ -1,8 +1,6 @@
 //! `hearth heat` and the ioctl of heat on a mount.
 
-#![allow(clippy::unwrap_used)]
-
-mod harness;
+use crate::harness;
 
 use harness::{Mounted, Said, Transport, hearth, program, said, succeed};
 use serde_json::Value;

@@ -7,19 +7,19 @@ use crate::process::FileId;
 
 /// A lock request that waits.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Parked {
+pub(crate) struct WaitingLock {
     pub ticket: u64,
     pub process: usize,
-    /// The descriptor that it came through, and what that was then.
+    /// The descriptor that it came through, and its file then.
     pub fd: Fd,
     pub file: FileId,
     pub node: NodeId,
     pub wish: Wish,
 }
 
-impl Parked {
-    /// The process whose lock it is to be, `None` for a lock of a description.
-    pub fn asker(&self) -> Option<Owner> {
+impl WaitingLock {
+    /// The process that will own the lock, `None` for a lock of a description.
+    pub fn deadlock_owner(&self) -> Option<Owner> {
         match self.wish {
             Wish::Record {
                 owner: owner @ Owner::Process(_),

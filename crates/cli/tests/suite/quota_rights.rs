@@ -1,9 +1,6 @@
 //! Everybody sees their own quota, only root and the owner of the mount set: verb by verb.
 
-#![allow(clippy::unwrap_used)]
-
-mod harness;
-mod quotas;
+use crate::{harness, quotas};
 
 use harness::{
     Private, Transport, demand_root, pids_naming, program, succeed, until, with_devices,

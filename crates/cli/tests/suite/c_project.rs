@@ -1,9 +1,7 @@
 //! A C project, configured and built on the mount with `make -j4`; make then finds nothing to do,
 //! and exactly the right things after a change: times and renames are what it lives on.
 
-#![allow(clippy::unwrap_used)]
-
-mod harness;
+use crate::harness;
 
 use harness::{Mounted, Transport};
 use std::fmt::Write;

@@ -1,9 +1,7 @@
 //! Access times on a real mount: what reaches the daemon moves them as the mode says, what the
 //! kernel's page cache answers does not.
 
-#![allow(clippy::unwrap_used)]
-
-mod harness;
+use crate::harness;
 
 use harness::{Mounted, Transport};
 use rustix::fs::{Advice, Timespec, Timestamps, fadvise, futimens};

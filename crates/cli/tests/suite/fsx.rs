@@ -1,8 +1,6 @@
 //! Random operations on one file, compared byte by byte with what must be in it.
 
-#![allow(clippy::unwrap_used)]
-
-mod harness;
+use crate::harness;
 #[path = "fsx/zeroing.rs"]
 mod zeroing;
 

@@ -1,8 +1,6 @@
 //! 64 shells that create, rename and delete in one directory; the tree is checked at the end.
 
-#![allow(clippy::unwrap_used)]
-
-mod harness;
+use crate::harness;
 
 use harness::{Mounted, Transport};
 use std::collections::BTreeSet;

@@ -2,9 +2,7 @@
 //! on XFS with quotas on. Few kernels have all of these, so Linux is asked in a kernel of its own
 //! (User Mode Linux). `docs/quota-rules.md` has the answers; `HEARTH_RECORD=1` writes them anew.
 
-#![allow(clippy::unwrap_used)]
-
-mod harness;
+use crate::harness;
 
 use ::hearth::{Credentials, QuotaId, Volume};
 use harness::{Mounted, Private, Transport, hearth, program, succeed};
@@ -12,7 +10,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const BEGIN: &str = "<!-- recorded by crates/cli/tests/quota_rules.rs -->\n";
+const BEGIN: &str = "<!-- recorded by crates/cli/tests/suite/quota_rules.rs -->\n";
 
 #[test]
 fn every_rule_is_as_recorded_beside_ext4_and_xfs() {

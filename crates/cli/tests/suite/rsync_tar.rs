@@ -1,8 +1,6 @@
 //! rsync and tar: the tree that comes back is the tree that went there.
 
-#![allow(clippy::unwrap_used)]
-
-mod harness;
+use crate::harness;
 
 use harness::{Mounted, Transport, assert_same, program, succeed};
 use std::fs;
