@@ -23,6 +23,7 @@ const UNSAFE_HOMES: &[&str] = &[
     "crates/sync/src/",
     "crates/fuse/src/transport",
     "crates/fuse/src/mount",
+    "crates/fuse/src/placement/cpu.rs",
     "crates/fuse/src/wire",
 ];
 

@@ -4,7 +4,7 @@
 //! `serve MOUNTPOINT [-o OPTIONS] [--slow] [--no-workers] [--small]`. With `--slow` the volume has
 //! a home that objects can be evicted to, and that takes its time; with `--no-workers` it has no
 //! threads of its own; with `--small` it is built with room for 1 MiB, which the mount is not told.
-//! Prints `ready TRANSPORT` when the mount answers. Lines on the standard input change the volume
+//! Prints `ready TRANSPORT` when the mount works. Lines on the standard input change the volume
 //! through the library, as a program does that embeds and mounts it; see `command`.
 
 use hearth::backend::TestBackend;
@@ -76,7 +76,7 @@ fn run() -> Result<(), Failure> {
 /// `write PATH TEXT`, `append PATH TEXT`, `read PATH`, `create PATH`, `unlink PATH`, `rename FROM
 /// TO`, `exchange ONE OTHER`, `link FROM TO`, `symlink TARGET PATH`, `mkdir PATH`, `rmdir PATH`,
 /// `truncate PATH SIZE`, `chmod PATH OCTAL`, `chown PATH UID`, `acl PATH HEX` (the ACL as its
-/// attribute), `lock PATH` (answers a descriptor, or `refused`) and `unlock DESCRIPTOR`; `evict`
+/// attribute), `lock PATH` (prints a descriptor, or `refused`) and `unlock DESCRIPTOR`; `evict`
 /// everything, `delay MS`, `fail CALL` and `crash CALL` of the home; `background` work, once;
 /// `break` and `repair` the clock, which panics meanwhile.
 fn command(process: &Process, rest: &Rest, words: &[&str]) -> Result<String, Failure> {

@@ -1,4 +1,4 @@
-//! Mounts a Hearth volume: the kernel's FUSE requests in, calls of [`hearth::Door`] out.
+//! Mounts a Hearth volume: the kernel's FUSE requests in, calls of [`hearth::Vfs`] out.
 //!
 //! ```no_run
 //! let volume = hearth::Volume::memory();
@@ -21,9 +21,9 @@ mod transport;
 mod wait;
 mod wire;
 
-pub use mount::options::{MountOptions, OptionError, ReadDirPlus, Transport};
+pub use mount::options::{MountOptions, ReadDirPlus, Transport};
 pub use mount::session::Session;
 pub use mount::uring_switch::{UringSwitch, uring_switch};
-pub use mount::{MountError, MountRight, mount_right, resolved};
+pub use mount::{MountError, MountRight, OptionError, mount_right, resolved};
 pub use placement::idle_policy::SchedPolicy;
 pub use wait::Park;

@@ -27,7 +27,7 @@ use hearth_sync::primitive::Arc;
 /// that would returns [`VfsError::Miss`] and has changed nothing.
 ///
 /// Every call that returns an [`Attr`] of a name (`lookup` and the creators) takes one reference on
-/// that inode, which [`Vfs::forget`] gives back. The root is [`crate::ROOT`].
+/// that inode, which [`Vfs::forget`] returns. The root is [`crate::ROOT`].
 ///
 /// Errors are those of the Linux call of the same name, and `ESTALE` for a number that means
 /// nothing.
@@ -62,10 +62,10 @@ pub trait Vfs: Clone + Send + Sync + 'static {
     /// The inode of `name` in `parent`.
     fn lookup(&self, caller: &Caller<'_>, parent: u64, name: &[u8]) -> VfsResult<Attr>;
 
-    /// One more reference on an inode, for listings that answer attributes.
+    /// Takes one more reference on an inode, for listings that return attributes.
     fn grab(&self, ino: u64) -> VfsResult<Attr>;
 
-    /// Gives `n` references back.
+    /// Returns `n` references on an inode.
     fn forget(&self, ino: u64, n: u64);
 
     /// Whether there are references that lookups took.
@@ -78,7 +78,7 @@ pub trait Vfs: Clone + Send + Sync + 'static {
     /// Attributes.
     fn getattr(&self, ino: u64) -> VfsResult<Attr>;
 
-    /// Changes attributes and answers the new ones.
+    /// Changes attributes. Returns the new ones.
     fn setattr(
         &self,
         caller: &Caller<'_>,
@@ -137,7 +137,7 @@ pub trait Vfs: Clone + Send + Sync + 'static {
     /// Returns when everything is durable.
     fn syncfs(&self) -> VfsResult<()>;
 
-    /// Room of the volume, or of the limited project that `ino` is in.
+    /// Space of the volume, or of the limited project that `ino` is in.
     fn statfs(&self, ino: u64) -> VfsResult<StatFs>;
 
     /// Whether the caller may do `mask` (`R_OK`, `W_OK`, `X_OK`).
@@ -175,7 +175,7 @@ pub trait Vfs: Clone + Send + Sync + 'static {
     /// Sets flags and project id.
     fn set_fsxattr(&self, caller: &Caller<'_>, ino: u64, new: &FsXAttr) -> VfsResult<()>;
 
-    /// Opens an inode; `flags` are `O_*`. Give it back with [`Vfs::release`].
+    /// Opens an inode; `flags` are `O_*`. To be closed by [`Vfs::release`].
     fn open(&self, caller: &Caller<'_>, ino: u64, flags: i32) -> VfsResult<Arc<Self::File>>;
 
     /// Makes and opens a file.
@@ -197,10 +197,11 @@ pub trait Vfs: Clone + Send + Sync + 'static {
         flags: i32,
     ) -> VfsResult<(Attr, Arc<Self::File>)>;
 
-    /// Reads at `off`; answers the bytes read.
+    /// Reads at `off`. Returns the bytes read.
     fn read(&self, file: &Self::File, off: u64, out: &mut [u8]) -> VfsResult<usize>;
 
-    /// Writes where the flags that the kernel has of the file say; answers the bytes written.
+    /// Writes at `place`, which follows from the flags that the kernel has of the file. Returns the
+    /// bytes written.
     ///
     /// # Errors
     /// `EPERM` before the end of a file that [`KernelCache::appends_only`].
@@ -213,10 +214,10 @@ pub trait Vfs: Clone + Send + Sync + 'static {
         kill_suidgid: bool,
     ) -> VfsResult<usize>;
 
-    /// [`Vfs::read`] without an open file, for front ends that do not open.
+    /// [`Vfs::read`] without an open file, for front ends that do not open files.
     fn read_node(&self, ino: u64, off: u64, out: &mut [u8]) -> VfsResult<usize>;
 
-    /// [`Vfs::write`] without an open file: nobody knows with which flags it was opened, and an
+    /// [`Vfs::write`] without an open file. The flags of its open are unknown: an
     /// append-only one is written to at its end.
     fn write_node(
         &self,
@@ -236,7 +237,7 @@ pub trait Vfs: Clone + Send + Sync + 'static {
     /// Returns when the file's contents, and unless `data_only` its attributes, are durable.
     fn fsync(&self, file: &Self::File, _data_only: bool) -> VfsResult<()>;
 
-    /// Entries after `cookie`, `.` and `..` first, until `f` answers false for one, which then was
+    /// Entries after `cookie`, `.` and `..` first, until `f` returns false for one, which then was
     /// not taken.
     fn readdir(
         &self,
@@ -274,7 +275,7 @@ pub trait Vfs: Clone + Send + Sync + 'static {
         len: u64,
     ) -> VfsResult<u64>;
 
-    /// Copies between files; answers the bytes copied. A kernel has refused a target with
+    /// Copies between files. Returns the bytes copied. A kernel has refused a target with
     /// `O_APPEND`.
     fn copy_file_range(
         &self,

@@ -97,7 +97,7 @@ impl<W: WaitMode> VolumeVfs<W> {
         self.run(caller, |cx, g| f(cx, cx.sb.inode(ino, g)?, g))
     }
 
-    /// Runs a creator below `parent` and keeps the reference that it answers.
+    /// Runs a creator below `parent` and keeps the reference that it returns.
     fn make(
         &self,
         caller: &Caller<'_>,

@@ -1,8 +1,8 @@
-//! The same filesystem behind another FUSE implementation: second opinion of the tests, peer of the
+//! This filesystem behind another FUSE implementation: second opinion of the tests, peer of the
 //! benchmarks.
 //!
 //! `fuser_peer MOUNTPOINT [-o OPTIONS]` with the options of a Hearth mount as far as they apply
-//! (timeouts, writeback, readdirplus). Prints `ready fuser` when the mount answers; ends when it is
+//! (timeouts, writeback, readdirplus). Prints `ready fuser` when the mount works; ends when it is
 //! unmounted or the standard input ends. One thread per CPU with a cloned descriptor each, which is
 //! the fastest that fuser has.
 
@@ -46,7 +46,7 @@ fn run() -> Result<(), Failure> {
     let peer = Peer::new(volume.vfs(), options);
     let session = fuser::spawn_mount(peer, mountpoint, &config)?;
     println!("ready fuser");
-    // Whoever started this program closes its end when it is done with the mount.
+    // The program that started this one closes its end when it is done with the mount.
     std::io::stdin().read_to_end(&mut Vec::new())?;
     session.umount_and_join()?;
     Ok(())

@@ -1,5 +1,5 @@
-//! One synchronous dispatcher for both transports: decodes a request, calls the filesystem once, and
-//! encodes the reply. It decides nothing.
+//! One synchronous dispatcher for both transports: decodes a request, calls the filesystem once,
+//! and encodes the reply. It decides nothing.
 
 pub(crate) mod handles;
 pub(crate) mod kernel_cache;
@@ -37,7 +37,7 @@ pub(crate) struct Dispatcher<V: KernelCache> {
     pub(crate) waiting: Arc<Waiting>,
     pub(crate) settings: Settings,
     pub(crate) notifier: Arc<Notifier<V>>,
-    pub(crate) believed: Arc<CachedMtimes>,
+    pub(crate) cached_mtimes: Arc<CachedMtimes>,
     pub(crate) workers: Arc<Workers>,
     pub(crate) volume: Volume,
 }
@@ -158,7 +158,7 @@ impl<V: KernelCache> Dispatcher<V> {
             waiting,
             settings,
             notifier,
-            believed: Arc::default(),
+            cached_mtimes: Arc::default(),
             workers,
             volume,
         }
@@ -293,8 +293,8 @@ impl<V: KernelCache> Dispatcher<V> {
         }
     }
 
-    /// `chunks` with what [`Service::handle`] does around an operation. The operation is counted when
-    /// its last chunk ends.
+    /// `chunks` with what [`Service::handle`] does around an operation. The operation is counted
+    /// when its last chunk ends.
     fn counted_chunks(&self, op: Op, chunks: Chunked) -> Chunked {
         let (volume, started, mut next) = (self.volume.clone(), Instant::now(), chunks.next);
         let next = move |attempt: Attempt| {

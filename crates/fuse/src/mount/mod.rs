@@ -7,6 +7,7 @@ mod error;
 mod fusermount;
 mod handshake;
 pub(crate) mod init;
+mod option_error;
 pub(crate) mod options;
 mod right;
 pub(crate) mod session;
@@ -14,6 +15,7 @@ mod table;
 pub(crate) mod uring_switch;
 
 pub use error::MountError;
+pub use option_error::OptionError;
 pub use right::{MountRight, mount_right};
 pub use table::resolved;
 

@@ -1,9 +1,9 @@
 //! Mount options: parsed from `-o` strings, plain data with measured defaults.
 
+use super::option_error::OptionError;
 use crate::placement::idle_policy::SchedPolicy;
 use crate::wait::Park;
 use hearth::{AtimeMode, OnError, Protection, VolumeBuilder, amount};
-use std::fmt;
 use std::time::Duration;
 
 /// Which way requests travel.
@@ -169,7 +169,7 @@ impl MountOptions {
     }
 
     /// What to ask of the kernel about attributes in listings. Where neither names nor attributes
-    /// are believed for any time, what comes along would be asked for again at once.
+    /// are cached for any time, what comes along would be asked for again at once.
     pub fn agreed_readdirplus(&self) -> ReadDirPlus {
         let is_believed = !self.entry_timeout.is_zero() || !self.attr_timeout.is_zero();
         match self.readdirplus {
@@ -325,42 +325,6 @@ impl MountOptions {
         Ok(())
     }
 }
-
-/// A mount option that cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OptionError {
-    /// The option as it was given.
-    pub option: String,
-    /// What its value may be; `None` if the option itself is unknown.
-    pub expected: Option<&'static str>,
-}
-
-impl OptionError {
-    fn unknown(option: &str) -> OptionError {
-        OptionError {
-            option: option.to_owned(),
-            expected: None,
-        }
-    }
-
-    fn bad(option: &str, expected: &'static str) -> OptionError {
-        OptionError {
-            option: option.to_owned(),
-            expected: Some(expected),
-        }
-    }
-}
-
-impl fmt::Display for OptionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.expected {
-            Some(expected) => write!(f, "mount option '{}': expected {expected}", self.option),
-            None => write!(f, "unknown mount option '{}'", self.option),
-        }
-    }
-}
-
-impl std::error::Error for OptionError {}
 
 const SECONDS: &str = "seconds, 0 to 31536000";
 

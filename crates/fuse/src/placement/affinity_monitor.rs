@@ -1,4 +1,5 @@
-//! The affinity monitor: a thread that looks on which CPUs clients are, and admits the readers there.
+//! The affinity monitor: a thread that looks on which CPUs clients are, and admits the readers
+//! there.
 //!
 //! It carries no requests, because looking may wait: the kernel does not tell of a process in the
 //! middle of `exec`, and that process may wait for a reply of this very mount.
@@ -11,8 +12,8 @@ use std::time::{Duration, Instant};
 /// Between two looks while clients move, and while they lease where they are.
 const SHORT: Duration = Duration::from_micros(500);
 const LONG: Duration = Duration::from_millis(4);
-/// A client that was the only one for this long is taken to be alone. A look sees the last request of each
-/// reader, so that of several clients it may see one only.
+/// A client that was the only one for this long is taken to be alone. A look sees the last request
+/// of each reader, so that of several clients it may see one only.
 const ALONE: Duration = Duration::from_millis(10);
 /// Looks without a request after which the affinity monitor rests.
 const QUIET: u32 = 10;

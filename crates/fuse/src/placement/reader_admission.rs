@@ -1,7 +1,7 @@
 //! Admission of readers to `read(2)` of `/dev/fuse`: those of CPUs that have clients.
 //!
-//! The kernel wakes the reader that waits longest, on whatever CPU. A reader without a client on its
-//! CPU therefore waits here until one is seen there. See "Who waits at `/dev/fuse`" in
+//! The kernel wakes the reader that waits longest, on whatever CPU. A reader without a client on
+//! its CPU therefore waits here until one is seen there. See "Who waits at `/dev/fuse`" in
 //! `docs/design/fuse.md`.
 //!
 //! Lock order: the lock is a leaf, held for a few instructions.
@@ -142,8 +142,8 @@ impl ReaderAdmission {
         })
     }
 
-    /// The affinity monitor saw where requests come from, all of one thread if that `is_alone`: who is
-    /// admitted from now on, always at least one. Returns whether that is a change.
+    /// The affinity monitor saw where requests come from, all of one thread if that `is_alone`: who
+    /// is admitted from now on, always at least one. Returns whether that is a change.
     pub fn saw(&self, origins: &[Origin], is_alone: bool, now: Instant) -> bool {
         if origins.is_empty() {
             return false;
@@ -180,8 +180,8 @@ impl ReaderAdmission {
         is_change
     }
 
-    /// The affinity monitor waits: for `limit`, or without one for the next request. False if the mount is
-    /// gone.
+    /// The affinity monitor waits: for `limit`, or without one for the next request. False if the
+    /// mount is gone.
     pub fn pause(&self, limit: Option<Duration>) -> bool {
         let mut state = self.state.lock();
         match limit {

@@ -149,13 +149,13 @@ fn a_reader_waits_until_it_is_seated_or_the_mount_is_gone() {
 fn a_request_rouses_the_lookout() {
     let slots = Arc::new(ReaderAdmission::new(&[0, 1]));
     let resting = Arc::clone(&slots);
-    let lookout = thread::spawn(move || resting.pause(None));
+    let monitor = thread::spawn(move || resting.pause(None));
     // Relaxed: only looked at.
     while !slots.rests.load(Ordering::Relaxed) {
         thread::yield_now();
     }
     slots.serves(1, A, false);
-    assert!(lookout.join().unwrap());
+    assert!(monitor.join().unwrap());
     let last: Vec<_> = slots.last().map(|(_, id)| id).collect();
     assert_eq!(last, [None, Some(A)]);
     slots.close();

@@ -91,8 +91,8 @@ pub(super) fn finish(device: Arc<Device>, unique: u64) -> Finish {
     })
 }
 
-/// Replies to request `unique`. A reply that the kernel refuses leaves the request waiting, which is
-/// worth a line in the log.
+/// Replies to request `unique`. A reply that the kernel refuses leaves the request waiting, which
+/// is worth a line in the log.
 pub(super) fn send(device: &Device, unique: u64, result: Result<&[u8], Errno>) {
     if let Err(error) = device.answer(unique, result)
         && !matches!(

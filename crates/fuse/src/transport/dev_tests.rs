@@ -13,8 +13,8 @@ use std::os::unix::net::UnixDatagram;
 use std::time::Instant;
 use zerocopy::{FromBytes, IntoBytes};
 
-/// Replies by opcode: to 1 with the payload backwards, to 5 with an error, to 17 not at all, to others
-/// by a worker.
+/// Replies by opcode: to 1 with the payload backwards, to 5 with an error, to 17 not at all, to
+/// others by a worker.
 struct Mirror;
 
 impl Service for Mirror {

@@ -70,9 +70,9 @@ impl Kicks {
     }
 
     /// The queue would sleep with this many requests waiting: whether the kernel may keep others.
-    pub fn are_wanted(&mut self, parked: usize) -> bool {
+    pub fn are_wanted(&mut self, away: usize) -> bool {
         // Every request is finished: the last commit found nothing to fetch.
-        self.behind &= parked > 0;
+        self.behind &= away > 0;
         self.behind
     }
 
@@ -128,7 +128,7 @@ mod tests {
         free: usize,
         came: Vec<Request>,
         kicks: Kicks,
-        parked: usize,
+        away: usize,
         device: Device,
         kernel: UnixDatagram,
     }
@@ -149,7 +149,7 @@ mod tests {
                 free,
                 came: Vec::new(),
                 kicks,
-                parked: 0,
+                away: 0,
                 device: Device::from_fd(OwnedFd::from(ours)),
                 kernel,
             }
@@ -178,7 +178,7 @@ mod tests {
             for &request in &came {
                 match request {
                     Request::Long => {
-                        self.parked += 1;
+                        self.away += 1;
                         self.free += 1;
                     }
                     Request::Kick => {
@@ -190,7 +190,7 @@ mod tests {
                     }
                 }
             }
-            if self.came.is_empty() && self.kicks.are_wanted(self.parked) {
+            if self.came.is_empty() && self.kicks.are_wanted(self.away) {
                 self.kicks.send(&self.device);
                 if self.kernel.recv(&mut [0; 64]).is_ok() {
                     self.comes(Request::Kick);
@@ -209,7 +209,7 @@ mod tests {
             }
             let rounds = (0..1000).take_while(|_| ring.round()).count();
             assert!(rounds < 200, "{burst}: {rounds}");
-            assert_eq!((ring.parked, ring.queued.len()), (burst, 0));
+            assert_eq!((ring.away, ring.queued.len()), (burst, 0));
             // More come beside those that wait, some of them between the rounds.
             for late in 0..burst {
                 ring.comes(Request::Long);
@@ -219,7 +219,7 @@ mod tests {
             }
             let rounds = (0..1000).take_while(|_| ring.round()).count();
             assert!(rounds < 400, "{burst}: {rounds}");
-            assert_eq!((ring.parked, ring.queued.len()), (2 * burst, 0));
+            assert_eq!((ring.away, ring.queued.len()), (2 * burst, 0));
         }
     }
 
@@ -230,6 +230,6 @@ mod tests {
             ring.comes(Request::Long);
             ring.round();
         }
-        assert_eq!((ring.parked, ring.kicks.number), (100, 0));
+        assert_eq!((ring.away, ring.kicks.number), (100, 0));
     }
 }

@@ -19,7 +19,7 @@ pub(super) struct Region {
 }
 
 impl Region {
-    /// A region whose payload has room for `payload` bytes.
+    /// A region with a payload of at least `payload` bytes.
     pub fn map(payload: usize) -> io::Result<Region> {
         let payload = payload.next_multiple_of(PAGE_SIZE);
         let (protection, flags) = (
@@ -66,8 +66,8 @@ impl Region {
         self.parts.as_ptr() as u64
     }
 
-    /// Header and fixed argument of the request in the entry. Only between the completion and the next
-    /// submission of the entry.
+    /// Header and fixed argument of the request in the entry. Only between the completion and the
+    /// next submission of the entry.
     pub fn request(&mut self) -> (InHeader, &[u8]) {
         let (head, _) = self.split();
         let header = InHeader::read_from_prefix(&head.in_out[..])

@@ -83,7 +83,7 @@ impl Ring {
     /// Hands over what was pushed and waits for a completion, if there is none.
     ///
     /// # Errors
-    /// As [`Ring::submit`].
+    /// Those of [`Ring::submit`].
     pub fn wait(&mut self) -> io::Result<()> {
         self.enter(1, GET_EVENTS)
     }
@@ -91,7 +91,7 @@ impl Ring {
     /// [`Ring::wait`] for `limit` at most.
     ///
     /// # Errors
-    /// As [`Ring::submit`].
+    /// Those of [`Ring::submit`].
     pub fn wait_for(&mut self, limit: Duration) -> io::Result<()> {
         let limit = Timespec::from(limit);
         let submitter = self.ring.submitter();
@@ -108,7 +108,7 @@ impl Ring {
     /// Adds a submission.
     ///
     /// # Errors
-    /// As [`Ring::submit`], which makes room if there is none.
+    /// Those of [`Ring::submit`], which makes space if there is none.
     ///
     /// # Safety
     /// What the entry points to is there until it has completed.

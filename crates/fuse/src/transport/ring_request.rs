@@ -21,8 +21,8 @@ fn id(region: &mut Region) -> RequestId {
     RequestId::new(header.unique, header.pid)
 }
 
-/// Attempts the request in an entry. The reply's body is in the entry's payload afterwards. `scratch`
-/// has [`COPIED`] bytes.
+/// Attempts the request in an entry. The reply's body is in the entry's payload afterwards.
+/// `scratch` has [`COPIED`] bytes.
 pub(super) fn handle<S: Service>(
     service: &S,
     region: &mut Region,

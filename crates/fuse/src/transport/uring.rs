@@ -3,10 +3,10 @@
 //! Life of an entry: registered, then in turns *available* (the kernel's), *completed* (this thread
 //! replies and commits, which makes it available again) or *away* (a worker or a task will reply).
 //! Entries that are away are replaced by new ones, so that the requests behind them, among them the
-//! unlock that they wait for, always find an entry. A task takes the entry's memory along and builds
-//! its reply there; the reply comes back through the completion queue, since only this thread may
-//! submit. When the mount goes, every entry completes with an error once; the thread ends with the
-//! last.
+//! unlock that they wait for, always find an entry. A task takes the entry's memory along and
+//! builds its reply there; the reply comes back through the completion queue, since only this
+//! thread may submit. When the mount goes, every entry completes with an error once; the thread
+//! ends with the last.
 
 use super::completions::{Completion, CompletionQueue};
 use super::device::Device;
@@ -180,7 +180,7 @@ impl<S: Service> Queue<S> {
                     return self.give_up(error);
                 }
             }
-            // The room is kept for the next round.
+            // The capacity is kept for the next round.
             self.completed = completed;
             if self.requests.is_busy() {
                 self.requests.run(TURNS);

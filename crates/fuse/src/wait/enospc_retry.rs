@@ -44,8 +44,8 @@ pub(crate) fn is_enospc(errno: Errno) -> bool {
     matches!(errno, Errno::EDQUOT | Errno::ENOSPC)
 }
 
-/// Runs an operation until it succeeds, fails otherwise, or no space can come back. For threads that
-/// may block.
+/// Runs an operation until it succeeds, fails otherwise, or no space can come back. For threads
+/// that may block.
 pub(crate) fn retry_enospc<T>(
     volume: &Volume,
     mut operation: impl FnMut() -> Result<T, Errno>,

@@ -48,8 +48,8 @@ impl<T> Outcome<T> {
         }))
     }
 
-    /// Not finished: each call of `next` runs one chunk. Its argument says why the backend could not
-    /// give what the last call missed: then the call ends the request.
+    /// Not finished: each call of `next` runs one chunk. Its argument says why the backend could
+    /// not give what the last call missed: then the call ends the request.
     pub fn chunks(
         mut next: impl FnMut(Option<Errno>) -> VfsResult<Outcome<InlineReply>> + Send + 'static,
     ) -> Outcome<T> {

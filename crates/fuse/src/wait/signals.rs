@@ -1,11 +1,12 @@
 //! Finds signals for which the kernel sends no INTERRUPT.
 //!
-//! A signal to a thread that waits for a reply should come as INTERRUPT. Over io_uring Linux (measured on
+//! A signal to a thread that waits for a reply should come as INTERRUPT. Over io_uring Linux
+//! (measured on
 //! 6.18) sends none if the signal comes between the moment in which the request gets an entry and
 //! the one in which the ring's thread takes it (`fuse_uring_prepare_send` sets `FR_SENT` and does
 //! not look at `FR_INTERRUPTED`, as `fuse_dev_do_read` does). A client that waits for a lock would
-//! then wait without an end, killed or not. So a thread looks at the clients of waiting requests, in
-//! `/proc`.
+//! then wait without an end, killed or not. So a thread looks at the clients of waiting requests,
+//! in `/proc`.
 
 use crate::wait::waiting::{RequestId, Waiting};
 use std::collections::HashSet;
@@ -27,12 +28,12 @@ pub(crate) fn watch(waiting: &Waiting) {
     let (mut pause, mut before) = (PAUSE, HashSet::new());
     while let Some(askers) = waiting.look(pause) {
         let begin = Instant::now();
-        let is_interrupted = |&(asker, endless): &(RequestId, bool)| {
+        let is_interrupted = |&(id, endless): &(RequestId, bool)| {
             let signals = if endless { ANY } else { KILL };
-            asker.thread != 0 && has_one_of(signals, asker.thread)
+            id.thread != 0 && has_one_of(signals, id.thread)
         };
         let now = askers.into_iter().filter(is_interrupted);
-        let now: HashSet<u64> = now.map(|(asker, _)| asker.unique).collect();
+        let now: HashSet<u64> = now.map(|(id, _)| id.unique).collect();
         // At the second look: by then INTERRUPT has come if it was sent.
         for &unique in now.intersection(&before) {
             waiting.interrupt(unique);
@@ -104,11 +105,11 @@ mod tests {
         let waiting = Arc::new(Waiting::default());
         let watched = Arc::clone(&waiting);
         let watch = thread::spawn(move || watch(&watched));
-        let asker = RequestId {
+        let id = RequestId {
             unique: 1,
             thread: 0,
         };
-        let begun = waiting.begin(asker).unwrap();
+        let begun = waiting.begin(id).unwrap();
         waiting.close();
         watch.join().unwrap();
         assert!(begun.token.is_triggered());

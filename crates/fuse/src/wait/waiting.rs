@@ -195,8 +195,9 @@ impl Waiting {
         tokens.values().for_each(|(token, _)| token.trigger());
     }
 
-    /// For one thread: waits for `pause`, and until a request waits. Returns the requests that wait,
-    /// each with whether its wait may be endless, as for a lock; `None` when the session ends.
+    /// For one thread: waits for `pause`, and until a request waits. Returns the requests that
+    /// wait, each with whether its wait may be endless, as for a lock; `None` when the session
+    /// ends.
     pub fn look(&self, pause: Duration) -> Option<Vec<(RequestId, bool)>> {
         let mut state = self.state.lock();
         if !state.closed {

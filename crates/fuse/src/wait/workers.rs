@@ -100,7 +100,7 @@ impl Workers {
         }
     }
 
-    /// The same pools, for work of `tenant`.
+    /// These pools, for work of `tenant`.
     pub fn of(&self, tenant: TenantId) -> Workers {
         Workers {
             pools: Arc::clone(&self.pools),
@@ -155,12 +155,12 @@ impl Pool {
             drop(state);
             return finish(Err(Errno(libc::ENOLCK)));
         }
-        let piece = QueuedWork {
+        let work = QueuedWork {
             outside,
             offload,
             finish,
         };
-        state.queue.push(&self.sched, tenant, piece);
+        state.queue.push(&self.sched, tenant, work);
         if spawn && state.threads < self.limit {
             state.threads += 1;
             drop(state);
@@ -204,9 +204,9 @@ impl Pool {
         self.sched.run_thread_start_hook();
         let mut state = self.state.lock();
         loop {
-            if let Some(piece) = state.queue.pop(&self.sched) {
+            if let Some(work) = state.queue.pop(&self.sched) {
                 drop(state);
-                let (tenant, ns) = (piece.outside.tenant(), piece.run());
+                let (tenant, ns) = (work.outside.tenant(), work.run());
                 state = self.state.lock();
                 state.queue.finish(&self.sched, tenant, ns);
                 continue;
@@ -273,7 +273,7 @@ mod tests {
             };
             workers.submit(offload(BlockingClass::Wait, wait), Box::new(|_| {}));
         }
-        // The gate is opened by the piece of work that must not queue behind the waiting ones.
+        // The gate is opened by the work that must not queue behind the waiting ones.
         let opener = Arc::clone(&gate);
         let open = move || {
             *opener.0.lock() = true;
@@ -332,11 +332,11 @@ mod tests {
         ] {
             let scheduler = Scheduler::builder().start().unwrap();
             let workers = Workers::new(&scheduler);
-            // The tenants in the order of their begins, and how many pieces may end.
+            // The tenants in the order of their begins, and how many works may end.
             let turns = Arc::new((Mutex::new((Vec::new(), 0)), Condvar::new()));
             let total = 20 * threads + 1;
-            for (tenant, pieces) in [(1, total - 1), (2, 1)] {
-                for _ in 0..pieces {
+            for (tenant, works) in [(1, total - 1), (2, 1)] {
+                for _ in 0..works {
                     let turns = Arc::clone(&turns);
                     let work = move || {
                         let (lock, changed) = &*turns;

@@ -24,7 +24,7 @@ impl<'a> Reply<'a> {
     }
 
     /// Bytes that still fit.
-    pub fn room(&self) -> usize {
+    pub fn space(&self) -> usize {
         self.buffer.len() - self.len
     }
 
@@ -63,7 +63,7 @@ impl<'a> Reply<'a> {
         size: usize,
         fill: impl FnOnce(&mut [u8]) -> Result<usize, E>,
     ) -> Result<(), E> {
-        let size = size.min(self.room());
+        let size = size.min(self.space());
         self.len += fill(&mut self.buffer[self.len..self.len + size])?.min(size);
         Ok(())
     }

@@ -48,9 +48,9 @@ impl CachedMtimes {
     /// The kernel knows that `ino` has this time.
     pub fn set(&self, ino: u64, time: Time) {
         if self.any()
-            && let Some(believed) = self.times.lock().get_mut(&ino)
+            && let Some(cached_mtimes) = self.times.lock().get_mut(&ino)
         {
-            *believed = time;
+            *cached_mtimes = time;
         }
     }
 
@@ -74,20 +74,20 @@ mod tests {
 
     #[test]
     fn what_was_told_before_the_first_write_is_believed_until_something_else_is_said() {
-        let believed = CachedMtimes::default();
+        let cached_mtimes = CachedMtimes::default();
         let [one, two, three] = [1, 2, 3].map(|sec| Time { sec, nsec: 5 });
-        believed.set(7, one);
+        cached_mtimes.set(7, one);
         assert!(
-            !believed.has(7, one) && !believed.knows(7),
+            !cached_mtimes.has(7, one) && !cached_mtimes.knows(7),
             "no write was passed on"
         );
-        believed.wrote(7, one);
-        believed.wrote(7, two);
-        assert!(believed.has(7, one) && !believed.has(7, two));
-        believed.set(7, three);
-        assert!(believed.has(7, three) && !believed.has(7, one));
-        assert!(!believed.has(8, three));
-        believed.forgotten(7);
-        assert!(!believed.has(7, three));
+        cached_mtimes.wrote(7, one);
+        cached_mtimes.wrote(7, two);
+        assert!(cached_mtimes.has(7, one) && !cached_mtimes.has(7, two));
+        cached_mtimes.set(7, three);
+        assert!(cached_mtimes.has(7, three) && !cached_mtimes.has(7, one));
+        assert!(!cached_mtimes.has(8, three));
+        cached_mtimes.forgotten(7);
+        assert!(!cached_mtimes.has(7, three));
     }
 }

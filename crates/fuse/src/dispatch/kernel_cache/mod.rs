@@ -1,4 +1,14 @@
-//! What exists because a kernel caches in front of the volume.
+//! What exists because the kernel caches in front of the volume: the front end's half.
+//!
+//! The contract is [`hearth::KernelCache`]'s; here stands how this crate keeps it.
+//!
+//! | what the kernel keeps | what keeps it true |
+//! |---|---|
+//! | names, attributes, pages | [`notifier`]: library threads announce their changes |
+//! | sizes and times, with a writeback cache | [`notifier`]: stale inodes are dropped by the kernel |
+//! | an older mtime than that of a write it passed on | [`cached_mtime`]: that mtime is not stored |
+//! | the mode of a file whose contents change | [`suid_killer`]: told before the contents change |
+//! | writes of files that may be limited | `FOPEN_DIRECT_IO`: `ops/files.rs` opens them so |
 
 pub(crate) mod cached_mtime;
 pub(crate) mod notifier;

@@ -1,9 +1,10 @@
 //! Kills setuid and setgid of a file that an unprivileged caller changes.
 //!
 //! The kernel flags requests of such callers and leaves the rest to the daemon
-//! (`HANDLE_KILLPRIV_V2`). But it keeps the mode that it has cached: after a write, an allocation or
-//! a copy it takes sizes and times for stale, and nothing else. Until it asks for those, `execve`
-//! honours the cached bits. So the kernel is notified, and before there are other contents to run.
+//! (`HANDLE_KILLPRIV_V2`). But it keeps the mode that it has cached: after a write, an allocation
+//! or a copy it takes sizes and times for stale, and nothing else. Until it asks for those,
+//! `execve` honours the cached bits. So the kernel is notified, and before there are other contents
+//! to run.
 
 use crate::dispatch::Dispatcher;
 use crate::dispatch::kernel_cache::notifier::Notifier;
@@ -30,7 +31,8 @@ impl<V: KernelCache> SuidKiller<V> {
         strip(&self.vfs, &self.notifier, caller, ino)
     }
 
-    /// `caller` allocates or copies. The kernel flags only writes, so the caller's privilege decides.
+    /// `caller` allocates or copies. The kernel flags only writes, so the caller's privilege
+    /// decides.
     pub fn strip_untold(&self, caller: &Caller<'_>, ino: u64) -> VfsResult<()> {
         match caller.privileged() {
             true => Ok(()),

@@ -42,15 +42,15 @@ impl<V: KernelCache> Dispatcher<V> {
             change.mtime = change.mtime.or(Some(SetTime::Now));
         }
         if let (Some(SetTime::At(time)), None) = (change.mtime, change.atime)
-            && self.believed.has(cx.ino(), time)
+            && self.cached_mtimes.has(cx.ino(), time)
         {
             change.mtime = None;
         }
         if self.settings.writeback && args.valid & (CHANGES | fattr::FH) == SETTLES {
             if let Some(SetTime::At(time)) = change.mtime
-                && self.believed.knows(cx.ino())
+                && self.cached_mtimes.knows(cx.ino())
             {
-                self.believed.set(cx.ino(), time);
+                self.cached_mtimes.set(cx.ino(), time);
                 let attr = self.vfs.getattr(cx.ino())?;
                 change.mtime = (time > attr.mtime).then_some(SetTime::At(time));
             }
@@ -73,7 +73,7 @@ impl<V: KernelCache> Dispatcher<V> {
             |file| self.vfs.setattr(&caller, cx.ino(), Some(file), &change),
             || self.vfs.setattr(&caller, cx.ino(), None, &change),
         )?;
-        tell(&self.believed, &change, &attr);
+        tell(&self.cached_mtimes, &change, &attr);
         reply.push(&self.settings.timeouts.attr_out(&attr))?;
         Ok(Outcome::Done(()))
     }
@@ -97,13 +97,13 @@ impl<V: KernelCache> Dispatcher<V> {
             handle => Some(self.file(handle)?),
         };
         let (vfs, header, timeouts) = (self.vfs.clone(), cx.header, self.settings.timeouts);
-        let (volume, believed) = (self.volume.clone(), Arc::clone(&self.believed));
+        let (volume, cached_mtimes) = (self.volume.clone(), Arc::clone(&self.cached_mtimes));
         Ok(Outcome::offload(BlockingClass::Whole, move || {
             let caller = caller(&header);
             let attr = retry_enospc(&volume, || {
                 vfs.block_on(|vfs| vfs.setattr(&caller, header.nodeid, file.as_deref(), &change))
             })?;
-            tell(&believed, &change, &attr);
+            tell(&cached_mtimes, &change, &attr);
             Ok(InlineReply::new(&timeouts.attr_out(&attr)))
         }))
     }
@@ -120,10 +120,10 @@ impl<V: KernelCache> Dispatcher<V> {
 }
 
 /// The kernel has cached what it has set.
-fn tell(believed: &CachedMtimes, change: &SetAttr, attr: &Attr) {
+fn tell(cached_mtimes: &CachedMtimes, change: &SetAttr, attr: &Attr) {
     match change.mtime {
-        Some(SetTime::At(time)) => believed.set(attr.ino, time),
-        Some(SetTime::Now) => believed.set(attr.ino, attr.mtime),
+        Some(SetTime::At(time)) => cached_mtimes.set(attr.ino, time),
+        Some(SetTime::Now) => cached_mtimes.set(attr.ino, attr.mtime),
         None => {}
     }
 }

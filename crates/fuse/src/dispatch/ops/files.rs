@@ -176,7 +176,7 @@ impl<V: KernelCache> Dispatcher<V> {
     /// note.
     fn pass_on(&self, handle: u64, ino: u64) -> VfsResult<()> {
         if self.settings.writeback && !self.has_written(handle) {
-            self.believed.wrote(ino, self.vfs.getattr(ino)?.mtime);
+            self.cached_mtimes.wrote(ino, self.vfs.getattr(ino)?.mtime);
             self.handles.with(handle, Handle::set_written);
         }
         Ok(())

@@ -18,7 +18,7 @@ const FS_IOC_FSSETXATTR: u32 = 0x401c_5820;
 /// `_IOR('f', 17, struct hot_heat_info)`. A number that says that nothing goes in brings nothing
 /// along, so `live` cannot be seen: it is taken for set.
 const FS_IOC_GET_HEAT_INFO: u32 = 0x8050_6611;
-/// As `_IOWR`, which brings `live` along.
+/// `_IOWR` of that number, which brings `live` along.
 const FS_IOC_GET_HEAT_INFO_BY: u32 = 0xc050_6611;
 /// Direction and size of a number.
 const READS: u32 = 0x8000_0000;

@@ -29,8 +29,8 @@ impl<V: KernelCache> Dispatcher<V> {
         self.vfs.forget(ino, count);
         self.notifier.forgotten(ino);
         // The kernel may have found it again before it says this of an earlier time.
-        if self.believed.knows(ino) && !self.vfs.is_known(ino) {
-            self.believed.forgotten(ino);
+        if self.cached_mtimes.knows(ino) && !self.vfs.is_known(ino) {
+            self.cached_mtimes.forgotten(ino);
         }
         Ok(Outcome::NoReply)
     }

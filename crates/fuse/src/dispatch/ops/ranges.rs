@@ -1,4 +1,4 @@
-//! Ranges of files: where data is, making room, copying.
+//! Ranges of files: finding data and holes, allocating, copying.
 
 use crate::dispatch::kernel_cache::suid_killer::SuidKiller;
 use crate::dispatch::{Context, Dispatcher, OpResult};
@@ -26,7 +26,7 @@ impl<V: KernelCache> Dispatcher<V> {
         args: &LseekIn,
         reply: &mut Reply<'_>,
     ) -> OpResult {
-        // As it was given to lseek(2): below zero is behind no end.
+        // The signed offset of lseek(2): a negative one is behind no end.
         let (offset, whence) = (args.offset as i64, args.whence as i32);
         if self.settings.writeback && args.fh != 0 {
             // The kernel asks without having written back, so the volume may lack the end of the
@@ -62,7 +62,7 @@ impl<V: KernelCache> Dispatcher<V> {
         let mode = args.mode as i32;
         if !self.vfs.allocates_in_parts(mode) {
             if brings_blocks(args.mode) && args.length > SHORT {
-                // There are no pieces that pay.
+                // No chunks are charged.
                 let sched = self.volume.scheduler();
                 let tenant = sched.tenant(self.tenant(&cx.header).number());
                 let _ = sched.charge(tenant, 0, args.length);
@@ -183,7 +183,7 @@ impl<V: KernelCache> Allocation<V> {
     }
 
     /// First all of the range is looked at, so that what cannot fit is refused before it is tried:
-    /// there are not more pieces than there is room for. The last one moves the end of the file.
+    /// there are not more chunks than there is space for. The last one moves the end of the file.
     fn into_chunks(
         self,
     ) -> impl FnMut(Option<Errno>) -> VfsResult<Outcome<InlineReply>> + Send + 'static {
@@ -252,7 +252,7 @@ impl<V: KernelCache> Copy<V> {
         self.vfs.check_copy(from, to, args.len)
     }
 
-    /// An error after the first piece ends the copy where it is.
+    /// An error after the first chunk ends the copy where it is.
     fn into_chunks(
         self,
         sched: Handle,

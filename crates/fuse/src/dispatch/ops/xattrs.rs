@@ -43,7 +43,7 @@ impl<V: KernelCache> Dispatcher<V> {
     }
 }
 
-/// Size 0 asks how much room is needed.
+/// Replies with the value, or with its size if the caller gave size 0.
 fn value_or_size(value: &[u8], size: u32, reply: &mut Reply<'_>) -> OpResult {
     match size as usize {
         0 => reply.push(&GetxattrOut {

@@ -26,7 +26,7 @@ pub enum SchedPolicy {
     /// keeps them from running. A [`Session`](crate::Session) sees to that.
     #[default]
     Auto,
-    /// As it was started.
+    /// The policy that the program was started with.
     Other,
     /// `SCHED_IDLE` for all threads, for a daemon that shares its group of the kernel's scheduler
     /// with no program that computes: it would hardly run beside one.

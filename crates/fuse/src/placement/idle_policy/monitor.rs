@@ -12,8 +12,8 @@
 //! | `IDLE` | `RESTS` | the monitor | the thread was delayed |
 //! | `RESTS` | `USUAL` | the monitor | its rest is over |
 //!
-//! Lock order: the lock of the monitor is a leaf. A thread that has the policy does not take it: the
-//! watch would wait for a thread that may be kept from running.
+//! Lock order: the lock of the monitor is a leaf. A thread that has the policy does not take it:
+//! the watch would wait for a thread that may be kept from running.
 
 use super::lease::{Files, Lease, Reading, Rest, Verdict};
 use super::phase::{IDLE, NEVER, RESTS, ThreadShared, USUAL, WANTS};
@@ -68,8 +68,8 @@ impl IdleMonitor {
         }
     }
 
-    /// Registers the calling thread, which serves requests. `source` is readable while one waits that nobody has
-    /// taken, and stays open until the thread leaves.
+    /// Registers the calling thread, which serves requests. `source` is readable while one waits
+    /// that nobody has taken, and stays open until the thread leaves.
     pub(super) fn join(&self, source: RawFd) -> Arc<ThreadShared> {
         let shared = Arc::new(ThreadShared::new());
         let thread = Monitored {

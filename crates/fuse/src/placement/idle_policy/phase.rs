@@ -9,8 +9,8 @@ pub(super) const IDLE: u32 = 2;
 pub(super) const RESTS: u32 = 3;
 pub(super) const NEVER: u32 = 4;
 
-/// What a thread and the monitor share, on cache lines of its own. Relaxed: each word is looked at by
-/// itself; of the phase each step is made by one of both sides, and the thread alone writes the
+/// What a thread and the monitor share, on cache lines of its own. Relaxed: each word is looked at
+/// by itself; of the phase each step is made by one of both sides, and the thread alone writes the
 /// others.
 #[repr(align(128))]
 pub(super) struct ThreadShared {
