@@ -164,6 +164,7 @@ impl Script {
             place: (task, tasks),
             times,
             n: 0,
+            made: Default::default(),
             files: Vec::new(),
             blocks: Default::default(),
             state: 0x9E37_79B9_7F4A_7C15 ^ task as u64,
@@ -324,13 +325,14 @@ impl Name {
 
     /// The path of operation number `n`; `made` keeps one that is made for it.
     #[inline]
-    fn at<'a>(&'a self, n: u64, made: &'a mut Option<CString>) -> &'a CStr {
+    fn at<'a>(&'a self, n: u64, made: &'a mut CString) -> &'a CStr {
         match self {
             Name::Fixed(path) => path,
             Name::Numbered(template) => {
                 let (before, after) = template.split_once('{').unwrap_or((template, ""));
                 let n = if after.starts_with('m') { n + 1 } else { n };
-                made.insert(path(format!("{before}{n}{}", after.get(2..).unwrap_or(""))))
+                *made = path(format!("{before}{n}{}", after.get(2..).unwrap_or("")));
+                made
             }
         }
     }
@@ -372,6 +374,8 @@ struct ScriptTask {
     times: usize,
     /// Number of the next operation.
     n: u64,
+    /// Paths of this operation.
+    made: [CString; 2],
     files: Vec<Handle>,
     /// What is written, and what is read.
     blocks: [Vec<u8>; 2],
@@ -396,8 +400,9 @@ impl ScriptTask {
     #[inline]
     fn call(&mut self, client: &dyn Client, which: usize, at: usize) -> Result<(), String> {
         let Call { step, names } = &self.calls[which][at];
-        let (n, mut made, mut renamed) = (self.n, None, None);
-        let path = names[0].at(n, &mut made);
+        let n = self.n;
+        let [made, renamed] = &mut self.made;
+        let path = names[0].at(n, made);
         let wrong = || format!("{path:?}");
         match *step {
             Step::Chdir(_) => client.chdir(path),
@@ -407,7 +412,7 @@ impl ScriptTask {
             Step::Missing(_) => must(!client.stat(path), wrong),
             Step::Refused(_, flags) => must(client.refuses(path, flags), wrong),
             Step::Unlink(_) => client.unlink(path),
-            Step::Rename(..) => client.rename(path, names[1].at(n, &mut renamed)),
+            Step::Rename(..) => client.rename(path, names[1].at(n, renamed)),
             Step::List(_, due) => must(client.list(path)? == due(self.place.1), wrong),
             Step::Lock(file) => {
                 client.lock(self.files[file], 0, true)?;

@@ -11,7 +11,7 @@ use std::sync::Mutex;
 
 /// A call and what it was made on: a path, and for an open file the path and the offset.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Call {
+struct SpyCall {
     what: &'static str,
     on: String,
     at: u64,
@@ -20,14 +20,14 @@ struct Call {
 /// A target that writes down what its clients call, client by client.
 struct Spy {
     library: Library,
-    calls: Mutex<Vec<Vec<Call>>>,
+    calls: Mutex<Vec<Vec<SpyCall>>>,
 }
 
 struct SpyClient<'a> {
     inner: Box<dyn Client + 'a>,
     open: RefCell<BTreeMap<Handle, String>>,
-    calls: RefCell<Vec<Call>>,
-    all: &'a Mutex<Vec<Vec<Call>>>,
+    calls: RefCell<Vec<SpyCall>>,
+    all: &'a Mutex<Vec<Vec<SpyCall>>>,
 }
 
 impl Spy {
@@ -39,7 +39,7 @@ impl Spy {
     }
 
     /// What each client called since this was asked last, preparations and checks left out.
-    fn take(&self) -> Vec<Vec<Call>> {
+    fn take(&self) -> Vec<Vec<SpyCall>> {
         std::mem::take(&mut *self.calls.lock().unwrap())
     }
 }
@@ -58,7 +58,7 @@ impl Target for Spy {
 impl SpyClient<'_> {
     fn note(&self, what: &'static str, on: impl Into<String>, at: u64) {
         let on = on.into();
-        self.calls.borrow_mut().push(Call { what, on, at });
+        self.calls.borrow_mut().push(SpyCall { what, on, at });
     }
 
     fn note_path(&self, what: &'static str, path: &CStr) {
@@ -191,7 +191,7 @@ fn script(name: &str) -> &'static Script {
 }
 
 /// What two tasks of a benchmark called while it was measured, what they work on being there.
-fn calls(name: &str) -> [Vec<Call>; 2] {
+fn calls(name: &str) -> [Vec<SpyCall>; 2] {
     let script = script(name);
     let spy = Spy::new();
     apart(&spy, &|client| script.prepare(client, 2)).expect(name);
@@ -233,17 +233,17 @@ fn calls(name: &str) -> [Vec<Call>; 2] {
 }
 
 /// The calls of one name.
-fn of<'a>(calls: &'a [Call], what: &str) -> Vec<&'a Call> {
+fn of<'a>(calls: &'a [SpyCall], what: &str) -> Vec<&'a SpyCall> {
     calls.iter().filter(|call| call.what == what).collect()
 }
 
 /// Files, and directories of the files.
-fn files(calls: &[&Call]) -> BTreeSet<String> {
+fn files(calls: &[&SpyCall]) -> BTreeSet<String> {
     calls.iter().map(|call| call.on.clone()).collect()
 }
 
-fn directories(calls: &[&Call]) -> BTreeSet<String> {
-    let above = |call: &&Call| call.on.rsplit_once('/').expect("a path").0.to_owned();
+fn directories(calls: &[&SpyCall]) -> BTreeSet<String> {
+    let above = |call: &&SpyCall| call.on.rsplit_once('/').expect("a path").0.to_owned();
     calls.iter().map(above).collect()
 }
 
@@ -350,7 +350,7 @@ fn paths_are_private_random_or_the_same_and_five_levels_deep() {
             _ => {
                 assert!(files(&a) != files(&b) && files(&a).len() > 10);
                 // The whole tree is everybody's.
-                let tops = |calls: &[&Call]| -> BTreeSet<String> {
+                let tops = |calls: &[&SpyCall]| -> BTreeSet<String> {
                     calls.iter().map(|call| call.on[..2].to_owned()).collect()
                 };
                 assert!(!tops(&a).is_disjoint(&tops(&b)));
