@@ -164,25 +164,10 @@ fn geometric_factor(weight: u64) -> f64 {
     }
 }
 
-/// An exponential variate: `-ln(random / 2^64)` within 0.00001. Exponent and fraction of the number
-/// are taken apart; the logarithm of the fraction is Abramowitz and Stegun 4.1.43. `random` is not
-/// 0.
+/// An exponential variate from a random number that is not 0.
 fn exponential(random: u64) -> f64 {
-    const COEFFICIENTS: [f64; 5] = [
-        0.032_158_45,
-        -0.136_062_75,
-        0.289_474_78,
-        -0.491_908_96,
-        0.999_495_56,
-    ];
-    const FRACTION: u64 = (1 << 52) - 1;
-    let bits = (random as f64).to_bits();
-    let exponent = (bits >> 52) as f64 - 1023.0;
-    let fraction = f64::from_bits(bits & FRACTION | 1.0f64.to_bits()) - 1.0;
-    let logarithm = COEFFICIENTS
-        .iter()
-        .fold(0.0, |sum, term| (sum + term) * fraction);
-    (64.0 - exponent) * std::f64::consts::LN_2 - logarithm
+    const RANGE: f64 = u64::MAX as f64;
+    -(random as f64 / RANGE).ln()
 }
 
 #[cfg(all(test, not(feature = "shuttle")))]

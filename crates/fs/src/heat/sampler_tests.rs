@@ -29,15 +29,7 @@ fn a_sample_stands_for_all() {
 }
 
 #[test]
-fn the_approximate_logarithm_and_its_factor_keep_their_bounds() {
-    let mut random = 1u64;
-    for _ in 0..100_000 {
-        random = random.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
-        for random in [random | 1, random >> 40 | 1, !0 - (random >> 40)] {
-            let exact = -(random as f64 / 2f64.powi(64)).ln();
-            assert!((exponential(random) - exact).abs() <= 1.1e-5, "{random}");
-        }
-    }
+fn the_factor_of_each_weight_keeps_its_bound() {
     for weight in [4, 16, 64, 256, 1024] {
         let exact = -1.0 / (-1.0 / weight as f64).ln_1p();
         assert!((geometric_factor(weight) - exact).abs() < 1e-3, "{weight}");
