@@ -1,4 +1,4 @@
-//! Compiles the recorder of the conflict runner.
+//! Compiles the recorder of the conflict checker.
 
 fn main() {
     println!("cargo:rerun-if-changed=src/recorder.c");

@@ -5,7 +5,6 @@ use std::ffi::CString;
 
 /// One kind of operation that every task repeats for a while.
 pub trait Activity: Sync {
-    /// Its name in tables and rows.
     fn name(&self) -> String;
 
     /// Makes what all tasks need.
@@ -43,9 +42,14 @@ impl<F: FnMut() -> Result<(), String>> Repeat for F {
     }
 }
 
+/// The number of a task, and how many there are.
+pub type Place = (usize, usize);
+
+/// A task of a [`Job`], or why the target refuses.
+pub type Ready<'c> = Result<Box<dyn Phased + 'c>, String>;
+
 /// A fixed amount of work for every task, in phases that all tasks begin together.
 pub trait Job: Sync {
-    /// Its name in tables and rows.
     fn name(&self) -> String;
 
     /// Names of its phases, in order.
@@ -60,12 +64,7 @@ pub trait Job: Sync {
     fn prepare(&self, client: &dyn Client, tasks: usize) -> Result<(), String>;
 
     /// What task number `task` of `tasks` does. It owns its client, so that a phase can end it.
-    fn task<'c>(
-        &'c self,
-        client: Box<dyn Client + 'c>,
-        task: usize,
-        tasks: usize,
-    ) -> Result<Box<dyn Phased + 'c>, String>;
+    fn task<'c>(&'c self, client: Box<dyn Client + 'c>, place: Place) -> Ready<'c>;
 
     /// What it counts of itself, for each phase, once it has run.
     fn figures(&self) -> Vec<Vec<f64>> {
@@ -80,7 +79,7 @@ pub trait Job: Sync {
 
 /// One task of a [`Job`].
 pub trait Phased {
-    /// Does phase number `phase`; answers how many operations it was.
+    /// Does phase number `phase`; returns how many operations it was.
     fn phase(&mut self, phase: usize) -> Result<u64, String>;
 }
 

@@ -1,7 +1,7 @@
 //! Free memory that the host of a virtual machine has given it.
 //!
 //! A virtual machine may report memory that has been free for some seconds to its host (free page
-//! reporting, `virtio_balloon`), and the host takes it back: then whoever uses it next waits for
+//! reporting, `virtio_balloon`), and the host takes it back: then its next user waits for
 //! the host to give it again, for fifty times as long as the kernel takes to clear a page. What
 //! was free for how long depends on what was measured before. So what a run is going to take is
 //! used once just before it; on a machine of its own that only costs the moment.

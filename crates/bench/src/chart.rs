@@ -41,7 +41,6 @@ impl Chart {
         }
     }
 
-    /// The picture.
     pub fn svg(&self) -> String {
         let (width, height) = PANEL;
         let mut out = format!(

@@ -21,7 +21,7 @@ struct Suite {
 type Part = fn(&Options, &mut Report) -> Result<(), String>;
 
 /// A verb by which this program runs itself, in another process or under valgrind.
-type Inner = (&'static str, fn(&[String]) -> Result<(), String>);
+type InnerVerb = (&'static str, fn(&[String]) -> Result<(), String>);
 
 /// The name of a part that is a whole suite.
 const WHOLE: &str = "";
@@ -111,7 +111,7 @@ const SUITES: [Suite; 10] = [
     },
 ];
 
-const INNER: [Inner; 12] = [
+const INNER: [InnerVerb; 12] = [
     ("conflicts", instrumented::run),
     ("instructions", instructions::run),
     (locks::WORK, locks::run_work),

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 
 /// A target of which every run gets a fresh, empty one.
 pub struct Contender {
-    /// Its name in tables and rows.
     pub name: String,
     source: Source,
 }
@@ -37,8 +36,8 @@ pub const NAMES: [&str; 8] = [
     "ext4",
 ];
 
-/// Options that do without telling the daemon of opens, for whoever needs no locks between the
-/// mount and the library.
+/// Options of a mount that does not tell the daemon of opens; locks are not shared with the
+/// library then.
 const NO_OPEN: &str = "no_open,no_opendir,no_flush";
 
 impl Contender {

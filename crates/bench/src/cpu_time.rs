@@ -6,7 +6,6 @@ use std::time::Duration;
 /// Seconds of processor time, of all cores together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CpuTime {
-    /// In programs.
     pub user: f64,
     /// In the kernel on their behalf.
     pub system: f64,
@@ -23,7 +22,6 @@ impl CpuTime {
         usage(libc::RUSAGE_CHILDREN)
     }
 
-    /// User and system together.
     pub fn total(self) -> f64 {
         self.user + self.system
     }

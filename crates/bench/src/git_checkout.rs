@@ -40,7 +40,7 @@ impl Checkout {
         Ok(checkout)
     }
 
-    /// Clones to `clone` and checks out; answers the seconds of the checkout.
+    /// Clones to `clone` and checks out; returns the seconds of the checkout.
     pub fn run(&self, clone: &Path) -> Result<f64, String> {
         let mut command = git();
         command.args(["clone", "--quiet", "--shared", "--no-checkout"]);

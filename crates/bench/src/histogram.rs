@@ -15,7 +15,6 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// Nothing counted.
     pub fn new() -> Histogram {
         Histogram {
             buckets: vec![0; bucket_of(u64::MAX) + 1],
@@ -25,7 +24,6 @@ impl Histogram {
         }
     }
 
-    /// Counts one.
     #[inline]
     pub fn add(&mut self, ns: u64) {
         self.buckets[bucket_of(ns)] += 1;
@@ -34,12 +32,10 @@ impl Histogram {
         self.most = self.most.max(ns);
     }
 
-    /// How many were counted.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The largest.
     pub fn most(&self) -> u64 {
         self.most
     }

@@ -23,7 +23,7 @@ pub fn program() -> Result<PathBuf, String> {
 /// Cells that threads count in; two threads rarely share one.
 const CELLS: usize = 64;
 
-static COUNTS: [Count; CELLS] = [const { Count::new() }; CELLS];
+static COUNTS: [LiveSlot; CELLS] = [const { LiveSlot::new() }; CELLS];
 /// The cell of the next new thread.
 static NEXT: AtomicUsize = AtomicUsize::new(0);
 
@@ -46,7 +46,7 @@ impl Live {
     /// Zero in a program whose allocator is not [`Counted`].
     pub fn now() -> Live {
         // Relaxed: sums of counters order nothing.
-        let sum = |live: Live, count: &Count| Live {
+        let sum = |live: Live, count: &LiveSlot| Live {
             bytes: live.bytes + count.bytes.load(Ordering::Relaxed),
             blocks: live.blocks + count.blocks.load(Ordering::Relaxed),
         };
@@ -58,14 +58,14 @@ impl Live {
 pub struct Counted<A>(pub A);
 
 #[repr(align(128))]
-struct Count {
+struct LiveSlot {
     bytes: AtomicI64,
     blocks: AtomicI64,
 }
 
-impl Count {
-    const fn new() -> Count {
-        Count {
+impl LiveSlot {
+    const fn new() -> LiveSlot {
+        LiveSlot {
             bytes: AtomicI64::new(0),
             blocks: AtomicI64::new(0),
         }

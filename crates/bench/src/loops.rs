@@ -10,7 +10,7 @@ const NEW: i32 = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY;
 
 /// `N` files that a loop goes round, and as many names of files to be made: each volume hashes
 /// names its own way, and where one name lies is a hundredth of a create.
-pub struct Fixture<const N: usize> {
+pub struct LoopFixture<const N: usize> {
     pub process: Process,
     /// Files in the root, and eight levels deep.
     pub shallow: Vec<String>,
@@ -24,11 +24,11 @@ pub struct Fixture<const N: usize> {
 }
 
 /// One operation, given the number of the turn.
-pub type Operation<const N: usize> = fn(&Fixture<N>, usize) -> Result<(), Errno>;
+pub type Operation<const N: usize> = fn(&LoopFixture<N>, usize) -> Result<(), Errno>;
 
-impl<const N: usize> Fixture<N> {
+impl<const N: usize> LoopFixture<N> {
     /// On an empty volume; `size` bytes in each of the shallow files.
-    pub fn new(volume: &Volume, size: usize) -> Result<Fixture<N>, Errno> {
+    pub fn new(volume: &Volume, size: usize) -> Result<LoopFixture<N>, Errno> {
         let process = volume.process(Credentials::root());
         let mut below = String::new();
         for n in 1..8 {
@@ -49,7 +49,7 @@ impl<const N: usize> Fixture<N> {
         }
         let open = process.open("/pages", libc::O_CREAT | libc::O_RDWR, 0o644)?;
         process.pwrite(open, &vec![7; N * PAGE], 0)?;
-        Ok(Fixture {
+        Ok(LoopFixture {
             process,
             shallow,
             deep,
@@ -72,27 +72,27 @@ impl<const N: usize> Fixture<N> {
     }
 }
 
-pub fn open_close<const N: usize>(on: &Fixture<N>, turn: usize) -> Result<(), Errno> {
+pub fn open_close<const N: usize>(on: &LoopFixture<N>, turn: usize) -> Result<(), Errno> {
     let fd = on.process.open(on.file(turn), libc::O_RDONLY, 0)?;
     on.process.close(fd)
 }
 
-pub fn stat<const N: usize>(on: &Fixture<N>, turn: usize) -> Result<(), Errno> {
+pub fn stat<const N: usize>(on: &LoopFixture<N>, turn: usize) -> Result<(), Errno> {
     on.process.stat(on.file(turn)).map(drop)
 }
 
-pub fn stat_deep<const N: usize>(on: &Fixture<N>, turn: usize) -> Result<(), Errno> {
+pub fn stat_deep<const N: usize>(on: &LoopFixture<N>, turn: usize) -> Result<(), Errno> {
     on.process.stat(&on.deep[turn % N]).map(drop)
 }
 
-pub fn create_unlink<const N: usize>(on: &Fixture<N>, turn: usize) -> Result<(), Errno> {
+pub fn create_unlink<const N: usize>(on: &LoopFixture<N>, turn: usize) -> Result<(), Errno> {
     let name = on.free(turn);
     let fd = on.make(name)?;
     on.process.close(fd)?;
     on.process.unlink(name)
 }
 
-pub fn read_page<const N: usize>(on: &Fixture<N>, turn: usize) -> Result<(), Errno> {
+pub fn read_page<const N: usize>(on: &LoopFixture<N>, turn: usize) -> Result<(), Errno> {
     let mut page = [0; PAGE];
     let at = (turn % N * PAGE) as u64;
     let got = on.process.pread(on.open, &mut page, at)?;
@@ -103,13 +103,13 @@ pub fn read_page<const N: usize>(on: &Fixture<N>, turn: usize) -> Result<(), Err
     }
 }
 
-pub fn write_page<const N: usize>(on: &Fixture<N>, turn: usize) -> Result<(), Errno> {
+pub fn write_page<const N: usize>(on: &LoopFixture<N>, turn: usize) -> Result<(), Errno> {
     let at = (turn % N * PAGE) as u64;
     on.process.pwrite(on.open, &[7; PAGE], at).map(drop)
 }
 
 /// `.`, `..` and `N` names of at least this length.
-pub fn list<const N: usize>(on: &Fixture<N>, _turn: usize) -> Result<(), Errno> {
+pub fn list<const N: usize>(on: &LoopFixture<N>, _turn: usize) -> Result<(), Errno> {
     let fd = on
         .process
         .open(&on.listed, libc::O_RDONLY | libc::O_DIRECTORY, 0)?;

@@ -58,7 +58,7 @@ pub fn rate(
     length: Duration,
     first: usize,
 ) -> Result<Rate, String> {
-    let window = Window {
+    let window = RunWindow {
         start: Barrier::new(tasks),
         opened: OnceLock::new(),
         length,
@@ -82,7 +82,7 @@ pub fn prepare(target: &dyn Target, activity: &dyn Activity, tasks: usize) -> Re
 }
 
 /// One run of `job` from its preparation to its check, the first task on the core number `first`;
-/// answers one time per phase.
+/// returns one time per phase.
 pub fn times(
     target: &dyn Target,
     job: &dyn Job,
@@ -95,7 +95,7 @@ pub fn times(
     let runs = side_by_side_from(first, tasks, phases)?;
     apart(target, &|client| job.check(client, tasks))?;
     let of_phase = |phase: usize| {
-        let runs: Vec<Run> = runs.iter().map(|runs| runs[phase]).collect();
+        let runs: Vec<TaskRun> = runs.iter().map(|runs| runs[phase]).collect();
         PhaseTime::of(&runs)
     };
     Ok((0..job.phases().len()).map(of_phase).collect())
@@ -117,7 +117,7 @@ const WARM: u32 = 2;
 const WARM_PART: u32 = 20;
 
 /// The time that all tasks of an activity run in.
-struct Window {
+struct RunWindow {
     start: Barrier,
     /// When the first task began; it ends for all of them `length` later, so that tasks which take
     /// turns on a core do not run on alone.
@@ -125,9 +125,8 @@ struct Window {
     length: Duration,
 }
 
-/// What one task did.
 #[derive(Clone, Copy)]
-struct Run {
+struct TaskRun {
     begin: Instant,
     end: Instant,
     /// Operations before that.
@@ -148,7 +147,7 @@ impl PhaseTime {
         runs.into_iter().fold(PhaseTime::default(), add)
     }
 
-    fn of(runs: &[Run]) -> PhaseTime {
+    fn of(runs: &[TaskRun]) -> PhaseTime {
         let begin = runs.iter().map(|run| run.begin).min();
         let end = runs.iter().map(|run| run.end).max();
         PhaseTime {
@@ -163,7 +162,7 @@ impl PhaseTime {
 }
 
 /// The mean of what each of `cores` took for its tasks, which go round.
-fn per_core(runs: &[Run], cores: usize) -> f64 {
+fn per_core(runs: &[TaskRun], cores: usize) -> f64 {
     let cores = cores.min(runs.len()).max(1);
     let took = |core: usize| {
         let own = || runs.iter().skip(core).step_by(cores);
@@ -183,7 +182,7 @@ pub fn side_by_side<T: Send>(
     side_by_side_from(0, tasks, f)
 }
 
-/// The same with the first task on the core number `first`.
+/// Runs `f` for every task, the first one on the core number `first`.
 fn side_by_side_from<T: Send>(
     first: usize,
     tasks: usize,
@@ -213,8 +212,8 @@ fn repeat(
     target: &dyn Target,
     activity: &dyn Activity,
     (task, tasks): (usize, usize),
-    window: &Window,
-) -> Result<Run, String> {
+    window: &RunWindow,
+) -> Result<TaskRun, String> {
     let client = target.client();
     let ready = activity.task(&*client, task, tasks).and_then(|mut task| {
         let warm = warm_up(&mut *task, window.length / WARM_PART)?;
@@ -232,7 +231,7 @@ fn repeat(
         operations += u64::from(stride);
         let end = Instant::now();
         if end >= deadline {
-            return Ok(Run {
+            return Ok(TaskRun {
                 begin,
                 end,
                 warm,
@@ -260,8 +259,8 @@ fn phases(
     job: &dyn Job,
     (task, tasks): (usize, usize),
     start: &Barrier,
-) -> Result<Vec<Run>, String> {
-    let mut ready = job.task(target.client(), task, tasks);
+) -> Result<Vec<TaskRun>, String> {
+    let mut ready = job.task(target.client(), (task, tasks));
     let mut runs = Vec::new();
     for phase in 0..job.phases().len() {
         start.wait();
@@ -269,7 +268,7 @@ fn phases(
         let Ok(task) = &mut ready else { continue };
         let (cpu, begin) = (of_thread(), Instant::now());
         match task.phase(phase) {
-            Ok(operations) => runs.push(Run {
+            Ok(operations) => runs.push(TaskRun {
                 begin,
                 end: Instant::now(),
                 warm: 0,
@@ -302,7 +301,7 @@ mod tests {
     #[test]
     fn a_core_s_time_is_that_of_its_own_tasks() {
         let start = Instant::now();
-        let run = |begin: u64, end: u64| Run {
+        let run = |begin: u64, end: u64| TaskRun {
             begin: start + Duration::from_secs(begin),
             end: start + Duration::from_secs(end),
             warm: 0,

@@ -26,14 +26,14 @@ pub struct Mounted {
 }
 
 /// What has to be taken away.
-struct Live {
+struct LiveMount {
     number: u64,
     /// Holds the mount point, and the image of a loop mount.
     base: PathBuf,
     daemon: Option<Child>,
 }
 
-static LIVE: Mutex<Vec<Live>> = Mutex::new(Vec::new());
+static MOUNTS: Mutex<Vec<LiveMount>> = Mutex::new(Vec::new());
 static NUMBERS: AtomicU64 = AtomicU64::new(1);
 /// Held by [`watch`] from when it takes the mounts down until the program ends.
 static ENDING: Mutex<()> = Mutex::new(());
@@ -111,7 +111,7 @@ impl Mounted {
         let base = std::env::temp_dir().join(unique);
         let directory = base.join("mnt");
         std::fs::create_dir_all(&directory).map_err(|e| format!("{}: {e}", directory.display()))?;
-        live().push(Live {
+        live().push(LiveMount {
             number,
             base: base.clone(),
             daemon: None,
@@ -209,8 +209,8 @@ pub fn let_watch_end() {
     drop(ENDING.lock());
 }
 
-fn live() -> std::sync::MutexGuard<'static, Vec<Live>> {
-    LIVE.lock().unwrap_or_else(PoisonError::into_inner)
+fn live() -> std::sync::MutexGuard<'static, Vec<LiveMount>> {
+    MOUNTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn daemon_has_ended(number: u64) -> bool {

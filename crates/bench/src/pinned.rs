@@ -66,18 +66,18 @@ pub fn pin_first() -> Result<(), String> {
     pin(core).map_err(|error| format!("core {core}: {error}"))
 }
 
-type Job = Box<dyn FnOnce() + Send>;
+type PinnedJob = Box<dyn FnOnce() + Send>;
 
 /// A thread on one core that does what it is told, one thing after the other.
 pub struct Worker {
-    jobs: Option<Sender<Job>>,
+    jobs: Option<Sender<PinnedJob>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Worker {
     /// Starts a thread on `core`.
     pub fn on(core: usize) -> Worker {
-        let (jobs, queue): (Sender<Job>, Receiver<Job>) = channel();
+        let (jobs, queue): (Sender<PinnedJob>, Receiver<PinnedJob>) = channel();
         let work = move || {
             pin(core).expect("the core is one that this process may use");
             queue.into_iter().for_each(|job| job());

@@ -1,6 +1,5 @@
 //! Random numbers that are the same on both sides.
 
-/// A generator (xorshift).
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
@@ -10,8 +9,7 @@ impl Random {
         Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 
-    /// The next one.
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -20,12 +18,12 @@ impl Random {
 
     /// One below `end`, which is not 0.
     pub fn below(&mut self, end: u64) -> u64 {
-        (self.next() >> 11) % end
+        (self.draw() >> 11) % end
     }
 
     /// One from 0 to below 1.
     pub fn share(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+        (self.draw() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// One of a bell curve with deviation 1: the sum of twelve of a flat one.

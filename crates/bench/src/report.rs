@@ -9,7 +9,9 @@ use crate::table::{Table, percent, short};
 
 /// Rows and asks of one suite.
 pub struct Report {
-    /// The suite: the `bench` of its rows.
+    /// The verb of the suite.
+    verb: &'static str,
+    /// The `bench` of the rows that are added: the verb, or the name of a family.
     pub bench: &'static str,
     pub options: Options,
     pub rows: Vec<Row>,
@@ -17,10 +19,10 @@ pub struct Report {
 }
 
 impl Report {
-    /// Nothing so far.
-    pub fn new(bench: &'static str, options: Options) -> Report {
+    pub fn new(verb: &'static str, options: Options) -> Report {
         Report {
-            bench,
+            verb,
+            bench: verb,
             options,
             rows: Vec::new(),
             asks: Vec::new(),
@@ -50,9 +52,9 @@ impl Report {
         self.rows.extend(of_pair(self.bench, cell, metric, pair));
     }
 
-    /// Draws a chart beside the rows if they are kept in a file, else in `target/BENCH`.
+    /// Draws a chart beside the rows if they are kept in a file, else in `target/VERB`.
     pub fn draw(&self, name: &str, chart: &Chart) -> Result<(), String> {
-        let folder = format!("target/{}", self.bench);
+        let folder = format!("target/{}", self.verb);
         let path = chart.draw(name, self.options.json.as_deref(), &folder)?;
         println!("Drawn: {}\n", path.display());
         Ok(())
@@ -86,6 +88,9 @@ pub fn chart(
     chart
 }
 
+/// Headings of more columns, and their cells by workload.
+pub type Columns<'a> = (&'a [&'a str], &'a dyn Fn(&str) -> Vec<String>);
+
 /// A line for every workload and number of tasks: the median on each target with its interval, and
 /// its ratio to each of `bases`. `more` are columns behind these, filled on the first line of each
 /// workload.
@@ -94,7 +99,7 @@ pub fn table(
     grid: &Grid,
     targets: &[String],
     bases: &[&str],
-    more: (&[&str], &dyn Fn(&str) -> Vec<String>),
+    more: Columns<'_>,
 ) -> String {
     let others = |target: &str| {
         let is_there = |base: &&&str| targets.iter().any(|one| one == **base);

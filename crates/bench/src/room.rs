@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// Free memory that the workloads need: pages of FxMark's files, most of all.
 const MEMORY: u64 = 5 << 30;
-/// The same for a first look.
+/// Free memory that a first look needs.
 const MEMORY_QUICK: u64 = 1 << 30;
 /// Free bytes that a directory needs.
 const BYTES: u64 = 1 << 29;

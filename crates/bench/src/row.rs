@@ -15,9 +15,7 @@ pub const PER_SECOND: Metric = ("ops_per_s", "1/s");
 pub struct Row {
     /// Which benchmark: `lib`, `mount`, `memory`, `conflicts`.
     pub bench: &'static str,
-    /// What was done.
     pub workload: String,
-    /// On what.
     pub target: String,
     /// Threads or processes that did it at once.
     pub tasks: u32,
@@ -27,7 +25,6 @@ pub struct Row {
     pub value: f64,
     /// Unit of the value.
     pub unit: &'static str,
-    /// How many runs.
     pub runs: u32,
     /// Half the width of the 95 % confidence interval of the median; not a number, `null` in JSON,
     /// where there are too few runs for one.
@@ -107,7 +104,6 @@ pub fn of_pair(
     })
 }
 
-/// Writes one line per row.
 pub fn write_json(path: &Path, rows: &[Row]) -> Result<(), String> {
     let written = std::fs::File::create(path).and_then(|mut file| {
         rows.iter()

@@ -6,7 +6,6 @@ use crate::measure::{Rate, prepare, rate};
 use crate::stats::Grid;
 use std::time::Duration;
 
-/// How long and how often.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
     /// Length of one run.
@@ -26,6 +25,9 @@ pub struct Rates {
     /// By processor time.
     pub by_cpu: Grid,
 }
+
+/// The short runs that make one run of a cell on a target.
+pub type Turns<'a, C, T> = (&'a Contender, C, Vec<T>);
 
 /// How many times the usual number of rounds a cell is measured at most.
 const MOST: usize = 3;
@@ -55,7 +57,7 @@ impl Effort {
         mut round: impl FnMut(&mut G, u32) -> Result<(), String>,
         is_decided: impl Fn(&G) -> bool,
     ) -> Result<(), String> {
-        // Not after every round: whoever asks often enough gets the answer that he hopes for.
+        // Not after every round: testing after each round would stop at a favourable one.
         for _ in 0..MOST {
             (0..self.runs).try_for_each(|number| round(grid, number))?;
             if is_decided(grid) {
@@ -65,15 +67,15 @@ impl Effort {
         Ok(())
     }
 
-    /// One run of every cell on every target; a cell says how many tasks there are, and `run` is
-    /// told which core comes first. It is not always the same core that one task has.
+    /// One run of every cell on every target; a cell says how many tasks there are, and `run` gets
+    /// the number of the first core. It is not always the same core that one task has.
     pub fn in_turns<'a, C: Copy, T>(
         &self,
         contenders: &'a [Contender],
         cells: &[C],
         round: u32,
         mut run: impl FnMut(&'a Contender, C, usize) -> Result<T, String>,
-    ) -> Result<Vec<(&'a Contender, C, Vec<T>)>, String> {
+    ) -> Result<Vec<Turns<'a, C, T>>, String> {
         let mut all = Vec::new();
         for contender in contenders {
             let mut turns: Vec<_> = cells

@@ -3,7 +3,7 @@
 //! In paths, `{t}` is the number of the task, `{n}` that of the operation and `{m}` the one after
 //! it. A path without `{n}` and `{m}` is made before what is measured.
 
-use crate::activity::{Activity, Job, Phased, Repeat, must, path};
+use crate::activity::{Activity, Job, Phased, Place, Ready, Repeat, must, path};
 use crate::target::{Client, Handle};
 use std::ffi::{CStr, CString};
 
@@ -14,7 +14,6 @@ pub const OPERATIONS: usize = 2048;
 /// Flags of files that are made.
 pub const NEW: i32 = libc::O_CREAT | libc::O_EXCL | libc::O_RDWR;
 
-/// One workload.
 #[derive(Debug)]
 pub struct Script {
     pub name: &'static str,
@@ -44,7 +43,7 @@ pub enum Make {
     File(&'static str, u64),
     /// A file of so many bytes, all of them a hole.
     Hole(&'static str, u64),
-    /// So many empty files, with `{n}` in their path.
+    /// A number of empty files, with `{n}` in their path.
     Files(&'static str, usize),
     /// An empty file for each operation of the task, with `{n}` in their path.
     Each(&'static str),
@@ -54,7 +53,7 @@ pub enum Make {
     Regions(&'static str, u64),
     /// An empty file and the directories that lead to it.
     Deep(&'static str),
-    /// So many directories in each directory down to this depth, where they are files.
+    /// A number of directories in each directory down to a depth, where they are files.
     Tree(usize, usize),
 }
 
@@ -71,7 +70,7 @@ pub enum Step {
     Refused(&'static str, i32),
     Unlink(&'static str),
     Rename(&'static str, &'static str),
-    /// So many bytes, the last of which has this value.
+    /// A number of bytes, the last of which has this value.
     Read(usize, At, usize, u8),
     Write(usize, At, usize),
     /// At the file's position.
@@ -92,7 +91,7 @@ pub enum Step {
 #[derive(Clone, Copy, Debug)]
 pub enum At {
     Begin,
-    /// So many blocks in turn.
+    /// A number of blocks in turn.
     Cycle(usize),
     /// A random one of so many blocks.
     Random(usize),
@@ -102,7 +101,7 @@ pub enum At {
     Down,
 }
 
-/// What has to be there afterwards. Amounts are told the tasks, and the operations of a task.
+/// What has to be there afterwards. The arguments are the tasks, and the operations of a task.
 #[derive(Debug)]
 pub enum Left {
     Entries(&'static str, fn(usize, usize) -> usize),
@@ -155,11 +154,11 @@ impl Script {
         client: &dyn Client,
         (task, tasks): (usize, usize),
         times: usize,
-    ) -> Result<Worker, String> {
+    ) -> Result<ScriptTask, String> {
         let make = |make: &Make| make.run(client, task..task + 1, tasks, times);
         self.own.iter().try_for_each(make)?;
         let compile = |steps: &'static [Step]| steps.iter().map(|&s| Call::new(s, task)).collect();
-        let mut worker = Worker {
+        let mut worker = ScriptTask {
             script: self,
             calls: [compile(self.begin), compile(self.steps), compile(self.back)],
             place: (task, tasks),
@@ -323,17 +322,15 @@ impl Name {
         }
     }
 
+    /// The path of operation number `n`; `made` keeps one that is made for it.
     #[inline]
-    fn with<T>(&self, n: u64, f: impl FnOnce(&CStr) -> T) -> T {
+    fn at<'a>(&'a self, n: u64, made: &'a mut Option<CString>) -> &'a CStr {
         match self {
-            Name::Fixed(path) => f(path),
+            Name::Fixed(path) => path,
             Name::Numbered(template) => {
                 let (before, after) = template.split_once('{').unwrap_or((template, ""));
                 let n = if after.starts_with('m') { n + 1 } else { n };
-                f(&path(format!(
-                    "{before}{n}{}",
-                    after.get(2..).unwrap_or("")
-                )))
+                made.insert(path(format!("{before}{n}{}", after.get(2..).unwrap_or(""))))
             }
         }
     }
@@ -342,31 +339,31 @@ impl Name {
 /// A step with its paths.
 struct Call {
     step: Step,
-    names: [Option<Name>; 2],
+    names: [Name; 2],
 }
 
 impl Call {
     fn new(step: Step, task: usize) -> Call {
         let names = match step {
-            Step::Rename(old, new) => [Some(old), Some(new)],
+            Step::Rename(old, new) => [old, new],
             Step::Chdir(path)
             | Step::Open(path, _)
             | Step::Stat(path)
             | Step::Missing(path)
             | Step::Refused(path, _)
             | Step::Unlink(path)
-            | Step::List(path, _) => [Some(path), None],
-            _ => [None, None],
+            | Step::List(path, _) => [path, ""],
+            _ => ["", ""],
         };
         Call {
             step,
-            names: names.map(|name| name.map(|name| Name::new(name, task))),
+            names: names.map(|name| Name::new(name, task)),
         }
     }
 }
 
 /// One task of a script.
-struct Worker {
+struct ScriptTask {
     script: &'static Script,
     /// Of its begin, of an operation, and of what undoes one.
     calls: [Vec<Call>; 3],
@@ -385,7 +382,7 @@ struct Worker {
 const OPERATION: usize = 1;
 const BACK: usize = 2;
 
-impl Worker {
+impl ScriptTask {
     /// Number `n` of the begin, of an operation or of its way back.
     #[inline]
     fn once(&mut self, client: &dyn Client, which: usize) -> Result<(), String> {
@@ -399,33 +396,19 @@ impl Worker {
     #[inline]
     fn call(&mut self, client: &dyn Client, which: usize, at: usize) -> Result<(), String> {
         let Call { step, names } = &self.calls[which][at];
-        let n = self.n;
-        let named = |f: &mut dyn FnMut(&CStr) -> Result<(), String>| match &names[0] {
-            Some(name) => name.with(n, f),
-            None => Ok(()),
-        };
-        let wrong = |path: &CStr| format!("{path:?}");
+        let (n, mut made, mut renamed) = (self.n, None, None);
+        let path = names[0].at(n, &mut made);
+        let wrong = || format!("{path:?}");
         match *step {
-            Step::Chdir(_) => named(&mut |path| client.chdir(path)),
-            Step::Open(_, flags) => {
-                let files = &mut self.files;
-                named(&mut |path| client.open(path, flags).map(|file| files.push(file)))
-            }
+            Step::Chdir(_) => client.chdir(path),
+            Step::Open(_, flags) => client.open(path, flags).map(|file| self.files.push(file)),
             Step::Close => self.files.pop().map_or(Ok(()), |file| client.close(file)),
-            Step::Stat(_) => named(&mut |path| must(client.stat(path), || wrong(path))),
-            Step::Missing(_) => named(&mut |path| must(!client.stat(path), || wrong(path))),
-            Step::Refused(_, flags) => {
-                named(&mut |path| must(client.refuses(path, flags), || wrong(path)))
-            }
-            Step::Unlink(_) => named(&mut |path| client.unlink(path)),
-            Step::Rename(..) => named(&mut |old| match &names[1] {
-                Some(new) => new.with(n, |new| client.rename(old, new)),
-                None => Ok(()),
-            }),
-            Step::List(_, due) => {
-                let due = due(self.place.1);
-                named(&mut |path| must(client.list(path)? == due, || wrong(path)))
-            }
+            Step::Stat(_) => must(client.stat(path), wrong),
+            Step::Missing(_) => must(!client.stat(path), wrong),
+            Step::Refused(_, flags) => must(client.refuses(path, flags), wrong),
+            Step::Unlink(_) => client.unlink(path),
+            Step::Rename(..) => client.rename(path, names[1].at(n, &mut renamed)),
+            Step::List(_, due) => must(client.list(path)? == due(self.place.1), wrong),
             Step::Lock(file) => {
                 client.lock(self.files[file], 0, true)?;
                 client.lock(self.files[file], 0, false)
@@ -545,7 +528,7 @@ impl Activity for &'static Script {
 
 struct Repeating<'c> {
     client: &'c dyn Client,
-    worker: Worker,
+    worker: ScriptTask,
 }
 
 impl Repeat for Repeating<'_> {
@@ -593,14 +576,9 @@ impl Job for Times {
         self.script.prepare_with(client, tasks)
     }
 
-    fn task<'c>(
-        &'c self,
-        client: Box<dyn Client + 'c>,
-        task: usize,
-        tasks: usize,
-    ) -> Result<Box<dyn Phased + 'c>, String> {
+    fn task<'c>(&'c self, client: Box<dyn Client + 'c>, (task, tasks): Place) -> Ready<'c> {
         let worker = self.script.begin(&*client, (task, tasks), self.times)?;
-        Ok(Box::new(Counted { client, worker }))
+        Ok(Box::new(FixedTask { client, worker }))
     }
 
     fn check(&self, client: &dyn Client, tasks: usize) -> Result<(), String> {
@@ -609,12 +587,12 @@ impl Job for Times {
     }
 }
 
-struct Counted<'c> {
+struct FixedTask<'c> {
     client: Box<dyn Client + 'c>,
-    worker: Worker,
+    worker: ScriptTask,
 }
 
-impl Phased for Counted<'_> {
+impl Phased for FixedTask<'_> {
     fn phase(&mut self, phase: usize) -> Result<u64, String> {
         let is_back = phase == 1;
         self.worker
@@ -623,7 +601,7 @@ impl Phased for Counted<'_> {
     }
 }
 
-impl Drop for Counted<'_> {
+impl Drop for FixedTask<'_> {
     fn drop(&mut self) {
         self.worker.end(&*self.client);
     }

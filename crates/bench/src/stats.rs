@@ -95,9 +95,7 @@ pub fn hodges_lehmann(samples: &[f64]) -> [f64; 3] {
 /// One side of an A/B comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The feature is on.
     With,
-    /// The feature is off.
     Without,
 }
 
@@ -141,7 +139,6 @@ impl Pair {
         }
     }
 
-    /// The median of a side.
     pub fn of(&self, side: Side) -> f64 {
         median(self.all(side)).0
     }

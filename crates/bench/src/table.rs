@@ -17,7 +17,6 @@ impl Table {
         }
     }
 
-    /// Adds a row.
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.rows.push(cells.into_iter().collect());
     }

@@ -13,7 +13,7 @@ const SWITCH: &str = "/sys/module/fuse/parameters/enable_uring";
 
 /// What the parameter was, while it is switched on.
 #[derive(Debug)]
-enum State {
+enum SwitchState {
     AsItWas,
     On {
         before: String,
@@ -22,7 +22,7 @@ enum State {
     Ending,
 }
 
-static STATE: Mutex<State> = Mutex::new(State::AsItWas);
+static STATE: Mutex<SwitchState> = Mutex::new(SwitchState::AsItWas);
 
 /// Switched on for as long as this lives.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ fn switched_on_at(switch: &str) -> Result<Option<SwitchedOn>, String> {
     let turn = turn.map_err(|error| format!("{}: {error}", place.display()))?;
     let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
     let before = fs::read_to_string(switch).unwrap_or_default();
-    if is_on(&before) || matches!(*state, State::Ending) || fs::write(switch, "Y").is_err() {
+    if is_on(&before) || matches!(*state, SwitchState::Ending) || fs::write(switch, "Y").is_err() {
         return Ok(None);
     }
     let before = before.trim().to_owned();
@@ -54,30 +54,30 @@ fn switched_on_at(switch: &str) -> Result<Option<SwitchedOn>, String> {
     SAID.call_once(|| {
         eprintln!("{switch} is {before}: switched on while a mount is made that needs it");
     });
-    *state = State::On { before };
+    *state = SwitchState::On { before };
     Ok(Some(SwitchedOn { _turn: turn }))
 }
 
 impl Drop for SwitchedOn {
     fn drop(&mut self) {
-        put_back(SWITCH, State::AsItWas);
+        put_back(SWITCH, SwitchState::AsItWas);
     }
 }
 
 /// Puts the parameter back, for good: the program ends.
 pub fn restore() {
-    put_back(SWITCH, State::Ending);
+    put_back(SWITCH, SwitchState::Ending);
 }
 
-fn put_back(switch: &str, next: State) {
+fn put_back(switch: &str, next: SwitchState) {
     let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
-    if let State::On { before } = &*state {
+    if let SwitchState::On { before } = &*state {
         let written: io::Result<()> = fs::write(switch, before);
         if let Err(error) = written {
             eprintln!("{switch} stays on: {error}");
         }
     }
-    if !matches!(*state, State::Ending) {
+    if !matches!(*state, SwitchState::Ending) {
         *state = next;
     }
 }
@@ -102,12 +102,12 @@ mod tests {
         fs::write(switch, "N\n").unwrap();
         let on = switched_on_at(switch).unwrap().unwrap();
         assert_eq!(read(), "Y");
-        put_back(switch, State::AsItWas);
+        put_back(switch, SwitchState::AsItWas);
         assert_eq!(read(), "N");
         drop(on);
         let on = switched_on_at(switch).unwrap();
         assert_eq!(read(), "Y");
-        put_back(switch, State::Ending);
+        put_back(switch, SwitchState::Ending);
         assert_eq!(read(), "N");
         assert!(on.is_some());
         drop(on);

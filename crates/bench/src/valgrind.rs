@@ -3,7 +3,6 @@
 use std::fmt::Display;
 use std::process::{Command, Stdio};
 
-/// Looks for it.
 pub fn look() -> Result<(), String> {
     look_for(&mut Command::new("valgrind"))
 }

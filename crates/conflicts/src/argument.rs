@@ -1,4 +1,4 @@
-//! What the arguments of calls mean in bytes, the same for the model and the library.
+//! The arguments of calls in bytes, shared by the model and the library.
 
 use super::operation::{Name, Operation, Place};
 use hearth_model::{Fd, LockKind};
@@ -9,10 +9,10 @@ pub const PAGE: u64 = 4096;
 pub const CHUNK: usize = 16;
 /// The extended attribute that every file has.
 pub const XATTR: &str = "user.case";
-/// Descriptors that `dup2` is asked for.
+/// Target descriptors of `dup2`.
 pub const DUP2_TARGETS: [Fd; 2] = [1000, 1001];
 
-/// The path of a place, or of its stand-in for the `i`-th repetition.
+/// Returns the path of a place, or of its stand-in for the `i`-th repetition.
 pub fn path(place: Place, i: usize) -> String {
     let dir = place.dir.path();
     match (place.name, i) {
@@ -22,12 +22,12 @@ pub fn path(place: Place, i: usize) -> String {
     }
 }
 
-/// New size of a file of two pages.
+/// Returns the new size of a file of two pages.
 pub fn length(op: &Operation) -> u64 {
     [1, 4][usize::from(op.choice)] * PAGE
 }
 
-/// Mode that `chmod` sets: a directory can still be walked through.
+/// Returns the mode that `chmod` sets: a directory can still be walked through.
 pub fn mode(op: &Operation) -> u32 {
     let search = match op.on.name {
         Name::Empty | Name::Empty2 | Name::Sub | Name::Itself => 0o110,
@@ -36,7 +36,7 @@ pub fn mode(op: &Operation) -> u32 {
     [0o600, 0o640][usize::from(op.value)] | search
 }
 
-/// Flags of `open`: a directory can only be read.
+/// Returns the flags of `open`: a directory can only be read.
 pub fn flags(op: &Operation) -> i32 {
     match op.on.name {
         Name::Empty | Name::Empty2 => libc::O_RDONLY,
@@ -44,12 +44,12 @@ pub fn flags(op: &Operation) -> i32 {
     }
 }
 
-/// Operation of `flock`.
+/// Returns the operation of `flock`.
 pub fn lock(op: &Operation) -> i32 {
     [libc::LOCK_SH, libc::LOCK_EX, libc::LOCK_UN][usize::from(op.choice)] | libc::LOCK_NB
 }
 
-/// What a record lock asks for: the lock, and the first byte of its page.
+/// Returns the type of a record lock, and the first byte of its page.
 pub fn record(op: &Operation) -> (LockKind, u64) {
     match op.choice {
         0 => (LockKind::Read, 0),
@@ -59,7 +59,7 @@ pub fn record(op: &Operation) -> (LockKind, u64) {
     }
 }
 
-/// Seconds that `utimensat` sets the time of modification to.
+/// Returns the seconds that `utimensat` sets the modification time to.
 pub fn modified(op: &Operation) -> i64 {
     1_100 + i64::from(op.value)
 }

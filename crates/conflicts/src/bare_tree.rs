@@ -1,4 +1,4 @@
-//! The tree of the small state on the reference model.
+//! The tree of the small state in the reference model.
 
 use super::argument::{CHUNK, PAGE, XATTR, path};
 use super::case::Case;
@@ -8,8 +8,8 @@ use hearth_model::{Bytes, CWD, Fill, Model, Op, Outcome, SetTime, Target, bytes}
 /// When the state was last changed.
 const MADE: SetTime = SetTime::At(1_000, 0);
 
-/// The tree with `dirs`, all of it unchanged since long.
-pub fn ground(dirs: &[Dir]) -> Model {
+/// Returns the tree with `dirs`, all of it unchanged for long.
+pub fn fixture(dirs: &[Dir]) -> Model {
     let mut model = Model::new();
     let p = model.add_process(0, 0, &[]);
     for &dir in dirs {
@@ -23,7 +23,7 @@ pub fn ground(dirs: &[Dir]) -> Model {
     model
 }
 
-/// Stand-ins for the names that every call needs anew.
+/// Returns stand-ins for the names that every call needs anew.
 pub fn extra_names(model: &mut Model, case: &Case, count: usize) {
     let varying = case.varying();
     if count < 2 || varying.is_empty() {
@@ -122,7 +122,7 @@ fn touch(model: &mut Model, p: usize, path: &str) {
     model.apply(p, &set);
 }
 
-/// `open` of a path.
+/// Returns the operation that opens a path.
 pub fn open_op(path: impl AsRef<[u8]>, flags: i32) -> Op {
     Op::Open {
         dirfd: CWD,

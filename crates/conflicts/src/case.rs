@@ -4,15 +4,15 @@ use super::operation::{Dir, Name, Operation, Place, Slot};
 use super::verb::Verb;
 use std::fmt;
 
-/// Repetitions that show costs which are paid now and then.
+/// Repetitions in a long window, which shows costs that are paid only now and then.
 pub const LONG: usize = 256;
 
-/// Whose descriptors the two sides use.
+/// What the two sides share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Sharing {
     /// Two threads of one process, whose descriptors are handed out per core.
     Threads,
-    /// Two processes that have nothing in common.
+    /// Two processes that share nothing.
     Processes,
     /// A process and its child, which share open files.
     Kin,
@@ -21,11 +21,11 @@ pub enum Sharing {
 /// A pair of operations in one state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Case {
-    /// What each side does.
+    /// The call of each side.
     pub sides: [Operation; 2],
-    /// Whose descriptors they use.
+    /// What the sides share.
     pub sharing: Sharing,
-    /// Reads leave the access time alone, because the pair commutes only then.
+    /// Mounted with `noatime`: the pair commutes only then.
     pub is_noatime: bool,
 }
 
@@ -38,9 +38,9 @@ pub struct Open {
     pub slot: Slot,
     /// Writes go to the end.
     pub appends: bool,
-    /// The page that its offset is at.
+    /// The page of its offset.
     pub page: u8,
-    /// Each repetition has one of its own.
+    /// Each repetition has a descriptor of its own.
     pub is_many: bool,
 }
 
@@ -54,14 +54,14 @@ impl Case {
         a.0 == b.0 && shares
     }
 
-    /// The case as numbers, for another program.
+    /// Returns the case as numbers, for another program.
     pub fn code(&self) -> Vec<u8> {
         let mut code = vec![self.sharing as u8, u8::from(self.is_noatime)];
         self.sides.iter().for_each(|op| code.extend(op.code()));
         code
     }
 
-    /// The case of some numbers.
+    /// Returns the case of such numbers.
     pub fn of_code(code: &[u8]) -> Option<Case> {
         let (head, rest) = code.split_at_checked(2)?;
         let (first, second) = rest.split_at_checked(Operation::CODE)?;
@@ -72,10 +72,10 @@ impl Case {
         })
     }
 
-    /// Whether both sides use one open file.
+    /// Returns whether both sides use one open file.
     pub fn shares_open_file(&self) -> bool {
         let [a, b] = self.sides.map(|op| op.descriptor());
-        // A child has the open files of its parent, whose threads are the two sides.
+        // A child has its parent's open files; the threads of the parent are the two sides.
         let has_child = self.sharing == Sharing::Threads
             && self
                 .sides
@@ -85,7 +85,7 @@ impl Case {
         has_child || a.zip(b).is_some_and(|(a, b)| self.same_open_file(a, b))
     }
 
-    /// Whether the state that the two need can exist, and is not the same as a simpler one.
+    /// Returns whether the state that the two calls need can exist, and no simpler state serves.
     pub fn is_sound(&self) -> bool {
         let [a, b] = self.sides;
         let (first, second) = (a.descriptor(), b.descriptor());
@@ -98,7 +98,7 @@ impl Case {
         if !self.same_open_file(first, second) {
             return self.sharing != Sharing::Kin;
         }
-        // One offset cannot be at two pages, and one open file either appends or does not.
+        // One offset is at one page, and one open file either appends or does not.
         let offsets = a.verb.has_offset() && b.verb.has_offset() && a.choice != b.choice;
         let modes = matches!(
             (a.verb, b.verb),
@@ -107,7 +107,7 @@ impl Case {
         !offsets && !modes
     }
 
-    /// The descriptors that a side needs, opened by the side itself; the other may use them too.
+    /// Returns the descriptors that a side needs and opens itself; the other side may use them too.
     pub fn opens(&self) -> [Vec<Open>; 2] {
         let mut lists = [Vec::new(), Vec::new()];
         for (side, op) in self.sides.iter().enumerate() {
@@ -141,7 +141,7 @@ impl Case {
             .filter(|&other| !is_own || other == side)
             .find_map(|other| known(&lists[other], slot).map(|at| (other, at)));
         let (list, at) = found.unwrap_or_else(|| {
-            // Kin: all are opened before the fork, by the parent.
+            // Kin: the parent opens all of them before the fork.
             let list = if self.sharing == Sharing::Kin {
                 0
             } else {
@@ -175,7 +175,7 @@ impl Case {
         }
     }
 
-    /// The directories that there must be, each after the one above.
+    /// Returns the directories that must exist, parents first.
     pub fn dirs(&self) -> Vec<Dir> {
         let mut needed = [true, false, false, false];
         for place in self
@@ -199,7 +199,7 @@ impl Case {
             .collect()
     }
 
-    /// The places whose names each repetition needs anew, those of both sides.
+    /// Returns the places whose names each repetition needs anew, of both sides.
     pub fn varying(&self) -> Vec<Place> {
         let mut found = Vec::new();
         for op in &self.sides {
@@ -212,8 +212,8 @@ impl Case {
         found
     }
 
-    /// Lines that both sides may touch in a window and still count as free: none in a window of
-    /// one, and what reclamation costs now and then in a long one.
+    /// Returns how many lines both sides may touch in a window that still counts as free: none in a
+    /// window of one call, and in a long one what reclamation costs now and then.
     pub fn budget(&self, window: usize) -> usize {
         match window {
             1 => 0,
@@ -227,7 +227,7 @@ impl Sharing {
     /// All kinds.
     pub const ALL: [Sharing; 3] = [Sharing::Threads, Sharing::Processes, Sharing::Kin];
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         match self {
             Sharing::Threads => "threads",

@@ -1,27 +1,27 @@
-//! Does a case commute? Both orders on the reference model, results and state compared.
+//! Does a case commute? Compares results and state of both orders on the reference model.
 
 use super::case::Case;
-use super::reference::{After, Answer, Grounds};
+use super::reference::{After, Answer, TreeModels};
 use hearth_model::Outcome;
 
-/// Calls a side in the longer of the two windows that are compared. Names that vary vary by
-/// number alone, so what holds for two holds for more.
+/// Calls a side in the longer of the two compared windows. Varying names differ by number only, so
+/// what holds for two holds for more.
 const TWICE: usize = 2;
 
-/// What the model says about a case.
+/// The verdict of the model on a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Commutes {
-    /// Same results and same state in both orders.
+    /// Equal results and equal state in both orders.
     Yes,
-    /// Only if reads leave the access time alone.
+    /// Commutes only with `noatime`.
     WithoutAtime,
     /// Results or state differ.
     No,
-    /// Linux leaves open what happens.
+    /// Linux leaves the result open.
     Unspecified,
 }
 
-/// What the calls of a side answer, errno or 0: what the library must answer as well.
+/// The results of a side's calls, errno or 0, which the library must give as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Errnos {
     /// The first call.
@@ -31,7 +31,7 @@ pub struct Errnos {
 }
 
 impl Errnos {
-    /// Whether the `i`-th call may answer `errno`.
+    /// Returns whether the `i`-th call may return `errno`.
     pub fn allow(self, i: usize, errno: i32) -> bool {
         match i {
             0 => errno == self.first,
@@ -40,9 +40,9 @@ impl Errnos {
     }
 }
 
-/// Asks the model.
-pub fn commutes(grounds: &mut Grounds, case: &Case) -> (Commutes, [Errnos; 2]) {
-    let (once, first) = orders(grounds, case, 1);
+/// Returns the model's verdict on a case, and the results of either side.
+pub fn commutes(trees: &mut TreeModels, case: &Case) -> (Commutes, [Errnos; 2]) {
+    let (once, first) = orders(trees, case, 1);
     let answers = |again: [Option<i32>; 2]| {
         [0, 1].map(|side| Errnos {
             first: first[side],
@@ -50,9 +50,10 @@ pub fn commutes(grounds: &mut Grounds, case: &Case) -> (Commutes, [Errnos; 2]) {
         })
     };
     match once {
-        Commutes::Yes | Commutes::WithoutAtime => match orders(grounds, case, TWICE) {
+        Commutes::Yes | Commutes::WithoutAtime => match orders(trees, case, TWICE) {
             (Commutes::Yes, second) => (once, answers(second.map(Some))),
-            // A second `truncate` to one size moves times in tmpfs alone; the first has told.
+            // A second `truncate` to the same size moves times in tmpfs only; the first one is
+            // decisive.
             (Commutes::Unspecified, _) => (once, answers([None; 2])),
             (other, second) => (other, answers(second.map(Some))),
         },
@@ -60,10 +61,10 @@ pub fn commutes(grounds: &mut Grounds, case: &Case) -> (Commutes, [Errnos; 2]) {
     }
 }
 
-/// Whether `count` calls a side commute, and what the last of each side answers.
-fn orders(grounds: &mut Grounds, case: &Case, count: usize) -> (Commutes, [i32; 2]) {
-    let (first, one) = in_order(grounds, case, [0, 1], count);
-    let (second, other) = in_order(grounds, case, [1, 0], count);
+/// Returns whether `count` calls a side commute, and the result of the last call of each side.
+fn orders(trees: &mut TreeModels, case: &Case, count: usize) -> (Commutes, [i32; 2]) {
+    let (first, one) = in_order(trees, case, [0, 1], count);
+    let (second, other) = in_order(trees, case, [1, 0], count);
     let errnos = [0, 1].map(|side: usize| errno(&first[side][count - 1]));
     let is_open = |answer: &Answer| *answer == Answer::Plain(Outcome::Unspecified);
     let verdict = match () {
@@ -77,12 +78,12 @@ fn orders(grounds: &mut Grounds, case: &Case, count: usize) -> (Commutes, [i32; 
 }
 
 fn in_order(
-    grounds: &mut Grounds,
+    trees: &mut TreeModels,
     case: &Case,
     order: [usize; 2],
     count: usize,
 ) -> ([Vec<Answer>; 2], After) {
-    let mut reference = grounds.state(case, count);
+    let mut reference = trees.state(case, count);
     let mut answers = [Vec::new(), Vec::new()];
     for side in order {
         let op = &case.sides[side];
@@ -131,7 +132,7 @@ mod tests {
             sharing,
             is_noatime: false,
         };
-        commutes(&mut Grounds::default(), &case).0
+        commutes(&mut TreeModels::default(), &case).0
     }
 
     #[test]
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stat_tells_of_a_change_is_its_time_as_well() {
+    fn stat_sees_the_change_time_of_a_concurrent_setxattr() {
         let stat = op(Verb::Stat, Name::File, 0);
         let change = op(Verb::SetXattr, Name::File, 0);
         assert_eq!(verdict(stat, change, Sharing::Processes), Commutes::No);
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_beside_a_write_commutes_by_page_and_without_access_times() {
+    fn a_read_and_a_write_commute_on_different_pages_and_with_noatime() {
         let write = op(Verb::PWrite, Name::File, 0);
         let near = op(Verb::PRead, Name::File, 1);
         assert_eq!(
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn one_offset_does_not_commute_with_itself_but_two_do() {
+    fn reads_of_one_offset_do_not_commute_and_of_two_do() {
         let read = op(Verb::Read, Name::File, 0);
         let seek = op(Verb::LSeek, Name::File, 1);
         assert_eq!(verdict(read, seek, Sharing::Kin), Commutes::No);

@@ -1,4 +1,4 @@
-//! Two threads on two cores, which take turns.
+//! Two threads on two cores that take turns.
 
 use hearth_bench::pinned::Worker;
 use hearth_sync::epoch;
@@ -6,12 +6,12 @@ use hearth_sync::epoch;
 /// Two threads on two cores.
 pub struct Cores([Worker; 2]);
 
-/// What watches a side while it works alone.
+/// An observer of a side that works alone.
 pub trait Watch: Copy + Send + 'static {
     /// What it has seen.
     type Seen: Send + 'static;
 
-    /// Lets a side work and watches, on the thread of the side.
+    /// Lets a side work and observes it, on the side's thread.
     fn window(self, side: usize, work: &mut dyn FnMut()) -> Self::Seen;
 }
 
@@ -31,13 +31,13 @@ impl Cores {
         }
     }
 
-    /// Runs `f` on a core.
+    /// Runs `f` on the core of a side.
     pub fn run<T: Send + 'static>(&self, side: usize, f: impl FnOnce() -> T + Send + 'static) -> T {
         self.0[side].run(f)
     }
 }
 
-/// Hands over what this thread has retired, and drops most of what is due.
+/// Flushes what this thread has retired, and frees most of what is due.
 pub fn empty_epoch() {
     for _ in 0..8 {
         epoch::pin().flush();

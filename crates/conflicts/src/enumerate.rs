@@ -1,15 +1,16 @@
-//! Every pair of operations over every combination of arguments from the small state.
+//! Enumeration of every pair of operations with every combination of arguments from the small
+//! state.
 //!
-//! Combinations that differ only in what interchangeable things are called are one case: the two
-//! upper directories, two files of a directory, two empty directories, two missing names, and the
-//! two sides of a pair of the same call.
+//! Combinations that differ only in the names of interchangeable things are one case.
+//! Interchangeable are the two upper directories, two files of a directory, two empty directories,
+//! two missing names, and the two sides of a pair of one call.
 
 use super::case::{Case, Sharing};
 use super::operation::{Dir, Name, Operation, Place, Slot};
 use super::verb::Verb;
 use std::collections::BTreeSet;
 
-/// Every case that is not the same as another.
+/// Returns every case, without equivalents.
 pub fn cases() -> Vec<Case> {
     let mut found = BTreeSet::new();
     for (n, &a) in Verb::ALL.iter().enumerate() {
@@ -20,7 +21,7 @@ pub fn cases() -> Vec<Case> {
     found.into_iter().collect()
 }
 
-/// The cases of two verbs.
+/// Returns the cases of two verbs.
 fn pair(a: Verb, b: Verb, found: &mut BTreeSet<Case>) {
     let second = operations(b, &[Dir::First, Dir::Second, Dir::FirstSub], true);
     for first in operations(a, &[Dir::First, Dir::FirstSub], false) {
@@ -42,7 +43,7 @@ fn pair(a: Verb, b: Verb, found: &mut BTreeSet<Case>) {
     }
 }
 
-/// Another descriptor or another value only where the two sides meet in it.
+/// Another descriptor or value is needed only where the two sides meet in it.
 fn is_needed(a: &Operation, b: &Operation) -> bool {
     let same_file = a.descriptor().map(|it| it.0) == b.descriptor().map(|it| it.0);
     let slot = b.slot == Slot::First || same_file && a.descriptor().is_some();
@@ -50,7 +51,7 @@ fn is_needed(a: &Operation, b: &Operation) -> bool {
     slot && value
 }
 
-/// Everything that a verb can be asked to do in `dirs`.
+/// Returns every operation of a verb in `dirs`.
 fn operations(verb: Verb, dirs: &[Dir], is_second: bool) -> Vec<Operation> {
     let mut all = Vec::new();
     let each_dir = if matches!(verb, Verb::StatFs | Verb::Fork) {
@@ -79,14 +80,14 @@ fn operations(verb: Verb, dirs: &[Dir], is_second: bool) -> Vec<Operation> {
         all.retain(|op| !op.on.name.is_missing() || op.on.dir == dirs[0] && op.choice == 0);
     }
     if verb == Verb::Exit {
-        // So is a child that has only what its parent has.
+        // So is a child that has only its parent's descriptors.
         let here = |op: &Operation| op.on.dir == dirs[0] && op.on.name == Name::File;
         all.retain(|op| op.choice == 0 || here(op));
     }
     all
 }
 
-/// What a verb is tried on.
+/// Returns the objects that a verb is tried on.
 fn names(verb: Verb) -> &'static [Name] {
     use Name::{Empty, Empty2, File, File2, Itself, Link, Missing, Missing2, Sub};
     match verb {
@@ -110,7 +111,7 @@ fn names(verb: Verb) -> &'static [Name] {
     }
 }
 
-/// The other name of a verb that has two.
+/// Returns the second names of a verb that has two.
 fn targets(verb: Verb, on: Place) -> Vec<Option<Place>> {
     let beside = |name| Some(Place { dir: on.dir, name });
     let other = match on.dir {
@@ -141,7 +142,7 @@ fn targets(verb: Verb, on: Place) -> Vec<Option<Place>> {
     }
 }
 
-/// The choices, values and descriptors of a call.
+/// Returns the choices, values and descriptors of a call.
 fn variants(plain: Operation, is_second: bool) -> Vec<Operation> {
     let choices: u8 = match plain.verb {
         Verb::Read | Verb::PRead | Verb::Write | Verb::PWrite | Verb::Dup2 | Verb::FLock => 3,
@@ -187,7 +188,8 @@ fn variants(plain: Operation, is_second: bool) -> Vec<Operation> {
     all
 }
 
-/// The case under the names that interchangeable things get in the order in which it uses them.
+/// Returns the case with canonical names: interchangeable things are named in the order of their
+/// use.
 fn canonical(case: Case) -> Case {
     let named = |sides: [Operation; 2]| {
         let mut names = Renaming::new(&sides);
@@ -197,7 +199,7 @@ fn canonical(case: Case) -> Case {
         }
     };
     let [a, b] = case.sides;
-    // A descriptor of the second side's own has no meaning seen from the other.
+    // A descriptor of the second side alone has no meaning for the first.
     let is_mirrored = a.verb == b.verb && b.slot == Slot::First;
     let one = named([a, b]);
     if is_mirrored {
@@ -207,7 +209,7 @@ fn canonical(case: Case) -> Case {
     }
 }
 
-/// Which name replaces which.
+/// The replacement of names.
 struct Renaming {
     swap_tops: Option<bool>,
     /// For each directory, as renamed: files, empty directories, missing names.

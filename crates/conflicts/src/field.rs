@@ -1,13 +1,12 @@
-//! Type and field of an access, from the text of the source.
+//! The type and field of an access, from the text of the source.
 
-/// Whose code a line of the source is: the type of the `impl` that it stands in, or the free
-/// function.
+/// Returns what a line of the source belongs to: the type of its `impl`, or the free function.
 pub fn owner(source: &str, number: usize) -> Option<String> {
     let lines: Vec<&str> = source.lines().take(number).collect();
     lines.iter().rev().copied().find_map(head)
 }
 
-/// The name in the first line of an `impl` or of a function that stands in none.
+/// Returns the name in the first line of an `impl`, or of a function outside one.
 fn head(line: &str) -> Option<String> {
     let word = |text: &str| {
         let end = text.find(|c: char| !c.is_alphanumeric() && c != '_');
@@ -27,13 +26,13 @@ fn head(line: &str) -> Option<String> {
         None if rest.starts_with('<') => rest.split_once("> ")?.1,
         None => rest.trim_start(),
     };
-    // Without a path before it.
+    // Without the path before it.
     let plain = named.split(['<', ' ']).next().unwrap_or(named);
     word(plain.rsplit("::").next().unwrap_or(plain))
 }
 
-/// The function that a line of the source stands in: `Meta::update` in an `impl`, else the name of
-/// the file and its own, `change::put`.
+/// Returns the function of a line: `Meta::update` in an `impl`, else the file's name and its own,
+/// `change::put`.
 pub fn function(source: &str, number: usize, file: &str) -> Option<String> {
     let lines: Vec<&str> = source.lines().take(number).collect();
     let (line, name) = lines
@@ -47,7 +46,7 @@ pub fn function(source: &str, number: usize, file: &str) -> Option<String> {
     Some(format!("{of}::{name}"))
 }
 
-/// The name of the function that is declared here.
+/// Returns the name of the function that the line declares.
 fn declared(line: &str) -> Option<String> {
     let (before, rest) = line.split_once("fn ")?;
     let is_keyword = |word: &str| {
@@ -63,7 +62,8 @@ fn declared(line: &str) -> Option<String> {
     (end > 0).then(|| rest[..end].to_owned())
 }
 
-/// The last name before the call that touches memory: `size` of `self.size.store(size, Relaxed)`.
+/// Returns the last name before the call that touches memory: `size` of `self.size.store(size,
+/// Relaxed)`.
 pub fn field(line: &str) -> Option<String> {
     const CALLS: [&str; 10] = [
         ".load(",
@@ -80,7 +80,7 @@ pub fn field(line: &str) -> Option<String> {
     let at = CALLS.iter().filter_map(|call| line.find(call)).min();
     let before = match at {
         Some(at) => &line[..at],
-        // A field that is used as it is.
+        // A field that is used directly.
         None => line.split_once("self.").map(|(_, rest)| {
             let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_' && c != '.');
             &rest[..end.unwrap_or(rest.len())]
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_function_is_found_by_the_line_it_has() {
+    fn the_function_of_a_source_line_is_found() {
         let source = "impl<C> Life<C> {\n    pub(super) fn kill(\n        &self,\n    ) {\n        \
                       // a fn of no meaning\n        go()\n    }\n}\n\npub fn put() {\n    \
                       go()\n}\n";
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn type_and_field_are_read_from_the_source() {
+    fn type_and_field_of_an_access_are_read_from_the_source() {
         let source = "struct A;\nimpl<'a, T: B> C<T> for x::Meta<'a> {\n    fn f() {\n        \
                       go()\n    }\n}\n\npub fn read(\n    a: u8,\n) {\n    go()\n}\n\
                       impl<const N: usize> Spread<N> {\n    go\n}\nimpl Gate {\n    go\n";

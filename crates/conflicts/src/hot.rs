@@ -1,9 +1,9 @@
-//! Read-modify-writes on shared lines of the calls that every program makes most, on things that
-//! all cores use.
+//! Hot calls: read-modify-writes of the most frequent calls on shared lines, on objects that all
+//! cores use.
 //!
-//! A line counts as shared if the other core touches it in any of these calls on the same things,
-//! or in making and removing files beside them. Each is made by root, who is asked nothing, and by
-//! a stranger, for whom every directory on the way is looked at.
+//! A line is shared if the other core touches it in any of these calls on the same objects, or
+//! while it makes and removes files beside them. Each call is made by root, who skips permission
+//! checks, and by a stranger, for whom every directory on the way is checked.
 
 use super::case::LONG;
 use super::cores::{Cores, Watch};
@@ -17,7 +17,7 @@ use std::collections::HashSet;
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// A call on things that all cores use.
+/// A call on objects that all cores use.
 type Call = fn(&Hot);
 
 /// The calls whose figure must be 0.
@@ -31,13 +31,13 @@ const CALLS: [(&str, Call); 5] = [
     ("fd lookup", |hot| seen(hot.process.status_flags(hot.fd))),
 ];
 
-/// What all cores use.
+/// The objects that all cores use.
 struct Hot {
     process: Process,
     fd: Fd,
 }
 
-/// What one call of a window costs.
+/// The cost of one call in a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
     /// Read-modify-writes.
@@ -51,8 +51,8 @@ pub struct Cost {
 /// Each call with its cost alone and in a long window.
 pub struct Costs(Vec<(String, [Cost; 2])>);
 
-/// Most shared lines that a window of many calls may write: those of collecting, which comes at
-/// every so many.
+/// Shared lines that a window of many calls may write, at most: those of garbage collection, which
+/// comes now and then.
 const COLLECTED: f64 = 4.0;
 
 /// Measures the calls.
@@ -85,7 +85,7 @@ fn measure_as(cores: &Cores, who: &Credentials, suffix: &str) -> Vec<(String, [C
         let window = move || Recording.window(0, &mut || (0..count).for_each(|_| call(&hot)));
         Cost::of(&cores.run(0, window), &theirs, count)
     };
-    // Garbage is collected in one call of many: what a call needs it does every time.
+    // Garbage is collected in one call of many: the minimum is what a call always needs.
     let alone = |call: Call| {
         let tries = [cost(call, 1), cost(call, 1), cost(call, 1)];
         let shared = |cost: &Cost| cost.shared_modifies + cost.shared_lines;
@@ -120,7 +120,7 @@ impl Hot {
         Hot { process, fd }
     }
 
-    /// Everything that another core may be doing here.
+    /// Does what another core may be doing meanwhile.
     fn use_all(&self, side: usize) {
         for (_, call) in CALLS {
             call(self);
@@ -152,11 +152,11 @@ impl Cost {
 }
 
 impl Costs {
-    /// Fails if a single call modifies or writes a shared line, or many of them write more than
-    /// what collecting does now and then.
+    /// Fails if a single call modifies or writes a shared line, or if many write more than garbage
+    /// collection does.
     ///
     /// # Errors
-    /// Which call.
+    /// Names the call.
     pub fn check(&self) -> Result<(), String> {
         let many = COLLECTED / LONG as f64;
         let guilty = |(_, [single, long]): &&(String, [Cost; 2])| {
@@ -169,7 +169,7 @@ impl Costs {
         }
     }
 
-    /// A table.
+    /// Returns a table.
     pub fn text(&self) -> String {
         let mut out = format!(
             "{:<24} {:>12} {:>14} {:>20}   in series of {LONG}:\n",
@@ -189,7 +189,7 @@ impl Costs {
         out
     }
 
-    /// A row for each figure.
+    /// Returns a row for each figure.
     pub fn rows(&self) -> Vec<Row> {
         let mut rows = Vec::new();
         for (name, [single, long]) in &self.0 {

@@ -13,39 +13,39 @@ pub mod allow_list;
 pub mod argument;
 pub mod bare_tree;
 pub mod case;
+pub mod case_state;
 pub mod commute;
 pub mod cores;
 pub mod enumerate;
 pub mod field;
-pub mod ground;
-pub mod lackey;
-pub mod manner;
+pub mod fixture;
+pub mod injected;
+pub mod lackey_trace;
 pub mod marks;
 pub mod matrix;
 pub mod operation;
+pub mod opts;
 pub mod overlap;
 pub mod perform;
 pub mod plan;
-pub mod planted;
 pub mod reference;
 pub mod run;
 pub mod tally;
 pub mod verb;
 pub mod verdict;
 mod warm;
-pub mod world;
 
 #[cfg(feature = "recorder")]
 pub mod hot;
 #[cfg(feature = "recorder")]
-pub mod judge;
+pub mod lackey_check;
 #[cfg(feature = "recorder")]
 pub mod recorder;
 #[cfg(feature = "recorder")]
 pub mod report;
 mod reserve;
 #[cfg(feature = "recorder")]
-pub mod second;
+pub mod run_plan;
 #[cfg(feature = "recorder")]
 pub mod self_check;
 #[cfg(feature = "recorder")]

@@ -1,22 +1,22 @@
-//! Windows that a memory trace shows by what is stored around them.
+//! Marks: stores around a window, for a memory trace.
 
 use super::cores::{Watch, empty_epoch};
 use hearth_sync::epoch;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// What is stored to: at the begin and the end of the first and of the second side's windows. On a
-/// line that nothing else is on.
+/// Targets of the stores: at the begin and the end of the first and of the second side's windows.
+/// They have a cache line of their own.
 #[repr(align(64))]
 struct Marks([AtomicU64; 4]);
 
 static MARKS: Marks = Marks([const { AtomicU64::new(0) }; 4]);
 
-/// Marks windows and sees nothing itself.
+/// An observer that only marks windows.
 #[derive(Clone, Copy)]
 pub struct Marking;
 
-/// Where the marks are; the ends come after the begins, eight bytes each.
+/// Returns the address of the marks: eight bytes each, the ends after the begins.
 pub fn address() -> usize {
     std::ptr::from_ref(&MARKS) as usize
 }
@@ -30,13 +30,13 @@ impl Watch for Marking {
         // SeqCst: no access of the window may move across its marks, in the compiler either.
         MARKS.0[side * 2].store(1, Ordering::SeqCst);
         work();
-        // SeqCst: as above.
+        // SeqCst: as for the store before the window.
         MARKS.0[side * 2 + 1].store(1, Ordering::SeqCst);
     }
 }
 
-/// Pins until a round of collection has been, so that the next is as far away as it can be. A value
-/// that is due tells of it.
+/// Pins until a collection has run, so that the next is as far away as possible. A retired value
+/// tells when it is freed.
 fn await_collection() {
     for _ in 0..8 {
         let is_gone = Arc::new(AtomicBool::new(false));
@@ -44,13 +44,13 @@ fn await_collection() {
         epoch::retire(Box::new(Canary(is_gone.clone())), &guard);
         guard.flush();
         drop(guard);
-        // Relaxed: this thread alone pins, so this thread drops the value.
+        // Relaxed: only this thread pins, so this thread drops the value.
         if is_gone.load(Ordering::Relaxed) {
             continue;
         }
         for _ in 0..1_000 {
             drop(epoch::pin());
-            // Relaxed: as above.
+            // Relaxed: only this thread drops the value.
             if is_gone.load(Ordering::Relaxed) {
                 return;
             }
@@ -58,7 +58,7 @@ fn await_collection() {
     }
 }
 
-/// Tells when it is dropped.
+/// A value that notes its drop.
 struct Canary(Arc<AtomicBool>);
 
 impl Drop for Canary {

@@ -5,16 +5,16 @@ use super::verdict::{Sum, Verdict};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Sums by pair of calls.
+/// The sums by pair of calls.
 pub struct Matrix(BTreeMap<(Verb, Verb), Sum>);
 
 /// Width of a cell of the picture, and height of a row.
 const CELL: usize = 22;
-/// Room for the names.
+/// The margin for names.
 const MARGIN: usize = 84;
 
 impl Matrix {
-    /// The matrix of `verdicts`.
+    /// Returns the matrix of `verdicts`.
     pub fn of<'a>(verdicts: impl IntoIterator<Item = &'a Verdict>) -> Matrix {
         let mut cells: BTreeMap<(Verb, Verb), Sum> = BTreeMap::new();
         for verdict in verdicts {
@@ -24,13 +24,13 @@ impl Matrix {
         Matrix(cells)
     }
 
-    /// Each pair with its sums.
+    /// Returns each pair with its sums.
     pub fn pairs(&self) -> impl Iterator<Item = (Verb, Verb, Sum)> {
         self.0.iter().map(|(&(a, b), &sum)| (a, b, sum))
     }
 
-    /// A triangle of characters: `.` all free, a digit the tenths that conflict, rounded up, `#`
-    /// all in conflict, `a` the rest allowed.
+    /// Returns a triangle of characters: `.` all free, a digit the tenths in conflict, rounded up,
+    /// `#` all in conflict, `a` the rest allowed.
     pub fn text(&self) -> String {
         let mut out = String::new();
         for (n, row) in Verb::ALL.into_iter().enumerate() {
@@ -46,7 +46,7 @@ impl Matrix {
         out
     }
 
-    /// The heat picture.
+    /// Returns the matrix as a picture.
     pub fn svg(&self) -> String {
         let side = MARGIN + CELL * Verb::ALL.len() + 8;
         let mut out = format!(
@@ -94,7 +94,7 @@ impl Matrix {
         out
     }
 
-    /// The picture as a page of its own, with `text` below.
+    /// Returns the picture as a page, with `text` below.
     pub fn html(&self, text: &str) -> String {
         let escaped = text.replace('&', "&amp;").replace('<', "&lt;");
         format!(

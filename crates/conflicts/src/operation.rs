@@ -24,7 +24,7 @@ pub enum Dir {
     SecondSub,
 }
 
-/// What a name stands for, the same in every directory.
+/// A name of the state, which exists in every directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Name {
     /// `f`: a file of two pages.
@@ -47,8 +47,8 @@ pub enum Name {
     Itself,
 }
 
-/// A place in the tree. As the object of a call on a descriptor: the file that is open, or, for a
-/// missing name, that the descriptor is not open.
+/// A place in the tree. For a call on a descriptor it is the open file; a missing name means that
+/// the descriptor is not open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Place {
     /// Directory.
@@ -57,12 +57,12 @@ pub struct Place {
     pub name: Name,
 }
 
-/// Which of the descriptors of one file.
+/// Which descriptor of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Slot {
-    /// The one that both sides have, if they have one in common.
+    /// The descriptor of both sides, if they share one.
     First,
-    /// Made of it by `dup`: another descriptor of the same open file.
+    /// Made by `dup`: another descriptor of the same open file.
     Twin,
     /// Opened again: another open file.
     Again,
@@ -91,7 +91,7 @@ impl Dir {
     /// All of them.
     pub const ALL: [Dir; 4] = [Dir::First, Dir::Second, Dir::FirstSub, Dir::SecondSub];
 
-    /// The directory above, if it is not the root.
+    /// Returns the parent directory, unless that is the root.
     pub fn above(self) -> Option<Dir> {
         match self {
             Dir::FirstSub => Some(Dir::First),
@@ -100,7 +100,7 @@ impl Dir {
         }
     }
 
-    /// Its path.
+    /// Returns its path.
     pub fn path(self) -> &'static str {
         match self {
             Dir::First => "/d1",
@@ -112,7 +112,7 @@ impl Dir {
 }
 
 impl Name {
-    /// The names of a directory, the missing ones included.
+    /// Returns the names of a directory, the missing ones included.
     pub const ALL: [Name; 8] = [
         Name::File,
         Name::File2,
@@ -124,7 +124,7 @@ impl Name {
         Name::Missing2,
     ];
 
-    /// As it is written.
+    /// Returns the name as text.
     pub fn letter(self) -> &'static str {
         match self {
             Name::File => "f",
@@ -139,24 +139,24 @@ impl Name {
         }
     }
 
-    /// Whether nothing has this name.
+    /// Returns whether nothing has this name.
     pub fn is_missing(self) -> bool {
         matches!(self, Name::Missing | Name::Missing2)
     }
 
-    /// Whether a file has this name.
+    /// Returns whether a file has this name.
     pub fn is_file(self) -> bool {
         matches!(self, Name::File | Name::File2)
     }
 }
 
 impl Operation {
-    /// Numbers of a call.
+    /// Numbers in a call's encoding.
     pub const CODE: usize = 8;
 
-    /// The call as numbers, for another program.
+    /// Returns the call as numbers, for another program.
     pub fn code(&self) -> [u8; Operation::CODE] {
-        // 255: there is no other name.
+        // 255: there is no second name.
         let (dir, name) = self
             .to
             .map_or((255, 255), |to| (to.dir as u8, to.name as u8));
@@ -174,7 +174,7 @@ impl Operation {
         ]
     }
 
-    /// The call of some numbers.
+    /// Returns the call of such numbers.
     pub fn of_code(code: &[u8]) -> Option<Operation> {
         let &[verb, dir, name, to_dir, to_name, slot, choice, value] = code else {
             return None;
@@ -196,8 +196,8 @@ impl Operation {
         })
     }
 
-    /// Whether each repetition needs a name of its own in place of `on`: the call takes or gives
-    /// that name.
+    /// Returns whether each repetition needs a name of its own in place of `on`: the call takes or
+    /// gives that name.
     pub fn varies_on(&self) -> bool {
         match self.verb {
             Verb::CreateNew | Verb::Exclusive | Verb::MkDir | Verb::Symlink => {
@@ -209,7 +209,7 @@ impl Operation {
         }
     }
 
-    /// The same of `to`.
+    /// Returns whether each repetition needs a name of its own in place of `to`.
     pub fn varies_to(&self) -> bool {
         match self.verb {
             Verb::Link => self.to.is_some_and(|to| to.name.is_missing()),
@@ -218,18 +218,18 @@ impl Operation {
         }
     }
 
-    /// Whether each repetition needs a descriptor of its own.
+    /// Returns whether each repetition needs a descriptor of its own.
     pub fn varies_descriptor(&self) -> bool {
         self.verb == Verb::Close
     }
 
-    /// The open file that it works on.
+    /// Returns the open file that it works on.
     pub fn descriptor(&self) -> Option<(Place, Slot)> {
         let is_open = self.verb.has_descriptor() && self.on.name.is_file();
         is_open.then_some((self.on, self.slot))
     }
 
-    /// The places that it names.
+    /// Returns the places that it names.
     pub fn places(&self) -> impl Iterator<Item = Place> {
         [Some(self.on), self.to].into_iter().flatten()
     }

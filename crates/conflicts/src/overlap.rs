@@ -1,9 +1,9 @@
-//! Cache lines that two windows touched, and where they meet.
+//! Cache lines that two windows touched, and their conflicts.
 
-/// Callers that are remembered with an access.
+/// Callers that are recorded with an access.
 pub const FRAMES: usize = 12;
 
-/// One cache line that a window touched, as the recorder notes it.
+/// A cache line that a window touched, as the recorder writes it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Line {
@@ -20,7 +20,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// Whether anything was written.
+    /// Returns whether anything was written.
     pub fn is_written(&self) -> bool {
         self.write.bytes != 0
     }
@@ -52,12 +52,12 @@ pub struct Conflict {
     pub sides: [Side; 2],
     /// Whether each of the two is a write.
     pub writes: [bool; 2],
-    /// No byte is in conflict: two things lie on one line.
+    /// No byte is in conflict: the sides use different bytes of the line.
     pub is_false_sharing: bool,
 }
 
 impl Side {
-    /// Numbers of a side.
+    /// Numbers in a side's encoding.
     const WORDS: usize = 2 + FRAMES;
 
     fn words(&self) -> impl Iterator<Item = u64> {
@@ -75,10 +75,10 @@ impl Side {
 }
 
 impl Conflict {
-    /// Numbers of a conflict.
+    /// Numbers in a conflict's encoding.
     pub const WORDS: usize = 2 + 2 * Side::WORDS;
 
-    /// The conflict as numbers, for another process.
+    /// Returns the conflict as numbers, for another process.
     pub fn words(&self) -> impl Iterator<Item = u64> {
         let [a, b] = self.writes.map(u64::from);
         let flags = a | b << 1 | u64::from(self.is_false_sharing) << 2;
@@ -86,7 +86,7 @@ impl Conflict {
         [self.address as u64, flags].into_iter().chain(sides)
     }
 
-    /// The conflict of [`Conflict::WORDS`] such numbers.
+    /// Returns the conflict of [`Conflict::WORDS`] such numbers.
     pub fn of_words(words: &[u64]) -> Conflict {
         let (head, sides) = words.split_at(2);
         let flag = |bit: u32| head[1] >> bit & 1 == 1;
@@ -99,7 +99,7 @@ impl Conflict {
     }
 }
 
-/// The lines in conflict, by address.
+/// Returns the lines in conflict, by address.
 pub fn overlap(a: &[Line], b: &[Line]) -> Vec<Conflict> {
     let by_address = |lines: &[Line]| {
         let mut order: Vec<(usize, usize)> =
@@ -156,12 +156,12 @@ mod tests {
     }
 
     #[test]
-    fn two_readers_are_no_conflict() {
+    fn two_readers_of_a_line_do_not_conflict() {
         assert_eq!(overlap(&[line(64, 1, 0)], &[line(64, 1, 0)]), []);
     }
 
     #[test]
-    fn a_writer_is_in_conflict_with_whoever_touches_the_line() {
+    fn a_writer_conflicts_with_a_reader_or_writer_of_the_line() {
         for (a, b, writes, is_false) in [
             (line(64, 0, 1), line(64, 1, 0), [true, false], false),
             (line(64, 1, 0), line(64, 0, 1), [false, true], false),
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conflict_comes_back_from_its_numbers() {
+    fn a_conflict_survives_encoding() {
         let mut found = overlap(&[line(64, 0, 1)], &[line(64, 2, 0)]).remove(0);
         found.sides[1].depth = 2;
         found.sides[1].frames[1] = 7;
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn other_lines_do_not_matter() {
+    fn different_lines_do_not_conflict() {
         assert_eq!(overlap(&[line(64, 0, 1)], &[line(128, 0, 1)]), []);
     }
 }

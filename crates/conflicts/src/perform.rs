@@ -1,32 +1,32 @@
-//! A call on the library, with everything that it needs made ready before the window.
+//! A call on the library, prepared before the window.
 
 use super::argument::{CHUNK, PAGE, XATTR, flags, length, lock, mode, modified, record};
 use super::operation::Operation;
 use super::verb::Verb;
 use hearth::{Errno, Fd, LockKind, LockSpec, Process, SetTime, Time};
 
-/// One call, ready to be made.
+/// A prepared call.
 pub struct Call {
-    /// What it is.
+    /// The operation.
     pub op: Operation,
-    /// Path of what it works on.
+    /// The path of its object.
     pub on: Vec<u8>,
-    /// The other path.
+    /// The second path.
     pub to: Vec<u8>,
     /// Descriptor.
     pub fd: Fd,
-    /// Descriptor that `dup2` replaces.
+    /// The descriptor that `dup2` replaces.
     pub to_fd: Fd,
 }
 
-/// What a side has at hand for its calls: memory of its own thread.
+/// Buffers of a side for its calls: memory of its own thread.
 #[derive(Default)]
-pub struct Hands {
+pub struct CallBuffers {
     /// What is read and written.
     pub chunk: [u8; CHUNK],
     /// Processes that will end.
     pub ending: Vec<Option<Process>>,
-    /// Processes that were made.
+    /// Processes that were forked.
     pub children: Vec<Process>,
 }
 
@@ -34,28 +34,28 @@ impl Call {
     /// Makes the call, for the `i`-th time.
     ///
     /// # Errors
-    /// What the library answers.
-    pub fn make(&self, p: &Process, hands: &mut Hands, i: usize) -> Result<(), Errno> {
+    /// The errno of the library.
+    pub fn make(&self, p: &Process, buffers: &mut CallBuffers, i: usize) -> Result<(), Errno> {
         match self.op.verb {
-            verb if verb.has_descriptor() => self.on_descriptor(p, hands),
+            verb if verb.has_descriptor() => self.on_descriptor(p, buffers),
             Verb::Fork => {
-                hands.children.push(p.fork());
+                buffers.children.push(p.fork());
                 Ok(())
             }
             Verb::Exit => {
-                drop(hands.ending[i].take());
+                drop(buffers.ending[i].take());
                 Ok(())
             }
             _ => self.on_path(p),
         }
     }
 
-    fn on_descriptor(&self, p: &Process, hands: &mut Hands) -> Result<(), Errno> {
+    fn on_descriptor(&self, p: &Process, buffers: &mut CallBuffers) -> Result<(), Errno> {
         let (fd, at) = (self.fd, u64::from(self.op.choice) * PAGE);
         match self.op.verb {
             Verb::Close => p.close(fd),
-            Verb::Read => p.read(fd, &mut hands.chunk).map(seen),
-            Verb::PRead => p.pread(fd, &mut hands.chunk, at).map(seen),
+            Verb::Read => p.read(fd, &mut buffers.chunk).map(seen),
+            Verb::PRead => p.pread(fd, &mut buffers.chunk, at).map(seen),
             Verb::Write | Verb::Append => p.write(fd, &self.data()).map(seen),
             Verb::PWrite => p.pwrite(fd, &self.data(), at).map(seen),
             Verb::FStat => p.fstat(fd).map(seen),
@@ -101,7 +101,7 @@ impl Call {
         }
     }
 
-    /// What a write stores.
+    /// Returns the bytes that a write stores.
     fn data(&self) -> [u8; CHUNK] {
         std::array::from_fn(|i| 2 + self.op.value + i as u8)
     }
@@ -125,7 +125,7 @@ impl Call {
     }
 }
 
-/// An answer that must be made although nobody wants it.
+/// Keeps a result that must be computed although it is not used.
 fn seen<T>(answer: T) {
     std::hint::black_box(answer);
 }

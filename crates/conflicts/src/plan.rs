@@ -1,25 +1,25 @@
-//! Which cases run: those that commute, all of them or a sample.
+//! The plan: which commuting cases run, all or a sample.
 
 use super::case::Case;
 use super::commute::{Commutes, Errnos, commutes};
 use super::enumerate;
-use super::reference::Grounds;
+use super::reference::TreeModels;
 use super::tally::Tally;
 
-/// Cases that commute, with the results that the library must give.
+/// The commuting cases, with the results that the library must give.
 pub struct Plan {
     /// The cases.
     pub cases: Vec<(Case, [Errnos; 2])>,
-    /// What became of the others.
+    /// The counts of the others.
     pub tally: Tally,
 }
 
 /// How much is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// One case of so many.
+    /// One case of this many.
     pub cases: usize,
-    /// Long windows for one of so many of these.
+    /// Long windows for one of this many of these.
     pub long: usize,
     /// Layouts of the short windows.
     pub layouts: usize,
@@ -32,14 +32,14 @@ impl Extent {
         long: 1,
         layouts: 3,
     };
-    /// What the tests run.
+    /// The extent of the tests.
     pub const QUICK: Extent = Extent {
         cases: 16,
         long: 4,
         layouts: 1,
     };
 
-    /// One case of `cases`, in every layout.
+    /// Returns an extent of one case of `cases`, in every layout.
     pub fn sample(cases: usize) -> Extent {
         Extent {
             cases,
@@ -49,8 +49,8 @@ impl Extent {
 }
 
 impl Plan {
-    /// Asks the model about the cases of `extent`; only those whose text has `only` in it. On as
-    /// many threads as there are cores.
+    /// Asks the model about the cases of `extent` whose text contains `only`, on as many threads as
+    /// there are cores.
     ///
     /// # Panics
     /// When the model does.
@@ -102,10 +102,10 @@ impl Plan {
 }
 
 fn ask(cases: &[Case]) -> Vec<(Commutes, [Errnos; 2])> {
-    let mut grounds = Grounds::default();
+    let mut trees = TreeModels::default();
     cases
         .iter()
-        .map(|case| commutes(&mut grounds, case))
+        .map(|case| commutes(&mut trees, case))
         .collect()
 }
 
@@ -113,11 +113,11 @@ fn ask(cases: &[Case]) -> Vec<(Commutes, [Errnos; 2])> {
 mod tests {
     use super::*;
 
-    /// What sv6 was judged on.
+    /// The calls that sv6 was judged on.
     const ENOUGH: usize = 13_664;
 
     #[test]
-    fn enough_cases_commute_and_none_is_dropped() {
+    fn a_quick_plan_keeps_every_commuting_case() {
         let Plan { cases, tally } = Plan::new(Extent::WHOLE, None);
         assert!(tally.commute >= ENOUGH, "{tally:?}");
         assert_eq!(cases.len(), tally.commute);

@@ -8,10 +8,10 @@ unsafe extern "C" {
     fn recorder_lines() -> *const Line;
 }
 
-/// Runs `f` and answers the cache lines that it touched on this thread.
+/// Runs `f` and returns the cache lines that it touched on this thread.
 ///
 /// # Panics
-/// When they are more than the recorder can note.
+/// When they are more than the recorder can hold.
 pub fn record(f: impl FnOnce()) -> Vec<Line> {
     let count = count(f);
     // SAFETY: the recorder of this thread holds `count` lines until the next begin, which this
@@ -20,10 +20,10 @@ pub fn record(f: impl FnOnce()) -> Vec<Line> {
     lines.to_vec()
 }
 
-/// Runs `f` and answers how many cache lines it touched on this thread.
+/// Runs `f` and returns how many cache lines it touched on this thread.
 ///
 /// # Panics
-/// As [`record`].
+/// When they are more than the recorder can hold.
 pub fn count(f: impl FnOnce()) -> usize {
     // SAFETY: begin and end only change what belongs to this thread.
     unsafe { recorder_begin() };

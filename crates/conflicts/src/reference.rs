@@ -1,9 +1,9 @@
-//! Cases on the reference model: the small state, and what a call does to it.
+//! Cases on the reference model: the small state, and the effect of a call on it.
 
 use super::argument::{
     CHUNK, DUP2_TARGETS, PAGE, XATTR, flags, length, lock, mode, modified, path, record,
 };
-use super::bare_tree::{extra_names, ground, open_op};
+use super::bare_tree::{extra_names, fixture, open_op};
 use super::case::{Case, Open, Sharing};
 use super::operation::{Dir, Name, Operation, Place, Slot};
 use super::verb::Verb;
@@ -12,25 +12,25 @@ use hearth_model::{
 };
 use std::collections::{BTreeSet, HashMap};
 
-/// Models of the bare tree, by the directories that it has.
+/// Models of the bare tree, by its directories.
 #[derive(Default)]
-pub struct Grounds(HashMap<Vec<Dir>, Model>);
+pub struct TreeModels(HashMap<Vec<Dir>, Model>);
 
 /// A model in the state of a case.
 #[derive(Clone)]
 pub struct Reference {
     model: Model,
     sharing: Sharing,
-    seats: [Seat; 2],
-    /// Inodes whose time of change has moved.
+    sides: [ModelSide; 2],
+    /// Inodes whose change time has moved.
     changed: BTreeSet<u64>,
-    /// Inodes that were read after they changed: `relatime` moves their access time.
+    /// Inodes read after they changed: `relatime` moves their access time.
     aged: BTreeSet<u64>,
 }
 
-/// What one side has.
+/// The state of one side.
 #[derive(Clone, Default)]
-struct Seat {
+struct ModelSide {
     process: usize,
     /// Its descriptors; each repetition's own where there are many.
     open: Vec<(Open, Vec<Fd>)>,
@@ -40,12 +40,12 @@ struct Seat {
     ending: Vec<usize>,
 }
 
-/// What a call answers, as far as it is not the system's choice.
+/// The result of a call, as far as it is not the system's choice.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
     /// An outcome of the model.
     Plain(Outcome),
-    /// `stat`: attributes, and whether the time of change has moved.
+    /// `stat`: attributes, and whether the change time has moved.
     Attr(Outcome, bool),
     /// `statfs`: inodes and pages in use.
     Usage(u64, u64),
@@ -56,27 +56,27 @@ pub enum Answer {
 pub struct After {
     state: State,
     changed: BTreeSet<u64>,
-    /// Inodes whose access time has moved, and would not under `noatime`.
+    /// Inodes whose access time has moved, and would not with `noatime`.
     pub aged: BTreeSet<u64>,
 }
 
-impl Grounds {
-    /// The state of `case` for windows of `count` calls.
+impl TreeModels {
+    /// Returns the state of `case` for windows of `count` calls.
     pub fn state(&mut self, case: &Case, count: usize) -> Reference {
         let dirs = case.dirs();
-        let ground = self.0.entry(dirs.clone()).or_insert_with(|| ground(&dirs));
-        let mut model = ground.clone();
+        let fixture = self.0.entry(dirs.clone()).or_insert_with(|| fixture(&dirs));
+        let mut model = fixture.clone();
         extra_names(&mut model, case, count);
         let first = model.add_process(0, 0, &[]);
         let mut reference = Reference {
             model,
             sharing: case.sharing,
-            seats: [Seat::default(), Seat::default()],
+            sides: [ModelSide::default(), ModelSide::default()],
             changed: BTreeSet::new(),
             aged: BTreeSet::new(),
         };
-        reference.seats[0].process = first;
-        reference.seats[1].process = match case.sharing {
+        reference.sides[0].process = first;
+        reference.sides[1].process = match case.sharing {
             Sharing::Processes => reference.model.add_process(0, 0, &[]),
             Sharing::Threads | Sharing::Kin => first,
         };
@@ -86,7 +86,7 @@ impl Grounds {
             }
         }
         if case.sharing == Sharing::Kin {
-            reference.seats[1].process = reference.fork(first);
+            reference.sides[1].process = reference.fork(first);
         }
         for (side, op) in case.sides.iter().enumerate() {
             reference.prepare_ends(side, op, count);
@@ -96,9 +96,9 @@ impl Grounds {
 }
 
 impl Reference {
-    /// Lets a side do its call for the `i`-th time.
+    /// Lets a side make its call for the `i`-th time.
     pub fn call(&mut self, side: usize, op: &Operation, i: usize) -> Answer {
-        let p = self.seats[side].process;
+        let p = self.sides[side].process;
         match op.verb {
             Verb::StatFs => {
                 let (inodes, pages) = self.model.usage();
@@ -106,11 +106,11 @@ impl Reference {
             }
             Verb::Fork => {
                 let child = self.fork(p);
-                self.seats[side].children.push(child);
+                self.sides[side].children.push(child);
                 return Answer::Plain(Outcome::Done);
             }
             Verb::Exit => {
-                let ending = self.seats[side].ending[i];
+                let ending = self.sides[side].ending[i];
                 return Answer::Plain(self.model.apply(ending, &Op::Exit));
             }
             _ => {}
@@ -135,12 +135,12 @@ impl Reference {
         }
     }
 
-    /// What can be told apart now.
+    /// Returns what can be told apart now.
     pub fn after(self) -> After {
-        let seats = self.seats.iter();
-        let mut order: Vec<usize> = seats.map(|seat| seat.process).collect();
-        for seat in &self.seats {
-            order.extend(seat.children.iter().chain(&seat.ending));
+        let sides = self.sides.iter();
+        let mut order: Vec<usize> = sides.map(|side_state| side_state.process).collect();
+        for side_state in &self.sides {
+            order.extend(side_state.children.iter().chain(&side_state.ending));
         }
         After {
             state: self.model.state(&order),
@@ -150,7 +150,7 @@ impl Reference {
     }
 
     fn open(&mut self, side: usize, open: &Open, count: usize) {
-        let p = self.seats[side].process;
+        let p = self.sides[side].process;
         let count = if open.is_many { count } else { 1 };
         let mut fds = Vec::new();
         for _ in 0..count {
@@ -175,7 +175,7 @@ impl Reference {
                 self.model.apply(p, &Op::Seek { fd, offset, whence });
             }
         }
-        self.seats[side].open.push((*open, fds));
+        self.sides[side].open.push((*open, fds));
     }
 
     fn prepare_ends(&mut self, side: usize, op: &Operation, count: usize) {
@@ -184,14 +184,14 @@ impl Reference {
         }
         for _ in 0..count {
             let ending = if op.choice == 1 {
-                self.fork(self.seats[side].process)
+                self.fork(self.sides[side].process)
             } else {
                 let ending = self.model.add_process(0, 0, &[]);
                 self.model
                     .apply(ending, &open_op(path(op.on, 0), libc::O_RDWR));
                 ending
             };
-            self.seats[side].ending.push(ending);
+            self.sides[side].ending.push(ending);
         }
     }
 
@@ -202,25 +202,28 @@ impl Reference {
         }
     }
 
-    /// The descriptor of a side; that of the other side if they share one table or one ancestor.
+    /// Returns the descriptor of a side; that of the other side if they share a table or an
+    /// ancestor.
     fn descriptor(&self, side: usize, place: Place, slot: Slot, i: usize) -> Fd {
         let is_own = self.sharing == Sharing::Processes;
-        let seats = if is_own { side..side + 1 } else { 0..2 };
-        let mut open = self.seats[seats].iter().flat_map(|seat| &seat.open);
+        let sides = if is_own { side..side + 1 } else { 0..2 };
+        let mut open = self.sides[sides]
+            .iter()
+            .flat_map(|side_state| &side_state.open);
         let found = open.find(|(open, _)| open.place == place && open.slot == slot);
         let (_, fds) = found.expect("the state has the descriptors that its calls use");
         fds[if fds.len() > 1 { i } else { 0 }]
     }
 
-    /// Gives a new descriptor a number that only this side uses, as a table per core does.
+    /// Gives a new descriptor a number that only this side uses, like a table per core.
     fn claim(&mut self, side: usize, fd: Fd) {
         if self.sharing != Sharing::Threads {
             return;
         }
-        let seat = &mut self.seats[side];
-        let least = 10_000 * (side as Fd + 1) + seat.made;
-        seat.made += 1;
-        let p = seat.process;
+        let side_state = &mut self.sides[side];
+        let least = 10_000 * (side as Fd + 1) + side_state.made;
+        side_state.made += 1;
+        let p = side_state.process;
         let cloexec = false;
         self.model.apply(p, &Op::DupFrom { fd, least, cloexec });
         self.model.apply(p, &Op::Close { fd });
@@ -285,7 +288,7 @@ impl Reference {
     }
 
     fn inodes(&self, side: usize, op: &Operation, i: usize) -> Inodes {
-        let p = self.seats[side].process;
+        let p = self.sides[side].process;
         let at = |place, varies| {
             let path = path(place, if varies { i } else { 0 });
             self.model.number_at(path.as_bytes())
@@ -311,7 +314,7 @@ impl Reference {
         }
     }
 
-    /// Notes whose times a call that succeeded has moved.
+    /// Notes which times a successful call has moved.
     fn note(&mut self, op: &Operation, inodes: &Inodes) {
         let both = [inodes.on, inodes.to];
         let changed: &[Option<u64>] = match op.verb {
@@ -333,7 +336,7 @@ impl Reference {
     }
 }
 
-/// Whom a call concerns, before it.
+/// Returns the inodes that a call concerns, before it.
 struct Inodes {
     on: Option<u64>,
     /// Behind a symbolic link.

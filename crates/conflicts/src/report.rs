@@ -1,4 +1,4 @@
-//! What the runner prints: sums, and the conflicts by place in the source.
+//! The report: sums, and the conflicts by place in the source.
 
 use super::case::{LONG, Sharing};
 use super::matrix::Matrix;
@@ -13,7 +13,7 @@ use std::fmt::Write;
 /// Some of the verdicts, under a name.
 type Part = (&'static str, fn(&Verdict) -> bool);
 
-/// Of cases, which are free if all their windows are.
+/// Parts of cases, which are free if all their windows are.
 const PARTS: [Part; 4] = [
     ("all", |_| true),
     ("threads", |v| v.case.sharing == Sharing::Threads),
@@ -21,13 +21,13 @@ const PARTS: [Part; 4] = [
     ("kin", |v| v.case.sharing == Sharing::Kin),
 ];
 
-/// Of windows.
+/// Parts of windows.
 const WINDOWS: [Part; 2] = [
     ("window 1", |v| v.window == 1),
     ("window 256", |v| v.window == LONG),
 ];
 
-/// The sums as a table.
+/// Returns the sums as a table.
 pub fn sums(tally: Tally, verdicts: &[Verdict]) -> String {
     let mut out = format!(
         "{} cases: {} commute, {} do not, {} are left open by Linux\n\n",
@@ -52,7 +52,7 @@ pub fn sums(tally: Tally, verdicts: &[Verdict]) -> String {
     out
 }
 
-/// The same sums and those of each pair as rows.
+/// Returns the sums, and those of each pair of calls, as rows.
 pub fn rows(tally: Tally, verdicts: &[Verdict]) -> Vec<Row> {
     let mut rows = Vec::new();
     for (name, sum) in parts(verdicts) {
@@ -71,7 +71,7 @@ pub fn rows(tally: Tally, verdicts: &[Verdict]) -> Vec<Row> {
     rows
 }
 
-/// A row about the library.
+/// Returns a row about the library.
 pub fn row(workload: &str, metric: &'static str, value: f64, unit: &'static str) -> Row {
     Row {
         bench: "conflicts",
@@ -86,7 +86,7 @@ pub fn row(workload: &str, metric: &'static str, value: f64, unit: &'static str)
     }
 }
 
-/// How many are free: of all, and of those that no rule allows.
+/// Returns the shares of free cases: of all, and of those that no rule allows.
 pub fn shares(name: &str, sum: Sum) -> [Row; 2] {
     let of_rest = sum.share_but_allowed();
     [
@@ -104,7 +104,7 @@ fn parts(verdicts: &[Verdict]) -> Vec<(&'static str, Sum)> {
     [sums(&PARTS, &by_case(verdicts)), sums(&WINDOWS, verdicts)].concat()
 }
 
-/// The command of a recorded run.
+/// Returns the command of a recorded run.
 pub fn command(extent: Extent) -> String {
     match extent.cases {
         1 => "cargo xtask conflicts --record".to_owned(),
@@ -112,27 +112,82 @@ pub fn command(extent: Extent) -> String {
     }
 }
 
-/// The page of a recorded run.
-pub fn page(extent: Extent, commit: &str, text: &str) -> String {
+/// Places that the page of a recorded run lists.
+const LISTED: usize = 10;
+
+/// Conflicts between the same two places in the source.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlaceConflicts {
+    /// What either side does, with its place and callers: `reads F at P < Q`.
+    pub sides: [String; 2],
+    /// Two things on one line: the line is shared, the bytes are not.
+    pub is_false_sharing: bool,
+    /// Cache lines in conflict, over all cases.
+    pub lines: usize,
+    /// The cases, each followed by the rule that allows it.
+    pub cases: Vec<String>,
+}
+
+impl PlaceConflicts {
+    /// Returns how many of the cases no rule allows.
+    pub fn open_cases(&self) -> usize {
+        let is_open = |case: &&String| !case.ends_with(']');
+        self.cases.iter().filter(is_open).count()
+    }
+
+    /// Returns one line of JSON.
+    pub fn json(&self) -> String {
+        serde_json::json!({
+            "sides": self.sides,
+            "false_sharing": self.is_false_sharing,
+            "lines": self.lines,
+            "cases": self.cases,
+        })
+        .to_string()
+    }
+
+    fn sides_text(&self) -> String {
+        let mut out = format!("  {}\n  {}\n", self.sides[0], self.sides[1]);
+        if self.is_false_sharing {
+            out.push_str("  two things on one line\n");
+        }
+        out
+    }
+}
+
+/// Returns the page of a recorded run: `summary`, and the places with the most cases that no rule
+/// allows.
+pub fn page(extent: Extent, commit: &str, summary: &str, places: &[PlaceConflicts]) -> String {
     let what = match extent.cases {
         1 => "Every case".to_owned(),
         n => format!("One enumerated case of {n}"),
     };
-    format!(
-        "# Conflicts of commuting calls\n\n`{}`, commit {commit}. {what}: one call a side in {} \
-         layouts, {LONG} calls a side in one; method and allow-list: \
-         `docs/design/conflicts.md`.\n\n\
-         ![Pairs of calls: green is free, the number is that of cases in conflict, grey are those \
-         that a rule allows](conflicts.svg)\n\n```text\n{text}```\n",
+    let mut open: Vec<&PlaceConflicts> = places.iter().filter(|p| p.open_cases() > 0).collect();
+    open.sort_by_key(|place| std::cmp::Reverse(place.open_cases()));
+    let mut text = format!(
+        "# Conflicts of commuting calls\n\n`{}`, commit {commit}.\n{what}: one call a side in {} \
+         layouts, {LONG} calls a side in one.\nMethod and allow-list: \
+         `docs/design/conflicts.md`. Rows: `conflicts.json`.\nEvery place in the source, with \
+         every case: `conflicts-places.jsonl`.\n\n\
+         ![Pairs of calls: green is free, numbers count conflicts, grey is allowed]\
+         (conflicts.svg)\n\n```text\n{summary}```\n\n## Places that no rule allows\n\n\
+         {} pairs of places in the source conflict in some case that no rule allows.\n\
+         Those with the most such cases:\n\n```text\n",
         command(extent),
-        extent.layouts
-    )
+        extent.layouts,
+        open.len(),
+    );
+    for place in open.iter().take(LISTED) {
+        let (some, all) = (place.open_cases(), place.cases.len());
+        let _ = write!(text, "{some} of {all} cases:\n{}", place.sides_text());
+    }
+    text.push_str("```\n");
+    text
 }
 
-/// The conflicts, grouped by the two places in the source, the most frequent first; of each the
-/// first `shown` cases.
-pub fn conflicts(verdicts: &[Verdict], source: &mut Source, shown: usize) -> String {
-    let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
+/// Returns the conflicts, grouped by the two places in the source, the most frequent first.
+pub fn places(verdicts: &[Verdict], source: &mut Source) -> Vec<PlaceConflicts> {
+    let mut places: BTreeMap<([String; 2], bool), Vec<String>> = BTreeMap::new();
     for verdict in verdicts.iter().filter(|verdict| !verdict.is_free()) {
         let mut case = verdict.case.to_string();
         if verdict.window > 1 {
@@ -151,26 +206,37 @@ pub fn conflicts(verdicts: &[Verdict], source: &mut Source, shown: usize) -> Str
                 format!("{does} {}", source.name(&conflict.sides[n]))
             });
             sides.sort();
-            let what = match conflict.is_false_sharing {
-                true => "\n  two things on one line",
-                false => "",
-            };
-            let place = format!("{}\n  {}{what}", sides[0], sides[1]);
-            places.entry(place).or_default().push(case.clone());
+            let key = (sides, conflict.is_false_sharing);
+            places.entry(key).or_default().push(case.clone());
         }
     }
-    let mut places: Vec<(String, Vec<String>)> = places.into_iter().collect();
-    places.sort_by_key(|(_, cases)| std::cmp::Reverse(cases.len()));
-    let mut out = String::new();
-    for (place, mut cases) in places {
+    let group = |((sides, is_false_sharing), mut cases): (_, Vec<String>)| {
         let lines = cases.len();
         cases.dedup();
-        let _ = writeln!(out, "\n{lines} lines in {} cases:\n  {place}", cases.len());
-        for case in cases.iter().take(shown) {
+        PlaceConflicts {
+            sides,
+            is_false_sharing,
+            lines,
+            cases,
+        }
+    };
+    let mut places: Vec<PlaceConflicts> = places.into_iter().map(group).collect();
+    places.sort_by_key(|place| std::cmp::Reverse(place.lines));
+    places
+}
+
+/// Returns the places as text, with the first `shown` cases of each.
+pub fn conflicts(places: &[PlaceConflicts], shown: usize) -> String {
+    let mut out = String::new();
+    for place in places {
+        let count = place.cases.len();
+        let sides = place.sides_text();
+        let _ = write!(out, "\n{} lines in {count} cases:\n{sides}", place.lines);
+        for case in place.cases.iter().take(shown) {
             let _ = writeln!(out, "    {case}");
         }
-        if cases.len() > shown {
-            let _ = writeln!(out, "    and {} more", cases.len() - shown);
+        if count > shown {
+            let _ = writeln!(out, "    and {} more", count - shown);
         }
     }
     out
@@ -180,14 +246,46 @@ pub fn conflicts(verdicts: &[Verdict], source: &mut Source, shown: usize) -> Str
 mod tests {
     use super::*;
 
+    fn place(side: &str, cases: &[&str]) -> PlaceConflicts {
+        PlaceConflicts {
+            sides: [format!("reads {side}"), format!("writes {side}")],
+            is_false_sharing: false,
+            lines: 7,
+            cases: cases.iter().map(|case| (*case).to_owned()).collect(),
+        }
+    }
+
     #[test]
     fn the_page_says_commit_command_and_layouts_of_each_window() {
-        let page = page(Extent::sample(5), "abc123", "");
+        let page = page(Extent::sample(5), "abc123", "", &[]);
         for part in [
             "`cargo xtask conflicts --record --sample 5`, commit abc123.",
             "one call a side in 3 layouts, 256 calls a side in one",
         ] {
             assert!(page.contains(part), "{page}");
         }
+    }
+
+    #[test]
+    fn the_page_lists_the_places_with_the_most_cases_that_no_rule_allows() {
+        let few = place("few", &["a", "b [allowed: st_size]"]);
+        let many = place("many", &["a", "b"]);
+        let allowed = place("allowed", &["b [allowed: st_size]"]);
+        let page = page(Extent::WHOLE, "abc123", "", &[allowed, few, many]);
+        let at = |part: &str| page.find(part).expect("it is listed");
+        assert!(at("2 of 2 cases:\n  reads many") < at("1 of 2 cases:\n  reads few"));
+        assert!(!page.contains("reads allowed"), "{page}");
+    }
+
+    #[test]
+    fn the_longest_page_has_at_most_120_lines() {
+        let place = PlaceConflicts {
+            is_false_sharing: true,
+            ..place("it", &["a"])
+        };
+        // The sums, the costs and the matrix of a recorded run.
+        let summary = "x\n".repeat(58);
+        let page = page(Extent::WHOLE, "abc123", &summary, &vec![place; 100]);
+        assert!(page.lines().count() <= 120, "{}", page.lines().count());
     }
 }

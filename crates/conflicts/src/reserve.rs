@@ -1,28 +1,28 @@
-//! Memory that a thread has at hand, as one has that was busy for long.
+//! A reserve of free memory, as a long-running thread has.
 //!
-//! The allocator (mimalloc 3) gives a page that is full away, and lets the next thread that wants
-//! memory have it once something in it is free. A thread with free blocks of its own asks for none:
-//! so a window of many calls that frees shares nothing with the next one that allocates.
+//! The allocator (mimalloc 3) gives a full page away, and lets the next thread that wants memory
+//! take it once something in it is free. A thread with free blocks of its own asks for none. So a
+//! window of many calls that frees shares nothing with the next one that allocates.
 
 /// The smallest and the largest blocks, in bytes.
 const SMALLEST: usize = 16;
 const LARGEST: usize = 8 << 10;
-/// Free blocks of each size: what a window retires comes back after two ends of an epoch, so up to
-/// three blocks of a size are wanted for each of its calls.
+/// Free blocks of each size. What a window retires comes back after two epochs, so up to three
+/// blocks of a size are needed for each of its calls.
 const FREE: usize = 3 * super::case::LONG;
-/// The same of sizes of which no call makes anything each time: beyond this many bytes, but for
-/// what is as large as a page of a file with its header, or a block of descriptors.
+/// Free blocks of sizes beyond this many bytes, which no call allocates each time, except for the
+/// size of a file's page with its header and of a block of descriptors.
 const FEW: usize = 64;
 const SMALL: usize = 1 << 10;
 const LIKE_PAGES: std::ops::RangeInclusive<usize> = 4_096..=5_120;
-/// One block of so many is kept, so that no page is given up as empty.
+/// One block of this many is kept, so that no page becomes empty.
 const KEPT: usize = 8;
 
-/// Blocks between free ones. To be dropped by the thread that made it.
+/// Blocks between free ones. The thread that made it drops it.
 pub struct Reserve(Vec<Vec<u8>>);
 
 impl Reserve {
-    /// Makes room for a window of many calls on this thread.
+    /// Makes a reserve for a window of many calls on this thread.
     pub fn new() -> Reserve {
         let mut kept = Vec::new();
         let mut power = SMALLEST;

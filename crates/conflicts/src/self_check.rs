@@ -1,11 +1,11 @@
-//! Does the runner see what it is there to see? Stand-ins whose verdict is known.
+//! The self-check: stand-ins whose verdict is known.
 
 use super::allow_list::Rule;
 use super::cores::Cores;
-use super::judge::judge;
+use super::injected::{CountingClock, INJECTED};
 use super::plan::{Extent, Plan};
-use super::planted::{CountingClock, PLANTED};
 use super::report;
+use super::run_plan::verdicts;
 use super::source::Source;
 use super::verdict::Verdict;
 use super::window::conflicts;
@@ -22,12 +22,12 @@ struct OwnLine(AtomicU64);
 #[repr(align(64))]
 struct Neighbours([AtomicU64; 2]);
 
-/// Fails if two creates in two directories of a volume with one counter that all changes share
-/// pass for free, or if the same volume without it does not.
-fn check_planted(cores: &Cores) -> Result<(), String> {
-    for is_planted in [false, true] {
+/// Fails if two creates in two directories of a volume with an injected shared counter pass as
+/// free, or if they do not without it.
+fn check_injected(cores: &Cores) -> Result<(), String> {
+    for is_injected in [false, true] {
         let builder = Volume::builder();
-        let builder = match is_planted {
+        let builder = match is_injected {
             true => builder.clock(CountingClock::new(SystemClock)),
             false => builder,
         };
@@ -47,8 +47,8 @@ fn check_planted(cores: &Cores) -> Result<(), String> {
                     .expect("a new name")
             }
         });
-        if found.is_empty() == is_planted {
-            return Err(match is_planted {
+        if found.is_empty() == is_injected {
+            return Err(match is_injected {
                 true => "a volume with one counter that all changes share passes for free",
                 false => "two creates in two directories are seen to share a line",
             }
@@ -66,13 +66,13 @@ fn make_and_remove(process: &Process, side: usize) {
     process.rmdir(&path).expect("it is there");
 }
 
-/// Cases of the small run: two calls that change another directory each, and read the clock.
+/// The cases of a small run: two calls that change a directory each, and read the clock.
 const SMALL: &str = "mkdir(/d1/m) | mkdir(/d2/m)";
 
-/// Where the report finds the planted fault: a volume asks its clock there.
-const PLANTED_AT: &str = "Core.now";
+/// Where the report finds the injected fault: a volume reads its clock there.
+const INJECTED_AT: &str = "Superblock.now";
 
-/// Makes a small run as a whole, from the plan to the report, with and without the planted fault.
+/// Makes a small run as a whole, from the plan to the report, with and without the injected fault.
 /// The caller has no other thread.
 ///
 /// # Errors
@@ -83,13 +83,13 @@ pub fn check_run(workers: usize, rules: &[Rule], source: &mut Source) -> Result<
         ..Extent::WHOLE
     };
     let plan = Plan::new(extent, Some(SMALL));
-    let mut told = |is_planted| {
-        // Relaxed: as its documentation says.
-        PLANTED.store(is_planted, Ordering::Relaxed);
-        let verdicts = judge(workers, &plan, extent, rules, source);
-        PLANTED.store(false, Ordering::Relaxed);
+    let mut told = |is_injected| {
+        // Relaxed: there is no worker.
+        INJECTED.store(is_injected, Ordering::Relaxed);
+        let verdicts = verdicts(workers, &plan, extent, rules, source);
+        INJECTED.store(false, Ordering::Relaxed);
         let verdicts = verdicts?;
-        let text = report::conflicts(&verdicts, source, 1);
+        let text = report::conflicts(&report::places(&verdicts, source), 1);
         Ok::<_, String>((share(&plan, &verdicts)?, text))
     };
     let (share, text) = told(false)?;
@@ -97,7 +97,7 @@ pub fn check_run(workers: usize, rules: &[Rule], source: &mut Source) -> Result<
         return Err(format!("a run of '{SMALL}' is not free: {text}"));
     }
     let (share, text) = told(true)?;
-    match share > 0.0 || !text.contains(PLANTED_AT) {
+    match share > 0.0 || !text.contains(INJECTED_AT) {
         true => Err(format!(
             "of '{SMALL}' on volumes with one counter that all changes share, {share} are \
              reported free: {text}"
@@ -106,7 +106,7 @@ pub fn check_run(workers: usize, rules: &[Rule], source: &mut Source) -> Result<
     }
 }
 
-/// The share of free windows of one call that the report tells.
+/// Returns the share of free windows of one call in the report.
 fn share(plan: &Plan, verdicts: &[Verdict]) -> Result<f64, String> {
     let rows = report::rows(plan.tally, verdicts);
     let told = |metric| {
@@ -123,9 +123,9 @@ fn share(plan: &Plan, verdicts: &[Verdict]) -> Result<f64, String> {
 /// Fails if a stand-in gets the wrong verdict.
 ///
 /// # Errors
-/// Which one.
+/// Names the stand-in.
 pub fn check(cores: &Cores) -> Result<(), String> {
-    check_planted(cores)?;
+    check_injected(cores)?;
     let map = Arc::new(Mutex::new(HashMap::from([(0, 0), (1, 1)])));
     let locked = conflicts(cores, |side| {
         let map = map.clone();
@@ -143,7 +143,7 @@ pub fn check(cores: &Cores) -> Result<(), String> {
     let apart = conflicts(cores, |side| {
         let lines = lines.clone();
         move || {
-            // Relaxed: the test is who touches which line.
+            // Relaxed: only the touched lines matter.
             lines[side].0.fetch_add(1, Ordering::Relaxed);
         }
     });
@@ -155,7 +155,7 @@ pub fn check(cores: &Cores) -> Result<(), String> {
     let close = conflicts(cores, |side| {
         let pair = pair.clone();
         move || {
-            // Relaxed: as above.
+            // Relaxed: only the touched lines matter.
             pair.0[side].fetch_add(1, Ordering::Relaxed);
         }
     });

@@ -1,4 +1,4 @@
-//! Cache lines that two tasks share, seen by the recorder of the conflict runner.
+//! Cache lines that two tasks share, as the recorder sees them.
 
 use crate::overlap::{Conflict, Line, overlap};
 use crate::recorder::record;
@@ -11,9 +11,9 @@ use hearth_bench::target::{Library, Sharing, Target};
 use std::collections::HashMap;
 use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
 
-/// Rounds in which both tasks do it once: the collector of garbage works at every 128th pin.
+/// Rounds in which both tasks do it once. The garbage collector works at every 128th pin.
 const ROUNDS: usize = 512;
-/// Rounds before those, in which what is made on first use is made.
+/// Rounds before those, which make what is made on first use.
 const WARM: usize = 64;
 
 /// Prints one line of JSON for each wanted activity.
@@ -38,7 +38,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// The place in the source that most of them are shared at.
+/// Returns the place in the source at which most of them are shared.
 fn most_frequent(shared: &[Conflict], source: &mut Source) -> Option<String> {
     let mut places: HashMap<String, usize> = HashMap::new();
     for conflict in shared {
@@ -60,8 +60,8 @@ fn most_frequent(shared: &[Conflict], source: &mut Source) -> Option<String> {
     most.map(|(place, _)| place)
 }
 
-/// Lines that one task writes and the other one touches in [`ROUNDS`] rounds: both do it once, one
-/// after the other, each on its core, again and again.
+/// Returns the lines that one task writes and the other one touches in [`ROUNDS`] rounds. Both
+/// tasks do it once a round, one after the other, each on its core.
 ///
 /// # Errors
 /// The library refuses, or there is no second core.

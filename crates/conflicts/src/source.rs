@@ -1,4 +1,4 @@
-//! From return addresses to lines of the source.
+//! From return addresses to source lines.
 
 use super::field::{field, function, owner};
 use super::overlap::Side;
@@ -15,7 +15,7 @@ pub struct Source {
     texts: HashMap<String, String>,
 }
 
-/// Frames of the library that are shown for one access, innermost first.
+/// Frames of the library that are shown for an access, innermost first.
 const SHOWN: usize = 5;
 
 impl Source {
@@ -41,12 +41,12 @@ impl Source {
         })
     }
 
-    /// What was touched and the lines of the library that led there, innermost first.
+    /// Returns what was touched, and the lines of the library that led there, innermost first.
     pub fn name(&mut self, side: &Side) -> String {
         let frames = self.frames(side);
         let ours: Vec<&Frame> = frames.iter().filter(|frame| frame.is_ours()).collect();
-        // The access itself, then who of the filesystem wants it: what lies between is the same
-        // for every lock and every slot.
+        // The access itself, then its callers in the filesystem: the lines between are the same for
+        // every lock and every slot.
         let (first, rest) = ours.split_at(ours.len().min(1));
         let callers = rest.iter().filter(|frame| frame.line.starts_with("fs/"));
         let mut shown: Vec<&Frame> = first.iter().chain(callers).take(SHOWN).copied().collect();
@@ -60,7 +60,7 @@ impl Source {
         format!("{what} at {}", lines.join(" < "))
     }
 
-    /// Every source line on the stack of an access, with its function.
+    /// Returns every source line on the stack of an access, with its function.
     pub fn stack(&mut self, side: &Side) -> Vec<String> {
         let frames = self.frames(side);
         let named = frames.iter().map(|frame| {
@@ -76,8 +76,8 @@ impl Source {
         each.flat_map(|&frame| self.lines(frame)).collect()
     }
 
-    /// Type and field of an access: the type whose method makes it, and what the source line
-    /// names before the call that touches memory.
+    /// Returns type and field of an access: the type whose method makes it, and the last name in
+    /// the source line before the call that touches memory.
     fn what(&mut self, frame: &Frame) -> String {
         let text = self.text(&frame.file);
         let number = frame.number as usize;
@@ -92,7 +92,7 @@ impl Source {
         }
     }
 
-    /// A file of the source, empty if it is not there.
+    /// Returns a source file, empty if it is not there.
     fn text(&mut self, file: &str) -> &str {
         let read = || std::fs::read_to_string(file).unwrap_or_default();
         self.texts.entry(file.to_owned()).or_insert_with(read)
@@ -122,10 +122,10 @@ impl Source {
     }
 }
 
-/// One frame, which may be inlined.
+/// A frame, which may be inlined.
 #[derive(Clone, Debug)]
 struct Frame {
-    /// Short file and number.
+    /// Returns the short file name and the line.
     line: String,
     file: String,
     number: u32,
@@ -137,7 +137,7 @@ impl Frame {
     }
 }
 
-/// `fs/src/...` for files of this repository, the last three parts of the path for others.
+/// Returns `fs/src/...` for files of this repository, the last three parts of the path for others.
 fn short(file: &str) -> String {
     if let Some((_, inside)) = file.rsplit_once("crates/") {
         return inside.replacen("/src/", "/", 1);

@@ -1,14 +1,14 @@
-//! How many cache lines a `stat` touches as its directory grows: what a lookup costs but for the
-//! price of memory.
+//! Lookup steps: how many cache lines a `stat` touches as its directory grows, which is what a
+//! lookup costs apart from the price of memory.
 
 use super::recorder;
 use hearth::{Credentials, Volume};
 use hearth_bench::row::Row;
 
-/// Lookups that the mean is taken of.
+/// Lookups of which the mean is taken.
 const LOOKUPS: usize = 2_000;
 
-/// What was counted in a directory of some size.
+/// The counts in a directory of some size.
 pub struct Steps {
     /// Files in the directory.
     pub files: usize,
@@ -44,7 +44,7 @@ pub fn count(files: usize) -> Result<Steps, String> {
 }
 
 impl Steps {
-    /// The counts as rows.
+    /// Returns the counts as rows.
     pub fn rows(&self) -> [Row; 2] {
         let row = |metric, value, unit| Row {
             bench: "conflicts",

@@ -1,14 +1,14 @@
-//! What became of the cases that were enumerated.
+//! Counts of the enumerated cases.
 
-/// What became of every case that was enumerated.
+/// Counts of the enumerated cases, by the model's verdict.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
     /// All.
     pub cases: usize,
-    /// Same results and same state in both orders.
+    /// Equal results and equal state in both orders.
     pub commute: usize,
     /// Results or state differ.
     pub depend: usize,
-    /// Linux leaves open what happens.
+    /// Linux leaves the result open.
     pub open: usize,
 }

@@ -1,11 +1,11 @@
-//! The operations that are tried against each other.
+//! Verbs: the operations that are tried against each other.
 
 /// A call of a process. Where one call does different things by its flags, each is a verb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "the variants are the calls of their names")]
 pub enum Verb {
     Open,
-    /// `open` with `O_CREAT` of a name that is not there.
+    /// `open` with `O_CREAT` of a missing name.
     CreateNew,
     /// `open` with `O_CREAT` of a file.
     CreateExisting,
@@ -62,7 +62,7 @@ impl Verb {
         StatFs, Fork, Exit,
     ];
 
-    /// Its name in reports and in the allow-list.
+    /// Returns its name in reports and in the allow-list.
     pub fn name(self) -> &'static str {
         match self {
             Open => "open",
@@ -102,29 +102,29 @@ impl Verb {
         }
     }
 
-    /// The verb of a name.
+    /// Returns the verb of a name.
     pub fn of(name: &str) -> Option<Verb> {
         Verb::ALL.into_iter().find(|verb| verb.name() == name)
     }
 
-    /// Whether it works on an open descriptor.
+    /// Returns whether it works on an open descriptor.
     pub fn has_descriptor(self) -> bool {
         let io = matches!(self, Read | PRead | Write | PWrite | Append | LSeek | FStat);
         io || matches!(self, Close | Dup | Dup2 | FLock | SetLock)
     }
 
-    /// Whether it moves or uses the offset of the open file.
+    /// Returns whether it moves or uses the offset of the open file.
     pub fn has_offset(self) -> bool {
         matches!(self, Read | Write)
     }
 
-    /// Whether it changes nothing at all, offsets and descriptors included.
+    /// Returns whether it changes nothing, offsets and descriptors included.
     pub fn only_reads(self) -> bool {
         let files = matches!(self, Stat | FStat | PRead | Access | GetXattr);
         files || matches!(self, ReadLink | ReadDir | StatFs)
     }
 
-    /// Whether it stores a value that another call may store as well.
+    /// Returns whether it stores a value that another call may store as well.
     pub fn has_value(self) -> bool {
         matches!(self, Write | PWrite | ChMod | UTimens | SetXattr)
     }

@@ -1,21 +1,21 @@
-//! What came of a case.
+//! The verdict on a case.
 
 use super::case::Case;
 use super::overlap::Conflict;
 use std::collections::BTreeMap;
 
-/// A case that commutes, and what a window of it shared.
+/// A commuting case, and the lines that its sides shared in a window.
 #[derive(Clone, Debug)]
 pub struct Verdict {
     /// The case.
     pub case: Case,
     /// Calls a side.
     pub window: usize,
-    /// Most lines in conflict that a layout had.
+    /// The most conflicting lines of a layout.
     pub lines: usize,
     /// Those lines, if they are more than the case may have.
     pub conflicts: Vec<Conflict>,
-    /// Name of the rule of the allow-list that explains them.
+    /// The rule of the allow-list that explains them.
     pub rule: Option<String>,
 }
 
@@ -31,7 +31,7 @@ pub struct Sum {
 }
 
 impl Verdict {
-    /// The verdict on what one layout showed.
+    /// Returns the verdict on one layout.
     pub fn new(case: Case, window: usize, conflicts: Vec<Conflict>) -> Verdict {
         let lines = conflicts.len();
         let keeps = lines > case.budget(window);
@@ -44,18 +44,18 @@ impl Verdict {
         }
     }
 
-    /// Whether the windows shared no more than the case allows.
+    /// Returns whether the windows shared no more than the case may.
     pub fn is_free(&self) -> bool {
         self.lines <= self.case.budget(self.window)
     }
 
-    /// Whether it is free, or a rule explains it.
+    /// Returns whether it is free, or a rule explains it.
     pub fn is_explained(&self) -> bool {
         self.is_free() || self.rule.is_some()
     }
 
-    /// Keeps the worse of two layouts or windows: one that nothing explains, however few its lines,
-    /// then one that is not free, then the one with more lines.
+    /// Keeps the worse of two layouts or windows: an unexplained one, even with few lines; then one
+    /// that is not free; then the one with more lines.
     pub fn worsen(&mut self, other: Verdict) {
         let badness = |it: &Verdict| (!it.is_explained(), !it.is_free(), it.lines);
         if badness(&other) > badness(self) {
@@ -64,8 +64,8 @@ impl Verdict {
     }
 }
 
-/// One verdict for each case, in order: it is free if all its windows are, and explained if all
-/// are.
+/// Returns one verdict for each case, in order. It is free if all its windows are, and explained if
+/// all are.
 pub fn by_case(verdicts: &[Verdict]) -> Vec<Verdict> {
     let mut worst: BTreeMap<Case, Verdict> = BTreeMap::new();
     for verdict in verdicts {
@@ -76,7 +76,7 @@ pub fn by_case(verdicts: &[Verdict]) -> Vec<Verdict> {
 }
 
 impl Sum {
-    /// Over all of `verdicts`.
+    /// Returns the sums over `verdicts`.
     pub fn of<'a>(verdicts: impl IntoIterator<Item = &'a Verdict>) -> Sum {
         let mut sum = Sum::default();
         verdicts.into_iter().for_each(|verdict| sum.add(verdict));
@@ -93,12 +93,12 @@ impl Sum {
         }
     }
 
-    /// Free of all; allowed ones are not free.
+    /// Returns the share of free cases; allowed ones are not free.
     pub fn share(self) -> f64 {
         share(self.free, self.total)
     }
 
-    /// Free of those that no rule explains.
+    /// Returns the share of free cases among those that no rule explains.
     pub fn share_but_allowed(self) -> f64 {
         share(self.free, self.total - self.allowed)
     }
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn an_allowed_layout_hides_no_other_with_fewer_lines() {
+    fn an_allowed_layout_does_not_hide_an_unexplained_one_with_fewer_lines() {
         let (free, allowed) = (verdict(0, None), verdict(3, Some("mode")));
         let unexplained = verdict(1, None);
         for order in [

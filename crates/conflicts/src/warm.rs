@@ -1,10 +1,10 @@
-//! Calls of every kind before the window, so that what is made on first use is there.
+//! Warm-up: calls of every kind before the window, so that what is made on first use exists.
 
 use super::argument::{CHUNK, DUP2_TARGETS, PAGE, XATTR};
-use super::ground::MADE;
+use super::fixture::MADE;
 use hearth::{Fd, LockKind, LockSpec, Process, SetTime, Time};
 
-/// Names that come to a directory and go again.
+/// Makes and removes names in a directory.
 pub fn directory(p: &Process, dir: &[u8], side: usize, is_lean: bool) {
     let path = |name| [dir, format!("/{name}{side}").as_bytes()].concat();
     let (from, to) = (path("from"), path("to"));
@@ -29,7 +29,7 @@ pub fn directory(p: &Process, dir: &[u8], side: usize, is_lean: bool) {
     xattrs(p, dir);
 }
 
-/// A directory that stays empty: what is made when it is first opened or gets attributes.
+/// Warms a directory that stays empty: what is made when it is first opened or gets attributes.
 pub fn empty(p: &Process, path: &[u8], is_lean: bool) {
     let fd = p.open(path, libc::O_RDONLY, 0).expect("open");
     p.close(fd).expect("close");
@@ -38,7 +38,7 @@ pub fn empty(p: &Process, path: &[u8], is_lean: bool) {
     }
 }
 
-/// A file of two pages.
+/// Warms a file of two pages.
 pub fn file(p: &Process, path: &[u8], is_lean: bool) {
     if is_lean {
         let fd = p.open(path, libc::O_RDWR, 0).expect("open");
@@ -72,7 +72,7 @@ pub fn file(p: &Process, path: &[u8], is_lean: bool) {
     p.chmod(path, 0o644).expect("chmod");
 }
 
-/// Locks of the open file and of the process, which end when it is closed.
+/// Takes locks of the open file and of the process, which end when it is closed.
 fn locks(p: &Process, fd: Fd) {
     p.flock(fd, libc::LOCK_EX).expect("flock");
     let page = LockSpec {
@@ -84,7 +84,7 @@ fn locks(p: &Process, fd: Fd) {
     p.set_lock(fd, &page, None).expect("setlk");
 }
 
-/// A directory that has no attributes, and has had some.
+/// Gives a directory attributes and takes them away.
 fn xattrs(p: &Process, path: &[u8]) {
     let name = XATTR.as_bytes();
     p.setxattr(path, name, &[0; CHUNK], 0).expect("setxattr");

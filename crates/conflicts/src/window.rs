@@ -1,23 +1,23 @@
-//! What a side touches in a window of its own, as the recorder sees it.
+//! What a side touches in a window, as the recorder sees it.
 
 use super::cores::{Cores, Watch, empty_epoch};
 use super::overlap::{Conflict, Line, overlap};
 use super::recorder;
 use hearth_sync::epoch;
 
-/// More calls than there ever are between two looks at the time (`epoch::throttle`).
+/// More calls than there ever are between two clock readings of the throttle.
 const LOOKS: usize = 64;
 
-/// The recorder as a watcher.
+/// The recorder as an observer.
 #[derive(Clone, Copy)]
 pub struct Recording;
 
 impl Watch for Recording {
     type Seen = Vec<Line>;
 
-    /// Records `work` from a known point of the epoch: nothing retired waits, and the next round of
-    /// collection is as far away as it can be, so that a short window never meets one by chance.
-    /// Nor does it meet a look at the time, which threads take at every so many calls while much
+    /// Records `work` from a known point of the epoch. Nothing retired waits, and the next
+    /// collection is as far away as possible, so that a short window never meets one by chance. It
+    /// does not meet a clock reading either, which threads make every few calls while much garbage
     /// waits.
     fn window(self, _: usize, work: &mut dyn FnMut()) -> Vec<Line> {
         empty_epoch();
@@ -36,8 +36,8 @@ impl Watch for Recording {
     }
 }
 
-/// Lets each side do something alone, one after the other, and answers the lines that both touched
-/// and one wrote.
+/// Lets each side work alone, one after the other, and returns the lines that both touched and one
+/// wrote.
 pub fn conflicts<F>(cores: &Cores, mut side: impl FnMut(usize) -> F) -> Vec<Conflict>
 where
     F: FnMut() + Send + 'static,

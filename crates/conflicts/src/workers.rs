@@ -1,9 +1,9 @@
-//! Processes that share a list of batches: one for each core, because the two threads of a case
-//! take turns.
+//! Worker processes that share a list of batches: one for each core, because the two threads of a
+//! case take turns.
 //!
 //! A worker is forked before this process has another thread, so that it has the list and the
-//! addresses of the program. It takes the next batch from a counter that all see, and writes what
-//! came of each case into a pipe of its own.
+//! addresses of the program. It takes the next batch from a shared counter, and writes the verdict
+//! of each case into a pipe of its own.
 
 use super::cores::Cores;
 use super::overlap::{Conflict, overlap};
@@ -17,28 +17,27 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
-/// How often the progress is told.
+/// How often the progress is printed.
 const TELL: Duration = Duration::from_secs(10);
-/// Number of the batch in a message that a worker cannot go on; its case is the length of the
+/// The batch number in a message of a worker that cannot continue; its case is the length of the
 /// reason.
 const FAILED: u64 = u64::MAX;
 /// Numbers of a message before the conflicts: batch, case, lines, conflicts.
 const HEAD: usize = 4;
 
-/// What came of a case, by the numbers of its batch and itself.
+/// The verdict on a case, by its batch and its number.
 type Found = (usize, usize, Verdict);
 
-/// A worker: its process and what it says.
+/// A worker process and its pipe.
 struct Worker {
     pid: libc::pid_t,
     pipe: File,
 }
 
-/// Runs `batches` in `count` processes; `each` gets the verdicts in the order in which they are
-/// known.
+/// Runs `batches` in `count` processes. `each` gets the verdicts as they arrive.
 ///
 /// # Errors
-/// What a worker met, or that one was killed.
+/// The error of a worker, or that one was killed.
 pub fn spread(
     batches: &[Batch],
     count: usize,
@@ -78,7 +77,7 @@ pub fn spread(
     }
 }
 
-/// A counter that processes share which are forked later.
+/// Returns a counter that processes forked later share.
 fn shared_counter() -> Result<&'static AtomicUsize, String> {
     let (read_write, shared) = (
         libc::PROT_READ | libc::PROT_WRITE,
@@ -101,9 +100,9 @@ impl Worker {
         if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
             return Err(failed("pipe"));
         }
-        // SAFETY: both descriptors are new and nobody else's.
+        // SAFETY: both descriptors are new and owned here.
         let [read, write] = ends.map(|end| unsafe { File::from_raw_fd(end) });
-        // SAFETY: this process has no other thread, so the child may go on as usual.
+        // SAFETY: this process has no other thread, so the child may continue as usual.
         match unsafe { libc::fork() } {
             -1 => Err(failed("fork")),
             0 => {
@@ -116,7 +115,7 @@ impl Worker {
         }
     }
 
-    /// Passes on what the worker says, until it ends.
+    /// Passes on what the worker writes, until it ends.
     fn read(
         self,
         batches: &[Batch],
@@ -162,7 +161,7 @@ fn passes_on(
         let each = conflicts.chunks_exact(Conflict::WORDS);
         let verdict = Verdict {
             case: of.cases[case].0,
-            window: of.manner.count,
+            window: of.opts.count,
             lines: lines as usize,
             conflicts: each.map(Conflict::of_words).collect(),
             rule: None,
@@ -174,7 +173,7 @@ fn passes_on(
     Ok(())
 }
 
-/// So many numbers, or nothing where the pipe ends.
+/// Reads this many numbers, or none at the end of the pipe.
 fn words(pipe: &mut impl Read, count: usize) -> Result<Option<Vec<u64>>, String> {
     let mut bytes = vec![0; count * 8];
     let mut filled = 0;
@@ -198,7 +197,7 @@ fn torn(error: std::io::Error) -> String {
     format!("the pipe of a worker: {error}")
 }
 
-/// What a worker does: batches until there are no more.
+/// The main loop of a worker: batches until there are no more.
 fn work(batches: &[Batch], next: &AtomicUsize, mut pipe: &File) -> Result<(), String> {
     let done: Result<(), String> = (|| {
         let cores = Cores::start()?;
@@ -210,7 +209,7 @@ fn work(batches: &[Batch], next: &AtomicUsize, mut pipe: &File) -> Result<(), St
             };
             run(&cores, batch, Recording, |n, [a, b]| {
                 let case = batch.cases[n].0;
-                let verdict = Verdict::new(case, batch.manner.count, overlap(&a, &b));
+                let verdict = Verdict::new(case, batch.opts.count, overlap(&a, &b));
                 let message = message(at, n, &verdict);
                 pipe.write_all(&message).expect("the first process reads");
             })?;

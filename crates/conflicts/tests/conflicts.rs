@@ -1,4 +1,4 @@
-//! The quick form of the conflict runner, with a figure below which the tree may not fall, and its
+//! The quick form of the conflict checker, with a figure below which the tree may not fall, and its
 //! checks of itself.
 
 use hearth_bench::instrumented;
@@ -6,20 +6,20 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// The recorded figures; `cargo xtask conflicts --record` writes them. Those of a quick run should
+/// The recorded figures, written by `cargo xtask conflicts --record`. Those of a quick run should
 /// not vary (`docs/design/conflicts.md`, "Memory at hand").
 const RECORDED: &str = include_str!("../../../docs/benchmarks/conflicts.json");
-/// How far the same tree with heat on may be below: three cases, for memory lies elsewhere then. A
-/// link that read more of an inode than its project cost four.
+/// How far the share with heat on may be below: three cases, because memory is laid out differently
+/// then. A link that read more of an inode than its project cost four.
 const ASIDE: f64 = 0.001;
-/// Fewer commuting cases than this means that the runner lost some.
+/// Fewer commuting cases than this mean that the checker lost some.
 const CASES: f64 = 2_500.0;
 
-/// Cache lines that a `stat` may touch more in a directory a hundred times as large: part of one,
+/// Cache lines that a `stat` may touch more in a directory a hundred times as large: less than one,
 /// because tables are not all equally full.
 const GROWTH: f64 = 0.75;
 
-/// Part of the text of the cases that the trace is asked about.
+/// Part of the text of the traced cases.
 const FEW: &str = "rename(/d1/f, /d1/g) | exit";
 
 fn runner(args: &[&str]) -> Output {
@@ -36,7 +36,7 @@ fn value(rows: &str, workload: &str, metric: &str) -> f64 {
         .unwrap_or_else(|| panic!("a row for {workload}, {metric}"))
 }
 
-/// Rows and text of the quick form.
+/// Returns rows and text of a quick run.
 fn quick(more: &[&str]) -> (String, String) {
     let name = format!("hearth-test-{}-conflicts.json", std::process::id());
     let json = std::env::temp_dir().join(name);
@@ -85,15 +85,15 @@ fn commuting_operations_share_no_cache_line() {
 }
 
 #[test]
-fn the_runner_sees_a_locked_map_and_a_planted_counter() {
+fn the_checker_sees_a_locked_map_and_an_injected_counter() {
     let output = runner(&["--self-check"]);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
 }
 
-/// A few cases, free ones and others; the sample of the verb itself takes more than half an hour.
+/// A few cases, free ones and others; the whole sample takes more than half an hour.
 #[test]
-fn recorder_and_trace_agree() {
+fn recorder_and_memory_trace_give_the_same_verdicts() {
     let traced = env!("CARGO_BIN_EXE_hearth-traced");
     let name = format!("hearth-test-{}-lackey.json", std::process::id());
     let json = std::env::temp_dir().join(name);
@@ -115,7 +115,7 @@ fn recorder_and_trace_agree() {
 }
 
 #[test]
-fn a_second_opinion_without_valgrind_ends_before_it_begins() {
+fn a_lackey_check_without_valgrind_fails_before_the_recorder_runs() {
     let program = instrumented::build().expect("the runner compiles");
     let mut runner = Command::new(program);
     runner.args(["--check", "lackey", "--traced", "/no/such"]);
@@ -129,7 +129,7 @@ fn a_second_opinion_without_valgrind_ends_before_it_begins() {
 }
 
 #[test]
-fn the_record_says_which_command_on_which_commit_made_it() {
+fn the_committed_rows_name_their_command_and_commit() {
     let first = RECORDED.lines().next().expect("a first line");
     let from: Value = serde_json::from_str(first).expect("a line of JSON");
     for part in ["command", "commit"] {
@@ -138,7 +138,7 @@ fn the_record_says_which_command_on_which_commit_made_it() {
 }
 
 #[test]
-fn what_the_runner_does_not_know_is_named_with_a_remedy() {
+fn unknown_arguments_are_refused_by_name() {
     for (args, what) in [
         (&["--fast"][..], "'--fast'"),
         (&["--sample", "none"], "'none' is no number"),
@@ -156,10 +156,23 @@ fn what_the_runner_does_not_know_is_named_with_a_remedy() {
 }
 
 #[test]
-fn the_page_of_the_record_is_there() {
+fn the_committed_page_picture_and_places_are_those_of_the_record() {
     let record = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/benchmarks");
-    for name in ["conflicts.md", "conflicts.svg"] {
+    let read = |name: &str| {
         let text = std::fs::read_to_string(record.join(name)).expect("the record is committed");
         assert!(text.contains("rename"), "{name}");
+        text
+    };
+    let (page, places) = (read("conflicts.md"), read("conflicts-places.jsonl"));
+    read("conflicts.svg");
+    assert_eq!(places.lines().next(), RECORDED.lines().next());
+    let cases = value(RECORDED, "all", "cases");
+    assert!(page.contains(&format!("all {cases:>17}")), "{page}");
+    let lines = page.lines().count();
+    assert!(lines <= 120, "the page is a summary, not {lines} lines");
+    for line in places.lines().skip(1) {
+        let place: Value = serde_json::from_str(line).expect("a line of JSON");
+        assert_eq!(place["sides"].as_array().map(Vec::len), Some(2), "{line}");
+        assert!(place["cases"][0].is_string(), "{line}");
     }
 }

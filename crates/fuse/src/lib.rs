@@ -13,39 +13,17 @@
 // A log that cannot be written to would end the thread that writes it.
 #![deny(clippy::print_stderr)]
 
-mod believed;
-mod connection;
-mod desk;
 mod dispatch;
-mod hall;
-mod handles;
-mod handshake;
-mod init;
 mod log;
 mod mount;
-mod notify;
-mod ops;
-mod options;
-mod panics;
-mod parked;
-mod pieces;
-mod policy;
-mod queues;
-mod reply;
-mod request;
-mod room;
-mod service;
-mod session;
-mod signals;
-mod suspend;
+mod placement;
 mod transport;
-mod uring_switch;
-mod waiting;
+mod wait;
 mod wire;
-mod workers;
 
+pub use mount::options::{MountOptions, OptionError, ReadDirPlus, Transport};
+pub use mount::session::Session;
+pub use mount::uring_switch::{UringSwitch, uring_switch};
 pub use mount::{MountError, MountRight, mount_right, resolved};
-pub use options::{MountOptions, OptionError, Park, ReadDirPlus, Transport};
-pub use policy::SchedPolicy;
-pub use session::Session;
-pub use uring_switch::{UringSwitch, uring_switch};
+pub use placement::idle_policy::SchedPolicy;
+pub use wait::Park;

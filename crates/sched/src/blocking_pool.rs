@@ -1,45 +1,47 @@
-//! The scheduler's own threads: each drives the run queue it is given, or waits for one.
+//! The thread pool of the scheduler: each thread runs the loop of the run queue that it is given,
+//! or waits for one.
 
 use hearth_sync::lock::{Condition, Lock};
 use hearth_sync::lock_class;
 use std::collections::VecDeque;
 
-/// More threads than this are not started for tasks that block.
+/// Threads that are started for blocking tasks, at most.
 const MOST_BLOCKED: usize = 512;
 
-lock_class!(BlockingPoolLock = "sched.spares", 2030);
+lock_class!(BlockingPoolLock = "sched.blocking_pool", 2030);
 
-/// Run queues that want a thread, and threads that want a run queue.
+/// A pool that matches run queues without a thread to threads without a run queue.
 pub struct BlockingPool<S> {
     state: Lock<BlockingPoolLock, PoolState<S>>,
     changed: Condition,
-    /// No more threads than this wait for a run queue.
+    /// Threads that may wait for a run queue at once, at most.
     most_idle: usize,
     most: usize,
 }
 
 struct PoolState<S> {
-    /// For threads that wait, and were told.
+    /// Run queues offered to waiting threads, which were notified.
     jobs: VecDeque<S>,
     idle: usize,
     threads: usize,
     stopped: bool,
 }
 
-/// What became of a job.
+/// The result of [`BlockingPool::offer`].
 #[derive(Debug, PartialEq, Eq)]
 pub enum Offer<S> {
-    /// A thread that waited takes it.
+    /// A waiting thread takes it.
     Taken,
-    /// The caller starts a thread for this job and no other, which calls [`BlockingPool::next`] after it.
-    /// If it cannot, it calls [`BlockingPool::spawn_failed`], and the job is its own again.
+    /// The caller starts a thread for this run queue, which calls [`BlockingPool::next`] when it
+    /// has lost that queue. A caller that cannot start one calls [`BlockingPool::spawn_failed`] and
+    /// keeps the run queue.
     Start(S),
-    /// There are too many threads, or the scheduler ends.
+    /// The pool has its maximum of threads, or the scheduler ends.
     Refused,
 }
 
 impl<S> BlockingPool<S> {
-    /// No threads; `run_queues` need one each.
+    /// Returns a pool without threads for `run_queues` run queues.
     pub fn new(run_queues: usize) -> BlockingPool<S> {
         BlockingPool {
             state: Lock::new(PoolState {
@@ -54,7 +56,7 @@ impl<S> BlockingPool<S> {
         }
     }
 
-    /// Hands a run queue out.
+    /// Offers a run queue that needs a thread.
     pub fn offer(&self, job: S) -> Offer<S> {
         let mut state = self.state.lock();
         if state.stopped {
@@ -73,13 +75,13 @@ impl<S> BlockingPool<S> {
         Offer::Start(job)
     }
 
-    /// The thread that [`Offer::Start`] asked for could not be started.
+    /// Undoes [`Offer::Start`]: the thread could not be started.
     pub fn spawn_failed(&self) {
         self.state.lock().threads -= 1;
         self.changed.notify_all();
     }
 
-    /// Waits for a run queue; `None` when the thread is to end.
+    /// Waits for a run queue. Returns `None` when the calling thread must end.
     pub fn next(&self) -> Option<S> {
         let mut state = self.state.lock();
         loop {
@@ -98,13 +100,13 @@ impl<S> BlockingPool<S> {
         }
     }
 
-    /// Threads end when they come back.
+    /// Lets every thread end that asks for its next run queue.
     pub fn stop(&self) {
         self.state.lock().stopped = true;
         self.changed.notify_all();
     }
 
-    /// Waits until no thread is left.
+    /// Waits until all threads have ended.
     pub fn wait_for_end(&self) {
         let mut state = self.state.lock();
         while state.threads > 0 {
@@ -118,11 +120,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_that_is_not_started_costs_its_own_job_and_no_other() {
+    fn a_thread_that_cannot_start_loses_no_other_run_queue() {
         let blocking_pool = BlockingPool::new(2);
         assert_eq!(blocking_pool.offer('a'), Offer::Start('a'));
         assert_eq!(blocking_pool.offer('b'), Offer::Start('b'));
-        // The thread for the first is refused, while that for the second drives its run queue.
+        // The first thread could not be started; the second one runs its queue.
         blocking_pool.spawn_failed();
         blocking_pool.stop();
         assert_eq!(blocking_pool.next(), None, "nobody else finds a job");

@@ -1,14 +1,14 @@
-//! Classes: which work goes first.
+//! Priority classes.
 
-/// How urgent a task is.
+/// The priority class of a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Class {
-    /// Ahead of everything, first come first served: the daemon's own short work.
+    /// Strict priority, first in, first out: short work of the daemon itself.
     Realtime,
-    /// Fair between tenants by weight.
+    /// Shared fairly between tenants, by weight.
     #[default]
     Normal,
-    /// Background work: what the others leave, and a small share at least.
+    /// Background work: it gets what the other classes leave, and a small share at least.
     Idle,
 }
 
@@ -16,24 +16,24 @@ impl Class {
     /// All classes, most urgent first.
     pub const ALL: [Class; 3] = [Class::Realtime, Class::Normal, Class::Idle];
 
-    /// True for work that somebody waits for.
+    /// Returns true for work that a user waits for.
     pub fn is_user(self) -> bool {
         self != Class::Idle
     }
 }
 
-/// What is queued tells where it belongs.
+/// A queued task: what decides where it is queued.
 pub trait Job {
-    /// Its class.
+    /// Returns its class.
     fn class(&self) -> Class;
-    /// The index of its tenant.
+    /// Returns the index of its tenant.
     fn tenant(&self) -> usize;
-    /// Whether it has a key, so that it should stay where it is.
+    /// Returns whether it has an affinity key, and so should run at its own run queue.
     fn is_affine(&self) -> bool;
 }
 
-/// Who knows the weight of a tenant.
+/// A source of tenant weights.
 pub trait Weights {
-    /// The weight of the tenant with this index, 1 to 10,000.
+    /// Returns the weight of the tenant with this index, 1 to 10,000.
     fn weight(&self, tenant: usize) -> u32;
 }

@@ -1,26 +1,26 @@
-//! Time as the scheduler counts it.
+//! The clock of the scheduler.
 
 use crate::cpu_accounting::CpuAccounting;
 use hearth_sync::primitive::atomic::{AtomicU64, Ordering};
 use hearth_sync::primitive::{Arc, Stopwatch};
 use std::time::Duration;
 
-/// Nanoseconds since the clock began. Never goes back.
+/// Nanoseconds since the clock began. It never goes back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Time(u64);
 
 impl Time {
-    /// So many nanoseconds after the clock began.
+    /// Returns the time `ns` nanoseconds after the clock began.
     pub fn from_ns(ns: u64) -> Time {
         Time(ns)
     }
 
-    /// Nanoseconds since the clock began.
+    /// Returns the nanoseconds since the clock began.
     pub fn ns(self) -> u64 {
         self.0
     }
 
-    /// The time from `earlier` to this one, zero if that is negative.
+    /// Returns the time from `earlier` to this one, zero if that is negative.
     pub fn since(self, earlier: Time) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
@@ -34,7 +34,7 @@ impl std::ops::Add<Duration> for Time {
     }
 }
 
-/// Where time comes from.
+/// A source of time.
 #[derive(Clone, Debug)]
 pub struct Clock(ClockKind);
 
@@ -45,17 +45,17 @@ enum ClockKind {
 }
 
 impl Clock {
-    /// The monotonic clock of the machine, which begins now.
+    /// Returns the machine's monotonic clock, which begins now.
     pub fn system() -> Clock {
         Clock(ClockKind::System(Stopwatch::start()))
     }
 
-    /// A clock that stands still unless [`Clock::advance`] moves it, for tests.
+    /// Returns a clock for tests: it stands still unless [`Clock::advance`] moves it.
     pub fn manual() -> Clock {
         Clock(ClockKind::Manual(Arc::new(AtomicU64::new(0))))
     }
 
-    /// The time.
+    /// Returns the current time.
     #[inline]
     pub fn now(&self) -> Time {
         match &self.0 {
@@ -65,7 +65,8 @@ impl Clock {
         }
     }
 
-    /// What measures the work of the calling thread: by processor time with the machine's clock.
+    /// Returns the CPU accounting of the calling thread: by its processor time if this is the
+    /// machine's clock, else by this clock.
     pub(crate) fn cpu_accounting(&self) -> CpuAccounting {
         match &self.0 {
             ClockKind::System(_) => CpuAccounting::of_thread(),
@@ -73,7 +74,7 @@ impl Clock {
         }
     }
 
-    /// Moves a manual clock; the machine's moves by itself.
+    /// Moves a manual clock; has no effect on the machine's.
     pub fn advance(&self, by: Duration) {
         if let ClockKind::Manual(ns) = &self.0 {
             // Relaxed: time orders nothing else.

@@ -1,37 +1,38 @@
-//! How much processor time work took, of the time that passed.
+//! CPU accounting: how much processor time a piece of work took.
 //!
 //! On a busy machine a thread loses its core in the middle of a task, often for longer than the
-//! task takes. Who happened to run then must not pay for it: weights would divide the accidents of
-//! the kernel's scheduler instead of the core. The kernel knows how long a thread ran, but asking
-//! costs as much as a short task takes. So short work is charged by the clock, and the kernel is
-//! asked after work that took long.
+//! task takes. The tenant that happened to run then must not pay for it: weights would divide the
+//! accidents of the kernel's scheduler instead of the core. The kernel knows how long a thread ran,
+//! but reading that costs as much as a short task takes. So short work is charged by the clock, and
+//! the kernel is asked after long work.
 
 use hearth_sync::primitive::thread_time;
 
 /// Work that takes longer may have lost its core.
 const LONG_NS: u64 = 100_000;
-/// So many short ones go without asking: what lies between them counts for a long one that follows.
+/// Short pieces of work that are charged without reading the thread's time, at most. Time between
+/// them counts for a long one that follows.
 const SHORTS: u32 = 64;
 
-/// Of one thread, which is the only one to use it.
+/// The accounting of one thread, used by that thread only.
 #[derive(Debug)]
 pub struct CpuAccounting {
-    /// Processor time of the calling thread; `None` where only the clock counts.
+    /// Reads the processor time of the calling thread; returns `None` where only the clock counts.
     read: fn() -> Option<u64>,
-    /// What it was when it was last read.
+    /// The thread's time when it was last read.
     last: Option<u64>,
-    /// Charged by the clock since.
+    /// Nanoseconds charged by the clock since then.
     charged: u64,
     shorts: u32,
 }
 
 impl CpuAccounting {
-    /// By the kernel's account of the calling thread.
+    /// Returns accounting by the kernel's processor time of the calling thread.
     pub fn of_thread() -> CpuAccounting {
         CpuAccounting::new(thread_time)
     }
 
-    /// By the clock alone.
+    /// Returns accounting by the clock alone.
     pub fn by_clock() -> CpuAccounting {
         CpuAccounting::new(|| None)
     }
@@ -45,7 +46,8 @@ impl CpuAccounting {
         }
     }
 
-    /// How long work ran that ends now and took `ns` nanoseconds by the clock: never more.
+    /// Returns the processor time of work that ends now and took `ns` nanoseconds by the clock:
+    /// `ns` at most.
     #[inline]
     pub fn used(&mut self, ns: u64) -> u64 {
         if ns < LONG_NS && self.shorts < SHORTS {
@@ -62,7 +64,7 @@ impl CpuAccounting {
         let (before, charged) = (self.last, self.charged);
         (self.last, self.charged, self.shorts) = (now, 0, 0);
         match (before, now) {
-            // A worker that came to another thread has begun anew.
+            // A time that went back belongs to another thread: the worker has moved.
             (Some(before), Some(now)) if now >= before => {
                 (now - before).saturating_sub(charged).min(ns)
             }
@@ -95,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn work_that_lost_its_core_pays_for_what_it_used() {
+    fn preempted_work_is_charged_its_processor_time_only() {
         let mut cpu_accounting = cpu_accounting();
         pass(300_000);
         assert_eq!(cpu_accounting.used(50_000_000), 300_000);
@@ -104,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_short_work_was_charged_is_not_charged_again() {
+    fn short_work_charged_by_the_clock_is_not_charged_again() {
         let mut cpu_accounting = cpu_accounting();
         for _ in 0..10 {
             pass(20_000);
@@ -114,9 +116,9 @@ mod tests {
         assert_eq!(cpu_accounting.used(9_000_000), 400_000);
     }
 
-    /// A thread does more than its tasks: what lies between many of them is nobody's.
+    /// A thread does more than run tasks: the time between many short ones is charged to nobody.
     #[test]
-    fn what_lies_between_many_short_ones_is_not_charged_to_a_long_one() {
+    fn time_between_short_runs_is_not_charged_to_a_long_one() {
         let mut cpu_accounting = cpu_accounting();
         for _ in 0..1000 {
             pass(30_000);
@@ -128,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn never_more_than_by_the_clock_and_by_the_clock_where_nothing_else_is_known() {
+    fn the_charge_is_at_most_the_elapsed_time_and_equals_it_without_thread_time() {
         let mut cpu_accounting = cpu_accounting();
         pass(10_000_000);
         assert_eq!(cpu_accounting.used(LONG_NS), LONG_NS);

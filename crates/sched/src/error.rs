@@ -1,34 +1,34 @@
-//! What is refused, and how a task can end.
+//! Errors: refused input, and tasks that end without a value.
 
 use std::any::Any;
 use std::fmt;
 
-/// An input that is refused; nothing has changed.
+/// Refused input; nothing has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SchedError {
     /// A weight outside of 1 to 10,000.
     Weight {
-        /// What was asked for.
+        /// The weight that was given.
         weight: u32,
     },
     /// A rate limit below one.
     Limit {
-        /// Which rate limit.
+        /// Which limit: operations or bandwidth.
         what: &'static str,
     },
-    /// More workers, or more run queues, than 1,024.
+    /// More than 1,024 workers or external workers.
     Workers {
-        /// How many were asked for.
+        /// The number that was given.
         asked: usize,
     },
-    /// Every run queue, or the one that was asked for, has a owner.
+    /// Every run queue, or the requested one, is owned by a thread.
     NoFreeRunQueue {
-        /// How many run queues there are.
+        /// The number of run queues.
         run_queues: usize,
     },
     /// The system refuses a thread.
     Thread {
-        /// Its reason.
+        /// The reason the system gives.
         reason: String,
     },
 }
@@ -46,7 +46,10 @@ impl fmt::Display for SchedError {
                 write!(f, "{what} limit 0: give 1 or more, or no limit at all")
             }
             SchedError::Workers { asked } => {
-                write!(f, "{asked} workers or seats: give at most 1,024 of each")
+                write!(
+                    f,
+                    "{asked} workers or external workers: give at most 1,024 of each"
+                )
             }
             SchedError::NoFreeRunQueue { run_queues } => write!(
                 f,
@@ -64,16 +67,16 @@ impl fmt::Display for SchedError {
 
 impl std::error::Error for SchedError {}
 
-/// How a task ended that gave no value.
+/// Why a task has no value.
 pub enum TaskError {
     /// It panicked, with this payload.
     Panicked(Box<dyn Any + Send>),
-    /// It was cancelled, or the scheduler ended before it.
+    /// It was cancelled, or the scheduler ended first.
     Cancelled,
 }
 
 impl TaskError {
-    /// The message of the panic, if it had one.
+    /// Returns the message of the panic, if it has one.
     pub fn message(&self) -> Option<&str> {
         match self {
             TaskError::Panicked(payload) => payload

@@ -1,11 +1,11 @@
-//! Work of a tenant on a thread that is not the scheduler's.
+//! Work of a tenant on a thread outside the scheduler.
 
 use crate::shared::Shared;
 use crate::tenant::Tenant;
 use hearth_sync::primitive::Arc;
 
-/// A piece of work that waits or is done outside of the run queues. While it is there its tenant is
-/// not forgotten.
+/// A piece of work that waits or runs outside the run queues. Its tenant is not evicted while it
+/// lives.
 pub struct ExternalTask {
     shared: Arc<Shared>,
     tenant: Tenant,
@@ -20,12 +20,13 @@ impl ExternalTask {
         }
     }
 
-    /// Whose it is.
+    /// Returns its tenant.
     pub fn tenant(&self) -> Tenant {
         self.tenant
     }
 
-    /// It is done, and used `ns` of the processor: that counts in the tenant's share.
+    /// Ends the work, which used `ns` nanoseconds of processor time: they count in the tenant's
+    /// share.
     pub fn finish(self, ns: u64) {
         self.shared.runtime.weights().count_run(self.tenant, ns);
     }

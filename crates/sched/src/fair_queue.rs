@@ -1,17 +1,19 @@
-//! What waits for threads that are not the scheduler's: tenants are served by weight, as at a
+//! A weighted fair queue for threads outside the scheduler: tenants are served by weight, as at a
 //! run queue.
 //!
-//! Such threads do work that may block. A piece of it costs its tenant a turn when it is begun, so
-//! that those who only wait take turns too, and what more it used of the processor at its end.
+//! Such threads do work that may block. A piece of work is charged a fixed minimum when it begins,
+//! so that tenants whose work only waits alternate as well. Processor time beyond that is charged when
+//! it ends.
 
 use crate::queue::Eevdf;
 use crate::scheduler::Handle;
 use crate::tenant::Tenant;
 
-/// What a piece of work costs at least.
-const TURN_NS: u64 = 100_000;
+/// The charge for beginning a piece of work.
+const MIN_CHARGE_NS: u64 = 100_000;
 
-/// Work of tenants that waits. Plain data, behind a lock of whoever has the threads.
+/// A weighted fair queue of tenants' work. It has no lock of its own; the owner of the threads
+/// locks it.
 #[derive(Debug)]
 pub struct FairQueue<T> {
     waiting: Eevdf<(Tenant, T)>,
@@ -20,40 +22,40 @@ pub struct FairQueue<T> {
 impl<T> Default for FairQueue<T> {
     fn default() -> FairQueue<T> {
         FairQueue {
-            waiting: Eevdf::new(TURN_NS),
+            waiting: Eevdf::new(MIN_CHARGE_NS),
         }
     }
 }
 
 impl<T> FairQueue<T> {
-    /// Puts something behind all else of its tenant.
+    /// Appends `value` to the work of its tenant.
     pub fn push(&mut self, sched: &Handle, tenant: Tenant, value: T) {
         let weight = || sched.weight(tenant);
         self.waiting.push(tenant.index(), weight, (tenant, value));
     }
 
-    /// Takes the first of the tenant that is to be served next.
+    /// Takes the oldest work of the tenant that is next by weight.
     pub fn pop(&mut self, sched: &Handle) -> Option<T> {
         let (_, (tenant, value)) = self.waiting.pick()?;
-        self.waiting.charge(TURN_NS, sched.weight(tenant));
+        self.waiting.charge(MIN_CHARGE_NS, sched.weight(tenant));
         Some(value)
     }
 
-    /// A piece of work of a tenant has ended that used `ns` of the processor.
+    /// Charges a tenant for a piece of work that has ended and used `ns` of processor time.
     pub fn finish(&mut self, sched: &Handle, tenant: Tenant, ns: u64) {
-        let more = ns.saturating_sub(TURN_NS);
+        let more = ns.saturating_sub(MIN_CHARGE_NS);
         if more > 0 {
             let weight = || sched.weight(tenant);
             self.waiting.charge_unqueued(tenant.index(), weight, more);
         }
     }
 
-    /// How much waits, of all tenants.
+    /// Returns how many pieces wait, of all tenants.
     pub fn len(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Whether nothing waits.
+    /// Returns whether nothing waits.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -64,7 +66,8 @@ mod tests {
     use super::*;
     use crate::Scheduler;
 
-    /// Pieces that each of two tenants of weights 300 and 100 gets when so much waits of both.
+    /// Returns how many pieces each of two tenants of weights 300 and 100 gets when both have
+    /// plenty.
     fn divided(used: [u64; 2]) -> [u64; 2] {
         let sched = Scheduler::builder().start().expect("it needs no thread");
         let tenants = [1, 2].map(|id| sched.tenant(id));
@@ -77,7 +80,7 @@ mod tests {
         }
         let mut got = [0; 2];
         for _ in 0..1000 {
-            // Eight threads: as many are begun before the first has ended.
+            // Eight threads: eight pieces begin before the first ends.
             let begun: Vec<_> = (0..8).filter_map(|_| queue.pop(&sched)).collect();
             for which in begun {
                 queue.finish(&sched, tenants[which], used[which]);
@@ -91,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_divide_by_weight_whether_they_wait_or_compute() {
+    fn pieces_divide_by_weight_whether_they_block_or_compute() {
         for used in [0, 2_000_000] {
             let [one, two] = divided([used; 2]);
             let ratio = one as f64 / two as f64;
@@ -100,14 +103,14 @@ mod tests {
     }
 
     #[test]
-    fn who_computes_longer_gets_fewer() {
+    fn a_tenant_with_longer_work_gets_fewer_pieces() {
         let [one, two] = divided([3_000_000, 500_000]);
         let ratio = (one * 3_000_000) as f64 / (two * 500_000) as f64;
         assert!((2.8..=3.2).contains(&ratio), "{one} to {two}");
     }
 
     #[test]
-    fn each_tenant_is_served_in_its_order_and_who_comes_back_waits_for_those_who_wait() {
+    fn tenants_alternate_and_each_is_served_first_in_first_out() {
         let sched = Scheduler::builder().start().unwrap();
         let (much, little) = (sched.tenant(1), sched.tenant(2));
         let mut queue = FairQueue::default();

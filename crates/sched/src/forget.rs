@@ -1,15 +1,16 @@
-//! Forgetting tenants that nobody uses, at all run queues.
+//! Eviction of idle tenants from all run queues.
 
 use crate::shared::Shared;
 use crate::tenant::Seen;
 use std::ops::Range;
 use std::time::Duration;
 
-/// Looks at `most` tenants from the index `from` on, ends those that were idle for so long, and
-/// frees what ended as long ago. Where the next part begins, unless that was the last. Nothing
-/// while another is at it, whose pass goes on.
+/// Visits `most` tenants from the index `from` on: evicts those that were idle for `idle`, and
+/// frees indexes that were evicted as long ago. Returns where the next part begins, or `None` at
+/// the end. Does nothing while another call runs.
 pub fn forget(shared: &Shared, from: usize, most: usize, idle: Duration) -> Option<usize> {
-    // Two at once would end what the other has just seen to be used, and clean what it has freed.
+    // Two passes at once would evict a tenant that the other has just seen in use, and clean an
+    // index that the other has freed.
     let _turn = shared.forgetting.try_lock()?;
     let tenants = shared.runtime.weights();
     let (now, idle) = (shared.clock.now().ns(), idle.as_nanos() as u64);
@@ -30,7 +31,7 @@ pub fn forget(shared: &Shared, from: usize, most: usize, idle: Duration) -> Opti
     (part.end < count).then_some(part.end)
 }
 
-/// How often each of them ran at all run queues; `None` for who is at one now.
+/// Returns how often each of them ran at all run queues, and `None` for each that is at one now.
 fn look(shared: &Shared, part: Range<usize>) -> Vec<Seen> {
     let mut seen: Vec<Seen> = vec![Some(0); part.len()];
     for run_queue in shared.runtime.run_queues() {
@@ -48,7 +49,7 @@ fn look(shared: &Shared, part: Range<usize>) -> Vec<Seen> {
     seen
 }
 
-/// Forgets one at all run queues; false if something of it is at one of them.
+/// Removes one tenant from all run queues. Returns false if it still has work at one of them.
 fn clean(shared: &Shared, index: usize) -> bool {
     let mut clean = true;
     for run_queue in shared.runtime.run_queues() {
@@ -57,7 +58,7 @@ fn clean(shared: &Shared, index: usize) -> bool {
         run_queue.for_each_pending(|tenant, _, _| clean &= tenant != index);
         let service = queue.forget(index);
         drop(queue);
-        // Freed without the lock.
+        // Freed outside the lock.
         drop(service);
     }
     clean
@@ -87,9 +88,9 @@ mod tests {
         (builder.start().expect("no thread to start"), clock)
     }
 
-    /// A user with 65,536 ids of its own made as many tenants, which stayed for ever.
+    /// Regression: a user with 65,536 ids made as many tenants, which stayed for ever.
     #[test]
-    fn ten_thousand_tenants_that_came_and_went_are_forgotten_and_settings_survive() {
+    fn ten_thousand_idle_tenants_are_evicted_and_settings_survive() {
         let (scheduler, clock) = scheduler();
         let [weighted, held] = [1, 2].map(|id| scheduler.tenant(id));
         scheduler.set_weight(weighted, 300).unwrap();
@@ -101,13 +102,13 @@ mod tests {
         for round in 0..10 {
             for id in 0..1_000 {
                 let tenant = scheduler.tenant(1_000 + round * 1_000 + id);
-                // Places of those that went are used again.
+                // Indexes of evicted tenants are used again.
                 assert!(tenant.index() < 1_010, "{tenant:?}");
                 drop(scheduler.spawn_fn(Spec::of(tenant), || ()));
                 scheduler.external_task(tenant).finish(1);
             }
             while scheduler.run_once() > 0 {}
-            // Seen to be used, ended, and free.
+            // One pass sees the use, the next evicts, the last frees.
             (0..3).for_each(|_| pass(&scheduler, &clock));
             assert_eq!(scheduler.tenants_named(), 3, "the daemon's own and two");
         }
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_keeps_its_tenant_and_a_name_keeps_it_for_a_while() {
+    fn a_running_task_and_a_recent_lookup_keep_a_tenant() {
         let (scheduler, clock) = scheduler();
         let (open, gate) = mpsc::channel::<()>();
         let waits = scheduler.tenant(3);
@@ -147,7 +148,7 @@ mod tests {
         task.join().expect("it ends");
         drop(external_task);
         pass(&scheduler, &clock);
-        // Named again before it ends: it has its time once more.
+        // Naming it before it is evicted starts its idle time again.
         let before = scheduler.endings();
         assert_eq!(scheduler.tenant(3), waits);
         pass(&scheduler, &clock);
@@ -163,22 +164,22 @@ mod tests {
         );
     }
 
-    /// One of two freed a place that the other had not cleaned.
+    /// Regression: one of two passes freed an index that the other had not cleaned.
     #[test]
-    fn tenants_are_forgotten_by_one_at_a_time() {
+    fn only_one_pass_evicts_tenants_at_a_time() {
         let (scheduler, clock) = scheduler();
         scheduler.tenant(5);
         pass(&scheduler, &clock);
-        let turn = scheduler.shared().forgetting.try_lock();
+        let held = scheduler.shared().forgetting.try_lock();
         (0..5).for_each(|_| pass(&scheduler, &clock));
         assert_eq!(scheduler.tenants_named(), 2, "another is at it");
-        drop(turn);
+        drop(held);
         pass(&scheduler, &clock);
         assert_eq!(scheduler.tenants_named(), 1);
     }
 
     #[test]
-    fn a_tenant_that_ended_and_came_back_is_one_row() {
+    fn an_evicted_tenant_that_returns_is_one_row_of_statistics() {
         let (scheduler, clock) = scheduler();
         let rows = || {
             let tenants = scheduler.stats().tenants.into_iter();
@@ -198,14 +199,14 @@ mod tests {
         assert_eq!(rows(), [(5, 1, 1.0)]);
     }
 
-    /// What uses a tenant that has just ended charges nobody else.
+    /// A task of a tenant that has just been evicted charges no other tenant.
     #[test]
-    fn the_place_of_a_tenant_is_nobody_elses_while_a_task_carries_it() {
+    fn the_index_of_a_tenant_is_not_reused_while_a_task_carries_it() {
         let (scheduler, clock) = scheduler();
         let old = scheduler.tenant(5);
         (0..2).for_each(|_| pass(&scheduler, &clock));
         assert_eq!(scheduler.known_tenant(5), None);
-        // Somebody kept it for too long.
+        // The caller kept the tenant for too long.
         let late = scheduler.spawn(Spec::of(old), std::future::pending::<()>());
         (0..5).for_each(|_| pass(&scheduler, &clock));
         assert!((100..200).all(|id| scheduler.tenant(id) != old));

@@ -26,8 +26,8 @@ mod stats;
 pub use class::{Class, Job, Weights};
 pub use stats::{CoreStats, Histogram, Service, Stats, TenantStats};
 
-// A task's cell is made of std's atomics, which loom cannot follow: under loom there are the
-// queues and the runtime alone.
+// The cell of a task uses std's atomics, which loom cannot follow: with loom there are only the
+// queues and the runtime.
 #[cfg(not(feature = "loom"))]
 mod blocking_pool;
 #[cfg(not(feature = "loom"))]

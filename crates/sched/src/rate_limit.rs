@@ -9,11 +9,11 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// The future of [`crate::Handle::turn`].
+/// The future of [`crate::Handle::rate_limit`].
 #[must_use = "a future does nothing unless it is awaited"]
 pub struct RateLimit {
     shared: Arc<Shared>,
-    /// `None` when it has come.
+    /// `None` once it is admitted.
     permit: Option<Permit>,
     since: Time,
     waiter: Option<Waiter>,
@@ -32,7 +32,7 @@ impl RateLimit {
         }
     }
 
-    /// It waits no more: what it waited counts as the rate limits' delay.
+    /// Stops waiting, and counts the time as delay of the rate limits.
     fn end(&mut self) {
         let Some(permit) = self.permit.take() else {
             return;
@@ -49,7 +49,7 @@ impl Future for RateLimit {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         while let Some(permit) = self.permit {
             let now = self.shared.clock.now();
-            // The waker is left first: a change after this look wakes it.
+            // The waker is registered first: a change after this look wakes it.
             let tenants = self.shared.runtime.weights();
             let (admit_at, waiter) = tenants.ask(permit, now.ns(), self.waiter, context.waker());
             self.waiter = waiter;
@@ -78,7 +78,7 @@ impl Drop for RateLimit {
 impl std::fmt::Debug for RateLimit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Turn")
-            .field("ticket", &self.permit)
+            .field("permit", &self.permit)
             .finish()
     }
 }

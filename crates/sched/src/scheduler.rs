@@ -1,4 +1,4 @@
-//! The scheduler: building it, spawning, waiting, ending.
+//! The scheduler: building, spawning, waiting, ending.
 
 use crate::blocking_pool::BlockingPool;
 use crate::class::Weights;
@@ -24,10 +24,10 @@ use hearth_sync::primitive::{Arc, OnceLock};
 use std::future::Future;
 use std::time::Duration;
 
-/// The most workers, and the most run queues.
+/// The most workers, and the most external workers.
 pub const MOST_WORKERS: usize = 1024;
 
-/// What a scheduler is to be.
+/// Settings of a new scheduler.
 #[derive(Clone, Debug)]
 pub struct Builder {
     workers: usize,
@@ -46,13 +46,13 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// Threads that the scheduler starts, 0 by default. Without any, tasks run when
-    /// [`Handle::run_once`] is called, or on the workers that callers drive.
+    /// Sets how many threads the scheduler starts, 0 by default. Without any, tasks run in
+    /// [`Handle::run_once`] or on workers of callers.
     pub fn workers(self, workers: usize) -> Builder {
         Builder { workers, ..self }
     }
 
-    /// Run queues that callers drive by [`Handle::worker`], 0 by default.
+    /// Sets how many run queues callers can own by [`Handle::worker`], 0 by default.
     pub fn external_workers(self, external_workers: usize) -> Builder {
         Builder {
             external_workers,
@@ -60,7 +60,7 @@ impl Builder {
         }
     }
 
-    /// Where time comes from.
+    /// Sets the clock.
     pub fn clock(self, clock: Clock) -> Builder {
         Builder { clock, ..self }
     }
@@ -68,7 +68,7 @@ impl Builder {
     /// Starts the scheduler.
     ///
     /// # Errors
-    /// Too many workers, or the system refuses a thread; nothing is left running.
+    /// Too many workers, or the system refuses a thread; no thread is left running.
     pub fn start(self) -> Result<Scheduler, SchedError> {
         for asked in [self.workers, self.external_workers] {
             if asked > MOST_WORKERS {
@@ -112,7 +112,7 @@ impl Builder {
 /// A scheduler. Dropping it ends it; see [`Scheduler::shutdown`].
 pub struct Scheduler(Handle);
 
-/// A way to the scheduler, for tasks and threads.
+/// A handle to the scheduler, for tasks and threads.
 #[derive(Clone)]
 pub struct Handle(Arc<Inner>);
 
@@ -123,20 +123,20 @@ struct Inner {
 }
 
 impl Scheduler {
-    /// A scheduler without workers, to be made something of.
+    /// Returns the settings of a scheduler without workers.
     pub fn builder() -> Builder {
         Builder::default()
     }
 
-    /// A way to it that can be given away.
+    /// Returns a handle to it.
     pub fn handle(&self) -> Handle {
         self.0.clone()
     }
 
-    /// Ends the scheduler: steps of tasks that run are waited for, except on workers of callers
-    /// and when a task calls this, also one that blocks in place. Tasks that are runnable or sleep
-    /// are cancelled, others when they are woken. A task that nobody wakes never ends while its
-    /// handle or a waker is kept.
+    /// Ends the scheduler. Steps of tasks that run are waited for, except on workers of callers,
+    /// and except when a task calls this, even one that blocks in place. Runnable and sleeping
+    /// tasks are cancelled at once, others when they are woken. A task that is never woken does not
+    /// end while its handle or a waker is kept.
     pub fn shutdown(self) {}
 }
 
@@ -150,7 +150,7 @@ impl std::ops::Deref for Scheduler {
 impl Drop for Scheduler {
     fn drop(&mut self) {
         let shared = &self.0.0.shared;
-        // Relaxed: in force soon; the queues close under their locks.
+        // Relaxed: takes effect soon; the queues close under their locks.
         shared.closing.store(true, Ordering::Relaxed);
         shared.runtime.stop();
         shared.blocking_pool.stop();
@@ -166,23 +166,22 @@ impl Drop for Scheduler {
 }
 
 impl Handle {
-    /// Has each thread that starts one for the scheduler call this before, and the new one call it
-    /// first, from now on. A thread takes over from the one that starts it what may not suit it,
-    /// its policy in the kernel's scheduler for one. It counts when it is said for the first time.
+    /// Sets a hook that runs on every thread that starts a thread for the scheduler, before it
+    /// does, and first on the new thread. A new thread inherits properties of the one that starts
+    /// it which may not suit it, its kernel scheduling policy for one. Only the first call counts.
     pub fn on_thread_start(&self, begin: fn()) {
         let _ = self.0.shared.thread_start_hook.set(begin);
     }
 
-    /// This thread was, or starts, one that works beside the scheduler: calls what
-    /// [`Handle::on_thread_start`] was told.
+    /// Runs the hook of [`Handle::on_thread_start`], for a thread that works beside the scheduler
+    /// or starts one that does.
     pub fn run_thread_start_hook(&self) {
         self.0.shared.run_thread_start_hook();
     }
 
-    /// Starts a future as a task.
+    /// Spawns a future as a task.
     ///
-    /// After [`Handle::drain`] or the end of the scheduler the handle says that the task was
-    /// cancelled.
+    /// After [`Handle::drain`] or the end of the scheduler the task is cancelled.
     pub fn spawn<F>(&self, spec: Spec, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
@@ -198,7 +197,7 @@ impl Handle {
         let queue_ref = &self.0.queue_refs[here.unwrap_or(preferred)];
         self.tenants().count_task(spec.tenant);
         let (first, handle) = make(Arc::clone(queue_ref), spec, preferred, future);
-        // Relaxed: in force soon.
+        // Relaxed: takes effect soon.
         if here.is_none() && shared.closing.load(Ordering::Relaxed) {
             // Dropping the first step cancels the task.
             drop::<Runnable<_>>(first);
@@ -208,7 +207,7 @@ impl Handle {
         handle
     }
 
-    /// Starts a closure as a task.
+    /// Spawns a closure as a task.
     pub fn spawn_fn<R: Send + 'static>(
         &self,
         spec: Spec,
@@ -217,34 +216,35 @@ impl Handle {
         self.spawn(spec, async move { f() })
     }
 
-    /// The time.
+    /// Returns the current time.
     pub fn now(&self) -> Time {
         self.0.shared.clock.now()
     }
 
-    /// Waits until `at`.
+    /// Returns a future that waits until `at`.
     pub fn sleep_until(&self, at: Time) -> Sleep {
         Sleep::new(Arc::clone(&self.0.shared), at)
     }
 
-    /// Waits for so long.
+    /// Returns a future that waits for `time`.
     pub fn sleep(&self, time: Duration) -> Sleep {
         self.sleep_until(self.now() + time)
     }
 
-    /// The tenant with this number of the embedder's, if it was named before.
+    /// Returns the tenant with this number of the embedder, if it is known.
     pub fn known_tenant(&self, id: u64) -> Option<Tenant> {
         self.tenants().known(id)
     }
 
-    /// The tenant with this number of the embedder's. It is remembered until
-    /// [`Handle::forget_idle`] ends it; who keeps it for as long asks again: [`Handle::endings`].
+    /// Returns the tenant with this number of the embedder, made on first use. It is known until
+    /// [`Handle::forget_idle`] evicts it; a caller that keeps it for that long asks again, see
+    /// [`Handle::endings`].
     pub fn tenant(&self, id: u64) -> Tenant {
         self.tenants().find(id)
     }
 
-    /// Sets the weight of a tenant, 1 to 10,000; 100 by default. If it was forgotten it is named
-    /// anew for that.
+    /// Sets the weight of a tenant, 1 to 10,000; the default is 100. An evicted tenant is made
+    /// anew.
     ///
     /// # Errors
     /// The weight is out of range; nothing has changed.
@@ -252,9 +252,9 @@ impl Handle {
         self.tenants().set_weight(tenant, weight)
     }
 
-    /// Sets the rate limits of a tenant. Who waits for them is held to the new ones from now on, for
-    /// what it was charged and those before it were; without a rate limit it goes on. A tenant that
-    /// was forgotten is named anew.
+    /// Sets the rate limits of a tenant. Work that waits is held to the new limits from now on, for
+    /// its own charge and those before it; without a limit it continues. An evicted tenant is made
+    /// anew.
     ///
     /// # Errors
     /// A rate limit is zero; nothing has changed.
@@ -263,8 +263,8 @@ impl Handle {
         self.tenants().set_limits(tenant, limits, now)
     }
 
-    /// [`Handle::set_limits`] for those that are named; the others stay, whoever sets them at the
-    /// same time.
+    /// Sets the named rate limits of a tenant, like [`Handle::set_limits`], and leaves the others,
+    /// which other threads may set at the same time.
     ///
     /// # Errors
     /// A rate limit is zero; nothing has changed.
@@ -273,63 +273,63 @@ impl Handle {
         self.tenants().change_limits(tenant, changes, now)
     }
 
-    /// The rate limits of a tenant.
+    /// Returns the rate limits of a tenant.
     pub fn limits(&self, tenant: Tenant) -> Limits {
         self.tenants().limits(tenant)
     }
 
-    /// Whether any tenant has a rate limit: without it there is nothing to charge.
+    /// Returns whether any tenant has a rate limit. If none has, there is nothing to charge.
     #[inline]
     pub fn has_limits(&self) -> bool {
         self.tenants().has_limits()
     }
 
-    /// The weight of a tenant.
+    /// Returns the weight of a tenant.
     pub fn weight(&self, tenant: Tenant) -> u32 {
         self.tenants().weight(tenant.index())
     }
 
-    /// Charges work to a tenant's rate limits. With a permit it is to wait for its [`Handle::turn`],
-    /// without one it may go on.
+    /// Charges work to a tenant's rate limits. If it returns a permit, the work must wait for it by
+    /// [`Handle::rate_limit`]; else it may continue.
     pub fn charge(&self, tenant: Tenant, ops: u64, bytes: u64) -> Option<Permit> {
         let now = self.now().ns();
         self.tenants().charge(tenant, ops, bytes, now)
     }
 
-    /// Work of a tenant begins that is done on another thread, and is queued by [`FairQueue`] until
-    /// then.
+    /// Begins work of a tenant on another thread, which [`FairQueue`] queues until then.
     ///
-    /// [`FairQueue`]: crate::Rounds
+    /// [`FairQueue`]: crate::FairQueue
     pub fn external_task(&self, tenant: Tenant) -> ExternalTask {
         ExternalTask::new(&self.0.shared, tenant)
     }
 
-    /// Waits until the rate limits let work go on that was charged, also when they change meanwhile.
+    /// Returns a future that waits until the rate limits admit charged work, also when they change
+    /// meanwhile.
     pub fn rate_limit(&self, permit: Permit) -> RateLimit {
         RateLimit::new(Arc::clone(&self.0.shared), permit)
     }
 
-    /// How many run queues there are: keys count modulo this.
+    /// Returns the number of run queues: keys count modulo this.
     pub fn run_queues(&self) -> usize {
         self.0.queue_refs.len()
     }
 
-    /// Takes a run queue without a owner, to drive it from this thread. `unpark` wakes the thread
-    /// when it sleeps in [`Worker::wait`] by other means than [`Worker::park`].
+    /// Acquires a run queue without an owner, to run it on this thread. `unpark` wakes the thread
+    /// when it sleeps in [`Worker::wait`] in another way than [`Worker::park`].
     ///
     /// # Errors
-    /// Every run queue has a owner.
+    /// Every run queue has an owner.
     pub fn worker(&self, unpark: Option<Unpark>) -> Result<Worker, SchedError> {
         self.acquire_any(WorkerMode::Stealing, unpark)
     }
 
-    /// [`Handle::worker`] for a thread that often sleeps in its own way, and not in
-    /// [`Worker::wait`]: its run queue runs what it spawned with [`Worker::run_queue`] as the key,
-    /// which nobody else may, and nothing else. While any of that is left, it sleeps in
-    /// [`Worker::wait`].
+    /// Acquires a run queue like [`Handle::worker`], for a thread that often sleeps in its own way
+    /// instead of in [`Worker::wait`]. The run queue runs only tasks with [`Worker::run_queue`] as
+    /// their key, which only this thread may spawn. While any of them is left, the thread must
+    /// sleep in [`Worker::wait`].
     ///
     /// # Errors
-    /// Every run queue has a owner.
+    /// Every run queue has an owner.
     pub fn pinned_worker(&self, unpark: Option<Unpark>) -> Result<Worker, SchedError> {
         self.acquire_any(WorkerMode::Pinned, unpark)
     }
@@ -349,10 +349,11 @@ impl Handle {
         Err(SchedError::NoFreeRunQueue { run_queues })
     }
 
-    /// [`Handle::worker`] for one run queue: for a thread that is bound to a core or a queue.
+    /// Acquires one run queue like [`Handle::worker`], for a thread that is bound to a core or a
+    /// queue.
     ///
     /// # Errors
-    /// The run queue has a owner, or there is no such run queue.
+    /// The run queue has an owner, or does not exist.
     pub fn worker_at(
         &self,
         run_queue: usize,
@@ -365,9 +366,9 @@ impl Handle {
             .ok_or(SchedError::NoFreeRunQueue { run_queues })
     }
 
-    /// Runs on this thread what is runnable now, each task once at most, at run queues that have
-    /// no owner; how many steps were run. What waits at run queues with a owner is left to that: a
-    /// task that slept here would wake with the next call.
+    /// Runs the tasks that are runnable now on this thread, each once at most, from run queues
+    /// without an owner. Returns how many steps ran. Run queues with an owner are left to it: a
+    /// task that slept here would wake only in the next call.
     pub fn run_once(&self) -> usize {
         let mut most: usize = self.runnable().max(1);
         let mut ran = 0;
@@ -386,8 +387,8 @@ impl Handle {
         ran
     }
 
-    /// Runs idle tasks on this thread, at run queues that have no owner, each once at most, and
-    /// begins none after `limit`; how many steps were run.
+    /// Runs idle tasks on this thread, each once at most, from run queues without an owner, and
+    /// begins none after `limit`. Returns how many steps ran.
     pub fn run_background_once(&self, limit: Duration) -> usize {
         let end = (self.now() + limit).ns();
         let mut ran = 0;
@@ -400,11 +401,11 @@ impl Handle {
         ran
     }
 
-    /// Takes no task from outside any more and waits until none is left, tasks that tasks spawn
-    /// included; false when some are left after `limit`. Runs tasks itself where nobody does.
+    /// Refuses new tasks from outside and waits until none is left, including tasks that tasks
+    /// spawn. Returns false if some are left after `limit`. Runs tasks itself where no thread does.
     pub fn drain(&self, limit: Option<Duration>) -> bool {
         let shared = &self.0.shared;
-        // Relaxed: in force soon; a task that slips in is waited for.
+        // Relaxed: takes effect soon; a task that slips in is waited for.
         shared.closing.store(true, Ordering::Relaxed);
         let end = limit.map(|limit| self.now() + limit);
         loop {
@@ -414,16 +415,16 @@ impl Handle {
                 return self.tasks() == 0;
             }
             let rest = end.map(|end| end.since(now));
-            let turn = match self.has_vacant() {
-                // Timers and wake-ups of a run queue without a owner are this thread's.
+            let wait = match self.has_vacant() {
+                // This thread runs timers and wake-ups of run queues without an owner.
                 true => Some(rest.map_or(POLL, |rest| rest.min(POLL))),
                 false => rest,
             };
-            shared.end_signal.wait_until(turn, || self.tasks() == 0);
+            shared.end_signal.wait_until(wait, || self.tasks() == 0);
         }
     }
 
-    /// Tasks that are not finished.
+    /// Returns how many tasks are unfinished.
     pub fn tasks(&self) -> u64 {
         // SeqCst, the finished ones first: equal sums mean that none was left at the first look.
         let sum = |of: fn(&QueueRef) -> &AtomicU64| -> u64 {
@@ -437,28 +438,28 @@ impl Handle {
         sum(|queue_ref| &queue_ref.spawned) - finished
     }
 
-    /// Looks at `most` tenants from the index `from` on and forgets those that have no settings and
-    /// that nobody has used for `idle`: what was counted for them goes, and to be named again makes
-    /// them anew. Where the next part begins, unless that was the last. Does nothing while another
-    /// call is at it: that one's pass goes on.
+    /// Visits `most` tenants from the index `from` on and evicts those without settings that were
+    /// not used for `idle`. Their counters go; naming them again makes them anew. Returns where the
+    /// next part begins, or `None` at the end. Does nothing while another call runs, whose pass
+    /// continues.
     pub fn forget_idle(&self, from: usize, most: usize, idle: Duration) -> Option<usize> {
         forget(&self.0.shared, from, most, idle)
     }
 
-    /// How often tenants were forgotten: who keeps a [`Tenant`] for longer than tenants may be idle
-    /// names it again when this has changed.
+    /// Returns how often tenants were evicted. A caller that keeps a [`Tenant`] for longer than the
+    /// idle time names it again when this changes.
     #[inline]
     pub fn endings(&self) -> u64 {
         self.tenants().endings()
     }
 
-    /// How many tenants are known at present.
+    /// Returns how many tenants are known.
     pub fn tenants_named(&self) -> usize {
         self.tenants().named()
     }
 
-    /// What was counted so far. Of many tenants a part is copied at a time, and added up without
-    /// a lock.
+    /// Returns the statistics. Of many tenants a part is copied at a time, and summed outside the
+    /// lock.
     pub fn stats(&self) -> Stats {
         let shared = &self.0.shared;
         let mut services = vec![Service::default(); self.tenants().count()];
@@ -468,7 +469,8 @@ impl Handle {
         let charged: Vec<_> = (0..services.len())
             .map(|index| {
                 let charged = self.tenants().charged(index)?;
-                // The place of one that ended, whose number may have another by now, is no row.
+                // The index of an evicted tenant, whose number may have another one by now, is no
+                // row.
                 let known = self.known_tenant(charged.id)?;
                 (known.index() == index).then_some(charged)
             })
@@ -527,10 +529,10 @@ impl Handle {
     }
 }
 
-/// Tenants whose service is copied in one hold of a queue's lock.
+/// Tenants whose service is copied under one hold of a queue's lock.
 const COPIED: usize = 256;
 
-/// What was counted at a run queue; what its tenants got is added to `services`.
+/// Returns the counters of a run queue, and adds the service of its tenants to `services`.
 fn core_stats(run_queue: &RunQueue<RunnableTask>, services: &mut [Service]) -> CoreStats {
     let mut for_each_pending = Vec::new();
     let (mut core, mut from) = (CoreStats::default(), Some(0));
@@ -567,13 +569,13 @@ fn core_stats(run_queue: &RunQueue<RunnableTask>, services: &mut [Service]) -> C
     core
 }
 
-/// How often [`Handle::drain`] looks at run queues without a owner.
+/// How often [`Handle::drain`] looks at run queues without an owner.
 const POLL: Duration = Duration::from_millis(1);
 
 impl std::fmt::Debug for Handle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Handle")
-            .field("stations", &self.run_queues())
+            .field("run_queues", &self.run_queues())
             .finish()
     }
 }
@@ -581,7 +583,7 @@ impl std::fmt::Debug for Handle {
 impl std::fmt::Debug for Scheduler {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Scheduler")
-            .field("stations", &self.run_queues())
+            .field("run_queues", &self.run_queues())
             .finish()
     }
 }

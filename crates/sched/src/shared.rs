@@ -1,4 +1,4 @@
-//! What all threads of a scheduler share.
+//! State that all threads of a scheduler share.
 
 use crate::blocking_pool::BlockingPool;
 use crate::class::{Class, Job};
@@ -15,11 +15,11 @@ use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
 lock_class! {
-    /// Ending and freeing tenants, by one at a time. It is only tried.
+    /// Eviction of tenants, by one thread at a time. It is only tried.
     pub ForgetLock = "sched.forget", 1985;
 }
 
-/// Everything but the run queues.
+/// Everything but the references to run queues.
 pub struct Shared {
     pub runtime: Runtime<RunnableTask, Tenants>,
     /// By run queue.
@@ -27,25 +27,25 @@ pub struct Shared {
     pub clock: Clock,
     pub blocking_pool: BlockingPool<Arc<QueueRef>>,
     pub panics: AtomicU64,
-    /// Held by who ends and frees tenants.
+    /// Held while tenants are evicted and freed.
     pub forgetting: Lock<ForgetLock, ()>,
-    /// No task is taken from outside any more.
+    /// Tasks from outside are refused.
     pub closing: AtomicBool,
-    /// A task ended, or a run queue became free; for who waits for that.
+    /// Signalled when a task ended or a run queue was released.
     pub end_signal: EndSignal,
-    /// Called by who starts a thread for the scheduler, and by that one first.
+    /// Run by a thread that starts one for the scheduler, and first by the new one.
     pub thread_start_hook: OnceLock<fn()>,
 }
 
 impl Shared {
-    /// This thread was started to work for the scheduler, or starts one that does.
+    /// Runs the hook for threads that work for the scheduler or start one that does.
     pub fn run_thread_start_hook(&self) {
         if let Some(begin) = self.thread_start_hook.get() {
             begin();
         }
     }
 
-    /// A run queue for what has no place of its own: one whose owner helps, else one without a
+    /// Returns a run queue for a task without affinity: one whose owner steals, else one without an
     /// owner.
     pub fn any_run_queue(&self) -> usize {
         let run_queues = self.runtime.run_queues();
@@ -57,44 +57,45 @@ impl Shared {
             .unwrap_or(first)
     }
 
-    /// The run queue `here`, if what has no place of its own may stay there.
+    /// Returns the run queue `here` if a task without affinity may stay there.
     pub fn open(&self, here: Option<usize>) -> Option<usize> {
         here.filter(|&at| !self.runtime.run_queues()[at].is_pinned())
     }
 
-    /// Somebody who does not drive a run queue put the earliest timer into it.
+    /// Wakes the owner of a run queue into which another thread put the earliest timer.
     pub fn wake_for_timer(&self, run_queue: usize, now: u64) {
-        // Partner: S3. Either the owner sees the timer before it sleeps or we see that it sleeps.
+        // Partner: S3. Either the owner sees the timer before it sleeps or this thread sees that it
+        // sleeps.
         fence(Ordering::SeqCst);
         self.runtime.wake(run_queue, now);
     }
 }
 
-/// One run queue as tasks and threads hold it: a reference of its own per core, so that counting
-/// references is no shared write.
+/// A reference to one run queue, for tasks and threads. There is one per core, so that reference
+/// counting is no shared write.
 pub struct QueueRef {
     pub shared: Arc<Shared>,
     pub index: usize,
-    /// Tasks that began here. Written by any thread.
+    /// Tasks spawned here. Written by any thread.
     pub spawned: AtomicU64,
-    /// Tasks of those that ended. Written by any thread.
+    /// How many of them have ended. Written by any thread.
     pub finished: AtomicU64,
     /// The owner wants the run queue back from a substitute.
     pub wanted: AtomicBool,
 }
 
-/// What a task carries along.
+/// Metadata of a task.
 pub struct Meta {
     pub queue_ref: Arc<QueueRef>,
     pub class: Class,
     pub tenant: Tenant,
-    /// Whether the run queue was chosen by a key.
+    /// Whether a key chose the run queue.
     pub is_affine: bool,
     /// The run queue where it runs next, unless it is woken elsewhere.
     pub preferred: AtomicU32,
 }
 
-/// A task that is runnable.
+/// A runnable task.
 pub struct RunnableTask(pub Runnable<Meta>);
 
 impl Job for RunnableTask {
@@ -109,19 +110,20 @@ impl Job for RunnableTask {
     }
 }
 
-/// Lets threads wait until a task has ended.
+/// A signal for threads that wait until a task has ended.
 #[derive(Default)]
 pub struct EndSignal {
-    /// How many wait.
+    /// How many threads wait.
     waiters: AtomicU32,
     lock: Mutex<()>,
     changed: Condvar,
 }
 
 impl EndSignal {
-    /// Tells those that wait.
+    /// Wakes the threads that wait.
     pub fn notify(&self) {
-        // Partner: the fence in `wait_until`. Either the waiter sees what ended or we see it.
+        // Partner: the fence in `wait_until`. Either the waiter sees what ended or this thread sees
+        // the waiter.
         fence(Ordering::SeqCst);
         // Relaxed: ordered by the fence.
         if self.waiters.load(Ordering::Relaxed) > 0 {
@@ -130,8 +132,8 @@ impl EndSignal {
         }
     }
 
-    /// Waits until `done`, which is asked again after every [`EndSignal::tell`], or for `limit`
-    /// without one; whether it is done.
+    /// Waits until `done` returns true, calling it after every [`EndSignal::notify`], at most for
+    /// `limit`. Returns whether it is done.
     pub fn wait_until(&self, limit: Option<Duration>, mut done: impl FnMut() -> bool) -> bool {
         // Relaxed: ordered by the fence.
         self.waiters.fetch_add(1, Ordering::Relaxed);
@@ -144,7 +146,7 @@ impl EndSignal {
                 Some(limit) => late = self.changed.wait_for(&mut lock, limit),
             }
         }
-        // Relaxed: one tells in vain at most.
+        // Relaxed: at most one notification is in vain.
         self.waiters.fetch_sub(1, Ordering::Relaxed);
         !late || done()
     }
@@ -154,33 +156,33 @@ hearth_sync::primitive::thread_local! {
     static CONTEXT: ThreadContext = ThreadContext::default();
 }
 
-/// Which run queue this thread drives.
+/// What this thread runs at present.
 #[derive(Default)]
 struct ThreadContext {
     queue_ref: RefCell<Option<Arc<QueueRef>>>,
-    /// Address of the scheduler whose run queue this thread drives, else 0.
+    /// Address of the scheduler whose run queue this thread owns, else 0.
     scheduler: Cell<usize>,
     run_queue: Cell<usize>,
     /// A task that was woken while it ran here.
     again: Cell<Option<RunnableTask>>,
-    /// Whether a substitute may drive while a task blocks.
+    /// Whether a substitute may take over while a task blocks.
     may_hand_off: Cell<bool>,
     /// Address of the scheduler that started this thread, else 0.
     pool: Cell<usize>,
-    /// Tasks that are cancelled here, but for the one whose turn it is.
+    /// Tasks to be cancelled here, except for the one that is being dropped.
     cancelled: RefCell<Vec<RunnableTask>>,
-    /// Whether somebody below on the stack goes through them.
+    /// Whether a caller further up the stack drops them.
     cancels: Cell<bool>,
 }
 
-/// This thread was started by the scheduler, which waits for it when it ends.
+/// Marks this thread as one that the scheduler started, and waits for at its end.
 pub fn enter_pool_thread(shared: &Arc<Shared>) {
     CONTEXT.with(|context| context.pool.set(address(shared)));
     shared.run_thread_start_hook();
 }
 
-/// Whether who waits here for the end of this scheduler's threads might wait for itself: the
-/// thread is one of them, with or without a run queue, or drives a run queue of it.
+/// Returns whether waiting here for the end of this scheduler's threads might be waiting for
+/// itself: the thread is one of them, or owns a run queue of it.
 pub fn is_scheduler_thread(shared: &Arc<Shared>) -> bool {
     let here = CONTEXT.try_with(|context| {
         let scheduler = address(shared);
@@ -189,7 +191,7 @@ pub fn is_scheduler_thread(shared: &Arc<Shared>) -> bool {
     here.unwrap_or(false)
 }
 
-/// While it lives, this thread drives the run queue's run queue.
+/// A guard: while it lives, this thread owns the run queue.
 pub struct ContextGuard {
     before: (
         Option<Arc<QueueRef>>,
@@ -201,7 +203,7 @@ pub struct ContextGuard {
 }
 
 impl ContextGuard {
-    /// This thread drives the run queue's run queue from now on.
+    /// Makes the run queue this thread's.
     pub fn enter(queue_ref: &Arc<QueueRef>, may_hand_off: bool) -> ContextGuard {
         CONTEXT.with(|context| ContextGuard {
             before: (
@@ -214,8 +216,8 @@ impl ContextGuard {
         })
     }
 
-    /// After a task: itself if it was woken meanwhile; `None` when the run queue was given away
-    /// by [`hand_off`].
+    /// Returns, after a task, the task itself if it was woken meanwhile. Returns `None` if the run
+    /// queue was given away by [`hand_off`].
     #[inline]
     pub fn after(&self) -> Option<Option<RunnableTask>> {
         CONTEXT.with(|context| (context.scheduler.get() != 0).then(|| context.again.take()))
@@ -234,7 +236,7 @@ impl Drop for ContextGuard {
     }
 }
 
-/// This thread's run queue, taken from it: it drives no run queue any more.
+/// Takes this thread's run queue from it and returns it.
 pub fn hand_off() -> Option<Arc<QueueRef>> {
     CONTEXT.with(|context| {
         if !context.may_hand_off.get() {
@@ -245,7 +247,7 @@ pub fn hand_off() -> Option<Arc<QueueRef>> {
     })
 }
 
-/// Nobody else could take the run queue: this thread drives the run queue as before.
+/// Undoes [`hand_off`]: no other thread could take the run queue.
 pub fn take_back(queue_ref: Arc<QueueRef>) {
     CONTEXT.with(|context| {
         context.scheduler.set(address(&queue_ref.shared));
@@ -254,7 +256,7 @@ pub fn take_back(queue_ref: Arc<QueueRef>) {
     });
 }
 
-/// The run queue of this scheduler that this thread drives.
+/// Returns the run queue of this scheduler that this thread owns.
 #[inline]
 pub fn current_run_queue(shared: &Arc<Shared>) -> Option<usize> {
     let here = CONTEXT.try_with(|context| (context.scheduler.get(), context.run_queue.get()));
@@ -263,7 +265,7 @@ pub fn current_run_queue(shared: &Arc<Shared>) -> Option<usize> {
         .map(|(_, run_queue)| run_queue)
 }
 
-/// Puts a runnable task where it is to run: called once each time that it becomes runnable.
+/// Queues a runnable task. Called once each time it becomes runnable.
 pub fn schedule(runnable: Runnable<Meta>, info: ScheduleInfo) {
     let work = RunnableTask(runnable);
     let meta = work.0.metadata();
@@ -281,8 +283,8 @@ pub fn schedule(runnable: Runnable<Meta>, info: ScheduleInfo) {
     put(work, run_queue, here == Some(run_queue));
 }
 
-/// Where a task goes that is woken and does not simply stay with its waker, who may take it over
-/// `here`.
+/// Returns the run queue of a woken task that does not simply stay with its waker. The waker may
+/// take it over at `here`.
 fn preferred(meta: &Meta, here: Option<usize>) -> usize {
     // Relaxed: a hint.
     let preferred = meta.preferred.load(Ordering::Relaxed) as usize;
@@ -298,7 +300,7 @@ fn preferred(meta: &Meta, here: Option<usize>) -> usize {
     }
 }
 
-/// Keeps a task that goes on until the end of its poll, when the queue is locked anyway.
+/// Keeps a task that continues until the end of its poll, when the queue is locked anyway.
 #[inline]
 fn keep(work: RunnableTask, run_queue: usize) {
     let second = CONTEXT.with(|context| context.again.replace(Some(work)));
@@ -309,7 +311,7 @@ fn keep(work: RunnableTask, run_queue: usize) {
 
 fn put(work: RunnableTask, run_queue: usize, own: bool) {
     let refused = if own {
-        // This thread's run queue is a reference to the scheduler already.
+        // This thread's reference to the run queue keeps the scheduler alive already.
         CONTEXT.with(|context| {
             let queue_ref = context.queue_ref.borrow();
             let shared = queue_ref.as_ref().map(|queue_ref| &*queue_ref.shared);
@@ -321,7 +323,7 @@ fn put(work: RunnableTask, run_queue: usize, own: bool) {
             }
         })
     } else {
-        // The task may run and end elsewhere as soon as it is in.
+        // The task may run and end elsewhere as soon as it is queued.
         let queue_ref = Arc::clone(&work.0.metadata().queue_ref);
         let now = queue_ref.shared.clock.now().ns();
         queue_ref.shared.runtime.send(run_queue, work, now)
@@ -331,11 +333,11 @@ fn put(work: RunnableTask, run_queue: usize, own: bool) {
     }
 }
 
-/// The scheduler has ended: dropping the task ends it as cancelled. That wakes who awaits it, who
-/// comes here as well, and ends after it and not inside of it: a chain of such tasks may be longer
-/// than the stack.
+/// Cancels a task by dropping it, because the scheduler has ended. Dropping it wakes tasks that
+/// await it, which come here as well. They are dropped after it, not inside its drop: a chain of
+/// such tasks may be longer than the stack.
 fn cancel(work: RunnableTask) {
-    // A thread that has no place any more, because it ends, drops the task with the closure.
+    // A thread that is ending has no context any more and drops the task with the closure.
     let _ = CONTEXT.try_with(move |context| {
         context.cancelled.borrow_mut().push(work);
         if context.cancels.replace(true) {
@@ -352,7 +354,7 @@ fn cancel(work: RunnableTask) {
     });
 }
 
-/// Somebody goes through the cancelled tasks of this thread; a waker of who awaits one may panic.
+/// A guard for the loop that drops cancelled tasks; a waker may panic.
 struct Cancelling<'a>(&'a Cell<bool>);
 
 impl Drop for Cancelling<'_> {

@@ -1,4 +1,4 @@
-//! Waiting for a time.
+//! Sleeping until a time.
 
 use crate::clock::Time;
 use crate::shared::{Shared, current_run_queue};
@@ -13,7 +13,7 @@ use std::task::{Context, Poll};
 pub struct Sleep {
     shared: Arc<Shared>,
     at: Time,
-    /// Station and key of the timer.
+    /// Run queue and key of the timer.
     timer: Option<(usize, TimerKey)>,
     /// It has woken its task after the end of the scheduler.
     has_ended: bool,
@@ -64,7 +64,8 @@ impl Future for Sleep {
                     self.shared.wake_for_timer(run_queue, now.ns());
                 }
             }
-            // A task of the scheduler's is cancelled by that. Another would ask again for ever.
+            // A task of the scheduler is cancelled by that; another kind of waiter would ask again
+            // for ever.
             Err(waker) if !self.has_ended => {
                 self.has_ended = true;
                 waker.wake();

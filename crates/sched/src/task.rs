@@ -1,4 +1,4 @@
-//! Tasks: what to spawn, and the handle of what was spawned.
+//! Tasks: what to spawn, and the handle of a spawned task.
 
 use crate::class::Class;
 use crate::error::TaskError;
@@ -13,14 +13,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll, Wake, Waker, ready};
 
-/// How a task is to run.
+/// The properties of a new task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spec {
     /// Its class.
     pub class: Class,
-    /// Whose it is.
+    /// Its tenant.
     pub tenant: Tenant,
-    /// Tasks with the same key run on the same core, unless that is behind.
+    /// An affinity key: tasks with equal keys run on one core, unless that is behind.
     pub key: Option<u64>,
 }
 
@@ -49,7 +49,7 @@ impl Spec {
         }
     }
 
-    /// The same with a key.
+    /// Returns these properties with a key.
     pub fn with_key(self, key: u64) -> Spec {
         Spec {
             key: Some(key),
@@ -58,7 +58,7 @@ impl Spec {
     }
 }
 
-/// The result of a task, some time. Dropping it lets the task go on by itself.
+/// The handle of a task, and a future of its result. Dropping it detaches the task.
 pub struct JoinHandle<T> {
     task: Option<FallibleTask<QuietDrop<Result<T, Payload>>, Meta>>,
 }
@@ -66,8 +66,8 @@ pub struct JoinHandle<T> {
 type Payload = Box<dyn Any + Send>;
 
 impl<T> JoinHandle<T> {
-    /// Waits for the end on this thread. Not for a thread that drives a run queue: the task may
-    /// need it. Inside of a task await the handle.
+    /// Waits for the end on this thread. A thread that owns a run queue must not call it, because
+    /// the task may need that thread. Inside a task, await the handle.
     ///
     /// # Errors
     /// The task panicked or was cancelled.
@@ -84,7 +84,7 @@ impl<T> JoinHandle<T> {
         }
     }
 
-    /// Ends the task at its next step, if it has not ended, and gives what it gave.
+    /// Cancels the task at its next step, unless it has ended, and returns its result.
     ///
     /// # Errors
     /// The task panicked or was cancelled.
@@ -95,7 +95,7 @@ impl<T> JoinHandle<T> {
         }
     }
 
-    /// Whether the task has ended.
+    /// Returns whether the task has ended.
     pub fn is_finished(&self) -> bool {
         self.task.as_ref().is_none_or(FallibleTask::is_finished)
     }
@@ -136,7 +136,7 @@ fn outcome<T>(end: Option<QuietDrop<Result<T, Payload>>>) -> Result<T, TaskError
     }
 }
 
-/// Makes a task of a future; its first step is the caller's to schedule.
+/// Makes a task of a future. The caller schedules its first step.
 pub fn make<F>(
     queue_ref: Arc<QueueRef>,
     spec: Spec,
@@ -168,7 +168,7 @@ where
     (runnable, JoinHandle { task })
 }
 
-/// Counts a task as not finished while it lives.
+/// Counts a task as unfinished while it lives.
 struct LiveTask(Arc<QueueRef>, Tenant);
 
 impl Drop for LiveTask {
@@ -181,7 +181,7 @@ impl Drop for LiveTask {
 }
 
 pin_project_lite::pin_project! {
-    /// A future whose panics end it and nothing else.
+    /// A future whose panic ends only itself.
     struct CatchPanic<F> {
         #[pin]
         future: Option<F>,
@@ -222,7 +222,7 @@ impl<F: Future> Future for CatchPanic<F> {
     }
 }
 
-/// A value whose destructor may panic without consequence, when nobody takes it.
+/// A value whose destructor may panic without consequence, if nobody takes it.
 struct QuietDrop<T>(Option<T>);
 
 impl<T> QuietDrop<T> {
@@ -239,10 +239,10 @@ impl<T> Drop for QuietDrop<T> {
     }
 }
 
-/// Runs a destructor, whose panic ends nothing but itself; whether it did not.
+/// Runs a destructor and catches its panic. Returns false if it panicked.
 fn drop_catching(destructor: impl FnOnce()) -> bool {
     let end = catch_unwind(AssertUnwindSafe(destructor));
-    // What it panicked with may panic as well when it goes.
+    // The payload of the panic may panic as well when it is dropped.
     end.map_err(std::mem::forget).is_ok()
 }
 
@@ -253,7 +253,7 @@ fn count_panic(queue_ref: &QueueRef, panicked: bool) {
     }
 }
 
-/// Wakes a thread.
+/// A waker that wakes a thread.
 #[derive(Default)]
 struct ThreadWaker {
     woken: Mutex<bool>,

@@ -1,4 +1,4 @@
-//! Timers of one run queue.
+//! The timers of one run queue.
 
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
@@ -20,19 +20,19 @@ pub struct Timers {
     next: AtomicU64,
 }
 
-/// Time in nanoseconds, then a number that makes it unique.
+/// Time in nanoseconds, and a number that makes it unique.
 pub type TimerKey = (u64, u64);
 
 #[derive(Debug, Default)]
 struct Tree {
     wakers: BTreeMap<TimerKey, Waker>,
     number: u64,
-    /// Nothing waits any more.
+    /// No timer is accepted any more.
     closed: bool,
 }
 
 impl Timers {
-    /// None.
+    /// Returns an empty set.
     pub fn new() -> Timers {
         Timers {
             tree: Lock::new(Tree::default()),
@@ -40,17 +40,19 @@ impl Timers {
         }
     }
 
-    /// The earliest time, `u64::MAX` for none.
+    /// Returns the earliest time, `u64::MAX` for none.
     #[inline]
     pub fn next(&self) -> u64 {
-        // Relaxed: the owner's own; others wake the owner after they put in an earlier one.
+        // Relaxed: the owner reads it; other threads wake the owner after they insert an earlier
+        // one.
         self.next.load(Ordering::Relaxed)
     }
 
-    /// Wakes `waker` at `at`; the key, and whether it is the earliest now.
+    /// Inserts a timer that wakes `waker` at `at`. Returns its key, and whether it is the earliest
+    /// now.
     ///
     /// # Errors
-    /// Nothing waits any more; the waker comes back.
+    /// No timer is accepted any more; the waker comes back.
     pub fn insert(&self, at: u64, waker: Waker) -> Result<(TimerKey, bool), Waker> {
         let mut tree = self.tree.lock();
         if tree.closed {
@@ -64,7 +66,7 @@ impl Timers {
         Ok((key, earliest))
     }
 
-    /// Puts another waker in the place of one that waits; false when it has fired.
+    /// Replaces the waker of a timer. Returns false if it has fired.
     pub fn replace(&self, key: TimerKey, waker: &Waker) -> bool {
         let mut tree = self.tree.lock();
         let Some(old) = tree.wakers.get_mut(&key) else {
@@ -72,12 +74,12 @@ impl Timers {
         };
         let old = (!old.will_wake(waker)).then(|| std::mem::replace(old, waker.clone()));
         drop(tree);
-        // A waker may be the last to hold its task: dropped without the lock.
+        // A waker may hold the last reference to its task: dropped outside the lock.
         drop(old);
         true
     }
 
-    /// Takes a timer out, if it is still in.
+    /// Removes a timer, if it has not fired.
     pub fn remove(&self, key: TimerKey) {
         let mut tree = self.tree.lock();
         let waker = tree.wakers.remove(&key);
@@ -86,7 +88,7 @@ impl Timers {
         drop(waker);
     }
 
-    /// Wakes what is due at `now`.
+    /// Wakes the timers that are due at `now`.
     pub fn fire(&self, now: u64) {
         let mut due = Vec::new();
         let mut tree = self.tree.lock();
@@ -100,7 +102,7 @@ impl Timers {
         due.into_iter().for_each(Waker::wake);
     }
 
-    /// Takes all out.
+    /// Takes all timers out.
     pub fn take(&self) -> Vec<(u64, Waker)> {
         let mut tree = self.tree.lock();
         let all = std::mem::take(&mut tree.wakers);
@@ -111,8 +113,9 @@ impl Timers {
             .collect()
     }
 
-    /// Wakes all, and takes none from now on: the scheduler has ended, and a task that is woken is
-    /// cancelled. One whose waker is dropped would not be while its handle is kept.
+    /// Wakes all timers and accepts none from now on: the scheduler has ended, and a woken task is
+    /// cancelled. A task whose waker is only dropped would not be cancelled while its handle is
+    /// kept.
     pub fn close(&self) {
         self.tree.lock().closed = true;
         for (_, waker) in self.take() {

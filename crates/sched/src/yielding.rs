@@ -1,10 +1,10 @@
-//! Stepping back in a task.
+//! Yielding in a task.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Lets the others go first: the task steps back behind those that are runnable.
+/// Yields: the task goes behind those that are runnable.
 pub fn yield_now() -> YieldNow {
     YieldNow {
         stepped_back: false,

@@ -18,8 +18,8 @@ fn build(workers: usize, external_workers: usize) -> Scheduler {
     scheduler.expect("a few workers are no problem")
 }
 
-/// Time passes when the test says so.
-fn two_seats_and_a_clock() -> (Clock, Scheduler) {
+/// Returns a scheduler of two run queues, whose time passes when the test says so.
+fn two_run_queues_and_a_clock() -> (Clock, Scheduler) {
     let clock = Clock::manual();
     let builder = Scheduler::builder()
         .external_workers(2)
@@ -28,9 +28,9 @@ fn two_seats_and_a_clock() -> (Clock, Scheduler) {
 }
 
 #[test]
-fn a_caller_drives_a_station_and_takes_over_the_work_of_others() {
+fn a_worker_of_the_caller_runs_its_queue_and_takes_over_the_work_of_others() {
     let scheduler = build(0, 2);
-    let mut worker = scheduler.worker(None).expect("a seat is free");
+    let mut worker = scheduler.worker(None).expect("a run queue is free");
     let other = scheduler.worker(None).expect("another one is free");
     let refused = scheduler.worker(None).err();
     assert_eq!(refused, Some(SchedError::NoFreeRunQueue { run_queues: 2 }));
@@ -52,13 +52,13 @@ fn a_caller_drives_a_station_and_takes_over_the_work_of_others() {
     assert_eq!(count.load(SeqCst), 10);
     assert!(
         scheduler.worker(None).is_ok(),
-        "the other seat is free again"
+        "the other run queue is free again"
     );
 }
 
 #[test]
-fn a_key_leads_to_its_station_while_that_keeps_up() {
-    let (clock, scheduler) = two_seats_and_a_clock();
+fn a_task_with_a_key_runs_at_its_run_queue_unless_that_is_behind() {
+    let (clock, scheduler) = two_run_queues_and_a_clock();
     let mut thief = scheduler.worker(None).unwrap();
     let mut owner = scheduler.worker(None).unwrap();
     let spec = Spec::default().with_key(owner.run_queue() as u64);
@@ -68,15 +68,16 @@ fn a_key_leads_to_its_station_while_that_keeps_up() {
     keyed.join().expect("it ran");
     let late = scheduler.spawn_fn(spec, || ());
     clock.advance(2 * MS);
-    assert!(thief.tick(), "its station is behind now");
+    assert!(thief.tick(), "its run queue is behind now");
     late.join().expect("it ran");
 }
 
-/// Two desks of a mount: a delayed request of one that is behind stays with it. Its timer at the
-/// other, which then waits in the kernel for requests of its own, would never fire.
+/// Regression: two request queues of a mount. A delayed request of one that is behind stays with
+/// it. The other one then waits in the kernel for requests of its own, and a timer there would
+/// never fire.
 #[test]
-fn a_worker_alone_takes_no_task_and_no_timer_of_another() {
-    let (clock, scheduler) = two_seats_and_a_clock();
+fn a_pinned_worker_takes_no_task_and_no_timer_of_another() {
+    let (clock, scheduler) = two_run_queues_and_a_clock();
     let mut other = scheduler.pinned_worker(None).unwrap();
     let mut owner = scheduler.pinned_worker(None).unwrap();
     let spec = Spec::default().with_key(owner.run_queue() as u64);
@@ -93,8 +94,8 @@ fn a_worker_alone_takes_no_task_and_no_timer_of_another() {
 }
 
 #[test]
-fn who_runs_tasks_now_and_then_leaves_those_of_a_worker_alone_to_it() {
-    let (clock, scheduler) = two_seats_and_a_clock();
+fn run_once_leaves_the_tasks_of_a_pinned_worker_to_it() {
+    let (clock, scheduler) = two_run_queues_and_a_clock();
     let mut owner = scheduler.pinned_worker(None).unwrap();
     let spec = Spec::default().with_key(owner.run_queue() as u64);
     let delayed = scheduler.spawn(spec, scheduler.sleep(10 * MS));
@@ -110,8 +111,8 @@ fn who_runs_tasks_now_and_then_leaves_those_of_a_worker_alone_to_it() {
 }
 
 #[test]
-fn one_that_helps_takes_tasks_of_a_worker_alone_that_is_behind() {
-    let (clock, scheduler) = two_seats_and_a_clock();
+fn a_stealing_worker_takes_tasks_of_a_pinned_worker_that_is_behind() {
+    let (clock, scheduler) = two_run_queues_and_a_clock();
     let owner = scheduler.pinned_worker(None).unwrap();
     let mut helper = scheduler.worker(None).unwrap();
     let spec = Spec::default().with_key(owner.run_queue() as u64);
@@ -119,7 +120,7 @@ fn one_that_helps_takes_tasks_of_a_worker_alone_that_is_behind() {
     assert!(!helper.tick(), "it is not behind");
     clock.advance(2 * MS);
     assert!(helper.tick());
-    // It sleeps and wakes at the helper's from here on.
+    // From here on it sleeps and wakes at the stealing worker's.
     clock.advance(10 * MS);
     assert!(helper.tick());
     late.join().expect("it woke up");
@@ -127,7 +128,7 @@ fn one_that_helps_takes_tasks_of_a_worker_alone_that_is_behind() {
 }
 
 #[test]
-fn an_idle_task_of_a_worker_alone_runs_whatever_waits_elsewhere() {
+fn an_idle_task_of_a_pinned_worker_runs_whatever_waits_elsewhere() {
     let scheduler = build(0, 2);
     let mut alone = scheduler.pinned_worker(None).unwrap();
     let other = scheduler.worker(None).unwrap();
@@ -139,11 +140,11 @@ fn an_idle_task_of_a_worker_alone_runs_whatever_waits_elsewhere() {
 }
 
 #[test]
-fn what_has_no_place_of_its_own_goes_to_one_that_helps() {
+fn a_task_without_a_key_goes_to_a_stealing_worker() {
     let scheduler = build(0, 3);
     let mut alone = scheduler.pinned_worker(None).unwrap();
     let mut helper = scheduler.worker(None).unwrap();
-    // From outside; from a task of the one that is alone; and woken by one.
+    // From outside; from a task of the pinned worker; and woken by one.
     let external_task = scheduler.spawn_fn(Spec::default(), || ());
     assert!(!alone.tick() && helper.tick());
     external_task.join().expect("it ran");
@@ -163,7 +164,7 @@ fn what_has_no_place_of_its_own_goes_to_one_that_helps() {
     inside.join().expect("it ran");
 }
 
-/// A future that ends when the function is called.
+/// Returns a future that ends when the function is called.
 fn async_gate() -> (
     impl FnOnce() + Send + 'static,
     impl Future<Output = ()> + Send + 'static,
@@ -223,7 +224,7 @@ impl Source for Requests {
     }
 
     fn wait(&mut self, limit: Option<Duration>) {
-        // A queue of the kernel would be waited for here.
+        // A real source would wait in the kernel here.
         std::thread::sleep(limit.unwrap_or(MS).min(MS));
     }
 
@@ -233,7 +234,7 @@ impl Source for Requests {
 }
 
 #[test]
-fn a_source_of_requests_and_its_parked_tasks_share_a_worker() {
+fn a_source_of_requests_and_tasks_share_a_worker() {
     let scheduler = build(0, 1);
     let (send, queue) = mpsc::channel();
     let done = Arc::new(Mutex::new(Vec::new()));
@@ -255,21 +256,21 @@ fn a_source_of_requests_and_its_parked_tasks_share_a_worker() {
     let all: Vec<u64> = (0..50).chain(1000..1050).collect();
     assert_eq!(done, all);
     let stats = scheduler.stats();
-    // Served at once and as a task of at least one step.
+    // Served directly, and as a task of at least one step.
     for tenant in &stats.tenants {
         assert!(tenant.service.runs >= 50, "{tenant:?}");
     }
 }
 
 #[test]
-fn a_caller_gets_its_seat_back_after_a_task_has_blocked() {
+fn a_caller_gets_its_run_queue_back_after_a_task_has_blocked() {
     let scheduler = build(0, 1);
     let mut worker = scheduler.worker(None).unwrap();
     let (open, gate) = mpsc::channel::<()>();
     let other = scheduler.handle();
     let blocked = scheduler.spawn_fn(Spec::default(), move || {
         let helper = other.spawn_fn(Spec::default(), move || open.send(()).unwrap());
-        // Only a substitute can run the helper now.
+        // Now only a substitute can run the stealing worker's queue.
         block_in_place(|| gate.recv().unwrap());
         drop(helper);
     });
@@ -291,7 +292,7 @@ fn a_parked_worker_wakes_for_tasks_timers_and_the_end() {
     let handle = scheduler.handle();
     let (results, result) = mpsc::channel();
     let thread = std::thread::spawn(move || {
-        let mut worker = handle.worker(None).expect("the seat is free");
+        let mut worker = handle.worker(None).expect("the run queue is free");
         results.send(worker.run_queue()).unwrap();
         while !worker.is_stopped() {
             if !worker.tick() {
@@ -346,7 +347,7 @@ fn a_manual_clock_wakes_exactly_those_that_are_due() {
             woken.fetch_add(1, SeqCst);
         }));
     }
-    // A sleep that is given up leaves no timer behind.
+    // A dropped sleep leaves no timer behind.
     drop(scheduler.sleep(MS));
     while scheduler.run_once() > 0 {}
     for ms in 1..=10 {
@@ -358,7 +359,7 @@ fn a_manual_clock_wakes_exactly_those_that_are_due() {
 }
 
 #[test]
-fn a_ceiling_of_a_thousand_operations_gives_a_thousand_a_second() {
+fn a_limit_of_a_thousand_operations_a_second_admits_a_thousand_a_second() {
     let clock = Clock::manual();
     let scheduler = Scheduler::builder().clock(clock.clone()).start().unwrap();
     let ci = scheduler.tenant(5);
@@ -391,8 +392,8 @@ fn a_ceiling_of_a_thousand_operations_gives_a_thousand_a_second() {
     assert!(tenant.throttled_ns > 0 && tenant.bytes >= 4096 * served as u64);
 }
 
-/// Four tasks are each charged a mebibyte at a byte a second, and get other rate limits after a
-/// second: how many have ended 49 ms later.
+/// Charges four tasks a mebibyte each at a byte a second, sets other rate limits after a second,
+/// and returns how many have ended 49 ms later.
 fn ended_after(limits: Limits) -> usize {
     let clock = Clock::manual();
     let scheduler = Scheduler::builder()
@@ -436,11 +437,11 @@ fn ended_after(limits: Limits) -> usize {
 }
 
 #[test]
-fn who_waits_for_a_ceiling_goes_on_when_it_is_lifted_or_raised() {
+fn a_waiter_continues_when_its_rate_limit_is_removed_or_raised() {
     let bytes = |bytes| Limits { ops: None, bytes };
     assert_eq!(ended_after(bytes(None)), 4);
     assert_eq!(ended_after(bytes(Some(200 << 20))), 4);
-    // Two mebibytes are ahead of the third, 80 ms, and three of the fourth; 50 are the burst.
+    // Two mebibytes are ahead of the third (80 ms) and three of the fourth; the burst is 50 ms.
     assert_eq!(ended_after(bytes(Some(25 << 20))), 3);
     assert_eq!(ended_after(bytes(Some(2))), 1);
 }
@@ -474,8 +475,8 @@ fn weights_divide_a_real_core() {
         std::thread::sleep(10 * MS);
     }
     let (one, two, longest) = served();
-    // The machine may have taken the core away in the middle of the last runs: what such a run
-    // has too much is made up for afterwards.
+    // The machine may have taken the core away during the last runs; a run that got too much is
+    // balanced afterwards.
     let slack = 0.05 * one + 4.0 * longest;
     assert!(
         (one - 3.0 * two).abs() <= slack,
@@ -484,7 +485,7 @@ fn weights_divide_a_real_core() {
 }
 
 #[test]
-fn statistics_tell_what_ran_and_waited() {
+fn statistics_count_runs_and_waits() {
     let scheduler = build(0, 0);
     let alice = scheduler.tenant(77);
     for _ in 0..3 {

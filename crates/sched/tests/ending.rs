@@ -1,4 +1,4 @@
-//! What becomes of tasks when their scheduler ends, and where it may end.
+//! Shutdown: what becomes of tasks, and where a scheduler may be dropped.
 
 use hearth_sched::{
     Handle, JoinHandle, Limits, Scheduler, Spec, TaskError, Tenant, block_in_place, yield_now,
@@ -16,14 +16,14 @@ fn with_workers(workers: usize) -> Scheduler {
     scheduler.expect("a few workers are no problem")
 }
 
-/// What a task gave, which ends soon.
+/// Returns the result of a task that ends soon.
 fn join<T: Send + 'static>(handle: JoinHandle<T>) -> Result<T, TaskError> {
     let (ended, end) = mpsc::channel();
     std::thread::spawn(move || ended.send(handle.join()));
     end.recv_timeout(LONG).expect("the task ends")
 }
 
-/// A tenant that waits for its rate limit whatever it does.
+/// Returns a tenant that must wait for its rate limit whatever it does.
 fn held_back(scheduler: &Handle) -> Tenant {
     let held = scheduler.tenant(7);
     let limits = Limits {
@@ -36,7 +36,7 @@ fn held_back(scheduler: &Handle) -> Tenant {
 }
 
 #[test]
-fn what_is_left_at_the_end_is_cancelled_and_dropped() {
+fn shutdown_cancels_and_drops_the_tasks_that_are_left() {
     let scheduler = with_workers(2);
     let kept = Arc::new(());
     let held = held_back(&scheduler);
@@ -48,7 +48,9 @@ fn what_is_left_at_the_end_is_cancelled_and_dropped() {
                 match number % 3 {
                     0 if number % 2 == 0 => {
                         let permit = handle.charge(held, 1000, 0);
-                        handle.rate_limit(permit.expect("there is a ceiling")).await;
+                        handle
+                            .rate_limit(permit.expect("there is a rate limit"))
+                            .await;
                     }
                     0 => handle.sleep(LONG * 60).await,
                     1 => loop {
@@ -71,15 +73,15 @@ fn what_is_left_at_the_end_is_cancelled_and_dropped() {
     assert_eq!(Arc::strong_count(&kept), 1);
 }
 
-/// A task whose handle is kept is not cancelled by the drop of its wakers.
+/// Regression: a task whose handle is kept is not cancelled by the drop of its wakers.
 #[test]
-fn who_joins_a_task_that_slept_at_the_end_is_told_that_it_was_cancelled() {
+fn joining_a_task_that_slept_at_shutdown_returns_cancelled() {
     let scheduler = with_workers(0);
     let held = held_back(&scheduler);
     let permit = scheduler.charge(held, 1000, 0);
-    let turn = scheduler.rate_limit(permit.expect("there is a ceiling"));
+    let admission = scheduler.rate_limit(permit.expect("there is a rate limit"));
     let sleeper = scheduler.spawn(Spec::default(), scheduler.sleep(LONG * 60));
-    let waiting = scheduler.spawn(Spec::default(), turn);
+    let waiting = scheduler.spawn(Spec::default(), admission);
     assert_eq!(scheduler.run_once(), 2);
     scheduler.shutdown();
     for handle in [sleeper, waiting] {
@@ -87,9 +89,9 @@ fn who_joins_a_task_that_slept_at_the_end_is_told_that_it_was_cancelled() {
     }
 }
 
-/// Each ended inside of the end of the one that it awaited, on one stack.
+/// Regression: each was dropped inside the drop of the one it awaited, on one stack.
 #[test]
-fn a_chain_of_tasks_that_await_one_another_ends_however_long_it_is() {
+fn shutdown_ends_a_chain_of_100000_tasks_that_await_one_another() {
     let scheduler = with_workers(0);
     let mut last = scheduler.spawn(Spec::default(), scheduler.sleep(LONG * 60));
     for _ in 0..100_000 {
@@ -106,7 +108,7 @@ fn a_chain_of_tasks_that_await_one_another_ends_however_long_it_is() {
 }
 
 #[test]
-fn a_task_that_begins_to_sleep_after_the_end_is_cancelled() {
+fn a_task_that_begins_to_sleep_after_shutdown_is_cancelled() {
     let scheduler = with_workers(1);
     let handle = scheduler.handle();
     let own = handle.clone();
@@ -117,9 +119,9 @@ fn a_task_that_begins_to_sleep_after_the_end_is_cancelled() {
     assert!(matches!(join(task), Err(TaskError::Cancelled)));
 }
 
-/// A future that somebody else drives is woken once: were it woken at each poll, it would spin.
+/// A future that another executor polls is woken once: woken at each poll it would spin.
 #[test]
-fn who_sleeps_outside_of_a_scheduler_that_has_ended_is_woken_once() {
+fn a_sleep_polled_elsewhere_after_shutdown_is_woken_once() {
     #[derive(Default)]
     struct Woken(AtomicUsize);
     impl std::task::Wake for Woken {
@@ -137,12 +139,12 @@ fn who_sleeps_outside_of_a_scheduler_that_has_ended_is_woken_once() {
     for _ in 0..3 {
         assert!(sleep.as_mut().poll(&mut context).is_pending());
     }
-    // By the end, and by the first look after it.
+    // Woken by shutdown, and by the first poll after it.
     assert_eq!(woken.0.load(SeqCst), 2);
 }
 
 #[test]
-fn a_scheduler_may_end_inside_of_a_task() {
+fn a_scheduler_may_be_dropped_inside_its_task() {
     let scheduler = with_workers(1);
     let (ended, end) = mpsc::channel();
     let handle = scheduler.handle();
@@ -154,7 +156,7 @@ fn a_scheduler_may_end_inside_of_a_task() {
 }
 
 #[test]
-fn a_scheduler_may_end_inside_of_a_task_that_blocks_or_has_blocked() {
+fn a_scheduler_may_be_dropped_inside_a_task_that_blocks_or_has_blocked() {
     for drops_while_it_blocks in [true, false] {
         let scheduler = with_workers(1);
         let (ended, end) = mpsc::channel();
@@ -174,9 +176,9 @@ fn a_scheduler_may_end_inside_of_a_task_that_blocks_or_has_blocked() {
     }
 }
 
-/// The same where the thread drives another scheduler's run queue meanwhile.
+/// The thread runs a queue of another scheduler meanwhile.
 #[test]
-fn a_scheduler_may_end_inside_of_another_that_its_task_drives() {
+fn a_scheduler_may_be_dropped_inside_another_that_its_task_runs() {
     let (scheduler, other) = (with_workers(1), with_workers(0));
     let (ended, end) = mpsc::channel();
     let handle = scheduler.handle();

@@ -52,7 +52,7 @@ fn check(switches: usize, test: impl Fn() + Sync + Send + 'static) {
     println!("{} runs", runs.load(SeqCst));
 }
 
-/// A runtime whose tasks are counted, outside of what the model sees.
+/// A runtime whose tasks are counted, outside what the model sees.
 struct Harness {
     runtime: Runtime<Task, Even>,
     /// How often each task ran.
@@ -69,7 +69,7 @@ impl Harness {
         })
     }
 
-    /// Drives a run queue until every task has run, and helps where there are others.
+    /// Runs a queue until every task has run, and steals from others.
     fn run_until_done(&self, run_queue: usize) {
         self.run_until_done_as(run_queue, WorkerMode::Stealing);
     }
@@ -116,12 +116,12 @@ fn spawn(harness: &Arc<Harness>, run: impl FnOnce(&Harness) + 'static) -> thread
 }
 
 #[test]
-fn a_task_that_is_sent_to_a_worker_that_falls_asleep_runs() {
+fn a_task_sent_to_a_worker_that_falls_asleep_runs() {
     check(3, || {
         let harness = Harness::new(1, 1);
         let owner = spawn(&harness, |harness| harness.run_until_done(0));
         harness.send(0, 0);
-        owner.join().expect("the driver ends");
+        owner.join().expect("the owner ends");
         harness.check();
     });
 }
@@ -134,27 +134,27 @@ fn two_senders_wake_one_worker() {
         let sender = spawn(&harness, |harness| harness.send(0, 1));
         harness.send(0, 0);
         sender.join().expect("the sender ends");
-        owner.join().expect("the driver ends");
+        owner.join().expect("the owner ends");
         harness.check();
     });
 }
 
 #[test]
-fn a_task_at_a_core_that_is_kept_busy_is_found_by_one_that_falls_asleep() {
+fn a_task_at_a_busy_core_is_stolen_by_a_worker_that_falls_asleep() {
     check(3, || {
         let harness = Harness::new(2, 1);
-        // A owner that never comes back to its run queue.
+        // An owner that never comes back to its run queue.
         let busy = harness.runtime.acquire(0, WorkerMode::Stealing);
         let owner = spawn(&harness, |harness| harness.run_until_done(1));
         harness.send(0, 0);
-        owner.join().expect("the driver ends");
+        owner.join().expect("the owner ends");
         harness.check();
         assert!(busy.is_some());
     });
 }
 
 #[test]
-fn a_task_that_stays_is_taken_when_its_core_is_behind() {
+fn a_task_with_affinity_is_stolen_when_its_core_is_behind() {
     check(2, || {
         let harness = Harness::new(2, 1);
         let mut busy = harness
@@ -168,14 +168,14 @@ fn a_task_that_stays_is_taken_when_its_core_is_behind() {
             is_affine: true,
         };
         assert!(harness.runtime.send(0, task, 1).is_ok());
-        owner.join().expect("the driver ends");
+        owner.join().expect("the owner ends");
         harness.check();
         assert!(BEHIND.as_nanos() > 1);
     });
 }
 
 #[test]
-fn a_push_of_the_own_driver_wakes_a_sleeper() {
+fn a_push_by_the_owner_wakes_a_sleeping_thief() {
     check(3, || {
         let harness = Harness::new(2, 1);
         let busy = harness.runtime.acquire(0, WorkerMode::Stealing);
@@ -185,58 +185,58 @@ fn a_push_of_the_own_driver_wakes_a_sleeper() {
             is_affine: false,
         };
         assert!(harness.runtime.push(0, task, 1).is_ok());
-        owner.join().expect("the driver ends");
+        owner.join().expect("the owner ends");
         harness.check();
         assert!(busy.is_some());
     });
 }
 
 #[test]
-fn of_two_workers_that_fall_asleep_one_takes_the_task() {
+fn one_of_two_workers_that_fall_asleep_takes_the_task() {
     check(1, || {
         let harness = Harness::new(2, 1);
         let owners = [0, 1]
             .map(|run_queue| spawn(&harness, move |harness| harness.run_until_done(run_queue)));
         harness.send(0, 0);
         for owner in owners {
-            owner.join().expect("the driver ends");
+            owner.join().expect("the owner ends");
         }
         harness.check();
     });
 }
 
 #[test]
-fn a_task_that_is_sent_to_a_worker_alone_that_falls_asleep_runs() {
+fn a_task_sent_to_a_pinned_worker_that_falls_asleep_runs() {
     check(3, || {
         let harness = Harness::new(1, 1);
         let owner = spawn(&harness, |harness| {
             harness.run_until_done_as(0, WorkerMode::Pinned)
         });
         harness.send(0, 0);
-        owner.join().expect("the driver ends");
+        owner.join().expect("the owner ends");
         harness.check();
     });
 }
 
 #[test]
-fn a_worker_alone_is_not_woken_in_the_place_of_one_that_helps() {
+fn a_pinned_worker_is_not_woken_in_place_of_a_stealing_one() {
     check(2, || {
         let harness = Harness::new(3, 1);
         let alone = spawn(&harness, |harness| {
             harness.run_until_done_as(0, WorkerMode::Pinned)
         });
         let helper = spawn(&harness, |harness| harness.run_until_done(1));
-        // Nobody drives this one.
+        // No thread owns this one.
         harness.send(2, 0);
         for owner in [alone, helper] {
-            owner.join().expect("the driver ends");
+            owner.join().expect("the owner ends");
         }
         harness.check();
     });
 }
 
 #[test]
-fn a_task_that_stays_runs_at_its_worker_alone_or_at_one_that_helps() {
+fn a_task_with_affinity_runs_at_its_pinned_worker_or_at_a_stealing_one() {
     check(1, || {
         let harness = Harness::new(2, 1);
         let alone = spawn(&harness, |harness| {
@@ -249,7 +249,7 @@ fn a_task_that_stays_runs_at_its_worker_alone_or_at_one_that_helps() {
         };
         assert!(harness.runtime.send(0, task, 1).is_ok());
         for owner in [alone, helper] {
-            owner.join().expect("the driver ends");
+            owner.join().expect("the owner ends");
         }
         harness.check();
     });

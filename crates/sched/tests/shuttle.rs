@@ -97,11 +97,11 @@ fn a_wake_up_from_anywhere_is_not_lost() {
 fn the_only_worker_does_not_sleep_through_a_task() {
     check(2_000, || {
         let scheduler = build(1, 0);
-        let turn = AtomicBool::new(false);
+        let done = AtomicBool::new(false);
         for _ in 0..4 {
-            // Time enough for the worker to look around in vain, or nearly.
+            // Time enough for the worker to search in vain, or nearly.
             for _ in 0..shuttle::rand::thread_rng().gen_range(0..80) {
-                turn.store(true, SeqCst);
+                done.store(true, SeqCst);
             }
             assert!(scheduler.spawn_fn(Spec::default(), || ()).join().is_ok());
         }
@@ -191,13 +191,15 @@ fn a_drain_beside_thieves_runs_every_task_once() {
 }
 
 #[test]
-fn a_drain_beside_a_worker_alone_that_is_helped_runs_every_task_once() {
+fn a_drain_beside_a_pinned_worker_runs_every_task_once() {
     check(2_000, || {
         let clock = Clock::manual();
         let builder = Scheduler::builder().workers(1).external_workers(1);
         let scheduler = builder.clock(clock.clone()).start();
         let scheduler = scheduler.expect("a worker is no problem");
-        let mut alone = scheduler.pinned_worker(None).expect("the seat is free");
+        let mut alone = scheduler
+            .pinned_worker(None)
+            .expect("the run queue is free");
         let spec = Spec::default().with_key(alone.run_queue() as u64);
         let ran: Arc<Vec<Plain>> = Arc::new((0..8).map(|_| Plain::new(0)).collect());
         for number in 0..8 {
@@ -214,7 +216,7 @@ fn a_drain_beside_a_worker_alone_that_is_helped_runs_every_task_once() {
                 }
             }
         });
-        // It is behind now and then: the other may take what it has not come to.
+        // It is behind now and then: the stealing worker may take its tasks.
         let behind = thread::spawn(move || {
             for _ in 0..4 {
                 clock.advance(Duration::from_millis(2));
@@ -229,9 +231,9 @@ fn a_drain_beside_a_worker_alone_that_is_helped_runs_every_task_once() {
     });
 }
 
-/// Time stands still, so nothing but the change lets them go on.
+/// Time stands still, so only the change admits them.
 #[test]
-fn a_ceiling_that_is_lifted_lets_everybody_go_on_who_waits_or_is_about_to() {
+fn removing_a_rate_limit_admits_current_and_arriving_waiters() {
     check(2_000, || {
         let scheduler = build(1, 1);
         let ci = scheduler.tenant(1);
@@ -240,8 +242,8 @@ fn a_ceiling_that_is_lifted_lets_everybody_go_on_who_waits_or_is_about_to() {
             bytes: Some(1),
         };
         scheduler.set_limits(ci, limits).expect("it is sound");
-        // On a run queue that helps nobody and is helped by nobody, as a desk's.
-        let mut worker = scheduler.pinned_worker(None).expect("there is a seat");
+        // A pinned run queue, like that of a mount's request queue, with nobody to steal from it.
+        let mut worker = scheduler.pinned_worker(None).expect("there is a run queue");
         let spec = Spec::of(ci).with_key(worker.run_queue() as u64);
         let ended = Arc::new(AtomicUsize::new(0));
         for _ in 0..2 {
@@ -351,26 +353,26 @@ fn blocked_tasks_hand_their_core_over() {
 }
 
 #[test]
-fn a_caller_s_worker_blocks_parks_and_gets_its_seat_back() {
+fn an_external_worker_blocks_parks_and_gets_its_run_queue_back() {
     check(2_000, || {
         a_worker_blocks(Spec::default(), |handle| handle.worker(None))
     });
 }
 
 #[test]
-fn a_worker_alone_blocks_parks_and_gets_its_seat_back() {
+fn a_pinned_worker_blocks_parks_and_gets_its_run_queue_back() {
     let spec = Spec::default().with_key(0);
     check(2_000, move || {
         a_worker_blocks(spec, |handle| handle.pinned_worker(None))
     });
 }
 
-/// One run queue with a worker, tasks of which block.
+/// One run queue with a worker, whose tasks block.
 fn a_worker_blocks(spec: Spec, take: fn(&Handle) -> Result<Worker, SchedError>) {
     let scheduler = build(0, 1);
     let handle = scheduler.handle();
     let owner = thread::spawn(move || {
-        let mut worker = take(&handle).expect("the seat is free");
+        let mut worker = take(&handle).expect("the run queue is free");
         while !worker.is_stopped() {
             if !worker.tick() {
                 worker.park();

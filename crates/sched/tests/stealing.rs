@@ -1,5 +1,5 @@
-//! Stealing is bounded (S1): a look is at two run queues, and takes half of what waits at one of
-//! them, 32 tasks at most.
+//! Stealing is bounded (S1): a search visits two run queues and takes half of one of them, at most
+//! 32 tasks.
 
 use hearth_sched::runtime::{Owner, Runtime, WorkerMode};
 use hearth_sched::{Class, Job, Weights};
@@ -26,7 +26,7 @@ impl Weights for Even {
     }
 }
 
-/// So many run queues, the first of which has a owner with nothing to do.
+/// Returns a runtime of `run_queues`, the first of which has an idle owner.
 fn runtime(run_queues: usize) -> (Runtime<Task, Even>, Owner) {
     let runtime = Runtime::new(run_queues, Even);
     let thief = runtime.acquire(0, WorkerMode::Stealing);
@@ -40,13 +40,13 @@ fn send(runtime: &Runtime<Task, Even>, run_queue: usize, tasks: usize) {
 }
 
 #[test]
-fn a_look_for_work_is_at_two_stations_at_random() {
+fn a_search_visits_two_random_run_queues() {
     const OTHERS: usize = 15;
     const ROUNDS: usize = 400;
     let (runtime, mut thief) = runtime(1 + OTHERS);
     let mut looks = [0; OTHERS];
     for round in 0..ROUNDS * OTHERS {
-        // The only task there is.
+        // The only task.
         send(&runtime, 1 + round % OTHERS, 1);
         loop {
             looks[round % OTHERS] += 1;
@@ -56,8 +56,8 @@ fn a_look_for_work_is_at_two_stations_at_random() {
         }
         assert!(runtime.switch(&mut thief, None, 2).is_some());
     }
-    // Two drawings of fifteen see it in 12.9 % of the looks: the mean of 7.8 is met within 5 %,
-    // and for each run queue alone within 20 %, at four standard deviations.
+    // Two draws of fifteen hit it in 12.9 % of the searches: the mean of 7.8 is met within 5 %, and
+    // for each run queue alone within 20 %, at four standard deviations.
     let expected = 1.0 / (1.0 - (14.0f64 / 15.0).powi(2));
     let mean = |looks: usize, fair_queue: usize| looks as f64 / fair_queue as f64 / expected;
     let all = mean(looks.iter().sum(), ROUNDS * OTHERS);
@@ -68,7 +68,7 @@ fn a_look_for_work_is_at_two_stations_at_random() {
 }
 
 #[test]
-fn a_thief_takes_half_and_never_more_than_thirty_two() {
+fn a_thief_steals_half_of_a_queue_and_at_most_32_tasks() {
     for (waiting, taken) in [
         (1, 1),
         (2, 1),
@@ -93,7 +93,7 @@ fn a_thief_takes_half_and_never_more_than_thirty_two() {
 }
 
 #[test]
-fn who_has_nothing_takes_from_the_longer_of_the_two() {
+fn a_thief_steals_from_the_longer_of_two_run_queues() {
     let (runtime, mut thief) = runtime(3);
     send(&runtime, 1, 2);
     send(&runtime, 2, 20);

@@ -71,7 +71,7 @@ fn a_panic_ends_its_task_and_nothing_else() {
         5
     });
     assert!(matches!(task.join(), Err(TaskError::Panicked(_))));
-    // What nobody waits for may panic when it is dropped.
+    // A value that nobody waits for may panic when it is dropped.
     drop(scheduler.spawn_fn(Spec::default(), || Bomb));
     let after = scheduler.spawn_fn(Spec::default(), || 7).join();
     assert_eq!(after.expect("the worker is well"), 7);
@@ -100,7 +100,7 @@ fn a_cancelled_task_ends_and_drops_what_it_has() {
 }
 
 #[test]
-fn realtime_goes_ahead_of_normal_and_normal_ahead_of_idle() {
+fn realtime_runs_before_normal_and_normal_before_idle() {
     let scheduler = with_workers(0);
     let order = Arc::new(Mutex::new(Vec::new()));
     for class in [
@@ -136,7 +136,7 @@ fn without_workers_nothing_runs_by_itself() {
         }));
     }
     assert_eq!(ran.load(SeqCst), 0);
-    // Each task takes one step; background work alone, then everything.
+    // Each task takes one step; first background work alone, then everything.
     assert_eq!(scheduler.run_background_once(Duration::from_secs(1)), 2);
     assert_eq!(ran.load(SeqCst), 2);
     assert_eq!(scheduler.run_background_once(Duration::ZERO), 0);
@@ -161,7 +161,7 @@ fn a_task_that_blocks_does_not_block_its_core() {
         "done"
     });
     begin.recv().expect("the task begins");
-    // The only core is in the hands of a substitute.
+    // A substitute runs the only queue.
     let other = scheduler.spawn_fn(Spec::default(), || 3);
     assert_eq!(other.join().expect("it runs"), 3);
     assert!(!blocked.is_finished());
@@ -170,7 +170,7 @@ fn a_task_that_blocks_does_not_block_its_core() {
 }
 
 #[test]
-fn who_starts_a_thread_and_that_one_do_first_what_they_were_told() {
+fn the_thread_start_hook_runs_on_the_starting_and_on_the_new_thread() {
     thread_local! {
         static BEGUN: Cell<u32> = const { Cell::new(0) };
     }
@@ -179,7 +179,7 @@ fn who_starts_a_thread_and_that_one_do_first_what_they_were_told() {
     scheduler.on_thread_start(|| panic!("only the first counts"));
     let (open, gate) = mpsc::channel();
     let starts = scheduler.spawn_fn(Spec::default(), move || {
-        // The worker may have begun before it was told what to do then.
+        // The worker may have begun before the hook was set.
         let before = BEGUN.get();
         block_in_place(|| gate.recv().expect("the other task opens the gate"));
         BEGUN.get() - before
@@ -243,7 +243,7 @@ fn a_drain_waits_for_tasks_and_for_those_that_they_spawn() {
 }
 
 #[test]
-fn a_drain_gives_up_when_its_time_is_over() {
+fn a_drain_ends_at_its_time_limit() {
     let scheduler = with_workers(1);
     drop(scheduler.spawn(Spec::default(), std::future::pending::<()>()));
     assert!(!scheduler.drain(Some(Duration::from_millis(20))));

@@ -191,7 +191,7 @@ fn begin_watched(count: &AtomicU32, now: u32, last: &LastCore) -> bool {
     profile::try_unsampled(|| {
         let is_begun = now & WRITING == 0 && begin_write(count, now);
         if is_begun {
-            last.stamp();
+            last.set();
         }
         is_begun
     })
@@ -223,7 +223,7 @@ fn write_slow(
     }
     let side = Side::Write;
     let key = || Key { class, side, site };
-    let (address, bounced) = (std::ptr::from_ref(count).addr(), last.note());
+    let (address, bounced) = (std::ptr::from_ref(count).addr(), last.update());
     let timed = match since {
         Some(since) => profile::waited(address, &key(), bounced, since),
         None => profile::taken(address, key, bounced),

@@ -240,8 +240,8 @@ fn two_evictors_and_a_getter_evict_an_object_exactly_once() {
         let mortal = Mortal::new();
         let drops = PlainArc::clone(&mortal.drops);
         let number = table.insert(|_, _| mortal).number();
-        let killer = Arc::clone(&table);
-        let killer = thread::spawn(move || end_by_number(&killer, number));
+        let evictor = Arc::clone(&table);
+        let evictor = thread::spawn(move || end_by_number(&evictor, number));
         let getter = Arc::clone(&table);
         let getter = thread::spawn(move || {
             let g = epoch::pin();
@@ -255,7 +255,7 @@ fn two_evictors_and_a_getter_evict_an_object_exactly_once() {
         });
         let ended = [
             end_by_number(&table, number),
-            killer.join().unwrap(),
+            evictor.join().unwrap(),
             getter.join().unwrap(),
         ];
         assert_eq!(ended.iter().filter(|&&ended| ended).count(), 1);
@@ -307,15 +307,18 @@ fn a_failed_get_is_undone_on_the_counter_it_was_added_to() {
         let table = Arc::new(Table::new(0));
         let held = table.insert(|_, _| Mortal::new());
         let number = held.number();
-        let killer = Arc::clone(&table);
-        let killer = thread::spawn(move || end_by_number(&killer, number));
+        let evictor = Arc::clone(&table);
+        let evictor = thread::spawn(move || end_by_number(&evictor, number));
         let splitter = held.clone();
         let splitter = thread::spawn(move || drop(splitter));
         let g = epoch::pin();
         let object = table.get(number, &g).unwrap();
         Witness::of(object).lives(&object.hold().expect("a reference is there all the time"));
         splitter.join().unwrap();
-        assert!(!killer.join().unwrap(), "a reference is there all the time");
+        assert!(
+            !evictor.join().unwrap(),
+            "a reference is there all the time"
+        );
     });
 }
 
@@ -499,23 +502,23 @@ fn no_reader_holds_a_write_locked_percpu_rwlock() {
 fn write_beside_readers(threads: usize) {
     let shared = Arc::new((Table::new(0), UnsafeCell::new(0_u64)));
     let held = shared.0.insert(|_, _| PerCpuRwLock::<Guarded>::new());
-    let entering: Vec<_> = (0..threads)
+    let readers: Vec<_> = (0..threads)
         .map(|_| {
             let (shared, held) = (Arc::clone(&shared), held.clone());
             thread::spawn(move || {
-                let _entry = held.read(held.percpu());
-                // SAFETY: the gate keeps the writer out; the model checks that.
+                let _reading = held.read(held.percpu());
+                // SAFETY: the lock keeps the writer out; the model checks that.
                 shared.1.with(|inside| unsafe { *inside })
             })
         })
         .collect();
     {
-        let _closed = held.write(held.percpu());
-        // SAFETY: the gate keeps everybody out; the model checks that.
+        let _writing = held.write(held.percpu());
+        // SAFETY: the lock keeps everybody out; the model checks that.
         shared.1.with_mut(|inside| unsafe { *inside += 1 });
     }
-    for entering in entering {
-        assert!(entering.join().expect("it ends") <= 1);
+    for readers in readers {
+        assert!(readers.join().expect("it ends") <= 1);
     }
 }
 
@@ -526,15 +529,15 @@ fn two_writers_of_a_percpu_rwlock_exclude_each_other() {
         let held = shared.0.insert(|_, _| PerCpuRwLock::<Guarded>::new());
         let add = |shared: &(Table<PerCpuRwLock<Guarded>>, UnsafeCell<u64>),
                    held: &ObjRef<PerCpuRwLock<Guarded>>| {
-            let _closed = held.write(held.percpu());
-            // SAFETY: the gate keeps everybody out; the model checks that.
+            let _writing = held.write(held.percpu());
+            // SAFETY: the lock keeps everybody out; the model checks that.
             shared.1.with_mut(|inside| unsafe { *inside += 1 });
         };
         let other = (Arc::clone(&shared), held.clone());
         let other = thread::spawn(move || add(&other.0, &other.1));
         add(&shared, &held);
         other.join().unwrap();
-        let _entry = held.read(held.percpu());
+        let _reading = held.read(held.percpu());
         // SAFETY: as above.
         assert_eq!(shared.1.with(|inside| unsafe { *inside }), 2);
     });

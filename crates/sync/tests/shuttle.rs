@@ -257,16 +257,16 @@ fn a_percpu_rwlock_writer_excludes_many_readers() {
         let inside = Arc::new(Plain::new(0));
         let table = Table::new(0);
         let held = table.insert(|_, _| PerCpuRwLock::<Guarded>::new());
-        let gate = held.clone();
+        let rwlock = held.clone();
         together(4, move |task| {
             for _ in 0..2 {
                 if task == 0 {
-                    let _closed = gate.write(gate.percpu());
+                    let _writing = rwlock.write(rwlock.percpu());
                     assert_eq!(inside.load(SeqCst), 0);
                     thread::yield_now();
                     assert_eq!(inside.load(SeqCst), 0);
                 } else {
-                    let _entry = gate.read(gate.percpu());
+                    let _reading = rwlock.read(rwlock.percpu());
                     inside.fetch_add(1, SeqCst);
                     thread::yield_now();
                     inside.fetch_sub(1, SeqCst);

@@ -7,7 +7,7 @@
 
 use super::sides::{How, Measured};
 use super::{Workload, seed_heading, seed_line};
-use crate::activity::{Job, Phased, must, path};
+use crate::activity::{Job, Phased, Place, Ready, must, path};
 use crate::random::Random;
 use crate::stats::{Pair, Side};
 use crate::target::{Client, Handle, Sharing};
@@ -94,7 +94,6 @@ fn show(one: &Measured, text: &mut String) {
 /// A profile, as in `crates/bench/profiles`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Profile {
-    /// Its name.
     name: &'static str,
     /// Files at the begin.
     files: usize,
@@ -110,7 +109,7 @@ struct Profile {
     read_size: u64,
     /// Bytes that it reads at once.
     read_block: u64,
-    /// The same of writes.
+    /// Whether writes are at random places of the file.
     write_random: bool,
     /// See `read_size`.
     write_size: u64,
@@ -123,21 +122,18 @@ struct Profile {
 enum Transaction {
     /// Reads `read_size` bytes of a file.
     Read,
-    /// Reads a whole file.
     ReadAll,
     /// Overwrites `write_size` bytes of a file.
     Write,
     /// Makes a file and writes it.
     Create,
-    /// The same, and `fsync`.
+    /// Makes a file, writes it, and `fsync`.
     CreateFsync,
     /// Writes `write_size` bytes at the end of a file, and `fsync`.
     AppendFsync,
-    /// Removes a file.
     Delete,
 }
 
-/// The profiles.
 fn profiles() -> Result<Vec<Profile>, String> {
     macro_rules! profile {
         ($name:literal) => {
@@ -159,7 +155,6 @@ fn profiles() -> Result<Vec<Profile>, String> {
 }
 
 impl Profile {
-    /// Reads a profile.
     fn parse(name: &'static str, text: &str) -> Result<Profile, String> {
         let mut profile = Profile {
             name,
@@ -257,11 +252,9 @@ struct Counts {
 
 /// The largest block of a profile.
 const BLOCK: usize = 143_360;
-/// What is written.
 const MARK: u8 = 0x61;
 
 impl Ffsb {
-    /// One run.
     fn new(profile: Profile, each: usize) -> Ffsb {
         Ffsb {
             profile,
@@ -270,7 +263,6 @@ impl Ffsb {
         }
     }
 
-    /// What all threads did.
     fn counts(&self) -> Counts {
         *self.done.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -313,12 +305,7 @@ impl Job for Ffsb {
         Ok(())
     }
 
-    fn task<'c>(
-        &'c self,
-        client: Box<dyn Client + 'c>,
-        task: usize,
-        tasks: usize,
-    ) -> Result<Box<dyn Phased + 'c>, String> {
+    fn task<'c>(&'c self, client: Box<dyn Client + 'c>, (task, tasks): Place) -> Ready<'c> {
         let files = self.profile.files;
         // Where files come and go, each thread has its own ones; else all use all of them.
         let comes_and_goes = self
@@ -330,7 +317,7 @@ impl Job for Ffsb {
             true => (task..files).step_by(tasks).collect(),
             false => (0..files).collect(),
         };
-        Ok(Box::new(Streamer {
+        Ok(Box::new(FfsbThread {
             job: self,
             client,
             random: Random::new(1000 + task as u64),
@@ -376,7 +363,7 @@ impl Job for Ffsb {
     }
 }
 
-struct Streamer<'c> {
+struct FfsbThread<'c> {
     job: &'c Ffsb,
     client: Box<dyn Client + 'c>,
     random: Random,
@@ -389,10 +376,10 @@ struct Streamer<'c> {
     counts: Counts,
 }
 
-impl Phased for Streamer<'_> {
+impl Phased for FfsbThread<'_> {
     fn phase(&mut self, _phase: usize) -> Result<u64, String> {
         for _ in 0..self.job.each {
-            let transaction = self.job.profile.draw(self.random.next() >> 20);
+            let transaction = self.job.profile.draw(self.random.draw() >> 20);
             self.operation(transaction)?;
         }
         let mut done = self.job.done.lock().map_err(|e| e.to_string())?;
@@ -404,7 +391,7 @@ impl Phased for Streamer<'_> {
     }
 }
 
-impl Streamer<'_> {
+impl FfsbThread<'_> {
     fn operation(&mut self, transaction: Transaction) -> Result<(), String> {
         match transaction {
             Transaction::Create | Transaction::CreateFsync => {

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
-/// A clock that goes when it is told.
+/// A clock that advances by hand.
 #[derive(Clone, Default)]
 pub struct ManualClock(Arc<AtomicU64>);
 
@@ -25,7 +25,6 @@ impl ManualClock {
         ManualClock(Arc::new(AtomicU64::new(1_000_000)))
     }
 
-    /// Time passes.
     pub fn pass(&self, time: Duration) {
         // A millisecond is the least it shows.
         self.0.fetch_add((time.as_millis() as u64).max(1), Relaxed);
@@ -42,9 +41,8 @@ impl Clock for ManualClock {
     }
 }
 
-/// What one phase came to.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Elapsed {
+pub struct PhaseCost {
     /// Operations of all tasks.
     pub operations: u64,
     /// From the first task's begin until the background is done.
@@ -53,7 +51,7 @@ pub struct Elapsed {
     pub cpu: f64,
 }
 
-/// Runs what it is given, which answers its operations.
+/// Runs what it is given, which returns its operations.
 pub type Around<'a> =
     dyn Fn(&mut dyn FnMut() -> Result<u64, String>) -> Result<u64, String> + Sync + 'a;
 
@@ -75,7 +73,6 @@ impl Fixture {
         })
     }
 
-    /// The volume.
     #[cfg(test)]
     pub fn library(&self) -> &Library {
         &self.library
@@ -99,18 +96,17 @@ impl Fixture {
         self.aside(None, &|client| job.prepare(client, tasks))
     }
 
-    /// The same for one task, where it is known what it takes.
-    pub fn prepare_told(&self, job: &dyn Job, time: Duration) -> Result<(), String> {
+    /// Makes what one task of the job needs, in a known time.
+    pub fn prepare_timed(&self, job: &dyn Job, time: Duration) -> Result<(), String> {
         self.aside(Some(time), &|client| job.prepare(client, 1))
     }
 
-    /// Removes everything.
     pub fn clear(&self) -> Result<(), String> {
         self.aside(None, &|client| clear(client, b""))
     }
 
-    /// The same where it is known what it takes.
-    pub fn clear_told(&self, time: Duration) -> Result<(), String> {
+    /// Removes everything, in a known time.
+    pub fn clear_timed(&self, time: Duration) -> Result<(), String> {
         self.aside(Some(time), &|client| clear(client, b""))
     }
 
@@ -126,7 +122,7 @@ impl Fixture {
         Ok(())
     }
 
-    /// So much time has passed: does what the background would.
+    /// Does what the background would do after `time`.
     fn catch_up(&self, time: Duration) {
         let volume = self.library.volume();
         if volume.heat().is_on() {
@@ -135,8 +131,8 @@ impl Fixture {
         volume.run_background_once();
     }
 
-    /// Runs all phases of a prepared job; answers what each came to.
-    pub fn run(&self, job: &dyn Job, tasks: usize) -> Result<Vec<Elapsed>, String> {
+    /// Runs all phases of a prepared job; returns what each came to.
+    pub fn run(&self, job: &dyn Job, tasks: usize) -> Result<Vec<PhaseCost>, String> {
         let phases: Vec<Meeting> = job.phases().iter().map(|_| Meeting::new(tasks)).collect();
         let parts = side_by_side(tasks + 1, |task| {
             if task < tasks {
@@ -150,15 +146,15 @@ impl Fixture {
     }
 
     /// Runs all phases of a prepared job by one task, where it is known what each takes of a core,
-    /// and hands each, with the background that follows it, to `around`; answers the operations.
-    pub fn run_told(
+    /// and hands each, with the background that follows it, to `around`; returns the operations.
+    pub fn run_timed(
         &self,
         job: &dyn Job,
         times: &[Duration],
         around: &Around<'_>,
     ) -> Result<Vec<u64>, String> {
         let work = || {
-            let mut task = job.task(self.library.client(), 0, 1)?;
+            let mut task = job.task(self.library.client(), (0, 1))?;
             let run = |(phase, &time): (usize, &Duration)| {
                 around(&mut || {
                     let operations = task.phase(phase)?;
@@ -180,7 +176,7 @@ impl Fixture {
         (task, tasks): (usize, usize),
         phases: &[Meeting],
     ) -> Result<Vec<Timed>, String> {
-        let mut ready = job.task(self.library.client(), task, tasks);
+        let mut ready = job.task(self.library.client(), (task, tasks));
         let mut parts = Vec::new();
         for (n, phase) in phases.iter().enumerate() {
             phase.begin.wait();
@@ -261,11 +257,11 @@ impl<T> Timed<T> {
     }
 }
 
-fn together(parts: &[Vec<Timed>], phase: usize) -> Elapsed {
+fn together(parts: &[Vec<Timed>], phase: usize) -> PhaseCost {
     let parts = || parts.iter().map(|parts| &parts[phase]);
     let begin = parts().map(|part| part.begin).min();
     let end = parts().map(|part| part.end).max();
-    Elapsed {
+    PhaseCost {
         operations: parts().map(|part| part.done).sum(),
         seconds: begin
             .zip(end)
@@ -328,14 +324,14 @@ mod tests {
     }
 
     #[test]
-    fn time_that_is_told_is_what_passes_and_each_phase_is_handed_out_with_its_fold() {
+    fn the_clock_advances_by_the_given_time_and_each_phase_is_handed_out_with_its_fold() {
         let fixture = Fixture::new(Sharing::Processes).unwrap();
         let job = READ_WRITE;
         let heat = || fixture.library().volume().heat().gauges();
         let at = fixture.clock.monotonic();
         fixture.switch(true);
         fixture
-            .prepare_told(&job, Duration::from_millis(700))
+            .prepare_timed(&job, Duration::from_millis(700))
             .unwrap();
         assert_eq!(fixture.clock.monotonic(), at + 700);
         let around: &Around<'_> = &|phase| {
@@ -345,13 +341,13 @@ mod tests {
             operations
         };
         let times = [Duration::from_millis(50)];
-        assert_eq!(fixture.run_told(&job, &times, around).unwrap(), [100]);
+        assert_eq!(fixture.run_timed(&job, &times, around).unwrap(), [100]);
         assert_eq!(
             (fixture.clock.monotonic(), heat().files),
             (at + 750, 2),
             "the file that is read and the one that is written"
         );
-        fixture.clear_told(Duration::from_millis(20)).unwrap();
+        fixture.clear_timed(Duration::from_millis(20)).unwrap();
         assert_eq!(fixture.clock.monotonic(), at + 770);
     }
 }

@@ -3,7 +3,7 @@
 
 use super::Workload;
 use super::sides::{How, Measured, block, is_control};
-use crate::activity::{Job, Phased, must, path};
+use crate::activity::{Job, Phased, Place, Ready, must, path};
 use crate::cpu_time::of_process;
 use crate::daemons::hearth;
 use crate::fs_mark::{self, Round};
@@ -55,13 +55,8 @@ impl Job for Shape {
         (0..tasks).try_for_each(|task| client.mkdir(&path(format!("/{task}"))))
     }
 
-    fn task<'c>(
-        &'c self,
-        client: Box<dyn Client + 'c>,
-        task: usize,
-        _tasks: usize,
-    ) -> Result<Box<dyn Phased + 'c>, String> {
-        Ok(Box::new(Maker {
+    fn task<'c>(&'c self, client: Box<dyn Client + 'c>, (task, _tasks): Place) -> Ready<'c> {
+        Ok(Box::new(FileMaker {
             job: self,
             client,
             task,
@@ -94,14 +89,14 @@ impl Job for Shape {
     }
 }
 
-struct Maker<'c> {
+struct FileMaker<'c> {
     job: &'c Shape,
     client: Box<dyn Client + 'c>,
     task: usize,
     random: Random,
 }
 
-impl Maker<'_> {
+impl FileMaker<'_> {
     /// 16 characters of the round and 24 random ones.
     fn name(&mut self, round: usize) -> String {
         let mut name = format!("/{}/{round:02x}/{round:~<16x}", self.task);
@@ -113,7 +108,7 @@ impl Maker<'_> {
     }
 }
 
-impl Phased for Maker<'_> {
+impl Phased for FileMaker<'_> {
     fn phase(&mut self, round: usize) -> Result<u64, String> {
         let begin = Instant::now();
         let mut measured = 0;

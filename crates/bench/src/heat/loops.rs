@@ -7,10 +7,10 @@
 //! the volume's clock goes from fold to fold as it would.
 
 use super::fixture::ManualClock;
-use super::{Count, keep_counts};
+use super::{InstructionCount, keep_counts};
 use crate::callgrind::totals;
 use crate::cpu_time::of_thread;
-use crate::loops::{self, Fixture, Operation, PAGE};
+use crate::loops::{self, LoopFixture, Operation, PAGE};
 use crate::pinned::pin_first;
 use crate::report::Report;
 use crate::stats::{Pair, Side};
@@ -83,13 +83,13 @@ const ALL: [(&str, Operation<FILES>); 10] = [
 struct Folding {
     volume: Volume,
     clock: ManualClock,
-    fixture: Fixture<FILES>,
+    fixture: LoopFixture<FILES>,
 }
 
 impl Deref for Folding {
-    type Target = Fixture<FILES>;
+    type Target = LoopFixture<FILES>;
 
-    fn deref(&self) -> &Fixture<FILES> {
+    fn deref(&self) -> &LoopFixture<FILES> {
         &self.fixture
     }
 }
@@ -102,7 +102,7 @@ impl Folding {
             .workers(0)
             .clock(clock.clone())
             .build()?;
-        let fixture = Fixture::new(&volume, PAGE)?;
+        let fixture = LoopFixture::new(&volume, PAGE)?;
         Ok(Folding {
             volume,
             clock,
@@ -130,15 +130,15 @@ impl Folding {
     }
 }
 
-/// Counts everything on both sides and prints it; answers what is too much.
+/// Counts everything on both sides and prints it.
 pub fn count(report: &mut Report) -> Result<(), String> {
     let times = times().map_err(|errno| format!("timing the loops: {errno}"))?;
-    let count = |((name, _), &turns): (&(&str, Operation<FILES>), &usize)| Count {
+    let count = |((name, _), &turns): (&(&str, Operation<FILES>), &usize)| InstructionCount {
         name: (*name).to_owned(),
         operations: turns as u64,
         pair: Pair::default(),
     };
-    let mut counts: Vec<Count> = ALL.iter().zip(&times).map(count).collect();
+    let mut counts: Vec<InstructionCount> = ALL.iter().zip(&times).map(count).collect();
     for _ in 0..MOST {
         count_once(&times, &mut counts)?;
         if counts
@@ -153,7 +153,7 @@ pub fn count(report: &mut Report) -> Result<(), String> {
 }
 
 /// One more run of each side.
-fn count_once(times: &[usize; ALL.len()], counts: &mut [Count]) -> Result<(), String> {
+fn count_once(times: &[usize; ALL.len()], counts: &mut [InstructionCount]) -> Result<(), String> {
     let count = |side: &str| {
         let args = [LOOPS, side].map(str::to_owned).into_iter();
         let args: Vec<String> = args.chain(times.iter().map(usize::to_string)).collect();
@@ -188,11 +188,11 @@ fn times() -> Result<[usize; ALL.len()], Errno> {
 }
 
 fn times_once() -> Result<[usize; ALL.len()], Errno> {
-    let world = Folding::of(Side::Without)?;
+    let folding = Folding::of(Side::Without)?;
     let mut times = [0; ALL.len()];
     let mut made = 0;
     for (times, (name, operation)) in times.iter_mut().zip(ALL) {
-        world.warm((name, operation), WARM)?;
+        folding.warm((name, operation), WARM)?;
         // By processor time: others use the machine as well.
         let begin = of_thread();
         while of_thread() - begin < FOLDS && (name != REMOVES || *times < made) {
@@ -201,7 +201,7 @@ fn times_once() -> Result<[usize; ALL.len()], Errno> {
                 REMOVES => made.min(*times + TURNS),
                 _ => *times + TURNS,
             };
-            (*times..next).try_for_each(|turn| operation(&world, turn))?;
+            (*times..next).try_for_each(|turn| operation(&folding, turn))?;
             *times = next;
         }
         if name == KEEPS {
@@ -223,20 +223,20 @@ pub fn run(args: &[String]) -> Result<(), String> {
         return Err(format!("{LOOPS} takes {} numbers: {args:?}", ALL.len()));
     }
     pin_first()?;
-    let world = Folding::of(side).map_err(|errno| format!("preparing: {errno}"))?;
+    let folding = Folding::of(side).map_err(|errno| format!("preparing: {errno}"))?;
     for ((name, operation), &times) in ALL.iter().zip(&times) {
         let failed = |errno: Errno| format!("{name}: {errno}");
-        world.warm((*name, *operation), times).map_err(failed)?;
-        counted(&world, *operation, times).map_err(failed)?;
+        folding.warm((*name, *operation), times).map_err(failed)?;
+        counted(&folding, *operation, times).map_err(failed)?;
     }
     Ok(())
 }
 
 /// Callgrind knows this function by its name.
 #[inline(never)]
-fn counted(world: &Folding, operation: Operation<FILES>, times: usize) -> Result<(), Errno> {
-    (0..times).try_for_each(|turn| operation(world, turn))?;
-    world.fold();
+fn counted(folding: &Folding, operation: Operation<FILES>, times: usize) -> Result<(), Errno> {
+    (0..times).try_for_each(|turn| operation(folding, turn))?;
+    folding.fold();
     Ok(())
 }
 
@@ -247,16 +247,16 @@ mod tests {
     #[test]
     fn every_loop_leaves_what_it_found_and_is_recorded() {
         for side in Side::both(0) {
-            let world = Folding::of(side).unwrap();
-            let files = world.volume.inodes_in_memory();
+            let folding = Folding::of(side).unwrap();
+            let files = folding.volume.inodes_in_memory();
             for (name, operation) in ALL {
-                (0..2 * FILES).for_each(|turn| operation(&world, turn).expect(name));
+                (0..2 * FILES).for_each(|turn| operation(&folding, turn).expect(name));
                 let made = if name == KEEPS { 2 * FILES } else { 0 };
-                assert_eq!(world.volume.inodes_in_memory(), files + made, "{name}");
-                assert_eq!(world.process.open_fds(), [world.open], "{name}");
+                assert_eq!(folding.volume.inodes_in_memory(), files + made, "{name}");
+                assert_eq!(folding.process.open_fds(), [folding.open], "{name}");
             }
-            world.volume.run_background_once();
-            let recorded = world.volume.heat().gauges().files;
+            folding.volume.run_background_once();
+            let recorded = folding.volume.heat().gauges().files;
             assert_eq!(recorded > 0, side == Side::With);
         }
     }

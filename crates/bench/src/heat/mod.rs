@@ -36,8 +36,8 @@ const ENOUGH: f64 = 0.99;
 /// How many times as many instructions are let pass.
 const TOO_MANY: f64 = 1.01;
 
-/// A job, as large as it is told.
-type Make = Box<dyn Fn(usize) -> Box<dyn Job> + Sync>;
+/// Makes a job of the given size.
+type MakeJob = Box<dyn Fn(usize) -> Box<dyn Job> + Sync>;
 
 /// A job whose phases are rows of the timed table.
 pub struct Workload {
@@ -46,7 +46,7 @@ pub struct Workload {
     /// Numbers of tasks.
     tasks: &'static [usize],
     how: How,
-    make: Make,
+    make: MakeJob,
 }
 
 /// How much is done. `--rounds` are blocks on each volume; of jobs of a given size, which take
@@ -282,8 +282,9 @@ pub fn summary(report: &Report) {
             .count()
     };
     println!(
-        "{ENOUGH} of the speed without heat: {} met, {} undecided, {} missed of {} rows. The lowest \
-         is {:.3}, the median {:.3}. An interval holds the truth in nineteen of twenty rows.\n",
+        "{ENOUGH} of the speed without heat: {} met, {} undecided, {} missed of {} rows. The \
+         lowest is {:.3}, the median {:.3}. An interval holds the truth in nineteen of twenty \
+         rows.\n",
         count(Standing::Met),
         count(Standing::Undecided),
         count(Standing::Missed),
@@ -294,7 +295,7 @@ pub fn summary(report: &Report) {
 }
 
 /// What was counted of one workload.
-struct Count {
+struct InstructionCount {
     name: String,
     /// Operations of each run.
     operations: u64,
@@ -303,7 +304,7 @@ struct Count {
 }
 
 /// Prints counts, the last column headed by `operations`, and keeps them as rows and asks.
-fn keep_counts(operations: &str, counts: &[Count], report: &mut Report) {
+fn keep_counts(operations: &str, counts: &[InstructionCount], report: &mut Report) {
     let heading = [
         "instructions per operation",
         "with",
@@ -312,7 +313,7 @@ fn keep_counts(operations: &str, counts: &[Count], report: &mut Report) {
         operations,
     ];
     let mut table = Table::new(heading);
-    for Count {
+    for InstructionCount {
         name,
         operations,
         pair,
@@ -368,7 +369,7 @@ fn shown([low, ratio, high]: Effect) -> String {
 mod tests {
     use super::*;
 
-    /// As little as can be.
+    /// The least amount.
     pub fn little() -> Amount {
         let run = Duration::from_millis(1);
         Amount {
@@ -403,7 +404,7 @@ mod tests {
             let mut pair = Pair::default();
             pair.push(Side::With, with);
             pair.push(Side::Without, 1000.0);
-            Count {
+            InstructionCount {
                 name: name.to_owned(),
                 operations: 7,
                 pair,

@@ -1,17 +1,17 @@
 //! Instructions of every workload that the timed table has, with heat and without, by valgrind.
 //!
 //! A clock cannot tell a hundredth on a machine that others use; a count can. One task does the
-//! very job of the timed row on the same fixture, as much of it as takes a core from one fold to the
-//! next, and the fold is counted as well. How many tasks there are changes nothing that is counted:
-//! none waits for another, and each core records for itself.
+//! very job of the timed row on the same fixture, as much of it as takes a core from one fold to
+//! the next, and the fold is counted as well. How many tasks there are changes nothing that is
+//! counted: none waits for another, and each core records for itself.
 //!
 //! Under valgrind all takes a hundred times as long. So the job is timed first as it runs by
-//! itself, and the program that is counted is told how long everything takes; by this its clock
-//! goes.
+//! itself, and the program that is counted gets these times as arguments; its clock advances by
+//! them.
 
 use super::fixture::{Around, Fixture};
 use super::sides::{Amount, large_enough};
-use super::{ALL, Count, Workload, keep_counts};
+use super::{ALL, InstructionCount, Workload, keep_counts};
 use crate::callgrind::totals;
 use crate::measure::side_by_side;
 use crate::pinned::{allowed_cores, pin_first};
@@ -31,11 +31,11 @@ const COUNTED: &str = "hearth_bench::heat::rows::counted";
 /// run is the same on both.
 const ORDER: [Side; 4] = [Side::With, Side::Without, Side::Without, Side::With];
 /// Runs that are not counted, of what can be as long as wanted: a volume begins with an allowance
-/// of records one by one, and who goes on has spent it. Work of a given size spends it in one.
+/// of records one by one, and has spent it soon. Work of a given size spends it in one.
 const WARM: usize = 4;
 /// Most that counting may take.
 const COUNTS: Duration = Duration::from_secs(7200);
-/// The least that a clock that is told shows.
+/// The resolution of the manual clock.
 const LEAST: Duration = Duration::from_millis(1);
 
 /// How much of a workload is counted, and what it takes of a core by itself.
@@ -105,13 +105,13 @@ fn shared_out<'a>(
     names: impl Iterator<Item = &'a str>,
     phases: &[Phase],
     found: &[u64],
-) -> Vec<Count> {
+) -> Vec<InstructionCount> {
     let one = |(at, (name, phase)): (usize, (&str, &Phase))| {
         let mut pair = Pair::default();
         for (side, run) in ORDER.into_iter().zip(found.chunks_exact(phases.len())) {
             pair.push(side, run[at] as f64 / phase.operations.max(1) as f64);
         }
-        Count {
+        InstructionCount {
             name: name.to_owned(),
             operations: phase.operations,
             pair,
@@ -154,7 +154,7 @@ impl Sizes {
         })
     }
 
-    /// What the program that is counted is told.
+    /// Arguments of the program that is counted.
     fn args(&self, number: usize) -> Vec<String> {
         let mut args = vec![ROW.to_owned()];
         let micros = |time: Duration| time.as_micros() as u64;
@@ -167,7 +167,7 @@ impl Sizes {
         args
     }
 
-    /// The same, and the number of the workload, from what follows the verb.
+    /// The sizes and the number of the workload, from the arguments behind the verb.
     fn parse(args: &[String]) -> Option<(usize, Sizes)> {
         let numbers: Result<Vec<u64>, _> = args.iter().map(|arg| arg.parse::<u64>()).collect();
         let numbers = numbers.ok()?;
@@ -192,7 +192,7 @@ impl Sizes {
         let fixture = Fixture::new(workload.how.sharing)?;
         let job = (workload.make)(self.size);
         if workload.how.stays {
-            fixture.prepare_told(&*job, self.prepare)?;
+            fixture.prepare_timed(&*job, self.prepare)?;
         }
         let warm = if workload.how.is_elastic { WARM } else { 1 };
         for _ in 0..warm {
@@ -213,12 +213,12 @@ impl Sizes {
         fixture.switch(side == Side::With);
         let job = (workload.make)(self.size);
         if !workload.how.stays {
-            fixture.prepare_told(&*job, self.prepare)?;
+            fixture.prepare_timed(&*job, self.prepare)?;
         }
         let times: Vec<Duration> = self.phases.iter().map(|phase| phase.takes).collect();
-        let done = fixture.run_told(&*job, &times, around)?;
+        let done = fixture.run_timed(&*job, &times, around)?;
         if !workload.how.stays {
-            fixture.clear_told(self.clear)?;
+            fixture.clear_timed(self.clear)?;
         }
         let due: Vec<u64> = self.phases.iter().map(|phase| phase.operations).collect();
         match done == due {
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_counted_program_is_told_is_what_was_timed() {
+    fn the_arguments_of_the_counted_program_are_what_was_timed() {
         let phase = Phase {
             takes: Duration::from_millis(100),
             operations: 9,

@@ -1,7 +1,7 @@
 //! Both sides on one volume: heat is switched between short runs, and now and then it stays off
 //! under both names, which shows what a difference of nothing comes to.
 
-use super::fixture::{Elapsed, Fixture};
+use super::fixture::{Fixture, PhaseCost};
 use crate::activity::Job;
 use crate::pinned::allowed_cores;
 use crate::random::Random;
@@ -30,7 +30,6 @@ fn effect(elapsed: &Pair) -> Effect {
     }
 }
 
-/// How often, and how long.
 #[derive(Clone, Copy)]
 pub struct Amount {
     /// Volumes, one after the other.
@@ -45,10 +44,9 @@ pub struct Amount {
     pub part: usize,
 }
 
-/// How a job is run.
 #[derive(Clone, Copy)]
 pub struct How {
-    /// Whose are the descriptors.
+    /// Whether tasks are processes or threads of one.
     pub sharing: Sharing,
     /// A run leaves the volume as it found it, so that it is prepared once. Else each run is
     /// prepared, and all is removed after it.
@@ -66,7 +64,7 @@ pub struct Measured {
     pub cpu: Pair,
     /// From the first task's begin until the background is done.
     pub seconds: Pair,
-    /// As `cpu`, of the controls: both sides are off.
+    /// Processor seconds per operation of the controls: both sides are off.
     pub control: Pair,
     /// Percent of the volume that is used afterwards.
     pub used: Pair,
@@ -75,7 +73,7 @@ pub struct Measured {
 }
 
 impl Measured {
-    fn push(&mut self, side: Side, elapsed: &Elapsed) {
+    fn push(&mut self, side: Side, elapsed: &PhaseCost) {
         let operations = elapsed.operations.max(1) as f64;
         self.speed.push(side, operations / elapsed.seconds);
         self.cpu.push(side, elapsed.cpu / operations);
@@ -105,7 +103,7 @@ pub fn is_control(number: usize, every: usize) -> bool {
     (number + 1).is_multiple_of(every)
 }
 
-/// Runs a job of `make`, as large as it is told, in blocks; returns each phase.
+/// Runs jobs of `make` in blocks; returns each phase.
 pub fn job(
     make: &dyn Fn(usize) -> Box<dyn Job>,
     how: How,
@@ -162,7 +160,7 @@ fn run(
     fixture: &Fixture,
     job: &dyn Job,
     (how, tasks): (How, usize),
-) -> Result<Vec<Elapsed>, String> {
+) -> Result<Vec<PhaseCost>, String> {
     if !how.stays {
         fixture.prepare(job, tasks)?;
     }

@@ -1,4 +1,4 @@
-//! `hearth-bench sched`: the scheduler by itself, and what it does for those who share a mount.
+//! `hearth-bench sched`: the scheduler by itself, and what it does for tenants of one mount.
 
 pub mod background;
 pub mod chat;

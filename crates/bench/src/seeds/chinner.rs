@@ -6,8 +6,8 @@
 //! same time.
 
 use super::Family;
-use super::session::{CROWD, Session};
-use crate::activity::{Activity, Job, Phased, Repeat, must, of_files, path};
+use super::session::{MANY_TASKS, Session};
+use crate::activity::{Activity, Job, Phased, Place, Ready, Repeat, must, of_files, path};
 use crate::measure::PhaseTime;
 use crate::pinned::allowed_cores;
 use crate::report::with_interval;
@@ -18,12 +18,11 @@ use crate::table::Table;
 use crate::target::Client;
 use std::ffi::CString;
 
-/// The test.
 pub struct Chinner;
 
 const PHASES: [&str; 4] = ["create", "walk", "chmod", "unlink"];
 const WORKLOAD: &str = "create/walk/chmod/unlink";
-/// Files in one directory; a thread has as many directories as it needs.
+/// FileTree in one directory; a thread has as many directories as it needs.
 const IN_DIRECTORY: usize = 1_000;
 /// Times that a thread does all of it before it counts: afterwards the memory is there, as it is
 /// for a kernel, and so is what is made on first use.
@@ -32,13 +31,15 @@ const WARM: usize = 2;
 const MODE: u16 = 0o600;
 
 /// One kind of run: threads, and times the usual number of files for each. Every number of threads
-/// with the usual number; and on two cores, where it is asked what a crowd keeps, two threads with
-/// as many files in all as that has. With fewer they would be compared for the sizes of their
+/// with the usual number; and on two cores, where it is asked what many tasks keep, two threads
+/// with as many files in all as that has. With fewer they would be compared for the sizes of their
 /// caches.
 fn cells(tasks: &[usize]) -> Vec<(usize, usize)> {
     let usual = tasks.iter().map(|&threads| (threads, 1));
-    let is_asked = tasks.contains(&CROWD) && allowed_cores().len() == 2;
-    usual.chain(is_asked.then_some((2, CROWD / 2))).collect()
+    let is_asked = tasks.contains(&MANY_TASKS) && allowed_cores().len() == 2;
+    usual
+        .chain(is_asked.then_some((2, MANY_TASKS / 2)))
+        .collect()
 }
 
 /// Adds the files per second of each phase, over the mean time of a core; nothing if there were no
@@ -64,13 +65,13 @@ impl Family for Chinner {
             "Each thread makes, walks, chmods and unlinks its own empty files, a fixed number of \
              them ({} on the\nlibrary, {} elsewhere; in a first look {} and {}), {IN_DIRECTORY} in \
              a directory, after it has done so {WARM} times.\nFiles per second of all threads, \
-             over the mean time of a core. What {CROWD} threads keep is asked of two that\nhave as \
-             many files in all, {} times as many each.",
+             over the mean time of a core. What {MANY_TASKS} threads keep is asked of two \
+             that\nhave as many files in all, {} times as many each.",
             each(true, false),
             each(false, false),
             each(true, true),
             each(false, true),
-            CROWD / 2
+            MANY_TASKS / 2
         )
     }
 
@@ -94,7 +95,7 @@ impl Family for Chinner {
                 if times > 1 && !contender.is_library() {
                     return Ok(None);
                 }
-                let job = Files {
+                let job = FileTree {
                     each: times * each(contender.is_library(), quick),
                 };
                 let done = session.job(contender, contender.fresh(), &job, (threads, first));
@@ -108,7 +109,7 @@ impl Family for Chinner {
                 if times == 1 {
                     push(&mut usual, &contender.name, threads, &turns);
                 }
-                if times > 1 || threads == CROWD {
+                if times > 1 || threads == MANY_TASKS {
                     push(&mut as_many, &contender.name, threads, &turns);
                 }
             }
@@ -125,7 +126,7 @@ impl Family for Chinner {
         }
         session.by_cpu = as_many.by_cpu;
         for phase in PHASES {
-            session.ask_of_a_crowd(&as_many.by_clock, phase);
+            session.ask_of_many(&as_many.by_clock, phase);
         }
         let grid = usual.by_clock;
         session.by_cpu = usual.by_cpu;
@@ -143,7 +144,7 @@ impl Family for Chinner {
     }
 }
 
-/// Files of each thread.
+/// FileTree of each thread.
 fn each(is_library: bool, quick: bool) -> usize {
     match (is_library, quick) {
         (true, true) => 4_000,
@@ -165,8 +166,8 @@ fn table(grid: &Grid, targets: &[String], tasks: &[usize]) -> String {
     table.text()
 }
 
-/// So many files for each thread.
-struct Files {
+/// A number of files for each thread.
+struct FileTree {
     each: usize,
 }
 
@@ -192,7 +193,7 @@ fn look(client: &dyn Client, file: &CString) -> Result<(), String> {
     must(!about.is_dir && about.size == 0, || format!("{file:?}"))
 }
 
-impl Job for Files {
+impl Job for FileTree {
     fn name(&self) -> String {
         WORKLOAD.to_owned()
     }
@@ -209,12 +210,7 @@ impl Job for Files {
         (0..tasks).try_for_each(|task| client.mkdir(&top(task)))
     }
 
-    fn task<'c>(
-        &'c self,
-        client: Box<dyn Client + 'c>,
-        task: usize,
-        _tasks: usize,
-    ) -> Result<Box<dyn Phased + 'c>, String> {
+    fn task<'c>(&'c self, client: Box<dyn Client + 'c>, (task, _tasks): Place) -> Ready<'c> {
         let mut owner = Owner {
             each: self.each,
             client,
@@ -307,7 +303,7 @@ impl Activity for OneByOne {
     }
 
     fn prepare(&self, client: &dyn Client, tasks: usize) -> Result<(), String> {
-        Files { each: OPERATIONS }.prepare(client, tasks)
+        FileTree { each: OPERATIONS }.prepare(client, tasks)
     }
 
     fn task<'c>(
@@ -376,7 +372,7 @@ mod tests {
     fn every_phase_is_about_every_file() {
         for each in [1, 1_000, 1_001] {
             let target = Library::new(Sharing::Processes).unwrap();
-            let phases = times(&target, &Files { each }, 2, 0).unwrap();
+            let phases = times(&target, &FileTree { each }, 2, 0).unwrap();
             let done: Vec<u64> = phases.iter().map(|phase| phase.operations).collect();
             assert_eq!(done, [2 * each as u64; 4]);
         }

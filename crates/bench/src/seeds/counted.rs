@@ -1,8 +1,7 @@
 //! Facts that are counted, not timed: they are the same on a busy machine and on one with few
 //! cores.
 
-use super::session::wants;
-use super::{Family, families};
+use super::{Family, families, wants};
 use crate::activity::{Activity, Repeat};
 use crate::allocations;
 use crate::callgrind;
@@ -42,10 +41,8 @@ pub enum Fact {
 }
 
 impl Fact {
-    /// All of them.
     pub const ALL: [Fact; 3] = [Fact::Instructions, Fact::Allocations, Fact::SharedLines];
 
-    /// Its name in rows.
     pub fn metric(self) -> &'static str {
         match self {
             Fact::Instructions => "instructions_per_op",
@@ -54,7 +51,6 @@ impl Fact {
         }
     }
 
-    /// Its name over a column.
     pub fn heading(self) -> &'static str {
         match self {
             Fact::Instructions => "instructions",
@@ -72,7 +68,7 @@ pub struct Wanted {
 
 /// The facts of activities on the library.
 #[derive(Debug, Default)]
-pub struct Counted {
+pub struct Facts {
     facts: Vec<(&'static str, String, Fact, f64)>,
     /// Family, workload, and the place in the source that most lines are shared at.
     places: Vec<(&'static str, String, String)>,
@@ -87,12 +83,12 @@ struct Shared {
     place: Option<String>,
 }
 
-impl Counted {
+impl Facts {
     /// Counts for the wanted activities of these families. What cannot be counted here is said and
     /// left out.
-    pub fn count(families: &[&dyn Family], options: &Options) -> Result<Counted, String> {
+    pub fn count(families: &[&dyn Family], options: &Options) -> Result<Facts, String> {
         let wanted = wanted(families, options);
-        let mut counted = Counted::default();
+        let mut counted = Facts::default();
         if wanted.is_empty() {
             return Ok(counted);
         }
@@ -122,7 +118,6 @@ impl Counted {
             .map(|&(_, _, _, value)| value)
     }
 
-    /// One row for each.
     pub fn rows(&self) -> Vec<Row> {
         let row = |(family, workload, fact, value): &(&'static str, String, Fact, f64)| {
             let tasks = if *fact == Fact::SharedLines { 2 } else { 1 };
@@ -327,7 +322,7 @@ mod tests {
 
     #[test]
     fn what_was_counted_is_found_and_becomes_a_row() {
-        let mut counted = Counted::default();
+        let mut counted = Facts::default();
         let one = wanted_of_all(&Options::default()).remove(0);
         counted.add(&one, Fact::SharedLines, 1.5);
         let name = one.activity.name();

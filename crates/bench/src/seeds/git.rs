@@ -13,7 +13,6 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// The test.
 pub struct Git;
 
 const COMMANDS: [(&str, &[&str]); 2] = [

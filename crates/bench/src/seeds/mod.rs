@@ -1,4 +1,4 @@
-//! `hearth-bench seeds`: the tests that the patch sets of 2005 and 2010 were judged by, on the
+//! `hearth-bench seeds`: the tests that the patch sets of 2005 and 2010 were measured by, on the
 //! library, a mount and directories of the host side by side.
 //!
 //! A [`Family`] is one such test. It tells the [`Session`] what to run, and prints its own table;
@@ -20,7 +20,6 @@ use crate::report::Report;
 use crate::script::Script;
 use session::Session;
 
-/// One of the tests.
 pub trait Family: Sync {
     /// Its name: the `bench` of its rows, and what `--only` takes.
     fn name(&self) -> &'static str;
@@ -46,7 +45,6 @@ pub trait Family: Sync {
     fn run(&self, session: &mut Session) -> Result<(), String>;
 }
 
-/// Scripts as activities.
 fn boxed(scripts: impl IntoIterator<Item = &'static Script>) -> Vec<Box<dyn Activity>> {
     let boxed = |script| Box::new(script) as Box<dyn Activity>;
     scripts.into_iter().map(boxed).collect()
@@ -67,11 +65,19 @@ pub fn families() -> [&'static dyn Family; 9] {
     ]
 }
 
-/// Runs the benchmark and prints its tables.
+/// Whether the workload of the family is wanted. `--only` with the name of a family means that one
+/// alone, although it may be a part of another's workload.
+fn wants(options: &Options, family: &str, workload: &str) -> bool {
+    match options.only.as_deref() {
+        Some(only) if families().iter().any(|one| one.name() == only) => family == only,
+        _ => options.wants(workload),
+    }
+}
+
 pub fn run(options: &Options, report: &mut Report) -> Result<(), String> {
     let families = families();
     let is_chosen = |family: &&&dyn Family| {
-        let wants = |workload: &String| session::wants(options, family.name(), workload);
+        let wants = |workload: &String| wants(options, family.name(), workload);
         options.only.is_none() || family.workloads().iter().any(wants)
     };
     let chosen: Vec<&dyn Family> = families.iter().filter(is_chosen).copied().collect();
@@ -100,5 +106,23 @@ pub fn run(options: &Options, report: &mut Report) -> Result<(), String> {
     match failed.is_empty() {
         true => Ok(()),
         false => session.report.finish().and(Err(failed.join("; "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_takes_a_family_or_a_part_of_a_workload() {
+        let wants = |only: &str, family: &str, workload: &str| {
+            let options = Options {
+                only: Some(only.to_owned()),
+                ..Options::default()
+            };
+            super::wants(&options, family, workload)
+        };
+        assert!(wants("single", "single", "stat") && wants("creat", "file-ops", "creat/unlink"));
+        assert!(!wants("single", "thread_perf", "dirsingle") && !wants("send", "paths", "stat"));
     }
 }

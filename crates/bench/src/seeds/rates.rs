@@ -2,7 +2,7 @@
 //! file and the same path by all.
 
 use super::Family;
-use super::session::{CROWD, Session};
+use super::session::{MANY_TASKS, Session};
 use crate::script::Script;
 use crate::stats::{Grid, middle};
 use crate::table::Table;
@@ -15,7 +15,7 @@ pub struct Single;
 /// in its own.
 pub struct FileOps;
 
-/// The same file opened by all, the same path asked for by all, and long paths whose beginning all
+/// One file opened by all, one path asked for by all, and long paths whose beginning all
 /// have in common.
 pub struct Paths;
 
@@ -25,7 +25,7 @@ impl Family for Single {
     }
 
     fn about(&self) -> String {
-        format!("One task, everything warm; beside it two, and {CROWD} that take turns.")
+        format!("One task, everything warm; beside it two, and {MANY_TASKS} that take turns.")
     }
 
     fn activities(&self) -> Vec<&'static Script> {
@@ -33,14 +33,14 @@ impl Family for Single {
     }
 
     fn run(&self, session: &mut Session) -> Result<(), String> {
-        let grid = session.rates(&self.activities(), &[1, 2, CROWD])?;
+        let grid = session.rates(&self.activities(), &[1, 2, MANY_TASKS])?;
         session.print_rates(&grid);
         for (script, times) in &SINGLE {
             if session.wants(script.name) {
                 // Only tmpfs is what was asked for; without it the ask is not measured.
                 session.ask_against(&grid, script.name, ["lib", "tmpfs"], *times);
                 session.ask_of_two(&grid, script.name);
-                session.ask_of_a_crowd(&grid, script.name);
+                session.ask_of_many(&grid, script.name);
             }
         }
         Ok(())
@@ -156,7 +156,7 @@ fn curves(
             let picture = format!("{}-{picture}", session.report.bench);
             session.draw(&picture, (name, unit), (drawn, name), &tasks)?;
             session.ask_of_two(grid, name);
-            session.ask_of_a_crowd(grid, name);
+            session.ask_of_many(grid, name);
         }
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! One run of the whole benchmark.
 
-use super::Family;
-use super::counted::{Counted, Fact};
+use super::counted::{Fact, Facts};
+use super::{Family, wants};
 use crate::activity::Job;
 use crate::ask::Ask;
 use crate::backed::back;
@@ -20,35 +20,13 @@ use std::time::Duration;
 /// Targets when none are named; a first look leaves out the last one.
 const USUAL: [&str; 5] = ["lib", "lib-shared", "mount", "tmpfs", "ext4"];
 /// Tasks that take turns on the cores; what they keep of what two do is asked.
-pub const CROWD: usize = 16;
-/// Families by name: `--only` with such a name means that one alone, although it may be a part of
-/// another's workload.
-const FAMILIES: [&str; 9] = [
-    "single",
-    "file-ops",
-    "paths",
-    "thread_perf",
-    "teardown",
-    "git",
-    "fxmark",
-    "tiobench",
-    "chinner",
-];
-
-/// Whether the workload of the family is wanted.
-pub fn wants(options: &Options, family: &str, workload: &str) -> bool {
-    match options.only.as_deref() {
-        Some(only) if FAMILIES.contains(&only) => family == only,
-        _ => options.wants(workload),
-    }
-}
-
+pub const MANY_TASKS: usize = 16;
 /// The targets, how much is measured, and what has come of it so far.
 pub struct Session<'r> {
     pub options: Options,
     pub effort: Effort,
     pub contenders: Vec<Contender>,
-    counted: Counted,
+    counted: Facts,
     /// The rates by processor time of what is asked next.
     pub by_cpu: Grid,
     pub report: &'r mut Report,
@@ -88,7 +66,7 @@ impl Session<'_> {
             options: options.clone(),
             effort,
             contenders,
-            counted: Counted::default(),
+            counted: Facts::default(),
             by_cpu: Grid::default(),
             report,
         })
@@ -97,7 +75,7 @@ impl Session<'_> {
     /// Counts instructions, allocations and shared lines of the wanted activities.
     pub fn count(&mut self, families: &[&dyn Family]) -> Result<(), String> {
         if !self.options.no_count {
-            self.counted = Counted::count(families, &self.options)?;
+            self.counted = Facts::count(families, &self.options)?;
             self.report.rows.extend(self.counted.rows());
         }
         Ok(())
@@ -111,8 +89,8 @@ impl Session<'_> {
     /// Numbers of tasks of a curve. More tasks than cores take turns.
     pub fn tasks(&self) -> Vec<usize> {
         match self.options.quick {
-            true => vec![1, 2, CROWD],
-            false => vec![1, 2, 4, 8, CROWD],
+            true => vec![1, 2, MANY_TASKS],
+            false => vec![1, 2, 4, 8, MANY_TASKS],
         }
     }
 
@@ -194,15 +172,15 @@ impl Session<'_> {
     }
 
     /// Asks that 16 tasks keep 0.9 of what two do, where there are two cores, on the library.
-    pub fn ask_of_a_crowd(&mut self, grid: &Grid, workload: &str) {
+    pub fn ask_of_many(&mut self, grid: &Grid, workload: &str) {
         if allowed_cores().len() != 2 {
             return;
         }
         for name in self.libraries() {
-            let ratios = grid.ratios(workload, (&name, CROWD), (&name, 2));
+            let ratios = grid.ratios(workload, (&name, MANY_TASKS), (&name, 2));
             if !ratios.is_empty() {
-                let by_cpu = self.ratios_by_cpu(workload, &name, CROWD, 2);
-                let what = format!("{name}, {workload}: {CROWD} tasks / 2");
+                let by_cpu = self.ratios_by_cpu(workload, &name, MANY_TASKS, 2);
+                let what = format!("{name}, {workload}: {MANY_TASKS} tasks / 2");
                 self.report
                     .asks
                     .push(Ask::at_least(what, 0.9, &ratios).by_cpu(&by_cpu));
@@ -245,25 +223,5 @@ impl Session<'_> {
         let fresh = fresh.map_err(named)?;
         back(job.memory(tasks));
         times(fresh.target(), job, tasks, first).map_err(named)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_takes_a_family_or_a_part_of_a_workload() {
-        let names = super::super::families().map(|family| family.name());
-        assert_eq!(names, FAMILIES);
-        let wants = |only: &str, family: &str, workload: &str| {
-            let options = Options {
-                only: Some(only.to_owned()),
-                ..Options::default()
-            };
-            super::wants(&options, family, workload)
-        };
-        assert!(wants("single", "single", "stat") && wants("creat", "file-ops", "creat/unlink"));
-        assert!(!wants("single", "thread_perf", "dirsingle") && !wants("send", "paths", "stat"));
     }
 }

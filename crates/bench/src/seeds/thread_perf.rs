@@ -20,7 +20,6 @@ use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::Barrier;
 
-/// The test.
 pub struct ThreadPerf;
 
 /// Ends of the names of the two sides.

@@ -8,7 +8,7 @@
 
 use super::session::Session;
 use super::{Family, boxed};
-use crate::activity::{Activity, Job, Phased, must, path};
+use crate::activity::{Activity, Job, Phased, Place, Ready, must, path};
 use crate::histogram::Histogram;
 use crate::measure::PhaseTime;
 use crate::random::Random;
@@ -20,7 +20,6 @@ use std::ffi::CString;
 use std::sync::Mutex;
 use std::time::Instant;
 
-/// The test.
 pub struct TioBench;
 
 /// Bytes of a block.
@@ -141,7 +140,6 @@ fn table(phase: &str, grids: &[Grid; 7], targets: &[String]) -> String {
     table.text()
 }
 
-/// One run.
 struct Tio {
     /// Blocks of all files together.
     blocks: usize,
@@ -179,13 +177,8 @@ impl Job for Tio {
         })
     }
 
-    fn task<'c>(
-        &'c self,
-        client: Box<dyn Client + 'c>,
-        task: usize,
-        tasks: usize,
-    ) -> Result<Box<dyn Phased + 'c>, String> {
-        Ok(Box::new(Streamer {
+    fn task<'c>(&'c self, client: Box<dyn Client + 'c>, (task, tasks): Place) -> Ready<'c> {
+        Ok(Box::new(TioThread {
             job: self,
             client,
             file: file(task),
@@ -213,7 +206,7 @@ impl Job for Tio {
     }
 }
 
-struct Streamer<'c> {
+struct TioThread<'c> {
     job: &'c Tio,
     client: Box<dyn Client + 'c>,
     file: CString,
@@ -223,7 +216,7 @@ struct Streamer<'c> {
     block: Vec<u8>,
 }
 
-impl Phased for Streamer<'_> {
+impl Phased for TioThread<'_> {
     fn phase(&mut self, phase: usize) -> Result<u64, String> {
         let (is_random, writes) = (phase % 2 == 1, phase < 2);
         let file = self.client.open(&self.file, libc::O_RDWR)?;

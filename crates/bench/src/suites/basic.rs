@@ -163,7 +163,7 @@ pub fn mounts(options: &Options, report: &mut Report) -> Result<(), String> {
         &[(CHECKOUT_UNCACHED, &checkout)],
     )?;
     println!("The daemon in a session of its own\n");
-    let all: [(_, &Run<'_>); 3] = [
+    let all: [(_, &CheckoutRun<'_>); 3] = [
         (CHECKOUT_APART, &checkout),
         (CHECKOUT_BESIDE, &beside),
         (BETWEEN, &compute_and_open),
@@ -197,7 +197,7 @@ fn rates(
 }
 
 /// Seconds of something in a fresh directory.
-type Run<'a> = dyn Fn(&Path) -> Result<f64, String> + 'a;
+type CheckoutRun<'a> = dyn Fn(&Path) -> Result<f64, String> + 'a;
 
 /// Measures the seconds of each run on fresh mounts.
 fn seconds(
@@ -205,7 +205,7 @@ fn seconds(
     effort: Effort,
     report: &mut Report,
     base: &str,
-    runs: &[(&'static str, &Run<'_>)],
+    runs: &[(&'static str, &CheckoutRun<'_>)],
 ) -> Result<(), String> {
     let mut grid = Grid::default();
     for (name, run) in runs {

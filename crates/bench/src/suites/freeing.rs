@@ -11,7 +11,7 @@ use crate::cells;
 use crate::cpu_time::of_thread;
 use crate::daemons::output;
 use crate::live;
-use crate::loops::{Fixture, create_unlink};
+use crate::loops::{LoopFixture, create_unlink};
 use crate::options::Options;
 use crate::report::Report;
 use crate::stats::{Grid, ratios};
@@ -119,7 +119,7 @@ fn times(programs: &[PathBuf; 2], runs: u32) -> Result<Grid, String> {
 /// The verb [`LOOP`]: prints the microseconds of the processor for one create and unlink.
 pub fn run_loop() -> Result<(), String> {
     let timed = || {
-        let on = Fixture::<64>::new(&Volume::memory(), 0)?;
+        let on = LoopFixture::<64>::new(&Volume::memory(), 0)?;
         let round = || (0..64).try_for_each(|turn| create_unlink(&on, turn));
         (0..200).try_for_each(|_| round())?;
         let (start, before, mut rounds) = (Instant::now(), of_thread(), 0);

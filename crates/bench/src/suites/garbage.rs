@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 /// What runs beside the thread that creates and unlinks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reader {
-    /// Nothing.
     None,
     /// `stat` of one file: a short guard again and again.
     Stat,
@@ -25,11 +24,10 @@ pub enum Reader {
 pub const LARGE: usize = 64 << 20;
 /// Entries of the long listing.
 pub const MANY: usize = 100_000;
-/// Files that come and go.
+/// ChurnFiles that come and go.
 const NAMES: usize = 64;
 
 impl Reader {
-    /// Every one.
     pub const ALL: [Reader; 5] = [
         Reader::None,
         Reader::Stat,
@@ -38,7 +36,6 @@ impl Reader {
         Reader::List,
     ];
 
-    /// Its name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Reader::None => "nobody",
@@ -50,14 +47,12 @@ impl Reader {
     }
 }
 
-/// What a run saw.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen {
     /// Most bytes that waited.
     pub bytes: i64,
-    /// Files made and taken away.
+    /// ChurnFiles made and taken away.
     pub pairs: u64,
-    /// Calls of the reader.
     pub reads: u64,
 }
 
@@ -71,8 +66,8 @@ pub fn run(reader: Reader, same_core: bool, length: Duration) -> Result<Seen, St
         .ok_or("a second core is needed")?;
     let volume = Volume::memory();
     let failed = |errno: Errno| format!("{}: {errno}", reader.name());
-    let mut side = Side::new(&volume, reader).map_err(failed)?;
-    let files = Files::new(&volume).map_err(failed)?;
+    let mut side = ReaderTask::new(&volume, reader).map_err(failed)?;
+    let files = ChurnFiles::new(&volume).map_err(failed)?;
     settle();
     let before = Live::now().bytes;
     let over = AtomicBool::new(false);
@@ -120,14 +115,14 @@ pub fn settle() {
 
 /// The files that come and go. All are there at the start: what is allocated beyond them later is
 /// garbage.
-struct Files {
+struct ChurnFiles {
     process: Process,
     names: Vec<String>,
 }
 
-impl Files {
-    fn new(volume: &Volume) -> Result<Files, Errno> {
-        let files = Files {
+impl ChurnFiles {
+    fn new(volume: &Volume) -> Result<ChurnFiles, Errno> {
+        let files = ChurnFiles {
             process: volume.process(Credentials::root()),
             names: (0..NAMES).map(|n| format!("/new-{n}")).collect(),
         };
@@ -164,15 +159,15 @@ impl Files {
 }
 
 /// The reading side; its memory is there before the writer starts.
-struct Side {
+struct ReaderTask {
     reader: Reader,
     process: Process,
     fd: Fd,
     buffer: Vec<u8>,
 }
 
-impl Side {
-    fn new(volume: &Volume, reader: Reader) -> Result<Side, Errno> {
+impl ReaderTask {
+    fn new(volume: &Volume, reader: Reader) -> Result<ReaderTask, Errno> {
         let process = volume.process(Credentials::root());
         let mut buffer = Vec::new();
         let fd = match reader {
@@ -189,7 +184,7 @@ impl Side {
             buffer = vec![7; LARGE];
             process.pwrite(fd, &buffer, 0)?;
         }
-        Ok(Side {
+        Ok(ReaderTask {
             reader,
             process,
             fd,

@@ -3,7 +3,7 @@
 
 use crate::callgrind::{only_in_release, totals_of};
 use crate::cells;
-use crate::loops::{self, Fixture, Operation};
+use crate::loops::{self, LoopFixture, Operation};
 use crate::options::Options;
 use crate::pinned::pin_first;
 use crate::record::{RECORD, folder};
@@ -107,7 +107,7 @@ fn row(name: &str, value: f64) -> Row {
 /// Runs all loops; callgrind counts what `counted` does.
 pub fn run_loops() -> Result<(), String> {
     pin_first()?;
-    let fixture = Fixture::new(&Volume::memory(), 0);
+    let fixture = LoopFixture::new(&Volume::memory(), 0);
     let fixture = fixture.map_err(|errno| format!("preparing: {errno}"))?;
     for (name, operation) in ALL {
         (0..WARM)
@@ -120,7 +120,7 @@ pub fn run_loops() -> Result<(), String> {
 
 /// Callgrind knows this function by its name.
 #[inline(never)]
-fn counted(on: &Fixture<FILES>, operation: Operation<FILES>) -> Result<(), Errno> {
+fn counted(on: &LoopFixture<FILES>, operation: Operation<FILES>) -> Result<(), Errno> {
     (0..TIMES).try_for_each(|turn| operation(on, turn))
 }
 
@@ -136,7 +136,6 @@ fn recorded(rows: &[Row]) -> Value {
     })
 }
 
-/// The count of an operation.
 fn count_of(recorded: &Value, operation: &str) -> Option<f64> {
     let rows = recorded["rows"].as_array()?;
     let row = rows.iter().find(|row| row["workload"] == operation)?;
@@ -226,7 +225,7 @@ mod tests {
 
     #[test]
     fn every_loop_does_what_its_name_says() {
-        let on = Fixture::new(&Volume::memory(), 0).unwrap();
+        let on = LoopFixture::new(&Volume::memory(), 0).unwrap();
         let depth = |path: &str| path.matches('/').count();
         assert!(on.shallow.iter().all(|path| depth(path) == 1));
         assert!(on.deep.iter().all(|path| depth(path) == 8));

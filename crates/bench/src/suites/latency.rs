@@ -154,7 +154,6 @@ fn look(volume: &Volume, renames: Renames, over: &AtomicBool) -> Result<Histogra
     Ok(stats)
 }
 
-/// Runs the benchmark and prints its table.
 pub fn run(options: &Options, report: &mut Report) -> Result<(), String> {
     let (runs, length) = match options.quick {
         true => (3, Duration::from_millis(500)),

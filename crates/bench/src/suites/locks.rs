@@ -9,7 +9,7 @@ use crate::ask::Ask;
 use crate::callgrind::totals_of;
 use crate::cells;
 use crate::cpu_time::of_thread;
-use crate::loops::{self, Fixture, Operation};
+use crate::loops::{self, LoopFixture, Operation};
 use crate::options::Options;
 use crate::pinned::pin_first;
 use crate::report::Report;
@@ -46,7 +46,6 @@ const WORKLOADS: [(&str, Operation<FILES>); 5] = [
     ("write 4 KiB", loops::write_page),
 ];
 
-/// Runs the benchmark and prints its table.
 pub fn run(options: &Options, report: &mut Report) -> Result<(), String> {
     let (pairs, counts) = if options.quick { (30, 3) } else { (200, 7) };
     let unprofiled = unprofiled();
@@ -114,7 +113,7 @@ pub fn run_work(args: &[String]) -> Result<(), String> {
 
 /// Callgrind knows this function by its name.
 #[inline(never)]
-fn counted(on: &Fixture<FILES>, operation: Operation<FILES>) -> Result<(), Errno> {
+fn counted(on: &LoopFixture<FILES>, operation: Operation<FILES>) -> Result<(), Errno> {
     (FEW..FEW + MANY).try_for_each(|turn| operation(on, turn))
 }
 
@@ -128,8 +127,8 @@ impl Clock for Stopped {
     }
 }
 
-fn fixture() -> Result<Fixture<FILES>, Errno> {
-    Fixture::new(&Volume::builder().clock(Stopped).build()?, loops::PAGE)
+fn fixture() -> Result<LoopFixture<FILES>, Errno> {
+    LoopFixture::new(&Volume::builder().clock(Stopped).build()?, loops::PAGE)
 }
 
 /// The ratios of neighbouring slices.

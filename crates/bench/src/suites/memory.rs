@@ -36,7 +36,6 @@ const ROUNDS: usize = 7;
 /// has used before.
 pub const FILL: &str = "memory-fill";
 
-/// Runs the benchmark and prints its table.
 pub fn run(options: &Options, report: &mut Report) -> Result<(), String> {
     let files = if options.quick { FILES / 10 } else { FILES };
     let mut table = Table::new(["in memory", "value"]);

@@ -219,7 +219,7 @@ fn turn(load: Load, user: &Process, each: usize) -> Result<Vec<(Instant, Instant
         let (begin, cpu) = (Instant::now(), of_thread());
         let done = work(load, &user, &names);
         let (end, cpu) = (Instant::now(), (of_thread() - cpu).as_secs_f64());
-        // Whoever has room meanwhile has more of it than the last hundredth.
+        // Nobody frees room before all have filled it.
         barrier.wait();
         done?;
         if load == Load::Last {

@@ -9,15 +9,11 @@ pub type Handle = i32;
 /// What `stat` says, as far as benchmarks look at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct About {
-    /// Inode number.
     pub ino: u64,
-    /// Bytes.
     pub size: u64,
-    /// Names.
     pub links: u32,
     /// Permissions, without the type.
     pub mode: u16,
-    /// Whether it is a directory.
     pub is_dir: bool,
 }
 
@@ -69,7 +65,7 @@ pub trait Client {
     /// that it names here open, and its relative paths begin there by the `*at` calls.
     fn chdir(&self, path: &CStr) -> Result<(), String>;
     /// Lets the client have so many descriptors (`RLIMIT_NOFILE`), or as many as the system lets
-    /// it; answers how many.
+    /// it; returns how many.
     fn allow_open(&self, descriptors: usize) -> Result<usize, String>;
     /// Ends the client. What it has open is closed at once, as at the end of a process; where it is
     /// one of several threads of a process, only that thread's working directory is.

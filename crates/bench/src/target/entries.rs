@@ -3,7 +3,6 @@
 /// One name of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Entry<'a> {
-    /// The name.
     pub name: &'a [u8],
     /// Whether the listing says that it is a directory.
     pub is_dir: bool,
@@ -19,7 +18,6 @@ pub struct Entries {
 }
 
 impl Entries {
-    /// One more.
     pub fn push(&mut self, name: &[u8], is_dir: bool) {
         self.names.extend_from_slice(name);
         self.ends.push((self.names.len(), is_dir));

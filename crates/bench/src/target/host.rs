@@ -28,7 +28,7 @@ impl HostDir {
         })
     }
 
-    /// The same directory; its clients are as threads of one process, with one table of
+    /// With clients that are as threads of one process, with one table of
     /// descriptors.
     pub fn for_threads(self) -> HostDir {
         HostDir {

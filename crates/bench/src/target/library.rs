@@ -30,12 +30,10 @@ impl Library {
         Library::of(Volume::memory(), sharing)
     }
 
-    /// The volume.
     pub fn volume(&self) -> &Volume {
         &self.volume
     }
 
-    /// This volume.
     pub fn of(volume: Volume, sharing: Sharing) -> Result<Library, String> {
         let mut shared = volume.process(Credentials::root());
         if sharing == Sharing::PerCore {

@@ -21,7 +21,6 @@ pub trait Target: Sync {
 
 /// A target together with what goes away with it.
 pub trait Fresh {
-    /// The target.
     fn target(&self) -> &dyn Target;
 }
 

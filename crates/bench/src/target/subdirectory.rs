@@ -32,7 +32,6 @@ impl Subdirectory {
         Ok(Subdirectory { path, host })
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }

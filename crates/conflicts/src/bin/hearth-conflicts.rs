@@ -1,16 +1,20 @@
-//! The conflict runner. Built with the compiler's ThreadSanitizer pass by `hearth-bench conflicts`.
+//! The conflict checker. `hearth-bench conflicts` builds it with the compiler's ThreadSanitizer
+//! pass.
 
 use hearth_bench::pinned::allowed_cores;
 use hearth_bench::row::{self, Row};
 use hearth_bench::seeds::counted::SHARED_LINES;
 use hearth_bench::{record, valgrind};
 use hearth_conflicts::cores::Cores;
-use hearth_conflicts::ground::WITH_HEAT;
+use hearth_conflicts::fixture::WITH_HEAT;
 use hearth_conflicts::matrix::Matrix;
 use hearth_conflicts::plan::{Extent, Plan};
+use hearth_conflicts::report::PlaceConflicts;
 use hearth_conflicts::source::Source;
 use hearth_conflicts::verdict::{Sum, by_case};
-use hearth_conflicts::{allow_list, hot, judge, report, second, self_check, shared_lines, steps};
+use hearth_conflicts::{
+    allow_list, hot, lackey_check, report, run_plan, self_check, shared_lines, steps,
+};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering::Relaxed;
@@ -20,15 +24,14 @@ use std::time::Instant;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Directories in which the lines of a lookup are counted.
+/// Sizes of the directories in which the lines of a lookup are counted.
 const FILES: [usize; 3] = [2_000, 20_000, 200_000];
 
 const USAGE: &str = "\
 conflicts [--quick | --sample N] [--only PART] [--jobs N] [--verbose] [--json FILE] [--html FILE] \
 [--svg FILE] [--record] [--heat] [--check lackey [--every N]] [--self-check]";
 
-/// The second opinion is asked about one commuting case of so many, and about more of those in
-/// conflict.
+/// The lackey check takes one of this many commuting cases, and more of those in conflict.
 const EVERY: usize = 18;
 
 #[derive(Default)]
@@ -123,18 +126,18 @@ fn run(options: &Options) -> Result<(), String> {
         return Ok(());
     }
     if options.is_lackey {
-        return second_opinion(options, workers);
+        return run_lackey_check(options, workers);
     }
     let mut ask = |extent: Extent| {
         let plan = Plan::new(extent, options.only.as_deref());
         if plan.cases.is_empty() {
             return Err("no case that commutes has this in its text".to_owned());
         }
-        let verdicts = judge::judge(workers, &plan, extent, &rules, &mut source)?;
+        let verdicts = run_plan::verdicts(workers, &plan, extent, &rules, &mut source)?;
         Ok((plan.tally, verdicts))
     };
     let extent = options.extent();
-    // First, as in a quick run: what is compared with it finds memory as it did.
+    // First, as in a quick run: a run compared with it has the same memory layout.
     let quick = match options.is_record {
         true => Some(Sum::of(&by_case(&ask(Extent::QUICK)?.1))),
         false => None,
@@ -147,16 +150,15 @@ fn run(options: &Options) -> Result<(), String> {
     let costs = hot::measure(&Cores::start()?);
     rows.extend(costs.rows());
     let matrix = Matrix::of(&by_case(&verdicts));
-    // A record names every one.
-    let is_whole = options.is_verbose || options.is_record;
-    let shown = if is_whole { usize::MAX } else { 4 };
-    let text = format!(
-        "{}\n{}\n{}{}",
+    let shown = if options.is_verbose { usize::MAX } else { 4 };
+    let places = report::places(&verdicts, &mut source);
+    let summary = format!(
+        "{}\n{}\n{}",
         report::sums(tally, &verdicts),
         costs.text(),
         matrix.text(),
-        report::conflicts(&verdicts, &mut source, shown)
     );
+    let text = format!("{summary}{}", report::conflicts(&places, shown));
     println!("{text}\n{:.1} s", start.elapsed().as_secs_f64());
     for files in FILES {
         let steps = steps::count(files)?;
@@ -165,7 +167,10 @@ fn run(options: &Options) -> Result<(), String> {
         rows.extend(steps.rows());
     }
     if options.is_record {
-        keep(extent, &commit, (&rows, &text), &matrix)?;
+        let page = report::page(extent, &commit, &summary, &places);
+        keep(extent, &commit, &rows, &places)?;
+        write(&record_folder().join("conflicts.md"), &page)?;
+        write(&record_folder().join("conflicts.svg"), &matrix.svg())?;
     }
     if let Some(path) = &options.json {
         row::write_json(path, &rows)?;
@@ -179,49 +184,55 @@ fn run(options: &Options) -> Result<(), String> {
     costs.check()
 }
 
-/// Writes the files that are committed.
+/// Writes the data that is committed: the rows, and every place with its cases.
 fn keep(
     extent: Extent,
     commit: &str,
-    (rows, text): (&[Row], &str),
-    matrix: &Matrix,
+    rows: &[Row],
+    places: &[PlaceConflicts],
 ) -> Result<(), String> {
-    let place = workspace().join("docs/benchmarks");
+    let command = report::command(extent);
     let lines: String = rows.iter().map(|row| row.json() + "\n").collect();
-    let (file, command) = (place.join("conflicts.json"), report::command(extent));
-    record::keep_rows(&file, &command, commit, &lines)?;
-    write(&place.join("conflicts.svg"), &matrix.svg())?;
-    write(
-        &place.join("conflicts.md"),
-        &report::page(extent, commit, text),
-    )
+    record::keep_rows(
+        &record_folder().join("conflicts.json"),
+        &command,
+        commit,
+        &lines,
+    )?;
+    let lines: String = places.iter().map(|place| place.json() + "\n").collect();
+    let file = record_folder().join("conflicts-places.jsonl");
+    record::keep_rows(&file, &command, commit, &lines)
+}
+
+fn record_folder() -> PathBuf {
+    workspace().join("docs/benchmarks")
 }
 
 /// Compares the recorder's verdicts with those of a trace of every load and store.
-fn second_opinion(options: &Options, workers: usize) -> Result<(), String> {
-    // The recorder takes minutes, and is of no use alone.
+fn run_lackey_check(options: &Options, workers: usize) -> Result<(), String> {
+    // The recorder takes minutes, and is useless without valgrind.
     valgrind::look()?;
     let program = options.traced.as_ref();
     let program = program.ok_or("--check lackey is a verb of `cargo xtask conflicts`")?;
     let start = Instant::now();
     let plan = Plan::new(Extent::WHOLE, options.only.as_deref());
     let every = options.every.unwrap_or(EVERY);
-    let agreement = second::compare(workers, program, &plan.cases, every)?;
+    let agreement = lackey_check::compare(workers, program, &plan.cases, every)?;
     println!("{}", agreement.text(plan.tally.commute));
     println!("{:.1} s", start.elapsed().as_secs_f64());
     if let Some(path) = &options.json {
         row::write_json(path, &agreement.rows())?;
     }
-    match agreement.share() >= second::LEAST {
+    match agreement.share() >= lackey_check::LEAST {
         true => Ok(()),
         false => Err(format!(
             "the two agree on less than {:.1} %",
-            second::LEAST * 100.0
+            lackey_check::LEAST * 100.0
         )),
     }
 }
 
-/// The page that holds the allow-list.
+/// Returns the page that holds the allow-list.
 fn page() -> PathBuf {
     workspace().join("docs/design/conflicts.md")
 }

@@ -1,11 +1,11 @@
-//! Runs cases of the conflict runner with marks around their windows, for a memory trace from
-//! outside: `hearth-traced FILE`, one case a line as hexadecimal numbers. Built without the
+//! Runs cases of the conflict checker with marks around their windows, for a memory trace from
+//! outside: `hearth-traced FILE`, one case a line as hexadecimal numbers. It is built without the
 //! ThreadSanitizer pass; `hearth-bench conflicts --check lackey` runs it under valgrind.
 
 use hearth_conflicts::case::Case;
 use hearth_conflicts::commute::Errnos;
 use hearth_conflicts::cores::Cores;
-use hearth_conflicts::lackey::{LEAN, parse_cases};
+use hearth_conflicts::lackey_trace::{LEAN, parse_cases};
 use hearth_conflicts::marks::{self, Marking};
 use hearth_conflicts::run::{batches, run};
 use std::process::ExitCode;

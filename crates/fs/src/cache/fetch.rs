@@ -152,7 +152,7 @@ impl Superblock {
             hash: self.hash(name),
         };
         loop {
-            let unknown = directory.unknown(at, &pin());
+            let unknown = directory.version_if_unknown(at, &pin());
             let Some(before) = unknown else {
                 return Ok(());
             };

@@ -134,7 +134,7 @@ impl Superblock {
 
     /// Counts an unlinked inode, whose space is to come back.
     pub(super) fn count_unlinked(&self, inode: &Inode) {
-        if inode.meta.set_awaited(true) {
+        if inode.meta.set_counted(true) {
             self.cache.unlinked.add(1);
         }
     }
@@ -143,7 +143,7 @@ impl Superblock {
     pub fn discount_unlinked(&self, inode: &Inode) {
         // SeqCst: see `iput_final`, which counts it and then looks whether it has a name.
         fence(Ordering::SeqCst);
-        if inode.meta.set_awaited(false) {
+        if inode.meta.set_counted(false) {
             self.cache.unlinked.add(-1);
         }
     }

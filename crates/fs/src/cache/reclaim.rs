@@ -12,8 +12,7 @@ use crate::data::Data;
 use crate::errno::Result;
 use crate::inode::{Inode, InodeRef};
 use crate::stats::Event;
-use crate::superblock::{Fetch, INODE_BYTES, PAGE_BYTES, SLACK as GRAINS, Superblock};
-use crate::volume::absent::{self, may_wait};
+use crate::superblock::{INODE_BYTES, PAGE_BYTES, SLACK as GRAINS, Superblock};
 use hearth_sync::epoch::{self, Guard, pin};
 use hearth_sync::primitive::atomic::Ordering::Relaxed;
 use std::panic::resume_unwind;
@@ -32,11 +31,11 @@ pub(crate) struct Swept {
 }
 
 /// What is left to do for an inode once its locks are released.
-enum Rest {
+enum Leftover {
     Nothing,
     /// A reference is given back, and the backend's panic goes on.
     Held(InodeRef, Option<Panic>),
-    /// The inode was unlinked and has ended, and the backend was told: its resources are given
+    /// The inode was unlinked and has ended, and the backend was dropped: its resources are given
     /// back.
     Ended(Caught<Result<()>>),
 }
@@ -48,34 +47,31 @@ impl Superblock {
     /// Then the operation frees twice what its core brought in or, if it may not wait, misses
     /// memory (`docs/design/scheduler.md`, section 14).
     ///
-    /// # Errors
-    /// `ABSENT`, see [`crate::without_waiting`].
     #[inline]
-    pub(crate) fn keep_budget(&self) -> Result<()> {
-        match self.cache.mem_usage.budget() {
-            0 => Ok(()),
-            budget => self.keep_within(budget),
+    pub(crate) fn keep_budget(&self) {
+        if let Some(bytes) = self.excess() {
+            self.reclaim(bytes);
         }
     }
 
-    fn keep_within(&self, budget: u64) -> Result<()> {
-        if !self.objects.backend.evictable() {
-            return Ok(());
+    /// Bytes that an operation has to have reclaimed before it begins; `None` if it can begin.
+    #[inline]
+    pub(crate) fn excess(&self) -> Option<u64> {
+        match self.cache.mem_usage.budget() {
+            0 => None,
+            budget => self.excess_over(budget),
         }
-        let Some(excess) = self.cache.mem_usage.check() else {
-            return Ok(());
-        };
-        let wanted = match self.maintenance.press() {
-            true if excess.ahead <= budget / SLACK || self.maintenance.is_stuck() => return Ok(()),
-            true => excess.over.min(2 * excess.grown),
-            false => excess.over,
-        };
-        match may_wait() {
-            true => {
-                self.reclaim(wanted);
-                Ok(())
-            }
-            false => Err(absent::leave(Fetch::Room(wanted))),
+    }
+
+    fn excess_over(&self, budget: u64) -> Option<u64> {
+        if !self.objects.backend.evictable() {
+            return None;
+        }
+        let excess = self.cache.mem_usage.check()?;
+        match self.maintenance.press() {
+            true if excess.ahead <= budget / SLACK || self.maintenance.is_stuck() => None,
+            true => Some(excess.over.min(2 * excess.grown)),
+            false => Some(excess.over),
         }
     }
 
@@ -155,9 +151,9 @@ impl Superblock {
             (None, None) => self.evict_inode(inode, g),
         };
         match rest {
-            Rest::Nothing => freed,
-            Rest::Ended(told) => freed + self.finish(inode, told, g),
-            Rest::Held(held, panic) => {
+            Leftover::Nothing => freed,
+            Leftover::Ended(dropped) => freed + self.finish(inode, dropped, g),
+            Leftover::Held(held, panic) => {
                 self.release(held, g);
                 match panic {
                     Some(panic) => resume_unwind(panic),
@@ -167,10 +163,10 @@ impl Superblock {
         }
     }
 
-    fn evict_file(&self, inode: &Inode, data: &Data, bytes: u64, g: &Guard) -> (u64, Rest) {
+    fn evict_file(&self, inode: &Inode, data: &Data, bytes: u64, g: &Guard) -> (u64, Leftover) {
         // The reference keeps the inode, and so its number, while its pages are written.
         let Some(held) = inode.hold() else {
-            return (0, Rest::Nothing);
+            return (0, Leftover::Nothing);
         };
         // Closed until the inode is gone or stays: a write between the last write-back and the end
         // of the inode would be lost.
@@ -178,15 +174,15 @@ impl Superblock {
         let _closed = inode.gate.write(inode.percpu());
         match caught(|| self.write_back(inode)) {
             Ok(Ok(())) => {}
-            Ok(Err(_)) => return (0, Rest::Held(held, None)),
-            Err(panic) => return (0, Rest::Held(held, Some(panic))),
+            Ok(Err(_)) => return (0, Leftover::Held(held, None)),
+            Err(panic) => return (0, Leftover::Held(held, Some(panic))),
         }
         let want = bytes.div_ceil(PAGE_BYTES as u64);
         let dropped = data.evict(want, g);
         let freed = dropped as i64 * PAGE_BYTES;
         self.cache.mem_usage.add(-freed);
         if dropped >= want {
-            return (freed as u64, Rest::Held(held, None));
+            return (freed as u64, Leftover::Held(held, None));
         }
         drop(held);
         let (more, rest) = self.evict_inode(inode, g);
@@ -196,20 +192,20 @@ impl Superblock {
     /// Evicts the inode itself, and returns the bytes freed. Its record is written when nobody can
     /// change the inode any more, and nobody can fetch it before that (`inode_io_lock`). If the
     /// backend fails, the inode is restored from the same record, without its pages.
-    fn evict_inode(&self, inode: &Inode, g: &Guard) -> (u64, Rest) {
+    fn evict_inode(&self, inode: &Inode, g: &Guard) -> (u64, Leftover) {
         if inode.number() == crate::number::ROOT {
-            return (0, Rest::Nothing);
+            return (0, Leftover::Nothing);
         }
         let _one = self.inode_io_lock(inode.number()).lock_guard();
         let pages = inode.data().map_or(0, |data| data.resident_pages(g)) as i64 * PAGE_BYTES;
         if !self.objects.inodes.evict(inode, g) {
-            return (0, Rest::Nothing);
+            return (0, Leftover::Nothing);
         }
         // Whoever removed its last name, or gave its last reference back, looks for it later than
         // this and finds nothing: this thread ends the inode.
         if inode.meta.is_unlinked() {
             self.count_unlinked(inode);
-            return (0, Rest::Ended(self.drop_from_backend(inode)));
+            return (0, Leftover::Ended(self.drop_from_backend(inode)));
         }
         let record = record_of(inode, g);
         let commit = || self.objects.backend.commit(&[BackendOp::Put(&record)]);
@@ -219,13 +215,13 @@ impl Superblock {
         if matches!(committed, Ok(Ok(()))) {
             self.stats.event(Event::Reclaimed);
             self.cache.mem_usage.add(-INODE_BYTES);
-            return ((INODE_BYTES + pages) as u64, Rest::Nothing);
+            return ((INODE_BYTES + pages) as u64, Leftover::Nothing);
         }
         // Its pages were saved before. Their list comes from this inode: the backend fails.
         let known = inode.data().map_or_else(Vec::new, |data| data.allocated(g));
         let back = self.restore(&record, known, g);
         let (back, _) = back.expect("the number is this inode's until the backend has its record");
-        (pages as u64, Rest::Held(back, committed.err()))
+        (pages as u64, Leftover::Held(back, committed.err()))
     }
 
     /// Writes the dirty pages of a file back. The caller holds the locks that this needs.

@@ -1,4 +1,5 @@
 //! The pages of one file: a radix tree of 4 KiB pages that readers walk without a lock.
+//!
 //! Lock order (nothing here is taken while another lock of this module is held):
 //! ```text
 //! the inode's gate (caller): shared by writers, load and flush; closed by truncate, punch, ...
@@ -6,8 +7,10 @@
 //! the inode's gate (caller)
 //! └─ page lock (Head::seq): one page at a time, while its bytes change
 //! ```
+//!
 //! Which calls may run at the same time, and why that is right, is in `docs/design/data.md`. In
 //! short:
+//!
 //! | call | gate | runs beside |
 //! |---|---|---|
 //! | `read` | none | everything |

@@ -18,9 +18,15 @@ fn an_evicted_directory_asks_the_backend_and_is_filled_again() {
     ));
     let absent = names.at("none");
     let fill = |at, answer| {
-        let before = names.directory.unknown(at, &g).expect("alive and unknown");
+        let before = names
+            .directory
+            .version_if_unknown(at, &g)
+            .expect("alive and unknown");
         assert!(names.directory.fill(at, answer, before, &g).is_some());
-        assert!(names.directory.unknown(at, &g).is_none(), "now it is known");
+        assert!(
+            names.directory.version_if_unknown(at, &g).is_none(),
+            "now it is known"
+        );
     };
     fill(a, Some(target(1)));
     fill(absent, None);
@@ -66,7 +72,7 @@ fn a_result_that_is_out_of_date_is_not_filled_in() {
     names.set("a", Some(1));
     assert!(names.directory.evict(&g));
     let a = names.at("a");
-    let before = names.directory.unknown(a, &g).expect("unknown");
+    let before = names.directory.version_if_unknown(a, &g).expect("unknown");
     names.set("a", None);
     assert!(
         names
@@ -77,7 +83,7 @@ fn a_result_that_is_out_of_date_is_not_filled_in() {
     // A result from before an eviction does not count either: the count of another table says
     // nothing about this one.
     assert!(names.directory.evict(&g));
-    let before = names.directory.unknown(a, &g).expect("unknown");
+    let before = names.directory.version_if_unknown(a, &g).expect("unknown");
     assert!(names.directory.evict(&g));
     assert!(
         names
@@ -85,7 +91,7 @@ fn a_result_that_is_out_of_date_is_not_filled_in() {
             .fill(a, Some(target(1)), before, &g)
             .is_none()
     );
-    assert!(names.directory.unknown(a, &g).is_some());
+    assert!(names.directory.version_if_unknown(a, &g).is_some());
 
     // A directory that changes while it is listed is listed again, in the end under its locks.
     let lists = std::cell::Cell::new(0);
@@ -140,7 +146,7 @@ fn filled_names_find_space_and_negative_entries_stay_few() {
     let fill = |n: u64, is_there: bool| {
         let name = format!("{n}");
         let at = names.at(&name);
-        let before = names.directory.unknown(at, &g).expect("unknown");
+        let before = names.directory.version_if_unknown(at, &g).expect("unknown");
         let answer = is_there.then(|| target(n + 1));
         if names.directory.fill(at, answer, before, &g) == Some(true) {
             names.directory.grow_a_step(1_000, &g);
@@ -207,14 +213,14 @@ fn a_result_from_before_a_bucket_moved_is_not_filled_in() {
     assert!(names.directory.evict(&g));
     let a = names.at("a");
     assert!(
-        names.directory.unknown(a, &g).is_some(),
+        names.directory.version_if_unknown(a, &g).is_some(),
         "there is a table now"
     );
     let directory = &names.directory;
     assert!(directory.try_grow(100, 0, &g), "growth begins");
-    let before = directory.unknown(a, &g).expect("unknown");
+    let before = directory.version_if_unknown(a, &g).expect("unknown");
     directory.grow(100, &g);
     assert!(directory.fill(a, Some(target(1)), before, &g).is_none());
-    let before = directory.unknown(a, &g).expect("unknown");
+    let before = directory.version_if_unknown(a, &g).expect("unknown");
     assert!(directory.fill(a, Some(target(1)), before, &g).is_some());
 }

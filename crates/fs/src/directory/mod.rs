@@ -1,10 +1,12 @@
 //! A directory: a concurrent hash table from name to entry. It is also the dentry cache.
+//!
 //! Lookups and listings take no lock and write nothing shared (C2, C3). A change locks the bucket
 //! of its name, so changes of different names touch different cache lines (C1); a rename locks two.
 //! Insertions grow the table: they move its buckets to a larger one, a few at a time, while
 //! everything else goes on. Buckets are in the order of the upper bits of the hash, so a listing in
 //! cookie order survives growth (C6). A table grows for its entries, and once for the cores, when
 //! two of them have contended for one bucket again and again.
+//!
 //! Lock order:
 //! ```text
 //! grow                 (taken by trying, except to load a whole directory)

@@ -1,10 +1,11 @@
 //! The first block of a table that hands out the lowest descriptor: 63 descriptors, enough for
-//! nearly
-//! every program, taken and freed by writes of one word.
+//! nearly every program, taken and freed by writes of one word.
+//!
 //! A slot is claimed by an exchange of the word with its lowest clear bit set, so it is the lowest
 //! at that moment. Changes of more than one write (a close empties the slot and clears the bit, a
 //! fork reads everything) are made by the holder of the *word lock*, a bit of the same word: no
 //! exchange succeeds meanwhile. `docs/design/fdtable.md` says why all changes have one order.
+//!
 //! | access | ordering | partner |
 //! |---|---|---|
 //! | claim | Acquire | the Release that freed the slot: the slot is empty |

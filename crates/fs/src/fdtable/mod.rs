@@ -1,6 +1,8 @@
 //! Descriptor tables: from small numbers to open file descriptions.
+//!
 //! Lock order (each may be taken under those above it; nothing of a description is called under
 //! any but its count of descriptors, and no description is dropped or retired under any):
+//!
 //! ```text
 //! allocation (rank 900, one per table): lowest-first policy: every change beyond the first block
 //!            except installing;
@@ -10,13 +12,15 @@
 //!     block (rank 910, one per 64 slots, never two at once): per-core policy: every change except
 //!            installing
 //! ```
+//!
 //! Lowest-first, the first 63 descriptors are handed out without a lock (`first_word.rs`);
 //! `docs/design/fdtable.md` says why all changes have one order.
+//!
 //! A lookup takes none of them and writes nothing: it finds the block through pointers that are
 //! published once and never change, and loads the slot under the caller's epoch guard. A
 //! description stays in memory while any guard can see it. Its [`Handles`] count its descriptors,
-//! so
-//! that the last close is known at once and not when the epoch ends.
+//! so that the last close is known at once and not when the epoch ends.
+//!
 //! Opening has two steps: [`FdTable::reserve`] takes the number, [`Reserved::install`] makes it
 //! work. In between the descriptor is busy: lookups return `EBADF`, `dup2` onto it `EBUSY`.
 

@@ -1,32 +1,32 @@
-//! Ageing: records move to the buckets that they have cooled to, those of what has ended go, and
-//! so do those that are too many.
+//! Ageing: records move to the buckets that they have cooled to; records of files that have ended,
+//! and records beyond the limit, go.
 
 use super::listeners;
 use super::state::{SHARDS, is_gone, now};
 use super::tracker::Tracker;
 use crate::superblock::Objects;
 
-/// Records that a pass looks at, per shard, besides an eighth of all.
+/// Records that a pass visits in each shard, besides an eighth of all.
 const LEAST: usize = 256;
-/// Records that it looks at while it holds a shard: accesses wait for none, but drains do.
+/// Records that are visited with a shard locked. Accesses never wait for a shard, drains do.
 const SLICE: usize = 1024;
 
-/// How far a pass over an eighth of the records is.
+/// The position of a pass over an eighth of the records.
 #[derive(Default)]
 pub(crate) struct AgeingCursor {
     part: usize,
-    /// Records of the part that are still to be looked at; `None` before the first of them.
+    /// Records of the shard that are left; `None` before the first of them.
     left: Option<usize>,
 }
 
 impl Tracker {
-    /// Moves cooled records to their buckets: an eighth of them, and so all in eight calls.
+    /// Moves an eighth of the records to the buckets that they have cooled to.
     pub fn sweep(&self, objects: &Objects) {
         let mut pass = AgeingCursor::default();
         while self.sweep_slice(objects, &mut pass) {}
     }
 
-    /// A slice of [`Tracker::sweep`]: a bounded number of records. Whether the pass goes on.
+    /// A slice of [`Tracker::sweep`] over a bounded number of records. True if the pass goes on.
     pub fn sweep_slice(&self, objects: &Objects, pass: &mut AgeingCursor) -> bool {
         let Some(state) = self.state.get() else {
             return false;
@@ -49,7 +49,7 @@ impl Tracker {
         pass.part < SHARDS
     }
 
-    /// Evicts what is more than the limit allows.
+    /// Evicts the records beyond the limit.
     pub fn limit(&self) {
         let most = self.settings.max_records();
         for shard in self.state.get().iter().flat_map(|state| &state.shards) {

@@ -1,4 +1,4 @@
-//! What tracking itself costs and holds.
+//! What heat tracking holds and costs.
 
 use super::record::BUCKETS;
 use super::tracker::Tracker;
@@ -15,21 +15,21 @@ pub struct HeatGauges {
     pub ranges: u64,
     /// Bytes that the records take; what `hot-mem-high-thresh` bounds.
     pub record_bytes: u64,
-    /// Bytes of the fixed per-core parts.
+    /// Bytes of the fixed per-CPU tables.
     pub core_bytes: u64,
     /// Bytes that the sums of users, groups and projects take.
     pub tenant_bytes: u64,
-    /// What was recorded: each range of an access for itself, or for a sample.
+    /// Recordings. An access to several ranges is one for each range.
     pub recorded: u64,
-    /// What that stands for; more than `recorded` where it was a sample.
+    /// Accesses that the recordings stand for; more than `recorded` with sampling.
     pub accesses: u64,
-    /// Accesses that were dropped because a core's ring was full, those of a sample for all that
-    /// they stood for.
+    /// Accesses that were dropped because the ring of a CPU was full, each with the accesses that it
+    /// stood for.
     pub dropped: u64,
-    /// Folds of per-core counts into the records.
+    /// Drains of the per-CPU tables into the records.
     pub drains: u64,
-    /// Files in each of the 256 buckets, coldest first, as of the last pass; those that have ended
-    /// too, until it finds them.
+    /// Files in each of the 256 buckets, coldest first, as of the last pass. Files that have ended
+    /// count until a pass finds them.
     pub file_buckets: Vec<u64>,
     /// Ranges in each of the 256 buckets.
     pub range_buckets: Vec<u64>,

@@ -1,8 +1,8 @@
-//! What an access is to.
+//! The key of an access: one range of one file.
 
 /// Bits of the range in [`Key::place`]; above them, the low bits of the generation.
 const RANGE_BITS: u32 = 43;
-/// Above those: see [`Key::going_on`].
+/// The bit above those: see [`Key::going_on`].
 const GOES_ON: u64 = 1 << 63;
 
 /// One range of one file.
@@ -29,8 +29,7 @@ impl Key {
         }
     }
 
-    /// The same range, of accesses that began in an earlier one: they count for the range, and are
-    /// counted for the file there.
+    /// The key of accesses to this range that began in an earlier one. The file counts them there.
     pub fn going_on(self) -> Key {
         Key {
             place: self.place | GOES_ON,
@@ -38,7 +37,7 @@ impl Key {
         }
     }
 
-    /// Whether it is of such accesses.
+    /// Whether the key is one of [`Key::going_on`].
     pub fn goes_on(self) -> bool {
         self.place & GOES_ON != 0
     }
@@ -47,17 +46,17 @@ impl Key {
         self.place & ((1 << RANGE_BITS) - 1)
     }
 
-    /// Number and the bits of the generation.
+    /// Inode number, and the low bits of the generation.
     pub fn file(self) -> (u64, u32) {
         (self.ino, ((self.place & !GOES_ON) >> RANGE_BITS) as u32)
     }
 
-    /// Whether the generation of the key is that of an inode: the bits that it keeps are equal.
+    /// Whether the kept bits of the generation match `generation`.
     pub fn is_of(self, generation: u32) -> bool {
         self.file().1 == Key::new(0, generation, 0).file().1
     }
 
-    /// All bits of it in ten.
+    /// A 10-bit hash.
     #[inline]
     pub fn mixed(self) -> usize {
         let mixed = (self.ino ^ self.place.rotate_left(24)).wrapping_mul(0x9E37_79B9_7F4A_7C15);

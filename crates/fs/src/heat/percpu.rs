@@ -1,5 +1,5 @@
-//! Where accesses are counted: a slot per (file, range) and core, and what happens when two want
-//! the same slot. Who may write what is in `docs/design/heat.md`.
+//! Per-CPU table of access counts, direct-mapped by (file, range), with an overflow ring for slots
+//! that lose their place. `docs/design/heat.md` says which thread may write what.
 
 use super::key::{Access, Key};
 use super::sample_budget::{BudgetRate, RecordedCounts, SampleBudget};
@@ -8,18 +8,19 @@ use super::slot::{BUSY, ENDED, FREE, OverflowEntry, Slot, bump};
 use hearth_sync::percpu::PerCpu;
 use hearth_sync::primitive::atomic::{AtomicU64, Ordering};
 
-/// Lines of a core; a power of two. A model checker sees the same with few.
+/// Slots of a CPU; a power of two. Few are enough for a model checker.
 const SLOTS: usize = if cfg!(feature = "shuttle") { 4 } else { 1024 };
-/// Lines that a core's ring holds; a power of two.
+/// Entries of a CPU's overflow ring; a power of two.
 const RING: usize = if cfg!(feature = "shuttle") { 32 } else { 4096 };
-/// How many entries of its ring a core may fill before its accesses are sampled. An entry costs
-/// some two microseconds in all, so at this rate they take a thousandth of a core.
+/// How fast a CPU may fill its ring before its accesses are sampled. An entry costs about two
+/// microseconds in all, so at this rate they take a thousandth of a CPU.
 const ENTRIES: BudgetRate = BudgetRate {
     most: RING as u64 / if cfg!(feature = "shuttle") { 2 } else { 4 },
     per_second: 320,
     step: RING as u64 / if cfg!(feature = "shuttle") { 8 } else { 256 },
 };
-/// How many accesses it may record before. One costs some 25 nanoseconds, more if cold.
+/// How fast a CPU may record accesses before they are sampled. One costs about 25 nanoseconds,
+/// more if cold.
 const RECORDS: BudgetRate = BudgetRate {
     most: 1 << 14,
     per_second: 5120,
@@ -28,35 +29,35 @@ const RECORDS: BudgetRate = BudgetRate {
 /// Bytes of a range, as a shift.
 pub(crate) const RANGE_SHIFT: u32 = 20;
 
-/// What follows from an access.
+/// The result of recording an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Recording {
-    /// Of how many accesses from here on one should be recorded.
+    /// One access in this many should be recorded from here on.
     pub weight: u64,
-    /// From now on accesses are sampled: somebody should drain.
+    /// Accesses are sampled from now on, so a drain is due.
     pub drain_requested: bool,
 }
 
-/// What follows from the end of a file.
+/// The result of the end of a file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EndNotice {
-    /// There was room for word of it.
+    /// The ring had space for the notice.
     pub is_queued: bool,
-    /// Somebody should drain.
+    /// A drain is due.
     pub drain_requested: bool,
 }
 
-/// The slots and rings of every core.
+/// The slots and rings of all CPUs.
 pub(crate) struct PerCpuTable {
     cpus: PerCpu<CpuTable>,
 }
 
-/// What a drain has seen of each slot. One for each [`Cells`].
+/// What drains have taken from each slot so far. One for each [`PerCpuTable`].
 pub(crate) struct DrainProgress(Vec<SeenSlot>);
 
 #[derive(Clone, Copy, Default)]
 struct SeenSlot {
-    /// Turn of the tenancy; 0 for none.
+    /// Version of the slot at that time; 0 for none.
     version: u64,
     counts: Counts,
 }
@@ -65,38 +66,38 @@ struct CpuTable {
     /// Arrays, so that a masked index needs no check.
     slots: Box<[Slot; SLOTS]>,
     ring: Box<[OverflowEntry; RING]>,
-    /// Where this core puts the next slot. Relaxed: written by this core alone; `state` of the
-    /// entries is what orders.
+    /// Index of the next entry of the ring. Relaxed: written by this CPU alone; the `state` of the
+    /// entries orders.
     head: AtomicU64,
-    /// Times that something was recorded, and how many accesses it stands for.
+    /// Number of recordings, and the number of accesses that they stand for.
     recorded: AtomicU64,
     stood: AtomicU64,
-    /// Accesses that those stand for which made an entry of the ring.
+    /// Accesses that the recordings stand for which made an entry of the ring.
     entered: AtomicU64,
-    /// Accesses that found no room.
+    /// Accesses that were dropped because the ring was full.
     dropped: AtomicU64,
     tail: Tail,
 }
 
-/// What the last drain has left. On a slot of its own: drain writes it.
+/// What the last drain left. Own cache line: drains write it.
 #[repr(align(64))]
 struct Tail {
-    /// How far it has taken the ring.
+    /// How far the ring is drained.
     ring: AtomicU64,
-    /// What may be recorded and entered from here on.
+    /// How much may be recorded and entered from here on.
     records: SampleBudget,
     entries: SampleBudget,
 }
 
-/// What a drain finds.
+/// An item that a drain takes out.
 pub(crate) enum Drained<'a> {
     /// Accesses to a range.
     Counts(Key, &'a Counts),
-    /// The file of the key has ended. Whether records of it may lie striped.
+    /// The file of the key has ended. True if its records may be striped over all shards.
     Ended(Key, bool),
 }
 
-/// The slot that a key wants.
+/// The index of the slot for a key.
 #[inline]
 fn slot_of(key: Key) -> usize {
     key.mixed() & (SLOTS - 1)
@@ -126,13 +127,13 @@ impl PerCpuTable {
         }
     }
 
-    /// Leaves word that a file has ended, where there is room.
+    /// Queues a notice that a file has ended, if the ring has space.
     pub fn end(&self, file: Key, striped: bool) -> EndNotice {
         self.cpus.get().end(file, striped)
     }
 
-    /// Shows `see` every count, and every end of a file, that has come since the last drain with
-    /// the same `seen`.
+    /// Calls `see` with all counts, and all ends of files, since the last drain with the same
+    /// `seen`.
     pub fn drain(&self, seen: &mut DrainProgress, mut see: impl FnMut(Drained<'_>)) {
         for (cpu, seen) in self.cpus.iter().zip(seen.0.chunks_mut(SLOTS)) {
             cpu.drain_ring(seen, &mut see);
@@ -140,25 +141,25 @@ impl PerCpuTable {
         }
     }
 
-    /// A period of `millis` is over. Whether what threads have drawn should end: a core needs less
-    /// of a sample from here on.
+    /// Ends a period of `millis`. True if the sampling epoch should end: some CPU can sample more
+    /// densely from here on.
     pub fn renew(&self, millis: u64) -> bool {
         let renewed = self.cpus.iter().map(|cpu| cpu.renew(millis));
         renewed.fold(false, |any, ends| any | ends)
     }
 
-    /// Whether a core began the period with a sample.
+    /// Whether some CPU began the period with sampling.
     pub fn is_sampled(&self) -> bool {
         let mut tails = self.cpus.iter().map(|cpu| &cpu.tail);
         tails.any(|tail| tail.records.is_sampled() || tail.entries.is_sampled())
     }
 
-    /// Accesses that found no room.
+    /// Accesses that were dropped because a ring was full.
     pub fn dropped(&self) -> u64 {
         self.sum(|cpu| &cpu.dropped)
     }
 
-    /// What was recorded in all.
+    /// The sum of all recordings.
     pub fn recorded(&self) -> RecordedCounts {
         RecordedCounts {
             times: self.sum(|cpu| &cpu.recorded),
@@ -166,7 +167,7 @@ impl PerCpuTable {
         }
     }
 
-    /// Bytes that table and rings take, and what drains have seen of them.
+    /// Bytes of slots, rings, and the state that drains keep of them.
     pub fn bytes(&self) -> u64 {
         let slot = size_of::<Slot>() + size_of::<SeenSlot>();
         let of_core = SLOTS * slot + RING * size_of::<OverflowEntry>();
@@ -206,7 +207,7 @@ impl CpuTable {
         }
     }
 
-    /// One more recording, of `weight` accesses; answers how many the next one should stand for.
+    /// Accounts a recording of `weight` accesses; returns how many the next one should stand for.
     #[inline(always)]
     fn record(&self, weight: u64) -> u64 {
         bump(&self.recorded, 1);
@@ -217,7 +218,7 @@ impl CpuTable {
         by_records.max(self.tail.entries.weight(&ENTRIES, head))
     }
 
-    /// See [`Cells::renew`].
+    /// See [`PerCpuTable::renew`].
     fn renew(&self, millis: u64) -> bool {
         let (head, _) = self.place();
         let of = |times: u64, stood: &AtomicU64| RecordedCounts {
@@ -231,19 +232,19 @@ impl CpuTable {
         by_records | by_entries
     }
 
-    /// The slot is somebody else's: takes it, if there is room for what it holds.
+    /// Takes over a slot of another key, if the ring has space for its counts.
     #[inline(never)]
     fn miss(&self, key: Key, access: Access, weight: u64, bytes: u64) {
         let (head, _) = self.place();
         let index = slot_of(key);
         let slot = &self.slots[index];
-        let Some(version) = slot.begin_change() else {
+        let Some(version) = slot.begin_takeover() else {
             return self.drop_accesses(weight);
         };
         let is_free = slot.is_free();
         let room = is_free || self.overflow(head, index, version, slot);
         if room {
-            slot.become_of(key);
+            slot.assign(key);
             slot.count(access, weight, bytes);
         } else {
             self.drop_accesses(weight);
@@ -251,7 +252,7 @@ impl CpuTable {
         if room && !is_free {
             bump(&self.entered, weight);
         }
-        slot.end_change(if room { version + 2 } else { version });
+        slot.end_takeover(if room { version + 2 } else { version });
     }
 
     fn drop_accesses(&self, weight: u64) {
@@ -273,8 +274,8 @@ impl CpuTable {
         }
     }
 
-    /// Where the next entry goes, and how many wait. A thread that loses the core between an entry
-    /// and its count leaves `head` behind what a drain has read meanwhile.
+    /// Index of the next entry, and the number of entries not drained. A thread that is preempted
+    /// between an entry and its count leaves `head` behind what a drain has read meanwhile.
     fn place(&self) -> (u64, usize) {
         // Relaxed: an old `tail` only makes the ring look fuller, an old `head` meets entries that
         // are not free.
@@ -283,7 +284,7 @@ impl CpuTable {
         (head, (head - tail) as usize)
     }
 
-    /// Puts what `slot` holds into the ring; false if the ring is full.
+    /// Moves the counts of `slot` into the ring; false if the ring is full.
     fn overflow(&self, head: u64, index: usize, version: u64, slot: &Slot) -> bool {
         self.enter(head, version << 10 | index as u64, |entry| entry.put(slot))
     }
@@ -303,7 +304,7 @@ impl CpuTable {
         fill(entry);
         // Release: pairs with the Acquire of `drain_ring`.
         entry.state.store(state, Ordering::Release);
-        // Relaxed: a hint. Never back: another thread of this core may have gone on.
+        // Relaxed: a hint. Never decreased: another thread of this CPU may have advanced it.
         self.head.fetch_max(head + 1, Ordering::Relaxed);
         true
     }
@@ -312,13 +313,13 @@ impl CpuTable {
         let mut tail = self.tail.ring.load(Ordering::Relaxed);
         loop {
             let entry = &self.ring[tail as usize & (RING - 1)];
-            // Acquire: pairs with the Release of `spill`.
+            // Acquire: pairs with the Release of `enter`.
             let state = entry.state.load(Ordering::Acquire);
             if state == FREE || state == BUSY {
                 break;
             }
             let (key, counts) = entry.get();
-            // Release: pairs with the Acquire of `spill`.
+            // Release: pairs with the Acquire of `enter`.
             entry.state.store(FREE, Ordering::Release);
             tail += 1;
             // Relaxed: see `miss`.
@@ -338,13 +339,13 @@ impl CpuTable {
 
     fn drain_slots(&self, seen: &mut [SeenSlot], see: &mut impl FnMut(Drained<'_>)) {
         for (slot, seen) in self.slots.iter().zip(seen.iter_mut()) {
-            let Some((version, key, counts)) = slot.look() else {
+            let Some((version, key, counts)) = slot.read() else {
                 continue;
             };
             if seen.version == 0 {
                 seen.version = version;
             }
-            // Otherwise the ring has, or will have, what the earlier tenant counted.
+            // Otherwise the counts of the former key are, or will be, in the ring.
             if seen.version == version {
                 credit_new(key, &counts.since(&seen.counts), see);
                 seen.counts = counts;
@@ -353,7 +354,7 @@ impl CpuTable {
     }
 }
 
-/// `N` of the kind, made where they stay.
+/// `N` defaults, made in place on the heap.
 fn array<T: Default, const N: usize>() -> Box<[T; N]> {
     let made: Box<[T]> = (0..N).map(|_| T::default()).collect();
     let made = made.try_into();

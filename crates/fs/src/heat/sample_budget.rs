@@ -1,71 +1,71 @@
-//! How much a core records one by one before it is a sample, and of how many accesses.
+//! The sample budget of a CPU: how much it records one by one before it samples, and how densely.
 
 use hearth_sync::primitive::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Most accesses that one recording stands for.
+/// Most accesses that one recording may stand for.
 pub(super) const MOST: u64 = 1024;
-/// Milliseconds of a period, at the least: half of those between two drains of the background. A
-/// drain that comes earlier, for somebody who asks, ends none.
+/// Least milliseconds of a period: half the time between two drains of the background work. An
+/// earlier drain, for a report, ends no period.
 pub(super) const PERIOD: u64 = 50;
 
-/// What may be recorded.
+/// A token bucket: how much may be recorded.
 pub(super) struct BudgetRate {
-    /// What gathers while little is recorded.
+    /// Capacity of the bucket.
     pub most: u64,
     pub per_second: u64,
-    /// Each so many beyond what there is, a recording stands for four times as many.
+    /// For each step beyond the budget, a recording stands for four times as many accesses.
     pub step: u64,
 }
 
-/// What a core has left of an allowance. Relaxed: a drain writes what the core reads as a hint.
+/// The budget of one CPU. Relaxed: a drain writes what the CPU reads as a hint.
 pub(super) struct SampleBudget {
-    /// How much may have been recorded, since the beginning, at the weight below.
+    /// Total number of recordings up to which `weight` holds.
     limit: AtomicU64,
-    /// How many accesses one recording stands for: a power of 4.
+    /// The number of accesses that one recording stands for: a power of 4.
     weight: AtomicU64,
-    /// Accesses that all recordings stood for when this period began. Of drain.
+    /// Accesses that all recordings stood for when this period began. Written by drains.
     stood: AtomicU64,
 }
 
-/// What a core has recorded since the beginning.
+/// What a CPU has recorded so far.
 #[derive(Clone, Copy)]
 pub(super) struct RecordedCounts {
     pub times: u64,
-    /// Accesses that this stands for.
+    /// Accesses that the recordings stand for.
     pub stood: u64,
 }
 
 impl SampleBudget {
-    pub fn full(allowance: &BudgetRate) -> SampleBudget {
+    pub fn full(rate: &BudgetRate) -> SampleBudget {
         SampleBudget {
-            limit: AtomicU64::new(allowance.most),
+            limit: AtomicU64::new(rate.most),
             weight: AtomicU64::new(1),
             stood: AtomicU64::new(0),
         }
     }
 
-    /// How many accesses the next recording should stand for, after so many: beyond the limit 4
-    /// times as many as before, 16, and so on up to [`MOST`].
+    /// How many accesses the next recording should stand for after `times` recordings: 4 times as
+    /// many beyond the limit, then 16, and so on up to [`MOST`].
     #[inline(always)]
-    pub fn weight(&self, allowance: &BudgetRate, times: u64) -> u64 {
+    pub fn weight(&self, rate: &BudgetRate, times: u64) -> u64 {
         let weight = self.weight.load(Relaxed);
         match times.checked_sub(self.limit.load(Relaxed)) {
             None => weight,
-            Some(more) => (weight << (2 + 2 * (more / allowance.step)).min(10)).min(MOST),
+            Some(more) => (weight << (2 + 2 * (more / rate.step)).min(10)).min(MOST),
         }
     }
 
-    /// A period of `millis` is over. The next one begins at the weight that would have made this
-    /// one fit. Whether that is less than threads may have drawn.
-    pub fn renew(&self, allowance: &BudgetRate, recorded: RecordedCounts, millis: u64) -> bool {
-        let reached = self.weight(allowance, recorded.times);
+    /// Ends a period of `millis`. The next one begins at the weight that would have made this one
+    /// fit. True if that is less than threads may have drawn.
+    pub fn renew(&self, rate: &BudgetRate, recorded: RecordedCounts, millis: u64) -> bool {
+        let reached = self.weight(rate, recorded.times);
         let left = self.limit.load(Relaxed).saturating_sub(recorded.times);
-        let gained = millis.saturating_mul(allowance.per_second) / 1000;
-        let allowed = left.saturating_add(gained).min(allowance.most);
+        let gained = millis.saturating_mul(rate.per_second) / 1000;
+        let allowed = left.saturating_add(gained).min(rate.most);
         let before = self.stood.swap(recorded.stood, Relaxed);
         let stood = recorded.stood.saturating_sub(before);
         let next = match reached {
-            // What is left of a burst's allowance is for the rest of the burst.
+            // The rest of the budget is for the rest of the burst.
             1 => 1,
             _ => power_of_4(stood.div_ceil(allowed.max(1))),
         };
@@ -74,13 +74,13 @@ impl SampleBudget {
         next < reached
     }
 
-    /// Whether the period began with a sample.
+    /// Whether the period began with sampling.
     pub fn is_sampled(&self) -> bool {
         self.weight.load(Relaxed) > 1
     }
 }
 
-/// The smallest one that is not below `n`, up to [`MOST`].
+/// The smallest power of 4 that is at least `n`, up to [`MOST`].
 fn power_of_4(n: u64) -> u64 {
     let bits = n.clamp(1, MOST).next_power_of_two().trailing_zeros();
     1 << bits.next_multiple_of(2)
@@ -90,38 +90,38 @@ fn power_of_4(n: u64) -> u64 {
 mod tests {
     use super::*;
 
-    const ALLOWANCE: BudgetRate = BudgetRate {
+    const RATE: BudgetRate = BudgetRate {
         most: 10_000,
         per_second: 5000,
         step: 100,
     };
 
-    /// A core that does so many accesses in each period of 100 ms. Without chance: each recording
-    /// stands for what the one before asked for.
-    struct Core {
+    /// A CPU with a constant number of accesses in each period. Deterministic: each recording stands
+    /// for as many accesses as the one before asked for.
+    struct Cpu {
         budget: SampleBudget,
         recorded: RecordedCounts,
         next: u64,
     }
 
-    impl Core {
-        fn new() -> Core {
-            Core {
-                budget: SampleBudget::full(&ALLOWANCE),
+    impl Cpu {
+        fn new() -> Cpu {
+            Cpu {
+                budget: SampleBudget::full(&RATE),
                 recorded: RecordedCounts { times: 0, stood: 0 },
                 next: 1,
             }
         }
 
-        /// Answers how much was recorded, by itself and for how many, and whether draws ended.
+        /// Returns the recordings, the accesses that they stand for, and whether draws ended.
         fn period(&mut self, accesses: u64, millis: u64) -> (u64, u64, bool) {
             let before = self.recorded;
             while self.recorded.stood - before.stood < accesses {
                 self.recorded.times += 1;
                 self.recorded.stood += self.next;
-                self.next = self.budget.weight(&ALLOWANCE, self.recorded.times);
+                self.next = self.budget.weight(&RATE, self.recorded.times);
             }
-            let ended = self.budget.renew(&ALLOWANCE, self.recorded, millis);
+            let ended = self.budget.renew(&RATE, self.recorded, millis);
             if ended {
                 self.next = 1;
             }
@@ -131,50 +131,50 @@ mod tests {
     }
 
     #[test]
-    fn powers_of_4_hold_what_they_are_to() {
+    fn the_weight_is_the_next_power_of_4() {
         let of = [0, 1, 2, 4, 5, 16, 17, 65, 1024, 1025, u64::MAX].map(power_of_4);
         assert_eq!(of, [1, 1, 4, 4, 16, 16, 64, 256, 1024, 1024, 1024]);
     }
 
     #[test]
-    fn a_burst_after_quiet_is_exact_also_where_it_goes_on_in_the_next_period() {
-        let mut core = Core::new();
+    fn a_burst_after_quiet_is_exact_across_the_end_of_a_period() {
+        let mut cpu = Cpu::new();
         for accesses in [7000, 3000] {
-            assert_eq!(core.period(accesses, 100), (accesses, accesses, false));
+            assert_eq!(cpu.period(accesses, 100), (accesses, accesses, false));
         }
-        assert_eq!(core.period(0, 10_000), (0, 0, false));
-        assert_eq!(core.period(9999, 100), (9999, 9999, false));
+        assert_eq!(cpu.period(0, 10_000), (0, 0, false));
+        assert_eq!(cpu.period(9999, 100), (9999, 9999, false));
     }
 
     #[test]
-    fn what_a_core_records_is_its_allowance_however_fast_it_is() {
+    fn a_cpu_records_at_most_its_budget_at_any_speed() {
         for accesses in [600, 3000, 20_000, 100_000, 400_000] {
-            let mut core = Core::new();
-            (0..10).for_each(|_| _ = core.period(accesses, 100));
+            let mut cpu = Cpu::new();
+            (0..10).for_each(|_| _ = cpu.period(accesses, 100));
             let (mut times, mut stood) = (0, 0);
             for _ in 0..100 {
-                let (more_times, more_stood, _) = core.period(accesses, 100);
+                let (more_times, more_stood, _) = cpu.period(accesses, 100);
                 times += more_times;
                 stood += more_stood;
             }
-            // What was left when it began, and the steps of periods that were too fast.
+            // The budget at the beginning, and the steps of periods that were too fast.
             assert!(times <= 75_000, "{accesses}: {times}");
             assert!(times >= 20_000, "{accesses}: {times}");
             assert!(stood >= 100 * accesses && stood <= 101 * (accesses + MOST));
         }
     }
 
-    /// At the same speed hardly any draw ends: each end makes every thread record one access.
+    /// At a constant speed hardly any epoch ends: each end makes every thread record one access.
     #[test]
-    fn the_weight_stays_while_the_speed_does() {
-        let mut core = Core::new();
-        (0..10).for_each(|_| _ = core.period(500_000, 100));
+    fn the_weight_is_constant_at_a_constant_speed() {
+        let mut cpu = Cpu::new();
+        (0..10).for_each(|_| _ = cpu.period(500_000, 100));
         for _ in 0..50 {
-            let (times, _, ended) = core.period(500_000, 100);
+            let (times, _, ended) = cpu.period(500_000, 100);
             assert!(times <= 500 && !ended, "{times}");
         }
-        assert!(core.budget.is_sampled());
-        let (_, _, ended) = core.period(0, 100);
-        assert!(ended && !core.budget.is_sampled(), "after a quiet period");
+        assert!(cpu.budget.is_sampled());
+        let (_, _, ended) = cpu.period(0, 100);
+        assert!(ended && !cpu.budget.is_sampled(), "after a quiet period");
     }
 }

@@ -1,34 +1,35 @@
-//! Which accesses are counted: each, while there are few of them, and else a sample that counts for
-//! all, so that recording takes a small part of what is recorded, however fast that is.
+//! The sampler: every access is counted while there are few; otherwise a random sample stands for
+//! all, so that recording costs a small part of what is recorded at any speed.
 
 use ahash::RandomState;
 use hearth_sync::primitive::atomic::{AtomicU64, Ordering::Relaxed};
 use hearth_sync::primitive::thread_local;
 use std::cell::Cell;
 
-/// Bits of a epoch that count the epochs of one volume; above them, what tells volumes apart.
+/// Bits of an epoch that count the epochs of one volume. The bits above identify the volume.
 const COUNT_BITS: u32 = 20;
 
-/// Whether accesses are counted, and the epoch in which threads let some of them pass.
+/// The sampling epochs of a volume: whether accesses are counted, and the epoch in which threads
+/// skip some of them.
 pub(super) struct SampleEpochs {
     /// 0 while nothing is counted. Relaxed: an access beside a change may count or not.
     epoch: AtomicU64,
-    /// How many epochs there were. Relaxed: only that each has another number counts.
+    /// Number of epochs so far. Relaxed: epochs only have to differ.
     count: AtomicU64,
-    /// A random number, so that hardly two volumes have the same epochs. If they had, a thread
-    /// would let accesses to one pass that it drew for the other.
+    /// A random number, so that two volumes hardly ever have equal epochs. With equal epochs a thread
+    /// would skip accesses to one volume for draws of the other.
     volume: u64,
 }
 
-/// A epoch of a volume whose accesses are counted; never 0.
+/// A sampling epoch of a volume whose accesses are counted; never 0.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct SampleEpoch(u64);
 
-/// What a thread has drawn: how many accesses it lets pass, and how many the next one stands for.
+/// The sampler of a thread: how many accesses it skips, and how many the next one stands for.
 struct Sampler {
-    /// When and of which volume it was drawn.
+    /// The epoch of the draw.
     epoch: Cell<u64>,
-    passes: Cell<u64>,
+    skips: Cell<u64>,
     weight: Cell<u64>,
     /// 0 before the first draw.
     random: Cell<u64>,
@@ -38,7 +39,7 @@ thread_local! {
     static SAMPLER: Sampler = const {
         Sampler {
             epoch: Cell::new(0),
-            passes: Cell::new(0),
+            skips: Cell::new(0),
             weight: Cell::new(1),
             random: Cell::new(0),
         }
@@ -59,31 +60,31 @@ impl SampleEpochs {
         self.epoch.load(Relaxed) != 0
     }
 
-    /// Counts from now on, or no longer.
+    /// Turns counting on or off.
     pub fn switch(&self, on: bool) {
         if on != self.is_on() {
             self.epoch.store(if on { self.next() } else { 0 }, Relaxed);
         }
     }
 
-    /// What threads have drawn holds no more: each counts its next access. Says nothing while
-    /// nothing is counted.
+    /// Begins a new epoch: draws of earlier epochs are void, and each thread counts its next access.
+    /// Does nothing while counting is off.
     pub fn renew(&self) {
         let epoch = self.epoch.load(Relaxed);
         if epoch != 0 {
-            // Fails beside a switch, which is a change of epoch itself.
+            // Fails beside a switch, which changes the epoch itself.
             let next = self.next();
             let _ = self.epoch.compare_exchange(epoch, next, Relaxed, Relaxed);
         }
     }
 
-    /// The epoch, if the access that happens now is to be counted.
+    /// The epoch, if the current access is counted.
     #[inline(always)]
     pub fn counts(&self) -> Option<SampleEpoch> {
         let epoch = self.epoch.load(Relaxed);
-        // Nothing is drawn in the epoch 0, so that a pass needs one question less.
-        let passes = SAMPLER.with(|sampler| sampler.pass(epoch));
-        (!passes && epoch != 0).then_some(SampleEpoch(epoch))
+        // No draw has epoch 0, so a skip needs no check of it.
+        let skips = SAMPLER.with(|sampler| sampler.skip(epoch));
+        (!skips && epoch != 0).then_some(SampleEpoch(epoch))
     }
 
     fn next(&self) -> u64 {
@@ -93,7 +94,7 @@ impl SampleEpochs {
 }
 
 impl SampleEpoch {
-    /// How many accesses the one stands for that is counted now.
+    /// How many accesses the current one stands for.
     pub fn weight(self) -> u64 {
         SAMPLER.with(|sampler| match sampler.epoch.get() == self.0 {
             true => sampler.weight.get(),
@@ -101,13 +102,13 @@ impl SampleEpoch {
         })
     }
 
-    /// In this epoch, this thread counts one access in `weight` from now on.
+    /// From now on this thread counts one access in `weight` in this epoch.
     pub fn draw(self, weight: u64) {
         SAMPLER.with(|sampler| sampler.draw(self.0, weight));
     }
 
-    /// The access that was to be counted is none: the next one has the chance of any other, and not
-    /// the whole weight.
+    /// The counted access turned out to be none. Draws again, so that the next access has the chance
+    /// of any other instead of the whole weight.
     #[cold]
     pub fn redraw(self) {
         match self.weight() {
@@ -119,26 +120,26 @@ impl SampleEpoch {
 
 impl Sampler {
     #[inline(always)]
-    fn pass(&self, epoch: u64) -> bool {
-        let passes = self.passes.get();
-        let passed = passes > 0 && self.epoch.get() == epoch;
-        if passed {
-            self.passes.set(passes - 1);
+    fn skip(&self, epoch: u64) -> bool {
+        let skips = self.skips.get();
+        let skipped = skips > 0 && self.epoch.get() == epoch;
+        if skipped {
+            self.skips.set(skips - 1);
         }
-        passed
+        skipped
     }
 
     fn draw(&self, epoch: u64, weight: u64) {
-        let passes = if weight > 1 { self.passes(weight) } else { 0 };
+        let skips = if weight > 1 { self.skips(weight) } else { 0 };
         self.epoch.set(epoch);
         self.weight.set(weight);
-        self.passes.set(passes);
+        self.skips.set(skips);
     }
 
-    /// How many pass before one counts for `weight`: as many as if each had one chance in `weight`
-    /// to count. So no pattern of accesses escapes, and a draw that ends early with its epoch says
-    /// nothing of those to come.
-    fn passes(&self, weight: u64) -> u64 {
+    /// The number of accesses to skip before one counts for `weight`: geometrically distributed, as if
+    /// each were counted with probability `1 / weight`. So no access pattern escapes, and a draw can
+    /// be cut short at any time.
+    fn skips(&self, weight: u64) -> u64 {
         let mut random = match self.random.get() {
             0 => RandomState::new().hash_one(0) | 1,
             random => random,
@@ -147,23 +148,24 @@ impl Sampler {
         random ^= random >> 7;
         random ^= random << 17;
         self.random.set(random);
-        (exponential(random) * scale(weight)) as u64
+        (exponential(random) * geometric_factor(weight)) as u64
     }
 }
 
-/// `-1 / ln(1 - 1 / weight)`: what makes an exponential number, rounded down, the number of passes.
-fn scale(weight: u64) -> f64 {
+/// `-1 / ln(1 - 1 / weight)`: the factor that turns an exponential variate, rounded down, into the
+/// number of skips.
+fn geometric_factor(weight: u64) -> f64 {
     match weight {
         4 => 3.476_059_496_782_207,
         16 => 15.494_622_163_225_38,
         64 => 63.498_687_642_343_96,
-        // From here on it is less than a thousandth wrong.
+        // The error is less than a thousandth from here on.
         _ => weight as f64 - 0.5,
     }
 }
 
-/// `-ln(random / 2^64)` within 0.00001: exponent and fraction of the number apart, the logarithm of
-/// the fraction by Abramowitz and Stegun 4.1.43. `random` is not 0.
+/// An exponential variate: `-ln(random / 2^64)` within 0.00001. Exponent and fraction of the number
+/// are taken apart; the logarithm of the fraction is Abramowitz and Stegun 4.1.43. `random` is not 0.
 fn exponential(random: u64) -> f64 {
     const COEFFICIENTS: [f64; 5] = [
         0.032_158_45,

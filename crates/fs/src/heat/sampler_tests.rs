@@ -40,7 +40,7 @@ fn the_cheap_logarithm_and_its_scale_are_as_near_as_they_say() {
     }
     for weight in [4, 16, 64, 256, 1024] {
         let exact = -1.0 / (-1.0 / weight as f64).ln_1p();
-        assert!((scale(weight) - exact).abs() < 1e-3, "{weight}");
+        assert!((geometric_factor(weight) - exact).abs() < 1e-3, "{weight}");
     }
 }
 
@@ -55,7 +55,7 @@ fn each_access_has_the_same_chance_whatever_passed_before() {
         let mut reached = [0u64; 200];
         for _ in 0..draws {
             epoch.draw(weight);
-            let passes = SAMPLER.with(|sampler| sampler.passes.get()) as usize;
+            let passes = SAMPLER.with(|sampler| sampler.skips.get()) as usize;
             reached[..(passes + 1).min(200)]
                 .iter_mut()
                 .for_each(|n| *n += 1);

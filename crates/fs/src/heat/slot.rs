@@ -1,4 +1,4 @@
-//! A line of counts, and one on its way to drain.
+//! A slot of counts, and an entry of the overflow ring.
 
 use super::key::{Access, Key};
 use super::score::Counts;
@@ -6,14 +6,14 @@ use hearth_sync::primitive::atomic::{AtomicU64, Ordering, fence};
 
 pub(super) const FREE: u64 = 0;
 pub(super) const BUSY: u64 = 1;
-/// No line: a file whose records are to go.
+/// A notice: the file has ended.
 pub(super) const ENDED: u64 = 2;
 
-/// Counts of one range. Its core writes it without a lock prefix (Relaxed load, Relaxed store).
+/// Counts of one range. Its CPU writes them without a lock prefix (Relaxed load, Relaxed store).
 #[derive(Default)]
 #[repr(align(64))]
 pub(super) struct Slot {
-    /// Odd while the line changes hands.
+    /// Odd while the slot changes its key, as in a sequence lock.
     version: AtomicU64,
     ino: AtomicU64,
     place: AtomicU64,
@@ -23,12 +23,12 @@ pub(super) struct Slot {
     written_bytes: AtomicU64,
 }
 
-/// A line on its way to drain.
+/// An entry of the overflow ring: the counts of a former key of a slot.
 #[derive(Default)]
 #[repr(align(64))]
 pub(super) struct OverflowEntry {
-    /// [`FREE`], [`BUSY`], [`ENDED`], or the version of the tenancy that ended, shifted up, with
-    /// the line's index in the low bits.
+    /// [`FREE`], [`BUSY`], [`ENDED`], or the version of the slot with the former key, shifted up, with
+    /// the index of the slot in the low bits.
     pub state: AtomicU64,
     pub ino: AtomicU64,
     pub place: AtomicU64,
@@ -41,7 +41,7 @@ pub(super) struct OverflowEntry {
 impl Slot {
     #[inline(always)]
     pub fn is_of(&self, key: Key) -> bool {
-        // Relaxed: written by this core.
+        // Relaxed: written by this CPU.
         self.ino.load(Ordering::Relaxed) == key.ino
             && self.place.load(Ordering::Relaxed) == key.place
     }
@@ -61,8 +61,8 @@ impl Slot {
         self.ino.load(Ordering::Relaxed) == 0
     }
 
-    /// Makes the line change hands; `None` if a thread of this core was taken off while it did so.
-    pub fn begin_change(&self) -> Option<u64> {
+    /// Begins a change of the key; `None` if a thread of this CPU was preempted inside one.
+    pub fn begin_takeover(&self) -> Option<u64> {
         let version = self.version.load(Ordering::Relaxed);
         if !version.is_multiple_of(2) {
             return None;
@@ -70,12 +70,12 @@ impl Slot {
         self.version
             .compare_exchange(version, version + 1, Ordering::Relaxed, Ordering::Relaxed)
             .ok()?;
-        // Release: pairs with the Acquire fence of `look`, which then sees the odd version.
+        // Release: pairs with the Acquire fence of `read`, which then sees the odd version.
         fence(Ordering::Release);
         Some(version)
     }
 
-    pub fn become_of(&self, key: Key) {
+    pub fn assign(&self, key: Key) {
         for word in [
             &self.reads,
             &self.read_bytes,
@@ -88,14 +88,14 @@ impl Slot {
         self.place.store(key.place, Ordering::Relaxed);
     }
 
-    pub fn end_change(&self, version: u64) {
-        // Release: pairs with the Acquire of `look`.
+    pub fn end_takeover(&self, version: u64) {
+        // Release: pairs with the Acquire of `read`.
         self.version.store(version, Ordering::Release);
     }
 
-    /// Turn, owner and counts of one tenancy; `None` if it is free or changing hands.
-    pub fn look(&self) -> Option<(u64, Key, Counts)> {
-        // Acquire: pairs with the Release of `end_change`.
+    /// Version, key and counts, read consistently; `None` if the slot is free or changes its key.
+    pub fn read(&self) -> Option<(u64, Key, Counts)> {
+        // Acquire: pairs with the Release of `end_takeover`.
         let version = self.version.load(Ordering::Acquire);
         let key = Key {
             ino: self.ino.load(Ordering::Relaxed),
@@ -107,7 +107,7 @@ impl Slot {
             writes: self.writes.load(Ordering::Relaxed),
             written_bytes: self.written_bytes.load(Ordering::Relaxed),
         };
-        // Acquire: pairs with the Release fence of `begin_change`.
+        // Acquire: pairs with the Release fence of `begin_takeover`.
         fence(Ordering::Acquire);
         let still = self.version.load(Ordering::Relaxed) == version;
         (still && version.is_multiple_of(2) && key.ino != 0).then_some((version, key, counts))
@@ -145,7 +145,7 @@ impl OverflowEntry {
 
 #[inline(always)]
 pub(super) fn bump(word: &AtomicU64, by: u64) {
-    // Relaxed, and no read-modify-write: only threads of one core write it, see the design page.
+    // Relaxed, and no read-modify-write: only threads of one CPU write it, see the design page.
     word.store(
         word.load(Ordering::Relaxed).wrapping_add(by),
         Ordering::Relaxed,

@@ -52,7 +52,7 @@ pub(crate) struct Meta {
     /// Whether the inode is counted among the unlinked ones that wait for their last reference to
     /// go. It is here because removing the last name writes this line anyway. Relaxed: a bit of its
     /// own.
-    awaited: AtomicBool,
+    counted: AtomicBool,
     /// Serialises changes of attributes except the size, of xattrs and of ACLs. It is here because
     /// such changes write this line anyway.
     pub change: Lock<ChangeLock, ()>,
@@ -140,7 +140,7 @@ impl Meta {
             lock: SeqLock::new(),
             last: LastCore::new(),
             btime: AtomicU64::new(f.btime.nanos()),
-            awaited: AtomicBool::new(false),
+            counted: AtomicBool::new(false),
             change: Lock::new(()),
             growth: Lock::new(()),
         }
@@ -158,8 +158,8 @@ impl Meta {
     }
 
     /// StateBits the inode as counted or not; true if that changed.
-    pub fn set_awaited(&self, awaited: bool) -> bool {
-        self.awaited.load(Relaxed) != awaited && self.awaited.swap(awaited, Relaxed) != awaited
+    pub fn set_counted(&self, counted: bool) -> bool {
+        self.counted.load(Relaxed) != counted && self.counted.swap(counted, Relaxed) != counted
     }
 
     pub fn kind(&self) -> Kind {

@@ -1,13 +1,15 @@
 //! An inode: attributes, contents, and what few inodes have (extended attributes, ACLs, locks).
+//!
 //! It lives in the volume's [`hearth_sync::object::Table`]. [`Inode`] is the object around it,
-//! whose
-//! per-core lanes hold what commuting operations would otherwise contend for:
-//! | lane | meaning |
+//! whose per-core counters hold what commuting operations would otherwise contend for:
+//!
+//! | counter | meaning |
 //! |---|---|
 //! | 0 | references: open files, kernel lookups, processes' directories |
 //! | 1 | writers inside the gate |
 //! | [`COUNT`] | file: pages; directory: entries, and subdirectories from bit 40 up |
 //! | [`TOUCHED`] | latest change of contents in nanoseconds; 0: `mtime` has it |
+//!
 //! Lock order:
 //! ```text
 //! change               attributes but the size, xattrs and ACLs of one inode
@@ -15,6 +17,7 @@
 //!     gate             closed by truncate and the range operations of fallocate
 //!       meta           sequence lock of the attributes, held for a few stores
 //! ```
+//!
 //! The holder of `growth` does not wait for `change`: a truncate drops file capabilities under
 //! neither.
 
@@ -48,15 +51,15 @@ pub(crate) type Inode = Object<InodeInner>;
 /// A counted reference to an inode.
 pub(crate) type InodeRef = ObjRef<InodeInner>;
 
-/// Lane of the number of pages or entries.
+/// Per-core counter of the number of pages or entries.
 pub(crate) const COUNT: usize = 2;
-/// Lane of the latest change of contents.
+/// Per-core counter of the latest change of contents.
 pub(crate) const TOUCHED: usize = 3;
 /// What a subdirectory adds to [`COUNT`] beside itself.
 pub(crate) const SUBDIR: i64 = 1 << 40;
 
-/// The entries and subdirectories in a directory's count. The lanes of the cores are read one after
-/// the other, so either sum may be below zero for a moment while they change.
+/// The entries and subdirectories in a directory's count. The counters of the cores are read one
+/// after the other, so either sum may be below zero for a moment while they change.
 pub(crate) fn split(count: i64) -> (u64, u64) {
     let entries = count << 24 >> 24;
     let subdirectories = (count - entries) / SUBDIR;
@@ -243,7 +246,7 @@ impl InodeInner {
     }
 }
 
-/// What needs the number and the lanes beside the inode.
+/// What needs the number and the per-core counters beside the inode.
 pub(crate) trait InodeExt {
     fn attr(&self) -> Attr;
     /// Whether it is a file with pages of its own. Does not read the contents.

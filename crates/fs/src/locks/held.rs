@@ -5,7 +5,7 @@ use super::request::{LockKind, LockRequest};
 
 /// All locks held on one file. Protected by the lock of [`super::FileLocks`].
 #[derive(Debug, Default)]
-pub(super) struct Held {
+pub(super) struct HeldLocks {
     /// Owners in the order in which they got their first lock; an owner without a range has no
     /// entry.
     records: Vec<(u64, Ranges)>,
@@ -20,7 +20,7 @@ struct Flock {
     kind: LockKind,
 }
 
-impl Held {
+impl HeldLocks {
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.records.is_empty() && self.flocks.is_empty()

@@ -10,17 +10,17 @@ use hearth_sync::primitive::Arc;
 /// once, and one that can be granted at once still is.
 #[derive(Clone, Default)]
 pub struct Interrupt {
-    bed: Arc<Bed>,
+    sleeper: Arc<Sleeper>,
 }
 
 /// Where a waiting thread sleeps.
 #[derive(Default)]
-struct Bed {
-    triggered: Lock<BedLock, bool>,
+struct Sleeper {
+    triggered: Lock<SleeperLock, bool>,
     changed: Condition,
 }
 
-lock_class!(BedLock = "lock-waiter", super::BED_RANK);
+lock_class!(SleeperLock = "lock-waiter", super::SLEEPER_RANK);
 
 impl Interrupt {
     /// A token that is not triggered.
@@ -30,28 +30,28 @@ impl Interrupt {
 
     /// Interrupts the request that waits with this token, now or later.
     pub fn trigger(&self) {
-        *self.bed.triggered.lock() = true;
-        self.bed.changed.notify_all();
+        *self.sleeper.triggered.lock() = true;
+        self.sleeper.changed.notify_all();
     }
 
     /// Whether [`Interrupt::trigger`] was called.
     pub fn is_triggered(&self) -> bool {
-        *self.bed.triggered.lock()
+        *self.sleeper.triggered.lock()
     }
 
     /// Sleeps until `done` or until the token is triggered. [`Interrupt::wake`] must be called
     /// after `done` becomes true.
     pub(super) fn sleep_until(&self, done: impl Fn() -> bool) {
-        let mut triggered = self.bed.triggered.lock();
+        let mut triggered = self.sleeper.triggered.lock();
         while !*triggered && !done() {
-            triggered.wait(&self.bed.changed);
+            triggered.wait(&self.sleeper.changed);
         }
     }
 
     /// Lets a sleeper check again. Taking the mutex closes the gap between its check and its sleep.
     pub(super) fn wake(&self) {
-        drop(self.bed.triggered.lock());
-        self.bed.changed.notify_all();
+        drop(self.sleeper.triggered.lock());
+        self.sleeper.changed.notify_all();
     }
 }
 

@@ -1,18 +1,20 @@
 //! Advisory locks of one file: `flock`, POSIX record locks, and locks of open file descriptions.
+//!
 //! Lock order (each may be taken under those above it):
+//!
 //! ```text
 //! FileLocks (rank 920, one per file that has locks; never two at once)
 //!     WaitGraph (rank 930, one per volume; only by requests that really wait)
 //!     LockAllowance (rank 935, one per shard of the owners; takes nothing)
 //! Interrupt (rank 940, taken with nothing else held)
 //! ```
+//!
 //! Life of a request that has to wait: under the file's lock it joins the queue; from then on
-//! *other
-//! threads* decide it. Every change of the held locks goes through the queue in order of arrival
-//! and grants each request that nothing conflicts with any more. A later request can so not slip in
-//! between a release and the wake-up. The sleeper only learns its outcome. As in Linux, a request
-//! that conflicts with no held lock is granted even if others wait, because waiting behind a waiter
-//! could deadlock with locks that the requester holds already.
+//! *other threads* decide it. Every change of the held locks goes through the queue in order of
+//! arrival and grants each request that nothing conflicts with any more. A later request can so not
+//! slip in between a release and the wake-up. The sleeper only learns its outcome. As in Linux, a
+//! request that conflicts with no held lock is granted even if others wait, because waiting behind
+//! a waiter could deadlock with locks that the requester holds already.
 
 mod allowance;
 mod held;
@@ -35,7 +37,7 @@ use hearth_sync::primitive::atomic::{AtomicBool, Ordering, fence};
 
 use crate::cache_padded::CachePadded;
 use crate::errno::Errno;
-use held::Held;
+use held::HeldLocks;
 use wait::WaitId;
 use waiting::{DEADLOCKED, GRANTED, REFUSED, WAITING, WaitingRequest, wake};
 
@@ -47,7 +49,7 @@ pub use wait::WaitGraph;
 const FILE_RANK: u32 = 920;
 const GRAPH_RANK: u32 = 930;
 const ALLOWANCE_RANK: u32 = 935;
-const BED_RANK: u32 = 940;
+const SLEEPER_RANK: u32 = 940;
 
 /// The advisory locks of one file. Clones are one table: a thread that may wait takes a clone, so
 /// that it need not hold the epoch while it sleeps.
@@ -83,7 +85,7 @@ lock_class! {
 
 /// Protected by the lock of [`FileLocks`].
 struct LockState {
-    held: Held,
+    held: HeldLocks,
     /// How much owners may hold, over all files of the volume.
     allowance: LockAllowance,
     /// Waiting requests, oldest first. Each conflicts with a held lock.
@@ -107,7 +109,7 @@ impl FileLocks {
         FileLocks {
             shared: Arc::new(FileLocksShared {
                 state: Lock::new(LockState {
-                    held: Held::default(),
+                    held: HeldLocks::default(),
                     allowance,
                     queue: VecDeque::new(),
                 }),
@@ -330,7 +332,11 @@ impl LockState {
 }
 
 /// Carries `request` out, unless the owner would hold too much; nothing conflicts with it.
-fn apply(held: &mut Held, request: &LockRequest, allowance: &LockAllowance) -> Result<(), Errno> {
+fn apply(
+    held: &mut HeldLocks,
+    request: &LockRequest,
+    allowance: &LockAllowance,
+) -> Result<(), Errno> {
     let before = held.ranges_held(request.owner) as i64;
     let after = before + held.growth(request);
     if !allowance.charge(request.owner, before, after) {

@@ -4,7 +4,7 @@ use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicU8, Ordering};
 
 use super::Wait;
-use super::held::Held;
+use super::held::HeldLocks;
 use super::interrupt::Interrupt;
 use super::request::LockRequest;
 use super::wait::{Edges, WaitGraph, WaitId};
@@ -38,7 +38,7 @@ impl WaitingRequest {
     }
 
     /// The owners that the request waits for.
-    pub fn edges(&self, held: &Held) -> Edges {
+    pub fn edges(&self, held: &HeldLocks) -> Edges {
         let blockers = held.conflicts(&self.request).map(|lock| lock.owner);
         Edges {
             from: WaitId::of(self),
@@ -48,7 +48,7 @@ impl WaitingRequest {
     }
 
     /// Enters the request's edges in the graph; false when that would be a deadlock.
-    pub fn enter_graph(&self, held: &Held) -> bool {
+    pub fn enter_graph(&self, held: &HeldLocks) -> bool {
         !self.detects_deadlock() || self.graph.renew(vec![self.edges(held)]).is_empty()
     }
 

@@ -1,6 +1,6 @@
 //! Making inodes: files, directories, symbolic links, device nodes, unlinked files.
 
-use super::lookup::{find, hashed, unknown};
+use super::lookup::{find, hashed, miss_entry};
 use super::perm::may_create;
 use crate::acl::Acl;
 use crate::attr::Kind;
@@ -129,7 +129,7 @@ fn insert(
     match locked.find(at, g) {
         Lookup::Negative => {}
         Lookup::Hit(_) => return Err(Errno::EEXIST.into()),
-        Lookup::Unknown => return Err(unknown(parent, at.name)),
+        Lookup::Unknown => return Err(miss_entry(parent, at.name)),
     }
     let to = inode.target();
     if cx.sb.objects.backend.evictable() {
@@ -249,6 +249,6 @@ pub(crate) fn discard(cx: &Ctx<'_>, inode: InodeRef, g: &Guard) {
 }
 
 /// The fetch of a whole directory.
-pub(crate) fn whole(inode: &Inode) -> Stop {
+pub(crate) fn miss_directory(inode: &Inode) -> Stop {
     Stop::Miss(Fetch::Directory(inode.number()))
 }

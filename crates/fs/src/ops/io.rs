@@ -76,7 +76,7 @@ fn fill(cx: &Ctx<'_>, inode: &Inode, off: u64, out: &mut [u8], g: &Guard) -> Att
     {
         let before = (absent.0 * PAGE).saturating_sub(off) as usize;
         if before == 0 || !cx.allow_partial {
-            return Err(page(inode, absent));
+            return Err(miss_page(inode, absent));
         }
         len = before;
     }
@@ -153,7 +153,7 @@ pub(crate) fn write(
     Ok(written)
 }
 
-/// [`write`] although the file has become immutable, or the volume read-only, since: a kernel in
+/// [`write()`] although the file has become immutable, or the volume read-only, since: a kernel in
 /// front has acknowledged the write. File capabilities were dropped then, or are younger than the
 /// write. Without `touches` that kernel keeps the times.
 pub(crate) fn write_acknowledged(
@@ -306,7 +306,7 @@ fn store_all(
     }
     let need = data
         .absent_pages(off, src.len() as u64, g)
-        .map_err(|absent| page(inode, absent))?;
+        .map_err(|absent| miss_page(inode, absent))?;
     let mut charge = match need {
         0 => None,
         need => {
@@ -321,7 +321,7 @@ fn store_all(
     };
     let written = data
         .store(off, src, g)
-        .map_err(|absent| page(inode, absent))?;
+        .map_err(|absent| miss_page(inode, absent))?;
     debug_assert!(
         written.added <= need,
         "pages do not go away inside the gate"
@@ -394,7 +394,7 @@ pub(crate) fn set_size(
             if !size.is_multiple_of(PAGE) {
                 // The last page must be in memory before the backend drops its tail.
                 data.absent_pages(size - 1, 1, g)
-                    .map_err(|absent| page(inode, absent))?;
+                    .map_err(|absent| miss_page(inode, absent))?;
             }
             cx.sb
                 .objects
@@ -403,7 +403,8 @@ pub(crate) fn set_size(
         }
         inode.set_size(size);
         let removed = edit(cx, data, g, || {
-            data.truncate(size, g).map_err(|absent| page(inode, absent))
+            data.truncate(size, g)
+                .map_err(|absent| miss_page(inode, absent))
         })?;
         free_pages(cx, inode, removed, g);
         reserve::cut(cx.sb, inode, behind..u64::MAX, g);
@@ -448,7 +449,7 @@ pub(crate) fn data_of(inode: &Inode) -> Result<&Data, Errno> {
     }
 }
 
-pub(crate) fn page(inode: &Inode, PageMiss(index): PageMiss) -> Stop {
+pub(crate) fn miss_page(inode: &Inode, PageMiss(index): PageMiss) -> Stop {
     Stop::Miss(Fetch::Page {
         ino: inode.number(),
         index,

@@ -1,6 +1,6 @@
 //! Hard links and reading symbolic ones.
 
-use super::lookup::{find, hashed, unknown};
+use super::lookup::{find, hashed, miss_entry};
 use super::perm::{READ, WRITE, may_access, may_create};
 use crate::attr::Kind;
 use crate::backend;
@@ -49,7 +49,7 @@ pub(crate) fn link(
     match locked.find(at, g) {
         Lookup::Negative => {}
         Lookup::Hit(_) => return Err(Errno::EEXIST.into()),
-        Lookup::Unknown => return Err(unknown(parent, name)),
+        Lookup::Unknown => return Err(miss_entry(parent, name)),
     }
     let now = cx.sb.now();
     // The count goes first: an inode whose last name is removed meanwhile must not be freed.

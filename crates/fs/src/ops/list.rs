@@ -3,7 +3,7 @@
 use crate::attr::{DirEntry, Kind};
 use crate::errno::Errno;
 use crate::inode::Inode;
-use crate::ops::create::whole;
+use crate::ops::create::miss_directory;
 use crate::ops::ctx::Ctx;
 use crate::ops::io::touch_atime;
 use crate::superblock::Attempt;
@@ -28,7 +28,7 @@ pub(crate) fn list(
 ) -> Attempt<()> {
     let directory = inode.directory().ok_or(Errno::ENOTDIR)?;
     if !directory.is_complete() {
-        return Err(whole(inode));
+        return Err(miss_directory(inode));
     }
     if inode.meta.is_unlinked() {
         return Err(Errno::ENOENT.into());
@@ -62,6 +62,6 @@ pub(crate) fn list(
     // Evicted meanwhile.
     match was_complete {
         true => Ok(()),
-        false => Err(whole(inode)),
+        false => Err(miss_directory(inode)),
     }
 }

@@ -159,12 +159,12 @@ pub(crate) fn find<'g>(
     match directory.lookup(at.name, at.hash, g) {
         Lookup::Hit(entry) => Ok(Some(entry)),
         Lookup::Negative => Ok(None),
-        Lookup::Unknown => Err(unknown(parent, at.name)),
+        Lookup::Unknown => Err(miss_entry(parent, at.name)),
     }
 }
 
 /// The fetch of an unknown name.
-pub(crate) fn unknown(parent: &Inode, name: &[u8]) -> Stop {
+pub(crate) fn miss_entry(parent: &Inode, name: &[u8]) -> Stop {
     Stop::Miss(Fetch::Entry {
         dir: parent.number(),
         name: name.into(),

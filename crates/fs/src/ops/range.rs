@@ -1,6 +1,6 @@
 //! Operations on ranges of a file: fallocate, SEEK_DATA and SEEK_HOLE, copy_file_range.
 
-use super::io::{self, WriteAt, data_of, free_pages, page};
+use super::io::{self, WriteAt, data_of, free_pages, miss_page};
 use super::privilege::{drop_capability_held, kills_suid_untold, strip_suidgid};
 use super::reserve;
 use crate::backend;
@@ -97,7 +97,7 @@ fn edit(
 ) -> Attempt<u64> {
     let (off, end, len) = (range.start, range.end, range.end - range.start);
     let size = inode.meta.size();
-    let absent = |absent| page(inode, absent);
+    let absent = |absent| miss_page(inode, absent);
     match mode & !KEEP_SIZE {
         PUNCH => {
             let removed = data.punch(off, len, g).map_err(absent)?;
@@ -173,7 +173,7 @@ pub(crate) fn check_allocate(
     let need = {
         let _inside = inode.gate.read(inode.percpu());
         data.absent_pages(pages.start * PAGE, (pages.end - pages.start) * PAGE, g)
-            .map_err(|absent| page(inode, absent))?
+            .map_err(|absent| miss_page(inode, absent))?
     };
     // Other threads may change both meanwhile.
     let paid = reserve::taken(cx.sb, inode, pages).map_or(0, |taken| taken.count());
@@ -195,7 +195,7 @@ pub(crate) fn check_allocate(
 /// gets them again.
 fn rewrite(cx: &Ctx<'_>, inode: &Inode, data: &Data, g: &Guard) -> Attempt<()> {
     if let Some(index) = data.first_held(g) {
-        return Err(page(inode, PageMiss(index)));
+        return Err(miss_page(inode, PageMiss(index)));
     }
     cx.sb
         .objects
@@ -209,7 +209,7 @@ fn rewrite(cx: &Ctx<'_>, inode: &Inode, data: &Data, g: &Guard) -> Attempt<()> {
 /// space.
 fn allocate(cx: &Ctx<'_>, inode: &Inode, zero: bool, off: u64, len: u64, g: &Guard) -> Attempt<()> {
     let data = data_of(inode)?;
-    let absent = |absent| page(inode, absent);
+    let absent = |absent| miss_page(inode, absent);
     let pages = off / PAGE..(off + len).div_ceil(PAGE);
     let need = data
         .absent_pages(pages.start * PAGE, (pages.end - pages.start) * PAGE, g)
@@ -264,7 +264,7 @@ pub(crate) fn seek(inode: &Inode, off: u64, hole: bool, g: &Guard) -> Attempt<u6
     if off >= size {
         return Err(Errno::ENXIO.into());
     }
-    let absent = |absent| page(inode, absent);
+    let absent = |absent| miss_page(inode, absent);
     if hole {
         return data.seek_hole(off, size, g).map_err(absent);
     }
@@ -302,10 +302,10 @@ impl Copying {
 
     /// Lets `piece` call [`copy`] until that returns false. Returns how many bytes were copied, or
     /// an error if none were.
-    pub fn in_pieces(
+    pub fn in_pieces<E>(
         mut self,
-        mut piece: impl FnMut(&mut Copying) -> Result<bool, Errno>,
-    ) -> Result<u64, Errno> {
+        mut piece: impl FnMut(&mut Copying) -> Result<bool, E>,
+    ) -> Result<u64, E> {
         loop {
             match piece(&mut self) {
                 Ok(true) => {}

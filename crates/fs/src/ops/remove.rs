@@ -1,7 +1,7 @@
 //! Removing entries: unlink and rmdir.
 
-use super::create::whole;
-use super::lookup::{find, hashed, unknown};
+use super::create::miss_directory;
+use super::lookup::{find, hashed, miss_entry};
 use super::perm::may_delete;
 use crate::backend;
 use crate::directory::{EntryChange, Hashed, Locked, Lookup, Refused, Removal};
@@ -87,7 +87,7 @@ pub(crate) fn begin_removal<'g>(victim: &'g Inode, g: &'g Guard) -> Attempt<Remo
     directory.begin_removal(g).map_err(|refused| match refused {
         Refused::NotEmpty => Stop::Errno(Errno::ENOTEMPTY),
         Refused::Busy => Stop::Restart,
-        Refused::Unknown => whole(victim),
+        Refused::Unknown => miss_directory(victim),
     })
 }
 
@@ -116,7 +116,7 @@ fn lock_victim<'g, 'n>(
             Ok((locked, at, victim))
         }
         Lookup::Negative => Err(Errno::ENOENT.into()),
-        Lookup::Unknown => Err(unknown(parent, name)),
+        Lookup::Unknown => Err(miss_entry(parent, name)),
     }
 }
 

@@ -8,7 +8,7 @@
 use super::ancestry::{check_not_above, is_at_or_above};
 use super::create::{New, discard, make};
 use super::link::takes_in;
-use super::lookup::{find, hashed, unknown};
+use super::lookup::{find, hashed, miss_entry};
 use super::perm::{WRITE, may, may_create, may_delete};
 use super::remove::{check_kinds, check_replace};
 use crate::attr::Kind;
@@ -294,7 +294,7 @@ impl<'a> LockedRename<'a> {
         match pair.find(second, at, self.g) {
             Lookup::Hit(entry) => self.cx.sb.entry_inode(parent, entry, self.g).map(Some),
             Lookup::Negative => Ok(None),
-            Lookup::Unknown => Err(unknown(parent, at.name)),
+            Lookup::Unknown => Err(miss_entry(parent, at.name)),
         }
     }
 

@@ -49,7 +49,7 @@ pub(crate) fn close(sb: &Superblock, inode: &Inode, g: &Guard) {
 pub(crate) fn reserve(cx: &Ctx<'_>, inode: &Inode, off: u64, len: usize, g: &Guard) -> Attempt<()> {
     let data = inode.data().ok_or(Errno::EINVAL)?;
     let unpaid = || -> Attempt<_> {
-        let absent = |PageMiss(index)| load(inode, index);
+        let absent = |PageMiss(index)| miss_page(inode, index);
         let mut holes = data.holes(off, len as u64, g).map_err(absent)?;
         if holes.is_empty() {
             return Ok(None);
@@ -95,7 +95,7 @@ pub(crate) fn store(
     (off, src): (u64, &[u8]),
     g: &Guard,
 ) -> Attempt<u64> {
-    let absent = |PageMiss(index)| load(inode, index);
+    let absent = |PageMiss(index)| miss_page(inode, index);
     // The pages that it writes in part must be in memory.
     data.absent_pages(off, src.len() as u64, g)
         .map_err(absent)?;
@@ -175,7 +175,7 @@ pub(crate) fn count(sb: &Superblock, inode: &Inode) -> u64 {
     }
 }
 
-fn load(inode: &Inode, index: u64) -> Stop {
+fn miss_page(inode: &Inode, index: u64) -> Stop {
     let ino = inode.number();
     Stop::Miss(Fetch::Page { ino, index })
 }

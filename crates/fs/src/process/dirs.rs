@@ -122,7 +122,7 @@ impl Process {
     /// `fchdir(2)`.
     pub fn fchdir(&self, fd: Fd) -> Result<()> {
         self.call(Call::Fchdir, || {
-            self.run(|cx, g| enter(cx, &self.cwd, self.any_node_of(fd, g)?, g))
+            self.run(|cx, g| enter(cx, &self.cwd, self.any_inode_of(fd, g)?, g))
         })
     }
 
@@ -149,8 +149,8 @@ impl Process {
             self.run(|cx, g| {
                 // The way up is a path only if no directory moves meanwhile.
                 let _still = cx.sb.names.rename.0.lock();
-                let root = self.place(&self.root, g).number();
-                let mut inode = self.place(&self.cwd, g);
+                let root = self.dir(&self.root, g).number();
+                let mut inode = self.dir(&self.cwd, g);
                 let mut parts = Vec::new();
                 if inode.meta.is_unlinked() {
                     return Err(Errno::ENOENT.into());

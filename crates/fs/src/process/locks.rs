@@ -72,7 +72,7 @@ impl Process {
             // counted.
             None => {
                 let g = pin();
-                let file = self.usable_share(fd, &g)?;
+                let file = self.usable_file(fd, &g)?;
                 self.set_own_lock(fd, &file, spec, None)
             }
             Some(_) => self.set_own_lock(fd, &*self.counted(fd)?, spec, wait),
@@ -149,7 +149,7 @@ impl Process {
 
     /// A reference that outlives a wait.
     pub(super) fn counted(&self, fd: Fd) -> Result<Arc<OpenFile>> {
-        self.usable_share(fd, &pin()).map(Shared::to_arc)
+        self.usable_file(fd, &pin()).map(Shared::to_arc)
     }
 
     fn request(

@@ -26,7 +26,7 @@ impl Process {
     /// `fstat(2)`.
     pub fn fstat(&self, fd: Fd) -> Result<Attr> {
         self.call(Call::Fstat, || {
-            self.run(|_, g| Ok(self.any_node_of(fd, g)?.attr()))
+            self.run(|_, g| Ok(self.any_inode_of(fd, g)?.attr()))
         })
     }
 
@@ -187,7 +187,7 @@ impl Process {
                 return Ok(());
             }
             self.run(|cx, g| {
-                let inode = self.node_of(fd, g)?;
+                let inode = self.inode_of(fd, g)?;
                 attr::setattr(cx, inode, &times(atime, mtime)?, false, g)
             })
         })
@@ -205,35 +205,35 @@ impl Process {
     /// `fstatfs(2)`.
     pub fn fstatfs(&self, fd: Fd) -> Result<StatFs> {
         self.call(Call::Fstatfs, || {
-            self.run(|cx, g| Ok(statfs::statfs(cx.sb, self.any_node_of(fd, g)?, g)))
+            self.run(|cx, g| Ok(statfs::statfs(cx.sb, self.any_inode_of(fd, g)?, g)))
         })
     }
 
     /// `ioctl(FS_IOC_GETFLAGS)`.
     pub fn get_flags(&self, fd: Fd) -> Result<u32> {
         self.call(Call::Ioctl, || {
-            self.run(|_, g| Ok(self.node_of(fd, g)?.meta.flags()))
+            self.run(|_, g| Ok(self.inode_of(fd, g)?.meta.flags()))
         })
     }
 
     /// `ioctl(FS_IOC_SETFLAGS)`.
     pub fn set_flags(&self, fd: Fd, flags: u32) -> Result<()> {
         self.call(Call::Ioctl, || {
-            self.run(|cx, g| ioctl::set_flags(cx, self.node_of(fd, g)?, flags, g))
+            self.run(|cx, g| ioctl::set_flags(cx, self.inode_of(fd, g)?, flags, g))
         })
     }
 
     /// `ioctl(FS_IOC_FSGETXATTR)`.
     pub fn get_fsxattr(&self, fd: Fd) -> Result<FsXAttr> {
         self.call(Call::Ioctl, || {
-            self.run(|_, g| Ok(ioctl::get_fsxattr(self.node_of(fd, g)?)))
+            self.run(|_, g| Ok(ioctl::get_fsxattr(self.inode_of(fd, g)?)))
         })
     }
 
     /// `ioctl(FS_IOC_FSSETXATTR)`.
     pub fn set_fsxattr(&self, fd: Fd, new: &FsXAttr) -> Result<()> {
         self.call(Call::Ioctl, || {
-            self.run(|cx, g| ioctl::set_fsxattr(cx, self.node_of(fd, g)?, new, g))
+            self.run(|cx, g| ioctl::set_fsxattr(cx, self.inode_of(fd, g)?, new, g))
         })
     }
 
@@ -260,7 +260,7 @@ impl Process {
     }
 
     fn setattr_fd(&self, fd: Fd, set: &SetAttr) -> Result<()> {
-        self.run(|cx, g| attr::setattr(cx, self.node_of(fd, g)?, set, false, g))
+        self.run(|cx, g| attr::setattr(cx, self.inode_of(fd, g)?, set, false, g))
     }
 }
 

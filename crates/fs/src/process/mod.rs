@@ -131,8 +131,8 @@ impl Process {
             files: self.files.fork(),
             credentials: RcuCell::new(self.credentials.load(&g).clone()),
             umask: AtomicU32::new(self.umask.load(Ordering::Relaxed)),
-            cwd: RefSlot::new(self.hold_place(&self.cwd, &g)),
-            root: RefSlot::new(self.hold_place(&self.root, &g)),
+            cwd: RefSlot::new(self.hold_dir(&self.cwd, &g)),
+            root: RefSlot::new(self.hold_dir(&self.root, &g)),
             identity: Box::new(0),
             pid: std::process::id(),
         }
@@ -185,7 +185,7 @@ impl Process {
     /// Runs an operation with the process's credentials. Pinned while it runs, and unpinned while
     /// it waits for the backend.
     fn run<T>(&self, mut f: impl FnMut(&Ctx<'_>, &Guard) -> Attempt<T>) -> Result<T> {
-        self.sb().keep_budget()?;
+        self.sb().keep_budget();
         throttle();
         let g = pin();
         let credentials = self.credentials.load(&g);
@@ -254,12 +254,12 @@ impl Process {
     fn from<'g>(&'g self, dirfd: Fd, path: &[u8], g: &'g Guard) -> Attempt<From<'g>> {
         // An invalid path is refused before the descriptor is looked at.
         check_length(path)?;
-        let root = self.place(&self.root, g);
+        let root = self.dir(&self.root, g);
         let start = match path.first() {
             Some(b'/') => root,
-            _ if dirfd == AT_FDCWD => self.place(&self.cwd, g),
+            _ if dirfd == AT_FDCWD => self.dir(&self.cwd, g),
             _ => {
-                let inode = self.any_node_of(dirfd, g)?;
+                let inode = self.any_inode_of(dirfd, g)?;
                 if !inode.is_dir() {
                     return Err(Errno::ENOTDIR.into());
                 }
@@ -273,20 +273,20 @@ impl Process {
     /// inode.
     fn itself<'g>(&'g self, dirfd: Fd, g: &'g Guard) -> Result<&'g Inode> {
         match dirfd {
-            AT_FDCWD => Ok(self.place(&self.cwd, g)),
-            _ => self.any_node_of(dirfd, g),
+            AT_FDCWD => Ok(self.dir(&self.cwd, g)),
+            _ => self.any_inode_of(dirfd, g),
         }
     }
 
-    fn place<'g>(&self, slot: &RefSlot<InodeInner>, g: &'g Guard) -> &'g Inode {
+    fn dir<'g>(&self, slot: &RefSlot<InodeInner>, g: &'g Guard) -> &'g Inode {
         slot.get(g)
             .expect("directories of a process are held until it is dropped")
     }
 
-    fn hold_place(&self, slot: &RefSlot<InodeInner>, g: &Guard) -> InodeRef {
+    fn hold_dir(&self, slot: &RefSlot<InodeInner>, g: &Guard) -> InodeRef {
         loop {
             // Another thread may be changing directory; the inode that it leaves may end at once.
-            if let Some(held) = self.place(slot, g).hold() {
+            if let Some(held) = self.dir(slot, g).hold() {
                 return held;
             }
         }
@@ -298,12 +298,12 @@ impl Process {
     }
 
     /// The inode of a descriptor.
-    fn any_node_of<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<&'g Inode> {
+    fn any_inode_of<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<&'g Inode> {
         self.on_any(fd, g, |file| file.get().inode(g))
     }
 
     /// The inode of a descriptor that is not an `O_PATH` one.
-    fn node_of<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<&'g Inode> {
+    fn inode_of<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<&'g Inode> {
         self.on(fd, g, |file| file.get().inode(g))
     }
 
@@ -318,7 +318,7 @@ impl Process {
         g: &'g Guard,
         f: impl FnMut(Shared<'g, OpenFile>) -> std::result::Result<R, E>,
     ) -> std::result::Result<R, E> {
-        on(|| self.usable_share(fd, g), f)
+        on(|| self.usable_file(fd, g), f)
     }
 
     /// Runs `f` on the open file of any descriptor, including `O_PATH` ones.
@@ -332,7 +332,7 @@ impl Process {
     }
 
     /// The open file of a descriptor, for a call that does not accept an `O_PATH` one.
-    fn usable_share<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<Shared<'g, OpenFile>> {
+    fn usable_file<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<Shared<'g, OpenFile>> {
         let file = self.files.get(fd, g).ok_or(Errno::EBADF)?;
         if file.is_path() {
             Err(Errno::EBADF)

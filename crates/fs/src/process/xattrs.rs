@@ -47,7 +47,7 @@ impl Process {
 
     fn xattr_of(&self, fd: Fd, name: &[u8]) -> Result<Vec<u8>> {
         self.run(|cx, g| {
-            let inode = self.node_of(fd, g)?;
+            let inode = self.inode_of(fd, g)?;
             Ok(xattr::get(cx, inode, name, g)?.into_vec())
         })
     }
@@ -90,7 +90,7 @@ impl Process {
         self.call(Call::Fsetxattr, || {
             xattr::check_request(name, value, flags)?;
             self.run(|cx, g| {
-                let inode = self.node_of(fd, g)?;
+                let inode = self.inode_of(fd, g)?;
                 xattr::set(cx, inode, name, value, flags, false, g)
             })
         })
@@ -118,7 +118,7 @@ impl Process {
     /// `flistxattr(2)`.
     pub fn flistxattr(&self, fd: Fd) -> Result<Vec<u8>> {
         self.call(Call::Flistxattr, || {
-            self.run(|cx, g| xattr::list(cx, self.node_of(fd, g)?, g))
+            self.run(|cx, g| xattr::list(cx, self.inode_of(fd, g)?, g))
         })
     }
 
@@ -147,7 +147,7 @@ impl Process {
     pub fn fremovexattr(&self, fd: Fd, name: &[u8]) -> Result<()> {
         self.call(Call::Fremovexattr, || {
             xattr::check_name(name)?;
-            self.run(|cx, g| xattr::remove(cx, self.node_of(fd, g)?, name, g))
+            self.run(|cx, g| xattr::remove(cx, self.inode_of(fd, g)?, name, g))
         })
     }
 }

@@ -61,7 +61,7 @@ impl Quota<'_> {
 
     /// Looks for files of whom the announced limit is the first for.
     fn still_collecting(&self) -> Found {
-        // Partner: `Door::charges_first`. Either the open file is seen here, or who opens it sees
+        // Partner: `VolumeVfs::charges_first`. Either the open file is seen here, or who opens it sees
         // what was announced.
         fence(Ordering::SeqCst);
         let mut found = self.collecting();

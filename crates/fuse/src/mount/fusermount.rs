@@ -2,7 +2,7 @@
 //! socket.
 
 use super::MountError;
-use crate::options::MountOptions;
+use crate::mount::options::MountOptions;
 use crate::transport::device::Device;
 use hearth::AtimeMode;
 use std::io;
@@ -61,7 +61,7 @@ pub(super) fn unmount(path: &Path, lazily: bool) -> io::Result<()> {
 /// What the helper's complaint means.
 fn refused(complaint: &str, path: &Path) -> MountError {
     let is_denied = |words| complaint.contains(words);
-    // "Not permitted" is what a container without the device answers.
+    // "Not permitted" is the error in a container without the device.
     let denied = ["ermission denied", "not permitted", "no write access"]
         .into_iter()
         .any(is_denied);

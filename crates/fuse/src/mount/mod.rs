@@ -2,17 +2,23 @@
 //! `fusermount3` otherwise.
 
 mod abort;
+pub(crate) mod connection;
 mod error;
 mod fusermount;
+mod handshake;
+pub(crate) mod init;
+pub(crate) mod options;
 mod right;
+pub(crate) mod session;
 mod table;
+pub(crate) mod uring_switch;
 
 pub use error::MountError;
 pub use right::{MountRight, mount_right};
 pub use table::resolved;
 
 use crate::log::say;
-use crate::options::MountOptions;
+use crate::mount::options::MountOptions;
 use crate::transport::device::Device;
 use hearth::AtimeMode;
 use hearth_sync::primitive::Arc;
@@ -94,7 +100,7 @@ impl Mounted {
         }
     }
 
-    /// Ends the connection: whatever waits for an answer inside the kernel gets an error.
+    /// Ends the connection: whatever waits for a reply inside the kernel gets an error.
     ///
     /// # Errors
     /// fusectl is not there, or not for this user.

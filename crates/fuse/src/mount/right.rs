@@ -1,4 +1,4 @@
-//! Who may mount, decided once for the mount and for whoever foretells it.
+//! How the calling thread may mount. `hearth doctor` asks the same function as the mount.
 
 use rustix::thread::{CapabilitySet, capabilities, capability_is_in_bounding_set, no_new_privs};
 

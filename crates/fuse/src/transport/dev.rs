@@ -1,143 +1,150 @@
 //! Threads that read `/dev/fuse`.
 //!
 //! A reader is in one of two modes. As a rule it waits in `read`, and handles what comes. While
-//! requests are parked with it, or several tenants' requests wait at the same time, it takes all
-//! that are there without waiting, lets the scheduler say which is next, and sleeps where both the
-//! kernel and the scheduler wake it.
+//! tasks of its queue are open, or several tenants' requests wait at the same time, it takes all
+//! requests that are there without waiting, lets the scheduler order them, and sleeps where both
+//! the kernel and the scheduler wake it.
 
 use super::buffer::Buffer;
-use super::cpu;
+use super::dev_request::{DevRequest, finish, send};
 use super::device::{Device, Incoming};
 use super::event::Event;
-use super::seats::Seats;
-use crate::desk::{Desk, Fate};
-use crate::hall::Hall;
 use crate::log::say;
-use crate::parked::{Parcel, Reason, Step};
-use crate::pieces;
-use crate::request::RawRequest;
-use crate::service::{Absent, Answer, Attempt, Handled, Later, Pieces, Service, Small, Span};
-use crate::waiting::Asker;
+use crate::placement::cpu;
+use crate::placement::reader_admission::ReaderAdmission;
+use crate::wait::outcome::{Attempt, Offload, Outcome, WaitFor};
+use crate::wait::request_queue::RequestQueue;
+use crate::wait::request_task::{self, OpenTask};
+use crate::wait::service::{Handled, Service};
+use crate::wait::session_shared::SessionShared;
+use crate::wire::request::RawRequest;
 use crate::wire::{InHeader, Opcode, READ_OVERHEAD, WriteIn};
-use crate::workers::Finish;
-use hearth::Errno;
-use hearth_sync::primitive::{Arc, thread_local};
-use std::cell::RefCell;
+use hearth::sched::Spec;
+use hearth_sync::primitive::atomic::{AtomicUsize, Ordering};
+use hearth_sync::primitive::{Arc, thread};
 use std::io;
 use std::time::Duration;
 use zerocopy::FromBytes;
 
-/// Room for an answer to anything but READ and listings, which have the size that the kernel gave
+/// Space for a reply to anything but READ and listings, which have the size that the kernel gave
 /// them.
-const SMALL_ANSWER: usize = 1 << 17;
+const SMALL_REPLY: usize = 1 << 17;
 /// Bytes of a WRITE before its data.
 const WRITE_HEAD: usize = size_of::<InHeader>() + size_of::<WriteIn>();
 /// Requests that are taken before one of them is handled.
 const INTAKE: usize = 256;
-/// Parked requests that may go on between two looks at the kernel's queue.
-const TURNS: usize = 2;
-/// Of so many requests of rivals, one is followed by a look whether another waits.
+/// Tasks that run between two looks at the kernel's queue.
+const TASK_STEPS: usize = 2;
+/// Of this many requests of rivals, one is followed by a look whether another waits.
 const LOOK: u32 = 16;
-/// A client may compute so long in the place of the reader that answered it, which has nothing to
-/// do. Below what a program gets at a time that keeps others waiting: a tick, or 1.4 ms.
+/// A client may compute this long in the place of the reader that replied to it, which has nothing
+/// to do. Below what a program gets at a time that keeps others waiting: a tick, or 1.4 ms.
 const AWAY: Duration = Duration::from_millis(1);
-/// Bytes of answers that are copied in no time.
+/// Bytes of replies that are copied in no time.
 const SHORT: usize = 32 << 10;
 
 /// What one reading thread needs.
 pub(crate) struct Reader<S> {
     pub device: Arc<Device>,
-    pub hall: Arc<Hall<S>>,
+    pub shared: Arc<SessionShared<S>>,
     /// Largest data of a request in bytes.
     pub max_write: usize,
     pub setxattr_ext: bool,
-    /// The CPU to stay on, and the place among the readers of the others.
-    pub place: Option<Place>,
+    /// The CPU to stay on, and the place among the readers of the others. `None` beside rings.
+    pub place: Option<ReaderPlace>,
 }
 
 /// A reader's place among several.
-pub(crate) struct Place {
+pub(crate) struct ReaderPlace {
     pub cpu: usize,
-    pub seats: Arc<Seats>,
+    pub admission: Arc<ReaderAdmission>,
     pub number: usize,
     /// Whether other readers have the same descriptor.
     pub shares: bool,
 }
 
 impl<S: Service> Reader<S> {
-    /// Reads and answers until the mount is gone.
+    /// Reads and replies until the mount is gone.
     ///
     /// # Errors
-    /// What reading answers when the mount is still there.
+    /// What reading returns when the mount is still there.
     pub fn run(self) -> io::Result<()> {
         let buffer = || Buffer::new(self.max_write + READ_OVERHEAD, WRITE_HEAD);
-        let mut answer = Buffer::new(self.max_write.max(SMALL_ANSWER), 0);
+        let mut reply = Buffer::new(self.reply_max(), 0);
         let Some(place) = &self.place else {
-            return self.read_alone(buffer().bytes(), answer.bytes());
+            return self.read_beside_rings(buffer().bytes(), reply.bytes());
         };
         cpu::pin(place.cpu);
-        // However this reader ends: the others, and the lookout, must not wait for ever.
-        let _closed = CloseSeats(&place.seats);
+        // However this reader ends, the others and the monitor must not wait for ever.
+        let _closed = CloseAdmission(&place.admission);
         let event = Arc::new(Event::new()?);
         let bell = Arc::clone(&event);
         let unpark = Box::new(move || bell.set());
-        let desk = Desk::new(&self.hall, self.device.raw(), unpark);
-        let desk = desk.ok_or_else(|| io::Error::other("the volume has no seat left"))?;
-        let mut turns = Turns {
+        let queue = RequestQueue::new(&self.shared, self.device.raw(), unpark);
+        let queue = queue.ok_or_else(|| io::Error::other("the volume has no seat left"))?;
+        let mut loop_ = ReadLoop {
             reader: &self,
             place,
-            desk,
+            queue,
             event,
             buffers: [buffer(), buffer()],
-            answer,
+            reply,
             waits: true,
             looks: 0,
         };
-        let result = turns.read();
-        turns.close();
+        let result = loop_.read();
+        loop_.close();
         result
     }
 
-    /// Without a place nothing is parked: what is absent is waited for.
-    fn read_alone(&self, request: &mut [u8], answer: &mut [u8]) -> io::Result<()> {
+    /// Without a queue of its own: what must wait becomes a task that the workers of the scheduler
+    /// run. Rings leave FORGET and INTERRUPT to this reader, which never wait.
+    fn read_beside_rings(&self, request: &mut [u8], reply: &mut [u8]) -> io::Result<()> {
+        let open = Arc::new(AtomicUsize::new(0));
         loop {
             match self.device.receive(request)? {
                 Incoming::Request(size) => {
-                    let Some(raw) = self.raw(&request[..size]) else {
-                        continue;
-                    };
-                    self.finish_alone(&raw, answer);
+                    self.handle_beside_rings(&request[..size], reply, &open);
                 }
                 Incoming::Nothing => {}
-                Incoming::End => return Ok(()),
+                Incoming::End => break,
             }
         }
+        self.shared.waiting.close();
+        // Relaxed: a task has sent its reply before it lowers this.
+        while open.load(Ordering::Relaxed) > 0 {
+            thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
     }
 
-    fn finish_alone(&self, raw: &RawRequest<'_>, answer: &mut [u8]) {
-        let unique = raw.header.unique;
-        loop {
-            match self.serve(raw, answer, Attempt::ONLY).1 {
-                Served::Answer(result) => return send(&self.device, unique, result),
-                Served::Lacks(Lack::Absent(absent)) => {
-                    if let Err(errno) = self.hall.service.bring(&absent) {
-                        return send(&self.device, unique, Err(errno));
-                    }
-                }
-                Served::Lacks(Lack::Pieces(work)) => {
-                    let later = pieces::alone(&self.hall.service, work);
-                    return self.finish_later(&raw.header, later);
-                }
-                Served::Lacks(Lack::Room(_)) | Served::Silent => return,
+    fn handle_beside_rings(&self, request: &[u8], reply: &mut [u8], open: &Arc<AtomicUsize>) {
+        let Some(raw) = self.raw(request) else {
+            return;
+        };
+        let service = &self.shared.service;
+        match service.handle(&raw, reply, Attempt::FIRST).outcome {
+            Outcome::Done(result) => {
+                let result = result.map(|size| &reply[..size]);
+                send(&self.device, raw.header.unique, result);
+            }
+            Outcome::NoReply => {}
+            Outcome::Wait(WaitFor::Worker(offload)) => self.offload(&raw.header, offload),
+            Outcome::Wait(wait) => {
+                let shared = Arc::new(self.shared.of(service.tenant(&raw.header)));
+                let spec = Spec::of(shared.tenant());
+                let request = self.pending(&raw, request);
+                let task = request_task::run(shared, request, wait, OpenTask::new(open));
+                drop(self.shared.sched.spawn(spec, task));
             }
         }
     }
 
     /// Has a worker finish a request.
-    fn finish_later(&self, header: &InHeader, later: Later) {
+    fn offload(&self, header: &InHeader, offload: Offload) {
         let finish = finish(Arc::clone(&self.device), header.unique);
-        let tenant = self.hall.service.tenant(header);
-        self.hall.workers.of(tenant).submit(later, finish);
+        let tenant = self.shared.service.tenant(header);
+        self.shared.workers.of(tenant).submit(offload, finish);
     }
 
     fn raw<'r>(&self, request: &'r [u8]) -> Option<RawRequest<'r>> {
@@ -149,150 +156,121 @@ impl<S: Service> Reader<S> {
         raw
     }
 
-    /// Handles a request; when, and what became of it.
-    fn serve<'o>(
-        &self,
-        raw: &RawRequest<'_>,
-        out: &'o mut [u8],
-        attempt: Attempt,
-    ) -> (Span, Served<'o>) {
-        let Handled { answer, span } = self.hall.service.handle(raw, out, attempt);
-        let served = match answer {
-            Answer::Reply(size) => Served::Answer(Ok(&out[..size])),
-            Answer::Error(errno) => Served::Answer(Err(errno)),
-            Answer::Silent => Served::Silent,
-            Answer::Later(later) => {
-                self.finish_later(&raw.header, later);
-                Served::Silent
-            }
-            Answer::Pieces(work) => Served::Lacks(Lack::Pieces(work)),
-            Answer::Absent(absent) => Served::Lacks(Lack::Absent(absent)),
-            Answer::Refused(done) => Served::Lacks(Lack::Room(done)),
-        };
-        (span, served)
+    /// A copy of the request for a task.
+    fn pending(&self, raw: &RawRequest<'_>, request: &[u8]) -> DevRequest {
+        let (device, reply_max) = (&self.device, self.reply_max());
+        DevRequest::new(device, raw, request, self.setxattr_ext, reply_max)
+    }
+
+    fn reply_max(&self) -> usize {
+        self.max_write.max(SMALL_REPLY)
     }
 }
 
-/// What became of a request.
-enum Served<'o> {
-    /// It is to be answered so.
-    Answer(Result<&'o [u8], Errno>),
-    /// Nothing is to be said, or somebody else will.
-    Silent,
-    Lacks(Lack),
-}
-
-/// What a request lacked.
-enum Lack {
-    /// Time.
-    Pieces(Pieces),
-    Absent(Absent),
-    /// For what follows so many bytes.
-    Room(usize),
-}
-
 /// A reader at work beside others.
-struct Turns<'r, S> {
+struct ReadLoop<'r, S> {
     reader: &'r Reader<S>,
-    place: &'r Place,
-    desk: Desk<S>,
+    place: &'r ReaderPlace,
+    queue: RequestQueue<S>,
     event: Arc<Event>,
     /// For a request, and for the one behind it.
     buffers: [Buffer; 2],
-    answer: Buffer,
+    reply: Buffer,
     /// Whether `read` waits, as far as this reader has said.
     waits: bool,
     /// Requests of rivals since the last look at what waits behind them.
     looks: u32,
 }
 
-/// Whether reading goes on.
+/// How reading goes on.
 #[derive(PartialEq, Eq)]
-enum Next {
-    Wait,
-    /// Requests of several tenants wait.
-    Order,
+enum Mode {
+    /// Wait for one request.
+    One,
+    /// Take all: requests of several tenants wait.
+    All,
+    /// The mount is gone.
     End,
 }
 
-impl<S: Service> Turns<'_, S> {
+impl<S: Service> ReadLoop<'_, S> {
     fn read(&mut self) -> io::Result<()> {
-        let mut next = Next::Wait;
+        let mut mode = Mode::One;
         loop {
-            next = match next {
-                Next::End => return Ok(()),
-                _ if self.desk.is_busy() => self.take_all()?,
-                Next::Order => self.take_all()?,
-                Next::Wait => self.take_one()?,
+            mode = match mode {
+                Mode::End => return Ok(()),
+                _ if self.queue.is_busy() => self.take_all()?,
+                Mode::All => self.take_all()?,
+                Mode::One => self.take_one()?,
             };
         }
     }
 
-    /// Waits in the kernel while it has a seat, for a seat otherwise.
-    fn take_one(&mut self) -> io::Result<Next> {
+    /// Waits in the kernel while this reader is admitted to it, for admission otherwise.
+    fn take_one(&mut self) -> io::Result<Mode> {
         self.set_waiting(true)?;
-        self.place.seats.wait(self.place.number);
+        self.place.admission.wait(self.place.number);
         match self.receive(0)? {
             Incoming::Request(size) => self.handle(0, size),
             Incoming::Nothing => {
-                // Somebody with whom it shares the descriptor may not wait in `read`.
+                // A reader that shares the descriptor may have made it non-blocking.
                 self.reader.device.poll(None, None);
             }
-            Incoming::End => return Ok(Next::End),
+            Incoming::End => return Ok(Mode::End),
         }
-        if self.desk.has_rivals() {
+        if self.queue.has_rivals() {
             self.looks += 1;
             if self.looks >= LOOK {
                 self.looks = 0;
                 if self.reader.device.poll(None, Some(Duration::ZERO)) {
-                    return Ok(Next::Order);
+                    return Ok(Mode::All);
                 }
             }
         }
-        Ok(Next::Wait)
+        Ok(Mode::One)
     }
 
-    /// Takes what is there, lets some of it go on, and sleeps if there is nothing to do.
-    fn take_all(&mut self) -> io::Result<Next> {
+    /// Takes what is there, runs some tasks, and sleeps if there is nothing to do.
+    fn take_all(&mut self) -> io::Result<Mode> {
         self.set_waiting(false)?;
         let mut taken = 0;
         while taken < INTAKE {
             let (first, size) = match self.receive(0)? {
                 Incoming::Request(size) => (0, size),
                 Incoming::Nothing => break,
-                Incoming::End => return Ok(Next::End),
+                Incoming::End => return Ok(Mode::End),
             };
             taken += 1;
-            if !self.desk.has_rivals() {
+            if !self.queue.has_rivals() {
                 self.handle(first, size);
                 continue;
             }
-            if self.desk.has_work() {
-                self.queue(first, size);
+            if self.queue.has_work() {
+                self.enqueue(first, size);
                 continue;
             }
-            // A request that is alone need not be put in any order.
+            // A request that is alone needs no order.
             match self.receive(1)? {
                 Incoming::Request(second) => {
                     taken += 1;
-                    self.queue(first, size);
-                    self.queue(1, second);
+                    self.enqueue(first, size);
+                    self.enqueue(1, second);
                 }
                 Incoming::Nothing => self.handle(first, size),
-                Incoming::End => return Ok(Next::End),
+                Incoming::End => return Ok(Mode::End),
             }
         }
-        if self.desk.run(TURNS) || taken > 0 {
-            return Ok(Next::Order);
+        if self.queue.run(TASK_STEPS) || taken > 0 {
+            return Ok(Mode::All);
         }
-        if self.desk.is_busy() {
+        if self.queue.is_busy() {
             let (device, event) = (&self.reader.device, &self.event);
-            self.desk.wait(|limit| {
+            self.queue.wait(|limit| {
                 device.poll(Some(event.raw()), limit);
                 event.reset();
             });
         }
-        Ok(Next::Wait)
+        Ok(Mode::One)
     }
 
     fn receive(&mut self, buffer: usize) -> io::Result<Incoming> {
@@ -302,72 +280,62 @@ impl<S: Service> Turns<'_, S> {
             && let Ok((header, _)) = InHeader::read_from_prefix(&buffer[..size])
         {
             let is_write = header.opcode == Opcode::Write as u32;
-            let (seats, number) = (&self.place.seats, self.place.number);
-            seats.serves(number, header.pid, is_write && header.pid == 0);
+            let (admission, number) = (&self.place.admission, self.place.number);
+            admission.serves(number, header.pid, is_write && header.pid == 0);
         }
         Ok(incoming)
     }
 
-    /// Handles a request at once, if it may go on.
+    /// Handles a request at once, if it is admitted.
     fn handle(&mut self, buffer: usize, size: usize) {
         let request = &self.buffers[buffer].bytes()[..size];
         let Some(raw) = self.reader.raw(request) else {
             return;
         };
-        match self.desk.look(&raw.header, raw.args) {
-            Fate::Now => {
-                let out = self.answer.bytes();
-                let (span, served) = self.reader.serve(&raw, out, Attempt::FIRST);
-                let (reason, absent) = match served {
-                    Served::Answer(result) => {
-                        let (device, unique) = (&self.reader.device, raw.header.unique);
-                        let give = || send(device, unique, result);
-                        // To copy more takes time, which is not spent waiting.
-                        let is_short = result.map_or(0, <[u8]>::len) <= SHORT;
-                        if self.waits && is_short && !self.desk.is_busy() {
-                            self.desk.give_way(span.ended, AWAY, give);
-                        } else {
-                            give();
-                        }
-                        return self.desk.served(&span);
-                    }
-                    Served::Silent => return self.desk.served(&span),
-                    Served::Lacks(Lack::Pieces(work)) => {
-                        let parcel = DevParcel::new(self.reader, &raw, request);
-                        return self.desk.park_pieces(parcel, work);
-                    }
-                    Served::Lacks(Lack::Absent(absent)) => (None, Some(absent)),
-                    Served::Lacks(Lack::Room(done)) => (Some(Reason::Room(done)), None),
-                };
-                let parcel = DevParcel::new(self.reader, &raw, request);
-                self.desk.park(parcel, reason, absent);
+        if let Some(wait) = self.queue.admit(&raw.header, raw.args) {
+            return self.queue.spawn(self.reader.pending(&raw, request), wait);
+        }
+        let (device, unique) = (&self.reader.device, raw.header.unique);
+        let out = self.reply.bytes();
+        let service = &self.reader.shared.service;
+        let Handled { outcome, span } = service.handle(&raw, out, Attempt::FIRST);
+        match outcome {
+            Outcome::Done(result) => {
+                let result = result.map(|size| &out[..size]);
+                let reply = || send(device, unique, result);
+                // Copying more takes time that is not spent waiting.
+                let is_short = result.map_or(0, <[u8]>::len) <= SHORT;
+                if self.waits && is_short && !self.queue.is_busy() {
+                    self.queue.give_way(span.ended, AWAY, reply);
+                } else {
+                    reply();
+                }
             }
-            Fate::Park(reason) => {
-                let parcel = DevParcel::new(self.reader, &raw, request);
-                self.desk.park(parcel, Some(reason), None);
+            Outcome::NoReply => {}
+            Outcome::Wait(WaitFor::Worker(offload)) => self.reader.offload(&raw.header, offload),
+            Outcome::Wait(wait) => {
+                return self.queue.spawn(self.reader.pending(&raw, request), wait);
             }
         }
+        self.queue.served(&span);
     }
 
-    /// Parks a request, so that the scheduler says when it goes on.
-    fn queue(&mut self, buffer: usize, size: usize) {
+    /// Makes a task of a request, so that the scheduler orders it.
+    fn enqueue(&mut self, buffer: usize, size: usize) {
         let request = &self.buffers[buffer].bytes()[..size];
         let Some(raw) = self.reader.raw(request) else {
             return;
         };
-        if !Desk::<S>::may_wait(&raw.header) {
+        if !RequestQueue::<S>::may_queue(&raw.header) {
             return self.handle(buffer, size);
         }
-        let reason = match self.desk.look(&raw.header, raw.args) {
-            Fate::Now => Reason::Turn,
-            Fate::Park(reason) => reason,
-        };
-        let parcel = DevParcel::new(self.reader, &raw, request);
-        self.desk.park(parcel, Some(reason), None);
+        let wait = self.queue.admit(&raw.header, raw.args);
+        let request = self.reader.pending(&raw, request);
+        self.queue.spawn(request, wait.unwrap_or(WaitFor::Turn));
     }
 
     fn set_waiting(&mut self, waits: bool) -> io::Result<()> {
-        // It is the descriptor's: once one of its readers may not wait in `read`, none does.
+        // The flag is the descriptor's: once one of its readers clears it, it stays so.
         if self.waits != waits && !(waits && self.place.shares) {
             self.reader.device.set_waiting(waits)?;
             self.waits = waits;
@@ -377,104 +345,20 @@ impl<S: Service> Turns<'_, S> {
 
     fn close(&mut self) {
         let event = Arc::clone(&self.event);
-        self.desk.close(|limit| {
-            // The device is ready for ever: it tells of the end.
+        self.queue.close(|limit| {
+            // The device stays readable: it tells of the end.
             event.wait(limit);
             event.reset();
         });
     }
 }
 
-/// A request that was copied out of its reader's buffer, answered through its reader's descriptor.
-struct DevParcel {
-    bytes: Box<[u8]>,
-    asker: Asker,
-    setxattr_ext: bool,
-    device: Arc<Device>,
-    /// Bytes that an answer may have.
-    room: usize,
-}
-
-thread_local! {
-    /// Where a task's answer is built: it is sent before the task steps back.
-    static ANSWER: RefCell<Option<Buffer>> = const { RefCell::new(None) };
-}
-
-impl DevParcel {
-    fn new<S>(reader: &Reader<S>, raw: &RawRequest<'_>, request: &[u8]) -> DevParcel {
-        DevParcel {
-            bytes: request.into(),
-            asker: Asker::of(&raw.header),
-            setxattr_ext: reader.setxattr_ext,
-            device: Arc::clone(&reader.device),
-            room: reader.max_write.max(SMALL_ANSWER),
-        }
-    }
-}
-
-impl Parcel for DevParcel {
-    fn asker(&self) -> Asker {
-        self.asker
-    }
-
-    fn work<S: Service>(self, service: &S, attempt: Attempt) -> Step<DevParcel> {
-        let Some(raw) = RawRequest::from_buffer(&self.bytes, self.setxattr_ext) else {
-            return Step::Done;
-        };
-        let step = ANSWER.with_borrow_mut(|buffer| {
-            let buffer = buffer.get_or_insert_with(|| Buffer::new(self.room, 0));
-            if buffer.bytes().len() < self.room {
-                *buffer = Buffer::new(self.room, 0);
-            }
-            let out = buffer.bytes();
-            match service.handle(&raw, out, attempt).answer {
-                Answer::Silent => Step::Done,
-                answer => Step::of(answer, (), |(), result| {
-                    send(
-                        &self.device,
-                        self.asker.unique,
-                        result.map(|size| &out[..size]),
-                    );
-                }),
-            }
-        });
-        step.with(self)
-    }
-
-    fn refuse(self, errno: Errno) {
-        send(&self.device, self.asker.unique, Err(errno));
-    }
-
-    fn finish(self) -> Finish {
-        finish(self.device, self.asker.unique)
-    }
-}
-
 /// A reader that ends lets the others see the end.
-struct CloseSeats<'a>(&'a Seats);
+struct CloseAdmission<'a>(&'a ReaderAdmission);
 
-impl Drop for CloseSeats<'_> {
+impl Drop for CloseAdmission<'_> {
     fn drop(&mut self) {
         self.0.close();
-    }
-}
-
-fn finish(device: Arc<Device>, unique: u64) -> Finish {
-    Box::new(move |result: Result<Small, Errno>| {
-        let result = result.as_ref().map(Small::bytes).map_err(|&errno| errno);
-        send(&device, unique, result);
-    })
-}
-
-/// An answer that the kernel refuses leaves its request waiting: worth a line.
-fn send(device: &Device, unique: u64, result: Result<&[u8], Errno>) {
-    if let Err(error) = device.answer(unique, result)
-        && !matches!(
-            error.raw_os_error(),
-            Some(libc::ENODEV | libc::ECONNABORTED | libc::ENOTCONN)
-        )
-    {
-        say(format_args!("answering request {unique}: {error}"));
     }
 }
 

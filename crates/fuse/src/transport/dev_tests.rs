@@ -1,43 +1,43 @@
 //! The reading thread against a socket that keeps message boundaries, in the place of `/dev/fuse`.
 
 use super::*;
-use crate::options::Park;
-use crate::service::{Lane, Later};
-use crate::waiting::Waiting;
+use crate::wait::Park;
+use crate::wait::outcome::{BlockingClass, InlineReply, Missing, Span};
+use crate::wait::waiting::Waiting;
+use crate::wait::workers::Workers;
 use crate::wire::{InHeader, OutHeader};
-use crate::workers::Workers;
-use hearth::TenantId;
 use hearth::sched::Scheduler;
-use hearth_sync::primitive::thread;
+use hearth::{Errno, TenantId};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
 use std::time::Instant;
 use zerocopy::{FromBytes, IntoBytes};
 
-/// Answers by opcode: 1 with the payload backwards, 5 with an error, 17 not at all, others later.
+/// Replies by opcode: to 1 with the payload backwards, to 5 with an error, to 17 not at all, to others
+/// by a worker.
 struct Mirror;
 
 impl Service for Mirror {
     fn handle(&self, request: &RawRequest<'_>, out: &mut [u8], _: Attempt) -> Handled {
-        let answer = match request.header.opcode {
+        let outcome = match request.header.opcode {
             1 => {
                 let size = request.payload.len();
                 out[..size].copy_from_slice(request.payload);
                 out[..size].reverse();
-                Answer::Reply(size)
+                Outcome::Done(Ok(size))
             }
-            5 => Answer::Error(Errno::ENOENT),
-            17 => Answer::Silent,
+            5 => Outcome::Done(Err(Errno::ENOENT)),
+            17 => Outcome::NoReply,
             _ => {
-                let work = Box::new(|| Ok(Small::new(&77u64)));
-                Answer::Later(Later {
-                    lane: Lane::Io,
+                let work = Box::new(|| Ok(InlineReply::new(&77u64)));
+                Outcome::Wait(WaitFor::Worker(Offload {
+                    class: BlockingClass::Io,
                     work,
-                })
+                }))
             }
         };
         let span = Span::since(Instant::now());
-        Handled { answer, span }
+        Handled { outcome, span }
     }
 
     fn awaits_returns(&self) -> bool {
@@ -48,14 +48,14 @@ impl Service for Mirror {
         TenantId::User(header.uid)
     }
 
-    fn bring(&self, _: &Absent) -> Result<(), Errno> {
-        unreachable!("nothing is absent")
+    fn fetch(&self, _: &Missing) -> Result<(), Errno> {
+        unreachable!("nothing is missed")
     }
 }
 
-/// A hall over a scheduler with a seat for one reader.
-fn hall(scheduler: &Scheduler, park: Park) -> Arc<Hall<Mirror>> {
-    Arc::new(Hall {
+/// What readers share, over a scheduler with a place for one of them.
+fn shared(scheduler: &Scheduler, park: Park) -> Arc<SessionShared<Mirror>> {
+    Arc::new(SessionShared {
         service: Arc::new(Mirror),
         workers: Arc::new(Workers::new(scheduler)),
         idle: None,
@@ -65,17 +65,17 @@ fn hall(scheduler: &Scheduler, park: Park) -> Arc<Hall<Mirror>> {
     })
 }
 
-/// A reader that parks, beside no others.
-fn reader(device: Device, hall: &Arc<Hall<Mirror>>) -> Reader<Mirror> {
-    let seats = Arc::new(Seats::new(&[0]));
+/// A reader with a queue, beside no others.
+fn reader(device: Device, shared: &Arc<SessionShared<Mirror>>) -> Reader<Mirror> {
+    let admission = Arc::new(ReaderAdmission::new(&[0]));
     Reader {
         device: Arc::new(device),
-        hall: Arc::clone(hall),
+        shared: Arc::clone(shared),
         max_write: 4096,
         setxattr_ext: true,
-        place: Some(Place {
+        place: Some(ReaderPlace {
             cpu: 0,
-            seats,
+            admission,
             number: 0,
             shares: false,
         }),
@@ -120,34 +120,34 @@ fn receive(kernel: &Device) -> (OutHeader, Vec<u8>) {
 }
 
 #[test]
-fn each_kind_of_answer_reaches_the_kernel_and_garbage_ends_nothing() {
+fn every_kind_of_reply_reaches_the_kernel_and_garbage_ends_nothing() {
     let (device, kernel, socket) = pair();
     let scheduler = Scheduler::builder().external_workers(1).start().unwrap();
-    let hall = hall(&scheduler, Park::Needed);
+    let shared = shared(&scheduler, Park::Needed);
     let reader = Reader {
         place: None,
-        ..reader(device, &hall)
+        ..reader(device, &shared)
     };
     let thread = thread::spawn(move || reader.run());
     converse(&kernel);
     // A datagram of no bytes is the end of the mount.
     socket.send(&[]).unwrap();
     thread.join().unwrap().unwrap();
-    hall.workers.close();
+    shared.workers.close();
 }
 
 #[test]
-fn each_kind_of_answer_can_be_given_by_a_task() {
+fn every_kind_of_reply_can_be_sent_by_a_task() {
     for park in [Park::Needed, Park::Every] {
         let (device, kernel, socket) = pair();
         let scheduler = Scheduler::builder().external_workers(1).start().unwrap();
-        let hall = hall(&scheduler, park);
-        let reader = reader(device, &hall);
+        let shared = shared(&scheduler, park);
+        let reader = reader(device, &shared);
         let thread = thread::spawn(move || reader.run());
         converse(&kernel);
         socket.send(&[]).unwrap();
         thread.join().unwrap().unwrap();
-        hall.workers.close();
+        shared.workers.close();
         let tasks = scheduler.stats().cores[0].switches;
         assert_eq!(tasks > 0, park == Park::Every, "{park:?}: {tasks} tasks");
         assert_eq!(scheduler.tasks(), 0);

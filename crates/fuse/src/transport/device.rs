@@ -1,6 +1,6 @@
 //! A descriptor of `/dev/fuse`.
 
-use crate::reply::out_header;
+use crate::wire::reply::out_header;
 use hearth::Errno;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -11,8 +11,8 @@ const DEVICE: &std::ffi::CStr = c"/dev/fuse";
 /// `FUSE_DEV_IOC_CLONE`: `_IOR(229, 0, u32)`.
 const IOC_CLONE: libc::c_ulong = 0x8004_e500;
 
-/// One end of the connection to the kernel. Requests read from it are answered through the same
-/// descriptor.
+/// One end of the connection to the kernel. The reply to a request goes through the
+/// descriptor that it was read from.
 #[derive(Debug)]
 pub(crate) struct Device {
     fd: OwnedFd,
@@ -91,7 +91,7 @@ impl Device {
     /// Waits for one request.
     ///
     /// # Errors
-    /// What `read(2)` answers beyond the cases of [`Incoming`].
+    /// Errors of `read(2)` beyond the cases of [`Incoming`].
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Incoming> {
         // SAFETY: the buffer is valid for writes of its length during the call.
         let size = unsafe { libc::read(self.raw(), buffer.as_mut_ptr().cast(), buffer.len()) };
@@ -109,10 +109,10 @@ impl Device {
         }
     }
 
-    /// Answers a request. That nobody waits for the answer any more is no error.
+    /// Replies to a request. It is no error if the client does not wait any more.
     ///
     /// # Errors
-    /// What `writev(2)` answers, `EINVAL` above all: the kernel found the answer malformed.
+    /// Errors of `writev(2)`, `EINVAL` above all: the kernel found the reply malformed.
     pub fn answer(&self, unique: u64, result: Result<&[u8], Errno>) -> io::Result<()> {
         let (error, body) = match result {
             Ok(body) => (0, body),
@@ -127,7 +127,7 @@ impl Device {
     /// Sends one message in three parts.
     ///
     /// # Errors
-    /// What `writev(2)` answers.
+    /// Errors of `writev(2)`.
     pub fn send(&self, head: &[u8], body: &[u8], tail: &[u8]) -> io::Result<()> {
         let part = |bytes: &[u8]| libc::iovec {
             iov_base: bytes.as_ptr().cast_mut().cast(),

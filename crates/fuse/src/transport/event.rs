@@ -48,7 +48,7 @@ impl Event {
     /// Resets it.
     pub fn reset(&self) {
         let mut count = 0u64;
-        // SAFETY: eight bytes are written to `count`; an event that is not set answers EAGAIN.
+        // SAFETY: eight bytes are written to `count`; an event that is not set gives EAGAIN.
         unsafe { libc::read(self.raw(), (&raw mut count).cast(), 8) };
     }
 }

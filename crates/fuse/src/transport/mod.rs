@@ -1,23 +1,23 @@
-//! How requests reach the dispatcher and answers reach the kernel.
+//! How requests reach the dispatcher, and replies the kernel.
 //!
 //! | module | carries |
 //! |---|---|
 //! | [`dev`] | everything, or beside [`uring`] FORGET, BATCH_FORGET and INTERRUPT |
 //! | [`uring`] | requests of each CPU through a ring of its own |
 //!
-//! Locks: a mailbox (`uring`), the seats (`dev`) and the state of the workers are leaves; no lock
-//! is held while a request is handled.
+//! Locks: those of a completion queue (`uring`) and of the admission of readers (`dev`) are leaves;
+//! no lock is held while a request is handled.
 
 mod buffer;
-pub(crate) mod cpu;
+mod completions;
 pub(crate) mod dev;
+mod dev_request;
 pub(crate) mod device;
 pub(crate) mod event;
-pub(crate) mod lookout;
-mod mailbox;
-mod nudges;
+mod kick;
+pub(crate) mod queues;
 mod region;
 mod ring;
-mod ring_parcel;
-pub(crate) mod seats;
+mod ring_command;
+mod ring_request;
 pub(crate) mod uring;

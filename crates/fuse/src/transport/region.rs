@@ -4,9 +4,10 @@
 //! process in between. The queue thread keeps that order; the methods that give references take
 //! `&mut self` on its side of the fence.
 
-use crate::wire::{PAGE_SIZE, RingHeader};
+use crate::wire::{InHeader, Opcode, PAGE_SIZE, RingHeader};
 use std::io;
 use std::ptr::NonNull;
+use zerocopy::FromBytes;
 
 /// One header page and the payload behind it, mapped without being touched.
 #[derive(Debug)]
@@ -63,6 +64,17 @@ impl Region {
     /// Address of the two ranges, for a registration.
     pub fn parts(&self) -> u64 {
         self.parts.as_ptr() as u64
+    }
+
+    /// Header and fixed argument of the request in the entry. Only between the completion and the next
+    /// submission of the entry.
+    pub fn request(&mut self) -> (InHeader, &[u8]) {
+        let (head, _) = self.split();
+        let header = InHeader::read_from_prefix(&head.in_out[..])
+            .map(|(header, _)| header)
+            .unwrap_or_default();
+        let fixed = Opcode::from_number(header.opcode).map_or(0, Opcode::fixed_size);
+        (header, &head.op_in[..fixed.min(head.op_in.len())])
     }
 
     /// Header and payload. Only between the completion and the next submission of the entry.

@@ -44,7 +44,7 @@ impl Ring {
     /// A ring of the calling thread.
     ///
     /// # Errors
-    /// What io_uring answers: `ENOSYS`, `EPERM` where it is forbidden, `ENOMEM`.
+    /// Errors of io_uring: `ENOSYS`, `EPERM` where it is forbidden, `ENOMEM`.
     pub fn new() -> io::Result<Ring> {
         let ring = IoUring::<Entry128, cqueue::Entry>::builder()
             .setup_single_issuer()
@@ -67,7 +67,7 @@ impl Ring {
     /// Makes `file` the first one of the ring.
     ///
     /// # Errors
-    /// What io_uring answers.
+    /// Errors of io_uring.
     pub fn register_file(&self, file: RawFd) -> io::Result<()> {
         self.ring.submitter().register_files(&[file])
     }
@@ -75,7 +75,7 @@ impl Ring {
     /// Hands over what was pushed.
     ///
     /// # Errors
-    /// What the kernel answers, unless the same call may succeed the next time.
+    /// The kernel's error, unless the call may succeed the next time.
     pub fn submit(&mut self) -> io::Result<()> {
         self.enter(0, 0)
     }

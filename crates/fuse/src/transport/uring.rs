@@ -1,45 +1,44 @@
 //! One pinned thread with one ring per CPU.
 //!
 //! Life of an entry: registered, then in turns *available* (the kernel's), *completed* (this thread
-//! answers and commits, which makes it available again) or *parked* (a worker or a task will
-//! answer). Parked entries are replaced by fresh ones, so that the requests behind them, the unlock
-//! that they wait for among them, always find an entry. A task takes the entry's memory along and
-//! builds its answer there; the answer comes back through the mailbox, since only this thread may
+//! replies and commits, which makes it available again) or *away* (a worker or a task will reply).
+//! Entries that are away are replaced by new ones, so that the requests behind them, among them the
+//! unlock that they wait for, always find an entry. A task takes the entry's memory along and builds
+//! its reply there; the reply comes back through the completion queue, since only this thread may
 //! submit. When the mount goes, every entry completes with an error once; the thread ends with the
 //! last.
 
-use super::cpu;
+use super::completions::{Completion, CompletionQueue};
 use super::device::Device;
-use super::mailbox::{Letter, Mailbox};
-use super::nudges::Nudges;
+use super::kick::Kicks;
 use super::region::Region;
 use super::ring::{COMPLETIONS, Ring};
-use super::ring_parcel::{COPIED, RingParcel, answer, header};
-use crate::desk::{Desk, Fate};
-use crate::hall::Hall;
-use crate::parked::Reason;
-use crate::reply::out_header;
-use crate::service::{Absent, Answer, Attempt, Handled, Service};
-use crate::wire::{CMD_COMMIT_AND_FETCH, CMD_REGISTER, Opcode, RingCmd, RingEntInOut};
+use super::ring_command::{commit, register};
+use super::ring_request::{COPIED, RingRequest, handle};
+use crate::placement::cpu;
+use crate::wait::outcome::{Attempt, Outcome, WaitFor};
+use crate::wait::request_queue::RequestQueue;
+use crate::wait::service::{Handled, Service};
+use crate::wait::session_shared::SessionShared;
+use crate::wire::Opcode;
 use hearth::Errno;
 use hearth_sync::primitive::Arc;
-use io_uring::types::{Fd, Fixed};
+use io_uring::types::Fd;
 use io_uring::{opcode, squeue::Entry128};
 use std::io;
 use std::time::{Duration, Instant};
-use zerocopy::IntoBytes;
 
 /// Entries that a queue begins with.
 pub(crate) const DEPTH: usize = 8;
-/// Marks the completion of the poll that waits for the mailbox.
+/// Marks the completion of the poll that waits for the completions.
 const WAKE: u64 = u64::MAX;
-/// Parked requests that may go on between two looks at the ring.
+/// Tasks that run between two looks at the ring.
 const TURNS: usize = 2;
 
 /// What a queue thread is made of.
 pub(crate) struct QueueParts<S> {
     pub device: Arc<Device>,
-    pub hall: Arc<Hall<S>>,
+    pub shared: Arc<SessionShared<S>>,
     /// Bytes of payload that the kernel wants in each entry.
     pub payload: usize,
 }
@@ -48,7 +47,7 @@ impl<S> Clone for QueueParts<S> {
     fn clone(&self) -> QueueParts<S> {
         QueueParts {
             device: Arc::clone(&self.device),
-            hall: Arc::clone(&self.hall),
+            shared: Arc::clone(&self.shared),
             payload: self.payload,
         }
     }
@@ -57,7 +56,7 @@ impl<S> Clone for QueueParts<S> {
 /// A ring that was set up by the thread that will use it, before the connection is told of rings.
 pub(crate) struct PreparedQueue {
     ring: Ring,
-    mailbox: Arc<Mailbox>,
+    completions: Arc<CompletionQueue>,
     /// CPUs whose requests come here: the thread's own first.
     cpus: Vec<usize>,
 }
@@ -66,12 +65,12 @@ impl PreparedQueue {
     /// Pins the calling thread and makes its ring.
     ///
     /// # Errors
-    /// What io_uring answers: `ENOSYS`, `EPERM` where it is forbidden, `ENOMEM`.
+    /// Errors of io_uring: `ENOSYS`, `EPERM` where it is forbidden, `ENOMEM`.
     pub fn new(cpus: Vec<usize>) -> io::Result<PreparedQueue> {
         cpu::pin(cpus[0]);
         Ok(PreparedQueue {
             ring: Ring::new()?,
-            mailbox: Arc::new(Mailbox::new()?),
+            completions: Arc::new(CompletionQueue::new()?),
             cpus,
         })
     }
@@ -83,28 +82,28 @@ impl PreparedQueue {
     pub fn register<S: Service>(self, parts: QueueParts<S>) -> io::Result<Queue<S>> {
         let PreparedQueue {
             ring,
-            mailbox,
+            completions,
             cpus,
         } = self;
         // The ring's own reference: commands of several CPUs would otherwise count theirs on one
         // cache line.
         ring.register_file(parts.device.raw())?;
-        let bell = Arc::clone(&mailbox);
+        let bell = Arc::clone(&completions);
         let unpark = Box::new(move || bell.event.set());
-        let desk = Desk::new(&parts.hall, ring.raw(), unpark);
-        let desk = desk.ok_or_else(|| io::Error::other("the volume has no seat left"))?;
-        mailbox.own();
+        let requests = RequestQueue::new(&parts.shared, ring.raw(), unpark);
+        let requests = requests.ok_or_else(|| io::Error::other("the volume has no seat left"))?;
+        completions.own();
         let mut queue = Queue {
             ring,
-            mailbox,
+            completions,
             parts,
-            desk,
+            requests,
             entries: Vec::new(),
             live: 0,
-            parked: 0,
+            away: 0,
             spare: cpus.len() + DEPTH - 1,
-            nudges: Nudges::default(),
-            answered: None,
+            kicks: Kicks::default(),
+            replied: None,
             completed: Vec::with_capacity(COMPLETIONS as usize),
         };
         for (place, &cpu) in cpus.iter().enumerate() {
@@ -128,34 +127,34 @@ impl PreparedQueue {
 /// A queue at work.
 pub(crate) struct Queue<S> {
     // Before the ring, whose descriptor it has.
-    desk: Desk<S>,
+    requests: RequestQueue<S>,
     // So that it is gone before the memory that its entries point to.
     ring: Ring,
-    entries: Vec<Entry>,
+    entries: Vec<RingEntry>,
     /// Entries that did not complete with an error yet.
     live: usize,
-    /// Entries that a worker or a task will answer.
-    parked: usize,
-    /// Entries that are not parked are at least so many.
+    /// Entries whose requests a worker or a task has.
+    away: usize,
+    /// At least this many entries are not away.
     spare: usize,
-    /// Requests that the kernel may keep though entries are free.
-    nudges: Nudges,
-    /// Since when the last answer is ready, if nothing was done since.
-    answered: Option<Instant>,
+    /// Requests that the kernel may hold back though entries are free.
+    kicks: Kicks,
+    /// When the last reply was ready, if nothing was done since.
+    replied: Option<Instant>,
     /// Completions that were seen and not worked on yet: user data and result.
     completed: Vec<(u64, i32)>,
-    mailbox: Arc<Mailbox>,
+    completions: Arc<CompletionQueue>,
     parts: QueueParts<S>,
 }
 
-struct Entry {
-    /// Absent while a parked request has it.
+struct RingEntry {
+    /// `None` while a task has it.
     region: Option<Region>,
     queue: u16,
 }
 
 impl<S: Service> Queue<S> {
-    /// Answers requests until the mount is gone.
+    /// Serves requests until the mount is gone.
     ///
     /// # Errors
     /// The ring cannot be used any more: requests of its CPU wait until the connection is aborted.
@@ -169,7 +168,8 @@ impl<S: Service> Queue<S> {
             }
             let mut completed = std::mem::take(&mut self.completed);
             // Requests that wait at the same time are put in order, if they are of several tenants.
-            let order = self.desk.has_rivals() && (completed.len() > 1 || self.desk.has_work());
+            let order =
+                self.requests.has_rivals() && (completed.len() > 1 || self.requests.has_work());
             for (data, result) in completed.drain(..) {
                 let next = match data {
                     WAKE => self.listen_again(),
@@ -182,9 +182,9 @@ impl<S: Service> Queue<S> {
             }
             // The room is kept for the next round.
             self.completed = completed;
-            if self.desk.is_busy() {
-                self.desk.run(TURNS);
-                self.answered = None;
+            if self.requests.is_busy() {
+                self.requests.run(TURNS);
+                self.replied = None;
             }
             if let Err(error) = self.deliver() {
                 return self.give_up(error);
@@ -195,32 +195,32 @@ impl<S: Service> Queue<S> {
 
     /// Submits, and waits for completions where there is nothing else to do.
     fn fetch(&mut self) -> io::Result<()> {
-        let answered = self.answered.take();
-        if !self.desk.has_work() && self.nudges.are_wanted(self.parked) {
+        let replied = self.replied.take();
+        if !self.requests.has_work() && self.kicks.are_wanted(self.away) {
             // What a commit fetched is there when it was submitted.
             self.ring.submit()?;
             self.collect();
             if !self.completed.is_empty() {
                 return Ok(());
             }
-            self.nudges.send(&self.parts.device);
+            self.kicks.send(&self.parts.device);
         }
-        let (ring, desk) = (&mut self.ring, &mut self.desk);
-        if !desk.is_busy() {
-            if let Some(answered) = answered
-                && desk.is_pressed()
+        let (ring, requests) = (&mut self.ring, &mut self.requests);
+        if !requests.is_busy() {
+            if let Some(replied) = replied
+                && requests.is_pressed()
             {
                 // The client runs before this call returns, and asks for more: then there is no
                 // going to sleep and being woken. Once it did not, it is waited for again, so that
                 // is at most once in a while, however long it is.
-                desk.give_way(answered, Duration::MAX, || ring.submit())?;
+                requests.give_way(replied, Duration::MAX, || ring.submit())?;
             }
             ring.wait()?;
-        } else if desk.has_work() {
+        } else if requests.has_work() {
             ring.wait_for(Duration::ZERO)?;
         } else {
             let mut done = Ok(());
-            desk.wait(|limit| {
+            requests.wait(|limit| {
                 done = match limit {
                     Some(limit) => ring.wait_for(limit),
                     None => ring.wait(),
@@ -238,8 +238,8 @@ impl<S: Service> Queue<S> {
         let came = came.count();
         // CPUs that are not there have an entry each, which is free.
         let others = self.spare - DEPTH;
-        let free = self.live.saturating_sub(self.parked + came + others);
-        self.nudges.collected(came, free);
+        let free = self.live.saturating_sub(self.away + came + others);
+        self.kicks.collected(came, free);
     }
 
     /// The kernel gave an entry back for good. At the end of the mount it does so with all of them;
@@ -259,159 +259,127 @@ impl<S: Service> Queue<S> {
         let Some(region) = &mut self.entries[index].region else {
             return Ok(());
         };
-        let (header, args) = header(region);
-        self.nudges.see(&header);
+        let (header, args) = region.request();
+        self.kicks.see(&header);
         if header.opcode == Opcode::NotifyReply as u32 {
-            self.nudges.returned();
-            return self.commit(index, 0, 0);
+            self.kicks.returned();
+            return self.commit(index, Ok(0));
         }
-        let reason = match self.desk.look(&header, args) {
-            Fate::Park(reason) => reason,
-            Fate::Now if order && Desk::<S>::may_wait(&header) => Reason::Turn,
-            Fate::Now => return self.serve(index, scratch),
-        };
-        self.park(index, Some(reason), None)
+        match self.requests.admit(&header, args) {
+            Some(wait) => self.spawn(index, wait),
+            None if order && RequestQueue::<S>::may_queue(&header) => {
+                self.spawn(index, WaitFor::Turn)
+            }
+            None => self.serve(index, scratch),
+        }
     }
 
     fn serve(&mut self, index: usize, scratch: &mut [u8]) -> io::Result<()> {
         let Some(region) = &mut self.entries[index].region else {
             return Ok(());
         };
-        let Handled { answer, span } =
-            answer(&*self.parts.hall.service, region, scratch, Attempt::FIRST);
-        if !matches!(answer, Answer::Absent(_) | Answer::Refused(_)) {
-            self.desk.served(&span);
-        }
-        self.answered = match answer {
-            Answer::Reply(_) | Answer::Error(_) => Some(span.ended),
-            _ => None,
-        };
-        match answer {
-            Answer::Reply(len) => self.commit(index, 0, len),
-            Answer::Error(errno) => self.commit(index, errno.0, 0),
-            Answer::Silent => self.commit(index, 0, 0),
-            Answer::Pieces(work) => {
-                if let Some(region) = self.entries[index].region.take() {
-                    let parcel = RingParcel::new(index, region, &self.mailbox);
-                    self.desk.park_pieces(parcel, work);
-                }
+        let service = &*self.parts.shared.service;
+        let Handled { outcome, span } = handle(service, region, scratch, Attempt::FIRST);
+        self.replied = None;
+        match outcome {
+            Outcome::Done(result) => {
+                self.requests.served(&span);
+                self.replied = Some(span.ended);
+                self.commit(index, result)
+            }
+            Outcome::NoReply => {
+                self.requests.served(&span);
+                self.commit(index, Ok(0))
+            }
+            Outcome::Wait(WaitFor::Worker(offload)) => {
+                self.requests.served(&span);
+                let completions = Arc::clone(&self.completions);
+                let finish =
+                    Box::new(move |result| completions.push(Completion::Inline(index, result)));
+                let tenant = service.tenant(&region.request().0);
+                let workers = self.parts.shared.workers.of(tenant);
+                workers.submit(offload, finish);
                 self.replace(index)
             }
-            Answer::Absent(absent) => self.park(index, None, Some(absent)),
-            Answer::Refused(done) => self.park(index, Some(Reason::Room(done)), None),
-            Answer::Later(later) => {
-                let (mailbox, hall) = (Arc::clone(&self.mailbox), &self.parts.hall);
-                let finish = Box::new(move |result| mailbox.put(Letter::Small(index, result)));
-                let tenant = hall.service.tenant(&header(region).0);
-                hall.workers.of(tenant).submit(later, finish);
-                self.replace(index)
-            }
+            Outcome::Wait(wait) => self.spawn(index, wait),
         }
     }
 
-    /// Makes a task of the request in entry `index`.
-    fn park(
-        &mut self,
-        index: usize,
-        reason: Option<Reason>,
-        absent: Option<Absent>,
-    ) -> io::Result<()> {
+    /// Makes a task of the request in entry `index`, which waits for `first`.
+    fn spawn(&mut self, index: usize, first: WaitFor) -> io::Result<()> {
         if let Some(region) = self.entries[index].region.take() {
-            let parcel = RingParcel::new(index, region, &self.mailbox);
-            self.desk.park(parcel, reason, absent);
+            let request = RingRequest::new(index, region, &self.completions);
+            self.requests.spawn(request, first);
         }
         self.replace(index)
     }
 
-    /// An entry is parked: there is another one in its place, if too few are left.
+    /// An entry is away: there is another one in its place, if too few are left.
     fn replace(&mut self, index: usize) -> io::Result<()> {
-        self.parked += 1;
-        match self.entries.len() - self.parked < self.spare {
+        self.away += 1;
+        match self.entries.len() - self.away < self.spare {
             true => self.add_entry(self.entries[index].queue),
             false => Ok(()),
         }
     }
 
-    /// Commits what workers and tasks have answered.
+    /// Commits what workers and tasks have replied.
     fn deliver(&mut self) -> io::Result<()> {
-        for letter in self.mailbox.take() {
-            self.answered = None;
-            self.parked -= 1;
-            match letter {
-                Letter::Parked(index, region, result) => {
+        for completion in self.completions.take() {
+            self.replied = None;
+            self.away -= 1;
+            match completion {
+                Completion::Task(index, region, result) => {
                     self.entries[index].region = Some(region);
-                    let (error, len) = match result {
-                        Ok(len) => (0, len),
-                        Err(errno) => (errno.0, 0),
-                    };
-                    self.commit(index, error, len)?;
+                    self.commit(index, result)?;
                 }
-                Letter::Small(index, result) => {
-                    let small = result
-                        .as_ref()
-                        .map(|small| small.bytes())
-                        .unwrap_or_default();
-                    if let Some(region) = &mut self.entries[index].region {
-                        region.split().1[..small.len()].copy_from_slice(small);
-                    }
-                    let error = result.err().map_or(0, |errno: Errno| errno.0);
-                    self.commit(index, error, small.len())?;
+                Completion::Inline(index, result) => {
+                    let result = result.map(|reply| {
+                        let body = reply.bytes();
+                        if let Some(region) = &mut self.entries[index].region {
+                            region.split().1[..body.len()].copy_from_slice(body);
+                        }
+                        body.len()
+                    });
+                    self.commit(index, result)?;
                 }
             }
         }
         Ok(())
     }
 
-    /// Answers the request in entry `index` and makes the entry available again.
-    fn commit(&mut self, index: usize, error: i32, len: usize) -> io::Result<()> {
+    /// Replies to the request in entry `index` and makes the entry available again.
+    fn commit(&mut self, index: usize, result: Result<usize, Errno>) -> io::Result<()> {
         let entry = &mut self.entries[index];
         let Some(region) = &mut entry.region else {
             return Ok(());
         };
-        let unique = header(region).0.unique;
-        let (head, _) = region.split();
-        let commit_id = head.ent.commit_id;
-        let out = out_header(unique, error, len);
-        head.in_out[..out.as_bytes().len()].copy_from_slice(out.as_bytes());
-        head.ent = RingEntInOut {
-            commit_id,
-            payload_sz: len as u32,
-            ..Default::default()
-        };
-        let command = RingCmd {
-            commit_id,
-            qid: entry.queue,
-            ..Default::default()
-        };
-        let sqe = command_entry(CMD_COMMIT_AND_FETCH, &command, 0, 0);
+        let sqe = commit(region, entry.queue, result);
         self.push(sqe.user_data(index as u64))
     }
 
     /// One more entry for the requests of CPU `queue`.
     fn add_entry(&mut self, queue: u16) -> io::Result<()> {
         let region = Region::map(self.parts.payload)?;
-        let command = RingCmd {
-            qid: queue,
-            ..Default::default()
-        };
         let index = self.entries.len();
-        let sqe = command_entry(CMD_REGISTER, &command, region.parts(), 2);
+        let sqe = register(&region, queue);
         let region = Some(region);
-        self.entries.push(Entry { region, queue });
+        self.entries.push(RingEntry { region, queue });
         self.live += 1;
         self.push(sqe.user_data(index as u64))
     }
 
-    /// The mailbox's event was set.
+    /// The completions's event was set.
     fn listen_again(&mut self) -> io::Result<()> {
-        // Before the letters are looked at: one that comes in between sets it again.
-        self.mailbox.event.reset();
+        // Before the completions are taken: one that comes in between sets it again.
+        self.completions.event.reset();
         self.listen()
     }
 
-    /// Has the ring wait for the mailbox's event.
+    /// Has the ring wait for the completions's event.
     fn listen(&mut self) -> io::Result<()> {
-        let poll = opcode::PollAdd::new(Fd(self.mailbox.event.raw()), libc::POLLIN as u32).build();
+        let poll =
+            opcode::PollAdd::new(Fd(self.completions.event.raw()), libc::POLLIN as u32).build();
         self.push(Entry128::from(poll).user_data(WAKE))
     }
 
@@ -426,18 +394,4 @@ impl<S: Service> Queue<S> {
         std::mem::forget(std::mem::take(&mut self.entries));
         Err(error)
     }
-}
-
-/// A submission with a command for the FUSE device, the first file of the ring.
-fn command_entry(number: u32, command: &RingCmd, addr: u64, len: u32) -> Entry128 {
-    let mut bytes = [0; 80];
-    bytes[..size_of::<RingCmd>()].copy_from_slice(command.as_bytes());
-    let mut sqe = opcode::UringCmd80::new(Fixed(0), number)
-        .cmd(bytes)
-        .addr(Some(addr))
-        .build();
-    // SAFETY: Entry128 is `struct io_uring_sqe` with 64 bytes behind it, repr(C); its field `len`
-    // is the u32 at byte 24. The builder of this command leaves it 0.
-    unsafe { (&raw mut sqe).cast::<u8>().add(24).cast::<u32>().write(len) };
-    sqe
 }

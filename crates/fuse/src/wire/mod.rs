@@ -4,17 +4,21 @@
 //! structure carries its size, checked when the crate is compiled; all fields are little endian on
 //! little-endian machines, as the kernel is.
 
+mod decode;
 mod flags;
 mod input;
 mod opcode;
+pub(crate) mod operation;
 mod output;
+pub(crate) mod reply;
+pub(crate) mod request;
 mod ring;
 
 pub(crate) use flags::*;
 pub(crate) use input::*;
 pub(crate) use opcode::Opcode;
 pub(crate) use output::*;
-pub(crate) use ring::*;
+pub(crate) use ring::{CMD_COMMIT_AND_FETCH, CMD_REGISTER, RingCmd, RingEntInOut, RingHeader};
 
 /// Major version of the interface.
 pub(crate) const KERNEL_VERSION: u32 = 7;

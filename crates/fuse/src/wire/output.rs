@@ -1,9 +1,9 @@
-//! What goes back to the kernel: answers and notifications.
+//! What goes back to the kernel: replies and notifications.
 
 use super::{FileLock, wire};
 
 wire! {
-    /// Opens every answer (`error` is 0 or a negative errno) and every notification (`unique` is 0,
+    /// Opens every reply (`error` is 0 or a negative errno) and every notification (`unique` is 0,
     /// `error` the code).
     OutHeader = 16 { len: u32, error: i32, unique: u64 }
 }

@@ -4,14 +4,14 @@ use super::wire;
 
 /// First registration of an entry.
 pub(crate) const CMD_REGISTER: u32 = 1;
-/// Answer of a request, and the entry is free for the next one.
+/// The reply to a request; the entry is free for the next one.
 pub(crate) const CMD_COMMIT_AND_FETCH: u32 = 2;
 
 wire! { RingEntInOut = 32 {
     flags: u64, commit_id: u64, payload_sz: u32, padding: u32, reserved: u64,
 } }
 
-/// Bytes of the area that holds the request header on the way in and the answer header on the way
+/// Bytes of the area that holds the request header on the way in and the reply header on the way
 /// out.
 pub(crate) const IN_OUT_SIZE: usize = 128;
 /// Bytes of the area that holds the first argument of the request.

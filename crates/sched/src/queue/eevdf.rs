@@ -3,10 +3,10 @@
 //! Invariants, asserted in debug builds:
 //!
 //! 1. `sum` is the sum of weight times virtual time, `load` the sum of the weights, over the
-//!    tenants that are here.
-//! 2. A tenant is here while it has tasks or runs, and `active` lists those; each, except `current`,
-//!    has exactly one fresh entry in one of the two heaps.
-//! 3. Lags add up to zero, so among tenants that are here one at least is eligible.
+//!    active tenants.
+//! 2. A tenant is active while it has tasks or runs, and `active` lists those. Each of them, except
+//!    `current`, has exactly one fresh entry in one of the two heaps.
+//! 3. Lags add up to zero, so at least one active tenant is eligible.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -14,51 +14,52 @@ use std::collections::{BinaryHeap, VecDeque};
 /// Virtual time per nanosecond of service, times weight: the highest weight.
 const SCALE: i128 = 10_000;
 
-/// The tasks of the tenants of one core, and who is next.
+/// The tasks of one core's tenants, ordered by EEVDF.
 #[derive(Debug)]
 pub struct Eevdf<T> {
     tenants: Vec<Entity<T>>,
-    /// The tenant that was picked last, in no heap.
+    /// The tenant that was picked last; it is in neither heap.
     current: Option<usize>,
-    /// By deadline: those that were eligible when they were looked at.
+    /// By deadline: entities that were eligible when last checked.
     eligible: BinaryHeap<Reverse<Entry>>,
     /// By virtual time: the others.
     waiting: BinaryHeap<Reverse<Entry>>,
     sum: i128,
     load: i128,
-    /// Those that are here, in any order: what thieves look at, however many were here before.
+    /// The active entities, in any order. Thieves look at these only, however many tenants there
+    /// were.
     active: Vec<usize>,
-    /// Virtual time when nobody was left.
+    /// The virtual time when the last entity left.
     idle_vtime: i128,
-    /// Length of a request, scaled.
+    /// The length of a request, scaled.
     slice: i128,
     stamp: u64,
     len: usize,
 }
 
-/// Key (deadline or virtual time), then age, then whose.
+/// Key (deadline or virtual time), age, index of the tenant.
 type Entry = (i128, u64, usize);
 
 #[derive(Debug)]
 struct Entity<T> {
     tasks: VecDeque<T>,
     weight: i128,
-    /// Virtual time per nanosecond of service, in 2^-32: instead of a division by the weight.
+    /// Virtual time per nanosecond of service, in 2^-32: it replaces a division by the weight.
     vtime_rate: u64,
     vruntime: i128,
     deadline: i128,
-    /// While away: what it was owed when it left.
+    /// While away: the lag when it left.
     lag: i128,
     /// While away: the average virtual time when it left.
     left: i128,
-    /// Of its fresh heap entry; others are left over.
+    /// The stamp of its fresh heap entry; entries with another stamp are stale.
     stamp: u64,
-    /// Where it is among those that are here.
+    /// Its position in `active`.
     position: Option<usize>,
 }
 
 impl<T> Eevdf<T> {
-    /// Nobody here; a request is `slice_ns` of service.
+    /// Returns an empty queue whose requests are `slice_ns` of service.
     pub fn new(slice_ns: u64) -> Eevdf<T> {
         Eevdf {
             tenants: Vec::new(),
@@ -75,12 +76,12 @@ impl<T> Eevdf<T> {
         }
     }
 
-    /// How many tasks wait.
+    /// Returns how many tasks wait.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Puts a task behind those of its tenant; `weight` is asked when the tenant was not here.
+    /// Appends a task to those of its tenant; `weight` is called if the tenant was not active.
     #[inline]
     pub fn push(&mut self, tenant: usize, weight: impl FnOnce() -> u32, task: T) {
         self.ensure(tenant);
@@ -91,7 +92,7 @@ impl<T> Eevdf<T> {
         }
     }
 
-    /// The tenant that is to be served and its oldest task. It counts as running until
+    /// Takes the oldest task of the tenant that is next. That tenant is current until
     /// [`Eevdf::charge`].
     #[inline]
     pub fn pick(&mut self) -> Option<(usize, T)> {
@@ -111,7 +112,7 @@ impl<T> Eevdf<T> {
         Some((next, task))
     }
 
-    /// The tenant picked last was served for `ns`; `weight` is its weight from now on.
+    /// Charges the current tenant `ns` of service; `weight` is its weight from now on.
     #[inline]
     pub fn charge(&mut self, ns: u64, weight: u32) {
         let Some(current) = self.current else { return };
@@ -132,7 +133,7 @@ impl<T> Eevdf<T> {
         }
     }
 
-    /// Counts `ns` of work of a tenant that was never queued here: it is owed that much less.
+    /// Charges a tenant `ns` of work that was never queued here.
     pub fn charge_unqueued(&mut self, tenant: usize, weight: impl FnOnce() -> u32, ns: u64) {
         self.retire_current();
         self.ensure(tenant);
@@ -150,8 +151,8 @@ impl<T> Eevdf<T> {
         self.retire_current();
     }
 
-    /// Takes up to `most` tasks that `may_go` allows, the oldest of each tenant in turn.
-    /// `age` orders the tenants by their oldest task.
+    /// Takes up to `most` tasks that `may_go` allows, the oldest of each tenant in turn. `age`
+    /// orders the tenants by their oldest task.
     pub fn take<K: Ord>(
         &mut self,
         most: usize,
@@ -181,10 +182,10 @@ impl<T> Eevdf<T> {
         taken
     }
 
-    /// Takes the task that is to be served next beside the one that runs, to be served elsewhere.
-    /// `cost` is what its tenant is charged for it here.
+    /// Takes the task that would run next beside the current one, to run elsewhere. `cost` returns
+    /// what its tenant is charged for it here.
     pub fn take_next(&mut self, cost: impl FnOnce(usize) -> u64) -> Option<T> {
-        // The tenant that runs competes like the others, if it has another task.
+        // The current tenant competes like the others, if it has another task.
         let running = self.current.take();
         let competes = running.filter(|&at| !self.tenants[at].tasks.is_empty());
         if let Some(at) = competes {
@@ -210,7 +211,7 @@ impl<T> Eevdf<T> {
         task
     }
 
-    /// Takes everything; nobody is here afterwards.
+    /// Takes all tasks; no tenant is active afterwards.
     pub fn clear(&mut self) -> Vec<T> {
         let mut all = Vec::with_capacity(self.len);
         for &at in &self.active {
@@ -222,29 +223,29 @@ impl<T> Eevdf<T> {
         all
     }
 
-    /// Whether the tenant has tasks here, or runs.
+    /// Returns whether the tenant has tasks here, or is current.
     pub fn has(&self, tenant: usize) -> bool {
         let known = self.tenants.get(tenant);
         known.is_some_and(|tenant| tenant.position.is_some()) || self.current == Some(tenant)
     }
 
-    /// Forgets what a tenant is owed, unless it is here.
+    /// Forgets the lag of a tenant, unless it is active.
     pub fn forget(&mut self, tenant: usize) {
         if !self.has(tenant)
             && let Some(known) = self.tenants.get_mut(tenant)
         {
-            // What is left of it in the heaps has another stamp.
+            // Its old entries in the heaps have another stamp.
             *known = Entity::away();
         }
     }
 
-    /// Whether the tenant picked last is the only one here.
+    /// Returns whether the current tenant is the only active one.
     #[inline]
     pub fn is_single(&self) -> bool {
         self.active.len() == 1 && self.current.is_some()
     }
 
-    /// Puts a task of the tenant that is alone behind its others and takes the oldest.
+    /// Appends a task to those of the only active tenant, and takes the oldest.
     #[inline]
     pub fn rotate(&mut self, task: T) -> T {
         let Some(current) = self.current else {
@@ -260,7 +261,7 @@ impl<T> Eevdf<T> {
         }
     }
 
-    /// The current tenant is not running any more: without tasks it leaves.
+    /// Ends the turn of the current tenant; without tasks it leaves.
     #[inline]
     pub fn retire_current(&mut self) {
         if let Some(current) = self.current
@@ -271,7 +272,7 @@ impl<T> Eevdf<T> {
         }
     }
 
-    /// A tenant that is here was served for `ns` elsewhere.
+    /// Charges an active tenant `ns` of service that it got elsewhere.
     fn advance(&mut self, at: usize, ns: u64) {
         let tenant = &mut self.tenants[at];
         let ran = i128::from(tenant.virtual_ns(ns));
@@ -282,9 +283,9 @@ impl<T> Eevdf<T> {
         }
     }
 
-    /// Tenants whose tasks were taken leave.
+    /// Removes tenants that have no task left.
     fn remove_empty(&mut self) {
-        // From the end: who leaves has the last one in its place.
+        // From the end: the last position moves into a removed one.
         for position in (0..self.active.len()).rev() {
             let at = self.active[position];
             if self.tenants[at].tasks.is_empty() && self.current != Some(at) {
@@ -356,7 +357,7 @@ impl<T> Eevdf<T> {
         }
     }
 
-    /// Puts a tenant that is here into the heap where it belongs now.
+    /// Puts an active tenant into the heap where it belongs now.
     fn enter(&mut self, at: usize) {
         if self.eligible.len() + self.waiting.len() > 2 * self.active.len() + 64 {
             let tenants = &self.tenants;
@@ -380,13 +381,13 @@ impl<T> Eevdf<T> {
         let first = self.earliest_eligible();
         debug_assert!(
             first.is_some() || self.active.is_empty(),
-            "somebody here is eligible"
+            "an active tenant is eligible"
         );
         first
     }
 
-    /// The same when somebody who is here is in no heap, and may be the only one eligible: then the
-    /// one that is eligible soonest.
+    /// Takes the eligible tenant with the earliest deadline, or else the one that becomes eligible
+    /// soonest. To be used while the current tenant is in no heap: it may be the only eligible one.
     fn earliest_waiting(&mut self) -> Option<usize> {
         if let Some(first) = self.earliest_eligible() {
             return Some(first);
@@ -431,7 +432,7 @@ impl<T> Entity<T> {
         self.vtime_rate = ((SCALE << 32) / weight) as u64;
     }
 
-    /// Service in virtual time.
+    /// Returns `ns` of service in virtual time.
     #[inline]
     fn virtual_ns(&self, ns: u64) -> u64 {
         ((u128::from(ns) * u128::from(self.vtime_rate)) >> 32) as u64

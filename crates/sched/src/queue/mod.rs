@@ -1,6 +1,6 @@
-//! The tasks of one run queue: realtime, then normal by virtual deadline, then idle.
+//! The ready queue of one core: realtime, then normal by virtual deadline, then idle.
 //!
-//! A queue is plain data behind its run queue's lock. It also keeps the accounts: who runs since
+//! It is plain data behind the lock of its run queue. It also keeps the accounts: what runs since
 //! when, what it is charged, how long it waited.
 
 mod eevdf;
@@ -12,39 +12,39 @@ use crate::stats::{CoreStats, Histogram, Service};
 pub(crate) use eevdf::Eevdf;
 use std::collections::VecDeque;
 
-/// Service of other classes that earns one part of idle service.
+/// Nanoseconds of service of other classes that earn one nanosecond of idle service.
 const IDLE_PART: i64 = 50;
-/// Credit at which idle work goes ahead of normal work.
+/// Credit at which an idle task goes ahead of normal ones.
 const IDLE_TURN_NS: i64 = 100_000;
-/// No more credit than this.
+/// The most credit.
 const IDLE_CREDIT_NS: i64 = 1_000_000;
-/// No more debt than this.
+/// The most debt.
 const IDLE_DEBT_NS: i64 = 100_000_000;
-/// Runs shorter than this are not timed one by one.
+/// Shorter runs are not timed one by one.
 const SHORT_NS: u64 = 250;
-/// A thief takes no more tasks than this.
+/// Tasks that one steal takes, at most.
 const MOST_STOLEN: usize = 32;
 
-/// Tasks that wait, and the one that runs.
+/// Waiting tasks, and what runs.
 #[derive(Debug)]
 pub struct ReadyQueue<T> {
     realtime: VecDeque<Ready<T>>,
     normal: Eevdf<Ready<T>>,
     idle: VecDeque<Ready<T>>,
-    /// Idle service that is owed, in [`IDLE_PART`]s of a nanosecond.
+    /// Credit of idle service, in [`IDLE_PART`]s of a nanosecond.
     credit: i64,
     running: Option<Running>,
     /// By tenant.
     services: Vec<Option<Box<Service>>>,
-    /// Waits of tenants that were forgotten.
+    /// Waiting times of evicted tenants.
     past: Histogram,
     stats: CoreStats,
-    /// What ran last was too short to read the clock each time.
+    /// The last run was too short to read the clock each time.
     is_short: bool,
     closed: bool,
 }
 
-/// A task that waits since `since`.
+/// A waiting task.
 #[derive(Debug)]
 pub struct Ready<T> {
     /// The task.
@@ -58,16 +58,16 @@ struct Running {
     class: Class,
     tenant: usize,
     since: u64,
-    /// How many tasks of the tenant ran since.
+    /// How many tasks of the tenant ran since then.
     runs: u32,
     /// How long the first of them had waited, in nanoseconds.
     waited: u64,
-    /// Idle work that went ahead, on credit.
+    /// An idle task that went ahead, on credit.
     paid: bool,
 }
 
 impl<T: Job> ReadyQueue<T> {
-    /// Nothing waits; a request of a tenant is `slice_ns` of service.
+    /// Returns an empty queue; a request of a tenant is `slice_ns` of service.
     pub fn new(slice_ns: u64) -> ReadyQueue<T> {
         ReadyQueue {
             realtime: VecDeque::new(),
@@ -83,7 +83,7 @@ impl<T: Job> ReadyQueue<T> {
         }
     }
 
-    /// Puts a task in.
+    /// Adds a task.
     ///
     /// # Errors
     /// The queue is closed; the task comes back.
@@ -103,8 +103,8 @@ impl<T: Job> ReadyQueue<T> {
         Ok(())
     }
 
-    /// What ran has ended or stepped back: it is charged for what it `used` of its time until
-    /// `now`.
+    /// Ends the running task, which has ended or yielded, and charges it what `used` returns for
+    /// its time until `now`.
     #[inline]
     pub fn finish(&mut self, now: u64, used: impl FnOnce(u64) -> u64, weights: &impl Weights) {
         let Some(ran) = self.running.take() else {
@@ -124,8 +124,8 @@ impl<T: Job> ReadyQueue<T> {
             .add(ran.waited);
     }
 
-    /// Whether the clock need not be read for the next switch: tasks run shorter than a
-    /// reading is worth, and all are of one tenant, so that it does not matter whose time it was.
+    /// Returns whether the next switch may skip the clock: tasks are shorter than a clock reading,
+    /// and all belong to one tenant, so that it does not matter which of them used the time.
     #[inline]
     pub fn may_fast_switch(&self) -> bool {
         self.is_short
@@ -137,8 +137,8 @@ impl<T: Job> ReadyQueue<T> {
                 .is_some_and(|running| running.class == Class::Normal)
     }
 
-    /// The task that ran steps back and the next runs, both in one time that is charged at the
-    /// end. `now` was read before.
+    /// Requeues the running task and returns the next one; both run in one span, which is charged
+    /// at its end. `now` is an earlier clock reading.
     #[inline]
     pub fn fast_switch(&mut self, task: T, now: u64) -> T {
         let Ready { task, since } = self.normal.rotate(Ready { task, since: now });
@@ -150,8 +150,8 @@ impl<T: Job> ReadyQueue<T> {
         task
     }
 
-    /// The task that runs next, from `now` on. Idle work is given without credit only when
-    /// `spare` says that nobody else's user work waits.
+    /// Takes the next task, which runs from `now` on. An idle task runs without credit only if
+    /// `spare` returns that no user work waits elsewhere.
     #[inline]
     pub fn pick(&mut self, now: u64, spare: impl FnOnce() -> bool) -> Option<T> {
         let (mut next, mut paid) = (self.realtime.pop_front(), false);
@@ -168,7 +168,7 @@ impl<T: Job> ReadyQueue<T> {
         self.begin(next?, now, paid)
     }
 
-    /// The idle task that runs next, from `now` on.
+    /// Takes the next idle task, which runs from `now` on.
     pub fn pick_idle(&mut self, now: u64) -> Option<T> {
         let next = self.idle.pop_front()?;
         self.begin(next, now, false)
@@ -188,8 +188,7 @@ impl<T: Job> ReadyQueue<T> {
         Some(task)
     }
 
-    /// Counts `runs` pieces of work, of `ns` together, that were never queued as service of a
-    /// tenant.
+    /// Counts `runs` pieces of work that were never queued, `ns` together, as service of a tenant.
     pub fn serve(&mut self, tenant: usize, ns: u64, runs: u32, weights: &impl Weights) {
         self.normal
             .charge_unqueued(tenant, || weights.weight(tenant), ns);
@@ -197,9 +196,9 @@ impl<T: Job> ReadyQueue<T> {
         self.stats.served += u64::from(runs);
     }
 
-    /// Takes at most half for a thief: user work if there is any, else idle work. Of tasks that
-    /// stay only one is taken, the one whose turn it is, and only when `behind`. The flag says that
-    /// something was left for that reason.
+    /// Steals at most half of the queue: user work if there is any, else idle work. Of tasks with
+    /// affinity it takes one, the next to run, and only if the core is `behind`. Returns true if
+    /// affinity kept all tasks here.
     pub fn steal(&mut self, behind: bool, out: &mut Vec<Ready<T>>) -> bool {
         let may_go = |ready: &Ready<T>| !ready.task.is_affine();
         let user = self.user_len();
@@ -233,8 +232,8 @@ impl<T: Job> ReadyQueue<T> {
         taken == 0 && !self.is_empty()
     }
 
-    /// Gives a thief the task whose turn it is. Its tenant is charged here what its tasks take as a
-    /// rule, so that who is served elsewhere does not go first here as well.
+    /// Gives a thief the next task. Its tenant is charged the mean run of its tasks here, so that a
+    /// tenant served elsewhere does not also go first here.
     fn give_turn(&mut self, out: &mut Vec<Ready<T>>) -> usize {
         let services = &self.services;
         let usual = |tenant: usize| match services.get(tenant) {
@@ -248,22 +247,22 @@ impl<T: Job> ReadyQueue<T> {
         given
     }
 
-    /// Tasks that wait.
+    /// Returns how many tasks wait.
     pub fn len(&self) -> usize {
         self.user_len() + self.idle.len()
     }
 
-    /// Whether no task waits.
+    /// Returns whether no task waits.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Tasks that wait and are not idle work.
+    /// Returns how many realtime and normal tasks wait.
     pub fn user_len(&self) -> usize {
         self.realtime.len() + self.normal.len()
     }
 
-    /// Takes no task any more, and gives those that waited.
+    /// Closes the queue and returns the tasks that waited.
     pub fn close(&mut self) -> Vec<T> {
         self.closed = true;
         let mut all: Vec<_> = self.realtime.drain(..).chain(self.idle.drain(..)).collect();
@@ -271,13 +270,13 @@ impl<T: Job> ReadyQueue<T> {
         all.into_iter().map(|ready| ready.task).collect()
     }
 
-    /// The run queue's own counters.
+    /// Returns the counters of the run queue.
     pub fn stats_mut(&mut self) -> &mut CoreStats {
         &mut self.stats
     }
 
-    /// What was counted, with the queue's present lengths. Waits are those of tenants that were
-    /// forgotten; who wants all adds those of [`ReadyQueue::services`].
+    /// Returns the counters and the current lengths. The waits are those of evicted tenants; add
+    /// those of [`ReadyQueue::services`] for all.
     pub fn stats(&self) -> CoreStats {
         CoreStats {
             realtime: self.realtime.len(),
@@ -288,7 +287,8 @@ impl<T: Job> ReadyQueue<T> {
         }
     }
 
-    /// What `most` tenants from the index `from` on got here, and where the next part begins.
+    /// Returns the service that `most` tenants from the index `from` on got here, and where the
+    /// next part begins.
     pub fn services(&self, from: usize, most: usize) -> (Vec<(usize, Service)>, Option<usize>) {
         let end = (from + most).min(self.services.len());
         let part = self.services.get(from..end).unwrap_or_default();
@@ -299,7 +299,7 @@ impl<T: Job> ReadyQueue<T> {
         (some.collect(), (end < self.services.len()).then_some(end))
     }
 
-    /// How often the tenant ran here; `None` while it has tasks here, or runs.
+    /// Returns how often the tenant ran here, or `None` while it has tasks here or runs.
     pub fn idle_runs(&self, tenant: usize) -> Option<u64> {
         let runs = self.running.is_some_and(|running| running.tenant == tenant);
         if runs || self.normal.has(tenant) {
@@ -309,7 +309,7 @@ impl<T: Job> ReadyQueue<T> {
         Some(service.map_or(0, |service| service.runs))
     }
 
-    /// Forgets a tenant that is not here, but for how long its tasks waited.
+    /// Forgets a tenant that is not active here, except for the waits of its tasks.
     pub fn forget(&mut self, tenant: usize) -> Option<Box<Service>> {
         self.idle_runs(tenant)?;
         self.normal.forget(tenant);
@@ -320,7 +320,7 @@ impl<T: Job> ReadyQueue<T> {
 
     #[inline]
     fn account(&mut self, class: Class, tenant: usize, ns: u64, runs: u32) -> &mut Service {
-        // Short ones, but for one that has the rest.
+        // All runs are counted as short, except one that gets the rest.
         let short = (ns / u64::from(runs)).min(SHORT_NS);
         let others = u64::from(runs - 1);
         self.stats.run.add(ns - others * short);

@@ -92,7 +92,7 @@ fn service_divides_three_to_one_by_weight() {
     for number in 0..8 {
         core.push(work(Class::Normal, number % 2, number));
     }
-    // The favoured tenant has the longer tasks: what divides is time, not turns.
+    // The favoured tenant has the longer tasks: weights divide time, not turns.
     core.saturate(1_000_000_000, |task| {
         5_000 + 40_000 * (1 - task.tenant as u64)
     });
@@ -185,7 +185,7 @@ fn a_weight_that_changes_divides_from_then_on() {
 }
 
 #[test]
-fn who_leaves_with_debt_does_not_shed_it_by_coming_back() {
+fn a_tenant_that_leaves_with_debt_keeps_it_when_it_returns() {
     let mut core = Core::new(&[100, 100]);
     core.push(work(Class::Normal, 0, 0));
     // Tenant 1 runs 1 ms at a time and leaves after each; the other runs 10 us.
@@ -208,7 +208,7 @@ fn who_leaves_with_debt_does_not_shed_it_by_coming_back() {
 }
 
 #[test]
-fn service_that_was_never_queued_counts() {
+fn unqueued_service_counts_towards_the_share() {
     let mut core = Core::new(&[100, 100]);
     core.push(work(Class::Normal, 0, 0));
     core.push(work(Class::Normal, 1, 1));
@@ -216,7 +216,7 @@ fn service_that_was_never_queued_counts() {
     while core.now < 1_000_000_000 {
         let task = core.run(10_000).expect("tasks come back");
         core.push(task);
-        // Half of tenant 0's work is done on the spot.
+        // Half of tenant 0's work is served directly.
         if core.now.is_multiple_of(40_000) {
             core.queue.serve(0, 10_000, 1, &core.weights);
             core.now += 10_000;
@@ -229,7 +229,7 @@ fn service_that_was_never_queued_counts() {
 }
 
 #[test]
-fn a_thief_takes_the_oldest_half_and_leaves_what_stays() {
+fn a_thief_takes_the_oldest_half_and_leaves_tasks_with_affinity() {
     let mut core = Core::new(&[100, 100, 100]);
     for number in 0..12 {
         core.now = number as u64;
@@ -254,7 +254,7 @@ fn a_thief_takes_the_oldest_half_and_leaves_what_stays() {
 }
 
 #[test]
-fn what_thieves_take_in_turn_divides_by_weight_together_with_what_runs_here() {
+fn stolen_and_local_runs_together_divide_by_weight() {
     let mut core = Core::new(&[300, 100]);
     let mut served = [0u64; 2];
     for number in 0..64 {
@@ -265,7 +265,7 @@ fn what_thieves_take_in_turn_divides_by_weight_together_with_what_runs_here() {
             });
         }
     }
-    // Of every five tasks, two are run by a thief: each comes back when it has run.
+    // A thief runs two of every five tasks; each comes back when it has run.
     for round in 0..20_000 {
         let next = match round % 5 {
             0 | 2 => {
@@ -285,7 +285,7 @@ fn what_thieves_take_in_turn_divides_by_weight_together_with_what_runs_here() {
 }
 
 #[test]
-fn a_closed_queue_gives_everything_back() {
+fn closing_a_queue_returns_all_its_tasks() {
     let mut core = Core::new(&[100]);
     for class in Class::ALL {
         core.push(work(class, 0, 0));
@@ -303,8 +303,8 @@ fn a_closed_queue_gives_everything_back() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Tenants that always have work get service by weight, whatever their run lengths, beside
-    /// others that come and go.
+    /// Tenants that always have work get service by weight, whatever their run lengths, while
+    /// others come and go.
     #[test]
     fn shares_follow_weights(
         weights in prop::collection::vec(1u32..=100, 2..6),
@@ -342,7 +342,7 @@ proptest! {
         }
     }
 
-    /// Nothing that is put in is lost or comes twice, thieves included.
+    /// Each task comes out exactly once, thieves included.
     #[test]
     fn every_task_comes_out_once(
         steps in prop::collection::vec((0u8..8, 0usize..4, any::<bool>()), 1..200),

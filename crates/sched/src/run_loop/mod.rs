@@ -1,4 +1,4 @@
-//! Driving a run queue: taking its tasks and running them, on whatever thread holds its run queue.
+//! The run loop: takes the tasks of a run queue and runs them, on the thread that owns it.
 
 mod blocking;
 mod worker;
@@ -13,16 +13,20 @@ use hearth_sync::primitive::atomic::Ordering;
 use hearth_sync::primitive::{Arc, thread};
 use std::time::Duration;
 
-/// A thread's hold on a run queue.
+/// A task that goes back into the queue, or the next one, if there is any.
+type Again = Option<RunnableTask>;
+
+/// Ownership of a run queue by a thread.
 pub struct RunLoop {
     queue_ref: Arc<QueueRef>,
-    /// `None` while a substitute drives, after a task has blocked.
+    /// `None` while a substitute runs the queue because a task blocks.
     owner: Option<Owner>,
     may_hand_off: bool,
 }
 
 impl RunLoop {
-    /// Takes the run queue, if it is free. It `may_hand_off` when a substitute may drive while a task blocks.
+    /// Acquires the run queue, if it is free. `may_hand_off`: a substitute may take over while a
+    /// task blocks.
     pub fn take(
         queue_ref: &Arc<QueueRef>,
         mode: WorkerMode,
@@ -38,15 +42,16 @@ impl RunLoop {
         })
     }
 
-    /// Runs tasks until none is here or `most` were run; how many. Ends early when the run queue is
-    /// lost or wanted, or the scheduler stops.
+    /// Runs up to `most` tasks, until none is here. Returns how many ran. Ends early when the run
+    /// queue is lost or wanted back, or the scheduler stops.
     pub fn run(&mut self, most: usize) -> usize {
         self.run_with(most, |shared, owner, again, now| {
             shared.runtime.switch(owner, again, now)
         })
     }
 
-    /// The same with idle work alone, until `end` in nanoseconds.
+    /// Runs up to `most` idle tasks, and begins none after `end`, in nanoseconds. Returns how many
+    /// ran.
     pub fn run_idle(&mut self, most: usize, end: u64) -> usize {
         self.run_with(most, |shared, owner, again, now| match now < end {
             true => shared.runtime.switch_idle(owner, again, now),
@@ -57,14 +62,14 @@ impl RunLoop {
         })
     }
 
-    /// Looks for work elsewhere; whether there is some here now.
+    /// Looks for work elsewhere. Returns whether there is some here now.
     pub fn search(&mut self) -> bool {
         let now = self.queue_ref.shared.clock.now().ns();
         let owner = self.owner.as_mut();
         owner.is_some_and(|owner| self.queue_ref.shared.runtime.search(owner, now))
     }
 
-    /// Sleeps by `wait`, until the next timer at most, unless something is runnable.
+    /// Sleeps by calling `wait` with a limit, the next timer at most, unless a task is runnable.
     pub fn sleep(&mut self, wait: impl FnOnce(Option<Duration>)) {
         let Some(owner) = &mut self.owner else {
             return;
@@ -79,20 +84,20 @@ impl RunLoop {
                 (limit, u64::MAX) => limit,
                 (limit, _) => Some(limit.map_or(timer, |limit| limit.min(timer))),
             };
-            // Relaxed: see above.
+            // Relaxed: ordered by that fence.
             if !queue_ref.wanted.load(Ordering::Relaxed) {
                 wait(limit);
             }
         });
     }
 
-    /// Whether this thread still drives the run queue.
+    /// Returns whether this thread still owns the run queue.
     pub fn is_kept(&self) -> bool {
         self.owner.is_some()
     }
 
     fn is_wanted(&self) -> bool {
-        // Relaxed: seen sooner or later; who wants the run queue wakes the owner.
+        // Relaxed: seen sooner or later; the thread that wants it back wakes the owner.
         self.queue_ref.wanted.load(Ordering::Relaxed)
     }
 
@@ -100,7 +105,7 @@ impl RunLoop {
     fn run_with(
         &mut self,
         most: usize,
-        mut switch: impl FnMut(&Shared, &mut Owner, Option<RunnableTask>, u64) -> Option<RunnableTask>,
+        mut switch: impl FnMut(&Shared, &mut Owner, Again, u64) -> Again,
     ) -> usize {
         let Some(owner) = &mut self.owner else {
             return 0;
@@ -127,7 +132,7 @@ impl RunLoop {
                 run_one(work, queue_ref.index);
                 ran += 1;
                 let Some(woken) = guard.after() else {
-                    // Given away with everything that belongs to it.
+                    // The run queue was handed off with all that belongs to it.
                     self.owner = None;
                     break 'switch;
                 };
@@ -153,7 +158,7 @@ impl Drop for RunLoop {
         if let Some(mut owner) = self.owner.take() {
             let now = self.queue_ref.shared.clock.now().ns();
             self.queue_ref.shared.runtime.leave(&mut owner, now);
-            // An owner that wants its run queue back fires its timers itself.
+            // An owner that takes its run queue back fires the timers itself.
             if !self.is_wanted() {
                 move_timers(&self.queue_ref, now);
             }
@@ -162,8 +167,8 @@ impl Drop for RunLoop {
     }
 }
 
-/// Starts a thread for a run queue whose run queue is taken, or gives it to one that waits; the reason
-/// when neither can be, and the run queue is the caller's as before.
+/// Finds a thread for an acquired run queue: a waiting one, or a new one. On failure returns the
+/// reason; the caller still owns the run queue.
 pub fn spawn_worker(queue_ref: &Arc<QueueRef>) -> Result<(), String> {
     let blocking_pool = &queue_ref.shared.blocking_pool;
     match blocking_pool.offer(Arc::clone(queue_ref)) {
@@ -183,7 +188,7 @@ pub fn spawn_worker(queue_ref: &Arc<QueueRef>) -> Result<(), String> {
     }
 }
 
-/// What the scheduler's own threads do.
+/// The main function of the scheduler's own threads.
 fn serve(first: Arc<QueueRef>) {
     let shared = &Arc::clone(&first.shared);
     enter_pool_thread(shared);
@@ -212,11 +217,12 @@ fn run_one(work: RunnableTask, run_queue: usize) {
     if preferred.load(Ordering::Relaxed) as usize != run_queue {
         preferred.store(run_queue as u32, Ordering::Relaxed);
     }
-    // A panic of the future is caught inside of it, see `task`.
+    // A panic of the future is caught in `task`.
     work.0.run();
 }
 
-/// A run queue without a owner fires no timers: those that wait go to one whose owner helps.
+/// Moves the timers of a run queue that loses its owner, and so fires none, to one whose owner
+/// steals.
 fn move_timers(queue_ref: &QueueRef, now: u64) {
     let shared = &queue_ref.shared;
     let run_queues = shared.runtime.run_queues();

@@ -8,10 +8,10 @@ use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{Ordering, fence};
 use std::time::Duration;
 
-/// Tasks between two looks at the source.
+/// Tasks between two polls of the source.
 const TASKS_PER_POLL: usize = 8;
 
-/// The right to drive a run queue from the caller's thread. Dropping it leaves the run queue.
+/// Ownership of a run queue by a thread of the caller. Dropping it releases the run queue.
 ///
 /// `docs/design/scheduler.md` section 12 shows the loop.
 pub struct Worker {
@@ -20,19 +20,19 @@ pub struct Worker {
     run_loop: Option<RunLoop>,
 }
 
-/// Where a worker's thread gets work from besides the scheduler: a queue of requests.
+/// A source of work besides the scheduler: a queue of requests.
 pub trait Source {
-    /// Takes what has come: finishes it by [`Worker::serve`] or spawns it. True if there was
-    /// any; a source that goes on for ever keeps the tasks waiting, so it takes a bounded part.
+    /// Takes what has arrived, and finishes it by [`Worker::serve`] or spawns it. Returns true if
+    /// there was any. It must take a bounded part at a time, because tasks wait meanwhile.
     fn poll(&mut self, worker: &mut Worker) -> bool;
-    /// Waits until something comes or the worker is unparked, no longer than `limit`.
+    /// Waits until something arrives or the worker is unparked, at most for `limit`.
     fn wait(&mut self, limit: Option<Duration>);
-    /// Whether the loop ends.
+    /// Returns whether the loop ends.
     fn is_finished(&self) -> bool;
 }
 
 impl Worker {
-    /// Takes the run queue, or gives `unpark` back when somebody has it.
+    /// Acquires the run queue, or returns `unpark` if it is owned.
     pub(crate) fn take(
         queue_ref: &Arc<QueueRef>,
         mode: WorkerMode,
@@ -51,19 +51,18 @@ impl Worker {
         })
     }
 
-    /// The run queue's number, below the number of run queues: the key `run_queue` leads to it.
+    /// Returns the index of its run queue, which is also the key that leads to it.
     pub fn run_queue(&self) -> usize {
         self.queue_ref.index
     }
 
-    /// Runs one task, from here or, unless it is [alone](crate::Handle::worker_alone), from another
-    /// run queue; false when there is none to be had.
+    /// Runs one task, from here or, unless it is [pinned](crate::Handle::pinned_worker), from
+    /// another run queue. Returns false if there is none.
     pub fn tick(&mut self) -> bool {
         self.run(1) > 0
     }
 
-    /// Takes turns between a source and tasks until the source is finished or the scheduler
-    /// stops.
+    /// Alternates between a source and tasks until the source is finished or the scheduler stops.
     pub fn run_source(&mut self, source: &mut impl Source) {
         while !source.is_finished() && !self.is_stopped() {
             let came = source.poll(self);
@@ -73,7 +72,7 @@ impl Worker {
         }
     }
 
-    /// Runs `f` here and now, and counts it as service of a tenant.
+    /// Runs `f` on this thread, and counts it as service of a tenant.
     pub fn serve<R>(&mut self, tenant: Tenant, f: impl FnOnce() -> R) -> R {
         let clock = &self.queue_ref.shared.clock;
         let begin = clock.now();
@@ -85,8 +84,8 @@ impl Worker {
         result
     }
 
-    /// [`Worker::serve`] after the fact, for work that took `ns`: noted down and charged some time
-    /// later, so that it costs next to nothing. For when nothing waits here.
+    /// Counts `ns` of work that was done as service of a tenant, like [`Worker::serve`], but
+    /// charges it later, at nearly no cost. To be used while nothing waits here.
     #[inline]
     pub fn defer_charge(&mut self, tenant: Tenant, ns: u64) {
         if self.run_loop.as_ref().is_some_and(RunLoop::is_kept) {
@@ -96,7 +95,8 @@ impl Worker {
         }
     }
 
-    /// Charges what was noted: before work is queued here, so that it finds the accounts true.
+    /// Charges what [`Worker::defer_charge`] has counted. To be called before work is queued here,
+    /// so that it finds the accounts up to date.
     pub fn flush_charges(&mut self) {
         if self.run_loop.as_ref().is_some_and(RunLoop::is_kept) {
             let shared = &self.queue_ref.shared;
@@ -106,7 +106,7 @@ impl Worker {
         }
     }
 
-    /// Whether a task waits here, or a timer is due.
+    /// Returns whether a task waits here, or a timer is due.
     pub fn has_work(&self) -> bool {
         let (shared, run_queue) = (&self.queue_ref.shared, self.queue_ref.index);
         let timer = || match shared.timers[run_queue].next() {
@@ -116,15 +116,15 @@ impl Worker {
         shared.runtime.run_queues()[run_queue].hint() > 0 || timer()
     }
 
-    /// Whether any task waits here, or a timer.
+    /// Returns whether a task or a timer waits here.
     pub fn has_pending(&self) -> bool {
         let (shared, run_queue) = (&self.queue_ref.shared, self.queue_ref.index);
         shared.runtime.run_queues()[run_queue].hint() > 0
             || shared.timers[run_queue].next() != u64::MAX
     }
 
-    /// Sleeps, unless a task is runnable that may run here: calls `wait` with the longest time that
-    /// it may take. `wait` returns when the worker is unparked.
+    /// Sleeps, unless a task is runnable that may run here: calls `wait` with a time limit. `wait`
+    /// must return when the worker is unparked.
     pub fn wait(&mut self, wait: impl FnOnce(Option<Duration>)) {
         if self.reclaim()
             && let Some(run_loop) = &mut self.run_loop
@@ -134,19 +134,19 @@ impl Worker {
         }
     }
 
-    /// [`Worker::wait`] for a worker without a source: sleeps until unparked.
+    /// Sleeps until unparked: [`Worker::wait`] for a worker without a source.
     pub fn park(&mut self) {
         let queue_ref = Arc::clone(&self.queue_ref);
         let parker = queue_ref.shared.runtime.run_queues()[queue_ref.index].parker();
         self.wait(|limit| parker.park(limit));
     }
 
-    /// Whether the scheduler has stopped: nothing runs any more.
+    /// Returns whether the scheduler has stopped.
     pub fn is_stopped(&self) -> bool {
         self.queue_ref.shared.runtime.is_stopped()
     }
 
-    /// How long this thread ran in the last `ns` nanoseconds.
+    /// Returns how long this thread ran in the last `ns` nanoseconds.
     #[inline]
     fn used(&mut self, ns: u64) -> u64 {
         let owner = self
@@ -175,8 +175,9 @@ impl Worker {
             return !self.is_stopped();
         }
         let (queue_ref, shared) = (&self.queue_ref, &self.queue_ref.shared);
-        // Relaxed: the substitute sees it at its next switch; if it is about to sleep, the fence
-        // makes it see it or us see that it sleeps. Partner: S3 and `RunLoop::sleep`.
+        // Relaxed: the substitute sees it at its next switch. If it is about to sleep, either it
+        // sees the flag or this thread sees that it sleeps, by the fence. Partner: S3 and
+        // `RunLoop::sleep`.
         queue_ref.wanted.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         shared
@@ -191,7 +192,7 @@ impl Worker {
             }
             run_loop.is_some() || shared.runtime.is_stopped()
         });
-        // Relaxed: as above.
+        // Relaxed: as for the store above.
         queue_ref.wanted.store(false, Ordering::Relaxed);
         run_loop.is_some()
     }

@@ -1,4 +1,4 @@
-//! The run queues together: putting tasks in, taking them out, and waking who sleeps.
+//! The runtime: all run queues. Adds tasks, takes them out, and wakes sleeping owners.
 
 mod run_queue;
 mod search;
@@ -16,12 +16,12 @@ use std::time::Duration;
 
 /// A run queue whose owner has not switched for this long is behind.
 pub const BEHIND: Duration = Duration::from_millis(1);
-/// So many switches in a row need no reading of the clock while tasks run very short.
+/// Switches in a row that skip the clock while tasks are very short.
 const FAST_SWITCHES: u32 = 7;
 /// Service of a tenant that makes one request of it.
 const SLICE_NS: u64 = 200_000;
 
-/// All run queues.
+/// All run queues of a scheduler.
 #[derive(Debug)]
 pub struct Runtime<T, W> {
     run_queues: Box<[RunQueue<T>]>,
@@ -30,22 +30,22 @@ pub struct Runtime<T, W> {
     stopped: AtomicBool,
 }
 
-/// What the thread that drives a run queue knows.
+/// What the thread that owns a run queue knows.
 #[derive(Debug)]
 pub struct Owner {
     run_queue: usize,
-    /// Counted among those who look for work.
+    /// It is counted as searching.
     searching: bool,
-    /// Looked for user work elsewhere since the last task, in vain.
+    /// It has searched other run queues for user work since the last task, in vain.
     search_failed: bool,
-    /// So many switches may go without a reading of the clock.
+    /// Switches that may still skip the clock.
     fast_switch: u32,
     random: u64,
     cpu_accounting: CpuAccounting,
 }
 
 impl<T: Job, W: Weights> Runtime<T, W> {
-    /// So many run queues, all empty and without a owner.
+    /// Returns a runtime of `run_queues` run queues, empty and without owners.
     pub fn new(run_queues: usize, weights: W) -> Runtime<T, W> {
         Runtime {
             run_queues: (0..run_queues).map(|_| RunQueue::new(SLICE_NS)).collect(),
@@ -55,23 +55,23 @@ impl<T: Job, W: Weights> Runtime<T, W> {
         }
     }
 
-    /// The run queues.
+    /// Returns the run queues.
     pub fn run_queues(&self) -> &[RunQueue<T>] {
         &self.run_queues
     }
 
-    /// Who knows the weights.
+    /// Returns the source of weights.
     pub fn weights(&self) -> &W {
         &self.weights
     }
 
-    /// Takes the run queue of a run queue, if it is free.
+    /// Acquires a run queue, if it is free.
     pub fn acquire(&self, run_queue: usize, mode: WorkerMode) -> Option<Owner> {
         let acquired = self.run_queues[run_queue].acquire(mode);
         acquired.then(|| Owner::of(run_queue))
     }
 
-    /// Ends what ran, puts it back if it is to run `again`, and takes the next task of the
+    /// Ends the running task, requeues it if it is to run `again`, and takes the next task of the
     /// owner's run queue.
     #[inline]
     pub fn switch(&self, owner: &mut Owner, again: Option<T>, now: u64) -> Option<T> {
@@ -102,8 +102,8 @@ impl<T: Job, W: Weights> Runtime<T, W> {
         next
     }
 
-    /// [`Runtime::switch`] without a clock, after a task of a tenant that is alone here and whose
-    /// tasks run for less than a reading of the clock is worth: a few times in a row.
+    /// Switches without reading the clock: a few times in a row, after a task of the only active
+    /// tenant, if its tasks are shorter than a clock reading.
     ///
     /// # Errors
     /// It is time for a full switch; the task comes back.
@@ -121,7 +121,7 @@ impl<T: Job, W: Weights> Runtime<T, W> {
         }
     }
 
-    /// The same with idle work alone.
+    /// Switches like [`Runtime::switch`], but takes idle tasks only.
     pub fn switch_idle(&self, owner: &mut Owner, again: Option<T>, now: u64) -> Option<T> {
         self.pause(owner, again, now);
         let run_queue = &self.run_queues[owner.run_queue];
@@ -132,7 +132,7 @@ impl<T: Job, W: Weights> Runtime<T, W> {
         next
     }
 
-    /// Idle tasks that wait at a run queue.
+    /// Returns how many idle tasks wait at a run queue.
     pub fn idle_len(&self, run_queue: usize) -> usize {
         let run_queue = &self.run_queues[run_queue];
         let mut queue = run_queue.lock();
@@ -140,35 +140,35 @@ impl<T: Job, W: Weights> Runtime<T, W> {
         queue.len() - queue.user_len()
     }
 
-    /// Charges `ns` of work that was never queued, until `now`, to a tenant.
+    /// Charges a tenant `ns` of work that was never queued and ended at `now`.
     pub fn serve(&self, run_queue: usize, tenant: usize, ns: u64, now: u64) {
         let run_queue = &self.run_queues[run_queue];
         run_queue.mark_switch(now);
         run_queue.lock().serve(tenant, ns, 1, &self.weights);
     }
 
-    /// [`Runtime::serve`] for the run queue's owner while nothing waits there: noted down, and
-    /// charged some time later.
+    /// Charges a tenant like [`Runtime::serve`], but later. For the owner, while nothing waits
+    /// there.
     #[inline]
     pub fn defer_charge(&self, run_queue: usize, tenant: usize, ns: u64) {
         self.run_queues[run_queue].defer_charge(tenant, ns, &self.weights);
     }
 
-    /// Charges what the run queue's owner has noted until `now`; for the owner.
+    /// Charges, until `now`, what the owner has deferred. For the owner.
     pub fn flush_charges(&self, run_queue: usize, now: u64) {
         let run_queue = &self.run_queues[run_queue];
         run_queue.mark_switch(now);
         run_queue.flush_charges(&mut run_queue.lock(), &self.weights);
     }
 
-    /// Ends what ran, and puts it back if it is to run `again`, without taking a next.
+    /// Ends the running task, and requeues it if it is to run `again`, without taking another.
     pub fn pause(&self, owner: &mut Owner, again: Option<T>, now: u64) {
         self.end(owner.run_queue, again, now, |ns| {
             owner.cpu_accounting.used(ns)
         });
     }
 
-    /// What runs at a run queue stops to be its owner's.
+    /// Detaches the running task from its run queue and charges it until `now`.
     pub fn give_up(&self, run_queue: usize, now: u64) {
         self.end(run_queue, None, now, |ns| ns);
     }
@@ -184,7 +184,7 @@ impl<T: Job, W: Weights> Runtime<T, W> {
         drop(again);
     }
 
-    /// Puts a task into the queue of a run queue that the caller drives.
+    /// Adds a task to a run queue that the caller owns.
     ///
     /// # Errors
     /// The runtime is closed; the task comes back.
@@ -195,13 +195,13 @@ impl<T: Job, W: Weights> Runtime<T, W> {
         queue.push(Ready { task, since: now }, &self.weights)?;
         run_queue.publish(&queue);
         drop(queue);
-        // W2: partner S3. Either the sleeper sees the task or we see that it sleeps.
+        // W2: partner S3. Either the sleeper sees the task or this thread sees that it sleeps.
         fence(Ordering::SeqCst);
         self.wake_one(is_affine);
         Ok(())
     }
 
-    /// Puts a task into the inbox of a run queue.
+    /// Adds a task to the inbox of a run queue.
     ///
     /// # Errors
     /// The runtime is closed; the task comes back.
@@ -218,7 +218,7 @@ impl<T: Job, W: Weights> Runtime<T, W> {
         Ok(())
     }
 
-    /// Wakes the owner of a run queue, if it sleeps.
+    /// Wakes the owner of a run queue, if it sleeps. Returns whether it did.
     pub fn wake(&self, run_queue: usize, now: u64) -> bool {
         // W3.
         let is_stealing = self.sleepers.claim(run_queue);
@@ -233,7 +233,7 @@ impl<T: Job, W: Weights> Runtime<T, W> {
         claimed
     }
 
-    /// Gives the run queue back; tasks that wait are left to thieves.
+    /// Releases the run queue; thieves take the tasks that wait.
     pub fn leave(&self, owner: &mut Owner, now: u64) {
         self.pause(owner, None, now);
         self.run_queues[owner.run_queue].release();
@@ -245,7 +245,7 @@ impl<T: Job, W: Weights> Runtime<T, W> {
         }
     }
 
-    /// Nobody sleeps any more.
+    /// Wakes every sleeper for the end.
     pub fn stop(&self) {
         // Relaxed: the fence and the parkers' locks order it.
         self.stopped.store(true, Ordering::Relaxed);
@@ -255,19 +255,19 @@ impl<T: Job, W: Weights> Runtime<T, W> {
         }
     }
 
-    /// Whether [`Runtime::stop`] was called.
+    /// Returns whether [`Runtime::stop`] was called.
     #[inline]
     pub fn is_stopped(&self) -> bool {
         // Relaxed: seen sooner or later; sleepers are woken.
         self.stopped.load(Ordering::Relaxed)
     }
 
-    /// Takes no task any more, and gives those that wait.
+    /// Closes all queues and returns the tasks that waited.
     pub fn close(&self) -> Vec<T> {
         self.run_queues.iter().flat_map(RunQueue::close).collect()
     }
 
-    /// Whether a run queue falls behind: a task with its key may go elsewhere.
+    /// Returns whether a run queue is behind: a task with its key may run elsewhere.
     pub fn is_behind(&self, run_queue: usize, now: u64) -> bool {
         let run_queue = &self.run_queues[run_queue];
         let late = now.saturating_sub(run_queue.switched()) >= BEHIND.as_nanos() as u64;
@@ -276,7 +276,7 @@ impl<T: Job, W: Weights> Runtime<T, W> {
 }
 
 impl Owner {
-    /// Who drives a run queue whose run queue the caller holds.
+    /// Returns the state of the owner of a run queue that the caller has acquired.
     pub fn of(run_queue: usize) -> Owner {
         Owner {
             run_queue,
@@ -288,7 +288,7 @@ impl Owner {
         }
     }
 
-    /// Work is measured by `cpu_accounting`, of the owner's thread, and not by the clock.
+    /// Measures work by `cpu_accounting` of the owner's thread instead of the clock.
     pub fn with_cpu_accounting(self, cpu_accounting: CpuAccounting) -> Owner {
         Owner {
             cpu_accounting,
@@ -296,13 +296,14 @@ impl Owner {
         }
     }
 
-    /// How long work ran that the owner did itself and that took `ns` by the clock.
+    /// Returns the processor time of work that the owner did itself and that took `ns` by the
+    /// clock.
     #[inline]
     pub fn used(&mut self, ns: u64) -> u64 {
         self.cpu_accounting.used(ns)
     }
 
-    /// The run queue that is driven.
+    /// Returns the index of the run queue.
     pub fn run_queue(&self) -> usize {
         self.run_queue
     }

@@ -13,50 +13,50 @@ use hearth_sync::lock_class;
 use hearth_sync::primitive::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 lock_class! {
-    /// The queue of a run queue.
+    /// The ready queue of a run queue.
     pub QueueLock = "sched.queue", 2010;
     /// The inbox of a run queue.
     pub InboxLock = "sched.inbox", 2020;
 }
 
-/// A core of the scheduler. On cache lines of its own.
+/// The run queue of one core: a ready queue, an inbox, and hints. It has cache lines of its own.
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct RunQueue<T> {
     queue: Lock<QueueLock, ReadyQueue<T>>,
     /// Written with the lock held; a hint for others.
     waiting: AtomicUsize,
-    /// Those of them that are no idle work.
+    /// How many of them are not idle work.
     waiting_user: AtomicUsize,
     /// When the owner last took a task, in nanoseconds: a hint.
     switched: AtomicU64,
-    /// Who drives this run queue: [`VACANT`], or a [`WorkerMode`].
+    /// The owner's mode: [`VACANT`], or a [`WorkerMode`].
     owner_mode: AtomicU8,
-    /// What the owner has served at once and not charged yet.
+    /// What the owner has served directly and not charged yet.
     pending: [PendingCharge; PENDING_SLOTS],
     others: Others<T>,
 }
 
-/// How a run queue is driven.
+/// How the owner of a run queue works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum WorkerMode {
-    /// The owner looks for work elsewhere, and sleeps where it can be woken for any.
+    /// The owner steals, and sleeps where it can be woken for any work.
     Stealing = 1,
-    /// What has the run queue's key runs here and nothing else does: the owner may sleep where
-    /// nobody can wake it, as long as no such task is left.
+    /// Only tasks with this run queue's key run here. The owner may sleep where nobody can wake it,
+    /// as long as no such task is left.
     Pinned = 2,
 }
 
-/// Nobody drives the run queue.
+/// No thread owns the run queue.
 const VACANT: u8 = 0;
 
-/// Tenants that a owner can serve in turns without charging them each time.
+/// Tenants that an owner can serve in turns without charging each time.
 const PENDING_SLOTS: usize = 4;
 /// Pieces of work after which they are charged.
 const MAX_PENDING_RUNS: u64 = 256;
 
-/// Work of one tenant that was served at once. Written by the owner only; statistics read it with
+/// Work of one tenant that was served directly. Written by the owner only. Statistics read it with
 /// the queue locked, so that it is not charged meanwhile.
 #[derive(Debug, Default)]
 struct PendingCharge {
@@ -65,7 +65,7 @@ struct PendingCharge {
     ns: AtomicU64,
 }
 
-/// What threads write that do not drive the run queue: on lines apart from what the owner writes.
+/// What other threads than the owner write: on separate cache lines.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Others<T> {
@@ -82,7 +82,7 @@ struct Inbox<T> {
 }
 
 impl<T: Job> RunQueue<T> {
-    /// Nothing waits, nobody drives.
+    /// Returns an empty run queue without an owner.
     pub fn new(slice_ns: u64) -> RunQueue<T> {
         RunQueue {
             queue: Lock::new(ReadyQueue::new(slice_ns)),
@@ -102,63 +102,63 @@ impl<T: Job> RunQueue<T> {
         }
     }
 
-    /// Takes the run queue, if it is free.
+    /// Acquires the run queue, if it is free.
     pub fn acquire(&self, mode: WorkerMode) -> bool {
-        // Acquire: what the previous owner did; partner: `release`.
+        // Acquire: sees what the previous owner did; partner: `release`.
         let (success, failure) = (Ordering::Acquire, Ordering::Relaxed);
         self.owner_mode
             .compare_exchange(VACANT, mode as u8, success, failure)
             .is_ok()
     }
 
-    /// Gives the run queue back.
+    /// Releases the run queue.
     pub fn release(&self) {
         // Release: partner `acquire`.
         self.owner_mode.store(VACANT, Ordering::Release);
     }
 
-    /// Whether somebody drives the run queue: a hint.
+    /// Returns whether a thread owns the run queue: a hint.
     pub fn is_owned(&self) -> bool {
         // Relaxed: a hint.
         self.owner_mode.load(Ordering::Relaxed) != VACANT
     }
 
-    /// Whether only what has its key runs here. For the owner it is the truth, for others a hint.
+    /// Returns whether only tasks with its key run here. Exact for the owner, a hint for others.
     pub fn is_pinned(&self) -> bool {
-        // Relaxed: written by who sat down here; see above.
+        // Relaxed: written by the owner itself; a hint for others.
         self.owner_mode.load(Ordering::Relaxed) == WorkerMode::Pinned as u8
     }
 
-    /// Whether the owner takes any work: a hint.
+    /// Returns whether the owner steals: a hint.
     pub fn is_stealing(&self) -> bool {
         // Relaxed: a hint.
         self.owner_mode.load(Ordering::Relaxed) == WorkerMode::Stealing as u8
     }
 
-    /// Where the owner sleeps.
+    /// Returns where the owner sleeps.
     pub fn parker(&self) -> &Parker {
         &self.others.parker
     }
 
-    /// The owner is about to take a task, or is told to.
+    /// Notes that the owner is about to take a task, or is told to.
     pub fn mark_switch(&self, now: u64) {
         // Relaxed: a hint.
         self.switched.store(now, Ordering::Relaxed);
     }
 
-    /// When the owner last took a task: a hint.
+    /// Returns when the owner last took a task: a hint.
     pub fn switched(&self) -> u64 {
         // Relaxed: a hint.
         self.switched.load(Ordering::Relaxed)
     }
 
-    /// The queue, to be changed. Tasks are dropped after the guard.
+    /// Locks the ready queue. Drop tasks after the guard.
     #[inline]
     pub fn lock(&self) -> LockGuard<'_, QueueLock, ReadyQueue<T>> {
         self.queue.lock()
     }
 
-    /// Notes `ns` of work that was served at once; for the owner.
+    /// Counts `ns` of work that was served directly, to be charged later. For the owner.
     #[inline]
     pub fn defer_charge(&self, tenant: usize, ns: u64, weights: &impl Weights) {
         let defer_charge = &self.pending[tenant % PENDING_SLOTS];
@@ -176,7 +176,7 @@ impl<T: Job> RunQueue<T> {
         defer_charge.runs.store(runs + 1, Ordering::Relaxed);
     }
 
-    /// Charges what was noted; for the owner, with the queue locked.
+    /// Charges what was deferred. For the owner, with the queue locked.
     #[cold]
     pub fn flush_charges(&self, queue: &mut ReadyQueue<T>, weights: &impl Weights) {
         self.for_each_pending(|tenant, runs, ns| queue.serve(tenant, ns, runs, weights));
@@ -187,8 +187,8 @@ impl<T: Job> RunQueue<T> {
         }
     }
 
-    /// Calls `each` with tenant, pieces and time of what was noted and not charged. The caller has
-    /// locked the queue.
+    /// Calls `each` with tenant, pieces and time of what was deferred. The caller has locked the
+    /// queue.
     pub fn for_each_pending(&self, mut each: impl FnMut(usize, u32, u64)) {
         for defer_charge in &self.pending {
             // Relaxed: see `defer_charge`.
@@ -200,16 +200,16 @@ impl<T: Job> RunQueue<T> {
         }
     }
 
-    /// The queue, unless somebody is at it.
+    /// Locks the ready queue, unless it is locked.
     pub fn try_lock(&self) -> Option<LockGuard<'_, QueueLock, ReadyQueue<T>>> {
         self.queue.try_lock()
     }
 
-    /// Tells the others what waits in the queue, which the caller has locked.
+    /// Publishes the length of the ready queue, which the caller has locked.
     #[inline]
     pub fn publish(&self, queue: &ReadyQueue<T>) {
-        // Relaxed: the readers' fences order it; the stores are left out where nothing changes,
-        // so that the line stays in the owner's cache.
+        // Relaxed: ordered by the readers' fences. Unchanged values are not stored, so that the
+        // line stays in the owner's cache.
         let set = |hint: &AtomicUsize, value: usize| {
             if hint.load(Ordering::Relaxed) != value {
                 hint.store(value, Ordering::Relaxed);
@@ -219,7 +219,7 @@ impl<T: Job> RunQueue<T> {
         set(&self.waiting_user, queue.user_len());
     }
 
-    /// Puts a task into the inbox.
+    /// Adds a task to the inbox.
     ///
     /// # Errors
     /// The run queue is closed; the task comes back.
@@ -236,10 +236,10 @@ impl<T: Job> RunQueue<T> {
         Ok(())
     }
 
-    /// Moves the inbox into the queue, which the caller has locked.
+    /// Moves the inbox into the ready queue, which the caller has locked.
     #[inline]
     pub fn receive(&self, queue: &mut ReadyQueue<T>, weights: &impl Weights) {
-        // Relaxed: who must not miss a task sleeps after a fence.
+        // Relaxed: a thread that must see every task sleeps after a fence.
         if self.others.inbox_len.load(Ordering::Relaxed) > 0 {
             self.receive_some(queue, weights);
         }
@@ -254,33 +254,34 @@ impl<T: Job> RunQueue<T> {
             debug_assert!(!refused, "the queue closes after its inbox is empty");
         }
         self.publish(queue);
-        // Release: who reads the zero sees the hints above; partner: `hint`.
+        // Release: a reader of the zero sees the hints above; partner: `hint`.
         self.others.inbox_len.store(0, Ordering::Release);
     }
 
-    /// Tasks that wait here: a hint, which after a fence misses none that came before.
+    /// Returns how many tasks wait here: a hint. After a fence it includes every task that came
+    /// before.
     pub fn hint(&self) -> usize {
-        // Acquire: partner `receive_some`; the inbox is read first, so that tasks on their way
-        // into the queue are seen in one of the two.
+        // Acquire: partner `receive_some`. The inbox is read first, so that a task on its way into
+        // the queue is seen in one of the two.
         let inbox = self.others.inbox_len.load(Ordering::Acquire);
         // Relaxed: see `publish`.
         inbox + self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Tasks that wait here and are no idle work, as far as is known: a hint.
+    /// Returns how many tasks wait here that are not idle work: a hint.
     pub fn user_hint(&self) -> usize {
-        // Relaxed: a hint that nobody relies on.
+        // Relaxed: a hint.
         let user = self.waiting_user.load(Ordering::Relaxed);
         user + self.others.inbox_len.load(Ordering::Relaxed)
     }
 
-    /// Tasks in the inbox: a hint.
+    /// Returns how many tasks are in the inbox: a hint.
     pub fn inbox_hint(&self) -> usize {
         // Relaxed: a hint.
         self.others.inbox_len.load(Ordering::Relaxed)
     }
 
-    /// Takes no task any more, and gives those that wait.
+    /// Closes the run queue and returns the tasks that waited.
     pub fn close(&self) -> Vec<T> {
         let mut queue = self.queue.lock();
         let mut inbox = self.others.inbox.lock();

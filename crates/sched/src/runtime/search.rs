@@ -1,27 +1,27 @@
-//! Looking for work at other run queues, and sleeping where there is none.
+//! Stealing from other run queues, and sleeping when there is nothing to steal.
 
 use super::{BEHIND, Owner, Runtime};
 use crate::class::{Job, Weights};
 use hearth_sync::primitive::atomic::{Ordering, fence};
 use std::time::Duration;
 
-/// What a thief came back with.
+/// The result of a steal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stolen {
-    /// Tasks, now in the own queue.
+    /// Tasks, which are now in the thief's queue.
     Some,
-    /// Nothing, but there are tasks that had to stay.
+    /// Nothing; tasks with affinity were left.
     Left,
     /// Nothing.
     None,
 }
 
 impl<T: Job, W: Weights> Runtime<T, W> {
-    /// Looks for work at two run queues; false when there was none, or none to be had.
+    /// Tries to steal from two random run queues. Returns whether there is work here now.
     pub fn search(&self, owner: &mut Owner, now: u64) -> bool {
         let own = &self.run_queues[owner.run_queue];
         if own.is_pinned() {
-            // What is here goes first, whatever waits elsewhere.
+            // Tasks here go first, whatever waits elsewhere.
             owner.search_failed = true;
             return own.hint() > 0;
         }
@@ -42,8 +42,8 @@ impl<T: Job, W: Weights> Runtime<T, W> {
         found || own.hint() > 0
     }
 
-    /// Sleeps, unless there is work after all: calls `wait` with the longest time that it may
-    /// take, if there is one. To be called when [`Runtime::search`] found nothing.
+    /// Sleeps, unless there is work after all: calls `wait` with a time limit, if there is one. To
+    /// be called after [`Runtime::search`] found nothing.
     pub fn sleep(&self, owner: &mut Owner, now: u64, wait: impl FnOnce(Option<Duration>)) {
         if self.run_queues[owner.run_queue].is_pinned() {
             return self.sleep_pinned(owner.run_queue, wait);
@@ -62,7 +62,7 @@ impl<T: Job, W: Weights> Runtime<T, W> {
             wait(watch.then_some(BEHIND));
             self.run_queues[owner.run_queue].lock().stats_mut().sleeps += 1;
             if watch {
-                // The next look is behind the fence of the next sleep, or `stop_searching`.
+                // The next look follows the fence of the next sleep, or of `stop_searching`.
                 self.sleepers.end_watch();
             }
         }
@@ -72,7 +72,7 @@ impl<T: Job, W: Weights> Runtime<T, W> {
         owner.searching = true;
     }
 
-    /// [`Runtime::sleep`] of who helps nobody, and is never counted as searching.
+    /// Sleeps like [`Runtime::sleep`], for a pinned owner, which is never counted as searching.
     fn sleep_pinned(&self, run_queue: usize, wait: impl FnOnce(Option<Duration>)) {
         // S1.
         self.sleepers.enter_pinned(run_queue);
@@ -86,7 +86,7 @@ impl<T: Job, W: Weights> Runtime<T, W> {
         self.sleepers.claim_pinned(run_queue);
     }
 
-    /// W4, after W2: somebody looks for work, or will.
+    /// W4, after W2: wakes a sleeper unless a thread searches already.
     pub(super) fn wake_one(&self, is_affine: bool) {
         if self.sleepers.is_searching() || is_affine && self.sleepers.is_watched() {
             return;
@@ -97,18 +97,18 @@ impl<T: Job, W: Weights> Runtime<T, W> {
         }
     }
 
-    /// The owner found work: the last one that did so sees to what else waits.
+    /// Stops searching because the owner found work. The last thread to do so checks for more work.
     #[cold]
     pub(super) fn stop_searching(&self, owner: &mut Owner) {
         owner.searching = false;
         if self.sleepers.stop_searching() {
-            // Partner W2 of those who relied on us.
+            // Partner: W2 of the threads that relied on this search.
             fence(Ordering::SeqCst);
             self.wake_if_work();
         }
     }
 
-    /// After a fence: wakes a sleeper if anything waits.
+    /// Wakes a sleeper if anything waits. To be called after a fence.
     pub(super) fn wake_if_work(&self) {
         if self.sleepers.any() && self.run_queues.iter().any(|run_queue| run_queue.hint() > 0) {
             self.wake_one(false);
@@ -116,7 +116,7 @@ impl<T: Job, W: Weights> Runtime<T, W> {
     }
 
     pub(super) fn no_user_work_elsewhere(&self, owner: &Owner) -> bool {
-        // Not `victim`: the owner is borrowed by the switch, and any two will do.
+        // Not `victim`: the switch borrows the owner, and any two will do.
         let count = self.run_queues.len();
         let first = owner.random as usize % count;
         [first, (first + count / 2 + 1) % count]
@@ -124,7 +124,7 @@ impl<T: Job, W: Weights> Runtime<T, W> {
             .all(|&at| at == owner.run_queue || self.run_queues[at].user_hint() == 0)
     }
 
-    /// S4: takes what is anywhere.
+    /// S4: steals from any run queue.
     fn steal_from_any(&self, owner: &mut Owner, now: u64) -> Stolen {
         let first = self.victim(owner);
         let mut seen = Stolen::None;
@@ -145,7 +145,7 @@ impl<T: Job, W: Weights> Runtime<T, W> {
         seen
     }
 
-    /// Moves at most half of what waits at `victim` into the owner's queue.
+    /// Steals at most half of what waits at `victim`.
     fn steal(&self, owner: &mut Owner, victim: usize, now: u64, patient: bool) -> Stolen {
         let from = &self.run_queues[victim];
         let behind = self.is_behind(victim, now);
@@ -178,7 +178,7 @@ impl<T: Job, W: Weights> Runtime<T, W> {
         Stolen::Some
     }
 
-    /// A random run queue besides the owner's own.
+    /// Returns a random run queue other than the owner's.
     fn victim(&self, owner: &mut Owner) -> usize {
         owner.random ^= owner.random << 13;
         owner.random ^= owner.random >> 7;

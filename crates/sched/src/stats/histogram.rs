@@ -1,12 +1,12 @@
-//! Times, counted by size.
+//! A histogram of times.
 
 /// Parts of an octave.
 const PARTS: u32 = 4;
 const OCTAVES: u32 = 40;
 const CELLS: usize = (OCTAVES * PARTS) as usize;
 
-/// How often which time was seen: four cells per octave of nanoseconds, so a quantile is at
-/// most a quarter too high. Up to 18 minutes; longer times count in the last cell.
+/// A histogram of times with four cells per octave of nanoseconds: a quantile is at most a quarter
+/// too high. It covers 18 minutes; longer times count in the last cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Histogram {
     cells: Box<[u64; CELLS]>,
@@ -21,7 +21,7 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Nothing seen.
+    /// Returns an empty histogram.
     pub fn new() -> Histogram {
         Histogram {
             cells: Box::new([0; CELLS]),
@@ -48,7 +48,7 @@ impl Histogram {
         }
     }
 
-    /// Adds what another one counted.
+    /// Adds the counts of another histogram.
     pub fn merge(&mut self, other: &Histogram) {
         for (own, others) in self.cells.iter_mut().zip(other.cells.iter()) {
             *own += others;
@@ -57,22 +57,23 @@ impl Histogram {
         self.max_ns = self.max_ns.max(other.max_ns);
     }
 
-    /// How many times were counted.
+    /// Returns how many times were counted.
     pub fn count(&self) -> u64 {
         self.cells.iter().sum()
     }
 
-    /// Their sum, in nanoseconds.
+    /// Returns their sum, in nanoseconds.
     pub fn sum_ns(&self) -> u64 {
         self.sum_ns
     }
 
-    /// The longest, in nanoseconds.
+    /// Returns the longest, in nanoseconds.
     pub fn max_ns(&self) -> u64 {
         self.max_ns
     }
 
-    /// The time that `share` (0 to 1) of the times do not exceed, in nanoseconds; 0 without any.
+    /// Returns the time that `share` (0 to 1) of the times do not exceed, in nanoseconds; 0 without
+    /// any.
     pub fn quantile_ns(&self, share: f64) -> u64 {
         let rank = (share * self.count() as f64).ceil() as u64;
         let mut seen = 0;
@@ -85,7 +86,7 @@ impl Histogram {
         self.max_ns
     }
 
-    /// Upper limit in nanoseconds and count of each cell that is not empty.
+    /// Returns the upper limit in nanoseconds and the count of each cell that is not empty.
     pub fn cells(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let cells = self.cells.iter().enumerate();
         let some = cells.filter(|&(_, &count)| count > 0);
@@ -104,7 +105,7 @@ fn cell(ns: u64) -> usize {
     (at as usize).min(CELLS - 1)
 }
 
-/// The largest time of a cell.
+/// Returns the largest time of a cell.
 fn upper(at: usize) -> u64 {
     let at = at as u32;
     if at < PARTS {

@@ -1,10 +1,10 @@
-//! What the scheduler counts, and what it shows.
+//! Statistics of the scheduler.
 
 mod histogram;
 
 pub use histogram::Histogram;
 
-/// One core.
+/// Statistics of one core.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CoreStats {
     /// Realtime tasks that wait.
@@ -13,43 +13,43 @@ pub struct CoreStats {
     pub normal: usize,
     /// Idle tasks that wait.
     pub idle: usize,
-    /// Tasks put in by threads that do not drive this core, not yet looked at.
+    /// Tasks in the inbox, put there by threads that do not own this core.
     pub inbox: usize,
-    /// Whether a thread drives this core.
+    /// Whether a thread owns this core.
     pub driven: bool,
     /// How often a task was picked.
     pub switches: u64,
-    /// Pieces of work that were done at once, without a task.
+    /// Pieces of work that were done directly, without a task.
     pub served: u64,
-    /// How often this core found tasks to steal.
+    /// How often this core stole.
     pub steals: u64,
-    /// How many it stole.
+    /// How many tasks it stole.
     pub stolen: u64,
-    /// How many were stolen from it.
+    /// How many tasks were stolen from it.
     pub given: u64,
     /// How often it slept.
     pub sleeps: u64,
     /// How long tasks ran.
     pub run: Histogram,
-    /// How long they waited for it.
+    /// How long tasks waited to run.
     pub wait: Histogram,
 }
 
-/// What one tenant got on one core, or on all.
+/// The service that one tenant got on one core, or on all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Service {
-    /// How often a task of it ran, or a piece of its work was done at once.
+    /// How often a task of it ran, or a piece of its work was done directly.
     pub runs: u64,
-    /// Pieces of its work that were done at once: they waited for nothing.
+    /// Pieces of its work that were done directly, without waiting.
     pub served: u64,
-    /// For how long, in nanoseconds.
+    /// How long it ran, in nanoseconds.
     pub run_ns: u64,
     /// How long its tasks waited.
     pub wait: Histogram,
 }
 
 impl Service {
-    /// Adds what was got elsewhere.
+    /// Adds service from elsewhere.
     pub fn merge(&mut self, other: &Service) {
         self.runs += other.runs;
         self.served += other.served;
@@ -57,8 +57,8 @@ impl Service {
         self.wait.merge(&other.wait);
     }
 
-    /// The wait that `share` (0 to 1) of all work does not exceed, in nanoseconds; what was done
-    /// at once counts with a wait of zero.
+    /// Returns the wait that `share` (0 to 1) of all work does not exceed, in nanoseconds. Work
+    /// that was done directly counts with a wait of zero.
     pub fn wait_quantile_ns(&self, share: f64) -> u64 {
         let (served, waited) = (self.served as f64, self.wait.count() as f64);
         let rank = (share * (served + waited)).ceil() - served;
@@ -69,18 +69,18 @@ impl Service {
     }
 }
 
-/// One tenant.
+/// Statistics of one tenant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TenantStats {
     /// The embedder's number for it.
     pub id: u64,
     /// Its weight.
     pub weight: u32,
-    /// What it got on all cores.
+    /// Its service on all cores.
     pub service: Service,
-    /// Its part of what all these tenants got so far, 0 to 1.
+    /// Its part of the service of all these tenants so far, 0 to 1.
     pub share: f64,
-    /// Tasks of it that were begun.
+    /// Tasks that it began.
     pub tasks: u64,
     /// Operations charged to its rate limits.
     pub ops: u64,
@@ -90,14 +90,14 @@ pub struct TenantStats {
     pub throttled_ns: u64,
 }
 
-/// Everything, at about one moment.
+/// All statistics, at about one moment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stats {
     /// Per core.
     pub cores: Vec<CoreStats>,
-    /// Tenants that were served, charged or set, but for those that were forgotten since.
+    /// Tenants that were served, charged or configured, without those evicted since.
     pub tenants: Vec<TenantStats>,
-    /// Tasks that are not finished.
+    /// Unfinished tasks.
     pub tasks: u64,
     /// Tasks that ended by a panic.
     pub panics: u64,

@@ -1,45 +1,45 @@
-//! The end of tenants that nobody uses: their places are given to others some time later.
+//! Eviction of idle tenants: their indexes are given to others some time later.
 //!
 //! ```text
 //! named ── idle for a while ──► ended ── clean for as long ──► free ──► named, for another
 //! ```
 //!
-//! Whoever got a tenant from [`Tenants::find`] may use it for as long as tenants must be idle to be
-//! ended, without asking again: to be named counts as use. Who keeps one for longer asks again when
-//! [`Tenants::endings`] has changed. What uses an ended tenant all the same, because both happened
-//! at once, finds its place not given to another yet; a task that carries it holds that up until it
+//! A caller may use a tenant from [`Tenants::find`] for as long as the idle time without asking
+//! again: naming it counts as use. A caller that keeps one for longer asks again when
+//! [`Tenants::endings`] has changed. A caller that uses a tenant at the moment of its eviction
+//! finds its index not yet given to another. A task that carries the tenant delays that until it
 //! ends.
 
 use super::{BEGUN, BYTES, COUNTS, ENDED, OPS, RUNS};
 use super::{DEFAULT_WEIGHT, IDLE, NAMED, RETIRED, Record, Tenants};
 use hearth_sync::primitive::atomic::Ordering;
 
-/// What a look at the run queues says about a tenant: how often it ran, or `None` while something of
-/// it is there.
+/// What a look at the run queues says about a tenant: how often it ran, or `None` while it has work
+/// there.
 pub type Seen = Option<u64>;
 
 impl Tenants {
-    /// How often tenants were ended.
+    /// Returns how often tenants were evicted.
     #[inline]
     pub fn endings(&self) -> u64 {
-        // Relaxed: who sees it late uses a tenant that ended; see above.
+        // Relaxed: a caller that sees it late uses an evicted tenant; see the module's text.
         self.endings.load(Ordering::Relaxed)
     }
 
-    /// How many are named at present.
+    /// Returns how many are named.
     pub fn named(&self) -> usize {
         let indexes = self.indexes.lock();
         indexes.count as usize - indexes.ended.len() - indexes.free.len()
     }
 
-    /// Ends the tenant, if it has no settings and was not used for `idle` nanoseconds, as far as is
-    /// known at `now`. One caller at a time for each. Whether it ended now.
+    /// Evicts the tenant if it has no settings and was not used for `idle` nanoseconds, as far as
+    /// is known at `now`. One caller at a time for each tenant. Returns whether it did.
     pub fn end_idle(&self, index: usize, seen: Seen, now: u64, idle: u64) -> bool {
         let Some(record) = self.record(index).filter(|_| index > 0) else {
             return false;
         };
-        // Relaxed, all of them: written by who looks here, but for the first, which is seen at the
-        // next look if not at this.
+        // Relaxed, all of them: only this function writes them, except for the first. A change of
+        // that is seen at the next look at the latest.
         let state = &record.state;
         let named = state.compare_exchange(NAMED, IDLE, Ordering::Relaxed, Ordering::Relaxed);
         let used = seen.map(|runs| record.activity().wrapping_add(runs));
@@ -57,12 +57,12 @@ impl Tenants {
         if self.known(id).is_none_or(|known| known.index() != index) {
             return false;
         }
-        // Again: settings are made under this lock.
+        // Checked again: settings are made under this lock.
         if record.is_set() {
             return false;
         }
-        // Partner: `Tenants::touch`. Either that was first, or who names it sees that it ended, and
-        // waits for the lock.
+        // Partner: `Tenants::touch`. Either that was first, or the caller that names it sees that
+        // it ended, and waits for the lock.
         let ended = state.compare_exchange(IDLE, RETIRED, Ordering::Relaxed, Ordering::Relaxed);
         if ended.is_err() {
             return false;
@@ -73,16 +73,16 @@ impl Tenants {
         true
     }
 
-    /// The tenant that ended first, if that was `idle` nanoseconds ago: its place is another's with
-    /// [`Tenants::free`].
+    /// Returns the tenant that was evicted first, if that was `idle` nanoseconds ago.
+    /// [`Tenants::free`] frees its index.
     pub fn first_ended(&self, now: u64, idle: u64) -> Option<usize> {
         let indexes = self.indexes.lock();
         let &(index, since) = indexes.ended.front()?;
         (now.saturating_sub(since) >= idle).then_some(index as usize)
     }
 
-    /// Gives the place of the tenant that ended first, if it is this one, to whoever is named next,
-    /// unless something of it is open, set or still `here`: then it waits once more.
+    /// Frees the index of the tenant that was evicted first, if it is this one. If it has open
+    /// work, has settings, or is still `here`, it waits once more.
     pub fn free(&self, index: usize, here: bool, now: u64) {
         let mut indexes = self.indexes.lock();
         if indexes.ended.front().map(|ended| ended.0 as usize) != Some(index) {
@@ -104,7 +104,7 @@ impl Tenants {
 }
 
 impl Record {
-    /// A number that moves with whatever is done for the tenant.
+    /// Returns a number that changes with everything done for the tenant.
     fn activity(&self) -> u64 {
         let lanes = [OPS, BYTES, BEGUN, ENDED, RUNS];
         lanes.iter().fold(0u64, |sum, &lane| {
@@ -112,24 +112,24 @@ impl Record {
         })
     }
 
-    /// Whether a task of it, or work outside, has not ended. Exact once nothing has begun or ended
-    /// for a while.
+    /// Returns whether a task or external work of it has not ended. Exact once nothing has begun or
+    /// ended for a while.
     fn is_open(&self) -> bool {
         self.counts.sum(BEGUN) != self.counts.sum(ENDED)
     }
 
     fn is_set(&self) -> bool {
-        // Relaxed: single values, in force soon.
+        // Relaxed: single values, which take effect soon.
         self.weight.load(Ordering::Relaxed) != DEFAULT_WEIGHT
             || self.is_limited.load(Ordering::Relaxed)
     }
 
-    /// Nobody's: the next begins with nothing. It has no settings, so there are none to reset.
+    /// Clears the counters for the next tenant. There are no settings to reset.
     fn clear(&self) {
         for lane in 0..COUNTS {
             self.counts.add(lane, self.counts.sum(lane).wrapping_neg());
         }
-        // Relaxed: nobody has this place.
+        // Relaxed: no tenant has this index.
         self.throttled_ns.store(0, Ordering::Relaxed);
         self.used.store(0, Ordering::Relaxed);
     }
@@ -145,9 +145,9 @@ mod tests {
         assert!(tenants.end_idle(index, seen, 0, 0));
     }
 
-    /// Whoever freed what was first in the row freed what nobody had cleaned.
+    /// Regression: a pass freed the first index in the row, which another pass had not cleaned.
     #[test]
-    fn a_place_is_freed_by_who_cleaned_it() {
+    fn an_index_is_freed_only_by_the_pass_that_cleaned_it() {
         let tenants = Tenants::new();
         let [one, two] = [1, 2].map(|id| tenants.find(id).index());
         end(&tenants, one);
@@ -164,14 +164,14 @@ mod tests {
         assert_eq!(tenants.find(3).index(), one);
     }
 
-    /// Two that named it while it ended: the first noted that, the second saw the note and took
-    /// the one that had ended.
+    /// Regression: two callers named a tenant while it was evicted. The first noted that; the
+    /// second saw the note and used the evicted one.
     #[test]
-    fn nobody_names_an_ended_tenant_by_what_it_read_before_the_end() {
+    fn a_lookup_that_began_before_eviction_does_not_return_the_evicted_tenant() {
         let tenants = Tenants::new();
         let old = tenants.find(7);
         end(&tenants, old.index());
-        // What both read.
+        // What both have read.
         tenants.by_id.insert(7, old.0);
         assert_eq!([tenants.touch(7), tenants.touch(7)], [None, None]);
         tenants.by_id.remove(&7);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_named_in_time_does_not_end() {
+    fn a_tenant_named_in_time_is_not_evicted() {
         let tenants = Tenants::new();
         let one = tenants.find(1);
         assert!(!tenants.end_idle(one.index(), Some(0), 0, 0));

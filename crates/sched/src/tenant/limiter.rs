@@ -1,8 +1,8 @@
-//! The rate limits of one tenant, and who waits for them.
+//! The rate limits of one tenant, and the work that waits for them.
 //!
-//! Everything stands behind one lock, which a tenant without rate limits does not take. Who waits
-//! asks and leaves a waker under the same hold; a change takes the wakers out under its own. So a
-//! waiter either asks after the change or is woken by it, and none is charged twice: its place
+//! One lock protects everything; a tenant without rate limits does not take it. A waiter asks and
+//! leaves its waker under one hold of the lock; a change takes the wakers out under another. So a
+//! waiter either asks after the change or is woken by it. It is not charged twice: its position
 //! stays.
 
 use super::token_bucket::{Position, TokenBucket};
@@ -13,10 +13,11 @@ use std::task::Waker;
 
 lock_class! {
     /// The rate limits of a tenant.
-    pub LimiterLock = "sched.ceilings", 1995;
+    pub LimiterLock = "sched.rate_limits", 1995;
 }
 
-/// What a charge was given that its rate limits delay: its place in each.
+/// A charge that is delayed by rate limits: its position in each token bucket.
+/// [`crate::Handle::rate_limit`] waits for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Permit {
     pub(super) tenant: Tenant,
@@ -24,10 +25,10 @@ pub struct Permit {
     bytes: Option<Position>,
 }
 
-/// Number of who waits, in its tenant.
+/// The number of a waiter, unique in its tenant.
 pub type Waiter = u64;
 
-/// The rate limits of a tenant.
+/// Both rate limits of a tenant.
 #[derive(Debug, Default)]
 pub struct Limiter {
     ops: TokenBucket,
@@ -37,7 +38,7 @@ pub struct Limiter {
 }
 
 impl Limiter {
-    /// What was set.
+    /// Returns the limits.
     pub fn limits(&self) -> Limits {
         Limits {
             ops: self.ops.rate(),
@@ -45,26 +46,27 @@ impl Limiter {
         }
     }
 
-    /// Sets both at `now`. Who waited is to be woken, without the lock: it asks again.
+    /// Sets both limits at `now`. Returns the waiters, to be woken outside the lock: they ask
+    /// again.
     pub fn set(&mut self, limits: Limits, now: u64) -> BTreeMap<Waiter, Waker> {
         self.ops.set(limits.ops, now);
         self.bytes.set(limits.bytes, now);
         self.end()
     }
 
-    /// Takes out who waits.
+    /// Takes out all waiters.
     pub fn end(&mut self) -> BTreeMap<Waiter, Waker> {
         std::mem::take(&mut self.waiting)
     }
 
-    /// Charges work of `tenant` at `now`, at once and whole; `None` when it need not wait.
+    /// Charges work of `tenant` at `now`, all at once. Returns `None` if it need not wait.
     pub fn charge(&mut self, tenant: Tenant, ops: u64, bytes: u64, now: u64) -> Option<Permit> {
         let (ops, bytes) = (self.ops.charge(ops, now), self.bytes.charge(bytes, now));
         let permit = Permit { tenant, ops, bytes };
         (self.admit_at(permit, now) > now).then_some(permit)
     }
 
-    /// The time at which work may go on, as it is at `now`.
+    /// Returns the time at which work may continue, as of `now`.
     pub fn admit_at(&mut self, permit: Permit, now: u64) -> u64 {
         let ops = permit.ops.map(|position| self.ops.admit_at(position, now));
         let bytes = permit
@@ -73,8 +75,8 @@ impl Limiter {
         now.max(ops.unwrap_or(now)).max(bytes.unwrap_or(now))
     }
 
-    /// Wakes `waker` when a rate limit changes, in the place of `known`. With it the waker that it
-    /// replaces, to be dropped without the lock.
+    /// Registers `waker`, in place of `known`, for a change of the limits. Returns also the waker
+    /// that it replaces, to be dropped outside the lock.
     pub fn listen(&mut self, known: Option<Waiter>, waker: Waker) -> (Waiter, Option<Waker>) {
         let waiter = known.unwrap_or_else(|| {
             self.waiters += 1;
@@ -83,7 +85,7 @@ impl Limiter {
         (waiter, self.waiting.insert(waiter, waker))
     }
 
-    /// Wakes it no more. To be dropped without the lock.
+    /// Removes a waiter. Its waker is to be dropped outside the lock.
     pub fn forget(&mut self, waiter: Waiter) -> Option<Waker> {
         self.waiting.remove(&waiter)
     }

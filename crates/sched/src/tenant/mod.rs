@@ -23,16 +23,16 @@ use std::collections::VecDeque;
 use std::task::Waker;
 
 lock_class! {
-    /// New tenants, their settings and their ends, one at a time.
+    /// Making, configuring and evicting tenants, one at a time.
     pub TenantLock = "sched.tenant", 1990;
 }
 
-/// Weight of a tenant that was given none.
+/// The default weight.
 pub const DEFAULT_WEIGHT: u32 = 100;
 /// The largest weight.
 pub const MAX_WEIGHT: u32 = 10_000;
 
-/// Whether a tenant may have this weight: before it is made for that.
+/// Checks a weight, before a tenant is made for it.
 ///
 /// # Errors
 /// It is not in 1 to 10,000.
@@ -43,7 +43,7 @@ pub fn check_weight(weight: u32) -> Result<(), SchedError> {
     }
 }
 
-/// A tenant that the scheduler knows. The default is the daemon itself.
+/// A tenant. The default is the daemon itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tenant(u32);
 
@@ -58,7 +58,7 @@ impl Tenant {
     }
 }
 
-/// Ceilings of a tenant, per second; `None` for none.
+/// Rate limits of a tenant, per second; `None` for none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// Operations a second.
@@ -67,7 +67,7 @@ pub struct Limits {
     pub bytes: Option<u64>,
 }
 
-/// Another value for one rate limit, `None` for no rate limit.
+/// A new value of one rate limit, `None` for no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitChange {
     /// Operations a second.
@@ -76,13 +76,13 @@ pub enum LimitChange {
     Bytes(Option<u64>),
 }
 
-/// All tenants that were named and have not [ended](ending).
+/// All tenants that are named and not [evicted](ending).
 #[derive(Debug)]
 pub struct Tenants {
     /// Changed with `indexes` locked.
     by_id: ConcurrentMap<u64, u32>,
     indexes: Lock<TenantLock, Indexes>,
-    /// How many have rate limits. Relaxed: in force soon.
+    /// How many have rate limits. Relaxed: takes effect soon.
     limited: AtomicUsize,
     /// See [`Tenants::endings`]. Written with `indexes` locked.
     endings: AtomicU64,
@@ -90,14 +90,14 @@ pub struct Tenants {
     chunks: [OnceLock<Box<[Record]>>; CHUNKS],
 }
 
-/// Which places there are.
+/// The allocation of indexes.
 #[derive(Debug, Default)]
 struct Indexes {
-    /// Of records, used or not: those after it never were.
+    /// Indexes below it have been used; the others never were.
     count: u32,
-    /// Those of tenants that ended, and since when, the first first.
+    /// Evicted tenants and since when, oldest first.
     ended: VecDeque<(u32, u64)>,
-    /// Those that nobody has.
+    /// Indexes that no tenant has.
     free: Vec<u32>,
 }
 
@@ -108,17 +108,17 @@ const FIRST_CHUNK: usize = 64;
 struct Record {
     id: AtomicU64,
     weight: AtomicU32,
-    /// Whether it has rate limits. Written with their lock held; Relaxed: in force soon.
+    /// Whether it has rate limits. Written with their lock held. Relaxed: takes effect soon.
     is_limited: AtomicBool,
     limiter: Lock<LimiterLock, Limiter>,
     throttled_ns: AtomicU64,
     /// See [`OPS`] and those after it.
     counts: PerCpuCounters<COUNTS>,
-    /// [`IDLE`], [`NAMED`] or [`RETIRED`]. Relaxed: its own order of changes is all that counts.
+    /// [`IDLE`], [`NAMED`] or [`RETIRED`]. Relaxed: only the order of its own changes counts.
     state: AtomicU8,
-    /// What had been done for it when [`Tenants::end_idle`] last looked.
+    /// The activity when [`Tenants::end_idle`] last looked.
     used: AtomicU64,
-    /// Since when nothing more was done, in nanoseconds.
+    /// When that last changed, in nanoseconds.
     since: AtomicU64,
 }
 
@@ -126,7 +126,7 @@ struct Record {
 const IDLE: u8 = 0;
 /// Named since then.
 const NAMED: u8 = 1;
-/// Nobody's, or of a tenant that ended.
+/// Without a tenant, or of an evicted one.
 const RETIRED: u8 = 2;
 
 /// Operations charged.
@@ -135,17 +135,17 @@ const OPS: usize = 0;
 const BYTES: usize = 1;
 /// Tasks begun.
 const TASKS: usize = 2;
-/// Tasks begun, and pieces of work outside of the run queues.
+/// Tasks and external work begun.
 const BEGUN: usize = 3;
-/// Those of them that have ended.
+/// How many of these have ended.
 const ENDED: usize = 4;
-/// Pieces of work done outside.
+/// Pieces of external work done.
 const RUNS: usize = 5;
 /// How long they took, in nanoseconds.
 const RUN_NS: usize = 6;
 const COUNTS: usize = 7;
 
-/// What is known of a tenant besides its service.
+/// Counters of a tenant besides its service at run queues.
 #[derive(Clone, Copy, Debug)]
 pub struct TenantCounters {
     pub id: u64,
@@ -154,15 +154,15 @@ pub struct TenantCounters {
     pub bytes: u64,
     pub throttled_ns: u64,
     pub tasks: u64,
-    /// Work that was done outside of the run queues, and how long it took.
+    /// External work that was done, and how long it took.
     pub runs: u64,
     pub run_ns: u64,
-    /// Whether its weight or a rate limit is other than a new tenant's.
+    /// Whether its weight or a rate limit differs from the default.
     pub is_set: bool,
 }
 
 impl Tenants {
-    /// The daemon alone.
+    /// Returns the daemon's tenant alone.
     pub fn new() -> Tenants {
         let tenants = Tenants {
             by_id: ConcurrentMap::new(),
@@ -175,12 +175,12 @@ impl Tenants {
         tenants
     }
 
-    /// The tenant with this number, if it was named before.
+    /// Returns the tenant with this number, if it is named.
     pub fn known(&self, id: u64) -> Option<Tenant> {
         self.by_id.get_with(&id, |index| Tenant(*index))
     }
 
-    /// The tenant with this number, made when it is named for the first time.
+    /// Returns the tenant with this number, made on first use.
     pub fn find(&self, id: u64) -> Tenant {
         if let Some(tenant) = self.touch(id) {
             return tenant;
@@ -192,7 +192,7 @@ impl Tenants {
         self.make(&mut indexes, id)
     }
 
-    /// A tenant with this number, which none has.
+    /// Makes a tenant with this number, which none has.
     fn make(&self, indexes: &mut Indexes, id: u64) -> Tenant {
         let index = indexes.free.pop().unwrap_or(indexes.count);
         let (chunk, at) = locate(index as usize);
@@ -208,25 +208,25 @@ impl Tenants {
         Tenant(index)
     }
 
-    /// The tenant, which is in use.
+    /// Returns the tenant with this number, if it is named, and marks it as used.
     fn touch(&self, id: u64) -> Option<Tenant> {
         let tenant = self.known(id)?;
         let state = &self.record(tenant.index())?.state;
-        // Relaxed: see the field. Stored once, so that the line stays with its readers.
+        // Relaxed: see the field. Stored once, so that readers keep the cache line.
         if state.load(Ordering::Relaxed) == NAMED {
             return Some(tenant);
         }
-        // Partner: `Tenants::end_idle`. One of both takes it from idle, and the other sees that.
+        // Partner: `Tenants::end_idle`. One of both changes it from idle, and the other sees that.
         let named = state.compare_exchange(IDLE, NAMED, Ordering::Relaxed, Ordering::Relaxed);
         matches!(named, Ok(_) | Err(NAMED)).then_some(tenant)
     }
 
-    /// How many places there are.
+    /// Returns how many indexes were ever used.
     pub fn count(&self) -> usize {
         self.indexes.lock().count as usize
     }
 
-    /// Charges work at `now`; `None` when it may go on.
+    /// Charges work at `now`. Returns `None` if it may continue.
     pub fn charge(&self, tenant: Tenant, ops: u64, bytes: u64, now: u64) -> Option<Permit> {
         let record = self.record(tenant.index())?;
         record.counts.add(OPS, ops as i64);
@@ -237,8 +237,8 @@ impl Tenants {
         }
     }
 
-    /// When the work of a permit may go on, as it is at `now`. If that is later, `waker` is woken
-    /// when a rate limit changes, in the place of the waiter before.
+    /// Returns when the work of a permit may continue, as of `now`. If that is later, registers
+    /// `waker` for a change of the limits, in place of the waiter `before`.
     pub fn ask(
         &self,
         permit: Permit,
@@ -257,12 +257,12 @@ impl Tenants {
         }
         let (waiter, old) = limiter.listen(before, waker);
         drop(limiter);
-        // The last waker of a task frees it: not under the lock.
+        // The last waker of a task frees it: dropped outside the lock.
         drop(old);
         (admit_at, Some(waiter))
     }
 
-    /// A permit is not waited for any more, after a delay of so long.
+    /// Ends the wait for a permit, which was delayed by `delay_ns`.
     pub fn end(&self, permit: Permit, waiter: Option<Waiter>, delay_ns: u64) {
         let Some(record) = self.record(permit.tenant.index()) else {
             return;
@@ -270,12 +270,13 @@ impl Tenants {
         // Relaxed: a counter.
         record.throttled_ns.fetch_add(delay_ns, Ordering::Relaxed);
         let old = waiter.and_then(|waiter| record.limiter.lock().forget(waiter));
-        // As above.
+        // Dropped outside the lock, like the waker in `ask`.
         drop(old);
     }
 
-    /// Forgets who waits: the scheduler ends, and its tasks are cancelled by their timers. A future
-    /// that somebody else drives may own itself through such a waker. Dropped without a lock.
+    /// Forgets all waiters at the end of the scheduler, whose tasks are cancelled by their timers.
+    /// A future that another executor polls may own itself through such a waker. Wakers are dropped
+    /// outside the lock.
     pub fn close(&self) {
         let all = (0..self.count()).filter_map(|index| self.record(index));
         for record in all {
@@ -284,7 +285,7 @@ impl Tenants {
         }
     }
 
-    /// A task of the tenant begins.
+    /// Counts a task that begins.
     pub fn count_task(&self, tenant: Tenant) {
         if let Some(record) = self.record(tenant.index()) {
             record.counts.add(TASKS, 1);
@@ -292,14 +293,14 @@ impl Tenants {
         }
     }
 
-    /// Work of the tenant outside of the run queues begins.
+    /// Counts external work that begins.
     pub fn begin(&self, tenant: Tenant) {
         if let Some(record) = self.record(tenant.index()) {
             record.counts.add(BEGUN, 1);
         }
     }
 
-    /// It was done, and took so long.
+    /// Counts external work that was done in `ns` nanoseconds.
     pub fn count_run(&self, tenant: Tenant, ns: u64) {
         if let Some(record) = self.record(tenant.index()) {
             record.counts.add(RUNS, 1);
@@ -307,14 +308,14 @@ impl Tenants {
         }
     }
 
-    /// It, or a task of the tenant, has ended.
+    /// Counts a task or external work that has ended.
     pub fn end_one(&self, tenant: Tenant) {
         if let Some(record) = self.record(tenant.index()) {
             record.counts.add(ENDED, 1);
         }
     }
 
-    /// The counters of a tenant.
+    /// Returns the counters of a tenant.
     pub fn charged(&self, index: usize) -> Option<TenantCounters> {
         let record = self.record(index)?;
         // Relaxed: single values.
@@ -342,7 +343,7 @@ impl Tenants {
 impl Weights for Tenants {
     #[inline]
     fn weight(&self, tenant: usize) -> u32 {
-        // Relaxed: a single value, in force soon.
+        // Relaxed: a single value, which takes effect soon.
         self.record(tenant).map_or(DEFAULT_WEIGHT, |record| {
             record.weight.load(Ordering::Relaxed)
         })
@@ -365,7 +366,7 @@ impl Record {
     }
 }
 
-/// Chunk and place in it.
+/// Returns the chunk of an index, and the position in it.
 fn locate(index: usize) -> (usize, usize) {
     if index < FIRST_CHUNK {
         return (0, index);
@@ -459,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn ceilings_are_looked_at_while_any_tenant_has_one() {
+    fn has_limits_is_true_while_any_tenant_has_a_limit() {
         let (tenants, mut some) = (Tenants::new(), Limits::default());
         some.ops = Some(1);
         let [one, two] = [1, 2].map(|id| tenants.find(id));

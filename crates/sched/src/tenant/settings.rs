@@ -1,4 +1,5 @@
-//! Weights and rate limits of tenants. Settings are made where no tenant can end: none is lost.
+//! Weights and rate limits of tenants. Settings are made under the lock of eviction, so that none
+//! is lost.
 
 use super::{Indexes, LimitChange, Limits, NAMED, Record, Tenant, Tenants, check_weight};
 use crate::error::SchedError;
@@ -11,14 +12,13 @@ impl Tenants {
         check_weight(weight)?;
         let mut indexes = self.indexes.lock();
         if let Some(record) = self.in_force(&mut indexes, tenant) {
-            // Relaxed: in force soon.
+            // Relaxed: takes effect soon.
             record.weight.store(weight, Ordering::Relaxed);
         }
         Ok(())
     }
 
-    /// Changes rate limits at `now`, one after the other and others not, and has everybody ask again
-    /// who waits for them.
+    /// Changes the given rate limits at `now`, in order, and wakes all waiters, which ask again.
     pub fn change_limits(
         &self,
         tenant: Tenant,
@@ -48,7 +48,7 @@ impl Tenants {
         }
         let woken = limiter.set(limits, now);
         let is_limited = limits != Limits::default();
-        // Relaxed: see the fields. One after the other, by the lock.
+        // Relaxed: see the fields. The lock orders them.
         match (
             record.is_limited.swap(is_limited, Ordering::Relaxed),
             is_limited,
@@ -63,10 +63,10 @@ impl Tenants {
         Ok(())
     }
 
-    /// The record that the tenant's number has: another's place, or a new one, if it has ended. It
-    /// does not end before the lock is given up, nor after that with what was set.
+    /// Returns the record that the tenant's number has now: if it was evicted, another or a new
+    /// one. It is not evicted before the lock is released, nor after that if a setting was made.
     fn in_force(&self, indexes: &mut Indexes, tenant: Tenant) -> Option<&Record> {
-        // Relaxed: whoever has the tenant sees its number.
+        // Relaxed: a caller that has the tenant sees its number.
         let id = self.record(tenant.index())?.id.load(Ordering::Relaxed);
         let known = self.known(id);
         let tenant = known.unwrap_or_else(|| self.make(indexes, id));
@@ -85,14 +85,14 @@ impl Tenants {
         self.change_limits(tenant, &both, now)
     }
 
-    /// The rate limits.
+    /// Returns the rate limits.
     pub fn limits(&self, tenant: Tenant) -> Limits {
         self.record(tenant.index())
             .map(|record| record.limiter.lock().limits())
             .unwrap_or_default()
     }
 
-    /// Whether any tenant has a rate limit.
+    /// Returns whether any tenant has a rate limit.
     #[inline]
     pub fn has_limits(&self) -> bool {
         self.limited.load(Ordering::Relaxed) > 0
@@ -110,7 +110,7 @@ mod tests {
         bytes: None,
     };
 
-    /// The tenant, of which whoever holds it does not know yet that it has ended.
+    /// Returns a tenant that was evicted without its holder knowing.
     fn ended(tenants: &Tenants, id: u64) -> Tenant {
         let tenant = tenants.find(id);
         while !tenants.end_idle(tenant.index(), Some(0), 0, 0) {}
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_for_a_tenant_that_has_just_ended_is_its_numbers() {
+    fn a_setting_for_a_just_evicted_tenant_applies_to_its_number() {
         let tenants = Tenants::new();
         let [weighted, limited] = [1, 2].map(|id| ended(&tenants, id));
         tenants.set_weight(weighted, 300).unwrap();
@@ -134,7 +134,7 @@ mod tests {
         let [one, two] = [1, 2].map(|id| tenants.known(id).expect("it was named anew"));
         assert_eq!(tenants.weight(one.index()), 300);
         assert_eq!(tenants.limits(two), SOME);
-        // Others begin with nothing.
+        // Others begin with the defaults.
         for id in 3..6 {
             let other = tenants.find(id);
             assert_eq!(tenants.weight(other.index()), DEFAULT_WEIGHT);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_goes_to_who_has_the_number_now() {
+    fn a_setting_goes_to_the_tenant_that_has_the_number_now() {
         let tenants = Tenants::new();
         let old = ended(&tenants, 1);
         let new = tenants.find(1);
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_settings_does_not_end_until_they_are_taken_back() {
+    fn a_tenant_with_settings_is_not_evicted_until_they_are_reset() {
         let tenants = Tenants::new();
         let one = tenants.find(1);
         let end = || (0..4).any(|_| tenants.end_idle(one.index(), Some(0), 0, 0));

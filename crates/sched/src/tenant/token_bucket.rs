@@ -1,32 +1,32 @@
-//! A rate limit per second, kept by delay.
+//! A rate limit per second, enforced by delay.
 
-/// So much may be used at once after a pause: longer than a busy machine keeps a thread waiting, or
-/// the rate limit would never be reached there, and half a percent of ten seconds.
+/// What may be used at once after a pause. It is longer than a busy machine keeps a thread waiting,
+/// else the limit would never be reached there. It is half a percent of ten seconds.
 const BURST_NS: u64 = 50_000_000;
 const SECOND_NS: u128 = 1_000_000_000;
 
-/// A token bucket: what is taken becomes debt, and debt runs off at the rate.
+/// A token bucket: a charge becomes debt, and debt drains at the rate.
 ///
-/// Debt is kept in units, not in time: with another rate the same debt runs off sooner or later.
-/// So a charge has no fixed time at which its user may go on, but a place among the others, and
-/// [`TokenBucket::admit_at`] says what the place means now. Whoever uses it holds the tenant's lock.
+/// Debt is kept in units, not in time: at another rate the same debt drains sooner or later. So a
+/// charge has no fixed time of admission but a position among the others, and
+/// [`TokenBucket::admit_at`] returns what the position means now. The tenant's lock protects it.
 #[derive(Debug, Default)]
 pub struct TokenBucket {
     /// Units per second.
     rate: Option<u64>,
-    /// What had not run off at `at`: units times nanoseconds in a second.
+    /// Debt at the time `at`: units times nanoseconds in a second.
     debt: u128,
     at: u64,
-    /// Units taken while there was a rate limit, in a ring.
+    /// Units charged while there was a limit; it wraps.
     taken: u64,
 }
 
-/// Where a charge stands in a rate limit: what was taken before it.
+/// The position of a charge in a token bucket: the units charged before it.
 pub type Position = u64;
 
 impl TokenBucket {
-    /// Sets the units per second from `now` on. Without a rate limit there is no debt: who waits may
-    /// go on, and a later rate limit begins with nothing taken.
+    /// Sets the units per second from `now` on. Without a limit there is no debt: waiters may
+    /// continue, and a later limit begins with none.
     pub fn set(&mut self, rate: Option<u64>, now: u64) {
         self.leak(now);
         self.rate = rate;
@@ -35,12 +35,12 @@ impl TokenBucket {
         }
     }
 
-    /// The units per second.
+    /// Returns the units per second.
     pub fn rate(&self) -> Option<u64> {
         self.rate
     }
 
-    /// Takes `amount`, at `now`; its place, unless there is nothing to wait for.
+    /// Charges `amount` at `now`. Returns its position, or `None` if there is no limit.
     pub fn charge(&mut self, amount: u64, now: u64) -> Option<Position> {
         self.rate.filter(|_| amount > 0)?;
         self.leak(now);
@@ -50,7 +50,7 @@ impl TokenBucket {
         Some(position)
     }
 
-    /// The time at which the one at `position` may go on, as it is at `now`.
+    /// Returns the time at which the charge at `position` is admitted, as of `now`.
     pub fn admit_at(&mut self, position: Position, now: u64) -> u64 {
         self.leak(now);
         let Some(rate) = self.rate else { return now };
@@ -61,9 +61,9 @@ impl TokenBucket {
         free.saturating_sub(BURST_NS).max(now)
     }
 
-    /// Lets run off what has since the last look.
+    /// Drains the debt up to `now`.
     fn leak(&mut self, now: u64) {
-        // Who locks later may have read the clock earlier.
+        // A thread that locks later may have read the clock earlier.
         let time = now.saturating_sub(self.at);
         let rate = self.rate.unwrap_or_default();
         let off = u128::from(rate) * u128::from(time);
@@ -82,13 +82,13 @@ mod tests {
         bucket
     }
 
-    /// Takes so much; when that may go on.
+    /// Charges `amount` and returns when it is admitted.
     fn take(bucket: &mut TokenBucket, amount: u64, now: u64) -> u64 {
         let position = bucket.charge(amount, now);
         position.map_or(now, |position| bucket.admit_at(position, now))
     }
 
-    /// Who asks again as soon as it may, for `seconds`: how much it got.
+    /// Returns how much a caller gets in `seconds` that asks again as soon as it is admitted.
     fn greedy(rate: u64, amount: u64, seconds: u64) -> u64 {
         let mut bucket = with_rate(rate);
         let (mut now, mut got) = (77, 0);
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_saves_no_more_than_a_burst() {
+    fn a_pause_saves_at_most_one_burst() {
         let mut bucket = with_rate(1_000);
         let now = 3_600_000_000_000;
         let at_once = (0..100)
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_kept_waiting_for_less_than_a_burst_loses_nothing() {
+    fn delays_shorter_than_a_burst_lose_no_throughput() {
         let mut bucket = with_rate(1_000);
         let mut now = 77;
         for served in 1..=10_000 {
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_ceiling_nothing_waits() {
+    fn without_a_rate_nothing_waits() {
         let mut bucket = TokenBucket::default();
         assert_eq!(bucket.charge(u64::MAX, 5), None);
         bucket.set(Some(10), 5);
@@ -144,12 +144,12 @@ mod tests {
     const S: u64 = 1_000_000_000;
 
     #[test]
-    fn debt_of_one_rate_runs_off_at_the_next() {
+    fn debt_drains_at_the_new_rate_after_a_change() {
         let mut bucket = with_rate(1);
         assert_eq!(take(&mut bucket, 1 << 20, 0), 0);
         let position = bucket.charge(1, 0).unwrap();
         assert_eq!(bucket.admit_at(position, 0), (1 << 20) * S - BURST_NS);
-        // A mebibyte of which 76 bytes have run off, at a million a second.
+        // A mebibyte, of which 76 bytes have drained, at a million a second.
         bucket.set(Some(1_000_000), 76 * S);
         assert_eq!(
             bucket.admit_at(position, 76 * S),
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ceiling_that_is_lifted_leaves_no_debt() {
+    fn removing_the_rate_clears_the_debt() {
         let mut bucket = with_rate(1);
         let positions = [(); 3].map(|()| bucket.charge(1 << 20, 0).unwrap());
         bucket.set(None, S);
@@ -177,7 +177,7 @@ mod tests {
         );
         bucket.set(Some(1), S);
         assert_eq!(take(&mut bucket, 1, S), S);
-        // Who waited for the old rate limit does not wait for what the new one delays.
+        // A waiter of the old limit does not wait for charges under the new one.
         assert!(take(&mut bucket, 1, S) > S);
         assert!(
             positions
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_charge_is_not_delayed_by_those_behind_it() {
+    fn a_charge_is_not_delayed_by_later_ones() {
         let mut bucket = with_rate(1_000);
         take(&mut bucket, 1_000, 0);
         let position = bucket.charge(10, 0).unwrap();
@@ -196,7 +196,7 @@ mod tests {
             take(&mut bucket, 1_000_000, now * 10_000_000);
             assert_eq!(bucket.admit_at(position, 0), before);
         }
-        // A pause in which everything ran off, then others.
+        // A pause in which all debt drained, then other charges.
         let later = 1 << 60;
         take(&mut bucket, 1_000_000, later);
         assert_eq!(bucket.admit_at(position, later), later);

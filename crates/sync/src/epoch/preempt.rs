@@ -86,12 +86,12 @@ mod tests {
     fn slices_are_contiguous_and_a_pinned_thread_never_yields() {
         let limit = Instant::now() + Duration::from_secs(60);
         let mut began = [0; 4];
-        for turn in 0..began.len() {
-            while SLICE_START.get() == began[turn.saturating_sub(1)] {
-                assert!(Instant::now() < limit, "no turn begins: {began:?}");
+        for slice in 0..began.len() {
+            while SLICE_START.get() == began[slice.saturating_sub(1)] {
+                assert!(Instant::now() < limit, "no slice begins: {began:?}");
                 yield_before_tick();
             }
-            began[turn] = SLICE_START.get();
+            began[slice] = SLICE_START.get();
         }
         assert!(began.is_sorted_by(|a, b| a + MIN_RUN <= *b), "{began:?}");
         let _pinned = super::super::pin();
@@ -107,8 +107,8 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "it has no such clock")]
     fn a_thread_just_preempted_by_the_kernel_does_not_yield_again() {
-        const TURNS: i64 = 16;
-        let turns = thread::spawn(|| {
+        const SLICES: i64 = 16;
+        let slices = thread::spawn(|| {
             let cpu_hog = CpuHog::here();
             let limit = Instant::now() + Duration::from_secs(60);
             let window = || {
@@ -120,17 +120,20 @@ mod tests {
                 }
                 cpu_hog.spin(true);
                 let before = involuntary_switches();
-                for _ in 0..TURNS {
+                for _ in 0..SLICES {
                     let began = SLICE_START.get();
                     while SLICE_START.get() == began {
-                        assert!(Instant::now() < limit, "turns are ended twice");
+                        assert!(
+                            Instant::now() < limit,
+                            "threads yield right after a preemption"
+                        );
                         yield_before_tick();
                     }
                 }
                 involuntary_switches() - before
             };
-            while window() > TURNS * 9 / 8 {}
+            while window() > SLICES * 9 / 8 {}
         });
-        turns.join().unwrap();
+        slices.join().unwrap();
     }
 }

@@ -23,12 +23,12 @@ pub(super) struct CellGuard<'a, C: Class, T> {
 
 /// A condition variable for the holder of a [`Lock`](super::Lock).
 ///
-/// A waiter releases the lock after it has taken `gate`, and a notifier takes `gate` before it
+/// A waiter releases the lock after it has taken `mutex`, and a notifier takes `mutex` before it
 /// notifies. So a notification comes before the waiter checks its condition, or when the waiter
 /// sleeps already.
 #[derive(Debug, Default)]
 pub struct Condition {
-    gate: Mutex<()>,
+    mutex: Mutex<()>,
     changed: Condvar,
 }
 
@@ -90,20 +90,20 @@ impl<C: Class, T> CellGuard<'_, C, T> {
     /// Releases the lock, sleeps until `condition` is notified, takes the lock again.
     #[track_caller]
     pub(super) fn wait(&mut self, condition: &Condition) {
-        let mut gate = condition.gate.lock();
+        let mut mutex = condition.mutex.lock();
         profiled::unlock(&self.cell.word);
-        condition.changed.wait(&mut gate);
-        drop(gate);
+        condition.changed.wait(&mut mutex);
+        drop(mutex);
         self.cell.take(Location::caller());
     }
 
     /// Like `wait`, for at most `limit`; true if the time ran out.
     #[track_caller]
     pub(super) fn wait_for(&mut self, condition: &Condition, limit: Duration) -> bool {
-        let mut gate = condition.gate.lock();
+        let mut mutex = condition.mutex.lock();
         profiled::unlock(&self.cell.word);
-        let timed_out = condition.changed.wait_for(&mut gate, limit);
-        drop(gate);
+        let timed_out = condition.changed.wait_for(&mut mutex, limit);
+        drop(mutex);
         self.cell.take(Location::caller());
         timed_out
     }
@@ -113,20 +113,20 @@ impl Condition {
     /// A condition variable without waiters.
     pub const fn new() -> Condition {
         Condition {
-            gate: Mutex::new(()),
+            mutex: Mutex::new(()),
             changed: Condvar::new(),
         }
     }
 
     /// Wakes one waiter.
     pub fn notify_one(&self) {
-        drop(self.gate.lock());
+        drop(self.mutex.lock());
         self.changed.notify_one();
     }
 
     /// Wakes all waiters.
     pub fn notify_all(&self) {
-        drop(self.gate.lock());
+        drop(self.mutex.lock());
         self.changed.notify_all();
     }
 }

@@ -17,7 +17,7 @@ pub(super) fn take_free(word: &WordLock) -> bool {
     profile::try_unsampled(|| {
         let is_free = word.take_free();
         if is_free {
-            word.last().stamp();
+            word.last().set();
         }
         is_free
     })
@@ -34,11 +34,11 @@ pub(super) fn lock(word: &WordLock, class: &'static str, site: &'static Location
     let key = || key(class, site);
     let is_free = word.try_lock();
     let timed = if is_free {
-        profile::taken(address(word), key, word.last().note())
+        profile::taken(address(word), key, word.last().update())
     } else {
         let since = profile::now();
         word.lock();
-        profile::waited(address(word), &key(), word.last().note(), since)
+        profile::waited(address(word), &key(), word.last().update(), since)
     };
     if timed {
         word.set_timed();
@@ -61,7 +61,7 @@ pub(super) fn try_lock(
     let locked = word.try_lock();
     if !locked {
         profile::refused(&key());
-    } else if profile::taken(address(word), key, word.last().note()) {
+    } else if profile::taken(address(word), key, word.last().update()) {
         word.set_timed();
     }
     locked

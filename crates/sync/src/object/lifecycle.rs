@@ -4,7 +4,7 @@
 //! single read can see. The protocol that finds zero all the same is "dead, then undo":
 //!
 //! ```text
-//!            begin_kill                    no reference left
+//!           begin_evict                    no reference left
 //!   LIVE ------------------> DYING ------------------------------> DEAD (for ever)
 //!     ^                        |
 //!     +------------------------+  a reference was found: undone

@@ -176,7 +176,7 @@ impl<C: Class> PerCpuRwLock<C> {
     }
 
     fn record_write(&self, key: &Key, since: Option<u64>) {
-        let (address, bounced) = (address(&self.writer_lock), self.writer_lock.last().note());
+        let (address, bounced) = (address(&self.writer_lock), self.writer_lock.last().update());
         let timed = match since {
             Some(since) => profile::waited(address, key, bounced, since),
             None => profile::taken(address, || *key, bounced),

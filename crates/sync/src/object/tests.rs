@@ -199,7 +199,7 @@ fn an_object_is_stored_inline_unless_the_last_one_may_still_be_read() {
     let first = make(1);
     let reader = epoch::pin();
     end();
-    assert_ne!(make(2), first, "the place may still be read");
+    assert_ne!(make(2), first, "the inline memory may still be read");
     drop(reader);
     end();
     wait_until_alive(&alive, 0);
@@ -410,7 +410,7 @@ fn dropping_a_table_drops_only_objects_without_references() {
 fn a_writer_waits_for_readers_and_excludes_new_ones() {
     let table = Table::new(1);
     let held = table.insert(|_, _| (PerCpuRwLock::<Guarded>::new(), AtomicI64::new(0)));
-    let (gate, inside) = &**held;
+    let (rwlock, inside) = &**held;
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for core in 0..3 {
@@ -418,21 +418,21 @@ fn a_writer_waits_for_readers_and_excludes_new_ones() {
             scope.spawn(move || {
                 force_core(core);
                 while !stop.load(Ordering::Relaxed) {
-                    let _entry = gate.read(held.percpu());
+                    let _reading = rwlock.read(held.percpu());
                     inside.fetch_add(1, Ordering::Relaxed);
                     inside.fetch_sub(1, Ordering::Relaxed);
                 }
             });
         }
         for _ in 0..rounds(2_000) {
-            let _closed = gate.write(held.percpu());
+            let _writing = rwlock.write(held.percpu());
             assert_eq!(inside.load(Ordering::Relaxed), 0);
-            assert!(gate.try_read(held.percpu()).is_none());
+            assert!(rwlock.try_read(held.percpu()).is_none());
             assert_eq!(inside.load(Ordering::Relaxed), 0);
         }
         stop.store(true, Ordering::Relaxed);
     });
-    assert!(gate.try_read(held.percpu()).is_some());
+    assert!(rwlock.try_read(held.percpu()).is_some());
     assert_eq!(held.percpu().sum(1), 0);
 }
 

@@ -48,22 +48,22 @@ mod area {
     /// There is no area.
     const ABSENT: isize = 2;
     /// Bits that are set in `UNKNOWN` or `ABSENT` and clear in every offset.
-    const NO_PLACE: isize = 3;
+    const NOT_AN_OFFSET: isize = 3;
     /// The offset of `cpu_id` in the area; the layout is part of the kernel's interface.
     const CPU_ID: isize = 4;
 
     /// The offset of the thread's `cpu_id` from the thread pointer; a multiple of four.
-    static PLACE: AtomicIsize = AtomicIsize::new(UNKNOWN);
+    static OFFSET: AtomicIsize = AtomicIsize::new(UNKNOWN);
 
     #[inline]
     pub(super) fn current() -> Option<usize> {
         // Relaxed: every thread would find the same value.
-        let mut place = PLACE.load(Ordering::Relaxed);
-        if place & NO_PLACE != 0 {
-            if place != ABSENT {
-                place = look_up();
+        let mut offset = OFFSET.load(Ordering::Relaxed);
+        if offset & NOT_AN_OFFSET != 0 {
+            if offset != ABSENT {
+                offset = look_up();
             }
-            if place == ABSENT {
+            if offset == ABSENT {
                 return None;
             }
         }
@@ -72,8 +72,8 @@ mod area {
         // this offset, which the kernel writes and which lives as long as the thread.
         unsafe {
             asm!(
-                "mov {cpu:e}, dword ptr fs:[{place}]",
-                place = in(reg) place,
+                "mov {cpu:e}, dword ptr fs:[{offset}]",
+                offset = in(reg) offset,
                 cpu = lateout(reg) cpu,
                 options(nostack, readonly, preserves_flags),
             );
@@ -93,14 +93,14 @@ mod area {
                 offset.cast::<isize>().as_ref().copied(),
             )
         };
-        let place = match (size, offset) {
+        let offset = match (size, offset) {
             // A size of zero says that no thread is registered.
             (Some(1..), Some(offset)) => offset + CPU_ID,
             _ => ABSENT,
         };
         // Relaxed: see `current`.
-        PLACE.store(place, Ordering::Relaxed);
-        place
+        OFFSET.store(offset, Ordering::Relaxed);
+        offset
     }
 }
 

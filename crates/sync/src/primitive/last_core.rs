@@ -25,14 +25,14 @@ impl LastCore {
 
     /// Stores this core. The caller holds the lock.
     #[inline(always)]
-    pub fn stamp(&self) {
+    pub fn set(&self) {
         // Relaxed: written by holders only, and the lock orders them.
         self.0.store(core() as u8 | SOMEBODY, Ordering::Relaxed);
     }
 
     /// Stores this core; true if another one was stored before. The caller holds the lock.
     #[inline]
-    pub fn note(&self) -> bool {
+    pub fn update(&self) -> bool {
         let mine = core() as u8 | SOMEBODY;
         // Relaxed: written by holders only, and the lock orders them.
         let before = self.0.load(Ordering::Relaxed);

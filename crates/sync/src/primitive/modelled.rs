@@ -276,7 +276,7 @@ fn task() -> usize {
 /// [`PATIENCE`] times in vain: such a run goes on to its end, and its variations are left out.
 #[derive(Debug, Default)]
 pub struct Backoff {
-    turns: std::cell::Cell<u32>,
+    yields: std::cell::Cell<u32>,
 }
 
 #[cfg(feature = "loom")]
@@ -290,9 +290,9 @@ impl Backoff {
 
     /// Yields to another task.
     pub fn snooze(&self) {
-        self.turns.set(self.turns.get() + 1);
+        self.yields.set(self.yields.get() + 1);
         #[cfg(feature = "loom")]
-        if self.turns.get() > PATIENCE {
+        if self.yields.get() > PATIENCE {
             loom::skip_branch();
         }
         thread::yield_now();
@@ -310,6 +310,6 @@ impl Backoff {
 
     /// Begins again.
     pub fn reset(&self) {
-        self.turns.set(0);
+        self.yields.set(0);
     }
 }

@@ -53,8 +53,8 @@ mod native {
             must_sleep: impl FnOnce() -> bool,
         ) -> bool {
             let (asleep, timed_out) = (|| {}, |_, _| {});
-            // SAFETY: the key is the address of a lock of ours, which nobody else uses as a key;
-            // the callbacks neither panic nor park.
+            // SAFETY: the key is the address of a lock of this crate, which no other code uses as a
+            // key; the callbacks neither panic nor park.
             let result = unsafe {
                 parking_lot_core::park(key, must_sleep, asleep, timed_out, DEFAULT_PARK_TOKEN, None)
             };

@@ -114,9 +114,9 @@ impl WordLock {
     #[cold]
     #[inline(never)]
     fn lock_slow(&self) {
-        let mut spin_wait = parking::SpinWait::new();
+        let mut wait = parking::SpinWait::new();
         loop {
-            if spin_wait.spin() {
+            if wait.spin() {
                 if self.try_lock() {
                     return;
                 }
@@ -145,7 +145,7 @@ impl WordLock {
                 let word = self.word.load(Ordering::Relaxed);
                 word & (LOCKED | PARKED) == LOCKED | PARKED
             };
-            if spin_wait.park(self.queue(), must_sleep) {
+            if wait.park(self.queue(), must_sleep) {
                 return;
             }
         }

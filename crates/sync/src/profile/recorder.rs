@@ -90,14 +90,14 @@ impl Recorder {
         let site = std::ptr::from_ref(key.site).addr();
         let first = (site >> 3) ^ (key.class.as_ptr().addr() >> 4) ^ key.side as usize;
         for step in 0..self.cells.len() {
-            let place = (first + step) % self.cells.len();
-            let cell = &self.cells[place];
+            let index = (first + step) % self.cells.len();
+            let cell = &self.cells[index];
             if let Some(taken) = cell.key.get() {
                 if taken.is(key) {
-                    return Some(SiteIndex(place));
+                    return Some(SiteIndex(index));
                 }
             } else if cell.key.set(*key).is_ok() {
-                return Some(SiteIndex(place));
+                return Some(SiteIndex(index));
             }
         }
         bump(&self.lost, requests);
@@ -105,8 +105,8 @@ impl Recorder {
     }
 
     /// Adds to a cell. Called by the owner.
-    pub fn add(&self, place: SiteIndex, counts: &Counts) {
-        let numbers = &self.cells[place.0].numbers;
+    pub fn add(&self, index: SiteIndex, counts: &Counts) {
+        let numbers = &self.cells[index.0].numbers;
         let [sums @ .., _, _, _] = numbers;
         let [_, _, _, _, _, _, hold_max, wait, wait_max] = numbers;
         let [free, waited, refused, bounced, timed, hold] = sums;

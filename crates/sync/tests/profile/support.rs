@@ -5,38 +5,38 @@ use std::time::{Duration, Instant};
 
 use hearth_sync::profile::{self, Counts, Row, Sampling, Side, TestClock};
 
-static TURNS: Mutex<()> = Mutex::new(());
+static EXCLUSIVE: Mutex<()> = Mutex::new(());
 
 /// The right to use the profile; it is off and empty when this is dropped.
-pub struct Turn {
+pub struct ProfileTest {
     clock: Option<TestClock>,
-    _turn: MutexGuard<'static, ()>,
+    _exclusive: MutexGuard<'static, ()>,
 }
 
-impl Turn {
+impl ProfileTest {
     /// With the profile off.
-    pub fn off() -> Turn {
-        let turn = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
+    pub fn off() -> ProfileTest {
+        let test = EXCLUSIVE.lock().unwrap_or_else(PoisonError::into_inner);
         profile::reset();
-        Turn {
+        ProfileTest {
             clock: None,
-            _turn: turn,
+            _exclusive: test,
         }
     }
 
     /// With the profile on and a stopped clock.
-    pub fn stopped_clock(draw: Sampling) -> Turn {
-        let mut turn = Turn::off();
-        turn.clock = Some(TestClock::new());
+    pub fn stopped_clock(draw: Sampling) -> ProfileTest {
+        let mut test = ProfileTest::off();
+        test.clock = Some(TestClock::new());
         assert!(profile::start(draw));
-        turn
+        test
     }
 
     /// With the profile on.
-    pub fn real_clock(draw: Sampling) -> Turn {
-        let turn = Turn::off();
+    pub fn real_clock(draw: Sampling) -> ProfileTest {
+        let test = ProfileTest::off();
         assert!(profile::start(draw));
-        turn
+        test
     }
 
     fn clock(&self) -> &TestClock {
@@ -76,7 +76,7 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for ProfileTest {
     fn drop(&mut self) {
         profile::stop();
         profile::reset();

@@ -15,7 +15,6 @@ const PAGE: usize = 4096;
 /// Files of a directory that lies idle.
 const FILES: usize = 500;
 
-/// What one task did.
 #[derive(Clone, Debug, Default)]
 pub struct Done {
     /// How long each operation took, in nanoseconds.

@@ -1,4 +1,4 @@
-//! Background: what the volume's own work costs those who use it meanwhile, and how long it takes.
+//! Background: what the volume's own work costs its users meanwhile, and how long it takes.
 //!
 //! Users work as fast as they can, on all cores. Meanwhile heat ages, quotas are checked against
 //! every file, and half of the memory is given back to the home, each by itself and all together.
@@ -47,9 +47,8 @@ const RECLAIM: Chores = Chores {
     ..NOTHING
 };
 
-/// How much of it.
 #[derive(Clone, Copy)]
-struct Windows {
+struct WindowPlan {
     /// Files that nobody uses.
     idle: usize,
     window: Duration,
@@ -64,21 +63,20 @@ struct Subject {
     chores: Vec<(&'static str, Chores)>,
 }
 
-/// What a window showed.
 #[derive(Clone, Default)]
-struct Window {
+struct ChoreWindow {
     per_second: f64,
-    /// Operations in a second of processor time, of the users, the chores and whoever serves them.
+    /// Operations in a second of processor time, of the users, the chores and the daemon.
     per_cpu_second: f64,
     p99_us: f64,
     passes: Passes,
 }
 
-impl Window {
+impl ChoreWindow {
     /// Between two windows, of which one is before and one is after another.
-    fn mean(&self, other: &Window) -> Window {
+    fn mean(&self, other: &ChoreWindow) -> ChoreWindow {
         let half = |one: f64, other: f64| (one + other) / 2.0;
-        Window {
+        ChoreWindow {
             per_second: half(self.per_second, other.per_second),
             per_cpu_second: half(self.per_cpu_second, other.per_cpu_second),
             p99_us: half(self.p99_us, other.p99_us),
@@ -87,15 +85,14 @@ impl Window {
     }
 }
 
-/// Runs the benchmark.
 pub fn run(options: &Options, report: &mut Report) -> Result<(), String> {
     let amount = match options.quick {
-        true => Windows {
+        true => WindowPlan {
             idle: 4_000,
             window: Duration::from_millis(500),
             rounds: 3,
         },
-        false => Windows {
+        false => WindowPlan {
             idle: 40_000,
             // As long as the passes take, so that windows with and without them are alike.
             window: Duration::from_secs(6),
@@ -163,14 +160,14 @@ fn mount() -> Result<Subject, String> {
     })
 }
 
-fn measure(subject: &Subject, amount: Windows, report: &mut Report) -> Result<(), String> {
+fn measure(subject: &Subject, amount: WindowPlan, report: &mut Report) -> Result<(), String> {
     let cores = allowed_cores();
     let target = subject.target.target();
     apart(target, &|client| {
         foreground::fill(client, cores.len(), amount.idle)
     })?;
-    let mut windows: Vec<Vec<Window>> = subject.chores.iter().map(|_| Vec::new()).collect();
-    let mut beside: Vec<Vec<Window>> = subject.chores.iter().map(|_| Vec::new()).collect();
+    let mut windows: Vec<Vec<ChoreWindow>> = subject.chores.iter().map(|_| Vec::new()).collect();
+    let mut beside: Vec<Vec<ChoreWindow>> = subject.chores.iter().map(|_| Vec::new()).collect();
     // The first round warms up.
     for round in 0..=amount.rounds {
         // There and back again, so that none always follows the same one.
@@ -205,7 +202,7 @@ fn window(
     chores: Chores,
     cores: &[usize],
     length: Duration,
-) -> Result<Window, String> {
+) -> Result<ChoreWindow, String> {
     beat();
     let target = subject.target.target();
     let used = || CpuTime::of_this_program().total() + subject.daemon.map_or(0.0, of_process);
@@ -253,7 +250,7 @@ fn window(
         let passes = passes.flatten()?;
         match failed {
             Some(what) => Err(what),
-            None => Ok(Window {
+            None => Ok(ChoreWindow {
                 per_second,
                 per_cpu_second: done_in_all as f64 / (used() - before),
                 p99_us: latency.percentile(0.99) as f64 / 1e3,
@@ -265,7 +262,12 @@ fn window(
 
 /// `beside` are the windows without chores that each window of `windows` is compared with; the
 /// first ones are without chores themselves, and compared with the next of their kind.
-fn tell(subject: &Subject, windows: &[Vec<Window>], beside: &[Vec<Window>], report: &mut Report) {
+fn tell(
+    subject: &Subject,
+    windows: &[Vec<ChoreWindow>],
+    beside: &[Vec<ChoreWindow>],
+    report: &mut Report,
+) {
     let mut table = Table::new([
         subject.name,
         "op/s",
@@ -286,10 +288,10 @@ fn tell(subject: &Subject, windows: &[Vec<Window>], beside: &[Vec<Window>], repo
             (!samples.is_empty()).then(|| report.add(cell, metric, samples).0)
         };
         let shown = |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.2}"));
-        let all = |windows: &[Window], f: fn(&Window) -> f64| -> Vec<f64> {
+        let all = |windows: &[ChoreWindow], f: fn(&ChoreWindow) -> f64| -> Vec<f64> {
             windows.iter().map(f).collect()
         };
-        let beside = |f: fn(&Window) -> f64| ratios(&all(&windows[n], f), &all(&beside[n], f));
+        let beside = |f: fn(&ChoreWindow) -> f64| ratios(&all(&windows[n], f), &all(&beside[n], f));
         let rate = beside(|window| window.per_second);
         let by_cpu = beside(|window| window.per_cpu_second);
         let p99 = beside(|window| window.p99_us);
@@ -323,7 +325,7 @@ fn tell(subject: &Subject, windows: &[Vec<Window>], beside: &[Vec<Window>], repo
     println!("{}", table.text());
 }
 
-fn passes(windows: &[Window], of: fn(&Passes) -> &Vec<f64>) -> Vec<f64> {
+fn passes(windows: &[ChoreWindow], of: fn(&Passes) -> &Vec<f64>) -> Vec<f64> {
     windows
         .iter()
         .flat_map(|window| of(&window.passes))
@@ -337,7 +339,7 @@ mod tests {
 
     #[test]
     fn users_work_beside_every_chore_and_every_pass_ends() {
-        let amount = Windows {
+        let amount = WindowPlan {
             idle: 300,
             window: Duration::from_millis(30),
             rounds: 1,

@@ -7,15 +7,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
-/// As many as fit into the buffer of a small socket.
+/// Messages that fit into the buffer of a small socket.
 const ROOM: usize = 64;
 
 /// One reader, many writers; full at [`ROOM`] messages.
 #[derive(Debug, Default)]
-pub struct Mailbox(Mutex<State>);
+pub struct Mailbox(Mutex<Messages>);
 
 #[derive(Debug, Default)]
-struct State {
+struct Messages {
     messages: VecDeque<Message>,
     reader: Option<Waker>,
     writers: Vec<Waker>,
@@ -61,7 +61,7 @@ impl Mailbox {
         Poll::Ready(message)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, Messages> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

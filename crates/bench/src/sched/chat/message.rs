@@ -5,13 +5,10 @@ pub const USERS: usize = 20;
 /// Bytes of a message.
 pub const LENGTH: usize = 100;
 
-/// One message.
 pub type Message = [u8; LENGTH];
 
-/// How much is said.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
-    /// Rooms.
     pub rooms: usize,
     /// Messages that each user sends.
     pub messages: usize,
@@ -45,7 +42,7 @@ pub struct Ear {
 }
 
 impl Ear {
-    /// Of a user who has heard nothing.
+    /// A user that has heard nothing.
     pub fn new(user: usize) -> Ear {
         Ear {
             user,
@@ -53,7 +50,6 @@ impl Ear {
         }
     }
 
-    /// Hears one more.
     pub fn hear(&mut self, message: &Message) -> Result<(), String> {
         let sender = usize::from(message[0]);
         let mut number = [0; 8];

@@ -22,7 +22,6 @@ use wire::Link;
 /// What is compared where the messages go over a mount.
 const TARGETS: [&str; 3] = ["mount", "tmpfs", "ext4"];
 
-/// Runs the benchmark.
 pub fn run(options: &Options, report: &mut Report) -> Result<(), String> {
     let (messages, rounds, rooms) = match options.quick {
         true => (30, 3, &[1, 4][..]),

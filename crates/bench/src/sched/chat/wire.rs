@@ -18,17 +18,13 @@ use std::time::Instant;
 /// What connects a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link {
-    /// Two fifos.
     Fifo,
-    /// A socket of the directory.
     Socket,
 }
 
 impl Link {
-    /// Both.
     pub const ALL: [Link; 2] = [Link::Fifo, Link::Socket];
 
-    /// The workload in rows.
     pub fn name(self) -> &'static str {
         match self {
             Link::Fifo => "chat fifo",
@@ -37,9 +33,8 @@ impl Link {
     }
 }
 
-/// Seconds that a chat elapsed.
 #[derive(Clone, Copy, Debug)]
-pub struct Elapsed {
+pub struct ChatTime {
     /// Until all users were connected.
     pub connect: f64,
     /// From there until everything was heard.
@@ -55,7 +50,7 @@ struct Connection {
 }
 
 /// Lets everybody talk.
-pub fn chat(place: &Path, link: Link, size: Size) -> Result<Elapsed, String> {
+pub fn chat(place: &Path, link: Link, size: Size) -> Result<ChatTime, String> {
     let begin = Instant::now();
     let rooms: std::io::Result<Vec<Vec<Connection>>> = (0..size.rooms)
         .map(|room| {
@@ -82,7 +77,7 @@ pub fn chat(place: &Path, link: Link, size: Size) -> Result<Elapsed, String> {
         let mut joined = threads.into_iter().map(|thread| thread.join());
         joined.try_for_each(|ended| ended.map_err(|_| "a thread panicked".to_owned())?)
     })?;
-    Ok(Elapsed {
+    Ok(ChatTime {
         connect,
         talk: begin.elapsed().as_secs_f64(),
     })

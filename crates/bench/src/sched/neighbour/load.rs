@@ -21,7 +21,6 @@ const PACE: Duration = Duration::from_millis(10);
 /// A tenant all of whose streams are greedy.
 #[derive(Clone, Copy, Debug)]
 pub struct Greedy {
-    /// The user.
     pub uid: u32,
     /// Streams, each of which asks again as soon as it is answered.
     pub streams: usize,
@@ -40,7 +39,6 @@ pub enum Wants {
     Copies,
 }
 
-/// What came of it.
 #[derive(Clone, Debug)]
 pub struct Served {
     /// Operations per second of each greedy tenant.
@@ -117,7 +115,7 @@ fn file(place: &Path, uid: u32, number: usize) -> Result<File> {
     Ok(file)
 }
 
-/// Reads and writes in turn; answers how often while it counted.
+/// Reads and writes in turn; returns how often, while it counted.
 fn stream(file: &File, tenant: Greedy, phase: &AtomicU32) -> Result<u64> {
     if tenant.nice {
         // SAFETY: no pointer; a refusal changes nothing. `0` is the calling thread.

@@ -27,17 +27,15 @@ const STREAMS: usize = 64;
 const CEILING: u32 = 1_000;
 /// Most that the quiet tenant's p99 may grow by.
 const GROWS: f64 = 2.0;
-/// What is told of latencies.
+/// Percentiles that are reported.
 const QUANTILES: [(&str, f64); 3] = [("p50_us", 0.5), ("p99_us", 0.99), ("max_us", 1.0)];
 
-/// How long, and how often.
 #[derive(Clone, Copy)]
-struct Windows {
+struct LoadPlan {
     length: Duration,
     rounds: usize,
 }
 
-/// Runs the benchmark.
 pub fn run(options: &Options, report: &mut Report) -> Result<(), String> {
     // SAFETY: the call takes nothing.
     if unsafe { libc::geteuid() } != 0 {
@@ -45,7 +43,7 @@ pub fn run(options: &Options, report: &mut Report) -> Result<(), String> {
     }
     let (seconds, rounds) = if options.quick { (1, 3) } else { (10, 5) };
     println!("neighbour: windows of {seconds} s, {rounds} of each, alternating; nothing cached\n");
-    let windows = Windows {
+    let windows = LoadPlan {
         length: Duration::from_secs(seconds),
         rounds,
     };
@@ -57,7 +55,11 @@ pub fn run(options: &Options, report: &mut Report) -> Result<(), String> {
 }
 
 /// The quiet tenant alone and beside the greedy one. What it feels on tmpfs is the machine's part.
-fn quiet(targets: &[(&str, Mounted)], windows: Windows, report: &mut Report) -> Result<(), String> {
+fn quiet(
+    targets: &[(&str, Mounted)],
+    windows: LoadPlan,
+    report: &mut Report,
+) -> Result<(), String> {
     let greedy = |nice| {
         [Greedy {
             uid: GREEDY[0],
@@ -123,7 +125,7 @@ fn quiet(targets: &[(&str, Mounted)], windows: Windows, report: &mut Report) -> 
 }
 
 /// How two greedy tenants divide what is served, by their weights.
-fn shares(mount: &Mounted, windows: Windows, report: &mut Report) -> Result<(), String> {
+fn shares(mount: &Mounted, windows: LoadPlan, report: &mut Report) -> Result<(), String> {
     let greedy = GREEDY.map(|uid| {
         let wants = Wants::Copies;
         Greedy {
@@ -181,7 +183,7 @@ fn shares(mount: &Mounted, windows: Windows, report: &mut Report) -> Result<(), 
 }
 
 /// A tenant that wants much more than its ceiling lets it have.
-fn ceiling(mount: &Mounted, windows: Windows, report: &mut Report) -> Result<(), String> {
+fn ceiling(mount: &Mounted, windows: LoadPlan, report: &mut Report) -> Result<(), String> {
     let what = format!("neighbour: operations a second under a ceiling of {CEILING}");
     let (least, most) = (0.99 * f64::from(CEILING), 1.01 * f64::from(CEILING));
     let mut rates = Vec::new();
@@ -213,7 +215,7 @@ fn one(
     place: &Mounted,
     greedy: &[Greedy],
     quiet: Option<u32>,
-    windows: Windows,
+    windows: LoadPlan,
 ) -> Result<Served, String> {
     beat();
     let directory: &Path = place.directory();

@@ -15,7 +15,7 @@ const WORDS: [&str; 16] = [
 
 /// Makes a home, whose owner is `user` if one is given.
 pub fn clone_to(home: &Path, user: Option<u32>) -> Result<()> {
-    let maker = Maker { home, user };
+    let maker = HomeMaker { home, user };
     for directory in [
         "", "bin", "doc", "edit", "empty", "move", "moved", "new", "old",
     ] {
@@ -69,12 +69,12 @@ pub fn contents(home: &Path) -> Result<Vec<(PathBuf, Option<u64>)>> {
     Ok(found)
 }
 
-struct Maker<'a> {
+struct HomeMaker<'a> {
     home: &'a Path,
     user: Option<u32>,
 }
 
-impl Maker<'_> {
+impl HomeMaker<'_> {
     fn directory(&self, name: &str) -> Result<()> {
         let path = self.home.join(name);
         std::fs::create_dir(&path)?;
@@ -178,7 +178,7 @@ $(OUT)/sorted: $(OUT)/both
 \tsort $< > $@
 ";
 
-/// So many lines; the same for the same `seed`.
+/// Text of `lines` lines, fixed by `seed`.
 fn prose(seed: usize, lines: usize) -> String {
     let mut text = String::new();
     for line in 0..lines {

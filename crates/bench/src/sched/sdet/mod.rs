@@ -19,9 +19,8 @@ use crate::table::{Table, percent};
 use crate::watchdog::beat;
 use script::Multiset;
 use std::path::Path;
-use users::{Elapsed, Users};
+use users::{ScriptTime, Users};
 
-/// The name in rows.
 const WORKLOAD: &str = "sdet";
 /// What is compared: the mount first, then what it is measured by.
 const TARGETS: [&str; 3] = ["mount", "tmpfs", "ext4"];
@@ -63,7 +62,7 @@ pub fn run(options: &Options, report: &mut Report) -> Result<(), String> {
     let mut rates = Rates::default();
     for round in 0..rounds {
         for &count in &counts {
-            // Who goes first changes, so that nobody always has what the one before left.
+            // The first target changes, so that none always inherits what the one before left.
             for turn in 0..contenders.len() * repeats(count) {
                 let contender = &contenders[(round + turn) % contenders.len()];
                 let elapsed = one(contender, &set, count)?;
@@ -124,7 +123,7 @@ fn repeats(count: usize) -> usize {
     (8 / count).clamp(1, 4)
 }
 
-fn one(contender: &Contender, set: &Multiset, count: usize) -> Result<Elapsed, String> {
+fn one(contender: &Contender, set: &Multiset, count: usize) -> Result<ScriptTime, String> {
     let named = |what| format!("{}, {count} scripts: {what}", contender.name);
     let place = contender
         .directory()
@@ -218,13 +217,13 @@ mod tests {
 
     #[test]
     fn what_is_kept_is_judged_by_the_lower_of_the_peak_and_tmpfs() {
-        let judge = |mount, tmpfs| {
+        let kept = |mount, tmpfs| {
             let by_clock = grid(mount, tmpfs);
             let by_cpu = by_clock.clone();
             ask(&COUNTS, &Rates { by_clock, by_cpu }).got.unwrap()
         };
-        assert_eq!(judge([1.0, 4.0, 3.0], [1.0, 2.0, 2.0]), 0.75);
-        assert_eq!(judge([1.0, 4.0, 3.0], [1.0, 4.0, 2.0]), 1.5);
+        assert_eq!(kept([1.0, 4.0, 3.0], [1.0, 2.0, 2.0]), 0.75);
+        assert_eq!(kept([1.0, 4.0, 3.0], [1.0, 4.0, 2.0]), 1.5);
     }
 
     #[test]

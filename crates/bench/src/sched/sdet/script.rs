@@ -8,7 +8,7 @@ const PUBLISHED: &str = include_str!("../../../../../docs/benchmarks/sdet.txt");
 
 /// One line of the multiset.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Step {
+struct ScriptLine {
     times: usize,
     commands: Vec<String>,
     text: String,
@@ -16,7 +16,7 @@ struct Step {
 
 /// The commands of a script, without an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Multiset(Vec<Step>);
+pub struct Multiset(Vec<ScriptLine>);
 
 impl Multiset {
     /// The published one; each of its lines once when it is to be `small`.
@@ -51,12 +51,12 @@ impl Multiset {
         names
     }
 
-    /// Leaves out the lines whose commands are not all there; answers which commands are missing.
+    /// Leaves out the lines whose commands are not all there; returns which commands are missing.
     pub fn leave_out(&mut self, is_there: impl Fn(&str) -> bool) -> Vec<String> {
         let commands = self.commands();
         let missing = commands.iter().filter(|name| !is_there(name));
         let missing: Vec<String> = missing.map(|&name| name.to_owned()).collect();
-        let lacks = |line: &Step| line.commands.iter().any(|name| missing.contains(name));
+        let lacks = |line: &ScriptLine| line.commands.iter().any(|name| missing.contains(name));
         self.0.retain(|line| !lacks(line));
         missing
     }
@@ -89,11 +89,11 @@ pub fn is_installed(name: &str) -> bool {
 /// Where scripts find programs, after their user's own `bin`.
 pub const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-fn parse_line(line: &str) -> Option<Step> {
+fn parse_line(line: &str) -> Option<ScriptLine> {
     let (times, rest) = line.split_once(' ')?;
     let (commands, text) = rest.trim_start().split_once(' ')?;
     let times = times.parse().ok().filter(|&times| times > 0)?;
-    Some(Step {
+    Some(ScriptLine {
         times,
         commands: commands.split(',').map(str::to_owned).collect(),
         text: text.trim().to_owned(),

@@ -17,9 +17,8 @@ const FIRST_USER: u32 = 20_000;
 /// What one script may take on a machine that others use as well.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What a run elapsed.
 #[derive(Clone, Copy, Debug)]
-pub struct Elapsed {
+pub struct ScriptTime {
     /// From before the first shell is started until after the last one has ended.
     pub seconds: f64,
     /// Processor time of the scripts, and of the daemon that serves them.
@@ -47,13 +46,13 @@ impl<'a> Users<'a> {
     }
 
     /// Runs all scripts at once and looks at what they leave.
-    pub fn run(&self, daemon: Option<u32>) -> Result<Elapsed, String> {
+    pub fn run(&self, daemon: Option<u32>) -> Result<ScriptTime, String> {
         // They all end at about the same time, late where there are many.
         let limit = PATIENCE * self.users as u32;
         patiently(limit, || self.run_all(daemon))
     }
 
-    fn run_all(&self, daemon: Option<u32>) -> Result<Elapsed, String> {
+    fn run_all(&self, daemon: Option<u32>) -> Result<ScriptTime, String> {
         let served = || daemon.map_or(0.0, of_process);
         let (cpu, served_before) = (CpuTime::of_children(), served());
         let begin = Instant::now();
@@ -87,7 +86,7 @@ impl<'a> Users<'a> {
             return Err(failed);
         }
         self.check()?;
-        Ok(Elapsed { seconds, cpu })
+        Ok(ScriptTime { seconds, cpu })
     }
 
     /// Every home must have what the first one has: their scripts differ in their order only.

@@ -12,14 +12,13 @@ use std::time::Duration;
 pub const LOOPS: &str = "sched-yields";
 /// The function that is counted, as callgrind demangles it.
 const COUNTED: &str = "hearth_bench::sched::yields::counted::counted";
-/// So many tasks.
+/// Numbers of tasks.
 const SIZES: [usize; 2] = [16, 4096];
 /// Yields that are counted at each: several turns of the most tasks.
 const YIELDS: usize = 8 * 4096;
 /// Times as many instructions with the most tasks as with the fewest are let pass.
 const MOST: f64 = 1.1;
 
-/// Counts and compares.
 pub fn check(_options: &Options, _report: &mut Report) -> Result<(), String> {
     let counts = totals(COUNTED, &[LOOPS.to_owned()], SIZES.len())?;
     let [few, many] = [0, 1].map(|size| counts[size] as f64 / YIELDS as f64);

@@ -7,24 +7,23 @@ use std::time::{Duration, Instant};
 
 /// What all tasks look at, and where they leave their counts.
 #[derive(Clone, Debug)]
-pub struct Gauge(Arc<Inner>);
+pub struct Gauge(Arc<GaugeState>);
 
 #[derive(Debug, Default)]
-struct Inner {
-    phase: Alone<AtomicU32>,
-    ready: Alone<AtomicU64>,
-    yields: Alone<AtomicU64>,
+struct GaugeState {
+    phase: OwnLine<AtomicU32>,
+    ready: OwnLine<AtomicU64>,
+    yields: OwnLine<AtomicU64>,
 }
 
 /// On a cache line of its own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Alone<T>(T);
+struct OwnLine<T>(T);
 
 /// Yields of all tasks in a window of time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Yields {
-    /// How many.
     pub count: u64,
     /// Seconds of the clock.
     pub seconds: f64,
@@ -45,7 +44,6 @@ pub struct Tally {
 }
 
 impl Gauge {
-    /// Before the window.
     pub fn new() -> Gauge {
         Gauge(Arc::default())
     }

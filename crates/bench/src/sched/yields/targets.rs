@@ -1,4 +1,4 @@
-//! Who yields: tasks of this scheduler, of tokio's multi-thread scheduler, threads of the system.
+//! What yields: tasks of this scheduler, of tokio's multi-thread scheduler, threads of the system.
 
 use super::gauge::{Gauge, Yields};
 use hearth_sched::{Scheduler, Spec, yield_now};
@@ -11,10 +11,10 @@ pub struct Executor {
     /// More tasks than this it does not bear.
     pub most_tasks: usize,
     /// Lets tasks yield on so many cores for a window.
-    pub run: Run,
+    pub run: RunYields,
 }
 
-type Run = fn(&Gauge, cores: usize, tasks: usize, window: Duration) -> Result<Yields, String>;
+type RunYields = fn(&Gauge, cores: usize, tasks: usize, window: Duration) -> Result<Yields, String>;
 
 /// All columns, ours first.
 pub const TARGETS: [Executor; 3] = [

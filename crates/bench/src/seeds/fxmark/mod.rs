@@ -7,7 +7,7 @@
 //! those that use up their files do a fixed number of operations instead of running until a full
 //! disk stops them, and a listing is one operation, not each of its entries.
 
-use super::session::{CROWD, Session};
+use super::session::{MANY_TASKS, Session};
 use super::{Family, boxed};
 use crate::activity::Activity;
 use crate::ask::Ask;
@@ -18,7 +18,6 @@ use crate::stats::{Grid, middle, range};
 use crate::table::Table;
 use crate::workloads::{FXMARK_STEADY, FXMARK_USED_UP, MRPM_QUICK};
 
-/// The test.
 pub struct FxMark;
 
 /// The names, in the order of the paper.
@@ -30,12 +29,12 @@ const NAMES: [&str; 19] = [
 const SCALES: f64 = 1.6;
 /// By how many of the 19.
 const MANY: f64 = 17.0;
-/// Operations of each task where a crowd is asked what it keeps: each is at work for some turns on
-/// its core, so that what counts is how they share it and not how a thread begins.
-const OF_A_CROWD: usize = 40_000;
-/// The same where each operation has a page of contents: it takes as long, and what all of them
-/// take stays below what a small machine has at hand.
-const PAGES_OF_A_CROWD: usize = 20_000;
+/// Operations of each task where it is asked what many tasks keep: each is at work for some turns
+/// on its core, so that what counts is how they share it and not how a thread begins.
+const OF_MANY_TASKS: usize = 40_000;
+/// Operations of each task where each has a page of contents: it takes as long, and what all of
+/// them take stays below what a small machine has at hand.
+const PAGES_OF_MANY_TASKS: usize = 20_000;
 
 impl Family for FxMark {
     fn name(&self) -> &'static str {
@@ -56,11 +55,11 @@ impl Family for FxMark {
              tree of MRPM has 4\nbranches a directory instead of 8. Those that use up \
              their files do so once, undo it, and do it\nagain, which is measured; the rate is \
              the operations of all over the mean time of a core, as in the\nprogram of the \
-             paper.\nIn all 19 the tasks commute, so what {CROWD} tasks keep of what 2 do is \
-             asked of each; of those that use up their\nfiles with {OF_A_CROWD} each \
-             ({PAGES_OF_A_CROWD} where an operation has a page), and as many files in all: two \
+             paper.\nIn all 19 the tasks commute, so what {MANY_TASKS} tasks keep of what 2 do is \
+             asked of each; of those that use up their\nfiles with {OF_MANY_TASKS} each \
+             ({PAGES_OF_MANY_TASKS} where an operation has a page), and as many files in all: two \
              tasks have\n{} times as many each then.\n\n{}",
-            CROWD / 2,
+            MANY_TASKS / 2,
             lines.join("\n")
         )
     }
@@ -99,7 +98,7 @@ impl Family for FxMark {
                 &tasks,
             )?;
         }
-        judge(session, &grid, &as_many);
+        ask(session, &grid, &as_many);
         Ok(())
     }
 }
@@ -118,11 +117,11 @@ fn steady(quick: bool) -> Vec<&'static Script> {
 }
 
 /// One kind of run of those that use up their files: tasks, operations of each, and whether it is
-/// in the table, and not one of the two that tell what a crowd keeps.
-type Run = (usize, usize, bool);
+/// in the table, and not one of the two that tell what many tasks keep.
+type FxRun = (usize, usize, bool);
 
 /// Operations per second of the seven that use up their files: with the usual number of files for
-/// each task; and with as many files in all as [`CROWD`] tasks have, on the library.
+/// each task; and with as many files in all as [`MANY_TASKS`] tasks have, on the library.
 fn used_up(session: &Session, tasks: &[usize]) -> Result<[Grid; 2], String> {
     let mut rates = [Grid::default(), Grid::default()];
     for script in FXMARK_USED_UP
@@ -145,23 +144,23 @@ fn used_up(session: &Session, tasks: &[usize]) -> Result<[Grid; 2], String> {
 }
 
 /// What `contender` is to do.
-fn runs(contender: &Contender, script: &Script, tasks: &[usize], is_quick: bool) -> Vec<Run> {
-    let of_a_crowd = if script.has_contents() {
-        PAGES_OF_A_CROWD
+fn runs(contender: &Contender, script: &Script, tasks: &[usize], is_quick: bool) -> Vec<FxRun> {
+    let of_many = if script.has_contents() {
+        PAGES_OF_MANY_TASKS
     } else {
-        OF_A_CROWD
+        OF_MANY_TASKS
     };
-    let (usual, crowd) = match (contender.is_library(), is_quick) {
+    let (usual, many) = match (contender.is_library(), is_quick) {
         (true, true) => (4_000, 4_000),
-        (true, false) => (16_000, of_a_crowd),
+        (true, false) => (16_000, of_many),
         (false, true) => (200, 0),
         (false, false) => (1_000, 0),
     };
-    let mut runs: Vec<Run> = tasks.iter().map(|&tasks| (tasks, usual, true)).collect();
-    // Only the library is asked what a crowd keeps, where there are two cores. With fewer files
+    let mut runs: Vec<FxRun> = tasks.iter().map(|&tasks| (tasks, usual, true)).collect();
+    // Only the library is asked what many tasks keep, where there are two cores. With fewer files
     // two tasks would be compared for the sizes of their caches.
-    if crowd > 0 && tasks.contains(&CROWD) && allowed_cores().len() == 2 {
-        runs.extend([(CROWD, crowd, false), (2, crowd * CROWD / 2, false)]);
+    if many > 0 && tasks.contains(&MANY_TASKS) && allowed_cores().len() == 2 {
+        runs.extend([(MANY_TASKS, many, false), (2, many * MANY_TASKS / 2, false)]);
     }
     runs
 }
@@ -171,7 +170,7 @@ fn used_up_round(
     session: &Session,
     contender: &Contender,
     script: &'static Script,
-    runs: &[Run],
+    runs: &[FxRun],
     round: u32,
 ) -> Result<Vec<f64>, String> {
     let length = session.effort.turn(contender).as_secs_f64();
@@ -198,9 +197,9 @@ fn used_up_round(
     Ok(done.into_iter().map(rate).collect())
 }
 
-/// Asks that two tasks do 1.6 times what one does, for 17 of the 19, on each library, and that a
-/// crowd keeps in each test what two do.
-fn judge(session: &mut Session, grid: &Grid, as_many: &Grid) {
+/// Asks that two tasks do 1.6 times what one does, for 17 of the 19, on each library, and that
+/// many tasks keep in each test what two do.
+fn ask(session: &mut Session, grid: &Grid, as_many: &Grid) {
     for target in session.libraries() {
         if allowed_cores().len() > 1 {
             session.report.asks.extend(scaling(grid, &target));
@@ -208,7 +207,7 @@ fn judge(session: &mut Session, grid: &Grid, as_many: &Grid) {
     }
     for workload in grid.workloads() {
         let is_used_up = as_many.workloads().contains(&workload);
-        session.ask_of_a_crowd(if is_used_up { as_many } else { grid }, &workload);
+        session.ask_of_many(if is_used_up { as_many } else { grid }, &workload);
     }
 }
 

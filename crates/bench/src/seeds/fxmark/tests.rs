@@ -353,7 +353,7 @@ fn paths_are_private_random_or_the_same_and_five_levels_deep() {
                 let tops = |calls: &[&Call]| -> BTreeSet<String> {
                     calls.iter().map(|call| call.on[..2].to_owned()).collect()
                 };
-                assert_eq!(tops(&a), tops(&b));
+                assert!(!tops(&a).is_disjoint(&tops(&b)));
             }
         }
     }
@@ -406,17 +406,17 @@ fn names_come_and_go_in_private_directories_or_in_the_shared_one() {
 }
 
 #[test]
-fn both_runs_of_a_crowd_have_as_many_files() {
+fn both_runs_that_tell_what_many_tasks_keep_have_as_many_files() {
     let lib = Contender::new("lib").unwrap();
-    let files = |runs: Vec<Run>| -> Vec<usize> {
-        let crowd = runs.iter().filter(|(_, _, is_usual)| !is_usual);
-        crowd.map(|(tasks, times, _)| tasks * times).collect()
+    let files = |runs: Vec<FxRun>| -> Vec<usize> {
+        let many = runs.iter().filter(|(_, _, is_usual)| !is_usual);
+        many.map(|(tasks, times, _)| tasks * times).collect()
     };
-    let has_crowd = allowed_cores().len() == 2;
+    let is_asked = allowed_cores().len() == 2;
     for script in &FXMARK_USED_UP {
         for is_quick in [false, true] {
-            let files = files(runs(&lib, script, &[1, 2, CROWD], is_quick));
-            assert_eq!(files.len(), if has_crowd { 2 } else { 0 });
+            let files = files(runs(&lib, script, &[1, 2, MANY_TASKS], is_quick));
+            assert_eq!(files.len(), if is_asked { 2 } else { 0 });
             assert!(files.windows(2).all(|two| two[0] == two[1]), "{files:?}");
         }
     }

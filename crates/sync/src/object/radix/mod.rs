@@ -26,7 +26,7 @@ pub(super) struct Radix<T> {
     roots: CachePadded<Roots>,
     /// The memory of the leaves.
     slabs: Slabs,
-    _places: PhantomData<*mut Object<T>>,
+    _entries: PhantomData<*mut Object<T>>,
 }
 
 struct Roots {
@@ -59,7 +59,7 @@ impl<T> Radix<T> {
                 far: Root::new(ptr::null_mut()),
             }),
             slabs,
-            _places: PhantomData,
+            _entries: PhantomData,
         }
     }
 

@@ -1,0 +1,154 @@
+//! File handles: the numbers by which the kernel names open files.
+
+use hearth::{Kind, VfsFile};
+use hearth_sync::epoch;
+use hearth_sync::lock::Lock;
+use hearth_sync::lock_class;
+use hearth_sync::object::Table;
+use hearth_sync::primitive::Arc;
+use hearth_sync::primitive::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// All open files of one session. Finding one writes nothing shared, so requests on one handle do
+/// not meet here.
+pub(crate) struct Handles<F: VfsFile> {
+    table: Table<Handle<F>>,
+}
+
+lock_class!(OwnersLock = "fuse.lock-owners", 875);
+
+/// An open file as the kernel has it.
+pub(crate) struct Handle<F> {
+    pub file: Arc<F>,
+    /// Owners of record locks that were set through this handle and not given up by a FLUSH. The
+    /// kernel tells of a process that closes a file, but not of an open file description that ends
+    /// with locks of its own.
+    lock_owners: Lock<OwnersLock, Vec<u64>>,
+    /// A write was passed on through this handle. Relaxed: its close comes after its writes.
+    written: AtomicBool,
+}
+
+impl<F> Handle<F> {
+    /// `owner` has set a record lock through this handle.
+    pub fn add_lock_owner(&self, owner: u64) {
+        let mut owners = self.lock_owners.lock();
+        if !owners.contains(&owner) {
+            owners.push(owner);
+        }
+    }
+
+    /// A write was passed on.
+    pub fn set_written(&self) {
+        // Looked at first: writes of one handle may come from several cores.
+        if !self.has_written() {
+            self.written.store(true, Relaxed);
+        }
+    }
+
+    /// Whether a write was.
+    pub fn has_written(&self) -> bool {
+        self.written.load(Relaxed)
+    }
+
+    /// The record locks of `owner` were given up.
+    pub fn remove_lock_owner(&self, owner: u64) {
+        self.lock_owners.lock().retain(|&one| one != owner);
+    }
+}
+
+impl<F: VfsFile> Handles<F> {
+    /// No open files. Handle 0 is never given out: it is what the kernel sends when it opened a
+    /// file without asking.
+    pub fn new() -> Handles<F> {
+        Handles {
+            table: Table::new(1),
+        }
+    }
+
+    /// A handle for `file`.
+    pub fn insert(&self, file: Arc<F>) -> u64 {
+        let held = self.table.insert(|_, _| Handle {
+            file,
+            lock_owners: Lock::new(Vec::new()),
+            written: AtomicBool::new(false),
+        });
+        let number = held.number();
+        held.into_raw_count();
+        number
+    }
+
+    /// Calls `work` with the open file; `None` if the kernel does not have this handle.
+    pub fn with<R>(&self, number: u64, work: impl FnOnce(&Handle<F>) -> R) -> Option<R> {
+        let guard = epoch::pin();
+        self.table.get(number, &guard).map(|handle| work(handle))
+    }
+
+    /// Takes the handle away: the open file, and the owners whose record locks end with it.
+    pub fn remove(&self, number: u64) -> Option<(Arc<F>, Vec<u64>)> {
+        let guard = epoch::pin();
+        let handle = self.table.get(number, &guard)?;
+        let owners = std::mem::take(&mut *handle.lock_owners.lock());
+        let file = Arc::clone(&handle.file);
+        handle.put_many(1);
+        self.table.retire(handle, &guard);
+        Some((file, owners))
+    }
+
+    /// Inodes of the files that are open for writing and whose writes the kernel collects.
+    pub fn collecting(&self) -> Vec<u64> {
+        let guard = epoch::pin();
+        let mut inodes = Vec::new();
+        self.table.scan(0, &guard, |handle| {
+            let file = &handle.file;
+            // Writes of one that kept `O_APPEND` are passed on, and what is not readable cannot be
+            // mapped.
+            let passes = libc::O_APPEND | libc::O_WRONLY;
+            let writes = file.writable() && file.flags() & passes != passes;
+            if file.kind() == Kind::File && writes && !file.is_control() && !file.is_charged() {
+                inodes.push(file.ino());
+            }
+            true
+        });
+        inodes
+    }
+
+    /// The handles that there are: at the end, those that the kernel did not release before it
+    /// went.
+    pub fn numbers(&self) -> Vec<u64> {
+        let guard = epoch::pin();
+        let mut numbers = Vec::new();
+        self.table.scan(0, &guard, |handle| {
+            numbers.push(handle.number());
+            true
+        });
+        numbers
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hearth::{Caller, OpenFile, ROOT, Volume};
+
+    fn open_root() -> Arc<OpenFile> {
+        Volume::memory()
+            .vfs()
+            .open(&Caller::ROOT, ROOT, libc::O_DIRECTORY)
+            .unwrap()
+    }
+
+    #[test]
+    fn a_handle_is_found_until_it_is_removed() {
+        let handles = Handles::new();
+        let (one, two) = (handles.insert(open_root()), handles.insert(open_root()));
+        assert!(one != two && one != 0);
+        assert_eq!(handles.with(one, |handle| handle.file.ino()), Some(ROOT));
+        handles.with(one, |handle| {
+            [5, 6, 5].map(|owner| handle.add_lock_owner(owner))
+        });
+        handles.with(one, |handle| handle.remove_lock_owner(6));
+        assert_eq!(handles.remove(one).unwrap().1, [5]);
+        assert!(handles.with(one, |_| ()).is_none() && handles.remove(one).is_none());
+        assert_eq!(handles.numbers(), [two]);
+        assert!(handles.with(0, |_| ()).is_none() && handles.with(u64::MAX, |_| ()).is_none());
+    }
+}

@@ -1,0 +1,103 @@
+//! Open directories and their listings.
+
+use crate::dispatch::{Context, Dispatcher, OpResult};
+use crate::wait::outcome::Outcome;
+use crate::wire::reply::Reply;
+use crate::wire::{Dirent, DirentPlus, EntryOut, OpenIn, OpenOut, ReadIn, fopen};
+use hearth::{DirEntry, Errno, KernelCache, VfsFile, VfsResult};
+use zerocopy::{FromBytes, IntoBytes};
+
+impl<V: KernelCache> Dispatcher<V> {
+    pub(crate) fn opendir(
+        &self,
+        cx: &Context<'_>,
+        args: &OpenIn,
+        reply: &mut Reply<'_>,
+    ) -> OpResult {
+        if self.settings.no_opendir {
+            return Err(Errno(libc::ENOSYS).into());
+        }
+        let flags = args.flags as i32 | libc::O_DIRECTORY;
+        let file = self.vfs.open(&cx.caller(0), cx.ino(), flags)?;
+        // Listings of the control directory change by themselves.
+        let cached = if file.is_control() || self.settings.direct_io {
+            0
+        } else {
+            fopen::KEEP_CACHE | fopen::CACHE_DIR
+        };
+        let fh = self.handles.insert(file);
+        reply.push(&OpenOut {
+            fh,
+            open_flags: cached,
+            backing_id: 0,
+        })?;
+        Ok(Outcome::Done(()))
+    }
+
+    pub(crate) fn readdir(
+        &self,
+        cx: &Context<'_>,
+        args: &ReadIn,
+        reply: &mut Reply<'_>,
+    ) -> OpResult {
+        self.listing(cx, args, 0, reply)?;
+        Ok(Outcome::Done(()))
+    }
+
+    /// A listing with attributes. Written as a plain one with gaps first, so that no inode is
+    /// touched while the directory is read; then the gaps are filled.
+    pub(crate) fn readdirplus(
+        &self,
+        cx: &Context<'_>,
+        args: &ReadIn,
+        reply: &mut Reply<'_>,
+    ) -> OpResult {
+        self.listing(cx, args, size_of::<EntryOut>(), reply)?;
+        let mut rest = reply.written();
+        while let Ok((one, _)) = DirentPlus::read_from_prefix(rest) {
+            let name =
+                size_of::<DirentPlus>()..size_of::<DirentPlus>() + one.dirent.namelen as usize;
+            let dots = matches!(&rest[name.clone()], b"." | b"..");
+            // An entry that is gone meanwhile stays a plain one: number 0 tells the kernel nothing
+            // about it. Nor does "." or "..", for which the kernel wants no reference.
+            if !dots && let Ok(attr) = self.vfs.grab(one.dirent.ino) {
+                let entry = self.settings.timeouts.entry_out(&attr);
+                rest[..size_of::<EntryOut>()].copy_from_slice(entry.as_bytes());
+            }
+            rest = &mut rest[name.end.next_multiple_of(8)..];
+        }
+        Ok(Outcome::Done(()))
+    }
+
+    fn listing(
+        &self,
+        cx: &Context<'_>,
+        args: &ReadIn,
+        prefix: usize,
+        reply: &mut Reply<'_>,
+    ) -> VfsResult<()> {
+        let limit = args.size as usize;
+        let mut list = |file: &V::File| {
+            let mut emit = |entry: DirEntry<'_>| {
+                let head = Dirent {
+                    ino: entry.ino,
+                    off: entry.cookie,
+                    namelen: entry.name.len() as u32,
+                    kind: u32::from(entry.kind.dirent_type()),
+                };
+                reply.dirent(prefix, &head, entry.name, limit)
+            };
+            self.vfs.readdir(file, args.offset, &mut emit)
+        };
+        if args.fh != 0 {
+            return self.on_file(args.fh, list, || Err(Errno::EBADF.into()));
+        }
+        // Opened by the kernel alone: an open directory that lives as long as this request.
+        let file = self
+            .vfs
+            .open(&cx.caller(0), cx.ino(), libc::O_RDONLY | libc::O_DIRECTORY)?;
+        let result = list(&file);
+        self.vfs.release(&file, None);
+        result
+    }
+}

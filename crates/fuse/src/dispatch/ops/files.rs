@@ -1,0 +1,315 @@
+//! Open files: opening, reading, writing, closing, making durable.
+
+use crate::dispatch::handles::Handle;
+use crate::dispatch::kernel_cache::suid_killer::SuidKiller;
+use crate::dispatch::{Context, Dispatcher, OpResult};
+use crate::wait::enospc_retry::retry_enospc;
+use crate::wait::outcome::{Attempt, BlockingClass, InlineReply, Offload, Outcome, WaitFor};
+use crate::wire::reply::Reply;
+use crate::wire::{
+    FSYNC_FDATASYNC, FlushIn, FsyncIn, OPEN_KILL_SUIDGID, OpenIn, OpenOut, READ_LOCKOWNER,
+    RELEASE_FLOCK_UNLOCK, ReadIn, ReleaseIn, WRITE_CACHE, WRITE_KILL_SUIDGID, WriteIn, WriteOut,
+    fopen,
+};
+use hearth::{Errno, KernelCache, VfsError, VfsFile, VfsResult, WriteAt};
+use hearth_sync::primitive::Arc;
+
+/// Times closer together than this are the same to programs: a tick of the kernel's own clock.
+const TICK_NS: u64 = 10_000_000;
+
+impl<V: KernelCache> Dispatcher<V> {
+    pub(crate) fn open(&self, cx: &Context<'_>, args: &OpenIn, reply: &mut Reply<'_>) -> OpResult {
+        if self.settings.no_open {
+            return Err(Errno(libc::ENOSYS).into());
+        }
+        let caller = cx.caller(0);
+        let file = self.vfs.open(&caller, cx.ino(), args.flags as i32)?;
+        if args.open_flags & OPEN_KILL_SUIDGID != 0
+            && let Err(errno) = self.strip_suidgid(&caller, cx.ino())
+        {
+            // Nobody will close what nobody has opened.
+            self.vfs.release(&file, None);
+            return Err(errno);
+        }
+        reply.push(&self.opened(file))?;
+        Ok(Outcome::Done(()))
+    }
+
+    pub(crate) fn read(&self, cx: &Context<'_>, args: &ReadIn, reply: &mut Reply<'_>) -> OpResult {
+        reply.fill(args.size as usize, |buffer| {
+            let slot = std::cell::RefCell::new(buffer);
+            self.on_file(
+                args.fh,
+                |file| match args.read_flags & READ_LOCKOWNER {
+                    0 => self
+                        .vfs
+                        .read_for_cache(file, args.offset, &mut slot.borrow_mut()),
+                    _ => self.vfs.read(file, args.offset, &mut slot.borrow_mut()),
+                },
+                || {
+                    self.vfs
+                        .read_node(cx.ino(), args.offset, &mut slot.borrow_mut())
+                },
+            )
+        })?;
+        Ok(Outcome::Done(()))
+    }
+
+    pub(crate) fn write(
+        &self,
+        cx: &Context<'_>,
+        args: &WriteIn,
+        data: &[u8],
+        reply: &mut Reply<'_>,
+    ) -> OpResult {
+        let (caller, kill) = (cx.caller(0), args.write_flags & WRITE_KILL_SUIDGID != 0);
+        let (ino, done) = (cx.ino(), cx.attempt.written);
+        // From the page cache the handle is a guess that may be gone by now; the inode is certain.
+        let was_cached = args.write_flags & WRITE_CACHE != 0;
+        let handle = if was_cached { 0 } else { args.fh };
+        if self.vfs.sync_waits() && handle != 0 {
+            let file = self.file(handle)?;
+            if file.is_synchronous() {
+                self.pass_on(handle, ino)?;
+                return Ok(self.write_through(cx, file, args, data));
+            }
+        }
+        let (offset, rest) = (args.offset + done as u64, &data[done..]);
+        let strip = || match kill {
+            true => self.strip_suidgid(&caller, ino),
+            false => Ok(()),
+        };
+        let written = self.on_file(
+            handle,
+            |file| {
+                let place = self.place(args, offset);
+                self.pass_on(handle, ino)?;
+                strip()?;
+                self.vfs.write(&caller, file, place, rest, kill)
+            },
+            || match was_cached {
+                true => {
+                    // When pages were written to a kernel with a writeback cache says itself, and
+                    // says it first if it writes pages back without waiting for them.
+                    let touches = !self.settings.writeback;
+                    strip()?;
+                    self.vfs
+                        .write_back(&caller, ino, offset, rest, kill, touches)
+                }
+                false => {
+                    let place = self.place(args, offset);
+                    strip()?;
+                    self.vfs.write_node(&caller, ino, place, rest, kill)
+                }
+            },
+        );
+        let size = match written {
+            Ok(size) => done + size,
+            // The rest is attempted again from its data, which a reply would lie upon.
+            Err(error) if done == 0 || matches!(error, VfsError::Miss(_)) => return Err(error),
+            // Whatever keeps the rest from being written, a part was.
+            Err(_) => done,
+        };
+        if size < data.len() && cx.attempt.again {
+            // Nothing was put into the reply: its memory may be where the rest of the data is.
+            return Ok(Outcome::Wait(WaitFor::Space(size)));
+        }
+        reply.push(&WriteOut {
+            size: size as u32,
+            padding: 0,
+        })?;
+        Ok(Outcome::Done(()))
+    }
+
+    /// Where a write goes: `O_APPEND` may have changed since the open, and comes with each write.
+    fn place(&self, args: &WriteIn, offset: u64) -> WriteAt {
+        match args.flags as i32 & libc::O_APPEND {
+            0 => WriteAt::At(offset),
+            _ if !self.settings.writeback => WriteAt::End,
+            // The kernel knows the end of what it has not yet written back, and the volume what the
+            // library has appended.
+            _ => WriteAt::EndFrom(offset),
+        }
+    }
+
+    /// A write that returns when it is durable: a worker waits for that.
+    fn write_through(
+        &self,
+        cx: &Context<'_>,
+        file: Arc<V::File>,
+        args: &WriteIn,
+        data: &[u8],
+    ) -> Outcome<()> {
+        let (vfs, header, data) = (self.vfs.clone(), cx.header, data.to_vec());
+        let place = self.place(args, args.offset);
+        let kill = args.write_flags & WRITE_KILL_SUIDGID != 0;
+        let (volume, suid_killer) = (self.volume.clone(), SuidKiller::of(self));
+        Outcome::offload(BlockingClass::Io, move || {
+            let context = Context {
+                header,
+                groups: &[],
+                attempt: Attempt::ONLY,
+            };
+            let mut done = 0;
+            let written = retry_enospc(&volume, || {
+                let (at, rest) = (place.after(done), &data[done..]);
+                if kill {
+                    vfs.block_on(|_| suid_killer.strip(&context.caller(0), context.ino()))?;
+                }
+                done += vfs.block_on(|vfs| vfs.write(&context.caller(0), &file, at, rest, kill))?;
+                match done < data.len() {
+                    true => Err(Errno::ENOSPC),
+                    false => Ok(()),
+                }
+            });
+            match written {
+                Err(errno) if done == 0 => Err(errno),
+                _ => Ok(InlineReply::new(&WriteOut {
+                    size: done as u32,
+                    padding: 0,
+                })),
+            }
+        })
+    }
+
+    /// A write is passed on through this handle, which a kernel that keeps times itself does not
+    /// note.
+    fn pass_on(&self, handle: u64, ino: u64) -> VfsResult<()> {
+        if self.settings.writeback && !self.has_written(handle) {
+            self.believed.wrote(ino, self.vfs.getattr(ino)?.mtime);
+            self.handles.with(handle, Handle::set_written);
+        }
+        Ok(())
+    }
+
+    fn has_written(&self, handle: u64) -> bool {
+        self.handles.with(handle, Handle::has_written) == Some(true)
+    }
+
+    pub(crate) fn flush(&self, args: &FlushIn) -> OpResult {
+        if self.settings.no_flush {
+            return Err(Errno(libc::ENOSYS).into());
+        }
+        if args.fh != 0 {
+            let flush = |handle: &Handle<V::File>| {
+                handle.remove_lock_owner(args.lock_owner);
+                self.vfs.flush(&handle.file, args.lock_owner)
+            };
+            self.handles
+                .with(args.fh, flush)
+                .unwrap_or(Err(Errno::EBADF.into()))?;
+        }
+        Ok(Outcome::Done(()))
+    }
+
+    pub(crate) fn release(&self, args: &ReleaseIn) -> OpResult {
+        let flock = args.release_flags & RELEASE_FLOCK_UNLOCK != 0;
+        if let Some(ino) = self.moved_times(args.fh) {
+            self.notifier.mark_stale(ino);
+        }
+        let ino = self.close(args.fh, flock.then_some(args.lock_owner));
+        if let Some(ino) = ino.filter(|&ino| self.notifier.is_stale(ino)) {
+            let notifier = Arc::clone(&self.notifier);
+            let work = Box::new(move || {
+                notifier.prune_closed(ino);
+                Ok(InlineReply::default())
+            });
+            self.workers.submit(
+                Offload {
+                    class: BlockingClass::Wait,
+                    work,
+                },
+                Box::new(|_| {}),
+            );
+        }
+        Ok(Outcome::Done(()))
+    }
+
+    /// The inode of a handle whose writes were passed on, if the kernel, which keeps times itself
+    /// and does not move them for such writes, believes an older one than the file has.
+    fn moved_times(&self, handle: u64) -> Option<u64> {
+        if !self.settings.writeback {
+            return None;
+        }
+        let wrote = |handle: &Handle<V::File>| {
+            let file = &handle.file;
+            let passed_on = self.settings.direct_io || file.is_charged() || keeps_append(&**file);
+            (passed_on && handle.has_written()).then(|| file.ino())
+        };
+        let ino = self.handles.with(handle, wrote).flatten()?;
+        let attr = self.vfs.getattr(ino).ok()?;
+        // What was written at once when it was made has the time that the kernel was told then.
+        let since_made = attr.mtime.nanos().saturating_sub(attr.btime.nanos());
+        (attr.nlink > 0 && since_made > TICK_NS).then_some(ino)
+    }
+
+    pub(crate) fn fsync(&self, args: &FsyncIn) -> OpResult {
+        if args.fh == 0 {
+            // Opened by the kernel alone: more than is asked for.
+            return self.syncfs();
+        }
+        let (file, data_only) = (self.file(args.fh)?, args.fsync_flags & FSYNC_FDATASYNC != 0);
+        let vfs = self.vfs.clone();
+        self.sync(move || vfs.block_on(|vfs| vfs.fsync(&file, data_only)))
+    }
+
+    pub(crate) fn syncfs(&self) -> OpResult {
+        let vfs = self.vfs.clone();
+        self.sync(move || vfs.block_on(V::syncfs))
+    }
+
+    /// Done at once where nothing is ever waited for, by a worker otherwise.
+    fn sync(&self, work: impl FnOnce() -> Result<(), Errno> + Send + 'static) -> OpResult {
+        if self.vfs.sync_waits() {
+            return Ok(Outcome::offload(BlockingClass::Io, move || {
+                work().map(|()| InlineReply::default())
+            }));
+        }
+        Ok(Outcome::Done(work()?))
+    }
+
+    /// Takes an open file into the table; what goes back to the kernel.
+    pub(crate) fn opened(&self, file: Arc<V::File>) -> OpenOut {
+        if self.settings.writeback && !self.vfs.appends_only(&file) {
+            // The kernel finds the end of the file itself, and reads what it is about to write
+            // parts of.
+            let access = match file.flags() & libc::O_ACCMODE {
+                libc::O_WRONLY => libc::O_RDWR,
+                other => other,
+            };
+            file.set_flags(file.flags() & !(libc::O_APPEND | libc::O_ACCMODE) | access);
+        }
+        // In this order: see `V::charges_first`.
+        let fh = self.handles.insert(Arc::clone(&file));
+        OpenOut {
+            fh,
+            open_flags: self.file_open_flags(&file),
+            backing_id: 0,
+        }
+    }
+
+    /// What the kernel may do with an open file. Its pages stay: whoever changes a file behind the
+    /// kernel says so.
+    fn file_open_flags(&self, file: &V::File) -> u32 {
+        // Without mappings of direct files a limited one would lose more than it gains.
+        let charged = self.settings.direct_mmap && self.vfs.charges_first(file);
+        let direct = self.settings.direct_io || file.is_control() || charged;
+        let direct = direct || self.settings.writeback && keeps_append(file);
+        let cache = match direct {
+            true => fopen::DIRECT_IO | fopen::PARALLEL_DIRECT_WRITES,
+            false => fopen::KEEP_CACHE,
+        };
+        cache
+            | if self.settings.no_flush {
+                fopen::NOFLUSH
+            } else {
+                0
+            }
+    }
+}
+
+/// With a writeback cache: whether the kernel passes each write to it on, because only its end may
+/// be written to. Of other files `O_APPEND` is the kernel's affair, and taken off.
+fn keeps_append(file: &impl VfsFile) -> bool {
+    file.flags() & libc::O_APPEND != 0
+}

@@ -1,0 +1,428 @@
+//! Mount options: parsed from `-o` strings, plain data with measured defaults.
+
+use crate::placement::idle_policy::SchedPolicy;
+use crate::wait::Park;
+use hearth::{AtimeMode, OnError, Protection, VolumeBuilder, amount};
+use std::fmt;
+use std::time::Duration;
+
+/// Which way requests travel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Transport {
+    /// io_uring where the kernel offers it, `/dev/fuse` otherwise.
+    #[default]
+    Auto,
+    /// Per-CPU io_uring queues, or no mount at all.
+    Uring,
+    /// Cloned `/dev/fuse` descriptors.
+    Dev,
+}
+
+/// When a directory listing brings the attributes along.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReadDirPlus {
+    /// While the reader also asks for attributes (`ls -l`, `find`).
+    #[default]
+    Auto,
+    /// Always.
+    Yes,
+    /// Never.
+    No,
+}
+
+/// How a volume is mounted. `docs/semantics.md` has the price of each default.
+#[derive(Clone, Debug)]
+pub struct MountOptions {
+    /// `transport=auto|uring|dev`.
+    pub transport: Transport,
+    /// `entry_timeout=SECONDS`: how long the kernel believes a name.
+    pub entry_timeout: Duration,
+    /// `attr_timeout=SECONDS`: how long the kernel believes attributes.
+    pub attr_timeout: Duration,
+    /// `negative_timeout=SECONDS`: how long the kernel believes that a name is absent.
+    pub negative_timeout: Duration,
+    /// `writeback`, `no_writeback`: small writes are collected in the page cache. By default where
+    /// the kernel can be made to drop a file's size that the library has changed (FUSE 7.45).
+    pub writeback: Option<bool>,
+    /// `no_open`: the kernel opens files without asking; no locks between hosts of the volume.
+    pub no_open: bool,
+    /// `no_opendir`: the kernel opens directories without asking.
+    pub no_opendir: bool,
+    /// `no_flush`: close does not report to the filesystem; record locks stay inside the kernel.
+    pub no_flush: bool,
+    /// Not with `noquota`: users, groups and projects are told apart and may have limits.
+    pub quotas: bool,
+    /// `quota`: no write is acknowledged before it is charged, also while there is no limit. A
+    /// volume that was given a `size` does the same.
+    pub charge_first: bool,
+    /// `direct_io`: reads and writes bypass the page cache.
+    pub direct_io: bool,
+    /// `readdirplus=auto|yes|no`.
+    pub readdirplus: ReadDirPlus,
+    /// `parallel_dirops`, `no_parallel_dirops`: lookups and listings of one directory side by side.
+    pub parallel_dirops: bool,
+    /// `max_write=BYTES`: largest read or write request.
+    pub max_write: u32,
+    /// `allow_other`: users other than the one who mounts may look. Without it only root's mounts
+    /// may be looked at by others.
+    pub allow_other: Option<bool>,
+    /// `fsname=NAME`: first column of `df` and `mount`.
+    pub fsname: String,
+    /// `ro`.
+    pub read_only: bool,
+    /// `noatime`, `relatime`, `strictatime`.
+    pub atime: AtimeMode,
+    /// `nodev`.
+    pub nodev: bool,
+    /// `nosuid`.
+    pub nosuid: bool,
+    /// `noexec`.
+    pub noexec: bool,
+    /// `size=BYTES` of the volume; by default half of the memory.
+    pub size: Option<u64>,
+    /// `inodes=COUNT` of the volume; by default one for each 4 KiB of that.
+    pub inodes: Option<u64>,
+    /// `links_max=COUNT`: most names of a file.
+    pub links_max: Option<u32>,
+    /// `lock_ranges=COUNT`: most byte ranges that a process may have locked, one of each file not
+    /// counted.
+    pub lock_ranges: Option<u64>,
+    /// `protected_hardlinks`: files of others are linked only by who may read and write them.
+    pub protected_hardlinks: bool,
+    /// `errors=remount-ro|continue|panic`.
+    pub errors: OnError,
+    /// `hot_track`, `no_hot_track`, and `heat=exact` with `direct_io`: which files and ranges are
+    /// hot.
+    pub hot_track: bool,
+    /// `sched_policy=auto|other|idle`: the last for the program that serves, which applies it to
+    /// all its threads; a [`Session`](crate::Session) sees to the first.
+    pub sched_policy: SchedPolicy,
+    /// `workers=COUNT`: threads for background work, which also help where a CPU is behind.
+    pub workers: usize,
+    /// `park=every`, for tests of the daemon.
+    pub park: Park,
+}
+
+impl Default for MountOptions {
+    fn default() -> MountOptions {
+        let long = Duration::from_secs(60);
+        MountOptions {
+            transport: Transport::Auto,
+            entry_timeout: long,
+            attr_timeout: long,
+            negative_timeout: long,
+            writeback: None,
+            no_open: false,
+            no_opendir: false,
+            no_flush: false,
+            quotas: true,
+            charge_first: false,
+            direct_io: false,
+            readdirplus: ReadDirPlus::Auto,
+            parallel_dirops: true,
+            max_write: 1 << 20,
+            allow_other: None,
+            fsname: "hearth".to_owned(),
+            read_only: false,
+            atime: AtimeMode::Relatime,
+            nodev: false,
+            nosuid: false,
+            noexec: false,
+            size: None,
+            inodes: None,
+            links_max: None,
+            lock_ranges: None,
+            protected_hardlinks: false,
+            errors: OnError::RemountRo,
+            hot_track: false,
+            sched_policy: SchedPolicy::Auto,
+            workers: 1,
+            park: Park::Needed,
+        }
+    }
+}
+
+impl MountOptions {
+    /// The defaults changed by what `-o` says; each string may hold several options separated by
+    /// commas.
+    ///
+    /// # Errors
+    /// The first option that is unknown or whose value makes no sense.
+    pub fn parse<S: AsRef<str>>(given: &[S]) -> Result<MountOptions, OptionError> {
+        let mut options = MountOptions::default();
+        for option in given.iter().flat_map(|list| list.as_ref().split(',')) {
+            options.set(option.trim())?;
+        }
+        Ok(options)
+    }
+
+    /// Changes the option that `option` (`name` or `name=value`) names; an empty string changes
+    /// nothing.
+    ///
+    /// # Errors
+    /// The option is unknown or its value makes no sense.
+    pub fn set(&mut self, option: &str) -> Result<(), OptionError> {
+        match option.split_once('=') {
+            Some((name, value)) => self.set_value(name, value, option),
+            None => self.set_flag(option),
+        }
+    }
+
+    /// What to ask of the kernel about attributes in listings. Where neither names nor attributes
+    /// are believed for any time, what comes along would be asked for again at once.
+    pub fn agreed_readdirplus(&self) -> ReadDirPlus {
+        let is_believed = !self.entry_timeout.is_zero() || !self.attr_timeout.is_zero();
+        match self.readdirplus {
+            ReadDirPlus::Auto if !is_believed => ReadDirPlus::No,
+            given => given,
+        }
+    }
+
+    /// Carries the options that concern the volume itself over to its builder.
+    pub fn volume(&self, mut builder: VolumeBuilder) -> VolumeBuilder {
+        if let Some(bytes) = self.size {
+            builder = builder.size(bytes);
+        }
+        if let Some(count) = self.inodes {
+            builder = builder.inodes(count);
+        }
+        if let Some(most) = self.links_max {
+            builder = builder.links_max(most);
+        }
+        if let Some(most) = self.lock_ranges {
+            builder = builder.lock_ranges(most);
+        }
+        if self.protected_hardlinks {
+            builder = builder.protection(Protection {
+                hardlinks: true,
+                ..Protection::default()
+            });
+        }
+        builder
+            .atime(self.atime)
+            .errors(self.errors)
+            .read_only(self.read_only)
+            .quotas(self.quotas)
+            .charge_first(self.charge_first)
+            .hot_track(self.hot_track)
+            .workers(self.workers)
+    }
+
+    fn set_flag(&mut self, name: &str) -> Result<(), OptionError> {
+        match name {
+            "" | "default_permissions" | "async" => {}
+            "ro" => self.read_only = true,
+            "rw" => self.read_only = false,
+            "dev" => self.nodev = false,
+            "nodev" => self.nodev = true,
+            "suid" => self.nosuid = false,
+            "nosuid" => self.nosuid = true,
+            "exec" => self.noexec = false,
+            "noexec" => self.noexec = true,
+            "atime" | "relatime" => self.atime = AtimeMode::Relatime,
+            "noatime" => self.atime = AtimeMode::No,
+            "strictatime" => self.atime = AtimeMode::Strict,
+            "allow_other" => self.allow_other = Some(true),
+            "writeback" => self.writeback = Some(true),
+            "no_writeback" => self.writeback = Some(false),
+            "no_open" => self.no_open = true,
+            "no_opendir" => self.no_opendir = true,
+            "no_flush" => self.no_flush = true,
+            "direct_io" => self.direct_io = true,
+            "parallel_dirops" => self.parallel_dirops = true,
+            "no_parallel_dirops" => self.parallel_dirops = false,
+            "quota" => {
+                (self.quotas, self.writeback) = (true, Some(false));
+                self.charge_first = true;
+            }
+            "noquota" => self.quotas = false,
+            "hot_track" => self.hot_track = true,
+            "protected_hardlinks" => self.protected_hardlinks = true,
+            "no_hot_track" => self.hot_track = false,
+            _ => return Err(OptionError::unknown(name)),
+        }
+        Ok(())
+    }
+
+    fn set_value(&mut self, name: &str, value: &str, option: &str) -> Result<(), OptionError> {
+        let bad = |expected| OptionError::bad(option, expected);
+        match name {
+            "transport" => {
+                self.transport = match value {
+                    "auto" => Transport::Auto,
+                    "uring" => Transport::Uring,
+                    "dev" => Transport::Dev,
+                    _ => return Err(bad("auto, uring or dev")),
+                };
+            }
+            "readdirplus" => {
+                self.readdirplus = match value {
+                    "auto" => ReadDirPlus::Auto,
+                    "yes" => ReadDirPlus::Yes,
+                    "no" => ReadDirPlus::No,
+                    _ => return Err(bad("auto, yes or no")),
+                };
+            }
+            "heat" => match value {
+                // The kernel's page cache would serve reads that are then not counted.
+                "exact" => (self.hot_track, self.direct_io) = (true, true),
+                _ => return Err(bad("exact; or the option hot_track")),
+            },
+            "errors" => {
+                self.errors = match value {
+                    "remount-ro" => OnError::RemountRo,
+                    "continue" => OnError::Continue,
+                    "panic" => OnError::Panic,
+                    _ => return Err(bad("remount-ro, continue or panic")),
+                };
+            }
+            "sched_policy" => {
+                let policy = SchedPolicy::parse(value);
+                self.sched_policy = policy.ok_or(bad("auto, other or idle"))?;
+            }
+            "workers" => {
+                let count = value
+                    .parse()
+                    .ok()
+                    .filter(|count| (1..=1024).contains(count));
+                self.workers = count.ok_or(bad("1 to 1024"))?;
+            }
+            "park" => match value {
+                "needed" => self.park = Park::Needed,
+                "every" => self.park = Park::Every,
+                _ => return Err(bad("needed or every")),
+            },
+            "entry_timeout" => self.entry_timeout = seconds(value).ok_or(bad(SECONDS))?,
+            "attr_timeout" => self.attr_timeout = seconds(value).ok_or(bad(SECONDS))?,
+            "negative_timeout" => self.negative_timeout = seconds(value).ok_or(bad(SECONDS))?,
+            "max_write" => {
+                let bytes = amount::bytes(value).ok();
+                let bytes = bytes.filter(|bytes| (4096..=16 << 20).contains(bytes));
+                self.max_write = bytes.ok_or(bad("4096 to 16M bytes"))? as u32 / 4096 * 4096;
+            }
+            "size" => {
+                let bytes = amount::bytes(value).ok().filter(|&bytes| bytes >= 4096);
+                self.size = Some(bytes.ok_or(bad("at least 4096 bytes, such as 512MiB or 2G"))?);
+            }
+            "inodes" => {
+                let count = amount::count(value).ok().filter(|&count| count > 0);
+                self.inodes = Some(count.ok_or(bad("at least 1, such as 50k or 2m"))?);
+            }
+            "links_max" => {
+                let most = amount::count(value).ok();
+                let most = most.and_then(|most| u32::try_from(most).ok());
+                let most = most.filter(|&most| most > 0);
+                self.links_max = Some(most.ok_or(bad("1 to 4294967295"))?);
+            }
+            "lock_ranges" => {
+                let most = amount::count(value).ok().filter(|&most| most > 0);
+                self.lock_ranges = Some(most.ok_or(bad("at least 1, such as 50k or 2m"))?);
+            }
+            "fsname" if !value.is_empty() => self.fsname = value.to_owned(),
+            "fsname" => return Err(bad("a name")),
+            _ => return Err(OptionError::unknown(name)),
+        }
+        Ok(())
+    }
+}
+
+/// A mount option that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OptionError {
+    /// The option as it was given.
+    pub option: String,
+    /// What its value may be; `None` if the option itself is unknown.
+    pub expected: Option<&'static str>,
+}
+
+impl OptionError {
+    fn unknown(option: &str) -> OptionError {
+        OptionError {
+            option: option.to_owned(),
+            expected: None,
+        }
+    }
+
+    fn bad(option: &str, expected: &'static str) -> OptionError {
+        OptionError {
+            option: option.to_owned(),
+            expected: Some(expected),
+        }
+    }
+}
+
+impl fmt::Display for OptionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.expected {
+            Some(expected) => write!(f, "mount option '{}': expected {expected}", self.option),
+            None => write!(f, "unknown mount option '{}'", self.option),
+        }
+    }
+}
+
+impl std::error::Error for OptionError {}
+
+const SECONDS: &str = "seconds, 0 to 31536000";
+
+/// Seconds with an optional fraction, at most a year.
+fn seconds(value: &str) -> Option<Duration> {
+    let seconds: f64 = value.parse().ok()?;
+    (0.0..=31_536_000.0)
+        .contains(&seconds)
+        .then(|| Duration::from_secs_f64(seconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_come_in_lists_and_in_pieces() {
+        let options =
+            MountOptions::parse(&["ro,transport=dev", "attr_timeout=0.5,size=2g,inodes=10k"])
+                .unwrap();
+        assert!(options.read_only);
+        assert_eq!(options.transport, Transport::Dev);
+        assert_eq!(options.attr_timeout, Duration::from_millis(500));
+        assert_eq!(
+            (options.size, options.inodes),
+            (Some(2 << 30), Some(10_000))
+        );
+    }
+
+    #[test]
+    fn an_unknown_option_is_named() {
+        let error = MountOptions::parse(&["ro,frobnicate"]).unwrap_err();
+        assert_eq!(error.to_string(), "unknown mount option 'frobnicate'");
+    }
+
+    #[test]
+    fn a_value_that_makes_no_sense_is_named_with_what_would() {
+        for option in [
+            "transport=smoke",
+            "readdirplus=maybe",
+            "errors=ignore",
+            "attr_timeout=-1",
+            "entry_timeout=nan",
+            "negative_timeout=1e99",
+            "max_write=1",
+            "max_write=17m",
+            "heat=nonsense",
+            "size=10q",
+            "size=99999999999t",
+            "inodes=0",
+            "links_max=0",
+            "links_max=4294967296",
+            "lock_ranges=0",
+            "fsname=",
+            "workers=0",
+            "workers=1025",
+            "park=never",
+            "sched_policy=fifo",
+        ] {
+            let error = MountOptions::parse(&[option]).unwrap_err();
+            assert!(error.expected.is_some(), "{option}");
+            assert!(error.to_string().contains(option), "{error}");
+        }
+    }
+}

@@ -1,0 +1,381 @@
+//! A mounted volume: from `mount` to the last thread.
+
+use crate::dispatch::Dispatcher;
+use crate::dispatch::handles::Handles;
+use crate::dispatch::kernel_cache::notifier::Notifier;
+use crate::dispatch::settings::Settings;
+use crate::log::say;
+use crate::mount::connection::Connection;
+use crate::mount::handshake::{answer_init, check_switch, first_request};
+use crate::mount::init::{self, Agreed};
+use crate::mount::options::{MountOptions, Transport};
+use crate::mount::{self, MountError};
+use crate::placement::affinity_monitor::monitor_clients;
+use crate::placement::cpu;
+use crate::placement::idle_policy::{IdleMonitor, SchedPolicy, be_usual};
+use crate::placement::reader_admission::ReaderAdmission;
+use crate::transport::dev::{Reader, ReaderPlace};
+use crate::transport::device::Device;
+use crate::transport::queues::Queues;
+use crate::transport::uring::QueueParts;
+use crate::wait::session_shared::SessionShared;
+use crate::wait::signals;
+use crate::wait::waiting::Waiting;
+use crate::wait::workers::Workers;
+use crate::wire::{InitIn, PRUNE_MINOR_VERSION, READ_OVERHEAD, init as bits};
+use hearth::{NonBlocking, Observer, OpenFile, Volume, VolumeVfs};
+use hearth_sync::lock::Lock;
+use hearth_sync::lock_class;
+use hearth_sync::primitive::Arc;
+use hearth_sync::primitive::atomic::{Ordering, fence};
+use hearth_sync::primitive::thread::{Builder, JoinHandle};
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+/// How long [`Session::unmount`] lets users of the mount go on before it ends the connection under
+/// them.
+const GRACE: Duration = Duration::from_secs(2);
+/// How long the threads may take to see that an unused mount is gone.
+const SETTLE: Duration = Duration::from_secs(10);
+
+/// What a session serves.
+type CoreVfs = VolumeVfs<NonBlocking>;
+
+lock_class!(ThreadsLock = "fuse.threads", 860);
+
+/// A volume that is mounted. Dropping it unmounts.
+///
+/// The program may use the same [`Volume`] through [`hearth::Process`] meanwhile. What it should
+/// not do is to use the mount itself by system calls: a thread that waits inside the kernel for a
+/// reply of its own process can hang in exit. Dropping the session before the program ends wakes
+/// such threads with an error.
+pub struct Session {
+    connection: Arc<Connection>,
+    transport: &'static str,
+    volume: Volume,
+    notifier: Arc<Notifier<CoreVfs>>,
+    workers: Arc<Workers>,
+    /// With `sched_policy=auto`.
+    idle: Option<Arc<IdleMonitor>>,
+    /// Joined by whoever finishes the session first.
+    threads: Lock<ThreadsLock, Vec<JoinHandle<()>>>,
+}
+
+impl Session {
+    /// Mounts `volume` on the directory `mountpoint` and serves it on threads of this process.
+    /// Returns when the mount works.
+    ///
+    /// # Errors
+    /// What is in the way, with the remedy. Nothing is left mounted then.
+    pub fn start(
+        volume: Volume,
+        mountpoint: &Path,
+        options: MountOptions,
+    ) -> Result<Session, MountError> {
+        check_switch(&options)?;
+        hearth_control::install(&volume).map_err(|errno| MountError::Io {
+            path: mountpoint.to_owned(),
+            error: errno.into(),
+        })?;
+        // From here on a failure drops `mounted`, which detaches it.
+        let mounted = mount::mount(mountpoint, &options)?;
+        let failed = |error| MountError::Io {
+            path: mountpoint.to_owned(),
+            error,
+        };
+        let device = Arc::clone(&mounted.device);
+        let (header, request) = first_request(&device, &options).map_err(failed)?;
+        init::supported(&request).map_err(|version| MountError::TooOld { version })?;
+        let queues = prepare_queues(&request, &options)?;
+        if options.charge_first {
+            volume.charge_first();
+        }
+        let charges = volume.charges_first();
+        let (answer, agreed) = init::agree(&request, &options, queues.is_some(), charges);
+        let keeps_sizes = agreed.has(bits::WRITEBACK_CACHE) && agreed.minor >= PRUNE_MINOR_VERSION;
+        let handles = Arc::new(Handles::new());
+        let settings = Settings::new(&options, &agreed);
+        let notifier = Notifier::new(
+            Arc::clone(&device),
+            keeps_sizes.then(|| volume.nonblocking_vfs()),
+            settings.collects().then(|| Arc::clone(&handles)),
+            settings.collects_anyway(),
+        );
+        let workers = Workers::new(&volume.scheduler());
+        let policy = options.sched_policy.where_possible();
+        let idle = policy == SchedPolicy::Auto;
+        let session = Session {
+            connection: Arc::new(Connection::new(mounted, Arc::new(Waiting::default()))),
+            transport: if queues.is_some() { "uring" } else { "dev" },
+            volume,
+            notifier: Arc::new(notifier),
+            workers: Arc::new(workers),
+            idle: idle.then(|| Arc::new(IdleMonitor::new())),
+            threads: Lock::new(Vec::new()),
+        };
+        session
+            .volume
+            .stats()
+            .set_info("transport", session.transport);
+        session
+            .volume
+            .stats()
+            .set_info("sched_policy", policy.word());
+        session.volume.observe(session.observer());
+        // Partner: a first limit of bytes, which asks who can be seen (`quotactl/collecting.rs`).
+        fence(Ordering::SeqCst);
+        if session.volume.charges_first() && !charges && settings.collects_anyway() {
+            return Err(MountError::Limited {
+                path: mountpoint.to_owned(),
+            });
+        }
+        answer_init(&device, header.unique, &answer).map_err(failed)?;
+        let served = session.serve(queues, handles, &options, &agreed);
+        served.map_err(failed)?;
+        Ok(session)
+    }
+
+    /// Starts the threads that carry requests.
+    fn serve(
+        &self,
+        queues: Option<Queues<Dispatcher<CoreVfs>>>,
+        handles: Arc<Handles<OpenFile>>,
+        options: &MountOptions,
+        agreed: &Agreed,
+    ) -> io::Result<()> {
+        let service = Arc::new(Dispatcher::new(
+            self.volume.clone(),
+            self.volume.nonblocking_vfs(),
+            handles,
+            Settings::new(options, agreed),
+            Arc::clone(&self.connection.waiting),
+            Arc::clone(&self.notifier),
+            Arc::clone(&self.workers),
+        ));
+        let shared = Arc::new(SessionShared {
+            service,
+            workers: Arc::clone(&self.workers),
+            waiting: Arc::clone(&self.connection.waiting),
+            sched: self.volume.scheduler(),
+            park: options.park,
+            idle: self.idle.clone(),
+        });
+        if let Some(idle) = self.idle.clone() {
+            shared.sched.on_thread_start(be_usual);
+            let watch = Builder::new().name("hearth-policy".into());
+            self.threads.lock().push(watch.spawn(move || idle.watch())?);
+        }
+        match queues {
+            Some(queues) => {
+                let waiting = Arc::clone(&self.connection.waiting);
+                let watch = Builder::new().name("hearth-signals".into());
+                let watch = watch.spawn(move || signals::watch(&waiting))?;
+                self.threads.lock().push(watch);
+                self.read_alone(&shared, agreed)?;
+                self.run_queues(queues, shared, agreed)
+            }
+            None => self.read_per_cpu(&shared, agreed),
+        }
+    }
+
+    /// The transport in use: `uring` or `dev`.
+    pub fn transport(&self) -> &str {
+        self.transport
+    }
+
+    /// The directory, absolute and without symbolic links.
+    pub fn mountpoint(&self) -> &Path {
+        &self.connection.mounted.path
+    }
+
+    /// Waits until the mount is gone: unmounted by anybody, or [`Session::unmount`] from another
+    /// thread.
+    pub fn wait(&self) {
+        self.connection.wait_ended(None);
+        self.finish();
+    }
+
+    /// Unmounts. Users of the mount get a moment to finish; then their calls fail.
+    ///
+    /// # Errors
+    /// The mount cannot be taken away (no permission), or its users cannot be stopped.
+    pub fn unmount(&self) -> Result<(), MountError> {
+        let connection = &self.connection;
+        let failed = |error| MountError::Unmount {
+            path: connection.mounted.path.clone(),
+            error,
+        };
+        let patience = match connection.mounted.detach(false) {
+            Ok(()) => SETTLE,
+            Err(_) => {
+                connection.mounted.detach(true).map_err(failed)?;
+                GRACE
+            }
+        };
+        if !connection.wait_ended(Some(patience)) {
+            connection.mounted.abort().map_err(failed)?;
+            connection.wait_ended(None);
+        }
+        self.finish();
+        Ok(())
+    }
+
+    /// One thread that reads `/dev/fuse`.
+    fn read_alone(
+        &self,
+        shared: &Arc<SessionShared<Dispatcher<CoreVfs>>>,
+        agreed: &Agreed,
+    ) -> io::Result<()> {
+        let device = Arc::clone(&self.connection.mounted.device);
+        self.read(shared, agreed, device, None)
+    }
+
+    /// A thread per CPU that reads `/dev/fuse`; the first uses the descriptor of the mount itself.
+    fn read_per_cpu(
+        &self,
+        shared: &Arc<SessionShared<Dispatcher<CoreVfs>>>,
+        agreed: &Agreed,
+    ) -> io::Result<()> {
+        let cpus = cpu::online();
+        let admission = Arc::new(ReaderAdmission::new(&cpus));
+        let has_choice = cpus.len() > 1;
+        let first = &self.connection.mounted.device;
+        // A user who mounts through the helper may not be allowed to open the device: the threads
+        // then share one descriptor, and its lock.
+        let clones: Vec<_> = (1..cpus.len())
+            .map(|_| first.duplicate().ok().map(Arc::new))
+            .collect();
+        let shares = clones.iter().any(Option::is_none);
+        let devices = std::iter::once(None).chain(clones);
+        for (number, (cpu, clone)) in cpus.into_iter().zip(devices).enumerate() {
+            let place = ReaderPlace {
+                cpu,
+                admission: Arc::clone(&admission),
+                number,
+                shares: shares && clone.is_none(),
+            };
+            let device = clone.unwrap_or_else(|| Arc::clone(first));
+            self.read(shared, agreed, device, Some(place))?;
+        }
+        if has_choice {
+            // Last, since a reader that ends is what ends it.
+            let monitor = Builder::new().name("hearth-monitor".into());
+            let monitor = monitor.spawn(move || monitor_clients(&admission))?;
+            self.threads.lock().push(monitor);
+        }
+        Ok(())
+    }
+
+    fn read(
+        &self,
+        shared: &Arc<SessionShared<Dispatcher<CoreVfs>>>,
+        agreed: &Agreed,
+        device: Arc<Device>,
+        place: Option<ReaderPlace>,
+    ) -> io::Result<()> {
+        let number = place.as_ref().map_or(0, |place| place.number);
+        let reader = Reader {
+            device,
+            shared: Arc::clone(shared),
+            max_write: agreed.max_write,
+            setxattr_ext: agreed.has(bits::SETXATTR_EXT),
+            place,
+        };
+        let connection = Arc::clone(&self.connection);
+        connection.thread_begins();
+        let run = move || connection.thread_ended(reader.run());
+        let thread = Builder::new()
+            .name(format!("hearth-dev{number}"))
+            .spawn(run);
+        let thread = thread.inspect_err(|_| self.connection.thread_ended(Ok(())))?;
+        self.threads.lock().push(thread);
+        Ok(())
+    }
+
+    fn run_queues(
+        &self,
+        queues: Queues<Dispatcher<CoreVfs>>,
+        shared: Arc<SessionShared<Dispatcher<CoreVfs>>>,
+        agreed: &Agreed,
+    ) -> io::Result<()> {
+        let parts = QueueParts {
+            device: Arc::clone(&self.connection.mounted.device),
+            shared,
+            payload: agreed.max_write.max(READ_OVERHEAD),
+        };
+        let (threads, result) = queues.go(parts, &self.connection);
+        self.threads.lock().extend(threads);
+        result
+    }
+
+    fn observer(&self) -> Arc<dyn Observer> {
+        Arc::clone(&self.notifier) as Arc<dyn Observer>
+    }
+
+    /// Collects the threads, once they have nothing to carry any more.
+    fn finish(&self) {
+        if let Some(idle) = &self.idle {
+            idle.close();
+        }
+        // Where no thread ever carried requests, none has done this.
+        self.connection.waiting.close();
+        let threads = std::mem::take(&mut *self.threads.lock());
+        for thread in threads {
+            // Panics inside requests are caught; what is left is reported by the program's hook.
+            let _ = thread.join();
+        }
+        self.workers.close();
+        self.notifier.close();
+        self.volume.unobserve(&self.observer());
+        if !self.volume.is_observed() {
+            // The kernel forgets nothing when a mount goes. This was the last one, so what lookups
+            // still hold is held by nobody.
+            self.volume.vfs().forget_all();
+        }
+        // A connection that was aborted leaves its mount behind.
+        let _ = self.connection.mounted.detach(true);
+    }
+}
+
+/// Threads with rings, if the kernel offers rings and the options want them.
+fn prepare_queues(
+    request: &InitIn,
+    options: &MountOptions,
+) -> Result<Option<Queues<Dispatcher<CoreVfs>>>, MountError> {
+    let offered = init::offered(request) & bits::OVER_IO_URING != 0;
+    let forced = options.transport == Transport::Uring;
+    if options.transport == Transport::Dev || (!offered && !forced) {
+        return Ok(None);
+    }
+    if !offered {
+        let reason = "the kernel did not offer it for this mount: use transport=auto".to_owned();
+        return Err(MountError::NoUring { reason });
+    }
+    match Queues::prepare() {
+        Ok(queues) => Ok(Some(queues)),
+        Err(error) if forced => {
+            let reason = format!("io_uring cannot be set up: {error}; use transport=auto");
+            Err(MountError::NoUring { reason })
+        }
+        // Without rings there is still /dev/fuse.
+        Err(_) => Ok(None),
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if let Err(error) = self.unmount() {
+            say(format_args!("unmount: {error}"));
+        }
+    }
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session")
+            .field("mountpoint", &self.mountpoint())
+            .field("transport", &self.transport())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,61 @@
+//! The state that a serving thread and the monitor share.
+
+use hearth_sync::primitive::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+pub(super) const USUAL: u32 = 0;
+pub(super) const WANTS: u32 = 1;
+pub(super) const IDLE: u32 = 2;
+pub(super) const RESTS: u32 = 3;
+pub(super) const NEVER: u32 = 4;
+
+/// What a thread and the monitor share, on cache lines of its own. Relaxed: each word is looked at by
+/// itself; of the phase each step is made by one of both sides, and the thread alone writes the
+/// others.
+#[repr(align(128))]
+pub(super) struct ThreadShared {
+    phase: AtomicU32,
+    /// It has replied to all that it took, and may be ready to run though it has nothing to do.
+    is_free: AtomicBool,
+    /// Nanoseconds that it was ready to run in vain, since it joined.
+    excused: AtomicU64,
+}
+
+impl ThreadShared {
+    pub fn new() -> ThreadShared {
+        ThreadShared {
+            phase: AtomicU32::new(USUAL),
+            is_free: AtomicBool::new(false),
+            excused: AtomicU64::new(0),
+        }
+    }
+
+    pub fn phase(&self) -> u32 {
+        self.phase.load(Relaxed)
+    }
+
+    pub fn turn_to(&self, phase: u32) {
+        self.phase.store(phase, Relaxed);
+    }
+
+    /// Sets whether it has replied to all that it took, and has nothing else to do.
+    pub fn set_free(&self, is_free: bool) {
+        self.is_free.store(is_free, Relaxed);
+    }
+
+    /// What it waited for in vain is more by that.
+    pub fn add_excused(&self, more: Duration) {
+        let excused = self.excused.load(Relaxed) + more.as_nanos() as u64;
+        self.excused.store(excused, Relaxed);
+    }
+
+    /// Whether it has replied to what it took, and has nothing else to do.
+    pub fn is_free(&self) -> bool {
+        self.is_free.load(Relaxed)
+    }
+
+    /// How long it was ready to run in vain, since it joined.
+    pub fn excused(&self) -> Duration {
+        Duration::from_nanos(self.excused.load(Relaxed))
+    }
+}

@@ -1,0 +1,105 @@
+//! A request from `/dev/fuse` that a task owns, and replies through the device.
+
+use super::buffer::Buffer;
+use super::device::Device;
+use crate::log::say;
+use crate::wait::outcome::{Attempt, InlineReply, Outcome, WaitFor};
+use crate::wait::request_task::PendingRequest;
+use crate::wait::service::Service;
+use crate::wait::waiting::RequestId;
+use crate::wait::workers::Finish;
+use crate::wire::request::RawRequest;
+use hearth::Errno;
+use hearth_sync::primitive::{Arc, thread_local};
+use std::cell::RefCell;
+
+/// A request that was copied out of its reader's buffer. The reply goes through the descriptor that
+/// it came from.
+pub(super) struct DevRequest {
+    bytes: Box<[u8]>,
+    id: RequestId,
+    setxattr_ext: bool,
+    device: Arc<Device>,
+    /// Bytes that the reply may have.
+    reply_max: usize,
+}
+
+thread_local! {
+    /// Where a task builds a reply, which is sent before the task is suspended.
+    static REPLY: RefCell<Option<Buffer>> = const { RefCell::new(None) };
+}
+
+impl DevRequest {
+    /// A copy of `request`, whose parts are `raw`.
+    pub fn new(
+        device: &Arc<Device>,
+        raw: &RawRequest<'_>,
+        request: &[u8],
+        setxattr_ext: bool,
+        reply_max: usize,
+    ) -> DevRequest {
+        DevRequest {
+            bytes: request.into(),
+            id: RequestId::new(raw.header.unique, raw.header.pid),
+            setxattr_ext,
+            device: Arc::clone(device),
+            reply_max,
+        }
+    }
+}
+
+impl PendingRequest for DevRequest {
+    fn id(&self) -> RequestId {
+        self.id
+    }
+
+    fn attempt<S: Service>(self, service: &S, attempt: Attempt) -> Option<(DevRequest, WaitFor)> {
+        let raw = RawRequest::from_buffer(&self.bytes, self.setxattr_ext)?;
+        let wait = REPLY.with_borrow_mut(|buffer| {
+            let buffer = buffer.get_or_insert_with(|| Buffer::new(self.reply_max, 0));
+            if buffer.bytes().len() < self.reply_max {
+                *buffer = Buffer::new(self.reply_max, 0);
+            }
+            let out = buffer.bytes();
+            match service.handle(&raw, out, attempt).outcome {
+                Outcome::Done(result) => {
+                    let result = result.map(|size| &out[..size]);
+                    send(&self.device, self.id.unique, result);
+                    None
+                }
+                Outcome::NoReply => None,
+                Outcome::Wait(wait) => Some(wait),
+            }
+        })?;
+        Some((self, wait))
+    }
+
+    fn refuse(self, errno: Errno) {
+        send(&self.device, self.id.unique, Err(errno));
+    }
+
+    fn finish(self) -> Finish {
+        finish(self.device, self.id.unique)
+    }
+}
+
+/// Replies to request `unique` with the result of somebody else's work.
+pub(super) fn finish(device: Arc<Device>, unique: u64) -> Finish {
+    Box::new(move |result: Result<InlineReply, Errno>| {
+        let result = result.as_ref().map(InlineReply::bytes);
+        send(&device, unique, result.map_err(|&errno| errno));
+    })
+}
+
+/// Replies to request `unique`. A reply that the kernel refuses leaves the request waiting, which is
+/// worth a line in the log.
+pub(super) fn send(device: &Device, unique: u64, result: Result<&[u8], Errno>) {
+    if let Err(error) = device.answer(unique, result)
+        && !matches!(
+            error.raw_os_error(),
+            Some(libc::ENODEV | libc::ECONNABORTED | libc::ENOTCONN)
+        )
+    {
+        say(format_args!("answering request {unique}: {error}"));
+    }
+}

@@ -1,0 +1,121 @@
+//! The ways in which a request's task is suspended: for a rate limit, and for another thread.
+
+use super::outcome::{BlockingClass, InlineReply, Offload, Permits};
+use super::waiting::{RequestId, Waiting};
+use super::workers::Workers;
+use hearth::Errno;
+use hearth::sched::{Handle, yield_now};
+use hearth_sync::lock::Lock;
+use hearth_sync::lock_class;
+use hearth_sync::primitive::Arc;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+/// How long a rate limit delays a request after a signal came, at most.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// Waits until the rate limits of `permits` allow the request, or a little after a signal. Returns
+/// true if they did, false after a signal, and `None` if the session ends.
+pub(crate) async fn delay(
+    sched: &Handle,
+    waiting: &Waiting,
+    id: RequestId,
+    permits: Permits,
+) -> Option<bool> {
+    let mut allowed = pin!(async {
+        // One after the other: the position at each limit is taken already.
+        for permit in permits.into_iter().flatten() {
+            sched.rate_limit(permit).await;
+        }
+    });
+    let mut came = false;
+    if let Some(waker) = waiting.begin_task(id) {
+        came = first(allowed.as_mut(), poll_fn(|context| waker.poll(context))).await;
+        waiting.end(id.unique);
+    }
+    if waiting.is_closed() {
+        return None;
+    }
+    if came {
+        return Some(true);
+    }
+    // The kernel sends INTERRUPT once: keep it for what the request waits for next.
+    waiting.interrupt(id.unique);
+    first(allowed, sched.sleep(PATIENCE)).await;
+    Some(false)
+}
+
+/// Waits for one of two futures; polls `one` first. Returns whether `one` finished.
+async fn first(one: impl Future<Output = ()>, other: impl Future<Output = ()>) -> bool {
+    let (mut one, mut other) = (pin!(one), pin!(other));
+    poll_fn(|context| match one.as_mut().poll(context) {
+        Poll::Pending => other.as_mut().poll(context).map(|()| false),
+        Poll::Ready(()) => Poll::Ready(true),
+    })
+    .await
+}
+
+/// Suspends the task in both ways that there are: behind other tasks, and for another thread.
+pub(crate) async fn suspend(workers: &Workers) {
+    yield_now().await;
+    // The request does not fail if no worker can be had.
+    let _ = off_thread(workers, || Ok(())).await;
+}
+
+/// Runs `work`, which may block, on a worker thread, and waits for its result.
+pub(crate) async fn off_thread(
+    workers: &Workers,
+    work: impl FnOnce() -> Result<(), Errno> + Send + 'static,
+) -> Result<(), Errno> {
+    let slot = Arc::new(ResultSlot::default());
+    let filled = Arc::clone(&slot);
+    let offload = Offload {
+        class: BlockingClass::Fetch,
+        work: Box::new(move || work().map(|()| InlineReply::default())),
+    };
+    workers.submit(
+        offload,
+        Box::new(move |result| filled.fill(result.map(drop))),
+    );
+    poll_fn(|context| slot.poll(context.waker())).await
+}
+
+lock_class!(SlotLock = "fuse.slot", 876);
+
+/// Where the result of work on another thread arrives.
+#[derive(Default)]
+struct ResultSlot {
+    state: Lock<SlotLock, SlotState>,
+}
+
+#[derive(Default)]
+struct SlotState {
+    result: Option<Result<(), Errno>>,
+    waker: Option<Waker>,
+}
+
+impl ResultSlot {
+    fn fill(&self, result: Result<(), Errno>) {
+        let mut state = self.state.lock();
+        state.result = Some(result);
+        let waker = state.waker.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    fn poll(&self, waker: &Waker) -> Poll<Result<(), Errno>> {
+        let mut state = self.state.lock();
+        if let Some(result) = state.result.take() {
+            return Poll::Ready(result);
+        }
+        let old = state.waker.replace(waker.clone());
+        drop(state);
+        // Dropping the last waker of a task frees the task: not under the lock.
+        drop(old);
+        Poll::Pending
+    }
+}

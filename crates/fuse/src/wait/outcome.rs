@@ -1,0 +1,195 @@
+//! What work on a request leads to: it is finished, or it waits for something.
+
+use hearth::sched::Permit;
+use hearth::{Errno, Miss, Op, VfsError, VfsResult};
+use std::time::Instant;
+use zerocopy::{Immutable, IntoBytes};
+
+/// How an attempt at a request, or at one chunk of it, ended.
+pub(crate) enum Outcome<T> {
+    /// Finished with this result.
+    Done(T),
+    /// Finished; the kernel expects no reply.
+    NoReply,
+    /// Not finished: it waits, and is attempted again.
+    Wait(WaitFor),
+}
+
+/// What a request waits for. [`super::request_task`] waits for each of these.
+pub(crate) enum WaitFor {
+    /// Its turn: requests of other tenants may go first.
+    Turn,
+    /// The rate limits of the tenants that it is charged to.
+    RateLimit(Permits),
+    /// One suspension of each kind that there is, for `park=every`.
+    Test,
+    /// Something that is not in memory.
+    Fetch(Missing),
+    /// Free space: none was left, but some may be on its way back. A write has stored this many
+    /// bytes so far.
+    Space(usize),
+    /// A thread that may block, which also finishes the request.
+    Worker(Offload),
+    /// All of its chunks: the request takes long.
+    Chunks(Chunked),
+    /// Its next chunk. This many bytes of the last one are still to be charged.
+    NextChunk(u64),
+}
+
+impl<T> Outcome<T> {
+    /// Not finished: a worker runs `work`, which blocks, and its result is the reply.
+    pub fn offload(
+        class: BlockingClass,
+        work: impl FnOnce() -> Result<InlineReply, Errno> + Send + 'static,
+    ) -> Outcome<T> {
+        Outcome::Wait(WaitFor::Worker(Offload {
+            class,
+            work: Box::new(work),
+        }))
+    }
+
+    /// Not finished: each call of `next` runs one chunk. Its argument says why the backend could not
+    /// give what the last call missed: then the call ends the request.
+    pub fn chunks(
+        mut next: impl FnMut(Option<Errno>) -> VfsResult<Outcome<InlineReply>> + Send + 'static,
+    ) -> Outcome<T> {
+        let next = move |attempt: Attempt| match next(attempt.failed) {
+            Ok(Outcome::Done(reply)) => Outcome::Done(Ok(reply)),
+            Ok(Outcome::NoReply) => Outcome::NoReply,
+            Ok(Outcome::Wait(wait)) => Outcome::Wait(wait),
+            Err(VfsError::Miss(miss)) => Outcome::Wait(WaitFor::Fetch(Missing { miss, op: None })),
+            Err(VfsError::Errno(errno)) => Outcome::Done(Err(errno)),
+        };
+        Outcome::Wait(WaitFor::Chunks(Chunked {
+            next: Box::new(next),
+        }))
+    }
+}
+
+/// Positions at the rate limits of the tenants that a request is charged to.
+pub(crate) type Permits = [Option<Permit>; 2];
+
+/// What an attempt missed.
+pub(crate) struct Missing {
+    pub miss: Miss,
+    /// The operation that fails if the fetch does, for statistics. `None` for a chunk, which runs
+    /// again either way and counts itself.
+    pub op: Option<Op>,
+}
+
+/// How often a request was and may be attempted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Attempt {
+    /// When the request came, if it has waited since.
+    pub since: Option<Instant>,
+    /// Whether it can be attempted again a little later.
+    pub again: bool,
+    /// Bytes of a write that earlier attempts stored.
+    pub written: usize,
+    /// Why the backend could not give what a chunk missed: the request ends.
+    pub failed: Option<Errno>,
+}
+
+impl Attempt {
+    /// The first and only attempt, where the request cannot wait.
+    pub const ONLY: Attempt = Attempt {
+        since: None,
+        again: false,
+        written: 0,
+        failed: None,
+    };
+    /// The first attempt, where the request can wait.
+    pub const FIRST: Attempt = Attempt {
+        again: true,
+        ..Attempt::ONLY
+    };
+}
+
+/// A request that blocks, to be run by a worker thread.
+pub(crate) struct Offload {
+    pub class: BlockingClass,
+    pub work: Box<dyn FnOnce() -> Result<InlineReply, Errno> + Send>,
+}
+
+/// Why a request blocks. The classes do not wait for each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BlockingClass {
+    /// Another user has to act, such as releasing a lock. That may take for ever, so each request
+    /// has a thread of its own.
+    Wait,
+    /// A device.
+    Io,
+    /// Nothing, but it takes long and cannot be divided: much is freed, or moved, at once.
+    Whole,
+    /// The backend has to give something.
+    Fetch,
+}
+
+/// A request that takes long, divided into chunks of which none waits.
+pub(crate) struct Chunked {
+    /// Runs the next chunk.
+    pub next: Box<NextChunk>,
+}
+
+/// Runs one chunk.
+pub(crate) type NextChunk = dyn FnMut(Attempt) -> Outcome<Result<InlineReply, Errno>> + Send;
+
+/// The body of a reply, short enough to be kept apart from the transport's buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct InlineReply {
+    bytes: [u8; InlineReply::SIZE],
+    len: usize,
+}
+
+impl Default for InlineReply {
+    /// No body.
+    fn default() -> InlineReply {
+        InlineReply {
+            bytes: [0; InlineReply::SIZE],
+            len: 0,
+        }
+    }
+}
+
+impl InlineReply {
+    /// Bytes of the longest one: attributes.
+    pub const SIZE: usize = 104;
+
+    /// The bytes of `value`, at most [`InlineReply::SIZE`].
+    pub fn new<T: IntoBytes + Immutable>(value: &T) -> InlineReply {
+        const { assert!(size_of::<T>() <= InlineReply::SIZE) };
+        let mut reply = InlineReply {
+            len: size_of::<T>(),
+            ..InlineReply::default()
+        };
+        reply.bytes[..reply.len].copy_from_slice(value.as_bytes());
+        reply
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+/// From when until when a request was worked on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    pub began: Instant,
+    pub ended: Instant,
+}
+
+impl Span {
+    /// From `began` until now.
+    pub fn since(began: Instant) -> Span {
+        Span {
+            began,
+            ended: Instant::now(),
+        }
+    }
+
+    /// Its length in nanoseconds.
+    pub fn ns(&self) -> u64 {
+        self.ended.saturating_duration_since(self.began).as_nanos() as u64
+    }
+}

@@ -1,0 +1,234 @@
+//! The per-thread request scheduler: admits requests, or makes tasks of them.
+//!
+//! A request that can finish at once does so where it was taken, and its CPU time is charged to its
+//! tenant. One that must wait becomes a task of the volume's scheduler with this thread's run queue
+//! as its key: it continues on this thread, which takes the next request meanwhile. Section 13 of
+//! `docs/design/scheduler.md` has the rules.
+
+use super::Park;
+use super::outcome::{Span, WaitFor};
+use super::price::{copy_target, has_reply, price};
+use super::request_task::{self, OpenTask, PendingRequest};
+use super::service::Service;
+use super::session_shared::SessionShared;
+use crate::placement::idle_policy::ServingThread;
+use crate::wire::InHeader;
+use hearth::TenantId;
+use hearth::sched::{Permit, Spec, Tenant, Unpark, Worker};
+use hearth_sync::primitive::Arc;
+use hearth_sync::primitive::atomic::{AtomicUsize, Ordering};
+use std::os::fd::RawFd;
+use std::time::{Duration, Instant};
+
+/// Tenants compete for the thread if requests of both are among this many.
+const RIVALS: u32 = 4096;
+/// `recent` before the first request.
+const NOBODY: [(TenantId, Tenant); 2] = [(TenantId::System, Tenant::SYSTEM); 2];
+
+/// The requests of one thread. Owned by that thread.
+pub(crate) struct RequestQueue<S> {
+    shared: Arc<SessionShared<S>>,
+    /// `shared` for the tenant whose request last became a task.
+    own: Option<(TenantId, Arc<SessionShared<S>>)>,
+    worker: Worker,
+    /// Tasks whose requests are not finished.
+    open: Arc<AtomicUsize>,
+    /// The tenants of the last requests, the latest first.
+    recent: [(TenantId, Tenant); 2],
+    /// `Handle::endings` when `recent` was filled: later ones may have ended a tenant in it.
+    endings: u64,
+    /// Requests until the last rival is forgotten.
+    rivals: u32,
+    /// With `sched_policy=auto`.
+    serving: Option<ServingThread>,
+}
+
+impl<S: Service> RequestQueue<S> {
+    /// A queue for the calling thread. `unpark` wakes it in [`RequestQueue::wait`]. `source` is
+    /// readable while a request waits that no thread has taken, and stays open as long as the
+    /// queue. `None` if the scheduler has no place left for the thread.
+    pub fn new(
+        shared: &Arc<SessionShared<S>>,
+        source: RawFd,
+        unpark: Unpark,
+    ) -> Option<RequestQueue<S>> {
+        Some(RequestQueue {
+            worker: shared.sched.pinned_worker(Some(unpark)).ok()?,
+            shared: Arc::clone(shared),
+            own: None,
+            open: Arc::new(AtomicUsize::new(0)),
+            recent: NOBODY,
+            endings: shared.sched.endings(),
+            rivals: 0,
+            serving: shared
+                .idle
+                .as_ref()
+                .map(|idle| ServingThread::join(idle, source)),
+        })
+    }
+
+    /// Decides about a request that came: `None` if it is handled at once, otherwise what it waits
+    /// for first. Without rate limits, and outside of tests, this only looks up the tenant.
+    #[inline]
+    pub fn admit(&mut self, header: &InHeader, args: &[u8]) -> Option<WaitFor> {
+        let tenant = self.shared.service.tenant(header);
+        self.rivals = self.rivals.saturating_sub(1);
+        if tenant != self.recent[0].0 || self.endings != self.shared.sched.endings() {
+            self.change_tenant(tenant);
+        }
+        if self.shared.park == Park::Needed && !self.shared.sched.has_limits() {
+            return None;
+        }
+        self.admit_limited(header, args)
+    }
+
+    /// Charges a request of the tenant last admitted, which was handled at once.
+    #[inline]
+    pub fn served(&mut self, span: &Span) {
+        self.worker.defer_charge(self.recent[0].1, span.ns());
+        if let Some(serving) = &mut self.serving {
+            serving.served(span);
+        }
+    }
+
+    /// Whether to let the client run before this thread waits; [`ServingThread::is_pressed`].
+    #[inline]
+    pub fn is_pressed(&self) -> bool {
+        self.serving.as_ref().is_some_and(ServingThread::is_pressed)
+    }
+
+    /// Calls `reply`, which sends a reply that is ready since `ended`, while this thread has
+    /// nothing else to do; [`ServingThread::give_way`].
+    #[inline]
+    pub fn give_way<R>(&mut self, ended: Instant, most: Duration, reply: impl FnOnce() -> R) -> R {
+        match &mut self.serving {
+            Some(serving) => serving.give_way(ended, most, reply),
+            None => reply(),
+        }
+    }
+
+    /// Whether a request may queue behind others. One that only gives something back may not.
+    pub fn may_queue(header: &InHeader) -> bool {
+        price(header, &[]).is_some()
+    }
+
+    /// Whether requests of more than one tenant come here. Then requests that wait at the same time
+    /// are put in order.
+    pub fn has_rivals(&self) -> bool {
+        self.rivals > 0
+    }
+
+    /// Makes a task of a request of the tenant last admitted, which waits for `first`.
+    pub fn spawn(&mut self, request: impl PendingRequest, first: WaitFor) {
+        let task = request_task::run(self.own_shared(), request, first, OpenTask::new(&self.open));
+        self.worker.flush_charges();
+        let spec = Spec::of(self.recent[0].1).with_key(self.worker.run_queue() as u64);
+        drop(self.shared.sched.spawn(spec, task));
+    }
+
+    /// Whether tasks of this queue are open, or its run queue has work left from before. Then the
+    /// thread sleeps only in [`RequestQueue::wait`].
+    pub fn is_busy(&self) -> bool {
+        self.has_open() || self.worker.has_pending()
+    }
+
+    /// `shared` for the tenant last admitted.
+    fn own_shared(&mut self) -> Arc<SessionShared<S>> {
+        let tenant = self.recent[0].0;
+        if let Some((own, shared)) = &self.own
+            && *own == tenant
+        {
+            return Arc::clone(shared);
+        }
+        let shared = Arc::new(self.shared.of(tenant));
+        self.own = Some((tenant, Arc::clone(&shared)));
+        shared
+    }
+
+    fn has_open(&self) -> bool {
+        // Relaxed: only this thread raises it.
+        self.open.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether a task could run now.
+    pub fn has_work(&self) -> bool {
+        self.worker.has_work()
+    }
+
+    /// Runs up to `most` tasks for one step each. Returns false if none could run.
+    pub fn run(&mut self, most: usize) -> bool {
+        let mut ran = false;
+        for _ in 0..most {
+            if !self.worker.has_work() || !self.worker.tick() {
+                break;
+            }
+            ran = true;
+        }
+        ran
+    }
+
+    /// Sleeps by `wait`, which takes the longest time, unless a task can run.
+    pub fn wait(&mut self, wait: impl FnOnce(Option<Duration>)) {
+        self.worker.wait(wait);
+    }
+
+    /// Runs all tasks to their end, when the mount is gone. `wait` sleeps for a time at most.
+    pub fn close(&mut self, wait: impl Fn(Option<Duration>)) {
+        self.shared.waiting.close();
+        while self.has_open() && !self.worker.is_stopped() {
+            if !self.run(8) {
+                // The last task may end on another core, which wakes nobody.
+                let soon = Duration::from_millis(10);
+                self.wait(|limit| wait(Some(limit.map_or(soon, |limit| limit.min(soon)))));
+            }
+        }
+    }
+
+    #[cold]
+    fn change_tenant(&mut self, tenant: TenantId) {
+        let endings = self.shared.sched.endings();
+        if std::mem::replace(&mut self.endings, endings) != endings {
+            // Tenants in `recent` may have ended.
+            self.recent = NOBODY;
+        }
+        if self.recent[0].0 != TenantId::System {
+            self.rivals = RIVALS;
+        }
+        self.recent.swap(0, 1);
+        if self.recent[0].0 != tenant {
+            let known = self.shared.sched.tenant(tenant.number());
+            self.recent[0] = (tenant, known);
+        }
+    }
+
+    /// A copy that brings bytes to another tenant counts at that tenant's rate limits too.
+    fn charge_target(&self, header: &InHeader, args: &[u8], bytes: u64) -> Option<Permit> {
+        let target = InHeader {
+            nodeid: copy_target(header, args)?,
+            ..*header
+        };
+        let target = self.shared.service.tenant(&target);
+        if target == self.recent[0].0 {
+            return None;
+        }
+        let sched = &self.shared.sched;
+        sched.charge(sched.tenant(target.number()), 0, bytes)
+    }
+
+    #[cold]
+    fn admit_limited(&mut self, header: &InHeader, args: &[u8]) -> Option<WaitFor> {
+        let is_test = self.shared.park == Park::Every;
+        let Some(bytes) = price(header, args) else {
+            return (is_test && has_reply(header)).then_some(WaitFor::Test);
+        };
+        let sched = &self.shared.sched;
+        if sched.has_limits() && !hearth::is_control(header.nodeid) {
+            let own = sched.charge(self.recent[0].1, 1, bytes);
+            let permits = [own, self.charge_target(header, args, bytes)];
+            if permits.iter().any(Option::is_some) {
+                return Some(WaitFor::RateLimit(permits));
+            }
+        }
+        is_test.then_some(WaitFor::Test)
+    }
+}

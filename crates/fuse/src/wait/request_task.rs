@@ -1,0 +1,177 @@
+//! A request that does not finish at once: a task of the volume's scheduler.
+//!
+//! Section 13 of `docs/design/scheduler.md` has its states.
+
+use super::delay::{delay, off_thread, suspend};
+use super::enospc_retry::Retries;
+use super::outcome::{Attempt, Chunked, Outcome, WaitFor};
+use super::service::Service;
+use super::session_shared::SessionShared;
+use super::waiting::RequestId;
+use super::workers::Finish;
+use hearth::Errno;
+use hearth::sched::yield_now;
+use hearth_sync::primitive::Arc;
+use hearth_sync::primitive::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+/// A request that a task owns, with the way back for its reply.
+pub(crate) trait PendingRequest: Send + 'static {
+    /// Which request it is, and of which thread.
+    fn id(&self) -> RequestId;
+
+    /// Attempts it once more. `None` if it is finished and its reply sent; otherwise what it waits
+    /// for.
+    fn attempt<S: Service>(self, service: &S, attempt: Attempt) -> Option<(Self, WaitFor)>
+    where
+        Self: Sized;
+
+    /// Replies with this error.
+    fn refuse(self, errno: Errno);
+
+    /// Replies with the result of somebody else's work.
+    fn finish(self) -> Finish;
+}
+
+/// Counts a task of a request queue until its request is finished.
+pub(crate) struct OpenTask(Arc<AtomicUsize>);
+
+impl OpenTask {
+    /// Adds one to `count`.
+    pub fn new(count: &Arc<AtomicUsize>) -> OpenTask {
+        // Relaxed: the queue's own count; what a request did is ordered by its reply.
+        count.fetch_add(1, Ordering::Relaxed);
+        OpenTask(Arc::clone(count))
+    }
+}
+
+impl Drop for OpenTask {
+    fn drop(&mut self) {
+        // Relaxed: see `new`.
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The life of a request from its first wait, for `first`, to its reply.
+pub(crate) async fn run<S: Service>(
+    shared: Arc<SessionShared<S>>,
+    mut request: impl PendingRequest,
+    first: WaitFor,
+    _open: OpenTask,
+) {
+    let mut waits = Waits {
+        shared: &shared,
+        id: request.id(),
+        retries: Retries::default(),
+        has_patience: true,
+        attempt: Attempt {
+            since: Some(Instant::now()),
+            ..Attempt::FIRST
+        },
+    };
+    let (mut chunks, mut next): (Option<Chunked>, _) = (None, first);
+    loop {
+        match next {
+            WaitFor::Worker(offload) => {
+                return shared.workers.submit(offload, request.finish());
+            }
+            WaitFor::Chunks(all) => {
+                chunks = Some(all);
+                waits.retries = Retries::default();
+            }
+            wait => match waits.wait(wait).await {
+                Ok(()) => {}
+                // A chunk ends the request by itself.
+                Err(Failure::Fetch(errno)) if chunks.is_some() => {
+                    waits.attempt.failed = Some(errno);
+                }
+                Err(Failure::Fetch(errno)) => return request.refuse(errno),
+                Err(Failure::SessionEnds) => return request.refuse(Errno::ENODEV),
+            },
+        }
+        next = match &mut chunks {
+            Some(chunks) => match (chunks.next)(waits.attempt) {
+                Outcome::Done(result) => return request.finish()(result),
+                Outcome::NoReply => return,
+                Outcome::Wait(wait) => wait,
+            },
+            None => match request.attempt(&*shared.service, waits.attempt) {
+                None => return,
+                Some((same, wait)) => {
+                    request = same;
+                    wait
+                }
+            },
+        };
+    }
+}
+
+/// The waits of one request.
+struct Waits<'s, S> {
+    shared: &'s SessionShared<S>,
+    id: RequestId,
+    retries: Retries,
+    /// No signal has come: rate limits delay it between its chunks.
+    has_patience: bool,
+    /// The next attempt.
+    attempt: Attempt,
+}
+
+/// Why a request is not attempted again.
+enum Failure {
+    /// The backend could not give what it missed.
+    Fetch(Errno),
+    SessionEnds,
+}
+
+impl<S: Service> Waits<'_, S> {
+    /// Waits until the next attempt can begin.
+    async fn wait(&mut self, wait: WaitFor) -> Result<(), Failure> {
+        let shared = self.shared;
+        match wait {
+            WaitFor::Turn | WaitFor::Worker(_) | WaitFor::Chunks(_) => {}
+            WaitFor::RateLimit(permits) => {
+                delay(&shared.sched, &shared.waiting, self.id, permits)
+                    .await
+                    .ok_or(Failure::SessionEnds)?;
+            }
+            WaitFor::Test => suspend(&shared.workers).await,
+            WaitFor::Fetch(missing) => {
+                let service = Arc::clone(&shared.service);
+                off_thread(&shared.workers, move || service.fetch(&missing))
+                    .await
+                    .map_err(Failure::Fetch)?;
+            }
+            WaitFor::Space(written) => {
+                shared.sched.sleep(self.retries.pause()).await;
+                // Asked before the attempt: what has come back by now is there for it.
+                self.attempt.again = !self.retries.is_last() && shared.service.awaits_returns();
+                self.attempt.written = written;
+            }
+            WaitFor::NextChunk(bytes) => self.charge_chunk(bytes).await?,
+        }
+        Ok(())
+    }
+
+    /// Charges the last chunk and lets others go first.
+    async fn charge_chunk(&mut self, bytes: u64) -> Result<(), Failure> {
+        let shared = self.shared;
+        (self.retries, self.attempt.again) = (Retries::default(), true);
+        if shared.waiting.is_closed() {
+            return Err(Failure::SessionEnds);
+        }
+        let permit = match bytes > 0 && shared.sched.has_limits() {
+            true => shared.sched.charge(shared.tenant(), 0, bytes),
+            false => None,
+        };
+        if permit.is_none() || !self.has_patience {
+            // After a signal the request ends soon; the tenant's next requests wait for the rest.
+            yield_now().await;
+            return Ok(());
+        }
+        self.has_patience = delay(&shared.sched, &shared.waiting, self.id, [permit, None])
+            .await
+            .ok_or(Failure::SessionEnds)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,41 @@
+//! What the threads of a session share that carry requests.
+
+use super::Park;
+use super::waiting::Waiting;
+use super::workers::Workers;
+use crate::placement::idle_policy::IdleMonitor;
+use hearth::TenantId;
+use hearth::sched::{Handle, Tenant};
+use hearth_sync::primitive::Arc;
+
+/// What the threads of a session share that carry requests. Immutable; the parts have locks of
+/// their own.
+pub(crate) struct SessionShared<S> {
+    pub service: Arc<S>,
+    /// Workers of one tenant, or of the system.
+    pub workers: Arc<Workers>,
+    pub waiting: Arc<Waiting>,
+    pub sched: Handle,
+    pub park: Park,
+    /// With `sched_policy=auto`.
+    pub idle: Option<Arc<IdleMonitor>>,
+}
+
+impl<S> SessionShared<S> {
+    /// The tenant that the workers work for.
+    pub fn tenant(&self) -> Tenant {
+        self.sched.tenant(self.workers.tenant().number())
+    }
+
+    /// A copy whose workers work for `tenant`.
+    pub fn of(&self, tenant: TenantId) -> SessionShared<S> {
+        SessionShared {
+            service: Arc::clone(&self.service),
+            workers: Arc::new(self.workers.of(tenant)),
+            waiting: Arc::clone(&self.waiting),
+            sched: self.sched.clone(),
+            park: self.park,
+            idle: self.idle.clone(),
+        }
+    }
+}

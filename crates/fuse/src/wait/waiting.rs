@@ -1,0 +1,294 @@
+//! The table of requests that wait for a lock or a rate limit, so that INTERRUPT finds them.
+//!
+//! One mutex, taken only by requests that really wait and by INTERRUPT; nothing else is locked
+//! inside it.
+
+use hearth::Interrupt;
+use hearth_sync::lock::{Condition, Lock};
+use hearth_sync::lock_class;
+use hearth_sync::primitive::Arc;
+use std::collections::{HashMap, VecDeque};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+/// Interrupts that are remembered because their request may not have begun to wait yet.
+const EARLY: usize = 1024;
+
+lock_class! {
+    WaitingLock = "fuse.waiting", 871;
+    WakerLock = "fuse.waker", 875;
+}
+
+/// Wakes a task that waits for a rate limit, after INTERRUPT.
+#[derive(Debug, Default)]
+pub(crate) struct InterruptWaker {
+    state: Lock<WakerLock, WakerState>,
+}
+
+#[derive(Debug, Default)]
+struct WakerState {
+    done: bool,
+    waker: Option<Waker>,
+}
+
+impl InterruptWaker {
+    /// Ready once the request was interrupted.
+    pub fn poll(&self, context: &Context<'_>) -> Poll<()> {
+        let mut state = self.state.lock();
+        let old = state.waker.replace(context.waker().clone());
+        let done = state.done;
+        drop(state);
+        // The last waker of a task frees it: not under the lock.
+        drop(old);
+        match done {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    }
+
+    fn give(&self) {
+        let mut state = self.state.lock();
+        state.done = true;
+        let waker = state.waker.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+/// How a waiting request is interrupted.
+#[derive(Clone)]
+enum Token {
+    Thread(Interrupt),
+    Task(Arc<InterruptWaker>),
+}
+
+impl Token {
+    fn trigger(&self) {
+        match self {
+            Token::Thread(interrupt) => interrupt.trigger(),
+            Token::Task(waker) => waker.give(),
+        }
+    }
+}
+
+/// Identifies a request and the thread that waits for its reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RequestId {
+    /// The kernel's number of the request.
+    pub unique: u64,
+    /// The thread, as this program sees it; 0 if it does not.
+    pub thread: u32,
+}
+
+impl RequestId {
+    /// The request that the kernel numbered `unique`, of `thread`.
+    pub fn new(unique: u64, thread: u32) -> RequestId {
+        RequestId { unique, thread }
+    }
+}
+
+/// A registered request: it waits, or will once a thread is found for it.
+pub(crate) struct Begun {
+    waiting: Arc<Waiting>,
+    unique: u64,
+    /// Triggered by INTERRUPT.
+    pub token: Interrupt,
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        self.waiting.end(self.unique);
+    }
+}
+
+/// The waiting requests of one session by their unique number.
+#[derive(Default)]
+pub(crate) struct Waiting {
+    state: Lock<WaitingLock, Waiters>,
+    /// Somebody waits, or the session ends.
+    wake: Condition,
+}
+
+#[derive(Default)]
+struct Waiters {
+    tokens: HashMap<u64, (Token, u32)>,
+    early: VecDeque<u64>,
+    closed: bool,
+    /// The thread of [`super::signals`] sleeps until somebody waits.
+    is_watch_asleep: bool,
+}
+
+impl Waiting {
+    /// Registers a request that is about to wait, until the result is dropped. `None` if it was
+    /// interrupted already.
+    pub fn begin(self: &Arc<Waiting>, id: RequestId) -> Option<Begun> {
+        let token = Interrupt::new();
+        let begun = self.enter(id, Token::Thread(token.clone()));
+        begun.then(|| Begun {
+            waiting: Arc::clone(self),
+            unique: id.unique,
+            token,
+        })
+    }
+
+    /// Registers a request that waits as a task.
+    pub fn begin_task(&self, id: RequestId) -> Option<Arc<InterruptWaker>> {
+        let waker = Arc::new(InterruptWaker::default());
+        let begun = self.enter(id, Token::Task(Arc::clone(&waker)));
+        begun.then_some(waker)
+    }
+
+    fn enter(&self, id: RequestId, token: Token) -> bool {
+        let RequestId { unique, thread } = id;
+        let mut state = self.state.lock();
+        if state.closed {
+            return false;
+        }
+        if let Some(at) = state.early.iter().position(|&early| early == unique) {
+            state.early.remove(at);
+            return false;
+        }
+        state.tokens.insert(unique, (token, thread));
+        if std::mem::take(&mut state.is_watch_asleep) {
+            self.wake.notify_one();
+        }
+        true
+    }
+
+    /// Whether the session ends.
+    pub fn is_closed(&self) -> bool {
+        self.state.lock().closed
+    }
+
+    /// The request no longer waits.
+    pub fn end(&self, unique: u64) {
+        let token = self.state.lock().tokens.remove(&unique);
+        drop(token);
+    }
+
+    /// INTERRUPT: the transports are different threads, so it may overtake the request that it is
+    /// about.
+    pub fn interrupt(&self, unique: u64) {
+        let mut state = self.state.lock();
+        let token = state.tokens.get(&unique).map(|(token, _)| token.clone());
+        if token.is_none() {
+            if state.early.len() == EARLY {
+                state.early.pop_front();
+            }
+            state.early.push_back(unique);
+        }
+        drop(state);
+        if let Some(token) = token {
+            token.trigger();
+        }
+    }
+
+    /// Interrupts all requests, now and from now on: the session ends.
+    pub fn close(&self) {
+        let mut state = self.state.lock();
+        state.closed = true;
+        let tokens = std::mem::take(&mut state.tokens);
+        drop(state);
+        self.wake.notify_one();
+        tokens.values().for_each(|(token, _)| token.trigger());
+    }
+
+    /// For one thread: waits for `pause`, and until a request waits. Returns the requests that wait,
+    /// each with whether its wait may be endless, as for a lock; `None` when the session ends.
+    pub fn look(&self, pause: Duration) -> Option<Vec<(RequestId, bool)>> {
+        let mut state = self.state.lock();
+        if !state.closed {
+            state.wait_for(&self.wake, pause);
+        }
+        while !state.closed && state.tokens.is_empty() {
+            state.is_watch_asleep = true;
+            state.wait(&self.wake);
+        }
+        let ids = state.tokens.iter().map(|(&unique, (token, thread))| {
+            let thread = *thread;
+            (
+                RequestId { unique, thread },
+                matches!(token, Token::Thread(_)),
+            )
+        });
+        (!state.closed).then(|| ids.collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hearth_sync::primitive::thread;
+    use std::sync::mpsc;
+
+    fn id(unique: u64) -> RequestId {
+        RequestId { unique, thread: 0 }
+    }
+
+    #[test]
+    fn an_interrupt_reaches_the_request_that_waits() {
+        let waiting = Arc::new(Waiting::default());
+        let [one, two] = [1, 2].map(|unique| waiting.begin(id(unique)).unwrap());
+        waiting.interrupt(1);
+        assert!(one.token.is_triggered() && !two.token.is_triggered());
+    }
+
+    /// Once, a request for which no thread was to be had was waited for until the session's end.
+    #[test]
+    fn a_request_that_never_waited_is_forgotten() {
+        let waiting = Arc::new(Waiting::default());
+        let begun = waiting.begin(id(1));
+        assert_eq!(waiting.state.lock().tokens.len(), 1);
+        drop(begun);
+        assert_eq!(waiting.state.lock().tokens.len(), 0);
+    }
+
+    #[test]
+    fn an_interrupt_that_came_first_is_not_lost() {
+        let waiting = Arc::new(Waiting::default());
+        waiting.interrupt(7);
+        assert!(waiting.begin(id(7)).is_none());
+        assert!(waiting.begin(id(7)).is_some());
+    }
+
+    #[test]
+    fn memory_for_early_interrupts_is_bounded() {
+        let waiting = Arc::new(Waiting::default());
+        (0..10_000).for_each(|unique| waiting.interrupt(unique));
+        assert_eq!(waiting.state.lock().early.len(), EARLY);
+        assert!(waiting.begin(id(9_999)).is_none());
+    }
+
+    #[test]
+    fn the_end_of_the_session_interrupts_everybody() {
+        let waiting = Arc::new(Waiting::default());
+        let begun = waiting.begin(id(1)).unwrap();
+        waiting.close();
+        assert!(begun.token.is_triggered());
+        assert!(waiting.begin(id(2)).is_none());
+    }
+
+    #[test]
+    fn who_looks_sees_those_who_wait_and_the_end() {
+        let waiting = Arc::new(Waiting::default());
+        let looks = Arc::clone(&waiting);
+        let (tell, told) = mpsc::channel();
+        let watch = thread::spawn(move || {
+            tell.send(looks.look(Duration::ZERO)).unwrap();
+            looks.look(Duration::from_secs(600))
+        });
+        while !waiting.state.lock().is_watch_asleep {
+            thread::yield_now();
+        }
+        let one = RequestId {
+            unique: 1,
+            thread: 9,
+        };
+        let _token = waiting.begin(one).unwrap();
+        assert_eq!(told.recv().unwrap(), Some(vec![(one, true)]));
+        waiting.close();
+        assert_eq!(watch.join().unwrap(), None);
+    }
+}
