@@ -43,16 +43,14 @@ const PAGES: &str = "docs";
 
 /// How many times a crate may break a rule until it is put right. What is not listed may not.
 const ALLOWANCES: &[(Wording, &str, usize)] = &[
-    (Wording::Opening, "hearth", 19),
+    (Wording::Opening, "hearth", 13),
     (Wording::Opening, "hearth-cli", 17),
-    (Wording::Opening, "hearth-control", 1),
     (Wording::Opening, "hearth-fuse", 7),
-    (Wording::Answers, "hearth", 7),
+    (Wording::Answers, "hearth", 5),
     (Wording::Answers, "hearth-cli", 2),
     (Wording::Answers, "hearth-fuse", 1),
-    (Wording::Columns, "docs", 234),
+    (Wording::Columns, "docs", 1),
     (Wording::TypeName, "hearth-conflicts", 1),
-    (Wording::TypeName, "hearth-control", 1),
 ];
 
 /// Checks the tree: what is over its allowance, and the counts of what is not zero.
