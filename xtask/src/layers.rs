@@ -25,7 +25,7 @@ struct KnownRing {
 const KNOWN_RINGS: &[KnownRing] = &[];
 
 /// The most floors that a crate may have, where it has a limit.
-const FLOORS_MAX: &[(&str, usize)] = &[];
+const FLOORS_MAX: &[(&str, usize)] = &[("hearth-fuse", 8)];
 
 /// Checks the tree, prints the floors of each crate and what breaks a rule, and fails for that.
 pub fn run() -> Result<(), String> {

@@ -25,6 +25,8 @@ const UNSAFE_HOMES: &[&str] = &[
     "crates/fuse/src/mount",
     "crates/fuse/src/placement/cpu.rs",
     "crates/fuse/src/wire",
+    // Affinity and scheduling policy of a thread.
+    "crates/fuse/src/placement/cpu.rs",
 ];
 
 /// Where std's threads, locks and atomics may stand.
