@@ -33,7 +33,7 @@ pub(crate) struct Setting {
 }
 
 impl Entry {
-    /// A file that everybody may read and nobody writes.
+    /// A read-only file that everybody may read.
     pub const fn new(path: &'static str, text: fn(&Volume) -> String) -> Entry {
         Entry {
             path,

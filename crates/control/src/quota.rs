@@ -1,5 +1,5 @@
-//! Quotas as text: the files in `/.hearth/quota` for the owner of the volume, and the answers of
-//! `/.hearth/ask`.
+//! Quotas as text and JSON: the files in `/.hearth/quota` for the owner of the volume, and the
+//! answers of `/.hearth/ask`.
 
 use hearth::{
     Limit, Quota, QuotaCheck, QuotaEvent, QuotaEventKind, QuotaKind, QuotaRecord, QuotaUsage,
@@ -13,7 +13,8 @@ pub(crate) fn all(volume: &Volume) -> String {
     report(&quota, &quota.report())
 }
 
-/// One object a record, in the order of the library's report; limits that are not there are null.
+/// Settings of the kinds, and one object for each record in the order of the library's report. A
+/// missing limit is null.
 pub(crate) fn report(quota: &Quota<'_>, records: &[QuotaRecord]) -> String {
     let mut out = format!(
         "{{\"owner\":{},\"latest_event\":{},\"kinds\":[",
@@ -50,7 +51,7 @@ pub(crate) fn report(quota: &Quota<'_>, records: &[QuotaRecord]) -> String {
     out
 }
 
-/// A line for each event that is kept: number, time, whose, what, use, limit.
+/// One line for each kept event: number, time, id, kind, use, limit.
 pub(crate) fn events(volume: &Volume) -> String {
     let events = volume.quota().events(0).unwrap_or_default();
     events.iter().map(|event| format!("{event}\n")).collect()
@@ -86,7 +87,7 @@ pub(crate) fn listed(events: &[QuotaEvent]) -> String {
     out
 }
 
-/// What a check found, as JSON.
+/// The result of a check as JSON.
 pub(crate) fn checked(check: &QuotaCheck) -> String {
     let mut out = format!(
         "{{\"clean\":{},\"inodes\":{},\"nameless\":{},\"wrong_blocks\":[",
@@ -112,7 +113,7 @@ pub(crate) fn checked(check: &QuotaCheck) -> String {
     out
 }
 
-/// The hard limits in force that a record is above, as JSON.
+/// The hard limits in force that a record exceeds, as JSON.
 pub(crate) fn above(record: &QuotaRecord) -> String {
     let both = [(&record.bytes, "bytes"), (&record.inodes, "inodes")];
     let all = both.into_iter().filter_map(|(usage, resource)| {

@@ -4,7 +4,7 @@ use hearth::sched::{CoreStats, DEFAULT_WEIGHT, Histogram, Limits, Service, Stats
 use hearth::{TenantId, Volume};
 use std::fmt::Write;
 
-/// For people: a table of cores and a table of tenants.
+/// A table of CPUs and a table of tenants, for people.
 pub(crate) fn table(volume: &Volume) -> String {
     let stats = volume.scheduler().stats();
     let mut out = String::from(
@@ -58,7 +58,7 @@ pub(crate) fn table(volume: &Volume) -> String {
     out
 }
 
-/// The same for programs, with whole histograms: upper limit in nanoseconds and count.
+/// The report as JSON, with whole histograms: pairs of upper limit in nanoseconds and count.
 pub(crate) fn json(volume: &Volume) -> String {
     let stats = volume.scheduler().stats();
     let mut out = format!(
@@ -97,14 +97,14 @@ pub(crate) fn json(volume: &Volume) -> String {
     out
 }
 
-/// What is known of one tenant, as one line of JSON.
+/// One tenant as one line of JSON.
 pub(crate) fn of(volume: &Volume, who: TenantId) -> String {
     let mut tenants = volume.scheduler().stats().tenants.into_iter();
     let tenant = tenants.find(|tenant| tenant.id == who.number());
     one(volume, &tenant.unwrap_or_else(|| unused(who))) + "\n"
 }
 
-/// One that did nothing and has no settings. Asking makes none.
+/// The row of a tenant without work and settings. A query creates no tenant.
 fn unused(who: TenantId) -> TenantStats {
     TenantStats {
         id: who.number(),
@@ -143,7 +143,7 @@ fn one(volume: &Volume, tenant: &TenantStats) -> String {
     )
 }
 
-/// Tenants that did or may do anything, the busiest first.
+/// All tenants, the busiest first.
 fn ranked(stats: &Stats) -> Vec<&TenantStats> {
     let mut tenants: Vec<_> = stats.tenants.iter().collect();
     tenants.sort_by_key(|tenant| (std::cmp::Reverse(tenant.service.run_ns), tenant.id));

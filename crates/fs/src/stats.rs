@@ -1,4 +1,4 @@
-//! Counters and latency histograms of a volume, per core; shown in `.hearth/stats`.
+//! Counters and latency histograms of a volume, per CPU.
 //!
 //! Front ends count their operations, with times; the library counts its calls.
 
@@ -35,34 +35,34 @@ lock_class!(InfoLock = "stats.info", 975);
 
 /// Statistics of one volume.
 pub struct Stats {
-    /// Read by every call: what is written lies on other lines.
-    cores: PerCpu<Core>,
+    /// Read by every call: the written fields below lie on other cache lines.
+    cpus: PerCpu<PerCpuStats>,
     pub(crate) rate: CachePadded<OpRate>,
     info: CachePadded<Lock<InfoLock, BTreeMap<&'static str, String>>>,
 }
 
 #[repr(align(64))]
-struct Core {
+struct PerCpuStats {
     ops: [OpCell; Op::ALL.len()],
     calls: [CallCell; Call::ALL.len()],
     events: [AtomicU64; Event::ALL.len()],
 }
 
-/// Each core writes its own cells alone; readers add up (hence `Relaxed`: sums of counters order
-/// nothing).
+/// Each CPU writes only its own cells; readers add them up. Relaxed: sums of counters order
+/// nothing.
 struct OpCell {
     errors: AtomicU64,
     ns: AtomicU64,
     buckets: [AtomicU64; BUCKETS],
 }
 
-/// As [`OpCell`]. Without times: a clock costs more than the call next to it.
+/// Counters of a call. It has no times: reading a clock costs more than the call.
 struct CallCell {
     count: AtomicU64,
     errors: AtomicU64,
 }
 
-/// Something that happened besides operations.
+/// An event besides operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Event {
@@ -111,12 +111,12 @@ impl Event {
     }
 }
 
-/// Sum over all cores for one operation.
+/// Sums over all CPUs for one operation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OpStats {
-    /// Times the operation ran, errors included.
+    /// Number of operations, errors included.
     pub count: u64,
-    /// Times it answered an error.
+    /// Number of errors.
     pub errors: u64,
     /// Time spent in nanoseconds.
     pub ns: u64,
@@ -142,13 +142,13 @@ impl Stats {
             count: AtomicU64::new(0),
             errors: AtomicU64::new(0),
         };
-        let core = |_| Core {
+        let make = |_| PerCpuStats {
             ops: std::array::from_fn(|_| cell()),
             calls: std::array::from_fn(|_| call()),
             events: std::array::from_fn(|_| AtomicU64::new(0)),
         };
         Stats {
-            cores: PerCpu::new(core),
+            cpus: PerCpu::new(make),
             rate: CachePadded(OpRate::default()),
             info: CachePadded(Lock::new(BTreeMap::new())),
         }
@@ -156,7 +156,7 @@ impl Stats {
 
     /// Counts one operation of a front end that took `ns` nanoseconds.
     pub fn count(&self, op: Op, ns: u64, ok: bool) {
-        let cell = &self.cores.get().ops[op as usize];
+        let cell = &self.cpus.get().ops[op as usize];
         let bucket = (64 - (ns >> 8).leading_zeros() as usize).min(BUCKETS - 1);
         cell.buckets[bucket].fetch_add(1, Relaxed);
         cell.ns.fetch_add(ns, Relaxed);
@@ -168,22 +168,22 @@ impl Stats {
     /// Counts one call of the library.
     #[inline]
     pub(crate) fn count_call(&self, call: Call) {
-        self.cores.get().calls[call as usize]
+        self.cpus.get().calls[call as usize]
             .count
             .fetch_add(1, Relaxed);
     }
 
-    /// Counts the error that a call of the library, counted before, answers.
+    /// Counts the error of a library call that was counted before.
     #[cold]
     pub(crate) fn count_call_error(&self, call: Call) {
-        self.cores.get().calls[call as usize]
+        self.cpus.get().calls[call as usize]
             .errors
             .fetch_add(1, Relaxed);
     }
 
     /// Operations of front ends, of every kind.
     pub fn operations(&self) -> u64 {
-        let ops = self.cores.iter().flat_map(|core| &core.ops);
+        let ops = self.cpus.iter().flat_map(|cpu| &cpu.ops);
         ops.flat_map(|cell| &cell.buckets)
             .map(|bucket| bucket.load(Relaxed))
             .sum()
@@ -198,22 +198,22 @@ impl Stats {
 
     /// Counts one event.
     pub fn event(&self, event: Event) {
-        self.cores.get().events[event as usize].fetch_add(1, Relaxed);
+        self.cpus.get().events[event as usize].fetch_add(1, Relaxed);
     }
 
     /// Sum of one event.
     pub fn events(&self, event: Event) -> u64 {
-        self.cores
+        self.cpus
             .iter()
-            .map(|core| core.events[event as usize].load(Relaxed))
+            .map(|cpu| cpu.events[event as usize].load(Relaxed))
             .sum()
     }
 
     /// Sum of one operation of front ends.
     pub fn op(&self, op: Op) -> OpStats {
         let mut sum = OpStats::default();
-        for core in self.cores.iter() {
-            let cell = &core.ops[op as usize];
+        for cpu in self.cpus.iter() {
+            let cell = &cpu.ops[op as usize];
             sum.errors += cell.errors.load(Relaxed);
             sum.ns += cell.ns.load(Relaxed);
             for (total, bucket) in sum.buckets.iter_mut().zip(&cell.buckets) {
@@ -227,20 +227,20 @@ impl Stats {
     /// Sum of one call of the library, all processes together.
     pub fn call(&self, call: Call) -> CallStats {
         let mut sum = CallStats::default();
-        for core in self.cores.iter() {
-            let cell = &core.calls[call as usize];
+        for cpu in self.cpus.iter() {
+            let cell = &cpu.calls[call as usize];
             sum.count += cell.count.load(Relaxed);
             sum.errors += cell.errors.load(Relaxed);
         }
         sum
     }
 
-    /// Says something about the volume that is not a number, `("transport", "uring")` for one.
+    /// Sets a label of the volume, such as `("transport", "uring")`.
     pub fn set_info(&self, key: &'static str, value: &str) {
         self.info.0.lock().insert(key, value.to_owned());
     }
 
-    /// What was said by [`Stats::set_info`].
+    /// The labels of [`Stats::set_info`].
     pub fn info(&self) -> BTreeMap<&'static str, String> {
         self.info.0.lock().clone()
     }

@@ -15,7 +15,7 @@ heat what-if BYTES...      shares that fast tiers would have served, these sizes
 heat export AFTER MOST     lines for .hearth/heat/import, of so many files above an inode number,
                            the last of them the number to go on with, or -";
 
-/// Largest number of rows, files and cells that may be asked for.
+/// Largest number of rows, files and cells of a request.
 const MOST: usize = 1 << 20;
 
 pub(super) fn run(

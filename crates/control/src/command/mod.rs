@@ -17,6 +17,9 @@ mod sched;
 
 use hearth::{ControlError, Credentials, Volume};
 
+/// A parsed word or row of a command, or why it is refused.
+type Parsed<T> = Result<T, ControlError>;
+
 /// The answer to a command.
 type Reply = Result<String, ControlError>;
 

@@ -1,10 +1,9 @@
 //! Commands about the scheduler: weights and ceilings of tenants. Answers are JSON.
 
+use super::Parsed;
 use crate::sched::{json, of};
 use hearth::sched::{LimitChange, SchedError, check_weight};
 use hearth::{ControlError, Credentials, Errno, TenantId, Volume};
-
-type Parsed<T> = Result<T, ControlError>;
 
 /// The commands of the area.
 pub(super) const HELP: &str = "\

@@ -1,4 +1,4 @@
-//! `/.hearth/heat`: reports as JSON, and what `.hearth/ask` answers of heat.
+//! Heat as JSON: the reports in `/.hearth/heat`, and the answers of `.hearth/ask`.
 
 mod lines;
 mod parse;
@@ -16,17 +16,17 @@ use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// Rows of a report that nobody asked for more of.
+/// Default number of rows of a report.
 const ROWS: usize = 100;
-/// Files of a map, and cells of each, that nobody asked for more of.
+/// Default numbers of files of a map, and of cells of each.
 const FILES: usize = 40;
 pub(crate) const CELLS: usize = 64;
-/// Lines that a refused import names.
+/// Most lines that the refusal of an import names.
 const BAD_LINES: usize = 20;
-/// Sizes of a fast tier, in percent of what has records.
+/// Sizes of a fast tier in percent of the bytes with records.
 const CURVE: [u64; 9] = [1, 2, 5, 10, 20, 30, 50, 75, 100];
 
-/// What is ranked.
+/// What a ranking lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum By {
     File,
@@ -70,7 +70,7 @@ pub(crate) fn what_if_text(volume: &Volume) -> String {
     format!("{}\n", what_if(volume.heat(), &[]))
 }
 
-/// What tracking does, holds and missed.
+/// The state of heat tracking.
 pub(crate) fn status_text(volume: &Volume) -> String {
     let heat = volume.heat();
     let gauges = heat.gauges();
@@ -92,7 +92,7 @@ pub(crate) fn status_text(volume: &Volume) -> String {
     format!("{status}\n")
 }
 
-/// What the file of imports says before it was written to.
+/// The text of the import file before a write.
 pub(crate) fn import_hint(_volume: &Volume) -> String {
     "Write lines of 'heat export', then the line 'end', and read on in the same open file.\n"
         .to_owned()
@@ -214,7 +214,7 @@ pub(crate) fn map(heat: Heat<'_>, most: usize, cells: usize) -> Result<Vec<Value
     Ok(files.iter().map(row).collect())
 }
 
-/// Bytes by temperature, and how many there are that nothing is known of.
+/// Bytes by temperature, and all allocated bytes.
 pub(crate) fn histogram(volume: &Volume) -> Value {
     let buckets = volume.heat().bytes_by_bucket();
     let of = |grade| -> u64 {
@@ -236,7 +236,7 @@ pub(crate) fn histogram(volume: &Volume) -> Value {
     })
 }
 
-/// Shares that fast tiers of `asked` bytes, and of some sizes up to everything, would have served.
+/// Shares that fast tiers would have served: of `asked` bytes, and of some sizes up to everything.
 pub(crate) fn what_if(heat: Heat<'_>, asked: &[u64]) -> Value {
     let recorded = heat.what_if(&[]).recorded_bytes;
     // Whole ranges, since a part of one serves nothing.

@@ -16,7 +16,7 @@ fn asked(process: &Process, question: &str) -> (Result<usize, Errno>, String) {
 }
 
 #[test]
-fn an_answer_is_read_where_the_question_was_written() {
+fn an_answer_is_read_where_its_command_ended() {
     let volume = volume();
     for who in [Credentials::root(), Credentials::user(1000, 1000)] {
         let process = volume.process(who);
@@ -27,7 +27,7 @@ fn an_answer_is_read_where_the_question_was_written() {
 }
 
 #[test]
-fn a_question_that_makes_no_sense_fails_with_the_reason_and_the_next_is_answered() {
+fn an_unknown_command_fails_with_a_reason_and_the_next_one_works() {
     let process = root();
     let (said, text) = asked(&process, "how are you");
     assert_eq!(said, Err(Errno::EINVAL));
@@ -37,7 +37,7 @@ fn a_question_that_makes_no_sense_fails_with_the_reason_and_the_next_is_answered
 }
 
 #[test]
-fn open_files_do_not_hear_each_others_answers() {
+fn open_files_do_not_read_each_others_answers() {
     let process = root();
     let [one, other] = [(); 2].map(|()| process.open(PATH, libc::O_RDWR, 0).unwrap());
     assert_eq!(process.write(one, b"nonsense"), Err(Errno::EINVAL));
@@ -53,7 +53,7 @@ fn open_files_do_not_hear_each_others_answers() {
 
 /// It waits for those who look at the tree meanwhile, and once waited for itself.
 #[test]
-fn a_tree_becomes_a_project_by_a_question() {
+fn a_tree_becomes_a_project_by_a_command() {
     let process = root();
     process.mkdir("/p", 0o755).unwrap();
     process.mkdir("/p/below", 0o755).unwrap();
@@ -67,7 +67,7 @@ fn a_tree_becomes_a_project_by_a_question() {
 
 /// Everybody may ask, and a tenant that is made stays for ever.
 #[test]
-fn a_tenant_is_not_made_by_a_question_about_it_nor_by_what_is_refused() {
+fn a_tenant_is_not_created_by_a_query_or_a_refused_command() {
     let volume = volume();
     let both = [Credentials::root(), Credentials::user(1000, 1000)];
     let [root, user] = both.map(|who| volume.process(who));
@@ -121,7 +121,7 @@ fn the_report_lists_tenants_that_did_something_or_have_settings() {
 }
 
 #[test]
-fn two_that_set_one_ceiling_each_do_not_undo_each_other() {
+fn two_threads_that_set_one_ceiling_each_do_not_undo_each_other() {
     let volume = volume();
     std::thread::scope(|scope| {
         for (what, end) in [("iops", ','), ("bw", '}')] {

@@ -77,7 +77,7 @@ fn directories_are_ranked_by_the_files_in_them() {
 }
 
 #[test]
-fn questions_answer_what_the_library_answers() {
+fn commands_return_what_the_library_returns() {
     let (volume, process, hand) = tracked();
     let fd = create(&process, b"/dir \xff", 3 * MIB as usize);
     read_times(&process, fd, 40, 2 * MIB);
@@ -158,7 +158,7 @@ fn ask_file(process: &Process, name: &str) -> Value {
 }
 
 #[test]
-fn a_report_that_walks_the_volume_is_made_by_who_may_wait() {
+fn a_slow_report_is_made_by_a_thread_that_may_wait() {
     let (volume, process, _) = tracked();
     create(&process, "/f", 100);
     let vfs = volume.nonblocking_vfs();
@@ -180,7 +180,7 @@ fn a_report_that_walks_the_volume_is_made_by_who_may_wait() {
 }
 
 #[test]
-fn nonsense_is_refused_with_a_reason_that_names_it() {
+fn a_refusal_of_nonsense_names_the_word() {
     let (_, process, _) = tracked();
     for (question, named) in [
         ("heat", "'heat '"),
@@ -204,7 +204,7 @@ fn nonsense_is_refused_with_a_reason_that_names_it() {
 }
 
 #[test]
-fn others_see_their_own_files_only() {
+fn other_users_see_the_heat_of_their_own_files_only() {
     let (volume, process, _) = tracked();
     let (mine, theirs) = (
         create(&process, b"/mine", 10),
@@ -317,7 +317,7 @@ fn an_import_means_the_same_in_any_order_of_its_records() {
 
 /// Once, it made records that no truncate would have found.
 #[test]
-fn an_import_makes_no_record_behind_the_end_of_a_file() {
+fn an_import_makes_no_record_beyond_the_end_of_a_file() {
     let (volume, process, _) = tracked();
     create(&process, b"/f", 3 * MIB as usize);
     let records = volume.heat().export(0, 10).unwrap().records;
@@ -396,7 +396,7 @@ fn a_subscription_reports_changes_of_band_until_it_ends() {
 }
 
 #[test]
-fn what_the_ioctl_tells_is_of_now_or_of_the_last_pass() {
+fn the_ioctl_returns_the_current_temperature_or_that_of_the_last_pass() {
     let (volume, process, hand) = tracked();
     let fd = create(&process, b"/f", 100);
     let ino = process.fstat(fd).unwrap().ino;

@@ -34,7 +34,7 @@ impl Drop for Turn {
 }
 
 #[test]
-fn the_switch_takes_four_words_and_nothing_else() {
+fn the_switch_of_the_lock_profile_takes_four_words_only() {
     let turn = Turn::new();
     assert!(read(&turn.process, "/.hearth/locks").contains("off; write 'on' to .hearth/locks"));
     for (word, running, exact) in [
@@ -63,7 +63,7 @@ fn the_switch_takes_four_words_and_nothing_else() {
 }
 
 #[test]
-fn the_files_show_what_the_library_shows() {
+fn the_files_of_the_lock_profile_show_what_the_library_returns() {
     let turn = Turn::new();
     assert!(turn.volume.start_lock_profile(LockSampling::All));
     turn.process

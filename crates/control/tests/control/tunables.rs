@@ -61,7 +61,7 @@ fn help(process: &Process) -> Vec<(String, String)> {
 }
 
 #[test]
-fn every_tunable_takes_what_it_says_and_refuses_the_rest_with_the_reason() {
+fn every_tunable_takes_its_documented_values_and_refuses_others_with_a_reason() {
     let process = root();
     let help = help(&process);
     for (name, good, bad) in TUNABLES {
@@ -128,7 +128,7 @@ fn a_refusal_is_one_line_whatever_was_written() {
 }
 
 #[test]
-fn what_is_set_after_a_refusal_is_shown_instead_of_it() {
+fn a_value_set_after_a_refusal_is_shown_instead_of_the_reason() {
     let process = root();
     let path = "/.hearth/sys/fs/atime";
     let fd = process.open(path, libc::O_RDWR, 0).unwrap();

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn thresholds_belong_to_the_warmer_name() {
+    fn thresholds_belong_to_the_warmer_band() {
         let names = [0.0, 24.99, 25.0, 59.99, 60.0, 100.0].map(|t| Band::of(t).name());
         assert_eq!(names, ["cold", "cold", "warm", "warm", "hot", "hot"]);
         let buckets = [0, 63, 64, 153, 154, 255].map(|b| Band::of_bucket(b).name());

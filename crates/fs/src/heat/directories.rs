@@ -1,4 +1,4 @@
-//! Heat of directories: sums over the files in them, made when asked, since records know no names.
+//! Heat of directories: sums over their files, computed on request because records have no names.
 
 use super::{FileHeat, Heat, HeatRank, HeatStats};
 use crate::errno::Result;
@@ -22,7 +22,7 @@ impl Heat<'_> {
     /// first. Walks the whole tree.
     ///
     /// # Errors
-    /// What the backend answers.
+    /// Those of the backend.
     pub fn top_directories(
         &self,
         rank: HeatRank,
@@ -83,8 +83,8 @@ impl DirectoryHeat {
     fn add(&mut self, file: &HeatStats) {
         self.files += 1;
         let warm = &mut self.stats;
-        // What is missing to the top shrinks by the same factor for each access, whichever file it
-        // went to, and doubles with time for all: so what is missing is the product.
+        // Each access shrinks the distance to the maximum by a factor, whichever file it goes to.
+        // So the distances of the files multiply.
         let missing = (1.0 - warm.temperature / 100.0) * (1.0 - file.temperature / 100.0);
         warm.temperature = (1.0 - missing) * 100.0;
         warm.bucket = ((1.0 - missing) * 255.999) as u8;

@@ -23,8 +23,8 @@ pub struct HeatGauges {
     pub recorded: u64,
     /// Accesses that the recordings stand for; more than `recorded` with sampling.
     pub accesses: u64,
-    /// Accesses that were dropped because the ring of a CPU was full, each with the accesses that it
-    /// stood for.
+    /// Accesses that were dropped because the ring of a CPU was full, each with the accesses that
+    /// it stood for.
     pub dropped: u64,
     /// Drains of the per-CPU tables into the records.
     pub drains: u64,

@@ -1,4 +1,4 @@
-//! What programs ask of a volume's heat.
+//! The heat of a volume as programs use it.
 
 use super::record::FileId;
 use super::settings::HeatSettings;
@@ -37,7 +37,7 @@ impl Volume {
     }
 }
 
-/// The heat of a volume; see [`Volume::heat`]. Reports are as of the moment they are asked for.
+/// The heat of a volume; see [`Volume::heat`]. Reports are as of the call.
 #[derive(Clone, Copy)]
 pub struct Heat<'a> {
     pub(super) sb: &'a Superblock,
@@ -60,7 +60,7 @@ impl Heat<'_> {
         self.sb.heat.is_on()
     }
 
-    /// Records accesses from now on, or no longer. Records stay and cool.
+    /// Turns recording of accesses on or off. Records stay and cool.
     pub fn switch(&self, on: bool) {
         self.sb.heat.switch(on);
     }
@@ -158,8 +158,8 @@ impl Heat<'_> {
         uid == 0 || uid == self.sb.options.owner.0 || ino.is_some_and(|ino| owner(ino) == Ok(uid))
     }
 
-    /// Heat of inode `ino` as the ioctl `FS_IOC_GET_HEAT_INFO` tells it: the temperature of now, or
-    /// that of the last pass of ageing.
+    /// Heat of inode `ino` for the ioctl `FS_IOC_GET_HEAT_INFO`: the current temperature if `live`,
+    /// or that of the last pass of ageing.
     ///
     /// # Errors
     /// `ENODATA` without a record, `ESTALE` without an inode.
@@ -186,16 +186,16 @@ impl Heat<'_> {
         self.sb.heat.what_if(&self.sb.objects, sizes)
     }
 
-    /// Where inodes are: one path each and the number of links. An inode that is open but has no
-    /// name has no path. Walks the whole tree, so ask for many at once.
+    /// One path of each inode, and its number of links. An unlinked inode has no path. Walks the
+    /// whole tree, so pass many inodes at once.
     ///
     /// # Errors
-    /// What the backend answers.
+    /// Those of the backend.
     pub fn paths(&self, inodes: &[u64]) -> Result<HashMap<u64, PathInfo>> {
         super::paths::find(self.sb, inodes)
     }
 
-    /// One pass of ageing over everything: the background does it bit by bit.
+    /// One pass of ageing over all records; the background work does it in slices.
     pub fn age(&self) {
         self.sb.heat.drain(&self.sb.objects);
         for _ in 0..8 {
@@ -203,7 +203,7 @@ impl Heat<'_> {
         }
     }
 
-    /// The file of an inode, which the backend may have taken out of memory.
+    /// The file id of an inode, which is fetched if it was evicted.
     fn known(&self, ino: u64) -> Result<FileId> {
         self.sb.run(&Caller::ROOT, |cx, g| {
             Ok(file_id(ino, cx.sb.inode(ino, g)?.generation()))

@@ -1,7 +1,7 @@
-//! What the ioctl `FS_IOC_GET_HEAT_INFO` tells of a file, in the units of the patches it is from.
+//! Heat of a file for the ioctl `FS_IOC_GET_HEAT_INFO`, in the units of its patches.
 
 use super::record::{FileId, WHOLE};
-use super::report::HeatStats;
+use super::rows::HeatStats;
 use super::tracker::Tracker;
 use crate::attr::Time;
 use crate::superblock::Objects;

@@ -13,7 +13,7 @@ use hearth_sync::primitive::atomic::{AtomicUsize, Ordering};
 
 lock_class!(ListenersLock = "heat.listeners", 965);
 
-/// A file or range that changed its grade.
+/// A file or range whose band changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeatChange {
     /// Inode number.
@@ -24,7 +24,7 @@ pub struct HeatChange {
     pub from: Band,
     /// Band that it has.
     pub to: Band,
-    /// Bucket that it is in now.
+    /// The new bucket.
     pub bucket: u8,
 }
 
@@ -45,12 +45,12 @@ struct List {
 }
 
 impl Listeners {
-    /// Where to note changes, if somebody wants them.
+    /// A list for changes, if there is a subscriber.
     pub fn wanted(&self) -> Option<Vec<HeatChange>> {
         (self.count.load(Ordering::Relaxed) > 0).then(Vec::new)
     }
 
-    /// Tells everybody, with no lock held.
+    /// Calls all subscribers, with no lock held.
     pub fn tell(&self, changes: Option<Vec<HeatChange>>) {
         let changes = changes.unwrap_or_default();
         if changes.is_empty() {
@@ -91,7 +91,7 @@ impl Listeners {
     }
 }
 
-/// Notes that a record went from one bucket to another, if that changed its grade.
+/// Notes that a record moved from one bucket to another, if its band changed.
 pub(super) fn note(
     changes: &mut Option<Vec<HeatChange>>,
     (ino, range): (u64, u64),

@@ -1,14 +1,16 @@
-//! Heat: which files and ranges are used, how much, how lately, and by whom.
+//! Heat: which files and ranges are used, how much, how lately, and by which tenants.
 //!
-//! The protocol, the model and its bounds are in `docs/design/heat.md`.
+//! `docs/design/heat.md` has the protocol, the model and its bounds. [`Tracker`] and what it needs
+//! lie below the superblock and know only its [`crate::superblock::Objects`]; [`Heat`], with paths,
+//! directories, export and subscriptions, lies above the operations.
 //!
 //! Lock order:
 //! ```text
-//! heat.drain        one drain at a time
-//!   heat.shard     records of a part of the files
+//! heat.drain       one drain at a time
+//!   heat.shard     records of a shard of the files
 //!   heat.tenants   sums of users, groups and projects
-//!   heat.late      files that have ended unheard of
-//! heat.listeners   who is told of changes
+//!   heat.late      files that have ended and whose notice did not fit
+//! heat.listeners   subscribers
 //! ```
 
 mod ageing;
@@ -23,6 +25,7 @@ mod paths;
 mod percpu;
 mod record;
 mod report;
+mod rows;
 mod sample_budget;
 mod sampler;
 mod score;
@@ -34,6 +37,7 @@ mod subscribe;
 mod tenants;
 mod tracker;
 mod transfer;
+mod view;
 
 pub(crate) use ageing::AgeingCursor;
 pub use band::{Band, HOT_FROM, WARM_FROM};
@@ -44,7 +48,7 @@ pub use info::HeatInfo;
 pub(crate) use key::Access;
 pub use listeners::HeatChange;
 pub use paths::PathInfo;
-pub use report::{FileHeat, HeatRank, HeatStats, RangeHeat, TenantHeat, WhatIf, WhatIfPoint};
+pub use rows::{FileHeat, HeatRank, HeatStats, RangeHeat, TenantHeat, WhatIf, WhatIfPoint};
 pub use settings::{HEAT_INTERVAL_MAX, HEAT_MEMORY_MAX};
 pub use subscribe::Subscription;
 pub use tenants::HeatTenant;

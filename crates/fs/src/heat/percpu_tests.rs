@@ -3,9 +3,9 @@ use super::*;
 use hearth_sync::primitive::thread;
 use std::collections::HashMap;
 
-type TenantCounts = HashMap<(u64, u64), Counts>;
+type CountSums = HashMap<(u64, u64), Counts>;
 
-fn fold_into(sums: &mut TenantCounts, table: &PerCpuTable, seen: &mut DrainProgress) {
+fn fold_into(sums: &mut CountSums, table: &PerCpuTable, seen: &mut DrainProgress) {
     table.drain(seen, |found| {
         if let Drained::Counts(key, counts) = found {
             sums.entry((key.ino, key.range())).or_default().add(counts);
@@ -15,10 +15,10 @@ fn fold_into(sums: &mut TenantCounts, table: &PerCpuTable, seen: &mut DrainProgr
 }
 
 #[test]
-fn every_access_is_credited_once_however_often_lines_change_hands() {
+fn every_access_is_credited_once_however_often_slots_change_their_key() {
     let table = PerCpuTable::new();
-    let (mut seen, mut sums) = (table.seen(), TenantCounts::new());
-    let mut exact = TenantCounts::new();
+    let (mut seen, mut sums) = (table.seen(), CountSums::new());
+    let mut exact = CountSums::new();
     // Far more ranges than lines; folded often enough that each access is taken.
     for round in 0..200u64 {
         for i in 0..500 {
@@ -41,9 +41,9 @@ fn every_access_is_credited_once_however_often_lines_change_hands() {
 }
 
 #[test]
-fn a_fold_beside_the_recording_credits_each_access_once() {
+fn a_drain_beside_recording_credits_each_access_once() {
     let table = PerCpuTable::new();
-    let (mut seen, mut sums) = (table.seen(), TenantCounts::new());
+    let (mut seen, mut sums) = (table.seen(), CountSums::new());
     let total = 400_000u64;
     thread::scope(|scope| {
         let recorder = scope.spawn(|| {
@@ -65,12 +65,12 @@ fn a_fold_beside_the_recording_credits_each_access_once() {
 
 /// Accesses as a thread lets them pass, but without chance.
 #[derive(Default)]
-struct Sampler {
+struct WeightedSampler {
     passes: u64,
     weight: u64,
 }
 
-impl Sampler {
+impl WeightedSampler {
     fn note(&mut self, table: &PerCpuTable, key: Key, bytes: u64) {
         if self.passes > 0 {
             self.passes -= 1;
@@ -82,10 +82,10 @@ impl Sampler {
 }
 
 #[test]
-fn without_folds_the_ring_makes_it_a_sample_and_keeps_the_weight_right() {
+fn without_drains_a_full_ring_leads_to_sampling_with_the_right_weight() {
     let table = PerCpuTable::new();
-    let (mut seen, mut sums) = (table.seen(), TenantCounts::new());
-    let mut sampler = Sampler::default();
+    let (mut seen, mut sums) = (table.seen(), CountSums::new());
+    let mut sampler = WeightedSampler::default();
     let total = 40_000u64;
     for i in 0..total {
         sampler.note(&table, Key::new(1 + i, 1, 0), 100);
@@ -101,7 +101,7 @@ fn without_folds_the_ring_makes_it_a_sample_and_keeps_the_weight_right() {
 }
 
 #[test]
-fn a_full_ring_drops_and_says_how_many_accesses_that_stands_for() {
+fn a_full_ring_drops_accesses_and_counts_them_with_their_weight() {
     let table = PerCpuTable::new();
     // Whatever the weight asked for: more than rings and lines hold, on each of the cores.
     for i in 0..10_000 * table.cpus.iter().count() as u64 {
@@ -126,7 +126,7 @@ fn a_full_ring_drops_and_says_how_many_accesses_that_stands_for() {
 }
 
 #[test]
-fn a_burst_is_recorded_one_by_one_and_what_goes_on_becomes_a_sample() {
+fn a_burst_is_recorded_one_by_one_and_sustained_load_is_sampled() {
     let sb = CpuTable::new();
     let mut next = 1;
     let mut record = |sb: &CpuTable| {
@@ -157,7 +157,7 @@ fn a_burst_is_recorded_one_by_one_and_what_goes_on_becomes_a_sample() {
 }
 
 #[test]
-fn ends_of_files_come_through_until_a_quarter_of_the_ring_is_full() {
+fn notices_of_ended_files_are_queued_until_a_quarter_of_the_ring_is_full() {
     let table = PerCpuTable::new();
     let cores = table.cpus.iter().count();
     // More than all rings take, whichever cores this thread is on.
@@ -188,7 +188,7 @@ fn a_key_tells_generations_and_ranges_apart() {
 /// A thread that loses its core between an entry and its count leaves `head` behind what a drain
 /// has read: once, what it left was taken for a ring fuller than any ring can be.
 #[test]
-fn a_head_that_fell_behind_the_fold_starts_again_at_the_tail() {
+fn a_head_behind_the_drain_starts_again_at_the_tail() {
     let sb = CpuTable::new();
     sb.head.store(3, Ordering::Relaxed);
     sb.tail.ring.store(7, Ordering::Relaxed);
@@ -199,7 +199,7 @@ fn a_head_that_fell_behind_the_fold_starts_again_at_the_tail() {
 
 /// Once, a thread that came back to its core late set `head` back over the entries of others.
 #[test]
-fn an_entry_at_an_old_place_does_not_set_the_ring_back() {
+fn an_entry_at_an_old_index_does_not_move_the_head_back() {
     let sb = CpuTable::new();
     let (old, _) = sb.place();
     sb.head.store(5, Ordering::Relaxed);

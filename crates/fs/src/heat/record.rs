@@ -2,7 +2,7 @@
 
 use super::score::{Counts, Millis, Score};
 
-/// A file and its generation.
+/// Inode number and generation of a file.
 pub(super) type FileId = (u64, u32);
 
 /// The range that stands for the whole file.
@@ -18,27 +18,27 @@ pub(super) const NIL: u32 = u32::MAX;
 #[derive(Clone, Debug)]
 pub(super) struct Record {
     pub file: FileId,
-    /// In units of 1 MiB, or [`WHOLE`], of an anchor as well.
+    /// In units of 1 MiB; [`WHOLE`] for a file and for an anchor.
     pub range: u64,
     pub total: Counts,
-    /// Pages that the backend was asked for.
+    /// Pages that were fetched from the backend.
     pub loads: u64,
     pub last_read: Option<Millis>,
     pub last_write: Option<Millis>,
     pub score: Score,
     pub(super) bucket: u8,
-    /// Holds ranges of a file together, and is in no bucket.
+    /// An anchor links ranges of a file whose own record is in another shard. It is in no bucket.
     pub(super) is_anchor: bool,
     /// Neighbours in the bucket.
     pub(super) hotter: u32,
     pub(super) colder: u32,
-    /// Of a file: its first range. Of a range: the next range of the file.
+    /// For a file its first range; for a range the next range of the file.
     pub(super) next: u32,
-    /// Of a range: the one before, or the file, or the anchor.
+    /// For a range the previous range, or the file or anchor.
     pub(super) before: u32,
 }
 
-/// A record without its place.
+/// The contents of a record, without its links.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KnownHeat {
     pub total: Counts,
@@ -48,7 +48,7 @@ pub(super) struct KnownHeat {
     pub score: Score,
 }
 
-/// Bytes that one record takes, its place in the index included while that grows.
+/// Bytes of one record, including its slot in a growing index.
 pub(super) const RECORD_BYTES: u64 = size_of::<Record>() as u64 + 20;
 
 impl Record {
@@ -81,13 +81,13 @@ impl Record {
         self.file == (0, 0)
     }
 
-    /// Bucket of the last pass.
+    /// The bucket as of the last pass.
     pub fn last_bucket(&self) -> u8 {
         self.bucket
     }
 }
 
-/// Most records that `bytes` hold.
+/// The number of records that fit into `bytes`.
 pub(super) fn records_in(bytes: u64) -> usize {
     usize::try_from(bytes / RECORD_BYTES).unwrap_or(usize::MAX)
 }

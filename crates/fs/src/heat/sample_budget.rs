@@ -96,8 +96,8 @@ mod tests {
         step: 100,
     };
 
-    /// A CPU with a constant number of accesses in each period. Deterministic: each recording stands
-    /// for as many accesses as the one before asked for.
+    /// A CPU with a constant number of accesses in each period. Deterministic: each recording
+    /// stands for as many accesses as the one before asked for.
     struct Cpu {
         budget: SampleBudget,
         recorded: RecordedCounts,

@@ -16,8 +16,8 @@ pub(super) struct SampleEpochs {
     epoch: AtomicU64,
     /// Number of epochs so far. Relaxed: epochs only have to differ.
     count: AtomicU64,
-    /// A random number, so that two volumes hardly ever have equal epochs. With equal epochs a thread
-    /// would skip accesses to one volume for draws of the other.
+    /// A random number, so that two volumes hardly ever have equal epochs. With equal epochs a
+    /// thread would skip accesses to one volume for draws of the other.
     volume: u64,
 }
 
@@ -67,8 +67,8 @@ impl SampleEpochs {
         }
     }
 
-    /// Begins a new epoch: draws of earlier epochs are void, and each thread counts its next access.
-    /// Does nothing while counting is off.
+    /// Begins a new epoch: draws of earlier epochs are void, and each thread counts its next
+    /// access. Does nothing while counting is off.
     pub fn renew(&self) {
         let epoch = self.epoch.load(Relaxed);
         if epoch != 0 {
@@ -107,8 +107,8 @@ impl SampleEpoch {
         SAMPLER.with(|sampler| sampler.draw(self.0, weight));
     }
 
-    /// The counted access turned out to be none. Draws again, so that the next access has the chance
-    /// of any other instead of the whole weight.
+    /// The counted access turned out to be none. Draws again, so that the next access has the
+    /// chance of any other instead of the whole weight.
     #[cold]
     pub fn redraw(self) {
         match self.weight() {
@@ -136,9 +136,9 @@ impl Sampler {
         self.skips.set(skips);
     }
 
-    /// The number of accesses to skip before one counts for `weight`: geometrically distributed, as if
-    /// each were counted with probability `1 / weight`. So no access pattern escapes, and a draw can
-    /// be cut short at any time.
+    /// The number of accesses to skip before one counts for `weight`: geometrically distributed, as
+    /// if each were counted with probability `1 / weight`. So no access pattern escapes, and a draw
+    /// can be cut short at any time.
     fn skips(&self, weight: u64) -> u64 {
         let mut random = match self.random.get() {
             0 => RandomState::new().hash_one(0) | 1,
@@ -165,7 +165,8 @@ fn geometric_factor(weight: u64) -> f64 {
 }
 
 /// An exponential variate: `-ln(random / 2^64)` within 0.00001. Exponent and fraction of the number
-/// are taken apart; the logarithm of the fraction is Abramowitz and Stegun 4.1.43. `random` is not 0.
+/// are taken apart; the logarithm of the fraction is Abramowitz and Stegun 4.1.43. `random` is not
+/// 0.
 fn exponential(random: u64) -> f64 {
     const COEFFICIENTS: [f64; 5] = [
         0.032_158_45,

@@ -29,7 +29,7 @@ fn a_sample_stands_for_all() {
 }
 
 #[test]
-fn the_cheap_logarithm_and_its_scale_are_as_near_as_they_say() {
+fn the_approximate_logarithm_and_its_factor_keep_their_bounds() {
     let mut random = 1u64;
     for _ in 0..100_000 {
         random = random.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
@@ -46,7 +46,7 @@ fn the_cheap_logarithm_and_its_scale_are_as_near_as_they_say() {
 
 /// What makes a draw end early without loss, and a pattern of accesses not escape.
 #[test]
-fn each_access_has_the_same_chance_whatever_passed_before() {
+fn each_access_has_the_same_chance_whatever_was_skipped_before() {
     let epochs = on();
     let epoch = std::iter::repeat_with(|| epochs.counts()).flatten().next();
     let epoch = epoch.unwrap();
@@ -71,7 +71,7 @@ fn each_access_has_the_same_chance_whatever_passed_before() {
 /// Once, an access that was none took the draw away from one that was, which then counted with
 /// the whole weight: files read to their ends showed twice as many accesses.
 #[test]
-fn accesses_that_are_none_do_not_count_for_others() {
+fn reads_at_the_end_of_a_file_do_not_count_for_other_accesses() {
     let epochs = on();
     let (all, mut sum) = (2_000_000u64, 0);
     for access in 0..2 * all {
@@ -124,7 +124,7 @@ fn draws_that_end_early_cost_nothing() {
 }
 
 #[test]
-fn what_was_drawn_ends_with_its_term_and_is_of_one_volume() {
+fn a_draw_ends_with_its_epoch_and_belongs_to_one_volume() {
     let (epochs, other) = (on(), on());
     let pass = |epochs: &SampleEpochs| epochs.counts().is_none();
     while !pass(&epochs) {

@@ -1,4 +1,4 @@
-//! How warm something is: decayed counts and a temperature. The formula and its bounds are in
+//! The score of a record: decayed counts and a temperature. The formulas and their bounds are in
 //! `docs/design/heat.md`.
 
 use std::f64::consts::LN_2;
@@ -6,19 +6,19 @@ use std::f64::consts::LN_2;
 /// Milliseconds of a monotonic clock.
 pub(crate) type Millis = u64;
 
-/// Accesses at once that bring the temperature half of the way to the top.
+/// Accesses that raise the temperature half of the way to its maximum.
 const HALFWAY: f64 = 16.0;
 
-/// Bytes of an access that counts as one for the temperature; a larger one counts as several. The
-/// same bytes come in requests of many sizes, as the kernel likes.
+/// Largest access in bytes that counts as one for the temperature; a larger one counts as several,
+/// because a kernel brings the same bytes in requests of many sizes.
 const LARGE: f64 = 65536.0;
 
-/// How fast things cool.
+/// The half-lives of scores.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct HalfLives {
-    /// Of rate and temperature, in milliseconds; not 0.
+    /// Half-life of rates and temperature in milliseconds; not 0.
     pub short: f64,
-    /// Of the slow companion, in milliseconds; not 0.
+    /// Half-life of the long counts in milliseconds; not 0.
     pub long: f64,
 }
 
@@ -30,13 +30,13 @@ impl HalfLives {
         }
     }
 
-    /// Whole seconds of both.
+    /// Both in whole seconds.
     pub fn seconds(&self) -> [u64; 2] {
         [self.short, self.long].map(|millis| (millis / 1000.0) as u64)
     }
 }
 
-/// Other half-lives from now on.
+/// A change of half-lives.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HalfLifeChange {
     pub now: Millis,
@@ -44,7 +44,7 @@ pub(crate) struct HalfLifeChange {
     pub new: HalfLives,
 }
 
-/// Accesses that came together.
+/// Counts of accesses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub reads: u64,
@@ -58,7 +58,7 @@ impl Counts {
         self.reads == 0 && self.writes == 0
     }
 
-    /// Saturating, as every count here.
+    /// Adds, saturating.
     pub fn add(&mut self, other: &Counts) {
         self.reads = self.reads.saturating_add(other.reads);
         self.read_bytes = self.read_bytes.saturating_add(other.read_bytes);
@@ -66,7 +66,7 @@ impl Counts {
         self.written_bytes = self.written_bytes.saturating_add(other.written_bytes);
     }
 
-    /// What is here more than in `seen`.
+    /// The difference to an earlier value `seen`.
     pub fn since(&self, seen: &Counts) -> Counts {
         Counts {
             reads: self.reads.saturating_sub(seen.reads),
@@ -98,7 +98,7 @@ impl Decayed {
         self.bytes += counts.read_bytes.saturating_add(counts.written_bytes) as f64;
     }
 
-    /// Reads and writes.
+    /// Reads plus writes.
     pub fn accesses(&self) -> f64 {
         self.reads + self.writes
     }
@@ -109,21 +109,21 @@ impl Decayed {
 pub(crate) struct Score {
     pub short: Decayed,
     pub long: Decayed,
-    /// 0 for never, towards 1.
+    /// From 0, never accessed, towards 1.
     temperature: f64,
-    /// When the fields above were true.
+    /// The time of the values above.
     at: Millis,
 }
 
 impl Score {
-    /// As it is at `now`; a `now` in the past changes nothing.
+    /// The score at `now`; a `now` in the past changes nothing.
     pub fn at(&self, now: Millis, lives: &HalfLives) -> Score {
         let passed = now.saturating_sub(self.at) as f64;
         if passed == 0.0 {
             return *self;
         }
         if self.temperature == 0.0 && self.long.accesses() == 0.0 {
-            // Never touched.
+            // Never accessed.
             return Score { at: now, ..*self };
         }
         let mut cooled = *self;
@@ -135,7 +135,7 @@ impl Score {
         cooled
     }
 
-    /// What was known `age` before `now`, at `degrees`.
+    /// The score at `now` of decayed counts and a temperature in degrees that are `age` old.
     pub fn restored(
         (short, long, degrees): (Decayed, Decayed, f64),
         age: Millis,
@@ -154,18 +154,17 @@ impl Score {
         }
     }
 
-    /// Takes `counts`, which happened at `now`.
+    /// Adds `counts`, which happened at `now`.
     pub fn touch(&mut self, counts: &Counts, now: Millis, lives: &HalfLives) {
         *self = self.at(now, lives);
         self.short.heat(counts);
         self.long.heat(counts);
-        let n =
-            weight(counts.reads, counts.read_bytes) + weight(counts.writes, counts.written_bytes);
+        let n = temperature_accesses(counts.reads, counts.read_bytes)
+            + temperature_accesses(counts.writes, counts.written_bytes);
         self.temperature = 1.0 - (1.0 - self.temperature) * (-n / HALFWAY).exp2();
     }
 
-    /// Goes over to other half-lives: rates and temperature are the same as before, and so are
-    /// counts only in proportion.
+    /// Changes the half-lives: scales the counts so that rates and temperature stay the same.
     pub fn rescale(&mut self, change: &HalfLifeChange) {
         *self = self.at(change.now, &change.old);
         self.short.cool(change.new.short / change.old.short);
@@ -177,15 +176,15 @@ impl Score {
         (self.temperature * 255.999) as u8
     }
 
-    /// Temperature for people, 0.0 to 100.0.
+    /// Temperature as people see it, 0.0 to 100.0.
     pub fn degrees(&self) -> f64 {
         self.temperature * 100.0
     }
 }
 
-/// Accesses that so many bytes are worth: no fewer than there were, and no fewer for large ones
-/// than for small ones that bring the same.
-fn weight(accesses: u64, bytes: u64) -> f64 {
+/// The number of accesses that count for the temperature: at least `accesses`, and one for each
+/// [`LARGE`] bytes.
+fn temperature_accesses(accesses: u64, bytes: u64) -> f64 {
     (accesses as f64).max(bytes as f64 / LARGE)
 }
 
@@ -268,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_steady_rate_is_told_as_it_is() {
+    fn a_steady_rate_is_reported_exactly() {
         let mut score = Score::default();
         for second in 0..20 * 3600 {
             score.touch(&reads(7), second * 1000, &lives());

@@ -27,8 +27,8 @@ pub(super) struct Slot {
 #[derive(Default)]
 #[repr(align(64))]
 pub(super) struct OverflowEntry {
-    /// [`FREE`], [`BUSY`], [`ENDED`], or the version of the slot with the former key, shifted up, with
-    /// the index of the slot in the low bits.
+    /// [`FREE`], [`BUSY`], [`ENDED`], or the version of the slot with the former key, shifted up,
+    /// with the index of the slot in the low bits.
     pub state: AtomicU64,
     pub ino: AtomicU64,
     pub place: AtomicU64,

@@ -15,11 +15,11 @@ use hearth_sync::epoch::pin;
 use hearth_sync::lock::{Class, Lock};
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Parts of the records.
+/// Number of shards.
 pub(super) const SHARDS: usize = 16;
-/// Ranges of a file that lie in one shard, as a shift.
+/// Ranges of a stripe, as a shift: the ranges of one stripe of a file lie in one shard.
 const STRIPE_SHIFT: u32 = 6;
-/// Entries of a drain between two looks at the epoch.
+/// Entries that a drain handles under one epoch guard.
 const CHUNK: usize = 256;
 
 pub(super) struct DrainLock;
@@ -49,26 +49,26 @@ impl Class for TenantLock {
 pub(super) struct HeatState {
     pub table: PerCpuTable,
     pub drain: Lock<DrainLock, DrainState>,
-    /// [`SHARDS`] of them; made one by one, since a thread's stack may be small.
+    /// [`SHARDS`] shards, made one by one because the stack of a thread may be small.
     pub shards: Box<[Lock<ShardLock, Shard>]>,
     pub tenants: Lock<TenantLock, TenantTable>,
-    /// Files that have ended, and of which the table had no room for word.
+    /// Files that have ended and whose notice did not fit a ring.
     pub late: Lock<LateLock, Vec<Key>>,
-    /// A core samples, or has begun to drop. Relaxed: a hint.
+    /// A CPU samples, or has begun to drop accesses. Relaxed: a hint.
     pub pressed: AtomicBool,
-    /// Folds so far. Relaxed: a statistic.
+    /// Number of drains. Relaxed: a statistic.
     pub drains: AtomicU64,
 }
 
 pub(super) struct DrainState {
     seen: DrainProgress,
     batch: Vec<(Key, Counts)>,
-    /// Files that have ended, and whether records of them may lie striped.
+    /// Files that have ended, and whether their records may lie in several shards.
     ended: Vec<(Key, bool)>,
-    /// Those of the drain before, of a backend that has inodes elsewhere: accesses before the end
-    /// of a file may have been looked for before they came, and be found by the next drain only.
+    /// The ended files of the previous drain, if the backend can evict inodes: accesses before the
+    /// end of a file may have arrived after that drain read their slot, so this drain finds them.
     ended_before: Vec<(Key, bool)>,
-    /// When the period began that allowances are for.
+    /// When the period of the sample budgets began.
     since: Millis,
 }
 
@@ -93,13 +93,13 @@ impl HeatState {
         }
     }
 
-    /// Where the record of a file is, and those of its first ranges.
+    /// The shard of the record of a file, and of its first ranges.
     pub fn file_shard(&self, file: FileId) -> &Lock<ShardLock, Shard> {
         self.range_shard(file, 0)
     }
 
-    /// Where the record of a range is. Large files are spread, so that each shard can bound its
-    /// part of the memory by itself.
+    /// The shard of the record of a range. Large files are striped, so that each shard can bound
+    /// its share of the memory by itself.
     pub fn range_shard(&self, file: FileId, range: u64) -> &Lock<ShardLock, Shard> {
         let stripe = (range >> STRIPE_SHIFT).wrapping_mul(0xD1B5_4A32_D192_ED03);
         let mixed = file
@@ -109,7 +109,7 @@ impl HeatState {
         &self.shards[(mixed >> 60) as usize]
     }
 
-    /// Every shard where the file may have records.
+    /// All shards in which the file may have records.
     pub fn shards_of(
         &self,
         file: FileId,
@@ -120,7 +120,7 @@ impl HeatState {
         all.into_iter().flatten().chain(backend)
     }
 
-    /// Whether what threads have drawn should end.
+    /// Adds all counts of the CPUs to the records. True if the sampling epoch should end.
     pub fn drain(
         &self,
         objects: &Objects,
@@ -160,14 +160,14 @@ impl HeatState {
                 let at = (now, &lives);
                 self.credit(*key, counts, settings, at, !beyond, changes);
                 let Some(inode) = inode else { continue };
-                // Cut meanwhile: whoever cuts has set the size before it looks for records.
+                // Truncated meanwhile: a truncate sets the size before it looks for records.
                 if !beyond && is_beyond(inode, key.range()) {
                     let shard = self.range_shard(key.file(), key.range());
                     shard.lock().truncate(key.file(), key.range());
                 }
                 owners.add(FileTenants::of(&inode.fields()), &of_file(*key, counts));
-                // It was marked before, so whoever ends it from now on says so; this is for who
-                // looked at the mark before that.
+                // The inode is marked, so an end from now on leaves a notice. This check is for an
+                // end that looked at the mark before.
                 if inode.is_dead() {
                     ended.push((*key, true));
                 }
@@ -187,8 +187,8 @@ impl HeatState {
         draws_end
     }
 
-    /// Ends the period of the allowances, unless it has hardly begun. Whether what threads have
-    /// drawn should end.
+    /// Ends the period of the budgets, unless it has hardly begun. True if the sampling epoch
+    /// should end.
     fn renew(&self, since: &mut Millis, now: Millis) -> bool {
         let millis = now.saturating_sub(*since);
         let is_over = millis >= PERIOD;
@@ -197,7 +197,7 @@ impl HeatState {
         }
         let draws_end = is_over && self.table.renew(millis);
         if self.table.is_sampled() {
-            // The next drain is to see soon whether that is still needed.
+            // The next drain checks soon whether sampling is still needed.
             self.pressed.store(true, Ordering::Relaxed);
         }
         draws_end
@@ -209,8 +209,8 @@ impl HeatState {
             .for_each(|shard| shard.lock().forget(file));
     }
 
-    /// Takes what was counted of one range, for the file and, unless the file ends before it by
-    /// now, for the range.
+    /// Adds the counts of one range to the file and, unless the file now ends before it, to the
+    /// range.
     fn credit(
         &self,
         key: Key,
@@ -224,7 +224,7 @@ impl HeatState {
         let both = [of_file(key, counts), *counts];
         let (file_shard, range_shard) = (self.file_shard(file), self.range_shard(file, range));
         let mut shard = file_shard.lock();
-        // Asked with the shard held, so that none grows past a limit that was set before.
+        // Read with the shard locked, so that it never grows past a limit that was set before.
         shard.set_max(settings.max_records() / SHARDS);
         if !has_range {
             let of_file = shard.touch_file(file, &both[0], now, lives);
@@ -245,8 +245,8 @@ impl HeatState {
     }
 }
 
-/// What the counts of a range are of the file: an access that goes on in it is counted where it
-/// began.
+/// The counts of a range as counts of the file: an access that continues into the range was counted
+/// where it began.
 fn of_file(key: Key, counts: &Counts) -> Counts {
     match key.goes_on() {
         true => Counts {
@@ -258,7 +258,7 @@ fn of_file(key: Key, counts: &Counts) -> Counts {
     }
 }
 
-/// There will be a record of the range.
+/// Marks that the inode will have a record of the range.
 pub(super) fn mark(inode: &Inode, range: u64) {
     inode.state.set(StateBit::Tracked);
     if range >> STRIPE_SHIFT > 0 {
@@ -271,12 +271,12 @@ pub(super) fn is_beyond(inode: &Inode, range: u64) -> bool {
     inode.data().is_some() && inode.meta.size() <= range << RANGE_SHIFT
 }
 
-/// A file as records know it: the bits of the generation that [`Key`] keeps.
+/// The id of a file in records: [`Key`] keeps the low bits of the generation.
 pub(super) fn file_id(ino: u64, generation: u32) -> FileId {
     Key::new(ino, generation, 0).file()
 }
 
-/// Whether the inode of a record has ended. An evicted one has not.
+/// Whether the inode of a record has ended. An evicted inode has not.
 pub(super) fn is_gone(objects: &Objects, (ino, generation): FileId) -> bool {
     let g = pin();
     match objects.inodes.get(ino, &g) {
@@ -285,7 +285,7 @@ pub(super) fn is_gone(objects: &Objects, (ino, generation): FileId) -> bool {
     }
 }
 
-/// Now, in the time of the records.
+/// The current time of the records.
 pub(super) fn now(objects: &Objects) -> Millis {
     objects.clock.monotonic()
 }

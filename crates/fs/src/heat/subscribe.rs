@@ -12,9 +12,9 @@ pub struct Subscription {
 }
 
 impl Heat<'_> {
-    /// Calls `told` with every file and range whose grade changed, after each drain and each step
-    /// of ageing, with no lock held, on the thread that did it. Records that go (unlink, truncate,
-    /// eviction) are not told.
+    /// Calls `callback` with the files and ranges whose band changed, after each drain and each
+    /// step of ageing, with no lock held, on the thread that did it. Records that go (unlink,
+    /// truncate, eviction) are not reported.
     ///
     /// ```
     /// use hearth::heat::Band;
@@ -34,10 +34,13 @@ impl Heat<'_> {
     /// assert_eq!((first.range, first.from, first.to), (None, Band::Cold, Band::Hot));
     /// # Ok::<(), hearth::Errno>(())
     /// ```
-    pub fn subscribe(&self, told: impl Fn(&[HeatChange]) + Send + Sync + 'static) -> Subscription {
+    pub fn subscribe(
+        &self,
+        callback: impl Fn(&[HeatChange]) + Send + Sync + 'static,
+    ) -> Subscription {
         let listeners = &self.sb.heat.listeners;
         Subscription {
-            number: listeners.add(Arc::new(told)),
+            number: listeners.add(Arc::new(callback)),
             listeners: Arc::clone(listeners),
         }
     }

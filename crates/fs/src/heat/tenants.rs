@@ -1,15 +1,15 @@
-//! Heat by who owns the files: sums of users, groups and projects.
+//! Heat of tenants: sums over the files of users, groups and projects.
 
 use super::score::{Counts, HalfLifeChange, HalfLives, Millis, Score};
 use crate::inode::Fields;
 use std::collections::HashMap;
 
-/// Most sums that are kept; the coldest go first. A drain may hold more for its while.
+/// Most sums that are kept; the coldest go first. There may be more during a drain.
 const MOST: usize = 8_192;
-/// What a place of the table takes.
+/// Bytes of an entry of the table.
 const PLACE_BYTES: usize = size_of::<(HeatTenant, TenantSum)>() + 1;
 
-/// Who a file belongs to.
+/// An owner of files: user, group or project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum HeatTenant {
     /// User id.
@@ -42,9 +42,9 @@ pub(super) struct TenantSum {
     pub last_write: Option<Millis>,
 }
 
-/// What the files of each owner came to in one drain.
+/// Counts of one drain by owners.
 pub(super) struct TenantCounts {
-    /// Of the owner that came last: files beside each other mostly belong to one.
+    /// Counts of the last owners: neighbouring files mostly have the same.
     last: Option<(FileTenants, Counts)>,
     others: HashMap<FileTenants, Counts>,
 }
@@ -99,10 +99,10 @@ impl TenantTable {
         }
     }
 
-    /// Ends all but so many. An eighth goes at once, so that not every drain that brings somebody
-    /// new sorts them all.
+    /// Keeps the `kept` hottest sums. An eighth goes at once, so that not every drain with a new
+    /// tenant sorts them all.
     fn keep_hottest(&mut self, kept: usize, now: Millis, lives: &HalfLives) {
-        // By the slow count: whoever does anything has the highest temperature.
+        // By the long count: every active tenant has the highest temperature.
         let count = |sum: &TenantSum| sum.score.at(now, lives).long.accesses();
         let mut counts: Vec<(f64, HeatTenant)> = self
             .0
@@ -122,7 +122,7 @@ impl TenantTable {
         (self.0.capacity() * PLACE_BYTES) as u64
     }
 
-    /// Half-lives change.
+    /// Applies a change of half-lives.
     pub fn rescale(&mut self, change: &HalfLifeChange) {
         for sum in self.0.values_mut() {
             sum.score.rescale(change);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_coldest_go_when_there_are_too_many_and_come_back_with_nothing() {
+    fn the_coldest_tenants_go_when_there_are_too_many_and_come_back_empty() {
         let mut tenants = TenantTable::default();
         let users = MOST as u32;
         drain(&mut tenants, (0..100).map(|user| (user, 50)), 0);

@@ -45,7 +45,7 @@ impl Tracker {
         self.epochs.is_on()
     }
 
-    /// Records accesses from now on, or no longer. What is known stays.
+    /// Turns recording on or off. Records stay.
     pub fn switch(&self, on: bool) {
         if on {
             self.state.get_or_init(|| Box::new(HeatState::new()));
@@ -53,7 +53,7 @@ impl Tracker {
         self.epochs.switch(on);
     }
 
-    /// Counts an access to the bytes `off .. off + len` of a file, or lets it pass for a sample.
+    /// Records an access to the bytes `off .. off + len` of a file, unless the sampler skips it.
     #[inline(always)]
     pub fn note(&self, inode: &Inode, access: Access, off: u64, len: usize) {
         if let Some(epoch) = self.epochs.counts() {
@@ -89,8 +89,8 @@ impl Tracker {
         }
     }
 
-    /// The backend was asked for the page at `off`. Off the fast path, and before the access that
-    /// wants the page, so that records are made here if there are none.
+    /// Counts a fetch of the page at `off` from the backend. Off the fast path, and before the
+    /// access that needs the page, so this creates the records if there are none.
     pub fn note_load(&self, inode: &Inode, off: u64) {
         let (true, Some(state)) = (self.is_on(), self.state.get()) else {
             return;
@@ -104,22 +104,22 @@ impl Tracker {
         let (file_shard, range_shard) = (state.file_shard(file), state.range_shard(file, range));
         let mut shard = file_shard.lock();
         shard.loaded(file, WHOLE, most);
-        // Under one lock where it is one shard: the file's own record is not to go between.
+        // Under one lock if it is one shard: the file's own record must not go between.
         if !std::ptr::eq(file_shard, range_shard) {
             drop(shard);
             shard = range_shard.lock();
         }
         shard.loaded(file, range, most);
         drop(shard);
-        // As after a drain: whoever ends it from now on says so.
+        // As after a drain: an end from now on leaves a notice.
         if inode.is_dead() {
             state.forget(file, true);
         }
     }
 
-    /// An inode ends: its records go with the next drain. If there are more of them than a drain
-    /// should take, it is left to the sweep to find that the inode is gone; where an inode that is
-    /// not in memory may be somewhere else, word of it is kept beside the table.
+    /// Notes that an inode ends: its records go with the next drain. When the ring is too full for
+    /// the notice, the sweep finds later that the inode is gone. If inodes can be evicted the sweep
+    /// cannot tell, so the notice is kept in a list.
     pub fn forget(&self, objects: &Objects, inode: &Inode) {
         let Some((state, striped)) = self.tracking(objects, inode) else {
             return;
@@ -134,7 +134,7 @@ impl Tracker {
         }
     }
 
-    /// A file now ends at `size`: what is known of the ranges behind goes.
+    /// Drops the records of ranges beyond `size`, the new end of a file.
     pub fn truncate(&self, objects: &Objects, inode: &Inode, size: u64) {
         let Some((state, striped)) = self.tracking(objects, inode) else {
             return;
@@ -145,12 +145,12 @@ impl Tracker {
         parts.for_each(|shard| shard.lock().truncate(file, first_gone));
     }
 
-    /// Wakes this task when a core begins to sample. The first one stays.
+    /// Sets the task to wake when a CPU begins to sample. The first one stays.
     pub fn set_drainer(&self, drainer: Waker) {
         self.drainer.get_or_init(|| drainer);
     }
 
-    /// Sets how fast things cool. Counts are scaled, so that they stand for the same rates.
+    /// Sets the half-lives. Counts are scaled, so that they stand for the same rates.
     pub fn set_half_lives(&self, objects: &Objects, short: Duration, long: Duration) -> Result<()> {
         let millis = |life: Duration| u64::try_from(life.as_millis()).map_err(|_| Errno::EINVAL);
         let (short, long) = (millis(short)?, millis(long)?);
@@ -173,8 +173,8 @@ impl Tracker {
         Ok(())
     }
 
-    /// Whether a drain is due soon, whatever the clock says: a core samples, or files have ended
-    /// that are to be forgotten.
+    /// Whether a drain is due regardless of the clock: a CPU samples, or notices of ended files
+    /// wait.
     pub fn drain_requested(&self) -> bool {
         let state = self.state.get();
         state.is_some_and(|state| state.pressed.load(Ordering::Relaxed))
@@ -185,7 +185,7 @@ impl Tracker {
         self.state.get().is_some()
     }
 
-    /// Folds what the cores have counted into the records.
+    /// Adds the counts of the CPUs to the records.
     pub fn drain(&self, objects: &Objects) {
         if let Some(state) = self.state.get() {
             let mut changes = self.listeners.wanted();
@@ -196,7 +196,7 @@ impl Tracker {
         }
     }
 
-    /// A core begins to sample: somebody should drain. Asks once for each drain.
+    /// Requests a drain because a CPU begins to sample. Wakes the task once for each drain.
     #[cold]
     fn request_drain(&self, state: &HeatState) {
         if !state.pressed.load(Ordering::Relaxed)
@@ -207,15 +207,14 @@ impl Tracker {
         }
     }
 
-    /// What was made when tracking was first switched on, if `inode` may have records, and whether
-    /// they may lie striped.
+    /// The state, if `inode` may have records, and whether they may lie in several shards.
     fn tracking(&self, objects: &Objects, inode: &Inode) -> Option<(&HeatState, bool)> {
         let state: &HeatState = self.state.get()?;
-        // Whoever was out of memory meanwhile has lost its marks.
+        // An inode that was evicted meanwhile has lost its bits.
         let evictable = objects.backend.evictable();
         let marked = |mark| evictable || inode.state.has(mark);
-        // A drain that sets it beside us looks again whether the inode has ended; what both miss
-        // the sweep finds.
+        // A drain that sets the bit beside us checks again whether the inode has ended. If both
+        // miss the other, the sweep finds the records.
         marked(StateBit::Tracked).then(|| (state, marked(StateBit::TrackedApart)))
     }
 }

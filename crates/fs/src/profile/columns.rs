@@ -2,7 +2,7 @@
 
 use super::{LockCounts, LockSide};
 
-/// The columns of one line. `None` where nothing was measured that the column could tell.
+/// The columns of one line. `None` where nothing was measured for the column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Columns {
     /// UTIL: percent of the time of the profile that locks of the class were held, added up over
@@ -20,7 +20,7 @@ pub struct Columns {
     pub wait_max: Option<u64>,
     /// TOTAL: requests.
     pub total: u64,
-    /// BOUNCE: percent of the requests that got a lock which another core had last.
+    /// BOUNCE: percent of the requests that got a lock last held on another CPU.
     pub bounce: Option<f64>,
 }
 
@@ -28,7 +28,7 @@ impl Columns {
     /// The columns for what was counted on a side of a class during `elapsed_ns`.
     pub fn of(counts: &LockCounts, side: LockSide, elapsed_ns: u64) -> Columns {
         let total = counts.total();
-        // Those who only wait are not counted when they need not, and hold nothing.
+        // Waits without a lock hold nothing, and are not counted when they need not wait.
         let asks = (side != LockSide::Wait && total > 0).then_some(total as f64);
         let holds = asks.filter(|_| counts.timed > 0);
         let waits = (counts.waited > 0).then_some(counts.waited as f64);

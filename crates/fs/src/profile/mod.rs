@@ -1,6 +1,6 @@
 //! The lock profile as users see it: by class, by side, by call site, in lockmeter's columns.
 //!
-//! What is recorded, and when, is in `docs/design/lock-profile.md`; the recording itself is in
+//! `docs/design/lock-profile.md` says what is recorded and when; the recording itself is in
 //! [`hearth_sync::profile`].
 
 mod columns;
@@ -41,7 +41,7 @@ pub struct LockRow {
     pub sites: Vec<SiteRow>,
 }
 
-/// One place that asks for locks of a class.
+/// One call site that requests locks of a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SiteRow {
     /// `file:line` in the sources.
@@ -65,7 +65,7 @@ pub enum LockSort {
 }
 
 impl LockProfile {
-    /// What is recorded now.
+    /// The present profile.
     pub(crate) fn now() -> LockProfile {
         LockProfile::of(profile::snapshot())
     }

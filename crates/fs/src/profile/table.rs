@@ -56,7 +56,7 @@ fn write_all(profile: &LockProfile, sort: LockSort, out: &mut String) -> std::fm
     Ok(())
 }
 
-/// The side is told where it is not the usual one.
+/// The class, with the side unless it is the write side.
 fn name(row: &LockRow) -> String {
     match row.side {
         LockSide::Write => row.class.clone(),

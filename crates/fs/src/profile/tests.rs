@@ -25,7 +25,7 @@ fn util_is_the_share_of_time_that_the_lock_was_held() {
 }
 
 #[test]
-fn con_is_what_was_not_granted_at_once() {
+fn con_is_the_share_of_requests_not_granted_at_once() {
     assert_eq!(
         columns(LockSide::Write).con,
         Some(100.0 - 100.0 * 150.0 / 200.0)
@@ -40,20 +40,20 @@ fn hold_is_time_held_by_requests_and_the_longest() {
 }
 
 #[test]
-fn wait_is_time_waited_by_those_that_waited_and_the_longest() {
+fn wait_is_the_mean_time_of_requests_that_waited_and_the_longest() {
     let columns = columns(LockSide::Write);
     assert_eq!(columns.wait_mean, Some(80_000_000.0 / 40.0));
     assert_eq!(columns.wait_max, Some(7_000_000));
 }
 
 #[test]
-fn total_is_all_requests_and_bounce_those_from_another_core() {
+fn total_is_all_requests_and_bounce_those_from_another_cpu() {
     let columns = columns(LockSide::Write);
     assert_eq!((columns.total, columns.bounce), (200, Some(25.0)));
 }
 
 #[test]
-fn what_was_not_measured_is_not_told() {
+fn columns_without_a_measurement_are_empty() {
     let waits = columns(LockSide::Wait);
     assert_eq!(
         (waits.util, waits.con, waits.hold_mean, waits.bounce),

@@ -12,30 +12,30 @@ use crate::throttle::ThrottledLoop;
 use hearth_sync::epoch::{Guard, pin};
 use std::collections::{BTreeMap, HashSet};
 
-/// Inodes that are looked at under one guard.
+/// Inodes that are visited under one guard.
 const STEP: usize = 256;
 
 /// One id for which the ledger and the volume disagree, in bytes or inodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuotaDifference {
-    /// Whose.
+    /// The id.
     pub who: QuotaId,
     /// Bytes or inodes.
     pub resource: Resource,
-    /// What the ledger says.
+    /// The value of the ledger.
     pub ledger: u64,
-    /// What the walk found.
+    /// The sum of the walk.
     pub found: u64,
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QuotaCheck {
     /// Inodes that were walked.
     pub inodes: u64,
-    /// Of these, without a name but open.
+    /// Unlinked inodes among these.
     pub nameless: u64,
-    /// Inodes whose `st_blocks` is not what they hold: (number, blocks it says, blocks it holds).
+    /// Inodes with a wrong `st_blocks`: (number, value of `st_blocks`, blocks held).
     pub wrong_blocks: Vec<(u64, u64, u64)>,
     /// Where the ledger differs.
     pub differences: Vec<QuotaDifference>,
@@ -52,13 +52,13 @@ impl Quota<'_> {
     /// Walks the whole volume, counts what every inode holds, and compares with the ledger and with
     /// `st_blocks`. Exact on a volume at rest; what changes meanwhile may show as a difference.
     ///
-    /// While other threads of the process are at work it takes a hundredth of the machine, and so
-    /// many times as long.
+    /// While other threads of the process run it is throttled to a hundredth of the machine, and
+    /// takes accordingly longer.
     ///
     /// # Errors
     /// [`QuotaError::NotKeeper`]; [`QuotaError::Volume`] if the backend fails.
     pub fn check(&self) -> Result<QuotaCheck, QuotaError> {
-        self.keeps()?;
+        self.check_keeper()?;
         let sb = self.sb;
         let mut count = Count::default();
         let (mut walk, mut stroll) = (TreeWalk::from(sb, ROOT), ThrottledLoop::begin());
@@ -89,7 +89,7 @@ impl Quota<'_> {
         let accounts = sum_by_id(by_owners);
         let found = sum_by_id(count.owners);
         let mut result = count.result;
-        // The records say what their accounts do, and the accounts what the inodes do.
+        // Records must equal their accounts, and accounts their inodes.
         compare(&ledger, &accounts, &mut result);
         if sb.quotas.ledger.is_by_owner() {
             compare(&accounts, &found, &mut result);
@@ -112,7 +112,7 @@ struct Count {
 }
 
 impl Count {
-    /// False if the inode was counted before, or is not to be.
+    /// False if the inode was counted before, or is not counted.
     fn add(&mut self, sb: &Superblock, inode: &Inode, g: &Guard) -> bool {
         let ino = inode.number();
         if is_control(ino) || !self.seen.insert(ino) {
@@ -132,7 +132,7 @@ impl Count {
         true
     }
 
-    /// Looks at some of the inodes in memory, from a number on, and gives the number of the next.
+    /// Visits some of the inodes in memory, from a number on, and returns the next number.
     fn add_nameless(&mut self, sb: &Superblock, from: u64) -> Option<u64> {
         let g = pin();
         let (mut left, mut next) = (STEP, None);

@@ -1,5 +1,5 @@
-//! Limits of bytes, and files that are open already: see "Charged before it is acknowledged" in
-//! `docs/design/quota.md`.
+//! First limits of bytes, and files that are open already whose writes a kernel collects: see
+//! "Charged before it is acknowledged" in `docs/design/quota.md`.
 
 use super::{Quota, QuotaError};
 use crate::inode::Inode;
@@ -10,22 +10,22 @@ use hearth_sync::primitive::atomic::{Ordering, fence};
 use hearth_sync::primitive::thread;
 use std::time::Duration;
 
-/// A file that is being opened just now is told of the limit a moment later.
+/// A file that is being opened now sees the limit a moment later, so it is checked again.
 const LOOKS: usize = 5;
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Files that a kernel collects writes of.
+/// Files whose writes a kernel collects.
 #[derive(Default)]
 struct Found {
-    /// How many, of anybody.
+    /// Number of files of all owners.
     all: usize,
-    /// The first of those that would come under the limit: whose, its inode, and how many are
-    /// theirs.
+    /// The first file that would come under the limit: the id, the inode, and the number of files
+    /// of the id.
     first: Option<(QuotaId, u64, usize)>,
 }
 
 impl Quota<'_> {
-    /// Puts settings into force that `settings` makes of those of now.
+    /// Puts the settings into force that `settings` derives from the present ones.
     pub(super) fn put(
         &self,
         settings: impl FnOnce(&mut QuotaState) -> Result<SettingsUpdate, QuotaError>,
@@ -33,11 +33,11 @@ impl Quota<'_> {
         let _setting = self.sb.quotas.setting.lock_guard();
         let ledger = &self.sb.quotas.ledger;
         let settings = self.with_state(|state, _| settings(state))?;
-        // Whatever happens: what was announced is put into force or withdrawn.
+        // In every case the prepared settings are committed or aborted.
         let _withdraw = AbortOnDrop(ledger);
         let mut none_left = false;
         if ledger.prepare(settings, &pin()) {
-            // Partner: a mount looks for what is announced when it can be seen here.
+            // Partner: a mount checks for prepared settings once it can be seen here.
             fence(Ordering::SeqCst);
             let observers = self.sb.observers();
             if !self.forced && observers.iter().any(|observer| observer.collects_anyway()) {
@@ -59,10 +59,10 @@ impl Quota<'_> {
         Ok(())
     }
 
-    /// Looks for files of whom the announced limit is the first for.
+    /// Looks for files for whose owners the prepared limit is the first.
     fn still_collecting(&self) -> Found {
-        // Partner: `VolumeVfs::charges_first`. Either the open file is seen here, or who opens it sees
-        // what was announced.
+        // Partner: `VolumeVfs::charges_first`. Either the open file is seen here,
+        // or its opener sees the prepared limit.
         fence(Ordering::SeqCst);
         let mut found = self.collecting();
         for _ in 1..LOOKS {
@@ -83,8 +83,8 @@ impl Quota<'_> {
                 continue;
             };
             found.all += 1;
-            // Partner: `recharge`. Either the new owners are seen here, or who gives the file away
-            // sees what was announced.
+            // Partner: `recharge`. Either the new owners are seen here, or the thread that gives
+            // the file away sees the prepared limit.
             let _change = inode.meta.change.lock();
             let owners = inode.meta.read().owners();
             let Some(owner) = self.with_state(|state, _| state.newly_limited(owners)) else {
@@ -98,15 +98,15 @@ impl Quota<'_> {
 }
 
 impl Superblock {
-    /// Inodes of the files whose writes a kernel collects, once for each open file.
+    /// Inode numbers of the files whose writes a kernel collects, once for each open file.
     fn collecting(&self) -> Vec<u64> {
         let observers = self.observers();
         let files = observers.iter().flat_map(|observer| observer.collecting());
         files.collect()
     }
 
-    /// Whether `inode` would come under a limit of bytes by belonging to `owners`, while a kernel
-    /// collects writes of it that the limit could refuse. Under the `change` of the inode.
+    /// Whether `inode` would come under a limit of bytes with `owners`, while a kernel collects
+    /// writes of it that the limit could refuse. The caller holds the `change` of the inode.
     pub(crate) fn would_lose_writes(&self, inode: &Inode, owners: Owners, g: &Guard) -> bool {
         let old = inode.meta.read().owners();
         // Partner: `Quota::collecting`.
@@ -119,7 +119,7 @@ impl Superblock {
             && self.collecting().contains(&inode.number())
     }
 
-    /// Whether the last file that was opened before limits is closed, once in a while.
+    /// Clears the flag of leftovers once the last file that was opened before limits is closed.
     pub(crate) fn look_for_leftovers(&self) {
         if self.quotas.ledger.has_leftovers() {
             let _setting = self.quotas.setting.lock_guard();

@@ -51,7 +51,7 @@ pub enum QuotaError {
         /// The volume's owner.
         owner: u32,
     },
-    /// Somebody else's quota.
+    /// A quota that is not visible to the caller.
     NotYours {
         /// As asked for.
         who: QuotaId,
@@ -67,11 +67,11 @@ pub enum QuotaError {
     /// acknowledges writes to them that may not fit any more when it hands them over.
     /// [`super::Quota::forced`].
     Collecting {
-        /// Whose limit of bytes it would be.
+        /// The id of the limit.
         who: QuotaId,
         /// The limit.
         limit: Limit,
-        /// So many.
+        /// Number of such files.
         files: usize,
         /// Inode number of one.
         inode: u64,

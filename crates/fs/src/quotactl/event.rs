@@ -3,7 +3,7 @@
 use crate::quota::{QuotaEvent, QuotaEventKind, RefusalReason};
 use std::fmt;
 
-/// Number, time, whose, what, use, limit, and how often if more than once.
+/// Sequence number, time, id, kind, use, limit, and the number of occurrences above one.
 impl fmt::Display for QuotaEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} {} ", self.sequence, self.time, self.who)?;

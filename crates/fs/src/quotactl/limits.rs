@@ -3,19 +3,19 @@
 use super::{Quota, QuotaError, QuotaNumber, check_id};
 use crate::quota::{IdSettings, KindSettings, Limit, QuotaId, QuotaKind, Resource, SettingsUpdate};
 
-/// What becomes of one limit.
+/// The update of one limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LimitUpdate {
-    /// It stays.
+    /// The limit stays.
     #[default]
     Keep,
-    /// There is none from now on.
+    /// The limit is removed.
     Lift,
-    /// It is this, in bytes or inodes.
+    /// The limit becomes this, in bytes or inodes.
     To(u64),
 }
 
-/// What becomes of the four limits of an id or a kind.
+/// The update of the four limits of an id or a kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LimitChange {
     /// Bytes that are never passed.
@@ -29,8 +29,8 @@ pub struct LimitChange {
 }
 
 impl Quota<'_> {
-    /// Changes the limits of `who`, all or nothing; what it had of its kind's defaults it keeps as
-    /// its own. A limit below use is allowed: growth is refused then.
+    /// Changes the limits of `who`, all or nothing. Defaults of its kind that applied to a changed
+    /// resource become its own. A limit below use is allowed: it refuses growth.
     ///
     /// # Errors
     /// The reason, and nothing has changed.
@@ -49,7 +49,7 @@ impl Quota<'_> {
                     let soft = changed.soft;
                     return Err(QuotaError::VolumeLimit { resource, soft });
                 }
-                // What is said is said, even if the defaults say the same now.
+                // A limit that was named becomes the id's own, even if it equals the default.
                 if names(change, resource) {
                     own.limits[at] = Some(changed);
                 }
@@ -84,7 +84,7 @@ impl Quota<'_> {
         })
     }
 
-    /// Changes the grace period of a kind. Who is above a soft limit now gets it from now on.
+    /// Changes the grace period of a kind. It starts now for ids above a soft limit.
     ///
     /// # Errors
     /// The reason, and nothing has changed.
@@ -101,8 +101,8 @@ impl Quota<'_> {
         })
     }
 
-    /// Changes the grace period of one id; `None`: that of its kind. If it is above its soft limit
-    /// now, it gets the period from now on.
+    /// Changes the grace period of one id; `None` means that of its kind. The period starts now if
+    /// the id is above its soft limit.
     ///
     /// # Errors
     /// The reason, and nothing has changed.
@@ -140,7 +140,7 @@ impl Quota<'_> {
         kind: QuotaKind,
         change: impl FnOnce(&mut KindSettings) -> Result<(), QuotaError>,
     ) -> Result<(), QuotaError> {
-        self.keeps()?;
+        self.check_keeper()?;
         self.is_on(kind)?;
         if kind == QuotaKind::Volume {
             return Err(QuotaError::VolumeKind);
@@ -153,7 +153,7 @@ impl Quota<'_> {
     }
 
     fn may_set(&self, who: QuotaId) -> Result<(), QuotaError> {
-        self.keeps()?;
+        self.check_keeper()?;
         self.is_on(who.kind)?;
         check_id(who)?;
         match who {

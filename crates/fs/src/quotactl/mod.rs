@@ -43,9 +43,9 @@ use crate::volume::Volume;
 #[derive(Clone)]
 pub struct Quota<'v> {
     sb: &'v Superblock,
-    /// Who asks; `None` may do everything.
-    asker: Option<Credentials>,
-    /// Limits hold although there are files that a kernel collects writes of.
+    /// The caller; `None` may do everything.
+    caller: Option<Credentials>,
+    /// Limits come into force although a kernel collects writes of files.
     forced: bool,
 }
 
@@ -61,25 +61,25 @@ impl<'v> Quota<'v> {
     pub(crate) fn of(sb: &'v Superblock) -> Quota<'v> {
         Quota {
             sb,
-            asker: None,
+            caller: None,
             forced: false,
         }
     }
 
-    /// The same with the rights of `asker`: root and the volume's owner may do everything, others
-    /// see their own user's and groups' quotas, and those of projects.
+    /// These quotas with the rights of `caller`: root and the volume's owner may do everything,
+    /// others see their own user's and groups' quotas, and those of projects.
     #[must_use]
-    pub fn on_behalf_of(&self, asker: Credentials) -> Quota<'v> {
+    pub fn on_behalf_of(&self, caller: Credentials) -> Quota<'v> {
         Quota {
             sb: self.sb,
-            asker: Some(asker),
+            caller: Some(caller),
             forced: self.forced,
         }
     }
 
-    /// The same, but a first limit of bytes comes into force even though files are open for writing
-    /// ([`QuotaError::Collecting`]): what does not fit of them is lost, and `fsync` or `close` says
-    /// so.
+    /// These quotas, but a first limit of bytes comes into force although files are open for
+    /// writing ([`QuotaError::Collecting`]): what does not fit of them is lost, and `fsync` or
+    /// `close` says so.
     #[must_use]
     pub fn forced(&self) -> Quota<'v> {
         Quota {
@@ -88,7 +88,7 @@ impl<'v> Quota<'v> {
         }
     }
 
-    /// The user who owns the volume and keeps its quotas, beside root.
+    /// The owner of the volume, who manages its quotas like root.
     pub fn owner(&self) -> u32 {
         self.sb.options.owner.0
     }
@@ -98,7 +98,7 @@ impl<'v> Quota<'v> {
     /// # Errors
     /// [`QuotaError::NotKeeper`].
     pub fn events(&self, sequence: u64) -> Result<Vec<QuotaEvent>, QuotaError> {
-        self.keeps()?;
+        self.check_keeper()?;
         Ok(self.with_state(|state, _| state.events_after(sequence)))
     }
 
@@ -116,26 +116,26 @@ impl<'v> Quota<'v> {
     }
 
     /// Only root and the owner of the volume.
-    fn keeps(&self) -> Result<(), QuotaError> {
+    fn check_keeper(&self) -> Result<(), QuotaError> {
         let owner = self.owner();
-        match &self.asker {
-            Some(asker) if asker.uid != 0 && asker.uid != owner => {
+        match &self.caller {
+            Some(caller) if caller.uid != 0 && caller.uid != owner => {
                 Err(QuotaError::NotKeeper { owner })
             }
             _ => Ok(()),
         }
     }
 
-    fn sees(&self, who: QuotaId) -> Result<(), QuotaError> {
-        let Some(asker) = &self.asker else {
+    fn check_visible(&self, who: QuotaId) -> Result<(), QuotaError> {
+        let Some(caller) = &self.caller else {
             return Ok(());
         };
         let own = match who.kind {
             QuotaKind::Volume | QuotaKind::Project => true,
-            QuotaKind::User => who.id == asker.uid,
-            QuotaKind::Group => who.id == asker.gid || asker.groups.contains(&who.id),
+            QuotaKind::User => who.id == caller.uid,
+            QuotaKind::Group => who.id == caller.gid || caller.groups.contains(&who.id),
         };
-        if own || self.keeps().is_ok() {
+        if own || self.check_keeper().is_ok() {
             Ok(())
         } else {
             let owner = self.owner();
@@ -146,8 +146,8 @@ impl<'v> Quota<'v> {
 
 impl std::fmt::Debug for Quota<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let asker = &self.asker;
-        f.debug_struct("Quota").field("asker", asker).finish()
+        let caller = &self.caller;
+        f.debug_struct("Quota").field("caller", caller).finish()
     }
 }
 

@@ -1,10 +1,10 @@
-//! What the ledger says of an id.
+//! Use, limits and settings of ids and kinds.
 
 use super::{Quota, QuotaError, check_id};
 use crate::quota::{Limit, QuotaId, QuotaKind, QuotaRecord};
 use hearth_sync::epoch::pin;
 
-/// Ids that are read without letting go of the book.
+/// Ids that are read without releasing the state lock.
 const IDS: usize = 256;
 
 /// Settings of a kind.
@@ -23,22 +23,22 @@ pub struct QuotaDefaults {
 }
 
 impl Quota<'_> {
-    /// Use and limits of `who`, who need not own anything.
+    /// Use and limits of `who`, which need not own anything.
     ///
     /// # Errors
     /// [`QuotaError::NoSuchId`], [`QuotaError::NotYours`], [`QuotaError::Off`].
     pub fn get(&self, who: QuotaId) -> Result<QuotaRecord, QuotaError> {
         self.is_on(who.kind)?;
         check_id(who)?;
-        self.sees(who)?;
+        self.check_visible(who)?;
         Ok(QuotaRecord::from(
             &self.sb.quotas.ledger.sample(who, &pin()),
         ))
     }
 
     /// Every id that owns something or has settings of its own, by kind and id, the volume first.
-    /// Who is not the keeper of the volume gets what is theirs to see. Each record is as of when it
-    /// was looked at; other threads go on meanwhile.
+    /// A caller other than root and the owner of the volume gets the records visible to it. Each
+    /// record is as of its own moment; other threads go on meanwhile.
     pub fn report(&self) -> Vec<QuotaRecord> {
         let (mut records, mut after) = (Vec::new(), None);
         loop {
@@ -54,7 +54,7 @@ impl Quota<'_> {
     }
 
     fn shows(&self, who: QuotaId) -> bool {
-        self.is_on(who.kind).is_ok() && self.sees(who).is_ok()
+        self.is_on(who.kind).is_ok() && self.check_visible(who).is_ok()
     }
 
     /// Settings of a kind.

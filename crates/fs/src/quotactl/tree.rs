@@ -15,7 +15,7 @@ use crate::walk::{Follow, From, walk as find};
 use hearth_sync::epoch::{self, Guard, pin};
 use std::collections::HashSet;
 
-/// What [`Quota::set_project_tree`] did.
+/// The result of [`Quota::set_project_tree`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TreeChange {
     /// Inodes whose project changed.
@@ -29,8 +29,8 @@ impl Quota<'_> {
     /// new inodes inherit it; 0 takes them out of any project. What the tree holds is charged to
     /// the project even above its limits.
     ///
-    /// Directories go before what is in them, so whatever begins to be made meanwhile inherits;
-    /// what was being made or moved when its directory was entered is found by going again.
+    /// Directories come before their contents, so whatever is created later inherits. An inode that
+    /// was being created or moved when its directory was changed is found by a second walk.
     ///
     /// # Errors
     /// The reason; after [`QuotaError::Path`] part of the tree may have changed, and doing it again
@@ -71,12 +71,12 @@ impl Quota<'_> {
     }
 
     fn may_enter(&self, project: u32) -> Result<(), QuotaError> {
-        self.keeps()?;
+        self.check_keeper()?;
         self.is_on(QuotaKind::Project)?;
         check_id(QuotaId::project(project))
     }
 
-    /// `top` is held, so that its number stays its own while the tree is walked.
+    /// `top` is pinned, so that its number stays its own during the walk.
     fn enter_held(
         &self,
         top: Result<InodeRef, Errno>,
@@ -97,12 +97,12 @@ impl Quota<'_> {
     }
 
     fn enter_tree(&self, top: u64, project: u32) -> Result<TreeChange, Errno> {
-        // Two that enter each other's trees would never be done. Nobody is pinned here.
+        // Two threads that change each other's trees would never finish. Nothing is pinned here.
         let _entering = self.sb.quotas.entering.lock_guard();
         let (mut done, mut directories) = self.enter_all(top, project)?;
         while directories > 0 {
-            // Who makes or moves something looks at the project of its directory under a guard, and
-            // has put it there when that is gone.
+            // An operation that creates or moves an inode reads the project of the directory under
+            // a guard, and has entered the inode when that guard is gone.
             epoch::synchronize();
             let (missed, more) = self.enter_all(top, project)?;
             done.changed += missed.changed;
@@ -111,7 +111,7 @@ impl Quota<'_> {
         Ok(done)
     }
 
-    /// One walk over the tree; how many directories were not of the project.
+    /// One walk over the tree; also returns how many directories were changed.
     fn enter_all(&self, top: u64, project: u32) -> Result<(TreeChange, u64), Errno> {
         let (mut done, mut directories) = (TreeChange::default(), 0);
         let mut walk = TreeWalk::from(self.sb, top);
@@ -128,8 +128,8 @@ impl Quota<'_> {
     }
 }
 
-/// A walk over every inode below a directory, once each, directories before what is in them. What
-/// goes meanwhile may be left out.
+/// A walk over all inodes below a directory, each once, directories before their contents. Inodes
+/// that are removed meanwhile may be left out.
 pub(super) struct TreeWalk<'v> {
     sb: &'v Superblock,
     top: u64,
@@ -148,7 +148,8 @@ impl<'v> TreeWalk<'v> {
         }
     }
 
-    /// Shows the next inode to `see`; false if there is none. Nothing is held between two steps.
+    /// Calls `see` with the next inode; false if there is none. Nothing is pinned between two
+    /// steps.
     pub fn step(
         &mut self,
         see: &mut dyn FnMut(&Ctx<'_>, &Inode, &Guard) -> Attempt<()>,
@@ -191,7 +192,7 @@ impl<'v> TreeWalk<'v> {
     }
 }
 
-/// True if the inode was of another project, or did not hand it on.
+/// Changes one inode; true if it was of another project or did not pass it on.
 fn enter(cx: &Ctx<'_>, inode: &Inode, project: u32, g: &Guard) -> Attempt<bool> {
     let now = ioctl::get_fsxattr(inode);
     let inherit = to_xflags(PROJINHERIT);

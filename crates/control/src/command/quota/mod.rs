@@ -2,12 +2,11 @@
 
 mod refusal;
 
+use super::Parsed;
 use crate::quota::{above, checked, listed, report};
-use hearth::{ControlError, Credentials, LimitChange, LimitUpdate, Volume};
+use hearth::{Credentials, LimitChange, LimitUpdate, Volume};
 use hearth::{Quota, QuotaError, QuotaId, QuotaKind, QuotaNumber, Resource};
 use refusal::{Subject, nonsense};
-
-type Parsed<T> = Result<T, ControlError>;
 
 /// The commands of the area.
 pub(super) const HELP: &str = "\
@@ -164,7 +163,7 @@ fn grace_of(quota: &Quota<'_>, who: QuotaId, times: &[&str]) -> Parsed<()> {
     Ok(())
 }
 
-/// Grace periods as they are asked for; `None` is that of the kind.
+/// Parses grace periods; `None` is that of the kind.
 fn periods(subject: &Subject, words: &[&str]) -> Parsed<Vec<(Resource, Option<u64>)>> {
     let period = |word: &&str| {
         let (name, seconds) = word.split_once('=').unwrap_or((word, ""));
@@ -177,7 +176,7 @@ fn periods(subject: &Subject, words: &[&str]) -> Parsed<Vec<(Resource, Option<u6
         let seconds: u64 = seconds
             .parse()
             .map_err(|_| subject.nonsense(word, expected))?;
-        // All or nothing: what the first of two would be refused for is looked at before.
+        // All or nothing: each period is checked before the first is set.
         match i64::try_from(seconds) {
             Ok(_) => Ok((resource, Some(seconds))),
             Err(_) => Err(subject.refused(QuotaError::TooLarge {

@@ -1,4 +1,4 @@
-//! Which record goes when there are too many.
+//! Eviction of the coldest record of a shard.
 
 use super::Shard;
 use crate::heat::record::{BUCKETS, NIL};
@@ -8,7 +8,7 @@ impl Shard {
         self.evict_one_but(NIL);
     }
 
-    /// Evicts the coldest record: ranges of a bucket before its files, never `kept`.
+    /// Evicts the coldest record, ranges of a bucket before its files, but never `kept`.
     pub(super) fn evict_one_but(&mut self, kept: u32) {
         for bucket in 0..BUCKETS {
             let range = self.buckets[0][bucket].last;
@@ -20,7 +20,7 @@ impl Shard {
                 return;
             }
             let mut file = self.buckets[1][bucket].last;
-            // A file that has ranges is as hot as the hottest of them.
+            // A file with ranges counts as hot as its hottest range.
             while file != NIL {
                 let record = &self.slab[file as usize];
                 if file != kept && record.next == NIL {

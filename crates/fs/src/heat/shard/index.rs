@@ -1,4 +1,4 @@
-//! Finding, making and removing the records of a shard.
+//! Lookup, creation and removal of the records of a shard.
 
 use super::Shard;
 use crate::heat::record::{FileId, NIL, Record, WHOLE};
@@ -16,8 +16,8 @@ impl Shard {
         self.index.find(hash, same).copied()
     }
 
-    /// The record of `range` of `file`, made by `make` if there is none. Of a range, `whole` is the
-    /// file or anchor.
+    /// The record of `range` of `file`, created by `make` if there is none. For a range `whole` is
+    /// the file or anchor.
     pub(super) fn find_or_make(
         &mut self,
         file: FileId,
@@ -45,7 +45,7 @@ impl Shard {
         id
     }
 
-    /// The file's own record. An anchor that stood for it becomes one.
+    /// The file's own record, created if there is none. An anchor of the file becomes the record.
     pub(super) fn find_or_make_file(&mut self, file: FileId) -> u32 {
         let id = self.find_or_make(file, WHOLE, NIL, Record::new);
         if std::mem::take(&mut self.slab[id as usize].is_anchor) {
@@ -54,8 +54,8 @@ impl Shard {
         id
     }
 
-    /// The record of a file, if `range` is [`WHOLE`], or that of a range, held by an anchor if
-    /// there is none of the file.
+    /// The record of a file, if `range` is [`WHOLE`], or of a range, linked to an anchor if the
+    /// file has no record here.
     pub(super) fn find_or_make_of(&mut self, file: FileId, range: u64) -> u32 {
         if range == WHOLE {
             return self.find_or_make_file(file);
@@ -72,7 +72,7 @@ impl Shard {
             return id;
         }
         if self.slab.len() == self.slab.capacity() {
-            // Doubling would pass a limit by half of what it allows.
+            // Doubling could exceed the limit by half of it.
             let room = self.max.saturating_sub(self.slab.len());
             let more = match self.max {
                 usize::MAX => self.slab.len() + 64,
@@ -84,8 +84,8 @@ impl Shard {
         (self.slab.len() - 1) as u32
     }
 
-    /// Takes a record out of everything. A file or an anchor has no ranges any more. Answers, of a
-    /// range, what stood before it.
+    /// Removes a record. A file or an anchor must have no ranges. For a range, returns its
+    /// predecessor.
     pub(super) fn remove(&mut self, id: u32) -> u32 {
         self.bucket_out(id);
         let record = &self.slab[id as usize];
@@ -113,7 +113,7 @@ impl Shard {
         }
     }
 
-    /// Answers what stands before in the list of the file: its record or anchor, or a range.
+    /// Unlinks a range and returns its predecessor: the file, the anchor, or a range.
     fn unlink_range(&mut self, id: u32) -> u32 {
         let (before, next) = (self.slab[id as usize].before, self.slab[id as usize].next);
         self.slab[before as usize].next = next;

@@ -1,7 +1,7 @@
-//! A part of the records: found by key, linked by bucket and by file, bounded in number.
+//! A shard of the records: indexed by key, linked by bucket and by file, bounded in number.
 //!
-//! The ranges of a large file are spread over the parts. Where a file has ranges and its own record
-//! is elsewhere, an anchor holds them together; it goes with the last of them.
+//! The ranges of a large file are striped over the shards. In a shard that has ranges of a file but
+//! not its own record, an anchor links them; it goes with the last of them.
 
 mod buckets;
 mod evict;
@@ -13,21 +13,21 @@ use ahash::RandomState;
 use buckets::{EMPTY, Ends};
 use hashbrown::HashTable;
 
-/// Records whose memory is not worth giving back.
+/// Number of records up to which memory is not given back.
 const SMALL: usize = 1024;
 
-/// Some of the files, and some of the ranges. Not synchronised.
+/// A shard of the records. Not synchronised.
 pub(super) struct Shard {
-    /// Freed records are in the list that begins at `free`, linked by `next`.
+    /// Freed records are in a list from `free`, linked by `next`.
     slab: Vec<Record>,
     free: u32,
     index: HashTable<u32>,
     hash: RandomState,
-    /// First and last record of each bucket: ranges, then files.
+    /// Lists of the records of each bucket: of ranges, then of files.
     buckets: [[Ends; BUCKETS]; 2],
-    /// Most records.
+    /// Limit of records.
     max: usize,
-    /// Where the sweep goes on.
+    /// The clock hand of the sweep.
     hand: usize,
 }
 
@@ -48,7 +48,7 @@ impl Shard {
         self.index.len()
     }
 
-    /// Places for records: what the sweep goes over.
+    /// Slots of the slab, which the sweep goes over.
     pub fn slots(&self) -> usize {
         self.slab.len()
     }
@@ -58,13 +58,12 @@ impl Shard {
         (self.slab.capacity() * size_of::<Record>() + self.index.allocation_size()) as u64
     }
 
-    /// Grows to `max` records at most from now on: a file and one range, if it is less.
+    /// Sets the limit of records; at least 2, for a file and one range. Evicts nothing.
     pub fn set_max(&mut self, max: usize) {
         self.max = max.max(2);
     }
 
-    /// Holds at most `max` records from now on, and evicts what is too many. Room that records have
-    /// left counts as well.
+    /// Sets the limit of records and evicts those beyond it. Free slots of the slab count as well.
     pub fn limit(&mut self, max: usize) {
         self.set_max(max);
         if self.slab.capacity() > self.max {
@@ -75,7 +74,7 @@ impl Shard {
         }
     }
 
-    /// Takes accesses to a file whose own record is here; answers its bucket before (0 without a
+    /// Adds accesses to a file whose own record is here. Returns its buckets before (0 without a
     /// record) and after.
     pub fn touch_file(
         &mut self,
@@ -88,8 +87,8 @@ impl Shard {
         self.warm(whole, counts, now, lives)
     }
 
-    /// Takes accesses to one range, and answers as `touch_file`. Where the file's own record is not
-    /// here, an anchor is.
+    /// Adds accesses to one range; returns the buckets as `touch_file`. If the file's own record is
+    /// not here, an anchor stands for it.
     pub fn touch_range(
         &mut self,
         file: FileId,
@@ -102,8 +101,8 @@ impl Shard {
         self.warm(part, counts, now, lives)
     }
 
-    /// Takes accesses to one range of a file whose own record is here too; answers for the file and
-    /// for the range as `touch_file` does, and is told of both.
+    /// Adds accesses to one range of a file whose own record is here too. Returns the buckets of
+    /// the file and of the range as `touch_file`.
     pub fn touch(
         &mut self,
         file: FileId,
@@ -118,7 +117,7 @@ impl Shard {
         [moved, self.warm(part, of_range, now, lives)]
     }
 
-    /// Puts what is known of a file or of one of its ranges in place of what was.
+    /// Replaces the contents of the record of a file or of one of its ranges.
     pub fn put(&mut self, file: FileId, range: u64, known: &KnownHeat) {
         let id = self.find_or_make_of(file, range);
         let record = &mut self.slab[id as usize];
@@ -127,8 +126,8 @@ impl Shard {
         self.move_to(id, known.score.bucket());
     }
 
-    /// Takes a page that the backend was asked for, of a file whose own record is here (`range` is
-    /// [`WHOLE`]) or of a range; at most `max` records.
+    /// Counts a fetched page of a file whose own record is here (`range` is [`WHOLE`]) or of a
+    /// range, with a limit of `max` records.
     pub fn loaded(&mut self, file: FileId, range: u64, max: usize) {
         self.set_max(max);
         let id = self.find_or_make_of(file, range);
@@ -136,14 +135,14 @@ impl Shard {
         *loads = loads.saturating_add(1);
     }
 
-    /// Half-lives change.
+    /// Applies a change of half-lives.
     pub fn rescale(&mut self, change: &HalfLifeChange) {
         for record in &mut self.slab {
             record.score.rescale(change);
         }
     }
 
-    /// Forgets a file and its ranges.
+    /// Drops the records of a file and its ranges.
     pub fn forget(&mut self, file: FileId) {
         if let Some(whole) = self.find(file, WHOLE) {
             self.forget_ranges(whole, 0);
@@ -151,7 +150,7 @@ impl Shard {
         }
     }
 
-    /// Forgets the ranges from `first` on.
+    /// Drops the records of the ranges from `first` on.
     pub fn truncate(&mut self, file: FileId, first: u64) {
         if let Some(whole) = self.find(file, WHOLE) {
             self.forget_ranges(whole, first);
@@ -159,7 +158,7 @@ impl Shard {
         }
     }
 
-    /// The record of `range` of `file`, or of all of it.
+    /// The record of `range` of `file`.
     pub fn get(&self, file: FileId, range: u64) -> Option<&Record> {
         self.find(file, range).map(|id| &self.slab[id as usize])
     }
@@ -177,7 +176,7 @@ impl Shard {
         })
     }
 
-    /// Every record but anchors, hottest bucket first.
+    /// All records except anchors, hottest bucket first.
     pub fn records(&self) -> impl Iterator<Item = &Record> {
         let ends = self.buckets.iter().flat_map(|kind| kind.iter().rev());
         ends.flat_map(move |ends| {
@@ -190,14 +189,14 @@ impl Shard {
         })
     }
 
-    /// Records in each bucket: of ranges, or of files.
+    /// Number of records in each bucket, of files or of ranges.
     pub fn histogram(&self, files: bool) -> [u64; BUCKETS] {
         std::array::from_fn(|bucket| u64::from(self.buckets[usize::from(files)][bucket].len))
     }
 
-    /// Moves up to `steps` records to the buckets that they have cooled to, and forgets the files
-    /// that `gone` names; answers how many were looked at. `moved` sees each before it moves, and
-    /// where to.
+    /// Visits up to `steps` slots: moves records to the buckets that they have cooled to, and drops
+    /// files for which `gone` is true. Calls `moved` with each record before it moves, and its new
+    /// bucket. Returns the number of slots visited.
     pub fn sweep(
         &mut self,
         steps: usize,
@@ -247,7 +246,7 @@ impl Shard {
             record.last_write = Some(now);
         }
         let bucket = record.score.bucket();
-        // Also within its bucket it goes to the end that is evicted last.
+        // Also within its bucket it moves to the end that is evicted last.
         self.move_to(id, bucket);
         (before, bucket)
     }
@@ -264,7 +263,7 @@ impl Shard {
         }
     }
 
-    /// Removes `whole` if it is an anchor that holds nothing any more.
+    /// Removes `whole` if it is an anchor without ranges.
     fn drop_anchor(&mut self, whole: u32) {
         if let Some(record) = self.slab.get(whole as usize)
             && record.is_anchor
@@ -274,12 +273,12 @@ impl Shard {
         }
     }
 
-    /// Moves what is left into memory of its size.
+    /// Moves the records into a slab of their size.
     fn compact(&mut self) {
         let mut fresh = Shard::new();
         fresh.max = self.max;
         let mut records: Vec<Record> = self.records().cloned().collect();
-        // Coldest first, so that each goes in front of those before; files before their ranges.
+        // Coldest first, because each is inserted in front; files before their ranges.
         records.reverse();
         records.sort_by_key(|record| record.range != WHOLE);
         fresh.slab.reserve_exact(self.len());

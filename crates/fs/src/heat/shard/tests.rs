@@ -106,7 +106,7 @@ fn a_lower_limit_gives_memory_back() {
 }
 
 #[test]
-fn room_that_records_have_left_counts_against_a_limit() {
+fn free_slots_of_the_slab_count_against_the_limit() {
     let mut shard = Shard::new();
     for file in 0..1000 {
         touch(&mut shard, (file, 1), 0, &reads(1), 0, &lives());
@@ -119,7 +119,7 @@ fn room_that_records_have_left_counts_against_a_limit() {
 }
 
 #[test]
-fn ranges_of_a_file_whose_record_is_elsewhere_leave_nothing_behind() {
+fn ranges_of_a_file_whose_record_is_in_another_shard_leave_nothing_behind() {
     let mut shard = Shard::new();
     for i in 1..=5000 {
         shard.touch_range((i, 1), 64, &reads(1), 0, &lives());
@@ -163,7 +163,7 @@ fn the_sweep_moves_what_cooled_and_forgets_what_ended() {
 }
 
 #[test]
-fn a_sweep_looks_at_no_more_than_it_is_told_and_comes_round() {
+fn a_sweep_visits_at_most_its_steps_and_wraps_around() {
     let mut shard = Shard::new();
     (1..=500).for_each(|i| touch(&mut shard, (i, 1), 0, &reads(1), 0, &lives()));
     let mut asked = HashMap::<FileId, u32>::new();
@@ -181,7 +181,7 @@ fn a_sweep_looks_at_no_more_than_it_is_told_and_comes_round() {
 }
 
 #[derive(Clone, Debug)]
-enum Attempt {
+enum ShardOp {
     Touch(u64, u64, u64),
     Forget(u64),
     Truncate(u64, u64),
@@ -189,13 +189,13 @@ enum Attempt {
     Sweep(usize),
 }
 
-fn step() -> impl Strategy<Value = Attempt> {
+fn step() -> impl Strategy<Value = ShardOp> {
     prop_oneof![
-        6 => (1u64..20, 0u64..6, 1u64..100).prop_map(|(f, r, n)| Attempt::Touch(f, r, n)),
-        1 => (1u64..20).prop_map(Attempt::Forget),
-        1 => (1u64..20, 0u64..6).prop_map(|(f, r)| Attempt::Truncate(f, r)),
-        1 => (2usize..60).prop_map(Attempt::Limit),
-        1 => (1usize..40).prop_map(Attempt::Sweep),
+        6 => (1u64..20, 0u64..6, 1u64..100).prop_map(|(f, r, n)| ShardOp::Touch(f, r, n)),
+        1 => (1u64..20).prop_map(ShardOp::Forget),
+        1 => (1u64..20, 0u64..6).prop_map(|(f, r)| ShardOp::Truncate(f, r)),
+        1 => (2usize..60).prop_map(ShardOp::Limit),
+        1 => (1usize..40).prop_map(ShardOp::Sweep),
     ]
 }
 
@@ -208,7 +208,7 @@ proptest! {
         for (i, step) in steps.into_iter().enumerate() {
             let now = i as u64 * MINUTE;
             match step {
-                Attempt::Touch(file, range, n) => {
+                ShardOp::Touch(file, range, n) => {
                     // The records of the others are elsewhere, ranges of theirs are here.
                     if file < 10 {
                         shard.touch_file((file, 1), &reads(n), now, &lives());
@@ -216,19 +216,19 @@ proptest! {
                     shard.touch_range((file, 1), range, &reads(n), now, &lives());
                     *reads_of.entry((file, range)).or_default() += n;
                 }
-                Attempt::Forget(file) => {
+                ShardOp::Forget(file) => {
                     shard.forget((file, 1));
                     reads_of.retain(|key, _| key.0 != file);
                 }
-                Attempt::Truncate(file, first) => {
+                ShardOp::Truncate(file, first) => {
                     shard.truncate((file, 1), first);
                     reads_of.retain(|key, _| key.0 != file || key.1 < first);
                 }
-                Attempt::Limit(max) => {
+                ShardOp::Limit(max) => {
                     shard.limit(max);
                     limited = true;
                 }
-                Attempt::Sweep(steps) => {
+                ShardOp::Sweep(steps) => {
                     shard.sweep(steps, now, &lives(), |_| false, |_, _| {});
                 }
             }

@@ -103,7 +103,7 @@ impl Site {
 }
 
 #[test]
-fn the_end_of_a_grace_period_is_told_when_it_comes_and_once() {
+fn the_end_of_a_grace_period_is_reported_once_when_it_comes() {
     for_both(|site| {
         site.limit(ONE, Some(100), Some(5), 100);
         let account = site.take(user(1), 6).unwrap();
@@ -135,7 +135,7 @@ fn the_end_of_a_grace_period_is_told_when_it_comes_and_once() {
 }
 
 #[test]
-fn the_end_is_not_told_again_after_a_refusal() {
+fn the_end_of_a_grace_period_is_not_reported_after_a_refusal() {
     for_both(|site| {
         site.limit(ONE, Some(100), Some(5), 100);
         site.take(user(1), 6).unwrap();
@@ -149,7 +149,7 @@ fn the_end_is_not_told_again_after_a_refusal() {
 }
 
 #[test]
-fn nothing_is_told_of_a_period_that_use_came_back_in() {
+fn no_end_is_reported_when_use_came_back_within_the_period() {
     for_both(|site| {
         site.limit(ONE, Some(100), Some(5), 100);
         let account = site.take(user(1), 6).unwrap();
@@ -198,7 +198,7 @@ fn a_period_that_is_changed_is_told_at_its_new_end() {
 }
 
 #[test]
-fn many_periods_that_end_at_once_are_told_in_slices() {
+fn many_periods_that_end_at_once_are_reported_in_slices() {
     for_both(|site| {
         let mut rules = KindSettings::default();
         rules.defaults[site.resource as usize] = site.amounts(None, Some(1));
@@ -225,7 +225,7 @@ fn many_periods_that_end_at_once_are_told_in_slices() {
 }
 
 #[test]
-fn what_is_forced_above_a_hard_limit_is_told_once_until_use_is_within() {
+fn use_forced_above_a_hard_limit_is_reported_once_until_it_is_within() {
     for_both(|site| {
         site.limit(TWO, Some(3), None, 0);
         let account = site.take(user(1), 10).unwrap();
@@ -252,7 +252,7 @@ fn what_is_forced_above_a_hard_limit_is_told_once_until_use_is_within() {
 }
 
 #[test]
-fn what_was_there_and_a_limit_that_is_lowered_go_above_in_sight_as_well() {
+fn existing_objects_and_a_lowered_limit_are_reported_above_the_limit_too() {
     for_both(|site| {
         site.limit(TWO, Some(8), Some(5), 100);
         let mut amounts = [0; 2];

@@ -47,7 +47,7 @@ fn told(events: &[QuotaEvent]) -> Vec<(QuotaEventKind, u64)> {
 }
 
 #[test]
-fn a_hundred_thousand_refusals_of_one_push_out_no_event_of_another() {
+fn a_hundred_thousand_refusals_of_one_id_evict_no_event_of_another() {
     let bench = gated();
     bench.set(QuotaId::user(1), limit(Some(10), None));
     bench.set(QuotaId::user(2), limit(None, Some(1)));
@@ -77,7 +77,7 @@ fn a_hundred_thousand_refusals_of_one_push_out_no_event_of_another() {
 }
 
 #[test]
-fn what_repeats_is_told_when_the_minute_is_over_with_the_last_state_last() {
+fn repeated_events_are_reported_at_the_end_of_the_minute_with_the_latest_state_last() {
     let bench = gated();
     bench.set(QuotaId::user(1), limit(None, Some(1)));
     let account = bench.use_inodes(owners(1, 7, 0), 1).unwrap();
@@ -104,7 +104,7 @@ fn what_repeats_is_told_when_the_minute_is_over_with_the_last_state_last() {
 }
 
 #[test]
-fn another_kind_is_told_at_once_behind_what_came_before_it() {
+fn an_event_of_another_kind_is_reported_at_once_after_the_held_back_ones() {
     let bench = gated();
     let own = IdSettings {
         limits: [None, Some(limit(Some(10), Some(2)))],
@@ -138,7 +138,7 @@ fn another_kind_is_told_at_once_behind_what_came_before_it() {
 }
 
 #[test]
-fn more_ids_than_are_remembered_lose_no_count() {
+fn more_ids_than_windows_lose_no_count() {
     let bench = gated();
     let mut heard = Vec::new();
     let each = SINGLY as u64 + 3;

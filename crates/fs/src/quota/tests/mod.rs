@@ -139,7 +139,7 @@ fn recall_unused(bench: &Bench) {
 }
 
 #[test]
-fn a_pass_calls_back_what_nobody_used_since_the_last_and_ends_who_owns_nothing() {
+fn a_pass_recalls_unused_credit_and_ends_empty_accounts() {
     let bench = bench(1000, 100_000);
     let credit = |whose| {
         let g = pin();
@@ -174,7 +174,7 @@ fn a_pass_calls_back_what_nobody_used_since_the_last_and_ends_who_owns_nothing()
 }
 
 #[test]
-fn what_was_not_spent_comes_back() {
+fn unspent_units_of_a_charge_come_back() {
     let bench = bench(10, 10);
     let g = pin();
     let whose = owners(1, 1, 1);
@@ -203,7 +203,7 @@ fn id_zero_is_counted_and_not_limited_but_the_volume_is() {
 }
 
 #[test]
-fn the_soft_limit_is_crossed_in_sight_and_binds_after_the_grace() {
+fn crossing_the_soft_limit_is_reported_and_it_binds_after_the_grace_period() {
     let bench = bench(1000, 1000);
     bench.set(QuotaId::user(1), limit(Some(100), Some(50)));
     let whose = owners(1, 1, 0);
@@ -236,7 +236,7 @@ fn the_soft_limit_is_crossed_in_sight_and_binds_after_the_grace() {
 }
 
 #[test]
-fn a_hard_limit_is_told_of_once_until_something_is_freed() {
+fn a_refusal_is_reported_once_until_something_is_freed() {
     let bench = bench(1000, 1000);
     bench.set(QuotaId::group(1), limit(Some(3), None));
     let whose = owners(1, 1, 0);
@@ -276,7 +276,7 @@ fn a_limit_set_on_a_user_with_credit_holds_at_once() {
 }
 
 #[test]
-fn a_transfer_needs_no_room_in_what_both_share() {
+fn a_transfer_needs_no_space_in_records_that_both_accounts_share() {
     let bench = bench(1000, 10);
     bench.set(QuotaId::group(5), limit(Some(10), None));
     let g = pin();
@@ -313,7 +313,7 @@ fn empty_accounts_and_records_are_swept() {
 }
 
 #[test]
-fn bytes_that_make_no_block_cannot_be_used() {
+fn a_part_of_a_block_below_a_limit_cannot_be_used() {
     let bench = bench(1000, 1000);
     let g = pin();
     let own = IdSettings {

@@ -149,7 +149,7 @@ impl Round {
 }
 
 #[test]
-fn racing_threads_never_pass_a_limit_and_are_never_refused_what_is_free() {
+fn racing_threads_never_pass_a_limit_and_are_never_refused_free_space() {
     let rounds = std::env::var("HEARTH_ROUNDS").map_or(60, |n| n.parse().unwrap());
     for seed in 0..rounds {
         let mut dice = Dice(seed * 7919 + 13);

@@ -43,7 +43,7 @@ struct Seen {
     refused_transfers: AtomicU64,
 }
 
-struct Round<'a> {
+struct SoftRound<'a> {
     ledger: Ledger,
     clock: Arc<AtomicI64>,
     truths: Truths,
@@ -56,8 +56,8 @@ fn whose(dice: &mut Dice) -> Owners {
     owners(id(UIDS), id(GIDS), id(PROJECTS))
 }
 
-impl Round<'_> {
-    fn new<'a>(dice: &mut Dice, seen: &'a Seen) -> Round<'a> {
+impl SoftRound<'_> {
+    fn new<'a>(dice: &mut Dice, seen: &'a Seen) -> SoftRound<'a> {
         let tuning = Tuning {
             batch: 1 + dice.below(64),
             least: 1 + dice.below(4),
@@ -90,7 +90,7 @@ impl Round<'_> {
             ledger.with_state(&g, |state, cx| state.set_own(who, own, cx));
             truths.push(truth);
         }
-        Round {
+        SoftRound {
             ledger,
             clock,
             truths: Truths(truths),
@@ -317,7 +317,7 @@ struct Watch {
 }
 
 impl Watch {
-    fn sample(&mut self, round: &Round<'_>) {
+    fn sample(&mut self, round: &SoftRound<'_>) {
         let (now, report, events) = round.ledger.with_state(&pin(), |state, cx| {
             let events = state.events_after(self.last);
             (cx.now, state.report(cx), events)
@@ -350,7 +350,7 @@ impl Watch {
         }
     }
 
-    fn hear(&mut self, round: &Round<'_>, event: &QuotaEvent) {
+    fn hear(&mut self, round: &SoftRound<'_>, event: &QuotaEvent) {
         if event.sequence != self.last + 1 {
             self.above.clear();
             self.missed = true;
@@ -387,13 +387,13 @@ impl Watch {
 }
 
 #[test]
-fn racing_threads_cross_soft_limits_in_sight_and_grow_until_the_deadline_only() {
+fn racing_threads_cross_soft_limits_with_an_event_and_grow_only_until_the_deadline() {
     let rounds = std::env::var("HEARTH_ROUNDS").map_or(40, |n| n.parse().unwrap());
     let seen = Seen::default();
     let mut ends = 0;
     for seed in 0..rounds {
         let mut dice = Dice(seed * 6151 + 7);
-        let round = Round::new(&mut dice, &seen);
+        let round = SoftRound::new(&mut dice, &seen);
         let done = AtomicBool::new(false);
         let (held, mut watch) = thread::scope(|scope| {
             // Set even if a worker panics, so that the watcher ends.

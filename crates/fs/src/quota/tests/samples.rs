@@ -73,7 +73,7 @@ fn ends(bench: &Bench, mut sample: Sample) -> (u64, u64) {
 
 /// It was taken off what had been granted before.
 #[test]
-fn credit_that_is_given_during_a_sample_is_not_taken_for_unused() {
+fn credit_handed_out_during_a_sample_is_not_counted_as_unused() {
     let (bench, _, sample) = begun();
     // More than the credit of an account that was not visited: it gets more of that too.
     bench.use_inodes(owners(1, SOME, 0), 100).unwrap();
@@ -83,7 +83,7 @@ fn credit_that_is_given_during_a_sample_is_not_taken_for_unused() {
 }
 
 #[test]
-fn credit_that_is_called_back_during_a_sample_leaves_at_least_what_is_used() {
+fn a_sample_is_at_least_the_use_when_credit_is_recalled_meanwhile() {
     let (bench, _, sample) = begun();
     let before = sample.usage[Resource::Inodes as usize].usage.reserved;
     bench.set(QuotaId::user(1), limit(Some(1000), None));
