@@ -30,7 +30,7 @@ use hearth_sync::primitive::Arc;
 use settings::Settings;
 use std::time::Instant;
 
-/// Translates requests into calls of [`V`]. Shared by all queue threads of a session.
+/// Translates requests into calls of a [`hearth::Vfs`]. Shared by all queue threads of a session.
 pub(crate) struct Dispatcher<V: KernelCache> {
     pub(crate) vfs: V,
     pub(crate) handles: Arc<Handles<V::File>>,

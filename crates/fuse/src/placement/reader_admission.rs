@@ -142,8 +142,8 @@ impl ReaderAdmission {
         })
     }
 
-    /// The affinity monitor saw where requests come from, all of one thread if that `is_alone`: who
-    /// is admitted from now on, always at least one. Returns whether that is a change.
+    /// The affinity monitor saw where requests come from, all of one thread if that `is_alone`:
+    /// decides who is admitted from now on, always at least one. Returns whether that is a change.
     pub fn saw(&self, origins: &[Origin], is_alone: bool, now: Instant) -> bool {
         if origins.is_empty() {
             return false;

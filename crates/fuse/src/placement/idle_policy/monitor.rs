@@ -13,7 +13,7 @@
 //! | `RESTS` | `USUAL` | the monitor | its rest is over |
 //!
 //! Lock order: the lock of the monitor is a leaf. A thread that has the policy does not take it:
-//! the watch would wait for a thread that may be kept from running.
+//! the monitor would wait for a thread that may be kept from running.
 
 use super::lease::{Files, Lease, Reading, Rest, Verdict};
 use super::phase::{IDLE, NEVER, RESTS, ThreadShared, USUAL, WANTS};
