@@ -42,6 +42,12 @@ impl<F: FnMut() -> Result<(), String>> Repeat for F {
     }
 }
 
+/// The number of a task, and how many there are.
+pub type Place = (usize, usize);
+
+/// A task of a [`Job`], or why the target refuses.
+pub type Ready<'c> = Result<Box<dyn Phased + 'c>, String>;
+
 /// A fixed amount of work for every task, in phases that all tasks begin together.
 pub trait Job: Sync {
     fn name(&self) -> String;
@@ -58,12 +64,7 @@ pub trait Job: Sync {
     fn prepare(&self, client: &dyn Client, tasks: usize) -> Result<(), String>;
 
     /// What task number `task` of `tasks` does. It owns its client, so that a phase can end it.
-    fn task<'c>(
-        &'c self,
-        client: Box<dyn Client + 'c>,
-        task: usize,
-        tasks: usize,
-    ) -> Result<Box<dyn Phased + 'c>, String>;
+    fn task<'c>(&'c self, client: Box<dyn Client + 'c>, place: Place) -> Ready<'c>;
 
     /// What it counts of itself, for each phase, once it has run.
     fn figures(&self) -> Vec<Vec<f64>> {

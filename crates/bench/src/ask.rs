@@ -126,11 +126,13 @@ pub fn table(asks: &[Ask]) -> String {
             (false, _) => format!("<= {}", ask.most),
             (true, false) => format!(">= {}", ask.least),
         };
-        let shown = |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.2}"));
-        let (low, high) = ask.range;
-        let range = ask
-            .got
-            .map_or(String::new(), |_| format!("{low:.2} to {high:.2}"));
+        // Bounds on ratios differ in the third digit.
+        let digits = |value: f64| if value.abs() < 10.0 { 3 } else { 1 };
+        let figure = |value: f64| format!("{value:.*}", digits(value));
+        let shown = |value: Option<f64>| value.map_or(String::new(), figure);
+        let range = ask.got.map_or(String::new(), |_| {
+            format!("{} to {}", figure(ask.range.0), figure(ask.range.1))
+        });
         let met = match ask.standing() {
             Standing::Met => "yes",
             Standing::Undecided => "undecided",
@@ -213,11 +215,11 @@ mod tests {
             Ask::at_most("little", 1.1, &[1.0]),
         ];
         let text = table(&asks);
-        let wanted = ["twice", ">= 2", "1.50", "1.00 to 2.50", "2.10", "NO"];
+        let wanted = ["twice", ">= 2", "1.500", "1.000 to 2.500", "2.100", "NO"];
         assert_eq!(cells_of(&text, 2), wanted);
         let wanted = ["same", "0.97 to 1.03", "", "", "", "not measured"];
         assert_eq!(cells_of(&text, 3), wanted);
-        assert_eq!(cells_of(&text, 4)[1..3], ["<= 1.1", "1.00"]);
+        assert_eq!(cells_of(&text, 4)[1..3], ["<= 1.1", "1.000"]);
         assert!(verdict(&asks, false).unwrap_err().contains("1 of 3"));
         assert_eq!(verdict(&asks, true), Ok(()));
     }

@@ -10,5 +10,7 @@ static ALLOCATOR: Counting<mimalloc::MiMalloc> = Counting(mimalloc::MiMalloc);
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
+    // As the program `hearth` does.
+    hearth::yield_between_operations(true);
     cli::run(&args)
 }

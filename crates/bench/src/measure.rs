@@ -260,7 +260,7 @@ fn phases(
     (task, tasks): (usize, usize),
     start: &Barrier,
 ) -> Result<Vec<TaskRun>, String> {
-    let mut ready = job.task(target.client(), task, tasks);
+    let mut ready = job.task(target.client(), (task, tasks));
     let mut runs = Vec::new();
     for phase in 0..job.phases().len() {
         start.wait();

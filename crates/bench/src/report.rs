@@ -9,7 +9,9 @@ use crate::table::{Table, percent, short};
 
 /// Rows and asks of one suite.
 pub struct Report {
-    /// The suite: the `bench` of its rows.
+    /// The verb of the suite.
+    verb: &'static str,
+    /// The `bench` of the rows that are added: the verb, or the name of a family.
     pub bench: &'static str,
     pub options: Options,
     pub rows: Vec<Row>,
@@ -17,9 +19,10 @@ pub struct Report {
 }
 
 impl Report {
-    pub fn new(bench: &'static str, options: Options) -> Report {
+    pub fn new(verb: &'static str, options: Options) -> Report {
         Report {
-            bench,
+            verb,
+            bench: verb,
             options,
             rows: Vec::new(),
             asks: Vec::new(),
@@ -49,9 +52,9 @@ impl Report {
         self.rows.extend(of_pair(self.bench, cell, metric, pair));
     }
 
-    /// Draws a chart beside the rows if they are kept in a file, else in `target/BENCH`.
+    /// Draws a chart beside the rows if they are kept in a file, else in `target/VERB`.
     pub fn draw(&self, name: &str, chart: &Chart) -> Result<(), String> {
-        let folder = format!("target/{}", self.bench);
+        let folder = format!("target/{}", self.verb);
         let path = chart.draw(name, self.options.json.as_deref(), &folder)?;
         println!("Drawn: {}\n", path.display());
         Ok(())

@@ -3,7 +3,7 @@
 //! In paths, `{t}` is the number of the task, `{n}` that of the operation and `{m}` the one after
 //! it. A path without `{n}` and `{m}` is made before what is measured.
 
-use crate::activity::{Activity, Job, Phased, Repeat, must, path};
+use crate::activity::{Activity, Job, Phased, Place, Ready, Repeat, must, path};
 use crate::target::{Client, Handle};
 use std::ffi::{CStr, CString};
 
@@ -322,17 +322,15 @@ impl Name {
         }
     }
 
+    /// The path of operation number `n`; `made` keeps one that is made for it.
     #[inline]
-    fn with<T>(&self, n: u64, f: impl FnOnce(&CStr) -> T) -> T {
+    fn at<'a>(&'a self, n: u64, made: &'a mut Option<CString>) -> &'a CStr {
         match self {
-            Name::Fixed(path) => f(path),
+            Name::Fixed(path) => path,
             Name::Numbered(template) => {
                 let (before, after) = template.split_once('{').unwrap_or((template, ""));
                 let n = if after.starts_with('m') { n + 1 } else { n };
-                f(&path(format!(
-                    "{before}{n}{}",
-                    after.get(2..).unwrap_or("")
-                )))
+                made.insert(path(format!("{before}{n}{}", after.get(2..).unwrap_or(""))))
             }
         }
     }
@@ -341,25 +339,25 @@ impl Name {
 /// A step with its paths.
 struct Call {
     step: Step,
-    names: [Option<Name>; 2],
+    names: [Name; 2],
 }
 
 impl Call {
     fn new(step: Step, task: usize) -> Call {
         let names = match step {
-            Step::Rename(old, new) => [Some(old), Some(new)],
+            Step::Rename(old, new) => [old, new],
             Step::Chdir(path)
             | Step::Open(path, _)
             | Step::Stat(path)
             | Step::Missing(path)
             | Step::Refused(path, _)
             | Step::Unlink(path)
-            | Step::List(path, _) => [Some(path), None],
-            _ => [None, None],
+            | Step::List(path, _) => [path, ""],
+            _ => ["", ""],
         };
         Call {
             step,
-            names: names.map(|name| name.map(|name| Name::new(name, task))),
+            names: names.map(|name| Name::new(name, task)),
         }
     }
 }
@@ -398,33 +396,19 @@ impl ScriptTask {
     #[inline]
     fn call(&mut self, client: &dyn Client, which: usize, at: usize) -> Result<(), String> {
         let Call { step, names } = &self.calls[which][at];
-        let n = self.n;
-        let named = |f: &mut dyn FnMut(&CStr) -> Result<(), String>| match &names[0] {
-            Some(name) => name.with(n, f),
-            None => Ok(()),
-        };
-        let wrong = |path: &CStr| format!("{path:?}");
+        let (n, mut made, mut renamed) = (self.n, None, None);
+        let path = names[0].at(n, &mut made);
+        let wrong = || format!("{path:?}");
         match *step {
-            Step::Chdir(_) => named(&mut |path| client.chdir(path)),
-            Step::Open(_, flags) => {
-                let files = &mut self.files;
-                named(&mut |path| client.open(path, flags).map(|file| files.push(file)))
-            }
+            Step::Chdir(_) => client.chdir(path),
+            Step::Open(_, flags) => client.open(path, flags).map(|file| self.files.push(file)),
             Step::Close => self.files.pop().map_or(Ok(()), |file| client.close(file)),
-            Step::Stat(_) => named(&mut |path| must(client.stat(path), || wrong(path))),
-            Step::Missing(_) => named(&mut |path| must(!client.stat(path), || wrong(path))),
-            Step::Refused(_, flags) => {
-                named(&mut |path| must(client.refuses(path, flags), || wrong(path)))
-            }
-            Step::Unlink(_) => named(&mut |path| client.unlink(path)),
-            Step::Rename(..) => named(&mut |old| match &names[1] {
-                Some(new) => new.with(n, |new| client.rename(old, new)),
-                None => Ok(()),
-            }),
-            Step::List(_, due) => {
-                let due = due(self.place.1);
-                named(&mut |path| must(client.list(path)? == due, || wrong(path)))
-            }
+            Step::Stat(_) => must(client.stat(path), wrong),
+            Step::Missing(_) => must(!client.stat(path), wrong),
+            Step::Refused(_, flags) => must(client.refuses(path, flags), wrong),
+            Step::Unlink(_) => client.unlink(path),
+            Step::Rename(..) => client.rename(path, names[1].at(n, &mut renamed)),
+            Step::List(_, due) => must(client.list(path)? == due(self.place.1), wrong),
             Step::Lock(file) => {
                 client.lock(self.files[file], 0, true)?;
                 client.lock(self.files[file], 0, false)
@@ -592,12 +576,7 @@ impl Job for Times {
         self.script.prepare_with(client, tasks)
     }
 
-    fn task<'c>(
-        &'c self,
-        client: Box<dyn Client + 'c>,
-        task: usize,
-        tasks: usize,
-    ) -> Result<Box<dyn Phased + 'c>, String> {
+    fn task<'c>(&'c self, client: Box<dyn Client + 'c>, (task, tasks): Place) -> Ready<'c> {
         let worker = self.script.begin(&*client, (task, tasks), self.times)?;
         Ok(Box::new(FixedTask { client, worker }))
     }

@@ -35,6 +35,7 @@ pub fn run(source: Source, args: &MountArgs) -> Result<(), Failure> {
         .transpose()?;
     let policy = options.sched_policy;
     policy.check().map_err(|error| refused_policy(&error))?;
+    hearth::yield_between_operations(true);
     let volume = volume(source, &options)?;
     let session = Session::start(volume.clone(), args.mountpoint(), options);
     let session = session.map_err(Failure::refused)?;

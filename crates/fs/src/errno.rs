@@ -77,12 +77,6 @@ errnos! {
     E2BIG "argument list too long",
 }
 
-impl Errno {
-    /// No number of Linux: an operation that may not wait lacked something, see
-    /// [`crate::without_waiting`]. No other operation answers it.
-    pub const ABSENT: Errno = Errno(i32::MAX);
-}
-
 impl fmt::Display for Errno {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.name() {

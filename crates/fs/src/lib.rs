@@ -1,7 +1,8 @@
 //! Hearth: a multicore-scalable filesystem as a library.
 //!
 //! A [`Volume`] is a filesystem; a [`Process`] uses it by paths and descriptors, with the semantics
-//! and error numbers of Linux; a [`Door`] serves front ends that speak inode numbers, such as FUSE.
+//! and error numbers of Linux; a [`VolumeVfs`] serves front ends that speak inode numbers, such as
+//! FUSE, by the trait [`Vfs`].
 //! Operations that commute write no cache line in common: see `ARCHITECTURE.md`.
 //!
 //! ```
@@ -28,7 +29,6 @@ mod clock;
 mod control;
 mod data;
 mod directory;
-mod door;
 mod errno;
 pub mod fdtable;
 pub mod flags;
@@ -51,6 +51,7 @@ mod stats;
 mod superblock;
 mod tenant;
 mod throttle;
+mod vfs;
 mod volume;
 mod walk;
 
@@ -60,7 +61,6 @@ pub use caller::{Caller, Credentials, Origin};
 pub use calls::{Call, CallStats};
 pub use clock::{Clock, SystemClock};
 pub use control::{ControlError, ControlFile, ControlInput};
-pub use door::Door;
 pub use errno::{Errno, Result};
 pub use gauges::VolumeGauges;
 pub use locks::{Interrupt, LockKind, LockRequest};
@@ -84,7 +84,14 @@ pub use quotactl::{
 pub use stats::{BUCKETS, Event, Op, OpStats, Stats};
 pub use superblock::{AtimeMode, OnError, Protection};
 pub use tenant::TenantId;
-pub use volume::{Absent, BuildError, Volume, may_wait, without_waiting};
+pub use vfs::{
+    Blocking, BlockingWork, KernelCache, Miss, NonBlocking, Vfs, VfsError, VfsFile, VfsResult,
+    VolumeVfs,
+};
+pub use volume::{BuildError, Volume};
+
+/// Lets threads yield between operations: for a program with more threads than cores.
+pub use hearth_sync::epoch::yield_between_operations;
 
 /// The scheduler of volumes: see [`Volume::scheduler`].
 pub use hearth_sched as sched;

@@ -98,19 +98,19 @@ fn a_kernel_knows_of_the_access_time_of_what_it_reads_and_is_told_of_that_of_oth
     let ino = process.fstat(fd).unwrap().ino;
     process.symlink("f", "/l").unwrap();
     let link = process.lstat("/l").unwrap().ino;
-    let door = volume.door();
+    let vfs = volume.vfs();
     let caller = Caller {
         origin: Origin::Kernel,
         ..Caller::ROOT
     };
-    let file = door.open(&caller, ino, libc::O_RDONLY).unwrap();
-    let top = door.open(&caller, ROOT, libc::O_DIRECTORY).unwrap();
+    let file = vfs.open(&caller, ino, libc::O_RDONLY).unwrap();
+    let top = vfs.open(&caller, ROOT, libc::O_DIRECTORY).unwrap();
     let before = told.0.load(Relaxed);
     clock.store(200 * DAY, Relaxed);
-    door.read(&file, 0, &mut [0; 4]).unwrap();
-    door.read_node(ino, 0, &mut [0; 4]).unwrap();
-    door.readlink(link).unwrap();
-    door.readdir(&top, 0, &mut |_| true).unwrap();
+    vfs.read(&file, 0, &mut [0; 4]).unwrap();
+    vfs.read_node(ino, 0, &mut [0; 4]).unwrap();
+    vfs.readlink(link).unwrap();
+    vfs.readdir(&top, 0, &mut |_| true).unwrap();
     assert_eq!(process.fstat(fd).unwrap().atime.sec, 200 * DAY);
     assert_eq!(told.0.load(Relaxed), before);
     clock.store(300 * DAY, Relaxed);

@@ -81,15 +81,15 @@ fn a_file_without_a_name_gets_a_first_one_and_none_after_its_last() {
 
 /// A kernel does not know of a name that the library took.
 #[test]
-fn what_lost_its_last_name_gets_none_at_the_door_of_a_mount_either() {
+fn what_lost_its_last_name_gets_none_through_a_mount_either() {
     let [root, ..] = users(Protection::default());
-    let (door, caller) = (root.volume().door(), Caller::ROOT);
-    let link = |ino, name: &[u8]| door.link(&caller, ino, ROOT, name).map(|attr| attr.nlink);
-    let made = door.mknod(&caller, ROOT, b"f", Kind::File, 0o644, 0);
+    let (vfs, caller) = (root.volume().vfs(), Caller::ROOT);
+    let link = |ino, name: &[u8]| vfs.link(&caller, ino, ROOT, name).map(|attr| attr.nlink);
+    let made = vfs.mknod(&caller, ROOT, b"f", Kind::File, 0o644, 0);
     let ino = made.unwrap().ino;
     root.unlink("/f").unwrap();
     assert_eq!(link(ino, b"again"), Err(Errno::ENOENT));
-    let nameless = |flags| door.tmpfile(&caller, ROOT, 0o600, libc::O_RDWR | flags);
+    let nameless = |flags| vfs.tmpfile(&caller, ROOT, 0o600, libc::O_RDWR | flags);
     let (attr, _file) = nameless(0).unwrap();
     assert_eq!(link(attr.ino, b"first"), Ok(1));
     root.unlink("/first").unwrap();
@@ -135,14 +135,14 @@ fn protected_hard_links_are_for_owners_and_for_who_may_read_and_write() {
 
 /// A kernel whose own setting is off hands the request over.
 #[test]
-fn protected_hard_links_hold_at_the_door_of_a_mount_too() {
+fn protected_hard_links_hold_through_a_mount_too() {
     for hardlinks in [false, true] {
         let protection = Protection {
             hardlinks,
             ..Protection::default()
         };
         let volume = Volume::builder().protection(protection).build().unwrap();
-        let door = volume.door();
+        let vfs = volume.vfs();
         let asks = |uid| Caller {
             uid,
             gid: uid,
@@ -151,10 +151,10 @@ fn protected_hard_links_hold_at_the_door_of_a_mount_too() {
         };
         let refused = if hardlinks { Err(Errno::EPERM) } else { Ok(()) };
         let make = |name: &[u8], mode| {
-            let made = door.mknod(&asks(1), ROOT, name, Kind::File, mode, 0);
+            let made = vfs.mknod(&asks(1), ROOT, name, Kind::File, mode, 0);
             made.unwrap().ino
         };
-        let link = |uid, ino, name: &[u8]| door.link(&asks(uid), ino, ROOT, name).map(drop);
+        let link = |uid, ino, name: &[u8]| vfs.link(&asks(uid), ino, ROOT, name).map(drop);
         let (shared, own) = (make(b"shared", 0o666), make(b"own", 0o644));
         assert_eq!(link(2, shared, b"shared-2"), Ok(()));
         assert_eq!(link(2, own, b"own-2"), refused);

@@ -80,17 +80,17 @@ fn a_program_that_was_forgotten_loses_its_capabilities_as_well() {
 fn what_a_kernel_writes_back_takes_no_capabilities_and_what_it_passes_on_does() {
     let volume = Volume::memory();
     let (p, _) = program(&volume);
-    let (door, ino) = (volume.door(), p.stat("/f").unwrap().ino);
+    let (vfs, ino) = (volume.vfs(), p.stat("/f").unwrap().ino);
     let kernel = Caller {
         origin: Origin::Kernel,
         ..Caller::ROOT
     };
-    door.write_back(&kernel, ino, 0, b"old", false, true)
+    vfs.write_back(&kernel, ino, 0, b"old", false, true)
         .unwrap();
     assert_eq!(p.getxattr("/f", CAPABILITY).unwrap().len(), 20);
-    let file = door.open(&kernel, ino, libc::O_WRONLY).unwrap();
-    door.write(&kernel, &file, WriteAt::At(0), b"new", false)
+    let file = vfs.open(&kernel, ino, libc::O_WRONLY).unwrap();
+    vfs.write(&kernel, &file, WriteAt::At(0), b"new", false)
         .unwrap();
-    door.release(&file, None);
+    vfs.release(&file, None);
     assert!(p.getxattr("/f", CAPABILITY).is_err());
 }

@@ -203,14 +203,14 @@ fn a_size_that_a_file_has_moves_its_times_by_a_descriptor_only() {
     let (p, old) = (root(), hearth::Time { sec: 2, nsec: 0 });
     let fd = p.open("/f", NEW, 0o644).unwrap();
     let ino = p.fstat(fd).unwrap().ino;
-    let (door, caller) = (p.volume().door(), hearth::Caller::ROOT);
-    let file = door.open(&caller, ino, libc::O_RDWR).unwrap();
+    let (vfs, caller) = (p.volume().vfs(), hearth::Caller::ROOT);
+    let file = vfs.open(&caller, ino, libc::O_RDWR).unwrap();
     let set = |file, size| {
         let size = hearth::SetAttr {
             size: Some(size),
             ..Default::default()
         };
-        door.setattr(&caller, ino, file, &size).unwrap();
+        vfs.setattr(&caller, ino, file, &size).unwrap();
     };
     let moves = |act: &dyn Fn()| {
         let at = Some(hearth::SetTime::At(old));
@@ -230,19 +230,19 @@ fn a_size_that_a_file_has_moves_its_times_by_a_descriptor_only() {
     p.truncate("/f", 0).unwrap();
     let cut = libc::O_WRONLY | libc::O_TRUNC;
     assert!(moves(&|| p.open("/f", cut, 0).map(drop).unwrap()));
-    door.release(&file, None);
+    vfs.release(&file, None);
 }
 
 #[test]
 fn a_front_end_that_went_leaves_no_inode_behind() {
     let volume = Volume::memory();
-    let (p, door) = (volume.process(Credentials::root()), volume.door());
+    let (p, vfs) = (volume.process(Credentials::root()), volume.vfs());
     let before = volume.inodes_in_memory();
     for name in ["a", "b"] {
         let fd = p.open(name, NEW, 0o600).unwrap();
         p.close(fd).unwrap();
         for _ in 0..3 {
-            door.lookup(&hearth::Caller::ROOT, hearth::ROOT, name.as_bytes())
+            vfs.lookup(&hearth::Caller::ROOT, hearth::ROOT, name.as_bytes())
                 .unwrap();
         }
     }
@@ -252,7 +252,7 @@ fn a_front_end_that_went_leaves_no_inode_behind() {
         before + 2,
         "the front end still knows it"
     );
-    door.forget_all();
+    vfs.forget_all();
     assert_eq!(volume.inodes_in_memory(), before + 1);
     p.unlink("b").unwrap();
     assert_eq!(volume.inodes_in_memory(), before);

@@ -121,16 +121,13 @@ fn a_read_only_volume_says_so_before_names_that_go_and_after_names_that_come() {
     }
     assert_eq!(p.link("/none", "/new"), Err(Errno::ENOENT));
     assert_eq!(p.link("/d", "/new"), Err(Errno::EROFS));
-    let (door, caller) = (p.volume().door(), hearth::Caller::ROOT);
-    let rename = || door.rename(&caller, hearth::ROOT, b"none", hearth::ROOT, b"new", 0);
+    let (vfs, caller) = (p.volume().vfs(), hearth::Caller::ROOT);
+    let rename = || vfs.rename(&caller, hearth::ROOT, b"none", hearth::ROOT, b"new", 0);
     assert_eq!(
-        door.unlink(&caller, hearth::ROOT, b"none"),
+        vfs.unlink(&caller, hearth::ROOT, b"none"),
         Err(Errno::EROFS)
     );
-    assert_eq!(
-        door.rmdir(&caller, hearth::ROOT, b"none"),
-        Err(Errno::EROFS)
-    );
+    assert_eq!(vfs.rmdir(&caller, hearth::ROOT, b"none"), Err(Errno::EROFS));
     assert_eq!(rename(), Err(Errno::EROFS));
 }
 

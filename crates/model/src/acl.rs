@@ -10,9 +10,9 @@ const GROUP: u16 = 0x08;
 const MASK: u16 = 0x10;
 const OTHER: u16 = 0x20;
 
-/// One entry: who, and which of rwx.
+/// One entry: a subject and its rwx bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Entry {
+struct AclEntry {
     tag: u16,
     perm: u16,
     id: u32,
@@ -20,9 +20,9 @@ struct Entry {
 
 /// A valid list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Acl(Vec<Entry>);
+pub struct Acl(Vec<AclEntry>);
 
-/// Who asks, for [`Acl::allows`].
+/// The credentials that [`Acl::allows`] checks.
 pub struct Asker<'a> {
     /// User id of the process.
     pub uid: u32,
@@ -30,12 +30,12 @@ pub struct Asker<'a> {
     pub owner: u32,
     /// Group of the inode.
     pub group: u32,
-    /// Whether the process is in a group.
+    /// Returns whether the process is in a group.
     pub in_group: &'a dyn Fn(u32) -> bool,
 }
 
 impl Acl {
-    /// Reads the attribute's bytes. `Ok(None)` is the empty list, which removes an ACL.
+    /// Parses the attribute's bytes. `Ok(None)` is the empty list, which removes an ACL.
     pub fn parse(value: &[u8]) -> Result<Option<Acl>, i32> {
         if value.is_empty() {
             return Ok(None);
@@ -49,9 +49,9 @@ impl Acl {
         if !(value.len() - 4).is_multiple_of(8) {
             return Err(libc::EINVAL);
         }
-        let entries: Vec<Entry> = value[4..]
+        let entries: Vec<AclEntry> = value[4..]
             .chunks_exact(8)
-            .map(|c| Entry {
+            .map(|c| AclEntry {
                 tag: u16::from_le_bytes([c[0], c[1]]),
                 perm: u16::from_le_bytes([c[2], c[3]]),
                 id: u32::from_le_bytes([c[4], c[5], c[6], c[7]]),
@@ -66,7 +66,7 @@ impl Acl {
         Ok((!entries.is_empty()).then_some(Acl(entries)))
     }
 
-    /// Order, completeness and ranges of the entries.
+    /// Checks order, completeness and ranges of the entries.
     pub fn is_valid(&self) -> bool {
         let mut rest = self.0.iter().peekable();
         let mut named = 0;
@@ -100,7 +100,7 @@ impl Acl {
                 .all(|e| e.perm <= 7 && (!matches!(e.tag, USER | GROUP) || e.id != NO_ID))
     }
 
-    /// The attribute's bytes.
+    /// Returns the attribute's bytes.
     pub fn serialise(&self) -> Vec<u8> {
         let mut out = VERSION.to_le_bytes().to_vec();
         for e in &self.0 {
@@ -116,7 +116,7 @@ impl Acl {
         out
     }
 
-    /// Whether the list grants `want` (rwx bits).
+    /// Returns whether the list grants `want` (rwx bits).
     pub fn allows(&self, asker: &Asker<'_>, want: u16) -> bool {
         let grants = |perm: u16| perm & want == want;
         let mask = self.0.iter().find(|e| e.tag == MASK).map_or(7, |e| e.perm);
@@ -141,7 +141,7 @@ impl Acl {
         false
     }
 
-    /// The nine mode bits that the list amounts to, and whether they say all that it says.
+    /// Returns the nine mode bits equivalent to the list, and whether they express all of it.
     pub fn mode(&self) -> (u16, bool) {
         let mut mode = 0;
         let mut minimal = true;
@@ -160,7 +160,7 @@ impl Acl {
         (mode, minimal)
     }
 
-    /// What chmod makes of the list.
+    /// Returns the list after a chmod.
     pub fn chmod(&mut self, mode: u16) {
         let class = self.group_class();
         for e in &mut self.0 {
@@ -173,8 +173,8 @@ impl Acl {
         }
     }
 
-    /// Inheritance from a default list: the nine mode bits of the new inode and, when they do not
-    /// say it all, its access list.
+    /// Inherits from a default list: returns the nine mode bits of the new inode and, if they do
+    /// not express all of it, its access list.
     pub fn inherit(&self, mode: u16) -> (u16, Option<Acl>) {
         let mut acl = self.clone();
         let class = acl.group_class();
@@ -193,7 +193,7 @@ impl Acl {
         ((mode & !0o777) | granted, (!minimal).then_some(acl))
     }
 
-    /// The entry that the group bits of the mode stand for.
+    /// Returns the entry that the group bits of the mode stand for.
     fn group_class(&self) -> u16 {
         if self.0.iter().any(|e| e.tag == MASK) {
             MASK

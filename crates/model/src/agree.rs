@@ -7,8 +7,8 @@ use libc::{STATX_MTIME, STATX_NLINK, STATX_SIZE, STATX_UID};
 
 use crate::outcome::{Attr, Entry, Outcome, Stamp, StatX};
 
-/// Which inode of the other system is which inode of the model, and when it was born there, learnt
-/// as they appear.
+/// Which inode of the other system is which inode of the model, and its birth time there, learnt as
+/// they appear.
 #[derive(Debug, Default)]
 pub struct Numbers {
     theirs: BTreeMap<u64, u64>,
@@ -17,13 +17,14 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// Whether the two numbers can name the same inode; remembers that they do.
+    /// Returns whether the two numbers can name one inode, and remembers that they do.
     pub fn same(&mut self, ours: u64, theirs: u64) -> bool {
         *self.theirs.entry(ours).or_insert(theirs) == theirs
             && *self.ours.entry(theirs).or_insert(ours) == ours
     }
 
-    /// Whether the inode of the model can have been born then: during the test, and once only.
+    /// Returns whether the inode of the model can have been born then: during the test, and once
+    /// only.
     fn same_birth(&mut self, ours: u64, birth: (i64, u32)) -> bool {
         Stamp::of(birth.0, birth.1) == Stamp::Now
             && birth.1 < 1_000_000_000
@@ -32,7 +33,7 @@ impl Numbers {
 }
 
 impl Outcome {
-    /// Whether another system's outcome is what the model (`self`) expects.
+    /// Returns whether another system's outcome is what the model (`self`) expects.
     pub fn agrees(&self, found: &Outcome, numbers: &mut Numbers) -> bool {
         match (self, found) {
             (Outcome::Unspecified, _) => true,
@@ -62,7 +63,7 @@ impl Outcome {
     }
 }
 
-/// What the model tells the other must tell too; more is no harm.
+/// The other system must report what the model reports; it may report more.
 fn same_statx(ours: &StatX, theirs: &StatX, numbers: &mut Numbers) -> bool {
     let (a, b) = (&ours.attr, &theirs.attr);
     let fields = [

@@ -1,5 +1,5 @@
-//! Aiming random operations at what exists: without it nearly all of them would fail for want of
-//! a file or a descriptor.
+//! Aiming random operations at what exists: otherwise nearly all of them would fail for lack of a
+//! file or a descriptor.
 
 use crate::bytes::{Bytes, bytes};
 use crate::model::Model;
@@ -21,7 +21,7 @@ pub struct Shot {
     pub process: u8,
     /// The operation as drawn.
     pub op: Op,
-    /// Each picks something for one descriptor or path of the operation; multiples of 4 pick
+    /// Each picks something for one descriptor or path of the operation. Multiples of 4 pick
     /// nothing and leave the operation as drawn.
     pub aims: [u8; 4],
 }
@@ -31,11 +31,11 @@ pub struct Shot {
 pub enum Draw {
     /// A call.
     Shot(Shot),
-    /// A rule, as it is.
+    /// A rule, unchanged.
     Rule(Rule),
 }
 
-/// What a descriptor should be good for.
+/// The required properties of a descriptor.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Want {
     Any,
@@ -45,7 +45,7 @@ enum Want {
     Writable,
 }
 
-/// What a path should lead to.
+/// The required target of a path.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Lead {
     Something,
@@ -55,7 +55,7 @@ enum Lead {
     /// An empty directory in which a process stands.
     Occupied,
     Symlink,
-    /// What is neither file nor directory, or has inode flags.
+    /// Neither a file nor a directory, or with inode flags.
     Rare,
     /// A name that does not exist, in a directory that does.
     Nothing,
@@ -68,7 +68,7 @@ pub fn aimed(shots: &[Shot]) -> Vec<(usize, Op)> {
     each.collect()
 }
 
-/// The same with rules, for a system whose books begin as `quota`.
+/// Turns shots into a script with rules, for a system with the initial quota state `quota`.
 pub fn aimed_within(quota: Quota, draws: &[Draw]) -> Vec<Step> {
     let mut model = begin();
     model.quota = Some(quota);
@@ -90,18 +90,18 @@ fn begin() -> Model {
     model
 }
 
-/// Aims one shot and does it; `None` if nobody lives who could.
+/// Aims one shot and applies it; returns `None` if no process lives that could.
 fn shoot(model: &mut Model, shot: &Shot) -> Option<(usize, Op)> {
     let living: Vec<usize> = (0..model.processes.len())
         .filter(|p| *p != OBSERVER && model.processes[*p].is_some())
         .collect();
     let p = living.get(usize::from(shot.process) % living.len().max(1))?;
-    // Whoever stands in a removed directory is asked where he is.
+    // A process in a removed directory is asked for its path.
     let lost = |p: &&usize| model.is_removed(model.process(**p).cwd);
     let root = |p: &&usize| model.credentials(**p).is_root();
     let p = match shot.op {
         Op::GetCwd => living.iter().find(lost).unwrap_or(p),
-        // Others may not.
+        // Other processes may not.
         Op::SetProject { .. } if !shot.aims[1].is_multiple_of(4) => {
             living.iter().find(root).unwrap_or(p)
         }
@@ -329,7 +329,7 @@ fn aim_path(path: &mut Bytes, aim: u8, lead: Lead, model: &Model, p: usize) {
         aimed.extend_from_slice(if place == b"/" { b"" } else { b"/" });
         aimed.push(b'a' + (pick / found.len() % 4) as u8);
     }
-    // As the process may write it: from the root, or without the slash when it stands there.
+    // The path as the process may write it: from the root, or without the slash if it stands there.
     let at_root = model.process(p).cwd == ROOT && aimed.len() > 1;
     *path = bytes(if at_root && aim % 4 > 1 {
         &aimed[1..]
@@ -338,7 +338,7 @@ fn aim_path(path: &mut Bytes, aim: u8, lead: Lead, model: &Model, p: usize) {
     });
 }
 
-/// Something that has attributes, and one of their names.
+/// Returns something that has attributes, and one of their names.
 fn aim_xattr(path: &mut Bytes, name: &mut Bytes, [a, b]: [u8; 2], model: &Model) {
     if a.is_multiple_of(4) {
         return;
@@ -361,7 +361,7 @@ fn aim_xattr(path: &mut Bytes, name: &mut Bytes, [a, b]: [u8; 2], model: &Model)
     }
 }
 
-/// All paths below a directory.
+/// Returns all paths below a directory.
 fn collect(model: &Model, dir: NodeId, path: &mut Vec<u8>, out: &mut Vec<(Vec<u8>, NodeId)>) {
     out.push((
         if path.is_empty() {

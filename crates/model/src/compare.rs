@@ -24,8 +24,8 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Runs a script on the model and on `system`, compares every outcome and, every `tree_every`
-/// steps and at the end, the trees (never for 0).
+/// Runs a script on the model and on `system`. Compares every outcome and, every `tree_every` steps
+/// and at the end, the trees (never for 0).
 pub fn compare(
     system: &mut dyn System,
     script: &[(usize, Op)],
@@ -47,7 +47,7 @@ pub fn compare(
     Ok(())
 }
 
-/// A model as `system` starts.
+/// Returns a model in the initial state of `system`.
 pub(crate) fn beside(system: &dyn System) -> Model {
     let mut model = Model::new();
     model.protects_hardlinks = system.protects_hardlinks();
@@ -58,7 +58,7 @@ pub(crate) fn beside(system: &dyn System) -> Model {
     model
 }
 
-/// Lets both do one operation of process `p`.
+/// Applies one operation of process `p` to both.
 pub(crate) fn compare_call(
     model: &mut Model,
     system: &mut dyn System,
@@ -78,7 +78,7 @@ pub(crate) fn compare_call(
     }
 }
 
-/// A script as Rust source, one step a line.
+/// Returns a script as Rust source, one step a line.
 pub fn listing(script: &[(usize, Op)]) -> String {
     let lines = script
         .iter()

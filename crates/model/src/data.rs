@@ -8,7 +8,7 @@ pub const PAGE: u64 = 4096;
 /// Largest offset and size of a file.
 pub const MAX: u64 = i64::MAX as u64;
 
-/// Start of the last page that a file can have. Kernels lose count in it when they look for data.
+/// Start of the last page that a file can have. Kernels miscount in it when they look for data.
 pub const LAST_PAGE: u64 = MAX / PAGE * PAGE;
 
 /// Content of a regular file.
@@ -17,24 +17,25 @@ pub struct Pages {
     size: u64,
     /// Pages that hold data (which may be zeros).
     written: BTreeMap<u64, Box<[u8]>>,
-    /// Zero pages that a filesystem may report as data or as a hole: preallocated or copied.
+    /// Zero pages that a filesystem may report as data or as a hole: they were preallocated or
+    /// copied.
     either: BTreeSet<u64>,
-    /// Preallocated pages beyond the end that were punched: gone, though ext4 keeps them.
+    /// Preallocated pages beyond the end that were punched: absent, though ext4 keeps them.
     kept: BTreeSet<u64>,
 }
 
-/// How many pages a file holds, as far as that is determined: a preallocated page of zeros may be
+/// How many pages a file holds, as far as that is determined. A preallocated page of zeros may be
 /// there or not. Two counts are equal if one may be the other.
 #[derive(Debug, Clone, Copy)]
 pub struct PageCount {
-    /// At least so many.
+    /// The least.
     pub least: u64,
-    /// At most so many.
+    /// The most.
     pub most: u64,
 }
 
 impl PageCount {
-    /// What a system reports as `st_blocks`, in units of 512 bytes.
+    /// Returns `st_blocks` as systems report it, in units of 512 bytes.
     pub fn of_blocks(blocks: u64) -> PageCount {
         let pages = blocks / (PAGE / 512);
         PageCount {
@@ -57,22 +58,22 @@ pub enum Found {
     At(u64),
     /// Nothing: ENXIO.
     Nothing,
-    /// The file has pages that count either way.
+    /// Undetermined: the file has pages that count either way.
     Unspecified,
 }
 
 impl Pages {
-    /// Size in bytes.
+    /// Returns the size in bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Pages that take room.
+    /// Returns the pages that use space.
     pub fn allocated(&self) -> u64 {
         (self.written.len() + self.either.len()) as u64
     }
 
-    /// How many pages there are.
+    /// Returns how many pages there are.
     pub fn count(&self) -> PageCount {
         let least = self.written.len() as u64;
         PageCount {
@@ -81,7 +82,7 @@ impl Pages {
         }
     }
 
-    /// The bytes of `offset..offset + len` as far as the file goes.
+    /// Returns the bytes of `offset..offset + len` up to the end of the file.
     pub fn read(&self, offset: u64, len: usize) -> Vec<u8> {
         let end = self.size.min(offset.saturating_add(len as u64));
         let mut out = vec![0; end.saturating_sub(offset) as usize];
@@ -104,7 +105,7 @@ impl Pages {
         self.size = self.size.max(end);
     }
 
-    /// Like [`write`](Self::write) of bytes copied from a file: whole-zero stretches over absent
+    /// Stores bytes copied from a file, like [`write`](Self::write). Stretches of zeros over absent
     /// pages may or may not become data.
     pub fn write_copy(&mut self, offset: u64, data: &[u8]) {
         let end = offset + data.len() as u64;
@@ -120,12 +121,12 @@ impl Pages {
         self.size = self.size.max(end);
     }
 
-    /// Sets the size; bytes beyond it are gone for good.
+    /// Sets the size; bytes beyond it are lost.
     pub fn truncate(&mut self, size: u64) {
         if size < self.size {
             self.zero(size, self.size.next_multiple_of(PAGE).min(MAX));
         }
-        // Also what was allocated behind the end that stays.
+        // Also what was allocated beyond the remaining end.
         if size <= self.size {
             let first = size.div_ceil(PAGE);
             self.written.retain(|page, _| *page < first);
@@ -148,8 +149,8 @@ impl Pages {
         }
     }
 
-    /// Makes a hole: whole pages become absent, the rest becomes zeros. A hole that reaches beyond
-    /// the end of the file may take its last page along, as on ext4, or not, as on tmpfs.
+    /// Punches a hole: whole pages become absent, the rest becomes zeros. A hole that reaches
+    /// beyond the end of the file may remove its last page, as on ext4, or not, as on tmpfs.
     pub fn punch(&mut self, offset: u64, len: u64) {
         let end = offset + len;
         self.zero(offset, end);
@@ -171,13 +172,13 @@ impl Pages {
     pub fn zero_range(&mut self, offset: u64, len: u64, keep_size: bool) {
         self.punch(offset, len);
         self.allocate(offset, len, keep_size);
-        // A page of zeros left at either edge may have been turned into a hole as well.
+        // A page of zeros at either edge may have become a hole as well.
         for page in [offset / PAGE, (offset + len - 1) / PAGE] {
             self.may_be_hole(page);
         }
     }
 
-    /// A page of zeros counts either way from now on.
+    /// Makes a page of zeros count either way from now on.
     fn may_be_hole(&mut self, page: u64) {
         let zeros = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
         if self.written.get(&page).is_some_and(|bytes| zeros(bytes)) {
@@ -198,7 +199,7 @@ impl Pages {
         self.size -= len;
     }
 
-    /// Whether a page would be moved behind the last one that a file can have.
+    /// Returns whether a page would move beyond the last one that a file can have.
     pub fn insert_overflows(&self, offset: u64, len: u64) -> bool {
         let moved = (offset / PAGE).max((MAX - len) / PAGE + 1)..;
         let written = self.written.range(moved.clone()).next().is_some();
@@ -211,7 +212,7 @@ impl Pages {
         self.size += len;
     }
 
-    /// First offset from `offset` on that lies in data (`data`) or in a hole.
+    /// Returns the first offset from `offset` on that lies in data (`data`) or in a hole.
     pub fn seek(&self, offset: u64, data: bool) -> Found {
         if offset >= self.size {
             return Found::Nothing;
@@ -233,7 +234,7 @@ impl Pages {
         Found::At(offset.max(page * PAGE).min(self.size))
     }
 
-    /// Pages that are not all zero, cut at the end of the file: the canonical content.
+    /// Returns the pages that are not all zero, cut at the end of the file: the canonical content.
     pub fn nonzero(&self) -> BTreeMap<u64, Vec<u8>> {
         let end = |page: u64| (self.size - page * PAGE).min(PAGE) as usize;
         self.written
@@ -280,7 +281,7 @@ impl Pages {
     }
 }
 
-/// The pages that `from..to` touches, each with the range inside it.
+/// Returns the pages that `from..to` touches, each with the range inside it.
 fn parts(from: u64, to: u64) -> impl Iterator<Item = (u64, usize, usize)> {
     let pages = if to > from {
         from / PAGE..to.div_ceil(PAGE)

@@ -1,4 +1,4 @@
-//! Comparing with a system that keeps quotas.
+//! Comparing with a system that has quotas.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,21 +11,21 @@ use crate::quota::{Ledger, Met, Quota};
 use crate::rule::{Rule, Step};
 use crate::system::{OBSERVER, System};
 
-/// A system that keeps quotas.
+/// A system that has quotas.
 pub trait Keeper: System {
-    /// Puts a rule into force; false if it is refused.
+    /// Applies a rule; returns false if it is refused.
     fn rule(&mut self, rule: &Rule) -> bool;
 
-    /// What its report says.
+    /// Returns its report.
     fn ledger(&self) -> Ledger;
 
-    /// What a walk of everything finds wrong with the report.
+    /// Returns how a walk of everything differs from the report.
     fn check(&self) -> Result<(), String>;
 }
 
-/// Runs a script on `keeper` and on the model, whose books begin as `quota`. Compares every
-/// outcome; every `every` steps, at the end, and once more when all processes have ended, the
-/// ledgers and, but for the last time, the trees. Answers what was met.
+/// Runs a script on `keeper` and on the model, with the initial quota state `quota`. Compares every
+/// outcome. Compares the reports, and the trees except the last time, every `every` steps, at the
+/// end, and after all processes have ended. Returns the events met.
 pub fn compare_kept<K: Keeper>(
     keeper: &mut K,
     quota: Quota,
@@ -66,7 +66,7 @@ pub fn compare_kept<K: Keeper>(
     Ok(quota.map_or_else(BTreeMap::new, |quota| quota.met().clone()))
 }
 
-/// A script as Rust source, one step a line.
+/// Returns a script as Rust source, one step a line.
 pub fn listing_of_steps(script: &[Step]) -> String {
     let line = |step: &Step| match step {
         Step::Call(p, op) => format!("    Step::Call({p}, {}),\n", source(op)),

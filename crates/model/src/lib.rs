@@ -30,7 +30,6 @@ mod node;
 mod op;
 mod ops;
 mod outcome;
-mod parked;
 mod payer;
 mod permission;
 mod process;
@@ -45,6 +44,7 @@ mod system;
 mod tree;
 mod turn;
 mod waiter;
+mod waiting_lock;
 mod walk;
 
 pub use agree::Numbers;

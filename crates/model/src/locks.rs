@@ -4,7 +4,7 @@ use crate::op::LockKind;
 use crate::outcome::LockInfo;
 use crate::process::FileId;
 
-/// Who holds a record lock.
+/// The holder of a record lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
     /// A process.
@@ -16,7 +16,7 @@ pub enum Owner {
 /// A record lock on `start..=end`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record {
-    /// Who holds it.
+    /// Its holder.
     pub owner: Owner,
     /// Whether it is exclusive.
     pub write: bool,
@@ -26,7 +26,7 @@ pub struct Record {
     pub end: u64,
 }
 
-/// A lock that somebody wants.
+/// A requested lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wish {
     /// `flock`
@@ -55,7 +55,7 @@ pub struct Locks {
 }
 
 impl Locks {
-    /// Whether nobody else's lock stands against this one.
+    /// Returns whether no lock of another owner conflicts.
     pub fn is_free(&self, wish: Wish) -> bool {
         match wish {
             Wish::Whole { file, exclusive } => {
@@ -67,7 +67,7 @@ impl Locks {
         }
     }
 
-    /// Gives a lock that is free.
+    /// Grants a lock that does not conflict.
     pub fn grant(&mut self, wish: Wish) {
         match wish {
             Wish::Whole { file, exclusive } => {
@@ -83,7 +83,7 @@ impl Locks {
         }
     }
 
-    /// Owners of record locks that stand against this one.
+    /// Returns the owners of record locks that conflict with this one.
     pub fn blockers(&self, wish: Wish) -> Vec<Owner> {
         let Wish::Record {
             owner,
@@ -99,7 +99,7 @@ impl Locks {
             .collect()
     }
 
-    /// Locks of others that stand against `owner` getting this lock.
+    /// Returns locks of others that prevent `owner` from getting this lock.
     pub fn conflicts(&self, owner: Owner, kind: LockKind, start: u64, end: u64) -> Vec<LockInfo> {
         let info = |r: &Record| LockInfo {
             kind: if r.write {
@@ -129,7 +129,7 @@ impl Locks {
         })
     }
 
-    /// Sets or clears `start..=end` for `owner`, cutting and joining its locks; the caller has
+    /// Sets or clears `start..=end` for `owner`, cutting and joining its locks. The caller has
     /// checked for conflicts.
     pub fn set(&mut self, owner: Owner, kind: LockKind, start: u64, end: u64) {
         let mut kept = Vec::new();
@@ -163,24 +163,24 @@ impl Locks {
         self.join(owner);
     }
 
-    /// Clears everything of `owner`; whether there was something.
+    /// Clears all locks of `owner`; returns whether there were any.
     pub fn release(&mut self, owner: Owner) -> bool {
         let before = self.records.len();
         self.records.retain(|r| r.owner != owner);
         self.records.len() < before
     }
 
-    /// Whether the description has this very `flock`.
+    /// Returns whether the description has exactly this `flock`.
     pub fn has_flock(&self, file: FileId, exclusive: bool) -> bool {
         self.whole.contains(&(file, exclusive))
     }
 
-    /// Holders of `flock` locks, and whether each is exclusive.
+    /// Returns the holders of `flock` locks, and whether each is exclusive.
     pub fn whole(&self) -> &[(FileId, bool)] {
         &self.whole
     }
 
-    /// Record locks, in no order that says anything.
+    /// Returns the record locks, in no particular order.
     pub fn records(&self) -> &[Record] {
         &self.records
     }
@@ -190,7 +190,7 @@ impl Locks {
         self.whole.retain(|(holder, _)| *holder != file);
     }
 
-    /// Joins touching locks of one kind.
+    /// Joins adjacent locks of one kind.
     fn join(&mut self, owner: Owner) {
         let (mut own, others): (Vec<_>, Vec<_>) =
             self.records.drain(..).partition(|r| r.owner == owner);

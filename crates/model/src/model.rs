@@ -6,14 +6,14 @@ use crate::locks::Locks;
 use crate::node::{Content, Directory, Node, NodeId, ROOT};
 use crate::op::{Fd, Op};
 use crate::outcome::{Outcome, Stamp};
-use crate::parked::Parked;
 use crate::process::{Credentials, FileId, OpenFile, Process, Slot};
 use crate::quota::Quota;
+use crate::waiting_lock::WaitingLock;
 
 /// Result of an operation inside the model: errno on failure.
 pub(crate) type Answer<T = Outcome> = Result<T, i32>;
 
-/// Stands for [`Outcome::Unspecified`] where only an errno can be given.
+/// Stands for [`Outcome::Unspecified`] where only an errno can be returned.
 pub(crate) const FREE: i32 = i32::MIN;
 
 /// A filesystem with its processes, one operation at a time.
@@ -24,16 +24,16 @@ pub struct Model {
     pub(crate) processes: Vec<Option<Process>>,
     pub(crate) locks: BTreeMap<NodeId, Locks>,
     /// Lock requests that wait, oldest first.
-    pub(crate) parked: Vec<Parked>,
-    /// What came of those that wait no more and that nobody has asked for yet.
+    pub(crate) waiting_locks: Vec<WaitingLock>,
+    /// Results of lock requests that no longer wait, until they are asked for.
     pub(crate) ended: Vec<(u64, Outcome)>,
     /// Since the last look, a description ended that had record locks.
     pub(crate) ended_unlocked: bool,
-    /// Limits that are reached; `None` where nobody keeps quotas.
+    /// The quota state; `None` without quotas.
     pub quota: Option<Quota>,
-    /// Set to refuse hard links as `fs.protected_hardlinks` does.
+    /// Set to refuse hard links like `fs.protected_hardlinks`.
     pub protects_hardlinks: bool,
-    /// Set where Linux's FUSE stands in front, which keeps some things to itself.
+    /// Set if Linux's FUSE is in front, which does not pass everything on.
     pub is_mounted: bool,
     last_number: u64,
 }
@@ -45,7 +45,7 @@ impl Default for Model {
 }
 
 impl Model {
-    /// An empty filesystem: a root directory 0755 of root, no process.
+    /// Returns an empty filesystem: a root directory 0755 of root, no process.
     pub fn new() -> Model {
         let content = Content::Directory(Directory {
             entries: BTreeMap::new(),
@@ -63,7 +63,7 @@ impl Model {
             files: BTreeMap::new(),
             processes: Vec::new(),
             locks: BTreeMap::new(),
-            parked: Vec::new(),
+            waiting_locks: Vec::new(),
             ended: Vec::new(),
             ended_unlocked: false,
             quota: None,
@@ -73,7 +73,7 @@ impl Model {
         }
     }
 
-    /// Adds a process in the root directory with umask 022 and no descriptor; gives its index.
+    /// Adds a process in the root directory with umask 022 and no descriptor; returns its index.
     pub fn add_process(&mut self, uid: u32, gid: u32, groups: &[u32]) -> usize {
         let identity = self.number();
         self.processes.push(Some(Process {
@@ -91,13 +91,13 @@ impl Model {
         self.processes.len() - 1
     }
 
-    /// Lets process `p` do one operation. A process that does not exist (any more) answers
+    /// Applies one operation of process `p`. A process that does not exist (any more) gets
     /// [`Outcome::Unspecified`].
     pub fn apply(&mut self, p: usize, op: &Op) -> Outcome {
         if self.processes.get(p).is_none_or(Option::is_none) {
             return Outcome::Unspecified;
         }
-        // A walk moves access times of symlinks; an operation that is not done must not.
+        // A walk moves access times of symlinks; an unspecified operation must not.
         let before = self.clone();
         let done = self.dispatch(p, op);
         let outcome = match self.within_limits(&before, p, op, done) {
@@ -215,12 +215,12 @@ impl Model {
         self.process(p).fds.get(&fd).copied().ok_or(libc::EBADF)
     }
 
-    /// The open file of `fd`, `O_PATH` ones included.
+    /// Returns the open file of `fd`, `O_PATH` ones included.
     pub(crate) fn any_file(&self, p: usize, fd: Fd) -> Answer<&OpenFile> {
         Ok(&self.files[&self.slot(p, fd)?.file])
     }
 
-    /// The open file of `fd`; an `O_PATH` descriptor is as good as none.
+    /// Returns the open file of `fd`; an `O_PATH` descriptor counts as not open.
     pub(crate) fn file(&self, p: usize, fd: Fd) -> Answer<&OpenFile> {
         self.any_file(p, fd).and_then(|file| {
             if file.is_path() {
@@ -236,7 +236,7 @@ impl Model {
         Ok(self.files.get_mut(&id).expect("a slot keeps its file"))
     }
 
-    /// A number never used before.
+    /// Returns a number that was never used before.
     pub(crate) fn number(&mut self) -> u64 {
         self.last_number += 1;
         self.last_number
@@ -249,7 +249,7 @@ impl Model {
     }
 }
 
-/// A node without names, links or attributes of its own.
+/// Returns an inode without names, links or attributes of its own.
 pub(crate) fn new_node(content: Content, perm: u16, uid: u32, gid: u32) -> Node {
     Node {
         perm,

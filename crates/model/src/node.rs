@@ -6,13 +6,13 @@ use crate::acl::Acl;
 use crate::data::{PAGE, Pages};
 use crate::outcome::{Kind, Stamp};
 
-/// Names an inode for ever.
+/// Names an inode permanently.
 pub type NodeId = u64;
 
 /// The root directory.
 pub const ROOT: NodeId = 1;
 
-/// What an inode is made of.
+/// The type and contents of an inode.
 #[derive(Debug, Clone)]
 pub enum Content {
     /// Regular file.
@@ -38,11 +38,11 @@ pub struct Directory {
     pub entries: BTreeMap<Vec<u8>, NodeId>,
     /// Where ".." leads; the root's parent is the root.
     pub parent: NodeId,
-    /// Removed while somebody still holds it.
+    /// Removed while a process still holds it.
     pub removed: bool,
 }
 
-/// An inode. Nodes are never thrown away, so a dangling id cannot exist.
+/// An inode. Inodes are never dropped, so a dangling id cannot exist.
 #[derive(Debug, Clone)]
 pub struct Node {
     pub perm: u16,
@@ -59,7 +59,7 @@ pub struct Node {
     pub acl: Option<Acl>,
     pub default_acl: Option<Acl>,
     pub content: Content,
-    /// Made by `O_TMPFILE` without `O_EXCL`: may get its first name later.
+    /// Made by `O_TMPFILE` without `O_EXCL`: it may get its first name later.
     pub linkable: bool,
 }
 
@@ -127,7 +127,7 @@ impl Node {
         }
     }
 
-    /// Pages that extended attributes fill, if a filesystem gives them pages.
+    /// Pages that extended attributes fill, if the filesystem gives them pages.
     pub fn attribute_pages(&self) -> u64 {
         let plain = self
             .xattrs
@@ -149,8 +149,8 @@ impl Node {
         self.flags & libc_flags::APPEND != 0
     }
 
-    /// A read happened: moves atime as `relatime` does. ctime is always "now", so every atime but
-    /// one in the future is older and moves; one in the future moves only for a later mtime.
+    /// Notes a read: moves atime like `relatime`. ctime is always "now", so every atime except one
+    /// in the future is older and moves. One in the future moves only for a later mtime.
     pub fn accessed(&mut self) {
         if self.flags & libc_flags::NOATIME != 0 {
             return;
@@ -164,7 +164,7 @@ impl Node {
         }
     }
 
-    /// The content changed.
+    /// Notes a change of content.
     pub fn modified(&mut self) {
         self.mtime = Stamp::Now;
     }
@@ -178,7 +178,7 @@ pub mod libc_flags {
     pub const NOATIME: u32 = 0x80;
     pub const PROJINHERIT: u32 = 0x2000_0000;
 
-    /// The same flags as `FS_XFLAG_*`.
+    /// Returns these flags as `FS_XFLAG_*`.
     pub const XFLAGS: [(u32, u32); 5] = [
         (IMMUTABLE, 0x8),
         (APPEND, 0x10),

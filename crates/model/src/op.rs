@@ -1,7 +1,7 @@
 //! The operations: one variant per call of a process, with Linux's numbers as arguments.
 //!
-//! An `Op` names files by path and descriptor number only, so the same script runs on the model,
-//! on the kernel and on the library, and a shrunk script still makes sense.
+//! An `Op` names files by path and descriptor number only. So a script runs on the model, on the
+//! kernel and on the library, and a shrunk script still makes sense.
 
 use crate::bytes::Bytes;
 
@@ -11,7 +11,7 @@ pub type Fd = i32;
 /// The current directory as `dirfd`.
 pub const CWD: Fd = libc::AT_FDCWD;
 
-/// Content to write, given by its recipe so that scripts stay short to print.
+/// Content to write, given by a recipe so that scripts print short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fill {
     /// First byte; the following bytes count up, modulo 251.
@@ -40,7 +40,7 @@ pub enum SetTime {
     At(i64, u32),
 }
 
-/// What an extended-attribute call works on.
+/// The object of an extended-attribute call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// A path, followed to its end (`getxattr`).
@@ -67,7 +67,7 @@ pub enum LockKind {
 pub struct LockSpec {
     /// Open-file-description lock (`F_OFD_*`) instead of a lock of the process.
     pub ofd: bool,
-    /// What is asked for.
+    /// The requested kind.
     pub kind: LockKind,
     /// `SEEK_SET`, `SEEK_CUR` or `SEEK_END`.
     pub whence: i32,
@@ -316,12 +316,12 @@ pub enum Op {
         new: Bytes,
         flags: u32,
     },
-    /// All entries of a directory but "." and "..", opened by path.
+    /// All entries of a directory except "." and "..", opened by path.
     List {
         path: Bytes,
     },
     /// Rewinds an open directory, reads `split` entries, remembers the position, rewinds again,
-    /// seeks back to it and reads the rest; without `split` reads it in one go.
+    /// seeks back to it and reads the rest. Without `split` reads it at once.
     ListFd {
         fd: Fd,
         split: Option<usize>,

@@ -1,13 +1,13 @@
-//! What an operation answers.
+//! The result of an operation.
 
 use crate::bytes::Bytes;
 use crate::data::PageCount;
 use crate::op::LockKind;
 
-/// The answer of one operation.
+/// The result of one operation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
-    /// Done, nothing to tell.
+    /// Success without a value.
     Done,
     /// A new descriptor.
     Fd(i32),
@@ -31,8 +31,8 @@ pub enum Outcome {
     Process(usize),
     /// Failed with this errno.
     Error(i32),
-    /// Linux lets a filesystem choose: nothing was done by the model, and the script's runner
-    /// leaves the operation out on the other side too.
+    /// Unspecified: Linux lets a filesystem choose. The model did nothing, and the runner skips the
+    /// operation on the other system too.
     Unspecified,
 }
 
@@ -50,7 +50,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind that the type bits of a mode name.
+    /// Returns the kind that the type bits of a mode name.
     pub fn from_mode(mode: u32) -> Option<Kind> {
         Some(match mode & libc::S_IFMT {
             libc::S_IFREG => Kind::File,
@@ -65,7 +65,7 @@ impl Kind {
     }
 }
 
-/// A time that can be compared: either it was set by hand or the system chose it.
+/// A comparable time: either a script set it, or the system chose it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stamp {
     /// Some moment during the test.
@@ -75,12 +75,12 @@ pub enum Stamp {
 }
 
 impl Stamp {
-    /// Times from here to [`Stamp::TO`] are taken for the system's own; scripts set others.
+    /// Times from here to [`Stamp::TO`] count as the system's own; scripts set others.
     pub const FROM: i64 = 1_500_000_000;
     /// See [`Stamp::FROM`].
     pub const TO: i64 = 4_000_000_000;
 
-    /// The stamp of a time that some system reports.
+    /// Returns the stamp of a time that a system reports.
     pub fn of(sec: i64, nsec: u32) -> Stamp {
         if (Self::FROM..Self::TO).contains(&sec) {
             Stamp::Now
@@ -90,10 +90,10 @@ impl Stamp {
     }
 }
 
-/// Attributes of an inode as far as they are determined.
+/// Attributes of an inode, as far as they are determined.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Attr {
-    /// Names the inode within its system; systems are compared by equality classes.
+    /// The inode's number in its system; systems are compared by equality classes.
     pub ino: u64,
     /// Kind.
     pub kind: Kind,
@@ -107,34 +107,34 @@ pub struct Attr {
     pub gid: u32,
     /// Device number of a device, else 0.
     pub rdev: u32,
-    /// Bytes of a file or symlink, else 0 (the size of a directory is the system's affair).
+    /// Bytes of a file or symlink, else 0 (the size of a directory is up to the system).
     pub size: u64,
     /// Time of last access.
     pub atime: Stamp,
     /// Time of last modification.
     pub mtime: Stamp,
-    /// Time of last change: nobody sets it by hand.
+    /// Time of last change, which no call sets.
     pub ctime: Stamp,
-    /// Pages that a file holds, else 0 (symlinks and directories are the system's affair).
+    /// Pages that a file holds, else 0 (symlinks and directories are up to the system).
     pub pages: PageCount,
 }
 
-/// What `statx` tells.
+/// The result of `statx`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StatX {
-    /// `STATX_*` bits of the fields that are told: of those of [`Attr`] and the birth in the model
-    /// what was asked for, in other systems perhaps more.
+    /// `STATX_*` bits of the reported fields. In the model: those of [`Attr`] and the birth that
+    /// were requested; in other systems perhaps more.
     pub mask: u32,
     /// `STATX_ATTR_*` bits of [`StatX::ATTRIBUTES`] that the inode has.
     pub attributes: u64,
-    /// Those that the system tells of.
+    /// Those that the system reports.
     pub attributes_mask: u64,
     /// Preferred size of reads and writes.
     pub blksize: u32,
     /// The rest.
     pub attr: Attr,
-    /// Seconds and nanoseconds of the birth, if it is told. The model leaves it open: whatever
-    /// another system says first of an inode it must go on saying.
+    /// Seconds and nanoseconds of the birth, if reported. The model leaves it open: a system must
+    /// keep to what it first reports of an inode.
     pub birth: (i64, u32),
 }
 
@@ -158,7 +158,7 @@ pub struct Entry {
     pub ino: u64,
 }
 
-/// A lock that stands in the way.
+/// A lock that conflicts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LockInfo {
     /// Read or Write.

@@ -1,11 +1,11 @@
-//! Who pays for an inode, and for what.
+//! Payers: who is charged for an inode, and for which resource.
 
 use std::collections::BTreeMap;
 
-/// Who pays for an inode, in the order in which they are asked.
+/// The payers of an inode, in the order in which they are checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Payer {
-    /// Everything.
+    /// The volume.
     Volume,
     /// The owner; 0 has no limit.
     User(u32),
@@ -15,7 +15,7 @@ pub enum Payer {
     Project(u32),
 }
 
-/// What a payer is.
+/// The kind of a payer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs)]
 pub enum PayerKind {
@@ -25,10 +25,10 @@ pub enum PayerKind {
     Project,
 }
 
-/// What is paid for.
+/// A resource that is charged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Resource {
-    /// Bytes of pages of files, and of extended attributes that the inode has no room for.
+    /// Bytes of pages of files, and of extended attributes that do not fit into the inode.
     Bytes,
     /// Inodes of any kind.
     Inodes,
@@ -37,11 +37,11 @@ pub enum Resource {
 /// One resource of one payer.
 pub type Place = (Payer, Resource);
 
-/// What payers use, by [`Resource`].
+/// Usage of payers, by [`Resource`].
 pub type Usage = BTreeMap<Payer, [u64; 2]>;
 
 impl Payer {
-    /// What it is.
+    /// Returns its kind.
     pub fn kind(self) -> PayerKind {
         match self {
             Payer::Volume => PayerKind::Volume,
@@ -51,7 +51,7 @@ impl Payer {
         }
     }
 
-    /// Whether no limit can be set.
+    /// Returns whether no limit can be set.
     pub fn is_id_zero(self) -> bool {
         matches!(self, Payer::User(0) | Payer::Group(0) | Payer::Project(0))
     }

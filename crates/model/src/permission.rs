@@ -1,4 +1,4 @@
-//! Who may do what: mode bits, ACLs, capabilities of root, sticky directories, inode flags.
+//! Permissions: mode bits, ACLs, capabilities of root, sticky directories, inode flags.
 
 use libc::{EACCES, EEXIST, EISDIR, ENOENT, ENOTDIR, EPERM};
 
@@ -13,7 +13,7 @@ pub const WRITE: u16 = 2;
 pub const EXEC: u16 = 1;
 
 impl Model {
-    /// Whether process `p` has `want` on a node.
+    /// Returns whether process `p` has `want` on an inode.
     pub(crate) fn may(&self, p: usize, id: NodeId, want: u16) -> Answer<()> {
         let node = self.node(id);
         if want & WRITE != 0 && node.immutable() {
@@ -26,19 +26,19 @@ impl Model {
         Err(EACCES)
     }
 
-    /// Owner, or root.
+    /// Returns whether it is the owner, or root.
     pub(crate) fn owns(&self, p: usize, id: NodeId) -> bool {
         let credentials = self.credentials(p);
         credentials.is_root() || credentials.uid == self.node(id).uid
     }
 
-    /// Member of the group of the node, or root: may keep its setgid bit.
+    /// Returns whether it is in the group of the inode, or root, and so may keep its setgid bit.
     pub(crate) fn keeps_setgid(&self, p: usize, gid: u32) -> bool {
         let credentials = self.credentials(p);
         credentials.is_root() || credentials.in_group(gid)
     }
 
-    /// Whether a new name may be made in a directory.
+    /// Returns whether a new name may be made in a directory.
     pub(crate) fn may_create(&self, p: usize, dir: NodeId, exists: bool) -> Answer<()> {
         if exists {
             return Err(EEXIST);
@@ -49,7 +49,7 @@ impl Model {
         self.may(p, dir, WRITE | EXEC)
     }
 
-    /// Whether a name may be taken away; `as_dir` says what the caller thinks it is.
+    /// Returns whether a name may be removed; `as_dir` is what the caller expects it to be.
     pub(crate) fn may_delete(
         &self,
         p: usize,
@@ -83,7 +83,7 @@ impl Model {
         self.node(dir).directory().is_some_and(|d| d.removed)
     }
 
-    /// A write, truncation or change of owner by somebody takes these bits away.
+    /// The bits that a write, truncation or change of owner removes.
     pub(crate) fn bits_to_kill(&self, p: usize, id: NodeId) -> u16 {
         let node = self.node(id);
         let setgid =
@@ -91,7 +91,7 @@ impl Model {
         (node.perm & 0o4000) | if setgid { 0o2000 } else { 0 }
     }
 
-    /// Setuid and setgid go when somebody but root changes the data of a regular file.
+    /// Removes setuid and setgid when a process other than root changes the data of a regular file.
     pub(crate) fn strip_privileges(&mut self, p: usize, id: NodeId) {
         if !self.credentials(p).is_root() && self.node(id).pages().is_some() {
             let kill = self.bits_to_kill(p, id);
@@ -100,7 +100,7 @@ impl Model {
     }
 }
 
-/// What mode bits and ACL grant.
+/// Returns what mode bits and ACL grant.
 fn granted(node: &Node, credentials: &Credentials, want: u16) -> bool {
     let has = |bits: u16| bits & want == want;
     if credentials.uid == node.uid {
@@ -123,7 +123,8 @@ fn granted(node: &Node, credentials: &Credentials, want: u16) -> bool {
     }
 }
 
-/// What root may do beyond that: everything but running what nobody may run.
+/// Returns what root may do beyond that: everything except executing a file without any execute
+/// bit.
 fn overridden(node: &Node, credentials: &Credentials, want: u16) -> bool {
     credentials.is_root() && (node.is_dir() || want & EXEC == 0 || node.perm & 0o111 != 0)
 }

@@ -8,7 +8,7 @@ use crate::op::Fd;
 /// Names an open file description.
 pub type FileId = u64;
 
-/// Who acts.
+/// Credentials of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Credentials {
     pub uid: u32,
@@ -17,7 +17,7 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Root has every capability, others have none.
+    /// Returns whether it is root, which has every capability; others have none.
     pub fn is_root(&self) -> bool {
         self.uid == 0
     }
@@ -38,7 +38,7 @@ pub struct Slot {
 #[derive(Debug, Clone)]
 pub struct Process {
     pub credentials: Credentials,
-    /// Changes with every change of credentials; `linkat` of an empty path asks for it.
+    /// Changes with every change of credentials; `linkat` of an empty path checks it.
     pub identity: u64,
     pub umask: u32,
     pub cwd: NodeId,
@@ -47,7 +47,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// The lowest free descriptor from `least` on.
+    /// Returns the lowest free descriptor from `least` on.
     pub fn free_fd(&self, least: Fd) -> Fd {
         (least..)
             .find(|fd| !self.fds.contains_key(fd))
@@ -59,7 +59,7 @@ impl Process {
 #[derive(Debug, Clone)]
 pub struct OpenFile {
     pub node: NodeId,
-    /// Flags of open that stay, access mode included.
+    /// Flags of open that persist, access mode included.
     pub flags: i32,
     pub offset: u64,
     /// Descriptors that refer to it, of all processes.

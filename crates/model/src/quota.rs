@@ -1,6 +1,6 @@
-//! Quotas: which limits hold for whom, and since when they are above.
+//! Quotas: which limits apply to whom, and since when they are exceeded.
 //!
-//! Amounts are bytes or inodes, times are seconds of a clock that stands still until a rule moves
+//! Amounts are bytes or inodes; times are seconds of a clock that stands still until a rule moves
 //! it.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,64 +11,64 @@ use crate::rule::{Change, Rule};
 /// Seven days.
 const GRACE: u64 = 7 * 24 * 60 * 60;
 
-/// What somebody may use; `None` is no limit.
+/// Limits of one payer; `None` is no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Limit {
-    /// Never more than this.
+    /// The hard limit.
     pub hard: Option<u64>,
-    /// More than this for the grace period only.
+    /// The soft limit, which may be exceeded during the grace period.
     pub soft: Option<u64>,
 }
 
-/// What a report says of one place.
+/// One line of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
     /// In use.
     pub used: u64,
-    /// As it was set, whether it is in force or not.
+    /// The limits as set, whether enforced or not.
     pub limit: Limit,
-    /// Seconds that use may stay above the soft limit.
+    /// Seconds that usage may stay above the soft limit.
     pub grace: u64,
-    /// When that ends, while use is above the soft limit.
+    /// When that ends, while usage is above the soft limit.
     pub deadline: Option<i64>,
     /// Whether limit or grace are the payer's own.
     pub own: bool,
-    /// Whether limits of the kind are in force.
+    /// Whether limits of the kind are enforced.
     pub enforced: bool,
 }
 
-/// What a report says of everybody who uses something or has settings of their own.
+/// A report: every payer with usage or settings of its own.
 pub type Ledger = BTreeMap<Place, Standing>;
 
-/// Why somebody may not have more.
+/// The reason of a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
-    /// The hard limit would be passed.
+    /// The hard limit would be exceeded.
     Hard,
     /// The grace period has ended.
     GraceEnded,
 }
 
-/// What a script met on its way; counted, so that a test can say that its scripts meet it.
+/// Events of a script; counted, so that a test can check that its scripts reach them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Met {
     /// A refusal.
     Refusal(PayerKind, Resource, Reason),
     /// A refusal by a default of the kind.
     Default,
-    /// A refusal by a limit that had been set below use.
+    /// A refusal by a limit that had been set below usage.
     BelowUse,
     /// A write or a copy that was done as far as it fits.
     Partly,
-    /// Use came above a soft limit.
+    /// Usage rose above a soft limit.
     Crossing(Resource),
-    /// Use came back.
+    /// Usage fell below it again.
     Return(Resource),
-    /// A limit that was not enforced was passed.
+    /// A limit that is not enforced was exceeded.
     NotEnforced,
-    /// Id 0 passed the limit that others have.
+    /// Id 0 exceeded the limit that others have.
     IdZero,
-    /// A directory did not take in what is of another project.
+    /// A directory refused an inode of another project.
     OtherProject,
 }
 
@@ -98,7 +98,7 @@ struct Own {
 }
 
 impl Quota {
-    /// Books that begin at time `now`, of a volume that has so many bytes and inodes.
+    /// Returns the quota state at time `now` of a volume with these bytes and inodes.
     pub fn new(now: i64, volume: [u64; 2]) -> Quota {
         let settings = Settings {
             defaults: [Limit::default(); 2],
@@ -130,15 +130,15 @@ impl Quota {
         }
     }
 
-    /// Puts a rule into force where `usage` is used; false if it makes no sense, and then nothing
-    /// has changed.
+    /// Applies a rule while usage is `usage`. Returns false if it is invalid, and then nothing has
+    /// changed.
     pub fn put(&mut self, rule: &Rule, usage: &Usage) -> bool {
         let before = self.clone();
         if self.set(rule).is_none() {
             return false;
         }
         for (place, deadline) in self.deadlines.clone() {
-            // Whoever is above gets another period from now on.
+            // A payer above its soft limit gets a new period from now on.
             let restarted = self.grace(place) != before.grace(place);
             let deadline = if restarted { self.end(place) } else { deadline };
             self.deadlines.insert(place, deadline);
@@ -147,7 +147,7 @@ impl Quota {
         true
     }
 
-    /// Why `place`, where `used` is used, may not have `more`.
+    /// Returns why `place`, with the usage `used`, may not have `more`.
     pub fn refuses(&self, place: Place, used: u64, more: u64) -> Option<Reason> {
         let limit = self.in_force(place);
         let sum = used + more;
@@ -159,8 +159,8 @@ impl Quota {
         (above && ended).then_some(Reason::GraceEnded)
     }
 
-    /// Starts the grace period of whoever has come above a soft limit, and ends that of whoever has
-    /// come back.
+    /// Starts the grace period of payers that rose above a soft limit, and ends that of payers that
+    /// fell below it.
     pub fn settle(&mut self, usage: &Usage) {
         let payers = usage.keys().copied();
         let mut places: BTreeSet<Place> = payers.flat_map(places_of).collect();
@@ -179,7 +179,7 @@ impl Quota {
         }
     }
 
-    /// What a report says.
+    /// Returns the report.
     pub fn ledger(&self, usage: &Usage) -> Ledger {
         let own = self.own.iter().filter(|(_, own)| own.is_any());
         let own = own.map(|(payer, _)| *payer);
@@ -190,12 +190,12 @@ impl Quota {
             .collect()
     }
 
-    /// One more of these.
+    /// Counts an event.
     pub fn meet(&mut self, met: Met) {
         *self.met.entry(met).or_default() += 1;
     }
 
-    /// A refusal to somebody who uses `used`.
+    /// Counts a refusal of a payer with the usage `used`.
     pub fn meet_refusal(&mut self, place: Place, used: u64, reason: Reason) {
         let (payer, resource) = place;
         self.meet(Met::Refusal(payer.kind(), resource, reason));
@@ -207,7 +207,7 @@ impl Quota {
         }
     }
 
-    /// Somebody who uses `used` has got `more`.
+    /// Counts that a payer with the usage `used` got `more`.
     pub fn meet_growth(&mut self, place: Place, used: u64, more: u64) {
         let (payer, resource) = place;
         let settings = &self.kinds[&payer.kind()];
@@ -219,12 +219,12 @@ impl Quota {
         }
     }
 
-    /// What was met, and how often.
+    /// Returns the events, and how often each was met.
     pub fn met(&self) -> &BTreeMap<Met, u64> {
         &self.met
     }
 
-    /// `None` if the rule makes no sense.
+    /// Returns `None` if the rule is invalid.
     fn set(&mut self, rule: &Rule) -> Option<()> {
         match *rule {
             Rule::Wait { seconds } => self.now += seconds,
@@ -270,13 +270,13 @@ impl Quota {
         Some(())
     }
 
-    /// Of a kind that can be changed.
+    /// Returns the settings of a kind that can be changed.
     fn settings(&mut self, kind: PayerKind) -> Option<&mut Settings> {
         let settings = self.kinds.get_mut(&kind);
         settings.filter(|_| kind != PayerKind::Volume)
     }
 
-    /// Of a payer who may have some.
+    /// Returns the settings of a payer that may have some.
     fn own_settings(&mut self, payer: Payer) -> Option<&mut Own> {
         match payer == Payer::Volume || payer.is_id_zero() {
             true => None,
@@ -295,7 +295,7 @@ impl Quota {
         }
     }
 
-    /// The payer's own, else that of its kind; id 0 has none.
+    /// Returns the payer's own limits, else those of its kind; id 0 has none.
     fn limit(&self, (payer, resource): Place) -> Limit {
         let at = resource as usize;
         match self.own(payer).limits[at] {
@@ -311,7 +311,7 @@ impl Quota {
         self.own(payer).grace[at].unwrap_or(of_kind)
     }
 
-    /// When a period ends that begins now.
+    /// Returns when a period ends that begins now.
     fn end(&self, place: Place) -> i64 {
         self.now.saturating_add_unsigned(self.grace(place))
     }
@@ -345,7 +345,7 @@ fn used(usage: &Usage, (payer, resource): Place) -> u64 {
     usage.get(&payer).map_or(0, |used| used[resource as usize])
 }
 
-/// `None` if the soft limit would be above the hard one.
+/// Returns `None` if the soft limit would be above the hard one.
 fn changed(limit: Limit, hard: Change, soft: Change) -> Option<Limit> {
     let (hard, soft) = (hard.of(limit.hard), soft.of(limit.soft));
     match (soft, hard) {
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_above_a_soft_limit_grows_until_the_period_ends() {
+    fn usage_above_a_soft_limit_may_grow_until_the_grace_period_ends() {
         let mut quota = Quota::new(100, [1 << 30; 2]);
         assert!(quota.put(&soft(2), &uses(2)));
         assert_eq!(quota.refuses(PLACE, 2, 1), None, "the crossing");
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_without_sense_change_nothing() {
+    fn invalid_rules_change_nothing() {
         let mut quota = Quota::new(0, [5, 5]);
         let usage = uses(1);
         assert!(quota.put(&soft(2), &usage));

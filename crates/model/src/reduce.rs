@@ -1,8 +1,8 @@
-//! Making a failing script short.
+//! Shrinking a failing script.
 
-/// Leaves out steps as long as the script still fails: first whole stretches, then single steps.
+/// Removes steps while the script still fails: first whole stretches, then single steps.
 ///
-/// Works on the script itself and therefore after proptest, whose steps depend on each other.
+/// It works on the script itself, and therefore after proptest, whose steps depend on each other.
 pub fn reduce<T: Clone>(script: &[T], fails: impl Fn(&[T]) -> bool) -> Vec<T> {
     let mut script = script.to_vec();
     let mut stretch = script.len().next_power_of_two();
@@ -32,7 +32,7 @@ mod tests {
     use crate::op::Op;
 
     #[test]
-    fn only_the_steps_that_matter_are_left() {
+    fn shrinking_keeps_only_the_steps_that_matter() {
         let fd = |fd| (1, Op::Close { fd });
         let script: Vec<_> = (0..50).map(fd).collect();
         let fails = |script: &[(usize, Op)]| {

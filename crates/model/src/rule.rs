@@ -1,4 +1,4 @@
-//! Scripts in which limits are set: steps that are calls, and steps that are rules.
+//! Scripts with quotas: steps that are calls, and steps that are rules.
 
 use crate::op::Op;
 use crate::payer::{Payer, PayerKind, Resource};
@@ -8,11 +8,11 @@ use crate::payer::{Payer, PayerKind, Resource};
 pub enum Step {
     /// A call of a process.
     Call(usize, Op),
-    /// What the keeper of the quotas does.
+    /// An action of the administrator of the quotas.
     Rule(Rule),
 }
 
-/// A change of what is allowed, or of the time.
+/// A change of limits, or of the time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)] // The variants say what their fields mean.
 pub enum Rule {
@@ -23,46 +23,46 @@ pub enum Rule {
         hard: Change,
         soft: Change,
     },
-    /// Limits of those of a kind who have none of their own.
+    /// Limits of the payers of a kind that have none of their own.
     Default {
         kind: PayerKind,
         resource: Resource,
         hard: Change,
         soft: Change,
     },
-    /// Seconds that those of a kind may stay above a soft limit.
+    /// Seconds that payers of a kind may stay above a soft limit.
     Grace {
         kind: PayerKind,
         resource: Resource,
         seconds: u64,
     },
-    /// The same of one payer; `None`: those of its kind.
+    /// Seconds that one payer may stay above a soft limit; `None`: those of its kind.
     GraceOf {
         payer: Payer,
         resource: Resource,
         seconds: Option<u64>,
     },
-    /// A payer has no settings of its own any more.
+    /// Removes the settings of a payer.
     Clear { payer: Payer },
-    /// Whether limits of a kind hold.
+    /// Enforces limits of a kind, or stops enforcing them.
     Enforce { kind: PayerKind, on: bool },
     /// Time passes.
     Wait { seconds: i64 },
 }
 
-/// What becomes of one limit.
+/// A change of one limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// It stays.
+    /// Unchanged.
     Keep,
-    /// There is none from now on.
+    /// Removed.
     Lift,
-    /// It is this.
+    /// Set to this.
     To(u64),
 }
 
 impl Change {
-    /// What a limit that was `now` is then.
+    /// Returns the new limit of one that was `now`.
     pub fn of(self, now: Option<u64>) -> Option<u64> {
         match self {
             Change::Keep => now,

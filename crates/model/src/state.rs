@@ -1,4 +1,4 @@
-//! Everything that a later operation could tell, up to the numbers that a system chooses.
+//! The state that a later operation could observe, except for numbers that a system chooses.
 
 use std::collections::BTreeMap;
 
@@ -10,25 +10,25 @@ use crate::op::Fd;
 use crate::process::{FileId, Slot};
 use crate::tree::{Tree, TreeEntry};
 
-/// The whole state in canonical form: two states are equal if no operation tells them apart, inode
-/// numbers and the numbers of processes aside.
+/// The whole state in canonical form: two states are equal if no operation distinguishes them,
+/// apart from inode numbers and process numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct State {
     tree: Tree,
-    /// Inodes without a name that are still in use, by first use.
+    /// Unlinked inodes that are still in use, by first use.
     nameless: Vec<TreeEntry>,
     /// Open file descriptions, by first use.
     files: Vec<File>,
-    /// As the caller listed them; `None` has ended.
-    processes: Vec<Option<Process>>,
+    /// In the caller's order; `None` has ended.
+    processes: Vec<Option<ProcessView>>,
     /// Holders of `flock` locks: description and whether exclusive.
     locks: Vec<(usize, bool)>,
-    records: Vec<Record>,
+    records: Vec<RecordView>,
 }
 
 /// A record lock.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Record {
+struct RecordView {
     node: Called,
     holder: Holder,
     write: bool,
@@ -36,16 +36,16 @@ struct Record {
     range: (u64, u64),
 }
 
-/// Who holds a record lock.
+/// The holder of a record lock.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Holder {
-    /// A process, by its place in the caller's list; `None`: one that is not there.
-    Process(Option<usize>),
+    /// A process, by its place in the caller's list; `None` if it is not listed.
+    ProcessView(Option<usize>),
     /// An open file description, by first use.
     File(usize),
 }
 
-/// What an inode is called: its first path, or its place among the nameless.
+/// The canonical name of an inode: its first path, or its place among the unlinked ones.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Called {
     Path(Bytes),
@@ -60,7 +60,7 @@ struct File {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Process {
+struct ProcessView {
     umask: u32,
     places: [Called; 2],
     /// Description and close-on-exec of each descriptor.
@@ -68,7 +68,7 @@ struct Process {
 }
 
 impl Model {
-    /// The state as it is, with the processes of `order`.
+    /// Returns the current state, with the processes of `order`.
     pub fn state(&self, order: &[usize]) -> State {
         let mut naming = Naming {
             model: self,
@@ -96,7 +96,8 @@ impl Model {
         }
     }
 
-    /// Inodes in use, nameless ones included, and pages that hold data: what `statfs` counts.
+    /// Returns the inodes in use, unlinked ones included, and the pages that hold data: what
+    /// `statfs` counts.
     pub fn usage(&self) -> (u64, u64) {
         let open = |id: NodeId| self.files.values().any(|file| file.node == id);
         let stands = |id: NodeId| {
@@ -115,7 +116,7 @@ impl Model {
         })
     }
 
-    /// Number of the inode at an absolute path, symlinks not followed.
+    /// Returns the number of the inode at an absolute path, symlinks not followed.
     pub fn number_at(&self, path: &[u8]) -> Option<u64> {
         let mut names = path.split(|&b| b == b'/').filter(|name| !name.is_empty());
         names.try_fold(ROOT, |id, name| {
@@ -123,7 +124,7 @@ impl Model {
         })
     }
 
-    /// Number of the inode that process `p` has open as `fd`.
+    /// Returns the number of the inode that process `p` has open as `fd`.
     pub fn number_of(&self, p: usize, fd: Fd) -> Option<u64> {
         let slot = self.processes.get(p)?.as_ref()?.fds.get(&fd)?;
         Some(self.files.get(&slot.file)?.node)
@@ -171,11 +172,11 @@ impl Naming<'_> {
         at
     }
 
-    fn process(&mut self, p: usize) -> Option<Process> {
+    fn process(&mut self, p: usize) -> Option<ProcessView> {
         let process = self.model.processes.get(p)?.as_ref()?;
         let places = [process.cwd, process.root].map(|id| self.node(id));
         let mut slot = |(&fd, slot): (&Fd, &Slot)| (fd, (self.file(slot.file), slot.cloexec));
-        Some(Process {
+        Some(ProcessView {
             umask: process.umask,
             places,
             fds: process.fds.iter().map(&mut slot).collect(),
@@ -191,16 +192,16 @@ impl Naming<'_> {
         held
     }
 
-    fn records(&mut self, order: &[usize]) -> Vec<Record> {
+    fn records(&mut self, order: &[usize]) -> Vec<RecordView> {
         let model = self.model;
         let mut held = Vec::new();
         for (&id, locks) in &model.locks {
             for record in locks.records() {
                 let holder = match record.owner {
-                    Owner::Process(p) => Holder::Process(order.iter().position(|&q| q == p)),
+                    Owner::Process(p) => Holder::ProcessView(order.iter().position(|&q| q == p)),
                     Owner::File(file) => Holder::File(self.file(file)),
                 };
-                held.push(Record {
+                held.push(RecordView {
                     node: self.node(id),
                     holder,
                     write: record.write,
@@ -213,7 +214,7 @@ impl Naming<'_> {
     }
 }
 
-/// Place of `id` in `list`, at its end if it is new.
+/// Returns the place of `id` in `list`, which is appended if it is new.
 fn place(list: &mut Vec<u64>, id: u64) -> (usize, bool) {
     match list.iter().position(|&other| other == id) {
         Some(at) => (at, false),
@@ -245,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_making_two_files_is_forgotten_but_not_which_descriptor_is_whose() {
+    fn states_ignore_creation_order_but_not_the_owner_of_a_descriptor() {
         let run = |paths: [&str; 2]| {
             let (mut model, p) = model();
             for path in paths {
@@ -259,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn who_holds_which_range_is_part_of_the_state() {
+    fn the_holder_of_a_locked_range_is_part_of_the_state() {
         let lock = |kind, start| Op::SetLock {
             fd: 0,
             lock: LockSpec {
@@ -292,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nameless_file_is_part_of_the_state_while_it_is_open() {
+    fn an_unlinked_file_is_part_of_the_state_while_it_is_open() {
         let (mut model, p) = model();
         model.apply(p, &open("a"));
         assert_eq!(model.usage(), (2, 0));

@@ -1,25 +1,25 @@
-//! What can do operations: the model and what is compared with it.
+//! Systems: the model and what is compared with it.
 
 use crate::model::Model;
 use crate::op::Op;
 use crate::outcome::Outcome;
 
-/// Anything that can do operations.
+/// A system that applies operations.
 ///
-/// A system starts as [`PROCESSES`] says: an empty tree whose root directory is 0755 of root, and
-/// those processes with umask 022 and no descriptor.
+/// It starts as [`PROCESSES`] says: an empty tree whose root directory is 0755 of root, and these
+/// processes with umask 022 and no descriptor.
 pub trait System {
-    /// Lets process `p` do one operation.
+    /// Applies one operation of process `p`.
     fn apply(&mut self, p: usize, op: &Op) -> Outcome;
 
-    /// Whether it refuses hard links to files that the process could not have made
+    /// Returns whether it refuses hard links to files that the process could not have made
     /// (`fs.protected_hardlinks`).
     fn protects_hardlinks(&self) -> bool {
         false
     }
 
-    /// Whether Linux's FUSE stands in front of it. That passes on no attributes of inodes, and
-    /// does not say which record locks are those of descriptions.
+    /// Returns whether Linux's FUSE is in front of it. FUSE passes no attributes of inodes on, and
+    /// does not tell which record locks belong to descriptions.
     fn is_mounted(&self) -> bool {
         false
     }
@@ -31,7 +31,7 @@ impl System for Model {
     }
 }
 
-/// Process that looks at the tree and does nothing else.
+/// The process that only observes the tree.
 pub const OBSERVER: usize = 0;
 
 /// Credentials of the processes that a script starts with: the observer, root, and a user.

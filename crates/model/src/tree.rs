@@ -36,7 +36,7 @@ pub struct TreeEntry {
 }
 
 impl Model {
-    /// The tree as it is, without touching anything.
+    /// Returns the current tree, without touching anything.
     pub fn snapshot(&self) -> Tree {
         let mut tree = Tree::default();
         let mut first = BTreeMap::new();
@@ -61,7 +61,7 @@ impl Model {
         tree.entries.insert(bytes(path), self.entry(id));
     }
 
-    /// One inode; which paths are the same is not known yet.
+    /// Returns one inode; equal paths are not known yet.
     pub(crate) fn entry(&self, id: NodeId) -> TreeEntry {
         let node = self.node(id);
         let mut xattrs: BTreeMap<Bytes, Bytes> = node
@@ -101,9 +101,9 @@ impl Model {
 }
 
 impl Tree {
-    /// Reads the tree of any system through operations of `observer`, a process of root in the
-    /// root directory. Also gives the operations, so that they can be repeated on the model:
-    /// reading a symlink moves its access time.
+    /// Reads the tree of any system through operations of `observer`, a process of root in the root
+    /// directory. Returns also the operations, so that they can be repeated on the model: reading a
+    /// symlink moves its access time.
     pub fn read(system: &mut dyn System, observer: usize) -> Result<(Tree, Vec<Op>), String> {
         let mut reader = Reader {
             system,
@@ -118,7 +118,7 @@ impl Tree {
         Ok((tree, log))
     }
 
-    /// Says where two trees differ, in one line per difference.
+    /// Returns where two trees differ, one line per difference.
     pub fn difference(&self, other: &Tree) -> Option<String> {
         let paths = self.entries.keys().chain(other.entries.keys());
         let lines: std::collections::BTreeSet<String> = paths
@@ -189,7 +189,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads all symlinks, when all access times have been seen: a link has many names.
+    /// Reads all symlinks, after all access times have been seen: a link has many names.
     fn targets(&mut self) -> Result<(), String> {
         let links = self
             .tree
@@ -233,7 +233,7 @@ impl Reader<'_> {
         Ok(xattrs)
     }
 
-    /// Opens a file or directory, fills in pages and flags and gives the names inside.
+    /// Opens a file or directory, fills in pages and flags and returns the names inside.
     fn content(&mut self, path: &Bytes, entry: &mut TreeEntry) -> Result<Vec<Bytes>, String> {
         let flags = libc::O_RDONLY | libc::O_NOATIME | libc::O_NOFOLLOW;
         let open = Op::Open {

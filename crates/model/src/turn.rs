@@ -8,13 +8,13 @@ use crate::op::Op;
 pub enum Turn {
     /// A process does a call that does not wait.
     Call(usize, Op),
-    /// A thread of a process does a lock call that waits if it must; the process goes on.
+    /// A thread of a process makes a lock call that may wait; the process continues.
     Ask(usize, Op),
     /// The oldest waiting request of a process is interrupted, if there is one.
     Interrupt(usize),
 }
 
-/// A script as Rust source, one step a line.
+/// Returns a script as Rust source, one step a line.
 pub fn listing_of_turns(script: &[Turn]) -> String {
     let line = |turn: &Turn| match turn {
         Turn::Call(p, op) => format!("    Turn::Call({p}, {}),\n", source(op)),

@@ -12,22 +12,22 @@ use crate::turn::Turn;
 
 /// A system whose lock requests wait, each on a thread of its own.
 pub trait Waiter: System {
-    /// Begins a lock call of process `p` that waits if it must, and calls it `ticket`.
+    /// Begins a lock call of process `p` that may wait, under the name `ticket`.
     fn ask(&mut self, ticket: u64, p: usize, op: &Op);
 
     /// Interrupts a call if it waits.
     fn interrupt(&mut self, ticket: u64);
 
-    /// What a call answered: waits until it has, and gives up with `None` after a long time.
+    /// Returns the result of a call. Waits for it, and returns `None` after a long time.
     fn answer(&mut self, ticket: u64) -> Option<Outcome>;
 
-    /// Whether all calls that were begun and have not answered wait, `many` of them, while there
-    /// are `open` open file descriptions: looks again and again until it is so, and gives up after
-    /// a long time. The second is for a system that hears of a last close a moment later.
+    /// Returns whether all calls without a result wait, `many` of them, while there are `open` open
+    /// file descriptions. Polls until it is so, and gives up after a long time. The second
+    /// condition is for a system that learns of a last close a moment later.
     fn waits(&mut self, many: usize, open: usize) -> bool;
 }
 
-/// What may become of a lock call that may wait.
+/// The possible results of a lock call that may wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub enum Fate {
@@ -42,7 +42,7 @@ pub enum Fate {
 }
 
 impl Fate {
-    /// Everything that may happen.
+    /// Returns every possible result.
     pub const ALL: [Fate; 7] = [
         Fate::HadAtOnce,
         Fate::RefusedAtOnce,
@@ -71,9 +71,9 @@ impl Fate {
     }
 }
 
-/// Runs a script on `waiter` and on the model. After every step, each request that the model has
-/// decided must have answered, with the same outcome, and all others must wait. At the end who
-/// still waits is interrupted and every process ends. Answers what requests met.
+/// Runs a script on `waiter` and on the model. After every step each request that the model has
+/// decided must have ended with an equal outcome, and all others must wait. At the end the waiting
+/// ones are interrupted and every process ends. Returns the events of requests.
 pub fn compare_waiting<W: Waiter>(
     waiter: &mut W,
     script: &[Turn],
@@ -108,10 +108,10 @@ struct Pair<'a, W> {
     model: Model,
     waiter: &'a mut W,
     numbers: Numbers,
-    /// Calls that were begun and have not answered.
+    /// Calls without a result.
     live: BTreeSet<u64>,
-    /// A lock was given back by its own thread, beside another that was, or beside the record locks
-    /// of a description that ended in the same step: who comes next depends on which is the first.
+    /// A lock was released by its own thread, beside another that was, or beside the record locks
+    /// of a description that ended in the same step. Which is first decides who comes next.
     is_open: bool,
     met: BTreeMap<Fate, u64>,
 }
@@ -139,7 +139,7 @@ impl<W: Waiter> Pair<'_, W> {
             Some(Outcome::Unspecified) => Ok(()),
             Some(expected) => {
                 *self.met.entry(Fate::at_once(&expected)).or_default() += 1;
-                // No number of the model's: those are never 0.
+                // Not a number of the model: those are never 0.
                 self.waiter.ask(0, p, op);
                 self.hear(0, &expected)
             }
@@ -152,7 +152,7 @@ impl<W: Waiter> Pair<'_, W> {
         }
     }
 
-    /// Hears of those that the model has decided, and sees that the others wait.
+    /// Collects the results that the model has decided, and checks that the others wait.
     fn settle(&mut self) -> Result<(), String> {
         let ended = self.model.ended();
         let back = ended

@@ -38,7 +38,7 @@ pub(crate) struct Walk {
 }
 
 impl Model {
-    /// Walks a path to the directory of its last component, which is not looked at.
+    /// Walks a path to the directory of its last component, which is not looked up.
     pub(crate) fn parent(&mut self, p: usize, dirfd: Fd, path: &[u8]) -> Answer<Parent> {
         let mut walk = self.start(p, dirfd, path)?;
         self.walk_to_parent(&mut walk, path)
@@ -56,7 +56,8 @@ impl Model {
         self.walk_to_end(&mut walk, path, follow)
     }
 
-    /// [`lookup`](Self::lookup) for calls with `AT_EMPTY_PATH`: an empty path is `dirfd` itself.
+    /// Walks like [`lookup`](Self::lookup) for calls with `AT_EMPTY_PATH`: an empty path is `dirfd`
+    /// itself.
     pub(crate) fn lookup_at(
         &mut self,
         p: usize,
@@ -73,7 +74,7 @@ impl Model {
         self.lookup(p, dirfd, path, follow)
     }
 
-    /// The last component of a parent, if it exists.
+    /// Returns the last component of a parent, if it exists.
     pub(crate) fn child(&self, dir: NodeId, name: &[u8]) -> Answer<Option<NodeId>> {
         let directory = self.node(dir).directory().ok_or(ENOTDIR)?;
         match (directory.removed, name.len() > NAME_MAX) {
@@ -85,8 +86,8 @@ impl Model {
         Ok(directory.entries.get(name).copied())
     }
 
-    /// The rest of a walk that stands before its last component. Used by `open`, which treats the
-    /// last component itself, to follow a symlink found there.
+    /// Walks the rest of a path before its last component. `open`, which treats the last component
+    /// itself, uses it to follow a symlink found there.
     pub(crate) fn follow_into(
         &mut self,
         walk: &mut Walk,
@@ -164,7 +165,7 @@ impl Model {
         Ok(node)
     }
 
-    /// From the directory of a component to what the component names.
+    /// Steps from the directory of a component to what the component names.
     fn step(&mut self, walk: &mut Walk, parent: &Parent, follow: bool) -> Answer<NodeId> {
         let name = match &parent.last {
             Last::Root | Last::Dot => return Ok(parent.dir),
@@ -180,8 +181,8 @@ impl Model {
         self.walk_to_end(walk, &target, true)
     }
 
-    /// The parent of a directory as process `p` sees it. Whether a removed directory still knows
-    /// a parent that is removed as well is the filesystem's choice.
+    /// Returns the parent of a directory as process `p` sees it. Whether a removed directory still
+    /// knows a removed parent is up to the filesystem.
     pub(crate) fn dot_dot(&self, p: usize, dir: NodeId) -> Answer<NodeId> {
         if dir == self.process(p).root {
             return Ok(dir);

@@ -1,5 +1,5 @@
-//! The random scripts are worth running: they reach success and failure of every operation, and
-//! the two ways to see the model's tree agree.
+//! The random scripts reach success and failure of every operation, and the two ways to read the
+//! model's tree agree.
 
 use std::collections::BTreeMap;
 
@@ -99,7 +99,7 @@ fn scripts_ask_statx_of_every_attribute_and_of_the_birth_of_every_kind() {
 }
 
 #[test]
-fn the_snapshot_is_what_a_walk_of_the_tree_finds() {
+fn the_snapshot_equals_a_walk_of_the_tree() {
     for steps in scripts().take(300) {
         let mut model = fresh();
         for (p, op) in steps {
@@ -109,7 +109,7 @@ fn the_snapshot_is_what_a_walk_of_the_tree_finds() {
             }
         }
         let snapshot = model.snapshot();
-        // In the very last page of the largest file nobody looks for data.
+        // The very last page of the largest file is not searched for data.
         if snapshot
             .entries
             .values()

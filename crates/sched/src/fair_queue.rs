@@ -1,8 +1,8 @@
 //! A weighted fair queue for threads outside the scheduler: tenants are served by weight, as at a
 //! run queue.
 //!
-//! Such threads do work that may block. A piece of work is charged a fixed turn when it begins, so
-//! that tenants whose work only waits alternate as well. Processor time beyond that is charged when
+//! Such threads do work that may block. A piece of work is charged a fixed minimum when it begins,
+//! so that tenants whose work only waits alternate as well. Processor time beyond that is charged when
 //! it ends.
 
 use crate::queue::Eevdf;
@@ -10,7 +10,7 @@ use crate::scheduler::Handle;
 use crate::tenant::Tenant;
 
 /// The charge for beginning a piece of work.
-const TURN_NS: u64 = 100_000;
+const MIN_CHARGE_NS: u64 = 100_000;
 
 /// A weighted fair queue of tenants' work. It has no lock of its own; the owner of the threads
 /// locks it.
@@ -22,7 +22,7 @@ pub struct FairQueue<T> {
 impl<T> Default for FairQueue<T> {
     fn default() -> FairQueue<T> {
         FairQueue {
-            waiting: Eevdf::new(TURN_NS),
+            waiting: Eevdf::new(MIN_CHARGE_NS),
         }
     }
 }
@@ -37,13 +37,13 @@ impl<T> FairQueue<T> {
     /// Takes the oldest work of the tenant that is next by weight.
     pub fn pop(&mut self, sched: &Handle) -> Option<T> {
         let (_, (tenant, value)) = self.waiting.pick()?;
-        self.waiting.charge(TURN_NS, sched.weight(tenant));
+        self.waiting.charge(MIN_CHARGE_NS, sched.weight(tenant));
         Some(value)
     }
 
     /// Charges a tenant for a piece of work that has ended and used `ns` of processor time.
     pub fn finish(&mut self, sched: &Handle, tenant: Tenant, ns: u64) {
-        let more = ns.saturating_sub(TURN_NS);
+        let more = ns.saturating_sub(MIN_CHARGE_NS);
         if more > 0 {
             let weight = || sched.weight(tenant);
             self.waiting.charge_unqueued(tenant.index(), weight, more);

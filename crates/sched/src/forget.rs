@@ -170,10 +170,10 @@ mod tests {
         let (scheduler, clock) = scheduler();
         scheduler.tenant(5);
         pass(&scheduler, &clock);
-        let turn = scheduler.shared().forgetting.try_lock();
+        let held = scheduler.shared().forgetting.try_lock();
         (0..5).for_each(|_| pass(&scheduler, &clock));
         assert_eq!(scheduler.tenants_named(), 2, "another is at it");
-        drop(turn);
+        drop(held);
         pass(&scheduler, &clock);
         assert_eq!(scheduler.tenants_named(), 1);
     }

@@ -415,12 +415,12 @@ impl Handle {
                 return self.tasks() == 0;
             }
             let rest = end.map(|end| end.since(now));
-            let turn = match self.has_vacant() {
+            let wait = match self.has_vacant() {
                 // This thread runs timers and wake-ups of run queues without an owner.
                 true => Some(rest.map_or(POLL, |rest| rest.min(POLL))),
                 false => rest,
             };
-            shared.end_signal.wait_until(turn, || self.tasks() == 0);
+            shared.end_signal.wait_until(wait, || self.tasks() == 0);
         }
     }
 

@@ -79,9 +79,9 @@ fn joining_a_task_that_slept_at_shutdown_returns_cancelled() {
     let scheduler = with_workers(0);
     let held = held_back(&scheduler);
     let permit = scheduler.charge(held, 1000, 0);
-    let turn = scheduler.rate_limit(permit.expect("there is a rate limit"));
+    let admission = scheduler.rate_limit(permit.expect("there is a rate limit"));
     let sleeper = scheduler.spawn(Spec::default(), scheduler.sleep(LONG * 60));
-    let waiting = scheduler.spawn(Spec::default(), turn);
+    let waiting = scheduler.spawn(Spec::default(), admission);
     assert_eq!(scheduler.run_once(), 2);
     scheduler.shutdown();
     for handle in [sleeper, waiting] {

@@ -97,11 +97,11 @@ fn a_wake_up_from_anywhere_is_not_lost() {
 fn the_only_worker_does_not_sleep_through_a_task() {
     check(2_000, || {
         let scheduler = build(1, 0);
-        let turn = AtomicBool::new(false);
+        let done = AtomicBool::new(false);
         for _ in 0..4 {
             // Time enough for the worker to search in vain, or nearly.
             for _ in 0..shuttle::rand::thread_rng().gen_range(0..80) {
-                turn.store(true, SeqCst);
+                done.store(true, SeqCst);
             }
             assert!(scheduler.spawn_fn(Spec::default(), || ()).join().is_ok());
         }

@@ -4,7 +4,7 @@
 
 use super::sides::{How, Measured};
 use super::{Workload, seed_heading, seed_line};
-use crate::activity::{Job, Phased, must, path};
+use crate::activity::{Job, Phased, Place, Ready, must, path};
 use crate::random::Random;
 use crate::row::Metric;
 use crate::target::{Client, Sharing};
@@ -105,12 +105,7 @@ impl Job for Build {
         Ok(())
     }
 
-    fn task<'c>(
-        &'c self,
-        client: Box<dyn Client + 'c>,
-        _task: usize,
-        _tasks: usize,
-    ) -> Result<Box<dyn Phased + 'c>, String> {
+    fn task<'c>(&'c self, client: Box<dyn Client + 'c>, (_task, _tasks): Place) -> Ready<'c> {
         Ok(Box::new(Builder {
             tree: &self.0,
             client,

@@ -7,7 +7,7 @@
 
 use super::sides::{How, Measured};
 use super::{Workload, seed_heading, seed_line};
-use crate::activity::{Job, Phased, must, path};
+use crate::activity::{Job, Phased, Place, Ready, must, path};
 use crate::random::Random;
 use crate::stats::{Pair, Side};
 use crate::target::{Client, Handle, Sharing};
@@ -305,12 +305,7 @@ impl Job for Ffsb {
         Ok(())
     }
 
-    fn task<'c>(
-        &'c self,
-        client: Box<dyn Client + 'c>,
-        task: usize,
-        tasks: usize,
-    ) -> Result<Box<dyn Phased + 'c>, String> {
+    fn task<'c>(&'c self, client: Box<dyn Client + 'c>, (task, tasks): Place) -> Ready<'c> {
         let files = self.profile.files;
         // Where files come and go, each thread has its own ones; else all use all of them.
         let comes_and_goes = self

@@ -154,7 +154,7 @@ impl Fixture {
         around: &Around<'_>,
     ) -> Result<Vec<u64>, String> {
         let work = || {
-            let mut task = job.task(self.library.client(), 0, 1)?;
+            let mut task = job.task(self.library.client(), (0, 1))?;
             let run = |(phase, &time): (usize, &Duration)| {
                 around(&mut || {
                     let operations = task.phase(phase)?;
@@ -176,7 +176,7 @@ impl Fixture {
         (task, tasks): (usize, usize),
         phases: &[Meeting],
     ) -> Result<Vec<Timed>, String> {
-        let mut ready = job.task(self.library.client(), task, tasks);
+        let mut ready = job.task(self.library.client(), (task, tasks));
         let mut parts = Vec::new();
         for (n, phase) in phases.iter().enumerate() {
             phase.begin.wait();

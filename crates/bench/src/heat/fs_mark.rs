@@ -3,7 +3,7 @@
 
 use super::Workload;
 use super::sides::{How, Measured, block, is_control};
-use crate::activity::{Job, Phased, must, path};
+use crate::activity::{Job, Phased, Place, Ready, must, path};
 use crate::cpu_time::of_process;
 use crate::daemons::hearth;
 use crate::fs_mark::{self, Round};
@@ -55,12 +55,7 @@ impl Job for Shape {
         (0..tasks).try_for_each(|task| client.mkdir(&path(format!("/{task}"))))
     }
 
-    fn task<'c>(
-        &'c self,
-        client: Box<dyn Client + 'c>,
-        task: usize,
-        _tasks: usize,
-    ) -> Result<Box<dyn Phased + 'c>, String> {
+    fn task<'c>(&'c self, client: Box<dyn Client + 'c>, (task, _tasks): Place) -> Ready<'c> {
         Ok(Box::new(FileMaker {
             job: self,
             client,

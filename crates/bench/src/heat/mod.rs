@@ -282,8 +282,9 @@ pub fn summary(report: &Report) {
             .count()
     };
     println!(
-        "{ENOUGH} of the speed without heat: {} met, {} undecided, {} missed of {} rows. The lowest \
-         is {:.3}, the median {:.3}. An interval holds the truth in nineteen of twenty rows.\n",
+        "{ENOUGH} of the speed without heat: {} met, {} undecided, {} missed of {} rows. The \
+         lowest is {:.3}, the median {:.3}. An interval holds the truth in nineteen of twenty \
+         rows.\n",
         count(Standing::Met),
         count(Standing::Undecided),
         count(Standing::Missed),

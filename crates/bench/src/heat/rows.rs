@@ -1,9 +1,9 @@
 //! Instructions of every workload that the timed table has, with heat and without, by valgrind.
 //!
 //! A clock cannot tell a hundredth on a machine that others use; a count can. One task does the
-//! very job of the timed row on the same fixture, as much of it as takes a core from one fold to the
-//! next, and the fold is counted as well. How many tasks there are changes nothing that is counted:
-//! none waits for another, and each core records for itself.
+//! very job of the timed row on the same fixture, as much of it as takes a core from one fold to
+//! the next, and the fold is counted as well. How many tasks there are changes nothing that is
+//! counted: none waits for another, and each core records for itself.
 //!
 //! Under valgrind all takes a hundred times as long. So the job is timed first as it runs by
 //! itself, and the program that is counted gets these times as arguments; its clock advances by

@@ -7,7 +7,7 @@
 
 use super::Family;
 use super::session::{MANY_TASKS, Session};
-use crate::activity::{Activity, Job, Phased, Repeat, must, of_files, path};
+use crate::activity::{Activity, Job, Phased, Place, Ready, Repeat, must, of_files, path};
 use crate::measure::PhaseTime;
 use crate::pinned::allowed_cores;
 use crate::report::with_interval;
@@ -31,8 +31,8 @@ const WARM: usize = 2;
 const MODE: u16 = 0o600;
 
 /// One kind of run: threads, and times the usual number of files for each. Every number of threads
-/// with the usual number; and on two cores, where it is asked what many tasks keep, two threads with
-/// as many files in all as that has. With fewer they would be compared for the sizes of their
+/// with the usual number; and on two cores, where it is asked what many tasks keep, two threads
+/// with as many files in all as that has. With fewer they would be compared for the sizes of their
 /// caches.
 fn cells(tasks: &[usize]) -> Vec<(usize, usize)> {
     let usual = tasks.iter().map(|&threads| (threads, 1));
@@ -65,8 +65,8 @@ impl Family for Chinner {
             "Each thread makes, walks, chmods and unlinks its own empty files, a fixed number of \
              them ({} on the\nlibrary, {} elsewhere; in a first look {} and {}), {IN_DIRECTORY} in \
              a directory, after it has done so {WARM} times.\nFiles per second of all threads, \
-             over the mean time of a core. What {MANY_TASKS} threads keep is asked of two that\nhave as \
-             many files in all, {} times as many each.",
+             over the mean time of a core. What {MANY_TASKS} threads keep is asked of two \
+             that\nhave as many files in all, {} times as many each.",
             each(true, false),
             each(false, false),
             each(true, true),
@@ -210,12 +210,7 @@ impl Job for FileTree {
         (0..tasks).try_for_each(|task| client.mkdir(&top(task)))
     }
 
-    fn task<'c>(
-        &'c self,
-        client: Box<dyn Client + 'c>,
-        task: usize,
-        _tasks: usize,
-    ) -> Result<Box<dyn Phased + 'c>, String> {
+    fn task<'c>(&'c self, client: Box<dyn Client + 'c>, (task, _tasks): Place) -> Ready<'c> {
         let mut owner = Owner {
             each: self.each,
             client,

@@ -1,8 +1,7 @@
 //! Facts that are counted, not timed: they are the same on a busy machine and on one with few
 //! cores.
 
-use super::session::wants;
-use super::{Family, families};
+use super::{Family, families, wants};
 use crate::activity::{Activity, Repeat};
 use crate::allocations;
 use crate::callgrind;

@@ -65,10 +65,19 @@ pub fn families() -> [&'static dyn Family; 9] {
     ]
 }
 
+/// Whether the workload of the family is wanted. `--only` with the name of a family means that one
+/// alone, although it may be a part of another's workload.
+fn wants(options: &Options, family: &str, workload: &str) -> bool {
+    match options.only.as_deref() {
+        Some(only) if families().iter().any(|one| one.name() == only) => family == only,
+        _ => options.wants(workload),
+    }
+}
+
 pub fn run(options: &Options, report: &mut Report) -> Result<(), String> {
     let families = families();
     let is_chosen = |family: &&&dyn Family| {
-        let wants = |workload: &String| session::wants(options, family.name(), workload);
+        let wants = |workload: &String| wants(options, family.name(), workload);
         options.only.is_none() || family.workloads().iter().any(wants)
     };
     let chosen: Vec<&dyn Family> = families.iter().filter(is_chosen).copied().collect();
@@ -97,5 +106,23 @@ pub fn run(options: &Options, report: &mut Report) -> Result<(), String> {
     match failed.is_empty() {
         true => Ok(()),
         false => session.report.finish().and(Err(failed.join("; "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_takes_a_family_or_a_part_of_a_workload() {
+        let wants = |only: &str, family: &str, workload: &str| {
+            let options = Options {
+                only: Some(only.to_owned()),
+                ..Options::default()
+            };
+            super::wants(&options, family, workload)
+        };
+        assert!(wants("single", "single", "stat") && wants("creat", "file-ops", "creat/unlink"));
+        assert!(!wants("single", "thread_perf", "dirsingle") && !wants("send", "paths", "stat"));
     }
 }

@@ -1,7 +1,7 @@
 //! One run of the whole benchmark.
 
-use super::Family;
 use super::counted::{Fact, Facts};
+use super::{Family, wants};
 use crate::activity::Job;
 use crate::ask::Ask;
 use crate::backed::back;
@@ -21,28 +21,6 @@ use std::time::Duration;
 const USUAL: [&str; 5] = ["lib", "lib-shared", "mount", "tmpfs", "ext4"];
 /// Tasks that take turns on the cores; what they keep of what two do is asked.
 pub const MANY_TASKS: usize = 16;
-/// Families by name: `--only` with such a name means that one alone, although it may be a part of
-/// another's workload.
-const FAMILIES: [&str; 9] = [
-    "single",
-    "file-ops",
-    "paths",
-    "thread_perf",
-    "teardown",
-    "git",
-    "fxmark",
-    "tiobench",
-    "chinner",
-];
-
-/// Whether the workload of the family is wanted.
-pub fn wants(options: &Options, family: &str, workload: &str) -> bool {
-    match options.only.as_deref() {
-        Some(only) if FAMILIES.contains(&only) => family == only,
-        _ => options.wants(workload),
-    }
-}
-
 /// The targets, how much is measured, and what has come of it so far.
 pub struct Session<'r> {
     pub options: Options,
@@ -245,25 +223,5 @@ impl Session<'_> {
         let fresh = fresh.map_err(named)?;
         back(job.memory(tasks));
         times(fresh.target(), job, tasks, first).map_err(named)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_takes_a_family_or_a_part_of_a_workload() {
-        let names = super::super::families().map(|family| family.name());
-        assert_eq!(names, FAMILIES);
-        let wants = |only: &str, family: &str, workload: &str| {
-            let options = Options {
-                only: Some(only.to_owned()),
-                ..Options::default()
-            };
-            super::wants(&options, family, workload)
-        };
-        assert!(wants("single", "single", "stat") && wants("creat", "file-ops", "creat/unlink"));
-        assert!(!wants("single", "thread_perf", "dirsingle") && !wants("send", "paths", "stat"));
     }
 }

@@ -6,7 +6,7 @@
 
 use super::session::Session;
 use super::{Family, boxed};
-use crate::activity::{Activity, Job, Phased, must, of_files, path};
+use crate::activity::{Activity, Job, Phased, Place, Ready, must, of_files, path};
 use crate::contender::Contender;
 use crate::measure::apart;
 use crate::pinned::allowed_cores;
@@ -62,12 +62,7 @@ impl Job for Sockets {
         (0..tasks).try_for_each(|task| client.mkdir(&path(format!("/task-{task}"))))
     }
 
-    fn task<'c>(
-        &'c self,
-        client: Box<dyn Client + 'c>,
-        task: usize,
-        _tasks: usize,
-    ) -> Result<Box<dyn Phased + 'c>, String> {
+    fn task<'c>(&'c self, client: Box<dyn Client + 'c>, (task, _tasks): Place) -> Ready<'c> {
         client.allow_open(self.descriptors + 1)?;
         Ok(Box::new(Holder {
             client: Some(client),

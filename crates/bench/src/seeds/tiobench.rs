@@ -8,7 +8,7 @@
 
 use super::session::Session;
 use super::{Family, boxed};
-use crate::activity::{Activity, Job, Phased, must, path};
+use crate::activity::{Activity, Job, Phased, Place, Ready, must, path};
 use crate::histogram::Histogram;
 use crate::measure::PhaseTime;
 use crate::random::Random;
@@ -177,12 +177,7 @@ impl Job for Tio {
         })
     }
 
-    fn task<'c>(
-        &'c self,
-        client: Box<dyn Client + 'c>,
-        task: usize,
-        tasks: usize,
-    ) -> Result<Box<dyn Phased + 'c>, String> {
+    fn task<'c>(&'c self, client: Box<dyn Client + 'c>, (task, tasks): Place) -> Ready<'c> {
         Ok(Box::new(TioThread {
             job: self,
             client,

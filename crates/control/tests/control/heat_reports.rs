@@ -3,7 +3,7 @@
 
 use crate::fixture::{create, tracked};
 use hearth::heat::{Band, ExportedHeat, HeatChange, HeatRank};
-use hearth::{Caller, Credentials, Errno, Process, without_waiting};
+use hearth::{Caller, Credentials, Errno, Process, VfsError};
 use hearth_control::{bad_lines, export_text};
 use serde_json::Value;
 use std::sync::{Arc, Mutex};
@@ -161,18 +161,19 @@ fn ask_file(process: &Process, name: &str) -> Value {
 fn a_slow_report_is_made_by_a_thread_that_may_wait() {
     let (volume, process, _) = tracked();
     create(&process, "/f", 100);
-    let door = volume.door();
+    let vfs = volume.nonblocking_vfs();
     for name in ["top", "ranges", "tenants", "histogram", "what-if", "map"] {
         let ino = process
             .stat(format!("/.hearth/heat/{name}.json"))
             .unwrap()
             .ino;
-        let file = door.open(&Caller::ROOT, ino, libc::O_RDONLY).unwrap();
+        let file = vfs.open(&Caller::ROOT, ino, libc::O_RDONLY).unwrap();
         let mut text = [0; 4096];
-        let (read, absent) = without_waiting(|| door.read(&file, 0, &mut text));
-        assert_eq!(read, Err(Errno::ABSENT), "{name}");
-        volume.bring(&absent.unwrap()).unwrap();
-        let (read, _) = without_waiting(|| door.read(&file, 0, &mut text));
+        let Err(VfsError::Miss(miss)) = vfs.read(&file, 0, &mut text) else {
+            panic!("{name} is made at once");
+        };
+        volume.fetch(&miss).unwrap();
+        let read = vfs.read(&file, 0, &mut text);
         let said: Value = serde_json::from_slice(&text[..read.unwrap()]).unwrap();
         assert!(said.is_array() || said.is_object(), "{name}: {said}");
     }

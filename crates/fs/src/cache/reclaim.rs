@@ -12,8 +12,7 @@ use crate::data::Data;
 use crate::errno::Result;
 use crate::inode::{Inode, InodeRef};
 use crate::stats::Event;
-use crate::superblock::{Fetch, INODE_BYTES, PAGE_BYTES, SLACK as GRAINS, Superblock};
-use crate::volume::absent::{self, may_wait};
+use crate::superblock::{INODE_BYTES, PAGE_BYTES, SLACK as GRAINS, Superblock};
 use hearth_sync::epoch::{self, Guard, pin};
 use hearth_sync::primitive::atomic::Ordering::Relaxed;
 use std::panic::resume_unwind;
@@ -48,34 +47,31 @@ impl Superblock {
     /// Then the operation frees twice what its core brought in or, if it may not wait, misses
     /// memory (`docs/design/scheduler.md`, section 14).
     ///
-    /// # Errors
-    /// `ABSENT`, see [`crate::without_waiting`].
     #[inline]
-    pub(crate) fn keep_budget(&self) -> Result<()> {
-        match self.cache.mem_usage.budget() {
-            0 => Ok(()),
-            budget => self.keep_within(budget),
+    pub(crate) fn keep_budget(&self) {
+        if let Some(bytes) = self.excess() {
+            self.reclaim(bytes);
         }
     }
 
-    fn keep_within(&self, budget: u64) -> Result<()> {
-        if !self.objects.backend.evictable() {
-            return Ok(());
+    /// Bytes that an operation has to have reclaimed before it begins; `None` if it can begin.
+    #[inline]
+    pub(crate) fn excess(&self) -> Option<u64> {
+        match self.cache.mem_usage.budget() {
+            0 => None,
+            budget => self.excess_over(budget),
         }
-        let Some(excess) = self.cache.mem_usage.check() else {
-            return Ok(());
-        };
-        let wanted = match self.maintenance.press() {
-            true if excess.ahead <= budget / SLACK || self.maintenance.is_stuck() => return Ok(()),
-            true => excess.over.min(2 * excess.grown),
-            false => excess.over,
-        };
-        match may_wait() {
-            true => {
-                self.reclaim(wanted);
-                Ok(())
-            }
-            false => Err(absent::leave(Fetch::Room(wanted))),
+    }
+
+    fn excess_over(&self, budget: u64) -> Option<u64> {
+        if !self.objects.backend.evictable() {
+            return None;
+        }
+        let excess = self.cache.mem_usage.check()?;
+        match self.maintenance.press() {
+            true if excess.ahead <= budget / SLACK || self.maintenance.is_stuck() => None,
+            true => Some(excess.over.min(2 * excess.grown)),
+            false => Some(excess.over),
         }
     }
 

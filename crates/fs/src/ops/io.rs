@@ -153,7 +153,7 @@ pub(crate) fn write(
     Ok(written)
 }
 
-/// [`write`] although the file has become immutable, or the volume read-only, since: a kernel in
+/// [`write()`] although the file has become immutable, or the volume read-only, since: a kernel in
 /// front has acknowledged the write. File capabilities were dropped then, or are younger than the
 /// write. Without `touches` that kernel keeps the times.
 pub(crate) fn write_acknowledged(

@@ -1,7 +1,7 @@
 //! The operations of the filesystem: one file per family of verbs, with all of an operation's
 //! control flow.
 //!
-//! Both front ends come here: [`crate::Door`] with a directory's number and a name,
+//! Both front ends come here: [`crate::VolumeVfs`] with a directory's number and a name,
 //! [`crate::Process`] after it walked a path. Operations get the request's
 //! [`Ctx`](crate::ops::ctx::Ctx) and an epoch guard, and change nothing before they have everything
 //! they need.

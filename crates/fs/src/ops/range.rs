@@ -302,10 +302,10 @@ impl Copying {
 
     /// Lets `piece` call [`copy`] until that returns false. Returns how many bytes were copied, or
     /// an error if none were.
-    pub fn in_pieces(
+    pub fn in_pieces<E>(
         mut self,
-        mut piece: impl FnMut(&mut Copying) -> Result<bool, Errno>,
-    ) -> Result<u64, Errno> {
+        mut piece: impl FnMut(&mut Copying) -> Result<bool, E>,
+    ) -> Result<u64, E> {
         loop {
             match piece(&mut self) {
                 Ok(true) => {}

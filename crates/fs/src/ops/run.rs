@@ -9,7 +9,6 @@ use crate::caller::{Caller, Origin};
 use crate::errno::Result;
 use crate::observer::FsEvent;
 use crate::superblock::{Attempt, Fetch, Stop, Superblock};
-use crate::volume::absent::{self, may_wait};
 use hearth_sync::epoch::{Guard, pin, throttle};
 use std::cell::RefCell;
 
@@ -30,7 +29,7 @@ impl Superblock {
         caller: &Caller<'_>,
         mut operation: impl FnMut(&Ctx<'_>, &Guard) -> Attempt<T>,
     ) -> Result<T> {
-        self.keep_budget()?;
+        self.keep_budget();
         throttle();
         let guard = pin();
         let run = Run::new(self, caller.origin, &guard);
@@ -46,6 +45,41 @@ impl Superblock {
             Err(stop) => {
                 drop(guard);
                 run.go_on(stop, caller, operation)
+            }
+        }
+    }
+}
+
+impl Superblock {
+    /// Runs an operation without waiting for the backend, and notifies observers of what it changed.
+    /// Returns [`Stop::Errno`] or [`Stop::Miss`]; after a miss nothing has changed.
+    pub fn try_run<T>(
+        &self,
+        caller: &Caller<'_>,
+        mut operation: impl FnMut(&Ctx<'_>, &Guard) -> Attempt<T>,
+    ) -> Attempt<T> {
+        if let Some(bytes) = self.excess() {
+            return Err(Stop::Miss(Fetch::Room(bytes)));
+        }
+        throttle();
+        let mut guard = pin();
+        let run = Run::new(self, caller.origin, &guard);
+        loop {
+            match run.attempt(caller, &mut operation, &guard) {
+                Ok(value) => {
+                    run.end(guard);
+                    return Ok(value);
+                }
+                Err(Stop::Restart) => {
+                    drop(guard);
+                    hearth_sync::primitive::thread::yield_now();
+                    guard = pin();
+                }
+                Err(Stop::Miss(miss)) => return Err(Stop::Miss(miss)),
+                Err(stop) => {
+                    run.end(guard);
+                    return Err(stop);
+                }
             }
         }
     }
@@ -104,7 +138,6 @@ impl<'c> Run<'c> {
         let mut failed = None;
         let errno = loop {
             match stop {
-                Stop::Miss(miss) if !may_wait() => return Err(absent::leave(miss)),
                 Stop::Miss(miss) => {
                     if let Some(errno) = failed {
                         break errno;

@@ -129,14 +129,14 @@ impl Process {
     /// `fsync(2)`.
     pub fn fsync(&self, fd: Fd) -> Result<()> {
         self.call(Call::Fsync, || {
-            self.with_counted(fd, |file| self.volume().door().fsync(file, false))
+            self.with_counted(fd, |file| self.volume().vfs().fsync(file, false))
         })
     }
 
     /// `fdatasync(2)`.
     pub fn fdatasync(&self, fd: Fd) -> Result<()> {
         self.call(Call::Fdatasync, || {
-            self.with_counted(fd, |file| self.volume().door().fsync(file, true))
+            self.with_counted(fd, |file| self.volume().vfs().fsync(file, true))
         })
     }
 

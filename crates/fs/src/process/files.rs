@@ -203,7 +203,7 @@ impl Process {
         if !file.is_synchronous() {
             return Ok(());
         }
-        match self.volume().door().fsync(file, false) {
+        match self.volume().vfs().fsync(file, false) {
             // Its last descriptor was closed since: which file it was is not known any more.
             Err(Errno::EBADF) if file.is_finished() => self.volume().sync(),
             synced => synced,

@@ -185,7 +185,7 @@ impl Process {
     /// Runs an operation with the process's credentials. Pinned while it runs, and unpinned while
     /// it waits for the backend.
     fn run<T>(&self, mut f: impl FnMut(&Ctx<'_>, &Guard) -> Attempt<T>) -> Result<T> {
-        self.sb().keep_budget()?;
+        self.sb().keep_budget();
         throttle();
         let g = pin();
         let credentials = self.credentials.load(&g);

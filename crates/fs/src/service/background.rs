@@ -284,7 +284,7 @@ impl Superblock {
     }
 
     /// Whether a job that was done at `last` is due, `every` milliseconds later; if so it counts as
-    /// done now. Relaxed: see [`crate::superblock::Maintenance::aged`].
+    /// done now. Relaxed: see `Maintenance::aged`.
     fn is_due(&self, last: &AtomicU64, every: u64) -> bool {
         let now = self.objects.clock.monotonic();
         let is_due = now.saturating_sub(last.load(Ordering::Relaxed)) >= every;

@@ -6,7 +6,7 @@
 //! together may so exceed the budget by a [`SLACK`]th of it before one of them sees it.
 //!
 //! A lowered budget is met slowly, but bytes that come in beyond it are reclaimed as they come. The
-//! [watermark](MemUsage::excess) distinguishes the two.
+//! [watermark](MemUsage::ahead) distinguishes the two.
 
 use hearth_sync::percpu::PerCpu;
 use hearth_sync::primitive::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};

@@ -79,6 +79,7 @@ pub(crate) const PAGE_BYTES: i64 = 4160;
 /// lies on another line than what every operation reads.
 #[repr(align(64))]
 pub(crate) struct Superblock {
+    /// For another handle. Immutable.
     me: Weak<Superblock>,
     pub objects: Objects,
     pub names: Namespace,
@@ -86,7 +87,9 @@ pub(crate) struct Superblock {
     pub cache: CacheState,
     pub options: Options,
     pub file_locks: FileLocking,
+    /// Counted per core.
     pub stats: Stats,
+    /// Recorded per core; `service` drains it.
     pub heat: Tracker,
     pub maintenance: Maintenance,
     pub observers: Observers,

@@ -26,6 +26,7 @@ impl Observers {
     }
 
     /// The observers as of now.
+    #[inline]
     pub fn load<'g>(&'g self, g: &'g Guard) -> &'g Vec<Arc<dyn Observer>> {
         self.list.load(g)
     }

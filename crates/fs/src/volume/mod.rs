@@ -1,9 +1,7 @@
 //! The handle of a volume, and what programs do with it.
 
-pub(crate) mod absent;
 mod error;
 
-pub use absent::{Absent, may_wait, without_waiting};
 pub use error::BuildError;
 
 use crate::errno::Result;

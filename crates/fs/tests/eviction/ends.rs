@@ -1,7 +1,10 @@
 //! Inodes that end, or are forgotten, while others look for them.
 
 use hearth::backend::{Backend, BackendOp, InodeRecord, TestBackend};
-use hearth::{Credentials, Errno, Process, Result, Target, Volume, without_waiting};
+use hearth::{
+    Attr, Caller, Credentials, Errno, Miss, Process, ROOT, Result, Target, VfsError, VfsResult,
+    Volume,
+};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
@@ -175,11 +178,11 @@ fn an_inode_that_ends_is_not_brought_back_meanwhile() {
     volume.reclaim(u64::MAX);
     root.stat("/f").expect("it is there");
     let (found, finding) = mpsc::channel();
-    let door = volume.door();
+    let vfs = volume.vfs();
     backend.set(move |doing| {
         if doing == Doing::Drop {
-            let (found, door) = (found.clone(), door.clone());
-            std::thread::spawn(move || found.send(door.getattr(ino).map(|attr| attr.nlink)));
+            let (found, vfs) = (found.clone(), vfs.clone());
+            std::thread::spawn(move || found.send(vfs.getattr(ino).map(|attr| attr.nlink)));
             // Time to find the record; it has to wait, so nothing else can be waited for.
             std::thread::sleep(Duration::from_millis(50));
         }
@@ -201,16 +204,16 @@ fn a_name_that_another_file_gets_while_its_inode_is_brought_is_looked_up_again()
     root.read_dir("/").expect("the root is there");
     volume.reclaim(u64::MAX);
     // The entry is found and the inode is not.
-    let absent = loop {
-        let (answer, absent) = without_waiting(|| root.stat("/f"));
-        let absent = absent.unwrap_or_else(|| panic!("it was forgotten: {answer:?}"));
-        if format!("{absent:?}").contains("Named") {
-            break absent;
+    let vfs = volume.nonblocking_vfs();
+    let miss = loop {
+        let miss = missed(vfs.lookup(&Caller::ROOT, ROOT, b"f"));
+        if format!("{miss:?}").contains("Named") {
+            break miss;
         }
-        volume.bring(&absent).expect("the backend has it");
+        volume.fetch(&miss).expect("the backend has it");
     };
     root.rename("/g", "/f").expect("both are there");
-    volume.bring(&absent).expect("it was another's name");
+    volume.fetch(&miss).expect("it was another's name");
     assert_eq!(root.stat("/f").map(|attr| attr.size), Ok(2 * PAGE as u64));
 }
 
@@ -235,12 +238,12 @@ fn a_directory_that_moves_while_the_one_above_is_brought_has_another_one_above()
     }
     let inside = volume.process(Credentials::root());
     inside.chdir("/a/d").expect("it is there");
+    let d = root.stat("/a/d").expect("it is there").ino;
     volume.reclaim(u64::MAX);
-    let (answer, absent) = without_waiting(|| inside.stat(".."));
-    let absent = absent.unwrap_or_else(|| panic!("it was forgotten: {answer:?}"));
+    let miss = missed(volume.nonblocking_vfs().lookup(&Caller::ROOT, d, b".."));
     root.rename("/a/d", "/b/d").expect("it is there");
     root.rmdir("/a").expect("it is empty");
-    volume.bring(&absent).expect("it is not above any more");
+    volume.fetch(&miss).expect("it is not above any more");
     let above = root.stat("/b").map(|attr| attr.ino);
     assert_eq!(inside.stat("..").map(|attr| attr.ino), above);
 }
@@ -255,7 +258,7 @@ fn what_the_home_does_not_forget_stays_ended_and_is_forgotten_at_the_next_sync()
     volume.reclaim(u64::MAX);
     backend.keeps_all.store(true, Relaxed);
     root.unlink("/f").expect("it is there");
-    assert_eq!(volume.door().getattr(ino), Err(Errno::ESTALE));
+    assert_eq!(volume.vfs().getattr(ino), Err(Errno::ESTALE));
     assert_eq!((backend.backend.inodes(), used(&root)), (2, before));
     assert_eq!(volume.sync(), Err(Errno::EIO));
     backend.keeps_all.store(false, Relaxed);
@@ -334,4 +337,11 @@ fn a_volume_on_a_home_that_has_files_gives_new_ones_other_numbers() {
         assert_eq!(size, Ok(pages * PAGE as u64), "{file}");
     }
     assert_eq!(backend.backend.inodes(), 22);
+}
+
+fn missed(found: VfsResult<Attr>) -> Miss {
+    match found {
+        Err(VfsError::Miss(miss)) => miss,
+        other => panic!("it is in memory: {other:?}"),
+    }
 }

@@ -474,7 +474,7 @@ impl Call<'_> {
     fn entry(&self, ino: u64, of: hearth::Kind, name: &[u8]) -> Result<Entry> {
         let ino = match name {
             b".." => 0,
-            _ => identity(ino, self.volume.door().getattr(ino)?.generation),
+            _ => identity(ino, self.volume.vfs().getattr(ino)?.generation),
         };
         Ok(Entry {
             name: Bytes(name.to_vec()),

@@ -2,8 +2,8 @@
 
 use super::{PAGE, site};
 use hearth::{
-    Caller, Door, Errno, LimitChange, LimitUpdate, Observer, OpenFile, QuotaError, QuotaId,
-    QuotaKind,
+    Caller, Errno, LimitChange, LimitUpdate, Observer, OpenFile, QuotaError, QuotaId, QuotaKind,
+    VolumeVfs,
 };
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
@@ -34,10 +34,10 @@ impl Observer for Kernel {
 
 impl Kernel {
     /// Opens a file for writing, as a front end does; whether it collects its writes.
-    fn open(&self, door: &Door, ino: u64) -> (Arc<OpenFile>, bool) {
-        let file = door.open(&Caller::ROOT, ino, libc::O_RDWR).unwrap();
+    fn open(&self, vfs: &VolumeVfs, ino: u64) -> (Arc<OpenFile>, bool) {
+        let file = vfs.open(&Caller::ROOT, ino, libc::O_RDWR).unwrap();
         self.open.lock().unwrap().push(Arc::clone(&file));
-        let collects = !door.charges_first(&file);
+        let collects = !vfs.charges_first(&file);
         (file, collects)
     }
 
@@ -62,15 +62,15 @@ const LIFT: LimitChange = LimitChange {
 };
 
 /// A volume with a file of the user, and who looks at it as a kernel does.
-fn with_kernel() -> (super::Site, Arc<Kernel>, Door, u64) {
+fn with_kernel() -> (super::Site, Arc<Kernel>, VolumeVfs, u64) {
     let site = site();
     let user = site.user(USER);
     super::file(&user, "/d/a");
     let ino = user.stat("/d/a").unwrap().ino;
     let kernel = Arc::new(Kernel::default());
     site.volume.observe(kernel.clone());
-    let door = site.volume.door();
-    (site, kernel, door, ino)
+    let vfs = site.volume.vfs();
+    (site, kernel, vfs, ino)
 }
 
 #[test]
@@ -102,9 +102,9 @@ fn a_first_limit_is_refused_while_a_kernel_collects_whatever_it_is_told() {
 
 #[test]
 fn a_first_limit_is_refused_and_leaves_nothing_behind() {
-    let (site, kernel, door, ino) = with_kernel();
+    let (site, kernel, vfs, ino) = with_kernel();
     let quota = site.volume.quota();
-    let (file, collects) = kernel.open(&door, ino);
+    let (file, collects) = kernel.open(&vfs, ino);
     assert!(collects);
     let who = QuotaId::user(USER);
     let refused = quota.set(who, &hard(PAGE)).unwrap_err();
@@ -121,29 +121,29 @@ fn a_first_limit_is_refused_and_leaves_nothing_behind() {
     assert!(quota.set_default(QuotaKind::Group, &hard(PAGE)).is_err());
     assert_eq!(quota.get(who).unwrap().bytes.hard, None);
     // The next one is opened as if nobody had asked.
-    let (second, collects) = kernel.open(&door, ino);
+    let (second, collects) = kernel.open(&vfs, ino);
     assert!(collects, "the refused limit is still announced");
     kernel.close(&second);
-    door.release(&second, None);
+    vfs.release(&second, None);
     assert!(quota.set(QuotaId::user(7), &hard(PAGE)).is_ok());
     assert!(quota.set(QuotaId::VOLUME, &hard(128 << 20)).is_err());
     assert!(quota.forced().set(who, &hard(PAGE)).is_ok());
     // In force: what is opened now is charged first, and the limit may change.
-    let (third, collects) = kernel.open(&door, ino);
+    let (third, collects) = kernel.open(&vfs, ino);
     assert!(!collects);
     assert!(quota.set(who, &hard(2 * PAGE)).is_ok());
     for file in [file, third] {
         kernel.close(&file);
-        door.release(&file, None);
+        vfs.release(&file, None);
     }
     site.check();
 }
 
 #[test]
 fn a_file_that_collects_does_not_come_under_a_limit_by_changing_hands() {
-    let (site, kernel, door, ino) = with_kernel();
+    let (site, kernel, vfs, ino) = with_kernel();
     let (quota, root) = (site.volume.quota(), &site.root);
-    let (file, collects) = kernel.open(&door, ino);
+    let (file, collects) = kernel.open(&vfs, ino);
     assert!(collects);
     let (user, group) = (QuotaId::user(7), QuotaId::group(7));
     quota.set(user, &hard(PAGE)).unwrap();
@@ -159,25 +159,25 @@ fn a_file_that_collects_does_not_come_under_a_limit_by_changing_hands() {
     // What is opened now is charged first, and may be given to anybody.
     super::file(&site.user(USER), "/d/b");
     let second = root.stat("/d/b").unwrap().ino;
-    let (late, collects) = kernel.open(&door, second);
+    let (late, collects) = kernel.open(&vfs, second);
     assert!(!collects);
     root.chown("/d/b", Some(7), Some(7)).unwrap();
     kernel.close(&file);
-    door.release(&file, None);
+    vfs.release(&file, None);
     root.chown("/d/a", Some(7), Some(7)).unwrap();
     kernel.close(&late);
-    door.release(&late, None);
+    vfs.release(&late, None);
     site.check();
 }
 
 /// Limits of ids that were set while their kind was not enforced come into force all at once.
 #[test]
 fn limits_that_are_switched_on_are_first_limits() {
-    let (site, kernel, door, ino) = with_kernel();
+    let (site, kernel, vfs, ino) = with_kernel();
     let (quota, root) = (site.volume.quota(), &site.root);
     quota.enforce(QuotaKind::User, false).unwrap();
     quota.set(QuotaId::user(7), &hard(PAGE)).unwrap();
-    let (file, collects) = kernel.open(&door, ino);
+    let (file, collects) = kernel.open(&vfs, ino);
     assert!(collects, "nothing is enforced");
     quota.enforce(QuotaKind::User, true).unwrap();
     assert_eq!(root.chown("/d/a", Some(7), None), Err(Errno::EBUSY));
@@ -199,7 +199,7 @@ fn limits_that_are_switched_on_are_first_limits() {
     );
     assert!(quota.enforce(QuotaKind::User, true).is_err());
     kernel.close(&file);
-    door.release(&file, None);
+    vfs.release(&file, None);
     quota.enforce(QuotaKind::User, true).unwrap();
     // Nobody is left: the next pass sees it, and chown asks no more.
     site.volume.run_background_once();
@@ -210,8 +210,8 @@ fn limits_that_are_switched_on_are_first_limits() {
 /// Who gives a file away while a first limit is set sees the limit, or the new owner is seen.
 #[test]
 fn a_file_that_is_given_away_while_a_first_limit_is_set_does_not_collect_under_it() {
-    let (site, kernel, door, ino) = with_kernel();
-    let (file, collects) = kernel.open(&door, ino);
+    let (site, kernel, vfs, ino) = with_kernel();
+    let (file, collects) = kernel.open(&vfs, ino);
     assert!(collects);
     let ended = AtomicBool::new(false);
     let (busy, mut set) = (AtomicU32::new(0), 0);
@@ -245,14 +245,14 @@ fn a_file_that_is_given_away_while_a_first_limit_is_set_does_not_collect_under_i
         ended.store(true, Relaxed);
     });
     kernel.close(&file);
-    door.release(&file, None);
+    vfs.release(&file, None);
     site.check();
 }
 
 /// Who opens a file while a first limit is set sees the limit, or is seen.
 #[test]
 fn a_limit_in_force_finds_no_file_that_collects() {
-    let (site, kernel, door, ino) = with_kernel();
+    let (site, kernel, vfs, ino) = with_kernel();
     let ended = AtomicBool::new(false);
     // Files that collect, as their openers know.
     let collecting = Mutex::new(0);
@@ -260,12 +260,12 @@ fn a_limit_in_force_finds_no_file_that_collects() {
         for _ in 0..3 {
             scope.spawn(|| {
                 while !ended.load(Relaxed) {
-                    let (file, collects) = kernel.open(&door, ino);
+                    let (file, collects) = kernel.open(&vfs, ino);
                     *collecting.lock().unwrap() += u32::from(collects);
                     std::thread::yield_now();
                     *collecting.lock().unwrap() -= u32::from(collects);
                     kernel.close(&file);
-                    door.release(&file, None);
+                    vfs.release(&file, None);
                     std::thread::sleep(Duration::from_micros(300));
                 }
             });

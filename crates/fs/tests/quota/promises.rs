@@ -1,7 +1,7 @@
-//! What a kernel in front may acknowledge by itself is charged before: through the door it uses.
+//! What a kernel in front may acknowledge by itself is charged before: through the vfs it uses.
 
 use super::{PAGE, Site, site};
-use hearth::{Caller, Door, Errno, OpenFile, QuotaId, WriteAt};
+use hearth::{Caller, Errno, OpenFile, QuotaId, VolumeVfs, WriteAt};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -14,18 +14,18 @@ fn file_of(site: &Site, path: &str) -> u64 {
     user.fstat(fd).unwrap().ino
 }
 
-fn open(door: &Door, ino: u64, flags: i32) -> Arc<OpenFile> {
-    door.open(&Caller::ROOT, ino, flags).unwrap()
+fn open(vfs: &VolumeVfs, ino: u64, flags: i32) -> Arc<OpenFile> {
+    vfs.open(&Caller::ROOT, ino, flags).unwrap()
 }
 
-fn read(door: &Door, file: &OpenFile, page: u64, pages: u64) -> Result<usize, Errno> {
+fn read(vfs: &VolumeVfs, file: &OpenFile, page: u64, pages: u64) -> Result<usize, Errno> {
     let mut bytes = vec![1; (pages * PAGE) as usize];
-    door.read_for_cache(file, page * PAGE, &mut bytes)
+    vfs.read_for_cache(file, page * PAGE, &mut bytes)
 }
 
-fn write(door: &Door, ino: u64, page: u64) -> Result<usize, Errno> {
+fn write(vfs: &VolumeVfs, ino: u64, page: u64) -> Result<usize, Errno> {
     let bytes = [7; PAGE as usize];
-    door.write_node(&Caller::ROOT, ino, WriteAt::At(page * PAGE), &bytes, false)
+    vfs.write_node(&Caller::ROOT, ino, WriteAt::At(page * PAGE), &bytes, false)
 }
 
 fn fallocate(site: &Site, mode: i32, page: u64, pages: u64) -> Result<(), Errno> {
@@ -46,39 +46,39 @@ fn sparse(site: &Site, pages: u64) -> u64 {
 #[test]
 fn only_writers_of_files_under_a_limit_pass_each_write_on() {
     let site = site();
-    let door = site.volume.door();
+    let vfs = site.volume.vfs();
     let ino = file_of(&site, "/d/f");
-    let before = open(&door, ino, libc::O_RDWR);
-    assert!(!door.charges_first(&before), "there is no limit");
+    let before = open(&vfs, ino, libc::O_RDWR);
+    assert!(!vfs.charges_first(&before), "there is no limit");
     site.hard(QuotaId::group(WHO), 10 * PAGE, 100);
-    let reader = open(&door, ino, libc::O_RDONLY);
-    assert!(!door.charges_first(&reader), "nobody writes");
-    let writer = open(&door, ino, libc::O_RDWR);
-    assert!(door.charges_first(&writer));
-    let beside = open(&door, ino, libc::O_RDONLY);
+    let reader = open(&vfs, ino, libc::O_RDONLY);
+    assert!(!vfs.charges_first(&reader), "nobody writes");
+    let writer = open(&vfs, ino, libc::O_RDWR);
+    assert!(vfs.charges_first(&writer));
+    let beside = open(&vfs, ino, libc::O_RDONLY);
     assert!(
-        door.charges_first(&beside),
+        vfs.charges_first(&beside),
         "its pages are not to be in the cache"
     );
     for file in [&before, &reader, &writer, &beside] {
-        door.release(file, None);
+        vfs.release(file, None);
     }
-    let later = open(&door, ino, libc::O_RDONLY);
-    assert!(!door.charges_first(&later), "nobody writes any more");
+    let later = open(&vfs, ino, libc::O_RDONLY);
+    assert!(!vfs.charges_first(&later), "nobody writes any more");
     site.volume.quota().clear(QuotaId::group(WHO)).unwrap();
-    let free = open(&door, ino, libc::O_RDWR);
-    assert!(!door.charges_first(&free), "the limit is gone");
+    let free = open(&vfs, ino, libc::O_RDWR);
+    assert!(!vfs.charges_first(&free), "the limit is gone");
 }
 
 #[test]
 fn a_hole_that_was_read_for_the_cache_can_be_written_although_the_quota_is_full_since() {
     let site = site();
-    let (door, ino) = (site.volume.door(), sparse(&site, 8));
-    let file = open(&door, ino, libc::O_RDWR);
-    assert!(door.charges_first(&file));
-    assert_eq!(read(&door, &file, 0, 4), Ok(4 * PAGE as usize));
+    let (vfs, ino) = (site.volume.vfs(), sparse(&site, 8));
+    let file = open(&vfs, ino, libc::O_RDWR);
+    assert!(vfs.charges_first(&file));
+    assert_eq!(read(&vfs, &file, 0, 4), Ok(4 * PAGE as usize));
     assert_eq!(
-        read(&door, &file, 2, 3),
+        read(&vfs, &file, 2, 3),
         Ok(3 * PAGE as usize),
         "one of them is new"
     );
@@ -86,44 +86,41 @@ fn a_hole_that_was_read_for_the_cache_can_be_written_although_the_quota_is_full_
     site.check();
     // Another file takes the rest.
     let other = file_of(&site, "/d/g");
-    assert!((0..3).all(|page| write(&door, other, page).is_ok()));
-    assert_eq!(write(&door, other, 3), Err(Errno::EDQUOT));
+    assert!((0..3).all(|page| write(&vfs, other, page).is_ok()));
+    assert_eq!(write(&vfs, other, 3), Err(Errno::EDQUOT));
     assert_eq!(
-        read(&door, &file, 4, 2),
+        read(&vfs, &file, 4, 2),
         Err(Errno::EDQUOT),
         "page 5 has no room"
     );
     for page in 0..5 {
-        assert_eq!(write(&door, ino, page), Ok(PAGE as usize));
+        assert_eq!(write(&vfs, ino, page), Ok(PAGE as usize));
         assert_eq!(site.used(QuotaId::user(WHO)).0, 8 * PAGE);
     }
-    assert_eq!(write(&door, ino, 5), Err(Errno::EDQUOT));
+    assert_eq!(write(&vfs, ino, 5), Err(Errno::EDQUOT));
     site.check();
 }
 
 #[test]
 fn what_was_promised_moves_with_the_file_and_comes_back_with_the_last_close() {
     let site = site();
-    let (door, ino) = (site.volume.door(), sparse(&site, 8));
-    let (one, two) = (
-        open(&door, ino, libc::O_RDWR),
-        open(&door, ino, libc::O_RDWR),
-    );
-    assert!(door.charges_first(&one) && door.charges_first(&two));
-    read(&door, &one, 0, 6).unwrap();
-    write(&door, ino, 1).unwrap();
+    let (vfs, ino) = (site.volume.vfs(), sparse(&site, 8));
+    let (one, two) = (open(&vfs, ino, libc::O_RDWR), open(&vfs, ino, libc::O_RDWR));
+    assert!(vfs.charges_first(&one) && vfs.charges_first(&two));
+    read(&vfs, &one, 0, 6).unwrap();
+    write(&vfs, ino, 1).unwrap();
     site.root.chown("/d/f", Some(2000), None).unwrap();
     assert_eq!(site.used(QuotaId::user(WHO)).0, 0);
     assert_eq!(site.used(QuotaId::user(2000)).0, 6 * PAGE);
     assert_eq!(site.used(QuotaId::group(WHO)).0, 6 * PAGE);
     site.check();
-    door.release(&one, None);
+    vfs.release(&one, None);
     assert_eq!(
         site.used(QuotaId::user(2000)).0,
         6 * PAGE,
         "another may still write"
     );
-    door.release(&two, None);
+    vfs.release(&two, None);
     assert_eq!(site.used(QuotaId::user(2000)).0, PAGE);
     assert_eq!(site.root.stat("/d/f").unwrap().blocks, 8);
     site.check();
@@ -132,10 +129,10 @@ fn what_was_promised_moves_with_the_file_and_comes_back_with_the_last_close() {
 #[test]
 fn an_allocation_takes_what_is_promised_and_charges_nothing_twice() {
     let site = site();
-    let (door, ino) = (site.volume.door(), sparse(&site, 8));
-    let file = open(&door, ino, libc::O_RDWR);
-    assert!(door.charges_first(&file));
-    read(&door, &file, 0, 6).unwrap();
+    let (vfs, ino) = (site.volume.vfs(), sparse(&site, 8));
+    let file = open(&vfs, ino, libc::O_RDWR);
+    assert!(vfs.charges_first(&file));
+    read(&vfs, &file, 0, 6).unwrap();
     // Pages 2 to 7: four are promised, and two are all that is free.
     let fallocate = |mode, page, pages| fallocate(&site, mode, page, pages);
     fallocate(0, 2, 6).expect("there is room");
@@ -145,7 +142,7 @@ fn an_allocation_takes_what_is_promised_and_charges_nothing_twice() {
     site.check();
     fallocate(libc::FALLOC_FL_ZERO_RANGE, 0, 2).expect("both are promised");
     assert_eq!(site.root.stat("/d/f").unwrap().blocks, 8 * PAGE / 512);
-    door.release(&file, None);
+    vfs.release(&file, None);
     assert_eq!(site.used(QuotaId::user(WHO)).0, 8 * PAGE);
     site.check();
 }
@@ -153,12 +150,12 @@ fn an_allocation_takes_what_is_promised_and_charges_nothing_twice() {
 #[test]
 fn what_was_promised_behind_a_cut_comes_back_at_once() {
     let site = site();
-    let (door, ino) = (site.volume.door(), sparse(&site, 20));
-    let file = open(&door, ino, libc::O_RDWR);
-    assert!(door.charges_first(&file));
-    read(&door, &file, 0, 8).unwrap();
-    write(&door, ino, 0).unwrap();
-    write(&door, ino, 6).unwrap();
+    let (vfs, ino) = (site.volume.vfs(), sparse(&site, 20));
+    let file = open(&vfs, ino, libc::O_RDWR);
+    assert!(vfs.charges_first(&file));
+    read(&vfs, &file, 0, 8).unwrap();
+    write(&vfs, ino, 0).unwrap();
+    write(&vfs, ino, 6).unwrap();
     site.root.truncate("/d/f", 4 * PAGE - 1).unwrap();
     assert_eq!(site.used(QuotaId::user(WHO)).0, 4 * PAGE, "one is written");
     site.check();
@@ -168,22 +165,22 @@ fn what_was_promised_behind_a_cut_comes_back_at_once() {
     assert_eq!(site.used(QuotaId::user(WHO)).0, 2 * PAGE);
     fallocate(libc::FALLOC_FL_INSERT_RANGE, 0, 5).unwrap();
     assert_eq!(site.used(QuotaId::user(WHO)).0, PAGE);
-    assert_eq!(read(&door, &file, 0, 7), Ok(7 * PAGE as usize));
+    assert_eq!(read(&vfs, &file, 0, 7), Ok(7 * PAGE as usize));
     assert_eq!(site.used(QuotaId::user(WHO)).0, 7 * PAGE);
     fallocate(0, 0, 7).expect("six are promised, and one is there");
     assert_eq!(site.used(QuotaId::user(WHO)).0, 7 * PAGE);
     site.check();
-    door.release(&file, None);
+    vfs.release(&file, None);
     site.check();
 }
 
 #[test]
 fn what_was_promised_in_a_punched_hole_comes_back_at_once() {
     let site = site();
-    let (door, ino) = (site.volume.door(), sparse(&site, 20));
-    let file = open(&door, ino, libc::O_RDWR);
-    assert!(door.charges_first(&file));
-    read(&door, &file, 0, 8).unwrap();
+    let (vfs, ino) = (site.volume.vfs(), sparse(&site, 20));
+    let file = open(&vfs, ino, libc::O_RDWR);
+    assert!(vfs.charges_first(&file));
+    read(&vfs, &file, 0, 8).unwrap();
     assert_eq!(site.used(QuotaId::user(WHO)).0, 8 * PAGE);
     let punch = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
     fallocate(&site, punch, 2, 3).unwrap();
@@ -195,7 +192,7 @@ fn what_was_promised_in_a_punched_hole_comes_back_at_once() {
         assert_eq!(site.used(QuotaId::user(WHO)).0, 5 * PAGE);
     }
     site.check();
-    door.release(&file, None);
+    vfs.release(&file, None);
     assert_eq!(site.used(QuotaId::user(WHO)).0, 0);
     site.check();
 }
@@ -203,17 +200,17 @@ fn what_was_promised_in_a_punched_hole_comes_back_at_once() {
 #[test]
 fn a_reader_is_never_refused_and_is_promised_what_is_free() {
     let site = site();
-    let (door, ino) = (site.volume.door(), sparse(&site, 2));
-    let writer = open(&door, ino, libc::O_RDWR);
-    let reader = open(&door, ino, libc::O_RDONLY);
-    assert!(door.charges_first(&writer) && door.charges_first(&reader));
-    assert_eq!(read(&door, &reader, 0, 2), Ok(2 * PAGE as usize));
+    let (vfs, ino) = (site.volume.vfs(), sparse(&site, 2));
+    let writer = open(&vfs, ino, libc::O_RDWR);
+    let reader = open(&vfs, ino, libc::O_RDONLY);
+    assert!(vfs.charges_first(&writer) && vfs.charges_first(&reader));
+    assert_eq!(read(&vfs, &reader, 0, 2), Ok(2 * PAGE as usize));
     assert_eq!(site.used(QuotaId::user(WHO)).0, 2 * PAGE);
-    assert_eq!(read(&door, &reader, 2, 2), Ok(2 * PAGE as usize));
-    assert_eq!(read(&door, &writer, 2, 2), Err(Errno::EDQUOT));
-    door.release(&writer, None);
+    assert_eq!(read(&vfs, &reader, 2, 2), Ok(2 * PAGE as usize));
+    assert_eq!(read(&vfs, &writer, 2, 2), Err(Errno::EDQUOT));
+    vfs.release(&writer, None);
     assert_eq!(site.used(QuotaId::user(WHO)).0, 0);
-    assert_eq!(read(&door, &reader, 0, 2), Ok(2 * PAGE as usize));
+    assert_eq!(read(&vfs, &reader, 0, 2), Ok(2 * PAGE as usize));
     assert_eq!(
         site.used(QuotaId::user(WHO)).0,
         0,
@@ -233,7 +230,7 @@ impl Drop for SetOnDrop<'_> {
 #[test]
 fn promises_are_kept_in_a_race_of_writers_owners_and_closes() {
     let site = site();
-    let door = site.volume.door();
+    let vfs = site.volume.vfs();
     let inos: Vec<u64> = (0..3).map(|n| file_of(&site, &format!("/d/{n}"))).collect();
     for n in 0..3 {
         site.root.truncate(format!("/d/{n}"), 64 * PAGE).unwrap();
@@ -251,19 +248,19 @@ fn promises_are_kept_in_a_race_of_writers_owners_and_closes() {
         let _end = SetOnDrop(&done);
         let workers: Vec<_> = (0..6_u64)
             .map(|thread| {
-                let (door, inos) = (&door, &inos);
+                let (vfs, inos) = (&vfs, &inos);
                 scope.spawn(move || {
                     for round in 0..400 {
                         let ino = inos[((thread + round) % 3) as usize];
-                        let file = open(door, ino, libc::O_RDWR);
-                        assert!(door.charges_first(&file));
+                        let file = open(vfs, ino, libc::O_RDWR);
+                        assert!(vfs.charges_first(&file));
                         let page = (thread * 11 + round * 7) % 60;
-                        if read(door, &file, page, 3).is_ok() {
+                        if read(vfs, &file, page, 3).is_ok() {
                             for page in [page + 1, page, page + 2] {
-                                assert_eq!(write(door, ino, page), Ok(PAGE as usize));
+                                assert_eq!(write(vfs, ino, page), Ok(PAGE as usize));
                             }
                         }
-                        door.release(&file, None);
+                        vfs.release(&file, None);
                     }
                 })
             })
@@ -304,7 +301,7 @@ fn promises_are_kept_in_a_race_of_writers_owners_and_closes() {
 #[test]
 fn nothing_is_promised_to_a_page_that_a_write_beside_it_allocates() {
     let site = site();
-    let door = site.volume.door();
+    let vfs = site.volume.vfs();
     site.hard(QuotaId::user(WHO), 100 * PAGE, 100);
     let fresh = |round: u64| {
         let path = format!("/d/{round}");
@@ -314,23 +311,23 @@ fn nothing_is_promised_to_a_page_that_a_write_beside_it_allocates() {
     };
     for round in 0..2000 {
         let (ino, path) = fresh(round);
-        let file = open(&door, ino, libc::O_RDWR);
-        assert!(door.charges_first(&file));
+        let file = open(&vfs, ino, libc::O_RDWR);
+        assert!(vfs.charges_first(&file));
         let barrier = std::sync::Barrier::new(2);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 barrier.wait();
-                (0..8).for_each(|page| _ = write(&door, ino, page).unwrap());
+                (0..8).for_each(|page| _ = write(&vfs, ino, page).unwrap());
             });
             barrier.wait();
-            (0..8).for_each(|page| _ = read(&door, &file, page, 1).unwrap());
+            (0..8).for_each(|page| _ = read(&vfs, &file, page, 1).unwrap());
         });
         assert_eq!(site.used(QuotaId::user(WHO)).0, 8 * PAGE, "round {round}");
         let fd = site.root.open(&*path, libc::O_RDWR, 0).unwrap();
         site.root.fallocate(fd, 0, 0, 8 * PAGE).unwrap();
         site.root.close(fd).unwrap();
         site.check();
-        door.release(&file, None);
+        vfs.release(&file, None);
         site.root.unlink(&*path).unwrap();
     }
 }

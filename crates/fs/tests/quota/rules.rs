@@ -238,8 +238,8 @@ fn what_is_cut_off_while_a_file_is_given_away_is_freed_for_its_new_owner() {
         size: Some(2 * PAGE),
         ..SetAttr::default()
     };
-    let door = site.volume.door();
-    door.setattr(&Caller::ROOT, ino, None, &set).unwrap();
+    let vfs = site.volume.vfs();
+    vfs.setattr(&Caller::ROOT, ino, None, &set).unwrap();
     assert_eq!(site.used(me()), (0, 0));
     assert_eq!(site.used(QuotaId::user(2000)), (2 * PAGE, 1));
     site.check();
@@ -264,7 +264,7 @@ fn a_file_that_is_given_away_and_cannot_be_cut_stays_as_it_was() {
     };
     let fails = |call: &'static str| (call == "commit").then_some(Errno::EIO);
     backend.set_fault(Some(Box::new(fails)));
-    let done = volume.door().setattr(&Caller::ROOT, ino, None, &set);
+    let done = volume.vfs().setattr(&Caller::ROOT, ino, None, &set);
     backend.set_fault(None);
     assert_eq!(done, Err(Errno::EIO));
     let is = || {
@@ -275,7 +275,7 @@ fn a_file_that_is_given_away_and_cannot_be_cut_stays_as_it_was() {
     };
     assert_eq!(is(), ((USER, 0o4755, 3 * PAGE), (3 * PAGE, 0)));
     super::check(&volume);
-    let done = volume.door().setattr(&Caller::ROOT, ino, None, &set);
+    let done = volume.vfs().setattr(&Caller::ROOT, ino, None, &set);
     assert!(done.is_ok(), "{done:?}");
     assert_eq!(is(), ((0, 0o755, 0), (0, 0)));
     super::check(&volume);

@@ -17,9 +17,9 @@ fn a_file_that_gets_a_name_is_not_waited_for() {
         let fd = process.open("/", libc::O_TMPFILE | libc::O_RDWR, 0o600);
         let fd = fd.unwrap();
         let ino = process.fstat(fd).unwrap().ino;
-        let door = volume.door();
-        door.grab(ino).unwrap();
-        let forgetting = thread::spawn(move || door.forget(ino, 1));
+        let vfs = volume.vfs();
+        vfs.grab(ino).unwrap();
+        let forgetting = thread::spawn(move || vfs.forget(ino, 1));
         process
             .linkat(fd, "", AT_FDCWD, "/f", libc::AT_EMPTY_PATH)
             .unwrap();

@@ -49,7 +49,7 @@ fn an_append_and_a_cut_with_a_new_owner_leave_the_size_of_one_order() {
             size: Some(CUT),
             ..SetAttr::default()
         };
-        volume.door().setattr(&kernel(), ino, None, &set).unwrap();
+        volume.vfs().setattr(&kernel(), ino, None, &set).unwrap();
         append.join().unwrap();
         let attr = process.stat("/f").unwrap();
         assert_eq!((attr.uid, attr.perm), (OWNER, 0o640));

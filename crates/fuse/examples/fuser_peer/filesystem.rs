@@ -1,4 +1,4 @@
-//! The requests: one call of the door each.
+//! The requests: one call of the vfs each.
 
 use crate::convert::{
     caller, empty, error, file_attr, file_type, set_time, since_epoch, value_or_size,
@@ -47,18 +47,18 @@ impl Filesystem for Peer {
 
     fn lookup(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         self.entry(
-            self.door
+            self.vfs
                 .lookup(&caller(request, 0), parent.0, name.as_bytes()),
             reply,
         );
     }
 
     fn forget(&self, _: &Request, ino: INodeNo, count: u64) {
-        self.door.forget(ino.0, count);
+        self.vfs.forget(ino.0, count);
     }
 
     fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        match self.door.getattr(ino.0) {
+        match self.vfs.getattr(ino.0) {
             Ok(attr) => reply.attr(&self.options.attr_timeout, &file_attr(&attr)),
             Err(errno) => reply.error(error(errno)),
         }
@@ -96,9 +96,9 @@ impl Filesystem for Peer {
         let caller = caller(request, 0);
         let result = match handle {
             Some(handle) => self.on(handle, |file| {
-                self.door.setattr(&caller, ino.0, Some(file), &set)
+                self.vfs.setattr(&caller, ino.0, Some(file), &set)
             }),
-            None => self.door.setattr(&caller, ino.0, None, &set),
+            None => self.vfs.setattr(&caller, ino.0, None, &set),
         };
         match result {
             Ok(attr) => reply.attr(&self.options.attr_timeout, &file_attr(&attr)),
@@ -107,7 +107,7 @@ impl Filesystem for Peer {
     }
 
     fn readlink(&self, _: &Request, ino: INodeNo, reply: ReplyData) {
-        match self.door.readlink(ino.0) {
+        match self.vfs.readlink(ino.0) {
             Ok(target) => reply.data(&target),
             Err(errno) => reply.error(error(errno)),
         }
@@ -128,7 +128,7 @@ impl Filesystem for Peer {
         };
         let (caller, mode) = (caller(request, umask), (mode & 0o7777) as u16);
         let made = self
-            .door
+            .vfs
             .mknod(&caller, parent.0, name.as_bytes(), kind, mode, rdev);
         self.entry(made, reply);
     }
@@ -144,14 +144,14 @@ impl Filesystem for Peer {
     ) {
         let (caller, mode) = (caller(request, umask), (mode & 0o7777) as u16);
         self.entry(
-            self.door.mkdir(&caller, parent.0, name.as_bytes(), mode),
+            self.vfs.mkdir(&caller, parent.0, name.as_bytes(), mode),
             reply,
         );
     }
 
     fn unlink(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         empty(
-            self.door
+            self.vfs
                 .unlink(&caller(request, 0), parent.0, name.as_bytes()),
             reply,
         );
@@ -159,7 +159,7 @@ impl Filesystem for Peer {
 
     fn rmdir(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         empty(
-            self.door
+            self.vfs
                 .rmdir(&caller(request, 0), parent.0, name.as_bytes()),
             reply,
         );
@@ -175,8 +175,7 @@ impl Filesystem for Peer {
     ) {
         let (caller, target) = (caller(request, 0), target.as_os_str().as_bytes());
         self.entry(
-            self.door
-                .symlink(&caller, parent.0, name.as_bytes(), target),
+            self.vfs.symlink(&caller, parent.0, name.as_bytes(), target),
             reply,
         );
     }
@@ -194,7 +193,7 @@ impl Filesystem for Peer {
         let (caller, flags) = (caller(request, 0), flags.bits());
         let (name, new_name) = (name.as_bytes(), new_name.as_bytes());
         empty(
-            self.door
+            self.vfs
                 .rename(&caller, parent.0, name, new_parent.0, new_name, flags),
             reply,
         );
@@ -209,13 +208,13 @@ impl Filesystem for Peer {
         reply: ReplyEntry,
     ) {
         let made = self
-            .door
+            .vfs
             .link(&caller(request, 0), ino.0, parent.0, name.as_bytes());
         self.entry(made, reply);
     }
 
     fn open(&self, request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        match self.door.open(&caller(request, 0), ino.0, flags.0) {
+        match self.vfs.open(&caller(request, 0), ino.0, flags.0) {
             Ok(file) => reply.opened(self.insert(file), self.keep()),
             Err(errno) => reply.error(error(errno)),
         }
@@ -233,7 +232,7 @@ impl Filesystem for Peer {
     ) {
         let (caller, mode) = (caller(request, umask), (mode & 0o7777) as u16);
         match self
-            .door
+            .vfs
             .create(&caller, parent.0, name.as_bytes(), mode, flags)
         {
             Ok((attr, file)) => reply.created(
@@ -259,7 +258,7 @@ impl Filesystem for Peer {
         reply: ReplyData,
     ) {
         let mut buffer = vec![0; size as usize];
-        match self.on(handle, |file| self.door.read(file, offset, &mut buffer)) {
+        match self.on(handle, |file| self.vfs.read(file, offset, &mut buffer)) {
             Ok(size) => reply.data(&buffer[..size]),
             Err(errno) => reply.error(error(errno)),
         }
@@ -281,7 +280,7 @@ impl Filesystem for Peer {
         let kill = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
         let result = if write_flags.contains(WriteFlags::FUSE_WRITE_CACHE) {
             let touches = !self.writeback();
-            self.door
+            self.vfs
                 .write_back(&caller, ino.0, offset, data, kill, touches)
         } else {
             let place = match flags.0 & libc::O_APPEND {
@@ -289,7 +288,7 @@ impl Filesystem for Peer {
                 _ => WriteAt::End,
             };
             self.on(handle, |file| {
-                self.door.write(&caller, file, place, data, kill)
+                self.vfs.write(&caller, file, place, data, kill)
             })
         };
         match result {
@@ -306,10 +305,7 @@ impl Filesystem for Peer {
         owner: LockOwner,
         reply: ReplyEmpty,
     ) {
-        empty(
-            self.on(handle, |file| self.door.flush(file, owner.0)),
-            reply,
-        );
+        empty(self.on(handle, |file| self.vfs.flush(file, owner.0)), reply);
     }
 
     fn release(
@@ -327,12 +323,12 @@ impl Filesystem for Peer {
     }
 
     fn fsync(&self, _: &Request, _: INodeNo, handle: FileHandle, data: bool, reply: ReplyEmpty) {
-        empty(self.on(handle, |file| self.door.fsync(file, data)), reply);
+        empty(self.on(handle, |file| self.vfs.fsync(file, data)), reply);
     }
 
     fn opendir(&self, request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         match self
-            .door
+            .vfs
             .open(&caller(request, 0), ino.0, flags.0 | libc::O_DIRECTORY)
         {
             Ok(file) => {
@@ -355,7 +351,7 @@ impl Filesystem for Peer {
         mut reply: ReplyDirectory,
     ) {
         let result = self.on(handle, |file| {
-            self.door.readdir(file, cookie, &mut |entry| {
+            self.vfs.readdir(file, cookie, &mut |entry| {
                 let name = OsStr::from_bytes(entry.name);
                 !reply.add(
                     INodeNo(entry.ino),
@@ -381,7 +377,7 @@ impl Filesystem for Peer {
     ) {
         let mut entries = Vec::new();
         let result = self.on(handle, |file| {
-            self.door.readdir(file, cookie, &mut |entry| {
+            self.vfs.readdir(file, cookie, &mut |entry| {
                 entries.push((entry.ino, entry.cookie, entry.name.to_vec()));
                 entries.len() < 32
             })
@@ -392,9 +388,9 @@ impl Filesystem for Peer {
         for (ino, cookie, name) in entries {
             let dots = matches!(name.as_slice(), b"." | b"..");
             let attr = if dots {
-                self.door.getattr(ino)
+                self.vfs.getattr(ino)
             } else {
-                self.door.grab(ino)
+                self.vfs.grab(ino)
             };
             let Ok(attr) = attr else { continue };
             let (ttl, generation) = (
@@ -411,7 +407,7 @@ impl Filesystem for Peer {
                 generation,
             ) {
                 if !dots {
-                    self.door.forget(ino, 1);
+                    self.vfs.forget(ino, 1);
                 }
                 break;
             }
@@ -432,7 +428,7 @@ impl Filesystem for Peer {
     }
 
     fn statfs(&self, _: &Request, ino: INodeNo, reply: ReplyStatfs) {
-        match self.door.statfs(ino.0) {
+        match self.vfs.statfs(ino.0) {
             Ok(st) => reply.statfs(
                 st.blocks, st.bfree, st.bavail, st.files, st.ffree, st.bsize, st.namelen, st.frsize,
             ),
@@ -452,8 +448,7 @@ impl Filesystem for Peer {
     ) {
         let (caller, name) = (caller(request, 0), name.as_bytes());
         empty(
-            self.door
-                .setxattr(&caller, ino.0, name, value, flags, false),
+            self.vfs.setxattr(&caller, ino.0, name, value, flags, false),
             reply,
         );
     }
@@ -467,7 +462,7 @@ impl Filesystem for Peer {
         reply: ReplyXattr,
     ) {
         match self
-            .door
+            .vfs
             .getxattr(&caller(request, 0), ino.0, name.as_bytes())
         {
             Ok(value) => value_or_size(&value, size, reply),
@@ -476,7 +471,7 @@ impl Filesystem for Peer {
     }
 
     fn listxattr(&self, request: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
-        match self.door.listxattr(&caller(request, 0), ino.0) {
+        match self.vfs.listxattr(&caller(request, 0), ino.0) {
             Ok(names) => value_or_size(&names, size, reply),
             Err(errno) => reply.error(error(errno)),
         }
@@ -484,7 +479,7 @@ impl Filesystem for Peer {
 
     fn removexattr(&self, request: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         empty(
-            self.door
+            self.vfs
                 .removexattr(&caller(request, 0), ino.0, name.as_bytes()),
             reply,
         );
@@ -501,7 +496,7 @@ impl Filesystem for Peer {
         reply: ReplyEmpty,
     ) {
         let caller = caller(request, 0);
-        let work = |file: &OpenFile| self.door.fallocate(&caller, file, mode, offset, length);
+        let work = |file: &OpenFile| self.vfs.fallocate(&caller, file, mode, offset, length);
         empty(self.on(handle, work), reply);
     }
 
@@ -514,7 +509,7 @@ impl Filesystem for Peer {
         whence: i32,
         reply: ReplyLseek,
     ) {
-        match self.on(handle, |file| self.door.lseek(file, offset, whence)) {
+        match self.on(handle, |file| self.vfs.lseek(file, offset, whence)) {
             Ok(offset) => reply.offset(offset as i64),
             Err(errno) => reply.error(error(errno)),
         }

@@ -43,7 +43,7 @@ fn run() -> Result<(), Failure> {
     config.acl = SessionACL::All;
     config.n_threads = Some(std::thread::available_parallelism()?.get());
     config.clone_fd = true;
-    let peer = Peer::new(volume.door(), options);
+    let peer = Peer::new(volume.vfs(), options);
     let session = fuser::spawn_mount(peer, mountpoint, &config)?;
     println!("ready fuser");
     // Whoever started this program closes its end when it is done with the mount.

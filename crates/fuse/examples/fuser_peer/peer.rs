@@ -2,7 +2,7 @@
 
 use crate::convert::{NOTHING, error, file_attr};
 use fuser::{FileAttr, FileHandle, FopenFlags, Generation, INodeNo, ReplyEntry};
-use hearth::{Attr, Door, Errno, OpenFile};
+use hearth::{Attr, Errno, OpenFile, VolumeVfs};
 use hearth_fuse::MountOptions;
 use hearth_sync::epoch;
 use hearth_sync::object::Table;
@@ -11,15 +11,15 @@ use std::time::Duration;
 
 /// The volume, and what fuser has open of it.
 pub struct Peer {
-    pub door: Door,
+    pub vfs: VolumeVfs,
     pub options: MountOptions,
     files: Table<Arc<OpenFile>>,
 }
 
 impl Peer {
-    pub fn new(door: Door, options: MountOptions) -> Peer {
+    pub fn new(vfs: VolumeVfs, options: MountOptions) -> Peer {
         Peer {
-            door,
+            vfs,
             options,
             files: Table::new(1),
         }
@@ -57,7 +57,7 @@ impl Peer {
     pub fn close(&self, handle: FileHandle) {
         let guard = epoch::pin();
         if let Some(object) = self.files.get(handle.0, &guard) {
-            self.door.release(object, None);
+            self.vfs.release(object, None);
             object.put_many(1);
             self.files.retire(object, &guard);
         }

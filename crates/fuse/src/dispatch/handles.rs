@@ -1,6 +1,6 @@
 //! File handles: the numbers by which the kernel names open files.
 
-use hearth::{Kind, OpenFile};
+use hearth::{Kind, VfsFile};
 use hearth_sync::epoch;
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
@@ -10,15 +10,15 @@ use hearth_sync::primitive::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// All open files of one session. Finding one writes nothing shared, so requests on one handle do
 /// not meet here.
-pub(crate) struct Handles {
-    table: Table<Handle>,
+pub(crate) struct Handles<F: VfsFile> {
+    table: Table<Handle<F>>,
 }
 
 lock_class!(OwnersLock = "fuse.lock-owners", 875);
 
 /// An open file as the kernel has it.
-pub(crate) struct Handle {
-    pub file: Arc<OpenFile>,
+pub(crate) struct Handle<F> {
+    pub file: Arc<F>,
     /// Owners of record locks that were set through this handle and not given up by a FLUSH. The
     /// kernel tells of a process that closes a file, but not of an open file description that ends
     /// with locks of its own.
@@ -27,7 +27,7 @@ pub(crate) struct Handle {
     written: AtomicBool,
 }
 
-impl Handle {
+impl<F> Handle<F> {
     /// `owner` has set a record lock through this handle.
     pub fn add_lock_owner(&self, owner: u64) {
         let mut owners = self.lock_owners.lock();
@@ -55,17 +55,17 @@ impl Handle {
     }
 }
 
-impl Handles {
+impl<F: VfsFile> Handles<F> {
     /// No open files. Handle 0 is never given out: it is what the kernel sends when it opened a
     /// file without asking.
-    pub fn new() -> Handles {
+    pub fn new() -> Handles<F> {
         Handles {
             table: Table::new(1),
         }
     }
 
     /// A handle for `file`.
-    pub fn insert(&self, file: Arc<OpenFile>) -> u64 {
+    pub fn insert(&self, file: Arc<F>) -> u64 {
         let held = self.table.insert(|_, _| Handle {
             file,
             lock_owners: Lock::new(Vec::new()),
@@ -77,13 +77,13 @@ impl Handles {
     }
 
     /// Calls `work` with the open file; `None` if the kernel does not have this handle.
-    pub fn with<R>(&self, number: u64, work: impl FnOnce(&Handle) -> R) -> Option<R> {
+    pub fn with<R>(&self, number: u64, work: impl FnOnce(&Handle<F>) -> R) -> Option<R> {
         let guard = epoch::pin();
         self.table.get(number, &guard).map(|handle| work(handle))
     }
 
     /// Takes the handle away: the open file, and the owners whose record locks end with it.
-    pub fn remove(&self, number: u64) -> Option<(Arc<OpenFile>, Vec<u64>)> {
+    pub fn remove(&self, number: u64) -> Option<(Arc<F>, Vec<u64>)> {
         let guard = epoch::pin();
         let handle = self.table.get(number, &guard)?;
         let owners = std::mem::take(&mut *handle.lock_owners.lock());
@@ -127,11 +127,11 @@ impl Handles {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hearth::{Caller, ROOT, Volume};
+    use hearth::{Caller, OpenFile, ROOT, Volume};
 
     fn open_root() -> Arc<OpenFile> {
         Volume::memory()
-            .door()
+            .vfs()
             .open(&Caller::ROOT, ROOT, libc::O_DIRECTORY)
             .unwrap()
     }

@@ -23,25 +23,27 @@ use crate::wire::operation::Operation;
 use crate::wire::reply::Reply;
 use crate::wire::request::RawRequest;
 use crate::wire::{InHeader, Opcode};
-use hearth::{Caller, Door, Errno, Op, OpenFile, Origin, TenantId, Volume};
+use hearth::{
+    Caller, Errno, KernelCache, Op, Origin, TenantId, VfsError, VfsFile, VfsResult, Volume,
+};
 use hearth_sync::primitive::Arc;
 use settings::Settings;
 use std::time::Instant;
 
-/// Translates requests into calls of [`Door`]. Shared by all queue threads of a session.
-pub(crate) struct Dispatcher {
-    pub(crate) door: Door,
-    pub(crate) handles: Arc<Handles>,
+/// Translates requests into calls of [`V`]. Shared by all queue threads of a session.
+pub(crate) struct Dispatcher<V: KernelCache> {
+    pub(crate) vfs: V,
+    pub(crate) handles: Arc<Handles<V::File>>,
     pub(crate) waiting: Arc<Waiting>,
     pub(crate) settings: Settings,
-    pub(crate) notifier: Arc<Notifier>,
+    pub(crate) notifier: Arc<Notifier<V>>,
     pub(crate) believed: Arc<CachedMtimes>,
     pub(crate) workers: Arc<Workers>,
     pub(crate) volume: Volume,
 }
 
 /// What the method of an operation returns: how the attempt ended, unless by an error.
-pub(crate) type OpResult = Result<Outcome<()>, Errno>;
+pub(crate) type OpResult = VfsResult<Outcome<()>>;
 
 /// A request while it is worked on.
 pub(crate) struct Context<'r> {
@@ -69,7 +71,7 @@ impl Context<'_> {
     }
 }
 
-impl Service for Dispatcher {
+impl<V: KernelCache> Service for Dispatcher<V> {
     fn handle(&self, request: &RawRequest<'_>, out: &mut [u8], attempt: Attempt) -> Handled {
         let started = Instant::now();
         let operation = match request.operation() {
@@ -86,22 +88,22 @@ impl Service for Dispatcher {
             attempt,
         };
         let mut reply = Reply::new(out);
-        let (done, miss) = hearth::without_waiting(|| {
-            self.guarded(|| self.perform(&context, operation, &mut reply))
-        });
+        let done = self.guarded(|| self.perform(&context, operation, &mut reply));
         let span = Span::since(started);
         let op = statistics::op(&operation);
-        let outcome = match (done, miss) {
-            (_, Some(miss)) => Outcome::Wait(WaitFor::Fetch(Missing { miss, op: Some(op) })),
-            (Err(errno), _) if attempt.again && is_enospc(errno) => {
+        let outcome = match done {
+            Err(VfsError::Miss(miss)) => {
+                Outcome::Wait(WaitFor::Fetch(Missing { miss, op: Some(op) }))
+            }
+            Err(VfsError::Errno(errno)) if attempt.again && is_enospc(errno) => {
                 Outcome::Wait(WaitFor::Space(0))
             }
-            (Ok(Outcome::Wait(wait)), _) => Outcome::Wait(match wait {
+            Ok(Outcome::Wait(wait)) => Outcome::Wait(match wait {
                 WaitFor::Worker(offload) => WaitFor::Worker(self.counted(op, offload)),
                 WaitFor::Chunks(chunks) => WaitFor::Chunks(self.counted_chunks(op, chunks)),
                 wait => wait,
             }),
-            (done, _) => {
+            done => {
                 let elapsed = attempt
                     .since
                     .map_or(span.ns(), |since| since.elapsed().as_nanos() as u64);
@@ -109,7 +111,8 @@ impl Service for Dispatcher {
                 match done {
                     Ok(Outcome::NoReply) => Outcome::NoReply,
                     Ok(_) => Outcome::Done(Ok(reply.len())),
-                    Err(errno) => Outcome::Done(Err(errno)),
+                    Err(VfsError::Errno(errno)) => Outcome::Done(Err(errno)),
+                    Err(VfsError::Miss(_)) => Outcome::Done(Err(Errno::EIO)),
                 }
             }
         };
@@ -130,7 +133,7 @@ impl Service for Dispatcher {
 
     fn fetch(&self, missing: &Missing) -> Result<(), Errno> {
         let started = Instant::now();
-        let fetched = self.guarded(|| self.volume.bring(&missing.miss));
+        let fetched = self.guarded(|| self.vfs.fetch(&missing.miss));
         if let (Err(_), Some(op)) = (fetched, missing.op) {
             let elapsed = started.elapsed().as_nanos() as u64;
             self.volume.stats().count(op, elapsed, false);
@@ -139,17 +142,18 @@ impl Service for Dispatcher {
     }
 }
 
-impl Dispatcher {
+impl<V: KernelCache> Dispatcher<V> {
     pub fn new(
         volume: Volume,
-        handles: Arc<Handles>,
+        vfs: V,
+        handles: Arc<Handles<V::File>>,
         settings: Settings,
         waiting: Arc<Waiting>,
-        notifier: Arc<Notifier>,
+        notifier: Arc<Notifier<V>>,
         workers: Arc<Workers>,
-    ) -> Dispatcher {
+    ) -> Dispatcher<V> {
         Dispatcher {
-            door: volume.door(),
+            vfs,
             handles,
             waiting,
             settings,
@@ -165,19 +169,19 @@ impl Dispatcher {
     pub(crate) fn on_file<R>(
         &self,
         handle: u64,
-        with: impl FnOnce(&OpenFile) -> Result<R, Errno>,
-        without: impl FnOnce() -> Result<R, Errno>,
-    ) -> Result<R, Errno> {
+        with: impl FnOnce(&V::File) -> VfsResult<R>,
+        without: impl FnOnce() -> VfsResult<R>,
+    ) -> VfsResult<R> {
         if handle == 0 {
             return without();
         }
         self.handles
             .with(handle, |handle| with(&handle.file))
-            .unwrap_or(Err(Errno::EBADF))
+            .unwrap_or(Err(Errno::EBADF.into()))
     }
 
     /// The open file behind a handle.
-    pub(crate) fn file(&self, handle: u64) -> Result<Arc<OpenFile>, Errno> {
+    pub(crate) fn file(&self, handle: u64) -> Result<Arc<V::File>, Errno> {
         self.handles
             .with(handle, |handle| Arc::clone(&handle.file))
             .ok_or(Errno::EBADF)
@@ -188,9 +192,9 @@ impl Dispatcher {
         let (file, lock_owners) = self.handles.remove(handle)?;
         for owner in lock_owners {
             // Only a file that was released already has no locks to give up.
-            let _ = self.door.flush(&file, owner);
+            let _ = self.vfs.flush(&file, owner);
         }
-        self.door.release(&file, flock_owner);
+        self.vfs.release(&file, flock_owner);
         Some(file.ino())
     }
 
@@ -262,13 +266,13 @@ impl Dispatcher {
             }
             O::Destroy => Ok(Outcome::Done(())),
             // INIT comes once, before there is a dispatcher.
-            O::Init => Err(Errno::EIO),
-            _ => Err(Errno(libc::ENOSYS)),
+            O::Init => Err(Errno::EIO.into()),
+            _ => Err(Errno(libc::ENOSYS).into()),
         }
     }
 
     /// A panic costs one request, not the mount.
-    fn guarded<T>(&self, work: impl FnOnce() -> Result<T, Errno>) -> Result<T, Errno> {
+    fn guarded<T, E: From<Errno>>(&self, work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         guarded(&self.volume, work)
     }
 
@@ -312,7 +316,7 @@ impl Dispatcher {
     }
 }
 
-impl Drop for Dispatcher {
+impl<V: KernelCache> Drop for Dispatcher<V> {
     fn drop(&mut self) {
         for number in self.handles.numbers() {
             self.close(number, None);
@@ -320,10 +324,13 @@ impl Drop for Dispatcher {
     }
 }
 
-fn guarded<T>(volume: &Volume, work: impl FnOnce() -> Result<T, Errno>) -> Result<T, Errno> {
+fn guarded<T, E: From<Errno>>(
+    volume: &Volume,
+    work: impl FnOnce() -> Result<T, E>,
+) -> Result<T, E> {
     panics::catch(work).unwrap_or_else(|report| {
         report_panic(volume, &report);
-        Err(Errno::EIO)
+        Err(Errno::EIO.into())
     })
 }
 

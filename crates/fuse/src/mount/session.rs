@@ -23,7 +23,7 @@ use crate::wait::signals;
 use crate::wait::waiting::Waiting;
 use crate::wait::workers::Workers;
 use crate::wire::{InitIn, PRUNE_MINOR_VERSION, READ_OVERHEAD, init as bits};
-use hearth::{Observer, Volume};
+use hearth::{NonBlocking, Observer, OpenFile, Volume, VolumeVfs};
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;
@@ -39,6 +39,9 @@ const GRACE: Duration = Duration::from_secs(2);
 /// How long the threads may take to see that an unused mount is gone.
 const SETTLE: Duration = Duration::from_secs(10);
 
+/// What a session serves.
+type CoreVfs = VolumeVfs<NonBlocking>;
+
 lock_class!(ThreadsLock = "fuse.threads", 860);
 
 /// A volume that is mounted. Dropping it unmounts.
@@ -51,7 +54,7 @@ pub struct Session {
     connection: Arc<Connection>,
     transport: &'static str,
     volume: Volume,
-    notifier: Arc<Notifier>,
+    notifier: Arc<Notifier<CoreVfs>>,
     workers: Arc<Workers>,
     /// With `sched_policy=auto`.
     idle: Option<Arc<IdleMonitor>>,
@@ -95,7 +98,7 @@ impl Session {
         let settings = Settings::new(&options, &agreed);
         let notifier = Notifier::new(
             Arc::clone(&device),
-            keeps_sizes.then(|| volume.door()),
+            keeps_sizes.then(|| volume.nonblocking_vfs()),
             settings.collects().then(|| Arc::clone(&handles)),
             settings.collects_anyway(),
         );
@@ -136,13 +139,14 @@ impl Session {
     /// Starts the threads that carry requests.
     fn serve(
         &self,
-        queues: Option<Queues<Dispatcher>>,
-        handles: Arc<Handles>,
+        queues: Option<Queues<Dispatcher<CoreVfs>>>,
+        handles: Arc<Handles<OpenFile>>,
         options: &MountOptions,
         agreed: &Agreed,
     ) -> io::Result<()> {
         let service = Arc::new(Dispatcher::new(
             self.volume.clone(),
+            self.volume.nonblocking_vfs(),
             handles,
             Settings::new(options, agreed),
             Arc::clone(&self.connection.waiting),
@@ -220,7 +224,7 @@ impl Session {
     /// One thread that reads `/dev/fuse`.
     fn read_alone(
         &self,
-        shared: &Arc<SessionShared<Dispatcher>>,
+        shared: &Arc<SessionShared<Dispatcher<CoreVfs>>>,
         agreed: &Agreed,
     ) -> io::Result<()> {
         let device = Arc::clone(&self.connection.mounted.device);
@@ -230,7 +234,7 @@ impl Session {
     /// A thread per CPU that reads `/dev/fuse`; the first uses the descriptor of the mount itself.
     fn read_per_cpu(
         &self,
-        shared: &Arc<SessionShared<Dispatcher>>,
+        shared: &Arc<SessionShared<Dispatcher<CoreVfs>>>,
         agreed: &Agreed,
     ) -> io::Result<()> {
         let cpus = cpu::online();
@@ -265,7 +269,7 @@ impl Session {
 
     fn read(
         &self,
-        shared: &Arc<SessionShared<Dispatcher>>,
+        shared: &Arc<SessionShared<Dispatcher<CoreVfs>>>,
         agreed: &Agreed,
         device: Arc<Device>,
         place: Option<ReaderPlace>,
@@ -291,8 +295,8 @@ impl Session {
 
     fn run_queues(
         &self,
-        queues: Queues<Dispatcher>,
-        shared: Arc<SessionShared<Dispatcher>>,
+        queues: Queues<Dispatcher<CoreVfs>>,
+        shared: Arc<SessionShared<Dispatcher<CoreVfs>>>,
         agreed: &Agreed,
     ) -> io::Result<()> {
         let parts = QueueParts {
@@ -327,7 +331,7 @@ impl Session {
         if !self.volume.is_observed() {
             // The kernel forgets nothing when a mount goes. This was the last one, so what lookups
             // still hold is held by nobody.
-            self.volume.door().forget_all();
+            self.volume.vfs().forget_all();
         }
         // A connection that was aborted leaves its mount behind.
         let _ = self.connection.mounted.detach(true);
@@ -338,7 +342,7 @@ impl Session {
 fn prepare_queues(
     request: &InitIn,
     options: &MountOptions,
-) -> Result<Option<Queues<Dispatcher>>, MountError> {
+) -> Result<Option<Queues<Dispatcher<CoreVfs>>>, MountError> {
     let offered = init::offered(request) & bits::OVER_IO_URING != 0;
     let forced = options.transport == Transport::Uring;
     if options.transport == Transport::Dev || (!offered && !forced) {

@@ -1,7 +1,7 @@
 //! What work on a request leads to: it is finished, or it waits for something.
 
 use hearth::sched::Permit;
-use hearth::{Absent, Errno, Op};
+use hearth::{Errno, Miss, Op, VfsError, VfsResult};
 use std::time::Instant;
 use zerocopy::{Immutable, IntoBytes};
 
@@ -51,17 +51,14 @@ impl<T> Outcome<T> {
     /// Not finished: each call of `next` runs one chunk. Its argument says why the backend could not
     /// give what the last call missed: then the call ends the request.
     pub fn chunks(
-        mut next: impl FnMut(Option<Errno>) -> Result<Outcome<InlineReply>, Errno> + Send + 'static,
+        mut next: impl FnMut(Option<Errno>) -> VfsResult<Outcome<InlineReply>> + Send + 'static,
     ) -> Outcome<T> {
-        let next = move |attempt: Attempt| {
-            let (outcome, miss) = hearth::without_waiting(|| next(attempt.failed));
-            match (outcome, miss) {
-                (_, Some(miss)) => Outcome::Wait(WaitFor::Fetch(Missing { miss, op: None })),
-                (Ok(Outcome::Done(reply)), _) => Outcome::Done(Ok(reply)),
-                (Ok(Outcome::NoReply), _) => Outcome::NoReply,
-                (Ok(Outcome::Wait(wait)), _) => Outcome::Wait(wait),
-                (Err(errno), _) => Outcome::Done(Err(errno)),
-            }
+        let next = move |attempt: Attempt| match next(attempt.failed) {
+            Ok(Outcome::Done(reply)) => Outcome::Done(Ok(reply)),
+            Ok(Outcome::NoReply) => Outcome::NoReply,
+            Ok(Outcome::Wait(wait)) => Outcome::Wait(wait),
+            Err(VfsError::Miss(miss)) => Outcome::Wait(WaitFor::Fetch(Missing { miss, op: None })),
+            Err(VfsError::Errno(errno)) => Outcome::Done(Err(errno)),
         };
         Outcome::Wait(WaitFor::Chunks(Chunked {
             next: Box::new(next),
@@ -74,7 +71,7 @@ pub(crate) type Permits = [Option<Permit>; 2];
 
 /// What an attempt missed.
 pub(crate) struct Missing {
-    pub miss: Absent,
+    pub miss: Miss,
     /// The operation that fails if the fetch does, for statistics. `None` for a chunk, which runs
     /// again either way and counts itself.
     pub op: Option<Op>,

@@ -10,10 +10,10 @@ use crate::node::NodeId;
 use crate::op::Fd;
 use crate::outcome::{Attr, Outcome, Stamp, StatX};
 
-/// Owner and group that `chown` asks for.
+/// Owner and group given to `chown`.
 type Owners = (Option<u32>, Option<u32>);
 
-/// How fresh `statx` wants its answer: both bits at once make no sense.
+/// How fresh the result of `statx` must be: both bits together are invalid.
 const SYNC: i32 = AT_STATX_FORCE_SYNC | AT_STATX_DONT_SYNC;
 
 const NO_PAGES: PageCount = PageCount { least: 0, most: 0 };
@@ -44,7 +44,7 @@ impl Model {
         let known = AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | AT_NO_AUTOMOUNT;
         let itself = dirfd >= 0 && path.is_empty() && flags & AT_EMPTY_PATH != 0;
         if itself && flags & !(known | SYNC) != 0 {
-            // A descriptor itself is looked at before or after the other flags.
+            // A descriptor is checked before or after the other flags.
             return Err(FREE);
         }
         let node = self.lookup_at(p, dirfd, path, at_flags(flags & !SYNC, known)?)?;
@@ -82,7 +82,7 @@ impl Model {
             mtime: node.mtime,
             ctime: Stamp::Now,
             pages: PageCount {
-                // Large attributes may take room of their own.
+                // Large attributes may use space of their own.
                 most: pages.most + attributes,
                 ..pages
             },

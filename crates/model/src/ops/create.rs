@@ -1,4 +1,4 @@
-//! Making inodes and names: what `open`, `mkdir`, `mknod` and `symlink` share, and those calls.
+//! Making inodes and names: what `open`, `mkdir`, `mknod` and `symlink` share, and these calls.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::op::Fd;
 use crate::outcome::{Kind, Outcome};
 use crate::walk::Last;
 
-/// Flags that a new inode takes from its directory.
+/// Flags that a new inode inherits from its directory.
 const INHERITED: u32 = libc_flags::NODUMP | libc_flags::NOATIME | libc_flags::PROJINHERIT;
 
 impl Model {
@@ -74,7 +74,7 @@ impl Model {
         Ok(Outcome::Done)
     }
 
-    /// Where a new name goes. Only a directory may be asked for with a slash behind its name.
+    /// Where a new name goes. Only a directory may have a slash behind its name.
     pub(crate) fn place(
         &mut self,
         p: usize,
@@ -93,7 +93,7 @@ impl Model {
         }
     }
 
-    /// A new inode without a name, with what it takes from process and directory.
+    /// Returns a new inode without a name, with what it inherits from process and directory.
     pub(crate) fn make(&mut self, p: usize, dir: NodeId, content: Content, mode: u32) -> NodeId {
         let parent = self.node(dir).clone();
         let credentials = self.credentials(p).clone();
@@ -124,7 +124,7 @@ impl Model {
         self.add_node(node)
     }
 
-    /// Gives an inode a name; `..` of a directory and all link counts follow.
+    /// Gives an inode a name; updates `..` of a directory and all link counts.
     pub(crate) fn enter(&mut self, dir: NodeId, name: Vec<u8>, id: NodeId) {
         let node = self.node_mut(id);
         match node.directory_mut() {
@@ -144,7 +144,7 @@ impl Model {
             .insert(name, id);
     }
 
-    /// Takes a name away, with the link counts; the inode stays.
+    /// Removes a name and updates link counts; the inode stays.
     pub(crate) fn leave(&mut self, dir: NodeId, name: &[u8]) -> NodeId {
         let parent = self.node_mut(dir);
         parent.modified();

@@ -30,7 +30,7 @@ impl Model {
         Ok(Outcome::Data(Bytes(data)))
     }
 
-    /// `readv` and `preadv`: without room nothing is asked of the file.
+    /// `readv` and `preadv`: without space in the buffers the file is not read.
     pub(crate) fn read_vector(
         &mut self,
         p: usize,
@@ -80,8 +80,7 @@ impl Model {
             return Err(EINVAL);
         }
         let Some(pages) = node.pages() else {
-            // Positions in a directory are cookies; only going back to the start means the same
-            // to everybody.
+            // Positions in a directory are cookies; only the start means the same in every system.
             return Ok(match (whence, offset) {
                 (SEEK_SET, 0) => Outcome::Number(0),
                 _ => Outcome::Unspecified,
@@ -137,7 +136,7 @@ impl Model {
         Ok(data)
     }
 
-    /// Writes and gives the count and the offset behind it.
+    /// Writes and returns the count and the offset behind it.
     fn write_bytes(&mut self, p: usize, fd: Fd, offset: u64, data: &[u8]) -> Answer<(u64, u64)> {
         let file = self.file(p, fd)?.clone();
         if !file.writable() {
@@ -163,7 +162,7 @@ impl Model {
         Ok((count, offset + count))
     }
 
-    /// What every change of data does beside it.
+    /// The other effects of every change of data.
     pub(crate) fn change_data(&mut self, p: usize, node: NodeId) {
         self.strip_privileges(p, node);
         self.node_mut(node).modified();

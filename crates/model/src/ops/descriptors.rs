@@ -8,7 +8,7 @@ use crate::op::Fd;
 use crate::outcome::Outcome;
 use crate::process::{FileId, Slot};
 
-/// Descriptors end here (`RLIMIT_NOFILE`).
+/// The limit of descriptors (`RLIMIT_NOFILE`).
 const LIMIT: Fd = 1 << 20;
 
 /// Flags that `F_SETFL` can change.
@@ -106,10 +106,11 @@ impl Model {
         }
     }
 
-    /// What goes with a descriptor: any close of an inode by a process ends the record locks that
-    /// the process has there; the last close of a description ends its own locks.
+    /// Ends what depends on a descriptor. Any close of an inode by a process ends the record locks
+    /// that the process has there; the last close of a description ends its own locks.
     ///
-    /// Nothing is said of a description that goes while somebody waits for a lock of it.
+    /// The outcome is unspecified for a description that goes while a process waits for a lock of
+    /// it.
     fn end_slot(&mut self, p: usize, slot: Slot) -> Answer<()> {
         let file = self
             .files

@@ -66,7 +66,7 @@ impl Model {
         Ok(Outcome::Done)
     }
 
-    /// Only directories hand their project on.
+    /// Only directories pass their project on.
     fn of_this_kind(&self, id: NodeId, flags: u32) -> u32 {
         match self.node(id).is_dir() {
             true => flags,
@@ -74,8 +74,8 @@ impl Model {
         }
     }
 
-    /// Whether the inode would get another project, or hand its own on otherwise. Linux lets the
-    /// owner do it; a filesystem whose project quotas bind users does not.
+    /// Returns whether the inode would get another project, or pass its own on differently. Linux
+    /// allows that to the owner; a filesystem whose project quotas bind users does not.
     fn moves(&self, id: NodeId, flags: u32, project: u32) -> bool {
         let node = self.node(id);
         project != node.project || (node.flags ^ flags) & libc_flags::PROJINHERIT != 0

@@ -27,7 +27,7 @@ impl Model {
             return Err(ENAMETOOLONG);
         }
         if empty && !old.starts_with(b"/") && old_dirfd != CWD && !self.credentials(p).is_root() {
-            // Linux lets others do so with the very credentials that opened the file; a library
+            // Linux allows others this with exactly the credentials that opened the file; a library
             // may be more generous.
             if self.any_file(p, old_dirfd)?.opener != (p, self.process(p).identity) {
                 return Ok(Outcome::Unspecified);
@@ -52,7 +52,7 @@ impl Model {
         Ok(Outcome::Done)
     }
 
-    /// A directory that hands its project on takes in only what is of that project.
+    /// A directory that passes its project on accepts only inodes of that project.
     pub(crate) fn check_project(&self, id: NodeId, dir: NodeId) -> Answer<()> {
         let (node, dir) = (self.node(id), self.node(dir));
         let hands_on = dir.flags & libc_flags::PROJINHERIT != 0;
@@ -132,7 +132,7 @@ impl Model {
             .is_none_or(|d| d.entries.is_empty())
     }
 
-    /// A directory without a name: whoever holds it finds it empty and cannot fill it.
+    /// An unlinked directory: a process that holds it finds it empty and cannot fill it.
     pub(crate) fn bury(&mut self, dir: u64) {
         let node = self.node_mut(dir);
         node.nlink = 0;

@@ -8,9 +8,9 @@ use crate::model::{Answer, FREE, Model};
 use crate::node::NodeId;
 use crate::op::{Fd, LockKind, LockSpec, Op};
 use crate::outcome::Outcome;
-use crate::parked::Parked;
+use crate::waiting_lock::WaitingLock;
 
-/// What is done to a request that cannot be granted at once.
+/// What to do with a request that cannot be granted at once.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Else {
     Refuse,
@@ -18,9 +18,9 @@ enum Else {
 }
 
 impl Model {
-    /// Does a lock call that waits if it must: `flock` without `LOCK_NB`, `F_SETLKW` or
-    /// `F_OFD_SETLKW`. `None` if it waits now; [`Model::ended`] then tells what comes of it, by the
-    /// number that [`Model::waiting`] names last.
+    /// Applies a lock call that may wait: `flock` without `LOCK_NB`, `F_SETLKW` or `F_OFD_SETLKW`.
+    /// Returns `None` if it waits now; [`Model::ended`] later returns its result, under the number
+    /// that [`Model::waiting`] names last.
     pub fn ask(&mut self, p: usize, op: &Op) -> Option<Outcome> {
         if self.processes.get(p).is_none_or(Option::is_none) {
             return Some(Outcome::Unspecified);
@@ -73,7 +73,7 @@ impl Model {
         if locks.has_flock(file, exclusive) {
             return Ok(Some(Outcome::Done));
         }
-        // A change of mode gives up the old lock before it asks for the new one, as Linux does.
+        // A change of mode releases the old lock before it requests the new one, as in Linux.
         locks.unflock(file);
         self.request((p, fd), node, Wish::Whole { file, exclusive }, or)
     }
@@ -107,7 +107,8 @@ impl Model {
         self.request((p, fd), file.node, wish, or)
     }
 
-    /// Grants, refuses or parks, and decides what waits: something may have been given up.
+    /// Grants, refuses or parks the request, and decides the waiting ones: a lock may have been
+    /// released.
     fn request(
         &mut self,
         (p, fd): (usize, Fd),
@@ -124,7 +125,7 @@ impl Model {
             Err(EAGAIN)
         } else {
             let ticket = self.number();
-            let parked = Parked {
+            let parked = WaitingLock {
                 ticket,
                 process: p,
                 fd,
@@ -135,7 +136,7 @@ impl Model {
             match self.would_wait_for_itself(&parked) {
                 true => Err(EDEADLK),
                 false => {
-                    self.parked.push(parked);
+                    self.waiting_locks.push(parked);
                     Ok(None)
                 }
             }
@@ -147,8 +148,8 @@ impl Model {
     pub(crate) fn get_lock(&mut self, p: usize, fd: Fd, lock: &LockSpec) -> Answer {
         let file = self.file(p, fd)?.clone();
         if lock.kind == LockKind::Unlock || self.size_is_free(p, fd, lock)? {
-            // Asking who blocks an unlock is refused for one sort of locks and a query for locks
-            // of this owner for the other, depending on the kernel.
+            // Querying for an unlock is refused for one sort of locks, and querying for locks of
+            // this owner for the other, depending on the kernel.
             return Ok(Outcome::Unspecified);
         }
         let (start, end) = self.lock_range(p, fd, lock)?;
@@ -159,7 +160,7 @@ impl Model {
         ))
     }
 
-    /// Size and positions of a directory are the system's affair, and so are ranges from there.
+    /// Size and positions of a directory are up to the system, and so are ranges from there.
     fn size_is_free(&self, p: usize, fd: Fd, lock: &LockSpec) -> Answer<bool> {
         let node = self.file(p, fd)?.node;
         Ok(lock.whence != libc::SEEK_SET && self.node(node).pages().is_none())
@@ -173,7 +174,7 @@ impl Model {
         })
     }
 
-    /// The bytes meant, first and last.
+    /// Returns the range, first and last byte.
     fn lock_range(&self, p: usize, fd: Fd, lock: &LockSpec) -> Answer<(u64, u64)> {
         let file = self.file(p, fd)?;
         let base = match lock.whence {

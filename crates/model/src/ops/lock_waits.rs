@@ -1,51 +1,56 @@
-//! What comes of lock requests that wait.
+//! The results of lock requests that wait.
 //!
-//! A request waits for what is held, never for another request. Whenever something held changes,
-//! those that wait for a lock of that file are looked at in the order of their coming: first
-//! whoever has nothing in the way any more is granted its lock, then whoever waits for itself is
-//! refused.
+//! A request waits for held locks, never for another request. When a held lock changes, the
+//! requests for that file are visited in the order of their arrival. First a request without a
+//! conflict is granted, then a request that waits for itself is refused.
 
 use crate::locks::{Owner, Wish};
 use crate::model::Model;
 use crate::node::NodeId;
 use crate::op::LockKind;
 use crate::outcome::Outcome;
-use crate::parked::Parked;
 use crate::process::FileId;
+use crate::waiting_lock::WaitingLock;
 
 impl Model {
-    /// Requests that wait, oldest first: number and process.
+    /// Returns the requests that wait, oldest first: number and process.
     pub fn waiting(&self) -> impl Iterator<Item = (u64, usize)> {
-        self.parked.iter().map(|one| (one.ticket, one.process))
+        self.waiting_locks
+            .iter()
+            .map(|one| (one.ticket, one.process))
     }
 
-    /// What came of requests that waited, since the last call.
+    /// Returns the results of requests that waited, since the last call.
     pub fn ended(&mut self) -> Vec<(u64, Outcome)> {
         std::mem::take(&mut self.ended)
     }
 
-    /// Ends the wait of a request with `EINTR`; nothing if it does not wait.
+    /// Ends the wait of a request with `EINTR`, if it waits.
     pub fn interrupt(&mut self, ticket: u64) {
-        if let Some(at) = self.parked.iter().position(|one| one.ticket == ticket) {
-            self.parked.remove(at);
+        if let Some(at) = self
+            .waiting_locks
+            .iter()
+            .position(|one| one.ticket == ticket)
+        {
+            self.waiting_locks.remove(at);
             self.ended.push((ticket, Outcome::Error(libc::EINTR)));
         }
     }
 
-    /// Whether nothing is said of process `p` closing a descriptor of `file`, the last one if
-    /// `gone`: somebody waits for a lock of this description through it.
+    /// Returns whether the outcome is unspecified when process `p` closes a descriptor of `file`
+    /// (the last one if `gone`): a request for a lock of this description waits through it.
     ///
     /// FUSE does not take back what a process gets through a descriptor that it has closed
     /// meanwhile, and keeps the description until the call has ended.
     pub(crate) fn may_not_close(&self, p: usize, file: FileId, gone: bool) -> bool {
-        let mut through = self.parked.iter().filter(|one| one.file == file);
+        let mut through = self.waiting_locks.iter().filter(|one| one.file == file);
         match self.is_mounted {
             true => through.any(|one| gone || one.process == p),
-            false => gone && through.any(|one| one.asker().is_none()),
+            false => gone && through.any(|one| one.deadlock_owner().is_none()),
         }
     }
 
-    /// Decides what waits for a lock of `node`.
+    /// Decides the requests that wait for a lock of `node`.
     pub(crate) fn decide_waiting(&mut self, node: NodeId) {
         loop {
             let mut given_back = Vec::new();
@@ -66,18 +71,19 @@ impl Model {
         }
     }
 
-    fn waiting_at(&self, node: NodeId) -> Vec<Parked> {
-        let those = self.parked.iter().filter(|one| one.node == node);
+    fn waiting_at(&self, node: NodeId) -> Vec<WaitingLock> {
+        let those = self.waiting_locks.iter().filter(|one| one.node == node);
         those.copied().collect()
     }
 
-    fn end_wait(&mut self, one: &Parked, outcome: Outcome) {
-        self.parked.retain(|other| other.ticket != one.ticket);
+    fn end_wait(&mut self, one: &WaitingLock, outcome: Outcome) {
+        self.waiting_locks
+            .retain(|other| other.ticket != one.ticket);
         self.ended.push((one.ticket, outcome));
     }
 
-    /// Looks once at each request; whether one was granted. A process that has closed the
-    /// descriptor meanwhile has to give the lock back.
+    /// Visits each request once; returns whether one was granted. A process that has closed the
+    /// descriptor meanwhile has to release the lock.
     fn grant_waiting(&mut self, node: NodeId, given_back: &mut Vec<Wish>) -> bool {
         let before = self.ended.len();
         for one in self.waiting_at(node) {
@@ -87,7 +93,7 @@ impl Model {
             }
             locks.grant(one.wish);
             let now = self.slot(one.process, one.fd).map(|slot| slot.file);
-            let outcome = match one.asker() {
+            let outcome = match one.deadlock_owner() {
                 Some(_) if now != Ok(one.file) => {
                     given_back.push(one.wish);
                     Outcome::Error(libc::EBADF)
@@ -107,29 +113,30 @@ impl Model {
         }
     }
 
-    /// Whose wait it is where circles are looked for. Locks of descriptions may be given up by any
-    /// process: nobody waits for himself through them, unless nobody knows that they are such.
-    fn in_a_circle(&self, one: &Parked) -> Option<Owner> {
+    /// Returns the waiter for deadlock detection. Any process may release locks of descriptions, so
+    /// no process waits for itself through them, unless the system cannot tell that they are such.
+    fn in_a_circle(&self, one: &WaitingLock) -> Option<Owner> {
         match one.wish {
             Wish::Record { owner, .. } if self.is_mounted => Some(owner),
-            _ => one.asker(),
+            _ => one.deadlock_owner(),
         }
     }
 
-    /// Whether a chain of waits leads from those in the way of `one` back to its owner.
-    pub(crate) fn would_wait_for_itself(&self, one: &Parked) -> bool {
-        let Some(asker) = self.in_a_circle(one) else {
+    /// Returns whether a chain of waits leads from the conflicting owners of `one` back to its
+    /// owner.
+    pub(crate) fn would_wait_for_itself(&self, one: &WaitingLock) -> bool {
+        let Some(deadlock_owner) = self.in_a_circle(one) else {
             return false;
         };
         let mut open = self.in_the_way(one);
         let mut seen = Vec::new();
         while let Some(owner) = open.pop() {
-            if owner == asker {
+            if owner == deadlock_owner {
                 return true;
             }
             if !seen.contains(&owner) {
                 seen.push(owner);
-                let others = self.parked.iter();
+                let others = self.waiting_locks.iter();
                 let his = others.filter(|other| self.in_a_circle(other) == Some(owner));
                 open.extend(his.flat_map(|other| self.in_the_way(other)));
             }
@@ -137,7 +144,7 @@ impl Model {
         false
     }
 
-    fn in_the_way(&self, one: &Parked) -> Vec<Owner> {
+    fn in_the_way(&self, one: &WaitingLock) -> Vec<Owner> {
         let locks = self.locks.get(&one.node);
         locks.map_or_else(Vec::new, |locks| locks.blockers(one.wish))
     }

@@ -48,7 +48,7 @@ impl Model {
         }))
     }
 
-    /// `None` in a removed directory: tmpfs makes a file there, others need not.
+    /// `None` in a removed directory: tmpfs makes a file there, others may not.
     fn open_unnamed(
         &mut self,
         p: usize,
@@ -72,7 +72,7 @@ impl Model {
     }
 
     /// The walk of `open`: the last component may be created, and a symlink there may lead on.
-    /// `None` is the opening of a pipe or device, which is no affair of a filesystem, and the like.
+    /// Returns `None` for opening a pipe or device, which is outside the filesystem.
     fn open_named(
         &mut self,
         p: usize,
@@ -137,7 +137,7 @@ impl Model {
         if !self.may_open(p, node, flags)? {
             return Ok(None);
         }
-        // Only data can go past a cache.
+        // Only data can bypass a cache.
         if flags & O_DIRECT != 0 && self.node(node).pages().is_none() {
             return Err(EINVAL);
         }
@@ -149,7 +149,7 @@ impl Model {
         Ok(Some(node))
     }
 
-    /// EISDIR, unless a filesystem that looks at the name first finds something else to say.
+    /// EISDIR, unless a filesystem that checks the name first reports another error.
     fn slash_behind_new_name(&self, dir: NodeId, name: &[u8]) -> Answer<Option<NodeId>> {
         match self.child(dir, name) {
             Ok(Some(node)) if self.node(node).is_symlink() => Ok(None),
@@ -158,7 +158,8 @@ impl Model {
         }
     }
 
-    /// Whether an existing inode may be opened so. `Ok(false)`: a pipe or a device.
+    /// Returns whether an existing inode may be opened in this way. `Ok(false)`: a pipe or a
+    /// device.
     fn may_open(&self, p: usize, id: NodeId, flags: i32) -> Answer<bool> {
         let node = self.node(id);
         let kind = node.kind();
@@ -166,7 +167,7 @@ impl Model {
         let mut want = match flags & O_ACCMODE {
             O_RDONLY => READ,
             O_WRONLY => WRITE,
-            // Mode 3 as well, though what it opens serves neither.
+            // Mode 3 as well, though the descriptor permits neither.
             _ => READ | WRITE,
         };
         if truncates {

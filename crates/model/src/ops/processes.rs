@@ -96,7 +96,7 @@ impl Model {
         Ok(Outcome::Process(self.processes.len() - 1))
     }
 
-    /// Threads that wait would have to be ended first, which is no call of the filesystem.
+    /// Waiting threads would have to be ended first, which is not a call of the filesystem.
     pub(crate) fn exit(&mut self, p: usize) -> Answer {
         if self.waiting().any(|(_, process)| process == p) {
             return Err(FREE);
@@ -109,7 +109,7 @@ impl Model {
         Ok(Outcome::Done)
     }
 
-    /// A directory that the process may make its own.
+    /// Returns a directory that the process may make its own.
     fn enterable(&mut self, p: usize, path: &[u8]) -> Answer<NodeId> {
         let dir = self.lookup(p, CWD, path, true)?;
         if !self.node(dir).is_dir() {

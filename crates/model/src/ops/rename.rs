@@ -36,7 +36,7 @@ impl Model {
             .iter()
             .any(|path| path.split(|b| *b == b'/').any(|n| n.len() > NAME_MAX))
         {
-            // It fails, but a filesystem may look at either name before it walks to the other.
+            // It fails, but a filesystem may check either name before it walks to the other.
             return Ok(Outcome::Unspecified);
         }
         let old_parent = self.parent(p, old_dirfd, old)?;
@@ -82,7 +82,7 @@ impl Model {
         Ok(Outcome::Done)
     }
 
-    /// What the names alone decide.
+    /// Decides what depends on the names alone.
     fn check_names(
         &self,
         from: &Side,
@@ -147,7 +147,7 @@ impl Model {
         Ok(())
     }
 
-    /// Whether `above` is `dir` or one of the directories that it lies in.
+    /// Returns whether `above` is `dir` or one of its ancestors.
     fn is_above(&self, above: NodeId, mut dir: NodeId) -> bool {
         loop {
             if dir == above {

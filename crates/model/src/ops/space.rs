@@ -28,7 +28,7 @@ impl Model {
             return Err(EPERM);
         }
         if size == old {
-            // tmpfs takes it for a modification if there are pages, others never.
+            // tmpfs counts it as a modification if there are pages, others never.
             let is_empty = node.pages().is_some_and(|pages| pages.count().most == 0);
             if !is_empty {
                 return Ok(Outcome::Unspecified);

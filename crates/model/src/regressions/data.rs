@@ -45,7 +45,7 @@ pub fn scripts() -> Vec<Script> {
             ],
         ),
         (
-            "reading into no room succeeds on a directory",
+            "reading into an empty buffer succeeds on a directory",
             vec![
                 (1, open("/", O_RDONLY, 0)),
                 (
@@ -65,7 +65,7 @@ pub fn scripts() -> Vec<Script> {
             ],
         ),
         (
-            "seeking too far is EINVAL",
+            "seeking beyond the largest offset is EINVAL",
             vec![
                 (1, file("f")),
                 (
@@ -86,7 +86,7 @@ pub fn scripts() -> Vec<Script> {
             ],
         ),
         (
-            "fallocate looks at the range, then the mode, then the descriptor",
+            "fallocate checks the range, then the mode, then the descriptor",
             vec![
                 (1, open("f", O_CREAT, 0o666)),
                 (1, allocate(2, 5, 0)),
@@ -97,7 +97,7 @@ pub fn scripts() -> Vec<Script> {
             ],
         ),
         (
-            "copying looks at kinds, then at modes",
+            "copying checks kinds, then modes",
             vec![
                 (1, open("/", O_RDONLY, 0)),
                 (1, file("f")),
@@ -138,7 +138,7 @@ pub fn scripts() -> Vec<Script> {
             vec![(1, file("f")), (1, copy(0, 0, 0, 0, 3))],
         ),
         (
-            "a size that an empty file has moves its times by a descriptor only",
+            "truncating an empty file to zero moves its times only through a descriptor",
             vec![
                 (1, file("f")),
                 (1, old("f")),

@@ -1,5 +1,5 @@
 //! Holes that reach beyond the end of a file. ext4 frees the last page, where tmpfs only clears it,
-//! and leaves alone what was preallocated behind it.
+//! and keeps what was preallocated behind it.
 
 use libc::{FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE, SEEK_DATA, SEEK_HOLE};
 

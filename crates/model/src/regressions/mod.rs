@@ -1,5 +1,6 @@
-//! Scripts that once told two systems apart, each under the fact that it holds: the kernel and
-//! the library both run them. Process 1 is root, process 2 user 1000 in group 2000.
+//! Regressions: scripts that once showed a difference between two systems, each named by the fact
+//! that it checks. The kernel and the library both run them. Process 1 is root, process 2 user 1000
+//! in group 2000.
 
 mod data;
 pub mod holes;

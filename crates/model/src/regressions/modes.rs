@@ -11,7 +11,7 @@ use crate::op::{CWD, Fill, Op, SetTime};
 pub fn scripts() -> Vec<Script> {
     vec![
         (
-            "who is not of the group keeps no setgid of what he writes",
+            "a writer outside the group loses setgid",
             vec![
                 (1, file("f")),
                 (1, chmod("f", 0o2666)),
@@ -27,7 +27,7 @@ pub fn scripts() -> Vec<Script> {
             ],
         ),
         (
-            "who is not the superuser allocates and copies setuid away",
+            "allocating and copying by a user other than root removes setuid",
             vec![
                 (1, open("f", O_CREAT | O_RDWR, 0o4755)),
                 (1, open("g", O_CREAT | O_RDWR, 0o4755)),
@@ -48,7 +48,7 @@ pub fn scripts() -> Vec<Script> {
                 ),
                 (1, copy(0, 0, 1, 0, 1)),
                 (1, stat("g")),
-                // A hole where there is nothing.
+                // A hole where nothing was.
                 (
                     1,
                     Op::Allocate {
@@ -62,7 +62,7 @@ pub fn scripts() -> Vec<Script> {
             ],
         ),
         (
-            "setgid is taken before the umask hides the execute bit that decides",
+            "setgid is removed before the umask hides the execute bit that decides",
             vec![
                 (1, chmod("/", 0o2777)),
                 (2, Op::Umask { mask: 0o077 }),
@@ -71,7 +71,7 @@ pub fn scripts() -> Vec<Script> {
             ],
         ),
         (
-            "setgid goes from what is no file as well",
+            "setgid is removed from special files as well",
             vec![
                 (1, chmod("/", 0o2777)),
                 (
@@ -87,7 +87,7 @@ pub fn scripts() -> Vec<Script> {
             ],
         ),
         (
-            "a chown that names nobody still needs the owner if it takes setuid away",
+            "a chown of neither id needs the owner if it removes setuid",
             vec![
                 (1, open("f", O_CREAT, 0o4755)),
                 (
@@ -138,7 +138,7 @@ pub fn scripts() -> Vec<Script> {
             ],
         ),
         (
-            "setting no time looks at nothing",
+            "setting no time checks nothing",
             vec![
                 (1, times("none", [SetTime::Omit; 2], 0x400)),
                 (
@@ -151,7 +151,7 @@ pub fn scripts() -> Vec<Script> {
             ],
         ),
         (
-            "impossible nanoseconds are seen when the file is found",
+            "invalid nanoseconds are refused after the file is found",
             vec![
                 (
                     1,
@@ -171,7 +171,7 @@ pub fn scripts() -> Vec<Script> {
             ],
         ),
         (
-            "an unknown inode flag is for the owner to hear of",
+            "an unknown inode flag is refused after the owner check",
             vec![
                 (1, open("f", O_CREAT, 0o666)),
                 (2, open("f", O_RDONLY, 0)),

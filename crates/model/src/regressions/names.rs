@@ -53,14 +53,14 @@ pub fn scripts() -> Vec<Script> {
             ],
         ),
         (
-            "a symlink's target is too long before its name is taken",
+            "a symlink's target is checked for length before its name exists",
             vec![
                 (1, symlink("t", "a")),
                 (1, symlink(&"t/".repeat(2048), "a")),
             ],
         ),
         (
-            "a nameless file gets a name unless O_EXCL forbids",
+            "an unlinked O_TMPFILE gets a name unless O_EXCL forbids",
             vec![
                 (1, open(".", TMPFILE, 0o600)),
                 (1, open(".", TMPFILE | O_EXCL, 0o600)),

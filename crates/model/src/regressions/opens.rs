@@ -20,7 +20,7 @@ pub fn scripts() -> Vec<Script> {
             ],
         ),
         (
-            "a pipe that may not be read says so",
+            "opening a pipe without permission is EACCES",
             vec![
                 (1, chmod("/", OPEN_ROOT)),
                 (
@@ -106,7 +106,7 @@ pub fn scripts() -> Vec<Script> {
             ],
         ),
         (
-            "listing a file is ENOTDIR even for who may not read it",
+            "listing a file is ENOTDIR even without read permission",
             vec![
                 (1, open("f", O_CREAT, 0)),
                 (2, Op::List { path: bytes("f") }),

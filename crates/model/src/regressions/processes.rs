@@ -18,14 +18,14 @@ pub fn scripts() -> Vec<Script> {
     };
     vec![
         (
-            "chroot asks for the right to enter before the privilege",
+            "chroot checks search permission before the privilege",
             vec![
                 (1, chmod("/", 0o666)),
                 (2, Op::ChangeRoot { path: bytes("/") }),
             ],
         ),
         (
-            "asking for a lock needs no right to take it",
+            "querying a lock needs no access mode",
             vec![
                 (1, open("f", O_CREAT, 0o666)),
                 (
@@ -65,7 +65,7 @@ pub fn scripts() -> Vec<Script> {
             ],
         ),
         (
-            "flock gives the old lock up before it fails to get the new one",
+            "flock releases the old lock before it fails to get the new one",
             vec![
                 (1, file("f")),
                 (1, file("f")),
@@ -140,7 +140,7 @@ pub fn scripts() -> Vec<Script> {
             ],
         ),
         (
-            "closing a mere place on the way ends no locks",
+            "closing an O_PATH descriptor ends no locks",
             vec![
                 (1, file("f")),
                 (1, chmod("f", 0o666)),

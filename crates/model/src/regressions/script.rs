@@ -1,6 +1,6 @@
-//! A script with its fact.
+//! A script with the fact that it checks.
 
 use crate::op::Op;
 
-/// What holds, and the steps that show it.
+/// The fact, and the steps that show it.
 pub type Script = (&'static str, Vec<(usize, Op)>);

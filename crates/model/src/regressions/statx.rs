@@ -1,4 +1,4 @@
-//! What `statx` tells.
+//! Reports of `statx`.
 
 use libc::{AT_EMPTY_PATH, AT_STATX_DONT_SYNC, AT_STATX_FORCE_SYNC, AT_SYMLINK_NOFOLLOW};
 use libc::{O_CREAT, O_PATH, STATX__RESERVED, STATX_BASIC_STATS, STATX_BTIME};
@@ -14,7 +14,7 @@ const ALL: u32 = STATX_BASIC_STATS | STATX_BTIME;
 pub fn scripts() -> Vec<Script> {
     vec![
         (
-            "what keeps a file as it is and nodump are attributes, other inode flags are none",
+            "statx reports immutable, append-only and nodump, and no other inode flag",
             [0x10, 0x20, 0x40, 0x80, 0x60, 0]
                 .into_iter()
                 .flat_map(|flags| [(1, Op::SetFlags { fd: 0, flags }), (1, statx("f", 0, ALL))])
@@ -30,13 +30,13 @@ pub fn scripts() -> Vec<Script> {
                 (1, times("f", [SetTime::Omit, SetTime::At(5, 5)], 0)),
                 (1, chmod("f", 0o600)),
                 (1, rename("f", "g", 0)),
-                // Without it a kernel in front may say what it was told before.
+                // Without it a kernel in front may report cached values.
                 (1, statx("g", AT_STATX_FORCE_SYNC, ALL)),
                 (1, of_descriptor(0, 0, ALL)),
             ],
         ),
         (
-            "statx of nothing is the descriptor itself, a symbolic link and O_PATH as well",
+            "statx of an empty path is the descriptor itself, also for a symbolic link and O_PATH",
             vec![
                 (1, symlink("f", "l")),
                 (1, open("l", O_PATH | libc::O_NOFOLLOW, 0)),
@@ -49,7 +49,7 @@ pub fn scripts() -> Vec<Script> {
             ],
         ),
         (
-            "masks of the future and contradictory flags are refused before anything is looked at",
+            "reserved masks and contradictory flags are refused before anything is checked",
             vec![
                 (1, statx("none", 0, STATX__RESERVED as u32)),
                 (

@@ -1,4 +1,4 @@
-//! Short words for steps, so that a script reads as what happens.
+//! Short names for steps, so that a script reads as what happens.
 
 use libc::{O_CREAT, O_RDWR};
 

@@ -1,4 +1,4 @@
-//! Lock requests that wait. Process 1 has the files `a` and `b` as descriptors 0 and 1; process 3,
+//! Lock requests that wait. Process 1 has the files `a` and `b` as descriptors 0 and 1. Process 3,
 //! its child, has the same descriptions there, and `a` once more as descriptor 2.
 
 use libc::{LOCK_EX, LOCK_SH, LOCK_UN, O_RDWR};
@@ -11,7 +11,7 @@ const READ: LockKind = LockKind::Read;
 const WRITE: LockKind = LockKind::Write;
 const UNLOCK: LockKind = LockKind::Unlock;
 
-/// What holds, and the steps that show it.
+/// The fact, and the steps that show it.
 pub fn scripts() -> Vec<(&'static str, Vec<Turn>)> {
     let all = [of_records(), of_deadlocks(), of_closed_files(), of_flocks()].concat();
     all.into_iter()
@@ -56,7 +56,7 @@ fn flock(fd: Fd, op: i32) -> Op {
 fn of_records() -> Vec<(&'static str, Vec<Turn>)> {
     vec![
         (
-            "who waits has the lock when the last one in the way goes, in the order of coming",
+            "a waiter gets its lock when the last conflicting one is released, first in first out",
             vec![
                 Turn::Call(1, lock(0, WRITE, 0, 4)),
                 Turn::Ask(3, lock(0, WRITE, 0, 2)),
@@ -68,7 +68,7 @@ fn of_records() -> Vec<(&'static str, Vec<Turn>)> {
             ],
         ),
         (
-            "an interrupted request leaves those behind it where they are",
+            "an interrupted request does not move those behind it",
             vec![
                 Turn::Call(1, lock(0, WRITE, 0, 4)),
                 Turn::Ask(3, lock(0, WRITE, 0, 4)),
@@ -83,7 +83,7 @@ fn of_records() -> Vec<(&'static str, Vec<Turn>)> {
 fn of_deadlocks() -> Vec<(&'static str, Vec<Turn>)> {
     vec![
         (
-            "a circle over two files is refused to who closes it",
+            "a deadlock over two files is refused to the request that closes it",
             vec![
                 Turn::Call(1, lock(0, WRITE, 0, 1)),
                 Turn::Call(3, lock(1, WRITE, 0, 1)),
@@ -92,7 +92,7 @@ fn of_deadlocks() -> Vec<(&'static str, Vec<Turn>)> {
             ],
         ),
         (
-            "two readers that both want to write are a circle, and the one who waits goes on",
+            "two readers that both request a write lock deadlock, and the waiting one is granted",
             vec![
                 Turn::Call(1, lock(0, READ, 0, 1)),
                 Turn::Call(3, lock(0, READ, 0, 1)),
@@ -102,7 +102,7 @@ fn of_deadlocks() -> Vec<(&'static str, Vec<Turn>)> {
             ],
         ),
         (
-            "who is granted its lock by the same change waits for nobody any more",
+            "a request granted by a change is no part of a deadlock any more",
             vec![
                 Turn::Call(1, lock(0, WRITE, 1, 2)),
                 Turn::Call(3, ofd(2, READ, 3, 1)),
@@ -113,7 +113,7 @@ fn of_deadlocks() -> Vec<(&'static str, Vec<Turn>)> {
             ],
         ),
         (
-            "of a circle that a newcomer closes, who waits is refused",
+            "in a deadlock that a new lock closes the waiting request is refused",
             vec![
                 Turn::Call(1, lock(0, READ, 0, 1)),
                 Turn::Call(3, ofd(2, READ, 0, 1)),
@@ -123,7 +123,7 @@ fn of_deadlocks() -> Vec<(&'static str, Vec<Turn>)> {
             ],
         ),
         (
-            "locks of descriptions may wait in circles",
+            "locks of descriptions may deadlock",
             vec![
                 Turn::Call(3, ofd(0, READ, 0, 1)),
                 Turn::Call(3, ofd(2, READ, 0, 1)),
@@ -137,7 +137,7 @@ fn of_deadlocks() -> Vec<(&'static str, Vec<Turn>)> {
 fn of_closed_files() -> Vec<(&'static str, Vec<Turn>)> {
     vec![
         (
-            "closing any descriptor of the file lets those in who wait for its process",
+            "closing any descriptor of the file admits requests that wait for its process",
             vec![
                 Turn::Call(3, lock(0, WRITE, 0, 0)),
                 Turn::Ask(1, lock(0, WRITE, 7, 1)),
@@ -145,7 +145,7 @@ fn of_closed_files() -> Vec<(&'static str, Vec<Turn>)> {
             ],
         ),
         (
-            "a lock that comes through a descriptor that was closed meanwhile is given back",
+            "a lock granted through a descriptor closed meanwhile is released",
             vec![
                 Turn::Call(1, lock(0, WRITE, 0, 4)),
                 Turn::Ask(3, lock(0, WRITE, 0, 4)),
@@ -155,7 +155,7 @@ fn of_closed_files() -> Vec<(&'static str, Vec<Turn>)> {
             ],
         ),
         (
-            "a lock that is given back while its description ends says nothing of who comes next",
+            "a lock released while its description ends leaves the next holder open",
             vec![
                 Turn::Call(1, chmod("b", 0o666)),
                 Turn::Call(2, open("b", O_RDWR, 0)),
@@ -169,7 +169,7 @@ fn of_closed_files() -> Vec<(&'static str, Vec<Turn>)> {
             ],
         ),
         (
-            "the end of a process lets everybody in who waits for it",
+            "the end of a process admits every request that waits for it",
             vec![
                 Turn::Call(3, lock(0, WRITE, 0, 4)),
                 Turn::Call(3, flock(2, LOCK_EX)),
@@ -184,7 +184,7 @@ fn of_closed_files() -> Vec<(&'static str, Vec<Turn>)> {
 fn of_flocks() -> Vec<(&'static str, Vec<Turn>)> {
     vec![
         (
-            "who waits for a stronger flock has given up the weaker one",
+            "a request for a stronger flock has released the weaker one",
             vec![
                 Turn::Call(1, flock(0, LOCK_SH)),
                 Turn::Call(3, flock(2, LOCK_SH)),
@@ -194,7 +194,7 @@ fn of_flocks() -> Vec<(&'static str, Vec<Turn>)> {
             ],
         ),
         (
-            "readers of a file come in together",
+            "waiting readers of a file are granted together",
             vec![
                 Turn::Call(1, flock(0, LOCK_EX)),
                 Turn::Ask(3, flock(2, LOCK_SH)),

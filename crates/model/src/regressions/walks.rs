@@ -31,7 +31,7 @@ pub fn scripts() -> Vec<Script> {
             steps
         }),
         (
-            "a path that is none is told before a descriptor that is none",
+            "an invalid path is reported before an invalid descriptor",
             vec![
                 (1, bad_fd("")),
                 (1, bad_fd(&"./".repeat(2048))),

@@ -36,7 +36,7 @@ pub fn scripts() -> Vec<Script> {
     let default = bytes("system.posix_acl_default");
     vec![
         (
-            "flags, name and size are looked at before the path, in this order",
+            "flags, name and size are checked before the path, in this order",
             vec![
                 (1, set("none", &long, 65537, 4)),
                 (1, set("none", &long, 65537, 0)),
@@ -46,7 +46,7 @@ pub fn scripts() -> Vec<Script> {
             ],
         ),
         (
-            "a name without its part behind the prefix is refused after the right is checked",
+            "a name that is only a prefix is refused after the permission check",
             vec![
                 (1, open("f", O_CREAT, 0)),
                 (2, set("f", "user.", 1, 0)),

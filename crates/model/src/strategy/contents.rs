@@ -1,5 +1,5 @@
-//! Scripts about the contents of two files and nothing else, for systems whose trees and attributes
-//! have a life of their own. They end with reading both files.
+//! Scripts about the contents of two files only, for systems whose trees and attributes change
+//! independently. They end with reading both files.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use proptest::sample::select;
 use crate::bytes::bytes;
 use crate::op::{CWD, Fd, Fill, Op};
 
-/// Bytes that are more than a file has in the end.
+/// More bytes than a file has in the end.
 const ALL: usize = 1 << 20;
 
 /// Scripts of about `len` steps, for a system that knows all modes of `fallocate`.
@@ -27,8 +27,8 @@ pub fn data_script(len: Range<usize>) -> impl Strategy<Value = Vec<(usize, Op)>>
     })
 }
 
-/// The same for a system that shifts no ranges. Each file is open with and without `O_DIRECT`, and
-/// that changes.
+/// Scripts of about `len` steps, for a system that shifts no ranges. Each file is open with and
+/// without `O_DIRECT`, and that changes.
 pub fn direct_script(len: Range<usize>) -> impl Strategy<Value = Vec<(usize, Op)>> {
     let fd = || 0..6;
     let len_of_part = || prop_oneof![0usize..5000, Just(4096)];
@@ -101,7 +101,7 @@ fn open(path: &str, flags: i32) -> Op {
     }
 }
 
-/// All as process 1, and in the end what these descriptors show.
+/// Runs all as process 1, and ends with reading through these descriptors.
 fn script(opening: &[Op], steps: Vec<Op>, shown: &[Fd]) -> Vec<(usize, Op)> {
     let show = |&fd| Op::ReadAt {
         fd,

@@ -26,7 +26,7 @@ use crate::bytes::bytes;
 use crate::op::{CWD, Op};
 
 /// Scripts of about `len` steps: process and operation. They begin with a few files and open
-/// descriptors, and most operations are aimed at what exists then.
+/// descriptors, and most operations are aimed at existing ones.
 pub fn script(abilities: Abilities, len: Range<usize>) -> impl Strategy<Value = Vec<(usize, Op)>> {
     (vec(opening(), 0..10), vec(shot(op(abilities)), len)).prop_map(|(opening, shots)| {
         let chmod = Op::Chmod {
@@ -44,7 +44,7 @@ pub fn script(abilities: Abilities, len: Range<usize>) -> impl Strategy<Value = 
     })
 }
 
-/// Something to begin with.
+/// The initial steps.
 fn opening() -> impl Strategy<Value = Shot> {
     let mode = || select(vec![0o777u32, 0o777, 0o666, 0o755, 0o6777]);
     shot(prop_oneof![

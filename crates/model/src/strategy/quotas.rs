@@ -1,4 +1,4 @@
-//! Random scripts that set limits and run into them.
+//! Random scripts that set limits and reach them.
 
 use std::ops::Range;
 
@@ -24,8 +24,8 @@ const INHERIT: u32 = 0x200;
 
 const DAY: i64 = 24 * 60 * 60;
 
-/// Scripts of about `len` steps for a system whose books begin as `quota`. Limits are set, changed
-/// and reached, time passes, and directories are of projects.
+/// Scripts of about `len` steps for a system with the initial quota state `quota`. Limits are set,
+/// changed and reached, time passes, and directories belong to projects.
 pub fn quota_script(
     abilities: Abilities,
     quota: Quota,
@@ -49,7 +49,7 @@ pub fn quota_script(
     })
 }
 
-/// Operations that take room.
+/// Operations that use space.
 fn growth() -> impl Strategy<Value = Op> {
     let sizes = || select(vec![4096i64, 8192, 12_288]);
     let value = select(vec![10usize, 300, 5000, 60_000]).prop_map(|len| Bytes(vec![b'v'; len]));
@@ -75,7 +75,7 @@ fn growth() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Inodes go to projects, and directories hand theirs on or not any more.
+/// Operations that move inodes to projects, and turn inheritance on and off.
 fn projects() -> impl Strategy<Value = Op> {
     let xflags = select(vec![INHERIT, INHERIT, INHERIT, 0]);
     let project = select(vec![7u32, 7, 8, 0]);
@@ -127,7 +127,7 @@ fn rule() -> impl Strategy<Value = Rule> {
 }
 
 fn change(resource: Resource) -> impl Strategy<Value = Change> {
-    // Some are far enough away that a system may set room aside for whoever grows.
+    // Some are so far away that a system may reserve space for writers.
     let units = prop_oneof![6 => 0u64..9, 1 => 30u64..70];
     let amount = (units, select(vec![0u64, 0, 1, 4095])).prop_map(move |(amount, rest)| {
         Change::To(match resource {
@@ -162,7 +162,7 @@ fn kind() -> impl Strategy<Value = PayerKind> {
     ]
 }
 
-/// Everybody may make names in the root directory.
+/// All users may make names in the root directory.
 fn everybody() -> Op {
     Op::Chmod {
         dirfd: CWD,
@@ -172,7 +172,7 @@ fn everybody() -> Op {
     }
 }
 
-/// Two directories for everybody; the first is of project 7, and root has it open.
+/// Two directories for all users; the first is of project 7, and root has it open.
 fn trees() -> Vec<Shot> {
     let make = |path: &str| {
         let path = bytes(path);
@@ -205,7 +205,7 @@ fn trees() -> Vec<Shot> {
     vec![a, may_a, b, may_b, sure(0, open), sure(0, enter)]
 }
 
-/// An operation as it is.
+/// An operation, unchanged.
 fn sure(process: u8, op: Op) -> Shot {
     Shot {
         process,

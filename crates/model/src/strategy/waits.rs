@@ -19,7 +19,7 @@ const MOST: usize = 8;
 
 /// A random step that is not aimed yet.
 #[derive(Debug, Clone)]
-struct Draw {
+struct WaitDraw {
     /// Picks a living process.
     process: u8,
     /// Picks one of its descriptors.
@@ -55,7 +55,7 @@ pub fn waiting_script(len: Range<usize>) -> impl Strategy<Value = Vec<Turn>> {
     })
 }
 
-/// Two files that everybody may use, three processes, and descriptors of both in each.
+/// Two files for all users, three processes, and descriptors of both in each.
 fn opening() -> Vec<Turn> {
     let root = Op::Chmod {
         dirfd: CWD,
@@ -85,7 +85,7 @@ fn open(path: &str, flags: i32) -> Op {
     }
 }
 
-fn draw() -> impl Strategy<Value = Draw> {
+fn draw() -> impl Strategy<Value = WaitDraw> {
     let fd: Fd = 0;
     let flock = || select(vec![LOCK_SH, LOCK_EX, LOCK_EX, LOCK_UN]);
     let what = prop_oneof![
@@ -108,10 +108,10 @@ fn draw() -> impl Strategy<Value = Draw> {
         3 => Just(What::Call(Op::Close { fd })),
         1 => prop_oneof![Just(What::Call(Op::Fork)), Just(What::Call(Op::Exit))],
     ];
-    (any::<u8>(), any::<u8>(), what).prop_map(|(process, fd, what)| Draw { process, fd, what })
+    (any::<u8>(), any::<u8>(), what).prop_map(|(process, fd, what)| WaitDraw { process, fd, what })
 }
 
-/// All locks of a process in a file.
+/// Releases all locks of a process in a file.
 fn unlock_all() -> Op {
     let lock = LockSpec {
         ofd: false,
@@ -135,8 +135,8 @@ fn record() -> impl Strategy<Value = LockSpec> {
     })
 }
 
-/// Gives a step a process that lives and a descriptor that is open; `None` if nobody lives.
-fn aim(model: &Model, draw: Draw) -> Option<Turn> {
+/// Gives a step a living process and an open descriptor; returns `None` if no process lives.
+fn aim(model: &Model, draw: WaitDraw) -> Option<Turn> {
     let lives = |p: &usize| *p != OBSERVER && model.processes[*p].is_some();
     let living: Vec<usize> = (0..model.processes.len()).filter(lives).collect();
     let p = *living.get(usize::from(draw.process) % living.len().max(1))?;
@@ -149,7 +149,7 @@ fn aim(model: &Model, draw: Draw) -> Option<Turn> {
         | Op::Close { fd } = &mut op
         {
             let open: Vec<Fd> = model.process(p).fds.keys().copied().collect();
-            // Now and then none that is open.
+            // Sometimes one that is not open.
             let pick = usize::from(draw.fd) % (open.len() * 8 + 1);
             *fd = open.get(pick / 8).copied().unwrap_or(77);
         }
@@ -157,9 +157,9 @@ fn aim(model: &Model, draw: Draw) -> Option<Turn> {
     };
     Some(match draw.what {
         What::Call(op) => Turn::Call(p, aimed(op)),
-        What::Ask(op) if model.parked.len() < MOST => Turn::Ask(p, aimed(op)),
+        What::Ask(op) if model.waiting_locks.len() < MOST => Turn::Ask(p, aimed(op)),
         What::Ask(_) => Turn::Call(p, aimed(unlock_all())),
-        // Somebody who waits.
+        // A process that waits.
         What::Interrupt => {
             let who: Vec<usize> = model.waiting().map(|(_, process)| process).collect();
             let pick = usize::from(draw.fd) % who.len().max(1);

@@ -11,25 +11,25 @@ use std::time::Duration;
 
 use hearth_model::{Op, Outcome};
 
-use crate::calls::call;
-use crate::lock_calls;
+use super::calls::call;
+use super::lock_calls;
 
-/// How long something may take that takes milliseconds where nothing is wrong.
+/// A limit for something that takes milliseconds unless it fails.
 pub const LONG: Duration = Duration::from_secs(5);
 
-/// Ends the wait of a call and does nothing else.
+/// A signal handler that only ends the wait of a call.
 const SIGNAL: i32 = libc::SIGUSR1;
 
-/// A call that has not been heard of.
+/// A call without a result so far.
 pub struct Asked {
     thread: JoinHandle<()>,
-    /// The number by which the kernel knows the thread.
+    /// The kernel's number of the thread.
     id: usize,
     outcome: Receiver<Outcome>,
 }
 
 impl Asked {
-    /// Begins a call of the process whose thread this is.
+    /// Begins a call of the process that the calling thread belongs to.
     pub fn begin(op: Op) -> Asked {
         be_interrupted();
         let (begins, begun) = channel();
@@ -53,12 +53,12 @@ impl Asked {
         let _ = call(libc::SYS_tgkill, &[process, self.id, SIGNAL as usize]);
     }
 
-    /// Whether it has not answered yet.
+    /// Returns whether it has no result yet.
     pub fn is_under_way(&self) -> bool {
         matches!(self.outcome.try_recv(), Err(TryRecvError::Empty))
     }
 
-    /// What it answers; `None` if that does not come.
+    /// Returns its result; `None` if it does not come.
     pub fn answer(self) -> Option<Outcome> {
         let outcome = self.outcome.recv_timeout(LONG).ok()?;
         self.thread.join().ok()?;
@@ -66,7 +66,7 @@ impl Asked {
     }
 }
 
-/// Without `SA_RESTART` a signal makes a call that waits end with `EINTR`.
+/// Without `SA_RESTART` a signal ends a waiting call with `EINTR`.
 fn be_interrupted() {
     extern "C" fn ignore(_: i32) {}
     // SAFETY: an all-zero sigaction has an empty mask and no flags, and the handler does nothing.

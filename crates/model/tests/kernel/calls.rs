@@ -7,8 +7,8 @@ use hearth_model::{
     Attr, Bytes, Entry, Fd, Fill, Kind, Op, Outcome, PageCount, STATUS, SetTime, Stamp, Target,
 };
 
-use crate::lock_calls::{How, record_lock};
-use crate::statx::statx;
+use super::lock_calls::{How, record_lock};
+use super::statx::statx;
 
 pub type Answer<T = Outcome> = Result<T, i32>;
 
@@ -17,7 +17,7 @@ const FS_IOC_SETFLAGS: usize = 0x4008_6602;
 const FS_IOC_FSGETXATTR: usize = 0x801c_581f;
 const FS_IOC_FSSETXATTR: usize = 0x401c_5820;
 
-/// A system call; raw, because libc changes credentials in all threads at once.
+/// Makes a system call; raw, because libc changes credentials in all threads at once.
 pub fn call(number: i64, arguments: &[usize]) -> Answer<usize> {
     let mut a = [0; 6];
     a[..arguments.len()].copy_from_slice(arguments);
@@ -29,7 +29,7 @@ pub fn call(number: i64, arguments: &[usize]) -> Answer<usize> {
     Ok(result as usize)
 }
 
-/// A string for the kernel.
+/// Returns a string for the kernel.
 pub fn text(bytes: &[u8]) -> CString {
     CString::new(bytes).expect("scripts contain no NUL")
 }
@@ -49,7 +49,7 @@ pub fn set_credentials(uid: u32, gid: u32, groups: &[u32]) -> Answer<()> {
     Ok(())
 }
 
-/// Does one operation.
+/// Applies one operation.
 pub fn apply(op: &Op) -> Outcome {
     let done = descriptors(op)
         .or_else(|| data(op))
@@ -483,7 +483,7 @@ fn list(fd: Fd, split: Option<usize>) -> Answer {
     Ok(Outcome::Entries(listed))
 }
 
-/// The entries from the current position on, each with the cookie behind it.
+/// Returns the entries from the current position on, each with the cookie behind it.
 fn entries(fd: Fd) -> Answer<Vec<(Entry, i64)>> {
     let mut out = Vec::new();
     let mut buffer = vec![0u8; 4096];
@@ -526,7 +526,7 @@ fn xattr(target: &Target, [path_nr, link_nr, fd_nr]: [i64; 3], rest: &[usize]) -
     }
 }
 
-/// As libc does, no path for a directory outside the root.
+/// Like libc: a directory outside the root has no path.
 fn cwd() -> Answer {
     let mut out = vec![0u8; 65536];
     let len = call(libc::SYS_getcwd, &[out.as_mut_ptr() as usize, out.len()])?;

@@ -4,9 +4,9 @@ use std::mem::{size_of_val, zeroed};
 
 use hearth_model::{Fd, LockInfo, LockKind, LockSpec, Op, Outcome};
 
-use crate::calls::{Answer, call};
+use super::calls::{Answer, call};
 
-/// Which call of `fcntl`.
+/// A lock call of `fcntl`.
 #[derive(Clone, Copy)]
 pub enum How {
     /// `F_GETLK`
@@ -17,7 +17,7 @@ pub enum How {
     Wait,
 }
 
-/// Does a lock call that waits if it must.
+/// Makes a lock call that may wait.
 #[allow(
     dead_code,
     reason = "not every suite that uses this file has calls that wait"

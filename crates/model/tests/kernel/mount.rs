@@ -12,11 +12,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use hearth_model::{Op, Outcome, PROCESSES, System};
 
-use crate::asked::Asked;
-use crate::calls::{call, text};
-use crate::worker::Worker;
+use super::asked::Asked;
+use super::calls::{call, text};
+use super::worker::Worker;
 
-/// Which filesystem.
+/// The filesystem under test.
 #[allow(
     dead_code,
     reason = "not every suite that uses this file has all of them"
@@ -24,13 +24,13 @@ use crate::worker::Worker;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
     Tmpfs,
-    /// In a file of its own, with blocks of one page: knows all modes of fallocate.
+    /// ext4 in a file of its own, with blocks of one page: it supports all modes of fallocate.
     Ext4,
-    /// What is mounted already over FUSE, from this empty directory on.
+    /// A FUSE mount, from this empty directory on.
     Directory(&'static Path),
 }
 
-/// Fails with the remedy where the test cannot run.
+/// Fails with the remedy if the test cannot run.
 pub fn check_machine() {
     let uid = call(libc::SYS_geteuid, &[]).expect("geteuid never fails");
     assert_eq!(
@@ -65,7 +65,7 @@ impl Kernel {
     pub fn start(kind: Kind) -> Kernel {
         let place = Place::new();
         let path = text(place.0.as_os_str().as_bytes());
-        // The first thread brings the namespace; the processes are its copies.
+        // The first thread makes the namespace; the processes are its copies.
         let parent = Worker::spawn(Box::new(move || enter_new_mount(kind, &path)));
         let workers = PROCESSES
             .iter()
@@ -96,7 +96,7 @@ impl Kernel {
 }
 
 impl Kernel {
-    /// Begins a lock call of process `p`, which lives, on a thread of its own.
+    /// Begins a lock call of a living process `p` on a thread of its own.
     #[allow(
         dead_code,
         reason = "not every suite that uses this file has calls that wait"
@@ -162,7 +162,7 @@ fn enter_new_mount(kind: Kind, path: &CString) {
         }
     }
     call(libc::SYS_chdir, &[at(path)]).expect("chdir into the mount");
-    // Puts the old root on top of the new one and takes it off.
+    // Mounts the old root on top of the new one and unmounts it.
     call(libc::SYS_pivot_root, &[at(&dot), at(&dot)]).expect("pivot_root");
     call(libc::SYS_umount2, &[at(&dot), libc::MNT_DETACH as usize])
         .expect("umount of the old root");
@@ -209,7 +209,7 @@ fn mount_image(path: &Path) {
     );
 }
 
-/// An empty directory to mount on, removed at the end.
+/// An empty mount point, removed at the end.
 struct Place(PathBuf);
 
 impl Place {

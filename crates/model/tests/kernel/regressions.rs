@@ -1,13 +1,13 @@
-//! Scripts that once told model and kernel apart, or that must not: kept by hand.
+//! Scripts that once showed a difference between model and kernel, or that must not.
 
 use hearth_model::regressions::{self, Script};
 use hearth_model::{Op, Outcome, System, bytes, compare};
 
 use crate::mount::{Kernel, Kind, check_machine};
 
-/// The very thing that makes it safe to run random scripts as root.
+/// This is what makes random scripts as root safe.
 #[test]
-fn nothing_outside_the_mount_can_be_reached() {
+fn no_path_leads_out_of_the_mount() {
     check_machine();
     let mut kernel = Kernel::start(Kind::Tmpfs);
     let inode = |kernel: &mut Kernel, path: &str| {
@@ -32,7 +32,7 @@ fn nothing_outside_the_mount_can_be_reached() {
         kernel.apply(1, &Op::ChangeRoot { path: bytes("d") }),
         Outcome::Done
     );
-    // The current directory is now outside the root, where ".." is not held back by it.
+    // The current directory is now outside the root, where ".." is not confined by it.
     for path in ["..", "../..", "../../../.."] {
         assert_eq!(inode(&mut kernel, path), root);
     }
@@ -47,14 +47,14 @@ fn nothing_outside_the_mount_can_be_reached() {
 }
 
 #[test]
-fn every_script_that_told_systems_apart_agrees_with_the_kernel() {
+fn every_regression_script_agrees_with_the_kernel() {
     check_machine();
     agree(Kind::Tmpfs, regressions::all());
     agree(Kind::Ext4, regressions::holes::scripts());
 }
 
 fn agree(kind: Kind, scripts: Vec<Script>) {
-    // An ext4 has a directory of its own in it, so trees are not compared.
+    // ext4 has a directory of its own in it, so trees are not compared.
     let tree_every = usize::from(kind == Kind::Tmpfs);
     for (fact, steps) in scripts {
         if let Err(difference) = compare(&mut Kernel::start(kind), &steps, tree_every) {
@@ -63,9 +63,9 @@ fn agree(kind: Kind, scripts: Vec<Script>) {
     }
 }
 
-/// A walk that the kernel begins again, because of the mounts, counts its links anew.
+/// Regression: a walk that the kernel restarts because of mounts counts its links anew.
 #[test]
-fn forty_links_are_followed_while_others_mount() {
+fn forty_symlinks_are_followed_while_another_thread_mounts() {
     check_machine();
     let mut scripts = regressions::all().into_iter();
     let (_, links) = scripts

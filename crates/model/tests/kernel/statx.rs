@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 
 use hearth_model::{Attr, Fd, Kind, Outcome, PageCount, Stamp, StatX};
 
-use crate::calls::{Answer, call, text};
+use super::calls::{Answer, call, text};
 
 pub fn statx(dirfd: Fd, path: &[u8], flags: i32, mask: u32) -> Answer {
     let path = text(path);

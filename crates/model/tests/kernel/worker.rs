@@ -1,16 +1,16 @@
-//! A thread that acts as a process: it has its own descriptor table, current directory, root,
-//! umask and credentials, because Linux keeps all of them per thread if asked to.
+//! A thread that acts as a process: it has its own descriptor table, current directory, root, umask
+//! and credentials, because Linux can keep all of them per thread.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 use hearth_model::{Op, Outcome};
 
-use crate::asked::Asked;
-use crate::calls::{self, call};
+use super::asked::Asked;
+use super::calls::{self, call};
 
-/// How often an operation is asked for that finds too many symbolic links, as every fourth does
-/// with 40 of them while another thread does nothing but mount (Linux 6.18).
+/// How often an operation is repeated that finds too many symbolic links. With 40 of them every
+/// fourth does while another thread only mounts (Linux 6.18).
 const ASKED: usize = 64;
 
 /// The handle of such a thread; dropping it ends the "process".
@@ -40,10 +40,10 @@ impl Worker {
             Reply::Outcome(outcome) => outcome,
             _ => unreachable!("an operation has an outcome"),
         };
-        // Linux counts symbolic links twice if a mount or unmount elsewhere on the machine makes
-        // it begin a walk again (`total_link_count` of fs/namei.c), and tests mount beside each
-        // other. A walk that has too many of them has moved access times of links at most, and the
-        // next one leaves them as they are.
+        // Linux counts symbolic links twice if a mount or unmount elsewhere makes it restart a walk
+        // (`total_link_count` of fs/namei.c), and tests mount beside each other. A walk with too
+        // many of them has at most moved access times of links, and the next one leaves them as
+        // they are.
         (1..ASKED)
             .map(|_| outcome())
             .find(|outcome| *outcome != Outcome::Error(libc::ELOOP))
@@ -57,7 +57,7 @@ impl Worker {
         }
     }
 
-    /// Begins a lock call that waits if it must, on another thread of the "process".
+    /// Begins a lock call that may wait on another thread of the "process".
     #[allow(
         dead_code,
         reason = "not every suite that uses this file has calls that wait"
@@ -95,7 +95,7 @@ impl Worker {
                     break;
                 }
             }
-            // Who joins a thread does not wait until its descriptors are closed.
+            // Joining a thread does not wait until its descriptors are closed.
             let _ = call(libc::SYS_close_range, &[0, u32::MAX as usize, 0]);
         });
         started.recv().expect("the worker starts");

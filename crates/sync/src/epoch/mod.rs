@@ -45,7 +45,7 @@ use modelled as backend;
 #[cfg(not(any(feature = "loom", feature = "shuttle", hearth_free_at_once)))]
 use native as backend;
 
-pub use throttle::{pending, throttle, throttle_background};
+pub use throttle::{pending, throttle, throttle_background, yield_between_operations};
 
 use crate::primitive::Arc;
 

@@ -11,6 +11,9 @@ pub fn pending() -> u64 {
 #[inline]
 pub fn throttle() {}
 
+/// Does nothing: nobody waits.
+pub fn yield_between_operations(_on: bool) {}
+
 /// Returns at once.
 pub fn throttle_background() {}
 

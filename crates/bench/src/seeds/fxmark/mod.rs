@@ -29,11 +29,11 @@ const NAMES: [&str; 19] = [
 const SCALES: f64 = 1.6;
 /// By how many of the 19.
 const MANY: f64 = 17.0;
-/// Operations of each task where it is asked what many tasks keep: each is at work for some turns on
-/// its core, so that what counts is how they share it and not how a thread begins.
+/// Operations of each task where it is asked what many tasks keep: each is at work for some turns
+/// on its core, so that what counts is how they share it and not how a thread begins.
 const OF_MANY_TASKS: usize = 40_000;
-/// Operations of each task where each has a page of contents: it takes as long, and what all of them
-/// take stays below what a small machine has at hand.
+/// Operations of each task where each has a page of contents: it takes as long, and what all of
+/// them take stays below what a small machine has at hand.
 const PAGES_OF_MANY_TASKS: usize = 20_000;
 
 impl Family for FxMark {

@@ -353,7 +353,7 @@ fn paths_are_private_random_or_the_same_and_five_levels_deep() {
                 let tops = |calls: &[&Call]| -> BTreeSet<String> {
                     calls.iter().map(|call| call.on[..2].to_owned()).collect()
                 };
-                assert_eq!(tops(&a), tops(&b));
+                assert!(!tops(&a).is_disjoint(&tops(&b)));
             }
         }
     }

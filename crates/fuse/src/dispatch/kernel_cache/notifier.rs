@@ -16,7 +16,7 @@ use crate::transport::device::Device;
 use crate::wire::{
     NotifyDelete, NotifyInvalEntry, NotifyInvalInode, NotifyPrune, NotifyStore, OutHeader, notify,
 };
-use hearth::{Door, Kind, Observer};
+use hearth::{KernelCache, Kind, Observer};
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -37,7 +37,7 @@ lock_class! {
 }
 
 /// Sends notifications of one session.
-pub(crate) struct Notifier {
+pub(crate) struct Notifier<V: KernelCache> {
     /// `None` when the session is over. Cloned out of the lock, so that senders do not wait for
     /// each other.
     device: Lock<DeviceLock, Option<Arc<Device>>>,
@@ -45,16 +45,16 @@ pub(crate) struct Notifier {
     /// twice.
     failed: AtomicBool,
     /// Present if the kernel keeps sizes and times itself.
-    stale: Option<Stale>,
+    stale: Option<Stale<V>>,
     /// Open files, if the kernel collects writes of those that no limit is known for.
-    collecting: Option<Arc<Handles>>,
+    collecting: Option<Arc<Handles<V::File>>>,
     /// It collects writes whatever it is told.
     collects_anyway: bool,
 }
 
 /// Regular files that the library changed while the kernel had the inode.
-struct Stale {
-    door: Door,
+struct Stale<V> {
+    vfs: V,
     inodes: Lock<StaleLock, HashSet<u64>>,
     /// Size of `inodes`, so that requests need not take the lock to see that there are none.
     /// Relaxed: a request that misses an inode which is just being added came before the change was
@@ -62,7 +62,7 @@ struct Stale {
     count: AtomicUsize,
 }
 
-impl Stale {
+impl<V> Stale<V> {
     /// Whether it is new.
     fn mark(&self, ino: u64) -> bool {
         let mut inodes = self.inodes.lock();
@@ -72,18 +72,18 @@ impl Stale {
     }
 }
 
-impl Notifier {
+impl<V: KernelCache> Notifier<V> {
     /// Sends through `device`; `writeback` gives the core if the kernel keeps sizes and times
     /// itself, `collecting` the open files if it acknowledges writes by itself, and
     /// `collects_anyway` if those of files that are charged first too.
     pub fn new(
         device: Arc<Device>,
-        writeback: Option<Door>,
-        collecting: Option<Arc<Handles>>,
+        writeback: Option<V>,
+        collecting: Option<Arc<Handles<V::File>>>,
         collects_anyway: bool,
-    ) -> Notifier {
-        let stale = writeback.map(|door| Stale {
-            door,
+    ) -> Notifier<V> {
+        let stale = writeback.map(|vfs| Stale {
+            vfs,
             inodes: Lock::new(HashSet::new()),
             count: AtomicUsize::new(0),
         });
@@ -140,10 +140,10 @@ impl Notifier {
     }
 
     /// Has the kernel drop an inode that the library changed, if nobody has it open.
-    fn drop_stale(&self, stale: &Stale, ino: u64) {
+    fn drop_stale(&self, stale: &Stale<V>, ino: u64) {
         if !stale
-            .door
-            .getattr(ino)
+            .vfs
+            .block_on(|vfs| vfs.getattr(ino))
             .is_ok_and(|attr| attr.kind == Kind::File)
         {
             return;
@@ -268,7 +268,7 @@ impl Notifier {
     }
 }
 
-impl Observer for Notifier {
+impl<V: KernelCache> Observer for Notifier<V> {
     fn entry_changed(&self, parent: u64, name: &[u8]) {
         self.inval_entry(parent, name);
     }
@@ -292,6 +292,7 @@ impl Observer for Notifier {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hearth::{NonBlocking, VolumeVfs};
     use std::os::fd::OwnedFd;
     use std::os::unix::net::UnixDatagram;
     use zerocopy::FromBytes;
@@ -300,7 +301,7 @@ mod tests {
     fn a_changed_name_is_sent_with_its_nul_and_nothing_after_the_end() {
         let (ours, kernel) = UnixDatagram::pair().unwrap();
         let device = Arc::new(Device::from_fd(OwnedFd::from(ours)));
-        let notifier = Notifier::new(device, None, None, false);
+        let notifier = Notifier::<VolumeVfs<NonBlocking>>::new(device, None, None, false);
         notifier.entry_changed(7, b"name");
         notifier.inode_changed(9, Some(4096..8192));
         notifier.inode_changed(9, None);

@@ -7,31 +7,31 @@
 
 use crate::dispatch::Dispatcher;
 use crate::dispatch::kernel_cache::notifier::Notifier;
-use hearth::{Caller, Door, Errno};
+use hearth::{Caller, KernelCache, VfsResult};
 use hearth_sync::primitive::Arc;
 
 /// Kills the bits, for work that runs apart from the dispatcher.
 #[derive(Clone)]
-pub(crate) struct SuidKiller {
-    door: Door,
-    notifier: Arc<Notifier>,
+pub(crate) struct SuidKiller<V: KernelCache> {
+    vfs: V,
+    notifier: Arc<Notifier<V>>,
 }
 
-impl SuidKiller {
-    pub fn of(dispatcher: &Dispatcher) -> SuidKiller {
+impl<V: KernelCache> SuidKiller<V> {
+    pub fn of(dispatcher: &Dispatcher<V>) -> SuidKiller<V> {
         SuidKiller {
-            door: dispatcher.door.clone(),
+            vfs: dispatcher.vfs.clone(),
             notifier: Arc::clone(&dispatcher.notifier),
         }
     }
 
     /// `caller`, whom the kernel flagged as unprivileged, changes `ino`.
-    pub fn strip(&self, caller: &Caller<'_>, ino: u64) -> Result<(), Errno> {
-        strip(&self.door, &self.notifier, caller, ino)
+    pub fn strip(&self, caller: &Caller<'_>, ino: u64) -> VfsResult<()> {
+        strip(&self.vfs, &self.notifier, caller, ino)
     }
 
     /// `caller` allocates or copies. The kernel flags only writes, so the caller's privilege decides.
-    pub fn strip_untold(&self, caller: &Caller<'_>, ino: u64) -> Result<(), Errno> {
+    pub fn strip_untold(&self, caller: &Caller<'_>, ino: u64) -> VfsResult<()> {
         match caller.privileged() {
             true => Ok(()),
             false => self.strip(caller, ino),
@@ -39,15 +39,20 @@ impl SuidKiller {
     }
 }
 
-impl Dispatcher {
+impl<V: KernelCache> Dispatcher<V> {
     /// `caller`, whom the kernel flagged as unprivileged, changes `ino`.
-    pub(crate) fn strip_suidgid(&self, caller: &Caller<'_>, ino: u64) -> Result<(), Errno> {
-        strip(&self.door, &self.notifier, caller, ino)
+    pub(crate) fn strip_suidgid(&self, caller: &Caller<'_>, ino: u64) -> VfsResult<()> {
+        strip(&self.vfs, &self.notifier, caller, ino)
     }
 }
 
-fn strip(door: &Door, notifier: &Notifier, caller: &Caller<'_>, ino: u64) -> Result<(), Errno> {
-    if door.strip_suidgid(caller, ino)? {
+fn strip<V: KernelCache>(
+    vfs: &V,
+    notifier: &Notifier<V>,
+    caller: &Caller<'_>,
+    ino: u64,
+) -> VfsResult<()> {
+    if vfs.strip_suidgid(caller, ino)? {
         notifier.inval_inode(ino, None);
     }
     Ok(())

@@ -7,18 +7,18 @@ use crate::wait::enospc_retry::retry_enospc;
 use crate::wait::outcome::{BlockingClass, InlineReply, Outcome};
 use crate::wire::reply::{Reply, statfs_out};
 use crate::wire::{SetattrIn, fattr};
-use hearth::{Attr, Errno, SetAttr, SetTime, Time};
+use hearth::{Attr, KernelCache, SetAttr, SetTime, Time, VfsError, VfsResult};
 use hearth_sync::primitive::Arc;
 
-impl Dispatcher {
+impl<V: KernelCache> Dispatcher<V> {
     pub(crate) fn getattr(&self, cx: &Context<'_>, reply: &mut Reply<'_>) -> OpResult {
-        let attr = self.door.getattr(cx.ino())?;
+        let attr = self.vfs.getattr(cx.ino())?;
         reply.push(&self.settings.timeouts.attr_out(&attr))?;
         Ok(Outcome::Done(()))
     }
 
     pub(crate) fn statx(&self, cx: &Context<'_>, reply: &mut Reply<'_>) -> OpResult {
-        let attr = self.door.getattr(cx.ino())?;
+        let attr = self.vfs.getattr(cx.ino())?;
         reply.push(&self.settings.timeouts.statx_out(&attr))?;
         Ok(Outcome::Done(()))
     }
@@ -34,7 +34,7 @@ impl Dispatcher {
             // chown(2) with neither owner takes setuid and setgid away, which the kernel leaves to
             // us without a word. It sends the same before it allocates for a stranger, who may not
             // do that here: allocating does it.
-            let uid = || Ok::<_, Errno>(self.door.getattr(cx.ino())?.uid);
+            let uid = || Ok::<_, VfsError>(self.vfs.getattr(cx.ino())?.uid);
             change.kill_suidgid |= caller.privileged() || uid()? == caller.uid;
         }
         if self.settings.no_open && args.valid & fattr::FH == 0 && change.size == Some(0) {
@@ -51,10 +51,10 @@ impl Dispatcher {
                 && self.believed.knows(cx.ino())
             {
                 self.believed.set(cx.ino(), time);
-                let attr = self.door.getattr(cx.ino())?;
+                let attr = self.vfs.getattr(cx.ino())?;
                 change.mtime = (time > attr.mtime).then_some(SetTime::At(time));
             }
-            let attr = self.door.settle_times(&caller, cx.ino(), &change)?;
+            let attr = self.vfs.settle_times(&caller, cx.ino(), &change)?;
             reply.push(&self.settings.timeouts.attr_out(&attr))?;
             return Ok(Outcome::Done(()));
         }
@@ -70,8 +70,8 @@ impl Dispatcher {
         }
         let attr = self.on_file(
             handle,
-            |file| self.door.setattr(&caller, cx.ino(), Some(file), &change),
-            || self.door.setattr(&caller, cx.ino(), None, &change),
+            |file| self.vfs.setattr(&caller, cx.ino(), Some(file), &change),
+            || self.vfs.setattr(&caller, cx.ino(), None, &change),
         )?;
         tell(&self.believed, &change, &attr);
         reply.push(&self.settings.timeouts.attr_out(&attr))?;
@@ -79,8 +79,8 @@ impl Dispatcher {
     }
 
     /// Whether a new size gives back so much that others should not wait for it.
-    fn cuts_much(&self, ino: u64, size: u64) -> Result<bool, Errno> {
-        let attr = self.door.getattr(ino)?;
+    fn cuts_much(&self, ino: u64, size: u64) -> VfsResult<bool> {
+        let attr = self.vfs.getattr(ino)?;
         if size > attr.size {
             return Ok(false);
         }
@@ -96,12 +96,12 @@ impl Dispatcher {
             0 => None,
             handle => Some(self.file(handle)?),
         };
-        let (door, header, timeouts) = (self.door.clone(), cx.header, self.settings.timeouts);
+        let (vfs, header, timeouts) = (self.vfs.clone(), cx.header, self.settings.timeouts);
         let (volume, believed) = (self.volume.clone(), Arc::clone(&self.believed));
         Ok(Outcome::offload(BlockingClass::Whole, move || {
             let caller = caller(&header);
             let attr = retry_enospc(&volume, || {
-                door.setattr(&caller, header.nodeid, file.as_deref(), &change)
+                vfs.block_on(|vfs| vfs.setattr(&caller, header.nodeid, file.as_deref(), &change))
             })?;
             tell(&believed, &change, &attr);
             Ok(InlineReply::new(&timeouts.attr_out(&attr)))
@@ -109,12 +109,12 @@ impl Dispatcher {
     }
 
     pub(crate) fn statfs(&self, cx: &Context<'_>, reply: &mut Reply<'_>) -> OpResult {
-        reply.push(&statfs_out(&self.door.statfs(cx.ino())?))?;
+        reply.push(&statfs_out(&self.vfs.statfs(cx.ino())?))?;
         Ok(Outcome::Done(()))
     }
 
     pub(crate) fn access(&self, cx: &Context<'_>, mask: u32) -> OpResult {
-        self.door.access(&cx.caller(0), cx.ino(), mask)?;
+        self.vfs.access(&cx.caller(0), cx.ino(), mask)?;
         Ok(Outcome::Done(()))
     }
 }

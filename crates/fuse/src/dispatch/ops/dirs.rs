@@ -4,10 +4,10 @@ use crate::dispatch::{Context, Dispatcher, OpResult};
 use crate::wait::outcome::Outcome;
 use crate::wire::reply::Reply;
 use crate::wire::{Dirent, DirentPlus, EntryOut, OpenIn, OpenOut, ReadIn, fopen};
-use hearth::{DirEntry, Errno, OpenFile};
+use hearth::{DirEntry, Errno, KernelCache, VfsFile, VfsResult};
 use zerocopy::{FromBytes, IntoBytes};
 
-impl Dispatcher {
+impl<V: KernelCache> Dispatcher<V> {
     pub(crate) fn opendir(
         &self,
         cx: &Context<'_>,
@@ -15,10 +15,10 @@ impl Dispatcher {
         reply: &mut Reply<'_>,
     ) -> OpResult {
         if self.settings.no_opendir {
-            return Err(Errno(libc::ENOSYS));
+            return Err(Errno(libc::ENOSYS).into());
         }
         let flags = args.flags as i32 | libc::O_DIRECTORY;
-        let file = self.door.open(&cx.caller(0), cx.ino(), flags)?;
+        let file = self.vfs.open(&cx.caller(0), cx.ino(), flags)?;
         // Listings of the control directory change by themselves.
         let cached = if file.is_control() || self.settings.direct_io {
             0
@@ -60,7 +60,7 @@ impl Dispatcher {
             let dots = matches!(&rest[name.clone()], b"." | b"..");
             // An entry that is gone meanwhile stays a plain one: number 0 tells the kernel nothing
             // about it. Nor does "." or "..", for which the kernel wants no reference.
-            if !dots && let Ok(attr) = self.door.grab(one.dirent.ino) {
+            if !dots && let Ok(attr) = self.vfs.grab(one.dirent.ino) {
                 let entry = self.settings.timeouts.entry_out(&attr);
                 rest[..size_of::<EntryOut>()].copy_from_slice(entry.as_bytes());
             }
@@ -75,9 +75,9 @@ impl Dispatcher {
         args: &ReadIn,
         prefix: usize,
         reply: &mut Reply<'_>,
-    ) -> Result<(), Errno> {
+    ) -> VfsResult<()> {
         let limit = args.size as usize;
-        let mut list = |file: &OpenFile| {
+        let mut list = |file: &V::File| {
             let mut emit = |entry: DirEntry<'_>| {
                 let head = Dirent {
                     ino: entry.ino,
@@ -87,17 +87,17 @@ impl Dispatcher {
                 };
                 reply.dirent(prefix, &head, entry.name, limit)
             };
-            self.door.readdir(file, args.offset, &mut emit)
+            self.vfs.readdir(file, args.offset, &mut emit)
         };
         if args.fh != 0 {
-            return self.on_file(args.fh, list, || Err(Errno::EBADF));
+            return self.on_file(args.fh, list, || Err(Errno::EBADF.into()));
         }
         // Opened by the kernel alone: an open directory that lives as long as this request.
         let file = self
-            .door
+            .vfs
             .open(&cx.caller(0), cx.ino(), libc::O_RDONLY | libc::O_DIRECTORY)?;
         let result = list(&file);
-        self.door.release(&file, None);
+        self.vfs.release(&file, None);
         result
     }
 }

@@ -11,24 +11,24 @@ use crate::wire::{
     RELEASE_FLOCK_UNLOCK, ReadIn, ReleaseIn, WRITE_CACHE, WRITE_KILL_SUIDGID, WriteIn, WriteOut,
     fopen,
 };
-use hearth::{Errno, OpenFile, WriteAt};
+use hearth::{Errno, KernelCache, VfsError, VfsFile, VfsResult, WriteAt};
 use hearth_sync::primitive::Arc;
 
 /// Times closer together than this are the same to programs: a tick of the kernel's own clock.
 const TICK_NS: u64 = 10_000_000;
 
-impl Dispatcher {
+impl<V: KernelCache> Dispatcher<V> {
     pub(crate) fn open(&self, cx: &Context<'_>, args: &OpenIn, reply: &mut Reply<'_>) -> OpResult {
         if self.settings.no_open {
-            return Err(Errno(libc::ENOSYS));
+            return Err(Errno(libc::ENOSYS).into());
         }
         let caller = cx.caller(0);
-        let file = self.door.open(&caller, cx.ino(), args.flags as i32)?;
+        let file = self.vfs.open(&caller, cx.ino(), args.flags as i32)?;
         if args.open_flags & OPEN_KILL_SUIDGID != 0
             && let Err(errno) = self.strip_suidgid(&caller, cx.ino())
         {
             // Nobody will close what nobody has opened.
-            self.door.release(&file, None);
+            self.vfs.release(&file, None);
             return Err(errno);
         }
         reply.push(&self.opened(file))?;
@@ -42,12 +42,12 @@ impl Dispatcher {
                 args.fh,
                 |file| match args.read_flags & READ_LOCKOWNER {
                     0 => self
-                        .door
+                        .vfs
                         .read_for_cache(file, args.offset, &mut slot.borrow_mut()),
-                    _ => self.door.read(file, args.offset, &mut slot.borrow_mut()),
+                    _ => self.vfs.read(file, args.offset, &mut slot.borrow_mut()),
                 },
                 || {
-                    self.door
+                    self.vfs
                         .read_node(cx.ino(), args.offset, &mut slot.borrow_mut())
                 },
             )
@@ -67,7 +67,7 @@ impl Dispatcher {
         // From the page cache the handle is a guess that may be gone by now; the inode is certain.
         let was_cached = args.write_flags & WRITE_CACHE != 0;
         let handle = if was_cached { 0 } else { args.fh };
-        if self.door.sync_waits() && handle != 0 {
+        if self.vfs.sync_waits() && handle != 0 {
             let file = self.file(handle)?;
             if file.is_synchronous() {
                 self.pass_on(handle, ino)?;
@@ -85,7 +85,7 @@ impl Dispatcher {
                 let place = self.place(args, offset);
                 self.pass_on(handle, ino)?;
                 strip()?;
-                self.door.write(&caller, file, place, rest, kill)
+                self.vfs.write(&caller, file, place, rest, kill)
             },
             || match was_cached {
                 true => {
@@ -93,20 +93,20 @@ impl Dispatcher {
                     // says it first if it writes pages back without waiting for them.
                     let touches = !self.settings.writeback;
                     strip()?;
-                    self.door
+                    self.vfs
                         .write_back(&caller, ino, offset, rest, kill, touches)
                 }
                 false => {
                     let place = self.place(args, offset);
                     strip()?;
-                    self.door.write_node(&caller, ino, place, rest, kill)
+                    self.vfs.write_node(&caller, ino, place, rest, kill)
                 }
             },
         );
         let size = match written {
             Ok(size) => done + size,
             // The rest is attempted again from its data, which a reply would lie upon.
-            Err(errno) if done == 0 || errno == Errno::ABSENT => return Err(errno),
+            Err(error) if done == 0 || matches!(error, VfsError::Miss(_)) => return Err(error),
             // Whatever keeps the rest from being written, a part was.
             Err(_) => done,
         };
@@ -136,14 +136,14 @@ impl Dispatcher {
     fn write_through(
         &self,
         cx: &Context<'_>,
-        file: Arc<OpenFile>,
+        file: Arc<V::File>,
         args: &WriteIn,
         data: &[u8],
     ) -> Outcome<()> {
-        let (door, header, data) = (self.door.clone(), cx.header, data.to_vec());
+        let (vfs, header, data) = (self.vfs.clone(), cx.header, data.to_vec());
         let place = self.place(args, args.offset);
         let kill = args.write_flags & WRITE_KILL_SUIDGID != 0;
-        let (volume, stripper) = (self.volume.clone(), SuidKiller::of(self));
+        let (volume, suid_killer) = (self.volume.clone(), SuidKiller::of(self));
         Outcome::offload(BlockingClass::Io, move || {
             let context = Context {
                 header,
@@ -154,9 +154,9 @@ impl Dispatcher {
             let written = retry_enospc(&volume, || {
                 let (at, rest) = (place.after(done), &data[done..]);
                 if kill {
-                    stripper.strip(&context.caller(0), context.ino())?;
+                    vfs.block_on(|_| suid_killer.strip(&context.caller(0), context.ino()))?;
                 }
-                done += door.write(&context.caller(0), &file, at, rest, kill)?;
+                done += vfs.block_on(|vfs| vfs.write(&context.caller(0), &file, at, rest, kill))?;
                 match done < data.len() {
                     true => Err(Errno::ENOSPC),
                     false => Ok(()),
@@ -174,9 +174,9 @@ impl Dispatcher {
 
     /// A write is passed on through this handle, which a kernel that keeps times itself does not
     /// note.
-    fn pass_on(&self, handle: u64, ino: u64) -> Result<(), Errno> {
+    fn pass_on(&self, handle: u64, ino: u64) -> VfsResult<()> {
         if self.settings.writeback && !self.has_written(handle) {
-            self.believed.wrote(ino, self.door.getattr(ino)?.mtime);
+            self.believed.wrote(ino, self.vfs.getattr(ino)?.mtime);
             self.handles.with(handle, Handle::set_written);
         }
         Ok(())
@@ -188,16 +188,16 @@ impl Dispatcher {
 
     pub(crate) fn flush(&self, args: &FlushIn) -> OpResult {
         if self.settings.no_flush {
-            return Err(Errno(libc::ENOSYS));
+            return Err(Errno(libc::ENOSYS).into());
         }
         if args.fh != 0 {
-            let flush = |handle: &Handle| {
+            let flush = |handle: &Handle<V::File>| {
                 handle.remove_lock_owner(args.lock_owner);
-                self.door.flush(&handle.file, args.lock_owner)
+                self.vfs.flush(&handle.file, args.lock_owner)
             };
             self.handles
                 .with(args.fh, flush)
-                .unwrap_or(Err(Errno::EBADF))?;
+                .unwrap_or(Err(Errno::EBADF.into()))?;
         }
         Ok(Outcome::Done(()))
     }
@@ -231,13 +231,13 @@ impl Dispatcher {
         if !self.settings.writeback {
             return None;
         }
-        let wrote = |handle: &Handle| {
+        let wrote = |handle: &Handle<V::File>| {
             let file = &handle.file;
-            let passed_on = self.settings.direct_io || file.is_charged() || keeps_append(file);
+            let passed_on = self.settings.direct_io || file.is_charged() || keeps_append(&**file);
             (passed_on && handle.has_written()).then(|| file.ino())
         };
         let ino = self.handles.with(handle, wrote).flatten()?;
-        let attr = self.door.getattr(ino).ok()?;
+        let attr = self.vfs.getattr(ino).ok()?;
         // What was written at once when it was made has the time that the kernel was told then.
         let since_made = attr.mtime.nanos().saturating_sub(attr.btime.nanos());
         (attr.nlink > 0 && since_made > TICK_NS).then_some(ino)
@@ -249,28 +249,28 @@ impl Dispatcher {
             return self.syncfs();
         }
         let (file, data_only) = (self.file(args.fh)?, args.fsync_flags & FSYNC_FDATASYNC != 0);
-        let door = self.door.clone();
-        self.sync(move || door.fsync(&file, data_only))
+        let vfs = self.vfs.clone();
+        self.sync(move || vfs.block_on(|vfs| vfs.fsync(&file, data_only)))
     }
 
     pub(crate) fn syncfs(&self) -> OpResult {
-        let door = self.door.clone();
-        self.sync(move || door.syncfs())
+        let vfs = self.vfs.clone();
+        self.sync(move || vfs.block_on(V::syncfs))
     }
 
     /// Done at once where nothing is ever waited for, by a worker otherwise.
     fn sync(&self, work: impl FnOnce() -> Result<(), Errno> + Send + 'static) -> OpResult {
-        if self.door.sync_waits() {
+        if self.vfs.sync_waits() {
             return Ok(Outcome::offload(BlockingClass::Io, move || {
                 work().map(|()| InlineReply::default())
             }));
         }
-        work().map(Outcome::Done)
+        Ok(Outcome::Done(work()?))
     }
 
     /// Takes an open file into the table; what goes back to the kernel.
-    pub(crate) fn opened(&self, file: Arc<OpenFile>) -> OpenOut {
-        if self.settings.writeback && !self.door.appends_only(&file) {
+    pub(crate) fn opened(&self, file: Arc<V::File>) -> OpenOut {
+        if self.settings.writeback && !self.vfs.appends_only(&file) {
             // The kernel finds the end of the file itself, and reads what it is about to write
             // parts of.
             let access = match file.flags() & libc::O_ACCMODE {
@@ -279,7 +279,7 @@ impl Dispatcher {
             };
             file.set_flags(file.flags() & !(libc::O_APPEND | libc::O_ACCMODE) | access);
         }
-        // In this order: see `Door::charges_first`.
+        // In this order: see `V::charges_first`.
         let fh = self.handles.insert(Arc::clone(&file));
         OpenOut {
             fh,
@@ -290,9 +290,9 @@ impl Dispatcher {
 
     /// What the kernel may do with an open file. Its pages stay: whoever changes a file behind the
     /// kernel says so.
-    fn file_open_flags(&self, file: &OpenFile) -> u32 {
+    fn file_open_flags(&self, file: &V::File) -> u32 {
         // Without mappings of direct files a limited one would lose more than it gains.
-        let charged = self.settings.direct_mmap && self.door.charges_first(file);
+        let charged = self.settings.direct_mmap && self.vfs.charges_first(file);
         let direct = self.settings.direct_io || file.is_control() || charged;
         let direct = direct || self.settings.writeback && keeps_append(file);
         let cache = match direct {
@@ -310,6 +310,6 @@ impl Dispatcher {
 
 /// With a writeback cache: whether the kernel passes each write to it on, because only its end may
 /// be written to. Of other files `O_APPEND` is the kernel's affair, and taken off.
-fn keeps_append(file: &OpenFile) -> bool {
+fn keeps_append(file: &impl VfsFile) -> bool {
     file.flags() & libc::O_APPEND != 0
 }

@@ -7,7 +7,7 @@ use crate::wait::outcome::Outcome;
 use crate::wire::reply::Reply;
 use crate::wire::{IoctlIn, IoctlOut};
 use hearth::heat::HeatInfo;
-use hearth::{Errno, FsXAttr};
+use hearth::{Errno, FsXAttr, KernelCache};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 const FS_IOC_GETFLAGS: u32 = 0x8008_6601;
@@ -54,7 +54,7 @@ struct HotHeatInfo {
 }
 const _: () = assert!(size_of::<HotHeatInfo>() == 80);
 
-impl Dispatcher {
+impl<V: KernelCache> Dispatcher<V> {
     pub(crate) fn ioctl(
         &self,
         cx: &Context<'_>,
@@ -64,19 +64,19 @@ impl Dispatcher {
     ) -> OpResult {
         let out = args.out_size as usize;
         match args.cmd {
-            FS_IOC_GETFLAGS => answer(out, self.door.get_flags(cx.ino())?.as_bytes(), reply),
+            FS_IOC_GETFLAGS => answer(out, self.vfs.get_flags(cx.ino())?.as_bytes(), reply),
             FS_IOC_GETVERSION => answer(
                 out,
-                self.door.getattr(cx.ino())?.generation.as_bytes(),
+                self.vfs.getattr(cx.ino())?.generation.as_bytes(),
                 reply,
             ),
             FS_IOC_SETFLAGS => {
-                self.door
+                self.vfs
                     .set_flags(&cx.caller(0), cx.ino(), argument::<u32>(data)?)?;
                 answer(0, &[], reply)
             }
             FS_IOC_FSGETXATTR => {
-                let attr = self.door.get_fsxattr(cx.ino())?;
+                let attr = self.vfs.get_fsxattr(cx.ino())?;
                 let value = Fsxattr {
                     xflags: attr.xflags,
                     extsize: attr.extsize,
@@ -96,7 +96,7 @@ impl Dispatcher {
                     project: value.projid,
                     cowextsize: value.cowextsize,
                 };
-                self.door.set_fsxattr(&cx.caller(0), cx.ino(), &attr)?;
+                self.vfs.set_fsxattr(&cx.caller(0), cx.ino(), &attr)?;
                 answer(0, &[], reply)
             }
             FS_IOC_GET_HEAT_INFO => self.heat_info(cx, true, out, reply),
@@ -106,9 +106,9 @@ impl Dispatcher {
             }
             // The number of heat with another size: its caller has another structure.
             cmd if cmd & (READS | 0xffff) == FS_IOC_GET_HEAT_INFO & (READS | 0xffff) => {
-                Err(Errno::EINVAL)
+                Err(Errno::EINVAL.into())
             }
-            _ => Err(Errno::ENOTTY),
+            _ => Err(Errno::ENOTTY.into()),
         }
     }
 
@@ -119,9 +119,9 @@ impl Dispatcher {
         out: usize,
         reply: &mut Reply<'_>,
     ) -> OpResult {
-        let heat = self.door.volume().heat();
+        let heat = self.volume.heat();
         if !heat.may_see(cx.header.uid, Some(cx.ino())) {
-            return Err(Errno::EACCES);
+            return Err(Errno::EACCES.into());
         }
         let info = heat.info(cx.ino(), live)?;
         answer(out, HotHeatInfo::of(&info, live).as_bytes(), reply)

@@ -6,13 +6,13 @@ use crate::wait::outcome::{BlockingClass, InlineReply, Outcome};
 use crate::wait::waiting::RequestId;
 use crate::wire::reply::Reply;
 use crate::wire::{FileLock, LK_FLOCK, LkIn, LkOut};
-use hearth::{Errno, LockKind, LockRequest};
+use hearth::{Errno, KernelCache, LockKind, LockRequest, VfsError, VfsFile};
 use hearth_sync::primitive::Arc;
 
-impl Dispatcher {
+impl<V: KernelCache> Dispatcher<V> {
     pub(crate) fn getlk(&self, args: &LkIn, reply: &mut Reply<'_>) -> OpResult {
         let (file, wanted) = (self.file(args.fh)?, lock_request(args)?);
-        let lk = match self.door.getlk(&file, &wanted)? {
+        let lk = match self.vfs.getlk(&file, &wanted)? {
             Some(held) => FileLock {
                 start: held.start,
                 end: held.end_offset() as u64,
@@ -33,8 +33,8 @@ impl Dispatcher {
     pub(crate) fn setlk(&self, cx: &Context<'_>, args: &LkIn, wait: bool) -> OpResult {
         let wanted = lock_request(args)?;
         let file = self.file(args.fh)?;
-        match self.door.setlk(&file, &wanted, None) {
-            Err(Errno::EAGAIN) if wait => {}
+        match self.vfs.setlk(&file, &wanted, None) {
+            Err(VfsError::Errno(Errno::EAGAIN)) if wait => {}
             result => {
                 result?;
                 remember(&self.handles, args.fh, &wanted);
@@ -45,9 +45,9 @@ impl Dispatcher {
             .waiting
             .begin(RequestId::new(cx.header.unique, cx.header.pid));
         let begun = begun.ok_or(Errno::EINTR)?;
-        let (door, handles, handle) = (self.door.clone(), Arc::clone(&self.handles), args.fh);
+        let (vfs, handles, handle) = (self.vfs.clone(), Arc::clone(&self.handles), args.fh);
         Ok(Outcome::offload(BlockingClass::Wait, move || {
-            let result = door.setlk(&file, &wanted, Some(&begun.token));
+            let result = vfs.block_on(|vfs| vfs.setlk(&file, &wanted, Some(&begun.token)));
             drop(begun);
             result?;
             remember(&handles, handle, &wanted);
@@ -59,7 +59,7 @@ impl Dispatcher {
 /// A process has a lock through this handle, which is not released before the reply. Noted when the
 /// lock is granted and not when it is requested: the file may be closed meanwhile, and the FLUSH of
 /// that close comes before there is a lock to release.
-fn remember(handles: &Handles, handle: u64, granted: &LockRequest) {
+fn remember<F: VfsFile>(handles: &Handles<F>, handle: u64, granted: &LockRequest) {
     if !granted.flock && granted.kind != LockKind::Unlock {
         handles.with(handle, |handle| handle.add_lock_owner(granted.owner));
     }

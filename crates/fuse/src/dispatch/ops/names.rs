@@ -5,19 +5,19 @@ use crate::dispatch::{Context, Dispatcher, OpResult};
 use crate::wait::outcome::Outcome;
 use crate::wire::reply::Reply;
 use crate::wire::{CreateIn, ForgetOne, MkdirIn, MknodIn, Rename2In};
-use hearth::{Attr, Errno, Kind};
+use hearth::{Attr, Errno, KernelCache, Kind, VfsError};
 use zerocopy::FromBytes;
 
-impl Dispatcher {
+impl<V: KernelCache> Dispatcher<V> {
     pub(crate) fn lookup(&self, cx: &Context<'_>, name: &[u8], reply: &mut Reply<'_>) -> OpResult {
         let found = match name {
             // An NFS file handle: the lookup of the inode itself, of whatever kind.
-            b"." => self.door.grab(cx.ino()),
-            name => self.door.lookup(&cx.caller(0), cx.ino(), name),
+            b"." => self.vfs.grab(cx.ino()),
+            name => self.vfs.lookup(&cx.caller(0), cx.ino(), name),
         };
         match found {
             Ok(attr) => self.entry(&attr, reply),
-            Err(Errno::ENOENT) if !self.settings.timeouts.negative.is_zero() => {
+            Err(VfsError::Errno(Errno::ENOENT)) if !self.settings.timeouts.negative.is_zero() => {
                 reply.push(&self.settings.timeouts.negative_out())?;
                 Ok(Outcome::Done(()))
             }
@@ -26,10 +26,10 @@ impl Dispatcher {
     }
 
     pub(crate) fn forget(&self, ino: u64, count: u64) -> OpResult {
-        self.door.forget(ino, count);
+        self.vfs.forget(ino, count);
         self.notifier.forgotten(ino);
         // The kernel may have found it again before it says this of an earlier time.
-        if self.believed.knows(ino) && !self.door.is_known(ino) {
+        if self.believed.knows(ino) && !self.vfs.is_known(ino) {
             self.believed.forgotten(ino);
         }
         Ok(Outcome::NoReply)
@@ -54,7 +54,7 @@ impl Dispatcher {
         let mode = (args.mode & 0o7777) as u16;
         let caller = cx.caller(args.umask);
         let attr = self
-            .door
+            .vfs
             .mknod(&caller, cx.ino(), name, kind, mode, args.rdev)?;
         self.entry(&attr, reply)
     }
@@ -68,7 +68,7 @@ impl Dispatcher {
     ) -> OpResult {
         let mode = (args.mode & 0o7777) as u16;
         let attr = self
-            .door
+            .vfs
             .mkdir(&cx.caller(args.umask), cx.ino(), name, mode)?;
         self.entry(&attr, reply)
     }
@@ -80,12 +80,12 @@ impl Dispatcher {
         target: &[u8],
         reply: &mut Reply<'_>,
     ) -> OpResult {
-        let attr = self.door.symlink(&cx.caller(0), cx.ino(), name, target)?;
+        let attr = self.vfs.symlink(&cx.caller(0), cx.ino(), name, target)?;
         self.entry(&attr, reply)
     }
 
     pub(crate) fn readlink(&self, cx: &Context<'_>, reply: &mut Reply<'_>) -> OpResult {
-        reply.bytes(&self.door.readlink(cx.ino())?)?;
+        reply.bytes(&self.vfs.readlink(cx.ino())?)?;
         Ok(Outcome::Done(()))
     }
 
@@ -96,17 +96,17 @@ impl Dispatcher {
         name: &[u8],
         reply: &mut Reply<'_>,
     ) -> OpResult {
-        let attr = self.door.link(&cx.caller(0), ino, cx.ino(), name)?;
+        let attr = self.vfs.link(&cx.caller(0), ino, cx.ino(), name)?;
         self.entry(&attr, reply)
     }
 
     pub(crate) fn unlink(&self, cx: &Context<'_>, name: &[u8]) -> OpResult {
-        self.door.unlink(&cx.caller(0), cx.ino(), name)?;
+        self.vfs.unlink(&cx.caller(0), cx.ino(), name)?;
         Ok(Outcome::Done(()))
     }
 
     pub(crate) fn rmdir(&self, cx: &Context<'_>, name: &[u8]) -> OpResult {
-        self.door.rmdir(&cx.caller(0), cx.ino(), name)?;
+        self.vfs.rmdir(&cx.caller(0), cx.ino(), name)?;
         Ok(Outcome::Done(()))
     }
 
@@ -117,7 +117,7 @@ impl Dispatcher {
         name: &[u8],
         new_name: &[u8],
     ) -> OpResult {
-        self.door.rename(
+        self.vfs.rename(
             &cx.caller(0),
             cx.ino(),
             name,
@@ -138,11 +138,11 @@ impl Dispatcher {
         if self.settings.no_open {
             // The kernel would never release the handle; it makes a node and opens that by itself
             // instead.
-            return Err(Errno(libc::ENOSYS));
+            return Err(Errno(libc::ENOSYS).into());
         }
         let (caller, mode) = (cx.caller(args.umask), (args.mode & 0o7777) as u16);
         let flags = args.flags as i32;
-        let (attr, file) = self.door.create(&caller, cx.ino(), name, mode, flags)?;
+        let (attr, file) = self.vfs.create(&caller, cx.ino(), name, mode, flags)?;
         self.entry(&attr, reply)?;
         reply.push(&self.opened(file))?;
         Ok(Outcome::Done(()))
@@ -155,11 +155,11 @@ impl Dispatcher {
         reply: &mut Reply<'_>,
     ) -> OpResult {
         if self.settings.no_open {
-            return Err(Errno(libc::ENOSYS));
+            return Err(Errno(libc::ENOSYS).into());
         }
         let (caller, mode) = (cx.caller(args.umask), (args.mode & 0o7777) as u16);
         let flags = args.flags as i32;
-        let (attr, file) = self.door.tmpfile(&caller, cx.ino(), mode, flags)?;
+        let (attr, file) = self.vfs.tmpfile(&caller, cx.ino(), mode, flags)?;
         self.entry(&attr, reply)?;
         reply.push(&self.opened(file))?;
         Ok(Outcome::Done(()))

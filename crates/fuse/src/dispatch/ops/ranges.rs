@@ -12,14 +12,14 @@ use crate::wire::{
     WriteOut,
 };
 use hearth::sched::Handle;
-use hearth::{Caller, Door, Errno, OpenFile, Origin};
+use hearth::{Caller, Errno, KernelCache, Origin, VfsError, VfsResult};
 use hearth_sync::primitive::Arc;
 
 /// What gives back or moves more at once is done by a worker.
 pub(super) const LARGE: u64 = 4 << 20;
 /// Bytes of a chunk: less than the scheduler lets a tenant do before another has its turn.
 const CHUNK: u64 = 256 << 10;
-impl Dispatcher {
+impl<V: KernelCache> Dispatcher<V> {
     pub(crate) fn lseek(
         &self,
         cx: &Context<'_>,
@@ -32,19 +32,19 @@ impl Dispatcher {
             // The kernel asks without having written back, so the volume may lack the end of the
             // file. What is dirty comes first; a worker waits for it, since it comes as requests,
             // which a rate limit may delay.
-            let (file, door, ino) = (self.file(args.fh)?, self.door.clone(), cx.ino());
+            let (file, vfs, ino) = (self.file(args.fh)?, self.vfs.clone(), cx.ino());
             let notifier = Arc::clone(&self.notifier);
             return Ok(Outcome::offload(BlockingClass::Wait, move || {
                 notifier.inval_inode(ino, Some(0..u64::MAX));
-                let offset = door.lseek(&file, offset, whence)?;
+                let offset = vfs.block_on(|vfs| vfs.lseek(&file, offset, whence))?;
                 Ok(InlineReply::new(&LseekOut { offset }))
             }));
         }
         let offset = self.on_file(
             args.fh,
-            |file| self.door.lseek(file, offset, whence),
+            |file| self.vfs.lseek(file, offset, whence),
             // Opened by the kernel alone: it falls back to "all data" by itself.
-            || Err(Errno(libc::ENOSYS)),
+            || Err(Errno(libc::ENOSYS).into()),
         )?;
         reply.push(&LseekOut { offset })?;
         Ok(Outcome::Done(()))
@@ -52,22 +52,22 @@ impl Dispatcher {
 
     pub(crate) fn fallocate(&self, cx: &Context<'_>, args: &FallocateIn) -> OpResult {
         let allocation = Allocation {
-            door: self.door.clone(),
-            stripper: SuidKiller::of(self),
+            vfs: self.vfs.clone(),
+            suid_killer: SuidKiller::of(self),
             // What only grows may be allocated for; other modes are refused where they are done.
             file: self.file_or_inode(cx, args.fh, cx.ino(), libc::O_RDWR | libc::O_APPEND)?,
             header: cx.header,
             args: *args,
         };
         let mode = args.mode as i32;
-        if !self.door.allocates_in_parts(mode) {
+        if !self.vfs.allocates_in_parts(mode) {
             if brings_blocks(args.mode) && args.length > SHORT {
                 // There are no pieces that pay.
                 let sched = self.volume.scheduler();
                 let tenant = sched.tenant(self.tenant(&cx.header).number());
                 let _ = sched.charge(tenant, 0, args.length);
             }
-            let bytes = self.door.getattr(cx.ino())?.blocks.saturating_mul(512);
+            let bytes = self.vfs.getattr(cx.ino())?.blocks.saturating_mul(512);
             // A hole takes away what there is in it; else what lies behind moves, or goes to the
             // home.
             let moved = match mode & libc::FALLOC_FL_PUNCH_HOLE {
@@ -76,7 +76,9 @@ impl Dispatcher {
             };
             if moved > LARGE {
                 let volume = self.volume.clone();
-                let work = move || retry_enospc(&volume, || allocation.whole());
+                let work = move || {
+                    retry_enospc(&volume, || allocation.vfs.block_on(|_| allocation.whole()))
+                };
                 return Ok(Outcome::offload(BlockingClass::Whole, move || {
                     work().map(|()| InlineReply::default())
                 }));
@@ -101,8 +103,8 @@ impl Dispatcher {
             false => u64::from(u32::MAX) - PAGE_SIZE as u64,
         };
         let copy = Copy {
-            door: self.door.clone(),
-            stripper: SuidKiller::of(self),
+            vfs: self.vfs.clone(),
+            suid_killer: SuidKiller::of(self),
             from: self.file_or_inode(cx, args.fh_in, cx.ino(), libc::O_RDONLY)?,
             to: self.file_or_inode(cx, args.fh_out, args.nodeid_out, libc::O_RDWR)?,
             header: cx.header,
@@ -128,73 +130,73 @@ impl Dispatcher {
         handle: u64,
         ino: u64,
         flags: i32,
-    ) -> Result<Opened, Errno> {
+    ) -> VfsResult<Opened<V>> {
         if handle != 0 {
             return Ok(Opened {
                 file: self.file(handle)?,
                 until_drop: None,
             });
         }
-        let file = self.door.open(&cx.caller(0), ino, flags)?;
+        let file = self.vfs.open(&cx.caller(0), ino, flags)?;
         Ok(Opened {
             file,
-            until_drop: Some(self.door.clone()),
+            until_drop: Some(self.vfs.clone()),
         })
     }
 }
 
 /// An open file for the length of a request.
-struct Opened {
-    file: Arc<OpenFile>,
+struct Opened<V: KernelCache> {
+    file: Arc<V::File>,
     /// Present if it was opened for the request.
-    until_drop: Option<Door>,
+    until_drop: Option<V>,
 }
 
-impl Drop for Opened {
+impl<V: KernelCache> Drop for Opened<V> {
     fn drop(&mut self) {
-        if let Some(door) = &self.until_drop {
-            door.release(&self.file, None);
+        if let Some(vfs) = &self.until_drop {
+            vfs.release(&self.file, None);
         }
     }
 }
 
 /// An allocation, or another change of a range that brings no bytes along.
-struct Allocation {
-    door: Door,
-    stripper: SuidKiller,
-    file: Opened,
+struct Allocation<V: KernelCache> {
+    vfs: V,
+    suid_killer: SuidKiller<V>,
+    file: Opened<V>,
     header: InHeader,
     args: FallocateIn,
 }
 
-impl Allocation {
-    fn whole(&self) -> Result<(), Errno> {
+impl<V: KernelCache> Allocation<V> {
+    fn whole(&self) -> VfsResult<()> {
         let args = &self.args;
         self.part(args.mode as i32, args.offset, args.length)
     }
 
-    fn part(&self, mode: i32, offset: u64, length: u64) -> Result<(), Errno> {
+    fn part(&self, mode: i32, offset: u64, length: u64) -> VfsResult<()> {
         let caller = caller(&self.header);
-        self.stripper.strip_untold(&caller, self.header.nodeid)?;
+        self.suid_killer.strip_untold(&caller, self.header.nodeid)?;
         let file = &self.file.file;
-        self.door.fallocate(&caller, file, mode, offset, length)
+        self.vfs.fallocate(&caller, file, mode, offset, length)
     }
 
     /// First all of the range is looked at, so that what cannot fit is refused before it is tried:
     /// there are not more pieces than there is room for. The last one moves the end of the file.
     fn into_chunks(
         self,
-    ) -> impl FnMut(Option<Errno>) -> Result<Outcome<InlineReply>, Errno> + Send + 'static {
+    ) -> impl FnMut(Option<Errno>) -> VfsResult<Outcome<InlineReply>> + Send + 'static {
         let (mode, mut at) = (self.args.mode as i32, self.args.offset);
         let end = at.saturating_add(self.args.length);
         let mut is_checked = false;
         move |lacks| {
             if let Some(errno) = lacks {
-                return Err(errno);
+                return Err(errno.into());
             }
             if !is_checked {
                 let file = &self.file.file;
-                self.door.check_allocate(file, mode, at, end - at)?;
+                self.vfs.check_allocate(file, mode, at, end - at)?;
                 is_checked = true;
                 return Ok(Outcome::Wait(WaitFor::NextChunk(0)));
             }
@@ -219,21 +221,21 @@ fn next_edge(at: u64, size: u64) -> u64 {
     (at / size + 1) * size
 }
 
-struct Copy {
-    door: Door,
-    stripper: SuidKiller,
-    from: Opened,
-    to: Opened,
+struct Copy<V: KernelCache> {
+    vfs: V,
+    suid_killer: SuidKiller<V>,
+    from: Opened<V>,
+    to: Opened<V>,
     header: InHeader,
     args: CopyFileRangeIn,
 }
 
-impl Copy {
+impl<V: KernelCache> Copy<V> {
     /// Copies `len` bytes from `done` on.
-    fn part(&self, done: u64, len: u64) -> Result<u64, Errno> {
+    fn part(&self, done: u64, len: u64) -> VfsResult<u64> {
         let (caller, args) = (caller(&self.header), &self.args);
-        self.stripper.strip_untold(&caller, args.nodeid_out)?;
-        self.door.copy_file_range(
+        self.suid_killer.strip_untold(&caller, args.nodeid_out)?;
+        self.vfs.copy_file_range(
             &caller,
             (&self.from.file, args.off_in.saturating_add(done)),
             (&self.to.file, args.off_out.saturating_add(done)),
@@ -243,11 +245,11 @@ impl Copy {
     }
 
     /// How much there is to copy.
-    fn len(&self) -> Result<u64, Errno> {
+    fn len(&self) -> VfsResult<u64> {
         let args = &self.args;
         let from = (&*self.from.file, args.off_in);
         let to = (&*self.to.file, args.off_out);
-        self.door.check_copy(from, to, args.len)
+        self.vfs.check_copy(from, to, args.len)
     }
 
     /// An error after the first piece ends the copy where it is.
@@ -255,12 +257,12 @@ impl Copy {
         self,
         sched: Handle,
         wide: bool,
-    ) -> impl FnMut(Option<Errno>) -> Result<Outcome<InlineReply>, Errno> + Send + 'static {
+    ) -> impl FnMut(Option<Errno>) -> VfsResult<Outcome<InlineReply>> + Send + 'static {
         let (mut len, mut done) = (None, 0);
         move |lacks| {
             if let Some(errno) = lacks {
                 return match done {
-                    0 => Err(errno),
+                    0 => Err(errno.into()),
                     done => Ok(Outcome::Done(copied_out(done, wide))),
                 };
             }
@@ -270,7 +272,7 @@ impl Copy {
             };
             let want = CHUNK.min(len - done);
             let copied = match self.part(done, want) {
-                Err(errno) if done == 0 || errno == Errno::ABSENT => return Err(errno),
+                Err(error) if done == 0 || matches!(error, VfsError::Miss(_)) => return Err(error),
                 copied => copied.unwrap_or(0),
             };
             done += copied;

@@ -1,0 +1,97 @@
+//! Random operations on one file, compared byte by byte with what must be in it.
+
+use crate::harness;
+#[path = "fsx/zeroing.rs"]
+mod zeroing;
+
+use harness::{Mounted, Transport, registry_tool, seed, succeed};
+use zeroing::Zeroing;
+
+harness::on_both_transports!(
+    a_file_written_back_later_keeps_its_bytes,
+    a_file_written_through_keeps_its_bytes,
+    a_file_past_the_page_cache_keeps_its_bytes,
+    a_file_whose_requests_are_all_suspended_keeps_its_bytes,
+    zeroed_ranges_read_as_zeros_and_the_rest_stays,
+);
+
+/// 200,000 operations over each transport as it is mounted by default.
+const OPERATIONS: u64 = 50_000;
+const SEEDS: u64 = 4;
+
+/// Mapped reads and writes, punched holes and copied ranges among the others.
+const CONFIGURATION: &str = "
+flen = 1048576
+[opsize]
+max = 131072
+min = 0
+align = 1
+[weights]
+close_open = 1
+read = 10
+write = 10
+mapread = 10
+mapwrite = 10
+truncate = 5
+invalidate = 1
+fsync = 1
+fdatasync = 1
+punch_hole = 3
+posix_fallocate = 2
+copy_file_range = 3
+sendfile = 2
+posix_fadvise = 1
+";
+
+fn a_file_written_back_later_keeps_its_bytes(transport: Transport) {
+    (0..SEEDS).for_each(|more| fsx(transport, "writeback", OPERATIONS, seed() + more));
+}
+
+fn a_file_written_through_keeps_its_bytes(transport: Transport) {
+    fsx(transport, "no_writeback", OPERATIONS, seed() + 10);
+}
+
+fn a_file_past_the_page_cache_keeps_its_bytes(transport: Transport) {
+    fsx(transport, "direct_io", 5_000, seed() + 20);
+}
+
+fn a_file_whose_requests_are_all_suspended_keeps_its_bytes(transport: Transport) {
+    for (more, options) in ["writeback", "no_writeback", "direct_io"]
+        .iter()
+        .enumerate()
+    {
+        let options = format!("park=every,{options}");
+        fsx(transport, &options, 3_000, seed() + 30 + more as u64);
+    }
+}
+
+fn fsx(transport: Transport, options: &str, operations: u64, seed: u64) {
+    let mounted = Mounted::new(transport, options);
+    let outside = mounted.outside("fsx");
+    let configuration = outside.join("fsx.toml");
+    std::fs::write(&configuration, CONFIGURATION).unwrap();
+    let mut fsx = registry_tool("fsx");
+    fsx.arg("-f")
+        .arg(&configuration)
+        .args(["-N", &operations.to_string()]);
+    fsx.args(["-S", &seed.to_string(), "-P"])
+        .arg(&outside)
+        .arg(mounted.at("file"));
+    let text = succeed(&mut fsx);
+    assert!(text.contains("All operations completed A-OK!"), "{text}");
+}
+
+/// fsx 0.3.2 has no zeroing of ranges: `fsx/zeroing.rs` does it, with mapped reads and writes,
+/// holes, cuts and copies of one file beside it.
+fn zeroed_ranges_read_as_zeros_and_the_rest_stays(transport: Transport) {
+    let park = "park=every,no_writeback";
+    let ways = [
+        ("writeback", 50_000),
+        ("no_writeback", 50_000),
+        (park, 4_000),
+    ];
+    for (more, (options, steps)) in ways.into_iter().enumerate() {
+        let mounted = Mounted::new(transport, options);
+        Zeroing::new(mounted.at("file"), seed() + more as u64).run(steps);
+    }
+}

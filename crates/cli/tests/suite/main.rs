@@ -1,0 +1,33 @@
+//! The suites on real mounts that may run beside each other, in one program: each is a module.
+//!
+//! A suite that measures, fills the machine or changes its own process is a program of its own
+//! beside this folder.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "../harness/mod.rs"]
+mod harness;
+#[path = "../quotas/mod.rs"]
+mod quotas;
+
+mod atime;
+mod c_project;
+mod cli;
+mod control;
+mod fsx;
+mod git;
+mod heat;
+mod model;
+mod mount_rights;
+mod names;
+mod quota;
+mod quota_events;
+mod quota_refusals;
+mod quota_returns;
+mod quota_rights;
+mod quota_rules;
+mod rsync_tar;
+mod shells;
+mod sqlite;
+mod statx;
+mod tune;

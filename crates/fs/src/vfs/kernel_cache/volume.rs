@@ -1,0 +1,111 @@
+//! The core behind a kernel that caches.
+
+use crate::attr::{Attr, SetAttr};
+use crate::caller::Caller;
+use crate::errno::Errno;
+use crate::inode::InodeExt;
+use crate::ops::io::WriteAt;
+use crate::ops::open::OpenFile;
+use crate::ops::{attr, io, privilege, reserve};
+use crate::superblock::Stop;
+use crate::vfs::volume::{KERNEL, VolumeVfs};
+use crate::vfs::volume_files::is_append_only;
+use crate::vfs::wait_mode::WaitMode;
+use hearth_sync::epoch::pin;
+use hearth_sync::primitive::atomic::{Ordering, fence};
+
+impl<W: WaitMode> VolumeVfs<W> {
+    /// [`crate::KernelCache::settle_times`].
+    pub fn settle_times(
+        &self,
+        caller: &Caller<'_>,
+        ino: u64,
+        set: &SetAttr,
+    ) -> Result<Attr, W::Error> {
+        self.on(caller, ino, |cx, inode, g| {
+            attr::setattr_acknowledged(cx, inode, set, true, g)?;
+            Ok(inode.attr())
+        })
+    }
+
+    /// [`crate::KernelCache::charges_first`].
+    pub fn charges_first(&self, file: &OpenFile) -> bool {
+        let g = pin();
+        let Ok(inode) = file.inode(&g) else {
+            return false;
+        };
+        if !file.writable() {
+            return reserve::has_writers(inode);
+        }
+        // Partner: a first limit (`quotactl/collecting.rs`). The front end has noted the file down:
+        // either that finds it, or it is seen here that it was announced.
+        fence(Ordering::SeqCst);
+        let add_writer = || reserve::add_writer(&self.volume.sb, inode);
+        // Again if the first charged one came in between: it opens as that did.
+        let is_charged = add_writer() || reserve::has_writers(inode) && add_writer();
+        if is_charged {
+            file.set_charged();
+        }
+        is_charged
+    }
+
+    /// [`crate::KernelCache::read_for_cache`].
+    pub fn read_for_cache(
+        &self,
+        file: &OpenFile,
+        off: u64,
+        out: &mut [u8],
+    ) -> Result<usize, W::Error> {
+        if !file.readable() || file.is_control() {
+            return self.read(file, off, out);
+        }
+        let noatime = file.flags() & libc::O_NOATIME != 0;
+        self.run(&KERNEL, |cx, g| {
+            let inode = file.inode(g)?;
+            // The open of a writer was replied to before a page is read through it.
+            if reserve::has_writers(inode) {
+                match reserve::reserve(cx, inode, off, out.len(), g) {
+                    // A file that is open for reading only is not refused.
+                    Err(Stop::Errno(Errno::EDQUOT | Errno::ENOSPC)) if !file.writable() => {}
+                    done => done?,
+                }
+            }
+            io::read(cx, inode, off, out, noatime, g)
+        })
+    }
+
+    /// [`crate::KernelCache::appends_only`].
+    pub fn appends_only(&self, file: &OpenFile) -> bool {
+        file.writable()
+            && file.flags() & libc::O_APPEND != 0
+            && file.inode(&pin()).is_ok_and(is_append_only)
+    }
+
+    /// [`crate::KernelCache::strip_suidgid`].
+    pub fn strip_suidgid(&self, caller: &Caller<'_>, ino: u64) -> Result<bool, W::Error> {
+        self.on(caller, ino, |cx, inode, g| {
+            if !privilege::has_suidgid(inode) || !io::is_changeable(cx, inode) {
+                return Ok(false);
+            }
+            let _kept = cx.pin_inode(inode, g)?;
+            Ok(privilege::strip_suidgid(cx.caller, inode))
+        })
+    }
+
+    /// [`crate::KernelCache::write_back`].
+    pub fn write_back(
+        &self,
+        caller: &Caller<'_>,
+        ino: u64,
+        off: u64,
+        data: &[u8],
+        kill_suidgid: bool,
+        touches: bool,
+    ) -> Result<usize, W::Error> {
+        self.on(caller, ino, |cx, inode, g| {
+            let place = WriteAt::At(off);
+            let done = io::write_acknowledged(cx, inode, place, data, kill_suidgid, touches, g)?;
+            Ok(done.1)
+        })
+    }
+}
