@@ -15,13 +15,13 @@ pub type Fault = Box<dyn FnMut(&'static str) -> Option<Errno> + Send>;
 /// Plain maps behind one lock.
 #[derive(Default)]
 pub struct TestBackend {
-    kept: Mutex<Kept>,
+    kept: Mutex<Contents>,
     fault: Mutex<Option<Fault>>,
     delay: Mutex<Duration>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct Contents {
     inodes: HashMap<u64, InodeRecord>,
     directories: HashMap<u64, BTreeMap<Box<[u8]>, Target>>,
     pages: HashMap<u64, BTreeMap<u64, Vec<u8>>>,
@@ -142,7 +142,7 @@ impl Backend for TestBackend {
     }
 }
 
-impl Kept {
+impl Contents {
     fn make(&mut self, change: &BackendOp<'_>) {
         match *change {
             BackendOp::Put(record) => {

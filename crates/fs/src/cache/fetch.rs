@@ -132,7 +132,7 @@ impl Superblock {
             // Before anybody can see the inode: a later list could be out of date, and a later
             // count would be missing.
             if let Some(data) = inode.data() {
-                data.learn(pages.into_iter().map(|index| index..index + 1), g);
+                data.set_allocated(pages.into_iter().map(|index| index..index + 1), g);
             }
             count(record, &inode, shares);
             inode

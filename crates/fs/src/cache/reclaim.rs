@@ -108,7 +108,7 @@ impl Superblock {
     pub(crate) fn sweep(&self, bytes: u64) -> Swept {
         let g = pin();
         // Relaxed: a place to go on from; two sweeps at one place do no harm.
-        let from = self.cache.sweep.load(Relaxed);
+        let from = self.cache.sweep.0.load(Relaxed);
         let mut seen = Vec::with_capacity(STEP);
         self.objects.inodes.scan(from, &g, |inode| {
             seen.push(inode.number());
@@ -119,7 +119,7 @@ impl Superblock {
             Some(last) if !wrapped => last + 1,
             _ => 0,
         };
-        self.cache.sweep.store(next, Relaxed);
+        self.cache.sweep.0.store(next, Relaxed);
         drop(g);
         let mut freed = 0;
         for ino in seen {

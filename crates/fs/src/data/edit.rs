@@ -11,8 +11,9 @@ impl Data {
     /// Drops all pages past `size` and zeroes the rest of the last one. Returns the number of pages
     /// that the file lost, or `PageMiss` when the last page must be loaded first.
     ///
-    /// Pages that only the backend knows are not counted: call `learn` first if the count must be
-    /// exact. The caller has published the smaller size before, and readers clip again afterwards.
+    /// Pages that only the backend knows are not counted: call `set_allocated` first if the count
+    /// must be exact. The caller has published the smaller size before, and readers clip again
+    /// afterwards.
     pub fn truncate(&self, size: u64, g: &Guard) -> Result<u64, PageMiss> {
         let size = size.min(BYTES);
         let (last, tail) = (size / PAGE, (size % PAGE) as usize);

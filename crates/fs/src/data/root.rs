@@ -52,8 +52,9 @@ pub(super) enum PageLookup<'g> {
 
 impl Data {
     /// Data without a page in memory. `complete`: without any page at all. Otherwise only the
-    /// backend knows each absent page, until [`learn`](Data::learn) is called: edits of such a file
-    /// ask page by page, and a search for data asks up to the end of the largest file.
+    /// backend knows each absent page, until [`set_allocated`](Data::set_allocated) is called:
+    /// edits of such a file ask page by page, and a search for data asks up to the end of the
+    /// largest file.
     pub fn new(complete: bool) -> Data {
         Data {
             first: RcuSlot::empty(),
@@ -71,7 +72,7 @@ impl Data {
     /// The backend has content for exactly the pages in `held`, by index. From then on counts are
     /// exact, holes need no question, and only held pages are [`PageMiss`]. For new data that no
     /// other thread uses yet, or with the gate closed.
-    pub fn learn(&self, held: impl IntoIterator<Item = Range<u64>>, g: &Guard) {
+    pub fn set_allocated(&self, held: impl IntoIterator<Item = Range<u64>>, g: &Guard) {
         for index in held.into_iter().flatten() {
             self.status.set_partial();
             let slot = self.grow(index, g);

@@ -178,7 +178,7 @@ fn two_pages_of_a_new_leaf_do_not_lose_each_other() {
 fn a_late_load_never_covers_a_write() {
     check(|| {
         let data = Data::new(false);
-        data.learn(std::iter::once(0..1), &pin());
+        data.set_allocated(std::iter::once(0..1), &pin());
         let data = Arc::new(data);
         beside(
             &data,

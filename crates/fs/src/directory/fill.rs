@@ -29,7 +29,7 @@ type Listed = Vec<(Box<[u8]>, Target)>;
 
 /// Attempts to list a whole directory without locking it.
 const ATTEMPTS: usize = 3;
-/// Names that a directory has room for when they are looked up, whether they exist or not.
+/// Names that a directory has space for when they are looked up, whether they exist or not.
 pub(super) const ASKED: u64 = 4096;
 /// Most entries that a table is made for before they have arrived.
 const AHEAD: u64 = 1 << 20;
@@ -73,8 +73,8 @@ impl Directory {
     /// Grows the table by a step, if it is too small for the part of `entries` that is in memory,
     /// or for the names that were looked up. No lock may be held.
     pub fn grow_a_step(&self, entries: u64, g: &Guard) {
-        let room = self.table.load(g).map_or(0, |table| FULL << table.log2());
-        self.grow(entries.max(ASKED).min(room + 1), g);
+        let space = self.table.load(g).map_or(0, |table| FULL << table.log2());
+        self.grow(entries.max(ASKED).min(space + 1), g);
     }
 
     /// Completes the directory with what `list` returns, about `entries` names; names already known

@@ -90,7 +90,7 @@ impl Alloc {
         core: u32,
         old: Option<u32>,
         limit: u32,
-        has_room: impl Fn(u32) -> bool,
+        has_space: impl Fn(u32) -> bool,
     ) -> Option<u32> {
         const CHECKS: u32 = 16;
         if let Some(old) = old {
@@ -99,9 +99,9 @@ impl Alloc {
         let blocks = slot(limit).div_ceil(BLOCK_SLOTS).min(BLOCKS_MAX);
         let known = (self.last_owners.len() as u32).min(blocks);
         let chosen = self
-            .scan(known, CHECKS, Some(core), &has_room)
+            .scan(known, CHECKS, Some(core), &has_space)
             .or_else(|| (known < blocks).then_some(known))
-            .or_else(|| self.scan(known, known, None, &has_room))?;
+            .or_else(|| self.scan(known, known, None, &has_space))?;
         match self.last_owners.get_mut(chosen as usize) {
             Some(last_owner) => *last_owner = core,
             None => self.last_owners.push(core),
@@ -117,7 +117,7 @@ impl Alloc {
         known: u32,
         checks: u32,
         last_owner: Option<u32>,
-        has_room: impl Fn(u32) -> bool,
+        has_space: impl Fn(u32) -> bool,
     ) -> Option<u32> {
         let mut left = checks;
         for _ in 0..known.min(SCANNED.max(checks)) {
@@ -128,7 +128,7 @@ impl Alloc {
             if is_other || self.owned.contains(block) {
                 continue;
             }
-            if has_room(block) {
+            if has_space(block) {
                 return Some(block);
             }
             left -= 1;

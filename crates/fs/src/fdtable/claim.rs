@@ -101,8 +101,8 @@ impl<T: Described> FdTable<T> {
                 continue;
             }
             let old = (mine != NO_BLOCK).then_some(mine);
-            let has_room = |number| self.room(number, limit);
-            let Some(chosen) = alloc.own(core.core, old, limit, has_room) else {
+            let has_space = |number| self.space(number, limit);
+            let Some(chosen) = alloc.own(core.core, old, limit, has_space) else {
                 // Relaxed: see the load above.
                 core.number.store(NO_BLOCK, Ordering::Relaxed);
                 drop(alloc);
@@ -122,7 +122,7 @@ impl<T: Described> FdTable<T> {
         Some(descriptor(first + bit))
     }
 
-    fn room(&self, number: u32, limit: u32) -> bool {
+    fn space(&self, number: u32, limit: u32) -> bool {
         let end = slot(limit).saturating_sub(number * BLOCK_SLOTS);
         self.blocks
             .get(number)

@@ -51,8 +51,8 @@ impl Superblock {
 }
 
 impl Superblock {
-    /// Runs an operation without waiting for the backend, and notifies observers of what it changed.
-    /// Returns [`Stop::Errno`] or [`Stop::Miss`]; after a miss nothing has changed.
+    /// Runs an operation without waiting for the backend, and notifies observers of what it
+    /// changed. Returns [`Stop::Errno`] or [`Stop::Miss`]; after a miss nothing has changed.
     pub fn try_run<T>(
         &self,
         caller: &Caller<'_>,

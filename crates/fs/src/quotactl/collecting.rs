@@ -61,7 +61,7 @@ impl Quota<'_> {
 
     /// Looks for files for whose owners the prepared limit is the first.
     fn still_collecting(&self) -> Found {
-        // Partner: the check of `charges_first` by a front end. Either the open file is seen here,
+        // Partner: `VolumeVfs::charges_first`. Either the open file is seen here,
         // or its opener sees the prepared limit.
         fence(Ordering::SeqCst);
         let mut found = self.collecting();

@@ -9,6 +9,7 @@
 
 use super::Superblock;
 use super::mem_usage::MemUsage;
+use crate::cache_padded::CachePadded;
 use crate::inode::InodeRef;
 use hearth_sync::lock::{Lock, RawLock};
 use hearth_sync::lock_class;
@@ -33,8 +34,9 @@ pub(crate) struct CacheState {
     /// Orphans: inodes that have ended and that the backend has not forgotten, with their
     /// generations. Nobody loads them again. Written under `inode_io` of the number.
     pub orphans: Lock<OrphansLock, HashMap<u64, u32>>,
-    /// The inode number where the next sweep of reclaim goes on. Relaxed: a hint.
-    pub sweep: AtomicU64,
+    /// The inode number where the next sweep of reclaim goes on. Relaxed: a hint. Padded, because
+    /// every operation reads the budget beside it.
+    pub sweep: CachePadded<AtomicU64>,
     /// Keeps the root and the control files in memory for ever.
     pinned: Lock<PinnedLock, Vec<InodeRef>>,
 }
@@ -46,7 +48,7 @@ impl CacheState {
             unlinked: Counter::new(),
             inode_io: [const { RawLock::new() }; 16],
             orphans: Lock::new(HashMap::new()),
-            sweep: AtomicU64::new(0),
+            sweep: CachePadded(AtomicU64::new(0)),
             pinned: Lock::new(Vec::new()),
         }
     }

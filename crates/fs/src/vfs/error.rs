@@ -30,8 +30,8 @@ pub(super) enum MissKind {
     Work(Arc<dyn BlockingWork>),
 }
 
-/// Work of an implementation of [`crate::Vfs`] that blocks, such as a system call. It knows where its
-/// result goes, so that the call finds it when it runs again.
+/// Work of an implementation of [`crate::Vfs`] that blocks, such as a system call. It knows where
+/// its result goes, so that the call finds it when it runs again.
 pub trait BlockingWork: fmt::Debug + Send + Sync {
     /// Does the work.
     ///

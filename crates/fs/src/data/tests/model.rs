@@ -60,7 +60,7 @@ enum Op {
     /// Everything is saved and dropped; the file comes back from its backend, with a page list or
     /// without.
     Reopen {
-        learn: bool,
+        set_allocated: bool,
     },
 }
 
@@ -103,7 +103,7 @@ fn op(sparse: bool) -> impl Strategy<Value = Op> {
         2 => proptest::option::of(0u64..5).prop_map(|fail_at| Op::Flush { fail_at }),
         3 => (0u64..9).prop_map(|want| Op::Evict { want }),
         1 => Just(Op::Rewrite),
-        1 => any::<bool>().prop_map(|learn| Op::Reopen { learn }),
+        1 => any::<bool>().prop_map(|set_allocated| Op::Reopen { set_allocated }),
     ]
 }
 
@@ -187,7 +187,7 @@ impl Check {
                 assert!(evicted <= want && self.data.resident_pages(g) == there - evicted);
             }
             Op::Rewrite => self.rewrite(g),
-            Op::Reopen { learn } => self.reopen(learn, g),
+            Op::Reopen { set_allocated } => self.reopen(set_allocated, g),
         }
         let known = self.data.status.unknown_below() == 0;
         assert!(!known || self.data.pages(g) == self.model.len() as u64);
@@ -319,14 +319,14 @@ impl Check {
         assert!(self.data.allocated(g).iter().eq(self.backend.keys()));
     }
 
-    fn reopen(&mut self, learn: bool, g: &Guard) {
+    fn reopen(&mut self, set_allocated: bool, g: &Guard) {
         self.flush(None);
         self.stale.clone_from(&self.backend);
         self.data = Data::new(false);
         let size = self.backend.keys().last().map_or(0, |index| index + 1);
-        if learn || size > 5_000 {
+        if set_allocated || size > 5_000 {
             self.data
-                .learn(self.backend.keys().map(|index| *index..index + 1), g);
+                .set_allocated(self.backend.keys().map(|index| *index..index + 1), g);
         } else {
             self.data.status.lower(size);
         }

@@ -3,12 +3,15 @@
 //! The contract. A kernel may acknowledge writes before the volume sees them, serve reads from its
 //! own pages, and keep sizes, times and modes of its own. Therefore:
 //!
-//! - A write that a limit may refuse is charged before the kernel acknowledges it: the file is passed
+//! - A write that a limit may refuse is charged before the kernel acknowledges it: the file is
+//!   passed
 //!   on write by write ([`KernelCache::charges_first`]), and pages that a mapping may change have
 //!   their blocks reserved when they are read ([`KernelCache::read_for_cache`]).
-//! - What the kernel has acknowledged is never refused: it is stored though the file is immutable or
+//! - What the kernel has acknowledged is never refused: it is stored though the file is immutable
+//!   or
 //!   the volume read-only by now ([`KernelCache::write_back`], [`KernelCache::settle_times`]).
-//! - The kernel goes by the mode that it has cached, so setuid and setgid go, and the kernel is told,
+//! - The kernel goes by the mode that it has cached, so setuid and setgid go, and the kernel is
+//!   told,
 //!   before there are other contents to run ([`KernelCache::strip_suidgid`]).
 //! - The kernel does not know that `O_APPEND` of an append-only file stays
 //!   ([`KernelCache::appends_only`]).
@@ -35,8 +38,8 @@ pub trait KernelCache: Vfs {
     fn charges_first(&self, file: &Self::File) -> bool;
 
     /// [`Vfs::read`] of what goes into a kernel's cache, where a mapping of a file that
-    /// [`KernelCache::charges_first`] may change it: `EDQUOT` or `ENOSPC` if it can be written to and
-    /// there is no room for its holes.
+    /// [`KernelCache::charges_first`] may change it: `EDQUOT` or `ENOSPC` if it can be written to
+    /// and there is no room for its holes.
     fn read_for_cache(&self, file: &Self::File, off: u64, out: &mut [u8]) -> VfsResult<usize>;
 
     /// Whether only the end of `file` may be written to, whatever its flags are by now: it was
@@ -52,7 +55,8 @@ pub trait KernelCache: Vfs {
 
     /// Writes what a kernel in front has acknowledged before, also to a file that has become
     /// immutable since, and to a volume that has become read-only. A kernel that keeps times itself
-    /// (`!touches`) says by [`KernelCache::settle_times`] when it was written, and may do so before.
+    /// (`!touches`) says by [`KernelCache::settle_times`] when it was written, and may do so
+    /// before.
     fn write_back(
         &self,
         caller: &Caller<'_>,
