@@ -1,4 +1,4 @@
-//! Reports: rankings, one file, histogram, what-if. Temperatures are those of the moment of the call.
+//! Reports: rankings, one file, histogram, what-if. Temperatures are those at the time of the call.
 
 use super::percpu::RANGE_SHIFT;
 use super::record::{BUCKETS, FileId, Record, WHOLE};
