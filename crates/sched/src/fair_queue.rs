@@ -2,8 +2,8 @@
 //! run queue.
 //!
 //! Such threads do work that may block. A piece of work is charged a fixed minimum when it begins,
-//! so that tenants whose work only waits alternate as well. Processor time beyond that is charged when
-//! it ends.
+//! so that tenants whose work only waits alternate as well. Processor time beyond that is charged
+//! when it ends.
 
 use crate::queue::Eevdf;
 use crate::scheduler::Handle;

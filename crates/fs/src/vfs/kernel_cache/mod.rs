@@ -3,9 +3,9 @@
 //! The contract. A kernel may acknowledge writes before the volume sees them, serve reads from its
 //! own pages, and keep sizes, times and modes of its own. Therefore:
 //!
-//! - A write that a limit may refuse is charged before the kernel acknowledges it: the kernel passes
-//!   on each write to such a file ([`KernelCache::charges_first`]), and pages that a mapping may
-//!   change have their blocks reserved when they are read ([`KernelCache::read_for_cache`]).
+//! - A write that a limit may refuse is charged before the kernel acknowledges it: the kernel
+//!   passes on each write to such a file ([`KernelCache::charges_first`]), and pages that a mapping
+//!   may change have their blocks reserved when they are read ([`KernelCache::read_for_cache`]).
 //! - What the kernel has acknowledged is never refused: it is stored though the file is immutable
 //!   or the volume read-only by now ([`KernelCache::write_back`], [`KernelCache::settle_times`]).
 //! - The kernel goes by the mode that it has cached. So setuid and setgid are cleared, and the
