@@ -1,7 +1,7 @@
 //! What a `cargo test` printed about its failures, kept for the end of the run.
 //!
-//! A run of an hour prints tens of thousands of lines. Who reads its end shall find there every
-//! test that failed and what it said, so that the rest need not be searched.
+//! A run prints tens of thousands of lines. Its end lists every failed test with the last lines
+//! that the test printed, so that a reader need not search the rest.
 
 use std::collections::VecDeque;
 
@@ -25,7 +25,7 @@ pub struct Failures {
 }
 
 impl Failures {
-    /// Those of a part, and the command that runs it again.
+    /// A reader for the output of `part`; `again` is the command that runs the part again.
     pub fn of(part: &str, again: &str) -> Failures {
         Failures {
             program: part.to_owned(),
