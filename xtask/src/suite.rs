@@ -109,7 +109,7 @@ pub fn run(filter: &[String]) -> Result<(), String> {
     }
     if filter.is_empty() {
         let start = Instant::now();
-        done.add(Done::of("demonstration", start, demo::run()));
+        done.add(Done::of("demonstration", start, demo::run()).counted());
     }
     done.show();
     println!("all tests: {} s", start.elapsed().as_secs());
@@ -198,6 +198,12 @@ impl Done {
             failures: done.err().into_iter().collect(),
             slow: vec![(start.elapsed(), name.to_owned())],
         }
+    }
+
+    /// Counts a step that did not fail as a test that passed.
+    fn counted(mut self) -> Done {
+        self.sum.passed = 1 - self.sum.failed;
+        self
     }
 
     fn add(&mut self, other: Done) {

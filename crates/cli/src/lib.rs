@@ -20,7 +20,6 @@ mod quota;
 mod sched;
 mod serve;
 mod signals;
-mod source;
 mod stats;
 mod tune;
 mod umount;

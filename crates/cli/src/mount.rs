@@ -6,8 +6,8 @@
 
 use crate::args::MountArgs;
 use crate::failure::{Failure, reason};
-use crate::source::Source;
 use crate::{mounts, output, serve, umount};
+use hearth::Source;
 use rustix::io::Errno;
 use std::io::Read;
 use std::path::Path;
@@ -15,7 +15,10 @@ use std::process::{Child, Command, Stdio};
 
 /// Mounts a volume, in the background unless asked otherwise.
 pub fn run(args: &MountArgs) -> Result<(), Failure> {
-    let source = Source::parse(&args.source())?;
+    let source = args
+        .source()
+        .parse::<Source>()
+        .map_err(|error| Failure::usage(error.to_string()))?;
     if args.detach {
         return serve::run(source, args);
     }

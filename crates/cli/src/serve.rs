@@ -3,9 +3,8 @@
 use crate::args::MountArgs;
 use crate::failure::{Failure, reason};
 use crate::quota::EventLog;
-use crate::source::Source;
 use crate::{fstab, output, signals};
-use hearth::Volume;
+use hearth::{Source, Volume};
 use hearth_fuse::{MountOptions, Session};
 use hearth_sync::primitive::{Arc, thread};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};

@@ -169,7 +169,7 @@ fn comes_to(site: &Site, last: &Amounts, seed: u64) {
     assert_eq!(site.used(), *last, "seed {seed}");
 }
 
-/// Who does what, and whom a limit may refuse.
+/// The tasks of a round, and which of them a limit may refuse.
 fn tasks(site: &Site, hard: &Amounts, dice: &mut Random) -> Vec<Task> {
     // A promise that is outstanding makes a refusal of anybody take a tenth of a second.
     let maps = dice.below(2) == 0;
@@ -224,7 +224,7 @@ fn a_planted_refusal_is_found(
     }
 }
 
-/// Who wanted one more and did not get it is exactly at a limit.
+/// Checks that an account that was refused one more unit is exactly at a limit.
 fn exactly_at_a_limit(
     (owners, resource): &End,
     (before, hard, last): (&Amounts, &Amounts, &Amounts),

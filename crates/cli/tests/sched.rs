@@ -34,7 +34,7 @@ harness::on_both_transports!(
 
 const USER: u32 = 1234;
 
-/// So many streams of one file.
+/// Descriptors of one file, `streams` of them.
 fn streams(file: &File, streams: usize) -> Vec<File> {
     (0..streams).map(|_| file.try_clone().unwrap()).collect()
 }

@@ -47,6 +47,7 @@ mod profile;
 mod quota;
 mod quotactl;
 mod service;
+mod source;
 mod stats;
 mod superblock;
 mod tenant;
@@ -81,6 +82,7 @@ pub use quotactl::{
     LimitChange, LimitUpdate, Quota, QuotaCheck, QuotaDefaults, QuotaDifference, QuotaError,
     QuotaNumber, TreeChange,
 };
+pub use source::{OpenError, OptionError, Source, SourceError, VolumeOptions, open};
 pub use stats::{BUCKETS, Event, Op, OpStats, Stats};
 pub use superblock::{AtimeMode, OnError, Protection};
 pub use tenant::TenantId;

@@ -4,8 +4,8 @@ use hearth_sched::Tenant;
 use std::fmt;
 use std::str::FromStr;
 
-/// Whose a request is. It counts for the project of the inode that it names, if that has one, else
-/// for the user who asks.
+/// The tenant that a request is charged to: the project of the inode that it names, if that has
+/// one, else the user who asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TenantId {
     /// A user.

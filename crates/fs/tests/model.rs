@@ -39,7 +39,7 @@ fn random_scripts(cases: u32, check: impl Fn(&[(usize, Op)]) -> Result<(), Diffe
     run_scripts(cases, script(ABILITIES, 1..130), check, listing)
 }
 
-/// The same with scripts of any kind of steps, which `listing` shows.
+/// Runs scripts of any kind of steps, which `listing` shows.
 fn run_scripts<T: Clone + Debug>(
     cases: u32,
     scripts: impl Strategy<Value = Vec<T>>,

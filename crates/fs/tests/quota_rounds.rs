@@ -186,7 +186,7 @@ fn round(seed: u64) -> (Refusals, u64) {
     (refusals, looks)
 }
 
-/// Who wanted one more and did not get it is exactly at a limit.
+/// Checks that an account that was refused one more unit is exactly at a limit.
 fn exactly_at_a_limit(
     volume: &Volume,
     before: &Before,

@@ -78,7 +78,7 @@ impl Machine {
         Some(matches!(text.trim(), "Y" | "1"))
     }
 
-    /// Who may not use io_uring: 0 nobody, 1 those without privilege, 2 everybody.
+    /// `kernel.io_uring_disabled`: 0 for nobody, 1 for those without privilege, 2 for everybody.
     pub fn uring_disabled(&self) -> u8 {
         let text = self.text("proc/sys/kernel/io_uring_disabled");
         text.and_then(|text| text.trim().parse().ok()).unwrap_or(0)

@@ -112,7 +112,7 @@ impl Shades {
         strip
     }
 
-    /// The same for a picture: solid where colour tells the temperature.
+    /// A row of a picture: solid where colour tells the temperature.
     pub fn band(self, cells: &[Option<f64>]) -> String {
         match self {
             Shades::None => self.strip(cells),

@@ -181,7 +181,7 @@ pub struct DefaultArgs {
 /// `hearth quota on`.
 #[derive(Debug, Args)]
 pub struct OnArgs {
-    /// Whose limits
+    /// The user, group or project of the limits
     pub kind: KindWord,
     /// As in `hearth quota set`
     #[arg(long)]
@@ -193,7 +193,7 @@ pub struct OnArgs {
 /// `hearth quota off`.
 #[derive(Debug, Args)]
 pub struct OffArgs {
-    /// Whose limits
+    /// The user, group or project of the limits
     pub kind: KindWord,
     /// Where the volume is mounted
     pub mount: PathBuf,

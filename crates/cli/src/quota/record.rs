@@ -23,7 +23,7 @@ pub struct Usage {
 /// One id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Whose.
+    /// The user, group or project.
     pub who: QuotaId,
     /// Bytes.
     pub bytes: Usage,

@@ -1,4 +1,4 @@
-//! Whose quota: names and numbers as they are typed, and back.
+//! Users, groups and projects: names and numbers as they are typed, and back.
 
 use crate::failure::Failure;
 use hearth::{QuotaId, QuotaKind};

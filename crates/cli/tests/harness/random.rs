@@ -26,7 +26,7 @@ impl Random {
         self.next() % limit
     }
 
-    /// So many bytes.
+    /// `count` random bytes.
     pub fn bytes(&mut self, count: usize) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(count + 8);
         while bytes.len() < count {

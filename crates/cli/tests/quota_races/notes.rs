@@ -7,7 +7,7 @@ use rustix::time::{ClockId, clock_gettime};
 /// Stamps of before and after.
 pub(crate) type Span = (u64, u64);
 
-/// Who was refused a resource at last, and nobody gave anything back.
+/// The accounts that were refused a resource at last, when nobody gave anything back.
 pub(crate) type End = (Vec<QuotaId>, Resource);
 
 /// Nanoseconds of a clock that all processes of the machine share.

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 /// Pages of a large charge.
 const LARGE: u64 = 64;
-/// Who was refused so often waits for what is to come: each time may take a tenth of a second.
+/// Refusals after which a worker waits for what is to come: each may take a tenth of a second.
 const PATIENCE: usize = 10;
 /// Pages that are asked for at once when everything is asked for.
 const DEMAND: u64 = 40;

@@ -24,7 +24,7 @@ impl Mapping {
         }
     }
 
-    /// The same, of which the kernel reads the page that is touched and no others around it.
+    /// A mapping of which the kernel reads only the page that is touched.
     pub(crate) fn page_by_page(file: &File, len: u64) -> Mapping {
         let mapping = Mapping::of(file, len);
         // SAFETY: advice changes no bytes.

@@ -16,7 +16,7 @@ pub fn quota(mounted: &Mounted, typed: &str) -> Said {
     said(&mut command(mounted, hearth(), typed))
 }
 
-/// The same as another user.
+/// Runs `hearth quota` as another user.
 pub fn quota_as(uid: u32, mounted: &Mounted, typed: &str) -> Said {
     let hearth = hearth();
     let mut command_of_user = as_user(uid);

@@ -233,7 +233,7 @@ fn read(file: &Path) -> String {
     std::fs::read_to_string(file).unwrap()
 }
 
-/// As `echo` does it: the error may come from the write or from the close.
+/// Writes like `echo`: the error may come from the write or from the close.
 fn write(file: &Path, value: &str) -> Result<(), Errno> {
     let file: PathBuf = file.to_owned();
     let value = if value == "\u{fffd}" {

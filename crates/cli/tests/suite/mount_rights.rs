@@ -1,4 +1,4 @@
-//! Who may mount: by itself, through `fusermount3`, or not; and what who may not is told.
+//! Rights to mount: directly, through `fusermount3`, or none; and the message without any.
 
 use crate::harness;
 

@@ -219,7 +219,7 @@ pub const ROWS: &[Row] = &[
         |p| p.get_ofd_lock(BAD, &spec(LockKind::Read)).is_ok()),
 ];
 
-/// The same for a call that cannot fail, or not that easily.
+/// A call that cannot fail, or not that easily.
 pub struct Sure(pub &'static str, pub Call, pub fn(&Process));
 
 #[rustfmt::skip]

@@ -26,7 +26,7 @@ impl Library {
         Library { volume, processes }
     }
 
-    /// The same with the directory `root` as the root of each.
+    /// A driver like that of `new`, with the directory `root` as the root of each.
     #[allow(
         dead_code,
         reason = "not every test program that has a driver shares a volume"

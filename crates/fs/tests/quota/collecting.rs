@@ -207,7 +207,7 @@ fn limits_that_are_switched_on_are_first_limits() {
     site.check();
 }
 
-/// Who gives a file away while a first limit is set sees the limit, or the new owner is seen.
+/// A chown while a first limit is set sees the limit, or the limit sees the new owner.
 #[test]
 fn a_file_that_is_given_away_while_a_first_limit_is_set_does_not_collect_under_it() {
     let (site, kernel, vfs, ino) = with_kernel();
@@ -249,7 +249,7 @@ fn a_file_that_is_given_away_while_a_first_limit_is_set_does_not_collect_under_i
     site.check();
 }
 
-/// Who opens a file while a first limit is set sees the limit, or is seen.
+/// An open while a first limit is set sees the limit, or the limit sees the open file.
 #[test]
 fn a_limit_in_force_finds_no_file_that_collects() {
     let (site, kernel, vfs, ino) = with_kernel();

@@ -22,7 +22,7 @@ struct Refusal {
 /// How often what was refused.
 pub(crate) type Refusals = BTreeMap<String, u64>;
 
-/// Who had how much more or less from which stamp on, and what was refused.
+/// Changes of usage by their stamps, with the accounts concerned, and what was refused.
 #[derive(Default)]
 pub(crate) struct Log {
     changes: Vec<(u64, Vec<QuotaId>, [i64; 2])>,

@@ -21,7 +21,7 @@ impl Stamps {
     }
 }
 
-/// Who pays for what a thread makes.
+/// The accounts that are charged for what a thread makes.
 fn owners(thread: u64) -> [QuotaId; 4] {
     let (uid, gid, project) = ids(thread);
     [

@@ -30,7 +30,7 @@ fn world() -> (Volume, Process) {
     (volume, process)
 }
 
-/// Who gives the file away and cuts it closes the gate, and so does nobody in between who grows it.
+/// A change of owner with a cut takes the write lock of the file, so no append falls in between.
 #[test]
 fn an_append_and_a_cut_with_a_new_owner_leave_the_size_of_one_order() {
     explore(SCHEDULES, &["append first", "cut first"], || {

@@ -91,9 +91,9 @@ fn list(options: &MountOptions) -> String {
         }
     };
     add(options.allow_other == Some(true), "allow_other");
-    add(options.read_only, "ro");
+    add(options.volume.read_only, "ro");
     add(options.noexec, "noexec");
-    add(options.atime == AtimeMode::No, "noatime");
+    add(options.volume.atime == AtimeMode::No, "noatime");
     list
 }
 
@@ -163,7 +163,10 @@ mod tests {
     fn a_comma_in_the_name_does_not_end_the_option() {
         let options = MountOptions {
             fsname: "a,b".to_owned(),
-            read_only: true,
+            volume: hearth::VolumeOptions {
+                read_only: true,
+                ..Default::default()
+            },
             allow_other: Some(false),
             ..Default::default()
         };

@@ -241,11 +241,11 @@ fn direct(path: &Path, options: &MountOptions) -> Result<Device, MountError> {
 
 fn flags(options: &MountOptions) -> libc::c_ulong {
     let when = |condition: bool, flag: libc::c_ulong| if condition { flag } else { 0 };
-    when(options.read_only, libc::MS_RDONLY)
+    when(options.volume.read_only, libc::MS_RDONLY)
         | when(options.nodev, libc::MS_NODEV)
         | when(options.nosuid, libc::MS_NOSUID)
         | when(options.noexec, libc::MS_NOEXEC)
-        | match options.atime {
+        | match options.volume.atime {
             AtimeMode::No => libc::MS_NOATIME,
             AtimeMode::Strict => libc::MS_STRICTATIME,
             AtimeMode::Relatime => libc::MS_RELATIME,

@@ -12,17 +12,19 @@ pub struct OptionError {
 }
 
 impl OptionError {
-    pub(super) fn unknown(option: &str) -> OptionError {
-        OptionError {
-            option: option.to_owned(),
-            expected: None,
-        }
-    }
-
     pub(super) fn bad(option: &str, expected: &'static str) -> OptionError {
         OptionError {
             option: option.to_owned(),
             expected: Some(expected),
+        }
+    }
+}
+
+impl From<hearth::OptionError> for OptionError {
+    fn from(error: hearth::OptionError) -> OptionError {
+        OptionError {
+            option: error.option,
+            expected: error.expected,
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::option_error::OptionError;
 use crate::placement::idle_policy::SchedPolicy;
 use crate::wait::Park;
-use hearth::{AtimeMode, OnError, Protection, VolumeBuilder, amount};
+use hearth::{VolumeBuilder, VolumeOptions, amount};
 use std::time::Duration;
 
 /// Which way requests travel.
@@ -33,6 +33,9 @@ pub enum ReadDirPlus {
 /// How a volume is mounted. `docs/semantics.md` has the price of each default.
 #[derive(Clone, Debug)]
 pub struct MountOptions {
+    /// Options of the volume itself, which the library takes as well. `quota` also says
+    /// `no_writeback`; `heat=exact` is `hot_track` with `direct_io`.
+    pub volume: VolumeOptions,
     /// `transport=auto|uring|dev`.
     pub transport: Transport,
     /// `entry_timeout=SECONDS`: how long the kernel believes a name.
@@ -50,11 +53,6 @@ pub struct MountOptions {
     pub no_opendir: bool,
     /// `no_flush`: close does not report to the filesystem; record locks stay inside the kernel.
     pub no_flush: bool,
-    /// Not with `noquota`: users, groups and projects are told apart and may have limits.
-    pub quotas: bool,
-    /// `quota`: no write is acknowledged before it is charged, also while there is no limit. A
-    /// volume that was given a `size` does the same.
-    pub charge_first: bool,
     /// `direct_io`: reads and writes bypass the page cache.
     pub direct_io: bool,
     /// `readdirplus=auto|yes|no`.
@@ -68,37 +66,15 @@ pub struct MountOptions {
     pub allow_other: Option<bool>,
     /// `fsname=NAME`: first column of `df` and `mount`.
     pub fsname: String,
-    /// `ro`.
-    pub read_only: bool,
-    /// `noatime`, `relatime`, `strictatime`.
-    pub atime: AtimeMode,
     /// `nodev`.
     pub nodev: bool,
     /// `nosuid`.
     pub nosuid: bool,
     /// `noexec`.
     pub noexec: bool,
-    /// `size=BYTES` of the volume; by default half of the memory.
-    pub size: Option<u64>,
-    /// `inodes=COUNT` of the volume; by default one for each 4 KiB of that.
-    pub inodes: Option<u64>,
-    /// `links_max=COUNT`: most names of a file.
-    pub links_max: Option<u32>,
-    /// `lock_ranges=COUNT`: most byte ranges that a process may have locked, one of each file not
-    /// counted.
-    pub lock_ranges: Option<u64>,
-    /// `protected_hardlinks`: files of others are linked only by who may read and write them.
-    pub protected_hardlinks: bool,
-    /// `errors=remount-ro|continue|panic`.
-    pub errors: OnError,
-    /// `hot_track`, `no_hot_track`, and `heat=exact` with `direct_io`: which files and ranges are
-    /// hot.
-    pub hot_track: bool,
     /// `sched_policy=auto|other|idle`: the last for the program that serves, which applies it to
     /// all its threads; a [`Session`](crate::Session) sees to the first.
     pub sched_policy: SchedPolicy,
-    /// `workers=COUNT`: threads for background work, which also help where a CPU is behind.
-    pub workers: usize,
     /// `park=every`, for tests of the daemon.
     pub park: Park,
 }
@@ -107,6 +83,7 @@ impl Default for MountOptions {
     fn default() -> MountOptions {
         let long = Duration::from_secs(60);
         MountOptions {
+            volume: VolumeOptions::default(),
             transport: Transport::Auto,
             entry_timeout: long,
             attr_timeout: long,
@@ -115,28 +92,16 @@ impl Default for MountOptions {
             no_open: false,
             no_opendir: false,
             no_flush: false,
-            quotas: true,
-            charge_first: false,
             direct_io: false,
             readdirplus: ReadDirPlus::Auto,
             parallel_dirops: true,
             max_write: 1 << 20,
             allow_other: None,
             fsname: "hearth".to_owned(),
-            read_only: false,
-            atime: AtimeMode::Relatime,
             nodev: false,
             nosuid: false,
             noexec: false,
-            size: None,
-            inodes: None,
-            links_max: None,
-            lock_ranges: None,
-            protected_hardlinks: false,
-            errors: OnError::RemountRo,
-            hot_track: false,
             sched_policy: SchedPolicy::Auto,
-            workers: 1,
             park: Park::Needed,
         }
     }
@@ -179,49 +144,19 @@ impl MountOptions {
     }
 
     /// Carries the options that concern the volume itself over to its builder.
-    pub fn volume(&self, mut builder: VolumeBuilder) -> VolumeBuilder {
-        if let Some(bytes) = self.size {
-            builder = builder.size(bytes);
-        }
-        if let Some(count) = self.inodes {
-            builder = builder.inodes(count);
-        }
-        if let Some(most) = self.links_max {
-            builder = builder.links_max(most);
-        }
-        if let Some(most) = self.lock_ranges {
-            builder = builder.lock_ranges(most);
-        }
-        if self.protected_hardlinks {
-            builder = builder.protection(Protection {
-                hardlinks: true,
-                ..Protection::default()
-            });
-        }
-        builder
-            .atime(self.atime)
-            .errors(self.errors)
-            .read_only(self.read_only)
-            .quotas(self.quotas)
-            .charge_first(self.charge_first)
-            .hot_track(self.hot_track)
-            .workers(self.workers)
+    pub fn volume(&self, builder: VolumeBuilder) -> VolumeBuilder {
+        self.volume.apply(builder)
     }
 
     fn set_flag(&mut self, name: &str) -> Result<(), OptionError> {
         match name {
             "" | "default_permissions" | "async" => {}
-            "ro" => self.read_only = true,
-            "rw" => self.read_only = false,
             "dev" => self.nodev = false,
             "nodev" => self.nodev = true,
             "suid" => self.nosuid = false,
             "nosuid" => self.nosuid = true,
             "exec" => self.noexec = false,
             "noexec" => self.noexec = true,
-            "atime" | "relatime" => self.atime = AtimeMode::Relatime,
-            "noatime" => self.atime = AtimeMode::No,
-            "strictatime" => self.atime = AtimeMode::Strict,
             "allow_other" => self.allow_other = Some(true),
             "writeback" => self.writeback = Some(true),
             "no_writeback" => self.writeback = Some(false),
@@ -232,14 +167,10 @@ impl MountOptions {
             "parallel_dirops" => self.parallel_dirops = true,
             "no_parallel_dirops" => self.parallel_dirops = false,
             "quota" => {
-                (self.quotas, self.writeback) = (true, Some(false));
-                self.charge_first = true;
+                self.volume.set(name)?;
+                self.writeback = Some(false);
             }
-            "noquota" => self.quotas = false,
-            "hot_track" => self.hot_track = true,
-            "protected_hardlinks" => self.protected_hardlinks = true,
-            "no_hot_track" => self.hot_track = false,
-            _ => return Err(OptionError::unknown(name)),
+            _ => self.volume.set(name)?,
         }
         Ok(())
     }
@@ -265,27 +196,12 @@ impl MountOptions {
             }
             "heat" => match value {
                 // The kernel's page cache would serve reads that are then not counted.
-                "exact" => (self.hot_track, self.direct_io) = (true, true),
+                "exact" => (self.volume.hot_track, self.direct_io) = (true, true),
                 _ => return Err(bad("exact; or the option hot_track")),
             },
-            "errors" => {
-                self.errors = match value {
-                    "remount-ro" => OnError::RemountRo,
-                    "continue" => OnError::Continue,
-                    "panic" => OnError::Panic,
-                    _ => return Err(bad("remount-ro, continue or panic")),
-                };
-            }
             "sched_policy" => {
                 let policy = SchedPolicy::parse(value);
                 self.sched_policy = policy.ok_or(bad("auto, other or idle"))?;
-            }
-            "workers" => {
-                let count = value
-                    .parse()
-                    .ok()
-                    .filter(|count| (1..=1024).contains(count));
-                self.workers = count.ok_or(bad("1 to 1024"))?;
             }
             "park" => match value {
                 "needed" => self.park = Park::Needed,
@@ -300,27 +216,9 @@ impl MountOptions {
                 let bytes = bytes.filter(|bytes| (4096..=16 << 20).contains(bytes));
                 self.max_write = bytes.ok_or(bad("4096 to 16M bytes"))? as u32 / 4096 * 4096;
             }
-            "size" => {
-                let bytes = amount::bytes(value).ok().filter(|&bytes| bytes >= 4096);
-                self.size = Some(bytes.ok_or(bad("at least 4096 bytes, such as 512MiB or 2G"))?);
-            }
-            "inodes" => {
-                let count = amount::count(value).ok().filter(|&count| count > 0);
-                self.inodes = Some(count.ok_or(bad("at least 1, such as 50k or 2m"))?);
-            }
-            "links_max" => {
-                let most = amount::count(value).ok();
-                let most = most.and_then(|most| u32::try_from(most).ok());
-                let most = most.filter(|&most| most > 0);
-                self.links_max = Some(most.ok_or(bad("1 to 4294967295"))?);
-            }
-            "lock_ranges" => {
-                let most = amount::count(value).ok().filter(|&most| most > 0);
-                self.lock_ranges = Some(most.ok_or(bad("at least 1, such as 50k or 2m"))?);
-            }
             "fsname" if !value.is_empty() => self.fsname = value.to_owned(),
             "fsname" => return Err(bad("a name")),
-            _ => return Err(OptionError::unknown(name)),
+            _ => self.volume.set(option)?,
         }
         Ok(())
     }
@@ -345,11 +243,11 @@ mod tests {
         let options =
             MountOptions::parse(&["ro,transport=dev", "attr_timeout=0.5,size=2g,inodes=10k"])
                 .unwrap();
-        assert!(options.read_only);
+        assert!(options.volume.read_only);
         assert_eq!(options.transport, Transport::Dev);
         assert_eq!(options.attr_timeout, Duration::from_millis(500));
         assert_eq!(
-            (options.size, options.inodes),
+            (options.volume.size, options.volume.inodes),
             (Some(2 << 30), Some(10_000))
         );
     }

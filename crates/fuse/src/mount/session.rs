@@ -88,7 +88,7 @@ impl Session {
         let (header, request) = first_request(&device, &options).map_err(failed)?;
         init::supported(&request).map_err(|version| MountError::TooOld { version })?;
         let queues = prepare_queues(&request, &options)?;
-        if options.charge_first {
+        if options.volume.charge_first {
             volume.charge_first();
         }
         let charges = volume.charges_first();

@@ -37,22 +37,22 @@ impl Mounted {
         Mounted::start_with(options, &[])
     }
 
-    /// The same for a volume with a home, from which objects come back slowly.
+    /// Mounts a volume with a backend that returns objects slowly.
     pub fn start_slow(options: &str) -> Mounted {
         Mounted::start_with(options, &["--slow"])
     }
 
-    /// The same for a volume that has neither such a home nor threads of its own.
+    /// Mounts a volume that has neither such a backend nor threads of its own.
     pub fn start_without_workers(options: &str) -> Mounted {
         Mounted::start_with(options, &["--no-workers"])
     }
 
-    /// The same for a volume that its program built with room for 1 MiB.
+    /// Mounts a volume that its program built with room for 1 MiB.
     pub fn start_small(options: &str) -> Mounted {
         Mounted::start_with(options, &["--small"])
     }
 
-    /// The same filesystem behind another FUSE implementation.
+    /// Mounts the filesystem behind another FUSE implementation.
     pub fn start_peer(options: &str) -> Mounted {
         Mounted::start_program("fuser_peer", options, &[])
     }

@@ -42,7 +42,7 @@ impl Zeroing {
         }
     }
 
-    /// So many calls.
+    /// Makes `steps` calls.
     pub fn run(&mut self, steps: usize) {
         for step in 0..steps {
             let call = self.step();

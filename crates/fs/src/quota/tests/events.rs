@@ -25,7 +25,7 @@ struct Site {
     resource: Resource,
 }
 
-/// The same fact for blocks and for inodes.
+/// Checks a fact for blocks and for inodes.
 fn for_both(fact: impl Fn(&Site)) {
     for resource in Resource::ALL {
         let bench = bench(10_000, 10_000);

@@ -1,4 +1,4 @@
-//! Who runs into a limit in a loop is told of, and takes no place of others.
+//! Refusals in a loop are reported, and take no place in the list from other events.
 
 use super::{Bench, TUNING, bench_of, limit, owners};
 use crate::quota::QuotaEventKind::{Refused, SoftCrossed, SoftReturned};

@@ -5,8 +5,8 @@
 //! | what the kernel keeps | what keeps it true |
 //! |---|---|
 //! | names, attributes, pages | [`notifier`]: library threads announce their changes |
-//! | sizes and times, with a writeback cache | [`notifier`]: stale inodes are dropped by the kernel |
-//! | an older mtime than that of a write it passed on | [`cached_mtime`]: that mtime is not stored |
+//! | sizes and times, with a writeback cache | [`notifier`]: the kernel drops stale inodes |
+//! | an older mtime than that of a write it passed on | [`cached_mtime`]: it is not stored |
 //! | the mode of a file whose contents change | [`suid_killer`]: told before the contents change |
 //! | writes of files that may be limited | `FOPEN_DIRECT_IO`: `ops/files.rs` opens them so |
 

@@ -1,0 +1,187 @@
+//! Options of a volume as people write them: plain data, and how each is read.
+
+use crate::amount;
+use crate::builder::VolumeBuilder;
+use crate::superblock::{AtimeMode, OnError, Protection};
+use std::fmt;
+
+/// How a volume is built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VolumeOptions {
+    /// `ro`, `rw`.
+    pub read_only: bool,
+    /// `noatime`, `relatime`, `strictatime`.
+    pub atime: AtimeMode,
+    /// `size=BYTES` of the volume; by default half of the memory.
+    pub size: Option<u64>,
+    /// `inodes=COUNT` of the volume; by default one for each 4 KiB of that.
+    pub inodes: Option<u64>,
+    /// `links_max=COUNT`: most names of a file.
+    pub links_max: Option<u32>,
+    /// `lock_ranges=COUNT`: most byte ranges that a process may have locked, one of each file not
+    /// counted.
+    pub lock_ranges: Option<u64>,
+    /// `protected_hardlinks`: files of others are linked only by who may read and write them.
+    pub protected_hardlinks: bool,
+    /// `errors=remount-ro|continue|panic`.
+    pub errors: OnError,
+    /// `hot_track`, `no_hot_track`: which files and ranges are hot.
+    pub hot_track: bool,
+    /// Not with `noquota`: users, groups and projects are told apart and may have limits.
+    pub quotas: bool,
+    /// `quota`: no write is acknowledged before it is charged, also while there is no limit. A
+    /// volume that was given a `size` does the same.
+    pub charge_first: bool,
+    /// `workers=COUNT`: threads for background work, which also help where a CPU is behind.
+    pub workers: usize,
+}
+
+/// An option of a volume that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OptionError {
+    /// The option as it was given.
+    pub option: String,
+    /// What its value may be; `None` if the option itself is unknown.
+    pub expected: Option<&'static str>,
+}
+
+impl Default for VolumeOptions {
+    fn default() -> VolumeOptions {
+        VolumeOptions {
+            read_only: false,
+            atime: AtimeMode::Relatime,
+            size: None,
+            inodes: None,
+            links_max: None,
+            lock_ranges: None,
+            protected_hardlinks: false,
+            errors: OnError::RemountRo,
+            hot_track: false,
+            quotas: true,
+            charge_first: false,
+            workers: 1,
+        }
+    }
+}
+
+impl VolumeOptions {
+    /// Changes the option that `option` (`name` or `name=value`) names.
+    ///
+    /// # Errors
+    /// The option is unknown or its value makes no sense; nothing is changed.
+    pub fn set(&mut self, option: &str) -> Result<(), OptionError> {
+        match option.split_once('=') {
+            Some((name, value)) => self.set_value(name, value, option),
+            None => self.set_flag(option),
+        }
+    }
+
+    /// Carries the options over to a builder.
+    pub fn apply(&self, mut builder: VolumeBuilder) -> VolumeBuilder {
+        if let Some(bytes) = self.size {
+            builder = builder.size(bytes);
+        }
+        if let Some(count) = self.inodes {
+            builder = builder.inodes(count);
+        }
+        if let Some(most) = self.links_max {
+            builder = builder.links_max(most);
+        }
+        if let Some(most) = self.lock_ranges {
+            builder = builder.lock_ranges(most);
+        }
+        if self.protected_hardlinks {
+            builder = builder.protection(Protection {
+                hardlinks: true,
+                ..Protection::default()
+            });
+        }
+        builder
+            .atime(self.atime)
+            .errors(self.errors)
+            .read_only(self.read_only)
+            .quotas(self.quotas)
+            .charge_first(self.charge_first)
+            .hot_track(self.hot_track)
+            .workers(self.workers)
+    }
+
+    fn set_flag(&mut self, name: &str) -> Result<(), OptionError> {
+        match name {
+            "ro" => self.read_only = true,
+            "rw" => self.read_only = false,
+            "atime" | "relatime" => self.atime = AtimeMode::Relatime,
+            "noatime" => self.atime = AtimeMode::No,
+            "strictatime" => self.atime = AtimeMode::Strict,
+            "quota" => (self.quotas, self.charge_first) = (true, true),
+            "noquota" => self.quotas = false,
+            "hot_track" => self.hot_track = true,
+            "no_hot_track" => self.hot_track = false,
+            "protected_hardlinks" => self.protected_hardlinks = true,
+            _ => return Err(OptionError::unknown(name)),
+        }
+        Ok(())
+    }
+
+    fn set_value(&mut self, name: &str, value: &str, option: &str) -> Result<(), OptionError> {
+        let bad = |expected| OptionError {
+            option: option.to_owned(),
+            expected: Some(expected),
+        };
+        match name {
+            "errors" => {
+                self.errors = match value {
+                    "remount-ro" => OnError::RemountRo,
+                    "continue" => OnError::Continue,
+                    "panic" => OnError::Panic,
+                    _ => return Err(bad("remount-ro, continue or panic")),
+                };
+            }
+            "workers" => {
+                let count = value.parse().ok();
+                let count = count.filter(|count| (1..=1024).contains(count));
+                self.workers = count.ok_or(bad("1 to 1024"))?;
+            }
+            "size" => {
+                let bytes = amount::bytes(value).ok().filter(|&bytes| bytes >= 4096);
+                self.size = Some(bytes.ok_or(bad("at least 4096 bytes, such as 512MiB or 2G"))?);
+            }
+            "inodes" => {
+                let count = amount::count(value).ok().filter(|&count| count > 0);
+                self.inodes = Some(count.ok_or(bad("at least 1, such as 50k or 2m"))?);
+            }
+            "links_max" => {
+                let most = amount::count(value).ok();
+                let most = most.and_then(|most| u32::try_from(most).ok());
+                let most = most.filter(|&most| most > 0);
+                self.links_max = Some(most.ok_or(bad("1 to 4294967295"))?);
+            }
+            "lock_ranges" => {
+                let most = amount::count(value).ok().filter(|&most| most > 0);
+                self.lock_ranges = Some(most.ok_or(bad("at least 1, such as 50k or 2m"))?);
+            }
+            _ => return Err(OptionError::unknown(option)),
+        }
+        Ok(())
+    }
+}
+
+impl OptionError {
+    fn unknown(option: &str) -> OptionError {
+        OptionError {
+            option: option.to_owned(),
+            expected: None,
+        }
+    }
+}
+
+impl fmt::Display for OptionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.expected {
+            Some(expected) => write!(f, "option '{}': expected {expected}", self.option),
+            None => write!(f, "unknown option '{}'", self.option),
+        }
+    }
+}
+
+impl std::error::Error for OptionError {}
