@@ -233,7 +233,8 @@ fn name(op: &Op) -> String {
     text[..end].to_owned()
 }
 
-/// A shortened read or copy, of no more than `most` bytes; `None` if it is neither, or moves nothing.
+/// A shortened read or copy, of no more than `most` bytes; `None` if it is neither, or moves
+/// nothing.
 fn cut(op: &Op, most: usize) -> Option<Op> {
     let mut cut = op.clone();
     match &mut cut {
