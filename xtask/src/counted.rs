@@ -33,7 +33,6 @@ const PAGE_LINES_MAX: &[(&str, usize)] = &[("docs/benchmarks.md", 300), ("ARCHIT
 const FACADES: &[&str] = &[
     "crates/sync/src/primitive",
     "crates/sync/src/epoch/modelled",
-    "crates/sync/src/epoch/at_once",
     "crates/sync/src/epoch/native",
     "crates/sync/src/lock/modelled",
 ];

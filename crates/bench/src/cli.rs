@@ -60,7 +60,7 @@ const SUITES: [Suite; 10] = [
     },
     Suite {
         verb: "freeing",
-        about: "price of deferred freeing, and the memory that waits beside readers",
+        about: "the memory that waits beside readers, since freeing is deferred",
         parts: &[(WHOLE, freeing::run)],
         is_recorded: true,
     },
@@ -111,12 +111,11 @@ const SUITES: [Suite; 10] = [
     },
 ];
 
-const INNER: [InnerVerb; 12] = [
+const INNER: [InnerVerb; 11] = [
     ("conflicts", instrumented::run),
     ("instructions", instructions::run),
     (locks::WORK, locks::run_work),
     (memory::FILL, memory::run_fill),
-    (freeing::LOOP, |_| freeing::run_loop()),
     (quota::LOOPS, |_| quota::run_loops()),
     (heat::LOOPS, heat::run_loops),
     (heat::ROW, heat::run_row),

@@ -6,43 +6,35 @@
 //!
 //! The collector decides when retired values have expired, and threads free what they retired
 //! themselves (`collector`, `native`). Under a model checker a small deterministic stand-in takes
-//! its place, which drops every retired value at the first moment that the contract allows. A build
-//! that frees at once, for one thread, is what `hearth-bench freeing` compares with.
+//! its place, which drops every retired value at the first moment that the contract allows.
 
-#[cfg(hearth_free_at_once)]
-mod at_once;
-#[cfg(not(any(feature = "loom", feature = "shuttle", hearth_free_at_once)))]
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
 mod bag;
-#[cfg(not(any(feature = "loom", feature = "shuttle", hearth_free_at_once)))]
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
 mod collector;
-#[cfg(all(
-    test,
-    not(any(feature = "loom", feature = "shuttle", hearth_free_at_once))
-))]
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod cpu_hog;
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 mod deferred;
-#[cfg(not(any(feature = "loom", feature = "shuttle", hearth_free_at_once)))]
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
 mod local;
 #[cfg(any(feature = "loom", feature = "shuttle"))]
 mod modelled;
-#[cfg(not(any(feature = "loom", feature = "shuttle", hearth_free_at_once)))]
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
 mod native;
-#[cfg(not(any(feature = "loom", feature = "shuttle", hearth_free_at_once)))]
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
 mod preempt;
-#[cfg(not(any(feature = "loom", feature = "shuttle", hearth_free_at_once)))]
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
 mod throttle;
-#[cfg(any(feature = "loom", feature = "shuttle", hearth_free_at_once))]
+#[cfg(any(feature = "loom", feature = "shuttle"))]
 #[path = "unthrottled.rs"]
 mod throttle;
-#[cfg(not(any(feature = "loom", feature = "shuttle", hearth_free_at_once)))]
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
 mod tick;
 
-#[cfg(hearth_free_at_once)]
-use at_once as backend;
 #[cfg(any(feature = "loom", feature = "shuttle"))]
 use modelled as backend;
-#[cfg(not(any(feature = "loom", feature = "shuttle", hearth_free_at_once)))]
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
 use native as backend;
 
 pub use throttle::{pending, throttle, throttle_background, yield_between_operations};
@@ -84,7 +76,7 @@ pub fn account(bytes: usize, g: &Guard) {
 /// # Panics
 /// In debug builds, if the calling thread has a guard: it would wait for itself.
 pub fn synchronize() {
-    #[cfg(not(any(feature = "loom", feature = "shuttle", hearth_free_at_once)))]
+    #[cfg(not(any(feature = "loom", feature = "shuttle")))]
     debug_assert!(!backend::is_pinned(), "a guard waits for itself");
     backend::synchronize();
 }
