@@ -86,10 +86,6 @@ pub const RULES: &[Rule] = &[
         ],
     },
     Rule {
-        name: "hearth-conflicts",
-        below: &["hearth-bench", "hearth", "hearth-model", "hearth-sync"],
-    },
-    Rule {
         name: "hearth-python",
         below: &["hearth", "hearth-sync"],
     },

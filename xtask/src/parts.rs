@@ -26,6 +26,7 @@ const ALONE: &[(&str, &str)] = &[
     ("hearth-bench", "soak"),
     ("hearth-bench", "soak_heat"),
     ("hearth-bench", "sched"),
+    ("hearth-conflicts", "conflicts"),
     ("hearth", "background"),
     ("hearth", "lock_profile"),
     ("hearth-fuse", "parked"),
@@ -90,7 +91,9 @@ fn programs(mut build: Command) -> Result<Vec<Part>, String> {
 /// The program that one of cargo's messages says it has built, if it is one of tests.
 fn program(message: &str) -> Option<Part> {
     let executable = PathBuf::from(field(message, "executable")?);
-    if !message.contains("\"test\":true}") {
+    // The target says as well whether it may be tested.
+    let (_, profile) = message.split_once("\"profile\":{")?;
+    if !profile.split('}').next()?.contains("\"test\":true") {
         return None;
     }
     let manifest = PathBuf::from(field(message, "manifest_path")?);
@@ -146,11 +149,11 @@ mod tests {
 
     fn message(kind: &str, name: &str, tests: bool) -> String {
         let manifest = root().join("xtask/Cargo.toml");
+        let manifest = manifest.display();
+        let target = format!("{{\"kind\":[\"{kind}\"],\"name\":\"{name}\",\"test\":true}}");
         format!(
-            "{{\"reason\":\"compiler-artifact\",\"manifest_path\":\"{}\",\"target\":{{\"kind\":\
-             [\"{kind}\"],\"name\":\"{name}\"}},\"profile\":{{\"test\":{tests}}},\"executable\":\
-             \"/t/{name}-83\"}}",
-            manifest.display()
+            "{{\"manifest_path\":\"{manifest}\",\"target\":{target},\
+             \"profile\":{{\"test\":{tests}}},\"executable\":\"/t/{name}-83\"}}"
         )
     }
 

@@ -92,6 +92,13 @@ impl Held {
     }
 }
 
+/// A volume in memory, with `/.hearth`.
+fn with_control_files() -> Volume {
+    let volume = Volume::memory();
+    hearth_control::install(&volume).expect("it has none yet");
+    volume
+}
+
 /// The values of `/.hearth/stats` that have no labels.
 fn statistics(root: &Process) -> BTreeMap<String, u64> {
     let stats = root.open("/.hearth/stats", libc::O_RDONLY, 0);
@@ -204,7 +211,7 @@ fn check_memory(what: &str, before: Live, after: Live) {
 #[test]
 fn a_name_a_page_and_a_file_without_a_name_are_held_wherever_they_are() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let volume = Volume::memory();
+    let volume = with_control_files();
     let root = volume.process(Credentials::root());
     root.mkdir("/d", 0o755).expect("a new name");
     let flags = libc::O_CREAT | libc::O_RDWR;
@@ -240,7 +247,7 @@ fn nothing_is_left_when_all_operations_ran_on_all_threads() {
     all_threads(&Volume::memory(), &mut runners, 10);
     settle();
     let empty = Live::now();
-    let volume = Volume::memory();
+    let volume = with_control_files();
     // Tables and per-core parts have their size when this is over.
     let mut fds = all_threads(&volume, &mut runners, ROUND).fds;
     let (before, live_before) = (Held::now(&volume, 0), Live::now());

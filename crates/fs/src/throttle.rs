@@ -33,6 +33,8 @@ pub(crate) struct Throttle {
 
 /// Nanoseconds of throttled work, of all volumes of the process. Relaxed: a sum.
 static THROTTLED: AtomicU64 = AtomicU64::new(0);
+/// Schedules of shuttle run side by side in one process, and may share no atomic of it.
+const SHARED: bool = cfg!(not(feature = "shuttle"));
 
 /// A point in time, and the processor time that the process had used, without throttled work.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +48,10 @@ impl CpuSample {
         let cpu = clock_gettime(ClockId::ProcessCPUTime);
         let cpu = Duration::new(cpu.tv_sec.unsigned_abs(), cpu.tv_nsec as u32);
         // Relaxed: see `THROTTLED`.
-        let throttled = Duration::from_nanos(THROTTLED.load(Relaxed));
+        let throttled = match SHARED {
+            true => Duration::from_nanos(THROTTLED.load(Relaxed)),
+            false => Duration::ZERO,
+        };
         CpuSample {
             at: Instant::now(),
             cpu: cpu.saturating_sub(throttled),
@@ -73,7 +78,9 @@ impl CpuTimer {
     /// passed to other threads.
     pub fn count_as_own(self) {
         // Relaxed: see `THROTTLED`.
-        THROTTLED.fetch_add(self.used().as_nanos() as u64, Relaxed);
+        if SHARED {
+            THROTTLED.fetch_add(self.used().as_nanos() as u64, Relaxed);
+        }
     }
 }
 

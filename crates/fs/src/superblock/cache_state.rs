@@ -34,9 +34,9 @@ pub(crate) struct CacheState {
     /// Orphans: inodes that have ended and that the backend has not forgotten, with their
     /// generations. Nobody loads them again. Written under `inode_io` of the number.
     pub orphans: Lock<OrphansLock, HashMap<u64, u32>>,
-    /// The inode number where the next sweep of reclaim goes on. Relaxed: a hint. Padded, because
-    /// every operation reads the budget beside it.
-    pub sweep: CachePadded<AtomicU64>,
+    /// The inode number where the next sweep of reclaim goes on. Relaxed: a hint. On a line of
+    /// its own, because every operation reads the budget beside it.
+    pub sweep: Box<CachePadded<AtomicU64>>,
     /// Keeps the root and the control files in memory for ever.
     pinned: Lock<PinnedLock, Vec<InodeRef>>,
 }
@@ -48,7 +48,7 @@ impl CacheState {
             unlinked: Counter::new(),
             inode_io: [const { RawLock::new() }; 16],
             orphans: Lock::new(HashMap::new()),
-            sweep: CachePadded(AtomicU64::new(0)),
+            sweep: Box::new(CachePadded(AtomicU64::new(0))),
             pinned: Lock::new(Vec::new()),
         }
     }

@@ -11,7 +11,8 @@ pub(crate) struct Namespace {
     /// Keys of the name hash. Immutable.
     keys: RandomState,
     /// Held by renames of directories across directories, on a cache line of its own.
-    pub rename: CachePadded<Lock<RenameLock, ()>>,
+    /// Boxed, so that its alignment does not push the keys from what lookups read beside them.
+    pub rename: Box<CachePadded<Lock<RenameLock, ()>>>,
 }
 
 pub(crate) struct RenameLock;
@@ -24,7 +25,7 @@ impl Namespace {
     pub fn new() -> Namespace {
         Namespace {
             keys: keys(),
-            rename: CachePadded(Lock::new(())),
+            rename: Box::new(CachePadded(Lock::new(()))),
         }
     }
 }

@@ -168,6 +168,7 @@ mod tests {
     fn a_pass_is_what_the_volume_did_and_not_only_asked() {
         let home = Volume::builder().backend(TestBackend::new());
         let volume = home.hot_track(true).background(true).build().unwrap();
+        hearth_control::install(&volume).unwrap();
         let target = Library::from(volume.clone());
         let client = target.client();
         super::super::foreground::fill(&*client, 1, 400).unwrap();

@@ -118,6 +118,7 @@ fn library() -> Result<Subject, String> {
     let builder = Volume::builder().backend(TestBackend::new());
     let volume = builder.hot_track(true).background(true).build();
     let volume = volume.map_err(|errno| errno.to_string())?;
+    hearth_control::install(&volume).map_err(|error| error.to_string())?;
     Ok(Subject {
         name: "lib",
         target: Box::new(Library::from(volume)),
