@@ -50,7 +50,7 @@ impl Effort {
         }
     }
 
-    /// Rounds of `round`; again until the grid `is_decided`, but at most [`MOST`] times.
+    /// Rounds of `round`; again until the grid `is_decided`, but at most `MOST` times.
     pub fn rounds<G>(
         &self,
         grid: &mut G,

@@ -1,7 +1,7 @@
 //! Heat: which files and ranges are used, how much, how lately, and by which tenants.
 //!
-//! `docs/design/heat.md` has the protocol, the model and its bounds. [`Tracker`] and what it needs
-//! lie below the superblock and know only its [`crate::superblock::Objects`]; [`Heat`], with paths,
+//! `docs/design/heat.md` has the protocol, the model and its bounds. `Tracker` and what it needs
+//! lie below the superblock and know only its `Objects`; [`Heat`], with paths,
 //! directories, export and subscriptions, lies above the operations.
 //!
 //! Lock order:
