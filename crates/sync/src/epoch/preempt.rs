@@ -1,7 +1,7 @@
 //! Voluntary preemption: a thread yields between two operations, just before the kernel would
 //! preempt it.
 //!
-//! The kernel preempts at the timer's next [tick](tick). Where nobody knows when that is, a thread
+//! The kernel preempts at the timer's next [`tick`]. Where nobody knows when that is, a thread
 //! yields after a fixed run time, shorter than the kernel's slice. Where the kernel preempts at
 //! other times (by a timer of high resolution, `HRTICK`, or on a kernel whose cores tick one after
 //! the other, `skew_tick=1`), most threads are preempted before they yield.
