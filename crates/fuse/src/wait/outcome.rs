@@ -119,8 +119,7 @@ pub(crate) enum BlockingClass {
     Wait,
     /// It waits for a device.
     Io,
-    /// For nothing, but it takes long and cannot be divided, because much is freed or moved at
-    /// once.
+    /// It waits for nothing, but takes long and cannot be divided: much is freed or moved at once.
     Whole,
     /// It waits for the backend, which has to give something.
     Fetch,

@@ -1,10 +1,10 @@
 //! The scheduling policy of a daemon's threads.
 //!
 //! A request is answered on the CPU of its client. When the kernel then wakes the client, that CPU
-//! is busy with the serving thread, so the kernel takes another CPU that sleeps. It stays if it
-//! counts the busy CPU as idle, which it does if everything that runs there has the policy
-//! `SCHED_IDLE`. If the client stays, no other CPU has to be woken, which may cost more than the
-//! reply (`docs/design/fuse.md`, "Where the client wakes").
+//! is busy with the serving thread, so the kernel takes another CPU that sleeps. It leaves the
+//! client there if it counts the busy CPU as idle, which it does if everything that runs there has
+//! the policy `SCHED_IDLE`. If the client stays, no other CPU has to be woken, which may cost more
+//! than the reply (`docs/design/fuse.md`, "Where the client wakes").
 
 mod lease;
 mod monitor;
