@@ -23,7 +23,7 @@ impl Superblock {
     /// Frees an inode that has neither name nor reference.
     pub fn iput_final(&self, inode: &Inode, g: &Guard) {
         // The thread that removes the last name stores the link count and then looks for
-        // references. The thread that gives the last reference back subtracts that and then looks at
+        // references. The thread that gives the last reference back subtracts it and then looks at
         // the link count. SeqCst: the partner is this fence in the other thread. At least one of
         // the two sees what the other did before its fence.
         fence(Ordering::SeqCst);
