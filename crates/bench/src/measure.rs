@@ -8,18 +8,19 @@ use crate::watchdog::beat;
 use std::sync::{Barrier, OnceLock};
 use std::time::{Duration, Instant};
 
-/// What a run of an activity came to.
+/// The result of a run of an activity.
 #[derive(Clone, Copy, Debug)]
 pub struct Rate {
     /// Repetitions per second of all tasks together.
     pub per_second: f64,
     /// Seconds from the first task's begin to the last one's end.
     pub seconds: f64,
-    /// Repetitions per second of processor time: what others take of a shared machine is not in it.
+    /// Repetitions per second of processor time. Time that others take on a shared machine does not
+    /// count.
     pub per_cpu_second: f64,
 }
 
-/// What one phase of a job came to.
+/// The result of one phase of a job.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PhaseTime {
     /// Seconds from the moment that all may begin until the last task is done.
@@ -28,9 +29,9 @@ pub struct PhaseTime {
     pub operations: u64,
     /// Seconds of processor time of the tasks meanwhile.
     pub cpu: f64,
-    /// Seconds that a core was at it, the mean of the cores: from the begin of its first task to
-    /// the end of its last one. A core that was kept from it for a moment does not make the others
-    /// wait for it here.
+    /// The mean of the cores' times in seconds, each from the begin of the core's first task to the
+    /// end of its last one. A core that is delayed for a moment does not add to the times of the
+    /// others here.
     pub per_core: f64,
 }
 
@@ -110,13 +111,14 @@ pub fn apart(
     done.map_err(|_| "a preparation or check panicked".to_owned())?
 }
 
-/// Repetitions that warm a task up, at least: what is made on first use is there afterwards.
+/// The least number of repetitions that warm a task up. After them, everything that is made on
+/// first use exists.
 const WARM: u32 = 2;
-/// They take this part of the run's length in processor time: many tasks on one core begin as warm
-/// as one does.
+/// The warm-up takes one part in this many of the run's length, in processor time, so that many
+/// tasks on one core begin as warm as one does.
 const WARM_PART: u32 = 20;
 
-/// The time that all tasks of an activity run in.
+/// The time window in which all tasks of an activity run.
 struct RunWindow {
     start: Barrier,
     /// When the first task began; it ends for all of them `length` later, so that tasks which take
@@ -161,7 +163,7 @@ impl PhaseTime {
     }
 }
 
-/// The mean of what each of `cores` took for its tasks, which go round.
+/// The mean of the times that the `cores` took for their tasks, which go round.
 fn per_core(runs: &[TaskRun], cores: usize) -> f64 {
     let cores = cores.min(runs.len()).max(1);
     let took = |core: usize| {
@@ -195,7 +197,7 @@ fn side_by_side_from<T: Send>(
             .map(|task| {
                 let (f, core) = (&f, cores[(first + task) % cores.len()]);
                 scope.spawn(move || {
-                    // Where it may not be pinned it runs all the same: the core is one of ours.
+                    // A thread that may not be pinned still runs: the core is one of ours.
                     let _ = pin(core);
                     f(task)
                 })
@@ -242,7 +244,7 @@ fn repeat(
     }
 }
 
-/// How many repetitions it took.
+/// Warms a task up for `time`. Returns the number of repetitions.
 fn warm_up(task: &mut dyn Repeat, time: Duration) -> Result<u64, String> {
     let (begin, stride) = (of_thread(), task.stride());
     task.repeat(WARM)?;

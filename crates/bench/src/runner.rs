@@ -1,4 +1,5 @@
-//! The runner: workload x target x tasks, round by round, so that all that is compared alternates.
+//! The runner: workload x target x tasks, round by round, so that the cells that are compared
+//! alternate.
 
 use crate::activity::Activity;
 use crate::contender::Contender;
@@ -12,8 +13,9 @@ pub struct Effort {
     pub run: Duration,
     /// Runs of each cell.
     pub runs: u32,
-    /// Short runs on the library that make one, twice as long together: what else happens on the
-    /// machine lasts longer than they do, and happens to all cells. 1: no such turns.
+    /// The number of short runs on the library that make one run; together they last twice as long.
+    /// Other activity on the machine lasts longer than a short run, so it affects all cells. 1
+    /// turns this off.
     pub library_turns: u32,
 }
 
@@ -29,11 +31,11 @@ pub struct Rates {
 /// The short runs that make one run of a cell on a target.
 pub type Turns<'a, C, T> = (&'a Contender, C, Vec<T>);
 
-/// How many times the usual number of rounds a cell is measured at most.
+/// The largest multiple of the usual number of rounds in which a cell is measured.
 const MOST: usize = 3;
 
 impl Effort {
-    /// Short runs on the library that make one run.
+    /// The number of short runs on the library that make one run.
     pub fn turns(&self, contender: &Contender) -> u32 {
         if contender.is_library() {
             self.library_turns
@@ -42,7 +44,7 @@ impl Effort {
         }
     }
 
-    /// The length of one of them.
+    /// The length of one short run.
     pub fn turn(&self, contender: &Contender) -> Duration {
         match self.turns(contender) {
             1 => self.run,
@@ -50,14 +52,16 @@ impl Effort {
         }
     }
 
-    /// Rounds of `round`; again until the grid `is_decided`, but at most `MOST` times.
+    /// Runs `runs` rounds of `round`, and repeats them until the grid `is_decided`, at most
+    /// `MOST` times in all.
     pub fn rounds<G>(
         &self,
         grid: &mut G,
         mut round: impl FnMut(&mut G, u32) -> Result<(), String>,
         is_decided: impl Fn(&G) -> bool,
     ) -> Result<(), String> {
-        // Not after every round: testing after each round would stop at a favourable one.
+        // The grid is tested after all rounds: a test after each round would stop at a favourable
+        // one.
         for _ in 0..MOST {
             (0..self.runs).try_for_each(|number| round(grid, number))?;
             if is_decided(grid) {
@@ -67,8 +71,8 @@ impl Effort {
         Ok(())
     }
 
-    /// One run of every cell on every target; a cell says how many tasks there are, and `run` gets
-    /// the number of the first core. It is not always the same core that one task has.
+    /// Does one run of every cell on every target. A cell says how many tasks there are. `run` gets
+    /// the number of the first core, which changes, so that a single task changes its core.
     pub fn in_turns<'a, C: Copy, T>(
         &self,
         contenders: &'a [Contender],
@@ -84,7 +88,8 @@ impl Effort {
                 .collect();
             for turn in 0..self.turns(contender) {
                 let mut cells: Vec<_> = turns.iter_mut().collect();
-                // What the one before leaves behind is not always left to the same one.
+                // The order alternates, so that a cell does not always inherit the state that the
+                // same other cell leaves behind.
                 if turn % 2 == 1 {
                     cells.reverse();
                 }

@@ -7,7 +7,7 @@ pub fn interval(samples: &[f64]) -> [f64; 3] {
     sorted.sort_by(f64::total_cmp);
     let n = sorted.len();
     let middle = (sorted[n / 2] + sorted[(n - 1) / 2]) / 2.0;
-    // As many ranks from either end; 0.98 is half of the normal distribution's 1.96.
+    // The same number of ranks from either end; 0.98 is half of the normal distribution's 1.96.
     let half = 0.98 * (n as f64).sqrt();
     let low = ((n as f64 / 2.0 - half).round() as usize).saturating_sub(1);
     [sorted[low], middle, sorted[n - 1 - low]]
@@ -24,12 +24,12 @@ pub fn median(samples: &[f64]) -> (f64, f64) {
     (middle, half)
 }
 
-/// The median; none without samples.
+/// The median; `None` without samples.
 pub fn middle(samples: &[f64]) -> Option<f64> {
     (!samples.is_empty()).then(|| median(samples).0)
 }
 
-/// The smallest and the largest.
+/// The smallest and the largest sample.
 pub fn range(samples: &[f64]) -> (f64, f64) {
     let low = samples.iter().copied().reduce(f64::min);
     let high = samples.iter().copied().reduce(f64::max);
@@ -66,16 +66,16 @@ fn student_t(freedom: usize) -> f64 {
         2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
         2.052, 2.048, 2.045, 2.042,
     ];
-    // Beyond the table within 0.3 % of the quantile.
+    // Beyond the table, this is within 0.3 % of the quantile.
     let beyond = 1.96 + 2.5 / freedom as f64;
     TABLE.get(freedom - 1).copied().unwrap_or(beyond)
 }
 
-/// The estimate of Hodges and Lehmann between the ends of its 95 % interval by Wilcoxon's signed
-/// ranks: the median of the Walsh averages (means of two, each with itself too). A few outliers
-/// hardly move it, and without outliers it is as precise as the mean (Hollander, Wolfe, Chicken:
-/// Nonparametric Statistical Methods, 3.2 and 3.3, in the normal approximation; fewer than six
-/// samples have their whole range as the interval).
+/// The Hodges-Lehmann estimate between the ends of its 95 % interval by Wilcoxon's signed ranks.
+/// The estimate is the median of the Walsh averages: the means of every two samples, each sample
+/// with itself included. A few outliers hardly move it. Without outliers it is as precise as the
+/// mean. (Hollander, Wolfe, Chicken: Nonparametric Statistical Methods, 3.2 and 3.3, in the normal
+/// approximation. Fewer than six samples have their whole range as the interval.)
 pub fn hodges_lehmann(samples: &[f64]) -> [f64; 3] {
     let mut walsh: Vec<f64> = Vec::new();
     for (at, one) in samples.iter().enumerate() {
@@ -87,7 +87,7 @@ pub fn hodges_lehmann(samples: &[f64]) -> [f64; 3] {
     let n = samples.len() as f64;
     let mean = n * (n + 1.0) / 4.0;
     let deviation = (mean * (2.0 * n + 1.0) / 6.0).sqrt();
-    // The cast rounds what is below 0 up to 0.
+    // The cast turns a negative number into 0.
     let outside = (mean - 1.96 * deviation) as usize;
     [walsh[outside], middle, walsh[count - 1 - outside]]
 }
@@ -100,7 +100,8 @@ pub enum Side {
 }
 
 impl Side {
-    /// Both sides; the first one alternates, so that neither always finds the machine warm.
+    /// Both sides. The first one alternates, so that the machine is not always warm for one of
+    /// them.
     pub fn both(run: u32) -> [Side; 2] {
         match run % 2 {
             0 => [Side::Without, Side::With],
@@ -217,7 +218,7 @@ impl Grid {
         self.cells.iter().map(|(key, values)| (key, &**values))
     }
 
-    /// The runs of a cell; none where nothing was measured.
+    /// The runs of a cell; empty if it was not measured.
     pub fn runs(&self, workload: &str, target: &str, tasks: usize) -> &[f64] {
         let is_it = |(key, _): &&(Key, _)| {
             key.workload == workload && key.target == target && key.tasks == tasks
@@ -233,7 +234,7 @@ impl Grid {
         self.distinct(|_| true, |key| key.workload.clone())
     }
 
-    /// The targets on which `tasks` tasks did it.
+    /// The targets on which `tasks` tasks ran the workload.
     pub fn targets(&self, workload: &str, tasks: usize) -> Vec<String> {
         let is_it = |key: &Key| key.workload == workload && key.tasks == tasks;
         self.distinct(is_it, |key| key.target.clone())

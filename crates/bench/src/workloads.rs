@@ -15,7 +15,7 @@ const LARGE: usize = 128 << 10;
 const MIB: usize = 1 << 20;
 const MAKE: i32 = O_CREAT | O_RDWR | O_TRUNC;
 
-/// A file for every task, and some to have company.
+/// A file for every task, and some other files beside them.
 const BENCH: &[Make] = &[
     Dir("/bench"),
     File("/bench/file-{t}", 0),
@@ -33,7 +33,7 @@ const BENCH_LIST: &[Make] = &[
 ];
 const BENCH_OPEN: &[Step] = &[Open("/bench/file-{t}", O_RDWR)];
 
-/// Of `lib` and `mount`.
+/// The workloads of `lib` and `mount`.
 pub static BASIC: [Script; 10] = [
     Script {
         name: "open/close",
@@ -125,7 +125,7 @@ const FOUR_DATA: &[Make] = &[
 ];
 const A_FILE_A_TASK: &[Left] = &[Left::Entries(four!(""), |tasks, _| tasks)];
 
-/// `single`, each with how many times the rate of tmpfs is asked for.
+/// The workloads of `single`, each with the required multiple of tmpfs's rate.
 pub static SINGLE: [(Script, f64); 4] = [
     (
         Script {
@@ -174,7 +174,7 @@ pub static SINGLE: [(Script, f64); 4] = [
     ),
 ];
 
-/// `file-ops`, in the order of the columns, with the short names of the seed.
+/// The workloads of `file-ops`, in the order of the columns, with the short names of the seed.
 pub static FILE_OPS: [(Script, &str); 4] = [
     (
         Script {
@@ -233,7 +233,7 @@ macro_rules! seven {
     };
 }
 
-/// `paths`, with the names of their pictures.
+/// The workloads of `paths`, with the names of their pictures.
 pub static PATHS: [(Script, &str); 3] = [
     (
         Script {
@@ -292,7 +292,7 @@ const fn of_task(name: &'static str, steps: &'static [Step]) -> Script {
     }
 }
 
-/// `thread_perf`, each with how often it is done.
+/// The workloads of `thread_perf`, each with its number of repetitions.
 pub static THREAD_PERF: [(Script, usize); 6] = [
     // What the original does with `/dev/zero` and `/dev/null`, which only a kernel has.
     (
@@ -326,7 +326,7 @@ pub static THREAD_PERF: [(Script, usize); 6] = [
     (of_task("lock", &[Lock(1)]), 20_000),
 ];
 
-/// The setup of `teardown`, an object at a time. Of the teardown nothing is counted: it is one
+/// The setup of `teardown`, an object at a time. The teardown itself is not counted: it is one
 /// operation, the end of a task.
 pub static SOCKET: Script = Script {
     name: "setup",
@@ -478,7 +478,7 @@ const IN_SHARED: Left = Left::Entries("/shared", |tasks, times| tasks * times);
 const NONE_SHARED: Left = Left::Entries("/shared", |_, _| 0);
 const NONE_PRIVATE: Left = Left::Entries("/private-{t}", |_, _| 0);
 
-/// The seven of FxMark that use up what they work on.
+/// The seven FxMark workloads that use up the files they work on.
 pub static FXMARK_USED_UP: [Script; 7] = [
     Script {
         name: "DWAL",

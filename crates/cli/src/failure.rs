@@ -34,7 +34,7 @@ impl Failure {
         Failure::refused(format!("{}: {what}", path.display()))
     }
 
-    /// The control files of a mount that does not tell its daemon of opens are empty.
+    /// The control files are empty, because the mount does not report opens to its daemon.
     pub fn empty(mount: &Path) -> Failure {
         let what = "its control files are empty, as they are with no_open; mount without it";
         Failure::at(mount, what)

@@ -53,8 +53,8 @@ fn clear_dead(mountpoint: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Asks for what the kernel never answers from a cache, so that a daemon in the course of dying is
-/// seen as well: a question that it takes along (io_uring cancels it) is asked again.
+/// Asks for something that the kernel never answers from a cache, so that a dying daemon is seen as
+/// well. A question that is lost with the daemon (io_uring cancels it) is asked again.
 fn is_dead(place: &Path) -> bool {
     loop {
         match rustix::fs::statfs(place) {
@@ -82,7 +82,7 @@ fn in_background(args: &MountArgs) -> Result<(), Failure> {
     output::print(&report)
 }
 
-/// The daemon ended after its report.
+/// The failure of a daemon that ended after its report.
 fn unanswered(mountpoint: &Path, log: &Path, error: Errno) -> Failure {
     let (place, log) = (mountpoint.display(), log.display());
     let what = format!(
@@ -106,7 +106,8 @@ fn daemon(args: &MountArgs) -> Command {
     command
 }
 
-/// The daemon has said why on the standard error that it shares with us: only its status is left.
+/// The failure of a daemon that ended. It has written why to the standard error that it shares
+/// with us, so only its status is left.
 fn ended(daemon: &mut Child) -> Failure {
     match daemon.wait().map(|status| status.code()) {
         Ok(Some(code @ 1..=255)) => {

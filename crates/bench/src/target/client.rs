@@ -6,7 +6,7 @@ use std::ffi::CStr;
 /// An open file of a [`Client`].
 pub type Handle = i32;
 
-/// What `stat` says, as far as benchmarks look at it.
+/// The fields of `stat` that benchmarks look at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct About {
     pub ino: u64,
@@ -29,7 +29,7 @@ pub trait Client {
     fn about(&self, path: &CStr) -> Result<About, String>;
     /// `open(2)` with mode 0644.
     fn open(&self, path: &CStr, flags: i32) -> Result<Handle, String>;
-    /// Whether `open(2)` refuses; what it opens it closes.
+    /// Whether `open(2)` fails. A file that it opens is closed again.
     fn refuses(&self, path: &CStr, flags: i32) -> bool;
     /// `close(2)`.
     fn close(&self, file: Handle) -> Result<(), String>;
@@ -57,17 +57,17 @@ pub trait Client {
     fn mkdir(&self, path: &CStr) -> Result<(), String>;
     /// `rmdir(2)`.
     fn rmdir(&self, path: &CStr) -> Result<(), String>;
-    /// How many entries a directory has, `.` and `..` left out.
+    /// The number of entries of a directory without `.` and `..`.
     fn list(&self, path: &CStr) -> Result<usize, String>;
-    /// Its entries, `.` and `..` left out, in the order of the directory.
+    /// The entries of a directory without `.` and `..`, in the order of the directory.
     fn entries(&self, path: &CStr) -> Result<Entries, String>;
-    /// `chdir(2)`. Threads of one process share their working directory, so each keeps the one
-    /// that it names here open, and its relative paths begin there by the `*at` calls.
+    /// `chdir(2)`. Threads of one process share their working directory. So each keeps the
+    /// directory that it names here open, and the `*at` calls resolve its relative paths there.
     fn chdir(&self, path: &CStr) -> Result<(), String>;
-    /// Lets the client have so many descriptors (`RLIMIT_NOFILE`), or as many as the system lets
-    /// it; returns how many.
+    /// Allows the client this many descriptors (`RLIMIT_NOFILE`), or as many as the system allows.
+    /// Returns the number allowed.
     fn allow_open(&self, descriptors: usize) -> Result<usize, String>;
-    /// Ends the client. What it has open is closed at once, as at the end of a process; where it is
-    /// one of several threads of a process, only that thread's working directory is.
+    /// Ends the client. All of its files are closed at once, as at the end of a process. For one of
+    /// several threads of a process, only that thread's working directory is closed.
     fn end(self: Box<Self>);
 }

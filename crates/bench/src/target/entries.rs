@@ -1,4 +1,4 @@
-//! What a directory has, as one listing says it.
+//! The entries of a directory, as one listing returns them.
 
 /// One name of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -8,8 +8,8 @@ pub struct Entry<'a> {
     pub is_dir: bool,
 }
 
-/// The names of a directory, one behind the other in one piece of memory: what is measured is the
-/// target, and not an allocation for each name.
+/// The names of a directory, one behind the other in one piece of memory, so that the target is
+/// measured and not an allocation for each name.
 #[derive(Debug, Default)]
 pub struct Entries {
     names: Vec<u8>,
@@ -23,7 +23,7 @@ impl Entries {
         self.ends.push((self.names.len(), is_dir));
     }
 
-    /// In the order of the directory.
+    /// Iterates in the order of the directory.
     pub fn iter(&self) -> impl Iterator<Item = Entry<'_>> {
         self.ends.iter().enumerate().map(|(n, &(end, is_dir))| {
             let begin = n.checked_sub(1).map_or(0, |before| self.ends[before].0);

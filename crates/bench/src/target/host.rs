@@ -15,8 +15,8 @@ pub struct HostDir {
 }
 
 impl HostDir {
-    /// The directory `place`; its clients are as processes, each with descriptors and a working
-    /// directory of its own.
+    /// Opens the directory `place`. Its clients act as processes, each with its own descriptors and
+    /// working directory.
     pub fn new(place: &Path) -> Result<HostDir, String> {
         if !place.is_dir() {
             return Err(format!("{}: not a directory", place.display()));
@@ -28,8 +28,7 @@ impl HostDir {
         })
     }
 
-    /// With clients that are as threads of one process, with one table of
-    /// descriptors.
+    /// Makes the clients act as threads of one process, with one table of descriptors.
     pub fn for_threads(self) -> HostDir {
         HostDir {
             is_one_process: true,
@@ -42,7 +41,7 @@ impl Target for HostDir {
     fn client(&self) -> Box<dyn Client + '_> {
         if !self.is_one_process {
             // The thread leaves the tables that it shares with the others. SAFETY: the call takes
-            // no pointer; what this thread has open it keeps.
+            // no pointer, and the thread keeps its open files.
             let left = unsafe { libc::unshare(libc::CLONE_FILES | libc::CLONE_FS) };
             assert!(left == 0, "unshare: {}", Error::last_os_error());
         }
@@ -294,7 +293,8 @@ impl Client for HostClient {
         let limit = limit()?;
         if limit.rlim_cur < wanted {
             let hard = limit.rlim_max;
-            // Only with the right to it the hard limit moves as well; the soft one always may.
+            // The hard limit moves only if the process has the right to raise it. The soft one may
+            // always move up to it.
             if !may_open(wanted, hard.max(wanted)) {
                 may_open(hard.min(wanted), hard);
             }
@@ -305,16 +305,17 @@ impl Client for HostClient {
 
     fn end(self: Box<Self>) {
         if !self.is_thread {
-            // Everything but the standard streams, copies of the program's own descriptors
-            // included: the table is this thread's. SAFETY: the call takes no pointer.
+            // Closes everything but the standard streams, even the copies of the program's own
+            // descriptors: the table is this thread's. SAFETY: the call takes no pointer.
             unsafe { libc::close_range(3, u32::MAX, 0) };
-            // The descriptors that `drop` would close are closed.
+            // The descriptors that `drop` would close are closed already.
             std::mem::forget(self);
         }
     }
 }
 
-/// Descriptors of the program itself: the table of a task begins as a copy of all.
+/// An allowance for the program's own descriptors: the table of a task begins as a copy of all of
+/// them.
 const OWN: usize = 1_000;
 
 fn limit() -> Result<libc::rlimit, String> {

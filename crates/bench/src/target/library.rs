@@ -47,7 +47,7 @@ impl Library {
 }
 
 impl From<Volume> for Library {
-    /// This volume, where each task is a process.
+    /// Wraps this volume, with each task as a process.
     fn from(volume: Volume) -> Library {
         Library {
             volume,

@@ -6,7 +6,7 @@ pub struct Record<'a> {
     pub kind: u8,
 }
 
-/// The records in what the call filled in, `.` and `..` left out.
+/// The records in the buffer that the call filled, without `.` and `..`.
 ///
 /// A record has its length in bytes 16 and 17, its type in byte 18, and its name from byte 19 on,
 /// up to a NUL.

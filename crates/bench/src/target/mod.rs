@@ -15,7 +15,8 @@ pub use subdirectory::Subdirectory;
 
 /// A filesystem, or a part of one, that tasks can use at once.
 pub trait Target: Sync {
-    /// A user of it, for the thread that calls; that thread is its own, and asks once.
+    /// A user of the target, for the calling thread. That thread belongs to the user, and calls
+    /// this once.
     fn client(&self) -> Box<dyn Client + '_>;
 }
 

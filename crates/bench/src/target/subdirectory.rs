@@ -13,7 +13,7 @@ pub struct Subdirectory {
 }
 
 impl Subdirectory {
-    /// Makes one in `place`, for clients that are as processes, or as threads of one.
+    /// Makes a directory in `place`, for clients that act as processes, or as threads of one.
     pub fn new(place: &Path, for_threads: bool) -> Result<Subdirectory, String> {
         if !place.is_dir() {
             return Err(format!("{}: not a directory", place.display()));

@@ -103,7 +103,7 @@ fn a_byte_is_locked_against_other_processes_only() {
             let other = || {
                 let client = target.client();
                 let file = client.open(c"/f", libc::O_RDWR).unwrap();
-                // Closing would give the locks of the whole process away.
+                // A close would release the locks of the whole process.
                 client.lock(file, 1, true).is_ok()
             };
             scope.spawn(other).join().unwrap()

@@ -38,7 +38,7 @@ pub struct Check {
     pub remedy: Option<String>,
 }
 
-/// Every check, in the order in which one would repair.
+/// All checks, in the order in which one would repair.
 pub fn all(machine: &Machine) -> Vec<Check> {
     let mut checks = vec![
         kernel(machine),

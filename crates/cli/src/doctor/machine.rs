@@ -13,7 +13,7 @@ pub struct Machine {
     right: MountRight,
 }
 
-/// What opening `/dev/fuse` answers.
+/// The result of opening `/dev/fuse`.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Device {
     /// It can be used.
@@ -27,7 +27,7 @@ pub enum Device {
 }
 
 impl Machine {
-    /// The machine below `root`, for who may mount as `right` says; `/` is this one.
+    /// The machine below `root`, for a process with this right to mount; `/` is this machine.
     pub fn at(root: &Path, right: MountRight) -> Machine {
         Machine {
             root: root.to_owned(),

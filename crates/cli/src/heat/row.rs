@@ -1,4 +1,4 @@
-//! Fields of the objects that a volume answers.
+//! Fields of the objects that a volume returns.
 
 use serde_json::Value;
 use std::ffi::OsStr;

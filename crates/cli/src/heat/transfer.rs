@@ -112,7 +112,7 @@ fn read(file: &Path) -> Result<String, Failure> {
     })
 }
 
-/// Writes the lines and their end to the control file; what it says then.
+/// Writes the lines and their end to the control file. Returns its reply.
 fn send(mount: &Path, text: &str) -> Result<String, Failure> {
     let path = mount.join(".hearth/heat/import");
     let opened = OpenOptions::new().read(true).write(true).open(path);

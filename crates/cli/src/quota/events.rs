@@ -11,7 +11,7 @@ use serde_json::Value;
 use std::path::Path;
 use std::time::Duration;
 
-/// Between two questions when following.
+/// The pause between two questions with `--follow`.
 const PACE: Duration = Duration::from_millis(500);
 
 /// Prints the events that are kept, and with `--follow` those that come.

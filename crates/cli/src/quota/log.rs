@@ -6,7 +6,7 @@ use hearth_sync::primitive::atomic::{AtomicBool, Ordering};
 use hearth_sync::primitive::{Arc, thread};
 use std::time::Duration;
 
-/// Between two looks.
+/// The pause between two looks.
 const PACE: Duration = Duration::from_secs(1);
 
 /// Writes events to standard error until it is dropped.
@@ -46,13 +46,13 @@ impl Drop for EventLog {
         self.ends.store(true, Ordering::Relaxed);
         if let Some(writer) = self.writer.take() {
             writer.thread().unpark();
-            // What it had left to say is said; a panic was told of when it happened.
+            // The thread has written the rest; a panic was reported when it happened.
             let _ = writer.join();
         }
     }
 }
 
-/// Tells of the events after number `after`; answers the number of the last.
+/// Writes the events after number `after`. Returns the number of the last one.
 fn tell(volume: &Volume, after: u64) -> u64 {
     let quota = volume.quota();
     if quota.latest_event() == after {

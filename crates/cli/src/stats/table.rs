@@ -64,7 +64,7 @@ impl Parts {
         }
     }
 
-    /// What programs did that use the library: counted without times.
+    /// The operations of programs that use the library, which are counted without times.
     fn of_library() -> Parts {
         Parts {
             bucket: String::new(),

@@ -1,5 +1,5 @@
-//! Panics of a backend. This is the one place that catches them: what an inode needs is put right
-//! first, then the panic goes on to whoever called the volume.
+//! Panics of a backend. Only this module catches them. The state of the inode is put right first.
+//! Then the panic goes on to the caller of the volume.
 
 use crate::errno::Result;
 use crate::inode::{Inode, InodeRef};
@@ -8,7 +8,7 @@ use hearth_sync::epoch::pin;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// What a panic carries.
+/// The payload of a panic.
 pub(super) type Panic = Box<dyn Any + Send>;
 
 /// The result of a call of the backend, which may have panicked.

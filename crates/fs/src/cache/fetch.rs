@@ -12,8 +12,8 @@ use crate::superblock::{Fetch, INODE_BYTES, PAGE_BYTES, Superblock};
 use hearth_sync::epoch::{Guard, pin};
 
 impl Superblock {
-    /// Fetches what an attempt missed; the operation then runs again. Nothing is pinned while the
-    /// backend is asked, except in a directory that others change all the time.
+    /// Fetches what an attempt missed; the operation then runs again. No epoch is pinned during a
+    /// call of the backend, except for a directory that others change all the time.
     pub(crate) fn fetch(&self, miss: &Fetch) -> Result<()> {
         if !matches!(miss, Fetch::Deferred(_)) {
             self.stats.event(Event::BackendFetch);
@@ -42,7 +42,7 @@ impl Superblock {
         }
     }
 
-    /// Runs `fetch` with a reference to inode `ino`. An inode that is gone needs nothing.
+    /// Runs `fetch` with a reference to inode `ino`. Does nothing if the inode is gone.
     fn fetch_into(&self, ino: u64, fetch: impl FnOnce(&Inode) -> Result<()>) -> Result<()> {
         let held = self.objects.inodes.hold(ino, &pin());
         match held {
@@ -51,7 +51,7 @@ impl Superblock {
         }
     }
 
-    /// The parent of a directory may be gone when the directory was moved or removed.
+    /// Fetches the parent of a directory. It may be gone if the directory was moved or removed.
     fn fetch_parent(&self, inode: &Inode) -> Result<()> {
         let Some(directory) = inode.directory() else {
             return Ok(());
@@ -67,8 +67,9 @@ impl Superblock {
         }
     }
 
-    /// An inode that is gone since its entry was found lost that name first: the operation finds
-    /// another entry there, or none. If the entry is still there, the backend has lost its inode.
+    /// Fetches the inode of an entry. An inode that has gone since its entry was found lost that
+    /// name first. The operation then finds another entry there, or none. If the entry is still
+    /// there, the backend has lost its inode.
     fn fetch_named(&self, (dir, name): (u64, &[u8]), to: (u64, u32)) -> Result<()> {
         match self.fetch_inode(to.0) {
             Err(Errno::ESTALE) if !self.has_entry(dir, name, to) => Ok(()),
@@ -114,12 +115,12 @@ impl Superblock {
         Ok(())
     }
 
-    /// Puts an inode back under its number. Returns a reference, and whether the inode was not
-    /// there. The caller holds `inode_io_lock` of the number, and gives the reference back without
-    /// it.
+    /// Puts an inode back under its number. Returns a reference, and whether the inode was absent
+    /// before. The caller holds `inode_io_lock` of the number, and releases it before it gives the
+    /// reference back.
     ///
     /// # Errors
-    /// `ESTALE`: the number is another inode's.
+    /// `ESTALE`: another inode has the number.
     pub(super) fn restore(
         &self,
         record: &InodeRecord,
@@ -129,8 +130,8 @@ impl Superblock {
         let (ino, generation) = (record.attr.ino, record.attr.generation);
         let inode = |number, generation, shares: &_| {
             let inode = self.inode_of((number, generation), record, g);
-            // Before anybody can see the inode: a later list could be out of date, and a later
-            // count would be missing.
+            // Done before other threads can see the inode: a later list could be out of date, and a
+            // later count would be missing.
             if let Some(data) = inode.data() {
                 data.set_allocated(pages.into_iter().map(|index| index..index + 1), g);
             }
@@ -141,8 +142,8 @@ impl Superblock {
         restored.map_err(|_| Errno::ESTALE)
     }
 
-    /// Asks the backend without the bucket's lock. Its result counts if the bucket has not changed
-    /// since before the question.
+    /// Fetches an entry. The backend is called without the bucket's lock. Its result counts only if
+    /// the bucket is unchanged since before the call.
     fn fetch_entry(&self, inode: &Inode, name: &[u8]) -> Result<()> {
         let Some(directory) = inode.directory() else {
             return Ok(());
@@ -175,8 +176,8 @@ impl Superblock {
         directory.load(inode.entries(), |name| self.hash(name), list)
     }
 
-    /// Inside the gate: neither a truncate nor an eviction comes between the backend's result and
-    /// its arrival.
+    /// Fetches a page, inside the gate, so that no truncate or eviction comes between the backend's
+    /// result and its arrival.
     fn fetch_page(&self, inode: &Inode, index: u64) -> Result<()> {
         let Some(data) = inode.data() else {
             return Ok(());

@@ -22,15 +22,15 @@ impl Superblock {
 
     /// Frees an inode that has neither name nor reference.
     pub fn iput_final(&self, inode: &Inode, g: &Guard) {
-        // Removing the last name stores the link count and then looks for references; giving the
-        // last reference back subtracts it and then looks at the link count. SeqCst: partner is
-        // this fence in the other thread; at least one of the two sees what the other did before
-        // it.
+        // The thread that removes the last name stores the link count and then looks for
+        // references. The thread that gives the last reference back subtracts it and then looks at
+        // the link count. SeqCst: the partner is this fence in the other thread. At least one of
+        // the two sees what the other did before its fence.
         fence(Ordering::SeqCst);
         if !inode.meta.is_unlinked() {
             return;
         }
-        // Before the inode can end, so that whoever ends it finds it counted.
+        // Counted before the inode can end, so that the thread that ends it finds it counted.
         self.count_unlinked(inode);
         if !self.objects.backend.evictable() {
             if self.objects.inodes.retire(inode, g) {
@@ -41,7 +41,8 @@ impl Superblock {
             return;
         }
         let dropped = {
-            // Nobody fetches the inode again before the backend has forgotten it.
+            // Under this lock no thread fetches the inode again before the backend has forgotten
+            // it.
             let _one = self.inode_io_lock(inode.number()).lock_guard();
             let ended = self.objects.inodes.evict(inode, g);
             ended.then(|| self.drop_from_backend(inode))
@@ -53,8 +54,8 @@ impl Superblock {
         }
     }
 
-    /// Lets the backend forget an inode that has ended for good; if that fails the inode becomes an
-    /// orphan. The caller holds `inode_io_lock` of it.
+    /// Makes the backend forget an inode that has ended for good. If that fails, the inode becomes
+    /// an orphan. The caller holds `inode_io_lock` of the inode.
     pub(super) fn drop_from_backend(&self, inode: &Inode) -> Caught<Result<()>> {
         let forget = || {
             self.objects
@@ -74,7 +75,7 @@ impl Superblock {
         self.cache.orphans.lock().contains_key(&ino)
     }
 
-    /// Tries again to let the backend forget the orphans.
+    /// Tries again to make the backend forget the orphans.
     pub(super) fn retry_orphan_deletes(&self) -> Result<()> {
         let orphans: Vec<(u64, u32)> = self
             .cache
@@ -85,7 +86,7 @@ impl Superblock {
             .collect();
         for (number, generation) in orphans {
             let _one = self.inode_io_lock(number).lock_guard();
-            // Another thread may have done it.
+            // Another thread may have done so meanwhile.
             if self.is_orphan(number) {
                 self.objects.backend.commit(&[BackendOp::Drop(number)])?;
                 self.cache.orphans.lock().remove(&number);
@@ -95,8 +96,8 @@ impl Superblock {
         Ok(())
     }
 
-    /// Gives back what an inode had that ended for good, and returns the bytes of memory. Neither
-    /// its locks nor `inode_io_lock` are held.
+    /// Gives back the resources of an inode that has ended for good. Returns the bytes of memory
+    /// freed. The caller holds neither its locks nor `inode_io_lock`.
     pub(super) fn finish(&self, inode: &Inode, dropped: Caught<Result<()>>, g: &Guard) -> u64 {
         let bytes = self.free_resources(inode, g);
         match dropped {
@@ -112,10 +113,12 @@ impl Superblock {
         bytes
     }
 
-    /// Gives back charges, heat and memory of an inode that has ended; returns the bytes.
+    /// Gives back charges, heat and memory of an inode that has ended. Returns the bytes of memory
+    /// freed.
     fn free_resources(&self, inode: &Inode, g: &Guard) -> u64 {
         let bytes = INODE_BYTES + self.free_charge(inode, g) as i64 * PAGE_BYTES;
-        // The mark stays: another thread that finds the inode unlinked must not count it again.
+        // The inode's mark as counted stays: another thread that finds the inode unlinked must not
+        // count it again.
         self.cache.unlinked.add(-1);
         self.heat.forget(&self.objects, inode);
         self.cache.mem_usage.add(-bytes);
@@ -139,19 +142,20 @@ impl Superblock {
         }
     }
 
-    /// Takes an inode out of the count: somebody who holds a reference gave it a name.
+    /// Takes an inode out of the count of unlinked inodes: the holder of a reference gave it a
+    /// name.
     pub fn discount_unlinked(&self, inode: &Inode) {
-        // SeqCst: see `iput_final`, which counts it and then looks whether it has a name.
+        // SeqCst: see `iput_final`, which counts the inode and then looks whether it has a name.
         fence(Ordering::SeqCst);
         if inode.meta.set_counted(false) {
             self.cache.unlinked.add(-1);
         }
     }
 
-    /// Gives back the charges of an inode that has ended. A change of an inode that nobody holds
-    /// may run beside its end, so the charges go under `change` and `growth`, and a later change
-    /// finds no account. Returns the pages that leave the memory budget: a reclaim counts the pages
-    /// that it drops under the same locks.
+    /// Gives back the charges of an inode that has ended. A change of an inode without references
+    /// may run beside its end. So the charges are given back under `change` and `growth`, and a
+    /// later change finds no account. Returns the pages that leave the memory budget. A reclaim
+    /// counts the pages that it drops under the same locks.
     fn free_charge(&self, inode: &Inode, g: &Guard) -> u64 {
         let _still = (inode.meta.change.lock(), inode.meta.growth.lock());
         let account = inode.meta.account();

@@ -1,9 +1,9 @@
-//! Reclaim keeps the memory budget: objects that nobody refers to are evicted to a backend that can
-//! give them again.
+//! Reclaim keeps memory within its budget: it evicts objects without references to a backend that
+//! can give them again.
 //!
 //! A sweep walks the inode table by number from where the last one stopped, so it shares no list
 //! and no lock with lookups (C9). Pages go first, then directory entries, then inodes without
-//! references. What a backend fails or panics on stays in memory.
+//! references. An object on which the backend fails or panics stays in memory.
 
 use super::caught::{Caught, Panic, caught};
 use super::record::record_of;
@@ -17,7 +17,7 @@ use hearth_sync::epoch::{self, Guard, pin};
 use hearth_sync::primitive::atomic::Ordering::Relaxed;
 use std::panic::resume_unwind;
 
-/// Inodes that one sweep step looks at before it lets go of the epoch.
+/// The number of inodes that one sweep step looks at before it unpins the epoch.
 const STEP: usize = 64;
 /// Operations help once memory is over the budget by one part in this many of it.
 const SLACK: u64 = 8;
@@ -26,26 +26,26 @@ const SLACK: u64 = 8;
 pub(crate) struct Swept {
     /// Bytes freed.
     pub freed: u64,
-    /// It reached the end of the table.
+    /// Whether the step reached the end of the table.
     pub wrapped: bool,
 }
 
 /// What is left to do for an inode once its locks are released.
 enum Leftover {
     Nothing,
-    /// A reference is given back, and the backend's panic goes on.
+    /// A reference to give back, and a panic of the backend to pass on.
     Held(InodeRef, Option<Panic>),
-    /// The inode was unlinked and has ended, and the backend was dropped: its resources are given
-    /// back.
+    /// The inode was unlinked and has ended, and was dropped from the backend with this result. Its
+    /// resources are to be given back.
     Ended(Caught<Result<()>>),
 }
 
 impl Superblock {
     /// Reclaims if memory is over its budget. Called before an operation, with nothing held.
     ///
-    /// A maintenance task, if there is one, does it, until it is an eighth of the budget behind.
-    /// Then the operation frees twice what its core brought in or, if it may not wait, misses
-    /// memory (`docs/design/scheduler.md`, section 14).
+    /// A maintenance task, if there is one, does the work, until it is an eighth of the budget
+    /// behind. Then the operation frees twice the bytes that its core brought in. If it may not
+    /// wait, it stops with a miss of memory instead (`docs/design/scheduler.md`, section 14).
     ///
     #[inline]
     pub(crate) fn keep_budget(&self) {
@@ -54,7 +54,7 @@ impl Superblock {
         }
     }
 
-    /// Bytes that an operation has to have reclaimed before it begins; `None` if it can begin.
+    /// The bytes that have to be reclaimed before an operation begins; `None` if it can begin.
     #[inline]
     pub(crate) fn excess(&self) -> Option<u64> {
         match self.cache.mem_usage.budget() {
@@ -91,7 +91,7 @@ impl Superblock {
         }
     }
 
-    /// Evicts until `bytes` are freed or the whole table was seen twice; returns the bytes freed.
+    /// Evicts until `bytes` are freed or the whole table was seen twice. Returns the bytes freed.
     pub(crate) fn reclaim(&self, bytes: u64) -> u64 {
         let (mut freed, mut wraps) = (0, 0);
         while self.objects.backend.evictable() && freed < bytes && wraps < 3 {
@@ -126,7 +126,8 @@ impl Superblock {
             if freed >= bytes {
                 break;
             }
-            // With nothing pinned. What is dirtied meanwhile is left for the locked write-back.
+            // Done with no epoch pinned. Pages that are dirtied meanwhile are left for the
+            // write-back under the locks.
             self.save_pages(ino);
             let g = pin();
             if let Some(inode) = self.objects.inodes.get(ino, &g) {
@@ -168,8 +169,8 @@ impl Superblock {
         let Some(held) = inode.hold() else {
             return (0, Leftover::Nothing);
         };
-        // Closed until the inode is gone or stays: a write between the last write-back and the end
-        // of the inode would be lost.
+        // The locks are held, and the gate is closed, until the inode is gone or stays: a write
+        // between the last write-back and the end of the inode would be lost.
         let _still = (inode.meta.change.lock(), inode.meta.growth.lock());
         let _closed = inode.gate.write(inode.percpu());
         match caught(|| self.write_back(inode)) {
@@ -189,9 +190,9 @@ impl Superblock {
         (freed as u64 + more, rest)
     }
 
-    /// Evicts the inode itself, and returns the bytes freed. Its record is written when nobody can
-    /// change the inode any more, and nobody can fetch it before that (`inode_io_lock`). If the
-    /// backend fails, the inode is restored from the same record, without its pages.
+    /// Evicts the inode itself, and returns the bytes freed. Its record is written once no thread
+    /// can change the inode any more. No thread can fetch the inode before that (`inode_io_lock`).
+    /// If the backend fails, the inode is restored from the same record, without its pages.
     fn evict_inode(&self, inode: &Inode, g: &Guard) -> (u64, Leftover) {
         if inode.number() == crate::number::ROOT {
             return (0, Leftover::Nothing);
@@ -201,8 +202,8 @@ impl Superblock {
         if !self.objects.inodes.evict(inode, g) {
             return (0, Leftover::Nothing);
         }
-        // Whoever removed its last name, or gave its last reference back, looks for it later than
-        // this and finds nothing: this thread ends the inode.
+        // The thread that removed the last name, or gave the last reference back, looks for the
+        // inode later than this and finds nothing. So this thread ends the inode.
         if inode.meta.is_unlinked() {
             self.count_unlinked(inode);
             return (0, Leftover::Ended(self.drop_from_backend(inode)));
@@ -217,7 +218,7 @@ impl Superblock {
             self.cache.mem_usage.add(-INODE_BYTES);
             return ((INODE_BYTES + pages) as u64, Leftover::Nothing);
         }
-        // Its pages were saved before. Their list comes from this inode: the backend fails.
+        // The pages were saved before. Their list comes from this inode, because the backend fails.
         let known = inode.data().map_or_else(Vec::new, |data| data.allocated(g));
         let back = self.restore(&record, known, g);
         let (back, _) = back.expect("the number is this inode's until the backend has its record");
@@ -252,12 +253,13 @@ impl Superblock {
         self.objects.backend.commit(&[BackendOp::Put(&record)])
     }
 
-    /// Writes back what reclaim is about to evict, as far as the backend takes it.
+    /// Writes back the pages that reclaim is about to evict, as far as the backend takes them.
     fn save_pages(&self, ino: u64) {
         let Some(inode) = self.objects.inodes.hold(ino, &pin()) else {
             return;
         };
-        // The eviction meets a failing backend again, and keeps the pages.
+        // An error is left to the eviction, which meets the failing backend again and keeps the
+        // pages.
         let _ = self.with_held(inode, |inode| {
             if inode.meta.nlink() > 0 {
                 let _still = (inode.meta.change.lock(), inode.meta.growth.lock());

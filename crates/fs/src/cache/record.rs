@@ -1,4 +1,4 @@
-//! Inodes as a backend keeps them: from a record to an inode and back.
+//! The conversion between inodes and the records that a backend keeps.
 
 use crate::acl::{ACL_ACCESS, ACL_DEFAULT, Acl};
 use crate::attr::Kind;
@@ -34,7 +34,7 @@ impl Superblock {
             ctime: attr.ctime,
             btime: attr.btime,
         };
-        // Its charges stayed while it was out of memory.
+        // The inode stayed charged while it was out of memory.
         fields.account = self.quotas.ledger.number_of(fields.owners(), g);
         self.note_project(fields.project);
         let body = match attr.kind {
@@ -74,7 +74,8 @@ pub(super) fn count(record: &InodeRecord, inode: &InodeInner, shares: &PerCpuCou
 /// The record of an inode, as a backend keeps it.
 pub(crate) fn record_of(inode: &Inode, g: &Guard) -> InodeRecord {
     let mut attr = inode.attr();
-    // Derived for directories; in a record it says whether the directory still has its name.
+    // The link count of a directory is derived. In a record it says whether the directory still has
+    // its name.
     attr.nlink = inode.meta.nlink();
     let entries = match inode.is_dir() {
         true => split(inode.count()),

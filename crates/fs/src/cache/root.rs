@@ -56,8 +56,8 @@ impl Superblock {
         Ok(())
     }
 
-    /// Charges everything that the backend has to its owners, and reserves its inode numbers; false
-    /// if there is no root.
+    /// Charges everything that the backend has to its owners, and reserves its inode numbers.
+    /// Returns false if there is no root.
     fn charge_backend(&self, g: &Guard) -> Result<bool> {
         let mut seen = HashSet::from([ROOT]);
         let mut next = vec![ROOT];
@@ -85,7 +85,7 @@ impl Superblock {
                 );
             }
         }
-        // An unlinked inode that somebody had open has a number as well.
+        // The numbers of unlinked inodes that were open are reserved as well.
         self.objects
             .inodes
             .skip_past(self.objects.backend.last_inode()?.max(ROOT));

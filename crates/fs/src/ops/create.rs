@@ -17,7 +17,7 @@ use crate::ops::ctx::Ctx;
 use crate::superblock::{Attempt, Fetch, Stop};
 use hearth_sync::epoch::Guard;
 
-/// What to make.
+/// The object to make.
 pub(crate) enum New<'a> {
     File,
     /// An unlinked file, and whether it may get a name.
@@ -65,7 +65,7 @@ pub(crate) fn create(
     if let New::Special(kind @ (Kind::Char | Kind::Block), rdev) = *new
         && cx.caller.checks()
         && !cx.caller.privileged()
-        // A whiteout is no device: Linux lets every user make it.
+        // A whiteout does not count as a device: Linux lets every user make it.
         && (kind, rdev) != (Kind::Char, 0)
     {
         return Err(Errno::EPERM.into());
@@ -90,8 +90,8 @@ pub(crate) fn create(
     }
 }
 
-/// An unlinked file (`O_TMPFILE`) with the attributes that `parent` gives it, and whether it may
-/// get a name.
+/// Makes an unlinked file (`O_TMPFILE`) with the attributes that `parent` gives it. `linkable`: it
+/// may get a name.
 pub(crate) fn tmpfile(
     cx: &Ctx<'_>,
     parent: &Inode,
@@ -157,7 +157,7 @@ pub(crate) fn make(
     g: &Guard,
 ) -> Attempt<InodeRef> {
     let now = cx.sb.now();
-    // Nothing else of the parent is read: names and times lie on a line that changes of other
+    // Only this is read of the parent: names and times lie on a cache line that changes of other
     // attributes write.
     let above = parent.meta.owner();
     let setgid = u32::from(above.perm) & libc::S_ISGID != 0;
@@ -177,7 +177,8 @@ pub(crate) fn make(
         // Only directories pass the flag on.
         fields.flags &= !flags::PROJINHERIT;
     }
-    // Before the umask, which may clear the group's execute bit: that bit decides here.
+    // Decided before the umask is applied: the umask may clear the group's execute bit, which
+    // decides here.
     if setgid && kind == Kind::Directory {
         fields.perm |= libc::S_ISGID as u16;
     } else if setgid && strips_setgid(cx, &fields) {
@@ -248,7 +249,7 @@ pub(crate) fn discard(cx: &Ctx<'_>, inode: InodeRef, g: &Guard) {
     cx.sb.release(inode, g);
 }
 
-/// The fetch of a whole directory.
+/// The stop for a missing directory: all of its entries are to be fetched.
 pub(crate) fn miss_directory(inode: &Inode) -> Stop {
     Stop::Miss(Fetch::Directory(inode.number()))
 }

@@ -1,8 +1,8 @@
 //! Reading and writing file contents, and the size of a file.
 //!
-//! Bytes below the size are written inside the gate, side by side. Operations that change the size
-//! (append, extension, truncate) hold `growth`, and those that take pages away also close the gate.
-//! Reads take no lock.
+//! Writers of bytes below the size run side by side inside the gate. Operations that change the
+//! size (append, extension, truncate) hold `growth`. Those that take pages away also close the
+//! gate. Reads take no lock.
 
 use super::privilege::{drop_capability, kills_suid, strip_suidgid};
 use super::reserve;
@@ -23,7 +23,7 @@ use hearth_sync::object::WriteGuard;
 use std::io::IoSliceMut;
 
 /// Reads at `off`; returns the bytes read, 0 at the end of the file. If the backend fails to give a
-/// page, the bytes before it are a short read, as in Linux, and the next call returns the error.
+/// page, the read ends before that page, as in Linux, and the next call returns the error.
 pub(crate) fn read(
     cx: &Ctx<'_>,
     inode: &Inode,
@@ -99,7 +99,8 @@ pub enum WriteAt {
     At(u64),
     /// At the end of the file (`O_APPEND`).
     End,
-    /// At this offset, where the writer believes the end to be, or at the end if that is behind it.
+    /// At this offset, which the writer believes to be the end, or at the end of the file if that
+    /// is behind it.
     EndFrom(u64),
 }
 
@@ -153,9 +154,9 @@ pub(crate) fn write(
     Ok(written)
 }
 
-/// [`write()`] although the file has become immutable, or the volume read-only, since: a kernel in
-/// front has acknowledged the write. File capabilities were dropped then, or are younger than the
-/// write. Without `touches` that kernel keeps the times.
+/// [`write()`] of what a kernel in front has acknowledged, even if the file has become immutable or
+/// the volume read-only since. File capabilities were dropped at the acknowledgement, or are
+/// younger than the write. Without `touches` that kernel keeps the times.
 pub(crate) fn write_acknowledged(
     cx: &Ctx<'_>,
     inode: &Inode,
@@ -252,14 +253,14 @@ fn write_extending(
     grow(store_what_fits(cx, inode, data, off, src, g)?)
 }
 
-/// Whether space ran out. Two writers that fill the same holes at once both request space, and one
-/// of them gives it back: so a refused writer tries again with the gate closed.
+/// Whether space ran out. If two writers fill the same holes at once, both request space, and one
+/// of them gives it back. So a refused writer tries again with the gate closed.
 fn is_refused(done: &Attempt<()>) -> bool {
     matches!(done, Err(Stop::Errno(Errno::ENOSPC | Errno::EDQUOT)))
 }
 
-/// Writes as far as there is space, and returns how far; refused if there is none for the first
-/// page. The gate is closed.
+/// Writes until there is no more space, and returns the bytes written. Fails if there is no space
+/// for the first page. The gate is closed.
 fn store_what_fits(
     cx: &Ctx<'_>,
     inode: &Inode,
@@ -358,7 +359,7 @@ pub(crate) fn edit<T>(
     result
 }
 
-/// Accounts for pages that are gone and gives their blocks back.
+/// Accounts for removed pages and gives their blocks back.
 pub(crate) fn free_pages(cx: &Ctx<'_>, inode: &Inode, removed: u64, g: &Guard) {
     if removed > 0 {
         inode.percpu().add(COUNT, -(removed as i64));
@@ -382,7 +383,7 @@ pub(crate) fn set_size(
 ) -> Attempt<bool> {
     let data = data_of(inode)?;
     let old = inode.meta.size();
-    // The inode may have ended since it was found; then nobody pays for its pages.
+    // Restarts if the inode has ended since it was found: then nobody pays for its pages.
     cx.sb.payer(inode)?;
     // A truncate to the present size drops pages that were preallocated behind the end, as in ext4,
     // XFS and tmpfs. Under `growth` none are added.

@@ -35,8 +35,8 @@ pub struct OpenFile {
     /// `O_*` status flags; `O_APPEND`, `O_DIRECT`, `O_NOATIME` and `O_NONBLOCK` may change.
     flags: AtomicU32,
     moving: Moving,
-    /// Whether it is charged first: each write is charged before it is acknowledged. Relaxed: set
-    /// before the open returns; a search for files that are not charged looks again.
+    /// Whether each write is charged before it is acknowledged. Relaxed: it is set before the open
+    /// returns, and a search for files that are not charged looks again.
     charged: AtomicBool,
     /// Credentials of the opener.
     opener: Opener,
@@ -110,7 +110,7 @@ impl OpenFile {
         self.flags.load(Relaxed) as i32
     }
 
-    /// Replaces the `O_*` flags: for a kernel that checks `O_APPEND` here and then finds the end of
+    /// Replaces the `O_*` flags. For a kernel that checks `O_APPEND` here and then finds the end of
     /// the file itself.
     pub fn set_flags(&self, flags: i32) {
         // Relaxed: see `flags`.
@@ -154,7 +154,7 @@ impl OpenFile {
             )
     }
 
-    /// It is charged first from now on, until its last close.
+    /// Makes each write be charged before it is acknowledged, from now on until the last close.
     pub(crate) fn set_charged(&self) {
         self.charged.store(true, Relaxed);
     }
@@ -174,7 +174,8 @@ impl OpenFile {
         self.inode.get(g).ok_or(Errno::EBADF)
     }
 
-    /// Whether its last close has begun: no descriptor names it any more, and it has no inode.
+    /// Whether the last close has begun. Then no descriptor refers to the file any more, and it has
+    /// no inode.
     pub(crate) fn is_finished(&self) -> bool {
         self.inode.is_empty()
     }
@@ -184,12 +185,13 @@ impl OpenFile {
         self.control.as_ref()
     }
 
-    /// The last close: locks of this description go, and the inode's reference.
+    /// Does the last close: releases the locks of this description and the inode's reference.
     pub(crate) fn finish(&self, sb: &Superblock, g: &Guard) {
         let Some(inode) = self.inode.take() else {
             return;
         };
-        // The inode was taken first: a lock that is granted later is released by its requester.
+        // The inode was taken out before the locks are released: the requester of a lock that is
+        // granted later releases it.
         if let Some(locks) = inode.taken_locks() {
             locks.release_owner(self.id(), true);
             locks.release_owner(self.id(), false);
@@ -267,9 +269,9 @@ pub(crate) fn open_create(
             return Err(Errno::EEXIST.into());
         }
         if !cx.caller.checks() {
-            // A kernel in front creates what it found missing, and gives the result to the caller.
-            // Another caller has made this file since: the kernel must look it up again, and check
-            // permissions.
+            // A kernel in front creates a file that it found missing, and gives the result to the
+            // caller. Another caller has made this file since. So the kernel must look it up again
+            // and check permissions.
             return Err(Errno::ESTALE.into());
         }
         let inode = cx.sb.entry_inode(parent, entry, g)?;
@@ -277,7 +279,7 @@ pub(crate) fn open_create(
     }
     match create(cx, parent, name, &New::File, mode & 0o7777, g) {
         Ok(inode) => Ok(OpenFile::new(cx, inode, status_flags(flags))),
-        // Another thread made it first; open that one.
+        // Another thread made the file first: open that file.
         Err(Stop::Errno(Errno::EEXIST)) if flags & libc::O_EXCL == 0 => Err(Stop::Restart),
         Err(stop) => Err(stop),
     }
@@ -295,7 +297,7 @@ pub(crate) fn open_existing(
     open(cx, inode, flags, g)
 }
 
-/// `may_create_in_sticky` of Linux with `fs.protected_regular`.
+/// The check `may_create_in_sticky` of Linux for `fs.protected_regular`.
 fn may_open_sticky(cx: &Ctx<'_>, parent: &Inode, inode: &Inode) -> Result<()> {
     let level = cx.sb.options.protection.regular;
     if level == 0 || inode.kind() != Kind::File || !cx.caller.checks() {
@@ -351,7 +353,7 @@ fn check_flags(cx: &Ctx<'_>, inode: &Inode, flags: i32, writes: bool) -> Result<
     if noatime && cx.caller.checks() && !cx.caller.privileged() && cx.caller.uid != owner.uid {
         return Err(Errno::EPERM);
     }
-    // Only data can go past a cache.
+    // `O_DIRECT` applies only to data: there is no cache of a directory to go past.
     if flags & libc::O_DIRECT != 0 && inode.kind() == Kind::Directory {
         return Err(Errno::EINVAL);
     }
@@ -366,7 +368,7 @@ fn access_of(flags: i32) -> (bool, bool) {
     (mode != libc::O_WRONLY, writes)
 }
 
-/// Creation flags are not part of an open file.
+/// The flags that an open file keeps, which are all but the creation flags.
 fn status_flags(flags: i32) -> i32 {
     flags & !(libc::O_CREAT | libc::O_EXCL | libc::O_TRUNC | libc::O_NOCTTY | libc::O_CLOEXEC)
 }

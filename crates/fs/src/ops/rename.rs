@@ -1,9 +1,9 @@
 //! Renaming: replace, no-replace, exchange, whiteout.
 //!
-//! Two buckets are locked, in one order, and changed in one write section of both, so every reader
-//! sees the tree before or after (C4). A directory that moves to another directory also takes the
-//! volume's rename lock: under it no ancestor changes while loops are refused, and walks notice
-//! that `..` changed.
+//! Two buckets are locked in a fixed order, and changed in one write section of both, so every
+//! reader sees the tree before or after the rename (C4). The move of a directory to another
+//! directory also takes the volume's rename lock. Under it no ancestor changes while loops are
+//! refused, and walks notice that `..` changed.
 
 use super::ancestry::{check_not_above, is_at_or_above};
 use super::create::{New, discard, make};
@@ -53,7 +53,7 @@ pub(crate) fn rename(
         _ => Errno::EEXIST,
     };
     check_dots(to.name, dots)?;
-    // Before either name is looked up.
+    // Checked before either name is looked up.
     cx.sb.check_writable()?;
     check_name(from.name)?;
     check_name(to.name)?;
@@ -66,14 +66,15 @@ pub(crate) fn rename(
     if from.parent.meta.is_unlinked() || to.parent.meta.is_unlinked() {
         return Err(Errno::ENOENT.into());
     }
-    // A missing source decides alone: a thread that creates the target is not disturbed.
+    // A missing source decides before the target is read, so a thread that creates the target is
+    // not disturbed.
     let source = find(from.parent, from_at, g)?.ok_or(Errno::ENOENT)?;
     let target = find(to.parent, to_at, g)?;
     let across = from.parent.number() != to.parent.number();
     let directories = source.kind() == Kind::Directory
         || (flags & EXCHANGE != 0 && target.is_some_and(|t| t.kind() == Kind::Directory));
-    // No ancestor changes while this is held. What is found under the bucket locks is checked
-    // against it again.
+    // No ancestor changes while this lock is held. The inodes found under the bucket locks are
+    // checked again for whether they need it.
     let tree = (across && directories).then(|| hold_tree(cx.sb));
     if tree.is_some() {
         check_no_loop(cx, (from, from_at), (to, to_at), flags, g)?;
@@ -159,7 +160,8 @@ impl<'a> LockedRename<'a> {
         self.check_new_parent(source)?;
         check_project(source, self.to.parent)?;
         let killing = match target {
-            // Its own child: never empty, and its bucket is held here.
+            // The target is the parent of the source: it is never empty, and its bucket is locked
+            // here.
             Some(t) if t.number() == self.from.parent.number() => {
                 return Err(Errno::ENOTEMPTY.into());
             }
@@ -214,7 +216,7 @@ impl<'a> LockedRename<'a> {
         pair.apply(here, there, self.g)
     }
 
-    /// Counts, times and links after a plain rename.
+    /// Sets counts, times and links after a plain rename.
     fn settle(&self, source: &Inode, target: Option<&Inode>, whiteout: bool) {
         let (cx, g, now) = (self.cx, self.g, self.cx.sb.now());
         let is_dir = source.is_dir();
@@ -298,8 +300,8 @@ impl<'a> LockedRename<'a> {
         }
     }
 
-    /// The rename lock was chosen by a look without locks; if a directory has appeared since,
-    /// restart.
+    /// Restarts if a directory has appeared since the look without locks that decided about the
+    /// rename lock.
     fn check_lock(&self, directories: bool) -> Attempt<()> {
         if self.across && directories && !self.moves_tree {
             return Err(Stop::Restart);
@@ -307,7 +309,8 @@ impl<'a> LockedRename<'a> {
         Ok(())
     }
 
-    /// A directory that gets another parent is itself changed (`..`).
+    /// Checks a directory that gets another parent. Such a rename changes the directory itself
+    /// (`..`).
     fn check_new_parent(&self, inode: &Inode) -> Result<(), Errno> {
         match self.across && inode.is_dir() {
             true => may(self.cx.caller, inode, WRITE, self.g),
@@ -359,7 +362,8 @@ impl<'a> LockedRename<'a> {
     }
 }
 
-/// As in Linux, also checked within one directory, and after all permissions.
+/// Checks the project of a renamed inode. As in Linux, it is also checked within one directory, and
+/// after all permissions.
 fn check_project(inode: &Inode, parent: &Inode) -> Result<(), Errno> {
     match takes_in(parent, inode.meta.project()) {
         true => Ok(()),

@@ -14,9 +14,9 @@ pub(crate) type Attempt<T> = std::result::Result<T, Stop>;
 pub(crate) enum Stop {
     /// The operation fails.
     Errno(Errno),
-    /// Something is not in memory: it is fetched, and the operation runs again.
+    /// Something is not in memory. It is fetched, and the operation runs again.
     Miss(Fetch),
-    /// Lost a race; the operation runs again.
+    /// The attempt lost a race. The operation runs again.
     Restart,
 }
 
@@ -32,20 +32,20 @@ impl From<Refusal> for Stop {
     }
 }
 
-/// What an attempt lacked.
+/// What an attempt lacked, to be fetched before the next one.
 #[derive(Debug)]
 pub(crate) enum Fetch {
     /// The inode with this number.
     Inode(u64),
-    /// The inode that an entry means. If the inode is gone, so is the entry.
+    /// The inode that an entry refers to. If the inode is gone, so is the entry.
     Named {
         dir: u64,
         name: Box<[u8]>,
         ino: u64,
         generation: u32,
     },
-    /// The parent of this directory. It may be gone as well, if this directory was removed or has
-    /// another parent since.
+    /// The parent of this directory. The parent may be gone too, if this directory has been removed
+    /// or moved since.
     Above(u64),
     /// An entry of a directory.
     Entry { dir: u64, name: Box<[u8]> },
@@ -59,8 +59,9 @@ pub(crate) enum Fetch {
     Deferred(Arc<dyn Deferred>),
 }
 
-/// Work that must not run inside an attempt, under its epoch guard: the answer to a command or the
-/// text of a control file that walks the volume. Whoever asks for it knows where its result goes.
+/// Work that must not run inside an attempt, under its epoch guard. Examples are the answer to a
+/// command, and the text of a control file, that need a walk over the volume. The code that asks
+/// for it knows where the result goes.
 pub(crate) trait Deferred: Debug + Send + Sync {
     /// Does the work, with nothing pinned and no lock held.
     fn run(&self, sb: &Superblock) -> Result<()>;

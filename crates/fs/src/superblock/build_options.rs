@@ -1,4 +1,4 @@
-//! What a volume is built with: plain data, and its replaceable parts.
+//! The options of a volume when it is built: plain data, and its replaceable parts.
 
 use crate::backend::{Backend, MemoryBackend};
 use crate::clock::{Clock, SystemClock};
@@ -8,7 +8,7 @@ use hearth_sync::primitive::{Arc, cores};
 /// When reads move the access time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AtimeMode {
-    /// If it is older than the last change, or than a day (Linux's default).
+    /// If the access time is older than the last change, or than a day (Linux's default).
     #[default]
     Relatime,
     /// At every read.
@@ -31,19 +31,20 @@ pub enum OnError {
 
 /// Protection against attacks through links in world-writable directories, like the
 /// `fs.protected_*` settings of Linux. Off by default, as in Linux itself (most distributions turn
-/// it on). On a mount the kernel's own settings hold, and `hardlinks` in addition: the kernel
-/// follows symbolic links and looks up the name of an `O_CREAT` before it asks the volume.
+/// it on). On a mount the kernel's own settings hold, and of these only `hardlinks` in addition:
+/// the kernel follows symbolic links and looks up the name of an `O_CREAT` before it asks the
+/// volume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Protection {
-    /// `protected_hardlinks`: a file that is not the caller's is linked only if it is a regular
-    /// one, without setuid and executable setgid, that the caller may read and write (`EPERM`).
+    /// `protected_hardlinks`: a caller may link another user's file only if it is a regular file
+    /// without setuid and executable setgid that the caller may read and write (`EPERM`).
     pub hardlinks: bool,
     /// `protected_symlinks`: a symbolic link in a sticky, world-writable directory is followed only
     /// if it belongs to the caller or to the directory's owner (`EACCES`).
     pub symlinks: bool,
-    /// `protected_regular`: `O_CREAT` does not open a file that belongs neither to the caller nor
-    /// to the directory's owner, in a sticky directory that all may write to (1) or that its group
-    /// may write to (2) (`EACCES`).
+    /// `protected_regular`: in a sticky directory that all may write to (1) or that its group may
+    /// write to (2), `O_CREAT` opens only files of the caller or of the directory's owner
+    /// (`EACCES`).
     pub regular: u8,
 }
 
@@ -58,9 +59,9 @@ pub(crate) struct BuildOptions {
     pub read_only: bool,
     /// Whether heat is tracked from the start.
     pub hot_track: bool,
-    /// Threads for work that no request waits for.
+    /// The number of threads for background work, which no request waits for.
     pub workers: usize,
-    /// Threads of front ends that may take part in the scheduler.
+    /// The number of front-end threads that may take part in the scheduler.
     pub seats: usize,
     pub owner: (u32, u32),
     pub mode: u16,
@@ -71,7 +72,7 @@ pub(crate) struct BuildOptions {
     pub clock: Arc<dyn Clock>,
     /// Whether users, groups and projects are accounted for.
     pub quotas: bool,
-    /// Whether a kernel in front acknowledges only what is charged, limits or not.
+    /// Whether a kernel in front acknowledges only writes that are charged, even without limits.
     pub charge_first: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What loading, eviction and the end of inodes share. Only `cache` changes it.
+//! The state that loading, eviction and the end of inodes share. Only `cache` changes it.
 //!
 //! Lock order:
 //! ```text
@@ -27,12 +27,12 @@ lock_class! {
 pub(crate) struct CacheState {
     /// Bytes in memory, and the budget for them.
     pub mem_usage: MemUsage,
-    /// Unlinked inodes that somebody refers to: their space is to come back.
+    /// The number of unlinked inodes that are still referred to. Their space will come back.
     pub unlinked: Counter,
-    /// Held while an inode goes to the backend or comes back, by number.
+    /// Locks by inode number, held while an inode goes to the backend or comes back.
     inode_io: [RawLock<InodeIoLock>; 16],
-    /// Orphans: inodes that have ended and that the backend has not forgotten, with their
-    /// generations. Nobody loads them again. Written under `inode_io` of the number.
+    /// Orphans: inodes that have ended but that the backend has yet to forget, with their
+    /// generations. They are never loaded again. Written under `inode_io` of the number.
     pub orphans: Lock<OrphansLock, HashMap<u64, u32>>,
     /// The inode number where the next sweep of reclaim goes on. Relaxed: a hint. On a line of
     /// its own, because every operation reads the budget beside it.

@@ -1,6 +1,5 @@
-//! The control files below `/.hearth`, as far as operations know them: a trait for whoever makes
-//! their text and takes what is written. It is implemented above, where all of a volume can be
-//! seen.
+//! The control files below `/.hearth`, as operations see them: traits that make their text and take
+//! what is written. A layer above, which sees all of a volume, implements them.
 
 use super::Superblock;
 use super::attempt::Attempt;
@@ -18,7 +17,7 @@ pub(crate) trait ControlIo: Send + Sync {
     /// Reads at `off`; returns the bytes read.
     fn read(self: Arc<Self>, off: u64, out: &mut [u8]) -> Attempt<usize>;
 
-    /// Takes what is written at `off`; returns the bytes taken.
+    /// Takes data written at `off`; returns the number of bytes taken.
     fn write(
         self: Arc<Self>,
         sb: &Superblock,
@@ -58,7 +57,7 @@ impl ControlSlot {
         ControlSlot(OnceLock::new())
     }
 
-    /// Gives the volume its control files. The first ones stay.
+    /// Gives the volume its control files. A later call changes nothing.
     pub fn set(&self, files: Box<dyn ControlFiles>) {
         self.0.get_or_init(|| files);
     }

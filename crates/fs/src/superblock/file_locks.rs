@@ -1,8 +1,9 @@
-//! What the file locks of a volume share: the graph of waiters and the bound on byte ranges.
+//! The state that the file locks of a volume share: the graph of waiters and the bound on byte
+//! ranges.
 
 use crate::locks::{LockAllowance, WaitGraph};
 
-/// What `flock` and `fcntl` locks of all files share. Each synchronises itself.
+/// The state that `flock` and `fcntl` locks of all files share. Each field synchronises itself.
 pub(crate) struct FileLocking {
     /// The wait-for graph, for deadlock detection.
     pub waits: WaitGraph,

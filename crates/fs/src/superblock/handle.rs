@@ -1,8 +1,8 @@
 //! Handles of a volume: a reference count that is split over the cores.
 //!
-//! Every process has a handle, so with one count `fork` and exit on two cores would write the same
-//! cache line. Here each core that takes handles has a share of the volume and counts the handles
-//! of its share; the volume counts shares. A share is dropped with its last handle, on any core.
+//! Every process has a handle. With one count, `fork` and exit on two cores would write the same
+//! cache line. So each core that takes handles has a share of the volume and counts the handles of
+//! its share. The volume counts shares. A share is dropped with its last handle, on any core.
 
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
@@ -10,9 +10,9 @@ use hearth_sync::percpu::PerCpu;
 use hearth_sync::primitive::{Arc, Weak};
 use std::ops::Deref;
 
-/// What handles of this kind can lead to.
+/// A value that can have handles.
 pub(crate) trait HasHandles: Sized {
-    /// Its shares.
+    /// The shares of this value.
     fn handles(&self) -> &HandleShares<Self>;
 }
 
@@ -21,8 +21,8 @@ pub(crate) struct Handle<T: HasHandles> {
     share: Arc<Share<T>>,
 }
 
-/// What the handles taken on one core have in common. It has a cache line of its own: threads of
-/// every core read it while the count beside it moves.
+/// The share of one core: what the handles that were taken there have in common. It has a cache
+/// line of its own, because threads of every core read it while the count beside it changes.
 #[repr(align(64))]
 struct Share<T> {
     of: Arc<T>,
@@ -34,7 +34,7 @@ pub(crate) struct HandleShares<T>(PerCpu<Lock<HandleSharesLock, Weak<Share<T>>>>
 lock_class!(HandleSharesLock = "volume.share", 946);
 
 impl<T: HasHandles> Handle<T> {
-    /// A handle of this core.
+    /// Takes a handle from the share of this core.
     pub fn new(of: &Arc<T>) -> Handle<T> {
         let mut mine = of.handles().0.get().lock();
         let share = mine.upgrade().unwrap_or_else(|| {

@@ -1,5 +1,5 @@
-//! The state of the maintenance work, which `service` does: what operations tell it, and how far
-//! its jobs are.
+//! The state of the maintenance work: what operations tell it, and the progress of its jobs.
+//! `service` does the work.
 
 use crate::heat::AgeingCursor;
 use crate::throttle::Throttle;
@@ -12,15 +12,15 @@ use std::task::Waker;
 
 /// What operations and the maintenance task tell each other.
 pub(crate) struct Maintenance {
-    /// When ageing last began, in the clock's milliseconds. Relaxed: doing it twice is harmless.
+    /// When ageing last began, in the clock's milliseconds. Relaxed: to age twice is harmless.
     pub aged: AtomicU64,
     /// When unused credit was last recalled. Relaxed: see `aged`.
     pub settled: AtomicU64,
     /// When unused tenants of the scheduler were last forgotten. Relaxed: see `aged`.
     pub forgot: AtomicU64,
-    /// The last reclaim freed less than was wanted. Relaxed: a hint.
+    /// Whether the last reclaim freed less than was wanted. Relaxed: a hint.
     stuck: AtomicBool,
-    /// The task was woken for reclaim since it last looked. Relaxed: a hint.
+    /// Whether the task was woken for reclaim since it last looked. Relaxed: a hint.
     pressed: AtomicBool,
     /// The maintenance task, once it runs.
     pub task: OnceLock<Waker>,
@@ -29,7 +29,7 @@ pub(crate) struct Maintenance {
 }
 
 lock_class! {
-    /// Taken for a move only.
+    /// Held only while the jobs are moved out or in.
     pub(crate) CalledLock = "volume.called", 986;
 }
 
@@ -46,7 +46,7 @@ impl Maintenance {
         }
     }
 
-    /// Tells the task that memory is over its budget; false if no task runs.
+    /// Tells the task that memory is over its budget. Returns false if no task runs.
     pub fn press(&self) -> bool {
         let Some(task) = self.task.get() else {
             return false;
@@ -57,7 +57,7 @@ impl Maintenance {
         true
     }
 
-    /// The task looks at memory now: the next [`Maintenance::press`] wakes it again.
+    /// Records that the task looks at memory now. The next [`Maintenance::press`] wakes it again.
     pub fn look(&self) {
         self.pressed.store(false, Ordering::Relaxed);
     }
@@ -73,25 +73,26 @@ impl Maintenance {
     }
 }
 
-/// How far the maintenance jobs are.
+/// The progress of the maintenance jobs.
 pub(crate) struct Jobs {
     pub sched: Handle,
     pub throttle: Throttle,
-    /// Until when the jobs that can wait rest.
+    /// The time until which the jobs that can wait rest.
     pub resting: Time,
     /// When the last fold of heat began.
     pub folded: Option<Time>,
     /// Bytes to reclaim although memory is within its budget.
     pub spare: u64,
-    /// Memory was given back since the last look.
+    /// Whether memory was given back since the last look.
     pub freed: bool,
-    /// How often sweeps came to the end of the inode table since one freed something.
+    /// How many times a sweep has reached the end of the inode table since one last freed
+    /// something.
     pub barren: u32,
-    /// The records that age next.
+    /// The position of the records that age next.
     pub ageing: Option<AgeingCursor>,
-    /// The quota account that is looked at next.
+    /// The quota account to look at next.
     pub settling: Option<u32>,
-    /// The tenant of the scheduler that is looked at next.
+    /// The tenant of the scheduler to look at next.
     pub forgetting: Option<usize>,
 }
 

@@ -1,9 +1,9 @@
 //! Memory accounting: the bytes in memory, and the budget for them.
 //!
-//! Each core counts the bytes that it brings in and gives back on a cache line of its own. Adding
-//! up all cores reads all these lines, so it is not done before every operation: a core adds them
-//! up when its own count has grown by a [batch](MemUsage::batch) since it last did. All cores
-//! together may so exceed the budget by a [`SLACK`]th of it before one of them sees it.
+//! Each core counts the bytes that it brings in and gives back on a cache line of its own. To add
+//! up all cores is to read all these lines, which is too much for every operation. So a core adds
+//! them up when its own count has grown by a [batch](MemUsage::batch) since it last did. All cores
+//! together may therefore exceed the budget by a [`SLACK`]th of it before one of them sees it.
 //!
 //! A lowered budget is met slowly, but bytes that come in beyond it are reclaimed as they come. The
 //! [watermark](MemUsage::ahead) distinguishes the two.
@@ -15,27 +15,27 @@ use hearth_sync::primitive::cores;
 /// The batches of all cores together are one part in this many of the budget.
 pub(crate) const SLACK: u64 = 64;
 
-/// Bytes in memory that reclaim could free. Nothing is counted for backends that take nothing back.
+/// The bytes in memory that reclaim could free. Stays 0 for a backend that takes nothing back.
 pub(crate) struct MemUsage {
     /// Whether the backend takes objects back. Immutable.
     counts: bool,
     parts: PerCpu<CoreBytes>,
-    /// Bytes; 0 is no budget. Relaxed: an option of its own.
+    /// The budget in bytes; 0 is no budget. Relaxed: an independent option.
     budget: AtomicU64,
-    /// The low-water watermark: the smallest number of bytes in memory at any look since the budget
-    /// was set. It matters where it is beyond the budget. Relaxed: a slightly old value only makes
+    /// The low-water mark: the smallest number of bytes in memory at any look since the budget was
+    /// set. It matters while it is above the budget. Relaxed: a slightly old value only makes
     /// reclaim a little faster or slower.
     watermark: AtomicI64,
 }
 
-/// The result of a core's check, in bytes; all but `ahead` are above 0.
+/// The result of a core's check, in bytes. All fields but `ahead` are above 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Excess {
-    /// Beyond the budget.
+    /// Bytes beyond the budget.
     pub over: u64,
-    /// Beyond both the budget and the watermark.
+    /// Bytes beyond both the budget and the watermark.
     pub ahead: u64,
-    /// What this core brought in since its last check.
+    /// Bytes that this core brought in since its last check.
     pub grown: u64,
 }
 
@@ -53,8 +53,8 @@ struct CoreBytes {
 const CHECK: i64 = i64::MIN / 2;
 
 impl MemUsage {
-    /// No bytes yet, with a budget of `budget` bytes, or none if 0; `counts`: the backend takes
-    /// objects back.
+    /// Counts from 0, with a budget of `budget` bytes, or none if that is 0. `counts`: the backend
+    /// takes objects back.
     pub fn new(budget: u64, counts: bool) -> MemUsage {
         let part = |_| CoreBytes {
             bytes: AtomicI64::new(0),
@@ -68,7 +68,7 @@ impl MemUsage {
         }
     }
 
-    /// Bytes; 0 is no budget.
+    /// Returns the budget in bytes; 0 is no budget.
     #[inline]
     pub fn budget(&self) -> u64 {
         self.budget.load(Relaxed)
@@ -87,7 +87,7 @@ impl MemUsage {
         }
     }
 
-    /// `delta` more bytes, or fewer, are in memory.
+    /// Adds `delta`, which may be negative, to the bytes in memory.
     #[inline]
     pub fn add(&self, delta: i64) {
         if self.counts {
@@ -126,11 +126,12 @@ impl MemUsage {
         }
     }
 
-    /// What exceeds the budget, if this core has brought in enough to check.
+    /// Returns what exceeds the budget, if this core has brought in enough to check.
     pub fn check(&self) -> Option<Excess> {
         let part = self.parts.get();
         let (bytes, checked) = (part.bytes.load(Relaxed), part.checked.load(Relaxed));
-        // By exchange: a new budget has priority, which makes every core check again.
+        // By exchange: a new budget makes every core check again, and its mark must not be
+        // overwritten.
         let now = |bytes| {
             part.checked
                 .compare_exchange(checked, bytes, Relaxed, Relaxed)

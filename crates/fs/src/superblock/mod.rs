@@ -70,16 +70,16 @@ use options::Options;
 use quotas::Quotas;
 use tenants::Projects;
 
-/// What an inode counts for in the memory budget.
+/// The bytes of an inode in the memory budget.
 pub(crate) const INODE_BYTES: i64 = 256;
-/// What a page counts for in the memory budget.
+/// The bytes of a page in the memory budget.
 pub(crate) const PAGE_BYTES: i64 = 4160;
 
 /// The one volume behind its handles. Aligned to a cache line, so that the handle count before it
 /// lies on another line than what every operation reads.
 #[repr(align(64))]
 pub(crate) struct Superblock {
-    /// For another handle. Immutable.
+    /// Makes another handle possible. Immutable.
     me: Weak<Superblock>,
     pub objects: Objects,
     pub names: Namespace,
@@ -107,7 +107,7 @@ impl HasHandles for Superblock {
 }
 
 impl Superblock {
-    /// A volume without any object; the root is made next.
+    /// Makes a volume without any object. The caller makes the root next.
     pub fn empty(options: BuildOptions, sched: Scheduler, me: &Weak<Superblock>) -> Superblock {
         let quotas = Quotas::new(&options);
         let mem_usage = MemUsage::new(options.budget, options.backend.evictable());
@@ -134,7 +134,7 @@ impl Superblock {
         }
     }
 
-    /// Another handle; `None` when the last is going.
+    /// Takes another handle. Returns `None` while the last one is being dropped.
     pub fn handle(&self) -> Option<Handle<Superblock>> {
         Some(Handle::new(&self.me.upgrade()?))
     }
@@ -143,7 +143,7 @@ impl Superblock {
         self.objects.clock.now()
     }
 
-    /// The inode with number `ino`, which somebody refers to by that number.
+    /// The inode with number `ino`, which a front end refers to by that number.
     pub fn inode<'g>(&self, ino: u64, g: &'g Guard) -> Attempt<&'g Inode> {
         match self.objects.inodes.get(ino, g) {
             Some(inode) => Ok(inode),
@@ -152,8 +152,8 @@ impl Superblock {
         }
     }
 
-    /// The inode of an entry of `parent` that was found under `g`. It may have lost its last name
-    /// and be gone since; then the entry is gone as well and the lookup restarts.
+    /// The inode of an entry of `parent` that was found under `g`. The inode may have lost its last
+    /// name and be gone since. Then the entry is gone as well, and the lookup restarts.
     pub fn entry_inode<'g>(
         &self,
         parent: &Inode,
@@ -205,14 +205,14 @@ impl Superblock {
     pub fn payer(&self, inode: &Inode) -> Attempt<Option<u32>> {
         match inode.meta.account() {
             _ if is_control(inode.number()) => Ok(None),
-            // It has ended since it was found.
+            // The inode has ended since it was found.
             NO_ACCOUNT => Err(Stop::Restart),
             account => Ok(Some(account)),
         }
     }
 }
 
-/// What an entry's inode is fetched by.
+/// The key by which an entry's inode is fetched.
 #[cold]
 fn named(parent: &Inode, entry: &Entry) -> Fetch {
     Fetch::Named {
@@ -225,7 +225,8 @@ fn named(parent: &Inode, entry: &Entry) -> Fetch {
 
 /// The scheduler of a volume with these options.
 pub(crate) fn scheduler(options: &BuildOptions) -> std::result::Result<Scheduler, SchedError> {
-    // Without workers, a task without a run queue of its own needs one that no front end takes.
+    // Without workers, one run queue is kept from the front ends, for tasks that have no run queue
+    // of their own.
     let spare = usize::from(options.workers == 0 && options.seats < MOST_WORKERS);
     let builder = Scheduler::builder().workers(options.workers);
     builder.external_workers(options.seats + spare).start()

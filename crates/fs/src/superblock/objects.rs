@@ -6,7 +6,7 @@ use crate::inode::InodeInner;
 use hearth_sync::object::Table;
 use hearth_sync::primitive::Arc;
 
-/// What lies below every other part of a volume. Heat and eviction need no more of it than this.
+/// The lowest layer of a volume. Heat and eviction need no other part.
 ///
 /// Immutable after construction; the inode table synchronises itself.
 pub(crate) struct Objects {

@@ -15,7 +15,7 @@ pub(crate) struct Options {
     pub errors: OnError,
     /// User and group of the root directory and of the control files. Immutable.
     pub owner: (u32, u32),
-    /// Most names of a file. Immutable.
+    /// The largest number of names of a file. Immutable.
     pub links_max: u32,
     /// Immutable.
     pub protection: Protection,

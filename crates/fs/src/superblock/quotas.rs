@@ -40,7 +40,7 @@ impl Quotas {
         let ledger = Ledger::new(Tuning::of(cores()), space, options.quotas, move || {
             clock.now().sec
         });
-        // A volume with a size refuses what exceeds it at the write.
+        // A volume with a size refuses a write that would exceed it, at the write itself.
         if options.charge_first || options.size.is_some() {
             ledger.charge_first(&pin());
         }

@@ -5,7 +5,7 @@ use crate::tenant::TenantId;
 use hearth_sync::epoch::pin;
 use hearth_sync::primitive::atomic::{AtomicBool, Ordering};
 
-/// Whether an inode was ever given a project. Every request reads it; it is stored once.
+/// Whether an inode was ever given a project. Every request reads this. It is stored once.
 pub(crate) struct Projects(AtomicBool);
 
 impl Projects {
@@ -15,9 +15,10 @@ impl Projects {
 }
 
 impl Superblock {
-    /// An inode is in a project, or is about to be.
+    /// Records that an inode is in a project, or is about to be.
     pub fn note_project(&self, project: u32) {
-        // Relaxed: in force soon. Stored once, so that the line stays with its readers.
+        // Relaxed: it need only take effect soon. It is stored once, so that the cache line stays
+        // with its readers.
         if project != 0 && !self.projects.0.load(Ordering::Relaxed) {
             self.projects.0.store(true, Ordering::Relaxed);
         }

@@ -10,15 +10,15 @@ use std::fmt;
 pub enum VfsError {
     /// The call failed as the Linux call of that name does.
     Errno(Errno),
-    /// The call would block, and has changed nothing: [`crate::Vfs::fetch`] this, which may block,
-    /// and call again.
+    /// The call would block, and has changed nothing. Pass this to [`crate::Vfs::fetch`], which may
+    /// block, and call again.
     Miss(Miss),
 }
 
 /// Result of a call that may not block.
 pub type VfsResult<T> = std::result::Result<T, VfsError>;
 
-/// What a call needs that is not there: for the core, something that only its backend has.
+/// What a call needs and is not there. For the core, it is something that only the backend has.
 #[derive(Debug)]
 pub struct Miss(pub(super) MissKind);
 
@@ -26,12 +26,12 @@ pub struct Miss(pub(super) MissKind);
 pub(super) enum MissKind {
     /// The core fetches it from its backend.
     Core(Fetch),
-    /// Another implementation does this.
+    /// Work of another implementation.
     Work(Arc<dyn BlockingWork>),
 }
 
-/// Work of an implementation of [`crate::Vfs`] that blocks, such as a system call. It knows where
-/// its result goes, so that the call finds it when it runs again.
+/// Blocking work of an implementation of [`crate::Vfs`], such as a system call. It stores its
+/// result where the call finds it when it runs again.
 pub trait BlockingWork: fmt::Debug + Send + Sync {
     /// Does the work.
     ///

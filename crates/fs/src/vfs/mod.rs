@@ -1,8 +1,8 @@
 //! What front ends call: a volume by inode numbers, names and handles, with the verbs of Linux.
 //!
-//! [`Vfs`] is the trait, [`KernelCache`] what a kernel that caches in front needs besides. The core
-//! implements both ([`VolumeVfs`]). What a front end needs of a volume beside its verbs (scheduler,
-//! tenants, statistics, control files, observers) it asks of [`crate::Volume`].
+//! [`Vfs`] is the trait. [`KernelCache`] adds what a kernel that caches in front needs. The core
+//! implements both ([`VolumeVfs`]). [`crate::Volume`] gives a front end the rest: scheduler,
+//! tenants, statistics, control files, observers.
 
 mod error;
 mod kernel_cache;
@@ -23,11 +23,11 @@ use crate::locks::{Interrupt, LockRequest};
 use crate::ops::io::WriteAt;
 use hearth_sync::primitive::Arc;
 
-/// Operations by inode number, for front ends such as FUSE. No call blocks, unless it says so: one
-/// that would returns [`VfsError::Miss`] and has changed nothing.
+/// Operations by inode number, for front ends such as FUSE. Only calls that say so block. Any other
+/// call that would block returns [`VfsError::Miss`] and has changed nothing.
 ///
 /// Every call that returns an [`Attr`] of a name (`lookup` and the creators) takes one reference on
-/// that inode, which [`Vfs::forget`] returns. The root is [`crate::ROOT`].
+/// that inode, which [`Vfs::forget`] gives back. The root is [`crate::ROOT`].
 ///
 /// Errors are those of the Linux call of the same name, and `ESTALE` for a number that means
 /// nothing.
@@ -41,7 +41,7 @@ pub trait Vfs: Clone + Send + Sync + 'static {
     /// The call fails with this error.
     fn fetch(&self, miss: &Miss) -> Result<(), Errno>;
 
-    /// Makes a call again until it misses nothing more. May block.
+    /// Repeats a call until it misses nothing more. May block.
     ///
     /// # Errors
     /// Those of the call, and of fetching.
@@ -65,14 +65,14 @@ pub trait Vfs: Clone + Send + Sync + 'static {
     /// Takes one more reference on an inode, for listings that return attributes.
     fn grab(&self, ino: u64) -> VfsResult<Attr>;
 
-    /// Returns `n` references on an inode.
+    /// Gives back `n` references on an inode.
     fn forget(&self, ino: u64, n: u64);
 
-    /// Whether there are references that lookups took.
+    /// Whether there are references to the inode that lookups took.
     fn is_known(&self, ino: u64) -> bool;
 
-    /// Gives back every reference that lookups took: for the end of a front end whose kernel went
-    /// without forgetting. No other front end may be using the volume by number.
+    /// Gives back every reference that lookups took. For the end of a front end whose kernel is
+    /// gone and has not forgotten them. No other front end may be using the volume by number.
     fn forget_all(&self);
 
     /// Attributes.
@@ -113,8 +113,8 @@ pub trait Vfs: Clone + Send + Sync + 'static {
         target: &[u8],
     ) -> VfsResult<Attr>;
 
-    /// Gives inode `ino` the name `name` in `parent`; `ENOENT` if it has lost its last one, which a
-    /// kernel that heard of it late may not know.
+    /// Gives inode `ino` the name `name` in `parent`. Fails with `ENOENT` if the inode has lost its
+    /// last name, which a kernel may learn late.
     fn link(&self, caller: &Caller<'_>, ino: u64, parent: u64, name: &[u8]) -> VfsResult<Attr>;
 
     /// Removes a name.
@@ -200,8 +200,8 @@ pub trait Vfs: Clone + Send + Sync + 'static {
     /// Reads at `off`. Returns the bytes read.
     fn read(&self, file: &Self::File, off: u64, out: &mut [u8]) -> VfsResult<usize>;
 
-    /// Writes at `place`, which follows from the flags that the kernel has of the file. Returns the
-    /// bytes written.
+    /// Writes at `place`, which follows from the kernel's flags of the file. Returns the bytes
+    /// written.
     ///
     /// # Errors
     /// `EPERM` before the end of a file that [`KernelCache::appends_only`].
@@ -217,8 +217,8 @@ pub trait Vfs: Clone + Send + Sync + 'static {
     /// [`Vfs::read`] without an open file, for front ends that do not open files.
     fn read_node(&self, ino: u64, off: u64, out: &mut [u8]) -> VfsResult<usize>;
 
-    /// [`Vfs::write`] without an open file. The flags of its open are unknown: an
-    /// append-only one is written to at its end.
+    /// [`Vfs::write`] without an open file, so the flags of an open are unknown. An append-only
+    /// file is written to at its end.
     fn write_node(
         &self,
         caller: &Caller<'_>,
@@ -228,17 +228,17 @@ pub trait Vfs: Clone + Send + Sync + 'static {
         kill_suidgid: bool,
     ) -> VfsResult<usize>;
 
-    /// A descriptor was closed: the record locks of `owner` go.
+    /// Releases the record locks of `owner`, after a descriptor was closed.
     fn flush(&self, file: &Self::File, owner: u64) -> VfsResult<()>;
 
-    /// The last close; `owner` held flocks through this file.
+    /// Ends an open file at its last close; `owner` held flocks through it.
     fn release(&self, file: &Self::File, owner: Option<u64>);
 
     /// Returns when the file's contents, and unless `data_only` its attributes, are durable.
     fn fsync(&self, file: &Self::File, _data_only: bool) -> VfsResult<()>;
 
-    /// Entries after `cookie`, `.` and `..` first, until `f` returns false for one, which then was
-    /// not taken.
+    /// Calls `f` for the entries after `cookie`, `.` and `..` first, until it returns false for
+    /// one. That entry was not taken.
     fn readdir(
         &self,
         file: &Self::File,
@@ -259,15 +259,17 @@ pub trait Vfs: Clone + Send + Sync + 'static {
         len: u64,
     ) -> VfsResult<()>;
 
-    /// Whether a [`Vfs::fallocate`] of a long range can as well be several of its parts: other
-    /// modes take away what there is, move what lies behind, or have the backend forget the file.
+    /// Whether a [`Vfs::fallocate`] of a long range may be split into calls for its parts. It may
+    /// not in modes that take away what there is, move what lies behind, or make the backend forget
+    /// the file.
     fn allocates_in_parts(&self, mode: i32) -> bool;
 
-    /// Why an allocation of this range cannot be, if that is known before it is begun: it may not
-    /// be, or there is no room for it.
+    /// Fails if it is known beforehand that this range cannot be allocated: it is not allowed, or
+    /// there is no room for it.
     fn check_allocate(&self, file: &Self::File, mode: i32, off: u64, len: u64) -> VfsResult<()>;
 
-    /// How much of `len` bytes a copy from here to there would do at most, or why it is none.
+    /// The most of `len` bytes that a copy from here to there would do, or the error with which it
+    /// would fail.
     fn check_copy(
         &self,
         from: (&Self::File, u64),
@@ -275,8 +277,8 @@ pub trait Vfs: Clone + Send + Sync + 'static {
         len: u64,
     ) -> VfsResult<u64>;
 
-    /// Copies between files. Returns the bytes copied. A kernel has refused a target with
-    /// `O_APPEND`.
+    /// Copies between files. Returns the bytes copied. The kernel in front has already refused a
+    /// target with `O_APPEND`.
     fn copy_file_range(
         &self,
         caller: &Caller<'_>,
@@ -289,8 +291,8 @@ pub trait Vfs: Clone + Send + Sync + 'static {
     /// The lock that is in the way of `request`, if any.
     fn getlk(&self, file: &Self::File, request: &LockRequest) -> VfsResult<Option<LockRequest>>;
 
-    /// Takes or gives back a lock. Without `wait` a conflict is `EAGAIN`; with it the calling
-    /// thread waits.
+    /// Takes or gives back a lock. On a conflict the call fails with `EAGAIN` without `wait`; with
+    /// it, the calling thread waits.
     fn setlk(
         &self,
         file: &Self::File,
@@ -322,6 +324,6 @@ pub trait VfsFile: Send + Sync + 'static {
     /// Whether writes return when they are durable (`O_SYNC`, or a flag of the inode).
     fn is_synchronous(&self) -> bool;
 
-    /// Whether [`KernelCache::charges_first`] said so.
+    /// Whether [`KernelCache::charges_first`] returned true for this file.
     fn is_charged(&self) -> bool;
 }

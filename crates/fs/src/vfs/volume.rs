@@ -1,4 +1,4 @@
-//! The core as a [`crate::Vfs`]: names and inodes. `volume_files` has open files.
+//! The core as a [`crate::Vfs`]: names and inodes. Open files are in `volume_files`.
 
 use super::error::{Miss, MissKind};
 use super::wait_mode::{Blocking, NonBlocking, WaitMode};
@@ -22,8 +22,8 @@ pub struct VolumeVfs<W: WaitMode = Blocking> {
     mode: PhantomData<W>,
 }
 
-/// A reader behind a kernel, which has checked the permission, and knows of the access time that
-/// moves.
+/// The caller of reads behind a kernel. The kernel has checked the permission, and knows that the
+/// access time moves.
 pub(super) const KERNEL: Caller<'static> = Caller {
     origin: Origin::Kernel,
     ..Caller::ROOT
@@ -41,15 +41,15 @@ impl Volume {
         VolumeVfs::of(self.clone())
     }
 
-    /// Fetches what a call missed; may block. Then the call is to be made again.
+    /// Fetches what a call missed; may block. The caller then makes the call again.
     ///
     /// # Errors
     /// The backend's error; the call fails with it.
     pub fn fetch(&self, miss: &Miss) -> Result<(), Errno> {
         match &miss.0 {
             MissKind::Core(fetch) => {
-                // Before, so that what is fetched is not reclaimed at once. This thread's core is
-                // not the one whose operations check the budget.
+                // The budget is restored before the fetch, so that what is fetched is not reclaimed
+                // at once. This thread's core is not the one whose operations check the budget.
                 if !matches!(fetch, Fetch::Room(_)) {
                     self.sb.keep_budget();
                 }

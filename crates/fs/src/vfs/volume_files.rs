@@ -152,7 +152,7 @@ impl<W: WaitMode> VolumeVfs<W> {
             let g = pin();
             file.inode(&g)?.hold().ok_or(Errno::EBADF)?
         };
-        // Nothing is pinned while the backend takes its time: the reference keeps the inode.
+        // No epoch is pinned while the backend works: the reference keeps the inode.
         let saved = sb.save(&held);
         sb.release(held, &pin());
         Ok(saved.and_then(|()| sb.objects.backend.sync())?)
@@ -165,7 +165,7 @@ impl<W: WaitMode> VolumeVfs<W> {
         cookie: u64,
         f: &mut dyn FnMut(DirEntry<'_>) -> bool,
     ) -> Result<(), W::Error> {
-        // A step that is run again goes on where it was.
+        // A step that runs again goes on from the cookie that it has reached.
         let mut reached = cookie;
         self.run(&KERNEL, |cx, g| {
             let noatime = file.flags() & libc::O_NOATIME != 0;
@@ -292,8 +292,9 @@ pub(super) fn is_append_only(inode: &Inode) -> bool {
     inode.meta.flags() & flags::APPEND != 0
 }
 
-/// Where a write goes to a file that, if it is append-only, is written to at its end: it only ever
-/// grows, so what is not before its end now stays what it is.
+/// The target of a write. A write to an append-only file goes to its end. Such a file only grows:
+/// an offset before the end now (`EPERM`) stays before it, and another becomes an `EndFrom`, which
+/// follows the end.
 fn kept_end(inode: &Inode, place: WriteAt) -> Attempt<WriteAt> {
     match place {
         WriteAt::At(_) if !is_append_only(inode) => Ok(place),

@@ -32,7 +32,7 @@ pub(super) mod sealed {
 
     /// How an operation of a volume runs.
     pub trait Run: Clone + Send + Sync + 'static {
-        /// What a call returns that does not finish.
+        /// The error of a call that does not finish.
         type Error: From<Errno>;
 
         /// Runs an operation.

@@ -13,11 +13,12 @@ use std::pin::pin;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-/// How long a rate limit delays a request after a signal came, at most.
+/// The longest time that a rate limit still delays a request after a signal.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Waits until the rate limits of `permits` allow the request, or a little after a signal. Returns
-/// true if they did, false after a signal, and `None` if the session ends.
+/// Waits until the rate limits of `permits` allow the request, or for a little while after a
+/// signal. Returns true if the limits allowed it, false after a signal, and `None` if the session
+/// ends.
 pub(crate) async fn delay(
     sched: &Handle,
     waiting: &Waiting,
@@ -25,7 +26,7 @@ pub(crate) async fn delay(
     permits: Permits,
 ) -> Option<bool> {
     let mut allowed = pin!(async {
-        // One after the other: the position at each limit is taken already.
+        // The waits may follow each other: the request already has its position at each limit.
         for permit in permits.into_iter().flatten() {
             sched.rate_limit(permit).await;
         }
@@ -41,7 +42,7 @@ pub(crate) async fn delay(
     if came {
         return Some(true);
     }
-    // The kernel sends INTERRUPT once: keep it for what the request waits for next.
+    // The kernel sends INTERRUPT once, so it is kept for what the request waits for next.
     waiting.interrupt(id.unique);
     first(allowed, sched.sleep(PATIENCE)).await;
     Some(false)
@@ -57,10 +58,10 @@ async fn first(one: impl Future<Output = ()>, other: impl Future<Output = ()>) -
     .await
 }
 
-/// Suspends the task in both ways that there are: behind other tasks, and for another thread.
+/// Suspends the task in both ways: first behind other tasks, then for another thread.
 pub(crate) async fn suspend(workers: &Workers) {
     yield_now().await;
-    // The request does not fail if no worker can be had.
+    // The request goes on if there is no worker for it.
     let _ = off_thread(workers, || Ok(())).await;
 }
 
@@ -114,7 +115,8 @@ impl ResultSlot {
         }
         let old = state.waker.replace(waker.clone());
         drop(state);
-        // Dropping the last waker of a task frees the task: not under the lock.
+        // Dropping the last waker of a task frees the task, so it is dropped after the lock is
+        // released.
         drop(old);
         Poll::Pending
     }

@@ -1,14 +1,14 @@
-//! Retry of `ENOSPC` and `EDQUOT` while space may be on its way back.
+//! Retries after `ENOSPC` and `EDQUOT` while space may be on its way back.
 //!
-//! The kernel reports closed files and forgotten inodes by messages of their own. They may still be
-//! on their way when a call that has seen their effect asks for the space: `docs/design/quota.md`,
+//! The kernel reports closed files and forgotten inodes in separate messages. These may still be on
+//! their way when a caller that has seen the effect asks for the space: `docs/design/quota.md`,
 //! "Room that is on its way back".
 
 use hearth::{Errno, Volume};
 use hearth_sync::primitive::thread;
 use std::time::Duration;
 
-/// Pauses between the retries, a tenth of a second together.
+/// The pauses between the retries, a tenth of a second in total.
 const PAUSES: [Duration; 6] = [
     Duration::from_micros(100),
     Duration::from_micros(400),
@@ -23,7 +23,8 @@ const PAUSES: [Duration; 6] = [
 pub(crate) struct Retries(usize);
 
 impl Retries {
-    /// The pause before the next attempt. Zero the first time: space may have come back since.
+    /// Counts one more refusal. Returns the pause before the next attempt: zero the first time,
+    /// because space may have come back since.
     pub fn pause(&mut self) -> Duration {
         let before = self.0;
         self.0 += 1;
@@ -44,20 +45,20 @@ pub(crate) fn is_enospc(errno: Errno) -> bool {
     matches!(errno, Errno::EDQUOT | Errno::ENOSPC)
 }
 
-/// Runs an operation until it succeeds, fails otherwise, or no space can come back. For threads
-/// that may block.
+/// Runs an operation until it succeeds, fails for another reason, or no space can come back. For
+/// threads that may block.
 pub(crate) fn retry_enospc<T>(
     volume: &Volume,
     mut operation: impl FnMut() -> Result<T, Errno>,
 ) -> Result<T, Errno> {
     let mut result = operation();
-    // At once the first time: space may have come back since.
+    // The first retry has no pause: space may have come back since.
     let mut pauses = [Duration::ZERO].into_iter().chain(PAUSES);
     while result.as_ref().err().is_some_and(|&errno| is_enospc(errno))
         && let Some(pause) = pauses.next()
     {
         thread::sleep(pause);
-        // Asked before the attempt: what has come back by now is there for it.
+        // Read before the attempt: the attempt finds whatever has come back by now.
         let may_return = volume.awaits_returns();
         result = operation();
         if !may_return {

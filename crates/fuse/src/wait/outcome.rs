@@ -1,4 +1,4 @@
-//! What work on a request leads to: it is finished, or it waits for something.
+//! The outcome of an attempt at a request: it is finished, or it waits for something.
 
 use hearth::sched::Permit;
 use hearth::{Errno, Miss, Op, VfsError, VfsResult};
@@ -11,7 +11,7 @@ pub(crate) enum Outcome<T> {
     Done(T),
     /// Finished; the kernel expects no reply.
     NoReply,
-    /// Not finished: it waits, and is attempted again.
+    /// Not finished. It waits, and is then attempted again.
     Wait(WaitFor),
 }
 
@@ -21,23 +21,23 @@ pub(crate) enum WaitFor {
     Turn,
     /// The rate limits of the tenants that it is charged to.
     RateLimit(Permits),
-    /// One suspension of each kind that there is, for `park=every`.
+    /// One suspension of each kind, for `park=every`.
     Test,
     /// Something that is not in memory.
     Fetch(Missing),
-    /// Free space: none was left, but some may be on its way back. A write has stored this many
+    /// Free space. None was left, but some may be on its way back. A write has stored this many
     /// bytes so far.
     Space(usize),
-    /// A thread that may block, which also finishes the request.
+    /// A thread that may block. That thread also finishes the request.
     Worker(Offload),
-    /// All of its chunks: the request takes long.
+    /// All of its chunks, because the request takes long.
     Chunks(Chunked),
     /// Its next chunk. This many bytes of the last one are still to be charged.
     NextChunk(u64),
 }
 
 impl<T> Outcome<T> {
-    /// Not finished: a worker runs `work`, which blocks, and its result is the reply.
+    /// Not finished. A worker runs `work`, which blocks. Its result is the reply.
     pub fn offload(
         class: BlockingClass,
         work: impl FnOnce() -> Result<InlineReply, Errno> + Send + 'static,
@@ -48,8 +48,8 @@ impl<T> Outcome<T> {
         }))
     }
 
-    /// Not finished: each call of `next` runs one chunk. Its argument says why the backend could
-    /// not give what the last call missed: then the call ends the request.
+    /// Not finished. Each call of `next` runs one chunk. Its argument is the backend's error if the
+    /// fetch of what the last call missed has failed. Then the call ends the request.
     pub fn chunks(
         mut next: impl FnMut(Option<Errno>) -> VfsResult<Outcome<InlineReply>> + Send + 'static,
     ) -> Outcome<T> {
@@ -72,21 +72,21 @@ pub(crate) type Permits = [Option<Permit>; 2];
 /// What an attempt missed.
 pub(crate) struct Missing {
     pub miss: Miss,
-    /// The operation that fails if the fetch does, for statistics. `None` for a chunk, which runs
+    /// The operation that is counted as failed if the fetch fails. `None` for a chunk, which runs
     /// again either way and counts itself.
     pub op: Option<Op>,
 }
 
-/// How often a request was and may be attempted.
+/// An attempt at a request: what came before it, and whether another may follow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attempt {
-    /// When the request came, if it has waited since.
+    /// The time at which the request came, if it has waited since.
     pub since: Option<Instant>,
-    /// Whether it can be attempted again a little later.
+    /// Whether the request can be attempted again a little later.
     pub again: bool,
     /// Bytes of a write that earlier attempts stored.
     pub written: usize,
-    /// Why the backend could not give what a chunk missed: the request ends.
+    /// The backend's error, if the fetch of what a chunk missed has failed. The request then ends.
     pub failed: Option<Errno>,
 }
 
@@ -114,18 +114,18 @@ pub(crate) struct Offload {
 /// Why a request blocks. The classes do not wait for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BlockingClass {
-    /// Another user has to act, such as releasing a lock. That may take for ever, so each request
-    /// has a thread of its own.
+    /// It waits for another user, for example to release a lock. That may take for ever, so each
+    /// request has a thread of its own.
     Wait,
-    /// A device.
+    /// It waits for a device.
     Io,
-    /// Nothing, but it takes long and cannot be divided: much is freed, or moved, at once.
+    /// It waits for nothing, but takes long and cannot be divided: much is freed or moved at once.
     Whole,
-    /// The backend has to give something.
+    /// It waits for the backend, which has to give something.
     Fetch,
 }
 
-/// A request that takes long, divided into chunks of which none waits.
+/// A request that takes long. It is divided into chunks that never wait.
 pub(crate) struct Chunked {
     /// Runs the next chunk.
     pub next: Box<NextChunk>,
@@ -134,7 +134,7 @@ pub(crate) struct Chunked {
 /// Runs one chunk.
 pub(crate) type NextChunk = dyn FnMut(Attempt) -> Outcome<Result<InlineReply, Errno>> + Send;
 
-/// The body of a reply, short enough to be kept apart from the transport's buffers.
+/// The body of a reply that is short enough to be stored outside the transport's buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InlineReply {
     bytes: [u8; InlineReply::SIZE],
@@ -152,7 +152,7 @@ impl Default for InlineReply {
 }
 
 impl InlineReply {
-    /// Bytes of the longest one: attributes.
+    /// The length of the longest such body, the attributes, in bytes.
     pub const SIZE: usize = 104;
 
     /// The bytes of `value`, at most [`InlineReply::SIZE`].
@@ -172,7 +172,7 @@ impl InlineReply {
     }
 }
 
-/// From when until when a request was worked on.
+/// The time span in which a request was worked on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     pub began: Instant,

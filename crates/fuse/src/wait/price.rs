@@ -3,10 +3,10 @@
 use crate::wire::{CopyFileRangeIn, FallocateIn, InHeader, Opcode, ReadIn, WriteIn};
 use zerocopy::FromBytes;
 
-/// Copies and allocations of more bytes than the largest WRITE has are done in chunks.
+/// The size of the largest WRITE in bytes. Longer copies and allocations are done in chunks.
 pub(crate) const SHORT: u64 = 1 << 20;
-/// With rate limits a copy ends after this many bytes, as copy_file_range(2) may: each copy is
-/// charged when it begins, so the next one waits for it, and none comes much too early.
+/// With rate limits a copy ends after this many bytes, as copy_file_range(2) may. Each copy is
+/// charged when it begins, so the next one waits for that charge and none comes much too early.
 pub(crate) const COPY_MAX: u64 = 4 << 20;
 
 /// Bytes that a request moves or allocates. `None` for a request that only gives something back and
@@ -54,7 +54,7 @@ pub(super) fn has_reply(header: &InHeader) -> bool {
     )
 }
 
-/// Whether an allocation in this mode is charged by its length, because it takes memory.
+/// Whether an allocation in this mode takes memory, and is therefore charged by its length.
 pub(crate) fn brings_blocks(mode: u32) -> bool {
     let mode = mode as i32 & !libc::FALLOC_FL_KEEP_SIZE;
     mode == 0 || mode == libc::FALLOC_FL_ZERO_RANGE

@@ -1,4 +1,4 @@
-//! The per-thread request scheduler: admits requests, or makes tasks of them.
+//! The per-thread request scheduler: admits requests, or turns them into tasks.
 //!
 //! A request that can finish at once does so where it was taken, and its CPU time is charged to its
 //! tenant. One that must wait becomes a task of the volume's scheduler with this thread's run queue
@@ -20,7 +20,7 @@ use hearth_sync::primitive::atomic::{AtomicUsize, Ordering};
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 
-/// Tenants compete for the thread if requests of both are among this many.
+/// Two tenants compete for the thread if this many successive requests include requests of both.
 const RIVALS: u32 = 4096;
 /// `recent` before the first request.
 const NOBODY: [(TenantId, Tenant); 2] = [(TenantId::System, Tenant::SYSTEM); 2];
@@ -37,9 +37,9 @@ pub(crate) struct RequestQueue<S> {
     recent: [(TenantId, Tenant); 2],
     /// `Handle::endings` when `recent` was filled: later ones may have ended a tenant in it.
     endings: u64,
-    /// Requests until the last rival is forgotten.
+    /// The number of requests until the last rival is forgotten.
     rivals: u32,
-    /// With `sched_policy=auto`.
+    /// Present with `sched_policy=auto`.
     serving: Option<ServingThread>,
 }
 
@@ -91,14 +91,14 @@ impl<S: Service> RequestQueue<S> {
         }
     }
 
-    /// Whether to let the client run before this thread waits; [`ServingThread::is_pressed`].
+    /// Whether to let the client run before this thread waits. See [`ServingThread::is_pressed`].
     #[inline]
     pub fn is_pressed(&self) -> bool {
         self.serving.as_ref().is_some_and(ServingThread::is_pressed)
     }
 
     /// Calls `reply`, which sends a reply that is ready since `ended`, while this thread has
-    /// nothing else to do; [`ServingThread::give_way`].
+    /// nothing else to do. See [`ServingThread::give_way`].
     #[inline]
     pub fn give_way<R>(&mut self, ended: Instant, most: Duration, reply: impl FnOnce() -> R) -> R {
         match &mut self.serving {
@@ -167,12 +167,13 @@ impl<S: Service> RequestQueue<S> {
         ran
     }
 
-    /// Sleeps by `wait`, which takes the longest time, unless a task can run.
+    /// Sleeps by a call of `wait`, whose argument is the longest time, unless a task can run.
     pub fn wait(&mut self, wait: impl FnOnce(Option<Duration>)) {
         self.worker.wait(wait);
     }
 
-    /// Runs all tasks to their end, when the mount is gone. `wait` sleeps for a time at most.
+    /// Runs all tasks to their end after the mount is gone. `wait` sleeps for at most the given
+    /// time.
     pub fn close(&mut self, wait: impl Fn(Option<Duration>)) {
         self.shared.waiting.close();
         while self.has_open() && !self.worker.is_stopped() {
@@ -201,7 +202,7 @@ impl<S: Service> RequestQueue<S> {
         }
     }
 
-    /// A copy that brings bytes to another tenant counts at that tenant's rate limits too.
+    /// Charges a copy that brings bytes to another tenant at that tenant's rate limits too.
     fn charge_target(&self, header: &InHeader, args: &[u8], bytes: u64) -> Option<Permit> {
         let target = InHeader {
             nodeid: copy_target(header, args)?,

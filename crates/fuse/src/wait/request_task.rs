@@ -15,13 +15,13 @@ use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-/// A request that a task owns, with the way back for its reply.
+/// A request that a task owns, with the means to send its reply.
 pub(crate) trait PendingRequest: Send + 'static {
-    /// Which request it is, and of which thread.
+    /// The identity of the request, and of the thread that waits for it.
     fn id(&self) -> RequestId;
 
-    /// Attempts it once more. `None` if it is finished and its reply sent; otherwise what it waits
-    /// for.
+    /// Attempts the request once more. Returns `None` if it is finished and its reply sent;
+    /// otherwise the request and what it waits for.
     fn attempt<S: Service>(self, service: &S, attempt: Attempt) -> Option<(Self, WaitFor)>
     where
         Self: Sized;
@@ -29,7 +29,7 @@ pub(crate) trait PendingRequest: Send + 'static {
     /// Replies with this error.
     fn refuse(self, errno: Errno);
 
-    /// Replies with the result of somebody else's work.
+    /// Returns a function that replies with the result of work that another thread does.
     fn finish(self) -> Finish;
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct OpenTask(Arc<AtomicUsize>);
 impl OpenTask {
     /// Adds one to `count`.
     pub fn new(count: &Arc<AtomicUsize>) -> OpenTask {
-        // Relaxed: the queue's own count; what a request did is ordered by its reply.
+        // Relaxed: the count is the queue's own. The reply orders what a request did.
         count.fetch_add(1, Ordering::Relaxed);
         OpenTask(Arc::clone(count))
     }
@@ -81,7 +81,7 @@ pub(crate) async fn run<S: Service>(
             }
             wait => match waits.wait(wait).await {
                 Ok(()) => {}
-                // A chunk ends the request by itself.
+                // The next chunk gets the error and ends the request.
                 Err(Failure::Fetch(errno)) if chunks.is_some() => {
                     waits.attempt.failed = Some(errno);
                 }
@@ -111,9 +111,9 @@ struct Waits<'s, S> {
     shared: &'s SessionShared<S>,
     id: RequestId,
     retries: Retries,
-    /// No signal has come: rate limits delay it between its chunks.
+    /// Whether rate limits delay the request between its chunks: no signal has come.
     has_patience: bool,
-    /// The next attempt.
+    /// The arguments of the next attempt.
     attempt: Attempt,
 }
 
@@ -144,7 +144,7 @@ impl<S: Service> Waits<'_, S> {
             }
             WaitFor::Space(written) => {
                 shared.sched.sleep(self.retries.pause()).await;
-                // Asked before the attempt: what has come back by now is there for it.
+                // Read before the attempt: the attempt finds whatever has come back by now.
                 self.attempt.again = !self.retries.is_last() && shared.service.awaits_returns();
                 self.attempt.written = written;
             }

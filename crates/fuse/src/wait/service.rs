@@ -14,7 +14,7 @@ pub(crate) trait Service: Send + Sync + 'static {
     /// The tenant of the request with this header.
     fn tenant(&self, header: &InHeader) -> TenantId;
 
-    /// Whether space may be on its way back that the kernel has given up.
+    /// Whether space that the kernel has given up may still be on its way back.
     fn awaits_returns(&self) -> bool;
 
     /// Fetches what a request missed. May block.

@@ -1,4 +1,4 @@
-//! What the threads of a session share that carry requests.
+//! What the request threads of a session share.
 
 use super::Park;
 use super::waiting::Waiting;
@@ -8,16 +8,15 @@ use hearth::TenantId;
 use hearth::sched::{Handle, Tenant};
 use hearth_sync::primitive::Arc;
 
-/// What the threads of a session share that carry requests. Immutable; the parts have locks of
-/// their own.
+/// What the request threads of a session share. Immutable; the parts have locks of their own.
 pub(crate) struct SessionShared<S> {
     pub service: Arc<S>,
-    /// Workers of one tenant, or of the system.
+    /// The worker threads, with the tenant (or the system) that they work for.
     pub workers: Arc<Workers>,
     pub waiting: Arc<Waiting>,
     pub sched: Handle,
     pub park: Park,
-    /// With `sched_policy=auto`.
+    /// Present with `sched_policy=auto`.
     pub idle: Option<Arc<IdleMonitor>>,
 }
 

@@ -1,26 +1,24 @@
 //! Finds signals for which the kernel sends no INTERRUPT.
 //!
 //! A signal to a thread that waits for a reply should come as INTERRUPT. Over io_uring Linux
-//! (measured on
-//! 6.18) sends none if the signal comes between the moment in which the request gets an entry and
-//! the one in which the ring's thread takes it (`fuse_uring_prepare_send` sets `FR_SENT` and does
-//! not look at `FR_INTERRUPTED`, as `fuse_dev_do_read` does). A client that waits for a lock would
-//! then wait without an end, killed or not. So a thread looks at the clients of waiting requests,
-//! in `/proc`.
+//! (measured on 6.18) sends none if the signal comes after the request gets a ring entry and before
+//! the ring's thread takes that entry. `fuse_uring_prepare_send` sets `FR_SENT` without the look at
+//! `FR_INTERRUPTED` that `fuse_dev_do_read` takes. A client that waits for a lock would then wait
+//! for ever, killed or not. So a thread looks at the clients of waiting requests, in `/proc`.
 
 use crate::wait::waiting::{RequestId, Waiting};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-/// Between two looks, at least.
+/// The shortest pause between two looks.
 const PAUSE: Duration = Duration::from_millis(250);
-/// Looks take at most one part in this many of the time.
+/// The looks take at most one part in this many of the time.
 const SHARE: u32 = 20;
-/// Signals that end a wait without an end, as a set of the kernel.
+/// The signals that end an endless wait, as a signal mask of the kernel.
 const ANY: u64 = u64::MAX;
-/// The one that ends a delay: every fatal signal becomes this one for all threads. A thread that
-/// waits for a page of the cache, which no other signal ends, is not told from one that was
-/// interrupted.
+/// The only signal that ends a delay. Every fatal signal becomes this one for all threads. A thread
+/// that waits for a page of the cache looks like one that was interrupted, and only this signal
+/// ends its wait.
 const KILL: u64 = 1 << (libc::SIGKILL - 1);
 
 /// Looks until the session ends.
@@ -34,7 +32,7 @@ pub(crate) fn watch(waiting: &Waiting) {
         };
         let now = askers.into_iter().filter(is_interrupted);
         let now: HashSet<u64> = now.map(|(id, _)| id.unique).collect();
-        // At the second look: by then INTERRUPT has come if it was sent.
+        // A request is interrupted at the second look: by then INTERRUPT has come if it was sent.
         for &unique in now.intersection(&before) {
             waiting.interrupt(unique);
         }
@@ -43,14 +41,15 @@ pub(crate) fn watch(waiting: &Waiting) {
     }
 }
 
-/// Whether a thread waits in the kernel with one of these signals, which it is to get.
+/// Whether a thread waits in the kernel while one of these signals is pending for it.
 fn has_one_of(signals: u64, thread: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{thread}/status"));
     status.is_ok_and(|status| tells_of_one_of(signals, &status))
 }
 
-/// The kernel lets every signal end the first part of a wait; what is left of it counts as waiting
-/// for a disk.
+/// Whether a thread's `status` has an uninterruptible wait (state `D`) and one of the signals
+/// `wanted`. The kernel lets every signal end the first part of a wait. The rest of the wait counts
+/// as waiting for a disk.
 fn tells_of_one_of(wanted: u64, status: &str) -> bool {
     let field = |name| {
         let mut lines = status.lines();

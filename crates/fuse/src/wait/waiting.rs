@@ -1,7 +1,7 @@
 //! The table of requests that wait for a lock or a rate limit, so that INTERRUPT finds them.
 //!
-//! One mutex, taken only by requests that really wait and by INTERRUPT; nothing else is locked
-//! inside it.
+//! It has one mutex, which only requests that really wait and INTERRUPT take. No other lock is
+//! taken under it.
 
 use hearth::Interrupt;
 use hearth_sync::lock::{Condition, Lock};
@@ -11,7 +11,8 @@ use std::collections::{HashMap, VecDeque};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-/// Interrupts that are remembered because their request may not have begun to wait yet.
+/// The number of interrupts that are remembered because their requests may not have begun to wait
+/// yet.
 const EARLY: usize = 1024;
 
 lock_class! {
@@ -38,7 +39,8 @@ impl InterruptWaker {
         let old = state.waker.replace(context.waker().clone());
         let done = state.done;
         drop(state);
-        // The last waker of a task frees it: not under the lock.
+        // Dropping the last waker of a task frees the task, so it is dropped after the lock is
+        // released.
         drop(old);
         match done {
             true => Poll::Ready(()),
@@ -78,7 +80,7 @@ impl Token {
 pub(crate) struct RequestId {
     /// The kernel's number of the request.
     pub unique: u64,
-    /// The thread, as this program sees it; 0 if it does not.
+    /// The thread's number in this program's PID namespace; 0 if it has none there.
     pub thread: u32,
 }
 
@@ -89,7 +91,7 @@ impl RequestId {
     }
 }
 
-/// A registered request: it waits, or will once a thread is found for it.
+/// A registered request. It waits, or will wait once a thread is found for it.
 pub(crate) struct Begun {
     waiting: Arc<Waiting>,
     unique: u64,
@@ -107,7 +109,7 @@ impl Drop for Begun {
 #[derive(Default)]
 pub(crate) struct Waiting {
     state: Lock<WaitingLock, Waiters>,
-    /// Somebody waits, or the session ends.
+    /// Notified when a request begins to wait, and when the session ends.
     wake: Condition,
 }
 
@@ -116,13 +118,13 @@ struct Waiters {
     tokens: HashMap<u64, (Token, u32)>,
     early: VecDeque<u64>,
     closed: bool,
-    /// The thread of [`super::signals`] sleeps until somebody waits.
+    /// Whether the thread of [`super::signals`] sleeps until a request waits.
     is_watch_asleep: bool,
 }
 
 impl Waiting {
-    /// Registers a request that is about to wait, until the result is dropped. `None` if it was
-    /// interrupted already.
+    /// Registers a request that is about to wait, until the result is dropped. Returns `None` if it
+    /// was interrupted already.
     pub fn begin(self: &Arc<Waiting>, id: RequestId) -> Option<Begun> {
         let token = Interrupt::new();
         let begun = self.enter(id, Token::Thread(token.clone()));
@@ -162,14 +164,14 @@ impl Waiting {
         self.state.lock().closed
     }
 
-    /// The request no longer waits.
+    /// Unregisters a request that no longer waits.
     pub fn end(&self, unique: u64) {
         let token = self.state.lock().tokens.remove(&unique);
         drop(token);
     }
 
-    /// INTERRUPT: the transports are different threads, so it may overtake the request that it is
-    /// about.
+    /// Handles INTERRUPT. The transports are different threads, so INTERRUPT may overtake its
+    /// request.
     pub fn interrupt(&self, unique: u64) {
         let mut state = self.state.lock();
         let token = state.tokens.get(&unique).map(|(token, _)| token.clone());
@@ -195,9 +197,9 @@ impl Waiting {
         tokens.values().for_each(|(token, _)| token.trigger());
     }
 
-    /// For one thread: waits for `pause`, and until a request waits. Returns the requests that
-    /// wait, each with whether its wait may be endless, as for a lock; `None` when the session
-    /// ends.
+    /// Waits for `pause`, and then until a request waits. Only one thread may call this. Returns
+    /// the requests that wait, each with whether its wait may be endless, as for a lock. Returns
+    /// `None` when the session ends.
     pub fn look(&self, pause: Duration) -> Option<Vec<(RequestId, bool)>> {
         let mut state = self.state.lock();
         if !state.closed {
@@ -236,7 +238,7 @@ mod tests {
         assert!(one.token.is_triggered() && !two.token.is_triggered());
     }
 
-    /// Once, a request for which no thread was to be had was waited for until the session's end.
+    /// Regression: a request for which there was no thread was waited for until the session's end.
     #[test]
     fn a_request_that_never_waited_is_forgotten() {
         let waiting = Arc::new(Waiting::default());

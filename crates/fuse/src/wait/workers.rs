@@ -1,9 +1,9 @@
 //! Threads for requests that may block, so that no queue thread ever does.
 //!
-//! Four pools that do not wait for each other. A waiting lock may need an fsync of its holder
-//! to go on, so fsyncs never queue behind locks; one lock may need the release of another, so locks
-//! never queue at all: each has its own thread, and beyond a limit the answer is `ENOLCK`. Where
-//! work queues, tenants are served by weight, and CPU time counts in their shares.
+//! Four pools do not wait for each other. A waiting lock may need an fsync of its holder to go on,
+//! so fsyncs never queue behind locks. One lock may need the release of another, so locks never
+//! queue at all: each has its own thread, and beyond a limit the reply is `ENOLCK`. Where work
+//! queues, tenants are served by weight, and CPU time counts in their shares.
 
 use super::outcome::{BlockingClass, InlineReply, Offload};
 use hearth::sched::{ExternalTask, FairQueue, Handle};
@@ -14,11 +14,11 @@ use hearth_sync::primitive::thread::{self, JoinHandle};
 use hearth_sync::primitive::{Arc, thread_time};
 use std::time::Duration;
 
-/// Requests that may wait for other users at the same time.
+/// The number of requests that may wait for other users at the same time.
 const WAIT_THREADS: usize = 4096;
 /// Threads for fsync.
 const IO_THREADS: usize = 8;
-/// Threads for what cannot be divided: it keeps a core busy, not a device.
+/// Threads for work that cannot be divided. That work keeps a core busy, not a device.
 const WHOLE_THREADS: usize = 4;
 /// Threads that fetch from the backend what requests missed.
 const LOAD_THREADS: usize = 16;
@@ -59,8 +59,8 @@ struct Pool {
 #[derive(Default)]
 struct PoolState {
     queue: FairQueue<QueuedWork>,
-    /// Threads inside `wait_for`. Invariant: `queue` is no longer than this, unless
-    /// `limit` threads exist, so whatever is queued has a thread that is about to take it.
+    /// Threads inside `wait_for`. Invariant: unless `limit` threads exist, `queue` is at most this
+    /// long, so each queued work has a thread that is about to take it.
     idle: usize,
     threads: usize,
     handles: Vec<JoinHandle<()>>,
@@ -75,7 +75,7 @@ struct QueuedWork {
 }
 
 impl Workers {
-    /// No threads yet. What is submitted here is work of the system.
+    /// Makes the pools, without threads. Work that is submitted here is the system's.
     pub fn new(sched: &Handle) -> Workers {
         let pool = |name, limit, queues| {
             let (state, changed) = (Lock::new(PoolState::default()), Condition::new());
@@ -113,7 +113,7 @@ impl Workers {
         self.tenant
     }
 
-    /// Has `offload` run by a worker, and `finish` called with the outcome.
+    /// Lets a worker run `offload` and call `finish` with the outcome.
     pub fn submit(&self, offload: Offload, finish: Finish) {
         let pool = match offload.class {
             BlockingClass::Wait => &self.pools.waits,
@@ -134,7 +134,7 @@ impl Workers {
 }
 
 impl QueuedWork {
-    /// Runs it and replies. Returns the CPU time that it used, in nanoseconds.
+    /// Runs the work and replies. Returns the CPU time used in nanoseconds.
     fn run(self) -> u64 {
         let begin = thread_time();
         (self.finish)((self.offload.work)());
@@ -184,7 +184,8 @@ impl Pool {
                 state.handles.push(handle);
             }
             Err(_) => {
-                // No thread can be had: give work back unless another thread will take it.
+                // The thread could not be started: give work back unless another thread will take
+                // it.
                 let mut state = self.state.lock();
                 state.threads -= 1;
                 let orphan = if state.threads == 0 || !self.queues {

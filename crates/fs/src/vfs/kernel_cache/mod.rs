@@ -25,34 +25,34 @@ use crate::caller::Caller;
 
 /// A [`Vfs`] behind a kernel that caches.
 pub trait KernelCache: Vfs {
-    /// Stores the times of writes that the kernel has acknowledged, which it keeps itself, also if
-    /// the volume has become read-only since. Returns the new attributes.
+    /// Stores the times of writes that the kernel has acknowledged. The kernel keeps these times
+    /// itself. They are stored even if the volume has become read-only since. Returns the new
+    /// attributes.
     fn settle_times(&self, caller: &Caller<'_>, ino: u64, set: &SetAttr) -> VfsResult<Attr>;
 
-    /// Whether the kernel must pass on each read and write of `file`, which was opened just now,
-    /// because a quota may refuse what the kernel would acknowledge by itself. A front end that
-    /// shows open files as [`crate::Observer::collecting`] shows this one before it asks.
+    /// Whether the kernel must pass on each read and write of `file`, because a quota may refuse
+    /// what the kernel would acknowledge by itself. `file` was opened just now. A front end that
+    /// shows open files by [`crate::Observer::collecting`] shows this one before it asks.
     fn charges_first(&self, file: &Self::File) -> bool;
 
-    /// [`Vfs::read`] of what goes into a kernel's cache, where a mapping of a file that
-    /// [`KernelCache::charges_first`] may change it: `EDQUOT` or `ENOSPC` if it can be written to
-    /// and there is no space for its holes.
+    /// [`Vfs::read`] of pages for a kernel's cache. A mapping may change them there, so the holes
+    /// of a file that [`KernelCache::charges_first`] are reserved. Fails with `EDQUOT` or `ENOSPC`
+    /// if `file` is open for writing and there is no space for its holes.
     fn read_for_cache(&self, file: &Self::File, off: u64, out: &mut [u8]) -> VfsResult<usize>;
 
-    /// Whether only the end of `file` may be written to, whatever its flags are by now: it was
-    /// opened for appending, and is append-only. Linux lets nobody clear `O_APPEND` then, which a
-    /// kernel in front of the volume does not know.
+    /// Whether only the end of `file` may be written to, whatever its flags are by now. That is so
+    /// if it was opened for appending and is append-only. Linux then lets nobody clear `O_APPEND`,
+    /// but a kernel in front of the volume does not know that.
     fn appends_only(&self, file: &Self::File) -> bool;
 
     /// Clears setuid and setgid of a file whose contents `caller`, who is not root, is about to
-    /// change. Returns whether there were any: then the front end notifies the kernel, which goes
-    /// by the mode that it has cached, before there are other contents to run.
+    /// change. Returns whether one of them was set. If so, the front end notifies the kernel before
+    /// the contents change, because the kernel goes by the mode that it has cached.
     fn strip_suidgid(&self, caller: &Caller<'_>, ino: u64) -> VfsResult<bool>;
 
-    /// Writes what the kernel has acknowledged before, also to a file that has become immutable
-    /// since, and to a volume that has become read-only. A kernel that keeps times itself
-    /// (`!touches`) says by [`KernelCache::settle_times`] when it was written, and may do so
-    /// before.
+    /// Writes what the kernel has acknowledged before, even if the file has become immutable or the
+    /// volume read-only since. A kernel that keeps times itself (`!touches`) reports the time of
+    /// the write by [`KernelCache::settle_times`], possibly before this call.
     fn write_back(
         &self,
         caller: &Caller<'_>,

@@ -37,11 +37,13 @@ impl<W: WaitMode> VolumeVfs<W> {
         if !file.writable() {
             return reserve::has_writers(inode);
         }
-        // Partner: a first limit (`quotactl/collecting.rs`). The front end has noted the file down:
-        // either that finds it, or it is seen here that it was announced.
+        // Partner: a first limit (`quotactl/collecting.rs`). The front end has shown the file
+        // before. Either the partner finds the file, or this thread sees that the limit was
+        // announced.
         fence(Ordering::SeqCst);
         let add_writer = || reserve::add_writer(&self.volume.sb, inode);
-        // Again if the first charged one came in between: it opens as that did.
+        // Repeated if the first charged writer came in between: this file is then opened like that
+        // one.
         let is_charged = add_writer() || reserve::has_writers(inode) && add_writer();
         if is_charged {
             file.set_charged();
@@ -62,10 +64,11 @@ impl<W: WaitMode> VolumeVfs<W> {
         let noatime = file.flags() & libc::O_NOATIME != 0;
         self.run(&KERNEL, |cx, g| {
             let inode = file.inode(g)?;
-            // The open of a writer was replied to before a page is read through it.
+            // The reply to a writer's open comes before any page is read through that writer.
             if reserve::has_writers(inode) {
                 match reserve::reserve(cx, inode, off, out.len(), g) {
-                    // A file that is open for reading only is not refused.
+                    // A read through a file that is open for reading only does not fail for lack of
+                    // space.
                     Err(Stop::Errno(Errno::EDQUOT | Errno::ENOSPC)) if !file.writable() => {}
                     done => done?,
                 }

@@ -5,30 +5,32 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
-/// For each time that the thread came to run it may have waited so long: until its client slept,
-/// in whose place it came.
+/// The wait that is allowed for each turn of the thread. It takes its client's place, so it waits
+/// until the client sleeps.
 pub(super) const USUAL: Duration = Duration::from_micros(20);
-/// Of the time since the last look it may have waited such a part besides.
+/// Besides, the thread may have waited one part in this many of the time since the last look.
 const PART: u32 = 8;
-/// Looks one behind the other that find it waiting without having run.
+/// The number of consecutive looks at a thread that waits and has not run after which it counts as
+/// delayed.
 const STUCK: u32 = 2;
-/// A thread without work that long has the policy for nothing.
+/// A thread that has had no work for this long does not need the policy.
 const QUIET: Duration = Duration::from_millis(100);
-/// After the first delay, and at most.
+/// The length of the rest after the first delay, and the longest rest.
 const FIRST_REST: Duration = Duration::from_secs(1);
 const LONGEST_REST: Duration = Duration::from_secs(64);
 /// The state of a thread in its `stat`, behind its name.
 const RUNNABLE: &[u8] = b" R";
 
-/// What the kernel has counted of a thread, since it began.
+/// The kernel's counts for a thread since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Reading {
     pub ran: Duration,
-    /// Ready to run, until it came to run; what it waits for now is not in it.
+    /// Time that the thread was ready to run before it ran. A wait in progress is not included.
     pub waited: Duration,
-    /// Times that it came to run.
+    /// Number of times that the thread was given a CPU.
     pub turns: u64,
-    /// Of `waited`, what kept nobody waiting. Not the kernel's: it is said a little later.
+    /// The part of `waited` that kept nobody waiting. The thread itself reports it, a little after
+    /// the kernel has counted the wait.
     pub excused: Duration,
 }
 
@@ -94,26 +96,26 @@ fn is_runnable(stat: &[u8]) -> bool {
     end.is_some_and(|end| stat[end + 1..].starts_with(RUNNABLE))
 }
 
-/// What a look finds.
+/// The result of a look at a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It runs when it is wanted.
+    /// The thread runs when it has work.
     Well,
-    /// Nothing to do.
+    /// The thread has had nothing to do for a while.
     Quiet,
-    /// It may be kept from its work: the next look tells.
+    /// Others may keep the thread from its work. The next look decides.
     Stuck,
-    /// Others keep it from its work.
+    /// Others keep the thread from its work.
     Delayed,
 }
 
-/// From the moment that a thread got the policy.
+/// What is observed of a thread from the moment that it gets the policy.
 pub(super) struct Lease {
-    /// When it was looked at last, and what there was.
+    /// The time of the last look, and its reading.
     seen: (Instant, Reading),
-    /// Since when it has not run.
+    /// The last look that found that the thread had run.
     still: Instant,
-    /// Looks that found it waiting and nothing done.
+    /// Consecutive looks at which the thread waited and had not run.
     stuck: u32,
 }
 
@@ -126,8 +128,9 @@ impl Lease {
         }
     }
 
-    /// `is_kept`, whether it is ready to run and has something to do, is asked if nothing was
-    /// counted since the last look.
+    /// Judges the thread by a new reading. `is_kept` returns whether the thread is ready to run and
+    /// has something to do. It is called only if the kernel's counts have not changed since the
+    /// last look.
     pub fn look(
         &mut self,
         now: Instant,
@@ -148,8 +151,8 @@ impl Lease {
         }
         (self.still, self.stuck) = (now, 0);
         let turns = u32::try_from(reading.turns.saturating_sub(before.turns)).unwrap_or(u32::MAX);
-        // What is excused now may have been waited for before the last look, never the other way
-        // round for long: nothing is kept for delays to come.
+        // An excuse comes after its wait, so the wait may lie before the last look. The reverse
+        // never lasts long. An excess of excuses is therefore not kept for later delays.
         let excused = reading.excused.saturating_sub(before.excused);
         let waited = reading.waited.saturating_sub(before.waited);
         let waited = waited.saturating_sub(excused);
@@ -162,15 +165,15 @@ impl Lease {
     }
 }
 
-/// How long a thread that was delayed does without the policy: longer each time, unless the last
-/// rest has been over for as long as it was.
+/// The rests of a delayed thread, in which it does not have the policy. Each rest is longer than
+/// the last one, unless the time since the last one ended is at least its length.
 #[derive(Default)]
 pub(super) struct Rest {
     last: Option<(Duration, Instant)>,
 }
 
 impl Rest {
-    /// When the next one ends, which begins now.
+    /// Begins a rest now. Returns when it ends.
     pub fn begin(&mut self, now: Instant) -> Instant {
         let length = match self.last {
             Some((length, end)) if now.saturating_duration_since(end) < length => {

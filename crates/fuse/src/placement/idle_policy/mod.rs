@@ -1,10 +1,10 @@
-//! By which policy the kernel schedules the threads of a daemon.
+//! The scheduling policy of a daemon's threads.
 //!
-//! A request is answered on the CPU of its client. The kernel that then wakes the client finds that
-//! CPU busy with the serving thread, and takes another one that sleeps, unless it counts the busy
-//! one as idle: it does where everything that runs there has the policy `SCHED_IDLE`. A client that
-//! stays needs no other CPU woken, which may cost more than the reply (`docs/design/fuse.md`,
-//! "Where the client wakes").
+//! A request is answered on the CPU of its client. When the kernel then wakes the client, that CPU
+//! is busy with the serving thread, so the kernel takes another CPU that sleeps. It leaves the
+//! client there if it counts the busy CPU as idle, which it does if everything that runs there has
+//! the policy `SCHED_IDLE`. If the client stays, no other CPU has to be woken, which may cost more
+//! than the reply (`docs/design/fuse.md`, "Where the client wakes").
 
 mod lease;
 mod monitor;
@@ -28,13 +28,13 @@ pub enum SchedPolicy {
     Auto,
     /// The policy that the program was started with.
     Other,
-    /// `SCHED_IDLE` for all threads, for a daemon that shares its group of the kernel's scheduler
-    /// with no program that computes: it would hardly run beside one.
+    /// `SCHED_IDLE` for all threads. Only for a daemon whose scheduler group in the kernel has no
+    /// program that computes: beside one the daemon would hardly run.
     Idle,
 }
 
 impl SchedPolicy {
-    /// Whether the kernel allows it; nothing has changed afterwards.
+    /// Checks that the kernel allows this policy. Changes nothing.
     ///
     /// # Errors
     /// The kernel's error.
@@ -56,7 +56,7 @@ impl SchedPolicy {
         if self != SchedPolicy::Idle {
             return Ok(());
         }
-        // A thread that did not have it yet may have started another one meanwhile.
+        // A thread that did not have the policy yet may have started another thread meanwhile.
         loop {
             let mut is_new = false;
             for thread in std::fs::read_dir("/proc/self/task")? {
@@ -80,10 +80,10 @@ impl SchedPolicy {
         }
     }
 
-    /// What there is instead where `auto` cannot be had: on one CPU, for a process that has
-    /// another policy than the usual one, where the kernel does not count how long threads wait,
-    /// and without the right to leave `SCHED_IDLE` again (`CAP_SYS_NICE`, or `RLIMIT_NICE`;
-    /// setpriority(2)).
+    /// Returns the policy, or `Other` for an `Auto` that is not possible. It is not possible on one
+    /// CPU, for a process whose policy is not the usual one, if the kernel does not count how long
+    /// threads wait, and without the right to leave `SCHED_IDLE` again (`CAP_SYS_NICE`, or
+    /// `RLIMIT_NICE`; setpriority(2)).
     pub(crate) fn where_possible(self) -> SchedPolicy {
         match self {
             SchedPolicy::Auto if !may_come_and_go() => SchedPolicy::Other,
@@ -91,7 +91,7 @@ impl SchedPolicy {
         }
     }
 
-    /// How options call it.
+    /// The value of the option `sched_policy`.
     pub fn word(self) -> &'static str {
         match self {
             SchedPolicy::Auto => "auto",
@@ -116,11 +116,12 @@ fn may_come_and_go() -> bool {
     matches!(probe, Ok(Ok(Ok(()))))
 }
 
-/// The usual policy for this thread: before it starts another one, which would take the policy
-/// over, and in that one, if the first was given it meanwhile.
+/// Gives this thread the usual policy. A thread calls it before it starts another thread, which
+/// would inherit the policy. The new thread calls it as well, because the first one may have been
+/// given the policy meanwhile.
 pub(crate) fn be_usual() {
     if cpu::is_idle(0) {
-        // A thread that got the policy may leave it: that was tried before.
+        // A thread that got the policy may leave it: the monitor has tried that before.
         let _ = cpu::be_other(0);
     }
 }

@@ -26,8 +26,8 @@ use std::io;
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 
-/// Between two looks, after a thread got the policy and after many looks that found all well. The
-/// kernel counts how long a thread has run at its ticks, every 1 to 10 ms.
+/// The pause between two looks: `SHORT` after a thread got the policy, `LONG` after many looks that
+/// found all well. The kernel counts how long a thread has run at its ticks, every 1 to 10 ms.
 const SHORT: Duration = Duration::from_millis(2);
 const LONG: Duration = Duration::from_millis(16);
 
@@ -52,10 +52,10 @@ struct Monitored {
     shared: Arc<ThreadShared>,
     /// Readable while a request waits that nobody has taken.
     source: RawFd,
-    /// While it has the policy.
+    /// Present while the thread has the policy.
     lease: Option<(Lease, Files)>,
     rest: Rest,
-    /// While it rests.
+    /// The end of the rest; present while the thread rests.
     until: Option<Instant>,
 }
 
@@ -84,17 +84,17 @@ impl IdleMonitor {
         shared
     }
 
-    /// A thread with the usual policy asks for the other one.
+    /// Asks for `SCHED_IDLE` on behalf of the calling thread, which has the usual policy.
     pub(super) fn ask(&self, shared: &ThreadShared) {
         let mut state = self.state.lock();
-        // All under the lock: a thread that holds this lock, or the condition's, must not be given
-        // the policy.
+        // All of this happens under the lock: a thread that holds this lock, or the condition's,
+        // must not be given the policy.
         shared.turn_to(WANTS);
         state.is_woken = true;
         self.wake.notify_one();
     }
 
-    /// A thread will end.
+    /// Unregisters a thread that is about to end.
     pub(super) fn leave(&self, shared: &Arc<ThreadShared>) {
         // The number of a thread that has ended may soon be another's.
         let threads = &mut self.state.lock().threads;
@@ -114,7 +114,7 @@ impl IdleMonitor {
         self.state.lock().threads.is_empty()
     }
 
-    /// Watches until it is closed.
+    /// Looks at the threads until the monitor is closed.
     pub fn watch(&self) {
         let mut pause = SHORT;
         let mut state = self.state.lock();
@@ -150,7 +150,7 @@ impl IdleMonitor {
 }
 
 impl Monitored {
-    /// What is to be done now; whether the next look should be soon.
+    /// Does what is due for the thread now. Returns whether the next look should be soon.
     fn look(&mut self, now: Instant) -> bool {
         match self.shared.phase() {
             WANTS => {
@@ -183,14 +183,14 @@ impl Monitored {
             return false;
         };
         let found = match files.read() {
-            // It gave the policy up to start another thread.
+            // The thread gave the policy up to start another thread.
             _ if !cpu::is_idle(self.thread) => Verdict::Quiet,
             Ok(reading) => {
                 let is_kept =
                     || files.is_runnable().unwrap_or(true) && has_work(&self.shared, self.source);
                 lease.look(now, excuse(&self.shared, reading), is_kept)
             }
-            // Nothing is known of it any more.
+            // The thread's counts can no longer be read.
             Err(_) => Verdict::Delayed,
         };
         let next = match found {
@@ -209,18 +209,18 @@ impl Monitored {
         false
     }
 
-    /// When the monitor has to look again, if nobody asks.
+    /// The time until the monitor has to look again if no thread asks.
     fn limit(&self, now: Instant, pause: Duration) -> Option<Duration> {
         match self.shared.phase() {
             IDLE => Some(pause),
             RESTS => self.until.map(|until| until.saturating_duration_since(now)),
-            // It has asked just now, and will wake.
+            // The thread has just asked, and that wakes the monitor.
             _ => None,
         }
     }
 }
 
-/// `reading` with what the thread says kept nobody waiting.
+/// `reading` with the time that, by the thread's own account, kept nobody waiting.
 pub(super) fn excuse(shared: &ThreadShared, reading: Reading) -> Reading {
     Reading {
         excused: shared.excused(),

@@ -9,15 +9,16 @@ pub(super) const IDLE: u32 = 2;
 pub(super) const RESTS: u32 = 3;
 pub(super) const NEVER: u32 = 4;
 
-/// What a thread and the monitor share, on cache lines of its own. Relaxed: each word is looked at
-/// by itself; of the phase each step is made by one of both sides, and the thread alone writes the
-/// others.
+/// What a thread and the monitor share, on cache lines of its own. Relaxed: each word is read by
+/// itself. Each step of the phase is made by one side only, and the thread alone writes the other
+/// words.
 #[repr(align(128))]
 pub(super) struct ThreadShared {
     phase: AtomicU32,
-    /// It has replied to all that it took, and may be ready to run though it has nothing to do.
+    /// The thread has replied to all that it took. It may be ready to run although it has nothing
+    /// to do.
     is_free: AtomicBool,
-    /// Nanoseconds that it was ready to run in vain, since it joined.
+    /// Nanoseconds since the thread joined in which it was ready to run but had nothing to do.
     excused: AtomicU64,
 }
 
@@ -43,7 +44,7 @@ impl ThreadShared {
         self.is_free.store(is_free, Relaxed);
     }
 
-    /// What it waited for in vain is more by that.
+    /// Adds time in which the thread was ready to run but had nothing to do.
     pub fn add_excused(&self, more: Duration) {
         let excused = self.excused.load(Relaxed) + more.as_nanos() as u64;
         self.excused.store(excused, Relaxed);
@@ -54,7 +55,7 @@ impl ThreadShared {
         self.is_free.load(Relaxed)
     }
 
-    /// How long it was ready to run in vain, since it joined.
+    /// The time since the thread joined in which it was ready to run but had nothing to do.
     pub fn excused(&self) -> Duration {
         Duration::from_nanos(self.excused.load(Relaxed))
     }

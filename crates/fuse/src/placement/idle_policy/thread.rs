@@ -9,12 +9,12 @@ use hearth_sync::primitive::Arc;
 use std::os::fd::RawFd;
 use std::time::{Duration, Instant};
 
-/// Requests that a thread handles before it asks for the policy, and prompt requests after which it
-/// is pressed.
+/// Requests that a thread handles before it asks for the policy. Also the value of `prompt` from
+/// which on it is pressed.
 const MANY: u32 = 64;
-/// A request that comes no later than this is soon, though not prompt.
+/// The longest time after a reply at which a request that is not prompt still counts as soon.
 const SOON: Duration = Duration::from_millis(1);
-/// Prompt requests that one of those takes back.
+/// Prompt requests that one such request cancels.
 const LATE: u32 = 4;
 
 /// A serving thread's own state. Dropped by that thread.
@@ -24,9 +24,9 @@ pub(crate) struct ServingThread {
     requests: u32,
     /// When the last reply was ready.
     ended: Instant,
-    /// Requests, two times [`MANY`] at most, that came no later than a client takes who does
-    /// nothing in between; less [`LATE`] for each that came later, all for one that came long
-    /// after.
+    /// Prompt requests, two times [`MANY`] at most. A prompt request comes within the time that a
+    /// client takes that does nothing in between. A request that comes a little later subtracts
+    /// [`LATE`]. One that comes long after sets this to 0.
     prompt: u32,
 }
 
@@ -58,15 +58,15 @@ impl ServingThread {
         self.requests += 1;
         if self.requests == MANY {
             self.requests = 0;
-            // Nobody but this thread leaves that phase.
+            // Only this thread leaves that phase.
             if self.shared.phase() == USUAL {
                 self.watch.ask(&self.shared);
             }
         }
     }
 
-    /// Whether a client that gets a reply takes the processor of this thread, which has the policy,
-    /// and clients have long sent their next requests at once.
+    /// Whether this thread has the policy, so that a client that gets a reply takes its processor,
+    /// and clients have sent their next requests at once for a while.
     #[inline]
     pub fn is_pressed(&self) -> bool {
         self.prompt >= MANY && self.shared.phase() == IDLE
@@ -85,7 +85,7 @@ impl ServingThread {
         let given = give();
         self.shared.set_free(false);
         let away = ended.elapsed();
-        // This much is never a delay, and covers what sending takes.
+        // A wait of `PROMPT` is never a delay, and covers what sending takes.
         if away > PROMPT && away <= most {
             self.shared.add_excused(away - PROMPT);
         }
@@ -97,7 +97,7 @@ impl Drop for ServingThread {
     fn drop(&mut self) {
         be_usual();
         self.watch.leave(&self.shared);
-        // If it had asked, and was given it since.
+        // The thread may have asked before, and may have been given the policy since.
         be_usual();
     }
 }
