@@ -1,7 +1,7 @@
 //! Admission of readers to `read(2)` of `/dev/fuse`: those of CPUs that have clients.
 //!
 //! The kernel wakes the reader that waits longest, on whatever CPU. A reader without a client on
-//! its CPU therefore waits here until one is seen there. See "Who waits at `/dev/fuse`" in
+//! its CPU therefore waits here until one is seen there. See "Readers at `/dev/fuse`" in
 //! `docs/design/fuse.md`.
 //!
 //! Lock order: the lock is a leaf, held for a few instructions.
