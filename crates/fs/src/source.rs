@@ -137,9 +137,9 @@ mod tests {
         assert!(open("memory:?ro, hot_track").expect("opens").heat().is_on());
         for (text, word) in [
             ("bogus:?size=1G", "source 'bogus:'"),
-            ("memory:?sizes=1G", "unknown option 'sizes=1G'"),
+            ("memory:?sizes=1G", "unknown option 'sizes'"),
             ("memory:?size=1", "option 'size=1': expected at least 4096"),
-            ("memory:?transport=dev", "unknown option 'transport=dev'"),
+            ("memory:?transport=dev", "unknown option 'transport'"),
         ] {
             let Err(error) = open(text) else {
                 panic!("{text} opens");

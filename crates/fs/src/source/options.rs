@@ -160,7 +160,7 @@ impl VolumeOptions {
                 let most = amount::count(value).ok().filter(|&most| most > 0);
                 self.lock_ranges = Some(most.ok_or(bad("at least 1, such as 50k or 2m"))?);
             }
-            _ => return Err(OptionError::unknown(option)),
+            _ => return Err(OptionError::unknown(name)),
         }
         Ok(())
     }
