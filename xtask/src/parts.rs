@@ -84,8 +84,15 @@ fn programs(mut build: Command) -> Result<Vec<Part>, String> {
     if !output.status.success() {
         return Err(format!("`{line}` ended with {}", output.status));
     }
-    let text = String::from_utf8_lossy(&output.stdout);
-    Ok(text.lines().filter_map(program).collect())
+    named(&String::from_utf8_lossy(&output.stdout))
+        .ok_or(format!("`{line}` named no program of tests"))
+}
+
+/// The programs that cargo's messages name; `None` if there are none, so that a run without tests
+/// does not pass.
+fn named(messages: &str) -> Option<Vec<Part>> {
+    let parts: Vec<Part> = messages.lines().filter_map(program).collect();
+    (!parts.is_empty()).then_some(parts)
 }
 
 /// The program that one of cargo's messages says it has built, if it is one of tests.
@@ -170,7 +177,8 @@ mod tests {
     #[test]
     fn what_is_no_program_of_tests_is_left_out() {
         assert!(program(&message("bin", "hearth", false)).is_none());
-        assert!(program("{\"reason\":\"build-finished\",\"success\":true}").is_none());
+        let finished = "{\"reason\":\"build-finished\",\"success\":true}";
+        assert!(program(finished).is_none() && named(finished).is_none());
     }
 
     /// A name that has changed would be run beside others, and fail now and then.

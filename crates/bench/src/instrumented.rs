@@ -23,32 +23,11 @@ const FLAGS: &str = concat!(
 /// # Errors
 /// One line that says what failed.
 pub fn build() -> Result<PathBuf, String> {
-    let root = workspace();
-    let target = match std::env::var_os("CARGO_TARGET_DIR") {
-        Some(dir) => root.join(dir).join("conflicts"),
-        None => root.join("target/conflicts"),
-    };
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut build = Command::new(cargo);
+    let target = target_dir().join("conflicts");
+    let mut build = release_build("hearth-conflicts");
     build
-        .current_dir(&root)
-        .args([
-            "build",
-            "--quiet",
-            "--release",
-            "--package",
-            "hearth-conflicts",
-        ])
-        .args([
-            "--bin",
-            "hearth-conflicts",
-            "--features",
-            "recorder",
-            "--target",
-            TARGET,
-        ])
+        .args(["--features", "recorder", "--target", TARGET])
         .env("CARGO_TARGET_DIR", &target)
-        .env("CARGO_INCREMENTAL", "0")
         // Functions stay apart, so that an access is told with the one that makes it.
         .env("CARGO_PROFILE_RELEASE_LTO", "off")
         .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
@@ -56,10 +35,7 @@ pub fn build() -> Result<PathBuf, String> {
         .env("RUSTC_BOOTSTRAP", "1")
         .env("RUSTFLAGS", FLAGS)
         .env_remove("CARGO_ENCODED_RUSTFLAGS");
-    let status = build.status().map_err(|error| format!("cargo: {error}"))?;
-    if !status.success() {
-        return Err(format!("building the conflict runner: {status}"));
-    }
+    succeed(build, "the conflict runner")?;
     Ok(target.join(TARGET).join("release/hearth-conflicts"))
 }
 
@@ -86,29 +62,33 @@ pub fn run(args: &[String]) -> Result<(), String> {
 
 /// Builds the program that a memory trace runs, as programs are built that no tool watches.
 fn build_traced() -> Result<PathBuf, String> {
-    let root = workspace();
-    let target = match std::env::var_os("CARGO_TARGET_DIR") {
-        Some(dir) => root.join(dir),
-        None => root.join("target"),
-    };
+    succeed(release_build("hearth-traced"), "the program to trace")?;
+    Ok(target_dir().join("release/hearth-traced"))
+}
+
+/// Cargo, told to build a program of the checker with the release profile.
+fn release_build(program: &str) -> Command {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut build = Command::new(cargo);
     build
-        .current_dir(&root)
-        .args([
-            "build",
-            "--quiet",
-            "--release",
-            "--package",
-            "hearth-conflicts",
-        ])
-        .args(["--bin", "hearth-traced"])
+        .current_dir(workspace())
+        .args(["build", "--quiet", "--release"])
+        .args(["--package", "hearth-conflicts", "--bin", program])
         .env("CARGO_INCREMENTAL", "0");
+    build
+}
+
+fn succeed(mut build: Command, what: &str) -> Result<(), String> {
     let status = build.status().map_err(|error| format!("cargo: {error}"))?;
-    if !status.success() {
-        return Err(format!("building the program to trace: {status}"));
+    match status.success() {
+        true => Ok(()),
+        false => Err(format!("building {what}: {status}")),
     }
-    Ok(target.join("release/hearth-traced"))
+}
+
+fn target_dir() -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    workspace().join(target)
 }
 
 fn workspace() -> PathBuf {
