@@ -27,12 +27,21 @@ pub const RULES: &[Rule] = &[
         below: &["hearth-sync"],
     },
     Rule {
+        name: "hearth-backend",
+        below: &[],
+    },
+    Rule {
         name: "hearth-store",
-        below: &["hearth-sched", "hearth-sync"],
+        below: &["hearth-backend", "hearth-sched", "hearth-sync"],
     },
     Rule {
         name: "hearth",
-        below: &["hearth-store", "hearth-sched", "hearth-sync"],
+        below: &[
+            "hearth-store",
+            "hearth-backend",
+            "hearth-sched",
+            "hearth-sync",
+        ],
     },
     Rule {
         name: "hearth-control",

@@ -18,7 +18,6 @@
 
 pub mod acl;
 pub mod amount;
-mod attr;
 pub mod backend;
 mod builder;
 mod cache;
@@ -29,9 +28,7 @@ mod clock;
 mod control;
 mod data;
 mod directory;
-mod errno;
 pub mod fdtable;
-pub mod flags;
 mod gauges;
 pub mod heat;
 mod inode;
@@ -55,6 +52,9 @@ mod throttle;
 mod vfs;
 mod volume;
 mod walk;
+
+pub use hearth_backend::flags;
+use hearth_backend::{attr, errno};
 
 pub use attr::{Attr, DirEntry, FsXAttr, Kind, SetAttr, SetTime, StatFs, StatX, Target, Time};
 pub use builder::VolumeBuilder;

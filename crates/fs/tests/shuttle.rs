@@ -12,7 +12,7 @@
 #[path = "../src/cache_padded.rs"]
 mod cache_padded;
 #[allow(dead_code, missing_docs)]
-#[path = "../src/errno.rs"]
+#[path = "../../backend/src/errno.rs"]
 mod errno;
 #[allow(dead_code, missing_docs, unused_imports)]
 #[path = "../src/fdtable/mod.rs"]

@@ -7,7 +7,7 @@
 #![allow(clippy::unwrap_used)]
 
 #[allow(dead_code, missing_docs)]
-#[path = "../../fs/src/errno.rs"]
+#[path = "../../backend/src/errno.rs"]
 mod errno;
 #[allow(dead_code, missing_docs, unused_imports)]
 #[path = "../../fs/src/quota/mod.rs"]
