@@ -1,0 +1,9 @@
+//! The durable store: volumes that keep what they are given. See `docs/design/store.md` for the
+//! design and `docs/design/format.md` for the bytes.
+#![forbid(unsafe_code)]
+
+mod error;
+mod kv;
+
+pub use error::{Error, Result};
+pub use kv::{KvOp, Read, Table};
