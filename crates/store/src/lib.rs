@@ -4,6 +4,7 @@
 
 mod error;
 mod kv;
+pub mod schema;
 
 pub use error::{Error, Result};
 pub use kv::{KvOp, Read, Table};
