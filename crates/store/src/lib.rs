@@ -2,8 +2,10 @@
 //! design and `docs/design/format.md` for the bytes.
 #![forbid(unsafe_code)]
 
+pub mod backend;
 mod error;
 mod kv;
+pub mod merge;
 pub mod schema;
 
 pub use error::{Error, Result};
