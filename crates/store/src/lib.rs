@@ -2,8 +2,12 @@
 //! design and `docs/design/format.md` for the bytes.
 #![forbid(unsafe_code)]
 
+pub mod disk;
+pub mod engine;
 mod error;
 mod kv;
+mod volume;
 
 pub use error::{Error, Result};
 pub use kv::{KvOp, Read, Table};
+pub use volume::{FrameCipher, Info, Kv, MkfsOptions, OpenMode, OpenOptions, Parts};
