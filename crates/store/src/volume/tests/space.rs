@@ -46,15 +46,17 @@ fn a_full_disk_at_any_call_is_survived_by_trying_again() {
             let disk = made(1, 4);
             (step..step + length).for_each(|step| disk.fail_at(step, Fault::NoSpace));
             let mut history = History::new();
-            let opened = (0..4).find_map(|_| open(&disk).ok());
-            let kv = opened.unwrap_or_else(|| panic!("step {step}"));
+            let opened = |disk: &SimulatedDisk| {
+                let opened = (0..4).find_map(|_| open(disk).ok());
+                opened.unwrap_or_else(|| panic!("step {step}"))
+            };
+            let kv = opened(&disk);
             script(&kv, &mut history).unwrap_or_else(|error| panic!("step {step}: {error}"));
             assert_eq!(kv.latched(), None, "step {step}");
             drop(kv);
             assert_eq!(history.acknowledged, 14);
             for disk in [disk.clone(), disk.crashed(step)] {
-                let kv = open(&disk).unwrap_or_else(|error| panic!("step {step}: {error}"));
-                history.clone().check(&kv).unwrap();
+                history.clone().check(&opened(&disk)).unwrap();
             }
         }
     }
