@@ -33,6 +33,11 @@ pub enum Error {
         /// Its errno.
         errno: Errno,
     },
+    /// A passphrase or key is missing, or does not open what it should.
+    WrongKey {
+        /// What is wrong.
+        why: &'static str,
+    },
 }
 
 impl Error {
@@ -42,6 +47,7 @@ impl Error {
             Error::NoSpace { .. } => Errno::ENOSPC,
             Error::Corrupt { .. } => Errno::EIO,
             Error::Io { errno, .. } => *errno,
+            Error::WrongKey { .. } => Errno::EACCES,
         }
     }
 }
@@ -56,6 +62,7 @@ impl fmt::Display for Error {
                 file.display()
             ),
             Error::Io { op, path, errno } => write!(f, "{op} {}: {errno}", path.display()),
+            Error::WrongKey { why } => write!(f, "{why}; give the passphrase of the volume"),
         }
     }
 }

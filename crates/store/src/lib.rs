@@ -2,8 +2,10 @@
 //! design and `docs/design/format.md` for the bytes.
 #![forbid(unsafe_code)]
 
+pub mod codec;
 mod error;
 mod kv;
+pub mod segment;
 
 pub use error::{Error, Result};
 pub use kv::{KvOp, Read, Table};
