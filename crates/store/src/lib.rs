@@ -3,12 +3,14 @@
 #![forbid(unsafe_code)]
 
 pub mod backend;
+pub mod codec;
 pub mod disk;
 pub mod engine;
 mod error;
 mod kv;
 pub mod merge;
 pub mod schema;
+pub mod segment;
 mod volume;
 
 pub use error::{Error, Result};
