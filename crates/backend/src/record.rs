@@ -161,6 +161,8 @@ pub enum Record {
     Entries {
         /// Directory.
         dir: u64,
+        /// Generation of the directory.
+        generation: u32,
         /// All.
         entries: i64,
         /// Subdirectories.
@@ -172,6 +174,8 @@ pub enum Record {
     Parent {
         /// Directory.
         dir: u64,
+        /// Generation of the directory.
+        generation: u32,
         /// Order of its parents.
         version: u32,
         /// Its parent.
@@ -181,6 +185,9 @@ pub enum Record {
     Name {
         /// Directory.
         dir: u64,
+        /// Generation of the directory: versions of two directories that had one number one after
+        /// the other cannot be compared.
+        generation: u32,
         /// Name.
         name: Box<[u8]>,
         /// Order of the changes of this name.
