@@ -2,6 +2,7 @@
 //! design and `docs/design/format.md` for the bytes.
 #![forbid(unsafe_code)]
 
+pub mod dump;
 mod error;
 mod kv;
 
