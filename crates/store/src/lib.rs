@@ -5,6 +5,7 @@
 pub mod dump;
 mod error;
 mod kv;
+pub mod schema;
 
 pub use error::{Error, Result};
 pub use kv::{KvOp, Read, Table};
