@@ -2,9 +2,12 @@
 //! design and `docs/design/format.md` for the bytes.
 #![forbid(unsafe_code)]
 
+pub mod backend;
 pub mod dump;
 mod error;
+pub mod fsck;
 mod kv;
+pub mod merge;
 pub mod schema;
 
 pub use error::{Error, Result};

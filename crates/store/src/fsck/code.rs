@@ -105,7 +105,7 @@ codes! {
         => "sets the parent";
     Overlap "F040" Damage "two extents for one range of a file"
         => "keeps the one in the newer segment there";
-    BehindEnd "F041" Damage "written extents behind the end of a file"
+    BehindEnd "F041" Note "written extents behind the end of a file"
         => "removes them";
     NoSegment "F042" Loss "an extent in a segment that is not there"
         => "leaves it: reads of that range fail; remove or overwrite the file";
@@ -121,6 +121,8 @@ codes! {
         => "gives their space back";
     SharedMap "F048" Damage "two files with one list of extents"
         => "gives the second a list of its own with the same contents";
+    BadExtent "F049" Damage "an extent that cannot be read"
+        => "makes reads of that range alone fail";
     Live "F050" Damage "a wrong number of live pages of a segment"
         => "sets the number that was counted";
     NoFile "F051" Damage "a record of a segment that is not there and that nothing needs"

@@ -100,20 +100,29 @@ impl Inodes {
         }
     }
 
-    /// Whether it is there and a directory.
-    pub fn is_directory(&self, ino: u64) -> bool {
-        self.get(ino).is_some_and(|info| info.kind == Kind::Directory)
+    /// An entry of directory `dir` was found, or is not to count.
+    pub fn count_entry(&mut self, dir: u64, is_directory: bool, by: i64) {
+        let dir = self.dirs.entry(dir).or_default();
+        dir.entries = dir.entries.saturating_add_signed(by);
+        if is_directory {
+            dir.subdirectories = dir.subdirectories.saturating_add_signed(by);
+        }
     }
 
-    /// Contents of the inode.
-    pub fn file(&self, ino: u64) -> Option<&File> {
-        let at = self.files.binary_search_by_key(&ino, |file| file.ino).ok()?;
-        Some(&self.files[at])
+    /// Whether it is there and a directory.
+    pub fn is_directory(&self, ino: u64) -> bool {
+        self.get(ino)
+            .is_some_and(|info| info.kind == Kind::Directory)
     }
 
     /// All inodes, by rising number.
     pub fn iter(&self) -> impl Iterator<Item = &Info> {
         self.infos.iter()
+    }
+
+    /// Whether there is none, as in a volume that was never mounted.
+    pub fn is_empty(&self) -> bool {
+        self.infos.is_empty()
     }
 
     /// How many there are.

@@ -78,7 +78,9 @@ pub struct Report {
     /// How much there is.
     pub counted: Counted,
     /// What puts it right, by stage.
-    pub(super) fixes: BTreeMap<Stage, Vec<KvOp>>,
+    fixes: BTreeMap<Stage, Vec<KvOp>>,
+    /// A part could not be read: what seems to be missing may be there.
+    is_blind: bool,
 }
 
 /// Changes of one stage that are made at once; the next round finds the others.
@@ -93,9 +95,22 @@ impl Report {
         !self.fixes.is_empty()
     }
 
+    /// The changes of the first stage that has any.
+    pub(super) fn first_stage(&self) -> Option<(Stage, &[KvOp])> {
+        let (stage, fixes) = self.fixes.first_key_value()?;
+        Some((*stage, fixes))
+    }
+
+    /// Nothing may be changed: a part could not be read.
+    pub(super) fn cannot_repair(&mut self) {
+        self.is_blind = true;
+        self.fixes.clear();
+    }
+
     /// Whether anything is worse than a note.
     pub fn is_clean(&self) -> bool {
-        self.worst().is_none_or(|severity| severity == Severity::Note)
+        self.worst()
+            .is_none_or(|severity| severity == Severity::Note)
     }
 
     /// Whether bytes are gone.
@@ -123,6 +138,9 @@ impl Report {
 
     /// Adds a change that puts something right.
     pub(super) fn fix(&mut self, stage: Stage, op: KvOp) {
+        if self.is_blind {
+            return;
+        }
         let fixes = self.fixes.entry(stage).or_default();
         if fixes.len() < FIXES {
             fixes.push(op);

@@ -73,6 +73,11 @@ impl<'a> Fields<'a> {
         Ok(Time { sec, nsec })
     }
 
+    /// All that is left.
+    pub(super) fn rest(&mut self) -> &'a [u8] {
+        std::mem::take(&mut self.rest)
+    }
+
     /// An error that says what is wrong.
     pub(super) fn wrong(&self, what: &str) -> Error {
         corrupt(self.key, what)

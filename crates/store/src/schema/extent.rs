@@ -121,3 +121,47 @@ impl Extent {
         }
     }
 }
+
+/// Inline bytes of an extent, and the file that they belong to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Inline<'a> {
+    /// Inode.
+    pub ino: u64,
+    /// Its generation.
+    pub generation: u32,
+    /// First page of the extent. Who has read the extent a moment before sees by it that it has
+    /// become another one.
+    pub first: u64,
+    /// Bytes; the extent's pages are zeros behind them.
+    pub bytes: &'a [u8],
+}
+
+impl Inline<'_> {
+    /// The value.
+    pub fn encode(&self) -> Box<[u8]> {
+        let mut out = Vec::with_capacity(20 + self.bytes.len());
+        out.extend_from_slice(&self.ino.to_le_bytes());
+        out.extend_from_slice(&self.generation.to_le_bytes());
+        out.extend_from_slice(&self.first.to_le_bytes());
+        out.extend_from_slice(self.bytes);
+        out.into()
+    }
+
+    /// The inline bytes under `key`.
+    pub fn decode<'a>(key: &'a [u8], value: &'a [u8]) -> Result<Inline<'a>> {
+        let mut fields = Fields::new(key, value);
+        Ok(Inline {
+            ino: fields.u64()?,
+            generation: fields.u32()?,
+            first: fields.u64()?,
+            bytes: fields.rest(),
+        })
+    }
+}
+
+/// What `bytes` hold of `count` pages from page `within` on.
+pub fn part(bytes: &[u8], within: u32, count: u64) -> &[u8] {
+    let at = |page: u64| (bytes.len() as u64).min(page.saturating_mul(4096)) as usize;
+    let from = u64::from(within);
+    &bytes[at(from)..at(from.saturating_add(count))]
+}

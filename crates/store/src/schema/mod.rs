@@ -15,7 +15,7 @@ mod volume;
 mod tests;
 
 pub use bytes::corrupt;
-pub use extent::{Block, Extent, Place};
+pub use extent::{Block, Extent, Inline, Place, part};
 pub use inode::{Contents, Directory, Inode, Xattrs};
 pub use name::{decode_target, encode_target};
 pub use volume::{Counters, Owner, Segment, Used};
