@@ -13,6 +13,8 @@ mod volume;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub(crate) use tests::Random;
 
 pub use bytes::corrupt;
 pub use extent::{Block, Extent, Inline, Place, part};
