@@ -3,12 +3,16 @@
 #![forbid(unsafe_code)]
 
 pub mod backend;
+pub mod disk;
 pub mod dump;
+pub mod engine;
 mod error;
 pub mod fsck;
 mod kv;
 pub mod merge;
 pub mod schema;
+mod volume;
 
 pub use error::{Error, Result};
 pub use kv::{KvOp, Read, Table};
+pub use volume::{FrameCipher, Info, Kv, MkfsOptions, OpenMode, OpenOptions, Parts};

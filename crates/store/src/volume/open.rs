@@ -1,0 +1,200 @@
+//! Opening a volume: everything is checked before anything is changed.
+
+use super::background::Background;
+use super::ballast::Ballast;
+use super::checkpoint::{TABLES, stamp};
+use super::fields::random;
+use super::keys::Shared;
+use super::log::{LogWriter, open_files};
+use super::mkfs::{LOCK, UNFINISHED};
+use super::overlay::Layers;
+use super::replay::{Replay, replay, wipe};
+use super::superblock::{Slot, Superblock};
+use super::witness::{self, Witness};
+use super::{OpenMode, OpenOptions, Parts};
+use crate::disk::{Access, Disk};
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use hearth_sync::primitive::{Mutex, RwLock};
+
+pub(super) fn open(parts: Parts, options: &OpenOptions) -> Result<Shared> {
+    let disk = &*parts.disk;
+    let owner = owner(&options.mode);
+    let writes = owner.is_some();
+    let access = if writes { Access::Write } else { Access::Read };
+    // Before the lock: a foreign directory gets none.
+    Superblock::read(disk, Access::Read)?.check_features(disk, writes)?;
+    let lock = lock(disk, owner.as_deref())?;
+    let superblock = Superblock::read(disk, access)?;
+    superblock.check_features(disk, writes)?;
+    if superblock.slot.cipher != 0 && options.cipher.is_none() {
+        let path = disk.place().to_path_buf();
+        return Err(Error::WrongKey { path });
+    }
+    let file_len = superblock.log_len();
+    let files = open_files(disk, access, file_len)?;
+    let mut found = replay(&files, &superblock.slot, options.cipher.as_deref())?;
+    let witness = Witness::read(disk, access);
+    let mut damage = found.damage.take();
+    if let Err(error) = check_witness(&witness, &found) {
+        damage = damage.or(Some(error));
+    }
+    accept(&options.mode, &damage)?;
+    let engine = match writes {
+        true => parts.engines.open()?,
+        false => parts.engines.open_read_only()?,
+    };
+    if let Err(error) = check_stamps(&*engine, &superblock, &found) {
+        damage = damage.or(Some(error));
+    }
+    accept(&options.mode, &damage)?;
+    let mut last = found.last;
+    if writes && damage.is_some() {
+        // Later epochs than any that was seen: whatever is left of those is older from now on.
+        last.epoch = newest(&witness, &*engine, &found) + 1;
+    }
+    let mut shared = Shared {
+        engine: RwLock::new(Some(engine)),
+        layers: RwLock::new(Layers {
+            active: found.overlay,
+            frozen: None,
+        }),
+        log: Mutex::new(None),
+        superblock: Mutex::new(superblock),
+        witness: Mutex::new(None),
+        checkpointing: Mutex::new(()),
+        ballast: None,
+        background: Background::default(),
+        latched: Mutex::new(None),
+        closed: false.into(),
+        damage,
+        begun_at: last,
+        lock: Mutex::new(lock),
+        parts,
+    };
+    if !writes {
+        let why = "the volume was opened read-only".to_owned();
+        *shared.latched.lock() = Some(why);
+        return Ok(shared);
+    }
+    wipe(&files, file_len, &found.later)?;
+    let mut slot = shared.superblock.lock().slot.clone();
+    slot.incarnation = random()?;
+    slot.opened += 1;
+    let mut log = LogWriter::new(
+        files,
+        file_len,
+        slot.incarnation,
+        options.cipher.clone(),
+        last,
+    );
+    log.kept = slot.checkpoint;
+    *shared.log.lock() = Some(log);
+    shared.ballast = Some(Ballast::open(&*shared.parts.disk, file_len)?);
+    begin(&shared, slot, last.epoch)?;
+    *shared.witness.lock() = Some(witness_of(witness, &shared)?);
+    shared.write_witness()?;
+    shared.fill_ballast();
+    shared.parts.disk.remove(UNFINISHED)?;
+    Ok(shared)
+}
+
+/// Writes the new incarnation, and the checkpoint of what was replayed with it.
+fn begin(shared: &Shared, slot: Slot, last_epoch: u64) -> Result<()> {
+    if last_epoch > slot.checkpoint {
+        // The checkpoint writes it with its own fields.
+        shared.superblock.lock().slot = slot;
+        return shared.checkpoint();
+    }
+    shared.superblock.lock().write(slot)
+}
+
+/// The name of who opens for writing.
+fn owner(mode: &OpenMode) -> Option<String> {
+    let (OpenMode::Write { who } | OpenMode::Repair { who }) = mode else {
+        return None;
+    };
+    let host = rustix::system::uname();
+    let host = host.nodename().to_string_lossy();
+    let process = std::process::id();
+    Some(format!("process {process} on {host}, {who}"))
+}
+
+fn lock(disk: &dyn Disk, owner: Option<&str>) -> Result<Option<Box<dyn Send + Sync>>> {
+    match disk.lock(LOCK, owner) {
+        Ok(lock) => Ok(Some(lock)),
+        // A copy may lack the file, and a reader makes none.
+        Err(error) if owner.is_none() && error.is_absent() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Refuses damage, unless it was asked for what is there in spite of it.
+fn accept(mode: &OpenMode, damage: &Option<Error>) -> Result<()> {
+    match (mode, damage) {
+        (OpenMode::Write { .. }, Some(error)) => Err(error.clone()),
+        _ => Ok(()),
+    }
+}
+
+/// The newest acknowledged epoch must be there, and be the one that was acknowledged.
+fn check_witness(witness: &Result<Witness>, found: &Replay) -> Result<()> {
+    let said = witness.as_ref().map_err(Clone::clone)?.last;
+    if said.epoch > found.last.epoch {
+        return Err(Error::Gap {
+            first: found.last.epoch + 1,
+            newest: said.epoch,
+            file: witness::NAME.into(),
+        });
+    }
+    if said.epoch == found.last.epoch && said.digest != found.last.digest {
+        let what = format!("epoch {} is not the one that was acknowledged", said.epoch);
+        return Err(Error::corrupt(witness::NAME, 0, what));
+    }
+    Ok(())
+}
+
+/// The tables must hold what the superblock says, and nothing behind the end of the log.
+fn check_stamps(engine: &dyn Engine, superblock: &Superblock, found: &Replay) -> Result<()> {
+    let slot = &superblock.slot;
+    for table in TABLES {
+        let (epoch, digest) = stamp(engine, table)?;
+        if epoch > found.last.epoch {
+            return Err(Error::Gap {
+                first: found.last.epoch + 1,
+                newest: epoch,
+                file: "engine".into(),
+            });
+        }
+        let is_other = epoch == slot.checkpoint && digest != slot.digest;
+        if epoch < slot.checkpoint || is_other {
+            let what = format!(
+                "the tables are of epoch {epoch}, the superblock says {}: \
+                 parts of different moments",
+                slot.checkpoint
+            );
+            return Err(Error::corrupt("engine", 0, what));
+        }
+    }
+    Ok(())
+}
+
+/// The newest epoch that anything names.
+fn newest(witness: &Result<Witness>, engine: &dyn Engine, found: &Replay) -> u64 {
+    let said = witness.as_ref().map_or(0, |witness| witness.last.epoch);
+    let stamps = TABLES.map(|table| stamp(engine, table).map_or(0, |(epoch, _)| epoch));
+    let seen = [said, found.last.epoch, found.newest];
+    seen.into_iter().chain(stamps).max().unwrap_or_default()
+}
+
+/// The witness that was read, or a new one where a repair found none.
+fn witness_of(read: Result<Witness>, shared: &Shared) -> Result<Witness> {
+    if let Ok(witness) = read {
+        return Ok(witness);
+    }
+    let disk = &*shared.parts.disk;
+    disk.remove(witness::NAME)?;
+    Witness::create(disk, &witness::Testimony::default())?;
+    disk.sync_dir("")?;
+    Witness::read(disk, Access::Write)
+}
