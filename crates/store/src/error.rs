@@ -77,11 +77,6 @@ pub enum Error {
         /// Whether a read-only opening goes without them.
         read_only_works: bool,
     },
-    /// The volume is encrypted, and the key is missing or does not fit.
-    WrongKey {
-        /// The volume's directory.
-        path: PathBuf,
-    },
     /// The volume takes no changes.
     ReadOnly {
         /// Why not.
@@ -111,6 +106,11 @@ pub enum Error {
         path: PathBuf,
         /// Its errno.
         errno: Errno,
+    },
+    /// A passphrase or key is missing, or does not open what it should.
+    WrongKey {
+        /// What is wrong.
+        why: &'static str,
     },
 }
 
@@ -163,11 +163,11 @@ impl Error {
             | Error::Newer { .. }
             | Error::UnknownFeature { .. } => Errno::EINVAL,
             Error::NotEmpty { .. } => Errno::ENOTEMPTY,
-            Error::WrongKey { .. } => Errno::EACCES,
             Error::ReadOnly { .. } => Errno::EROFS,
             Error::TooLarge { .. } => Errno::E2BIG,
             Error::Closed => Errno::EBADF,
             Error::Io { errno, .. } => *errno,
+            Error::WrongKey { .. } => Errno::EACCES,
         }
     }
 }
@@ -232,11 +232,6 @@ impl fmt::Display for Error {
                     ""
                 }
             ),
-            Error::WrongKey { path } => write!(
-                f,
-                "{}: encrypted, and the key does not fit; give the right passphrase",
-                path.display()
-            ),
             Error::ReadOnly { why } => write!(f, "read-only: {why}"),
             Error::TooLarge { what, most } => {
                 write!(f, "{what} is too large; the store takes {most} bytes")
@@ -246,6 +241,10 @@ impl fmt::Display for Error {
             }
             Error::Closed => write!(f, "the volume was closed; mount it again"),
             Error::Io { op, path, errno } => write!(f, "{op} {}: {errno}", path.display()),
+            Error::WrongKey { why } => write!(
+                f,
+                "{why}; give the passphrase of the volume with -o encrypt=FILE or -o encrypt=env"
+            ),
         }
     }
 }

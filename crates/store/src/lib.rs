@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod backend;
+pub mod codec;
 pub mod disk;
 pub mod dump;
 pub mod engine;
@@ -11,6 +12,7 @@ pub mod fsck;
 mod kv;
 pub mod merge;
 pub mod schema;
+pub mod segment;
 mod volume;
 
 pub use error::{Error, Result};

@@ -150,7 +150,8 @@ pub(crate) fn open_payload(
     }
     if header.flags & ENCRYPTED != 0 {
         let Some(cipher) = cipher else {
-            return Err(Error::WrongKey { path: file.into() });
+            let why = "a frame of the log is encrypted";
+            return Err(Error::WrongKey { why });
         };
         cipher.open(&header_bytes[CONTEXT], &header.nonce, &mut payload)?;
     }

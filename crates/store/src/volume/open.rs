@@ -28,8 +28,8 @@ pub(super) fn open(parts: Parts, options: &OpenOptions) -> Result<Shared> {
     let superblock = Superblock::read(disk, access)?;
     superblock.check_features(disk, writes)?;
     if superblock.slot.cipher != 0 && options.cipher.is_none() {
-        let path = disk.place().to_path_buf();
-        return Err(Error::WrongKey { path });
+        let why = "the volume is encrypted";
+        return Err(Error::WrongKey { why });
     }
     let file_len = superblock.log_len();
     let files = open_files(disk, access, file_len)?;

@@ -1,0 +1,29 @@
+//! How bytes are changed on their way to the disk: compression, then encryption.
+//!
+//! | file | is |
+//! |---|---|
+//! | `compress` | none, lz4, zstd; kept as is where that gains less than an eighth |
+//! | `sample` | whether compression is worth trying |
+//! | `cipher` | XChaCha20-Poly1305 with random nonces |
+//! | `keys` | the volume key, and the slots that wrap it |
+//! | `passphrase` | where a passphrase comes from |
+//! | `random` | random bytes of the kernel |
+//!
+//! Every nonce is drawn at random when it is used: no counter, position or clock goes into it, so
+//! no history of the directory (a rollback, a copy, a crash) repeats one.
+
+mod cipher;
+mod compress;
+mod keys;
+mod passphrase;
+mod random;
+mod sample;
+
+pub use cipher::{Cipher, OVERHEAD, Purpose};
+pub use compress::{Codec, Compression, unpack};
+pub use keys::{Costs, KeySlots, SLOT_LEN, SLOTS_MAX, VolumeKey};
+pub use passphrase::{Passphrase, VARIABLE};
+pub use random::random;
+
+#[cfg(test)]
+mod tests;
