@@ -9,6 +9,7 @@ use super::{Step, Watch};
 use crate::error::{Error, Result};
 use crate::kv::{KvOp, Read, Table};
 use crate::schema::{Block, Extent, Inline, Place, key, part};
+use hearth_backend::Kind;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -83,7 +84,13 @@ pub fn check(
 fn owners(meta: &Meta) -> Vec<(u64, usize)> {
     let files = meta.inodes.files.iter().enumerate();
     let mut owners: Vec<_> = files
-        .filter(|(_, file)| file.says.map != 0 && meta.inodes.get(file.ino).is_some())
+        .filter(|(_, file)| file.says.map != 0)
+        // One whose inode is not there is made anew.
+        .filter(|(_, file)| {
+            meta.inodes
+                .get(file.ino)
+                .is_none_or(|i| i.kind == Kind::File)
+        })
         .map(|(at, file)| (file.says.map, at))
         .collect();
     owners.sort_unstable();

@@ -122,6 +122,11 @@ impl Report {
         self.totals.keys().map(|code| code.meaning().severity).max()
     }
 
+    /// Whether a part could not be read.
+    pub(super) fn is_blind(&self) -> bool {
+        self.is_blind
+    }
+
     /// Adds a finding.
     pub(super) fn find(&mut self, code: Code, place: Place, detail: impl Into<String>) {
         let total = self.totals.entry(code).or_default();
