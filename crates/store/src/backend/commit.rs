@@ -3,9 +3,9 @@
 use super::StoreBackend;
 use super::parts::Kv;
 use crate::error::{Error, Result};
-use crate::kv::KvOp;
+use crate::kv::{KvOp, Table};
 use crate::merge::{self, merge};
-use crate::schema::{Counters, key};
+use crate::schema::{Counters, corrupt, key};
 use hearth_backend::{Errno, Record};
 
 /// What the next commit goes on from.
@@ -17,8 +17,10 @@ pub(super) struct State {
     failed: Option<Error>,
     /// See [`StoreBackend::strays`].
     pub(super) strays: u64,
-    /// Counts commits that may have made pages of segments dead.
-    pub(super) changes: u64,
+    /// Counts commits that made pages of segments dead.
+    pub(super) deaths: u64,
+    /// Inline bytes that came since idle work has looked at them.
+    pub(super) inline: u64,
 }
 
 impl State {
@@ -28,7 +30,9 @@ impl State {
             kv_epoch,
             failed: None,
             strays: 0,
-            changes: 0,
+            // What was before is looked at once.
+            deaths: 1,
+            inline: u64::MAX,
         }
     }
 
@@ -61,7 +65,6 @@ impl State {
             Ok(()) => {
                 self.kv_epoch += 1;
                 self.counters = counters;
-                self.changes += 1;
                 Ok(())
             }
             Err(error) => Err(self.fail(error)),
@@ -87,18 +90,38 @@ impl StoreBackend {
             Ok(merged) => merged,
             Err(error) => return Err(state.fail(error)),
         };
+        for segment in merged.named.keys() {
+            let is_known = !self.pending.is_settled(*segment)
+                || self.kv.get(Table::Meta, &key::segment(*segment))?.is_some();
+            if !is_known {
+                let what = "a record names a segment that was given up";
+                return Err(state.fail(corrupt(&key::segment(*segment), what)));
+            }
+        }
         state.strays += merged.strays;
         if merged.ops.is_empty() && counters == state.counters {
             // A commit of nothing writes nothing: what is durable is the state of this epoch.
             state.counters.epoch = epoch;
         } else {
             counters.epoch = epoch;
-            let kv = &*self.kv;
-            state.apply(kv, counters, merged.ops)?;
+            let inline = merged.ops.iter().map(inline_bytes).sum();
+            state.apply(&*self.kv, counters, merged.ops)?;
+            state.inline = state.inline.saturating_add(inline);
+            state.deaths += u64::from(merged.is_deadly);
         }
         for (segment, pages) in merged.named {
             self.pending.take(segment, pages);
         }
         Ok(())
+    }
+}
+
+/// The bytes of inline data that a change brings.
+fn inline_bytes(op: &KvOp) -> u64 {
+    match &op.value {
+        Some(value) if op.table == Table::Extents && op.key.starts_with(key::INLINES) => {
+            value.len() as u64
+        }
+        _ => 0,
     }
 }

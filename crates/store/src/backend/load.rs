@@ -18,13 +18,13 @@ const BATCH: usize = 256;
 const TRIES: usize = 16;
 
 /// What an opened volume needs to go on.
-pub(super) fn restart(kv: &dyn Kv, counters: Counters) -> Result<Option<Restart>> {
+pub(super) fn restart(kv: &dyn Kv, counters: &Counters) -> Result<Option<Restart>> {
     if kv.get(Table::Meta, &key::inode(ROOT))?.is_none() {
         return Ok(None);
     }
     let mut restart = Restart {
         last_inode: counters.last_inode,
-        opened: counters.opened,
+        opened: kv.opened(),
         epoch: counters.epoch,
         ..Restart::default()
     };
@@ -206,9 +206,13 @@ struct Bytes {
 fn batch(kv: &dyn Kv, blocks: &dyn Blocks, ino: u64, range: &Range<u64>) -> Result<Batch> {
     let mut before = None;
     for _ in 0..TRIES {
+        let generation = match kv.get(Table::Meta, &key::inode(ino))? {
+            Some(value) => schema::Inode::decode(ino, &value)?.attrs.generation,
+            None => 0,
+        };
         let map = contents(kv, ino)?.map;
         let (extents, next) = extents(kv, map, range, BATCH)?;
-        let found = read(kv, blocks, map, &extents);
+        let found = read(kv, blocks, (ino, generation, map), &extents);
         match found {
             Ok((extents, bytes)) => {
                 return Ok(Batch {
@@ -257,7 +261,12 @@ pub(super) fn extents(
 type Found = (Vec<(Range<u64>, Bytes)>, Vec<Vec<u8>>);
 
 /// The bytes of extents; unwritten ones have none.
-fn read(kv: &dyn Kv, blocks: &dyn Blocks, map: u64, extents: &[Extent]) -> Result<Found> {
+fn read(
+    kv: &dyn Kv,
+    blocks: &dyn Blocks,
+    (ino, generation, map): (u64, u32, u64),
+    extents: &[Extent],
+) -> Result<Found> {
     let mut wanted: Vec<Block> = Vec::new();
     let mut places: HashMap<Block, usize> = HashMap::new();
     let mut found = Vec::with_capacity(extents.len());
@@ -284,7 +293,7 @@ fn read(kv: &dyn Kv, blocks: &dyn Blocks, map: u64, extents: &[Extent]) -> Resul
     }
     let mut bytes = match wanted[..] {
         [] => Vec::new(),
-        _ => blocks.read(&wanted)?,
+        _ => blocks.read(ino, generation, &wanted)?,
     };
     for (at, last) in inline {
         let key = key::inline(map, last);

@@ -86,6 +86,10 @@ impl Kv for MemoryKv {
         self.state.read().epoch
     }
 
+    fn opened(&self) -> u32 {
+        1
+    }
+
     fn commit(&self, epoch: u64, ops: &[KvOp]) -> Result<()> {
         // Relaxed: see `fill`.
         if self.is_full.load(Ordering::Relaxed) {
@@ -146,6 +150,11 @@ impl MemoryBlocks {
 }
 
 impl BlocksState {
+    fn find(&self, block: &Block) -> Option<&(BlockHeader, Vec<u8>)> {
+        let found = self.segments.get(&block.segment)?.get(block.at as usize)?;
+        (found.0.block == *block).then_some(found)
+    }
+
     fn append(&mut self, segment: u64, file: &FilePages) -> Vec<Written> {
         let blocks = self.segments.entry(segment).or_default();
         let mut written = Vec::new();
@@ -207,14 +216,35 @@ impl Blocks for MemoryBlocks {
             .collect())
     }
 
-    fn read(&self, blocks: &[Block]) -> Result<Vec<Vec<u8>>> {
+    fn read(&self, ino: u64, generation: u32, blocks: &[Block]) -> Result<Vec<Vec<u8>>> {
         let state = self.state.lock();
         let read = |block: &Block| {
-            let found = state.segments.get(&block.segment)?.get(block.at as usize)?;
-            (found.0.block == *block).then(|| found.1.clone())
+            let (header, bytes) = state.find(block)?;
+            ((header.ino, header.generation) == (ino, generation)).then(|| bytes.clone())
         };
-        let bytes = |block| read(block).ok_or_else(|| missing(block.segment));
+        let bytes = |block: &Block| read(block).ok_or_else(|| missing(block.segment));
         blocks.iter().map(bytes).collect()
+    }
+
+    fn rewrite(&self, blocks: &[Block]) -> Result<Vec<Result<Block>>> {
+        let mut state = self.state.lock();
+        state.last += 1;
+        let segment = state.last;
+        let mut moved = Vec::new();
+        let mut copies = Vec::new();
+        for block in blocks {
+            let Some((header, bytes)) = state.find(block) else {
+                moved.push(Err(missing(block.segment)));
+                continue;
+            };
+            let (mut header, bytes) = (*header, bytes.clone());
+            header.block.segment = segment;
+            header.block.at = copies.len() as u32;
+            moved.push(Ok(header.block));
+            copies.push((header, bytes));
+        }
+        state.segments.insert(segment, copies);
+        Ok(moved)
     }
 
     fn headers(&self, segment: u64) -> Result<Vec<BlockHeader>> {
@@ -227,6 +257,10 @@ impl Blocks for MemoryBlocks {
     fn delete(&self, segment: u64) -> Result<()> {
         self.state.lock().segments.remove(&segment);
         Ok(())
+    }
+
+    fn first(&self) -> u64 {
+        1
     }
 
     fn list(&self) -> Result<Vec<u64>> {

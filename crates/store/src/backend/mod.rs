@@ -18,26 +18,32 @@
 //! change beside a load; one scan sees them before or after a commit, and bytes that idle work has
 //! moved meanwhile are looked up again.
 
+mod collect;
 mod commit;
+mod inline;
 mod load;
 pub mod memory;
+mod moving;
 mod parts;
 mod pending;
+mod tidy;
 
 #[cfg(test)]
 mod tests;
 
 pub use parts::{BlockHeader, Blocks, FilePages, Kv, Written};
+pub use tidy::Limits;
 
-use crate::error::{Error, Result};
-use crate::kv::{KvOp, Read, Table};
-use crate::schema::{Counters, Extent as StoredExtent, Place, key};
+use crate::error::Result;
+use crate::kv::Table;
+use crate::schema::{Counters, key};
 use commit::State;
 use hearth_backend::{Backend, Errno, Extent, Inode, Record, Restart, Target};
 use hearth_sync::primitive::{Arc, Mutex};
 use memory::{MemoryBlocks, MemoryKv};
 use pending::Pending;
 use std::ops::Range;
+use tidy::Tidying;
 
 /// A store as the backend of a volume.
 pub struct StoreBackend {
@@ -47,6 +53,10 @@ pub struct StoreBackend {
     state: Mutex<State>,
     /// Pages of segments that no record names yet.
     pending: Pending,
+    /// How far idle work got.
+    tidying: Mutex<Tidying>,
+    /// When idle work is worth it. Immutable.
+    limits: Limits,
 }
 
 impl StoreBackend {
@@ -55,21 +65,20 @@ impl StoreBackend {
         StoreBackend::new(Arc::new(MemoryKv::new()), Arc::new(MemoryBlocks::new()))
     }
 
-    /// A store of these parts. Counts the opening, durably.
+    /// A store of these parts.
     pub fn new(kv: Arc<dyn Kv>, blocks: Arc<dyn Blocks>) -> Result<StoreBackend> {
-        let mut counters = match kv.get(Table::Meta, key::COUNTERS)? {
+        let counters = match kv.get(Table::Meta, key::COUNTERS)? {
             Some(value) => Counters::decode(&value)?,
             None => Counters::default(),
         };
-        counters.opened = counters.opened.wrapping_add(1);
-        let store = StoreBackend {
+        Ok(StoreBackend {
+            tidying: Mutex::new(Tidying::new(blocks.first())),
             state: Mutex::new(State::new(counters, kv.epoch())),
             kv,
             blocks,
             pending: Pending::default(),
-        };
-        store.state.lock().apply(&*store.kv, counters, Vec::new())?;
-        Ok(store)
+            limits: Limits::default(),
+        })
     }
 
     /// The epoch of the last commit of the key-value part.
@@ -117,7 +126,7 @@ impl Backend for StoreBackend {
     }
 
     fn restart(&self) -> std::result::Result<Option<Restart>, Errno> {
-        load::restart(&*self.kv, self.counters()).map_err(|error| error.errno())
+        load::restart(&*self.kv, &self.counters()).map_err(|error| error.errno())
     }
 
     fn load_inode(&self, ino: u64) -> std::result::Result<Option<Inode>, Errno> {
@@ -165,13 +174,10 @@ impl Backend for StoreBackend {
     }
 
     fn tidy(&self) -> bool {
-        false
+        self.tidy_some()
     }
 
     fn close(&self) -> std::result::Result<(), Errno> {
         self.kv.close().map_err(|error| error.errno())
     }
 }
-
-#[allow(unused)]
-fn _unused(_: Error, _: KvOp, _: &dyn Read, _: StoredExtent, _: Place) {}

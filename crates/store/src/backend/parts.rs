@@ -11,6 +11,9 @@ pub trait Kv: Read + Send + Sync + 'static {
     /// The epoch of the last commit.
     fn epoch(&self) -> u64;
 
+    /// How often it was opened for writing.
+    fn opened(&self) -> u32;
+
     /// Applies `ops` as epoch `epoch`, one more than the last; returns when they are durable.
     fn commit(&self, epoch: u64, ops: &[KvOp]) -> Result<()>;
 
@@ -65,14 +68,21 @@ pub trait Blocks: Send + Sync + 'static {
     /// Stores pages of several files close together, for the places of each.
     fn write_files(&self, files: &[FilePages]) -> Result<Vec<Vec<Written>>>;
 
-    /// The unpacked bytes of blocks, verified, in this order.
-    fn read(&self, blocks: &[Block]) -> Result<Vec<Vec<u8>>>;
+    /// The unpacked bytes of blocks that were written for this inode, verified, in this order.
+    fn read(&self, ino: u64, generation: u32, blocks: &[Block]) -> Result<Vec<Vec<u8>>>;
+
+    /// Stores blocks once more, in as few segments as they fit in, and returns where each is now,
+    /// in this order, once that is durable. One that cannot be read is an error of its own.
+    fn rewrite(&self, blocks: &[Block]) -> Result<Vec<Result<Block>>>;
 
     /// The headers of all blocks of a segment.
     fn headers(&self, segment: u64) -> Result<Vec<BlockHeader>>;
 
     /// Removes a segment; none that is there is no error.
     fn delete(&self, segment: u64) -> Result<()>;
+
+    /// The first number that a segment may get that is written from this opening on.
+    fn first(&self) -> u64;
 
     /// Numbers of all segments.
     fn list(&self) -> Result<Vec<u64>>;

@@ -90,7 +90,6 @@ impl Meta {
     fn finish(mut self, says: Option<Counters>, report: &mut Report) -> Meta {
         self.choose_parents();
         self.counters.epoch = says.map_or(0, |says| says.epoch);
-        self.counters.opened = says.map_or(0, |says| says.opened);
         let needed = self.counters;
         if let Some(says) = says {
             self.counters.last_inode = needed.last_inode.max(says.last_inode);

@@ -282,7 +282,7 @@ impl Tree<'_> {
     fn make_lost_and_found(&mut self, name: &[u8]) -> u64 {
         self.meta.counters.last_inode += 1;
         let ino = self.meta.counters.last_inode;
-        let generation = self.meta.counters.opened.max(1);
+        let generation = 1;
         self.make(ino, generation, Kind::Directory, 0o700);
         let directory = Directory {
             parent: ROOT,

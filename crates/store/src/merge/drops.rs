@@ -13,26 +13,31 @@ pub struct Dropped {
     pub ops: Vec<KvOp>,
     /// How many extents they delete.
     pub extents: usize,
-    /// Whether extents are left.
-    pub is_part: bool,
+    /// The page from which on extents are left, if there are any.
+    pub rest: Option<u64>,
 }
 
-/// Changes that delete at most `limit` extents of `map`.
+/// Changes that delete at most `limit` extents of `map` that end at or behind page `from`. Starting
+/// where the piece before has ended spares looking through what it deleted.
 pub fn drop_map(
     view: &(impl Read + ?Sized),
     map: u64,
+    from: u64,
     limit: usize,
     tally: &mut Tally,
 ) -> Result<Dropped> {
     let mut dropped = Dropped::default();
     let mut found = Ok(());
-    let (from, to) = (key::extent(map, 0), key::extent(map + 1, 0));
-    view.scan(Table::Extents, &from, Some(&to), &mut |key, value| {
-        if dropped.extents == limit {
-            dropped.is_part = true;
-            return false;
-        }
-        match Extent::decode(key, value) {
+    let (from, to) = (key::extent(map, from), key::extent(map + 1, 0));
+    view.scan(
+        Table::Extents,
+        &from,
+        Some(&to),
+        &mut |key, value| match Extent::decode(key, value) {
+            Ok(extent) if dropped.extents == limit => {
+                dropped.rest = Some(extent.pages.end - 1);
+                false
+            }
             Ok(extent) => {
                 dropped.extents += 1;
                 dropped.delete(map, key, &extent, tally);
@@ -42,8 +47,8 @@ pub fn drop_map(
                 found = Err(error);
                 false
             }
-        }
-    })?;
+        },
+    )?;
     found.map(|()| dropped)
 }
 

@@ -38,6 +38,8 @@ pub struct Merged {
     pub ops: Vec<KvOp>,
     /// Pages of each segment that the records named, also those that are dead already.
     pub named: HashMap<u64, u64>,
+    /// Whether pages of segments died.
+    pub is_deadly: bool,
     /// Records of inodes that are not there, and counts that would have gone below zero: 0 as long
     /// as the volume keeps its rules.
     pub strays: u64,
@@ -95,8 +97,14 @@ pub fn merge(
         mut strays,
         ..
     } = merger;
+    let is_deadly = tally.is_deadly();
     strays += tally.finish(view, &mut ops)?;
-    Ok(Merged { ops, named, strays })
+    Ok(Merged {
+        ops,
+        named,
+        is_deadly,
+        strays,
+    })
 }
 
 /// A merge under way.

@@ -163,6 +163,7 @@ impl<R: Read + ?Sized> Merger<'_, R> {
             false => self.old(ino)?,
         };
         let mut stays = None;
+        let mut is_old_gone = false;
         for (generation, mut changes) in generations {
             for change in &changes.contents {
                 change.name(self.counters, &mut self.named, &mut self.tally);
@@ -175,6 +176,7 @@ impl<R: Read + ?Sized> Merger<'_, R> {
                 continue;
             }
             if changes.gone {
+                is_old_gone |= is_old;
                 continue;
             }
             match (&stays, changes.new.take()) {
@@ -200,8 +202,8 @@ impl<R: Read + ?Sized> Merger<'_, R> {
                 }
             }
             None => match old {
-                Some(old) => self.end(ino, &old, &Kept::default()),
-                None => Ok(()),
+                Some(old) if is_old_gone => self.end(ino, &old, &Kept::default()),
+                _ => Ok(()),
             },
         }
     }
@@ -370,9 +372,9 @@ impl<R: Read + ?Sized> Merger<'_, R> {
             return Ok(());
         }
         let mut tally = Tally::default();
-        let dropped = drop_map(self.view, map, self.drops_left, &mut tally)?;
+        let dropped = drop_map(self.view, map, 0, self.drops_left, &mut tally)?;
         self.drops_left -= dropped.extents;
-        if dropped.is_part {
+        if dropped.rest.is_some() {
             self.put(key::dying(map), Box::default());
         } else {
             self.tally.add(tally);

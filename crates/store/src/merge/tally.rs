@@ -37,6 +37,11 @@ impl Tally {
         self.segments.entry(segment).or_default().1 += pages;
     }
 
+    /// Whether pages of a segment died.
+    pub fn is_deadly(&self) -> bool {
+        self.segments.values().any(|(live, _)| *live < 0)
+    }
+
     /// Adds the live pages of `other`.
     pub(super) fn add(&mut self, other: Tally) {
         for (segment, (live, named)) in other.segments {

@@ -13,26 +13,20 @@ pub struct Counters {
     pub last_inode: u64,
     /// The next map of extents.
     pub next_map: u64,
-    /// The next segment.
+    /// Larger than the number of any segment that was named.
     pub next_segment: u64,
-    /// How often the volume was opened for writing.
-    pub opened: u32,
 }
 
 impl Counters {
     /// The value.
     pub fn encode(&self) -> Box<[u8]> {
-        let mut out = Vec::with_capacity(36);
-        for number in [
+        let numbers = [
             self.epoch,
             self.last_inode,
             self.next_map,
             self.next_segment,
-        ] {
-            out.extend_from_slice(&number.to_le_bytes());
-        }
-        out.extend_from_slice(&self.opened.to_le_bytes());
-        out.into()
+        ];
+        numbers.map(u64::to_le_bytes).concat().into()
     }
 
     /// The counters that `value` says.
@@ -43,7 +37,6 @@ impl Counters {
             last_inode: fields.u64()?,
             next_map: fields.u64()?,
             next_segment: fields.u64()?,
-            opened: fields.u32()?,
         };
         fields.end()?;
         Ok(counters)
@@ -88,7 +81,7 @@ impl Used {
 pub struct Segment {
     /// Pages that extents name now.
     pub live: u64,
-    /// Pages that extents have named ever.
+    /// Pages of all blocks that extents have named ever.
     pub named: u64,
 }
 

@@ -66,18 +66,12 @@ impl Coder {
         plain: &mut Vec<u8>,
         out: &mut Vec<u8>,
     ) -> Written {
-        plain.clear();
-        for (_, page) in pages {
-            let end = plain.len() + PAGE;
-            plain.extend_from_slice(page);
-            plain.resize(end, 0);
-        }
         let first = pages.first().map_or(0, |(index, _)| *index);
         let header = BlockHeader {
             codec: Codec::None,
             sealed: self.cipher.is_some(),
             stored_len: 0,
-            len: plain.len() as u32,
+            len: (pages.len() * PAGE) as u32,
             ino: owner.ino,
             generation: owner.generation,
             offset: first * PAGE as u64,
@@ -85,6 +79,12 @@ impl Coder {
             digest: [0; 16],
         };
         let stored = self.append(target.segment, header, out, |out| {
+            if self.compression == Compression::None {
+                gather(pages, out);
+                return Codec::None;
+            }
+            plain.clear();
+            gather(pages, plain);
             self.compression.pack(plain, out)
         });
         Written {
@@ -200,5 +200,14 @@ impl Coder {
                 .ok_or("the block does not unpack to its length")?,
         };
         Ok((header, plain))
+    }
+}
+
+/// Appends the bytes of pages, each filled up to its length.
+fn gather(pages: &[Page], out: &mut Vec<u8>) {
+    for (_, page) in pages {
+        let end = out.len() + PAGE;
+        out.extend_from_slice(page);
+        out.resize(end, 0);
     }
 }

@@ -80,7 +80,7 @@ pub struct BlockHeader {
     pub offset: u64,
     /// Epoch in which it was written; a block that the collector moves keeps it.
     pub epoch: u64,
-    /// Digest of place, of the fields above and of the stored bytes.
+    /// Digest of the stored bytes, of the place and of the fields above.
     pub digest: Digest,
 }
 
@@ -123,10 +123,11 @@ impl BlockHeader {
     /// What the digest has to be for these stored bytes.
     pub fn digest_of(&self, place: Place, stored: &[u8]) -> Digest {
         let mut hasher = blake3::Hasher::new();
+        // The bytes come first: behind 72 others BLAKE3 is half as fast on them.
+        hasher.update(stored);
         hasher.update(&place.volume);
         hasher.update(&place.segment.to_le_bytes());
         hasher.update(&self.encode()[..COVERED]);
-        hasher.update(stored);
         let mut digest = [0; 16];
         digest.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
         digest

@@ -9,13 +9,16 @@
 //! | `group` | small writes of several writers share a segment |
 //! | `stream` | large writes: whole segments, part by part |
 //! | `flight` | one read at a time for each block |
-//! | `read` | blocks, and runs of blocks |
+//! | `read` | single blocks |
+//! | `run` | many blocks, fetched ahead of being verified |
+//! | `ahead` | results between the thread that fetches and the one that verifies |
 //! | `survey` | the headers of a segment, for `fsck` and the collector |
 //! | `rewrite` | live blocks move to new segments |
 //!
 //! A segment is durable before a record names it, and is never changed. Its number is never used
 //! again, so what was read of it stays right.
 
+mod ahead;
 mod coder;
 mod files;
 mod flight;
@@ -23,6 +26,7 @@ mod group;
 mod layout;
 mod read;
 mod rewrite;
+mod run;
 mod stored;
 mod stream;
 mod survey;

@@ -7,9 +7,6 @@ use super::{Segments, Stored, files};
 use crate::error::{Error, Result};
 use bytes::Bytes;
 
-/// Bytes of one call at most where several blocks are read.
-const RUN_MAX: u64 = 4 << 20;
-
 impl Segments {
     /// The bytes of a block from `stored.within` on, which was written for this inode.
     ///
@@ -31,54 +28,26 @@ impl Segments {
         within(stored, &self.block(stored)?.plain)
     }
 
-    /// [`Segments::read`] of several blocks, with one call for blocks that lie one behind the
-    /// other; for long reads and for reading ahead. Calls `take` for each block in order, with the
-    /// result of its own.
-    pub fn read_run(
-        &self,
-        blocks: &[Stored],
-        ino: u64,
-        generation: u32,
-        take: &mut dyn FnMut(&Stored, Result<Bytes>),
-    ) {
-        let owner = Owner { ino, generation };
-        let mut rest = blocks;
-        while let Some(first) = rest.first() {
-            let len = run_len(rest);
-            let (run, behind) = rest.split_at(len);
-            rest = behind;
-            if len == 1 {
-                take(first, self.read(first, ino, generation));
-                continue;
-            }
-            let start = first.span().start;
-            let end = run.iter().map(|b| b.span().end).max().unwrap_or(start);
-            match self.files.range(first.segment, start..end) {
-                Ok(bytes) => {
-                    for stored in run {
-                        let span = stored.span();
-                        let from = ((span.start - start) as usize).min(bytes.len());
-                        let to = ((span.end - start) as usize).min(bytes.len());
-                        let result =
-                            self.decoded(stored, &bytes.slice(from..to))
-                                .and_then(|read| {
-                                    check_owner(stored, &read.header, owner)?;
-                                    within(stored, &read.plain)
-                                });
-                        take(stored, result);
-                    }
-                }
-                Err(error) => run.iter().for_each(|b| take(b, Err(error.clone()))),
-            }
-        }
-    }
-
     /// Header and packed bytes of a block, verified and decrypted.
     pub(super) fn packed(&self, stored: &Stored) -> Result<(BlockHeader, Bytes)> {
         let bytes = self.files.range(stored.segment, stored.span())?;
         self.coder
             .packed(stored, &bytes)
             .map_err(|what| self.corrupt(stored, what))
+    }
+
+    /// What `bytes`, which the segment has at the place of the block, mean from `within` on.
+    pub(super) fn verified(
+        &self,
+        stored: &Stored,
+        bytes: &Bytes,
+        owner: Option<Owner>,
+    ) -> Result<Bytes> {
+        let read = self.decoded(stored, bytes)?;
+        if let Some(owner) = owner {
+            check_owner(stored, &read.header, owner)?;
+        }
+        within(stored, &read.plain)
     }
 
     fn block(&self, stored: &Stored) -> Result<Read<BlockHeader>> {
@@ -113,21 +82,6 @@ impl Segments {
             what: whole.unwrap_or(what).into(),
         }
     }
-}
-
-/// How many blocks from the first one on lie one behind the other and fit one call.
-fn run_len(blocks: &[Stored]) -> usize {
-    let first = blocks[0];
-    let mut end = first.span().end;
-    let behind = blocks[1..].iter().take_while(|next| {
-        let span = next.span();
-        let joins = next.segment == first.segment
-            && span.start == end
-            && span.end - first.span().start <= RUN_MAX;
-        end = span.end;
-        joins
-    });
-    1 + behind.count()
 }
 
 fn check_owner(stored: &Stored, header: &BlockHeader, owner: Owner) -> Result<()> {

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::backend::load::each;
-use crate::schema::{Contents, Inline, Owner, Segment, Used, key};
+use crate::kv::Read;
+use crate::schema::{Contents, Inline, Owner, Place, Segment, Used, key};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Panics unless sums, maps and inline data fit each other.

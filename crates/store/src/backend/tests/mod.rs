@@ -91,3 +91,22 @@ pub fn read(store: &StoreBackend, ino: u64, range: Range<u64>) -> Vec<(u64, Vec<
         .unwrap();
     pages
 }
+
+/// Limits with which idle work is always worth it.
+pub fn eager() -> Limits {
+    Limits {
+        inline_bytes: 1,
+        live_percent: 100,
+        live_percent_low_room: 100,
+        small_pages: 512,
+        small_segments: 3,
+        ..Limits::default()
+    }
+}
+
+/// Idle work until there is none left; how many pieces it was.
+pub fn tidy_all(store: &StoreBackend) -> usize {
+    let pieces = (0..10_000).take_while(|_| store.tidy()).count();
+    assert!(pieces < 10_000, "idle work comes to rest");
+    pieces
+}

@@ -36,7 +36,10 @@ struct Model {
 
 impl Model {
     fn new(seed: u64) -> Model {
-        let (store, kv, _) = store();
+        let (mut store, kv, _) = store();
+        if seed % 2 == 0 {
+            store.limits = eager();
+        }
         let mut model = Model {
             random: Random(seed),
             store,
