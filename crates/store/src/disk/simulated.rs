@@ -70,7 +70,7 @@ struct Inode {
     durable: Vec<u8>,
     /// Contents of blocks since the last sync, oldest first.
     written: BTreeMap<usize, Vec<Vec<u8>>>,
-    /// The same of blocks whose sync failed: no later sync keeps them.
+    /// Blocks whose sync failed, the same way: no later sync keeps them.
     adrift: BTreeMap<usize, Vec<Vec<u8>>>,
 }
 
@@ -430,7 +430,7 @@ struct SimulatedFile {
 }
 
 impl File for SimulatedFile {
-    fn len(&self) -> Result<u64> {
+    fn size(&self) -> Result<u64> {
         Ok(self.disk.0.lock().inodes[self.inode].now.len() as u64)
     }
 

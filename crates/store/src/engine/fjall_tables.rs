@@ -1,10 +1,10 @@
 //! The engine of volumes: fjall, fed by ingestion of sorted tables.
 //!
-//! Ingestion goes around fjall's journal and its memtables: a table is written, synced and made part
-//! of a keyspace, or an error comes back and nothing happened. So the journals stay empty, and
-//! damage in them costs nothing; opening empties them all the same. They are emptied and not
-//! removed: without its journal files fjall starts its sequence numbers at 0, and a new value loses
-//! to an old one.
+//! Ingestion goes around fjall's journal and its memtables: a table is written, synced and made
+//! part of a keyspace, or an error comes back and nothing happened. So the journals stay empty,
+//! and damage in them costs nothing; opening empties them all the same. They are emptied and not
+//! removed: without its journal files fjall starts its sequence numbers at 0, and a new value
+//! loses to an old one.
 
 use super::{Change, Engine, Engines, View};
 use crate::error::{Error, Result};
@@ -138,7 +138,7 @@ impl Engine for Tables {
     }
 
     fn view(&self) -> Result<Box<dyn View + '_>> {
-        Ok(Box::new(Moment {
+        Ok(Box::new(TablesNow {
             tables: self,
             snapshot: self.database.snapshot(),
         }))
@@ -171,12 +171,12 @@ impl Engine for Tables {
     }
 }
 
-struct Moment<'a> {
+struct TablesNow<'a> {
     tables: &'a Tables,
     snapshot: Snapshot,
 }
 
-impl View for Moment<'_> {
+impl View for TablesNow<'_> {
     fn scan(
         &self,
         table: Table,
@@ -200,9 +200,9 @@ impl View for Moment<'_> {
     }
 }
 
-/// Finds damage that fjall does not look for. It makes a new database where its marker is not there,
-/// deletes a keyspace whose `current` is not there, and does not compare the list of tables with
-/// the checksum that `current` has of it: a flipped bit there shows old values.
+/// Finds damage that fjall does not look for. It makes a new database where its marker is not
+/// there, deletes a keyspace whose `current` is not there, and does not compare the list of tables
+/// with the checksum that `current` has of it: a flipped bit there shows old values.
 fn check_layout(folder: &Path) -> Result<()> {
     if !folder.join("version").is_file() {
         let file = format!("{FOLDER}/version");

@@ -57,8 +57,8 @@ fn epochs_may_leave_numbers_out_and_never_go_back() {
 fn an_epoch_of_many_frames_is_there_as_a_whole_or_not_at_all() {
     let value = "v".repeat(3000);
     let ops: Vec<KvOp> = (0..20).map(|at| put(&format!("{at}"), &value)).collect();
-    for seed in 0..200 {
-        let disk = made(seed, 8);
+    for seed in 0..600 {
+        let disk = made(seed, 8 + seed % 3 * 40);
         let kv = open(&disk).unwrap();
         kv.commit(1, &[put("first", "1")]).unwrap();
         disk.cut_at(disk.counts().steps + seed % 6);
