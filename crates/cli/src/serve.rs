@@ -65,6 +65,7 @@ fn refused_policy(error: &std::io::Error) -> Failure {
 fn volume(source: Source, options: &MountOptions) -> Result<Volume, Failure> {
     let builder = match source {
         Source::Memory => Volume::builder(),
+        Source::Store(_) => return Err(Failure::refused("a store cannot be mounted yet")),
     };
     // A new volume belongs to whoever makes it.
     let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
