@@ -21,6 +21,7 @@ use tempfile::TempDir;
 use xxhash_rust::xxh3::xxh3_128;
 
 const FOLDER: &str = "engine";
+const FIRST_JOURNAL: &str = "0.jnl";
 const KEYSPACES: [&str; 2] = ["meta", "extents"];
 /// Cached blocks, in bytes.
 const CACHE: u64 = 64 << 20;
@@ -65,6 +66,7 @@ impl Engines for FjallEngines {
             .tempdir()
             .map_err(|error| Error::io("make a folder in", &std::env::temp_dir(), error))?;
         mirror_folder(&self.folder, mirror.path())?;
+        empty_journals(mirror.path())?;
         let folder = mirror.path().to_path_buf();
         Ok(Box::new(Tables::open(&folder, Some(mirror), 0)?))
     }
@@ -238,15 +240,14 @@ fn is_journal(name: &str) -> bool {
 }
 
 fn empty_journals(folder: &Path) -> Result<()> {
-    for entry in list(folder)? {
-        if is_journal(&entry) {
-            let path = folder.join(entry);
-            fs::OpenOptions::new()
-                .write(true)
-                .open(&path)
-                .and_then(|journal| journal.set_len(0))
-                .map_err(|error| Error::io("empty", &path, error))?;
-        }
+    let mut journals = list(folder)?;
+    journals.retain(|name| is_journal(name));
+    if journals.is_empty() {
+        journals.push(FIRST_JOURNAL.to_owned());
+    }
+    for name in journals {
+        let path = folder.join(name);
+        fs::File::create(&path).map_err(|error| Error::io("empty", &path, error))?;
     }
     Ok(())
 }
@@ -258,7 +259,9 @@ fn mirror_folder(from: &Path, to: &Path) -> Result<()> {
             fs::create_dir(&new).map_err(|error| Error::io("make the folder", &new, error))?;
             mirror_folder(&old, &new)?;
             Ok(())
-        } else if is_journal(&name) || name == "lock" {
+        } else if is_journal(&name) {
+            Ok(())
+        } else if name == "lock" {
             fs::write(&new, b"")
         } else if from.file_name().is_some_and(|folder| folder == "tables") {
             fs::canonicalize(&old).and_then(|old| symlink(old, &new))
