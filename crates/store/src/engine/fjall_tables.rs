@@ -22,6 +22,7 @@ use tempfile::TempDir;
 use xxhash_rust::xxh3::xxh3_128;
 
 const FOLDER: &str = "engine";
+const FIRST_JOURNAL: &str = "0.jnl";
 const KEYSPACES: [&str; 2] = ["meta", "extents"];
 /// Cached blocks, in bytes.
 const CACHE: u64 = 64 << 20;
@@ -67,6 +68,7 @@ impl Engines for FjallEngines {
             .map_err(|error| Error::io("make a folder in", &std::env::temp_dir(), error))?;
         let mut held = Vec::new();
         mirror_folder(&self.folder, mirror.path(), &mut held)?;
+        empty_journals(mirror.path())?;
         let folder = mirror.path().to_path_buf();
         let mirror = Mirror {
             _folder: mirror,
@@ -251,15 +253,14 @@ fn is_journal(name: &str) -> bool {
 }
 
 fn empty_journals(folder: &Path) -> Result<()> {
-    for entry in list(folder)? {
-        if is_journal(&entry) {
-            let path = folder.join(entry);
-            fs::OpenOptions::new()
-                .write(true)
-                .open(&path)
-                .and_then(|journal| journal.set_len(0))
-                .map_err(|error| Error::io("empty", &path, error))?;
-        }
+    let mut journals = list(folder)?;
+    journals.retain(|name| is_journal(name));
+    if journals.is_empty() {
+        journals.push(FIRST_JOURNAL.to_owned());
+    }
+    for name in journals {
+        let path = folder.join(name);
+        fs::File::create(&path).map_err(|error| Error::io("empty", &path, error))?;
     }
     Ok(())
 }
@@ -274,7 +275,9 @@ fn mirror_folder(from: &Path, to: &Path, held: &mut Vec<fs::File>) -> Result<()>
             fs::create_dir(&new).map_err(|error| Error::io("make the folder", &new, error))?;
             mirror_folder(&old, &new, held)?;
             Ok(())
-        } else if is_journal(&name) || name == "lock" {
+        } else if is_journal(&name) {
+            Ok(())
+        } else if name == "lock" {
             fs::write(&new, b"")
         } else if from.file_name().is_some_and(|folder| folder == "tables") {
             mirror_table(&old, &new, held)
