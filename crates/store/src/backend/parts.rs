@@ -3,6 +3,7 @@
 use crate::error::Result;
 use crate::kv::{KvOp, Read};
 use crate::schema::Block;
+use bytes::Bytes;
 use std::ops::Range;
 
 /// Keys and values. A commit is atomic: each read, and each scan as a whole, sees all of it or
@@ -69,7 +70,7 @@ pub trait Blocks: Send + Sync + 'static {
     fn write_files(&self, files: &[FilePages]) -> Result<Vec<Vec<Written>>>;
 
     /// The unpacked bytes of blocks that were written for this inode, verified, in this order.
-    fn read(&self, ino: u64, generation: u32, blocks: &[Block]) -> Result<Vec<Vec<u8>>>;
+    fn read(&self, ino: u64, generation: u32, blocks: &[Block]) -> Result<Vec<Bytes>>;
 
     /// Stores blocks once more, in as few segments as they fit in, and returns where each is now,
     /// in this order, once that is durable. One that cannot be read is an error of its own.
@@ -80,6 +81,9 @@ pub trait Blocks: Send + Sync + 'static {
 
     /// Removes a segment; none that is there is no error.
     fn delete(&self, segment: u64) -> Result<()>;
+
+    /// Commits have got to this epoch: what is stored from now on is newer.
+    fn set_epoch(&self, epoch: u64);
 
     /// The first number that a segment may get that is written from this opening on.
     fn first(&self) -> u64;
