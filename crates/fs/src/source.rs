@@ -7,7 +7,7 @@ mod options;
 mod store;
 
 pub use options::{OptionError, VolumeOptions};
-pub use store::{Compress, PASSPHRASE, PassphraseError, PassphraseFrom, StoreOptions};
+pub use store::{Compress, StoreOptions};
 
 use crate::volume::{BuildError, Volume};
 use std::fmt;
