@@ -1,8 +1,8 @@
 //! `hearth dump`.
 
+use super::DumpArgs;
 use super::place;
 use super::progress::Progress;
-use super::DumpArgs;
 use crate::failure::{Failure, reason};
 use crate::output;
 use hearth_store::OpenMode;
@@ -37,7 +37,9 @@ pub fn run(args: &DumpArgs) -> Result<(), Failure> {
         return match done {
             // Nobody reads any more.
             Err(DumpError::Stream { errno, .. }) if errno == hearth::Errno::EPIPE => Ok(()),
-            done => done.map(drop).map_err(|error| Failure::at(directory, error)),
+            done => done
+                .map(drop)
+                .map_err(|error| Failure::at(directory, error)),
         };
     }
     let file = File::create_new(&args.file).map_err(|error| {

@@ -1,8 +1,8 @@
 //! `hearth fsck`.
 
+use super::FsckArgs;
 use super::place::{self, amount, refusal};
 use super::progress::Progress;
-use super::FsckArgs;
 use crate::failure::Failure;
 use crate::output::{self, Colour, Paint};
 use hearth::VolumeOptions;
@@ -100,7 +100,9 @@ fn repair(
 ) -> Result<(), Failure> {
     let who = "hearth fsck --repair".to_owned();
     // What is wrong with the log is seen by a reader alone: a repair drops what is behind a gap.
-    let damage = place::open(directory, OpenMode::ReadOnly, options)?.kv().damage();
+    let damage = place::open(directory, OpenMode::ReadOnly, options)?
+        .kv()
+        .damage();
     let store = place::open(directory, OpenMode::Repair { who }, options)?;
     let mut found = check(directory, &store, options, data)?;
     if let Some(damage) = damage {
@@ -120,7 +122,10 @@ fn repair(
     } else {
         left.forget_damage();
     }
-    store.kv().close().map_err(|error| refusal(directory, &error))?;
+    store
+        .kv()
+        .close()
+        .map_err(|error| refusal(directory, &error))?;
     if args.json {
         output::print_and_go_on(&format!("{}\n", in_json(&found, Some(&left))))?;
     } else if !found.is_clean() {
@@ -173,17 +178,26 @@ fn line(finding: &Finding, paint: Paint) -> String {
         Severity::Damage => Colour::Yellow,
         Severity::Loss => Colour::Red,
     };
-    let head = paint.paint(colour, &format!("{} {:<6}", meaning.name, meaning.severity.word()));
+    let head = paint.paint(
+        colour,
+        &format!("{} {:<6}", meaning.name, meaning.severity.word()),
+    );
     let place = place_text(finding);
     let detail = match &*finding.detail {
         "" => String::new(),
         detail => format!(" ({detail})"),
     };
-    format!("{head} {place}: {}{detail}\n            repair {}\n", meaning.what, meaning.repair)
+    format!(
+        "{head} {place}: {}{detail}\n            repair {}\n",
+        meaning.what, meaning.repair
+    )
 }
 
 fn place_text(finding: &Finding) -> String {
-    let path = finding.path.as_deref().map(|path| path.escape_ascii().to_string());
+    let path = finding
+        .path
+        .as_deref()
+        .map(|path| path.escape_ascii().to_string());
     match (&finding.place, path) {
         (Place::Inode(ino), Some(path)) => format!("{path} (inode {ino})"),
         (_, Some(path)) => path,
@@ -223,10 +237,12 @@ fn summary(directory: &Path, report: &Report, before: Option<&Report>, paint: Pa
 }
 
 fn in_json(report: &Report, left: Option<&Report>) -> Value {
-    let findings = |report: &Report| -> Vec<Value> { report.findings.iter().map(finding).collect() };
+    let findings =
+        |report: &Report| -> Vec<Value> { report.findings.iter().map(finding).collect() };
     let totals = |report: &Report| -> Value {
         let each = report.totals.iter();
-        each.map(|(code, total): (&Code, &u64)| (code.name().to_owned(), json!(total))).collect()
+        each.map(|(code, total): (&Code, &u64)| (code.name().to_owned(), json!(total)))
+            .collect()
     };
     let counted = report.counted;
     let mut all = json!({

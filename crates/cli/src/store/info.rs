@@ -1,7 +1,7 @@
 //! `hearth info`: what a volume says of itself, and who has it open. Nothing is changed.
 
-use super::place::{self, amount, refusal};
 use super::InfoArgs;
+use super::place::{self, amount, refusal};
 use crate::failure::Failure;
 use crate::output::{self, Colour, Paint};
 use hearth_store::backend::Kv as _;
@@ -50,7 +50,11 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
 }
 
 fn id(told: &Told) -> String {
-    told.info.id.iter().map(|byte| format!("{byte:02x}")).collect()
+    told.info
+        .id
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 fn codec(told: &Told) -> &'static str {
@@ -77,7 +81,8 @@ fn features(told: &Told) -> Vec<String> {
     let of_class = |(class, bits): (&&str, u64)| {
         let set = (0..64).filter(move |bit| bits & (1 << bit) != 0);
         let class = *class;
-        set.map(move |bit| format!("{class} {bit}")).collect::<Vec<_>>()
+        set.map(move |bit| format!("{class} {bit}"))
+            .collect::<Vec<_>>()
     };
     classes.flat_map(of_class).collect()
 }
@@ -85,10 +90,18 @@ fn features(told: &Told) -> Vec<String> {
 /// One word on what the next mount finds.
 fn state(told: &Told) -> &'static str {
     match told {
-        Told { damage: Some(_), .. } => "damaged",
+        Told {
+            damage: Some(_), ..
+        } => "damaged",
         Told { user: Some(_), .. } => "in use",
-        Told { last_epoch: None, .. } => "locked",
-        Told { info, last_epoch: Some(last), .. } if *last > info.checkpoint => "to replay",
+        Told {
+            last_epoch: None, ..
+        } => "locked",
+        Told {
+            info,
+            last_epoch: Some(last),
+            ..
+        } if *last > info.checkpoint => "to replay",
         _ => "clean",
     }
 }
@@ -127,20 +140,36 @@ fn text(told: &Told, paint: Paint) -> String {
     let rows = [
         ("id", Some(id(told))),
         ("format", Some(told.info.version.to_string())),
-        ("features", Some(if features.is_empty() { "none".into() } else { features.join(", ") })),
+        (
+            "features",
+            Some(if features.is_empty() {
+                "none".into()
+            } else {
+                features.join(", ")
+            }),
+        ),
         ("compress", Some(codec(told).to_owned())),
         ("encrypt", Some(cipher(told).unwrap_or("no").to_owned())),
-        ("size", Some(match told.info.size {
-            0 => "as much as the disk has".to_owned(),
-            bytes => amount(bytes),
-        })),
-        ("opened", Some(format!("{} times for writing", told.info.opened))),
+        (
+            "size",
+            Some(match told.info.size {
+                0 => "as much as the disk has".to_owned(),
+                bytes => amount(bytes),
+            }),
+        ),
+        (
+            "opened",
+            Some(format!("{} times for writing", told.info.opened)),
+        ),
         ("last epoch", last.map(|epoch| epoch.to_string())),
         ("checkpoint", Some(told.info.checkpoint.to_string())),
         ("state", Some(state_text)),
         ("used by", told.user.clone()),
         ("damage", told.damage.clone()),
     ];
-    let rows = rows.into_iter().filter_map(|(name, value)| Some((name, value?)));
-    rows.map(|(name, value)| format!("{name:<11} {value}\n")).collect()
+    let rows = rows
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)));
+    rows.map(|(name, value)| format!("{name:<11} {value}\n"))
+        .collect()
 }

@@ -1,9 +1,9 @@
 //! `hearth load`.
 
+use super::LoadArgs;
 use super::mkfs::OPTIONS;
 use super::place::{self, refusal};
 use super::progress::Progress;
-use super::LoadArgs;
 use crate::failure::{Failure, reason};
 use crate::output;
 use hearth::VolumeOptions;

@@ -1,7 +1,7 @@
 //! `hearth passphrase`: another passphrase for the same key. Data is not encrypted anew.
 
-use super::place::{self, refusal};
 use super::PassphraseArgs;
+use super::place::{self, refusal};
 use crate::failure::Failure;
 use crate::output;
 use hearth_store::backend::StoreBackend;

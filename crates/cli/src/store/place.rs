@@ -6,7 +6,7 @@ use hearth::{Compress, VolumeOptions};
 use hearth_store::Error;
 use hearth_store::backend::{MakeOptions, StoreBackend, StoreOptions};
 use hearth_store::codec::{Compression, Passphrase};
-use hearth_store::{OpenMode, Kv};
+use hearth_store::{Kv, OpenMode};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -16,7 +16,10 @@ pub fn directory(typed: &Path) -> Result<&Path, Failure> {
     let bytes = typed.as_os_str().as_bytes();
     let rest = bytes.strip_prefix(b"store:").unwrap_or(bytes);
     if rest.is_empty() {
-        let line = format!("'{}' names no directory; give DIR or store:DIR", typed.display());
+        let line = format!(
+            "'{}' names no directory; give DIR or store:DIR",
+            typed.display()
+        );
         return Err(Failure::usage(line));
     }
     for other in ["memory:", "host:", "s3:"] {
@@ -92,9 +95,9 @@ pub fn making(options: &VolumeOptions) -> Result<MakeOptions, Failure> {
 pub fn make(directory: &Path, options: &VolumeOptions) -> Result<(), Failure> {
     let making = making(options)?;
     StoreBackend::mkfs(directory, &making).map_err(|error| {
-        let missing = directory.parent().filter(|above| {
-            !above.as_os_str().is_empty() && !above.exists()
-        });
+        let missing = directory
+            .parent()
+            .filter(|above| !above.as_os_str().is_empty() && !above.exists());
         match missing {
             Some(above) => {
                 let what = format!("its parent does not exist; mkdir -p {}", above.display());
@@ -118,7 +121,10 @@ pub fn open(
         let what = "is not encrypted; leave encrypt out";
         return Err(Failure::at(directory, what));
     }
-    let how = StoreOptions { passphrase, ..StoreOptions::new(mode) };
+    let how = StoreOptions {
+        passphrase,
+        ..StoreOptions::new(mode)
+    };
     StoreBackend::open(directory, how).map_err(|error| refusal(directory, &error))
 }
 
@@ -155,12 +161,20 @@ mod tests {
 
     #[test]
     fn a_place_may_be_typed_with_and_without_the_word() {
-        for (typed, wanted) in [("store:/a", "/a"), ("/a", "/a"), ("a/b", "a/b"), ("store:a", "a")] {
+        for (typed, wanted) in [
+            ("store:/a", "/a"),
+            ("/a", "/a"),
+            ("a/b", "a/b"),
+            ("store:a", "a"),
+        ] {
             assert_eq!(directory(Path::new(typed)), Ok(Path::new(wanted)));
         }
         for typed in ["store:", "memory:", "s3://bucket/x"] {
             let failure = directory(Path::new(typed)).expect_err(typed);
-            assert!(failure.status == 2 && failure.line.contains("store:DIR"), "{failure:?}");
+            assert!(
+                failure.status == 2 && failure.line.contains("store:DIR"),
+                "{failure:?}"
+            );
         }
     }
 
@@ -168,7 +182,11 @@ mod tests {
     fn an_option_that_a_verb_does_not_take_is_named_with_those_that_it_takes() {
         let typed = ["size=1G,memory=1G".to_owned()];
         let failure = options(&typed, &["size", "encrypt"], "mkfs").expect_err("refused");
-        assert!(failure.line.contains("'memory' means nothing here; hearth mkfs takes size, encrypt"));
+        assert!(
+            failure
+                .line
+                .contains("'memory' means nothing here; hearth mkfs takes size, encrypt")
+        );
         let typed = ["compress=zip".to_owned()];
         let failure = options(&typed, &["compress"], "mkfs").expect_err("refused");
         assert!(failure.line.contains("zstd:LEVEL"), "{failure:?}");

@@ -106,6 +106,7 @@ impl StoreBackend {
             counters.epoch = epoch;
             let inline = merged.ops.iter().map(inline_bytes).sum();
             state.apply(&*self.kv, counters, merged.ops)?;
+            self.blocks.set_epoch(state.kv_epoch);
             state.inline = state.inline.saturating_add(inline);
             state.deaths += u64::from(merged.is_deadly);
         }
