@@ -33,6 +33,7 @@ mod gauges;
 pub mod heat;
 mod inode;
 mod locks;
+mod log;
 mod name;
 mod named;
 mod number;
