@@ -85,7 +85,7 @@ pub use quotactl::{
 };
 pub use source::{
     Compress, OpenError, OptionError, Source, SourceError, SourceFault, StoreOptions,
-    VolumeOptions, open,
+    VolumeOptions, is_free, open,
 };
 pub use stats::{BUCKETS, Event, Op, OpStats, Stats};
 pub use superblock::{AtimeMode, OnError, Protection};
