@@ -130,7 +130,7 @@ Mount options (-o), the default first:
 Options of mount(8) and fstab (defaults, noauto, user, nofail, _netdev, x-*, ...) are ignored.";
 
 /// `hearth mount`.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 #[command(
     override_usage = "hearth mount [OPTIONS] [SOURCE] <MOUNTPOINT>",
     after_help = MOUNT_OPTIONS
@@ -153,6 +153,9 @@ pub struct MountArgs {
     /// Started by `hearth mount`: report on standard output, then detach
     #[arg(long, hide = true)]
     pub detach: bool,
+    /// Not called by mount(8).
+    #[arg(skip = true)]
+    pub by_hand: bool,
 }
 
 impl MountArgs {
