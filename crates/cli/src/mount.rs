@@ -26,6 +26,8 @@ pub fn run(args: &MountArgs) -> Result<(), Failure> {
     clear_dead(args.mountpoint())?;
     if let Source::Store(directory) = &source {
         apart(directory, args.mountpoint())?;
+        // Before a volume is made.
+        hearth_fuse::check_mountpoint(args.mountpoint()).map_err(Failure::refused)?;
         let is_asked = options.volume.store.create || options.volume.read_only;
         // Whoever types this at a terminal may want a new volume; a boot script never does.
         if !is_asked && args.by_hand && stdin().is_terminal() && hearth::is_free(directory) {
@@ -44,7 +46,10 @@ fn source(args: &MountArgs) -> Result<Source, Failure> {
         && let Some(path) = source.as_os_str().as_bytes().strip_prefix(b"store:")
         && !path.is_empty()
     {
-        return Ok(Source::Store(OsStr::from_bytes(path).into()));
+        // The daemon leaves its directory.
+        let path = std::path::absolute(OsStr::from_bytes(path));
+        let path = path.map_err(|error| Failure::at(Path::new(source), reason(&error)))?;
+        return Ok(Source::Store(path));
     }
     args.source()
         .parse::<Source>()

@@ -4,7 +4,6 @@ use super::InfoArgs;
 use super::place::{self, amount, refusal};
 use crate::failure::Failure;
 use crate::output::{self, Colour, Paint};
-use hearth_store::backend::Kv as _;
 use hearth_store::{Info, Kv, OpenMode};
 use serde_json::{Value, json};
 

@@ -7,7 +7,6 @@ use super::progress::Progress;
 use crate::failure::{Failure, reason};
 use crate::output;
 use hearth::VolumeOptions;
-use hearth_store::backend::Kv as _;
 use hearth_store::dump::{self, Head, Reader};
 use hearth_store::{Kv, OpenMode};
 use std::fs::File;

@@ -52,7 +52,7 @@ fn a_store_on_disk_gives_back_what_was_recorded_after_kills_and_ends() {
         }
         tidy_all(&model.store);
         model.check();
-        assert_eq!(model.store.tidy(), false);
+        assert!(!model.store.tidy());
     }
 }
 
@@ -129,7 +129,7 @@ fn the_collector_frees_room_on_disk() {
     });
     let bytes: u64 = bytes.sum();
     assert!(
-        bytes < 18 * 21 * 4096,
+        bytes < 18 * 22 * 4096,
         "{bytes} bytes in {} segments",
         list.len()
     );
