@@ -39,7 +39,7 @@ mod record;
 mod tenants;
 
 pub(crate) use attempt::{Attempt, Deferred, Fetch, Stop};
-pub(crate) use build_options::BuildOptions;
+pub(crate) use build_options::{BuildOptions, machine_memory};
 pub use build_options::{AtimeMode, OnError, Protection};
 pub(crate) use control::{ControlFiles, ControlIo, OpenControl};
 pub(crate) use handle::Handle;
