@@ -4,6 +4,8 @@
 //!
 //! Nothing here knows Hearth but by its command line, so that everything runs on any directory.
 
+pub mod disk;
 pub mod forgetting;
 pub mod place;
 pub mod random;
+pub mod rounds;
