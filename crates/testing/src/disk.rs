@@ -3,16 +3,17 @@
 
 use crate::forgetting::{Forgetting, Options};
 use crate::place::Place;
+use rustix::fs::{major, minor};
 use rustix::mount::{UnmountFlags, unmount};
 use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// ext4 on a loop device.
+/// ext4 on a loop device; dropping it unmounts, and the device goes with it.
 pub struct LoopDisk {
-    /// Such as `/dev/loop0`.
-    device: String,
     at: PathBuf,
 }
 
@@ -38,41 +39,15 @@ pub struct SlowDisk {
 }
 
 impl LoopDisk {
-    /// Mounts the image at `at`; one that is not there is made, with ext4 of so many bytes.
-    pub fn mount(image: &Path, bytes: u64, at: &Path) -> Result<LoopDisk, String> {
-        if !image.exists() {
-            let file = File::create(image).and_then(|file| file.set_len(bytes));
-            file.map_err(|error| format!("{}: {error}", image.display()))?;
-            let mut mkfs = Command::new("mkfs.ext4");
-            // Tables are written now, not by a thread beside what is measured.
-            let eager = "lazy_itable_init=0,lazy_journal_init=0";
-            said(mkfs.args(["-q", "-F", "-E", eager]).arg(image))?;
-        }
-        let mut losetup = Command::new("losetup");
-        let device = said(losetup.args(["--find", "--show"]).arg(image))?;
-        let disk = LoopDisk {
-            device: device.trim().to_owned(),
-            at: at.to_owned(),
-        };
-        let mut mount = Command::new("mount");
-        said(
-            mount
-                .args(["-t", "ext4", "-o", "noatime"])
-                .arg(&disk.device)
-                .arg(at),
-        )?;
-        Ok(disk)
+    /// Mounts the image at `at`.
+    pub fn mount(image: &Path, at: &Path) -> Result<LoopDisk, String> {
+        attach(image, at, false)?;
+        Ok(LoopDisk { at: at.to_owned() })
     }
 
     /// Where it is mounted.
     pub fn path(&self) -> &Path {
         &self.at
-    }
-
-    /// What the device was asked to do since it was made.
-    pub fn counts(&self) -> Result<DiskCounts, String> {
-        let name = self.device.trim_start_matches("/dev/");
-        DiskCounts::of(name)
     }
 }
 
@@ -81,17 +56,56 @@ impl Drop for LoopDisk {
         if unmount(&self.at, UnmountFlags::empty()).is_err() {
             let _ = unmount(&self.at, UnmountFlags::DETACH);
         }
-        // One that is still in use goes with its last user.
-        if let Err(error) = said(Command::new("losetup").arg("--detach").arg(&self.device)) {
-            eprintln!("{error}");
-        }
     }
 }
 
+/// Makes an image of ext4 of so many bytes. One that is `written` costs the filesystem below no
+/// allocation later.
+pub fn make_image(image: &Path, bytes: u64, written: bool) -> Result<(), String> {
+    let fill = || -> std::io::Result<()> {
+        let mut file = File::create(image)?;
+        file.set_len(bytes)?;
+        if written {
+            let block = vec![0; 1 << 20];
+            for _ in 0..bytes >> 20 {
+                file.write_all(&block)?;
+            }
+            file.sync_all()?;
+        }
+        Ok(())
+    };
+    fill().map_err(|error| format!("{}: {error}", image.display()))?;
+    // Tables are written now, not by a thread beside what is measured, and nothing becomes a hole.
+    let options = "lazy_itable_init=0,lazy_journal_init=0,nodiscard";
+    let mut mkfs = Command::new("mkfs.ext4");
+    // As many inodes as workloads of small files may need.
+    let mkfs = mkfs.args(["-q", "-F", "-i", "8192", "-E", options]);
+    said(mkfs.arg(image)).map(drop)
+}
+
+/// Mounts an image at `at` by a loop device that goes with the mount; a `direct` one passes the
+/// page cache of the machine by.
+pub fn attach(image: &Path, at: &Path, direct: bool) -> Result<(), String> {
+    let mut losetup = Command::new("losetup");
+    let mode = if direct { "on" } else { "off" };
+    let losetup = losetup.args(["--find", "--show", &format!("--direct-io={mode}")]);
+    let device = said(losetup.arg(image))?;
+    let device = device.trim();
+    let mut mount = Command::new("mount");
+    let mount = mount.args(["-t", "ext4", "-o", "noatime", device]);
+    let mounted = said(mount.arg(at));
+    // While it is mounted this only says that it shall go.
+    let detached = said(Command::new("losetup").args(["--detach", device]));
+    mounted.and(detached).map(drop)
+}
+
 impl DiskCounts {
-    /// Those of a block device by its name in `/sys/block`.
-    pub fn of(name: &str) -> Result<DiskCounts, String> {
-        let path = format!("/sys/block/{name}/stat");
+    /// Those of the device that the filesystem of a directory lies on.
+    pub fn below(directory: &Path) -> Result<DiskCounts, String> {
+        let found = std::fs::metadata(directory);
+        let device = found.map_err(|error| format!("{}: {error}", directory.display()))?;
+        let (major, minor) = (major(device.dev()), minor(device.dev()));
+        let path = format!("/sys/dev/block/{major}:{minor}/stat");
         let text = std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
         let fields: Vec<u64> = text.split_whitespace().flat_map(str::parse).collect();
         match fields[..] {
@@ -124,7 +138,7 @@ impl SlowDisk {
         let directory = |name| place.directory(name).map_err(failed);
         let (below, middle, at) = (directory("below")?, directory("middle")?, directory("at")?);
         // Made in its place, so that nothing has to be synced first.
-        drop(LoopDisk::mount(&below.join("image"), bytes, &at)?);
+        make_image(&below.join("image"), bytes, false)?;
         let forgetting = Forgetting::mount(&below, &middle, options).map_err(failed)?;
         let mut disk = SlowDisk {
             disk: None,
@@ -147,9 +161,9 @@ impl SlowDisk {
         self.forgetting.set_delay(delay);
     }
 
-    /// What the disk was asked to do since it was switched on.
+    /// What the disk was asked to do so far.
     pub fn counts(&self) -> Result<DiskCounts, String> {
-        self.disk.as_ref().ok_or("switched off")?.counts()
+        DiskCounts::below(&self.at)
     }
 
     /// A power cut: blocks that were not flushed are lost, or a part of them by the seed. The disk
@@ -163,7 +177,7 @@ impl SlowDisk {
 
     /// Mounts it again after a power cut.
     pub fn switch_on(&mut self) -> Result<(), String> {
-        self.disk = Some(LoopDisk::mount(&self.image, 0, &self.at)?);
+        self.disk = Some(LoopDisk::mount(&self.image, &self.at)?);
         Ok(())
     }
 }
