@@ -2,11 +2,13 @@
 //! then check that all is there that they were promised.
 
 mod database;
+mod load;
 mod repository;
 mod service;
 mod spool;
 
 pub use database::Database;
+pub use load::Load;
 pub use repository::Repository;
 pub use service::{Cut, Daemon, Disk, Service};
 pub use spool::Spool;

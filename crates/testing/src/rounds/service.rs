@@ -26,7 +26,7 @@ pub trait Service {
 
 /// A daemon that is killed.
 pub struct Daemon {
-    command: Box<dyn Fn() -> Command>,
+    command: Box<dyn Fn() -> Command + Send + Sync>,
     path: PathBuf,
     child: Option<Child>,
 }
@@ -53,7 +53,7 @@ const WAIT: Duration = Duration::from_secs(60);
 
 impl Daemon {
     /// What `command` starts has to stay in the foreground and mount `path`.
-    pub fn new(path: &Path, command: impl Fn() -> Command + 'static) -> Daemon {
+    pub fn new(path: &Path, command: impl Fn() -> Command + Send + Sync + 'static) -> Daemon {
         Daemon {
             command: Box::new(command),
             path: path.to_owned(),
