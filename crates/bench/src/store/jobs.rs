@@ -1,6 +1,7 @@
 //! Jobs of a fixed size in a directory; each goes on with what those before it left.
 
 use super::latencies;
+use super::site::{Site, at, noise};
 use crate::git_checkout::Checkout;
 use crate::random::Random;
 use crate::row::{Metric, PER_SECOND};
@@ -11,14 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// Where a job works, and which part of its size is enough: 1 is the whole.
-pub struct Site<'a> {
-    pub root: &'a Path,
-    pub part: usize,
-}
-
 /// A job, and what its figure is.
-pub struct Job {
+pub struct Chore {
     pub name: &'static str,
     pub metric: Metric,
     pub tasks: usize,
@@ -45,8 +40,12 @@ const BIG_MIB: usize = 256;
 const OVERWRITES: usize = 4_000;
 const INSERTS: usize = 1_600;
 
-const fn job(name: &'static str, metric: Metric, run: fn(&Site<'_>) -> Result<f64, String>) -> Job {
-    Job {
+const fn job(
+    name: &'static str,
+    metric: Metric,
+    run: fn(&Site<'_>) -> Result<f64, String>,
+) -> Chore {
+    Chore {
         name,
         metric,
         tasks: 1,
@@ -56,26 +55,26 @@ const fn job(name: &'static str, metric: Metric, run: fn(&Site<'_>) -> Result<f6
     }
 }
 
-const BY_ONE: Job = Job {
+const BY_ONE: Chore = Chore {
     syncs: Some(|part| SYNCS_BY_ONE / part),
     ..job(CREATE_SYNC, PER_SECOND, |site| {
         create_and_sync(site, 1, SYNCS_BY_ONE)
     })
 };
-const BY_MANY: Job = Job {
+const BY_MANY: Chore = Chore {
     tasks: TASKS,
     syncs: Some(|part| SYNCS_BY_MANY / part * TASKS),
     ..job(CREATE_SYNC, PER_SECOND, |site| {
         create_and_sync(site, TASKS, SYNCS_BY_MANY)
     })
 };
-const SQLITE: Job = Job {
+const SQLITE: Chore = Chore {
     syncs: Some(|part| INSERTS / part),
     ..job("sqlite, synchronous=full", PER_SECOND, sqlite)
 };
 
 /// All, in their order.
-pub const ALL: &[Job] = &[
+pub const ALL: &[Chore] = &[
     job("create", PER_SECOND, create),
     job("stat", PER_SECOND, stat),
     job("open+read", PER_SECOND, open_and_read),
@@ -84,7 +83,7 @@ pub const ALL: &[Job] = &[
     BY_ONE,
     BY_MANY,
     job("write 256 MiB + fsync", MIB_PER_SECOND, write_big),
-    Job {
+    Chore {
         is_cold: true,
         ..job("cold read 256 MiB", MIB_PER_SECOND, read_big)
     },
@@ -98,12 +97,7 @@ pub const ALL: &[Job] = &[
 ];
 
 /// Those that wait for the disk.
-pub const SYNCS: &[Job] = &[BY_ONE, BY_MANY, SQLITE];
-
-/// What went wrong at a path.
-pub fn at(path: &Path) -> impl Fn(std::io::Error) -> String + '_ {
-    move |error| format!("{}: {error}", path.display())
-}
+pub const SYNCS: &[Chore] = &[BY_ONE, BY_MANY, SQLITE];
 
 fn names(site: &Site<'_>) -> Vec<PathBuf> {
     let name = |n| site.root.join(format!("d{}/f{n}", n / PER_DIRECTORY));
@@ -256,10 +250,4 @@ fn sqlite(site: &Site<'_>) -> Result<f64, String> {
 fn checkout(site: &Site<'_>) -> Result<f64, String> {
     let repository = Checkout::new((30 / site.part).max(1))?;
     repository.run(&site.root.join("clone"))
-}
-
-/// Bytes that cannot be made smaller.
-pub fn noise(bytes: usize) -> Vec<u8> {
-    let mut random = Random::new(9);
-    (0..bytes).map(|_| random.draw() as u8).collect()
 }

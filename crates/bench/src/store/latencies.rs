@@ -1,6 +1,6 @@
 //! How long single calls take beside somebody who writes much.
 
-use super::jobs::{Site, at, noise};
+use super::site::{Site, at, noise};
 use crate::histogram::Histogram;
 use crate::row::Metric;
 use crate::watchdog::beat;
@@ -25,7 +25,7 @@ pub fn alone(site: &Site<'_>) -> Result<f64, String> {
     syncs(site, "alone", || false)
 }
 
-/// The same while another task writes 1 GiB that nobody syncs, and after that.
+/// p99 of it while another task writes 1 GiB that nobody syncs, and after that.
 pub fn beside(site: &Site<'_>) -> Result<f64, String> {
     let path = site.root.join("dirty");
     let is_writing = AtomicBool::new(true);

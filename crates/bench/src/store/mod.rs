@@ -8,6 +8,7 @@
 mod disk;
 mod jobs;
 mod latencies;
+mod site;
 mod space;
 mod targets;
 
@@ -18,7 +19,8 @@ use crate::row::Metric;
 use crate::stats::Grid;
 use crate::watchdog::{beat, patiently};
 use disk::Disk;
-use jobs::{Job, Site};
+use jobs::Chore;
+use site::Site;
 use std::time::Duration;
 use targets::Target;
 
@@ -29,9 +31,9 @@ const PATIENCE: Duration = Duration::from_secs(900);
 type Grids = Vec<(Metric, Grid)>;
 
 /// A requirement: a job, a number of tasks, what it is compared with, and the least ratio.
-type Wanted = (&'static str, usize, &'static str, f64);
+type Threshold = (&'static str, usize, &'static str, f64);
 
-const CHEAP: &[Wanted] = &[
+const CHEAP: &[Threshold] = &[
     ("create", 1, "juicefs", 10.0),
     ("stat", 1, "juicefs", 10.0),
     ("open+read", 1, "juicefs", 10.0),
@@ -52,7 +54,7 @@ const CHEAP: &[Wanted] = &[
     ("4,000 overwrites + fsync", 1, "ext4", 1.0),
 ];
 
-const SLOW: &[Wanted] = &[
+const SLOW: &[Threshold] = &[
     ("create+fsync 4 KiB", 1, "ext4", 1.5),
     ("create+fsync 4 KiB", 16, "ext4", 2.0),
     ("sqlite, synchronous=full", 1, "ext4", 0.9),
@@ -108,8 +110,8 @@ pub fn space(options: &Options, report: &mut Report) -> Result<(), String> {
     Ok(())
 }
 
-fn run(disk: &Disk, options: &Options, jobs: &[Job]) -> Result<Grids, String> {
-    let offered = |make: &targets::Make| targets::offered(*make, disk.path());
+fn run(disk: &Disk, options: &Options, jobs: &[Chore]) -> Result<Grids, String> {
+    let offered = |make: &targets::MakeTarget| targets::offered(*make, disk.path());
     let mut targets: Vec<Target> = targets::ALL.iter().filter_map(offered).collect();
     let rounds = options.rounds.unwrap_or(if options.quick { 1 } else { 5 });
     let mut grids = Grids::new();
@@ -215,7 +217,7 @@ fn grid<'a>(grids: &'a Grids, metric: &str) -> impl Iterator<Item = &'a Grid> {
         .into_iter()
 }
 
-fn ask(grids: &Grids, wanted: &[Wanted], report: &mut Report) {
+fn ask(grids: &Grids, wanted: &[Threshold], report: &mut Report) {
     for &(job, tasks, base, least) in wanted {
         for metric in ["ops_per_s", "mib_per_s"] {
             for grid in grid(grids, metric) {

@@ -1,7 +1,7 @@
 //! What files take on the disk, and what a day of changes writes to it.
 
 use super::disk::Disk;
-use super::jobs::{at, noise};
+use super::site::{at, noise};
 use super::targets::Target;
 use crate::daemons::output;
 use crate::random::Random;

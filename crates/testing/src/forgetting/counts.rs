@@ -16,7 +16,7 @@ pub struct Counts {
     pub bytes_written: u64,
 }
 
-/// The same, as it is counted. Each number stands by itself: nothing is ordered by it.
+/// [`Counts`] as they grow. Each number stands by itself: nothing is ordered by it.
 #[derive(Debug, Default)]
 pub struct Counters {
     syncs: AtomicU64,
