@@ -15,7 +15,7 @@ pub enum Disk {
     /// A loop device over a file that was written over before.
     Loop(Mounted),
     /// One whose flushes take long.
-    Slow(SlowDisk),
+    Slow(Box<SlowDisk>),
     /// A directory that was named: its disk may have other users.
     Named(PathBuf),
 }
@@ -41,7 +41,7 @@ impl Disk {
             is_forgetful: false,
         };
         let bytes = if options.quick { 1 << 30 } else { 4 << 30 };
-        SlowDisk::new(bytes, slow).map(Disk::Slow)
+        SlowDisk::new(bytes, slow).map(|disk| Disk::Slow(Box::new(disk)))
     }
 
     /// Where it is mounted.

@@ -59,7 +59,7 @@ fn churn(root: &Path, disk: &Disk) -> Result<f64, String> {
         let made = File::create(&name).and_then(|mut file| file.write_all(&block[..length]));
         made.map_err(at(&name))?;
         files.push(name);
-        if files.len() % 100 == 0 {
+        if files.len().is_multiple_of(100) {
             beat();
             sync(root)?;
         }

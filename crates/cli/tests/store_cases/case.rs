@@ -167,7 +167,7 @@ impl Case {
 
     /// The tree fails and is there again, and the checkers find nothing.
     pub fn fail(&mut self, failure: Failure) {
-        let seed = (failure == Failure::Torn).then(|| self.random.next());
+        let seed = (failure == Failure::Torn).then(|| self.random.draw());
         let failed = match (&mut self.served, failure) {
             (Served::Store(service, _), Failure::Unmount) => service.stop(),
             (Served::Store(service, _), Failure::Kill) => {

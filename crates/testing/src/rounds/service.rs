@@ -150,7 +150,7 @@ impl<D: Disk> Service for Cut<D> {
     }
 
     fn fail(&mut self, random: &mut Random) -> Result<(), String> {
-        let seed = (random.below(3) > 0).then(|| random.next());
+        let seed = (random.below(3) > 0).then(|| random.draw());
         // Half of the times the daemon lives to see its disk fail, and must not promise anything
         // from then on.
         if random.below(2) == 0 {
@@ -197,7 +197,7 @@ impl Service for SlowDisk {
     }
 
     fn fail(&mut self, random: &mut Random) -> Result<(), String> {
-        let seed = (random.below(3) > 0).then(|| random.next());
+        let seed = (random.below(3) > 0).then(|| random.draw());
         SlowDisk::cut(self, seed)?;
         SlowDisk::switch_on(self)
     }
