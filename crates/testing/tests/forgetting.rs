@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use hearth_testing::forgetting::{Forgetting, Options};
+use hearth_testing::forgetting::{Fault, Forgetting, Options};
 use hearth_testing::place::Place;
 use rustix::fs::{FallocateFlags, fallocate};
 use std::fs::{self, File};
@@ -253,4 +253,45 @@ fn an_orderly_end_keeps_everything() {
     drop(mount);
     assert_eq!(fs::read(below.join("d/file")).unwrap(), b"x");
     assert_eq!(names(place.path()), ["at", "below"]);
+}
+
+#[test]
+fn a_broken_disk_loses_what_a_sync_should_have_kept_and_says_so_once() {
+    let f = fixture(Options::default());
+    let file = File::create(f.at("file")).unwrap();
+    file.write_all_at(b"old", 0).unwrap();
+    file.sync_all().unwrap();
+    file.write_all_at(b"new", 0).unwrap();
+    f.mount.set_fault(Fault::Broken);
+    let code = |error: std::io::Error| error.raw_os_error();
+    assert_eq!(code(file.sync_all().unwrap_err()), Some(libc_eio()));
+    assert_eq!(code(file.write_at(b"x", 0).unwrap_err()), Some(libc_eio()));
+    f.mount.set_fault(Fault::None);
+    file.sync_all().unwrap();
+    let below = fs::read_dir(f.mount.below().with_extension("unsynced")).unwrap();
+    let kept = below.map(|entry| fs::read(entry.unwrap().path()).unwrap());
+    assert_eq!(kept.collect::<Vec<_>>(), [b"old"]);
+}
+
+#[test]
+fn on_a_full_disk_bytes_that_are_there_can_be_written_over() {
+    let f = fixture(Options::default());
+    let file = File::create(f.at("file")).unwrap();
+    file.write_all_at(&[1; 8192], 0).unwrap();
+    f.mount.set_fault(Fault::Full);
+    file.write_all_at(&[2; 4096], 4096).unwrap();
+    file.sync_all().unwrap();
+    let full = Some(rustix::io::Errno::NOSPC.raw_os_error());
+    assert_eq!(
+        file.write_at(&[2; 4096], 8192).unwrap_err().raw_os_error(),
+        full
+    );
+    assert_eq!(File::create(f.at("new")).unwrap_err().raw_os_error(), full);
+    fs::remove_file(f.at("file")).unwrap();
+    f.mount.set_fault(Fault::None);
+    File::create(f.at("new")).unwrap();
+}
+
+fn libc_eio() -> i32 {
+    rustix::io::Errno::IO.raw_os_error()
 }

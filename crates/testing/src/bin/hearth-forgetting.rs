@@ -2,7 +2,7 @@
 //! forgets what nobody synced. Commands come as lines of standard input, whose end unmounts in
 //! order, or of the socket.
 
-use hearth_testing::forgetting::{Forgetting, Options};
+use hearth_testing::forgetting::{Fault, Forgetting, Options};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
@@ -17,6 +17,7 @@ const USAGE: &str = "hearth-forgetting BELOW AT [--delay MS] [--keep] [--control
 commands, a line each:
   cut [SEED]        lose what was not synced; by a seed, some of it
   delay MS
+  fault none|broken|full
   counts            syncs, directory syncs, writes, bytes written";
 
 fn main() -> ExitCode {
@@ -77,8 +78,13 @@ fn answer(mount: &Mutex<Forgetting>, line: &str) -> String {
             Err(_) => Err(format!("'{seed}' is not a number")),
         },
         ["delay", ms] => delay(Some(ms)).map(|delay| mount.set_delay(delay)),
+        ["fault", "none"] => Ok(mount.set_fault(Fault::None)),
+        ["fault", "broken"] => Ok(mount.set_fault(Fault::Broken)),
+        ["fault", "full"] => Ok(mount.set_fault(Fault::Full)),
         ["counts"] => return format!("{:?}", mount.counts()),
-        _ => Err(format!("unknown command '{line}'; cut, delay, counts")),
+        _ => Err(format!(
+            "unknown command '{line}'; cut, delay, fault, counts"
+        )),
     };
     done.map_or_else(|what| what, |()| "done".into())
 }

@@ -123,6 +123,12 @@ impl Unsynced {
         Ok(())
     }
 
+    /// A sync that failed: what it should have kept is as it was.
+    pub fn discard(&mut self, kept: &File) -> io::Result<()> {
+        *self = Unsynced::new(kept.metadata()?.len());
+        Ok(())
+    }
+
     /// A power cut that was unlucky: some of the blocks reached the disk, perhaps a cut did too.
     pub fn keep_some(&mut self, kept: &File, random: &mut Random) -> io::Result<()> {
         if random.below(2) == 0 && kept.metadata()?.len() > self.cut {

@@ -1,6 +1,6 @@
 //! What was asked of the filesystem, and how long a sync takes.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 /// Requests since the mount, over all power cuts.
@@ -16,6 +16,21 @@ pub struct Counts {
     pub bytes_written: u64,
 }
 
+/// What the disk below does wrong.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Fault {
+    /// Nothing.
+    #[default]
+    None,
+    /// Writes fail with EIO; so do syncs, and what they should have kept is lost, as it is in the
+    /// page cache of Linux.
+    Broken,
+    /// There is no room: whatever would take some fails with ENOSPC. Bytes that are there can be
+    /// written over.
+    Full,
+}
+
 /// [`Counts`] as they grow. Each number stands by itself: nothing is ordered by it.
 #[derive(Debug, Default)]
 pub struct Counters {
@@ -24,6 +39,7 @@ pub struct Counters {
     writes: AtomicU64,
     bytes_written: AtomicU64,
     delay_us: AtomicU64,
+    fault: AtomicU8,
 }
 
 impl Counters {
@@ -45,6 +61,20 @@ impl Counters {
     /// Makes each sync wait from now on.
     pub fn set_delay(&self, delay: Duration) {
         self.delay_us.store(delay.as_micros() as u64, Relaxed);
+    }
+
+    /// What goes wrong now.
+    pub fn fault(&self) -> Fault {
+        match self.fault.load(Relaxed) {
+            1 => Fault::Broken,
+            2 => Fault::Full,
+            _ => Fault::None,
+        }
+    }
+
+    /// Makes that go wrong from now on.
+    pub fn set_fault(&self, fault: Fault) {
+        self.fault.store(fault as u8, Relaxed);
     }
 
     pub fn synced(&self) {

@@ -14,7 +14,7 @@ mod counts;
 mod serve;
 mod tree;
 
-pub use counts::Counts;
+pub use counts::{Counts, Fault};
 
 use counts::Counters;
 use fuser::{BackgroundSession, Config, MountOption, SessionACL};
@@ -101,6 +101,11 @@ impl Forgetting {
     /// Makes each sync take that long from now on.
     pub fn set_delay(&self, delay: Duration) {
         self.counters.set_delay(delay);
+    }
+
+    /// Makes that go wrong from now on.
+    pub fn set_fault(&self, fault: Fault) {
+        self.counters.set_fault(fault);
     }
 
     fn serve(&mut self) -> io::Result<()> {

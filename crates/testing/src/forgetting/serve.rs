@@ -1,6 +1,6 @@
 //! The tree as a filesystem: each request is one call.
 
-use super::counts::Counters;
+use super::counts::{Counters, Fault};
 use super::tree::{Body, Node, ROOT, Tree};
 use fuser::{
     BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation,
@@ -41,6 +41,15 @@ impl Server {
         work(tree.as_mut().ok_or(Errno::EIO)?).map_err(Errno::from)
     }
 
+    /// What would take room, or be written.
+    fn takes_room(&self) -> Result<(), Errno> {
+        match self.counters.fault() {
+            Fault::None => Ok(()),
+            Fault::Broken => Err(Errno::EIO),
+            Fault::Full => Err(Errno::ENOSPC),
+        }
+    }
+
     fn entry(&self, reply: ReplyEntry, work: impl FnOnce(&mut Tree) -> io::Result<u64>) {
         let found = self.on(|tree| {
             let number = work(tree)?;
@@ -61,6 +70,9 @@ impl Server {
         (mode, rdev): (u32, u32),
         target: Option<&Path>,
     ) {
+        if let Err(error) = self.takes_room() {
+            return reply.error(error);
+        }
         let node = Node::new(mode, (request.uid(), request.gid()), rdev);
         self.entry(reply, |tree| tree.make(parent.0, name, node, target));
     }
@@ -261,12 +273,14 @@ impl Filesystem for Server {
         reply: ReplyCreate,
     ) {
         let mode = Kind::RegularFile.as_raw_mode() | (mode & 0o7777 & !umask);
-        let made = self.on(|tree| {
-            let node = Node::new(mode, (request.uid(), request.gid()), 0);
-            let number = tree.make(parent.0, name, node, None)?;
-            let node = tree.node(number)?;
-            (node.held, node.opened) = (1, 1);
-            attributes(tree, number)
+        let made = self.takes_room().and_then(|()| {
+            self.on(|tree| {
+                let node = Node::new(mode, (request.uid(), request.gid()), 0);
+                let number = tree.make(parent.0, name, node, None)?;
+                let node = tree.node(number)?;
+                (node.held, node.opened) = (1, 1);
+                attributes(tree, number)
+            })
         });
         match made {
             Ok(made) => {
@@ -311,8 +325,15 @@ impl Filesystem for Server {
         reply: ReplyWrite,
     ) {
         self.counters.wrote(data.len() as u64);
+        let fault = self.counters.fault();
         let written = self.on(|tree| {
             let (kept, unsynced) = tree.contents(ino.0)?;
+            match fault {
+                Fault::None => (),
+                Fault::Full if offset + data.len() as u64 <= unsynced.size() => (),
+                Fault::Full => return Err(rustix::io::Errno::NOSPC.into()),
+                Fault::Broken => return Err(rustix::io::Errno::IO.into()),
+            }
             if self.is_forgetful {
                 unsynced.write(kept, offset, data)?;
             } else {
@@ -359,16 +380,25 @@ impl Filesystem for Server {
 
     fn fsync(&self, _: &Request, ino: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
         self.counters.synced();
-        let is_forgetful = self.is_forgetful;
-        self.sync(reply, move |tree| match is_forgetful {
-            true => tree.sync_file(ino.0),
-            false => Ok(()),
+        let (is_forgetful, fault) = (self.is_forgetful, self.counters.fault());
+        self.sync(reply, move |tree| match fault {
+            Fault::Broken => {
+                let (kept, unsynced) = tree.contents(ino.0)?;
+                unsynced.discard(kept)?;
+                Err(rustix::io::Errno::IO.into())
+            }
+            _ if is_forgetful => tree.sync_file(ino.0),
+            _ => Ok(()),
         });
     }
 
     fn fsyncdir(&self, _: &Request, ino: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
         self.counters.synced_directory();
-        self.sync(reply, move |tree| tree.sync_directory(ino.0));
+        let fault = self.counters.fault();
+        self.sync(reply, move |tree| match fault {
+            Fault::Broken => Err(rustix::io::Errno::IO.into()),
+            _ => tree.sync_directory(ino.0),
+        });
     }
 
     fn opendir(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
@@ -456,8 +486,16 @@ impl Filesystem for Server {
         if !known.contains(flags) {
             return reply.error(Errno::EOPNOTSUPP);
         }
+        let fault = self.counters.fault();
         let done = self.on(|tree| {
             let (kept, unsynced) = tree.contents(ino.0)?;
+            match fault {
+                Fault::Broken => return Err(rustix::io::Errno::IO.into()),
+                Fault::Full if !flags.intersects(zeroes) => {
+                    return Err(rustix::io::Errno::NOSPC.into());
+                }
+                _ => (),
+            }
             if !self.is_forgetful {
                 fallocate(kept, flags, offset, length)?;
                 unsynced.has_grown(kept.metadata()?.len());
