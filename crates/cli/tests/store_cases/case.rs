@@ -3,7 +3,7 @@
 use crate::harness::demand_root;
 use crate::stored;
 use hearth_testing::disk::SlowDisk;
-use hearth_testing::forgetting::{Counts, Forgetting, Options};
+use hearth_testing::forgetting::{Counts, Fault, Forgetting, Options};
 use hearth_testing::place::Place;
 use hearth_testing::random::Random;
 use hearth_testing::rounds::{Cut, Disk, Service};
@@ -21,8 +21,32 @@ pub struct Case {
 }
 
 enum Served {
-    Store(Cut<Forgetting>, PathBuf),
+    Store(Cut<Below>, PathBuf),
     Ext4(SlowDisk),
+}
+
+/// What a volume keeps its files on.
+pub enum Below {
+    /// A directory that keeps what it must and no more.
+    Forgetting(Forgetting),
+    /// An ext4, which can be full.
+    Ext4(SlowDisk),
+}
+
+impl Disk for Below {
+    fn cut(&mut self, seed: Option<u64>) -> Result<(), String> {
+        match self {
+            Below::Forgetting(disk) => Disk::cut(disk, seed),
+            Below::Ext4(disk) => Disk::cut(disk, seed),
+        }
+    }
+
+    fn switch_on(&mut self) -> Result<(), String> {
+        match self {
+            Below::Forgetting(disk) => Disk::switch_on(disk),
+            Below::Ext4(disk) => Disk::switch_on(disk),
+        }
+    }
 }
 
 /// How the tree fails.
@@ -49,12 +73,36 @@ impl Case {
         demand_root();
         let place = Place::new("case").expect("a directory");
         let served = if stored::is_known() {
-            let (mut service, kept) = stored::on_a_forgetting_disk(&place);
-            service.start().expect("the volume is made");
-            Served::Store(service, kept)
+            let (service, kept) = stored::on_a_forgetting_disk(&place);
+            let (daemon, disk) = (service.daemon, Below::Forgetting(service.disk));
+            Served::Store(Cut { daemon, disk }, kept)
         } else {
             Served::Ext4(SlowDisk::new(DISK, Options::default()).expect("a disk"))
         };
+        Case::begun(served, place)
+    }
+
+    /// An empty tree on an ext4 of its own, which can be full.
+    pub fn on_a_small_disk() -> Case {
+        demand_root();
+        let place = Place::new("case").expect("a directory");
+        let disk = SlowDisk::new(DISK, Options::default()).expect("a disk");
+        let served = if stored::is_known() {
+            let mount = place.directory("mount").expect("a directory");
+            let kept = disk.path().join("s");
+            let daemon = stored::daemon(&kept, &mount);
+            let disk = Below::Ext4(disk);
+            Served::Store(Cut { daemon, disk }, kept)
+        } else {
+            Served::Ext4(disk)
+        };
+        Case::begun(served, place)
+    }
+
+    fn begun(mut served: Served, place: Place) -> Case {
+        if let Served::Store(service, _) = &mut served {
+            service.start().expect("the volume is made");
+        }
         Case {
             served,
             random: Random(crate::harness::seed()),
@@ -100,8 +148,22 @@ impl Case {
     /// What was asked of the disk.
     pub fn counts(&self) -> Counts {
         match &self.served {
-            Served::Store(service, _) => service.disk.counts(),
+            Served::Store(service, _) => match &service.disk {
+                Below::Forgetting(disk) => disk.counts(),
+                Below::Ext4(_) => Counts::default(),
+            },
             Served::Ext4(_) => Counts::default(),
+        }
+    }
+
+    /// Makes that go wrong on the disk from now on.
+    pub fn set_fault(&self, fault: Fault) {
+        match &self.served {
+            Served::Store(service, _) => match &service.disk {
+                Below::Forgetting(disk) => disk.set_fault(fault),
+                Below::Ext4(_) => panic!("this one does nothing wrong"),
+            },
+            Served::Ext4(_) => panic!("this one does nothing wrong"),
         }
     }
 

@@ -16,4 +16,5 @@ mod case;
 mod copies;
 mod names;
 mod opening;
+mod room;
 mod syncs;
