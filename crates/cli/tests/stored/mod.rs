@@ -21,7 +21,8 @@ fn ask() -> bool {
     let place = Place::new("known").expect("a directory");
     let [kept, mount] = ["s", "m"].map(|name| place.directory(name).expect("a directory"));
     let said = said(hearth().args(["mount", &source(&kept)]).arg(&mount));
-    let is_known = !said.err.contains("is unknown") && !said.err.contains("by this version");
+    let unknown = ["is unknown", "by this version", "cannot be mounted yet"];
+    let is_known = !unknown.iter().any(|part| said.err.contains(part));
     if !is_known {
         eprintln!("without the store: {}", said.err.trim());
     }

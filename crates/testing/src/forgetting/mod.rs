@@ -9,8 +9,10 @@
 //! is dropped, and the directory is served again as a disk that was switched on. With a seed, some
 //! unsynced blocks of 4 KiB and some names had reached the disk.
 
+mod answers;
 mod blocks;
 mod counts;
+mod node;
 mod serve;
 mod tree;
 

@@ -1,10 +1,12 @@
 //! The tree as a filesystem: each request is one call.
 
+use super::answers::{FOR_EVER, answer, attr, attributes, kind, moment};
 use super::counts::{Counters, Fault};
-use super::tree::{Body, Node, ROOT, Tree};
+use super::node::Node;
+use super::tree::{ROOT, Tree};
 use fuser::{
-    BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation,
-    INodeNo, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
+    BsdFileFlags, Errno, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo,
+    KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
     ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, Request, TimeOrNow,
     WriteFlags,
 };
@@ -15,10 +17,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
-
-/// Nobody but the kernel changes the tree.
-const FOR_EVER: Duration = Duration::from_secs(3_600);
+use std::time::SystemTime;
 
 /// A tree that is shared with whoever cuts the power; none after that.
 pub type Shared = Arc<Mutex<Option<Tree>>>;
@@ -516,70 +515,4 @@ impl Filesystem for Server {
 /// The tree, whoever panicked.
 pub fn lock(tree: &Shared) -> MutexGuard<'_, Option<Tree>> {
     tree.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn attributes(tree: &mut Tree, number: u64) -> io::Result<FileAttr> {
-    let links = match tree.directory(number) {
-        Ok(directory) => {
-            let inside: Vec<u64> = directory.seen.values().copied().collect();
-            let is_directory = |&number: &u64| tree.directory(number).is_ok();
-            Some(2 + inside.into_iter().filter(is_directory).count() as u32)
-        }
-        Err(_) => None,
-    };
-    let node = tree.node(number)?;
-    let size = match &node.body {
-        Body::File { unsynced, .. } => unsynced.size(),
-        _ => 0,
-    };
-    Ok(FileAttr {
-        ino: INodeNo(number),
-        size,
-        blocks: size.div_ceil(512),
-        atime: node.accessed,
-        mtime: node.modified,
-        ctime: node.changed,
-        crtime: node.changed,
-        kind: kind(node.mode),
-        perm: (node.mode & 0o7777) as u16,
-        nlink: links.unwrap_or(node.links),
-        uid: node.uid,
-        gid: node.gid,
-        rdev: node.rdev,
-        blksize: 4096,
-        flags: 0,
-    })
-}
-
-fn kind(mode: u32) -> FileType {
-    match Kind::from_raw_mode(mode) {
-        Kind::Directory => FileType::Directory,
-        Kind::Symlink => FileType::Symlink,
-        Kind::Fifo => FileType::NamedPipe,
-        Kind::Socket => FileType::Socket,
-        Kind::CharacterDevice => FileType::CharDevice,
-        Kind::BlockDevice => FileType::BlockDevice,
-        _ => FileType::RegularFile,
-    }
-}
-
-fn moment(time: TimeOrNow) -> SystemTime {
-    match time {
-        TimeOrNow::SpecificTime(time) => time,
-        TimeOrNow::Now => SystemTime::now(),
-    }
-}
-
-fn attr(reply: ReplyAttr, found: Result<FileAttr, Errno>) {
-    match found {
-        Ok(found) => reply.attr(&FOR_EVER, &found),
-        Err(error) => reply.error(error),
-    }
-}
-
-fn answer(reply: ReplyEmpty, done: Result<(), Errno>) {
-    match done {
-        Ok(()) => reply.ok(),
-        Err(error) => reply.error(error),
-    }
 }
