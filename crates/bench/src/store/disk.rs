@@ -25,7 +25,7 @@ impl Disk {
     pub fn cheap(options: &Options) -> Result<Disk, String> {
         match options.targets.first() {
             Some(named) => Ok(Disk::Named(named.into())),
-            None => Mounted::disk(if options.quick { 3 << 30 } else { 10 << 30 }).map(Disk::Loop),
+            None => Mounted::disk(if options.quick { 3 << 30 } else { 8 << 30 }).map(Disk::Loop),
         }
     }
 

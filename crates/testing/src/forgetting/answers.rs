@@ -65,7 +65,7 @@ pub fn moment(time: TimeOrNow) -> SystemTime {
     }
 }
 
-/// Answers with what was found.
+/// What was found, or why not.
 pub fn attr(reply: ReplyAttr, found: Result<FileAttr, Errno>) {
     match found {
         Ok(found) => reply.attr(&FOR_EVER, &found),
@@ -73,7 +73,7 @@ pub fn attr(reply: ReplyAttr, found: Result<FileAttr, Errno>) {
     }
 }
 
-/// Answers that it was done, or why not.
+/// That it was done, or why not.
 pub fn answer(reply: ReplyEmpty, done: Result<(), Errno>) {
     match done {
         Ok(()) => reply.ok(),
