@@ -101,6 +101,7 @@ const SUITES: [Suite; 11] = [
             ("jobs", store::cheap),
             ("slow", store::slow),
             ("space", store::space),
+            ("library", store::library),
         ],
         is_recorded: false,
     },
