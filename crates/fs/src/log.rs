@@ -32,6 +32,9 @@ const FULL_BYTES: u64 = 64 << 20;
 /// Unwritten bytes of one core at which operations wait for a write-back.
 const OVERFULL_BYTES: u64 = 4 * FULL_BYTES;
 
+/// Written bytes of one core between two looks at the backend's room.
+const LOOK_BYTES: u64 = 1 << 20;
+
 /// The log of a volume with a durable backend.
 pub(crate) struct ChangeLog {
     clock: CachePadded<EpochClock>,
@@ -168,8 +171,8 @@ impl ChangeLog {
         self.dirty.get().lock().first.push(ino);
     }
 
-    /// Counts written bytes.
-    pub fn count_bytes(&self, bytes: u64) {
+    /// Counts written bytes. Returns whether room should be looked at again.
+    pub fn count_bytes(&self, bytes: u64) -> bool {
         let mut dirty = self.dirty.get().lock();
         let before = dirty.bytes;
         dirty.bytes += bytes;
@@ -178,6 +181,12 @@ impl ChangeLog {
         if before / FULL_BYTES != after / FULL_BYTES {
             self.press(after >= OVERFULL_BYTES);
         }
+        before / LOOK_BYTES != after / LOOK_BYTES
+    }
+
+    /// Bytes written since the lists were last taken.
+    pub fn dirty_bytes(&self) -> u64 {
+        self.dirty.iter().map(|core| core.lock().bytes).sum()
     }
 
     /// Takes the files that the next commit waits for.
