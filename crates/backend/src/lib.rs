@@ -68,7 +68,8 @@ pub trait Backend: Send + Sync + 'static {
     /// commit.
     ///
     /// # Errors
-    /// `ENOSPC`: there is no room now; the same epoch will be tried again. Any other error: the
+    /// `ENOSPC`: there is no room now. The backend keeps the records, and applies them with those of
+    /// the next call, which comes with a later epoch and perhaps no record. Any other error: the
     /// backend refuses every commit from now on.
     fn commit(&self, epoch: u64, records: Vec<Record>) -> Result<()>;
 
@@ -114,4 +115,64 @@ pub struct Usage {
     pub blocks: u64,
     /// Inodes.
     pub inodes: u64,
+}
+
+impl<B: Backend + ?Sized> Backend for std::sync::Arc<B> {
+    fn is_durable(&self) -> bool {
+        (**self).is_durable()
+    }
+
+    fn restart(&self) -> Result<Option<Restart>> {
+        (**self).restart()
+    }
+
+    fn load_inode(&self, ino: u64) -> Result<Option<Inode>> {
+        (**self).load_inode(ino)
+    }
+
+    fn load_entry(&self, dir: u64, name: &[u8]) -> Result<Option<Target>> {
+        (**self).load_entry(dir, name)
+    }
+
+    fn load_directory(&self, dir: u64) -> Result<Vec<(Box<[u8]>, Target)>> {
+        (**self).load_directory(dir)
+    }
+
+    fn load_allocation(&self, ino: u64) -> Result<Vec<(Range<u64>, bool)>> {
+        (**self).load_allocation(ino)
+    }
+
+    fn load_pages(
+        &self,
+        ino: u64,
+        pages: Range<u64>,
+        take: &mut dyn FnMut(u64, &[u8]),
+    ) -> Result<()> {
+        (**self).load_pages(ino, pages, take)
+    }
+
+    fn write_pages(
+        &self,
+        ino: u64,
+        generation: u32,
+        pages: &[(u64, Box<[u8]>)],
+    ) -> Result<Vec<Extent>> {
+        (**self).write_pages(ino, generation, pages)
+    }
+
+    fn commit(&self, epoch: u64, records: Vec<Record>) -> Result<()> {
+        (**self).commit(epoch, records)
+    }
+
+    fn room(&self) -> Option<(u64, u64)> {
+        (**self).room()
+    }
+
+    fn tidy(&self) -> bool {
+        (**self).tidy()
+    }
+
+    fn close(&self) -> Result<()> {
+        (**self).close()
+    }
 }

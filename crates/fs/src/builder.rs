@@ -8,6 +8,7 @@ use crate::superblock::{AtimeMode, BuildOptions, OnError, Protection};
 use crate::volume::{BuildError, Volume};
 use hearth_sync::primitive::Arc;
 use std::fmt;
+use std::time::Duration;
 
 impl Volume {
     /// A volume in memory with the default settings.
@@ -127,6 +128,13 @@ impl VolumeBuilder {
     /// The backend that objects come from; memory by default.
     pub fn backend(mut self, backend: impl Backend) -> Self {
         self.0.backend = Box::new(backend);
+        self
+    }
+
+    /// How often a volume with a durable backend commits what nobody asked to sync; a thread of the
+    /// volume does it. Without (the default) only syncs and memory pressure commit.
+    pub fn commit_interval(mut self, interval: Duration) -> Self {
+        self.0.commit_interval = Some(interval);
         self
     }
 

@@ -33,6 +33,7 @@ mod gauges;
 pub mod heat;
 mod inode;
 mod locks;
+mod log;
 mod name;
 mod named;
 mod number;
@@ -82,7 +83,10 @@ pub use quotactl::{
     LimitChange, LimitUpdate, Quota, QuotaCheck, QuotaDefaults, QuotaDifference, QuotaError,
     QuotaNumber, TreeChange,
 };
-pub use source::{OpenError, OptionError, Source, SourceError, VolumeOptions, open};
+pub use source::{
+    Compress, OpenError, OptionError, Source, SourceError, SourceFault, StoreOptions,
+    VolumeOptions, open,
+};
 pub use stats::{BUCKETS, Event, Op, OpStats, Stats};
 pub use superblock::{AtimeMode, OnError, Protection};
 pub use tenant::TenantId;

@@ -1,6 +1,6 @@
 //! What a volume or a process may have at most.
 
-use hearth::backend::{Backend, BackendOp, TestBackend};
+use hearth::backend::{Backend, Record, TestBackend};
 use hearth::fdtable::FdPolicy;
 use hearth::{Credentials, Errno, Interrupt, LockKind, LockSpec, Process, Volume};
 use std::sync::Arc;
@@ -72,9 +72,14 @@ fn a_file_has_four_billion_names() {
     of_before.sync().unwrap();
     drop((p, of_before));
     let mut record = backend.load_inode(ino).unwrap().unwrap();
-    for nlink in [i32::MAX as u32, u32::MAX - 1] {
-        record.attr.nlink = nlink;
-        backend.commit(&[BackendOp::Put(&record)]).unwrap();
+    for (epoch, nlink) in [(1 << 20, i32::MAX as u32), (2 << 20, u32::MAX - 1)] {
+        record.attrs.nlink = nlink;
+        let record = Record::Attrs {
+            ino,
+            version: 0,
+            attrs: record.attrs,
+        };
+        backend.commit(epoch, vec![record]).unwrap();
         let volume = volume();
         let p = process(&volume);
         assert_eq!(p.stat("/1").unwrap().nlink, nlink);

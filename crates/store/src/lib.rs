@@ -5,8 +5,10 @@
 pub mod backend;
 pub mod codec;
 pub mod disk;
+pub mod dump;
 pub mod engine;
 mod error;
+pub mod fsck;
 mod kv;
 pub mod merge;
 pub mod schema;

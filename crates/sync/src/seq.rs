@@ -79,6 +79,13 @@ impl<C: Class> SeqCount<C> {
         read_whole::<C, R>(&self.count, read)
     }
 
+    /// Goes on from at least `count`, an even count of another: for what moves from there to here
+    /// and keeps its order. Nobody else knows this count yet.
+    pub fn continue_from(&self, count: u32) {
+        // Relaxed: the caller publishes it afterwards.
+        self.count.store(count, Ordering::Relaxed);
+    }
+
     /// Begins a write section. The caller has excluded other writers.
     #[inline]
     pub fn write(&self) -> SeqWrite<'_> {
@@ -126,6 +133,15 @@ impl<C: Class> SeqLock<C> {
         read_retry(&self.count, start)
     }
 
+    /// Goes on above the count of `other`, which nobody writes any more: what others have read here
+    /// before reads again.
+    pub fn raise_above(&self, other: &SeqLock<C>, last: &LastCore) {
+        // Acquire: pairs with the Release that ended the last write section.
+        let above = other.count.load(Ordering::Acquire) | WRITING;
+        let mut write = self.write(last);
+        write.odd = above.wrapping_add(STEP);
+    }
+
     /// Takes the lock, waiting for another writer, and begins a write section.
     ///
     /// `last` is where the profile stores the writer's core: always the same for one lock, and near
@@ -145,6 +161,14 @@ impl<C: Class> SeqLock<C> {
             false => write_slow(&self.count, last, C::NAME, Location::caller()),
         };
         SeqWrite::open(&self.count, odd)
+    }
+}
+
+impl SeqWrite<'_> {
+    /// A number that is larger in each later section of this count, by wrapping comparison.
+    #[inline]
+    pub fn version(&self) -> u32 {
+        self.odd
     }
 }
 

@@ -1,11 +1,11 @@
-//! A backend for tests: keeps everything in plain maps, so that a volume may evict anything at any
-//! time, and fails or delays calls as it is told to.
+//! A backend for tests: keeps everything in plain maps, and fails or delays calls as it is told to.
 
-use super::{Backend, BackendOp, InodeRecord};
+use super::{Attrs, Backend, Edit, Extent, Inode, Place, Record, Restart, Usage, Xattr};
 use crate::attr::Target;
 use crate::errno::{Errno, Result};
 use hearth_sync::primitive::{Mutex, thread};
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use std::time::Duration;
 
 /// A decision about one call of the backend: `Some` fails it with that errno. The argument is the
@@ -20,11 +20,19 @@ pub struct TestBackend {
     delay: Mutex<Duration>,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Contents {
-    inodes: HashMap<u64, InodeRecord>,
-    directories: HashMap<u64, BTreeMap<Box<[u8]>, Target>>,
-    pages: HashMap<u64, BTreeMap<u64, Vec<u8>>>,
+    epoch: u64,
+    opened: u32,
+    last_inode: u64,
+    inodes: HashMap<u64, Inode>,
+    /// By number and generation of the directory.
+    names: HashMap<(u64, u32), BTreeMap<Box<[u8]>, Target>>,
+    /// `None`: allocated and never written.
+    pages: HashMap<u64, BTreeMap<u64, Option<Vec<u8>>>>,
+    settings: BTreeMap<Box<[u8]>, Box<[u8]>>,
+    /// Records of commits for which there was no room.
+    held: Vec<Record>,
 }
 
 impl TestBackend {
@@ -48,6 +56,16 @@ impl TestBackend {
         self.kept.lock().inodes.len()
     }
 
+    /// A backend with what this one has now: what a crash at this moment leaves.
+    pub fn after_crash(&self) -> TestBackend {
+        let mut kept = self.kept.lock().clone();
+        kept.held.clear();
+        TestBackend {
+            kept: Mutex::new(kept),
+            ..TestBackend::default()
+        }
+    }
+
     fn enter(&self, call: &'static str) -> Result<()> {
         let delay = *self.delay.lock();
         if !delay.is_zero() {
@@ -61,16 +79,21 @@ impl TestBackend {
 }
 
 impl Backend for TestBackend {
-    fn evictable(&self) -> bool {
+    fn is_durable(&self) -> bool {
         true
     }
 
-    fn last_inode(&self) -> Result<u64> {
-        self.enter("last_inode")?;
-        Ok(self.kept.lock().inodes.keys().copied().max().unwrap_or(0))
+    fn restart(&self) -> Result<Option<Restart>> {
+        self.enter("restart")?;
+        let mut kept = self.kept.lock();
+        kept.opened += 1;
+        if kept.inodes.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(kept.restart()))
     }
 
-    fn load_inode(&self, ino: u64) -> Result<Option<InodeRecord>> {
+    fn load_inode(&self, ino: u64) -> Result<Option<Inode>> {
         self.enter("load_inode")?;
         Ok(self.kept.lock().inodes.get(&ino).cloned())
     }
@@ -78,104 +101,300 @@ impl Backend for TestBackend {
     fn load_entry(&self, dir: u64, name: &[u8]) -> Result<Option<Target>> {
         self.enter("load_entry")?;
         let kept = self.kept.lock();
-        Ok(kept
-            .directories
-            .get(&dir)
-            .and_then(|names| names.get(name))
-            .copied())
+        let names = kept.names_of(dir);
+        Ok(names.and_then(|names| names.get(name)).copied())
     }
 
     fn load_directory(&self, dir: u64) -> Result<Vec<(Box<[u8]>, Target)>> {
         self.enter("load_directory")?;
         let kept = self.kept.lock();
-        let names = kept.directories.get(&dir);
-        Ok(names
-            .into_iter()
-            .flatten()
-            .map(|(name, &to)| (name.clone(), to))
-            .collect())
+        let names = kept.names_of(dir).into_iter().flatten();
+        Ok(names.map(|(name, &to)| (name.clone(), to)).collect())
     }
 
-    fn load_page(&self, ino: u64, index: u64) -> Result<Option<Vec<u8>>> {
-        self.enter("load_page")?;
-        Ok(self
-            .kept
-            .lock()
-            .pages
-            .get(&ino)
-            .and_then(|pages| pages.get(&index))
-            .cloned())
-    }
-
-    fn list_pages(&self, ino: u64) -> Result<Vec<u64>> {
-        self.enter("list_pages")?;
+    fn load_allocation(&self, ino: u64) -> Result<Vec<(Range<u64>, bool)>> {
+        self.enter("load_allocation")?;
         let kept = self.kept.lock();
-        Ok(kept
-            .pages
-            .get(&ino)
-            .into_iter()
-            .flatten()
-            .map(|(&index, _)| index)
+        let pages = kept.pages.get(&ino).into_iter().flatten();
+        Ok(pages
+            .map(|(&index, bytes)| (index..index + 1, bytes.is_some()))
             .collect())
     }
 
-    fn commit(&self, changes: &[BackendOp<'_>]) -> Result<()> {
-        self.enter("commit")?;
+    fn load_pages(
+        &self,
+        ino: u64,
+        pages: Range<u64>,
+        take: &mut dyn FnMut(u64, &[u8]),
+    ) -> Result<()> {
+        self.enter("load_pages")?;
+        let kept = self.kept.lock();
+        let Some(all) = kept.pages.get(&ino) else {
+            return Ok(());
+        };
+        let found: Vec<(u64, Vec<u8>)> = all
+            .range(pages)
+            .filter_map(|(&index, bytes)| Some((index, bytes.clone()?)))
+            .collect();
+        drop(kept);
+        found.iter().for_each(|(index, bytes)| take(*index, bytes));
+        Ok(())
+    }
+
+    fn write_pages(
+        &self,
+        _ino: u64,
+        _generation: u32,
+        pages: &[(u64, Box<[u8]>)],
+    ) -> Result<Vec<Extent>> {
+        self.enter("write_pages")?;
+        let extent = |(index, bytes): &(u64, Box<[u8]>)| Extent {
+            pages: *index..index + 1,
+            place: Place::Stored(bytes.clone()),
+        };
+        Ok(pages.iter().map(extent).collect())
+    }
+
+    fn commit(&self, epoch: u64, mut records: Vec<Record>) -> Result<()> {
+        let entered = self.enter("commit");
         let mut kept = self.kept.lock();
-        changes.iter().for_each(|change| kept.make(change));
+        if let Err(errno) = entered {
+            if errno == Errno::ENOSPC {
+                kept.held.append(&mut records);
+            }
+            return Err(errno);
+        }
+        for batch in [std::mem::take(&mut kept.held), records] {
+            kept.apply(batch);
+        }
+        assert!(kept.epoch < epoch, "epoch {epoch} after {}", kept.epoch);
+        kept.epoch = epoch;
         Ok(())
     }
 
-    fn write_page(&self, ino: u64, index: u64, bytes: &[u8]) -> Result<()> {
-        self.enter("write_page")?;
-        self.kept
-            .lock()
-            .pages
-            .entry(ino)
-            .or_default()
-            .insert(index, bytes.to_vec());
-        Ok(())
+    fn room(&self) -> Option<(u64, u64)> {
+        None
     }
 
-    fn sync(&self) -> Result<()> {
-        self.enter("sync")
+    fn tidy(&self) -> bool {
+        false
+    }
+
+    fn close(&self) -> Result<()> {
+        self.enter("close")
     }
 }
 
+/// Records in an order in which they can be applied one by one: new inodes first, then each thing
+/// in the order of its versions, then what ends.
+fn in_order(mut records: Vec<Record>) -> Vec<Record> {
+    let class = |record: &Record| match record {
+        Record::New(_) => 0,
+        Record::Gone { .. } => 2,
+        _ => 1,
+    };
+    let version = |record: &Record| match *record {
+        Record::Attrs { version, .. }
+        | Record::Xattrs { version, .. }
+        | Record::Contents { version, .. }
+        | Record::Parent { version, .. }
+        | Record::Name { version, .. }
+        | Record::Setting { version, .. } => version,
+        _ => 0,
+    };
+    records.sort_by(|a, b| {
+        let versions = || (version(a).wrapping_sub(version(b)) as i32).cmp(&0);
+        class(a).cmp(&class(b)).then_with(versions)
+    });
+    records
+}
+
 impl Contents {
-    fn make(&mut self, change: &BackendOp<'_>) {
-        match *change {
-            BackendOp::Put(record) => {
-                self.inodes.insert(record.attr.ino, record.clone());
+    fn restart(&self) -> Restart {
+        let mut usage: Vec<Usage> = Vec::new();
+        for inode in self.inodes.values() {
+            let Attrs {
+                uid, gid, project, ..
+            } = inode.attrs;
+            let blocks = inode.pages + u64::from(inode.attrs.extra_blocks);
+            let is_same =
+                |other: &&mut Usage| (other.uid, other.gid, other.project) == (uid, gid, project);
+            match usage.iter_mut().find(is_same) {
+                Some(sum) => {
+                    sum.blocks += blocks;
+                    sum.inodes += 1;
+                }
+                None => usage.push(Usage {
+                    uid,
+                    gid,
+                    project,
+                    blocks,
+                    inodes: 1,
+                }),
             }
-            BackendOp::Drop(ino) => {
-                self.inodes.remove(&ino);
-                self.pages.remove(&ino);
-                self.directories.remove(&ino);
+        }
+        let settings = self.settings.iter();
+        let orphans = self.inodes.values().filter(|inode| inode.attrs.nlink == 0);
+        Restart {
+            last_inode: self.last_inode,
+            opened: self.opened,
+            epoch: self.epoch,
+            usage,
+            settings: settings.map(|(k, v)| (k.clone(), v.clone())).collect(),
+            orphans: orphans
+                .map(|inode| (inode.ino, inode.attrs.generation))
+                .collect(),
+        }
+    }
+
+    fn apply(&mut self, records: Vec<Record>) {
+        in_order(records)
+            .into_iter()
+            .for_each(|record| self.make(record));
+    }
+
+    /// Names of a directory.
+    fn names_of(&self, dir: u64) -> Option<&BTreeMap<Box<[u8]>, Target>> {
+        let generation = self.inodes.get(&dir)?.attrs.generation;
+        self.names.get(&(dir, generation))
+    }
+
+    /// The inode, if it still has this generation.
+    fn inode(&mut self, ino: u64, generation: u32) -> Option<&mut Inode> {
+        let inode = self.inodes.get_mut(&ino);
+        inode.filter(|inode| inode.attrs.generation == generation)
+    }
+
+    fn make(&mut self, record: Record) {
+        match record {
+            Record::New(inode) => {
+                self.last_inode = self.last_inode.max(inode.ino);
+                self.end(inode.ino);
+                self.inodes.insert(inode.ino, *inode);
             }
-            BackendOp::Link { dir, name, to } => {
-                self.directories
-                    .entry(dir)
-                    .or_default()
-                    .insert(name.into(), to);
-            }
-            BackendOp::Unlink { dir, name } => {
-                if let Some(names) = self.directories.get_mut(&dir) {
-                    names.remove(name);
+            Record::Attrs { ino, attrs, .. } => {
+                if let Some(inode) = self.inode(ino, attrs.generation) {
+                    inode.attrs = attrs;
                 }
             }
-            BackendOp::Rewrite(ino) => {
-                self.pages.remove(&ino);
-            }
-            BackendOp::Truncate { ino, size } => {
-                let Some(pages) = self.pages.get_mut(&ino) else {
-                    return;
-                };
-                pages.split_off(&size.div_ceil(4096));
-                if let Some(last) = pages.get_mut(&(size / 4096)) {
-                    last.truncate((size % 4096) as usize);
+            Record::Xattrs {
+                ino,
+                generation,
+                xattrs,
+                ..
+            } => self.set_xattrs(ino, generation, xattrs),
+            Record::Contents {
+                ino,
+                generation,
+                size,
+                touched,
+                edit,
+                ..
+            } => {
+                if self.inode(ino, generation).is_some() {
+                    let pages = self.pages.entry(ino).or_default();
+                    change_pages(pages, edit);
+                    let count = pages.len() as u64;
+                    let inode = self.inode(ino, generation).expect("looked up above");
+                    (inode.size, inode.touched, inode.pages) = (size, touched, count);
                 }
             }
+            Record::Untouched {
+                ino,
+                generation,
+                until,
+            } => {
+                if let Some(inode) = self.inode(ino, generation)
+                    && inode.touched <= until
+                {
+                    inode.touched = 0;
+                }
+            }
+            Record::Entries {
+                dir,
+                generation,
+                entries,
+                subdirectories,
+                touched,
+            } => {
+                if let Some(inode) = self.inode(dir, generation) {
+                    inode.entries.0 = inode.entries.0.wrapping_add_signed(entries);
+                    inode.entries.1 = inode.entries.1.wrapping_add_signed(subdirectories);
+                    inode.touched = inode.touched.max(touched);
+                }
+            }
+            Record::Parent {
+                dir,
+                generation,
+                parent,
+                ..
+            } => {
+                if let Some(inode) = self.inode(dir, generation) {
+                    inode.parent = parent;
+                }
+            }
+            Record::Name {
+                dir,
+                generation,
+                name,
+                to,
+                ..
+            } => {
+                let names = self.names.entry((dir, generation)).or_default();
+                match to {
+                    Some(to) => drop(names.insert(name, to)),
+                    None => drop(names.remove(&name)),
+                }
+            }
+            Record::Gone { ino, generation } => {
+                if self.inode(ino, generation).is_some() {
+                    self.end(ino);
+                }
+            }
+            Record::Setting { key, value, .. } => match value {
+                Some(value) => drop(self.settings.insert(key, value)),
+                None => drop(self.settings.remove(&key)),
+            },
+        }
+    }
+
+    fn set_xattrs(&mut self, ino: u64, generation: u32, xattrs: Vec<Xattr>) {
+        if let Some(inode) = self.inode(ino, generation) {
+            inode.xattrs = xattrs;
+        }
+    }
+
+    fn end(&mut self, ino: u64) {
+        self.inodes.remove(&ino);
+        self.pages.remove(&ino);
+    }
+}
+
+fn change_pages(pages: &mut BTreeMap<u64, Option<Vec<u8>>>, edit: Edit) {
+    match edit {
+        Edit::Size => {}
+        Edit::Write(extents) => {
+            for extent in extents {
+                for index in extent.pages.clone() {
+                    let at = (index - extent.pages.start) as usize * 4096;
+                    let bytes = match &extent.place {
+                        Place::Inline(bytes) | Place::Stored(bytes) => {
+                            Some(bytes[at..bytes.len().min(at + 4096)].to_vec())
+                        }
+                        Place::Unwritten => None,
+                    };
+                    pages.insert(index, bytes);
+                }
+            }
+        }
+        Edit::Cut(range) => pages.retain(|index, _| !range.contains(index)),
+        Edit::Shift { from, by } => {
+            let moved = pages.split_off(&from);
+            if by < 0 {
+                drop(pages.split_off(&from.saturating_add_signed(by)));
+            }
+            let moved = moved.into_iter();
+            pages.extend(moved.map(|(index, bytes)| (index.saturating_add_signed(by), bytes)));
         }
     }
 }

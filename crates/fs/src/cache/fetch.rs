@@ -2,7 +2,7 @@
 
 use super::record::count;
 use crate::attr::Kind;
-use crate::backend::InodeRecord;
+use crate::backend::Inode as Kept;
 use crate::data::PAGE;
 use crate::directory::{Hashed, Lookup, NO_PARENT};
 use crate::errno::{Errno, Result};
@@ -10,6 +10,7 @@ use crate::inode::{Inode, InodeExt, InodeRef};
 use crate::stats::Event;
 use crate::superblock::{Fetch, INODE_BYTES, PAGE_BYTES, Superblock};
 use hearth_sync::epoch::{Guard, pin};
+use std::ops::Range;
 
 impl Superblock {
     /// Fetches what an attempt missed; the operation then runs again. No epoch is pinned during a
@@ -31,9 +32,10 @@ impl Superblock {
                 self.fetch_into(*dir, |inode| self.fetch_entry(inode, name))
             }
             Fetch::Directory(dir) => self.fetch_into(*dir, |inode| self.fetch_directory(inode)),
-            Fetch::Page { ino, index } => {
-                self.fetch_into(*ino, |inode| self.fetch_page(inode, *index))
+            Fetch::Page { ino, index, pages } => {
+                self.fetch_into(*ino, |inode| self.fetch_page(inode, *index, *pages))
             }
+            Fetch::Sync => self.sync(),
             Fetch::Room(bytes) => {
                 self.reclaim(*bytes);
                 Ok(())
@@ -96,17 +98,17 @@ impl Superblock {
             if self.objects.inodes.get(ino, &pin()).is_some() {
                 return Ok(());
             }
-            let Some(record) = self.objects.backend.load_inode(ino)? else {
-                return Err(Errno::ESTALE);
-            };
-            if self.is_orphan(ino) {
+            if self.cache.ghosts.contains(ino) {
                 return Err(Errno::ESTALE);
             }
-            let pages = match record.attr.kind {
-                Kind::File => self.objects.backend.list_pages(ino)?,
+            let Some(kept) = self.objects.backend.load_inode(ino)? else {
+                return Err(Errno::ESTALE);
+            };
+            let pages = match kept.attrs.kind {
+                Kind::File if kept.pages > 0 => self.objects.backend.load_allocation(ino)?,
                 _ => Vec::new(),
             };
-            self.restore(&record, pages, &pin())?
+            self.restore(&kept, pages, &pin())?
         };
         if is_new {
             self.cache.mem_usage.add(INODE_BYTES);
@@ -115,27 +117,27 @@ impl Superblock {
         Ok(())
     }
 
-    /// Puts an inode back under its number. Returns a reference, and whether the inode was absent
-    /// before. The caller holds `inode_io_lock` of the number, and releases it before it gives the
-    /// reference back.
+    /// Puts an inode back under its number; `pages` are its allocated pages, and whether they were
+    /// written. Returns a reference, and whether the inode was absent before. The caller holds
+    /// `inode_io_lock` of the number, and releases it before it gives the reference back.
     ///
     /// # Errors
     /// `ESTALE`: another inode has the number.
     pub(super) fn restore(
         &self,
-        record: &InodeRecord,
-        pages: Vec<u64>,
+        kept: &Kept,
+        pages: Vec<(Range<u64>, bool)>,
         g: &Guard,
     ) -> Result<(InodeRef, bool)> {
-        let (ino, generation) = (record.attr.ino, record.attr.generation);
+        let (ino, generation) = (kept.ino, kept.attrs.generation);
         let inode = |number, generation, shares: &_| {
-            let inode = self.inode_of((number, generation), record, g);
+            let inode = self.inode_of((number, generation), kept, g);
             // Done before other threads can see the inode: a later list could be out of date, and a
             // later count would be missing.
             if let Some(data) = inode.data() {
-                data.set_allocated(pages.into_iter().map(|index| index..index + 1), g);
+                data.set_allocated(pages, g);
             }
-            count(record, &inode, shares);
+            count(kept, &inode, shares);
             inode
         };
         let restored = self.objects.inodes.restore(ino, generation, inode);
@@ -159,7 +161,8 @@ impl Superblock {
             };
             let result = self.objects.backend.load_entry(inode.number(), name)?;
             let g = pin();
-            if let Some(needs_growth) = directory.fill(at, result, before, &g) {
+            let applied = self.log().map_or(u64::MAX, |log| log.applied());
+            if let Some(needs_growth) = directory.fill(at, result, before, applied, &g) {
                 if needs_growth {
                     directory.grow_a_step(inode.entries(), &g);
                 }
@@ -176,18 +179,31 @@ impl Superblock {
         directory.load(inode.entries(), |name| self.hash(name), list)
     }
 
-    /// Fetches a page, inside the gate, so that no truncate or eviction comes between the backend's
-    /// result and its arrival.
-    fn fetch_page(&self, inode: &Inode, index: u64) -> Result<()> {
+    /// Fetches a page, and those behind it that a sequential reader will want, inside the gate, so
+    /// that no truncate or eviction comes between the backend's result and its arrival.
+    fn fetch_page(&self, inode: &Inode, index: u64, wanted: u64) -> Result<()> {
         let Some(data) = inode.data() else {
             return Ok(());
         };
         let _inside = inode.gate.read(inode.percpu());
-        let bytes = self.objects.backend.load_page(inode.number(), index)?;
-        let at = index * PAGE;
-        self.heat.note_load(inode, at);
-        if data.load(index, bytes.as_deref(), &pin()) {
-            self.cache.mem_usage.add(PAGE_BYTES);
+        let pages = data.read_ahead(index, wanted, &pin());
+        self.heat.note_load(inode, index * PAGE);
+        let (mut installed, mut next) = (0, pages.start);
+        let backend = &self.objects.backend;
+        let mut take = |index: u64, bytes: &[u8]| {
+            let g = pin();
+            for hole in next..index {
+                data.load(hole, None, &g);
+            }
+            next = index + 1;
+            installed += i64::from(data.load(index, Some(bytes), &g));
+        };
+        let loaded = backend.load_pages(inode.number(), pages.clone(), &mut take);
+        self.cache.mem_usage.add(installed * PAGE_BYTES);
+        loaded?;
+        let g = pin();
+        for hole in next..pages.end {
+            data.load(hole, None, &g);
         }
         Ok(())
     }

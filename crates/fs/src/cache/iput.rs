@@ -1,14 +1,12 @@
 //! The end of an inode that has neither name nor reference: `docs/design/eviction.md`.
 
-use super::caught::{Caught, caught};
-use crate::backend::BackendOp;
-use crate::errno::Result;
+use crate::backend::Record;
 use crate::inode::{Inode, InodeExt, InodeRef};
+use crate::log::ChangeLog;
 use crate::quota::Resource;
 use crate::superblock::{INODE_BYTES, PAGE_BYTES, Superblock};
 use hearth_sync::epoch::{self, Guard};
 use hearth_sync::primitive::atomic::{Ordering, fence};
-use std::panic::resume_unwind;
 
 impl Superblock {
     /// Gives a reference back. The last reference of an unlinked inode ends the inode.
@@ -32,90 +30,48 @@ impl Superblock {
         }
         // Counted before the inode can end, so that the thread that ends it finds it counted.
         self.count_unlinked(inode);
-        if !self.objects.backend.evictable() {
+        let Some(log) = self.log() else {
             if self.objects.inodes.retire(inode, g) {
                 self.free_resources(inode, g);
             } else {
                 self.discount_linked(inode);
             }
             return;
-        }
-        let dropped = {
-            // Under this lock no thread fetches the inode again before the backend has forgotten
-            // it.
-            let _one = self.inode_io_lock(inode.number()).lock_guard();
-            let ended = self.objects.inodes.evict(inode, g);
-            ended.then(|| self.drop_from_backend(inode))
         };
-        if let Some(dropped) = dropped {
-            self.finish(inode, dropped, g);
+        let has_ended = {
+            // Under this lock no thread fetches the inode again before it is a ghost.
+            let _one = self.inode_io_lock(inode.number()).lock_guard();
+            let has_ended = self.objects.inodes.evict(inode, g);
+            if has_ended {
+                self.bury(inode, log);
+            }
+            has_ended
+        };
+        if has_ended {
+            self.free_resources(inode, g);
         } else {
             self.discount_linked(inode);
         }
     }
 
-    /// Makes the backend forget an inode that has ended for good. If that fails, the inode becomes
-    /// an orphan. The caller holds `inode_io_lock` of the inode.
-    pub(super) fn drop_from_backend(&self, inode: &Inode) -> Caught<Result<()>> {
-        let forget = || {
-            self.objects
-                .backend
-                .commit(&[BackendOp::Drop(inode.number())])
-        };
-        let dropped = caught(forget);
-        if !matches!(dropped, Ok(Ok(()))) {
-            let (number, generation) = (inode.number(), inode.generation());
-            self.cache.orphans.lock().insert(number, generation);
-        }
-        dropped
+    /// Records the end of an inode. Its number stays taken until the backend has forgotten it. The
+    /// caller holds `inode_io_lock` of the inode.
+    fn bury(&self, inode: &Inode, log: &ChangeLog) {
+        let (ino, generation) = (inode.number(), inode.generation());
+        self.cache.ghosts.insert(ino, generation);
+        log.append(Record::Gone { ino, generation });
     }
 
-    /// Whether inode `ino` is an orphan: it has ended, and the backend has not forgotten it.
-    pub(super) fn is_orphan(&self, ino: u64) -> bool {
-        self.cache.orphans.lock().contains_key(&ino)
-    }
-
-    /// Tries again to make the backend forget the orphans.
-    pub(super) fn retry_orphan_deletes(&self) -> Result<()> {
-        let orphans: Vec<(u64, u32)> = self
-            .cache
-            .orphans
-            .lock()
-            .iter()
-            .map(|(&n, &g)| (n, g))
-            .collect();
-        for (number, generation) in orphans {
-            let _one = self.inode_io_lock(number).lock_guard();
-            // Another thread may have done so meanwhile.
-            if self.is_orphan(number) {
-                self.objects.backend.commit(&[BackendOp::Drop(number)])?;
-                self.cache.orphans.lock().remove(&number);
-                self.objects.inodes.release(number, generation);
-            }
+    /// [`Superblock::bury`] of an unlinked inode that was evicted.
+    pub(super) fn bury_evicted(&self, inode: &Inode) {
+        if let Some(log) = self.log() {
+            self.bury(inode, log);
         }
-        Ok(())
-    }
-
-    /// Gives back the resources of an inode that has ended for good. Returns the bytes of memory
-    /// freed. The caller holds neither its locks nor `inode_io_lock`.
-    pub(super) fn finish(&self, inode: &Inode, dropped: Caught<Result<()>>, g: &Guard) -> u64 {
-        let bytes = self.free_resources(inode, g);
-        match dropped {
-            // The number stayed taken until the backend had forgotten the inode.
-            Ok(Ok(())) => self
-                .objects
-                .inodes
-                .release(inode.number(), inode.generation()),
-            // An orphan: the next sync of the volume tries again.
-            Ok(Err(_)) => {}
-            Err(panic) => resume_unwind(panic),
-        }
-        bytes
     }
 
     /// Gives back charges, heat and memory of an inode that has ended. Returns the bytes of memory
     /// freed.
-    fn free_resources(&self, inode: &Inode, g: &Guard) -> u64 {
+    pub(super) fn free_resources(&self, inode: &Inode, g: &Guard) -> u64 {
         let bytes = INODE_BYTES + self.free_charge(inode, g) as i64 * PAGE_BYTES;
         // The inode's mark as counted stays: another thread that finds the inode unlinked must not
         // count it again.
@@ -167,7 +123,7 @@ impl Superblock {
         self.quotas.ledger.free(account, Resource::Inodes, 1, g);
         inode.meta.end_account();
         match inode.data() {
-            Some(data) if self.objects.backend.evictable() => data.resident_pages(g),
+            Some(data) if self.is_durable() => data.resident_pages(g),
             _ => 0,
         }
     }

@@ -2,10 +2,10 @@
 //! and ends those that have neither name nor reference. `docs/design/eviction.md` has the protocol.
 
 mod caught;
+mod commit;
 mod fetch;
+mod flush;
 mod iput;
 mod reclaim;
 mod record;
 mod root;
-
-pub(crate) use record::record_of;

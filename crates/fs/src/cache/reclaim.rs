@@ -5,17 +5,12 @@
 //! and no lock with lookups (C9). Pages go first, then directory entries, then inodes without
 //! references. An object on which the backend fails or panics stays in memory.
 
-use super::caught::{Caught, Panic, caught};
-use super::record::record_of;
-use crate::backend::BackendOp;
 use crate::data::Data;
-use crate::errno::Result;
-use crate::inode::{Inode, InodeRef};
+use crate::inode::{Inode, InodeRef, StateBit};
 use crate::stats::Event;
-use crate::superblock::{INODE_BYTES, PAGE_BYTES, SLACK as GRAINS, Superblock};
+use crate::superblock::{INODE_BYTES, PAGE_BYTES, SLACK as GRAINS, Superblock, inode_record};
 use hearth_sync::epoch::{self, Guard, pin};
 use hearth_sync::primitive::atomic::Ordering::Relaxed;
-use std::panic::resume_unwind;
 
 /// The number of inodes that one sweep step looks at before it unpins the epoch.
 const STEP: usize = 64;
@@ -28,16 +23,6 @@ pub(crate) struct Swept {
     pub freed: u64,
     /// Whether the step reached the end of the table.
     pub wrapped: bool,
-}
-
-/// What is left to do for an inode once its locks are released.
-enum Leftover {
-    Nothing,
-    /// A reference to give back, and a panic of the backend to pass on.
-    Held(InodeRef, Option<Panic>),
-    /// The inode was unlinked and has ended, and was dropped from the backend with this result. Its
-    /// resources are to be given back.
-    Ended(Caught<Result<()>>),
 }
 
 impl Superblock {
@@ -64,7 +49,7 @@ impl Superblock {
     }
 
     fn excess_over(&self, budget: u64) -> Option<u64> {
-        if !self.objects.backend.evictable() {
+        if !self.is_durable() {
             return None;
         }
         let excess = self.cache.mem_usage.check()?;
@@ -78,14 +63,12 @@ impl Superblock {
     /// Whether memory grows faster than the throttled maintenance task reclaims it.
     pub(crate) fn is_behind(&self) -> bool {
         let slack = self.cache.mem_usage.budget() / GRAINS;
-        self.objects.backend.evictable()
-            && self.cache.mem_usage.ahead() > slack
-            && !self.maintenance.is_stuck()
+        self.is_durable() && self.cache.mem_usage.ahead() > slack && !self.maintenance.is_stuck()
     }
 
     /// Bytes in memory beyond the budget that could be reclaimed.
     pub(crate) fn over_budget(&self) -> u64 {
-        match self.objects.backend.evictable() {
+        match self.is_durable() {
             true => self.cache.mem_usage.over(),
             false => 0,
         }
@@ -94,7 +77,7 @@ impl Superblock {
     /// Evicts until `bytes` are freed or the whole table was seen twice. Returns the bytes freed.
     pub(crate) fn reclaim(&self, bytes: u64) -> u64 {
         let (mut freed, mut wraps) = (0, 0);
-        while self.objects.backend.evictable() && freed < bytes && wraps < 3 {
+        while self.is_durable() && freed < bytes && wraps < 3 {
             let step = self.sweep(bytes - freed);
             freed += step.freed;
             wraps += u32::from(step.wrapped);
@@ -121,14 +104,13 @@ impl Superblock {
         };
         self.cache.sweep.0.store(next, Relaxed);
         drop(g);
+        // With no epoch pinned. What is written or changed from here on stays in memory.
+        self.settle(&seen);
         let mut freed = 0;
         for ino in seen {
             if freed >= bytes {
                 break;
             }
-            // Done with no epoch pinned. Pages that are dirtied meanwhile are left for the
-            // write-back under the locks.
-            self.save_pages(ino);
             let g = pin();
             if let Some(inode) = self.objects.inodes.get(ino, &g) {
                 freed += self.evict(inode, bytes - freed, &g);
@@ -137,161 +119,114 @@ impl Superblock {
         Swept { freed, wrapped }
     }
 
-    /// Evicts what `inode` has in memory, and `inode` if nobody refers to it, until about `bytes`
-    /// are freed; returns the bytes freed. Objects that the backend fails on stay.
-    fn evict(&self, inode: &Inode, bytes: u64, g: &Guard) -> u64 {
-        if inode.meta.is_unlinked() || crate::is_control(inode.number()) {
-            return 0;
+    /// Gives the backend what it lacks of these inodes. An error is left to the next sync: what the
+    /// backend does not have stays in memory.
+    fn settle(&self, inodes: &[u64]) {
+        let Some(log) = self.log() else { return };
+        let mut is_pending = false;
+        for &ino in inodes {
+            let Some(inode) = self.objects.inodes.hold(ino, &pin()) else {
+                continue;
+            };
+            let flushed = self.with_held(inode, |inode| {
+                is_pending |= self.is_inode_pending(inode) || inode.state.has(StateBit::Dirty);
+                is_pending |= inode.is_dir();
+                self.flush(inode)
+            });
+            if flushed.is_err() {
+                return;
+            }
         }
-        let (freed, rest) = match (inode.data(), inode.directory()) {
-            (Some(data), _) => self.evict_file(inode, data, bytes, g),
-            (None, Some(directory)) => {
-                directory.evict(g);
-                self.evict_inode(inode, g)
-            }
-            (None, None) => self.evict_inode(inode, g),
-        };
-        match rest {
-            Leftover::Nothing => freed,
-            Leftover::Ended(dropped) => freed + self.finish(inode, dropped, g),
-            Leftover::Held(held, panic) => {
-                self.release(held, g);
-                match panic {
-                    Some(panic) => resume_unwind(panic),
-                    None => freed,
-                }
-            }
+        if is_pending {
+            let _ = self.commit_through(log.epoch());
         }
     }
 
-    fn evict_file(&self, inode: &Inode, data: &Data, bytes: u64, g: &Guard) -> (u64, Leftover) {
-        // The reference keeps the inode, and so its number, while its pages are written.
-        let Some(held) = inode.hold() else {
-            return (0, Leftover::Nothing);
-        };
+    /// Evicts what `inode` has in memory, and `inode` if nobody refers to it, until about `bytes`
+    /// are freed; returns the bytes freed. What the backend lacks stays.
+    fn evict(&self, inode: &Inode, bytes: u64, g: &Guard) -> u64 {
+        if crate::is_control(inode.number()) {
+            return 0;
+        }
+        match inode.data() {
+            Some(data) => self.evict_file(inode, data, bytes, g),
+            None if inode.meta.is_unlinked() => 0,
+            None => self.evict_inode(inode, g),
+        }
+    }
+
+    fn evict_file(&self, inode: &Inode, data: &Data, bytes: u64, g: &Guard) -> u64 {
         // The locks are held, and the gate is closed, until the inode is gone or stays: a write
-        // between the last write-back and the end of the inode would be lost.
-        let _still = (inode.meta.change.lock(), inode.meta.growth.lock());
-        let _closed = inode.gate.write(inode.percpu());
-        match caught(|| self.write_back(inode)) {
-            Ok(Ok(())) => {}
-            Ok(Err(_)) => return (0, Leftover::Held(held, None)),
-            Err(panic) => return (0, Leftover::Held(held, Some(panic))),
+        // meanwhile would be lost.
+        let locks = (inode.meta.change.lock(), inode.meta.growth.lock());
+        let closed = inode.gate.write(inode.percpu());
+        let is_busy = inode.state.has(StateBit::Dirty) || inode.state.has(StateBit::Flushing);
+        if is_busy || self.is_inode_pending(inode) {
+            return 0;
         }
         let want = bytes.div_ceil(PAGE_BYTES as u64);
         let dropped = data.evict(want, g);
         let freed = dropped as i64 * PAGE_BYTES;
         self.cache.mem_usage.add(-freed);
-        if dropped >= want {
-            return (freed as u64, Leftover::Held(held, None));
+        if dropped >= want || inode.meta.is_unlinked() {
+            return freed as u64;
         }
-        drop(held);
-        let (more, rest) = self.evict_inode(inode, g);
-        (freed as u64 + more, rest)
+        let more = self.evict_inode(inode, g);
+        drop((closed, locks));
+        freed as u64 + more
     }
 
-    /// Evicts the inode itself, and returns the bytes freed. Its record is written once no thread
-    /// can change the inode any more. No thread can fetch the inode before that (`inode_io_lock`).
-    /// If the backend fails, the inode is restored from the same record, without its pages.
-    fn evict_inode(&self, inode: &Inode, g: &Guard) -> (u64, Leftover) {
-        if inode.number() == crate::number::ROOT {
-            return (0, Leftover::Nothing);
+    /// Evicts the inode itself, and returns the bytes freed.
+    fn evict_inode(&self, inode: &Inode, g: &Guard) -> u64 {
+        if inode.number() == crate::number::ROOT || self.is_inode_pending(inode) {
+            return 0;
         }
-        let _one = self.inode_io_lock(inode.number()).lock_guard();
-        let pages = inode.data().map_or(0, |data| data.resident_pages(g)) as i64 * PAGE_BYTES;
-        if !self.objects.inodes.evict(inode, g) {
-            return (0, Leftover::Nothing);
+        let io = self.inode_io_lock(inode.number()).lock_guard();
+        let evict = || self.objects.inodes.evict(inode, g);
+        let is_evicted = match inode.directory() {
+            Some(directory) => directory.evict(self.log(), evict, g),
+            None => evict(),
+        };
+        if !is_evicted {
+            return 0;
         }
         // The thread that removed the last name, or gave the last reference back, looks for the
         // inode later than this and finds nothing. So this thread ends the inode.
         if inode.meta.is_unlinked() {
             self.count_unlinked(inode);
-            return (0, Leftover::Ended(self.drop_from_backend(inode)));
+            self.bury_evicted(inode);
+            drop(io);
+            return self.free_resources(inode, g);
         }
-        let record = record_of(inode, g);
-        let commit = || self.objects.backend.commit(&[BackendOp::Put(&record)]);
-        let committed = caught(commit);
+        let pages = inode.data().map_or(0, |data| data.resident_pages(g)) as i64 * PAGE_BYTES;
         epoch::account(pages as usize, g);
         self.cache.mem_usage.add(-pages);
-        if matches!(committed, Ok(Ok(()))) {
-            self.stats.event(Event::Reclaimed);
-            self.cache.mem_usage.add(-INODE_BYTES);
-            return ((INODE_BYTES + pages) as u64, Leftover::Nothing);
+        if self.is_inode_pending(inode) {
+            // An operation changed it after the look, and ended before the eviction.
+            let back = self.bring_back(inode, g);
+            drop(io);
+            self.release(back, g);
+            return pages as u64;
         }
-        // The pages were saved before. Their list comes from this inode, because the backend fails.
-        let known = inode.data().map_or_else(Vec::new, |data| data.allocated(g));
-        let back = self.restore(&record, known, g);
-        let (back, _) = back.expect("the number is this inode's until the backend has its record");
-        (pages as u64, Leftover::Held(back, committed.err()))
+        self.stats.event(Event::Reclaimed);
+        self.cache.mem_usage.add(-INODE_BYTES);
+        (INODE_BYTES + pages) as u64
     }
 
-    /// Writes the dirty pages of a file back. The caller holds the locks that this needs.
-    fn write_back(&self, inode: &Inode) -> Result<()> {
-        let Some(data) = inode.data().filter(|_| self.objects.backend.evictable()) else {
-            return Ok(());
-        };
-        data.flush(&mut |index, bytes| {
-            self.objects
-                .backend
-                .write_page(inode.number(), index, bytes)
-        })?;
-        Ok(())
-    }
-
-    /// Writes one inode and its pages back. Nothing may be pinned: the backend may block.
-    pub(crate) fn save(&self, inode: &Inode) -> Result<()> {
-        if !self.objects.backend.evictable() || crate::is_control(inode.number()) {
-            return Ok(());
+    /// Puts an evicted inode back from its own attributes, without contents, which the backend has.
+    /// The caller holds `inode_io_lock`.
+    fn bring_back(&self, inode: &Inode, g: &Guard) -> InodeRef {
+        let known = inode
+            .data()
+            .map_or_else(Vec::new, |data| data.allocation(g));
+        let (back, _) = self
+            .restore(&inode_record(inode, g), known, g)
+            .expect("the number is this inode's while its lock is held");
+        back.meta.continue_from(&inode.meta);
+        back.contents.continue_from(&inode.contents);
+        if let (Some(from), Some(to)) = (inode.directory(), back.directory()) {
+            to.moves.continue_from(from.moves.peek());
         }
-        let _still = (inode.meta.change.lock(), inode.meta.growth.lock());
-        let _inside = inode.gate.read(inode.percpu());
-        self.write_back(inode)?;
-        if inode.meta.is_unlinked() {
-            return Ok(());
-        }
-        let record = record_of(inode, &pin());
-        self.objects.backend.commit(&[BackendOp::Put(&record)])
-    }
-
-    /// Writes back the pages that reclaim is about to evict, as far as the backend takes them.
-    fn save_pages(&self, ino: u64) {
-        let Some(inode) = self.objects.inodes.hold(ino, &pin()) else {
-            return;
-        };
-        // An error is left to the eviction, which meets the failing backend again and keeps the
-        // pages.
-        let _ = self.with_held(inode, |inode| {
-            if inode.meta.nlink() > 0 {
-                let _still = (inode.meta.change.lock(), inode.meta.growth.lock());
-                let _inside = inode.gate.read(inode.percpu());
-                self.write_back(inode)?;
-            }
-            Ok(())
-        });
-    }
-
-    /// Writes every dirty page and every inode back.
-    pub(crate) fn write_back_all(&self) -> Result<()> {
-        if !self.objects.backend.evictable() {
-            return Ok(());
-        }
-        let mut result = self.retry_orphan_deletes();
-        let mut from = 0;
-        loop {
-            let mut seen = Vec::with_capacity(STEP);
-            self.objects.inodes.scan(from, &pin(), |inode| {
-                seen.push(inode.number());
-                seen.len() < STEP
-            });
-            for &ino in &seen {
-                let held = self.objects.inodes.hold(ino, &pin());
-                let Some(inode) = held else { continue };
-                result = result.and(self.with_held(inode, |inode| self.save(inode)));
-            }
-            match seen.last() {
-                Some(last) if seen.len() == STEP => from = last + 1,
-                _ => return result,
-            }
-        }
+        back
     }
 }

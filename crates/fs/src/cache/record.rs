@@ -1,53 +1,57 @@
-//! The conversion between inodes and the records that a backend keeps.
+//! The conversion of what a backend keeps into inodes.
 
 use crate::acl::{ACL_ACCESS, ACL_DEFAULT, Acl};
-use crate::attr::Kind;
-use crate::backend::InodeRecord;
-use crate::data::{Data, PAGE};
+use crate::attr::{Kind, Time};
+use crate::backend::Inode as Kept;
+use crate::data::Data;
 use crate::directory::Directory;
-use crate::inode::{
-    Body, COUNT, Fields, Inode, InodeExt, InodeInner, PaddedBytes, SUBDIR, XattrsAcls, split,
-};
+use crate::inode::{Body, COUNT, Fields, InodeInner, PaddedBytes, SUBDIR, XattrsAcls};
 use crate::quota::NO_ACCOUNT;
 use crate::superblock::Superblock;
 use hearth_sync::epoch::Guard;
 use hearth_sync::object::SLOTS;
 use hearth_sync::percpu::PerCpuCounters;
+use hearth_sync::primitive::atomic::Ordering::Relaxed;
 
 impl Superblock {
     /// The inode that a record describes, without its contents.
-    pub(super) fn inode_of(&self, name: (u64, u32), record: &InodeRecord, g: &Guard) -> InodeInner {
-        let attr = &record.attr;
+    pub(super) fn inode_of(&self, name: (u64, u32), kept: &Kept, g: &Guard) -> InodeInner {
+        let attrs = &kept.attrs;
         let mut fields = Fields {
-            perm: attr.perm,
-            uid: attr.uid,
-            gid: attr.gid,
-            nlink: attr.nlink,
+            perm: attrs.perm,
+            uid: attrs.uid,
+            gid: attrs.gid,
+            nlink: attrs.nlink,
             linkable: false,
-            flags: attr.flags,
+            flags: attrs.flags,
             acls: 0,
-            project: attr.project,
+            project: attrs.project,
             account: NO_ACCOUNT,
-            size: attr.size,
-            atime: attr.atime,
-            mtime: attr.mtime,
-            ctime: attr.ctime,
-            btime: attr.btime,
+            size: kept.size,
+            atime: attrs.atime,
+            mtime: attrs.mtime,
+            ctime: attrs.ctime,
+            btime: attrs.btime,
         };
+        if kept.touched != 0 {
+            fields.mtime = Time::from_nanos(kept.touched);
+            fields.ctime = fields.ctime.max(fields.mtime);
+        }
         // The inode stayed charged while it was out of memory.
         fields.account = self.quotas.ledger.number_of(fields.owners(), g);
         self.note_project(fields.project);
-        let body = match attr.kind {
+        let body = match attrs.kind {
             Kind::File => Body::File(Data::new(false)),
-            Kind::Directory => Body::Directory(Box::new(Directory::new(record.parent, false))),
-            Kind::Symlink => Body::Symlink(PaddedBytes::new(&record.target)),
-            _ => Body::Special(attr.rdev),
+            Kind::Directory => Body::Directory(Box::new(Directory::new(kept.parent, false))),
+            Kind::Symlink => Body::Symlink(PaddedBytes::new(&kept.target)),
+            _ => Body::Special(attrs.rdev),
         };
-        let inode = InodeInner::new(name, attr.kind, &fields, body);
-        if !record.xattrs.is_empty() {
+        let inode = InodeInner::new(name, attrs.kind, &fields, body);
+        inode.contents.size.store(kept.size, Relaxed);
+        if !kept.xattrs.is_empty() {
             let mut extra = XattrsAcls::default();
             let mut plain = Vec::new();
-            for (name, value) in &record.xattrs {
+            for (name, value) in &kept.xattrs {
                 match &name[..] {
                     ACL_ACCESS => extra.access = Acl::from_xattr(value).ok().flatten(),
                     ACL_DEFAULT => extra.default = Acl::from_xattr(value).ok().flatten(),
@@ -56,49 +60,17 @@ impl Superblock {
             }
             extra.xattrs = plain.into_iter().collect();
             inode.set_extra_blocks(extra.blocks());
-            inode.set_extra(extra, |_| {}, g);
+            inode.set_extra(extra, |_| {}, g, |_, _| {});
         }
         inode
     }
 }
 
-/// Adds the number of entries or pages in the record to the per-core counter.
-pub(super) fn count(record: &InodeRecord, inode: &InodeInner, shares: &PerCpuCounters<SLOTS>) {
-    let count = match record.attr.kind {
-        Kind::File => (record.attr.blocks / (PAGE / 512)) as i64 - inode.extra_blocks() as i64,
-        _ => record.entries.0 as i64 + record.entries.1 as i64 * SUBDIR,
+/// Adds the number of entries or pages to the per-core counter.
+pub(super) fn count(kept: &Kept, inode: &InodeInner, shares: &PerCpuCounters<SLOTS>) {
+    let count = match inode.kind() {
+        Kind::File => kept.pages as i64,
+        _ => kept.entries.0 as i64 + kept.entries.1 as i64 * SUBDIR,
     };
     shares.add(COUNT, count);
-}
-
-/// The record of an inode, as a backend keeps it.
-pub(crate) fn record_of(inode: &Inode, g: &Guard) -> InodeRecord {
-    let mut attr = inode.attr();
-    // The link count of a directory is derived. In a record it says whether the directory still has
-    // its name.
-    attr.nlink = inode.meta.nlink();
-    let entries = match inode.is_dir() {
-        true => split(inode.count()),
-        false => (0, 0),
-    };
-    let mut xattrs = Vec::new();
-    if let Some(extra) = inode.extra(g) {
-        xattrs.extend(extra.xattrs.iter().map(|(n, v)| (n.into(), v.into())));
-        let acls = [(ACL_ACCESS, &extra.access), (ACL_DEFAULT, &extra.default)];
-        for (name, acl) in acls {
-            if let Some(acl) = acl {
-                xattrs.push((name.into(), acl.to_xattr().into()));
-            }
-        }
-    }
-    InodeRecord {
-        attr,
-        entries,
-        parent: inode.directory().map_or(0, Directory::parent),
-        target: match &inode.body {
-            Body::Symlink(target) => (**target).into(),
-            _ => Box::default(),
-        },
-        xattrs,
-    }
 }

@@ -1,12 +1,16 @@
 //! Reading, and pages that come from the backend.
 
 use hearth_sync::epoch::Guard;
+use std::ops::Range;
 
 use super::page::Page;
 use super::root::{Data, PageLookup, PageMiss};
 use super::slot_state::SlotState;
 use super::span::{BYTES, PAGES, Span, spans};
 use super::tree::FAN;
+
+/// Most pages that are fetched at once.
+const READ_AHEAD_MOST: u64 = 1024;
 
 impl Data {
     /// Copies bytes from `off` on into `out`; holes are zeros. The caller clips to the file's size.
@@ -35,6 +39,33 @@ impl Data {
             }
         }
         Ok(())
+    }
+
+    /// The pages to fetch when `wanted` pages from `index` on are read and the first is missing:
+    /// those that are at the backend, and the more behind them the more pages before them are in
+    /// memory already.
+    pub fn read_ahead(&self, index: u64, wanted: u64, g: &Guard) -> Range<u64> {
+        let is_here = |index: u64| {
+            self.slot(index, g)
+                .is_some_and(|slot| slot.page(g).is_some())
+        };
+        let before = (index.saturating_sub(READ_AHEAD_MOST)..index).rev();
+        let run = before.take_while(|&index| is_here(index)).count() as u64;
+        let most = wanted.max(2 * run).clamp(1, READ_AHEAD_MOST);
+        let is_wanted = |&index: &u64| {
+            let look = self.look(index, g);
+            matches!(
+                look,
+                PageLookup::AtBackend | PageLookup::Unknown | PageLookup::Hole
+            )
+        };
+        let end = (index..index + most).take_while(is_wanted).last();
+        // Holes at the end are not worth asking for.
+        let mut end = end.map_or(index + 1, |last| last + 1);
+        while end > index + 1 && matches!(self.look(end - 1, g), PageLookup::Hole) {
+            end -= 1;
+        }
+        index..end
     }
 
     /// Installs the backend's result for page `index`: its content (padded with zeros), or None for

@@ -69,15 +69,22 @@ impl Data {
         self.status.is_complete()
     }
 
-    /// The backend has content for exactly the pages in `held`, by index. From then on counts are
-    /// exact, holes need no question, and only held pages are [`PageMiss`]. For new data that no
-    /// other thread uses yet, or with the gate closed.
-    pub fn set_allocated(&self, held: impl IntoIterator<Item = Range<u64>>, g: &Guard) {
-        for index in held.into_iter().flatten() {
-            self.status.set_partial();
-            let slot = self.grow(index, g);
-            if slot.slot.is_empty() {
-                slot.state.replace(SlotState::Unset, SlotState::AtBackend);
+    /// Exactly the pages in `held`, by index, are allocated; where true, the backend has content
+    /// for them, and else they were never written. From then on counts are exact, holes need no
+    /// question, and only pages with content are [`PageMiss`]. For new data that no other thread
+    /// uses yet, or with the gate closed.
+    pub fn set_allocated(&self, held: impl IntoIterator<Item = (Range<u64>, bool)>, g: &Guard) {
+        for (pages, is_written) in held {
+            let state = match is_written {
+                true => SlotState::AtBackend,
+                false => SlotState::Unwritten,
+            };
+            for index in pages {
+                self.status.set_partial();
+                let slot = self.grow(index, g);
+                if slot.slot.is_empty() {
+                    slot.state.replace(SlotState::Unset, state);
+                }
             }
         }
         self.status.lower(0);

@@ -102,7 +102,8 @@ fn pages_that_only_the_backend_knows_are_missed_before_anything_changes() {
 fn a_page_list_of_the_backend_makes_counts_exact() {
     let g = pin();
     let data = Data::new(false);
-    data.set_allocated([0..2, 70..72, 1 << 40..(1 << 40) + 1], &g);
+    let held = [0..2, 70..72, 1 << 40..(1 << 40) + 1];
+    data.set_allocated(held.map(|pages| (pages, true)), &g);
     assert_eq!(
         (data.pages(&g), data.resident_pages(&g), data.is_complete()),
         (5, 0, false)

@@ -1,6 +1,6 @@
 //! Write-back to the backend, and eviction from memory.
 
-use hearth_sync::epoch::{Guard, pin};
+use hearth_sync::epoch::Guard;
 use hearth_sync::primitive::atomic::Ordering;
 
 use super::page::Page;
@@ -8,84 +8,88 @@ use super::root::Data;
 use super::slot_state::SlotState;
 use super::span::{PAGE_BYTES, PAGES};
 
-/// Writes the page of this index to the backend.
-pub(super) type Save<'s, E> = dyn FnMut(u64, &[u8]) -> Result<(), E> + 's;
-
-/// A save in progress. Unless it succeeds the page is dirty again, even if the backend panics.
-struct Saving<'d> {
-    data: &'d Data,
-    index: u64,
-    saved: bool,
-}
-
-impl Drop for Saving<'_> {
-    fn drop(&mut self) {
-        self.data.end_save(self.index, self.saved);
-    }
+/// A page under write-back.
+pub(crate) struct SavedPage {
+    /// Its index.
+    pub index: u64,
+    /// A copy of its bytes; `None` if it is allocated and was never written.
+    pub bytes: Option<Box<[u8]>>,
 }
 
 impl Data {
-    /// Passes every dirty page to `write`, by rising index, and returns how many. A page written to
-    /// meanwhile stays dirty; a page for which `write` fails is dirty again and ends the flush.
-    /// Nothing is pinned while `write` runs.
+    /// Copies up to `most` dirty pages from page `from` on, by rising index, and marks them as
+    /// under write-back: they stay in memory until [`Data::end_save`]. A page written to meanwhile
+    /// is dirty again.
     ///
-    /// Inside the gate, one flush of a file at a time: a second one would find clean what the first
-    /// has not saved yet. The gate also keeps every page in its slot meanwhile.
-    pub fn flush<E>(&self, write: &mut Save<'_, E>) -> Result<u64, E> {
-        let mut bytes = [0; PAGE_BYTES];
-        let (mut flushed, mut next) = (0, 0);
-        while let Some(index) = self.take_unsaved(next, &mut bytes) {
-            let mut saving = Saving {
-                data: self,
-                index,
-                saved: false,
-            };
-            write(index, &bytes)?;
-            saving.saved = true;
-            drop(saving);
-            flushed += 1;
-            next = index + 1;
-        }
-        Ok(flushed)
-    }
-
-    /// Copies the next dirty page from `from` on and marks it as under write-back.
-    fn take_unsaved(&self, from: u64, bytes: &mut [u8; PAGE_BYTES]) -> Option<u64> {
-        let g = &pin();
-        for (index, slot) in self.walk(from..PAGES, g) {
+    /// Inside the gate, one write-back of a file at a time: a second one would find clean what the
+    /// first has not saved yet.
+    pub fn begin_save(&self, from: u64, most: usize, g: &Guard) -> Vec<SavedPage> {
+        let mut pages = Vec::new();
+        for (index, slot) in self.walk(from.min(PAGES)..PAGES, g) {
+            if pages.len() == most {
+                break;
+            }
             match slot.page(g) {
                 Some(page) if page.begin_flush() => {
-                    page.copy(bytes);
-                    return Some(index);
+                    let mut bytes = [0; PAGE_BYTES];
+                    page.copy(&mut bytes);
+                    let bytes = Some(bytes.into());
+                    pages.push(SavedPage { index, bytes });
                 }
-                // Allocated, not known to the backend, and saved as zeros. A write may fill the
-                // slot meanwhile: then its page is dirty and the next flush writes it.
+                // A write may fill the slot meanwhile: then its page is dirty and the next
+                // write-back takes it.
                 None if slot
                     .state
                     .replace(SlotState::UnwrittenDirty, SlotState::Unwritten) =>
                 {
-                    bytes.fill(0);
-                    return Some(index);
+                    pages.push(SavedPage { index, bytes: None });
                 }
                 _ => {}
             }
         }
-        None
+        pages
     }
 
-    /// Ends what `take_unsaved` began.
-    fn end_save(&self, index: u64, saved: bool) {
-        let g = &pin();
-        let Some(slot) = self.slot(index, g) else {
-            return;
-        };
-        match slot.page(g) {
-            Some(page) if page.is_flushing() => page.end_flush(saved),
-            _ if !saved => {
-                slot.state
-                    .replace(SlotState::Unwritten, SlotState::UnwrittenDirty);
+    /// The bytes of a page in memory.
+    pub fn page_bytes(&self, index: u64, g: &Guard) -> Option<Box<[u8]>> {
+        let page = self.slot(index, g)?.page(g)?;
+        let mut bytes = [0; PAGE_BYTES];
+        page.copy(&mut bytes);
+        Some(bytes.into())
+    }
+
+    /// A write-back in which `write` gets one page after the other, for tests.
+    #[cfg(test)]
+    pub fn flush<E>(&self, write: &mut dyn FnMut(u64, &[u8]) -> Result<(), E>) -> Result<u64, E> {
+        let (mut flushed, mut from) = (0, 0);
+        loop {
+            let pages = self.begin_save(from, 1, &hearth_sync::epoch::pin());
+            let Some(page) = pages.first() else {
+                return Ok(flushed);
+            };
+            let zeros = [0; PAGE_BYTES];
+            let written = write(page.index, page.bytes.as_deref().unwrap_or(&zeros));
+            self.end_save(&pages, written.is_ok(), &hearth_sync::epoch::pin());
+            written?;
+            flushed += 1;
+            from = page.index + 1;
+        }
+    }
+
+    /// Ends the write-back of `pages`. Unless they are `saved` they are dirty again.
+    pub fn end_save(&self, pages: &[SavedPage], saved: bool, g: &Guard) {
+        for saving in pages {
+            let Some(slot) = self.slot(saving.index, g) else {
+                continue;
+            };
+            match slot.page(g) {
+                Some(page) if page.is_flushing() => page.end_flush(saved),
+                _ if !saved => {
+                    slot.state
+                        .replace(SlotState::Unwritten, SlotState::UnwrittenDirty);
+                }
+                _ => {}
             }
-            _ => {}
         }
     }
 

@@ -23,13 +23,18 @@ pub(super) const NEGATIVES: usize = 4;
 const MOVED: u8 = 1;
 /// The directory has been removed: nothing may be inserted.
 const DEAD: u8 = 2;
+/// Where the tag begins: see [`Bucket::logged`].
+const TAG_SHIFT: u32 = 2;
+/// Bits of the tag.
+pub(super) const TAG_BITS: u32 = 8 - TAG_SHIFT;
 
 lock_class!(pub(super) BucketLock = "directory.bucket", 40);
 
 #[repr(C, align(64))]
 pub(super) struct Bucket {
     pub lock: RawLock<BucketLock>,
-    /// `MOVED`, `DEAD`: written under `lock`, inside a write section of `seq`.
+    /// `MOVED`, `DEAD`, and the tag above them: written under `lock`, the two inside a write section
+    /// of `seq`.
     flags: AtomicU8,
     pub seq: SeqCount<BucketLock>,
     slots: [TagSlot<Entry>; INLINE],
@@ -108,6 +113,21 @@ impl Bucket {
         self.flags.fetch_or(DEAD, Ordering::Relaxed);
     }
 
+    /// Low bits of the epoch in which a name of this bucket was last recorded for the backend.
+    pub fn logged(&self) -> u8 {
+        // Relaxed: read and written under `lock` only.
+        self.flags.load(Ordering::Relaxed) >> TAG_SHIFT
+    }
+
+    /// See [`Bucket::logged`].
+    pub fn set_logged(&self, tag: u8) {
+        // Relaxed: see `logged`. The flags are those of this lock's holder, so nothing is lost
+        // between load and store.
+        let flags = self.flags.load(Ordering::Relaxed) & (MOVED | DEAD);
+        self.flags
+            .store(flags | tag << TAG_SHIFT, Ordering::Relaxed);
+    }
+
     /// The entry of `name`, positive or negative. Without the lock the result counts only if `seq`
     /// has not moved.
     // Always inlined: every step of every walk calls it, and a call would cost as much as the
@@ -156,12 +176,12 @@ impl Bucket {
         found.is_none()
     }
 
-    /// Puts a negative entry like [`Bucket::put`]. If there are many, it replaces another one,
-    /// which the backend can give again; true then as well.
-    pub fn put_negative(&self, tag: u16, entry: Box<Entry>, g: &Guard) -> bool {
+    /// Puts a negative entry like [`Bucket::put`]. If there are many that the backend, which has
+    /// every epoch up to `applied`, can give again, it replaces one of them; true then as well.
+    pub fn put_negative(&self, tag: u16, entry: Box<Entry>, applied: u32, g: &Guard) -> bool {
         let is_negative = |slot: &TagSlot<Entry>| {
             let held = slot.load(g);
-            held.is_some_and(|(_, entry)| entry.is_negative())
+            held.is_some_and(|(_, entry)| entry.is_spare(applied))
         };
         let mut negatives = 0;
         self.for_each_slot(g, |slot| negatives += usize::from(is_negative(slot)));

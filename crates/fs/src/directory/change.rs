@@ -1,14 +1,16 @@
 //! Changes of a directory: one or two locked buckets, and the removal of a directory.
 
-use super::bucket::Bucket;
+use super::bucket::{Bucket, TAG_BITS};
 use super::entry::Entry;
 use super::table::BucketTable;
 use super::{Directory, FIRST_LOG2, Lookup, UNKNOWN};
 use crate::attr::Target;
+use crate::log::ChangeLog;
 use crate::name::NameHash;
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock::RawGuard;
 use hearth_sync::primitive::atomic::Ordering;
+use std::cell::Cell;
 
 /// A name with its hash.
 #[derive(Clone, Copy)]
@@ -38,8 +40,13 @@ pub(crate) struct Locked<'a> {
     pub(super) bucket: &'a Bucket,
     /// Another thread held the bucket when the lock was requested.
     is_contended: bool,
+    /// The epoch in which the change is recorded, and the last one that the backend has. 0 and the
+    /// largest for a volume without a log.
+    epochs: Cell<(u32, u32)>,
     _held: RawGuard<'a>,
 }
+
+const NO_LOG: (u32, u32) = (0, u32::MAX);
 
 /// One change: the name gets this inode, or none.
 pub(crate) struct EntryChange<'n> {
@@ -64,6 +71,7 @@ impl Directory {
                     directory: self,
                     bucket,
                     is_contended,
+                    epochs: Cell::new(NO_LOG),
                     _held: held,
                 });
             }
@@ -116,14 +124,18 @@ impl Directory {
         })
     }
 
-    /// Drops every entry, for reclaim: the backend has them all. Does nothing while another thread
-    /// changes the directory.
-    pub fn evict(&self, g: &Guard) -> bool {
+    /// Drops every entry, for reclaim, if the backend has them all; `also` evicts the directory
+    /// itself while no name of it can change. Does nothing while another thread changes the
+    /// directory. Returns what `also` returned.
+    pub fn evict(&self, log: Option<&ChangeLog>, also: impl FnOnce() -> bool, g: &Guard) -> bool {
         let Some(_grow) = self.growth.0.grow.try_lock() else {
             return false;
         };
         if !self.end_growth(|bucket| bucket.lock.try_lock_guard(), g) {
             return false;
+        }
+        if self.table.is_empty() {
+            let _ = self.table.install(Box::new(BucketTable::new(0)), g);
         }
         let Some(table) = self.table.load(g) else {
             return false;
@@ -133,11 +145,13 @@ impl Directory {
             let Some(guard) = bucket.lock.try_lock_guard() else {
                 return false;
             };
-            if bucket.is_dead() {
+            let is_pending = |log: &ChangeLog| log.is_tag_pending(bucket.logged(), TAG_BITS);
+            if bucket.is_dead() || log.is_some_and(is_pending) {
                 return false;
             }
             held.push(guard);
         }
+        let is_evicted = also();
         let writes: Vec<_> = table
             .buckets()
             .iter()
@@ -149,7 +163,7 @@ impl Directory {
         self.table.take(g);
         table.buckets().iter().for_each(Bucket::set_moved);
         drop(writes);
-        true
+        is_evicted
     }
 }
 
@@ -161,6 +175,14 @@ impl<'a> Locked<'a> {
             Some(entry) => Lookup::Hit(entry),
             None => self.directory.absence(),
         }
+    }
+
+    /// Notes that a change of the name is recorded now. Returns the version of the change.
+    pub fn note_logged(&self, log: &ChangeLog) -> u32 {
+        let epoch = log.epoch();
+        self.epochs.set((epoch as u32, log.applied() as u32));
+        self.bucket.set_logged(epoch as u8);
+        self.bucket.seq.peek()
     }
 
     /// Puts or removes the entry and releases the lock. Returns whether [`Directory::grow_some`]
@@ -182,7 +204,7 @@ impl<'a> Locked<'a> {
             }
             // Without a negative entry the next lookup would have to ask the backend.
             None if !self.directory.is_complete() => {
-                put_negative(self.bucket, at, g);
+                put_negative(self.bucket, at, self.epochs.get(), g);
                 false
             }
             None => {
@@ -241,6 +263,11 @@ impl<'a> Pair<'a> {
         self.side(second).find(at, g)
     }
 
+    /// [`Locked::note_logged`] for the first name (`second` false) or the second.
+    pub fn note_logged(&self, second: bool, log: &ChangeLog) -> u32 {
+        self.side(second).note_logged(log)
+    }
+
     /// Makes both changes as one: no reader sees only one of them. The second name is changed
     /// first, so that even a reader that ignores sequence counts always finds one of them (C4).
     pub fn apply(self, first: EntryChange<'_>, second: EntryChange<'_>, g: &Guard) -> bool {
@@ -289,9 +316,16 @@ pub(super) fn put(bucket: &Bucket, at: &Hashed<'_>, to: Target, g: &Guard) -> bo
 
 /// Puts a negative entry for a name that is not there. Returns whether a line was added to the
 /// bucket or another negative entry was replaced.
-pub(super) fn put_negative(bucket: &Bucket, at: &Hashed<'_>, g: &Guard) -> bool {
-    let entry = Entry::negative(at.name, cookie_for(bucket, at, g));
-    bucket.put_negative(at.hash.tag(), Box::new(entry), g)
+///
+/// `epochs`: in which it was removed, or 0, and the last one that the backend has.
+pub(super) fn put_negative(
+    bucket: &Bucket,
+    at: &Hashed<'_>,
+    (removed, applied): (u32, u32),
+    g: &Guard,
+) -> bool {
+    let entry = Entry::negative(at.name, cookie_for(bucket, at, g), removed);
+    bucket.put_negative(at.hash.tag(), Box::new(entry), applied, g)
 }
 
 fn cookie_for(bucket: &Bucket, at: &Hashed<'_>, g: &Guard) -> u64 {

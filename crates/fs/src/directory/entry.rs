@@ -51,13 +51,15 @@ impl Entry {
         }
     }
 
-    pub fn negative(name: &[u8], cookie: u64) -> Entry {
+    /// A negative entry. `epoch`: that in which the name was removed; 0 if the backend said that it
+    /// does not exist.
+    pub fn negative(name: &[u8], cookie: u64, epoch: u32) -> Entry {
         Entry::new(
             name,
             cookie,
             Target {
                 ino: 0,
-                generation: 0,
+                generation: epoch,
                 kind: Kind::File,
             },
         )
@@ -73,6 +75,12 @@ impl Entry {
 
     pub fn is_negative(&self) -> bool {
         self.ino() == 0
+    }
+
+    /// Whether it is a negative entry that the backend can give again once it has every epoch up to
+    /// `applied`.
+    pub fn is_spare(&self, applied: u32) -> bool {
+        self.is_negative() && self.generation <= applied
     }
 
     pub fn kind(&self) -> Kind {

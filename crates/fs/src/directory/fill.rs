@@ -47,12 +47,13 @@ impl Directory {
 
     /// Stores the backend's result for a name that was unknown at version `before`. Returns whether
     /// its bucket overflowed, see [`Locked::apply`](super::Locked::apply); `None` if the result may
-    /// be out of date.
+    /// be out of date. `applied`: the last epoch that the backend has.
     pub fn fill(
         &self,
         at: Hashed<'_>,
         result: Option<Target>,
         before: Version,
+        applied: u64,
         g: &Guard,
     ) -> Option<bool> {
         // A removed directory has no entries; the operation finds that out itself.
@@ -66,7 +67,7 @@ impl Directory {
         let _write = bucket.seq.write();
         Some(match result {
             Some(target) => put(bucket, &at, target, g),
-            None => put_negative(bucket, &at, g),
+            None => put_negative(bucket, &at, (0, applied as u32), g),
         })
     }
 

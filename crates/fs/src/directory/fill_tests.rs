@@ -10,7 +10,7 @@ fn an_evicted_directory_asks_the_backend_and_is_filled_again() {
     let g = pin();
     names.set("a", Some(1));
     names.set("b", Some(2));
-    assert!(names.directory.evict(&g));
+    assert!(names.directory.evict(None, || true, &g));
     let a = names.at("a");
     assert!(matches!(
         names.directory.lookup(a.name, a.hash, &g),
@@ -22,7 +22,12 @@ fn an_evicted_directory_asks_the_backend_and_is_filled_again() {
             .directory
             .version_if_unknown(at, &g)
             .expect("alive and unknown");
-        assert!(names.directory.fill(at, answer, before, &g).is_some());
+        assert!(
+            names
+                .directory
+                .fill(at, answer, before, u64::MAX, &g)
+                .is_some()
+        );
         assert!(
             names.directory.version_if_unknown(at, &g).is_none(),
             "now it is known"
@@ -70,25 +75,25 @@ fn a_result_that_is_out_of_date_is_not_filled_in() {
     let names = Names::new();
     let g = pin();
     names.set("a", Some(1));
-    assert!(names.directory.evict(&g));
+    assert!(names.directory.evict(None, || true, &g));
     let a = names.at("a");
     let before = names.directory.version_if_unknown(a, &g).expect("unknown");
     names.set("a", None);
     assert!(
         names
             .directory
-            .fill(a, Some(target(1)), before, &g)
+            .fill(a, Some(target(1)), before, u64::MAX, &g)
             .is_none()
     );
     // A result from before an eviction does not count either: the count of another table says
     // nothing about this one.
-    assert!(names.directory.evict(&g));
+    assert!(names.directory.evict(None, || true, &g));
     let before = names.directory.version_if_unknown(a, &g).expect("unknown");
-    assert!(names.directory.evict(&g));
+    assert!(names.directory.evict(None, || true, &g));
     assert!(
         names
             .directory
-            .fill(a, Some(target(1)), before, &g)
+            .fill(a, Some(target(1)), before, u64::MAX, &g)
             .is_none()
     );
     assert!(names.directory.version_if_unknown(a, &g).is_some());
@@ -129,7 +134,7 @@ fn a_name_that_is_removed_from_an_evicted_directory_is_known_to_be_absent() {
     let names = Names::new();
     let g = pin();
     names.set("a", Some(1));
-    assert!(names.directory.evict(&g));
+    assert!(names.directory.evict(None, || true, &g));
     names.set("a", Some(1));
     names.set("a", None);
     assert_eq!(names.get("a"), None);
@@ -142,13 +147,13 @@ fn filled_names_find_space_and_negative_entries_stay_few() {
     let g = pin();
     names.set("z", Some(9));
     names.set("z", None);
-    assert!(names.directory.evict(&g));
+    assert!(names.directory.evict(None, || true, &g));
     let fill = |n: u64, is_there: bool| {
         let name = format!("{n}");
         let at = names.at(&name);
         let before = names.directory.version_if_unknown(at, &g).expect("unknown");
         let answer = is_there.then(|| target(n + 1));
-        if names.directory.fill(at, answer, before, &g) == Some(true) {
+        if names.directory.fill(at, answer, before, u64::MAX, &g) == Some(true) {
             names.directory.grow_a_step(1_000, &g);
         }
     };
@@ -181,7 +186,7 @@ fn a_directory_is_loaded_into_a_table_of_its_size() {
     let names = Names::new();
     let g = pin();
     names.set("a", Some(1));
-    assert!(names.directory.evict(&g));
+    assert!(names.directory.evict(None, || true, &g));
     let list = || {
         Ok::<_, ()>(
             (1..=5_000)
@@ -210,7 +215,7 @@ fn a_result_from_before_a_bucket_moved_is_not_filled_in() {
             .is_ok()
     );
     names.set("b", Some(2));
-    assert!(names.directory.evict(&g));
+    assert!(names.directory.evict(None, || true, &g));
     let a = names.at("a");
     assert!(
         names.directory.version_if_unknown(a, &g).is_some(),
@@ -220,7 +225,15 @@ fn a_result_from_before_a_bucket_moved_is_not_filled_in() {
     assert!(directory.try_grow(100, 0, &g), "growth begins");
     let before = directory.version_if_unknown(a, &g).expect("unknown");
     directory.grow(100, &g);
-    assert!(directory.fill(a, Some(target(1)), before, &g).is_none());
+    assert!(
+        directory
+            .fill(a, Some(target(1)), before, u64::MAX, &g)
+            .is_none()
+    );
     let before = directory.version_if_unknown(a, &g).expect("unknown");
-    assert!(directory.fill(a, Some(target(1)), before, &g).is_some());
+    assert!(
+        directory
+            .fill(a, Some(target(1)), before, u64::MAX, &g)
+            .is_some()
+    );
 }

@@ -119,10 +119,16 @@ impl Directory {
             let Some(_held) = lock(bucket) else {
                 return false;
             };
+            let before = bucket.seq.peek();
             let _write = bucket.seq.write();
             bucket.move_all(g, |tag, entry| {
                 next.successor_of(index, table.log2(), tag, entry)
             });
+            // Names keep the order of their changes, and what is said of them to the backend.
+            for successor in next.successors(index, table.log2()) {
+                successor.seq.continue_from(before);
+                successor.set_logged(bucket.logged());
+            }
             bucket.set_moved();
             // Relaxed: see `moved`.
             self.growth.0.moved.store(moved() + 1, Ordering::Relaxed);

@@ -73,7 +73,7 @@ fn a_growing_directory_is_removed_and_loaded_like_any_other() {
     assert!(names.directory.lock(names.at("a"), &g).is_err());
 
     let names = half_grown();
-    assert!(names.directory.evict(&g));
+    assert!(names.directory.evict(None, || true, &g));
     let list = || Ok::<_, ()>(vec![(Box::from(&b"a"[..]), target(1))]);
     let hash = |name: &[u8]| NameHash::of(&names.keys, name);
     assert_eq!(names.directory.load(1, hash, list), Ok(()));

@@ -65,6 +65,12 @@ impl BucketTable {
         }
     }
 
+    /// All buckets to which the entries of bucket `index` of a table of `1 << from` buckets go.
+    pub fn successors(&self, index: usize, from: u32) -> &[Bucket] {
+        let each = 1 << (self.log2 - from);
+        &self.buckets[index * each..(index + 1) * each]
+    }
+
     pub fn buckets(&self) -> &[Bucket] {
         &self.buckets
     }

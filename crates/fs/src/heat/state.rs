@@ -150,7 +150,7 @@ impl HeatState {
             for (key, counts) in chunk {
                 let inode = objects.inodes.get(key.ino, &g);
                 let inode = inode.filter(|inode| key.is_of(inode.generation()) && !inode.is_dead());
-                if inode.is_none() && !objects.backend.evictable() {
+                if inode.is_none() && !objects.log.is_some() {
                     continue;
                 }
                 let beyond = inode.is_some_and(|inode| is_beyond(inode, key.range()));
@@ -178,7 +178,7 @@ impl HeatState {
             self.forget(key.file(), striped);
         }
         ended_before.clear();
-        if objects.backend.evictable() {
+        if objects.log.is_some() {
             std::mem::swap(ended_before, ended);
         }
         ended.clear();
@@ -281,7 +281,7 @@ pub(super) fn is_gone(objects: &Objects, (ino, generation): FileId) -> bool {
     let g = pin();
     match objects.inodes.get(ino, &g) {
         Some(inode) => file_id(ino, inode.generation()).1 != generation || inode.is_dead(),
-        None => !objects.backend.evictable(),
+        None => !objects.log.is_some(),
     }
 }
 

@@ -126,7 +126,7 @@ impl Tracker {
         };
         let file = Key::new(inode.number(), inode.generation(), 0);
         let ended = state.table.end(file, striped);
-        if !ended.is_queued && objects.backend.evictable() {
+        if !ended.is_queued && objects.log.is_some() {
             state.late.lock().push(file);
         }
         if ended.drain_requested {
@@ -211,7 +211,7 @@ impl Tracker {
     fn tracking(&self, objects: &Objects, inode: &Inode) -> Option<(&HeatState, bool)> {
         let state: &HeatState = self.state.get()?;
         // An inode that was evicted meanwhile has lost its bits.
-        let evictable = objects.backend.evictable();
+        let evictable = objects.log.is_some();
         let marked = |mark| evictable || inode.state.has(mark);
         // A drain that sets the bit beside us checks again whether the inode has ended. If both
         // miss the other, the sweep finds the records.

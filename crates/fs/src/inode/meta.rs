@@ -7,7 +7,7 @@ use hearth_sync::lock::{Class, Lock};
 use hearth_sync::lock_class;
 use hearth_sync::primitive::LastCore;
 use hearth_sync::primitive::atomic::{
-    AtomicBool, AtomicI64, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed,
+    AtomicBool, AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed,
 };
 use hearth_sync::seq::SeqLock;
 
@@ -53,6 +53,10 @@ pub(crate) struct Meta {
     /// go. It is here because removing the last name writes this line anyway. Relaxed: a bit of its
     /// own.
     counted: AtomicBool,
+    /// Low bits of the epoch in which attributes were last recorded for the backend. Written under
+    /// `lock`. It is here because such changes write this line anyway. Relaxed: whoever relies on
+    /// it has evicted the inode first.
+    pub logged: AtomicU8,
     /// Serialises changes of attributes except the size, of xattrs and of ACLs. It is here because
     /// such changes write this line anyway.
     pub change: Lock<ChangeLock, ()>,
@@ -141,6 +145,7 @@ impl Meta {
             last: LastCore::new(),
             btime: AtomicU64::new(f.btime.nanos()),
             counted: AtomicBool::new(false),
+            logged: AtomicU8::new(0),
             change: Lock::new(()),
             growth: Lock::new(()),
         }
@@ -224,7 +229,18 @@ impl Meta {
     /// as 0: it lies on another line, which growth writes. Unchanged fields are not written.
     #[track_caller]
     pub fn update<R>(&self, change: impl FnOnce(&mut Fields) -> R) -> R {
-        let _write = self.lock.write(&self.last);
+        self.update_and(change, |_, _| {})
+    }
+
+    /// [`Meta::update`], and passes the new attributes with their version to `after` before
+    /// another change can come.
+    #[track_caller]
+    pub fn update_and<R>(
+        &self,
+        change: impl FnOnce(&mut Fields) -> R,
+        after: impl FnOnce(&Fields, u32),
+    ) -> R {
+        let write = self.lock.write(&self.last);
         let old = self.fields_but_size();
         let mut new = old;
         let result = change(&mut new);
@@ -250,7 +266,14 @@ impl Meta {
             self.seconds[i].store(time.sec, Relaxed);
             self.nanoseconds[i].store(time.nsec, Relaxed);
         }
+        after(&new, write.version());
         result
+    }
+
+    /// Keeps the order of changes of another inode, of which this is the same one put back.
+    pub fn continue_from(&self, other: &Meta) {
+        self.lock.raise_above(&other.lock, &self.last);
+        self.logged.store(other.logged.load(Relaxed), Relaxed);
     }
 
     fn owner_fields(&self) -> Owner {

@@ -31,7 +31,7 @@ mod xattrs_acls;
 pub(crate) use meta::{ChangeLock, Fields, GrowthLock, Owner};
 pub(crate) use padded_bytes::PaddedBytes;
 pub(crate) use state::{StateBit, StateBits};
-pub(crate) use xattrs_acls::{CAPABILITY, XattrsAcls};
+pub(crate) use xattrs_acls::{CAPABILITY, XattrsAcls, xattrs_of};
 
 use crate::acl::Acl;
 use crate::attr::{Attr, Kind, Target, Time};
@@ -42,7 +42,7 @@ use crate::number::is_control;
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock_class;
 use hearth_sync::object::{ObjRef, Object, PerCpuRwLock};
-use hearth_sync::primitive::atomic::{AtomicU32, Ordering::Relaxed};
+use hearth_sync::primitive::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use meta::Meta;
 use optional::OptionalParts;
 
@@ -76,7 +76,9 @@ pub(crate) struct InodeInner {
     /// On the first line: closing a file and checking permissions read it.
     optional: OptionalParts,
     pub meta: Meta,
-    _rest_of_growth: [u64; 6],
+    /// Written by the holder of `growth`.
+    pub contents: ContentsLog,
+    _rest_of_growth: [u64; 3],
     pub body: Body,
     /// Pages that lie wholly below the size, or fewer. An access inside them need not read the
     /// size, so appends do not disturb it. Written by the holder of `growth`, before the size
@@ -87,6 +89,31 @@ pub(crate) struct InodeInner {
     /// See [`StateBits`].
     pub state: StateBits,
     pub id: InodeId,
+}
+
+/// What a durable backend has been told of the contents of a file. Written by the holder of
+/// `growth`. Relaxed: `growth` orders it; whoever reads it without has evicted the inode first.
+#[derive(Default)]
+pub(crate) struct ContentsLog {
+    /// The epoch of the last record; 0 for none in this life of the inode.
+    pub epoch: AtomicU64,
+    /// The size that was last recorded.
+    pub size: AtomicU64,
+    /// Counts the records: the order of the changes.
+    pub version: AtomicU32,
+    /// Counts the changes that took pages away or moved them. A write-back that was under way
+    /// begins again.
+    pub edits: AtomicU32,
+}
+
+impl ContentsLog {
+    /// Goes on from another inode's, of which this is the same one put back.
+    pub fn continue_from(&self, other: &ContentsLog) {
+        self.epoch.store(other.epoch.load(Relaxed), Relaxed);
+        self.size.store(other.size.load(Relaxed), Relaxed);
+        self.version.store(other.version.load(Relaxed), Relaxed);
+        self.edits.store(other.edits.load(Relaxed), Relaxed);
+    }
 }
 
 /// Number and generation of the inode, on the line that every use of the contents reads anyway: the
@@ -117,7 +144,8 @@ impl InodeInner {
     ) -> InodeInner {
         InodeInner {
             meta: Meta::new(kind, fields),
-            _rest_of_growth: [0; 6],
+            contents: ContentsLog::default(),
+            _rest_of_growth: [0; 3],
             body,
             full_pages: AtomicU32::new(full_pages_of(fields.size)),
             gate: PerCpuRwLock::new(),
@@ -177,7 +205,14 @@ impl InodeInner {
     ///
     /// The mode summarises the ACL, so nobody may see one without the other: an ACL is there before
     /// mode and state bit say so, and goes after they say that it is gone.
-    pub fn set_extra(&self, extra: XattrsAcls, change: impl FnOnce(&mut Fields), g: &Guard) {
+    /// `after` gets the attributes with their version before another change can come.
+    pub fn set_extra(
+        &self,
+        extra: XattrsAcls,
+        change: impl FnOnce(&mut Fields),
+        g: &Guard,
+        after: impl FnOnce(&Fields, u32),
+    ) {
         let was_capable = self.extra(g).is_some_and(XattrsAcls::has_capability);
         match (was_capable, extra.has_capability()) {
             (false, true) => self.state.set(StateBit::Capable),
@@ -187,10 +222,11 @@ impl InodeInner {
         }
         let acls = extra.acls();
         let update = || {
-            self.meta.update(|fields| {
+            let change = |fields: &mut Fields| {
                 fields.acls = acls;
                 change(fields);
-            });
+            };
+            self.meta.update_and(change, after);
         };
         let extra = (!extra.is_empty()).then(|| Box::new(extra));
         if self.meta.acls() & !acls == 0 {
@@ -265,9 +301,10 @@ pub(crate) trait InodeExt {
     fn count_entry(&self, delta: i64, subdirectory: bool, now: Time);
     /// Entries of a directory.
     fn entries(&self) -> u64;
-    /// Changes attributes under the lock and sets ctime.
-    #[track_caller]
-    fn change_meta<R>(&self, now: Time, f: impl FnOnce(&mut Fields) -> R) -> R;
+    /// Latest change of contents in nanoseconds, where `mtime` does not have it; else 0.
+    fn touched(&self) -> u64;
+    /// Device number of a device.
+    fn rdev(&self) -> u32;
     /// Attributes with the per-core parts merged in.
     fn fields(&self) -> Fields;
 }
@@ -295,10 +332,7 @@ impl InodeExt for Inode {
             nlink,
             uid: f.uid,
             gid: f.gid,
-            rdev: match self.body {
-                Body::Special(rdev) => rdev,
-                _ => 0,
-            },
+            rdev: self.rdev(),
             size,
             blocks,
             blksize: PAGE as u32,
@@ -358,12 +392,15 @@ impl InodeExt for Inode {
         split(self.count()).0
     }
 
-    #[track_caller]
-    fn change_meta<R>(&self, now: Time, f: impl FnOnce(&mut Fields) -> R) -> R {
-        self.meta.update(|fields| {
-            fields.ctime = now;
-            f(fields)
-        })
+    fn touched(&self) -> u64 {
+        self.percpu().max(TOUCHED)
+    }
+
+    fn rdev(&self) -> u32 {
+        match self.body {
+            Body::Special(rdev) => rdev,
+            _ => 0,
+        }
     }
 
     fn fields(&self) -> Fields {

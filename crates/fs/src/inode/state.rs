@@ -17,6 +17,11 @@ pub(crate) enum StateBit {
     Reserved = 8,
     /// It has file capabilities. Follows the extended attributes, under `change`.
     Capable = 16,
+    /// It has contents that the backend does not have, and is in a list of such files. Set by
+    /// writers inside the gate after they have written; cleared by a write-back before it looks.
+    Dirty = 32,
+    /// A write-back is under way. Set and cleared under the lock of `cache::flush`.
+    Flushing = 64,
 }
 
 /// The state bits of one inode. All accesses are Relaxed: each bit is a hint that its users order
@@ -34,6 +39,11 @@ impl StateBits {
         if !self.has(mark) {
             self.0.fetch_or(mark as u8, Relaxed);
         }
+    }
+
+    /// Sets the bit; true if it was clear.
+    pub fn set_first(&self, mark: StateBit) -> bool {
+        self.0.fetch_or(mark as u8, Relaxed) & mark as u8 == 0
     }
 
     pub fn clear(&self, mark: StateBit) {

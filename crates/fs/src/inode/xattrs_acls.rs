@@ -4,6 +4,7 @@ use super::meta::{ACCESS, DEFAULT};
 use super::xattrs::Xattrs;
 use crate::acl::{ACL_ACCESS, ACL_DEFAULT, Acl};
 use crate::quota::BLOCK;
+use hearth_backend::Xattr;
 
 /// The extended attributes and ACLs of an inode. Immutable once published. It has cache lines of
 /// its own, because every look at an attribute or an ACL reads it.
@@ -56,3 +57,16 @@ impl XattrsAcls {
 
 /// Bytes of extended attributes that count as part of the inode.
 const INLINE: u64 = 256;
+
+/// Extended attributes and ACLs as a backend keeps them: ACLs in their Linux form.
+pub(crate) fn xattrs_of(extra: &XattrsAcls) -> Vec<Xattr> {
+    let mut xattrs: Vec<Xattr> = Vec::new();
+    xattrs.extend(extra.xattrs.iter().map(|(n, v)| (n.into(), v.into())));
+    let acls = [(ACL_ACCESS, &extra.access), (ACL_DEFAULT, &extra.default)];
+    for (name, acl) in acls {
+        if let Some(acl) = acl {
+            xattrs.push((name.into(), acl.to_xattr().into()));
+        }
+    }
+    xattrs
+}

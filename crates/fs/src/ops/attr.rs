@@ -26,7 +26,7 @@ pub(crate) fn setattr(
     opened: bool,
     g: &Guard,
 ) -> Attempt<()> {
-    cx.sb.check_writable()?;
+    cx.begin_change()?;
     setattr_acknowledged(cx, inode, set, opened, g)
 }
 
@@ -39,6 +39,7 @@ pub(crate) fn setattr_acknowledged(
     opened: bool,
     g: &Guard,
 ) -> Attempt<()> {
+    cx.begin_acknowledged()?;
     let _kept = cx.pin_inode(inode, g)?;
     let size = set.size.filter(|_| !is_control(inode.number()));
     if let (Some(size), true) = (size, is_size_alone(set)) {
@@ -69,7 +70,7 @@ pub(crate) fn setattr_acknowledged(
     }
     let now = cx.sb.now();
     if let Some(mode) = set.mode {
-        chmod_acl(inode, mode, g);
+        chmod_acl(cx, inode, mode, g);
     }
     let times = set.atime.is_some() || set.mtime.is_some();
     if times || set.mode.is_some() || set.uid.is_some() || set.gid.is_some() || set.kill_suidgid {
@@ -79,7 +80,10 @@ pub(crate) fn setattr_acknowledged(
             inode.percpu().reset_max(TOUCHED, 0);
         }
         let kind = inode.kind();
-        inode.meta.update(|fields| {
+        if folded.is_some() {
+            cx.sb.record_untouched(inode, now);
+        }
+        cx.sb.change_attrs(inode, |fields| {
             if let Some(folded) = folded {
                 (fields.mtime, fields.ctime) = (folded.mtime, folded.ctime);
             }
@@ -125,6 +129,8 @@ fn resize(
 ) -> Attempt<()> {
     if set_size(cx, inode, size, growth, closed, g)? || opened {
         inode.touch(cx.sb.now());
+        // The new times are recorded with a write-back.
+        cx.sb.note_dirty(inode);
     }
     Ok(())
 }
@@ -136,7 +142,7 @@ fn give(cx: &Ctx<'_>, inode: &Inode, set: &SetAttr, g: &Guard) -> Attempt<()> {
     (fields.uid, fields.gid) = (uid, gid);
     let account = recharge(cx, inode, fields.owners(), cx.caller.privileged(), g)?;
     let kind = inode.kind();
-    inode.meta.update(|fields| {
+    cx.sb.change_attrs(inode, |fields| {
         // At once: no other thread may see the bits set for a new owner.
         let member = keeps_setgid(cx.caller, fields.gid);
         fields.kill_suidgid(kind, member);
@@ -150,7 +156,7 @@ fn take_back(cx: &Ctx<'_>, inode: &Inode, before: &Fields, g: &Guard) {
     let ledger = &cx.sb.quotas.ledger;
     let (account, amounts) = (inode.meta.account(), charged(cx, inode));
     let back = ledger.transfer(account, before.owners(), amounts, true, g);
-    inode.meta.update(|fields| {
+    cx.sb.change_attrs(inode, |fields| {
         (fields.uid, fields.gid, fields.perm) = (before.uid, before.gid, before.perm);
         fields.account = back.unwrap_or(account);
     });
@@ -269,13 +275,14 @@ fn check_size(
 }
 
 /// The group bits of the mode are the mask of an access ACL; the rest of the ACL follows the mode.
-fn chmod_acl(inode: &Inode, mode: u16, g: &Guard) {
+fn chmod_acl(cx: &Ctx<'_>, inode: &Inode, mode: u16, g: &Guard) {
     if inode.meta.owner().has_acl()
         && let Some(extra) = inode.extra(g)
         && let Some(acl) = &extra.access
     {
         let access = Some(acl.chmod_masq(mode));
         let extra = extra.clone();
-        inode.set_extra(XattrsAcls { access, ..extra }, |_| {}, g);
+        cx.sb
+            .change_extra(inode, XattrsAcls { access, ..extra }, |_| {}, g);
     }
 }

@@ -4,8 +4,6 @@ use super::lookup::{find, hashed, miss_entry};
 use super::perm::may_create;
 use crate::acl::Acl;
 use crate::attr::Kind;
-use crate::backend;
-use crate::cache::record_of;
 use crate::data::Data;
 use crate::directory::{Directory, EntryChange, Lookup};
 use crate::errno::Errno;
@@ -60,7 +58,7 @@ pub(crate) fn create(
     if is_control_name(parent.number(), name) || find(parent, at, g)?.is_some() {
         return Err(Errno::EEXIST.into());
     }
-    cx.sb.check_writable()?;
+    cx.begin_change()?;
     may_create(cx.caller, parent, g)?;
     if let New::Special(kind @ (Kind::Char | Kind::Block), rdev) = *new
         && cx.caller.checks()
@@ -100,20 +98,10 @@ pub(crate) fn tmpfile(
     g: &Guard,
 ) -> Attempt<InodeRef> {
     parent.directory().ok_or(Errno::ENOTDIR)?;
-    cx.sb.check_writable()?;
+    cx.begin_change()?;
     may_create(cx.caller, parent, g)?;
     let inode = make(cx, parent, &New::Nameless { linkable }, mode, g)?;
-    if cx.sb.objects.backend.evictable() {
-        let put = cx
-            .sb
-            .objects
-            .backend
-            .commit(&[backend::BackendOp::Put(&record_of(&inode, g))]);
-        if let Err(errno) = put {
-            discard(cx, inode, g);
-            return Err(errno.into());
-        }
-    }
+    cx.sb.record_new(&inode, g);
     Ok(inode)
 }
 
@@ -132,19 +120,11 @@ fn insert(
         Lookup::Unknown => return Err(miss_entry(parent, at.name)),
     }
     let to = inode.target();
-    if cx.sb.objects.backend.evictable() {
-        let link = backend::BackendOp::Link {
-            dir: parent.number(),
-            name: at.name,
-            to,
-        };
-        cx.sb
-            .objects
-            .backend
-            .commit(&[backend::BackendOp::Put(&record_of(inode, g)), link])?;
-    }
+    cx.sb.record_new(inode, g);
+    cx.sb.record_name(parent, &locked, at, Some(to));
     let needs_growth = locked.apply(EntryChange { at, to: Some(to) }, g);
-    parent.count_entry(1, to.kind == Kind::Directory, cx.sb.now());
+    cx.sb
+        .count_entry(parent, 1, to.kind == Kind::Directory, cx.sb.now());
     Ok(needs_growth)
 }
 

@@ -3,7 +3,7 @@
 use crate::caller::Caller;
 use crate::inode::{Inode, InodeRef};
 use crate::observer::FsEvent;
-use crate::superblock::{Attempt, Stop, Superblock};
+use crate::superblock::{Attempt, Fetch, Stop, Superblock};
 use hearth_sync::epoch::Guard;
 use std::cell::RefCell;
 
@@ -39,9 +39,25 @@ impl Ctx<'_> {
         }
     }
 
+    /// Begins an operation that changes something: `EROFS` where changes are refused.
+    pub fn begin_change(&self) -> Attempt<()> {
+        self.sb.check_writable()?;
+        self.begin_acknowledged()
+    }
+
+    /// [`Ctx::begin_change`] of what a kernel in front has acknowledged, even if the volume has
+    /// become read-only since. The operation runs again while an epoch is being cut.
+    pub fn begin_acknowledged(&self) -> Attempt<()> {
+        match self.sb.log() {
+            Some(log) if !log.may_begin() => Err(Stop::Restart),
+            Some(log) if log.is_overfull() => Err(Stop::Miss(Fetch::Sync)),
+            _ => Ok(()),
+        }
+    }
+
     /// Pins `inode` in memory while it is changed. Costs nothing where nothing is ever evicted.
     pub fn pin_inode<'c>(&'c self, inode: &Inode, g: &'c Guard) -> Attempt<InodePin<'c>> {
-        if !self.sb.objects.backend.evictable() {
+        if !self.sb.is_durable() {
             return Ok(InodePin {
                 sb: self.sb,
                 g,

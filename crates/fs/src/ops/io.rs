@@ -7,7 +7,6 @@
 use super::privilege::{drop_capability, kills_suid, strip_suidgid};
 use super::reserve;
 use crate::attr::Time;
-use crate::backend;
 use crate::data::MAX_SIZE;
 use crate::data::{Data, PAGE, PageMiss};
 use crate::errno::Errno;
@@ -34,7 +33,7 @@ pub(crate) fn read(
 ) -> Attempt<usize> {
     let len = fill(cx, inode, off, out, g)?;
     if !out.is_empty() {
-        touch_atime(cx, inode, noatime);
+        touch_atime(cx, inode, noatime)?;
     }
     cx.sb.heat.note(inode, Access::Read, off, len);
     Ok(len)
@@ -62,7 +61,7 @@ pub(crate) fn read_vector(
         }
     }
     if outs.iter().any(|out| !out.is_empty()) {
-        touch_atime(cx, inode, noatime);
+        touch_atime(cx, inode, noatime)?;
     }
     cx.sb.heat.note(inode, Access::Read, off, total);
     Ok(total)
@@ -76,7 +75,12 @@ fn fill(cx: &Ctx<'_>, inode: &Inode, off: u64, out: &mut [u8], g: &Guard) -> Att
     {
         let before = (absent.0 * PAGE).saturating_sub(off) as usize;
         if before == 0 || !cx.allow_partial {
-            return Err(miss_page(inode, absent));
+            let pages = (off + len as u64).div_ceil(PAGE) - absent.0;
+            return Err(Stop::Miss(Fetch::Page {
+                ino: inode.number(),
+                index: absent.0,
+                pages,
+            }));
         }
         len = before;
     }
@@ -143,7 +147,7 @@ pub(crate) fn write(
     g: &Guard,
 ) -> Attempt<(u64, usize)> {
     data_of(inode)?;
-    cx.sb.check_writable()?;
+    cx.begin_change()?;
     if is_immutable(inode) {
         return Err(Errno::EPERM.into());
     }
@@ -167,6 +171,7 @@ pub(crate) fn write_acknowledged(
     g: &Guard,
 ) -> Attempt<(u64, usize)> {
     let data = data_of(inode)?;
+    cx.begin_acknowledged()?;
     if src.is_empty() {
         return Ok((place.offset(0), 0));
     }
@@ -182,10 +187,15 @@ pub(crate) fn write_acknowledged(
         None => write_extending(cx, inode, data, place, src, g)?,
     };
     if kill_suidgid {
-        strip_suidgid(cx.caller, inode);
+        strip_suidgid(cx, inode);
     }
     if touches {
         inode.touch(cx.sb.now());
+    }
+    // Again, for a write-back that ran since the bytes were stored has not seen size and times.
+    cx.sb.note_dirty(inode);
+    if let Some(log) = cx.sb.log() {
+        log.count_bytes(len as u64);
     }
     cx.inode_changed(inode, Some(at..at + len as u64));
     cx.sb.heat.note(inode, Access::Write, at, len);
@@ -302,6 +312,7 @@ fn store_all(
     // Reservations for this write were made before it was requested.
     if inode.state.has(StateBit::Reserved) {
         let installed = reserve::store(cx, inode, data, (off, src), g)?;
+        cx.sb.note_dirty(inode);
         cx.sb.cache.mem_usage.add(installed as i64 * PAGE_BYTES);
         return Ok(());
     }
@@ -323,6 +334,7 @@ fn store_all(
     let written = data
         .store(off, src, g)
         .map_err(|absent| miss_page(inode, absent))?;
+    cx.sb.note_dirty(inode);
     debug_assert!(
         written.added <= need,
         "pages do not go away inside the gate"
@@ -347,7 +359,7 @@ pub(crate) fn edit<T>(
     g: &Guard,
     edit: impl FnOnce() -> Attempt<T>,
 ) -> Attempt<T> {
-    if !cx.sb.objects.backend.evictable() {
+    if !cx.sb.is_durable() {
         return edit();
     }
     let before = data.resident_pages(g) as i64;
@@ -390,56 +402,56 @@ pub(crate) fn set_size(
     let behind = size.div_ceil(PAGE);
     if size < old || size == old && data.is_allocated_from(behind, g) {
         let _closed = closed.is_none().then(|| inode.gate.write(inode.percpu()));
-        let ino = inode.number();
-        if cx.sb.objects.backend.evictable() {
-            if !size.is_multiple_of(PAGE) {
-                // The last page must be in memory before the backend drops its tail.
-                data.absent_pages(size - 1, 1, g)
-                    .map_err(|absent| miss_page(inode, absent))?;
-            }
-            cx.sb
-                .objects
-                .backend
-                .commit(&[backend::BackendOp::Truncate { ino, size }])?;
+        if cx.sb.is_durable() && !size.is_multiple_of(PAGE) {
+            // The last page must be in memory before its tail is cut.
+            data.absent_pages(size - 1, 1, g)
+                .map_err(|absent| miss_page(inode, absent))?;
         }
         inode.set_size(size);
         let removed = edit(cx, data, g, || {
             data.truncate(size, g)
                 .map_err(|absent| miss_page(inode, absent))
         })?;
+        let tail = cx.sb.is_durable().then(|| data.page_bytes(size / PAGE, g));
+        let tail = tail.flatten().filter(|_| !size.is_multiple_of(PAGE));
+        cx.sb.record_truncate(inode, size, tail);
         free_pages(cx, inode, removed, g);
         reserve::cut(cx.sb, inode, behind..u64::MAX, g);
         cx.sb.heat.truncate(&cx.sb.objects, inode, size);
     } else {
         inode.set_size(size);
+        cx.sb.record_size(inode, size);
     }
     if kills_suid(cx.caller) {
-        strip_suidgid(cx.caller, inode);
+        strip_suidgid(cx, inode);
     }
     Ok(size != old)
 }
 
 /// Moves the access time according to the volume's mode.
-pub(crate) fn touch_atime(cx: &Ctx<'_>, inode: &Inode, noatime: bool) {
+pub(crate) fn touch_atime(cx: &Ctx<'_>, inode: &Inode, noatime: bool) -> Attempt<()> {
     if noatime || cx.sb.atime() == AtimeMode::No || cx.sb.is_read_only() {
-        return;
+        return Ok(());
     }
     let fields = inode.fields();
     if fields.flags & flags::NOATIME != 0 {
-        return;
+        return Ok(());
     }
     let now = cx.sb.now();
     let day_old = now.sec.saturating_sub(fields.atime.sec) >= 24 * 60 * 60;
     let stale = fields.atime <= fields.mtime || fields.atime <= fields.ctime || day_old;
     if (cx.sb.atime() == AtimeMode::Strict || stale) && fields.atime != now {
-        set_atime(inode, now);
+        set_atime(cx, inode, now)?;
         cx.inode_changed(inode, None);
     }
+    Ok(())
 }
 
 #[cold]
-fn set_atime(inode: &Inode, now: Time) {
-    inode.meta.update(|fields| fields.atime = now);
+fn set_atime(cx: &Ctx<'_>, inode: &Inode, now: Time) -> Attempt<()> {
+    cx.begin_acknowledged()?;
+    cx.sb.change_attrs(inode, |fields| fields.atime = now);
+    Ok(())
 }
 
 pub(crate) fn data_of(inode: &Inode) -> Result<&Data, Errno> {
@@ -454,5 +466,6 @@ pub(crate) fn miss_page(inode: &Inode, PageMiss(index): PageMiss) -> Stop {
     Stop::Miss(Fetch::Page {
         ino: inode.number(),
         index,
+        pages: 1,
     })
 }

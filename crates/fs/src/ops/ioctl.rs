@@ -5,7 +5,7 @@ use super::perm::may_own;
 use crate::attr::FsXAttr;
 use crate::errno::Errno;
 use crate::flags::{self, APPEND, IMMUTABLE, PROJINHERIT, SETTABLE, from_xflags, to_xflags};
-use crate::inode::{Inode, InodeExt};
+use crate::inode::Inode;
 use crate::number::is_control;
 use crate::ops::ctx::Ctx;
 use crate::superblock::Attempt;
@@ -42,7 +42,7 @@ pub(crate) fn set_fsxattr(cx: &Ctx<'_>, inode: &Inode, new: &FsXAttr, g: &Guard)
 }
 
 fn set(cx: &Ctx<'_>, inode: &Inode, new: u32, project: Option<u32>, g: &Guard) -> Attempt<()> {
-    cx.sb.check_writable()?;
+    cx.begin_change()?;
     if is_control(inode.number()) {
         // Their flags forbid the change.
         return Err(Errno::EPERM.into());
@@ -84,7 +84,7 @@ fn set(cx: &Ctx<'_>, inode: &Inode, new: u32, project: Option<u32>, g: &Guard) -
         false => recharge(cx, inode, owners, keeper, g)?,
     };
     cx.sb.note_project(owners.project);
-    inode.change_meta(cx.sb.now(), |fields| {
+    cx.sb.change_attrs_at(inode, cx.sb.now(), |fields| {
         fields.flags = new;
         fields.project = owners.project;
         fields.account = account;

@@ -3,7 +3,6 @@
 use super::lookup::{find, hashed, miss_entry};
 use super::perm::{READ, WRITE, may_access, may_create};
 use crate::attr::Kind;
-use crate::backend;
 use crate::caller::Caller;
 use crate::directory::{EntryChange, Lookup};
 use crate::errno::Errno;
@@ -30,7 +29,7 @@ pub(crate) fn link(
     if is_control_name(parent.number(), name) || find(parent, at, g)?.is_some() {
         return Err(Errno::EEXIST.into());
     }
-    cx.sb.check_writable()?;
+    cx.begin_change()?;
     // Before the checks of the directory, as in Linux.
     if cx.sb.options.protection.hardlinks {
         may_link(cx.caller, inode, g)?;
@@ -53,7 +52,7 @@ pub(crate) fn link(
     }
     let now = cx.sb.now();
     // The count goes first: an inode whose last name is removed meanwhile must not be freed.
-    let is_first = inode.meta.update(|fields| match fields.nlink {
+    let is_first = cx.sb.change_attrs(inode, |fields| match fields.nlink {
         0 if !fields.linkable => Err(Errno::ENOENT),
         links if links >= cx.sb.options.links_max => Err(Errno::EMLINK),
         // The last check in Linux.
@@ -68,24 +67,9 @@ pub(crate) fn link(
         cx.sb.discount_unlinked(inode);
     }
     let to = inode.target();
-    if cx.sb.objects.backend.evictable() {
-        let entry = backend::BackendOp::Link {
-            dir: parent.number(),
-            name,
-            to,
-        };
-        if let Err(errno) = cx.sb.objects.backend.commit(&[entry]) {
-            drop(locked);
-            inode.meta.update(|fields| {
-                fields.nlink -= 1;
-                fields.linkable = is_first && fields.nlink == 0;
-            });
-            cx.sb.iput_final(inode, g);
-            return Err(errno.into());
-        }
-    }
+    cx.sb.record_name(parent, &locked, at, Some(to));
     let needs_growth = locked.apply(EntryChange { at, to: Some(to) }, g);
-    parent.count_entry(1, false, now);
+    cx.sb.count_entry(parent, 1, false, now);
     if needs_growth {
         directory.grow_some(|| parent.entries(), g);
     }
@@ -127,7 +111,7 @@ pub(crate) fn readlink<'g>(cx: &Ctx<'_>, inode: &'g Inode) -> Attempt<&'g [u8]> 
     }
     match &inode.body {
         Body::Symlink(target) => {
-            super::io::touch_atime(cx, inode, false);
+            super::io::touch_atime(cx, inode, false)?;
             Ok(target)
         }
         _ => Err(Errno::EINVAL.into()),

@@ -33,7 +33,7 @@ pub(crate) fn list(
     if inode.meta.is_unlinked() {
         return Err(Errno::ENOENT.into());
     }
-    touch_atime(cx, inode, noatime);
+    touch_atime(cx, inode, noatime)?;
     let dots = [
         (b"." as &[u8], inode.number(), AFTER_DOT),
         (b"..", directory.parent(), AFTER_DOTS),

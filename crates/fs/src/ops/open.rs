@@ -243,7 +243,13 @@ pub(crate) fn open(cx: &Ctx<'_>, inode: &Inode, flags: i32, g: &Guard) -> Attemp
     let held = inode.hold().ok_or(Stop::Restart)?;
     if flags & libc::O_TRUNC != 0 && inode.has_data() {
         let growth = inode.meta.growth.lock();
-        let cut = set_size(cx, inode, 0, &growth, None, g).map(|_| inode.touch(cx.sb.now()));
+        let cut = cx
+            .begin_acknowledged()
+            .and_then(|()| set_size(cx, inode, 0, &growth, None, g))
+            .map(|_| {
+                inode.touch(cx.sb.now());
+                cx.sb.note_dirty(inode);
+            });
         drop(growth);
         if let Err(stop) = cut {
             cx.sb.release(held, g);

@@ -27,13 +27,14 @@ pub(crate) fn has_suidgid(inode: &Inode) -> bool {
 
 /// Clears setuid and setgid of a file whose contents `caller` changes; true if that changed its
 /// mode.
-pub(crate) fn strip_suidgid(caller: &Caller<'_>, inode: &Inode) -> bool {
+pub(crate) fn strip_suidgid(cx: &Ctx<'_>, inode: &Inode) -> bool {
+    let caller = cx.caller;
     if !has_suidgid(inode) {
         return false;
     }
     let kind = inode.kind();
     let mut is_changed = false;
-    inode.meta.update(|fields| {
+    cx.sb.change_attrs(inode, |fields| {
         let (member, before) = (keeps_setgid(caller, fields.gid), fields.perm);
         fields.kill_suidgid(kind, member);
         is_changed = fields.perm != before;

@@ -3,15 +3,15 @@
 use super::io::{self, WriteAt, data_of, free_pages, miss_page};
 use super::privilege::{drop_capability_held, kills_suid_untold, strip_suidgid};
 use super::reserve;
-use crate::backend;
 use crate::data::MAX_SIZE;
-use crate::data::{Data, PAGE, PageMiss};
+use crate::data::{Data, PAGE};
 use crate::errno::Errno;
 use crate::flags;
-use crate::inode::{COUNT, Inode, InodeExt};
+use crate::inode::{COUNT, Inode, InodeExt, StateBit};
 use crate::ops::ctx::Ctx;
 use crate::quota::Resource;
-use crate::superblock::{Attempt, Stop, Superblock};
+use crate::superblock::{Attempt, Stop};
+use hearth_backend::Edit;
 use hearth_sync::epoch::Guard;
 use std::ops::Range;
 
@@ -31,13 +31,15 @@ pub(crate) fn fallocate(
     len: u64,
     g: &Guard,
 ) -> Attempt<()> {
+    cx.begin_acknowledged()?;
     let (data, end) = permitted(cx, inode, mode, off, len)?;
     let _kept = cx.pin_inode(inode, g)?;
     let change = inode.meta.change.lock();
     let _growth = inode.meta.growth.lock();
     let _closed = inode.gate.write(inode.percpu());
-    if mode & (PUNCH | COLLAPSE | INSERT | ZERO) != 0 && cx.sb.objects.backend.evictable() {
-        rewrite(cx, inode, data, g)?;
+    if mode & (COLLAPSE | INSERT) != 0 && inode.state.has(StateBit::Flushing) {
+        // Pages keep their places until the write-back that is under way has ended.
+        return Err(Stop::Restart);
     }
     let size = inode.meta.size();
     let new_size = io::edit(cx, data, g, || edit(cx, inode, data, mode, off..end, g))?;
@@ -48,10 +50,12 @@ pub(crate) fn fallocate(
         cx.sb.heat.truncate(&cx.sb.objects, inode, new_size);
     }
     if kills_suid_untold(cx.caller) {
-        strip_suidgid(cx.caller, inode);
+        strip_suidgid(cx, inode);
     }
     drop_capability_held(cx, inode, &change, g);
     inode.touch(cx.sb.now());
+    // What is left of it, such as the edges of a hole, is written back.
+    cx.sb.note_dirty(inode);
     cx.inode_changed(inode, Some(off..u64::MAX));
     Ok(())
 }
@@ -101,6 +105,8 @@ fn edit(
     match mode & !KEEP_SIZE {
         PUNCH => {
             let removed = data.punch(off, len, g).map_err(absent)?;
+            cx.sb
+                .record_edit(inode, whole_pages(off, end).map(Edit::Cut));
             free_pages(cx, inode, removed, g);
             // The kernel keeps the rest of a page that is punched in part; a hole may be in one.
             let first = off.div_ceil(PAGE);
@@ -117,6 +123,9 @@ fn edit(
             // smaller size.
             inode.set_size(size - len);
             let removed = data.collapse(off, len, g).map_err(absent)?;
+            let by = -((len / PAGE) as i64);
+            let from = end / PAGE;
+            cx.sb.record_edit(inode, Some(Edit::Shift { from, by }));
             free_pages(cx, inode, removed, g);
             reserve::cut(cx.sb, inode, off / PAGE..u64::MAX, g);
             Ok(size - len)
@@ -134,11 +143,17 @@ fn edit(
                 return Err(Errno::EINVAL.into());
             }
             data.insert(off, len, g).map_err(absent)?;
+            let (from, by) = (off / PAGE, (len / PAGE) as i64);
+            cx.sb.record_edit(inode, Some(Edit::Shift { from, by }));
             reserve::cut(cx.sb, inode, off / PAGE..u64::MAX, g);
             Ok(size + len)
         }
         zero => {
             allocate(cx, inode, zero == ZERO, off, len, g)?;
+            if zero == ZERO {
+                cx.sb
+                    .record_edit(inode, whole_pages(off, end).map(Edit::Cut));
+            }
             Ok(if mode & KEEP_SIZE != 0 {
                 size
             } else {
@@ -150,10 +165,10 @@ fn edit(
 
 /// Whether allocating a range in parts, one after the other, has the result of allocating it at
 /// once.
-pub(crate) fn is_parted(sb: &Superblock, mode: i32) -> bool {
+pub(crate) fn is_parted(mode: i32) -> bool {
     match mode & !KEEP_SIZE {
         0 => true,
-        ZERO => !sb.objects.backend.evictable(),
+        ZERO => true,
         _ => false,
     }
 }
@@ -191,20 +206,6 @@ pub(crate) fn check_allocate(
     Ok(())
 }
 
-/// Pages are about to move or go: all of them are read into memory, and the backend drops them and
-/// gets them again.
-fn rewrite(cx: &Ctx<'_>, inode: &Inode, data: &Data, g: &Guard) -> Attempt<()> {
-    if let Some(index) = data.first_held(g) {
-        return Err(miss_page(inode, PageMiss(index)));
-    }
-    cx.sb
-        .objects
-        .backend
-        .commit(&[backend::BackendOp::Rewrite(inode.number())])?;
-    data.mark_all_dirty(g);
-    Ok(())
-}
-
 /// Charges every page of the range first, so that a later write into it cannot fail for lack of
 /// space.
 fn allocate(cx: &Ctx<'_>, inode: &Inode, zero: bool, off: u64, len: u64, g: &Guard) -> Attempt<()> {
@@ -236,6 +237,12 @@ fn allocate(cx: &Ctx<'_>, inode: &Inode, zero: bool, off: u64, len: u64, g: &Gua
     charge.spend(added - paid);
     inode.percpu().add(COUNT, added as i64);
     Ok(())
+}
+
+/// The pages that lie wholly in a range of bytes.
+fn whole_pages(off: u64, end: u64) -> Option<Range<u64>> {
+    let pages = off.div_ceil(PAGE)..end / PAGE;
+    (!pages.is_empty()).then_some(pages)
 }
 
 /// Errors of a request that do not depend on the file: first the range, then the mode.

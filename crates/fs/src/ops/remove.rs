@@ -3,10 +3,9 @@
 use super::create::miss_directory;
 use super::lookup::{find, hashed, miss_entry};
 use super::perm::may_delete;
-use crate::backend;
 use crate::directory::{EntryChange, Hashed, Locked, Lookup, Refused, Removal};
 use crate::errno::Errno;
-use crate::inode::{Inode, InodeExt};
+use crate::inode::Inode;
 use crate::name::NAME_MAX;
 use crate::number::is_control_name;
 use crate::ops::ctx::Ctx;
@@ -16,7 +15,7 @@ use hearth_sync::epoch::Guard;
 /// Removes a name that is not a directory's. A read-only volume refuses before the name is looked
 /// up.
 pub(crate) fn unlink(cx: &Ctx<'_>, parent: &Inode, name: &[u8], g: &Guard) -> Attempt<()> {
-    cx.sb.check_writable()?;
+    cx.begin_change()?;
     let _parent = cx.pin_inode(parent, g)?;
     let (locked, at, victim) = lock_victim(cx, parent, name, g)?;
     let _victim = cx.pin_inode(victim, g)?;
@@ -24,10 +23,11 @@ pub(crate) fn unlink(cx: &Ctx<'_>, parent: &Inode, name: &[u8], g: &Guard) -> At
     if victim.is_dir() {
         return Err(Errno::EISDIR.into());
     }
-    take_out(cx, parent, locked, at, g)?;
+    take_out(cx, parent, locked, at, g);
     let now = cx.sb.now();
-    parent.count_entry(-1, false, now);
-    victim.change_meta(now, |fields| fields.nlink -= 1);
+    cx.sb.count_entry(parent, -1, false, now);
+    cx.sb
+        .change_attrs_at(victim, now, |fields| fields.nlink -= 1);
     cx.entry_changed(parent, name);
     cx.inode_changed(victim, None);
     cx.sb.iput_final(victim, g);
@@ -39,7 +39,7 @@ pub(crate) fn rmdir(cx: &Ctx<'_>, parent: &Inode, name: &[u8], g: &Guard) -> Att
     match name {
         b"." => return Err(Errno::EINVAL.into()),
         b".." => return Err(Errno::ENOTEMPTY.into()),
-        _ => cx.sb.check_writable()?,
+        _ => cx.begin_change()?,
     }
     let _parent = cx.pin_inode(parent, g)?;
     refuse_occupied(cx, parent, name, g)?;
@@ -47,14 +47,15 @@ pub(crate) fn rmdir(cx: &Ctx<'_>, parent: &Inode, name: &[u8], g: &Guard) -> Att
     let _victim = cx.pin_inode(victim, g)?;
     may_delete(cx.caller, parent, victim, g)?;
     let killing = begin_removal(victim, g)?;
-    take_out(cx, parent, locked, at, g)?;
+    take_out(cx, parent, locked, at, g);
     killing.finish();
     if let Some(directory) = victim.directory() {
         directory.set_dead_parent(parent.generation());
     }
     let now = cx.sb.now();
-    parent.count_entry(-1, true, now);
-    victim.change_meta(now, |fields| fields.nlink = 0);
+    cx.sb.count_entry(parent, -1, true, now);
+    cx.sb
+        .change_attrs_at(victim, now, |fields| fields.nlink = 0);
     cx.entry_changed(parent, name);
     cx.sb.iput_final(victim, g);
     Ok(())
@@ -120,23 +121,11 @@ fn lock_victim<'g, 'n>(
     }
 }
 
+/// Takes a name out and releases its bucket.
 #[inline]
-fn take_out(
-    cx: &Ctx<'_>,
-    parent: &Inode,
-    locked: Locked<'_>,
-    at: Hashed<'_>,
-    g: &Guard,
-) -> Attempt<()> {
-    if cx.sb.objects.backend.evictable() {
-        let gone = backend::BackendOp::Unlink {
-            dir: parent.number(),
-            name: at.name,
-        };
-        cx.sb.objects.backend.commit(&[gone])?;
-    }
+fn take_out(cx: &Ctx<'_>, parent: &Inode, locked: Locked<'_>, at: Hashed<'_>, g: &Guard) {
+    cx.sb.record_name(parent, &locked, at, None);
     locked.apply(EntryChange { at, to: None }, g);
-    Ok(())
 }
 
 /// Whether the entry that a rename replaces may be replaced by `source`; returns the directory that

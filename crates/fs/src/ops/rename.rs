@@ -6,21 +6,20 @@
 //! refused, and walks notice that `..` changed.
 
 use super::ancestry::{check_not_above, is_at_or_above};
-use super::create::{New, discard, make};
+use super::create::{New, make};
 use super::link::takes_in;
 use super::lookup::{find, hashed, miss_entry};
 use super::perm::{WRITE, may, may_create, may_delete};
 use super::remove::{check_kinds, check_replace};
 use crate::attr::Kind;
-use crate::backend;
-use crate::cache::record_of;
 use crate::directory::{Directory, EntryChange, Hashed, Lookup, Pair, lock_pair};
 use crate::errno::Errno;
-use crate::inode::{Inode, InodeExt, InodeRef};
+use crate::inode::{Inode, InodeExt, InodeRef, StateBit};
 use crate::name::check_name;
 use crate::number::is_control_name;
 use crate::ops::ctx::Ctx;
 use crate::superblock::{Attempt, RenameLock, Stop, Superblock};
+use hearth_backend::Record;
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock;
 
@@ -54,7 +53,7 @@ pub(crate) fn rename(
     };
     check_dots(to.name, dots)?;
     // Checked before either name is looked up.
-    cx.sb.check_writable()?;
+    cx.begin_change()?;
     check_name(from.name)?;
     check_name(to.name)?;
     if is_control_name(from.parent.number(), from.name)
@@ -169,11 +168,8 @@ impl<'a> LockedRename<'a> {
             None => None,
         };
         let whiteout = self.whiteout()?;
-        if let Err(stop) = self.commit(source, whiteout.as_ref(), false, target) {
-            if let Some(inode) = whiteout {
-                discard(cx, inode, g);
-            }
-            return Err(stop);
+        if let Some(inode) = &whiteout {
+            cx.sb.record_new(inode, g);
         }
         let left = whiteout.as_ref().map(|inode| inode.target());
         let here = EntryChange {
@@ -201,19 +197,42 @@ impl<'a> LockedRename<'a> {
         here: EntryChange<'_>,
         there: EntryChange<'_>,
     ) -> bool {
+        self.record_names(&pair, &here, &there);
         if !self.moves_tree {
             return pair.apply(here, there, self.g);
         }
-        let source = source.directory();
-        let exchanged = exchanged.and_then(|inode| inode.directory());
-        let _moving = [source, exchanged].map(|moved| moved.map(|it| it.moves.write()));
-        if let Some(directory) = source {
-            directory.set_parent(self.to.parent.number());
+        let source_dir = source.directory();
+        let other = exchanged.and_then(|inode| inode.directory());
+        let moving = [source_dir, other].map(|moved| moved.map(|it| it.moves.write()));
+        if let (Some(directory), Some(moving)) = (source_dir, &moving[0]) {
+            let parent = self.to.parent.number();
+            directory.set_parent(parent);
+            self.cx.sb.record_parent(source, parent, moving.version());
         }
-        if let Some(directory) = exchanged {
-            directory.set_parent(self.from.parent.number());
+        if let (Some(inode), Some(moving)) = (exchanged, &moving[1])
+            && let Some(directory) = inode.directory()
+        {
+            let parent = self.from.parent.number();
+            directory.set_parent(parent);
+            self.cx.sb.record_parent(inode, parent, moving.version());
         }
         pair.apply(here, there, self.g)
+    }
+
+    fn record_names(&self, pair: &Pair<'_>, here: &EntryChange<'_>, there: &EntryChange<'_>) {
+        let Some(log) = self.cx.sb.log() else { return };
+        for (second, parent, change) in [
+            (false, self.from.parent, here),
+            (true, self.to.parent, there),
+        ] {
+            log.append(Record::Name {
+                dir: parent.number(),
+                generation: parent.generation(),
+                name: change.at.name.into(),
+                version: pair.note_logged(second, log),
+                to: change.to,
+            });
+        }
     }
 
     /// Sets counts, times and links after a plain rename.
@@ -221,23 +240,29 @@ impl<'a> LockedRename<'a> {
         let (cx, g, now) = (self.cx, self.g, self.cx.sb.now());
         let is_dir = source.is_dir();
         if whiteout {
-            self.from.parent.count_entry(0, false, now);
+            cx.sb.count_entry(self.from.parent, 0, false, now);
             if is_dir {
-                self.from.parent.count_entry(-1, true, now);
-                self.from.parent.count_entry(1, false, now);
+                cx.sb.count_entry(self.from.parent, -1, true, now);
+                cx.sb.count_entry(self.from.parent, 1, false, now);
             }
         } else {
-            self.from.parent.count_entry(-1, is_dir, now);
+            cx.sb.count_entry(self.from.parent, -1, is_dir, now);
         }
-        self.to.parent.count_entry(1, is_dir, now);
-        source.change_meta(now, |_| {});
+        cx.sb.count_entry(self.to.parent, 1, is_dir, now);
+        cx.sb.change_attrs_at(source, now, |_| {});
         self.tell(source);
         if let Some(target) = target {
-            self.to.parent.count_entry(-1, target.is_dir(), now);
+            if source.state.has(StateBit::Dirty)
+                && let Some(log) = cx.sb.log()
+            {
+                // The new contents must be there when the old ones are gone.
+                log.note_first(source.number());
+            }
+            cx.sb.count_entry(self.to.parent, -1, target.is_dir(), now);
             if let Some(directory) = target.directory() {
                 directory.set_dead_parent(self.to.parent.generation());
             }
-            target.change_meta(now, |fields| {
+            cx.sb.change_attrs_at(target, now, |fields| {
                 fields.nlink = if target.is_dir() { 0 } else { fields.nlink - 1 };
             });
             cx.inode_changed(target, None);
@@ -257,7 +282,6 @@ impl<'a> LockedRename<'a> {
         self.check_new_parent(target)?;
         check_project(source, self.to.parent)?;
         check_project(target, self.from.parent)?;
-        self.commit(source, None, true, Some(target))?;
         let here = EntryChange {
             at: self.from_at,
             to: Some(target.target()),
@@ -272,9 +296,9 @@ impl<'a> LockedRename<'a> {
             (self.from.parent, source, target),
             (self.to.parent, target, source),
         ] {
-            parent.count_entry(-1, gone.is_dir(), now);
-            parent.count_entry(1, come.is_dir(), now);
-            gone.change_meta(now, |_| {});
+            cx.sb.count_entry(parent, -1, gone.is_dir(), now);
+            cx.sb.count_entry(parent, 1, come.is_dir(), now);
+            cx.sb.change_attrs_at(gone, now, |_| {});
         }
         self.tell(source);
         cx.inode_changed(target, None);
@@ -324,41 +348,6 @@ impl<'a> LockedRename<'a> {
         }
         let new = New::Special(Kind::Char, 0);
         make(self.cx, self.from.parent, &new, 0, self.g).map(Some)
-    }
-
-    fn commit(
-        &self,
-        source: &Inode,
-        whiteout: Option<&InodeRef>,
-        exchange: bool,
-        target: Option<&Inode>,
-    ) -> Attempt<()> {
-        let backend = &self.cx.sb.objects.backend;
-        if !backend.evictable() {
-            return Ok(());
-        }
-        let (from, to) = (self.from.parent.number(), self.to.parent.number());
-        let link = |dir, name, inode: &Inode| backend::BackendOp::Link {
-            dir,
-            name,
-            to: inode.target(),
-        };
-        let record = whiteout.map(|inode| record_of(inode, self.g));
-        let mut changes = vec![link(to, self.to.name, source)];
-        match (whiteout, target.filter(|_| exchange)) {
-            (Some(inode), _) => changes.push(link(from, self.from.name, inode)),
-            (None, Some(target)) => changes.push(link(from, self.from.name, target)),
-            (None, None) => {
-                changes.push(backend::BackendOp::Unlink {
-                    dir: from,
-                    name: self.from.name,
-                });
-            }
-        }
-        if let Some(record) = &record {
-            changes.push(backend::BackendOp::Put(record));
-        }
-        Ok(backend.commit(&changes)?)
     }
 }
 

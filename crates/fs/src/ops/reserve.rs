@@ -177,5 +177,9 @@ pub(crate) fn count(sb: &Superblock, inode: &Inode) -> u64 {
 
 fn miss_page(inode: &Inode, index: u64) -> Stop {
     let ino = inode.number();
-    Stop::Miss(Fetch::Page { ino, index })
+    Stop::Miss(Fetch::Page {
+        ino,
+        index,
+        pages: 1,
+    })
 }

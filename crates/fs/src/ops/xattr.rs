@@ -135,7 +135,7 @@ fn update(
     change: impl FnOnce(&mut XattrsAcls) -> Result<(), Errno>,
     g: &Guard,
 ) -> Attempt<()> {
-    cx.sb.check_writable()?;
+    cx.begin_change()?;
     let _kept = cx.pin_inode(inode, g)?;
     let _change = inode.meta.change.lock();
     check_access(cx, inode, space, WRITE, g)?;
@@ -154,7 +154,7 @@ fn set_acl(
     kill_sgid: bool,
     g: &Guard,
 ) -> Attempt<()> {
-    cx.sb.check_writable()?;
+    cx.begin_change()?;
     let _kept = cx.pin_inode(inode, g)?;
     let _change = inode.meta.change.lock();
     let fixed = flags::IMMUTABLE | flags::APPEND;
@@ -234,7 +234,7 @@ pub(super) fn publish(
         fields.ctime = now;
         change(fields);
     };
-    inode.set_extra(extra, changed, g);
+    cx.sb.change_extra(inode, extra, changed, g);
     cx.inode_changed(inode, None);
 }
 

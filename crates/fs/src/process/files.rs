@@ -161,7 +161,7 @@ impl Process {
     /// commands may take long, the file is counted, so that nothing is pinned meanwhile.
     pub(super) fn with<R>(&self, fd: Fd, mut f: impl FnMut(&OpenFile) -> Result<R>) -> Result<R> {
         let g = pin();
-        if !self.sb().objects.backend.evictable() {
+        if !self.sb().is_durable() {
             let done = self.on(fd, &g, |file| match file.control() {
                 None => f(&file).map(Some),
                 Some(_) => Ok(None),

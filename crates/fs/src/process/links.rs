@@ -55,7 +55,7 @@ impl Process {
                     let from = self.from(olddirfd, old, g)?;
                     let named = walk::<Named>(cx, from, old, follow, g)?.existing()?;
                     // A backend is asked at once: the entry may be gone after another walk.
-                    match cx.sb.objects.backend.evictable() {
+                    match cx.sb.is_durable() {
                         true => Named::Inode(named.inode(cx, g)?),
                         false => named,
                     }

@@ -19,7 +19,7 @@ impl Process {
         mut f: impl FnMut(Shared<'_, OpenFile>, &mut u64) -> Result<R>,
     ) -> Result<R> {
         let g = pin();
-        if !self.sb().objects.backend.evictable() {
+        if !self.sb().is_durable() {
             let done = self.on(fd, &g, |file| {
                 match check(file.get())?.position().try_lock() {
                     Some(mut position) if file.control().is_none() => {

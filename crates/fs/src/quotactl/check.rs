@@ -118,9 +118,7 @@ impl Count {
         if is_control(ino) || !self.seen.insert(ino) {
             return false;
         }
-        let pages = inode
-            .data()
-            .map_or(0, |data| data.allocated(g).len() as u64);
+        let pages = inode.data().map_or(0, |data| data.pages(g));
         let held = pages + inode.extra(g).map_or(0, XattrsAcls::blocks);
         if inode.blocks() != held {
             self.result.wrong_blocks.push((ino, inode.blocks(), held));

@@ -4,6 +4,7 @@ use crate::backend::{Backend, MemoryBackend};
 use crate::clock::{Clock, SystemClock};
 use crate::data::PAGE;
 use hearth_sync::primitive::{Arc, cores};
+use std::time::Duration;
 
 /// When reads move the access time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,6 +71,8 @@ pub(crate) struct BuildOptions {
     pub protection: Protection,
     pub backend: Box<dyn Backend>,
     pub clock: Arc<dyn Clock>,
+    /// How often a durable volume commits by itself; `None`: never.
+    pub commit_interval: Option<Duration>,
     /// Whether users, groups and projects are accounted for.
     pub quotas: bool,
     /// Whether a kernel in front acknowledges only writes that are charged, even without limits.
@@ -95,6 +98,7 @@ impl Default for BuildOptions {
             protection: Protection::default(),
             backend: Box::new(MemoryBackend),
             clock: Arc::new(SystemClock),
+            commit_interval: None,
             quotas: true,
             charge_first: false,
         }

@@ -1,27 +1,35 @@
-//! The state that loading, eviction and the end of inodes share. Only `cache` changes it.
+//! The state that loading, write-back, eviction and the end of inodes share. Only `cache` changes
+//! it.
 //!
 //! Lock order:
 //! ```text
-//! volume.inode_io      one inode goes to the backend, or comes back
-//!   volume.orphans     inodes that the backend has yet to forget
-//! volume.kept          references that stay for ever
+//! commit, flushing       (blocking; taken with nothing held)
+//! volume.inode_io        one inode is evicted, or comes back
+//!   volume.ghosts        inodes that the backend has yet to forget
+//! volume.kept            references that stay for ever
 //! ```
 
 use super::Superblock;
+use super::ghosts::Ghosts;
 use super::mem_usage::MemUsage;
 use crate::cache_padded::CachePadded;
+use crate::errno::Errno;
 use crate::inode::InodeRef;
 use hearth_sync::lock::{Lock, RawLock};
 use hearth_sync::lock_class;
 use hearth_sync::percpu::Counter;
-use hearth_sync::primitive::atomic::AtomicU64;
-use std::collections::HashMap;
+use hearth_sync::primitive::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use hearth_sync::primitive::{Condvar, Mutex};
 
 lock_class! {
     pub(crate) InodeIoLock = "volume.inode_io", 20;
     PinnedLock = "volume.kept", 970;
-    pub(crate) OrphansLock = "volume.orphans", 971;
 }
+
+/// Locks by inode number, see [`Superblock::inode_io_lock`], and the numbers that a core allocates
+/// together.
+const IO_LOCKS: u64 = 64;
+const BLOCK: u64 = 1024;
 
 /// The state of the inode and page cache.
 pub(crate) struct CacheState {
@@ -29,16 +37,33 @@ pub(crate) struct CacheState {
     pub mem_usage: MemUsage,
     /// The number of unlinked inodes that are still referred to. Their space will come back.
     pub unlinked: Counter,
-    /// Locks by inode number, held while an inode goes to the backend or comes back.
-    inode_io: [RawLock<InodeIoLock>; 16],
-    /// Orphans: inodes that have ended but that the backend has yet to forget, with their
-    /// generations. They are never loaded again. Written under `inode_io` of the number.
-    pub orphans: Lock<OrphansLock, HashMap<u64, u32>>,
+    /// Locks by inode number, held while an inode is evicted or comes back.
+    inode_io: [CachePadded<RawLock<InodeIoLock>>; IO_LOCKS as usize],
+    /// Inodes that have ended and that the backend has yet to forget.
+    pub ghosts: Ghosts,
     /// The inode number where the next sweep of reclaim goes on. Relaxed: a hint. On a line of
     /// its own, because every operation reads the budget beside it.
     pub sweep: Box<CachePadded<AtomicU64>>,
     /// Keeps the root and the control files in memory for ever.
     pinned: Lock<PinnedLock, Vec<InodeRef>>,
+    /// Orders who writes which file back: see `cache::flush`.
+    pub flushing: Mutex<()>,
+    /// A write-back has ended.
+    pub flushed: Condvar,
+    pub commit: Mutex<CommitState>,
+    /// A commit has ended.
+    pub committed: Condvar,
+    /// The errno with which the backend failed for good; 0 for none. Relaxed: a number of its own.
+    latched: AtomicI64,
+}
+
+/// Who commits.
+#[derive(Default)]
+pub(crate) struct CommitState {
+    /// Whether a thread leads a commit.
+    pub leads: bool,
+    /// Whether the backend has kept records of an earlier epoch, for which it had no room.
+    pub is_held: bool,
 }
 
 impl CacheState {
@@ -46,10 +71,15 @@ impl CacheState {
         CacheState {
             mem_usage,
             unlinked: Counter::new(),
-            inode_io: [const { RawLock::new() }; 16],
-            orphans: Lock::new(HashMap::new()),
+            inode_io: std::array::from_fn(|_| CachePadded(RawLock::new())),
+            ghosts: Ghosts::new(),
             sweep: Box::new(CachePadded(AtomicU64::new(0))),
             pinned: Lock::new(Vec::new()),
+            flushing: Mutex::new(()),
+            flushed: Condvar::new(),
+            commit: Mutex::new(CommitState::default()),
+            committed: Condvar::new(),
+            latched: AtomicI64::new(0),
         }
     }
 
@@ -57,13 +87,27 @@ impl CacheState {
     pub fn unpin(&self) {
         self.pinned.lock().clear();
     }
+
+    /// The backend has failed for good. The first error stays.
+    pub fn latch(&self, errno: Errno) {
+        let _ = self
+            .latched
+            .compare_exchange(0, i64::from(errno.0), Relaxed, Relaxed);
+    }
+
+    /// The errno with which the backend failed for good.
+    pub fn latched(&self) -> Option<Errno> {
+        match self.latched.load(Relaxed) {
+            0 => None,
+            errno => Some(Errno(errno as i32)),
+        }
+    }
 }
 
 impl Superblock {
-    /// The lock under which inode `ino` goes to the backend or comes back.
+    /// The lock under which inode `ino` is evicted or comes back.
     pub fn inode_io_lock(&self, ino: u64) -> &RawLock<InodeIoLock> {
-        let locks = &self.cache.inode_io;
-        &locks[ino as usize % locks.len()]
+        &self.cache.inode_io[(ino / BLOCK % IO_LOCKS) as usize].0
     }
 
     pub fn pin_forever(&self, inode: InodeRef) {

@@ -5,7 +5,7 @@
 //! | [`Objects`] | in-core inodes, backend, clock | nobody; the table synchronises itself |
 //! | [`Namespace`] | hash keys, rename lock | renames hold the lock |
 //! | [`Quotas`] | ledger, reservations | operations charge, `quotactl` sets limits |
-//! | [`CacheState`] | memory in use, orphans, I/O locks | `cache` |
+//! | [`CacheState`] | memory in use, ghosts, write-back, commits | `cache` |
 //! | [`Options`] | mount options | control files, [`crate::Volume`] |
 //! | [`FileLocking`] | waiters and bounds of file locks | `ops::lock` |
 //! | [`Observers`] | who is notified | [`crate::Volume::observe`] |
@@ -25,6 +25,7 @@ mod build_options;
 mod cache_state;
 mod control;
 mod file_locks;
+mod ghosts;
 mod handle;
 mod maintenance;
 mod mem_usage;
@@ -34,6 +35,7 @@ mod observers;
 mod options;
 mod panics;
 mod quotas;
+mod record;
 mod tenants;
 
 pub(crate) use attempt::{Attempt, Deferred, Fetch, Stop};
@@ -45,12 +47,14 @@ pub(crate) use maintenance::Jobs;
 pub(crate) use mem_usage::SLACK;
 pub(crate) use names::RenameLock;
 pub(crate) use objects::Objects;
+pub(crate) use record::inode_record;
 
 use crate::attr::{Kind, Time};
 use crate::directory::Entry;
 use crate::errno::{Errno, Result};
 use crate::heat::Tracker;
 use crate::inode::{Body, Fields, Inode, InodeInner, InodeRef, XattrsAcls};
+use crate::log::ChangeLog;
 use crate::number::{ROOT, is_control};
 use crate::quota::{NO_ACCOUNT, Resource};
 use crate::stats::Stats;
@@ -108,9 +112,16 @@ impl HasHandles for Superblock {
 
 impl Superblock {
     /// Makes a volume without any object. The caller makes the root next.
-    pub fn empty(options: BuildOptions, sched: Scheduler, me: &Weak<Superblock>) -> Superblock {
+    ///
+    /// `applied`: the last epoch of a durable backend.
+    pub fn empty(
+        options: BuildOptions,
+        applied: Option<u64>,
+        sched: Scheduler,
+        me: &Weak<Superblock>,
+    ) -> Superblock {
         let quotas = Quotas::new(&options);
-        let mem_usage = MemUsage::new(options.budget, options.backend.evictable());
+        let mem_usage = MemUsage::new(options.budget, applied.is_some());
         Superblock {
             me: me.clone(),
             options: Options::new(&options),
@@ -128,6 +139,7 @@ impl Superblock {
             objects: Objects {
                 inodes: Table::new(ROOT + 1),
                 backend: options.backend,
+                log: applied.map(|applied| Box::new(ChangeLog::new(applied))),
                 clock: options.clock,
             },
             sched,
@@ -147,7 +159,7 @@ impl Superblock {
     pub fn inode<'g>(&self, ino: u64, g: &'g Guard) -> Attempt<&'g Inode> {
         match self.objects.inodes.get(ino, g) {
             Some(inode) => Ok(inode),
-            None if self.objects.backend.evictable() => Err(Stop::Miss(Fetch::Inode(ino))),
+            None if self.is_durable() => Err(Stop::Miss(Fetch::Inode(ino))),
             None => Err(Stop::Errno(Errno::ESTALE)),
         }
     }
@@ -162,7 +174,7 @@ impl Superblock {
     ) -> Attempt<&'g Inode> {
         match self.objects.inodes.get(entry.ino(), g) {
             Some(inode) if inode.generation() == entry.generation() => Ok(inode),
-            None if self.objects.backend.evictable() => Err(Stop::Miss(named(parent, entry))),
+            None if self.is_durable() => Err(Stop::Miss(named(parent, entry))),
             _ => Err(Stop::Restart),
         }
     }
@@ -190,7 +202,7 @@ impl Superblock {
             let inode = InodeInner::new((number, generation), kind, &fields, body);
             if let Some(extra) = extra {
                 inode.set_extra_blocks(blocks);
-                inode.set_extra(extra, |_| {}, g);
+                inode.set_extra(extra, |_| {}, g, |_, _| {});
             }
             inode
         });
@@ -234,6 +246,10 @@ pub(crate) fn scheduler(options: &BuildOptions) -> std::result::Result<Scheduler
 
 impl Drop for Superblock {
     fn drop(&mut self) {
+        // Nobody is left who could be told of an error. A panic has told already.
+        if !hearth_sync::primitive::thread::panicking() {
+            let _ = self.close();
+        }
         // These references point into the inode table and go first.
         self.cache.unpin();
     }

@@ -3,6 +3,7 @@
 use crate::backend::Backend;
 use crate::clock::Clock;
 use crate::inode::InodeInner;
+use crate::log::ChangeLog;
 use hearth_sync::object::Table;
 use hearth_sync::primitive::Arc;
 
@@ -14,6 +15,8 @@ pub(crate) struct Objects {
     pub inodes: Table<InodeInner>,
     /// Where absent objects come from and where changes go.
     pub backend: Box<dyn Backend>,
+    /// What the backend has yet to get; `None` if it keeps nothing.
+    pub log: Option<Box<ChangeLog>>,
     /// Stamps files, and ages heat.
     pub clock: Arc<dyn Clock>,
 }

@@ -75,7 +75,7 @@ impl<W: WaitMode> VolumeVfs<W> {
 
     /// [`crate::Vfs::sync_waits`].
     pub fn sync_waits(&self) -> bool {
-        self.volume.sb.objects.backend.evictable()
+        self.volume.sb.is_durable()
     }
 
     #[inline]

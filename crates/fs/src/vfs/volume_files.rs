@@ -153,9 +153,9 @@ impl<W: WaitMode> VolumeVfs<W> {
             file.inode(&g)?.hold().ok_or(Errno::EBADF)?
         };
         // No epoch is pinned while the backend works: the reference keeps the inode.
-        let saved = sb.save(&held);
+        let synced = sb.fsync(&held);
         sb.release(held, &pin());
-        Ok(saved.and_then(|()| sb.objects.backend.sync())?)
+        Ok(synced?)
     }
 
     /// [`crate::Vfs::readdir`].
@@ -212,7 +212,7 @@ impl<W: WaitMode> VolumeVfs<W> {
 
     /// [`crate::Vfs::allocates_in_parts`].
     pub fn allocates_in_parts(&self, mode: i32) -> bool {
-        range::is_parted(&self.volume.sb, mode)
+        range::is_parted(mode)
     }
 
     /// [`crate::Vfs::check_allocate`].

@@ -34,12 +34,26 @@ impl Volume {
     /// A volume with a root directory and nothing else.
     pub(crate) fn new(options: BuildOptions) -> std::result::Result<Volume, BuildError> {
         let (mode, background) = (options.mode, options.workers > 0);
+        let interval = options.commit_interval;
         let sched = scheduler(&options).map_err(BuildError::Scheduler)?;
-        let sb = Arc::new_cyclic(|me| Superblock::empty(options, sched, me));
-        sb.make_root(mode).map_err(BuildError::Backend)?;
+        let restart = match options.backend.is_durable() {
+            true => options.backend.restart().map_err(BuildError::Backend)?,
+            false => None,
+        };
+        let applied = restart.as_ref().map_or(0, |restart| restart.epoch);
+        let applied = options.backend.is_durable().then_some(applied);
+        let sb = Arc::new_cyclic(|me| Superblock::empty(options, applied, sched, me));
+        match &restart {
+            Some(restart) => sb.load_root(restart),
+            None => sb.make_root(mode),
+        }
+        .map_err(BuildError::Backend)?;
         let sb = Handle::new(&sb);
         if background {
             service::start(&sb);
+        }
+        if let Some(interval) = interval.filter(|_| sb.is_durable()) {
+            service::start_committer(&sb, interval).map_err(BuildError::Backend)?;
         }
         Ok(Volume { sb })
     }
@@ -157,8 +171,23 @@ impl Volume {
     /// # Errors
     /// The backend's error.
     pub fn sync(&self) -> Result<()> {
-        self.sb.write_back_all()?;
-        self.sb.objects.backend.sync()
+        self.sb.sync()
+    }
+
+    /// Ends the volume: what was changed is durable when this returns, and the backend is free for
+    /// others. Changes are refused from now on. A volume that was not closed does the same when its
+    /// last handle goes, but tells nobody if that fails.
+    ///
+    /// # Errors
+    /// The backend's error.
+    pub fn close(&self) -> Result<()> {
+        self.sb.close()
+    }
+
+    /// Ends the volume without another word to the backend, as if the machine had stopped: for
+    /// tests of what survives.
+    pub fn abandon(&self) {
+        self.sb.abandon();
     }
 
     /// Evicts objects until about `bytes` are free or nothing more can be evicted; returns the

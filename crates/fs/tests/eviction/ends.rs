@@ -1,10 +1,11 @@
 //! Inodes that end, or are forgotten, while others look for them.
 
-use hearth::backend::{Backend, BackendOp, InodeRecord, TestBackend};
+use hearth::backend::{Backend, Extent, Inode, Record, Restart, TestBackend};
 use hearth::{
     Attr, Caller, Credentials, Errno, Miss, Process, ROOT, Result, Target, VfsError, VfsResult,
     Volume,
 };
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
@@ -16,8 +17,10 @@ const NEW: i32 = libc::O_CREAT | libc::O_RDWR;
 /// What a backend is about to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Doing {
-    Drop,
-    WritePage(u64),
+    /// It learns that an inode is gone.
+    Forget,
+    /// It gets contents.
+    Write,
 }
 
 type Hook = Box<dyn FnMut(Doing) + Send>;
@@ -29,7 +32,7 @@ struct Hooked {
     hook: Mutex<Option<Hook>>,
     /// An inode that it has lost.
     lost: Mutex<Option<u64>>,
-    /// It forgets nothing.
+    /// It has no room for a commit.
     keeps_all: AtomicBool,
 }
 
@@ -52,13 +55,13 @@ impl Hooked {
 }
 
 impl Backend for Hooked {
-    fn evictable(&self) -> bool {
+    fn is_durable(&self) -> bool {
         true
     }
-    fn last_inode(&self) -> Result<u64> {
-        self.backend.last_inode()
+    fn restart(&self) -> Result<Option<Restart>> {
+        self.backend.restart()
     }
-    fn load_inode(&self, ino: u64) -> Result<Option<InodeRecord>> {
+    fn load_inode(&self, ino: u64) -> Result<Option<Inode>> {
         match *self.lost.lock().expect("nobody panicked") == Some(ino) {
             true => Ok(None),
             false => self.backend.load_inode(ino),
@@ -70,30 +73,47 @@ impl Backend for Hooked {
     fn load_directory(&self, dir: u64) -> Result<Vec<(Box<[u8]>, Target)>> {
         self.backend.load_directory(dir)
     }
-    fn load_page(&self, ino: u64, index: u64) -> Result<Option<Vec<u8>>> {
-        self.backend.load_page(ino, index)
+    fn load_allocation(&self, ino: u64) -> Result<Vec<(Range<u64>, bool)>> {
+        self.backend.load_allocation(ino)
     }
-    fn list_pages(&self, ino: u64) -> Result<Vec<u64>> {
-        self.backend.list_pages(ino)
+    fn load_pages(
+        &self,
+        ino: u64,
+        pages: Range<u64>,
+        take: &mut dyn FnMut(u64, &[u8]),
+    ) -> Result<()> {
+        self.backend.load_pages(ino, pages, take)
     }
-    fn commit(&self, changes: &[BackendOp<'_>]) -> Result<()> {
-        if changes
-            .iter()
-            .any(|change| matches!(change, BackendOp::Drop(_)))
-        {
-            self.before(Doing::Drop);
-            if self.keeps_all.load(Relaxed) {
-                return Err(Errno::EIO);
-            }
+    fn write_pages(
+        &self,
+        ino: u64,
+        generation: u32,
+        pages: &[(u64, Box<[u8]>)],
+    ) -> Result<Vec<Extent>> {
+        self.backend.write_pages(ino, generation, pages)
+    }
+    fn commit(&self, epoch: u64, records: Vec<Record>) -> Result<()> {
+        let any = |is: fn(&Record) -> bool| records.iter().any(is);
+        let full = self.keeps_all.load(Relaxed).then_some(Errno::ENOSPC);
+        self.backend.set_fault(Some(Box::new(move |call| {
+            full.filter(|_| call == "commit")
+        })));
+        if any(|record| matches!(record, Record::Gone { .. })) {
+            self.before(Doing::Forget);
         }
-        self.backend.commit(changes)
+        if any(|record| matches!(record, Record::Contents { .. })) {
+            self.before(Doing::Write);
+        }
+        self.backend.commit(epoch, records)
     }
-    fn write_page(&self, ino: u64, index: u64, bytes: &[u8]) -> Result<()> {
-        self.before(Doing::WritePage(index));
-        self.backend.write_page(ino, index, bytes)
+    fn room(&self) -> Option<(u64, u64)> {
+        None
     }
-    fn sync(&self) -> Result<()> {
-        self.backend.sync()
+    fn tidy(&self) -> bool {
+        false
+    }
+    fn close(&self) -> Result<()> {
+        self.backend.close()
     }
 }
 
@@ -148,18 +168,17 @@ fn what_several_reclaim_at_once_is_taken_away_once() {
     }
 }
 
-/// Once, the pages of an inode that came back counted for ever.
 #[test]
-fn an_inode_that_the_home_does_not_take_comes_back_without_its_pages() {
+fn what_the_backend_has_no_room_for_stays_in_memory() {
     let (backend, volume, root) = begin();
     volume.reclaim(u64::MAX);
     let before = resident(&root);
     make(&root, "/f", 8);
-    let failing = |call: &str| (call == "commit").then_some(Errno::EIO);
-    backend.backend.set_fault(Some(Box::new(failing)));
+    backend.keeps_all.store(true, Relaxed);
     volume.reclaim(u64::MAX);
-    backend.backend.set_fault(None);
-    assert!(resident(&root) > before, "the inode is here");
+    assert!(resident(&root) >= before + 8 * PAGE as u64, "all is here");
+    backend.keeps_all.store(false, Relaxed);
+    volume.reclaim(u64::MAX);
     volume.reclaim(u64::MAX);
     assert_eq!(resident(&root), before);
     let mut page = [0; PAGE];
@@ -180,7 +199,7 @@ fn an_inode_that_ends_is_not_brought_back_meanwhile() {
     let (found, finding) = mpsc::channel();
     let vfs = volume.vfs();
     backend.set(move |doing| {
-        if doing == Doing::Drop {
+        if doing == Doing::Forget {
             let (found, vfs) = (found.clone(), vfs.clone());
             std::thread::spawn(move || found.send(vfs.getattr(ino).map(|attr| attr.nlink)));
             // Time to find the record; it has to wait, so nothing else can be waited for.
@@ -189,6 +208,7 @@ fn an_inode_that_ends_is_not_brought_back_meanwhile() {
     });
     let before = used(&root);
     root.unlink("/f").expect("it is there");
+    volume.sync().expect("the backend fails nothing");
     let found = finding.recv_timeout(LONG).expect("it ends");
     assert_eq!(found, Err(Errno::ESTALE));
     volume.reclaim(u64::MAX);
@@ -260,7 +280,7 @@ fn what_the_home_does_not_forget_stays_ended_and_is_forgotten_at_the_next_sync()
     root.unlink("/f").expect("it is there");
     assert_eq!(volume.vfs().getattr(ino), Err(Errno::ESTALE));
     assert_eq!((backend.backend.inodes(), used(&root)), (2, before));
-    assert_eq!(volume.sync(), Err(Errno::EIO));
+    assert_eq!(volume.sync(), Err(Errno::ENOSPC));
     backend.keeps_all.store(false, Relaxed);
     assert_eq!(volume.sync(), Ok(()));
     assert_eq!((backend.backend.inodes(), used(&root)), (1, before));
@@ -286,8 +306,7 @@ fn a_file_that_loses_its_name_while_it_is_reclaimed_ends() {
     };
     let (removed, removing) = mpsc::channel();
     backend.set(move |doing| match doing {
-        // What is saved first, with nothing held: a page that was saved is written once more.
-        Doing::WritePage(1) if !has_written => {
+        Doing::Write if !has_written => {
             has_written = true;
             elsewhere(|process| {
                 let fd = process.open("/f", libc::O_RDWR, 0).expect("it is there");
@@ -295,8 +314,7 @@ fn a_file_that_loses_its_name_while_it_is_reclaimed_ends() {
                 process.close(fd).expect("it is open");
             });
         }
-        // So that what is about to drop the file finds a page to save.
-        Doing::WritePage(0) if has_written && !has_removed => {
+        Doing::Write if !has_removed => {
             has_removed = true;
             elsewhere(|process| process.unlink("/f").expect("it is there"));
             removed.send(()).expect("the test waits");

@@ -27,11 +27,13 @@ mod moving;
 mod on_disk;
 mod parts;
 mod pending;
+mod sealed;
 mod tidy;
 
 #[cfg(test)]
 mod tests;
 
+pub(crate) use on_disk::segments_of;
 pub use on_disk::{MakeOptions, StoreOptions};
 pub use parts::{BlockHeader, Blocks, FilePages, Kv, Written};
 pub use tidy::Limits;

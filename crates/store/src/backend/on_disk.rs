@@ -1,14 +1,17 @@
 //! A store in a directory: the volume of keys and values, and segments, as the parts of a backend.
 
 use super::parts::{self, BlockHeader, Blocks, FilePages, Written};
+use super::sealed::Sealed;
 use super::tidy::Tidying;
 use super::{StoreBackend, key};
-use crate::codec::{Codec, Compression};
+use crate::codec::{
+    Cipher, Codec, Compression, Costs, KeySlots, Passphrase, Purpose, VolumeKey, random,
+};
 use crate::error::{Error, Result};
-use crate::kv::{KvOp, Read, Table};
+use crate::kv::{KvOp, Table};
 use crate::schema::{Block, Counters};
 use crate::segment::{Segments, Settings, Stored};
-use crate::volume::{Info, Kv, MkfsOptions, OpenMode, OpenOptions};
+use crate::volume::{FrameCipher, Info, Kv, MkfsOptions, OpenMode, OpenOptions};
 use bytes::Bytes;
 use hearth_sync::primitive::{Arc, Mutex, thread};
 use std::path::Path;
@@ -22,6 +25,10 @@ const BESIDE: usize = 32;
 pub struct MakeOptions {
     /// How data is compressed.
     pub compression: Compression,
+    /// What opens it; `None` for one that is not encrypted.
+    pub passphrase: Option<Passphrase>,
+    /// What trying a passphrase costs.
+    pub costs: Costs,
     /// Size in bytes, 0 for as much as there is.
     pub size: u64,
     /// Length of each of the four files of the log, in bytes.
@@ -32,6 +39,8 @@ impl Default for MakeOptions {
     fn default() -> MakeOptions {
         MakeOptions {
             compression: Compression::Lz4,
+            passphrase: None,
+            costs: Costs::default(),
             size: 0,
             log_len: MkfsOptions::default().log_len,
         }
@@ -42,12 +51,20 @@ impl Default for MakeOptions {
 pub struct StoreOptions {
     /// What for.
     pub mode: OpenMode,
+    /// What opens an encrypted one.
+    pub passphrase: Option<Passphrase>,
+    /// How new data is compressed, where not as the volume was made.
+    pub compression: Option<Compression>,
 }
 
 impl StoreOptions {
     /// With defaults.
     pub fn new(mode: OpenMode) -> StoreOptions {
-        StoreOptions { mode }
+        StoreOptions {
+            mode,
+            passphrase: None,
+            compression: None,
+        }
     }
 }
 
@@ -57,7 +74,7 @@ impl StoreBackend {
     /// # Errors
     /// [`Error::NotEmpty`] if something is there; nothing is changed then.
     pub fn mkfs(dir: &Path, options: &MakeOptions) -> Result<()> {
-        let own = MkfsOptions {
+        let mut own = MkfsOptions {
             codec: match options.compression {
                 Compression::None => Codec::None as u16,
                 Compression::Lz4 => Codec::Lz4 as u16,
@@ -67,22 +84,53 @@ impl StoreBackend {
             log_len: options.log_len,
             ..MkfsOptions::default()
         };
+        if let Some(passphrase) = &options.passphrase {
+            let id = random();
+            let mut slots = KeySlots::default();
+            slots.add(&id, &VolumeKey::generate(), passphrase, options.costs)?;
+            own.id = Some(id);
+            own.cipher = ENCRYPTED;
+            own.wrapped_keys = slots.encode();
+        }
         Kv::mkfs(dir, &own)
+    }
+
+    /// Changes the passphrase of the store in `dir`, which nobody has open. At any moment the old
+    /// or the new one opens it.
+    ///
+    /// # Errors
+    /// [`Error::WrongKey`] where the old one does not open it.
+    pub fn change_passphrase(dir: &Path, old: &Passphrase, new: &Passphrase) -> Result<()> {
+        let info = Kv::info_of(dir)?;
+        let slots = key_slots(&info)?;
+        let changed = slots.changed(&info.id, old, new, Costs::default())?;
+        let mode = OpenMode::Write {
+            who: "a change of the passphrase".to_owned(),
+        };
+        let key = slots.unlock(&info.id, old)?;
+        let kv = Kv::open_with(dir, open_options(mode, Some(&key)))?;
+        kv.set_wrapped_keys(&changed.encode())?;
+        kv.close()
     }
 
     /// Opens the store in `dir`.
     pub fn open(dir: &Path, options: StoreOptions) -> Result<StoreBackend> {
         let is_read_only = options.mode == OpenMode::ReadOnly;
-        let kv = Kv::open_with(dir, OpenOptions::new(options.mode))?;
+        let key = volume_key(&Kv::info_of(dir)?, options.passphrase.as_ref())?;
+        let kv = Kv::open_with(dir, open_options(options.mode, key.as_ref()))?;
         let info = kv.info();
+        let kv: Arc<dyn parts::Kv> = match &key {
+            Some(key) => Arc::new(Sealed::new(kv, key)),
+            None => Arc::new(kv),
+        };
         let next = match kv.get(Table::Meta, key::COUNTERS)? {
             Some(value) => Counters::decode(&value)?.next_segment,
             None => 0,
         };
         let settings = Settings {
             volume: info.id,
-            compression: compression(&info),
-            cipher: None,
+            compression: options.compression.unwrap_or_else(|| compression(&info)),
+            cipher: key.as_ref().map(|key| Cipher::new(key, Purpose::Blocks)),
             next: next.max(1),
             kept: KEPT,
         };
@@ -92,10 +140,75 @@ impl StoreBackend {
             segments.sweep(&|_| true)?;
         }
         let first = segments.next();
-        let mut store = StoreBackend::new(Arc::new(kv), Arc::new(segments))?;
+        let mut store = StoreBackend::new(kv, Arc::new(segments))?;
         store.is_read_only = is_read_only;
         store.tidying = Mutex::new(Tidying::new(first));
         Ok(store)
+    }
+}
+
+/// The number of the cipher in a superblock.
+const ENCRYPTED: u16 = 1;
+
+/// The segments of the store in `dir`, for who reads them without records.
+pub(crate) fn segments_of(dir: &Path, passphrase: Option<&Passphrase>) -> Result<Segments> {
+    let info = Kv::info_of(dir)?;
+    let key = volume_key(&info, passphrase)?;
+    let settings = Settings {
+        volume: info.id,
+        compression: compression(&info),
+        cipher: key.map(|key| Cipher::new(&key, Purpose::Blocks)),
+        next: 1,
+        kept: 0,
+    };
+    Segments::open(dir, settings)
+}
+
+/// The key of a store, if it is encrypted.
+fn volume_key(info: &Info, passphrase: Option<&Passphrase>) -> Result<Option<VolumeKey>> {
+    if info.cipher == 0 {
+        return Ok(None);
+    }
+    let why = "the volume is encrypted";
+    let passphrase = passphrase.ok_or(Error::WrongKey { why })?;
+    key_slots(info)?.unlock(&info.id, passphrase).map(Some)
+}
+
+fn key_slots(info: &Info) -> Result<KeySlots> {
+    KeySlots::decode(&info.wrapped_keys).ok_or_else(|| Error::Corrupt {
+        file: "superblock".into(),
+        offset: 0,
+        what: "wrapped keys that cannot be read".to_owned(),
+    })
+}
+
+fn open_options(mode: OpenMode, key: Option<&VolumeKey>) -> OpenOptions {
+    let mut options = OpenOptions::new(mode);
+    if let Some(key) = key {
+        options.cipher = Some(Arc::new(Frames(Cipher::new(key, Purpose::Frames))));
+    }
+    options
+}
+
+/// Seals frames of the log.
+struct Frames(Cipher);
+
+/// Bytes of a nonce.
+const NONCE: usize = 24;
+
+impl FrameCipher for Frames {
+    fn seal(&self, context: &[u8], data: &mut Vec<u8>) -> Result<[u8; NONCE]> {
+        let mut sealed = self.0.seal(context, data);
+        let mut nonce = [0; NONCE];
+        nonce.copy_from_slice(&sealed[..NONCE]);
+        *data = sealed.split_off(NONCE);
+        Ok(nonce)
+    }
+
+    fn open(&self, context: &[u8], nonce: &[u8; NONCE], data: &mut Vec<u8>) -> Result<()> {
+        let sealed = [&nonce[..], data].concat();
+        *data = self.0.open(context, &sealed)?;
+        Ok(())
     }
 }
 
@@ -131,6 +244,10 @@ impl parts::Kv for Kv {
 
     fn room(&self) -> Option<(u64, u64)> {
         Kv::room(self).ok()
+    }
+
+    fn damage(&self) -> Option<Error> {
+        Kv::damage(self).cloned()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The parts below a store's backend.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kv::{KvOp, Read};
 use crate::schema::Block;
 use bytes::Bytes;
@@ -26,6 +26,11 @@ pub trait Kv: Read + Send + Sync + 'static {
 
     /// Room in bytes: (all, free). `None` where nothing limits it.
     fn room(&self) -> Option<(u64, u64)>;
+
+    /// What is wrong with it, although it was opened: for reading or to be repaired.
+    fn damage(&self) -> Option<Error> {
+        None
+    }
 }
 
 /// Pages of one file.

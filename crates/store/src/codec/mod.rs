@@ -5,6 +5,7 @@
 //! | `compress` | none, lz4, zstd; kept as is where that gains less than an eighth |
 //! | `sample` | whether compression is worth trying |
 //! | `cipher` | XChaCha20-Poly1305 with random nonces |
+//! | `names` | names in keys of the engine |
 //! | `keys` | the volume key, and the slots that wrap it |
 //! | `passphrase` | where a passphrase comes from |
 //! | `random` | random bytes of the kernel |
@@ -15,6 +16,7 @@
 mod cipher;
 mod compress;
 mod keys;
+mod names;
 mod passphrase;
 mod random;
 mod sample;
@@ -22,6 +24,7 @@ mod sample;
 pub use cipher::{Cipher, OVERHEAD, Purpose};
 pub use compress::{Codec, Compression, unpack};
 pub use keys::{Costs, KeySlots, SLOT_LEN, SLOTS_MAX, VolumeKey};
+pub use names::NameCipher;
 pub use passphrase::{Passphrase, VARIABLE};
 pub use random::random;
 

@@ -14,6 +14,7 @@ use hearth_backend::Errno;
 use hearth_sync::primitive::thread;
 use std::fs;
 use std::io::ErrorKind;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -64,8 +65,13 @@ impl Engines for FjallEngines {
             .prefix("hearth-engine-")
             .tempdir()
             .map_err(|error| Error::io("make a folder in", &std::env::temp_dir(), error))?;
-        mirror_folder(&self.folder, mirror.path())?;
+        let mut held = Vec::new();
+        mirror_folder(&self.folder, mirror.path(), &mut held)?;
         let folder = mirror.path().to_path_buf();
+        let mirror = Mirror {
+            _folder: mirror,
+            _held: held,
+        };
         Ok(Box::new(Tables::open(&folder, Some(mirror), 0)?))
     }
 }
@@ -75,11 +81,18 @@ impl Engines for FjallEngines {
 struct Tables {
     keyspaces: [Keyspace; 2],
     database: Database,
-    _mirror: Option<TempDir>,
+    _mirror: Option<Mirror>,
+}
+
+/// A folder that stands for that of a volume which is only read.
+struct Mirror {
+    _folder: TempDir,
+    /// Tables, which a writer beside may remove.
+    _held: Vec<fs::File>,
 }
 
 impl Tables {
-    fn open(folder: &Path, mirror: Option<TempDir>, workers: usize) -> Result<Tables> {
+    fn open(folder: &Path, mirror: Option<Mirror>, workers: usize) -> Result<Tables> {
         let database = Database::builder(folder)
             .cache_size(CACHE)
             .max_cached_files(Some(OPEN_FILES))
@@ -251,23 +264,36 @@ fn empty_journals(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-fn mirror_folder(from: &Path, to: &Path) -> Result<()> {
+/// Tables that are held open at most; the others are found by their names.
+const HELD: usize = 512;
+
+fn mirror_folder(from: &Path, to: &Path, held: &mut Vec<fs::File>) -> Result<()> {
     for name in list(from)? {
         let (old, new) = (from.join(&name), to.join(&name));
         let mirrored = if old.is_dir() {
             fs::create_dir(&new).map_err(|error| Error::io("make the folder", &new, error))?;
-            mirror_folder(&old, &new)?;
+            mirror_folder(&old, &new, held)?;
             Ok(())
         } else if is_journal(&name) || name == "lock" {
             fs::write(&new, b"")
         } else if from.file_name().is_some_and(|folder| folder == "tables") {
-            fs::canonicalize(&old).and_then(|old| symlink(old, &new))
+            mirror_table(&old, &new, held)
         } else {
             // Not fs::copy: the modes of a volume that only may be read would come along.
             fs::read(&old).and_then(|bytes| fs::write(&new, bytes))
         };
         mirrored.map_err(|error| Error::io("mirror", &old, error))?;
     }
+    Ok(())
+}
+
+fn mirror_table(old: &Path, new: &Path, held: &mut Vec<fs::File>) -> std::io::Result<()> {
+    if held.len() >= HELD {
+        return symlink(fs::canonicalize(old)?, new);
+    }
+    let table = fs::File::open(old)?;
+    symlink(format!("/proc/self/fd/{}", table.as_raw_fd()), new)?;
+    held.push(table);
     Ok(())
 }
 

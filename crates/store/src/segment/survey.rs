@@ -37,6 +37,16 @@ impl Segments {
         Ok(self.files.walk()?.segments)
     }
 
+    /// The numbers of all segments, rising, and all other files and folders among them.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn everything(&self) -> Result<(Vec<u64>, Vec<PathBuf>)> {
+        let found = self.files.walk()?;
+        let others = found.uploads.into_iter().chain(found.strange);
+        Ok((found.segments, others.collect()))
+    }
+
     /// Bytes of a segment.
     ///
     /// # Errors

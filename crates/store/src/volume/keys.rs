@@ -57,7 +57,7 @@ impl Kv {
     /// # Errors
     /// [`Error::NotEmpty`] if something is there; nothing is changed then.
     pub fn mkfs(dir: &Path, options: &MkfsOptions) -> Result<()> {
-        match std::fs::create_dir(dir) {
+        let is_new = match std::fs::create_dir(dir) {
             Ok(()) => {
                 let parent = dir.parent().unwrap_or(dir);
                 let parent = match parent.as_os_str().is_empty() {
@@ -65,11 +65,17 @@ impl Kv {
                     false => parent,
                 };
                 RealDisk::new(parent).sync_dir("")?;
+                true
             }
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => false,
             Err(error) => return Err(Error::io("make the folder", dir, error)),
+        };
+        let made = Kv::mkfs_parts(&real(dir), options);
+        if made.is_err() && is_new {
+            // Not where something is left in it.
+            let _ = std::fs::remove_dir(dir);
         }
-        Kv::mkfs_parts(&real(dir), options)
+        made
     }
 
     /// As [`Kv::mkfs`], on any disk and engine.
@@ -81,6 +87,16 @@ impl Kv {
     pub fn info_of(dir: &Path) -> Result<Info> {
         let disk = RealDisk::new(dir);
         Ok(Info::of(&Superblock::read(&disk, Access::Read)?.slot))
+    }
+
+    /// Who has the volume in `dir` open for writing, if somebody has.
+    pub fn user_of(dir: &Path) -> Result<Option<String>> {
+        match RealDisk::new(dir).lock(mkfs::LOCK, None) {
+            Ok(_) => Ok(None),
+            Err(Error::InUse { who, .. }) => Ok(Some(who)),
+            Err(error) if error.is_absent() => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Opens the volume in `dir`.

@@ -31,6 +31,18 @@ pub(crate) fn mkfs(parts: &Parts, options: &MkfsOptions) -> Result<()> {
     let disk = &*parts.disk;
     check_options(options)?;
     clear(disk)?;
+    let made = make(parts, options);
+    if made.is_err() {
+        // The directory is as it was before, as far as that goes.
+        for name in OWN.iter().chain(&[UNFINISHED]) {
+            let _ = disk.remove(name);
+        }
+    }
+    made
+}
+
+fn make(parts: &Parts, options: &MkfsOptions) -> Result<()> {
+    let disk = &*parts.disk;
     make_log(disk, options.log_len)?;
     drop(disk.create(LOCK)?);
     disk.make_dir("segments")?;
@@ -42,7 +54,7 @@ pub(crate) fn mkfs(parts: &Parts, options: &MkfsOptions) -> Result<()> {
     }
     parts.engines.create()?;
     let slot = Slot {
-        id: random()?,
+        id: options.id.map_or_else(random, Ok)?,
         incarnation: random()?,
         sequence: 1,
         name_key: random()?,

@@ -15,16 +15,51 @@ use super::{OpenMode, OpenOptions, Parts};
 use crate::disk::{Access, Disk};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use hearth_sync::primitive::{Mutex, RwLock};
+use hearth_sync::primitive::{Mutex, RwLock, thread};
+use std::time::Duration;
+
+/// How often a reader looks again at a volume that its writer changes meanwhile, and the pause
+/// between two looks.
+const LOOKS: usize = 100;
+const PAUSE: Duration = Duration::from_millis(20);
 
 pub(super) fn open(parts: Parts, options: &OpenOptions) -> Result<Shared> {
+    if options.mode != OpenMode::ReadOnly {
+        return open_once(parts, options);
+    }
+    let mut look = 1;
+    loop {
+        // Beside a writer parts may be of different moments: then it has made a checkpoint, or is
+        // about to be seen in the middle of something.
+        let before = Superblock::read(&*parts.disk, Access::Read)?.slot;
+        let opened = open_once(parts.clone(), options);
+        let is_alone = opened
+            .as_ref()
+            .is_ok_and(|shared| shared.lock.lock().is_some());
+        let is_whole = opened.as_ref().is_ok_and(|shared| shared.damage.is_none());
+        let is_used = lock(&*parts.disk, None).is_err();
+        let after = Superblock::read(&*parts.disk, Access::Read)?.slot;
+        let is_one_moment = before.sequence == after.sequence;
+        if is_alone || !is_used || (is_whole && is_one_moment) || look == LOOKS {
+            return opened;
+        }
+        look += 1;
+        thread::sleep(PAUSE);
+    }
+}
+
+fn open_once(parts: Parts, options: &OpenOptions) -> Result<Shared> {
     let disk = &*parts.disk;
     let owner = owner(&options.mode);
     let writes = owner.is_some();
     let access = if writes { Access::Write } else { Access::Read };
     // Before the lock: a foreign directory gets none.
     Superblock::read(disk, Access::Read)?.check_features(disk, writes)?;
-    let lock = lock(disk, owner.as_deref())?;
+    let lock = match lock(disk, owner.as_deref()) {
+        // A reader goes without.
+        Err(Error::InUse { .. }) if !writes => None,
+        lock => lock?,
+    };
     let superblock = Superblock::read(disk, access)?;
     superblock.check_features(disk, writes)?;
     if superblock.slot.cipher != 0 && options.cipher.is_none() {

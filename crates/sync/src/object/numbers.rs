@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use crate::lock::Lock;
 use crate::lock_class;
 use crate::percpu::PerCpu;
-use crate::primitive::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::primitive::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// The number of object numbers that a core takes at a time.
 pub const BLOCK: u64 = 1 << BLOCK_BITS;
@@ -36,6 +36,10 @@ const QUARANTINE: usize = BLOCK as usize / 2;
 /// The generation of a number that was never used before.
 const FIRST_GENERATION: u32 = 1;
 
+/// The bits of a generation that count the objects of one number in a life of the table; the bits
+/// above are the number of that life, where [`Numbers::begin_life`] was called.
+const LIFE_SHIFT: u32 = 12;
+
 /// A free number and the generation of its next object.
 pub(super) type Free = (u64, u32);
 
@@ -46,6 +50,8 @@ pub(super) type Free = (u64, u32);
 pub(super) struct Numbers {
     /// The lowest number ever allocated. Immutable.
     first: u64,
+    /// The generation of a number that was never used in this life. Relaxed: set before first use.
+    first_generation: AtomicU32,
     /// The start of the next block that no core has taken; atomic.
     next_block: AtomicU64,
     /// The numbers of each core.
@@ -90,6 +96,7 @@ impl Numbers {
     pub(super) fn new(first: u64) -> Numbers {
         Numbers {
             first,
+            first_generation: AtomicU32::new(FIRST_GENERATION),
             next_block: AtomicU64::new(first - first % BLOCK),
             cores: PerCpu::new(|_| Lock::new(CpuNumbers::default())),
             pool: Lock::new(Vec::new()),
@@ -102,6 +109,14 @@ impl Numbers {
         // Relaxed: blocks are taken by exchanges of this word alone.
         self.next_block
             .fetch_max((number + 1).next_multiple_of(BLOCK), Ordering::Relaxed);
+    }
+
+    /// Begins life number `life`, before the first number is taken: no generation of a number comes
+    /// from two lives, even if it is forgotten which numbers were used in the one before.
+    pub(super) fn begin_life(&self, life: u32) {
+        // Relaxed: no number is taken yet.
+        self.first_generation
+            .store((life << LIFE_SHIFT) + FIRST_GENERATION, Ordering::Relaxed);
     }
 
     /// A number that nobody has.
@@ -130,7 +145,8 @@ impl Numbers {
             core.left -= 1;
             let number = core.block + (BLOCK - 1 - core.left);
             if number >= self.first {
-                return (number, FIRST_GENERATION);
+                // Relaxed: see `begin_life`.
+                return (number, self.first_generation.load(Ordering::Relaxed));
             }
         }
     }
@@ -141,6 +157,11 @@ impl Numbers {
         let Some(generation) = generation.checked_add(1) else {
             return;
         };
+        // Relaxed: see `begin_life`.
+        let has_lives = self.first_generation.load(Ordering::Relaxed) != FIRST_GENERATION;
+        if has_lives && generation.trailing_zeros() >= LIFE_SHIFT {
+            return;
+        }
         let mut core = self.cores.get().lock();
         core.returned.push_back((number, generation));
         if core.returned.len() as u64 >= 2 * BLOCK {

@@ -92,6 +92,13 @@ impl<T: Send + Sync + 'static> Table<T> {
         }
     }
 
+    /// Begins life number `life` of the numbers, before the first object is inserted. A number and
+    /// its generation together then never name two objects over all lives, even if it is forgotten
+    /// which numbers the lives before have used.
+    pub fn begin_life(&self, life: u32) {
+        self.numbers.begin_life(life);
+    }
+
     /// Allocates no number up to `number` from now on, except from blocks that cores have taken
     /// already. The objects of these numbers have a place outside of the table.
     pub fn skip_past(&self, number: u64) {

@@ -90,8 +90,9 @@ impl<W: WaitMode> VolumeVfs<W> {
             if !privilege::has_suidgid(inode) || !io::is_changeable(cx, inode) {
                 return Ok(false);
             }
+            cx.begin_acknowledged()?;
             let _kept = cx.pin_inode(inode, g)?;
-            Ok(privilege::strip_suidgid(cx.caller, inode))
+            Ok(privilege::strip_suidgid(cx, inode))
         })
     }
 

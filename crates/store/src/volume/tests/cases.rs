@@ -202,7 +202,7 @@ impl FrameCipher for Xor {
     fn open(&self, context: &[u8], nonce: &[u8; 24], data: &mut Vec<u8>) -> Result<()> {
         let tag = data.split_off(data.len() - 16);
         if tag != context[..16] || *nonce != [5; 24] {
-            return Err(Error::WrongKey { why: "another key" });
+            return Err(Error::WrongKey { why: "wrong" });
         }
         data.iter_mut().for_each(|byte| *byte ^= 0x77);
         Ok(())

@@ -1,0 +1,372 @@
+//! The log of changes that a durable backend has yet to get: `docs/design/store.md`, "The log".
+//!
+//! An operation appends its records under the locks that order it, to the list of its core, so an
+//! append writes lines of its core only. A cut ends an epoch: it holds up operations that begin to
+//! change something, waits until those that have begun are over, and takes all lists. What it takes
+//! is therefore whole operations, and every operation that they depend on is there or was there in
+//! an earlier epoch.
+//!
+//! Lock order: `log.core` and `log.dirty` are taken last, under any lock of an object.
+
+use crate::cache_padded::CachePadded;
+use hearth_backend::Record;
+use hearth_sync::epoch;
+use hearth_sync::lock::Lock;
+use hearth_sync::lock_class;
+use hearth_sync::percpu::PerCpu;
+use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
+use hearth_sync::primitive::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+lock_class! {
+    CoreLock = "log.core", 980;
+    DirtyLock = "log.dirty", 981;
+}
+
+/// Records of one core at which a commit is asked for.
+const FULL: usize = 32 << 10;
+/// Records of one core at which operations wait for a commit.
+const OVERFULL: usize = 4 * FULL;
+/// Unwritten bytes of one core at which a write-back is asked for.
+const FULL_BYTES: u64 = 64 << 20;
+/// Unwritten bytes of one core at which operations wait for a write-back.
+const OVERFULL_BYTES: u64 = 4 * FULL_BYTES;
+
+/// The log of a volume with a durable backend.
+pub(crate) struct ChangeLog {
+    clock: CachePadded<EpochClock>,
+    /// The last epoch that the backend has. Written by the committer.
+    applied: CachePadded<AtomicU64>,
+    cores: PerCpu<Lock<CoreLock, Vec<Record>>>,
+    dirty: PerCpu<Lock<DirtyLock, DirtyFiles>>,
+    /// Wakes the thread that commits by itself.
+    pub signal: Arc<CommitSignal>,
+}
+
+/// Read by every operation that changes something, written by cuts alone.
+struct EpochClock {
+    epoch: AtomicU64,
+    cutting: AtomicBool,
+    /// Whether operations that change something wait for a commit and a write-back first. Relaxed:
+    /// a bound that may be met a little late.
+    overfull: AtomicBool,
+}
+
+/// Files whose contents are to be written, by number.
+#[derive(Default)]
+pub(crate) struct DirtyFiles {
+    /// All files with unwritten contents, each at least once.
+    pub all: Vec<u64>,
+    /// Those whose contents the next commit waits for: they replaced another file, or were cut to
+    /// nothing, and a commit that holds that must not lose both.
+    pub first: Vec<u64>,
+    /// Bytes written since the lists were taken.
+    pub bytes: u64,
+}
+
+/// What a cut took.
+pub(crate) struct Cut {
+    pub epoch: u64,
+    pub records: Vec<Record>,
+}
+
+impl ChangeLog {
+    /// An empty log behind epoch `applied`.
+    pub fn new(applied: u64) -> ChangeLog {
+        ChangeLog {
+            clock: CachePadded(EpochClock {
+                epoch: AtomicU64::new(applied + 1),
+                cutting: AtomicBool::new(false),
+                overfull: AtomicBool::new(false),
+            }),
+            applied: CachePadded(AtomicU64::new(applied)),
+            cores: PerCpu::new(|_| Lock::new(Vec::new())),
+            dirty: PerCpu::new(|_| Lock::new(DirtyFiles::default())),
+            signal: Arc::new(CommitSignal::default()),
+        }
+    }
+
+    /// The epoch of records that are appended now. It does not change while an operation that has
+    /// passed [`ChangeLog::may_begin`] is pinned.
+    #[inline]
+    pub fn epoch(&self) -> u64 {
+        // Acquire: partner of the store in `cut`.
+        self.clock.0.epoch.load(Ordering::Acquire)
+    }
+
+    /// Whether an operation that is pinned may begin to change something. Otherwise it unpins and
+    /// tries again: a cut waits until all that are pinned are gone.
+    #[inline]
+    pub fn may_begin(&self) -> bool {
+        // SeqCst: partner of the store in `cut`. Either this load sees the cut, or the cut's
+        // grace period began after this thread was pinned and waits for it.
+        !self.clock.0.cutting.load(Ordering::SeqCst)
+    }
+
+    /// The last epoch that the backend has.
+    pub fn applied(&self) -> u64 {
+        // Acquire: partner of the store in `set_applied`: what the backend gives from here on is
+        // at least as new.
+        self.applied.0.load(Ordering::Acquire)
+    }
+
+    /// The backend has everything up to `epoch`.
+    pub fn set_applied(&self, epoch: u64) {
+        // Release: see `applied`.
+        self.applied.0.fetch_max(epoch, Ordering::Release);
+    }
+
+    /// Whether something that was last recorded in `epoch` has yet to reach the backend. 0 is an
+    /// epoch before all others.
+    pub fn is_pending(&self, epoch: u64) -> bool {
+        epoch > self.applied()
+    }
+
+    /// [`ChangeLog::is_pending`] for the low bits of an epoch, in a modulus of `1 << bits`. May say
+    /// true for what is long applied, until the epoch moves on.
+    pub fn is_tag_pending(&self, tag: u8, bits: u32) -> bool {
+        let (epoch, applied) = (self.epoch(), self.applied());
+        let age = (epoch as u8).wrapping_sub(tag) & ((1u16 << bits) - 1) as u8;
+        u64::from(age) < epoch.saturating_sub(applied)
+    }
+
+    /// Whether operations that change something wait for a commit and a write-back first.
+    #[inline]
+    pub fn is_overfull(&self) -> bool {
+        // Relaxed: see the field.
+        self.clock.0.overfull.load(Ordering::Relaxed)
+    }
+
+    /// Appends a record of an operation that is pinned.
+    pub fn append(&self, record: Record) {
+        let mut records = self.cores.get().lock();
+        records.push(record);
+        let length = records.len();
+        drop(records);
+        if length.is_multiple_of(FULL) {
+            self.press(length >= OVERFULL);
+        }
+    }
+
+    /// Asks for a commit, and if `is_urgent` lets operations wait for it.
+    #[cold]
+    fn press(&self, is_urgent: bool) {
+        if is_urgent {
+            // Relaxed: see the field.
+            self.clock.0.overfull.store(true, Ordering::Relaxed);
+        }
+        self.signal.want();
+    }
+
+    /// A file has unwritten contents.
+    pub fn note_dirty(&self, ino: u64) {
+        self.dirty.get().lock().all.push(ino);
+    }
+
+    /// The next commit must not come without the contents of this file.
+    pub fn note_first(&self, ino: u64) {
+        self.dirty.get().lock().first.push(ino);
+    }
+
+    /// Counts written bytes.
+    pub fn count_bytes(&self, bytes: u64) {
+        let mut dirty = self.dirty.get().lock();
+        let before = dirty.bytes;
+        dirty.bytes += bytes;
+        let after = dirty.bytes;
+        drop(dirty);
+        if before / FULL_BYTES != after / FULL_BYTES {
+            self.press(after >= OVERFULL_BYTES);
+        }
+    }
+
+    /// Takes the files that the next commit waits for.
+    pub fn take_first(&self) -> Vec<u64> {
+        let mut all = Vec::new();
+        for core in self.dirty.iter() {
+            all.append(&mut core.lock().first);
+        }
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// Takes the files with unwritten contents.
+    pub fn take_dirty(&self) -> Vec<u64> {
+        let mut all = Vec::new();
+        for core in self.dirty.iter() {
+            let mut dirty = core.lock();
+            all.append(&mut dirty.all);
+            dirty.bytes = 0;
+        }
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// Whether no record waits for a commit.
+    pub fn is_empty(&self) -> bool {
+        self.cores.iter().all(|core| core.lock().is_empty())
+    }
+
+    /// Ends the epoch and takes its records. `settle` runs while no operation changes anything and
+    /// may append; if it returns false the epoch goes on and nothing is taken. One thread at a time;
+    /// it is not pinned and holds no lock.
+    pub fn cut(&self, settle: impl FnOnce() -> bool) -> Option<Cut> {
+        // SeqCst: see `may_begin`.
+        self.clock.0.cutting.store(true, Ordering::SeqCst);
+        let _open = Reopen(&self.clock.0.cutting);
+        epoch::synchronize();
+        if !settle() {
+            return None;
+        }
+        let mut records = Vec::new();
+        for core in self.cores.iter() {
+            records.append(&mut core.lock());
+        }
+        // Relaxed: see the field.
+        self.clock.0.overfull.store(false, Ordering::Relaxed);
+        let epoch = self.epoch();
+        // Release: partner of `epoch`.
+        self.clock.0.epoch.store(epoch + 1, Ordering::Release);
+        Some(Cut { epoch, records })
+    }
+}
+
+/// What the thread that commits by itself waits for. It outlives the volume as long as that thread,
+/// which therefore holds no volume while it waits.
+#[derive(Default)]
+pub(crate) struct CommitSignal {
+    state: Mutex<Signalled>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Signalled {
+    /// Whether a commit of everything is to come soon.
+    is_wanted: bool,
+    /// Whether the volume has ended.
+    is_closed: bool,
+}
+
+impl CommitSignal {
+    /// Waits until `interval` is over or a commit is wanted; false if the volume has ended.
+    pub fn wait(&self, interval: Duration) -> bool {
+        let mut state = self.state.lock();
+        if !state.is_closed && !state.is_wanted {
+            self.changed.wait_for(&mut state, interval);
+        }
+        state.is_wanted = false;
+        !state.is_closed
+    }
+
+    /// Asks for a commit of everything soon.
+    pub fn want(&self) {
+        if !std::mem::replace(&mut self.state.lock().is_wanted, true) {
+            self.changed.notify_all();
+        }
+    }
+
+    /// Whether a commit is wanted, or the volume has ended.
+    pub fn is_wanted(&self) -> bool {
+        let state = self.state.lock();
+        state.is_wanted || state.is_closed
+    }
+
+    /// The volume ends. False if it has ended already.
+    pub fn close(&self) -> bool {
+        let is_first = !std::mem::replace(&mut self.state.lock().is_closed, true);
+        self.changed.notify_all();
+        is_first
+    }
+}
+
+/// Lets operations go on, also after a panic.
+struct Reopen<'a>(&'a AtomicBool);
+
+impl Drop for Reopen<'_> {
+    fn drop(&mut self) {
+        // Release: an operation that goes on sees the next epoch.
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(feature = "shuttle"))]
+mod tests {
+    use super::*;
+
+    fn gone(ino: u64) -> Record {
+        Record::Gone { ino, generation: 0 }
+    }
+
+    #[test]
+    fn a_cut_takes_what_was_appended_and_begins_the_next_epoch() {
+        let log = ChangeLog::new(7);
+        log.append(gone(5));
+        assert!(log.is_pending(log.epoch()));
+        let cut = log.cut(|| true).expect("taken");
+        assert_eq!((cut.epoch, cut.records.len()), (8, 1));
+        assert_eq!(log.epoch(), 9);
+        log.set_applied(8);
+        assert!(!log.is_pending(8) && log.is_pending(9) && log.is_empty());
+    }
+
+    #[test]
+    fn a_cut_that_does_not_settle_takes_nothing_and_lets_operations_go_on() {
+        let log = ChangeLog::new(0);
+        log.append(gone(1));
+        assert!(log.cut(|| false).is_none());
+        assert!(log.may_begin() && !log.is_empty() && log.epoch() == 1);
+    }
+
+    #[test]
+    fn tags_are_pending_from_their_epoch_until_it_is_applied() {
+        let log = ChangeLog::new(63);
+        let tag = log.epoch() as u8 & 63;
+        assert!(log.is_tag_pending(tag, 6));
+        log.cut(|| true);
+        assert!(log.is_tag_pending(tag, 6), "cut and not applied");
+        log.set_applied(64);
+        assert!(!log.is_tag_pending(tag, 6));
+    }
+
+    #[test]
+    fn an_operation_is_in_one_epoch_however_many_records_it_appends() {
+        let log = std::sync::Arc::new(ChangeLog::new(0));
+        let stop = std::sync::Arc::new(AtomicBool::new(false));
+        let writers: Vec<_> = (0..3u64)
+            .map(|writer| {
+                let (log, stop) = (log.clone(), stop.clone());
+                std::thread::spawn(move || {
+                    let mut operation = 0;
+                    while !stop.load(Ordering::Relaxed) {
+                        let _g = epoch::pin();
+                        if !log.may_begin() {
+                            continue;
+                        }
+                        operation += 1;
+                        for _ in 0..3 {
+                            log.append(gone(writer << 32 | operation));
+                        }
+                    }
+                })
+            })
+            .collect();
+        let mut halves = 0;
+        for _ in 0..300 {
+            let cut = log.cut(|| true).expect("taken");
+            let mut seen = std::collections::HashMap::new();
+            for record in cut.records {
+                let Record::Gone { ino, .. } = record else {
+                    continue;
+                };
+                *seen.entry(ino).or_insert(0) += 1;
+            }
+            halves += seen.values().filter(|&&records| records != 3).count();
+        }
+        stop.store(true, Ordering::Relaxed);
+        writers.into_iter().for_each(|w| w.join().expect("ends"));
+        assert_eq!(halves, 0, "operations torn by a cut");
+    }
+}

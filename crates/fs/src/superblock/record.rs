@@ -1,0 +1,276 @@
+//! Records of changes for a durable backend. Each is appended under the lock that orders the
+//! change, by an operation that the log lets begin; without such a backend nothing is done.
+
+use super::Superblock;
+use crate::attr::Time;
+use crate::data::PAGE;
+use crate::directory::{Hashed, Locked};
+use crate::inode::{Fields, Inode, InodeExt, StateBit, XattrsAcls, xattrs_of};
+use crate::log::ChangeLog;
+use crate::number::is_control;
+use hearth_backend::{Attrs, Edit, Extent, Place, Record};
+use hearth_sync::primitive::atomic::Ordering::Relaxed;
+
+impl Superblock {
+    /// The log, if the backend keeps anything.
+    #[inline]
+    pub fn log(&self) -> Option<&ChangeLog> {
+        self.objects.log.as_deref()
+    }
+
+    /// Whether objects may be evicted, because the backend can give them back.
+    #[inline]
+    pub fn is_durable(&self) -> bool {
+        self.objects.log.is_some()
+    }
+
+    /// Changes attributes, and records them. Every change of an inode that others know comes
+    /// through here.
+    #[track_caller]
+    pub fn change_attrs<R>(&self, inode: &Inode, change: impl FnOnce(&mut Fields) -> R) -> R {
+        let record = |fields: &Fields, version| self.record_attrs(inode, fields, version);
+        inode.meta.update_and(change, record)
+    }
+
+    /// Changes attributes at `now`, and records them.
+    #[track_caller]
+    pub fn change_attrs_at<R>(
+        &self,
+        inode: &Inode,
+        now: Time,
+        change: impl FnOnce(&mut Fields) -> R,
+    ) -> R {
+        self.change_attrs(inode, |fields| {
+            fields.ctime = now;
+            change(fields)
+        })
+    }
+
+    /// Replaces extended attributes and ACLs, and attributes that go with them. Under `change`.
+    pub fn change_extra(
+        &self,
+        inode: &Inode,
+        extra: XattrsAcls,
+        change: impl FnOnce(&mut Fields),
+        g: &hearth_sync::epoch::Guard,
+    ) {
+        let xattrs = self.log().map(|_| xattrs_of(&extra));
+        inode.set_extra(extra, change, g, |fields, version| {
+            self.record_attrs(inode, fields, version);
+            if let (Some(log), Some(xattrs)) = (self.log(), xattrs) {
+                log.append(Record::Xattrs {
+                    ino: inode.number(),
+                    generation: inode.generation(),
+                    version,
+                    xattrs,
+                });
+            }
+        });
+    }
+
+    fn record_attrs(&self, inode: &Inode, fields: &Fields, version: u32) {
+        let Some(log) = self.log() else { return };
+        if is_control(inode.number()) {
+            return;
+        }
+        inode.meta.logged.store(log.epoch() as u8, Relaxed);
+        log.append(Record::Attrs {
+            ino: inode.number(),
+            version,
+            attrs: attrs_of(inode, fields),
+        });
+    }
+
+    /// Records a new inode, which nobody else knows yet.
+    pub fn record_new(&self, inode: &Inode, g: &hearth_sync::epoch::Guard) {
+        let Some(log) = self.log() else { return };
+        inode.meta.logged.store(log.epoch() as u8, Relaxed);
+        log.append(Record::New(Box::new(inode_record(inode, g))));
+    }
+
+    /// Records that a name is about to mean `to`. Its bucket is locked.
+    pub fn record_name(
+        &self,
+        dir: &Inode,
+        locked: &Locked<'_>,
+        at: Hashed<'_>,
+        to: Option<crate::attr::Target>,
+    ) {
+        let Some(log) = self.log() else { return };
+        log.append(Record::Name {
+            dir: dir.number(),
+            generation: dir.generation(),
+            name: at.name.into(),
+            version: locked.note_logged(log),
+            to,
+        });
+    }
+
+    /// Counts an entry that was added or removed, and records that.
+    pub fn count_entry(&self, dir: &Inode, delta: i64, subdirectory: bool, now: Time) {
+        dir.count_entry(delta, subdirectory, now);
+        if let Some(log) = self.log() {
+            log.append(Record::Entries {
+                dir: dir.number(),
+                generation: dir.generation(),
+                entries: delta,
+                subdirectories: if subdirectory { delta } else { 0 },
+                touched: now.nanos(),
+            });
+        }
+    }
+
+    /// Records that a directory has another parent. Under the rename lock and in its write section,
+    /// whose version is `version`.
+    pub fn record_parent(&self, dir: &Inode, parent: u64, version: u32) {
+        let Some(log) = self.log() else { return };
+        inode_logged(dir, log);
+        log.append(Record::Parent {
+            dir: dir.number(),
+            generation: dir.generation(),
+            version,
+            parent,
+        });
+    }
+
+    /// Records that times of contents are about to be set.
+    pub fn record_untouched(&self, inode: &Inode, now: Time) {
+        let Some(log) = self.log() else { return };
+        inode_logged(inode, log);
+        log.append(Record::Untouched {
+            ino: inode.number(),
+            generation: inode.generation(),
+            until: now.nanos(),
+        });
+    }
+
+    /// Records a change of contents after which the data below `size` is durable. Under `growth`.
+    pub fn record_contents(&self, inode: &Inode, size: u64, edit: Edit) {
+        let Some(log) = self.log() else { return };
+        let contents = &inode.contents;
+        if matches!(edit, Edit::Cut(_) | Edit::Shift { .. }) {
+            contents.edits.fetch_add(1, Relaxed);
+        }
+        contents.size.store(size, Relaxed);
+        contents.epoch.store(log.epoch(), Relaxed);
+        log.append(Record::Contents {
+            ino: inode.number(),
+            generation: inode.generation(),
+            version: contents.version.fetch_add(1, Relaxed),
+            size,
+            touched: inode.touched(),
+            edit,
+        });
+    }
+
+    /// Records the size of a file that was set. While the file has unwritten contents the larger
+    /// size waits for them: no size is durable beyond its data. Under `growth`.
+    pub fn record_size(&self, inode: &Inode, size: u64) {
+        if self.is_durable() {
+            if inode.state.has(StateBit::Dirty) {
+                return;
+            }
+            self.record_contents(inode, size, Edit::Size);
+        }
+    }
+
+    /// Records that pages were cut or moved. Under `growth`, with the gate closed.
+    pub fn record_edit(&self, inode: &Inode, edit: Option<Edit>) {
+        if let Some(edit) = edit.filter(|_| self.is_durable()) {
+            let recorded = inode.contents.size.load(Relaxed);
+            let durable = match edit {
+                Edit::Shift { from, by } if recorded > from * PAGE => {
+                    recorded.saturating_add_signed(by * PAGE as i64)
+                }
+                _ => recorded,
+            };
+            self.record_contents(inode, durable, edit);
+        }
+    }
+
+    /// Records that a file ends at `size`, which is smaller than before; `tail` is the contents of
+    /// its last page where a part of that was cut. Under `growth`, with the gate closed.
+    pub fn record_truncate(&self, inode: &Inode, size: u64, tail: Option<Box<[u8]>>) {
+        let Some(log) = self.log() else { return };
+        // Unwritten contents below the new end are still to come.
+        let durable = size.min(match inode.state.has(StateBit::Dirty) {
+            true => inode.contents.size.load(Relaxed),
+            false => size,
+        });
+        self.record_contents(inode, durable, Edit::Cut(size.div_ceil(PAGE)..u64::MAX));
+        if let Some(tail) = tail {
+            let extent = Extent {
+                pages: size / PAGE..size / PAGE + 1,
+                place: Place::Inline(tail),
+            };
+            self.record_contents(inode, durable, Edit::Write(vec![extent]));
+        }
+        if size == 0 {
+            log.note_first(inode.number());
+        }
+    }
+
+    /// Contents were written: they are to be given to the backend. After the write, inside the gate.
+    pub fn note_dirty(&self, inode: &Inode) {
+        let Some(log) = self.log() else { return };
+        if !inode.state.has(StateBit::Dirty) && inode.state.set_first(StateBit::Dirty) {
+            log.note_dirty(inode.number());
+        }
+    }
+
+    /// Whether something of `inode` that was recorded has yet to reach the backend. Exact if the
+    /// inode has been evicted from the table, where it may say true without need.
+    pub fn is_inode_pending(&self, inode: &Inode) -> bool {
+        let Some(log) = self.log() else { return false };
+        log.is_tag_pending(inode.meta.logged.load(Relaxed), 8)
+            || log.is_pending(inode.contents.epoch.load(Relaxed))
+    }
+}
+
+fn inode_logged(inode: &Inode, log: &ChangeLog) {
+    inode.meta.logged.store(log.epoch() as u8, Relaxed);
+}
+
+fn attrs_of(inode: &Inode, fields: &Fields) -> Attrs {
+    Attrs {
+        generation: inode.generation(),
+        kind: inode.kind(),
+        perm: fields.perm,
+        uid: fields.uid,
+        gid: fields.gid,
+        project: fields.project,
+        flags: fields.flags,
+        nlink: fields.nlink,
+        extra_blocks: inode.extra_blocks() as u32,
+        rdev: inode.rdev(),
+        atime: fields.atime,
+        mtime: fields.mtime,
+        ctime: fields.ctime,
+        btime: fields.btime,
+    }
+}
+
+/// The record of an inode that nobody changes.
+pub(crate) fn inode_record(inode: &Inode, g: &hearth_sync::epoch::Guard) -> hearth_backend::Inode {
+    let entries = match inode.is_dir() {
+        true => crate::inode::split(inode.count()),
+        false => (0, 0),
+    };
+    let fields = inode.meta.read();
+    hearth_backend::Inode {
+        ino: inode.number(),
+        attrs: attrs_of(inode, &fields),
+        size: inode.data().map_or(0, |_| fields.size),
+        pages: inode.pages(),
+        touched: inode.touched(),
+        entries,
+        parent: inode
+            .directory()
+            .map_or(0, crate::directory::Directory::parent),
+        target: match &inode.body {
+            crate::inode::Body::Symlink(target) => (**target).into(),
+            _ => Box::default(),
+        },
+        xattrs: inode.extra(g).map_or_else(Vec::new, xattrs_of),
+    }
+}
