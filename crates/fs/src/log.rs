@@ -6,7 +6,10 @@
 //! is therefore whole operations, and every operation that they depend on is there or was there in
 //! an earlier epoch.
 //!
-//! Lock order: `log.core` and `log.dirty` are taken last, under any lock of an object.
+//! Settings of the volume wait beside the lists, the last value of each key: they come seldom, from
+//! threads that are not pinned as well, and what comes later must not be in an earlier epoch.
+//!
+//! Lock order: `log.core`, `log.dirty` and `log.settings` are taken last, under any lock of an object.
 
 use crate::cache_padded::CachePadded;
 use hearth_backend::Record;
@@ -16,11 +19,13 @@ use hearth_sync::lock_class;
 use hearth_sync::percpu::PerCpu;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
 use hearth_sync::primitive::{Arc, Condvar, Mutex};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 lock_class! {
     CoreLock = "log.core", 980;
     DirtyLock = "log.dirty", 981;
+    SettingsLock = "log.settings", 982;
 }
 
 /// Records of one core at which a commit is asked for.
@@ -42,6 +47,9 @@ pub(crate) struct ChangeLog {
     applied: CachePadded<AtomicU64>,
     cores: PerCpu<Lock<CoreLock, Vec<Record>>>,
     dirty: PerCpu<Lock<DirtyLock, DirtyFiles>>,
+    settings: Lock<SettingsLock, Settings>,
+    /// Whether settings are taken. Relaxed: a flag of its own.
+    keeps_settings: AtomicBool,
     /// Wakes the thread that commits by itself.
     pub signal: Arc<CommitSignal>,
 }
@@ -67,6 +75,15 @@ pub(crate) struct DirtyFiles {
     pub bytes: u64,
 }
 
+/// Settings that the backend has yet to get.
+#[derive(Default)]
+struct Settings {
+    /// Number of the last change.
+    version: u32,
+    /// By key: the number of its last change, and its value.
+    changed: BTreeMap<Box<[u8]>, (u32, Option<Box<[u8]>>)>,
+}
+
 /// What a cut took.
 pub(crate) struct Cut {
     pub epoch: u64,
@@ -85,6 +102,8 @@ impl ChangeLog {
             applied: CachePadded(AtomicU64::new(applied)),
             cores: PerCpu::new(|_| Lock::new(Vec::new())),
             dirty: PerCpu::new(|_| Lock::new(DirtyFiles::default())),
+            settings: Lock::new(Settings::default()),
+            keeps_settings: AtomicBool::new(true),
             signal: Arc::new(CommitSignal::default()),
         }
     }
@@ -149,6 +168,30 @@ impl ChangeLog {
         if length.is_multiple_of(FULL) {
             self.press(length >= OVERFULL);
         }
+    }
+
+    /// Records a setting, or with `None` that there is none; nothing while the volume is read-only.
+    /// Under the lock that orders the changes of this key. The caller need not be pinned: a sync
+    /// that begins after this has it.
+    pub fn set(&self, key: Box<[u8]>, value: Option<Box<[u8]>>) {
+        if self.keeps_settings() {
+            let mut settings = self.settings.lock();
+            settings.version = settings.version.wrapping_add(1);
+            let version = settings.version;
+            settings.changed.insert(key, (version, value));
+        }
+    }
+
+    /// Whether settings are taken.
+    pub fn keeps_settings(&self) -> bool {
+        // Relaxed: see the field.
+        self.keeps_settings.load(Ordering::Relaxed)
+    }
+
+    /// Takes or refuses settings from now on.
+    pub fn keep_settings(&self, keeps: bool) {
+        // Relaxed: see the field.
+        self.keeps_settings.store(keeps, Ordering::Relaxed);
     }
 
     /// Asks for a commit, and if `is_urgent` lets operations wait for it.
@@ -216,6 +259,7 @@ impl ChangeLog {
     /// Whether no record waits for a commit.
     pub fn is_empty(&self) -> bool {
         self.cores.iter().all(|core| core.lock().is_empty())
+            && self.settings.lock().changed.is_empty()
     }
 
     /// Ends the epoch and takes its records. `settle` runs while no operation changes anything and
@@ -235,6 +279,15 @@ impl ChangeLog {
         }
         // Relaxed: see the field.
         self.clock.0.overfull.store(false, Ordering::Relaxed);
+        // Held until the next epoch has begun: a setting that this cut misses is in that one for
+        // whoever syncs it.
+        let mut settings = self.settings.lock();
+        let changed = std::mem::take(&mut settings.changed).into_iter();
+        records.extend(changed.map(|(key, (version, value))| Record::Setting {
+            key,
+            version,
+            value,
+        }));
         let epoch = self.epoch();
         // Release: partner of `epoch`.
         self.clock.0.epoch.store(epoch + 1, Ordering::Release);
@@ -327,6 +380,27 @@ mod tests {
         log.append(gone(1));
         assert!(log.cut(|| false).is_none());
         assert!(log.may_begin() && !log.is_empty() && log.epoch() == 1);
+    }
+
+    #[test]
+    fn a_cut_takes_the_last_value_of_each_setting_once() {
+        let log = ChangeLog::new(0);
+        let value = |text: &str| Some(Box::from(text.as_bytes()));
+        log.set(Box::from(*b"a"), value("1"));
+        log.set(Box::from(*b"b"), value("2"));
+        log.set(Box::from(*b"a"), None);
+        assert!(!log.is_empty());
+        let setting = |key: &[u8], version, value| Record::Setting {
+            key: key.into(),
+            version,
+            value,
+        };
+        let cut = log.cut(|| true).expect("taken");
+        let expected = [setting(b"a", 3, None), setting(b"b", 2, value("2"))];
+        assert_eq!(cut.records, expected);
+        log.keep_settings(false);
+        log.set(Box::from(*b"c"), None);
+        assert!(log.is_empty(), "the volume is read-only");
     }
 
     #[test]

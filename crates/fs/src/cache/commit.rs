@@ -66,7 +66,7 @@ impl Superblock {
         }
         let synced = match self.is_read_only() {
             true => Ok(()),
-            false => self.sync(),
+            false => self.sync_all(),
         };
         self.set_read_only(true);
         synced.and(self.objects.backend.close())

@@ -65,8 +65,10 @@ use file_locks::FileLocking;
 use handle::{HandleShares, HasHandles};
 use hearth_sched::{MOST_WORKERS, SchedError, Scheduler};
 use hearth_sync::epoch::Guard;
+use hearth_sync::lock::RawLock;
+use hearth_sync::lock_class;
 use hearth_sync::object::Table;
-use hearth_sync::primitive::Weak;
+use hearth_sync::primitive::{Arc, Weak};
 use maintenance::Maintenance;
 use mem_usage::MemUsage;
 use names::Namespace;
@@ -74,6 +76,11 @@ use observers::Observers;
 use options::Options;
 use quotas::Quotas;
 use tenants::Projects;
+
+lock_class! {
+    /// Orders changes of weights, rate limits and tunables.
+    pub(crate) OrderLock = "settings.order", 17;
+}
 
 /// The bytes of an inode in the memory budget.
 pub(crate) const INODE_BYTES: i64 = 256;
@@ -101,6 +108,8 @@ pub(crate) struct Superblock {
     pub control: ControlSlot,
     handles: HandleShares<Superblock>,
     projects: Projects,
+    /// Orders the changes of settings that no other lock orders.
+    pub settings_order: RawLock<OrderLock>,
     /// Runs the background work, and what front ends park.
     pub sched: Scheduler,
 }
@@ -137,10 +146,11 @@ impl Superblock {
             control: ControlSlot::new(),
             handles: HandleShares::new(),
             projects: Projects::none(),
+            settings_order: RawLock::new(),
             objects: Objects {
                 inodes: Table::new(ROOT + 1),
                 backend: options.backend,
-                log: applied.map(|applied| Box::new(ChangeLog::new(applied))),
+                log: applied.map(|applied| Arc::new(ChangeLog::new(applied))),
                 clock: options.clock,
             },
             sched,
