@@ -144,11 +144,11 @@ impl ChangeLog {
         epoch > self.applied()
     }
 
-    /// [`ChangeLog::is_pending`] for the low bits of an epoch, in a modulus of `1 << bits`. May say
-    /// true for what is long applied, until the epoch moves on.
-    pub fn is_tag_pending(&self, tag: u8, bits: u32) -> bool {
+    /// [`ChangeLog::is_pending`] for the low bits of an epoch. May say true for what is long applied,
+    /// until the epoch moves on.
+    pub fn is_tag_pending(&self, tag: u8) -> bool {
         let (epoch, applied) = (self.epoch(), self.applied());
-        let age = (epoch as u8).wrapping_sub(tag) & ((1u16 << bits) - 1) as u8;
+        let age = (epoch as u8).wrapping_sub(tag);
         u64::from(age) < epoch.saturating_sub(applied)
     }
 
@@ -406,12 +406,12 @@ mod tests {
     #[test]
     fn tags_are_pending_from_their_epoch_until_it_is_applied() {
         let log = ChangeLog::new(63);
-        let tag = log.epoch() as u8 & 63;
-        assert!(log.is_tag_pending(tag, 6));
+        let tag = log.epoch() as u8;
+        assert!(log.is_tag_pending(tag));
         log.cut(|| true);
-        assert!(log.is_tag_pending(tag, 6), "cut and not applied");
+        assert!(log.is_tag_pending(tag), "cut and not applied");
         log.set_applied(64);
-        assert!(!log.is_tag_pending(tag, 6));
+        assert!(!log.is_tag_pending(tag));
     }
 
     #[test]

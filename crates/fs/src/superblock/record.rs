@@ -230,7 +230,7 @@ impl Superblock {
     /// inode has been evicted from the table, where it may say true without need.
     pub fn is_inode_pending(&self, inode: &Inode) -> bool {
         let Some(log) = self.log() else { return false };
-        log.is_tag_pending(inode.meta.logged.load(Relaxed), 8)
+        log.is_tag_pending(inode.meta.logged.load(Relaxed))
             || log.is_pending(inode.contents.epoch.load(Relaxed))
     }
 }
