@@ -25,6 +25,8 @@ const OWN: [&str; 7] = [
 /// What a directory may hold that counts as empty.
 const IGNORED: &str = "lost+found";
 const CHUNK: usize = 1 << 20;
+/// The smallest file of a log, in bytes.
+const LOG_LEAST: u64 = 4 * BLOCK;
 
 /// Makes a volume in an empty directory.
 pub(crate) fn mkfs(parts: &Parts, options: &MkfsOptions) -> Result<()> {
@@ -84,10 +86,10 @@ fn check_options(options: &MkfsOptions) -> Result<()> {
         let what = "the list of wrapped keys";
         return Err(Error::TooLarge { what, most });
     }
-    let blocks = options.log_len / BLOCK;
     let most = u64::from(u32::MAX) / LOG_FILES * BLOCK;
-    if !options.log_len.is_multiple_of(BLOCK) || blocks == 0 || options.log_len > most {
-        let what = "a log file whose length is no multiple of 4,096 or";
+    let is_taken = options.log_len >= LOG_LEAST && options.log_len <= most;
+    if !options.log_len.is_multiple_of(BLOCK) || !is_taken {
+        let what = "a file of the log that is no multiple of 4,096, is below 16,384, or";
         return Err(Error::TooLarge { what, most });
     }
     Ok(())
@@ -109,9 +111,9 @@ fn clear(disk: &dyn Disk) -> Result<()> {
         !is_own && *name != IGNORED
     });
     if let Some(name) = foreign {
-        let what = match &name[..] {
-            superblock::NAME => "a volume".to_owned(),
-            name => name.to_owned(),
+        let what = match names.iter().any(|name| name == superblock::NAME) {
+            true => "a volume".to_owned(),
+            false => name.to_owned(),
         };
         let path = disk.place().to_path_buf();
         return Err(Error::NotEmpty { path, what });

@@ -46,7 +46,7 @@ pub enum OpenMode {
     },
     /// As [`OpenMode::Write`], also where epochs are missing: what is behind the gap is dropped.
     Repair {
-        /// As above.
+        /// Where it is, or which command it is, as for writing.
         who: String,
     },
     /// For reading, by many processes. No byte of the volume changes.
