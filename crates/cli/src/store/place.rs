@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::fstab;
-use hearth::{Compress, VolumeOptions};
+use hearth::{Compress, Errno, VolumeOptions};
 use hearth_store::Error;
 use hearth_store::backend::{MakeOptions, StoreBackend, StoreOptions};
 use hearth_store::codec::{Compression, Passphrase};
@@ -94,18 +94,7 @@ pub fn making(options: &VolumeOptions) -> Result<MakeOptions, Failure> {
 /// Makes a volume in `directory`.
 pub fn make(directory: &Path, options: &VolumeOptions) -> Result<(), Failure> {
     let making = making(options)?;
-    StoreBackend::mkfs(directory, &making).map_err(|error| {
-        let missing = directory
-            .parent()
-            .filter(|above| !above.as_os_str().is_empty() && !above.exists());
-        match missing {
-            Some(above) => {
-                let what = format!("its parent does not exist; mkdir -p {}", above.display());
-                Failure::at(directory, what)
-            }
-            None => refusal(directory, &error),
-        }
-    })
+    StoreBackend::mkfs(directory, &making).map_err(|error| refusal(directory, &error))
 }
 
 /// Opens the volume in `directory`.
@@ -130,6 +119,11 @@ pub fn open(
 
 /// An error of the store as a line that names the directory.
 pub fn refusal(directory: &Path, error: &Error) -> Failure {
+    if let Error::Io { op: "make the folder", errno: Errno::ENOENT, .. } = error {
+        let above = directory.parent().unwrap_or(directory).display();
+        let what = format!("its parent does not exist; mkdir -p {above}");
+        return Failure::at(directory, what);
+    }
     let line = error.to_string();
     let shown = directory.display().to_string();
     if line.starts_with(&shown) {

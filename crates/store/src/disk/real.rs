@@ -137,8 +137,8 @@ impl Disk for RealDisk {
     }
 }
 
-/// The name of who holds a lock that was refused. Readers write none: where another reader would be let
-/// in, the text is of a writer that is gone.
+/// The name of who holds a lock that was refused. Readers write none: where another reader would
+/// be let in, the text is of a writer that is gone.
 fn holder(file: &mut fs::File) -> String {
     if rustix::fs::flock(&*file, FlockOperation::NonBlockingLockShared).is_ok() {
         return "a reader".to_owned();

@@ -66,8 +66,8 @@ pub(crate) fn digest(header: &[u8], payload: &[u8]) -> Digest {
     *hasher.finalize().as_bytes()
 }
 
-/// Cuts an epoch into parts of about `usual` bytes of records. A larger record is a part of its own;
-/// none is larger than `most`.
+/// Cuts an epoch into parts of about `usual` bytes of records. A larger record is a part of its
+/// own; none is larger than `most`.
 pub(crate) fn split(ops: &[KvOp], usual: u64, most: u64) -> Result<Vec<Range<usize>>> {
     let mut parts = Vec::new();
     let (mut from, mut bytes) = (0, 0);

@@ -111,9 +111,9 @@ fn clear(disk: &dyn Disk) -> Result<()> {
         !is_own && *name != IGNORED
     });
     if let Some(name) = foreign {
-        let what = match &name[..] {
-            superblock::NAME => "a volume".to_owned(),
-            name => name.to_owned(),
+        let what = match names.iter().any(|name| name == superblock::NAME) {
+            true => "a volume".to_owned(),
+            false => name.to_owned(),
         };
         let path = disk.place().to_path_buf();
         return Err(Error::NotEmpty { path, what });
