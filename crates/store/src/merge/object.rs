@@ -58,6 +58,9 @@ struct Changes<'r> {
     xattrs: Option<(u32, &'r [Xattr])>,
     contents: Vec<ContentsChange<'r>>,
     untouched: u64,
+    /// Of a file, in the order of its contents.
+    touched_in: Option<(u32, u64)>,
+    /// Of a directory: the latest.
     touched: u64,
     entries: (i64, i64),
     parent: Option<(u32, u64)>,
@@ -82,7 +85,7 @@ impl<'r> Changes<'r> {
                 edit,
                 ..
             } => {
-                self.touched = self.touched.max(*touched);
+                keep(&mut self.touched_in, *version, *touched);
                 self.contents.push(ContentsChange {
                     version: *version,
                     size: *size,
@@ -112,9 +115,10 @@ impl<'r> Changes<'r> {
         }
     }
 
-    /// The later of the time before and those of the records, unless it no longer counts.
+    /// What the time before and those of the records make, unless it no longer counts.
     fn touched(&self, before: u64) -> u64 {
-        let touched = self.touched.max(before);
+        let touched = self.touched_in.map_or(before, |(_, touched)| touched);
+        let touched = touched.max(self.touched);
         if touched <= self.untouched {
             0
         } else {
