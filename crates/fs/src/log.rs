@@ -9,7 +9,8 @@
 //! Settings of the volume wait beside the lists, the last value of each key: they come seldom, from
 //! threads that are not pinned as well, and what comes later must not be in an earlier epoch.
 //!
-//! Lock order: `log.core`, `log.dirty` and `log.settings` are taken last, under any lock of an object.
+//! Lock order: `log.core`, `log.dirty` and `log.settings` are taken last, under any lock of an
+//! object.
 
 use crate::cache_padded::CachePadded;
 use hearth_backend::Record;
