@@ -9,7 +9,8 @@
 //! Settings of the volume wait beside the lists, the last value of each key: they come seldom, from
 //! threads that are not pinned as well, and what comes later must not be in an earlier epoch.
 //!
-//! Lock order: `log.core`, `log.dirty` and `log.settings` are taken last, under any lock of an object.
+//! Lock order: `log.core`, `log.dirty` and `log.settings` are taken last, under any lock of an
+//! object.
 
 use crate::cache_padded::CachePadded;
 use hearth_backend::Record;
@@ -401,6 +402,48 @@ mod tests {
         log.keep_settings(false);
         log.set(Box::from(*b"c"), None);
         assert!(log.is_empty(), "the volume is read-only");
+    }
+
+    #[test]
+    fn a_setting_is_in_the_epoch_that_its_writer_sees_then_or_in_an_earlier_one() {
+        let log = std::sync::Arc::new(ChangeLog::new(0));
+        let is_over = std::sync::Arc::new(AtomicBool::new(false));
+        let writer = {
+            let (log, is_over) = (log.clone(), is_over.clone());
+            std::thread::spawn(move || {
+                let mut seen = Vec::new();
+                while !is_over.load(Ordering::Relaxed) {
+                    let number = seen.len() as u64;
+                    log.set(Box::from(*b"n"), Some(number.to_be_bytes().into()));
+                    seen.push(log.epoch());
+                }
+                seen
+            })
+        };
+        // The last number that each epoch and those before it hold.
+        let mut held = vec![None];
+        for _ in 0..2000 {
+            let cut = log.cut(|| true).expect("taken");
+            let last = held.last().copied().flatten();
+            let number = cut.records.first().map(|record| match record {
+                Record::Setting { value, .. } => value.clone().expect("a number"),
+                _ => unreachable!("nothing else is appended"),
+            });
+            held.push(
+                number
+                    .or(last.map(u64::to_be_bytes).map(Into::into))
+                    .map(|bytes| u64::from_be_bytes((*bytes).try_into().expect("eight bytes"))),
+            );
+        }
+        is_over.store(true, Ordering::Relaxed);
+        for (number, epoch) in writer.join().expect("ends").into_iter().enumerate() {
+            if let Some(held) = held.get(epoch as usize) {
+                assert!(
+                    *held >= Some(number as u64),
+                    "{number} in {epoch}: {held:?}"
+                );
+            }
+        }
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub(crate) struct KeptHeat {
     pub(super) rows: Vec<(KeptOf, Row)>,
 }
 
-/// Whose heat a row is.
+/// The file, range or tenant of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeptOf {
     /// A range of a file; the file with [`WHOLE`].

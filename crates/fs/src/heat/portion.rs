@@ -80,3 +80,58 @@ fn keep_hottest(found: &mut Vec<(KeptOf, KnownHeat)>, at: &Moment) {
     });
     found.truncate(MOST);
 }
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+    use crate::heat::record::WHOLE;
+    use crate::heat::score::{Counts, HalfLives};
+    use crate::heat::shard::Shard;
+
+    #[test]
+    fn a_group_keeps_its_hottest_records_however_many_it_has() {
+        let lives = HalfLives::from_millis(3_600_000, 86_400_000);
+        let at = Moment {
+            now: 1000,
+            wall: 1000,
+            lives,
+        };
+        let mut shard = Shard::new();
+        let files = (1u64..).filter(|&ino| group_of((ino, 0), WHOLE) == 5);
+        let mut files: Vec<u64> = files.take(5 * MOST).collect();
+        // The later the hotter, in another order.
+        for (heat, &ino) in files.iter().enumerate().rev() {
+            let counts = Counts {
+                reads: 1 + heat as u64,
+                ..Counts::default()
+            };
+            shard.touch_file((ino, 0), &counts, 1000, &lives);
+        }
+        assert_eq!(shard.take_changed(), 1 << 5);
+        let mut scan = Scan::new(1 << 5, 0);
+        shard.each_slot(0..usize::MAX, |record| {
+            scan.add(record.of(), record.known(), &at);
+        });
+        let log = ChangeLog::new(0);
+        scan.keep(3, &log, &at);
+        let cut = log.cut(|| true).expect("taken");
+        let [crate::backend::Record::Setting { key, value, .. }] = &cut.records[..] else {
+            panic!("one group");
+        };
+        assert_eq!(&**key, b"heat/files/3/5");
+        let kept = kept::KeptHeat::of_files(value.as_ref().expect("has records"));
+        let inos = kept
+            .expect("is read")
+            .rows
+            .into_iter()
+            .map(|(of, _)| match of {
+                KeptOf::Range((ino, 0), WHOLE) => ino,
+                of => panic!("{of:?}"),
+            });
+        let mut inos: Vec<u64> = inos.collect();
+        inos.sort_unstable();
+        let mut hottest = files.split_off(4 * MOST);
+        hottest.sort_unstable();
+        assert_eq!(inos, hottest);
+    }
+}

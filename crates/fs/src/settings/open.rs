@@ -19,7 +19,7 @@ type Setting = (Box<[u8]>, Box<[u8]>);
 
 /// What the settings of a volume say.
 #[derive(Default)]
-struct Found {
+struct KeptSettings {
     quotas: Vec<KeptQuota>,
     tenants: Vec<(TenantId, TenantSettings)>,
     tunables: Vec<Tunable>,
@@ -34,7 +34,7 @@ impl Superblock {
     pub(crate) fn open_settings(&self, kept: &[Setting]) {
         let Some(log) = &self.objects.log else { return };
         log.keep_settings(!self.is_read_only());
-        let mut found = Found::default();
+        let mut found = KeptSettings::default();
         for (key, value) in kept {
             found.add(key, value);
         }
@@ -87,7 +87,7 @@ impl Superblock {
     }
 }
 
-impl Found {
+impl KeptSettings {
     fn add(&mut self, key: &[u8], value: &[u8]) {
         let is_read = if let Some(kept) = quota::decode(key, value) {
             kept.map(|kept| self.quotas.push(kept))

@@ -44,6 +44,7 @@ fn contents(ino: u64, version: u32, edit: Edit) -> Record {
         version,
         size: u64::from(version),
         touched: u64::from(version),
+        order: 0,
         edit,
     }
 }
