@@ -34,6 +34,13 @@ impl StateBits {
         self.0.load(Relaxed) & mark as u8 != 0
     }
 
+    /// Whether the file has contents that the backend has not been told of: of a write-back that is
+    /// under way nothing may be recorded yet. One load: a write-back sets its bit before it clears
+    /// the other.
+    pub fn has_unrecorded(&self) -> bool {
+        self.0.load(Relaxed) & (StateBit::Dirty as u8 | StateBit::Flushing as u8) != 0
+    }
+
     pub fn set(&self, mark: StateBit) {
         // Read first, so that a file in use is not written each time.
         if !self.has(mark) {
