@@ -369,7 +369,7 @@ mod tests {
                     let mut operation = 0;
                     while !stop.load(Ordering::Relaxed) {
                         let _g = epoch::pin();
-                        if !log.may_begin() {
+                        if !log.may_begin() || log.is_overfull() {
                             continue;
                         }
                         operation += 1;

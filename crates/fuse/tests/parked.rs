@@ -192,7 +192,7 @@ fn what_the_home_answers_is_answered(transport: &str) {
 fn a_home_that_panics_costs_the_request_that_asked_it(transport: &str) {
     let options = format!("{transport},direct_io,errors=continue");
     let mut mounted = harness::Mounted::start_slow(&options);
-    for call in ["load_entry", "load_inode", "load_page"] {
+    for call in ["load_entry", "load_inode", "load_pages"] {
         // One that the kernel does not know yet.
         mounted.command(&format!("write /{call} text"));
         mounted.command("evict");
