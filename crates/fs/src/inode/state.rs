@@ -22,6 +22,9 @@ pub(crate) enum StateBit {
     Dirty = 32,
     /// A write-back is under way. Set and cleared under the lock of `cache::flush`.
     Flushing = 64,
+    /// It was cut to nothing and nobody who may write it has closed it since. What is written
+    /// meanwhile replaces its old contents.
+    Emptied = 128,
 }
 
 /// The state bits of one inode. All accesses are Relaxed: each bit is a hint that its users order

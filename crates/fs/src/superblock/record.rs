@@ -212,6 +212,18 @@ impl Superblock {
         }
         if size == 0 {
             log.note_first(inode.number());
+            inode.state.set(StateBit::Emptied);
+        }
+    }
+
+    /// A writer closes the file. If it was written anew the next commit does not come without its
+    /// contents: programs replace a file in this way and do not sync it.
+    pub fn note_closed(&self, inode: &Inode) {
+        if let Some(log) = self.log()
+            && inode.state.has(StateBit::Emptied)
+        {
+            inode.state.clear(StateBit::Emptied);
+            log.note_first(inode.number());
         }
     }
 
