@@ -222,6 +222,8 @@ impl Superblock {
     /// Gives all unwritten contents to the backend. Goes on after an error and returns the first.
     pub(super) fn flush_all(&self) -> Result<()> {
         let Some(log) = self.log() else { return Ok(()) };
+        // Whoever comes meanwhile waits: his files may be in the list that was taken.
+        let _one = self.cache.syncing.lock();
         let taken = Taken::new(log.take_dirty(), |ino| log.note_dirty(ino));
         self.flush_each(taken)
     }

@@ -98,3 +98,32 @@ fn whatever_a_crash_leaves_of_several_at_work_is_a_whole_tree() {
         check(&after, &volume);
     }
 }
+
+/// Once, a sync did not wait for files that another one had taken from the list.
+#[test]
+fn syncs_at_once_return_when_the_files_of_each_are_durable() {
+    let (backend, volume, _root) = begin();
+    backend.set_delay(std::time::Duration::from_millis(1));
+    std::thread::scope(|scope| {
+        for thread in 0..3_u8 {
+            let (backend, volume) = (&backend, &volume);
+            scope.spawn(move || {
+                let process = volume.process(Credentials::root());
+                for round in 0..20_u8 {
+                    let contents = vec![round * 3 + thread; 100_000];
+                    for file in 0..4 {
+                        let path = format!("/{thread}-{file}");
+                        let fd = super::create(&process, &path, &contents);
+                        process.close(fd).unwrap();
+                    }
+                    volume.sync().unwrap();
+                    let (_, _after, process) = crashed(backend);
+                    for file in 0..4 {
+                        let path = format!("/{thread}-{file}");
+                        assert!(super::text(&process, &path) == contents, "{path}");
+                    }
+                }
+            });
+        }
+    });
+}
