@@ -2,6 +2,7 @@
 //! meanwhile share the next commit. `docs/design/store.md`, "A commit".
 
 use super::caught::caught;
+use super::flush::Taken;
 use crate::backend::Record;
 use crate::errno::{Errno, Result};
 use crate::log::{ChangeLog, Cut};
@@ -64,11 +65,14 @@ impl Superblock {
         if !log.signal.close() {
             return Ok(());
         }
-        let synced = match self.is_read_only() {
-            true => Ok(()),
+        // First, so that nothing comes behind the last commit. What was changed before the volume
+        // became read-only is in it.
+        let was_read_only = self.is_read_only();
+        self.set_read_only(true);
+        let synced = match was_read_only {
+            true => self.sync(),
             false => self.sync_all(),
         };
-        self.set_read_only(true);
         synced.and(self.objects.backend.close())
     }
 
@@ -105,24 +109,11 @@ impl Superblock {
     /// Ends an epoch. The contents of files that replace others are in it.
     fn cut(&self, log: &ChangeLog) -> Result<Cut> {
         for round in 0.. {
-            let mut result = Ok(());
-            for ino in log.take_first() {
-                if let Some(inode) = self.objects.inodes.hold(ino, &pin()) {
-                    result = result.and(self.with_held(inode, |inode| self.flush(inode)));
-                }
-            }
-            result?;
+            // The cut does not come before they are written back.
+            self.flush_each(Taken::new(log.take_first(), |ino| log.note_first(ino)))?;
             let cut = log.cut(|| {
-                let first = log.take_first();
-                if first.is_empty() {
-                    return true;
-                }
-                let is_settled =
-                    round >= DEFERRALS && first.iter().all(|&ino| self.settle_in_cut(ino));
-                if !is_settled {
-                    first.into_iter().for_each(|ino| log.note_first(ino));
-                }
-                is_settled
+                let mut first = Taken::new(log.take_first(), |ino| log.note_first(ino));
+                first.is_empty() || round >= DEFERRALS && first.all(|ino| self.settle_in_cut(ino))
             });
             if let Some(cut) = cut {
                 return Ok(cut);

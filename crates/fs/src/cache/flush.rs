@@ -10,7 +10,8 @@ use crate::errno::{Errno, Result};
 use crate::inode::{Inode, StateBit};
 use crate::superblock::Superblock;
 use hearth_sync::epoch::pin;
-use hearth_sync::primitive::atomic::Ordering::Relaxed;
+use hearth_sync::primitive::atomic::Ordering::{Relaxed, SeqCst};
+use hearth_sync::primitive::atomic::fence;
 use hearth_sync::primitive::thread;
 
 /// Most pages that ride in a record.
@@ -44,13 +45,15 @@ impl Superblock {
     /// called. They are durable with the next commit. The caller has a reference, and nothing is
     /// pinned.
     pub(crate) fn flush(&self, inode: &Inode) -> Result<()> {
-        let Some(data) = self.dirty_data(inode) else {
-            // Another write-back may have taken the contents and not recorded them yet.
-            drop(self.wait_for_turn(inode));
+        if !self.is_durable() || !inode.state.has_unrecorded() {
             return Ok(());
-        };
+        }
         let _turn = self.wait_for_turn(inode);
-        self.flush_in_turn(inode, data, During::Operations)
+        // Another write-back may have recorded the contents meanwhile, or failed.
+        match self.dirty_data(inode) {
+            Some(data) => self.flush_in_turn(inode, data, During::Operations),
+            None => Ok(()),
+        }
     }
 
     /// [`Superblock::flush`] inside a cut. Returns false if another thread writes the file back.
@@ -88,44 +91,47 @@ impl Superblock {
         if inode.meta.is_unlinked() && inode.meta.account() == crate::quota::NO_ACCOUNT {
             return Ok(());
         }
-        let mut from = 0;
-        // Cleared before the look: what is written from here on sets it again.
-        inode.state.clear(StateBit::Dirty);
+        let (mut from, mut begun) = (0, None);
         loop {
-            let (edits, size, pages) = {
+            if from == 0 {
+                // Cleared before the look: what is written from here on sets it again.
+                inode.state.clear(StateBit::Dirty);
+                // SeqCst: partner is the fence in `note_dirty`: this thread finds what was written,
+                // or the writer finds the bit clear.
+                fence(SeqCst);
+            }
+            let (edits, size, (pages, is_behind)) = {
                 let _inside = inode.gate.read(inode.percpu());
-                let edits = inode.contents.edits.load(Relaxed);
-                let size = inode.meta.size();
-                (edits, size, data.begin_save(from, STEP_PAGES, &pin()))
+                // What is written while a long file is written back is for the next time: parts
+                // that have been passed lack it.
+                let (edits, size) = *begun.get_or_insert_with(|| {
+                    let edits = inode.contents.edits.load(Relaxed);
+                    (edits, inode.meta.size())
+                });
+                let pages = data.begin_save(from, STEP_PAGES, size, &pin());
+                (edits, size, pages)
             };
             let is_last = pages.len() < STEP_PAGES;
             let next = pages.last().map_or(u64::MAX, |page| page.index + 1);
             let mut saving = Saving {
-                data,
+                of: (self, inode, data),
                 pages: &pages,
                 is_saved: false,
             };
-            let extents = match self.place(inode, &pages) {
-                Ok(extents) => extents,
-                Err(errno) => {
-                    drop(saving);
-                    self.note_dirty(inode);
-                    return Err(errno);
-                }
-            };
+            let extents = self.place(inode, &pages)?;
             let durable = if is_last { size } else { size.min(next * PAGE) };
-            if !self.record_flush(inode, edits, durable, extents, during) {
-                // Begun again from the start: pages may have moved.
-                drop(saving);
-                from = 0;
-                continue;
-            }
-            saving.is_saved = true;
+            saving.is_saved = self.record_flush(inode, edits, durable, extents, during);
+            let is_saved = saving.is_saved;
             drop(saving);
-            if is_last {
-                return Ok(());
+            if is_behind {
+                self.note_dirty(inode);
             }
-            from = next;
+            match is_saved {
+                true if is_last => return Ok(()),
+                true => from = next,
+                // Begun again: pages may have moved.
+                false => (from, begun) = (0, None),
+            }
         }
     }
 
@@ -222,12 +228,25 @@ impl Superblock {
     /// Gives all unwritten contents to the backend. Goes on after an error and returns the first.
     pub(super) fn flush_all(&self) -> Result<()> {
         let Some(log) = self.log() else { return Ok(()) };
+        // Whoever comes meanwhile waits: his files may be in the list that was taken.
+        let _one = self.cache.syncing.lock();
+        let taken = Taken::new(log.take_dirty(), |ino| log.note_dirty(ino));
+        self.flush_each(taken)
+    }
+
+    /// Writes back each of the files. Goes on after an error and returns the first.
+    pub(super) fn flush_each(&self, mut files: Taken<impl FnMut(u64)>) -> Result<()> {
         let mut result = Ok(());
-        for ino in log.take_dirty() {
-            let Some(inode) = self.objects.inodes.hold(ino, &pin()) else {
-                continue;
-            };
-            result = result.and(self.with_held(inode, |inode| self.flush(inode)));
+        while let Some(ino) = files.left.last().copied() {
+            let held = self.objects.inodes.hold(ino, &pin());
+            let flushed = held.map_or(Ok(()), |inode| {
+                self.with_held(inode, |inode| self.flush(inode))
+            });
+            files.left.pop();
+            if flushed.is_err() {
+                (files.put_back)(ino);
+            }
+            result = result.and(flushed);
         }
         result
     }
@@ -240,6 +259,40 @@ impl Superblock {
         }
         self.cache.latch(errno);
         self.set_read_only(true);
+    }
+}
+
+/// Files that were taken from a list. Those that are left when it is dropped, by a panic of the
+/// backend, are put back.
+pub(super) struct Taken<F: FnMut(u64)> {
+    left: Vec<u64>,
+    put_back: F,
+}
+
+impl<F: FnMut(u64)> Taken<F> {
+    pub fn new(left: Vec<u64>, put_back: F) -> Taken<F> {
+        Taken { left, put_back }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.left.is_empty()
+    }
+
+    /// Whether `done` says so of every file. Those from the first on of which it does not are left.
+    pub fn all(&mut self, mut done: impl FnMut(u64) -> bool) -> bool {
+        while let Some(ino) = self.left.last().copied() {
+            if !done(ino) {
+                return false;
+            }
+            self.left.pop();
+        }
+        true
+    }
+}
+
+impl<F: FnMut(u64)> Drop for Taken<F> {
+    fn drop(&mut self) {
+        self.left.drain(..).for_each(&mut self.put_back);
     }
 }
 
@@ -263,15 +316,20 @@ fn inline(pages: &[SavedPage]) -> Vec<Extent> {
     runs.into_iter().map(extent).collect()
 }
 
-/// Pages under write-back. Unless they are saved they are dirty again, even after a panic.
+/// Pages under write-back. Unless they are saved they are dirty again, and so is their file, even
+/// after a panic.
 struct Saving<'d> {
-    data: &'d Data,
+    of: (&'d Superblock, &'d Inode, &'d Data),
     pages: &'d [SavedPage],
     is_saved: bool,
 }
 
 impl Drop for Saving<'_> {
     fn drop(&mut self) {
-        self.data.end_save(self.pages, self.is_saved, &pin());
+        let (sb, inode, data) = self.of;
+        data.end_save(self.pages, self.is_saved, &pin());
+        if !self.is_saved {
+            sb.note_dirty(inode);
+        }
     }
 }

@@ -3,7 +3,8 @@
 //!
 //! Lock order:
 //! ```text
-//! commit, flushing       (blocking; taken with nothing held)
+//! syncing                (blocking; taken with nothing held)
+//!   commit, flushing     (blocking)
 //! volume.inode_io        one inode is evicted, or comes back
 //!   volume.ghosts        inodes that the backend has yet to forget
 //! volume.kept            references that stay for ever
@@ -50,6 +51,8 @@ pub(crate) struct CacheState {
     pub flushing: Mutex<()>,
     /// A write-back has ended.
     pub flushed: Condvar,
+    /// Held while everything is written back.
+    pub syncing: Mutex<()>,
     pub commit: Mutex<CommitState>,
     /// A commit has ended.
     pub committed: Condvar,
@@ -80,6 +83,7 @@ impl CacheState {
             pinned: Lock::new(Vec::new()),
             flushing: Mutex::new(()),
             flushed: Condvar::new(),
+            syncing: Mutex::new(()),
             commit: Mutex::new(CommitState::default()),
             committed: Condvar::new(),
             is_full: AtomicBool::new(false),

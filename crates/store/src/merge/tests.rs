@@ -44,7 +44,7 @@ fn contents(ino: u64, version: u32, edit: Edit) -> Record {
         version,
         size: u64::from(version),
         touched: u64::from(version),
-        order: 0,
+        order: u64::from(version),
         edit,
     }
 }
