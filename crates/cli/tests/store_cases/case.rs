@@ -73,7 +73,7 @@ impl Case {
         demand_root();
         let place = Place::new("case").expect("a directory");
         let served = if stored::is_known() {
-            let (service, kept) = stored::on_a_forgetting_disk(&place);
+            let (service, kept) = stored::on_a_forgetting_disk(&place, true);
             let (daemon, disk) = (service.daemon, Below::Forgetting(service.disk));
             Served::Store(Cut { daemon, disk }, kept)
         } else {

@@ -1,4 +1,4 @@
-//! `hearth-forgetting BELOW AT [--delay MS] [--keep] [--control SOCKET]`: serves BELOW at AT and
+//! `hearth-forgetting BELOW AT [--delay MS] [--keep] [--journal] [--control SOCKET]`: serves BELOW at AT and
 //! forgets what nobody synced. Commands come as lines of standard input, whose end unmounts in
 //! order, or of the socket.
 
@@ -10,9 +10,11 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-const USAGE: &str = "hearth-forgetting BELOW AT [--delay MS] [--keep] [--control SOCKET]
+const USAGE: &str =
+    "hearth-forgetting BELOW AT [--delay MS] [--keep] [--journal] [--control SOCKET]
   --delay MS        each sync takes that long
   --keep            only be slow: what is written is kept at once
+  --journal         any sync keeps all names, as a journal does
   --control SOCKET  take commands there too
 commands, a line each:
   cut [SEED]        lose what was not synced; by a seed, some of it
@@ -35,6 +37,7 @@ fn run() -> Result<(), String> {
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         match &*arg {
+            "--journal" => options.journals = true,
             "--keep" => options.is_forgetful = false,
             "--delay" => options.delay = delay(args.next().as_deref())?,
             "--control" => control = Some(PathBuf::from(args.next().ok_or(USAGE)?)),
