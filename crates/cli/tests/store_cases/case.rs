@@ -238,7 +238,8 @@ impl Case {
             }
             (Served::Store(service, _), _) => {
                 service.daemon.kill();
-                Disk::cut(&mut service.disk, seed)
+                let cut = Disk::cut(&mut service.disk, seed);
+                cut.and_then(|()| Disk::switch_on(&mut service.disk))
             }
             // Nothing is lost with a process.
             (Served::Ext4(_), Failure::Unmount | Failure::Kill) => return,
