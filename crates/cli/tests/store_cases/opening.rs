@@ -50,8 +50,11 @@ fn files(root: &Path) -> Vec<PathBuf> {
     files
 }
 
+/// Path, size, time and contents.
+type Sum = (PathBuf, u64, (i64, i64), Vec<u8>);
+
 /// Size, time and contents of everything below.
-fn sums(root: &Path) -> Vec<(PathBuf, u64, (i64, i64), Vec<u8>)> {
+fn sums(root: &Path) -> Vec<Sum> {
     let one = |(path, m): (PathBuf, fs::Metadata)| {
         let bytes = if m.is_file() {
             fs::read(&path).unwrap()

@@ -1,6 +1,5 @@
-//! `hearth-forgetting BELOW AT [--delay MS] [--keep] [--journal] [--control SOCKET]`: serves BELOW at AT and
-//! forgets what nobody synced. Commands come as lines of standard input, whose end unmounts in
-//! order, or of the socket.
+//! `hearth-forgetting BELOW AT`: serves BELOW at AT and forgets what nobody synced. Commands come
+//! as lines of standard input, whose end unmounts in order, or of a socket.
 
 use hearth_testing::forgetting::{Fault, Forgetting, Options};
 use std::io::{BufRead, BufReader, Write};
@@ -81,9 +80,7 @@ fn answer(mount: &Mutex<Forgetting>, line: &str) -> String {
             Err(_) => Err(format!("'{seed}' is not a number")),
         },
         ["delay", ms] => delay(Some(ms)).map(|delay| mount.set_delay(delay)),
-        ["fault", "none"] => Ok(mount.set_fault(Fault::None)),
-        ["fault", "broken"] => Ok(mount.set_fault(Fault::Broken)),
-        ["fault", "full"] => Ok(mount.set_fault(Fault::Full)),
+        ["fault", what] => fault(what).map(|fault| mount.set_fault(fault)),
         ["counts"] => return format!("{:?}", mount.counts()),
         _ => Err(format!(
             "unknown command '{line}'; cut, delay, fault, counts"
@@ -96,4 +93,13 @@ fn delay(ms: Option<&str>) -> Result<Duration, String> {
     let ms = ms.ok_or(USAGE)?;
     let number = ms.parse().map_err(|_| format!("'{ms}' is not a number"))?;
     Ok(Duration::from_millis(number))
+}
+
+fn fault(word: &str) -> Result<Fault, String> {
+    match word {
+        "none" => Ok(Fault::None),
+        "broken" => Ok(Fault::Broken),
+        "full" => Ok(Fault::Full),
+        _ => Err(format!("'{word}' is none of none, broken, full")),
+    }
 }
