@@ -161,7 +161,11 @@ impl BlocksState {
         let mut written = Vec::new();
         for run in file.pages.chunk_by(|a, b| a.0 + 1 == b.0) {
             for part in run.chunks(BLOCK_PAGES) {
-                let bytes: Vec<u8> = part.iter().flat_map(|page| &page.1[..]).copied().collect();
+                let mut bytes = Vec::with_capacity(part.len() * PAGE);
+                for (_, page) in part {
+                    bytes.extend_from_slice(page);
+                    bytes.resize(bytes.len().next_multiple_of(PAGE), 0);
+                }
                 let block = Block {
                     segment,
                     at: blocks.len() as u32,
@@ -198,7 +202,6 @@ fn missing(segment: u64) -> Error {
 
 impl Blocks for MemoryBlocks {
     fn write(&self, ino: u64, generation: u32, pages: &[(u64, Box<[u8]>)]) -> Result<Vec<Written>> {
-        assert!(pages.iter().all(|page| page.1.len() == PAGE));
         let file = FilePages {
             ino,
             generation,

@@ -23,8 +23,8 @@ mod sample;
 
 pub use cipher::{Cipher, OVERHEAD, Purpose};
 pub use compress::{Codec, Compression, unpack};
-pub use names::NameCipher;
 pub use keys::{Costs, KeySlots, SLOT_LEN, SLOTS_MAX, VolumeKey};
+pub use names::NameCipher;
 pub use passphrase::{Passphrase, VARIABLE};
 pub use random::random;
 

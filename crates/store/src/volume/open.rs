@@ -33,7 +33,9 @@ pub(super) fn open(parts: Parts, options: &OpenOptions) -> Result<Shared> {
         // about to be seen in the middle of something.
         let before = Superblock::read(&*parts.disk, Access::Read)?.slot;
         let opened = open_once(parts.clone(), options);
-        let is_alone = opened.as_ref().is_ok_and(|shared| shared.lock.lock().is_some());
+        let is_alone = opened
+            .as_ref()
+            .is_ok_and(|shared| shared.lock.lock().is_some());
         let is_whole = opened.as_ref().is_ok_and(|shared| shared.damage.is_none());
         let is_used = lock(&*parts.disk, None).is_err();
         let after = Superblock::read(&*parts.disk, Access::Read)?.slot;

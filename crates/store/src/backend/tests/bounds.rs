@@ -50,7 +50,7 @@ fn three_million_small_records_are_one_commit() {
     }
     let mut counters = Counters::default();
     let begin = Instant::now();
-    let merged = crate::merge::merge(&*kv, &mut counters, records.clone()).unwrap();
+    let merged = crate::merge::merge(&*kv, &mut counters, &records).unwrap();
     let took = begin.elapsed();
     assert!(took < Duration::from_secs(60), "merging took {took:?}");
     assert!(merged.ops.len() < 2_000_010);

@@ -449,13 +449,19 @@ impl Model {
             && self.random.below(8) == 0
         {
             kv.fill(true);
-            let refused = self.store.commit(self.epoch, records.clone());
+            let refused = self.store.commit(self.epoch, records);
             kv.fill(false);
             if refused.is_ok() {
                 // There was nothing to write.
                 return;
             }
+            // The store keeps the records.
             assert_eq!(refused, Err(Errno::ENOSPC));
+            if self.random.below(2) == 0 {
+                self.step();
+            }
+            self.epoch += 1;
+            records = std::mem::take(&mut self.log);
         }
         self.store.commit(self.epoch, records).unwrap();
     }
