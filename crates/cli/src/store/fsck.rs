@@ -128,7 +128,7 @@ fn repair(
         .map_err(|error| refusal(directory, &error))?;
     if args.json {
         output::print_and_go_on(&format!("{}\n", in_json(&found, Some(&left))))?;
-    } else if !found.is_clean() {
+    } else if found.is_repairable() {
         output::print_and_go_on(&summary(directory, &left, Some(&found), paint))?;
     }
     ended(match (found.is_clean(), left.is_clean()) {
