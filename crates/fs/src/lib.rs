@@ -45,6 +45,7 @@ mod profile;
 mod quota;
 mod quotactl;
 mod service;
+mod settings;
 mod source;
 mod stats;
 mod superblock;

@@ -90,7 +90,9 @@ fn help(volume: &Volume, _caller: &Credentials, _words: &[&str]) -> Reply {
 
 fn sync(volume: &Volume, _caller: &Credentials, words: &[&str]) -> Reply {
     if !words.is_empty() {
-        return Err(ControlError::invalid("'sync' takes no more words; ask 'sync'"));
+        return Err(ControlError::invalid(
+            "'sync' takes no more words; ask 'sync'",
+        ));
     }
     volume.sync()?;
     Ok(String::new())

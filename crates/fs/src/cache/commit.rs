@@ -66,7 +66,7 @@ impl Superblock {
         }
         let synced = match self.is_read_only() {
             true => Ok(()),
-            false => self.sync(),
+            false => self.sync_all(),
         };
         self.set_read_only(true);
         synced.and(self.objects.backend.close())
@@ -95,6 +95,7 @@ impl Superblock {
         let committed = self.objects.backend.commit(epoch, records);
         committed.inspect_err(|&errno| self.latch(errno))?;
         log.set_applied(epoch);
+        self.look_at_room();
         for (ino, generation) in self.cache.ghosts.take_sent() {
             self.objects.inodes.release(ino, generation);
         }

@@ -213,6 +213,12 @@ impl Superblock {
         self.commit_through(log.epoch())
     }
 
+    /// [`Superblock::sync`], with the heat as it is now.
+    pub(crate) fn sync_all(&self) -> Result<()> {
+        self.heat.keep_all(&self.objects);
+        self.sync()
+    }
+
     /// Gives all unwritten contents to the backend. Goes on after an error and returns the first.
     pub(super) fn flush_all(&self) -> Result<()> {
         let Some(log) = self.log() else { return Ok(()) };

@@ -43,6 +43,9 @@ impl Superblock {
     pub fn set_read_only(&self, read_only: bool) {
         // Relaxed: a flag of its own; an operation already past its check may still finish.
         self.options.read_only.store(read_only, Ordering::Relaxed);
+        if let Some(log) = self.log() {
+            log.keep_settings(!read_only);
+        }
     }
 
     /// `EROFS` where changes are refused.

@@ -5,7 +5,7 @@
 //! made of directory and tag. Two names never share a key stream, and who reads the disk learns no
 //! more than the lengths of names.
 
-use super::keys::VolumeKey;
+use super::volume_key::VolumeKey;
 
 /// Bytes that an encrypted name is longer.
 const TAG: usize = 16;

@@ -57,11 +57,10 @@ struct Changes<'r> {
     attrs: Option<(u32, Attrs)>,
     xattrs: Option<(u32, &'r [Xattr])>,
     contents: Vec<ContentsChange<'r>>,
+    /// Order of the last reset of `touched`; 0 for none.
     untouched: u64,
-    /// Of a file, in the order of its contents.
-    touched_in: Option<(u32, u64)>,
-    /// Of a directory: the latest.
-    touched: u64,
+    /// The last touch: its order, and what it says.
+    touch: (u64, u64),
     entries: (i64, i64),
     parent: Option<(u32, u64)>,
     is_directory: bool,
@@ -82,25 +81,27 @@ impl<'r> Changes<'r> {
                 version,
                 size,
                 touched,
+                order,
                 edit,
                 ..
             } => {
-                keep(&mut self.touched_in, *version, *touched);
+                self.touch = self.touch.max((*order, *touched));
                 self.contents.push(ContentsChange {
                     version: *version,
                     size: *size,
                     edit,
                 });
             }
-            Record::Untouched { until, .. } => self.untouched = self.untouched.max(*until),
+            Record::Untouched { order, .. } => self.untouched = self.untouched.max(*order),
             Record::Entries {
                 entries,
                 subdirectories,
                 touched,
+                order,
                 ..
             } => {
                 self.is_directory = true;
-                self.touched = self.touched.max(*touched);
+                self.touch = self.touch.max((*order, *touched));
                 self.entries.0 += entries;
                 self.entries.1 += subdirectories;
             }
@@ -115,14 +116,13 @@ impl<'r> Changes<'r> {
         }
     }
 
-    /// What the time before and those of the records make, unless it no longer counts.
+    /// The time of the last touch that no reset came after; `before` is that from before the epoch.
     fn touched(&self, before: u64) -> u64 {
-        let touched = self.touched_in.map_or(before, |(_, touched)| touched);
-        let touched = touched.max(self.touched);
-        if touched <= self.untouched {
-            0
-        } else {
-            touched
+        let (order, touched) = self.touch;
+        let before = if self.untouched == 0 { before } else { 0 };
+        match order > self.untouched {
+            true => touched.max(before),
+            false => before,
         }
     }
 }
@@ -228,7 +228,7 @@ impl<R: Read + ?Sized> Merger<'_, R> {
     fn change(&mut self, ino: u64, old: Inode, changes: Changes<'_>) -> Result<()> {
         let attrs = changes.attrs.map_or(old.attrs, |(_, attrs)| attrs);
         let is_directory = old.attrs.kind == Kind::Directory;
-        let touches = changes.touched != 0 || changes.untouched != 0;
+        let touches = changes.touch.0 != 0 || changes.untouched != 0;
         // What is charged has changed only with one of these.
         let recharges = owners(&attrs) != owners(&old.attrs) || !changes.contents.is_empty();
         let (mut pages_before, mut pages) = (0, 0);

@@ -46,6 +46,7 @@ fn three_million_small_records_are_one_commit() {
             entries: 1,
             subdirectories: 0,
             touched: ino,
+            order: ino,
         });
     }
     let mut counters = Counters::default();

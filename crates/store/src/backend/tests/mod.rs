@@ -59,6 +59,7 @@ pub fn contents(ino: u64, generation: u32, version: u32, size: u64, edit: Edit) 
         version,
         size,
         touched: 0,
+        order: 0,
         edit,
     }
 }

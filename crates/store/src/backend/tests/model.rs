@@ -139,6 +139,7 @@ impl Model {
             entries,
             subdirectories,
             touched,
+            order: touched,
         });
     }
 
@@ -172,6 +173,7 @@ impl Model {
             version: object.contents_version,
             size,
             touched: self.clock,
+            order: self.clock,
             edit,
         });
         object.inode.pages = object.pages.len() as u64;
@@ -292,14 +294,15 @@ impl Model {
                 self.set(ino, |attrs| attrs.extra_blocks = extra);
             }
             _ => {
-                let until = self.clock;
+                self.clock += 1;
+                let order = self.clock;
                 let object = self.objects.get_mut(&ino).unwrap();
                 object.inode.touched = 0;
                 let generation = object.inode.attrs.generation;
                 self.log.push(Record::Untouched {
                     ino,
                     generation,
-                    until,
+                    order,
                 });
                 self.set(ino, |attrs| attrs.mtime.sec += 1);
             }
