@@ -42,6 +42,7 @@ fn contents(ino: u64, version: u32, edit: Edit) -> Record {
         ino,
         generation: 1,
         version,
+        order: version.into(),
         size: u64::from(version),
         touched: u64::from(version),
         order: u64::from(version),
