@@ -83,6 +83,9 @@ pub trait Backend: Send + Sync + 'static {
     fn close(&self) -> Result<()>;
 }
 
+/// Key and value of a setting.
+pub type Setting = (Box<[u8]>, Box<[u8]>);
+
 /// What an opened volume needs to go on.
 #[derive(Clone, Debug, Default)]
 pub struct Restart {
@@ -96,7 +99,7 @@ pub struct Restart {
     /// Blocks of 4,096 bytes and inodes charged to each owner: sums over all inodes.
     pub usage: Vec<Usage>,
     /// All settings that were recorded with [`Record::Setting`].
-    pub settings: Vec<(Box<[u8]>, Box<[u8]>)>,
+    pub settings: Vec<Setting>,
     /// Inodes without a name that were open when the volume ended: number and generation. They are
     /// to be ended.
     pub orphans: Vec<(u64, u32)>,

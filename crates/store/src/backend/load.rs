@@ -55,12 +55,15 @@ pub(super) fn restart(kv: &dyn Kv, counters: &Counters) -> Result<Option<Restart
     Ok(Some(restart))
 }
 
+/// What keys with their values are passed to.
+type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> Result<bool> + 'a;
+
 /// Passes all keys with `prefix` to `visit` until it returns false or fails.
 pub(super) fn each(
     view: &(impl Read + ?Sized),
     table: Table,
     prefix: &[u8],
-    visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<bool>,
+    visit: &mut Visit<'_>,
 ) -> Result<()> {
     let to = key::behind(prefix);
     between(view, table, prefix, to.as_deref(), visit)
@@ -72,7 +75,7 @@ pub(super) fn between(
     table: Table,
     from: &[u8],
     to: Option<&[u8]>,
-    visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<bool>,
+    visit: &mut Visit<'_>,
 ) -> Result<()> {
     let mut result = Ok(());
     view.scan(table, from, to, &mut |key, value| {

@@ -126,7 +126,7 @@ impl StoreBackend {
         let mut tally = Tally::default();
         let dropped = drop_map(&*self.kv, map, from, PIECE, &mut tally)?;
         let mut ops = dropped.ops;
-        tally.finish(&*self.kv, &mut ops)?;
+        state.strays += tally.finish(&*self.kv, &mut ops)?;
         if dropped.rest.is_none() {
             ops.push(meta(key::dying(map), None));
         }

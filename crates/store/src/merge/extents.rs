@@ -82,8 +82,17 @@ pub(super) struct Finished {
     pub(super) pages: u64,
     /// Extents that are gone, by their last page; whether each had inline bytes.
     gone: Vec<(u64, bool)>,
-    /// Extents that are new, with their inline bytes; whether inline bytes before must go.
-    pub(super) pieces: Vec<(Extent, Option<Box<[u8]>>, bool)>,
+    /// Extents that are new.
+    pub(super) pieces: Vec<NewExtent>,
+}
+
+/// An extent that is new.
+pub(super) struct NewExtent {
+    extent: Extent,
+    /// Its inline value.
+    inline: Option<Box<[u8]>>,
+    /// Whether the one before had an inline value that must go.
+    removes_inline: bool,
 }
 
 impl<'a, R: Read + ?Sized> Map<'a, R> {
@@ -196,9 +205,12 @@ impl<'a, R: Read + ?Sized> Map<'a, R> {
             }
             if before != Some(&extent) || !is_same_source {
                 let had_inline = before.is_some_and(|old| old.place == Place::Inline);
-                let bytes = self.bytes(&extent.pages, source)?;
-                let removes_inline = had_inline && bytes.is_none();
-                finished.pieces.push((extent, bytes, removes_inline));
+                let inline = self.bytes(&extent.pages, source)?;
+                finished.pieces.push(NewExtent {
+                    extent,
+                    removes_inline: had_inline && inline.is_none(),
+                    inline,
+                });
             }
         }
         finished.pages = pages;
@@ -386,11 +398,11 @@ impl Finished {
                 ops.push(extents(key::inline(map, last), None));
             }
         }
-        for (extent, bytes, removes_inline) in self.pieces {
-            let last = extent.pages.end - 1;
-            ops.push(extents(key::extent(map, last), Some(extent.encode())));
-            if bytes.is_some() || removes_inline {
-                ops.push(extents(key::inline(map, last), bytes));
+        for new in self.pieces {
+            let last = new.extent.pages.end - 1;
+            ops.push(extents(key::extent(map, last), Some(new.extent.encode())));
+            if new.inline.is_some() || new.removes_inline {
+                ops.push(extents(key::inline(map, last), new.inline));
             }
         }
         ops
