@@ -68,8 +68,8 @@ pub trait Backend: Send + Sync + 'static {
     /// commit.
     ///
     /// # Errors
-    /// `ENOSPC`: there is no room now. The backend keeps the records, and applies them with those of
-    /// the next call, which comes with a later epoch and perhaps no record. Any other error: the
+    /// `ENOSPC`: there is no room now. The backend keeps the records, and applies them with those
+    /// of the next call, which comes with a later epoch and perhaps no record. Any other error: the
     /// backend refuses every commit from now on.
     fn commit(&self, epoch: u64, records: Vec<Record>) -> Result<()>;
 

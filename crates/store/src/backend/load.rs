@@ -193,7 +193,7 @@ pub(super) fn pages(
 }
 
 /// Extents of a range with their bytes.
-struct Batch {
+struct LoadedExtents {
     extents: Vec<(Range<u64>, At)>,
     bytes: Vec<Bytes>,
     /// The first page that is not in it.
@@ -207,7 +207,7 @@ struct At {
 }
 
 /// The first extents of a range with their bytes.
-fn batch(kv: &dyn Kv, blocks: &dyn Blocks, ino: u64, range: &Range<u64>) -> Result<Batch> {
+fn batch(kv: &dyn Kv, blocks: &dyn Blocks, ino: u64, range: &Range<u64>) -> Result<LoadedExtents> {
     let mut before = None;
     for _ in 0..TRIES {
         let generation = match kv.get(Table::Meta, &key::inode(ino))? {
@@ -219,7 +219,7 @@ fn batch(kv: &dyn Kv, blocks: &dyn Blocks, ino: u64, range: &Range<u64>) -> Resu
         let found = read(kv, blocks, (ino, generation, map), &extents);
         match found {
             Ok((extents, bytes)) => {
-                return Ok(Batch {
+                return Ok(LoadedExtents {
                     extents,
                     bytes,
                     next,
@@ -262,7 +262,7 @@ pub(super) fn extents(
     Ok((extents, next))
 }
 
-type Found = (Vec<(Range<u64>, At)>, Vec<Bytes>);
+type Loaded = (Vec<(Range<u64>, At)>, Vec<Bytes>);
 
 /// The bytes of extents; unwritten ones have none.
 fn read(
@@ -270,7 +270,7 @@ fn read(
     blocks: &dyn Blocks,
     (ino, generation, map): (u64, u32, u64),
     extents: &[Extent],
-) -> Result<Found> {
+) -> Result<Loaded> {
     let mut wanted: Vec<Block> = Vec::new();
     let mut places: HashMap<Block, usize> = HashMap::new();
     let mut found = Vec::with_capacity(extents.len());

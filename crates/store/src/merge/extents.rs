@@ -1,6 +1,6 @@
 //! The extents of one file while an epoch's edits are applied to them.
 //!
-//! A [`Map`] holds what was read of the extents before, piece by piece as edits need it, and what
+//! A [`EditedMap`] holds what was read of the extents before, piece by piece as edits need it, and what
 //! the edits made of it. The difference of the two is what changes.
 //!
 //! 1. `loaded` are the ranges whose extents before are in `old` and, as far as they are left, in
@@ -56,7 +56,7 @@ pub(super) struct Piece<'r> {
 }
 
 /// See the module.
-pub(super) struct Map<'a, R: ?Sized> {
+pub(super) struct EditedMap<'a, R: ?Sized> {
     view: &'a R,
     /// Inode and generation.
     file: (u64, u32),
@@ -95,10 +95,10 @@ pub(super) struct NewExtent {
     removes_inline: bool,
 }
 
-impl<'a, R: Read + ?Sized> Map<'a, R> {
+impl<'a, R: Read + ?Sized> EditedMap<'a, R> {
     /// The map of `file`, inode and generation, whose contents before are `contents`.
-    pub(super) fn new(view: &'a R, file: (u64, u32), contents: &Contents) -> Map<'a, R> {
-        Map {
+    pub(super) fn new(view: &'a R, file: (u64, u32), contents: &Contents) -> EditedMap<'a, R> {
+        EditedMap {
             view,
             file,
             map: contents.map,

@@ -75,7 +75,7 @@ pub fn merge(
                 version,
                 value,
             } => settings.push((&**key, *version, value.as_deref())),
-            record => objects.push(object::Change::of(record)),
+            record => objects.push(object::ObjectChange::of(record)),
         }
     }
     let mut merger = Merger {

@@ -52,7 +52,6 @@ fn three_million_small_records_are_one_commit() {
     let begin = Instant::now();
     let merged = crate::merge::merge(&*kv, &mut counters, &records).unwrap();
     let took = begin.elapsed();
-    println!("merging took {took:?}");
     assert!(took < Duration::from_secs(60), "merging took {took:?}");
     assert!(merged.ops.len() < 2_000_010);
     store.commit(1, records).unwrap();
