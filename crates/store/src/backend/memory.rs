@@ -22,11 +22,13 @@ pub struct MemoryKv {
     is_full: AtomicBool,
 }
 
+type Entries = BTreeMap<Box<[u8]>, Box<[u8]>>;
+
 #[derive(Debug, Default)]
 struct KvState {
     epoch: u64,
     checkpoint: u64,
-    tables: [BTreeMap<Box<[u8]>, Box<[u8]>>; 2],
+    tables: [Entries; 2],
 }
 
 impl MemoryKv {
@@ -43,7 +45,7 @@ impl MemoryKv {
 
     /// How many keys there are.
     pub fn len(&self) -> usize {
-        self.state.read().tables.iter().map(BTreeMap::len).sum()
+        self.state.read().tables.iter().map(Entries::len).sum()
     }
 
     /// Whether there are no keys.

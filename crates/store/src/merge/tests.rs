@@ -78,7 +78,9 @@ fn setting(version: u32, value: u8) -> Record {
     }
 }
 
-fn sorted(ops: &[KvOp]) -> BTreeMap<(Table, Box<[u8]>), Option<Box<[u8]>>> {
+type ByKey = BTreeMap<(Table, Box<[u8]>), Option<Box<[u8]>>>;
+
+fn sorted(ops: &[KvOp]) -> ByKey {
     let keys = ops.iter().map(|op| (op.table, op.key.clone()));
     let unique: BTreeSet<_> = keys.clone().collect();
     assert_eq!(unique.len(), keys.count(), "each key once");
