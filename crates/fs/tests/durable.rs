@@ -8,10 +8,10 @@ mod crowd;
 mod driver;
 #[path = "durable/errors.rs"]
 mod errors;
-#[path = "durable/replaced.rs"]
-mod replaced;
 #[path = "durable/reopened.rs"]
 mod reopened;
+#[path = "durable/replaced.rs"]
+mod replaced;
 #[path = "durable/scripts.rs"]
 mod scripts;
 #[path = "durable/sizes.rs"]

@@ -45,7 +45,6 @@ fn contents(ino: u64, version: u32, edit: Edit) -> Record {
         order: version.into(),
         size: u64::from(version),
         touched: u64::from(version),
-        order: u64::from(version),
         edit,
     }
 }
