@@ -49,7 +49,9 @@ impl FjallEngines {
 
 impl Engines for FjallEngines {
     fn create(&self) -> Result<()> {
-        Tables::open(&self.folder, None, 1).map(drop)
+        Tables::open(&self.folder, None, 1).map(drop)?;
+        // fjall 3.1.13 syncs neither the folders of keyspaces nor those above them.
+        sync_folders(&self.folder)
     }
 
     fn open(&self) -> Result<Box<dyn Engine>> {
@@ -334,4 +336,18 @@ fn failed(op: &'static str) -> impl Fn(fjall::Error) -> Error {
             other => Error::corrupt(FOLDER, 0, format!("cannot {op}: {other:?}")),
         }
     }
+}
+
+/// Makes the names in a folder and in all below it durable.
+fn sync_folders(folder: &Path) -> Result<()> {
+    let failed = |error| Error::io("sync", folder, error);
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.is_dir() {
+            sync_folders(&path)?;
+        }
+    }
+    fs::File::open(folder)
+        .and_then(|folder| folder.sync_all())
+        .map_err(failed)
 }
