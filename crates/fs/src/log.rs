@@ -164,6 +164,12 @@ impl ChangeLog {
         self.clock.0.overfull.load(Ordering::Relaxed)
     }
 
+    /// Lets operations go on although nothing could be committed.
+    pub fn go_on(&self) {
+        // Relaxed: see the field.
+        self.clock.0.overfull.store(false, Ordering::Relaxed);
+    }
+
     /// Appends a record of an operation that is pinned.
     pub fn append(&self, record: Record) {
         let mut records = self.cores.get().lock();

@@ -245,6 +245,7 @@ impl Superblock {
     /// fails. Lack of room is no such failure.
     pub(crate) fn latch(&self, errno: Errno) {
         if errno == Errno::ENOSPC {
+            self.cache.is_full.store(true, Relaxed);
             return;
         }
         self.cache.latch(errno);
