@@ -85,8 +85,8 @@ pub use quotactl::{
     QuotaNumber, TreeChange,
 };
 pub use source::{
-    Compress, OpenError, OptionError, PASSPHRASE, PassphraseError, PassphraseFrom, Source,
-    SourceError, SourceFault, StoreOptions, VolumeOptions, open,
+    Compress, OpenError, OptionError, Source, SourceError, SourceFault, StoreOptions,
+    VolumeOptions, is_free, open,
 };
 pub use stats::{BUCKETS, Event, Op, OpStats, Stats};
 pub use superblock::{AtimeMode, OnError, Protection};

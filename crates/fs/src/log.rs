@@ -38,6 +38,9 @@ const FULL_BYTES: u64 = 64 << 20;
 /// Unwritten bytes of one core at which operations wait for a write-back.
 const OVERFULL_BYTES: u64 = 4 * FULL_BYTES;
 
+/// Written bytes of one core between two looks at the backend's room.
+const LOOK_BYTES: u64 = 1 << 20;
+
 /// The log of a volume with a durable backend.
 pub(crate) struct ChangeLog {
     clock: CachePadded<EpochClock>,
@@ -142,11 +145,11 @@ impl ChangeLog {
         epoch > self.applied()
     }
 
-    /// [`ChangeLog::is_pending`] for the low bits of an epoch, in a modulus of `1 << bits`. May say
-    /// true for what is long applied, until the epoch moves on.
-    pub fn is_tag_pending(&self, tag: u8, bits: u32) -> bool {
+    /// [`ChangeLog::is_pending`] for the low bits of an epoch. May say true for what is long applied,
+    /// until the epoch moves on.
+    pub fn is_tag_pending(&self, tag: u8) -> bool {
         let (epoch, applied) = (self.epoch(), self.applied());
-        let age = (epoch as u8).wrapping_sub(tag) & ((1u16 << bits) - 1) as u8;
+        let age = (epoch as u8).wrapping_sub(tag);
         u64::from(age) < epoch.saturating_sub(applied)
     }
 
@@ -212,8 +215,8 @@ impl ChangeLog {
         self.dirty.get().lock().first.push(ino);
     }
 
-    /// Counts written bytes.
-    pub fn count_bytes(&self, bytes: u64) {
+    /// Counts written bytes. Returns whether room should be looked at again.
+    pub fn count_bytes(&self, bytes: u64) -> bool {
         let mut dirty = self.dirty.get().lock();
         let before = dirty.bytes;
         dirty.bytes += bytes;
@@ -222,6 +225,12 @@ impl ChangeLog {
         if before / FULL_BYTES != after / FULL_BYTES {
             self.press(after >= OVERFULL_BYTES);
         }
+        before / LOOK_BYTES != after / LOOK_BYTES
+    }
+
+    /// Bytes written since the lists were last taken.
+    pub fn dirty_bytes(&self) -> u64 {
+        self.dirty.iter().map(|core| core.lock().bytes).sum()
     }
 
     /// Takes the files that the next commit waits for.
@@ -440,12 +449,12 @@ mod tests {
     #[test]
     fn tags_are_pending_from_their_epoch_until_it_is_applied() {
         let log = ChangeLog::new(63);
-        let tag = log.epoch() as u8 & 63;
-        assert!(log.is_tag_pending(tag, 6));
+        let tag = log.epoch() as u8;
+        assert!(log.is_tag_pending(tag));
         log.cut(|| true);
-        assert!(log.is_tag_pending(tag, 6), "cut and not applied");
+        assert!(log.is_tag_pending(tag), "cut and not applied");
         log.set_applied(64);
-        assert!(!log.is_tag_pending(tag, 6));
+        assert!(!log.is_tag_pending(tag));
     }
 
     #[test]

@@ -1,13 +1,16 @@
 //! Volumes as text: where one lives and how it is built.
 //!
 //! A text is a source, and options behind a question mark, separated by commas:
-//! `memory:?size=1G,hot_track`. The library, the command line and mount(8) take the same words.
+//! `memory:?size=1G,hot_track`, `store:/srv/volume?compress=zstd`. The library, the command line and
+//! mount(8) take the same words.
 
+mod opening;
 mod options;
 mod store;
 
+pub use opening::is_free;
 pub use options::{OptionError, VolumeOptions};
-pub use store::{Compress, PASSPHRASE, PassphraseError, PassphraseFrom, StoreOptions};
+pub use store::{Compress, StoreOptions};
 
 use crate::volume::{BuildError, Volume};
 use std::fmt;
@@ -52,6 +55,8 @@ pub enum OpenError {
     Source(SourceError),
     /// An option is unknown or its value makes no sense.
     Option(OptionError),
+    /// The store in this directory cannot be opened or made.
+    Store(PathBuf, hearth_store::Error),
     /// The volume cannot be built.
     Build(BuildError),
 }
@@ -74,14 +79,7 @@ pub fn open(text: &str) -> Result<Volume, OpenError> {
     for option in given.split(',').map(str::trim).filter(|o| !o.is_empty()) {
         options.set(option).map_err(OpenError::Option)?;
     }
-    source.takes(&options).map_err(OpenError::Option)?;
-    if let Source::Store(_) = source {
-        return Err(OpenError::Source(SourceError {
-            source: source.to_string(),
-            fault: SourceFault::Later("a store"),
-        }));
-    }
-    let builder = options.apply(Volume::builder());
+    let builder = source.builder(&options, "a program")?;
     builder.build().map_err(OpenError::Build)
 }
 
@@ -158,6 +156,13 @@ impl fmt::Display for OpenError {
         match self {
             OpenError::Source(error) => error.fmt(f),
             OpenError::Option(error) => error.fmt(f),
+            OpenError::Store(directory, error) => {
+                let (shown, line) = (directory.display().to_string(), error.to_string());
+                match line.starts_with(&shown) {
+                    true => f.write_str(&line),
+                    false => write!(f, "{shown}: {line}"),
+                }
+            }
             OpenError::Build(error) => error.fmt(f),
         }
     }

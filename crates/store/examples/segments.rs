@@ -1,4 +1,4 @@
-//! Measures segments beside plain files on the same disk: `segments DIR [MiB]`.
+//! Measures segments beside plain files on the same disk: `segments DIR [MiB [KIND]]`.
 //!
 //! Writes are durable when their time ends: segments through `Segments::write`, plain files with
 //! `fsync` of file and directory. Cold reads follow `fsync` and `posix_fadvise(DONTNEED)`, so run
@@ -15,6 +15,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
     let dir = PathBuf::from(args.next().ok_or("usage: segments DIR [MiB]")?);
     let mib: usize = args.next().map_or(Ok(256), |text| text.parse())?;
+    let only = args.next();
     let key = VolumeKey::generate();
     let noise = pages(mib, &|bytes, seed| fill(bytes, seed));
     let text = pages(mib, &|bytes, seed| {
@@ -39,6 +40,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 &text,
             ),
         ] {
+            if only.as_ref().is_some_and(|only| only != name) {
+                continue;
+            }
             let cipher = encrypted.then(|| Cipher::new(&key, Purpose::Blocks));
             segments(&dir, name, compression, cipher, data, mib)?;
         }
@@ -111,6 +115,26 @@ fn segments(
         begin,
         20_000,
     );
+    // In a runtime `object_store` hands each call to a thread of it.
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    let entered = runtime.enter();
+    let begin = Instant::now();
+    for block in &blocks {
+        segments.read(block, 5, 1)?;
+    }
+    calls(
+        &format!("segments, {name}: warm read of a block, in a runtime"),
+        begin,
+        blocks.len(),
+    );
+    let begin = Instant::now();
+    segments.write(5, 1, data)?;
+    rate(
+        &format!("segments, {name}: write, in a runtime"),
+        begin,
+        mib,
+    );
+    drop(entered);
     drop(segments);
     std::fs::remove_dir_all(&dir)?;
     Ok(())
@@ -138,10 +162,10 @@ fn plain(dir: &Path, data: &[Page], mib: usize) -> Result<(), Box<dyn std::error
     rate("plain: cold read", begin, mib);
     std::fs::remove_file(&path)?;
     let begin = Instant::now();
-    for index in 0..200 {
+    for (index, page) in &data[..200] {
         let path = dir.join(format!("plain-bench-{index}"));
         let mut file = File::create(&path)?;
-        file.write_all(&data[index].1)?;
+        file.write_all(page)?;
         file.sync_all()?;
         File::open(dir)?.sync_all()?;
     }

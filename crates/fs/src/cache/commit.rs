@@ -95,6 +95,7 @@ impl Superblock {
         let committed = self.objects.backend.commit(epoch, records);
         committed.inspect_err(|&errno| self.latch(errno))?;
         log.set_applied(epoch);
+        self.look_at_room();
         for (ino, generation) in self.cache.ghosts.take_sent() {
             self.objects.inodes.release(ino, generation);
         }

@@ -2,7 +2,6 @@
 
 use crate::amount;
 use std::fmt;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// What the options of a store say; what is absent is as the volume was made, or the default.
@@ -14,8 +13,9 @@ pub struct StoreOptions {
     pub commit: Option<Duration>,
     /// `compress=none|lz4|zstd[:LEVEL]` of data that is written from now on.
     pub compress: Option<Compress>,
-    /// `encrypt=FILE|env`: where the passphrase is.
-    pub encrypt: Option<PassphraseFrom>,
+    /// `encrypt=FILE|env`: the file that holds the passphrase, or `env` for the variable
+    /// `HEARTH_PASSPHRASE`.
+    pub encrypt: Option<String>,
     /// `create`: a new or empty directory becomes a volume.
     pub create: bool,
 }
@@ -27,36 +27,12 @@ pub enum Compress {
     None,
     /// Fast.
     Lz4,
-    /// Small, by this level: 1 to 22.
+    /// Small, by this level: 1 to 19.
     Zstd(u8),
 }
 
-/// Where a passphrase is read from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PassphraseFrom {
-    /// The variable [`PASSPHRASE`] of the environment.
-    Environment,
-    /// The first line of this file.
-    File(PathBuf),
-}
-
-/// A passphrase that could not be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PassphraseError {
-    /// Where it should have been.
-    pub from: PassphraseFrom,
-    /// Why it is not there.
-    pub why: String,
-}
-
-/// The variable that `encrypt=env` reads.
-pub const PASSPHRASE: &str = "HEARTH_PASSPHRASE";
-
 /// Compression level of `zstd` without a number.
 const ZSTD_LEVEL: u8 = 3;
-
-/// Most bytes of a passphrase.
-const PASSPHRASE_MAX: usize = 64 << 10;
 
 impl StoreOptions {
     /// Reads `name=value`. `None`: this is no option of a store. `Err`: what the value may be.
@@ -75,7 +51,11 @@ impl StoreOptions {
                 .map(|interval| self.commit = Some(interval))
                 .ok_or("seconds, 0.01 to 3600"),
             "compress" => value.parse().map(|compress| self.compress = Some(compress)),
-            "encrypt" => value.parse().map(|from| self.encrypt = Some(from)),
+            "encrypt" if value.is_empty() => Err("the name of a file with the passphrase, or env"),
+            "encrypt" => {
+                self.encrypt = Some(value.to_owned());
+                Ok(())
+            }
             _ => return None,
         };
         Some(done)
@@ -113,7 +93,7 @@ impl std::str::FromStr for Compress {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Compress, &'static str> {
-        let expected = "none, lz4, zstd or zstd:LEVEL with 1 to 22";
+        let expected = "none, lz4, zstd or zstd:LEVEL with 1 to 19";
         match text {
             "none" => Ok(Compress::None),
             "lz4" => Ok(Compress::Lz4),
@@ -121,7 +101,7 @@ impl std::str::FromStr for Compress {
             _ => text
                 .strip_prefix("zstd:")
                 .and_then(|level| level.parse().ok())
-                .filter(|level| (1..=22).contains(level))
+                .filter(|level| (1..=19).contains(level))
                 .map(Compress::Zstd)
                 .ok_or(expected),
         }
@@ -138,84 +118,6 @@ impl fmt::Display for Compress {
     }
 }
 
-impl std::str::FromStr for PassphraseFrom {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<PassphraseFrom, &'static str> {
-        match text {
-            "" => Err("the name of a file with the passphrase, or env"),
-            "env" => Ok(PassphraseFrom::Environment),
-            file => Ok(PassphraseFrom::File(file.into())),
-        }
-    }
-}
-
-impl PassphraseFrom {
-    /// Reads the passphrase. A line end behind it is not part of it.
-    ///
-    /// # Errors
-    /// It is not there, or it is empty.
-    pub fn read(&self) -> Result<Vec<u8>, PassphraseError> {
-        let error = |why: String| PassphraseError {
-            from: self.clone(),
-            why,
-        };
-        let mut passphrase = match self {
-            PassphraseFrom::Environment => {
-                use std::os::unix::ffi::OsStringExt;
-                let value = std::env::var_os(PASSPHRASE);
-                value
-                    .map(OsStringExt::into_vec)
-                    .ok_or_else(|| error("is not set; export it".to_owned()))?
-            }
-            PassphraseFrom::File(file) => first_line(file).map_err(error)?,
-        };
-        if passphrase.last() == Some(&b'\n') {
-            passphrase.pop();
-        }
-        if passphrase.is_empty() {
-            return Err(error("holds no passphrase".to_owned()));
-        }
-        Ok(passphrase)
-    }
-}
-
-/// The first line of a file: a passphrase is one line, whatever an editor puts behind it.
-fn first_line(file: &Path) -> Result<Vec<u8>, String> {
-    use std::io::{BufRead, BufReader, Read};
-    let opened = std::fs::File::open(file);
-    let opened =
-        opened.map_err(|error| format!("{}; give a file that can be read", reason(&error)))?;
-    let mut line = Vec::new();
-    BufReader::new(opened.take(PASSPHRASE_MAX as u64 + 1))
-        .read_until(b'\n', &mut line)
-        .map_err(|error| format!("{}; give a file that can be read", reason(&error)))?;
-    if line.len() > PASSPHRASE_MAX {
-        return Err("its first line is over 64 KiB; give a shorter passphrase".to_owned());
-    }
-    Ok(line)
-}
-
-/// The reason alone, without the number.
-fn reason(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    match text.split_once(" (os error") {
-        Some((reason, _)) => reason.to_owned(),
-        None => text,
-    }
-}
-
-impl fmt::Display for PassphraseError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.from {
-            PassphraseFrom::Environment => write!(f, "encrypt=env: {PASSPHRASE} {}", self.why),
-            PassphraseFrom::File(file) => write!(f, "encrypt={}: {}", file.display(), self.why),
-        }
-    }
-}
-
-impl std::error::Error for PassphraseError {}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -226,36 +128,14 @@ mod tests {
             ("none", Compress::None),
             ("lz4", Compress::Lz4),
             ("zstd:3", Compress::Zstd(3)),
-            ("zstd:22", Compress::Zstd(22)),
+            ("zstd:19", Compress::Zstd(19)),
         ] {
             assert_eq!(text.parse(), Ok(wanted));
             assert_eq!(wanted.to_string(), text);
         }
         assert_eq!("zstd".parse(), Ok(Compress::Zstd(3)));
-        for text in ["", "gzip", "zstd:0", "zstd:23", "zstd:", "zstd:x", "lz4:1"] {
+        for text in ["", "gzip", "zstd:0", "zstd:20", "zstd:", "zstd:x", "lz4:1"] {
             assert!(text.parse::<Compress>().is_err(), "{text}");
         }
-    }
-
-    #[test]
-    fn a_passphrase_is_the_first_line_of_its_file() {
-        let file = std::env::temp_dir().join(format!("hearth-passphrase-{}", std::process::id()));
-        let from = PassphraseFrom::File(file.clone());
-        for (text, wanted) in [
-            ("secret", Some("secret")),
-            ("secret \nmore\n", Some("secret ")),
-            ("\n", None),
-            ("", None),
-        ] {
-            std::fs::write(&file, text).expect("a file is written");
-            let read = from.read().ok();
-            assert_eq!(read.as_deref(), wanted.map(str::as_bytes), "{text:?}");
-        }
-        std::fs::remove_file(&file).expect("the file is removed");
-        let error = from.read().expect_err("no file").to_string();
-        assert!(
-            error.contains("encrypt=") && error.contains("; give"),
-            "{error}"
-        );
     }
 }

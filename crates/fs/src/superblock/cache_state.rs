@@ -18,7 +18,7 @@ use crate::inode::InodeRef;
 use hearth_sync::lock::{Lock, RawLock};
 use hearth_sync::lock_class;
 use hearth_sync::percpu::Counter;
-use hearth_sync::primitive::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use hearth_sync::primitive::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use hearth_sync::primitive::{Condvar, Mutex};
 
 lock_class! {
@@ -53,6 +53,9 @@ pub(crate) struct CacheState {
     pub commit: Mutex<CommitState>,
     /// A commit has ended.
     pub committed: Condvar,
+    /// Whether the backend had no room for more when it was last asked. Relaxed: a hint that is
+    /// looked at again before anything is refused.
+    pub is_full: AtomicBool,
     /// The errno with which the backend failed for good; 0 for none. Relaxed: a number of its own.
     latched: AtomicI64,
 }
@@ -79,6 +82,7 @@ impl CacheState {
             flushed: Condvar::new(),
             commit: Mutex::new(CommitState::default()),
             committed: Condvar::new(),
+            is_full: AtomicBool::new(false),
             latched: AtomicI64::new(0),
         }
     }

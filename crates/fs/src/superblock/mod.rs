@@ -36,11 +36,12 @@ mod options;
 mod panics;
 mod quotas;
 mod record;
+mod room;
 mod tenants;
 
 pub(crate) use attempt::{Attempt, Deferred, Fetch, Stop};
-pub(crate) use build_options::BuildOptions;
 pub use build_options::{AtimeMode, OnError, Protection};
+pub(crate) use build_options::{BuildOptions, machine_memory};
 pub(crate) use control::{ControlFiles, ControlIo, OpenControl};
 pub(crate) use handle::Handle;
 pub(crate) use maintenance::Jobs;
@@ -199,6 +200,7 @@ impl Superblock {
         hint: u32,
         g: &Guard,
     ) -> Result<InodeRef> {
+        self.check_room()?;
         let owners = fields.owners();
         let one = (Resource::Inodes, 1);
         let mut inode_charge = self.quotas.ledger.charge_new(hint, owners, one, g)?;

@@ -15,6 +15,8 @@ pub(super) struct State {
     kv_epoch: u64,
     /// The error that ended committing.
     failed: Option<Error>,
+    /// Records that found no room: they are committed with those of the next call.
+    held: Vec<Record>,
     /// See [`StoreBackend::strays`].
     pub(super) strays: u64,
     /// Counts commits that made pages of segments dead.
@@ -29,6 +31,7 @@ impl State {
             counters,
             kv_epoch,
             failed: None,
+            held: Vec::new(),
             strays: 0,
             // What was before is looked at once.
             deaths: 1,
@@ -85,6 +88,19 @@ impl StoreBackend {
     pub(super) fn commit_records(&self, epoch: u64, records: Vec<Record>) -> Result<()> {
         let mut state = self.state.lock();
         state.check()?;
+        // What is ordered by version is so over epochs too.
+        let mut all = std::mem::take(&mut state.held);
+        all.extend(records);
+        let result = self.apply_records(&mut state, epoch, &all);
+        if let Err(error) = &result
+            && error.errno() == Errno::ENOSPC
+        {
+            state.held = all;
+        }
+        result
+    }
+
+    fn apply_records(&self, state: &mut State, epoch: u64, records: &[Record]) -> Result<()> {
         let mut counters = state.counters;
         let merged = match merge(&*self.kv, &mut counters, records) {
             Ok(merged) => merged,
@@ -98,7 +114,6 @@ impl StoreBackend {
                 return Err(state.fail(corrupt(&key::segment(*segment), what)));
             }
         }
-        state.strays += merged.strays;
         if merged.ops.is_empty() && counters == state.counters {
             // A commit of nothing writes nothing: what is durable is the state of this epoch.
             state.counters.epoch = epoch;
@@ -106,9 +121,11 @@ impl StoreBackend {
             counters.epoch = epoch;
             let inline = merged.ops.iter().map(inline_bytes).sum();
             state.apply(&*self.kv, counters, merged.ops)?;
+            self.blocks.set_epoch(state.kv_epoch);
             state.inline = state.inline.saturating_add(inline);
             state.deaths += u64::from(merged.is_deadly);
         }
+        state.strays += merged.strays;
         for (segment, pages) in merged.named {
             self.pending.take(segment, pages);
         }

@@ -7,6 +7,7 @@ use crate::schema::{
     self, Block, Contents, Counters, Directory, Extent, Inline, Place, Used, Xattrs, corrupt, key,
     part,
 };
+use bytes::Bytes;
 use hearth_backend::{Inode, Kind, Restart, Target, Usage};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -190,14 +191,14 @@ pub(super) fn pages(
 
 /// Extents of a range with their bytes.
 struct Batch {
-    extents: Vec<(Range<u64>, Bytes)>,
-    bytes: Vec<Vec<u8>>,
+    extents: Vec<(Range<u64>, At)>,
+    bytes: Vec<Bytes>,
     /// The first page that is not in it.
     next: Option<u64>,
 }
 
 /// Which bytes of a batch, and from which page of them on.
-struct Bytes {
+struct At {
     from: usize,
     within: u32,
 }
@@ -258,7 +259,7 @@ pub(super) fn extents(
     Ok((extents, next))
 }
 
-type Found = (Vec<(Range<u64>, Bytes)>, Vec<Vec<u8>>);
+type Found = (Vec<(Range<u64>, At)>, Vec<Bytes>);
 
 /// The bytes of extents; unwritten ones have none.
 fn read(
@@ -276,14 +277,14 @@ fn read(
             Place::Unwritten => {}
             Place::Inline => {
                 inline.push((found.len(), extent.pages.end - 1));
-                found.push((extent.pages.clone(), Bytes { from: 0, within: 0 }));
+                found.push((extent.pages.clone(), At { from: 0, within: 0 }));
             }
             Place::Stored { block, within } => {
                 let from = *places.entry(*block).or_insert_with(|| {
                     wanted.push(*block);
                     wanted.len() - 1
                 });
-                let bytes = Bytes {
+                let bytes = At {
                     from,
                     within: *within,
                 };
@@ -304,7 +305,7 @@ fn read(
             return Err(corrupt(&key, "inline bytes of another extent"));
         }
         found[at].1.from = bytes.len();
-        bytes.push(inline.bytes.to_vec());
+        bytes.push(Bytes::copy_from_slice(inline.bytes));
     }
     Ok((found, bytes))
 }

@@ -4,6 +4,7 @@ use super::parts::{BlockHeader, Blocks, FilePages, Kv, Written};
 use crate::error::{Error, Result};
 use crate::kv::{KvOp, Read, Table};
 use crate::schema::Block;
+use bytes::Bytes;
 use hearth_sync::primitive::atomic::{AtomicBool, Ordering};
 use hearth_sync::primitive::{Mutex, RwLock};
 use std::collections::BTreeMap;
@@ -216,11 +217,12 @@ impl Blocks for MemoryBlocks {
             .collect())
     }
 
-    fn read(&self, ino: u64, generation: u32, blocks: &[Block]) -> Result<Vec<Vec<u8>>> {
+    fn read(&self, ino: u64, generation: u32, blocks: &[Block]) -> Result<Vec<Bytes>> {
         let state = self.state.lock();
         let read = |block: &Block| {
             let (header, bytes) = state.find(block)?;
-            ((header.ino, header.generation) == (ino, generation)).then(|| bytes.clone())
+            ((header.ino, header.generation) == (ino, generation))
+                .then(|| Bytes::from(bytes.clone()))
         };
         let bytes = |block: &Block| read(block).ok_or_else(|| missing(block.segment));
         blocks.iter().map(bytes).collect()
@@ -258,6 +260,8 @@ impl Blocks for MemoryBlocks {
         self.state.lock().segments.remove(&segment);
         Ok(())
     }
+
+    fn set_epoch(&self, _epoch: u64) {}
 
     fn first(&self) -> u64 {
         1

@@ -24,17 +24,21 @@ mod inline;
 mod load;
 pub mod memory;
 mod moving;
+mod on_disk;
 mod parts;
 mod pending;
+mod sealed;
 mod tidy;
 
 #[cfg(test)]
 mod tests;
 
+pub(crate) use on_disk::segments_of;
+pub use on_disk::{MakeOptions, StoreOptions};
 pub use parts::{BlockHeader, Blocks, FilePages, Kv, Written};
 pub use tidy::Limits;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kv::Table;
 use crate::schema::{Counters, key};
 use commit::State;
@@ -57,6 +61,8 @@ pub struct StoreBackend {
     tidying: Mutex<Tidying>,
     /// When idle work is worth it. Immutable.
     limits: Limits,
+    /// Whether nothing may be changed. Immutable.
+    is_read_only: bool,
 }
 
 impl StoreBackend {
@@ -71,13 +77,16 @@ impl StoreBackend {
             Some(value) => Counters::decode(&value)?,
             None => Counters::default(),
         };
+        let kv_epoch = kv.epoch();
+        blocks.set_epoch(kv_epoch);
         Ok(StoreBackend {
             tidying: Mutex::new(Tidying::new(blocks.first())),
-            state: Mutex::new(State::new(counters, kv.epoch())),
+            state: Mutex::new(State::new(counters, kv_epoch)),
             kv,
             blocks,
             pending: Pending::default(),
             limits: Limits::default(),
+            is_read_only: false,
         })
     }
 
@@ -101,6 +110,10 @@ impl StoreBackend {
     }
 
     fn write(&self, ino: u64, generation: u32, pages: &[(u64, Box<[u8]>)]) -> Result<Vec<Extent>> {
+        if self.is_read_only {
+            let why = "it was opened read-only".into();
+            return Err(Error::ReadOnly { why });
+        }
         let flight = self.pending.begin();
         let written = self.blocks.write(ino, generation, pages)?;
         for part in &written {

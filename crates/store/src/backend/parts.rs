@@ -1,8 +1,9 @@
 //! The parts below a store's backend.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kv::{KvOp, Read};
 use crate::schema::Block;
+use bytes::Bytes;
 use std::ops::Range;
 
 /// Keys and values. A commit is atomic: each read, and each scan as a whole, sees all of it or
@@ -25,6 +26,11 @@ pub trait Kv: Read + Send + Sync + 'static {
 
     /// Room in bytes: (all, free). `None` where nothing limits it.
     fn room(&self) -> Option<(u64, u64)>;
+
+    /// What is wrong with it, although it was opened: for reading or to be repaired.
+    fn damage(&self) -> Option<Error> {
+        None
+    }
 }
 
 /// Pages of one file.
@@ -69,7 +75,7 @@ pub trait Blocks: Send + Sync + 'static {
     fn write_files(&self, files: &[FilePages]) -> Result<Vec<Vec<Written>>>;
 
     /// The unpacked bytes of blocks that were written for this inode, verified, in this order.
-    fn read(&self, ino: u64, generation: u32, blocks: &[Block]) -> Result<Vec<Vec<u8>>>;
+    fn read(&self, ino: u64, generation: u32, blocks: &[Block]) -> Result<Vec<Bytes>>;
 
     /// Stores blocks once more, in as few segments as they fit in, and returns where each is now,
     /// in this order, once that is durable. One that cannot be read is an error of its own.
@@ -80,6 +86,9 @@ pub trait Blocks: Send + Sync + 'static {
 
     /// Removes a segment; none that is there is no error.
     fn delete(&self, segment: u64) -> Result<()>;
+
+    /// Commits have got to this epoch: what is stored from now on is newer.
+    fn set_epoch(&self, epoch: u64);
 
     /// The first number that a segment may get that is written from this opening on.
     fn first(&self) -> u64;

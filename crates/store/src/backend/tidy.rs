@@ -94,7 +94,7 @@ impl StoreBackend {
         let Some(mut tidying) = self.tidying.try_lock() else {
             return true;
         };
-        if self.state.lock().check().is_err() {
+        if self.is_read_only || self.state.lock().check().is_err() {
             return false;
         }
         let pieces: [fn(&StoreBackend, &mut Tidying) -> Result<bool>; 6] = [

@@ -1,7 +1,7 @@
 //! Encryption of blocks, frames and values.
 
-use super::keys::VolumeKey;
 use super::random::random;
+use super::volume_key::VolumeKey;
 use crate::error::{Error, Result};
 use chacha20poly1305::aead::AeadInOut;
 use chacha20poly1305::{KeyInit, Tag, XChaCha20Poly1305, XNonce};

@@ -1,4 +1,4 @@
-//! The volume key, and the slots that wrap it.
+//! The slots that wrap the volume key.
 //!
 //! The volume key is drawn at random by `mkfs` and never changes. A slot holds it encrypted with a
 //! key that Argon2id makes of a passphrase, so a passphrase is changed by writing other slots: all
@@ -8,6 +8,7 @@
 use super::cipher::{Cipher, OVERHEAD};
 use super::passphrase::Passphrase;
 use super::random::random;
+use super::volume_key::VolumeKey;
 use crate::error::{Error, Result};
 use argon2::{Algorithm, Argon2, Params, Version};
 use zeroize::Zeroizing;
@@ -23,28 +24,6 @@ const WRAPPED: usize = 32 + OVERHEAD;
 const MEMORY_MAX: u32 = 4 << 20;
 /// Passes at most that a slot may ask for.
 const PASSES_MAX: u32 = 1 << 10;
-
-/// The key of a volume.
-#[derive(Clone)]
-pub struct VolumeKey(Zeroizing<[u8; 32]>);
-
-impl VolumeKey {
-    /// A new one.
-    pub fn generate() -> VolumeKey {
-        VolumeKey(Zeroizing::new(random()))
-    }
-
-    /// The key itself.
-    pub(super) fn bytes(&self) -> &[u8; 32] {
-        &self.0
-    }
-}
-
-impl std::fmt::Debug for VolumeKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("VolumeKey")
-    }
-}
 
 /// What trying one passphrase costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +63,7 @@ pub struct KeySlots {
 impl KeySlots {
     /// The slots that [`KeySlots::encode`] wrote; `None` where it did not write these bytes.
     pub fn decode(bytes: &[u8]) -> Option<KeySlots> {
-        if bytes.len() % SLOT_LEN != 0 || bytes.len() / SLOT_LEN > SLOTS_MAX {
+        if !bytes.len().is_multiple_of(SLOT_LEN) || bytes.len() / SLOT_LEN > SLOTS_MAX {
             return None;
         }
         let slots = bytes.chunks(SLOT_LEN).map(Slot::decode);
@@ -227,9 +206,7 @@ impl Slot {
         let cipher = Cipher::with_key(&wrapping);
         let opened = cipher.open(&associated(volume, self.costs), &self.wrapped);
         let opened = Zeroizing::new(opened.ok()?);
-        let mut key = Zeroizing::new([0; 32]);
-        key.copy_from_slice(opened.get(..32)?);
-        Some(VolumeKey(key))
+        VolumeKey::from_bytes(&opened)
     }
 }
 

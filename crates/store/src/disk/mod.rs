@@ -3,6 +3,7 @@
 //! Names are relative to the volume's directory, with `/` between folders; "" is the directory
 //! itself. [`real`] is the operating system, [`simulated`] forgets what was not synced.
 
+mod blocks;
 pub(crate) mod real;
 pub mod simulated;
 
@@ -59,7 +60,7 @@ pub enum Access {
 /// A file. Offsets and lengths are in bytes.
 pub trait File: Send + Sync {
     /// Its length.
-    fn len(&self) -> Result<u64>;
+    fn size(&self) -> Result<u64>;
 
     /// Reads from `at` on until `into` is full or the file ends; returns how much.
     fn read_at(&self, at: u64, into: &mut [u8]) -> Result<usize>;

@@ -137,8 +137,8 @@ impl Disk for RealDisk {
     }
 }
 
-/// Who holds a lock that was refused. Readers write no name: where another reader would be let
-/// in, the text is of a writer that is gone.
+/// The name of who holds a lock that was refused. Readers write none: where another reader would
+/// be let in, the text is of a writer that is gone.
 fn holder(file: &mut fs::File) -> String {
     if rustix::fs::flock(&*file, FlockOperation::NonBlockingLockShared).is_ok() {
         return "a reader".to_owned();
@@ -165,7 +165,7 @@ impl RealFile {
 }
 
 impl File for RealFile {
-    fn len(&self) -> Result<u64> {
+    fn size(&self) -> Result<u64> {
         let is = self.file.metadata().map_err(self.failed("look at"))?;
         Ok(is.len())
     }

@@ -188,6 +188,7 @@ impl Load<'_> {
             entries: 1,
             subdirectories: i64::from(to.kind == Kind::Directory),
             touched: 0,
+            order: 0,
         })
     }
 
@@ -303,6 +304,7 @@ impl File<'_> {
             version: self.version,
             size: self.size,
             touched: 0,
+            order: 0,
             edit,
         }
     }

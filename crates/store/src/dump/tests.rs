@@ -85,6 +85,7 @@ impl Build {
             entries: 1,
             subdirectories: i64::from(kind == Kind::Directory),
             touched: 0,
+            order: 0,
         });
     }
 
@@ -100,6 +101,7 @@ impl Build {
             version,
             size,
             touched: 0,
+            order: 0,
             edit: Edit::Write(vec![Extent { pages, place }]),
         });
     }

@@ -1,10 +1,10 @@
 //! The engine of volumes: fjall, fed by ingestion of sorted tables.
 //!
-//! Ingestion goes around fjall's journal and its memtables: a table is written, synced and made part
-//! of a keyspace, or an error comes back and nothing happened. So the journals stay empty, and
-//! damage in them costs nothing; opening empties them all the same. They are emptied and not
-//! removed: without its journal files fjall starts its sequence numbers at 0, and a new value loses
-//! to an old one.
+//! Ingestion goes around fjall's journal and its memtables: a table is written, synced and made
+//! part of a keyspace, or an error comes back and nothing happened. So the journals stay empty,
+//! and damage in them costs nothing; opening empties them all the same. They are emptied and not
+//! removed: without its journal files fjall starts its sequence numbers at 0, and a new value
+//! loses to an old one.
 
 use super::{Change, Engine, Engines, View};
 use crate::error::{Error, Result};
@@ -22,6 +22,7 @@ use tempfile::TempDir;
 use xxhash_rust::xxh3::xxh3_128;
 
 const FOLDER: &str = "engine";
+const FIRST_JOURNAL: &str = "0.jnl";
 const KEYSPACES: [&str; 2] = ["meta", "extents"];
 /// Cached blocks, in bytes.
 const CACHE: u64 = 64 << 20;
@@ -67,6 +68,7 @@ impl Engines for FjallEngines {
             .map_err(|error| Error::io("make a folder in", &std::env::temp_dir(), error))?;
         let mut held = Vec::new();
         mirror_folder(&self.folder, mirror.path(), &mut held)?;
+        empty_journals(mirror.path())?;
         let folder = mirror.path().to_path_buf();
         let mirror = Mirror {
             _folder: mirror,
@@ -138,7 +140,7 @@ impl Engine for Tables {
     }
 
     fn view(&self) -> Result<Box<dyn View + '_>> {
-        Ok(Box::new(Moment {
+        Ok(Box::new(TablesNow {
             tables: self,
             snapshot: self.database.snapshot(),
         }))
@@ -171,12 +173,12 @@ impl Engine for Tables {
     }
 }
 
-struct Moment<'a> {
+struct TablesNow<'a> {
     tables: &'a Tables,
     snapshot: Snapshot,
 }
 
-impl View for Moment<'_> {
+impl View for TablesNow<'_> {
     fn scan(
         &self,
         table: Table,
@@ -200,9 +202,9 @@ impl View for Moment<'_> {
     }
 }
 
-/// Finds damage that fjall does not look for. It makes a new database where its marker is not there,
-/// deletes a keyspace whose `current` is not there, and does not compare the list of tables with
-/// the checksum that `current` has of it: a flipped bit there shows old values.
+/// Finds damage that fjall does not look for. It makes a new database where its marker is not
+/// there, deletes a keyspace whose `current` is not there, and does not compare the list of tables
+/// with the checksum that `current` has of it: a flipped bit there shows old values.
 fn check_layout(folder: &Path) -> Result<()> {
     if !folder.join("version").is_file() {
         let file = format!("{FOLDER}/version");
@@ -251,15 +253,14 @@ fn is_journal(name: &str) -> bool {
 }
 
 fn empty_journals(folder: &Path) -> Result<()> {
-    for entry in list(folder)? {
-        if is_journal(&entry) {
-            let path = folder.join(entry);
-            fs::OpenOptions::new()
-                .write(true)
-                .open(&path)
-                .and_then(|journal| journal.set_len(0))
-                .map_err(|error| Error::io("empty", &path, error))?;
-        }
+    let mut journals = list(folder)?;
+    journals.retain(|name| is_journal(name));
+    if journals.is_empty() {
+        journals.push(FIRST_JOURNAL.to_owned());
+    }
+    for name in journals {
+        let path = folder.join(name);
+        fs::File::create(&path).map_err(|error| Error::io("empty", &path, error))?;
     }
     Ok(())
 }
@@ -274,7 +275,9 @@ fn mirror_folder(from: &Path, to: &Path, held: &mut Vec<fs::File>) -> Result<()>
             fs::create_dir(&new).map_err(|error| Error::io("make the folder", &new, error))?;
             mirror_folder(&old, &new, held)?;
             Ok(())
-        } else if is_journal(&name) || name == "lock" {
+        } else if is_journal(&name) {
+            Ok(())
+        } else if name == "lock" {
             fs::write(&new, b"")
         } else if from.file_name().is_some_and(|folder| folder == "tables") {
             mirror_table(&old, &new, held)

@@ -54,7 +54,7 @@ impl Engine for MemoryEngine {
     }
 
     fn view(&self) -> Result<Box<dyn View + '_>> {
-        Ok(Box::new(Moment(self.maps())))
+        Ok(Box::new(MapsNow(self.maps())))
     }
 
     fn write_table<'a>(
@@ -83,9 +83,9 @@ impl Engine for MemoryEngine {
     }
 }
 
-struct Moment(Arc<Maps>);
+struct MapsNow(Arc<Maps>);
 
-impl View for Moment {
+impl View for MapsNow {
     fn scan(
         &self,
         table: Table,

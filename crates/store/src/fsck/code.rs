@@ -71,6 +71,8 @@ codes! {
         => "nothing; load a dump, or copy what a read-only mount shows";
     Counters "F004" Damage "counters of numbers that are behind numbers in use"
         => "raises them";
+    Log "F005" Damage "commits that are missing, or a damaged log"
+        => "drops what is behind the gap, so that the volume opens for writing again";
     NoTarget "F010" Damage "a name of an inode that is not there"
         => "removes the name";
     WrongType "F011" Damage "a name with another type than its inode"

@@ -15,6 +15,7 @@ mod contents;
 mod data;
 mod inodes;
 mod meta;
+mod on_disk;
 mod paths;
 mod repair;
 mod report;
@@ -27,6 +28,7 @@ mod tests;
 
 pub use code::{Code, Meaning, Severity};
 pub use data::{Data, Listed};
+pub use on_disk::Segmented;
 pub use repair::repair;
 pub use report::{Counted, Finding, Place, Report};
 

@@ -1,6 +1,7 @@
 //! What a check found.
 
 use super::code::{Code, Severity};
+use crate::error::Error;
 use crate::kv::KvOp;
 use std::collections::BTreeMap;
 
@@ -93,6 +94,33 @@ impl Report {
     /// Whether a repair would change something.
     pub fn is_repairable(&self) -> bool {
         !self.fixes.is_empty()
+    }
+
+    /// Adds what is wrong with the log, as the opening found.
+    pub fn add_damage(&mut self, damage: &Error) {
+        if !self.totals.contains_key(&Code::Log) {
+            self.find(Code::Log, Place::Volume, damage.to_string());
+        }
+    }
+
+    /// The log was put right: an opening to repair has dropped what is behind the gap.
+    pub fn forget_damage(&mut self) {
+        self.totals.remove(&Code::Log);
+        self.findings.retain(|finding| finding.code != Code::Log);
+    }
+
+    /// What a later look has found as well, with what that look has counted.
+    pub fn kept_in(&self, mut later: Report) -> Report {
+        let is_kept = |finding: &Finding| {
+            let mut before = self.findings.iter();
+            before.any(|f| (f.code, &f.place) == (finding.code, &finding.place))
+        };
+        later.findings.retain(is_kept);
+        later.totals = BTreeMap::new();
+        for finding in &later.findings {
+            *later.totals.entry(finding.code).or_default() += 1;
+        }
+        later
     }
 
     /// The changes of the first stage that has any.

@@ -119,6 +119,7 @@ fn made(ino: u64, attrs: Attrs, names: &[(u64, &str)]) -> Vec<Record> {
             entries: 1,
             subdirectories: i64::from(is_directory),
             touched: 0,
+            order: 0,
         });
     }
     records
@@ -131,6 +132,7 @@ fn contents(ino: u64, size: u64, extents: Vec<Pages>) -> Record {
         version: 1,
         size,
         touched: 0,
+        order: 0,
         edit: Edit::Write(extents),
     }
 }

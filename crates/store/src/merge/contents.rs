@@ -7,17 +7,15 @@ use crate::kv::Read;
 use crate::schema::{Block, Contents, Counters};
 use hearth_backend::{Edit, Place};
 use std::collections::HashMap;
-use std::ops::Range;
-use std::rc::Rc;
 
 /// A change of the contents of one file.
-pub(super) struct Change {
+pub(super) struct Change<'r> {
     pub(super) version: u32,
     pub(super) size: u64,
-    pub(super) edit: Edit,
+    pub(super) edit: &'r Edit,
 }
 
-impl Change {
+impl Change<'_> {
     /// Counts the pages of segments that the change names.
     pub(super) fn name(
         &self,
@@ -25,7 +23,7 @@ impl Change {
         named: &mut HashMap<u64, u64>,
         tally: &mut Tally,
     ) {
-        let Edit::Write(extents) = &self.edit else {
+        let Edit::Write(extents) = self.edit else {
             return;
         };
         for extent in extents {
@@ -48,7 +46,7 @@ impl<R: Read + ?Sized> Merger<'_, R> {
         &mut self,
         file: (u64, u32),
         mut contents: Contents,
-        mut changes: Vec<Change>,
+        mut changes: Vec<Change<'_>>,
     ) -> Result<Contents> {
         let Some(first) = changes.first().map(|change| change.version) else {
             return Ok(contents);
@@ -64,8 +62,8 @@ impl<R: Read + ?Sized> Merger<'_, R> {
                         write(&mut map, extent)?;
                     }
                 }
-                Edit::Cut(range) => map.cut(range)?,
-                Edit::Shift { from, by } => map.shift(from, by)?,
+                Edit::Cut(range) => map.cut(range.clone())?,
+                Edit::Shift { from, by } => map.shift(*from, *by)?,
             }
         }
         for dropped in map.take_dropped() {
@@ -86,19 +84,19 @@ impl<R: Read + ?Sized> Merger<'_, R> {
     }
 }
 
-fn write<R: Read + ?Sized>(map: &mut Map<'_, R>, extent: hearth_backend::Extent) -> Result<()> {
-    let range: Range<u64> = extent.pages;
+fn write<'r, R: Read + ?Sized>(
+    map: &mut Map<'r, R>,
+    extent: &'r hearth_backend::Extent,
+) -> Result<()> {
+    let range = extent.pages.clone();
     if range.is_empty() {
         return Ok(());
     }
-    let source = match extent.place {
+    let source = match &extent.place {
         Place::Unwritten => Source::Unwritten,
-        Place::Inline(bytes) => Source::Fresh {
-            bytes: Rc::from(bytes),
-            within: 0,
-        },
+        Place::Inline(bytes) => Source::Fresh { bytes, within: 0 },
         Place::Stored(place) => Source::Stored {
-            block: Block::decode(&place)?,
+            block: Block::decode(place)?,
             within: 0,
         },
     };

@@ -14,11 +14,10 @@ use crate::kv::{KvOp, Read, Table};
 use crate::schema::{Block, Contents, Extent, Inline, Place, corrupt, key, part};
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
-use std::rc::Rc;
 
 /// Where the bytes of a piece are. `within` is its first page there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum Source<'r> {
     Unwritten,
     /// In a segment.
     Stored {
@@ -27,7 +26,7 @@ pub(super) enum Source {
     },
     /// Inline in a record of this epoch.
     Fresh {
-        bytes: Rc<[u8]>,
+        bytes: &'r [u8],
         within: u32,
     },
     /// Inline before this epoch, under this last page.
@@ -37,8 +36,8 @@ pub(super) enum Source {
     },
 }
 
-impl Source {
-    fn skip(mut self, pages: u64) -> Source {
+impl Source<'_> {
+    fn skip(mut self, pages: u64) -> Self {
         match &mut self {
             Source::Unwritten => {}
             Source::Stored { within, .. }
@@ -51,9 +50,9 @@ impl Source {
 
 /// A range of a file and where its bytes are.
 #[derive(Clone, Debug)]
-pub(super) struct Piece {
+pub(super) struct Piece<'r> {
     pub(super) range: Range<u64>,
-    pub(super) source: Source,
+    pub(super) source: Source<'r>,
 }
 
 /// See the module.
@@ -70,7 +69,7 @@ pub(super) struct Map<'a, R: ?Sized> {
     /// Disjoint, by rising start.
     loaded: BTreeMap<u64, u64>,
     /// By first page.
-    pieces: BTreeMap<u64, (u64, Source)>,
+    pieces: BTreeMap<u64, (u64, Source<'a>)>,
     is_shifted: bool,
     dropped: Vec<u64>,
 }
@@ -104,7 +103,7 @@ impl<'a, R: Read + ?Sized> Map<'a, R> {
     }
 
     /// These pages have these contents.
-    pub(super) fn write(&mut self, piece: Piece) -> Result<()> {
+    pub(super) fn write(&mut self, piece: Piece<'a>) -> Result<()> {
         self.load(&piece.range)?;
         self.take_out(&piece.range);
         self.pieces
@@ -212,7 +211,7 @@ impl<'a, R: Read + ?Sized> Map<'a, R> {
     }
 
     /// The inline value of a piece whose bytes are inline.
-    fn bytes(&self, range: &Range<u64>, source: Source) -> Result<Option<Box<[u8]>>> {
+    fn bytes(&self, range: &Range<u64>, source: Source<'_>) -> Result<Option<Box<[u8]>>> {
         let count = range.end - range.start;
         let (ino, generation) = self.file;
         let value = |bytes: &[u8], within| {
@@ -227,7 +226,7 @@ impl<'a, R: Read + ?Sized> Map<'a, R> {
         };
         Ok(match source {
             Source::Unwritten | Source::Stored { .. } => None,
-            Source::Fresh { bytes, within } => value(&bytes, within),
+            Source::Fresh { bytes, within } => value(bytes, within),
             Source::Kept { last, within } => {
                 let key = key::inline(self.map, last);
                 let found = self.view.get(Table::Extents, &key)?;
@@ -366,7 +365,7 @@ impl<'a, R: Read + ?Sized> Map<'a, R> {
     }
 }
 
-fn place(source: &Source) -> Place {
+fn place(source: &Source<'_>) -> Place {
     match source {
         Source::Unwritten => Place::Unwritten,
         Source::Fresh { .. } | Source::Kept { .. } => Place::Inline,

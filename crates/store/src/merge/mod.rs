@@ -45,12 +45,12 @@ pub struct Merged {
     pub strays: u64,
 }
 
-/// Changes of keys for `records`, which are all of one epoch. `view` is the state before them;
-/// `counters` is changed along.
+/// Changes of keys for `records`, which are all of one epoch, or of several that are committed as
+/// one. `view` is the state before them; `counters` is changed along.
 pub fn merge(
     view: &(impl Read + ?Sized),
     counters: &mut Counters,
-    records: Vec<Record>,
+    records: &[Record],
 ) -> Result<Merged> {
     let mut names = Vec::new();
     let mut settings = Vec::new();
@@ -64,17 +64,17 @@ pub fn merge(
                 version,
                 to,
             } => names.push(names::Name {
-                dir,
+                dir: *dir,
                 name,
-                generation,
-                version,
-                to,
+                generation: *generation,
+                version: *version,
+                to: *to,
             }),
             Record::Setting {
                 key,
                 version,
                 value,
-            } => settings.push((key, version, value)),
+            } => settings.push((&**key, *version, value.as_deref())),
             record => objects.push(object::Change::of(record)),
         }
     }
@@ -131,14 +131,13 @@ impl<R: Read + ?Sized> Merger<'_, R> {
         self.view.get(Table::Meta, key)
     }
 
-    fn settings(&mut self, mut settings: Vec<(Box<[u8]>, u32, Option<Box<[u8]>>)>) {
-        settings.sort_by(|a, b| a.0.cmp(&b.0));
-        for group in settings.chunk_by_mut(|a, b| a.0 == b.0) {
-            let Some((name, _, value)) = latest(group, |setting| setting.1) else {
-                continue;
-            };
-            let (name, value) = (key::setting(name), value.take());
-            self.ops.push(meta(name, value));
+    fn settings(&mut self, mut settings: Vec<(&[u8], u32, Option<&[u8]>)>) {
+        settings.sort_by(|a, b| a.0.cmp(b.0));
+        for group in settings.chunk_by(|a, b| a.0 == b.0) {
+            if let Some((name, _, value)) = latest(group, |setting| setting.1) {
+                let value = value.map(Box::from);
+                self.ops.push(meta(key::setting(name), value));
+            }
         }
     }
 }
@@ -167,9 +166,9 @@ fn is_later(a: u32, b: u32) -> bool {
 }
 
 /// The item with the latest version.
-fn latest<T>(items: &mut [T], version: impl Fn(&T) -> u32) -> Option<&mut T> {
+fn latest<T>(items: &[T], version: impl Fn(&T) -> u32) -> Option<&T> {
     items
-        .iter_mut()
+        .iter()
         .reduce(|best, item| match is_later(version(item), version(best)) {
             true => item,
             false => best,

@@ -7,9 +7,9 @@ use crate::schema::{encode_target, key};
 use hearth_backend::Target;
 
 /// A record of a name.
-pub(super) struct Name {
+pub(super) struct Name<'r> {
     pub(super) dir: u64,
-    pub(super) name: Box<[u8]>,
+    pub(super) name: &'r [u8],
     pub(super) generation: u32,
     pub(super) version: u32,
     pub(super) to: Option<Target>,
@@ -20,15 +20,15 @@ impl<R: Read + ?Sized> Merger<'_, R> {
     ///
     /// Of directories that had one number one after the other at most one is left, and the others
     /// ended empty: a name that still means something is a name of that one.
-    pub(super) fn names(&mut self, mut names: Vec<Name>) -> Result<()> {
+    pub(super) fn names(&mut self, mut names: Vec<Name<'_>>) -> Result<()> {
         names.sort_unstable_by(|a, b| {
-            (a.dir, &a.name, a.generation).cmp(&(b.dir, &b.name, b.generation))
+            (a.dir, a.name, a.generation).cmp(&(b.dir, b.name, b.generation))
         });
-        for group in names.chunk_by_mut(|a, b| a.dir == b.dir && a.name == b.name) {
+        for group in names.chunk_by(|a, b| a.dir == b.dir && a.name == b.name) {
             let came = group.iter().any(|name| name.to.is_some());
-            let key = key::name(group[0].dir, &group[0].name);
+            let key = key::name(group[0].dir, group[0].name);
             let left = group
-                .chunk_by_mut(|a, b| a.generation == b.generation)
+                .chunk_by(|a, b| a.generation == b.generation)
                 .filter_map(|of_one| latest(of_one, |name| name.version)?.to)
                 .last();
             match left {

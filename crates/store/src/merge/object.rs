@@ -9,15 +9,15 @@ use crate::schema::{Contents, Directory, Inode, Xattrs, key};
 use hearth_backend::{Attrs, Kind, Record, Xattr};
 
 /// A record of an inode, in the order of inodes and generations.
-pub(super) struct Change {
+pub(super) struct Change<'r> {
     ino: u64,
     generation: u32,
-    record: Record,
+    record: &'r Record,
 }
 
-impl Change {
-    pub(super) fn of(record: Record) -> Change {
-        let (ino, generation) = match &record {
+impl Change<'_> {
+    pub(super) fn of(record: &Record) -> Change<'_> {
+        let (ino, generation) = match record {
             Record::New(inode) => (inode.ino, inode.attrs.generation),
             Record::Attrs { ino, attrs, .. } => (*ino, attrs.generation),
             Record::Xattrs {
@@ -51,53 +51,57 @@ impl Change {
 
 /// All records of one inode and generation, by register.
 #[derive(Default)]
-struct Changes {
-    new: Option<Box<hearth_backend::Inode>>,
+struct Changes<'r> {
+    new: Option<&'r hearth_backend::Inode>,
     gone: bool,
     attrs: Option<(u32, Attrs)>,
-    xattrs: Option<(u32, Vec<Xattr>)>,
-    contents: Vec<ContentsChange>,
+    xattrs: Option<(u32, &'r [Xattr])>,
+    contents: Vec<ContentsChange<'r>>,
+    /// Order of the last reset of `touched`; 0 for none.
     untouched: u64,
-    touched: u64,
+    /// The last touch: its order, and what it says.
+    touch: (u64, u64),
     entries: (i64, i64),
     parent: Option<(u32, u64)>,
     is_directory: bool,
     count: u64,
 }
 
-impl Changes {
-    fn add(&mut self, record: Record) {
+impl<'r> Changes<'r> {
+    fn add(&mut self, record: &'r Record) {
         self.count += 1;
         match record {
             Record::New(inode) => self.new = Some(inode),
             Record::Gone { .. } => self.gone = true,
-            Record::Attrs { version, attrs, .. } => keep(&mut self.attrs, version, attrs),
+            Record::Attrs { version, attrs, .. } => keep(&mut self.attrs, *version, *attrs),
             Record::Xattrs {
                 version, xattrs, ..
-            } => keep(&mut self.xattrs, version, xattrs),
+            } => keep(&mut self.xattrs, *version, xattrs),
             Record::Contents {
                 version,
                 size,
                 touched,
+                order,
                 edit,
                 ..
             } => {
-                self.touched = self.touched.max(touched);
+                self.touch = self.touch.max((*order, *touched));
                 self.contents.push(ContentsChange {
-                    version,
-                    size,
+                    version: *version,
+                    size: *size,
                     edit,
                 });
             }
-            Record::Untouched { until, .. } => self.untouched = self.untouched.max(until),
+            Record::Untouched { order, .. } => self.untouched = self.untouched.max(*order),
             Record::Entries {
                 entries,
                 subdirectories,
                 touched,
+                order,
                 ..
             } => {
                 self.is_directory = true;
-                self.touched = self.touched.max(touched);
+                self.touch = self.touch.max((*order, *touched));
                 self.entries.0 += entries;
                 self.entries.1 += subdirectories;
             }
@@ -105,20 +109,20 @@ impl Changes {
                 version, parent, ..
             } => {
                 self.is_directory = true;
-                keep(&mut self.parent, version, parent);
+                keep(&mut self.parent, *version, *parent);
             }
             // Sorted out before.
             Record::Name { .. } | Record::Setting { .. } => {}
         }
     }
 
-    /// The later of the time before and those of the records, unless it no longer counts.
+    /// The time of the last touch that no reset came after; `before` is that from before the epoch.
     fn touched(&self, before: u64) -> u64 {
-        let touched = self.touched.max(before);
-        if touched <= self.untouched {
-            0
-        } else {
-            touched
+        let (order, touched) = self.touch;
+        let before = if self.untouched == 0 { before } else { 0 };
+        match order > self.untouched {
+            true => touched.max(before),
+            false => before,
         }
     }
 }
@@ -131,7 +135,7 @@ fn keep<T>(register: &mut Option<(u32, T)>, version: u32, value: T) {
 }
 
 impl<R: Read + ?Sized> Merger<'_, R> {
-    pub(super) fn objects(&mut self, mut changes: Vec<Change>) -> Result<()> {
+    pub(super) fn objects(&mut self, mut changes: Vec<Change<'_>>) -> Result<()> {
         changes.sort_unstable_by_key(|change| (change.ino, change.generation));
         let mut changes = changes.into_iter().peekable();
         while let Some(first) = changes.next() {
@@ -156,7 +160,7 @@ impl<R: Read + ?Sized> Merger<'_, R> {
     }
 
     /// All that happened to the inodes with one number.
-    fn object(&mut self, ino: u64, generations: Vec<(u32, Changes)>) -> Result<()> {
+    fn object(&mut self, ino: u64, generations: Vec<(u32, Changes<'_>)>) -> Result<()> {
         let is_known_new = matches!(&generations[..], [(_, only)] if only.new.is_some());
         let mut old = match is_known_new {
             true => None,
@@ -164,12 +168,12 @@ impl<R: Read + ?Sized> Merger<'_, R> {
         };
         let mut stays = None;
         let mut is_old_gone = false;
-        for (generation, mut changes) in generations {
+        for (generation, changes) in generations {
             for change in &changes.contents {
                 change.name(self.counters, &mut self.named, &mut self.tally);
             }
             let is_old = (old.as_ref()).is_some_and(|old| old.attrs.generation == generation);
-            if let Some(new) = &changes.new {
+            if let Some(new) = changes.new {
                 self.counters.last_inode = self.counters.last_inode.max(new.ino);
             } else if !is_old {
                 self.strays += changes.count;
@@ -179,7 +183,7 @@ impl<R: Read + ?Sized> Merger<'_, R> {
                 is_old_gone |= is_old;
                 continue;
             }
-            match (&stays, changes.new.take()) {
+            match (&stays, changes.new) {
                 (None, new) => stays = Some((new, changes)),
                 // Two that are not gone: one of them should be.
                 (Some(_), Some(new)) => {
@@ -195,7 +199,7 @@ impl<R: Read + ?Sized> Merger<'_, R> {
                 self.change(ino, old, changes)
             }
             Some((Some(new), changes)) => {
-                let kept = self.create(*new, changes)?;
+                let kept = self.create(new, changes)?;
                 match old {
                     Some(old) => self.end(ino, &old, &kept),
                     None => Ok(()),
@@ -221,10 +225,10 @@ impl<R: Read + ?Sized> Merger<'_, R> {
     }
 
     /// An inode that was there and stays.
-    fn change(&mut self, ino: u64, old: Inode, changes: Changes) -> Result<()> {
+    fn change(&mut self, ino: u64, old: Inode, changes: Changes<'_>) -> Result<()> {
         let attrs = changes.attrs.map_or(old.attrs, |(_, attrs)| attrs);
         let is_directory = old.attrs.kind == Kind::Directory;
-        let touches = changes.touched != 0 || changes.untouched != 0;
+        let touches = changes.touch.0 != 0 || changes.untouched != 0;
         // What is charged has changed only with one of these.
         let recharges = owners(&attrs) != owners(&old.attrs) || !changes.contents.is_empty();
         let (mut pages_before, mut pages) = (0, 0);
@@ -248,7 +252,7 @@ impl<R: Read + ?Sized> Merger<'_, R> {
         self.tally.charge(&old.attrs, pages_before, -1);
         self.tally.charge(&attrs, pages, 1);
         if let Some((_, xattrs)) = changes.xattrs {
-            let value = (!xattrs.is_empty()).then(|| Xattrs::encode(&xattrs));
+            let value = (!xattrs.is_empty()).then(|| Xattrs::encode(xattrs));
             self.ops.push(meta(key::xattrs(ino), value));
         }
         match (old.attrs.nlink == 0, attrs.nlink == 0) {
@@ -263,7 +267,7 @@ impl<R: Read + ?Sized> Merger<'_, R> {
         Ok(())
     }
 
-    fn change_directory(&mut self, ino: u64, changes: &Changes) -> Result<()> {
+    fn change_directory(&mut self, ino: u64, changes: &Changes<'_>) -> Result<()> {
         let before = match self.get(&key::directory(ino))? {
             Some(value) => Directory::decode(ino, &value)?,
             None => Directory::default(),
@@ -275,7 +279,7 @@ impl<R: Read + ?Sized> Merger<'_, R> {
         Ok(())
     }
 
-    fn directory(&mut self, before: Directory, changes: &Changes) -> Directory {
+    fn directory(&mut self, before: Directory, changes: &Changes<'_>) -> Directory {
         let mut add = |count: u64, change: i64| {
             count.checked_add_signed(change).unwrap_or_else(|| {
                 self.strays += 1;
@@ -291,7 +295,7 @@ impl<R: Read + ?Sized> Merger<'_, R> {
     }
 
     /// A new inode that stays. Returns which of its keys it has.
-    fn create(&mut self, new: hearth_backend::Inode, changes: Changes) -> Result<Kept> {
+    fn create(&mut self, new: &hearth_backend::Inode, changes: Changes<'_>) -> Result<Kept> {
         let ino = new.ino;
         let attrs = changes.attrs.map_or(new.attrs, |(_, attrs)| attrs);
         let mut kept = Kept {
@@ -324,16 +328,16 @@ impl<R: Read + ?Sized> Merger<'_, R> {
             }
         }
         self.tally.charge(&attrs, pages, 1);
-        let xattrs = changes.xattrs.map_or(new.xattrs, |(_, xattrs)| xattrs);
+        let xattrs = changes.xattrs.map_or(&new.xattrs[..], |(_, xattrs)| xattrs);
         if !xattrs.is_empty() {
-            self.put(key::xattrs(ino), Xattrs::encode(&xattrs));
+            self.put(key::xattrs(ino), Xattrs::encode(xattrs));
             kept.xattrs = true;
         }
         if attrs.nlink == 0 {
             self.put(key::orphan(ino), attrs.generation.to_le_bytes().into());
             kept.orphan = true;
         }
-        let target = new.target;
+        let target = new.target.clone();
         self.put(key::inode(ino), Inode { attrs, target }.encode());
         Ok(kept)
     }

@@ -9,13 +9,13 @@ const ROOM: usize = 2;
 /// From one thread that makes results to one that takes them.
 #[derive(Debug)]
 pub struct Ahead<T> {
-    state: Mutex<State<T>>,
+    state: Mutex<Queue<T>>,
     changed: Condvar,
 }
 
 /// Protected by [`Ahead::state`].
 #[derive(Debug)]
-struct State<T> {
+struct Queue<T> {
     made: VecDeque<T>,
     ended: bool,
 }
@@ -28,7 +28,7 @@ impl<T> Ahead<T> {
     /// Without results.
     pub fn new() -> Ahead<T> {
         Ahead {
-            state: Mutex::new(State {
+            state: Mutex::new(Queue {
                 made: VecDeque::with_capacity(ROOM),
                 ended: false,
             }),

@@ -11,7 +11,7 @@ const PAGES_MAX: usize = BLOCK_MAX / PAGE;
 /// A page of a file: its index and its bytes; where there are fewer than 4,096, zeros follow.
 pub type Page = (u64, Box<[u8]>);
 
-/// Whose pages they are.
+/// The file that pages belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner {
     /// Inode.

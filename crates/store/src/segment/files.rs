@@ -9,9 +9,11 @@ use bytes::Bytes;
 use hearth_backend::Errno;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path as Key;
-use object_store::{MultipartUpload, ObjectStoreExt, PutPayload};
+use object_store::{GetResultPayload, MultipartUpload, ObjectStoreExt, PutPayload};
+use std::fs::File;
 use std::io;
 use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// The folder in the volume's directory.
@@ -70,7 +72,7 @@ impl Files {
             }
         }
         for path in [&root, dir] {
-            std::fs::File::open(path)
+            File::open(path)
                 .and_then(|folder| folder.sync_all())
                 .map_err(|e| failed("fsync", path, e))?;
         }
@@ -86,10 +88,14 @@ impl Files {
     }
 
     /// Begins to store a segment part by part.
-    pub fn upload(&self, number: u64) -> Result<Upload> {
+    pub fn upload(&self, number: u64) -> Result<Upload<'_>> {
         let upload = pollster::block_on(self.store.put_multipart(&key(number)))
             .map_err(|error| fault("create", number, 0, &error))?;
-        Ok(Upload { number, upload })
+        Ok(Upload {
+            files: self,
+            number,
+            upload,
+        })
     }
 
     /// The bytes of a segment in `range`; fewer where it ends before.
@@ -107,6 +113,24 @@ impl Files {
             }
             Err(error) => Err(fault("read", number, at, &error)),
         }
+    }
+
+    /// Opens a segment for several reads one behind the other: the host reads ahead of one that
+    /// stays open.
+    pub fn reader(&self, number: u64) -> Result<Reader<'_>> {
+        let got = pollster::block_on(self.store.get(&key(number)))
+            .map_err(|error| fault("open", number, 0, &error))?;
+        let len = got.meta.size;
+        let file = match got.payload {
+            GetResultPayload::File(file, _) => Some(file),
+            GetResultPayload::Stream(_) => None,
+        };
+        Ok(Reader {
+            files: self,
+            number,
+            len,
+            file,
+        })
     }
 
     /// Length of a segment in bytes.
@@ -160,6 +184,19 @@ impl Files {
         }
     }
 
+    /// Removes what uploads of one segment left behind. What fails is left to the next opening.
+    pub fn remove_uploads_of(&self, number: u64) {
+        let mut begin = file_name(number);
+        begin.push('#');
+        let folder = self.root.join(folder_name(number));
+        for path in self.entries(&folder).unwrap_or_default() {
+            let name = path.file_name().and_then(|name| name.to_str());
+            if name.is_some_and(|name| name.starts_with(&begin)) {
+                let _ = self.remove_upload(&path);
+            }
+        }
+    }
+
     fn entries(&self, folder: &Path) -> Result<Vec<PathBuf>> {
         let failed = |error| Error::Io {
             op: "list",
@@ -173,14 +210,51 @@ impl Files {
     }
 }
 
+/// A segment that is open for reading.
+#[derive(Debug)]
+pub struct Reader<'a> {
+    files: &'a Files,
+    number: u64,
+    len: u64,
+    /// `None` where the store has no files.
+    file: Option<File>,
+}
+
+impl Reader<'_> {
+    /// Number of the segment.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The bytes in `range`; fewer where the segment ends before.
+    pub fn range(&self, range: Range<u64>) -> Result<Bytes> {
+        let range = range.start.min(self.len)..range.end.min(self.len);
+        let Some(file) = &self.file else {
+            return self.files.range(self.number, range);
+        };
+        let mut bytes = vec![0; range.end.saturating_sub(range.start) as usize];
+        match file.read_exact_at(&mut bytes, range.start) {
+            Ok(()) => Ok(Bytes::from(bytes)),
+            // Cut off since it was opened.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(Bytes::new()),
+            Err(error) => Err(Error::Io {
+                op: "read",
+                path: shown(self.number),
+                errno: Errno::from(error),
+            }),
+        }
+    }
+}
+
 /// A segment that is being stored. Dropped before [`Upload::finish`], it leaves nothing.
 #[derive(Debug)]
-pub struct Upload {
+pub struct Upload<'a> {
+    files: &'a Files,
     number: u64,
     upload: Box<dyn MultipartUpload>,
 }
 
-impl Upload {
+impl Upload<'_> {
     /// Appends bytes.
     pub fn append(&mut self, part: Bytes) -> Result<()> {
         pollster::block_on(self.upload.put_part(part.into()))
@@ -189,9 +263,14 @@ impl Upload {
 
     /// Makes the segment durable and gives it its name.
     pub fn finish(mut self) -> Result<()> {
-        pollster::block_on(self.upload.complete())
-            .map(drop)
-            .map_err(|error| fault("sync", self.number, 0, &error))
+        match pollster::block_on(self.upload.complete()) {
+            Ok(_) => Ok(()),
+            Err(error) => {
+                // The store forgets the file when its last step fails, and it takes room.
+                self.files.remove_uploads_of(self.number);
+                Err(fault("sync", self.number, 0, &error))
+            }
+        }
     }
 }
 
@@ -201,13 +280,21 @@ pub fn shown(number: u64) -> PathBuf {
 }
 
 fn key(number: u64) -> Key {
-    Key::from(format!("{:02x}/{number:016x}", number as u8))
+    Key::from(format!("{}/{}", folder_name(number), file_name(number)))
+}
+
+fn folder_name(number: u64) -> String {
+    format!("{:02x}", number as u8)
+}
+
+fn file_name(number: u64) -> String {
+    format!("{number:016x}")
 }
 
 /// The number that a file's name says, if it is one that [`key`] gives.
 fn number(name: &str) -> Option<u64> {
     let number = u64::from_str_radix(name, 16).ok()?;
-    (format!("{number:016x}") == name && number < u64::MAX).then_some(number)
+    (file_name(number) == name && number < u64::MAX).then_some(number)
 }
 
 /// The byte that a folder's name says.
@@ -241,6 +328,7 @@ fn errno(error: &object_store::Error) -> Errno {
         .map_or(Errno::EIO, Errno)
 }
 
+/// The error of the operating system that is the cause.
 fn io_error(error: &object_store::Error) -> Option<&io::Error> {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = cause {
@@ -250,4 +338,50 @@ fn io_error(error: &object_store::Error) -> Option<&io::Error> {
         cause = error.source();
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_no_room_and_other_errors_keep_their_number() {
+        let failed = |number| object_store::Error::Generic {
+            store: "LocalFileSystem",
+            source: Box::new(io::Error::from_raw_os_error(number)),
+        };
+        for number in [Errno::ENOSPC, Errno::EDQUOT] {
+            let error = fault("write", 1, 0, &failed(number.0));
+            assert!(matches!(error, Error::NoSpace { .. }));
+        }
+        let error = fault("write", 1, 0, &failed(Errno::EIO.0));
+        assert!(matches!(
+            error,
+            Error::Io {
+                errno: Errno::EIO,
+                ..
+            }
+        ));
+    }
+
+    #[test]
+    fn what_uploads_of_a_segment_left_is_removed_and_nothing_else() {
+        let dir = tempfile::tempdir().expect("a directory");
+        Files::make(dir.path()).expect("make");
+        let files = Files::open(dir.path()).expect("open");
+        for name in [
+            "0000000000000101#1",
+            "0000000000000101#2",
+            "0000000000000201#1",
+        ] {
+            std::fs::write(dir.path().join("segments/01").join(name), b"x").expect("write");
+        }
+        files
+            .put(0x101, vec![Bytes::from_static(b"whole")])
+            .expect("put");
+        files.remove_uploads_of(0x101);
+        let found = files.walk().expect("walk");
+        assert_eq!(found.segments, [0x101]);
+        assert_eq!(found.uploads.len(), 1);
+    }
 }

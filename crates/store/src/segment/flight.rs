@@ -9,9 +9,9 @@ use bytes::Bytes;
 use hearth_sync::primitive::{Arc, Condvar, Mutex};
 use std::collections::{HashMap, VecDeque};
 
-/// What is known of a block.
+/// A block that was read, verified and unpacked.
 #[derive(Clone, Debug)]
-pub struct Read<T> {
+pub struct Opened<T> {
     /// What its header says.
     pub header: T,
     /// Its unpacked bytes.
@@ -21,16 +21,16 @@ pub struct Read<T> {
 /// Reads under way, and blocks that are kept, oldest out first.
 #[derive(Debug)]
 pub struct Flights<T> {
-    state: Mutex<State<T>>,
+    state: Mutex<Board<T>>,
     /// Bytes to keep.
     room: usize,
 }
 
 /// Protected by [`Flights::state`].
 #[derive(Debug)]
-struct State<T> {
+struct Board<T> {
     under_way: HashMap<Stored, Arc<Flight<T>>>,
-    kept: HashMap<Stored, Read<T>>,
+    kept: HashMap<Stored, Opened<T>>,
     order: VecDeque<Stored>,
     bytes: usize,
 }
@@ -42,13 +42,13 @@ struct Flight<T> {
 }
 
 /// What a read gave; `None` where its thread is gone without a result.
-type Landed<T> = Option<Result<Read<T>>>;
+type Landed<T> = Option<Result<Opened<T>>>;
 
 impl<T: Clone> Flights<T> {
     /// Keeps at most `room` bytes of blocks.
     pub fn new(room: usize) -> Flights<T> {
         Flights {
-            state: Mutex::new(State {
+            state: Mutex::new(Board {
                 under_way: HashMap::new(),
                 kept: HashMap::new(),
                 order: VecDeque::new(),
@@ -58,9 +58,13 @@ impl<T: Clone> Flights<T> {
         }
     }
 
-    /// The block, whose `within` is 0: kept, from the read that is under way, or from `fetch`, which runs once for all
-    /// that ask meanwhile. Errors are not kept.
-    pub fn get(&self, block: Stored, fetch: impl FnOnce() -> Result<Read<T>>) -> Result<Read<T>> {
+    /// The block, whose `within` is 0: kept, from the read that is under way, or from `fetch`,
+    /// which runs once for all that ask meanwhile. Errors are not kept.
+    pub fn get(
+        &self,
+        block: Stored,
+        fetch: impl FnOnce() -> Result<Opened<T>>,
+    ) -> Result<Opened<T>> {
         let mut state = self.state.lock();
         if let Some(read) = state.kept.get(&block) {
             return Ok(read.clone());
@@ -90,7 +94,7 @@ impl<T: Clone> Flights<T> {
         result
     }
 
-    fn land(&self, block: Stored, result: Option<&Result<Read<T>>>) {
+    fn land(&self, block: Stored, result: Option<&Result<Opened<T>>>) {
         let mut evicted = Vec::new();
         let mut state = self.state.lock();
         state.under_way.remove(&block);

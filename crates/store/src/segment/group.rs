@@ -28,14 +28,14 @@ const TURNS: usize = 2;
 /// The groups of one directory of segments.
 #[derive(Debug, Default)]
 pub struct Groups {
-    state: Mutex<State>,
+    state: Mutex<Gathering>,
     /// A turn became free.
     turn: Condvar,
 }
 
 /// Protected by [`Groups::state`].
 #[derive(Debug, Default)]
-struct State {
+struct Gathering {
     /// Writers join this one.
     open: Option<Arc<Group>>,
     /// Bytes that its members may add.
@@ -147,7 +147,7 @@ impl Groups {
         self.turn.notify_one();
     }
 
-    fn close(&self, state: &mut State, group: &Arc<Group>) {
+    fn close(&self, state: &mut Gathering, group: &Arc<Group>) {
         if state.open.as_ref().is_some_and(|o| Arc::ptr_eq(o, group)) {
             state.open = None;
         }

@@ -149,13 +149,13 @@ impl BlockHeader {
 #[derive(Debug)]
 pub struct Summary {
     blocks: u64,
-    headers: blake3::Hasher,
+    headers: Box<blake3::Hasher>,
 }
 
 impl Summary {
     /// Of a segment with this head and no block.
     pub fn new(head: &[u8; HEAD]) -> Summary {
-        let mut headers = blake3::Hasher::new();
+        let mut headers = Box::new(blake3::Hasher::new());
         headers.update(head);
         Summary { blocks: 0, headers }
     }

@@ -1,7 +1,7 @@
 //! Reading blocks: every byte that is returned was verified.
 
 use super::coder::Owner;
-use super::flight::Read;
+use super::flight::Opened;
 use super::layout::{BlockHeader, HEAD, head_fault};
 use super::{Segments, Stored, files};
 use crate::error::{Error, Result};
@@ -50,7 +50,7 @@ impl Segments {
         within(stored, &read.plain)
     }
 
-    fn block(&self, stored: &Stored) -> Result<Read<BlockHeader>> {
+    fn block(&self, stored: &Stored) -> Result<Opened<BlockHeader>> {
         // Records that differ in anything else are other questions: a damaged one must not be
         // answered with what is kept.
         let block = Stored {
@@ -63,9 +63,9 @@ impl Segments {
         })
     }
 
-    fn decoded(&self, stored: &Stored, bytes: &Bytes) -> Result<Read<BlockHeader>> {
+    fn decoded(&self, stored: &Stored, bytes: &Bytes) -> Result<Opened<BlockHeader>> {
         match self.coder.decode(stored, bytes) {
-            Ok((header, plain)) => Ok(Read { header, plain }),
+            Ok((header, plain)) => Ok(Opened { header, plain }),
             Err(what) => Err(self.corrupt(stored, what)),
         }
     }

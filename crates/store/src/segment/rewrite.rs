@@ -20,8 +20,21 @@ impl Segments {
     /// # Errors
     /// What the operating system says of the new segments. The old ones are as before.
     pub fn rewrite(&self, live: &[Stored]) -> Result<Vec<Result<Stored>>> {
+        let mut made = Vec::new();
+        let result = self.rewrite_into(live, &mut made);
+        if result.is_err() {
+            // No record names them, and the collector will try again on a full disk.
+            for segment in made {
+                let _ = self.delete(segment);
+            }
+        }
+        result
+    }
+
+    /// [`Segments::rewrite`], which adds the numbers of new segments to `made`.
+    fn rewrite_into(&self, live: &[Stored], made: &mut Vec<u64>) -> Result<Vec<Result<Stored>>> {
         let mut moved: HashMap<(u64, u32), Result<Stored>> = HashMap::new();
-        let mut open: Option<(Target, Stream)> = None;
+        let mut open: Option<(Target, Stream<'_>)> = None;
         for old in live {
             let key = (old.segment, old.at);
             if moved.contains_key(&key) {
@@ -38,6 +51,7 @@ impl Segments {
                 Some(open) => open,
                 None => {
                     let target = self.target();
+                    made.push(target.segment);
                     open.insert((target, Stream::begin(&self.coder, &self.files, target)?))
                 }
             };

@@ -2,6 +2,7 @@
 
 use super::ahead::{Ahead, End};
 use super::coder::Owner;
+use super::files::Reader;
 use super::{Segments, Stored};
 use crate::error::Result;
 use bytes::Bytes;
@@ -51,7 +52,7 @@ impl Segments {
         };
         if runs.len() < RUNS_AHEAD {
             for run in runs {
-                verify(run, self.fetch(run));
+                verify(run, self.fetch(run, &mut None));
             }
             return;
         }
@@ -59,8 +60,9 @@ impl Segments {
         thread::scope(|scope| {
             let fetch = || {
                 let _end = End(&ahead);
+                let mut open = None;
                 for run in &runs {
-                    if !ahead.put(self.fetch(run)) {
+                    if !ahead.put(self.fetch(run, &mut open)) {
                         break;
                     }
                 }
@@ -69,19 +71,25 @@ impl Segments {
             let fetching = thread::Builder::new()
                 .name("hearth-read".into())
                 .spawn_scoped(scope, fetch);
+            let mut open = None;
             for run in &runs {
                 // Without the thread this one does both.
                 let fetched = fetching.as_ref().ok().and_then(|_| ahead.take());
-                verify(run, fetched.unwrap_or_else(|| self.fetch(run)));
+                verify(run, fetched.unwrap_or_else(|| self.fetch(run, &mut open)));
             }
         });
     }
 
-    /// The bytes of all blocks of a run; fewer where the segment ends before.
-    fn fetch(&self, run: &[Stored]) -> Result<Bytes> {
+    /// The bytes of all blocks of a run; fewer where the segment ends before. `open` is the segment
+    /// of the run before, and becomes that of this one.
+    fn fetch<'a>(&'a self, run: &[Stored], open: &mut Option<Reader<'a>>) -> Result<Bytes> {
         let (first, last) = (&run[0], &run[run.len() - 1]);
-        self.files
-            .range(first.segment, first.span().start..last.span().end)
+        let reader = match open.take() {
+            Some(reader) if reader.number() == first.segment => reader,
+            _ => self.files.reader(first.segment)?,
+        };
+        open.insert(reader)
+            .range(first.span().start..last.span().end)
     }
 }
 

@@ -58,7 +58,7 @@ impl Stored {
         stored.is_sane().then_some(stored)
     }
 
-    /// The same block from `bytes` further on, as a cut in front leaves it; `None` past its end.
+    /// What a cut of `bytes` in front leaves of it; `None` where that is nothing.
     pub fn from(&self, bytes: u32) -> Option<Stored> {
         let within = self.within.checked_add(bytes)?;
         (within < self.len).then_some(Stored { within, ..*self })

@@ -54,13 +54,18 @@ pub fn write(
         }
         work();
     });
-    let mut results = results.into_inner();
-    // A chunk that nobody took stands behind or before one that failed.
+    let results = results.into_inner();
     if let Some(Some(Err(error))) = results.iter().find(|r| matches!(r, Some(Err(_)))) {
+        // No record names those that are whole, and the caller will try again on a full disk.
+        for written in results.iter().flatten().flatten() {
+            if let Some(block) = written.first() {
+                let _ = files.delete(block.stored.segment);
+            }
+        }
         return Err(error.clone());
     }
     let mut written = Vec::with_capacity(pages.len().div_ceil(16));
-    for result in results.iter_mut().filter_map(Option::take) {
+    for result in results.into_iter().flatten() {
         written.append(&mut result?);
     }
     Ok(written)
@@ -88,17 +93,17 @@ fn segment(
 
 /// A segment that is being stored, block by block. Dropped before its end, it leaves nothing.
 #[derive(Debug)]
-pub struct Stream {
-    upload: Upload,
+pub struct Stream<'a> {
+    upload: Upload<'a>,
     buffer: Vec<u8>,
     /// Bytes of the segment before `buffer`.
     before: usize,
     summary: Summary,
 }
 
-impl Stream {
+impl<'a> Stream<'a> {
     /// Begins a segment.
-    pub fn begin(coder: &Coder, files: &Files, target: Target) -> Result<Stream> {
+    pub fn begin(coder: &Coder, files: &'a Files, target: Target) -> Result<Stream<'a>> {
         let head = head(coder.place(target.segment), target.epoch);
         let mut buffer = Vec::with_capacity(PART + STORED_MAX + HEADER);
         buffer.extend_from_slice(&head);

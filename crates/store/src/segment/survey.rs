@@ -37,6 +37,16 @@ impl Segments {
         Ok(self.files.walk()?.segments)
     }
 
+    /// The numbers of all segments, rising, and all other files and folders among them.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn everything(&self) -> Result<(Vec<u64>, Vec<PathBuf>)> {
+        let found = self.files.walk()?;
+        let others = found.uploads.into_iter().chain(found.strange);
+        Ok((found.segments, others.collect()))
+    }
+
     /// Bytes of a segment.
     ///
     /// # Errors
@@ -74,7 +84,7 @@ impl Segments {
         Headers {
             segments: self,
             number,
-            state: State::Begin,
+            state: Walk::Begin,
         }
     }
 }
@@ -84,11 +94,11 @@ impl Segments {
 pub struct Headers<'a> {
     segments: &'a Segments,
     number: u64,
-    state: State,
+    state: Walk,
 }
 
 #[derive(Debug)]
-enum State {
+enum Walk {
     /// Nothing was read.
     Begin,
     /// The next header is at `at`.
@@ -106,12 +116,12 @@ impl Iterator for Headers<'_> {
     type Item = Result<Block>;
 
     fn next(&mut self) -> Option<Result<Block>> {
-        let result = match std::mem::replace(&mut self.state, State::End) {
-            State::Begin => match self.begin() {
+        let result = match std::mem::replace(&mut self.state, Walk::End) {
+            Walk::Begin => match self.begin() {
                 Ok(()) => return self.next(),
                 Err(error) => Err(error),
             },
-            State::Blocks {
+            Walk::Blocks {
                 at,
                 len,
                 summary,
@@ -120,13 +130,13 @@ impl Iterator for Headers<'_> {
                 Err(error) if !damaged => Err(error),
                 _ => return None,
             },
-            State::Blocks {
+            Walk::Blocks {
                 at,
                 len,
                 summary,
                 damaged,
             } => self.block(at, len, summary, damaged),
-            State::End => return None,
+            Walk::End => return None,
         };
         Some(result)
     }
@@ -143,7 +153,7 @@ impl Headers<'_> {
         }
         let mut own = [0; HEAD];
         own.copy_from_slice(&head);
-        self.state = State::Blocks {
+        self.state = Walk::Blocks {
             at: HEAD as u64,
             len,
             summary: Summary::new(&own),
@@ -158,7 +168,7 @@ impl Headers<'_> {
         let header = BlockHeader::decode(&bytes).filter(|header| header.len > 0);
         let Some(header) = header else {
             let next = self.next_header(at + 1, len)?;
-            self.state = State::Blocks {
+            self.state = Walk::Blocks {
                 at: next,
                 len,
                 summary,
@@ -180,7 +190,7 @@ impl Headers<'_> {
         if next + HEAD as u64 > len {
             return Err(self.corrupt(at, "the segment ends inside a block"));
         }
-        self.state = State::Blocks {
+        self.state = Walk::Blocks {
             at: next,
             len,
             summary,

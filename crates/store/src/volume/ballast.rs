@@ -30,7 +30,7 @@ impl Ballast {
 
     /// Bytes that are missing.
     pub(crate) fn missing(&self) -> Result<u64> {
-        Ok(self.target - self.file.len()?.min(self.target))
+        Ok(self.target - self.file.size()?.min(self.target))
     }
 
     /// Takes what is missing, if there is room; returns whether it is whole now.

@@ -1,5 +1,6 @@
 //! Checkpoints: what was committed moves from memory into the engine's tables.
 
+use super::fields::{array, u64_at};
 use super::keys::Shared;
 use super::overlay::{Overlay, Point, STAMP};
 use super::witness::Testimony;
@@ -7,7 +8,11 @@ use super::{BLOCK, Digest};
 use crate::engine::{Change, Engine};
 use crate::error::{Error, Result};
 use crate::kv::Table;
-use hearth_sync::primitive::Arc;
+use hearth_sync::primitive::{Arc, thread};
+use std::time::Duration;
+
+const MEND_TRIES: u32 = 1000;
+const MEND_PAUSE: Duration = Duration::from_millis(1);
 
 pub(super) const TABLES: [Table; 2] = [Table::Meta, Table::Extents];
 
@@ -68,7 +73,7 @@ impl Shared {
     fn write_tables(&self, overlay: &Overlay, point: &Point) -> Result<()> {
         self.mend_engine()?;
         let engine = self.engine.read();
-        let engine = engine.as_deref().ok_or(Error::Closed)?;
+        let engine = engine.as_deref().ok_or_else(|| self.no_engine())?;
         let stamp = encode_stamp(point);
         for table in TABLES {
             let first: Change<'_> = (STAMP, Some(&stamp));
@@ -78,8 +83,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Opens a broken engine anew. Nothing is lost with the handles: what is in no table is in the
-    /// layers over it. Readers wait.
+    /// Opens a broken engine anew, if no scan keeps it for long: else the next checkpoint does.
+    /// Nothing is lost with the handles: what is in no table is in the layers over it.
     fn mend_engine(&self) -> Result<()> {
         let is_broken = |engine: &Option<Box<dyn Engine>>| {
             engine.as_ref().is_none_or(|engine| engine.is_broken())
@@ -87,10 +92,14 @@ impl Shared {
         if self.is_closed() || !is_broken(&self.engine.read()) {
             return Ok(());
         }
-        let mut engine = self.engine.write();
-        if is_broken(&engine) {
-            *engine = None;
-            *engine = Some(self.parts.engines.open()?);
+        for _ in 0..MEND_TRIES {
+            // Never waits in the queue of the lock: a visitor of a scan may read again.
+            if let Some(mut engine) = self.engine.try_write() {
+                *engine = None;
+                *engine = Some(self.parts.engines.open()?);
+                return Ok(());
+            }
+            thread::sleep(MEND_PAUSE);
         }
         Ok(())
     }
@@ -139,13 +148,18 @@ fn encode_stamp(point: &Point) -> Vec<u8> {
 }
 
 /// The epoch and the digest of the last checkpoint that wrote `table`: zeros before the first.
+/// Read as scans read, so that an engine whose scans miss tables is found out.
 pub(super) fn stamp(engine: &dyn Engine, table: Table) -> Result<(u64, Digest)> {
-    match engine.get(table, STAMP)? {
-        None => Ok((0, [0; 32])),
-        Some(bytes) if bytes.len() == 40 => Ok((
-            super::fields::u64_at(&bytes, 0),
-            super::fields::array(&bytes, 8),
-        )),
-        Some(_) => Err(Error::corrupt("engine", 0, "the stamp makes no sense")),
+    let mut found = Vec::new();
+    engine
+        .view()?
+        .scan(table, STAMP, Some(&[0, 0]), &mut |_, value| {
+            found = value.to_vec();
+            false
+        })?;
+    match found.len() {
+        0 => Ok((0, [0; 32])),
+        40 => Ok((u64_at(&found, 0), array(&found, 8))),
+        _ => Err(Error::corrupt("engine", 0, "the stamp makes no sense")),
     }
 }

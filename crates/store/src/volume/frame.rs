@@ -66,8 +66,9 @@ pub(crate) fn digest(header: &[u8], payload: &[u8]) -> Digest {
     *hasher.finalize().as_bytes()
 }
 
-/// Cuts an epoch into parts of at most `most` bytes of records.
-pub(crate) fn split(ops: &[KvOp], most: u64) -> Result<Vec<Range<usize>>> {
+/// Cuts an epoch into parts of about `usual` bytes of records. A larger record is a part of its
+/// own; none is larger than `most`.
+pub(crate) fn split(ops: &[KvOp], usual: u64, most: u64) -> Result<Vec<Range<usize>>> {
     let mut parts = Vec::new();
     let (mut from, mut bytes) = (0, 0);
     for (at, op) in ops.iter().enumerate() {
@@ -76,7 +77,7 @@ pub(crate) fn split(ops: &[KvOp], most: u64) -> Result<Vec<Range<usize>>> {
             let what = "a key with its value";
             return Err(Error::TooLarge { what, most });
         }
-        if bytes + size > most {
+        if bytes + size > usual && from < at {
             parts.push(from..at);
             (from, bytes) = (at, 0);
         }

@@ -14,8 +14,9 @@ use crate::engine::fjall_tables::FjallEngines;
 use crate::error::{Error, Result};
 use crate::kv::{KvOp, Read, Table};
 use hearth_sync::primitive::atomic::{AtomicBool, Ordering};
-use hearth_sync::primitive::{Arc, Mutex, RwLock};
+use hearth_sync::primitive::{Arc, Mutex, RwLock, thread};
 use std::path::Path;
+use std::time::Duration;
 
 /// An open volume. Dropping it without [`Kv::close`] is like a kill: nothing that was committed is
 /// lost.
@@ -57,7 +58,7 @@ impl Kv {
     /// # Errors
     /// [`Error::NotEmpty`] if something is there; nothing is changed then.
     pub fn mkfs(dir: &Path, options: &MkfsOptions) -> Result<()> {
-        match std::fs::create_dir(dir) {
+        let is_new = match std::fs::create_dir(dir) {
             Ok(()) => {
                 let parent = dir.parent().unwrap_or(dir);
                 let parent = match parent.as_os_str().is_empty() {
@@ -65,11 +66,17 @@ impl Kv {
                     false => parent,
                 };
                 RealDisk::new(parent).sync_dir("")?;
+                true
             }
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => false,
             Err(error) => return Err(Error::io("make the folder", dir, error)),
+        };
+        let made = Kv::mkfs_parts(&real(dir), options);
+        if made.is_err() && is_new {
+            // Not where something is left in it.
+            let _ = std::fs::remove_dir(dir);
         }
-        Kv::mkfs_parts(&real(dir), options)
+        made
     }
 
     /// As [`Kv::mkfs`], on any disk and engine.
@@ -81,6 +88,16 @@ impl Kv {
     pub fn info_of(dir: &Path) -> Result<Info> {
         let disk = RealDisk::new(dir);
         Ok(Info::of(&Superblock::read(&disk, Access::Read)?.slot))
+    }
+
+    /// Who has the volume in `dir` open for writing, if somebody has.
+    pub fn user_of(dir: &Path) -> Result<Option<String>> {
+        match RealDisk::new(dir).lock(mkfs::LOCK, None) {
+            Ok(_) => Ok(None),
+            Err(Error::InUse { who, .. }) => Ok(Some(who)),
+            Err(error) if error.is_absent() => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Opens the volume in `dir`.
@@ -220,7 +237,13 @@ impl Kv {
             false => Ok(()),
         };
         shared.closed.store(true, Ordering::Relaxed);
-        *shared.engine.write() = None;
+        // As when it is mended: a visitor of a scan may read again.
+        while shared.engine.try_write().is_none_or(|mut engine| {
+            *engine = None;
+            false
+        }) {
+            thread::sleep(Duration::from_millis(1));
+        }
         *shared.lock.lock() = None;
         match done {
             // Everything is in the log: the next opening has it.
@@ -243,7 +266,8 @@ impl Read for Kv {
             Some(value) => Ok(value),
             None => {
                 let engine = self.shared.engine.read();
-                engine.as_deref().ok_or(Error::Closed)?.get(table, key)
+                let engine = engine.as_deref().ok_or_else(|| self.shared.no_engine())?;
+                engine.get(table, key)
             }
         }
     }
@@ -262,7 +286,8 @@ impl Read for Kv {
         let layers = self.shared.layers.read();
         let engine = self.shared.engine.read();
         let changes = layers.range(table, from, to);
-        let view = engine.as_deref().ok_or(Error::Closed)?.view()?;
+        let view = engine.as_deref();
+        let view = view.ok_or_else(|| self.shared.no_engine())?.view()?;
         drop(layers);
         overlay::scan(changes, &*view, table, (from, to), visit)
     }
@@ -271,6 +296,14 @@ impl Read for Kv {
 impl Shared {
     pub(super) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Relaxed)
+    }
+
+    /// The error of a read that finds no engine.
+    pub(super) fn no_engine(&self) -> Error {
+        match self.is_closed() {
+            true => Error::Closed,
+            false => Error::corrupt("engine", 0, "the engine could not be opened again"),
+        }
     }
 
     /// Refuses changes of a volume that takes none.

@@ -9,8 +9,8 @@ use crate::kv::KvOp;
 use hearth_sync::primitive::Arc;
 use std::ops::Range;
 
-/// Records of one frame, in bytes, where the files of the log are large enough.
-const PART_MOST: u64 = 4 << 20;
+/// A file takes this many parts of a large epoch.
+const PARTS_OF_A_FILE: u64 = 4;
 
 /// Opens the files of the log, which all have the length that the superblock names.
 pub(crate) fn open_files(
@@ -25,7 +25,7 @@ pub(crate) fn open_files(
             error if error.is_absent() => missing("a file of the log is missing"),
             error => error,
         })?;
-        match file.len()? == file_len && file_len > 0 {
+        match file.size()? == file_len && file_len > 0 {
             true => Ok(file),
             false => Err(missing(
                 "the file of the log has another length than at mkfs",
@@ -139,8 +139,9 @@ impl LogWriter {
     /// Encodes an epoch into the buffer. Returns the lengths of its frames and the digest of the
     /// last one.
     fn encode(&mut self, epoch: u64, ops: &[KvOp]) -> Result<(Vec<u64>, Digest)> {
-        let room = self.file_len - (HEADER + SEAL_MOST) as u64;
-        let parts = frame::split(ops, room.min(PART_MOST))?;
+        let overhead = (HEADER + SEAL_MOST) as u64;
+        let usual = self.file_len / PARTS_OF_A_FILE - overhead;
+        let parts = frame::split(ops, usual, self.file_len - overhead)?;
         self.buffer.clear();
         let mut digest = self.last.digest;
         let mut lengths = Vec::with_capacity(parts.len());

@@ -25,12 +25,26 @@ const OWN: [&str; 7] = [
 /// What a directory may hold that counts as empty.
 const IGNORED: &str = "lost+found";
 const CHUNK: usize = 1 << 20;
+/// The smallest file of a log, in bytes.
+const LOG_LEAST: u64 = 4 * BLOCK;
 
 /// Makes a volume in an empty directory.
 pub(crate) fn mkfs(parts: &Parts, options: &MkfsOptions) -> Result<()> {
     let disk = &*parts.disk;
     check_options(options)?;
     clear(disk)?;
+    let made = make(parts, options);
+    if made.is_err() {
+        // The directory is as it was before, as far as that goes.
+        for name in OWN.iter().chain(&[UNFINISHED]) {
+            let _ = disk.remove(name);
+        }
+    }
+    made
+}
+
+fn make(parts: &Parts, options: &MkfsOptions) -> Result<()> {
+    let disk = &*parts.disk;
     make_log(disk, options.log_len)?;
     drop(disk.create(LOCK)?);
     disk.make_dir("segments")?;
@@ -42,7 +56,7 @@ pub(crate) fn mkfs(parts: &Parts, options: &MkfsOptions) -> Result<()> {
     }
     parts.engines.create()?;
     let slot = Slot {
-        id: random()?,
+        id: options.id.map_or_else(random, Ok)?,
         incarnation: random()?,
         sequence: 1,
         name_key: random()?,
@@ -72,10 +86,10 @@ fn check_options(options: &MkfsOptions) -> Result<()> {
         let what = "the list of wrapped keys";
         return Err(Error::TooLarge { what, most });
     }
-    let blocks = options.log_len / BLOCK;
     let most = u64::from(u32::MAX) / LOG_FILES * BLOCK;
-    if !options.log_len.is_multiple_of(BLOCK) || blocks == 0 || options.log_len > most {
-        let what = "a log file whose length is no multiple of 4,096 or";
+    let is_taken = options.log_len >= LOG_LEAST && options.log_len <= most;
+    if !options.log_len.is_multiple_of(BLOCK) || !is_taken {
+        let what = "a file of the log that is no multiple of 4,096, is below 16,384, or";
         return Err(Error::TooLarge { what, most });
     }
     Ok(())
@@ -97,9 +111,9 @@ fn clear(disk: &dyn Disk) -> Result<()> {
         !is_own && *name != IGNORED
     });
     if let Some(name) = foreign {
-        let what = match &name[..] {
-            superblock::NAME => "a volume".to_owned(),
-            name => name.to_owned(),
+        let what = match names.iter().any(|name| name == superblock::NAME) {
+            true => "a volume".to_owned(),
+            false => name.to_owned(),
         };
         let path = disk.place().to_path_buf();
         return Err(Error::NotEmpty { path, what });

@@ -9,8 +9,12 @@
 //!       Shared::engine
 //!   Shared::superblock
 //! Shared::witness
+//!   Shared::superblock
 //! Shared::latched, Background::asked: nothing is taken under them
 //! ```
+//!
+//! A scan holds `engine` for reading while it calls its visitor, and the visitor may read again. So
+//! nobody queues to write it: who opens the engine anew tries until it is free.
 
 mod background;
 mod ballast;

@@ -7,15 +7,15 @@ use super::fields::random;
 use super::keys::Shared;
 use super::log::{LogWriter, open_files};
 use super::mkfs::{LOCK, UNFINISHED};
-use super::overlay::Layers;
+use super::overlay::{Layers, Point};
 use super::replay::{Replay, replay, wipe};
 use super::superblock::{Slot, Superblock};
 use super::witness::{self, Witness};
 use super::{OpenMode, OpenOptions, Parts};
-use crate::disk::{Access, Disk};
+use crate::disk::{Access, Disk, File};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use hearth_sync::primitive::{Mutex, RwLock, thread};
+use hearth_sync::primitive::{Arc, Mutex, RwLock, thread};
 use std::time::Duration;
 
 /// How often a reader looks again at a volume that its writer changes meanwhile, and the pause
@@ -33,7 +33,9 @@ pub(super) fn open(parts: Parts, options: &OpenOptions) -> Result<Shared> {
         // about to be seen in the middle of something.
         let before = Superblock::read(&*parts.disk, Access::Read)?.slot;
         let opened = open_once(parts.clone(), options);
-        let is_alone = opened.as_ref().is_ok_and(|shared| shared.lock.lock().is_some());
+        let is_alone = opened
+            .as_ref()
+            .is_ok_and(|shared| shared.lock.lock().is_some());
         let is_whole = opened.as_ref().is_ok_and(|shared| shared.damage.is_none());
         let is_used = lock(&*parts.disk, None).is_err();
         let after = Superblock::read(&*parts.disk, Access::Read)?.slot;
@@ -47,13 +49,59 @@ pub(super) fn open(parts: Parts, options: &OpenOptions) -> Result<Shared> {
 }
 
 fn open_once(parts: Parts, options: &OpenOptions) -> Result<Shared> {
-    let disk = &*parts.disk;
     let owner = owner(&options.mode);
+    let writes = owner.is_some();
+    let found = examine(&parts, options, owner.as_deref())?;
+    let Examined { files, log, .. } = found;
+    let shared = Shared {
+        engine: RwLock::new(Some(found.engine)),
+        layers: RwLock::new(Layers {
+            active: log.overlay,
+            frozen: None,
+        }),
+        log: Mutex::new(None),
+        superblock: Mutex::new(found.superblock),
+        witness: Mutex::new(None),
+        checkpointing: Mutex::new(()),
+        ballast: None,
+        background: Background::default(),
+        latched: Mutex::new(None),
+        closed: false.into(),
+        damage: found.damage,
+        begun_at: found.last,
+        lock: Mutex::new(found.lock),
+        parts,
+    };
+    if !writes {
+        let why = "the volume was opened read-only".to_owned();
+        *shared.latched.lock() = Some(why);
+        return Ok(shared);
+    }
+    begin(shared, files, &log.later, found.witness, options)
+}
+
+/// What a volume is found to be. Nothing of it was changed, but for the name in its lock file and
+/// the journals of the engine.
+struct Examined {
+    lock: Option<Box<dyn Send + Sync>>,
+    superblock: Superblock,
+    files: Vec<Arc<dyn File>>,
+    log: Replay,
+    witness: Result<Witness>,
+    engine: Box<dyn Engine>,
+    /// Why an opening for writing would be refused.
+    damage: Option<Error>,
+    /// Where the next commit goes.
+    last: Point,
+}
+
+fn examine(parts: &Parts, options: &OpenOptions, owner: Option<&str>) -> Result<Examined> {
+    let disk = &*parts.disk;
     let writes = owner.is_some();
     let access = if writes { Access::Write } else { Access::Read };
     // Before the lock: a foreign directory gets none.
     Superblock::read(disk, Access::Read)?.check_features(disk, writes)?;
-    let lock = match lock(disk, owner.as_deref()) {
+    let lock = match lock(disk, owner) {
         // A reader goes without.
         Err(Error::InUse { .. }) if !writes => None,
         lock => lock?,
@@ -64,12 +112,11 @@ fn open_once(parts: Parts, options: &OpenOptions) -> Result<Shared> {
         let why = "the volume is encrypted";
         return Err(Error::WrongKey { why });
     }
-    let file_len = superblock.log_len();
-    let files = open_files(disk, access, file_len)?;
-    let mut found = replay(&files, &superblock.slot, options.cipher.as_deref())?;
+    let files = open_files(disk, access, superblock.log_len())?;
+    let mut log = replay(&files, &superblock.slot, options.cipher.as_deref())?;
     let witness = Witness::read(disk, access);
-    let mut damage = found.damage.take();
-    if let Err(error) = check_witness(&witness, &found) {
+    let mut damage = log.damage.take();
+    if let Err(error) = check_witness(&witness, &log) {
         damage = damage.or(Some(error));
     }
     accept(&options.mode, &damage)?;
@@ -77,54 +124,47 @@ fn open_once(parts: Parts, options: &OpenOptions) -> Result<Shared> {
         true => parts.engines.open()?,
         false => parts.engines.open_read_only()?,
     };
-    if let Err(error) = check_stamps(&*engine, &superblock, &found) {
+    if let Err(error) = check_stamps(&*engine, &superblock, &log) {
         damage = damage.or(Some(error));
     }
     accept(&options.mode, &damage)?;
-    let mut last = found.last;
+    let mut last = log.last;
     if writes && damage.is_some() {
         // Later epochs than any that was seen: whatever is left of those is older from now on.
-        last.epoch = newest(&witness, &*engine, &found) + 1;
+        last.epoch = newest(&witness, &*engine, &log) + 1;
     }
-    let mut shared = Shared {
-        engine: RwLock::new(Some(engine)),
-        layers: RwLock::new(Layers {
-            active: found.overlay,
-            frozen: None,
-        }),
-        log: Mutex::new(None),
-        superblock: Mutex::new(superblock),
-        witness: Mutex::new(None),
-        checkpointing: Mutex::new(()),
-        ballast: None,
-        background: Background::default(),
-        latched: Mutex::new(None),
-        closed: false.into(),
+    Ok(Examined {
+        lock,
+        superblock,
+        files,
+        log,
+        witness,
+        engine,
         damage,
-        begun_at: last,
-        lock: Mutex::new(lock),
-        parts,
-    };
-    if !writes {
-        let why = "the volume was opened read-only".to_owned();
-        *shared.latched.lock() = Some(why);
-        return Ok(shared);
-    }
-    wipe(&files, file_len, &found.later)?;
+        last,
+    })
+}
+
+/// Makes the volume this opening's own: a new incarnation, a checkpoint of what was replayed, a
+/// witness, the ballast.
+fn begin(
+    mut shared: Shared,
+    files: Vec<Arc<dyn File>>,
+    later: &[u64],
+    witness: Result<Witness>,
+    options: &OpenOptions,
+) -> Result<Shared> {
+    let (last, file_len) = (shared.begun_at, shared.superblock.lock().log_len());
+    wipe(&files, file_len, later)?;
     let mut slot = shared.superblock.lock().slot.clone();
     slot.incarnation = random()?;
     slot.opened += 1;
-    let mut log = LogWriter::new(
-        files,
-        file_len,
-        slot.incarnation,
-        options.cipher.clone(),
-        last,
-    );
+    let cipher = options.cipher.clone();
+    let mut log = LogWriter::new(files, file_len, slot.incarnation, cipher, last);
     log.kept = slot.checkpoint;
     *shared.log.lock() = Some(log);
     shared.ballast = Some(Ballast::open(&*shared.parts.disk, file_len)?);
-    begin(&shared, slot, last.epoch)?;
+    write_slot(&shared, slot, last.epoch)?;
     *shared.witness.lock() = Some(witness_of(witness, &shared)?);
     shared.write_witness()?;
     shared.fill_ballast();
@@ -133,7 +173,7 @@ fn open_once(parts: Parts, options: &OpenOptions) -> Result<Shared> {
 }
 
 /// Writes the new incarnation, and the checkpoint of what was replayed with it.
-fn begin(shared: &Shared, slot: Slot, last_epoch: u64) -> Result<()> {
+fn write_slot(shared: &Shared, slot: Slot, last_epoch: u64) -> Result<()> {
     if last_epoch > slot.checkpoint {
         // The checkpoint writes it with its own fields.
         shared.superblock.lock().slot = slot;

@@ -9,6 +9,8 @@ use hearth_sync::primitive::Arc;
 /// What a new volume is like.
 #[derive(Clone, Debug)]
 pub struct MkfsOptions {
+    /// Identity; drawn at random if not given. Wrapped keys are bound to it.
+    pub id: Option<[u8; 16]>,
     /// How blocks of data are compressed, by the numbers of the format.
     pub codec: u16,
     /// How they are encrypted, by the numbers of the format.
@@ -24,6 +26,7 @@ pub struct MkfsOptions {
 impl Default for MkfsOptions {
     fn default() -> MkfsOptions {
         MkfsOptions {
+            id: None,
             codec: 0,
             cipher: 0,
             wrapped_keys: Vec::new(),
@@ -43,7 +46,7 @@ pub enum OpenMode {
     },
     /// As [`OpenMode::Write`], also where epochs are missing: what is behind the gap is dropped.
     Repair {
-        /// As above.
+        /// Where it is, or which command it is, as for writing.
         who: String,
     },
     /// For reading, by many processes. No byte of the volume changes.

@@ -11,6 +11,8 @@ use std::ops::Bound;
 type Key = Arc<[u8]>;
 type Value = Option<Arc<[u8]>>;
 type Map = BTreeMap<Key, Value>;
+/// Changes in the order of their keys.
+pub(crate) type Changes = Vec<(Key, Value)>;
 
 /// The key, in each table, of the epoch that the table is of: hidden from scans.
 pub(crate) const STAMP: &[u8] = &[0];
@@ -76,12 +78,7 @@ impl Layers {
     }
 
     /// All changes of a range. The keys and values are shared, not copied.
-    pub(crate) fn range(
-        &self,
-        table: Table,
-        from: &[u8],
-        to: Option<&[u8]>,
-    ) -> Vec<(Arc<[u8]>, Option<Arc<[u8]>>)> {
+    pub(crate) fn range(&self, table: Table, from: &[u8], to: Option<&[u8]>) -> Changes {
         let shared = |(key, value): (&Key, &Value)| (key.clone(), value.clone());
         let mut found: Map = match &self.frozen {
             Some((frozen, _)) => frozen.range(table, from, to).map(shared).collect(),
@@ -94,7 +91,7 @@ impl Layers {
 
 /// Scans `view` with `changes`, which are of the same range, laid over it.
 pub(crate) fn scan(
-    changes: Vec<(Arc<[u8]>, Option<Arc<[u8]>>)>,
+    changes: Changes,
     view: &dyn View,
     table: Table,
     (from, to): (&[u8], Option<&[u8]>),

@@ -2,12 +2,11 @@
 
 use super::*;
 use crate::backend::load::each;
-use crate::kv::Read;
 use crate::schema::{Contents, Inline, Owner, Place, Segment, Used, key};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Panics unless sums, maps and inline data fit each other.
-pub fn audit(kv: &MemoryKv) {
+pub fn audit(kv: &dyn Kv) {
     let mut maps = BTreeMap::new();
     let mut used: BTreeMap<Owner, Used> = BTreeMap::new();
     each(kv, Table::Meta, key::INODES, &mut |key, value| {
@@ -47,7 +46,7 @@ pub fn audit(kv: &MemoryKv) {
     extents(kv, maps, &dying);
 }
 
-fn extents(kv: &MemoryKv, mut maps: BTreeMap<u64, u64>, dying: &BTreeSet<u64>) {
+fn extents(kv: &dyn Kv, mut maps: BTreeMap<u64, u64>, dying: &BTreeSet<u64>) {
     let mut live: BTreeMap<u64, u64> = BTreeMap::new();
     let mut inline = BTreeMap::new();
     let mut end_before = (0, 0);

@@ -47,7 +47,7 @@ fn the_collector_frees_room_and_changes_no_contents() {
     assert_eq!(blocks.size(), 48 * 104 * 4096);
     tidy_all(&store);
     check(&store, 2..50);
-    audit(&kv);
+    audit(&*kv);
     assert!(
         blocks.size() <= live + live / 8,
         "{} of {live}",
@@ -67,7 +67,7 @@ fn the_collector_finds_blocks_that_a_shift_has_moved() {
         .commit(3, vec![contents(2, 1, 3, 9_000_000, shift)])
         .unwrap();
     tidy_all(&store);
-    audit(&kv);
+    audit(&*kv);
     let pages = read(&store, 2, 0..u64::MAX);
     assert_eq!((pages.len(), pages[0].0), (64, 1000));
     assert!(pages[63].1 == *page(2 + 63));
@@ -95,7 +95,7 @@ fn pages_that_no_record_names_yet_survive_the_collector() {
     store.commit(4, vec![named]).unwrap();
     tidy_all(&store);
     assert_eq!(read(&store, 2, 0..32).len(), 16);
-    audit(&kv);
+    audit(&*kv);
     store
         .commit(
             5,
@@ -152,7 +152,7 @@ fn inline_data_moves_to_segments_when_there_is_enough() {
     store.commit(2, few).unwrap();
     tidy_all(&store);
     assert_eq!(inline(&kv), 0);
-    audit(&kv);
+    audit(&*kv);
     for ino in 2..100 {
         let pages = read(&store, ino, 0..9);
         assert_eq!((pages.len(), pages[0].0), (1, 1));
@@ -173,7 +173,7 @@ fn pages_that_no_record_ever_names_are_given_up_in_time() {
     store.limits.patience = Duration::ZERO;
     tidy_all(&store);
     assert_eq!(blocks.size(), 0);
-    audit(&kv);
+    audit(&*kv);
     let late = contents(2, 1, 1, 4096, Edit::Write(extents));
     assert_eq!(store.commit(2, vec![late]), Err(Errno::EIO));
 }

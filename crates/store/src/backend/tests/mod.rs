@@ -2,6 +2,7 @@ mod audit;
 mod bounds;
 mod data;
 mod model;
+mod on_disk;
 mod reuse;
 
 use super::*;
@@ -58,6 +59,7 @@ pub fn contents(ino: u64, generation: u32, version: u32, size: u64, edit: Edit) 
         version,
         size,
         touched: 0,
+        order: 0,
         edit,
     }
 }

@@ -60,7 +60,7 @@ fn of_inodes_with_one_number_the_one_that_is_not_gone_stays() {
         );
         assert_eq!(store.load_allocation(5).unwrap(), []);
         assert_eq!(store.strays(), 0);
-        audit(&kv);
+        audit(&*kv);
     }
 }
 
@@ -109,7 +109,7 @@ fn what_came_and_went_within_an_epoch_leaves_nothing() {
     tidy_all(&store);
     assert_eq!(kv.len(), before);
     assert_eq!(store.load_inode(9).unwrap(), None);
-    audit(&kv);
+    audit(&*kv);
     assert_eq!(store.restart().unwrap().unwrap().last_inode, 9);
 }
 
@@ -129,7 +129,7 @@ fn records_of_what_is_not_there_are_counted_and_change_nothing() {
     store.commit(2, late).unwrap();
     assert_eq!(store.strays(), 3);
     assert_eq!(store.load_inode(1).unwrap().unwrap().attrs.generation, 1);
-    audit(&kv);
+    audit(&*kv);
 }
 
 #[test]

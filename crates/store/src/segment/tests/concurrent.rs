@@ -101,7 +101,7 @@ fn readers_of_one_block_share_one_read() {
                     reads.fetch_add(1, Ordering::SeqCst);
                     std::thread::sleep(std::time::Duration::from_millis(300));
                     let plain = Bytes::from_static(b"block");
-                    Ok(flight::Read { header: 7, plain })
+                    Ok(flight::Opened { header: 7, plain })
                 });
                 let read = read.expect("read");
                 assert_eq!((read.header, &read.plain[..]), (7, &b"block"[..]));
@@ -115,7 +115,7 @@ fn readers_of_one_block_share_one_read() {
 fn a_reader_that_is_gone_leaves_the_others_their_read_and_errors_are_not_kept() {
     let flights = flight::Flights::<u32>::new(100);
     let good = || {
-        Ok(flight::Read {
+        Ok(flight::Opened {
             header: 1,
             plain: Bytes::from_static(b"block"),
         })
@@ -136,6 +136,35 @@ fn a_reader_that_is_gone_leaves_the_others_their_read_and_errors_are_not_kept() 
 }
 
 #[test]
+fn a_long_read_ends_although_its_taker_unwinds_or_a_segment_is_gone() {
+    let store = Store::new(Compression::None, false);
+    let segments = store.open();
+    let given: Vec<Page> = (0..4096).map(|at| (at, noise(PAGE, at).into())).collect();
+    let mut blocks = Vec::new();
+    for part in given.chunks(2048) {
+        let written = segments.write(INO, GENERATION, part).expect("write");
+        blocks.extend(written.iter().map(|w| w.stored));
+    }
+    let unwound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        segments.read_run(&blocks, INO, GENERATION, &mut |_, _| panic!("enough"));
+    }));
+    assert!(unwound.is_err());
+    segments.delete(1).expect("delete");
+    let mut read = [0, 0];
+    segments.read_run(&blocks, INO, GENERATION, &mut |stored, bytes| {
+        assert_eq!(bytes.is_ok(), stored.segment == 2);
+        assert!(bytes.is_ok() || is_damage_of(&bytes, 1));
+        read[stored.segment as usize - 1] += 1;
+    });
+    assert_eq!(read, [128, 128]);
+    let mut shared = 0;
+    segments.read_run_shared(&blocks[128..], &mut |_, bytes| {
+        shared += bytes.expect("read").len()
+    });
+    assert_eq!(shared, 2048 * PAGE);
+}
+
+#[test]
 fn blocks_that_are_kept_stay_below_their_limit() {
     let flights = flight::Flights::<u64>::new(1000);
     let reads = AtomicUsize::new(0);
@@ -144,7 +173,7 @@ fn blocks_that_are_kept_stay_below_their_limit() {
             reads.fetch_add(1, Ordering::SeqCst);
             let plain = Bytes::from(vec![at as u8; 300]);
             let header = u64::from(at);
-            Ok(flight::Read { header, plain })
+            Ok(flight::Opened { header, plain })
         });
         assert_eq!(read.expect("read").header, u64::from(at));
     };

@@ -7,6 +7,7 @@ use super::*;
 use crate::codec::{Codec, Purpose, VolumeKey};
 use crate::error::Error;
 use bytes::Bytes;
+use std::os::unix::fs::FileExt;
 use tempfile::TempDir;
 
 const VOLUME: [u8; 16] = [9; 16];
@@ -58,8 +59,13 @@ impl Store {
         std::fs::read(self.path(number)).expect("read")
     }
 
+    /// Changes the file in place: made anew, a filesystem may write it to the disk at each close.
     fn set_bytes(&self, number: u64, bytes: &[u8]) {
-        std::fs::write(self.path(number), bytes).expect("write");
+        let mut open = std::fs::OpenOptions::new();
+        let file = open.write(true).create(true).truncate(false);
+        let file = file.open(self.path(number)).expect("open");
+        file.write_all_at(bytes, 0).expect("write");
+        file.set_len(bytes.len() as u64).expect("truncate");
     }
 }
 

@@ -4,8 +4,9 @@ use super::harness::*;
 use crate::disk::Disk;
 use crate::disk::simulated::{Fault, SimulatedDisk};
 use crate::volume::{FrameCipher, Kv, MkfsOptions, OpenMode, OpenOptions};
-use crate::{Error, KvOp, Result, Table};
-use hearth_sync::primitive::Arc;
+use crate::{Error, KvOp, Read, Result, Table};
+use hearth_sync::primitive::{Arc, thread};
+use std::time::Duration;
 
 #[test]
 fn a_commit_of_4_kib_is_one_write_and_one_flush() {
@@ -57,8 +58,8 @@ fn epochs_may_leave_numbers_out_and_never_go_back() {
 fn an_epoch_of_many_frames_is_there_as_a_whole_or_not_at_all() {
     let value = "v".repeat(3000);
     let ops: Vec<KvOp> = (0..20).map(|at| put(&format!("{at}"), &value)).collect();
-    for seed in 0..200 {
-        let disk = made(seed, 8);
+    for seed in 0..600 {
+        let disk = made(seed, 8 + seed % 3 * 40);
         let kv = open(&disk).unwrap();
         kv.commit(1, &[put("first", "1")]).unwrap();
         disk.cut_at(disk.counts().steps + seed % 6);
@@ -190,6 +191,35 @@ fn a_poisoned_engine_is_opened_anew_and_work_goes_on() {
     assert_eq!(kv.info().checkpoint, 2);
 }
 
+#[test]
+fn a_visitor_of_a_scan_may_read_while_the_engine_is_opened_anew() {
+    let disk = made(1, 4);
+    let kv = open(&disk).unwrap();
+    kv.commit(1, &[put("a", "1")]).unwrap();
+    kv.checkpoint().unwrap();
+    kv.commit(2, &[put("a", "2")]).unwrap();
+    let now = disk.counts().steps;
+    for step in [now, now + 2] {
+        disk.fail_at(step, Fault::NoSpace);
+    }
+    assert!(matches!(kv.checkpoint(), Err(Error::NoSpace { .. })));
+    thread::scope(|scope| {
+        let mut mending = None;
+        let scanned = kv.scan(Table::Meta, &[], None, &mut |_, _| {
+            mending = Some(scope.spawn(|| kv.checkpoint()));
+            for _ in 0..20 {
+                thread::sleep(Duration::from_millis(1));
+                assert_eq!(get(&kv, "b"), None);
+                assert_eq!(get(&kv, "a").as_deref(), Some("2"));
+            }
+            true
+        });
+        scanned.unwrap();
+        mending.unwrap().join().unwrap().unwrap();
+    });
+    assert_eq!(kv.info().checkpoint, 2);
+}
+
 struct Xor;
 
 impl FrameCipher for Xor {
@@ -202,7 +232,7 @@ impl FrameCipher for Xor {
     fn open(&self, context: &[u8], nonce: &[u8; 24], data: &mut Vec<u8>) -> Result<()> {
         let tag = data.split_off(data.len() - 16);
         if tag != context[..16] || *nonce != [5; 24] {
-            return Err(Error::WrongKey { why: "wrong" });
+            return Err(Error::WrongKey { why: "another key" });
         }
         data.iter_mut().for_each(|byte| *byte ^= 0x77);
         Ok(())
@@ -253,7 +283,7 @@ fn the_thread_writes_the_witness_and_makes_checkpoints() {
         kv.commit(200, &[put("a", "")]),
         Err(Error::Closed)
     ));
-    assert!(crate::Read::get(&kv, Table::Meta, b"1").is_err());
+    assert!(kv.get(Table::Meta, b"1").is_err());
     assert_eq!(state(&open(&disk).unwrap()).unwrap()[0].len(), 50);
 }
 

@@ -230,3 +230,33 @@ fn a_torn_last_frame_that_was_not_witnessed_ends_the_log() {
     drop(kv);
     assert_eq!(get(&open(&torn).unwrap(), "a").as_deref(), Some("other"));
 }
+
+#[test]
+fn the_last_frame_but_one_is_missed_also_before_the_witness_knows_the_last() {
+    let (disk, _, frames) = four_epochs();
+    let damaged = damaged(&disk, "log/0", |bytes| bytes[frames[2] + 150] ^= 1);
+    let error = open(&damaged).err().unwrap();
+    assert!(
+        matches!(error, Error::Corrupt { offset: 8192, .. }),
+        "{error}"
+    );
+}
+
+#[test]
+fn frames_of_a_later_incarnation_tell_that_its_slot_is_damaged() {
+    let disk = made(1, 8);
+    open(&disk).unwrap().commit(1, &[put("a", "1")]).unwrap();
+    let kv = open(&disk).unwrap();
+    kv.commit(2, &[put("a", "2")]).unwrap();
+    drop(kv);
+    let slots = disk.contents()["superblock"].clone();
+    let sequence = |at: usize| slots[at + 72];
+    let newest = if sequence(0) > sequence(4096) {
+        0
+    } else {
+        4096
+    };
+    let damaged = damaged(&disk, "superblock", |bytes| bytes[newest + 80] ^= 1);
+    let error = open(&damaged).err().unwrap();
+    assert!(is_damage(&error), "{error}");
+}

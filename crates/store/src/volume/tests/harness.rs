@@ -97,7 +97,7 @@ pub(super) fn apply(state: &mut State, ops: &[KvOp]) {
 
 /// A commit of random operations on few keys, `most` bytes of values at most.
 pub(super) fn random_ops(dice: &mut Dice, most: u64) -> Vec<KvOp> {
-    let mut ops: BTreeMap<(Table, Vec<u8>), Option<Box<[u8]>>> = BTreeMap::new();
+    let mut ops = BTreeMap::new();
     let mut room = most;
     for _ in 0..=dice.below(6) {
         let table = TABLES[dice.below(2) as usize];
@@ -105,7 +105,7 @@ pub(super) fn random_ops(dice: &mut Dice, most: u64) -> Vec<KvOp> {
         let length = dice.below(room.min(3000) + 1);
         room -= length;
         let byte = dice.below(256) as u8;
-        let value = (dice.below(4) > 0).then(|| vec![byte; length as usize].into());
+        let value = (dice.below(4) > 0).then(|| vec![byte; length as usize].into_boxed_slice());
         ops.insert((table, key), value);
     }
     let op = |((table, key), value): ((Table, Vec<u8>), _)| KvOp {

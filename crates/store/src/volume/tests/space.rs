@@ -92,17 +92,17 @@ fn a_crash_after_a_refused_commit_and_its_repetition_keeps_the_repetition() {
 
 #[test]
 fn mkfs_on_a_full_disk_can_be_repeated() {
-    let steps = made(1, 2).counts().steps;
+    let steps = made(1, 4).counts().steps;
     for step in 0..steps {
         let disk = SimulatedDisk::new(1);
         disk.fail_at(step, Fault::NoSpace);
-        if let Err(error) = mkfs(&disk, 2) {
+        if let Err(error) = mkfs(&disk, 4) {
             assert!(
                 matches!(error, Error::NoSpace { .. }),
                 "step {step}: {error}"
             );
             if open(&disk).is_err() {
-                mkfs(&disk, 2).unwrap_or_else(|error| panic!("step {step}: {error}"));
+                mkfs(&disk, 4).unwrap_or_else(|error| panic!("step {step}: {error}"));
             }
         }
         open(&disk).unwrap();
