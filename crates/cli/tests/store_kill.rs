@@ -31,7 +31,14 @@ fn what_was_acknowledged_is_there_after_the_daemon_is_killed() {
 #[test]
 fn what_was_acknowledged_is_there_after_a_cut_on_a_filesystem_that_keeps_only_what_it_must() {
     let Some(place) = ready() else { return };
-    let (mut service, kept) = stored::on_a_forgetting_disk(&place);
+    let (mut service, kept) = stored::on_a_forgetting_disk(&place, false);
+    run(&mut service, &kept);
+}
+
+#[test]
+fn what_was_acknowledged_is_there_after_a_cut_on_a_filesystem_that_journals_names() {
+    let Some(place) = ready() else { return };
+    let (mut service, kept) = stored::on_a_forgetting_disk(&place, true);
     run(&mut service, &kept);
 }
 

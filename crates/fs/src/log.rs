@@ -40,6 +40,8 @@ const OVERFULL_BYTES: u64 = 4 * FULL_BYTES;
 
 /// Written bytes of one core between two looks at the backend's room.
 const LOOK_BYTES: u64 = 1 << 20;
+/// The modulus of a tag: see [`ChangeLog::is_tag_pending`].
+const TAGS: u64 = 256;
 
 /// The log of a volume with a durable backend.
 pub(crate) struct ChangeLog {
@@ -94,9 +96,11 @@ pub(crate) struct Cut {
 impl ChangeLog {
     /// An empty log behind epoch `applied`.
     pub fn new(applied: u64) -> ChangeLog {
+        let epoch = epoch_behind(applied);
+        let applied = epoch - 1;
         ChangeLog {
             clock: CachePadded(EpochClock {
-                epoch: AtomicU64::new(applied + 1),
+                epoch: AtomicU64::new(epoch),
                 cutting: AtomicBool::new(false),
                 overfull: AtomicBool::new(false),
             }),
@@ -158,6 +162,12 @@ impl ChangeLog {
     pub fn is_overfull(&self) -> bool {
         // Relaxed: see the field.
         self.clock.0.overfull.load(Ordering::Relaxed)
+    }
+
+    /// Lets operations go on although nothing could be committed.
+    pub fn go_on(&self) {
+        // Relaxed: see the field.
+        self.clock.0.overfull.store(false, Ordering::Relaxed);
     }
 
     /// Appends a record of an operation that is pinned.
@@ -289,10 +299,20 @@ impl ChangeLog {
             version,
             value,
         }));
-        let epoch = self.epoch();
+        let next = epoch_behind(self.epoch());
         // Release: partner of `epoch`.
-        self.clock.0.epoch.store(epoch + 1, Ordering::Release);
+        self.clock.0.epoch.store(next, Ordering::Release);
+        let epoch = next - 1;
         Some(Cut { epoch, records })
+    }
+}
+
+/// The epoch behind this one. None has the low bits 0: these are the tag of what was never
+/// recorded, which would be pending until the next commit.
+fn epoch_behind(epoch: u64) -> u64 {
+    match (epoch + 1).is_multiple_of(TAGS) {
+        true => epoch + 2,
+        false => epoch + 1,
     }
 }
 
@@ -448,13 +468,25 @@ mod tests {
 
     #[test]
     fn tags_are_pending_from_their_epoch_until_it_is_applied() {
-        let log = ChangeLog::new(63);
+        let log = ChangeLog::new(62);
         let tag = log.epoch() as u8;
         assert!(log.is_tag_pending(tag));
-        log.cut(|| true);
+        let cut = log.cut(|| true).expect("taken");
         assert!(log.is_tag_pending(tag), "cut and not applied");
-        log.set_applied(64);
+        log.set_applied(cut.epoch);
         assert!(!log.is_tag_pending(tag));
+    }
+
+    #[test]
+    fn what_was_never_recorded_is_not_pending_in_any_epoch() {
+        let log = ChangeLog::new(0);
+        for _ in 0..300 {
+            assert!(!log.is_tag_pending(0));
+            let cut = log.cut(|| true).expect("taken");
+            assert!(cut.epoch < log.epoch());
+            log.set_applied(cut.epoch);
+        }
+        assert!(!ChangeLog::new(255).is_tag_pending(0));
     }
 
     #[test]
@@ -468,7 +500,7 @@ mod tests {
                     let mut operation = 0;
                     while !stop.load(Ordering::Relaxed) {
                         let _g = epoch::pin();
-                        if !log.may_begin() {
+                        if !log.may_begin() || log.is_overfull() {
                             continue;
                         }
                         operation += 1;

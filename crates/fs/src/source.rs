@@ -1,8 +1,8 @@
 //! Volumes as text: where one lives and how it is built.
 //!
 //! A text is a source, and options behind a question mark, separated by commas:
-//! `memory:?size=1G,hot_track`, `store:/srv/volume?compress=zstd`. The library, the command line and
-//! mount(8) take the same words.
+//! `memory:?size=1G,hot_track`, `store:/srv/volume?compress=zstd`. The library, the command line
+//! and mount(8) take the same words.
 
 mod opening;
 mod options;

@@ -233,7 +233,7 @@ fn a_listing_beside_evictions_has_every_name_once() {
 
 /// Once, what came after the first thousand entries was missing without a word.
 #[test]
-fn a_listing_that_the_home_fails_half_way_says_so_and_goes_on_later() {
+fn a_listing_that_the_backend_fails_half_way_says_so_and_goes_on_later() {
     let backend = Arc::new(TestBackend::new());
     let volume = Volume::builder().backend(backend.clone()).build();
     let volume = volume.expect("a valid volume");

@@ -62,7 +62,7 @@ fn watch(backend: &TestBackend, seen: &Seen) {
 }
 
 #[test]
-fn nothing_is_pinned_while_a_home_loads_or_takes_pages() {
+fn nothing_is_pinned_while_a_backend_loads_or_takes_pages() {
     let (volume, p, backend, seen) = watched();
     p.mkdir("/d", 0o755).unwrap();
     let fd = p.open("/d/f", NEW, 0o644).unwrap();
@@ -87,10 +87,10 @@ fn nothing_is_pinned_while_a_home_loads_or_takes_pages() {
         "load_inode",
         "load_entry",
         "load_directory",
-        "load_page",
-        "list_pages",
-        "write_page",
-        "sync",
+        "load_pages",
+        "load_allocation",
+        "write_pages",
+        "commit",
     ];
     for call in wanted {
         assert!(unpinned.contains(call), "{call} was not seen: {unpinned:?}");

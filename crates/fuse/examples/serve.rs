@@ -2,7 +2,7 @@
 //! crate's tests.
 //!
 //! `serve MOUNTPOINT [-o OPTIONS] [--slow] [--no-workers] [--small]`. With `--slow` the volume has
-//! a home that objects can be evicted to, and that takes its time; with `--no-workers` it has no
+//! a backend that objects can be evicted to, and that takes its time; with `--no-workers` it has no
 //! threads of its own; with `--small` it is built with room for 1 MiB, which the mount is not told.
 //! Prints `ready TRANSPORT` when the mount works. Lines on the standard input change the volume
 //! through the library, as a program does that embeds and mounts it; see `command`.
@@ -33,7 +33,7 @@ fn run() -> Result<(), Failure> {
         let at = given.iter().position(|arg| arg == name);
         at.map(|at| given.remove(at)).is_some()
     };
-    let home = flag("--slow").then(|| Arc::new(TestBackend::new()));
+    let backend = flag("--slow").then(|| Arc::new(TestBackend::new()));
     let no_workers = flag("--no-workers");
     let small = flag("--small");
     if given.is_empty() {
@@ -41,8 +41,8 @@ fn run() -> Result<(), Failure> {
     }
     let options = MountOptions::parse(&given[1..])?;
     let mut builder = options.volume(Volume::builder()).clock(Fragile);
-    if let Some(home) = &home {
-        builder = builder.backend(Arc::clone(home));
+    if let Some(backend) = &backend {
+        builder = builder.backend(Arc::clone(backend));
     }
     if no_workers {
         builder = builder.workers(0);
@@ -51,7 +51,7 @@ fn run() -> Result<(), Failure> {
         builder = builder.size(1 << 20);
     }
     let volume = builder.build()?;
-    let rest = (volume.clone(), home);
+    let rest = (volume.clone(), backend);
     let process = volume.process(Credentials::root());
     let session = Arc::new(Session::start(volume, Path::new(&given[0]), options)?);
     println!("ready {}", session.transport());
@@ -77,7 +77,7 @@ fn run() -> Result<(), Failure> {
 /// TO`, `exchange ONE OTHER`, `link FROM TO`, `symlink TARGET PATH`, `mkdir PATH`, `rmdir PATH`,
 /// `truncate PATH SIZE`, `chmod PATH OCTAL`, `chown PATH UID`, `acl PATH HEX` (the ACL as its
 /// attribute), `lock PATH` (prints a descriptor, or `refused`) and `unlock DESCRIPTOR`; `evict`
-/// everything, `delay MS`, `fail CALL` and `crash CALL` of the home; `background` work, once;
+/// everything, `delay MS`, `fail CALL` and `crash CALL` of the backend; `background` work, once;
 /// `break` and `repair` the clock, which panics meanwhile.
 fn command(process: &Process, rest: &Rest, words: &[&str]) -> Result<String, Failure> {
     let path = words.get(1).copied().unwrap_or("/");
@@ -142,21 +142,21 @@ fn command(process: &Process, rest: &Rest, words: &[&str]) -> Result<String, Fai
             return Ok(rest.0.reclaim(u64::MAX / 2).to_string());
         }
         "delay" => {
-            let home = rest.1.as_ref().ok_or("no --slow home")?;
-            home.set_delay(Duration::from_millis(path.parse()?));
+            let backend = rest.1.as_ref().ok_or("no --slow backend")?;
+            backend.set_delay(Duration::from_millis(path.parse()?));
         }
         "fail" => {
-            let home = rest.1.as_ref().ok_or("no --slow home")?;
+            let backend = rest.1.as_ref().ok_or("no --slow backend")?;
             let failing = path.to_owned();
-            home.set_fault(Some(Box::new(move |call| {
+            backend.set_fault(Some(Box::new(move |call| {
                 (call == failing).then_some(Errno::EIO)
             })));
         }
         "crash" => {
-            let home = rest.1.as_ref().ok_or("no --slow home")?;
+            let backend = rest.1.as_ref().ok_or("no --slow backend")?;
             let crashing = path.to_owned();
-            home.set_fault(Some(Box::new(move |call| {
-                assert!(call != crashing, "the home fell down");
+            backend.set_fault(Some(Box::new(move |call| {
+                assert!(call != crashing, "the backend fell down");
                 None
             })));
         }

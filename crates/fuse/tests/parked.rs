@@ -1,4 +1,4 @@
-//! Requests that lack something, on a real mount: they wait for the home, and nobody waits for
+//! Requests that lack something, on a real mount: they wait for the backend, and nobody waits for
 //! them.
 
 #![allow(clippy::unwrap_used)]
@@ -18,23 +18,23 @@ const FILES: usize = 16;
 
 mod dev {
     #[test]
-    fn a_core_goes_on_while_the_home_takes_its_time() {
-        super::a_core_goes_on_while_the_home_takes_its_time("transport=dev");
+    fn a_core_goes_on_while_the_backend_takes_its_time() {
+        super::a_core_goes_on_while_the_backend_takes_its_time("transport=dev");
     }
 
     #[test]
-    fn what_the_home_answers_is_answered() {
-        super::what_the_home_answers_is_answered("transport=dev");
+    fn what_the_backend_answers_is_answered() {
+        super::what_the_backend_answers_is_answered("transport=dev");
     }
 
     #[test]
-    fn a_copy_that_the_home_stops_says_how_far_it_came() {
-        super::a_copy_that_the_home_stops_says_how_far_it_came("transport=dev");
+    fn a_copy_that_the_backend_stops_says_how_far_it_came() {
+        super::a_copy_that_the_backend_stops_says_how_far_it_came("transport=dev");
     }
 
     #[test]
-    fn a_home_that_panics_costs_the_request_that_asked_it() {
-        super::a_home_that_panics_costs_the_request_that_asked_it("transport=dev");
+    fn a_backend_that_panics_costs_the_request_that_asked_it() {
+        super::a_backend_that_panics_costs_the_request_that_asked_it("transport=dev");
     }
 
     #[test]
@@ -50,23 +50,23 @@ mod dev {
 
 mod uring {
     #[test]
-    fn a_core_goes_on_while_the_home_takes_its_time() {
-        super::a_core_goes_on_while_the_home_takes_its_time("transport=uring");
+    fn a_core_goes_on_while_the_backend_takes_its_time() {
+        super::a_core_goes_on_while_the_backend_takes_its_time("transport=uring");
     }
 
     #[test]
-    fn what_the_home_answers_is_answered() {
-        super::what_the_home_answers_is_answered("transport=uring");
+    fn what_the_backend_answers_is_answered() {
+        super::what_the_backend_answers_is_answered("transport=uring");
     }
 
     #[test]
-    fn a_copy_that_the_home_stops_says_how_far_it_came() {
-        super::a_copy_that_the_home_stops_says_how_far_it_came("transport=uring");
+    fn a_copy_that_the_backend_stops_says_how_far_it_came() {
+        super::a_copy_that_the_backend_stops_says_how_far_it_came("transport=uring");
     }
 
     #[test]
-    fn a_home_that_panics_costs_the_request_that_asked_it() {
-        super::a_home_that_panics_costs_the_request_that_asked_it("transport=uring");
+    fn a_backend_that_panics_costs_the_request_that_asked_it() {
+        super::a_backend_that_panics_costs_the_request_that_asked_it("transport=uring");
     }
 
     #[test]
@@ -97,7 +97,7 @@ fn statfs(path: &Path) {
     assert_eq!(answer, 0);
 }
 
-fn a_core_goes_on_while_the_home_takes_its_time(transport: &str) {
+fn a_core_goes_on_while_the_backend_takes_its_time(transport: &str) {
     const DELAY: Duration = Duration::from_millis(300);
     let mut mounted = harness::Mounted::start_slow(&format!("{transport},direct_io"));
     for file in 0..FILES {
@@ -128,14 +128,14 @@ fn a_core_goes_on_while_the_home_takes_its_time(transport: &str) {
     });
     // Entry, inode and page of each are asked for, one after the other.
     let took = begin.elapsed();
-    assert!(took >= 2 * DELAY, "{took:?}: the home was not asked");
+    assert!(took >= 2 * DELAY, "{took:?}: the backend was not asked");
     assert!(took < DELAY * FILES as u32, "{took:?}: one at a time");
     let meanwhile = meanwhile.into_inner();
     assert!(meanwhile >= 20, "{meanwhile} other requests in {took:?}");
 }
 
-/// Once, the error of the home was answered though much had been copied.
-fn a_copy_that_the_home_stops_says_how_far_it_came(transport: &str) {
+/// Once, the error of the backend was answered though much had been copied.
+fn a_copy_that_the_backend_stops_says_how_far_it_came(transport: &str) {
     const HALF: usize = 2 << 20;
     let mut mounted = harness::Mounted::start_slow(&format!("{transport},direct_io"));
     let path = mounted.path().join("from");
@@ -144,7 +144,7 @@ fn a_copy_that_the_home_stops_says_how_far_it_came(transport: &str) {
     let to = fs::File::create(mounted.path().join("to")).unwrap();
     mounted.command("evict");
     from.read_exact_at(&mut vec![0; HALF], 0).unwrap();
-    mounted.command("fail load_page");
+    mounted.command("fail load_pages");
     let mut at = 0;
     let mut copy = || {
         // SAFETY: both offsets live through the call.
@@ -170,7 +170,7 @@ fn a_copy_that_the_home_stops_says_how_far_it_came(transport: &str) {
     assert_eq!(to.metadata().unwrap().len(), copied as u64);
 }
 
-fn what_the_home_answers_is_answered(transport: &str) {
+fn what_the_backend_answers_is_answered(transport: &str) {
     let mut mounted = harness::Mounted::start_slow(&format!("{transport},direct_io"));
     mounted.command("write /file text");
     mounted.command("evict");
@@ -178,7 +178,7 @@ fn what_the_home_answers_is_answered(transport: &str) {
     let path = mounted.path().join("file");
     let error = fs::read(&path).unwrap_err();
     assert_eq!(error.raw_os_error(), Some(libc::EIO));
-    mounted.command("fail load_page");
+    mounted.command("fail load_pages");
     let file = fs::File::open(&path).unwrap();
     let error = file.read_at(&mut [0; 4], 0).unwrap_err();
     assert_eq!(error.raw_os_error(), Some(libc::EIO));
@@ -189,10 +189,10 @@ fn what_the_home_answers_is_answered(transport: &str) {
 }
 
 /// More often than there are threads that load: each that panicked is there for the next.
-fn a_home_that_panics_costs_the_request_that_asked_it(transport: &str) {
+fn a_backend_that_panics_costs_the_request_that_asked_it(transport: &str) {
     let options = format!("{transport},direct_io,errors=continue");
     let mut mounted = harness::Mounted::start_slow(&options);
-    for call in ["load_entry", "load_inode", "load_page"] {
+    for call in ["load_entry", "load_inode", "load_pages"] {
         // One that the kernel does not know yet.
         mounted.command(&format!("write /{call} text"));
         mounted.command("evict");
@@ -255,7 +255,7 @@ fn everything_works_while_everything_is_forgotten(transport: &str) {
     let stats = fs::read_to_string(root.join(".hearth/stats")).unwrap();
     let loads = stats
         .lines()
-        .find(|line| line.starts_with("hearth_home_loads_total "));
+        .find(|line| line.starts_with("hearth_backend_loads_total "));
     let loads = loads.unwrap_or_else(|| panic!("{stats}"));
     let loads: u64 = loads.rsplit(' ').next().unwrap().parse().unwrap();
     assert!(loads > 100, "{loads} loads");

@@ -295,3 +295,18 @@ fn on_a_full_disk_bytes_that_are_there_can_be_written_over() {
 fn libc_eio() -> i32 {
     rustix::io::Errno::IO.raw_os_error()
 }
+
+#[test]
+fn with_a_journal_any_sync_keeps_all_names_and_no_other_data() {
+    let mut f = fixture(Options {
+        journals: true,
+        ..Options::default()
+    });
+    fs::create_dir_all(f.at("a/b")).unwrap();
+    fs::write(f.at("a/b/lost"), "data").unwrap();
+    fs::write(f.at("kept"), "data").unwrap();
+    f.sync("kept");
+    f.cut(None);
+    assert_eq!(fs::read(f.at("kept")).unwrap(), b"data");
+    assert_eq!(fs::read(f.at("a/b/lost")).unwrap(), b"");
+}

@@ -39,6 +39,7 @@ impl Disk {
         let slow = Forgetting {
             delay: FLUSH,
             is_forgetful: false,
+            ..Forgetting::default()
         };
         let bytes = if options.quick { 1 << 30 } else { 4 << 30 };
         SlowDisk::new(bytes, slow).map(|disk| Disk::Slow(Box::new(disk)))

@@ -153,7 +153,7 @@ fn run(disk: &Disk, options: &Options, jobs: &[Chore]) -> Result<Grids, String> 
                     (job.name, target.name, job.tasks),
                     value,
                 );
-                if let Some(syncs) = job.syncs {
+                if let (Some(syncs), Some(_)) = (job.syncs, &target.kept) {
                     let cell = (job.name, target.name, job.tasks);
                     let each = |count: u64| count as f64 / syncs(part) as f64;
                     push(&mut grids, jobs::FLUSHES, cell, each(after.flushes));

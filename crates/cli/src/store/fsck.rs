@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::output::{self, Colour, Paint};
 use hearth::VolumeOptions;
 use hearth_store::backend::StoreBackend;
-use hearth_store::fsck::{self, Code, Finding, Options, Place, Report, Segmented, Severity, Step};
+use hearth_store::fsck::{self, About, Code, Finding, Options, Report, Segmented, Severity, Step};
 use hearth_store::{Kv, OpenMode};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -128,7 +128,7 @@ fn repair(
         .map_err(|error| refusal(directory, &error))?;
     if args.json {
         output::print_and_go_on(&format!("{}\n", in_json(&found, Some(&left))))?;
-    } else if !found.is_clean() {
+    } else if found.is_repairable() {
         output::print_and_go_on(&summary(directory, &left, Some(&found), paint))?;
     }
     ended(match (found.is_clean(), left.is_clean()) {
@@ -199,15 +199,15 @@ fn place_text(finding: &Finding) -> String {
         .as_deref()
         .map(|path| path.escape_ascii().to_string());
     match (&finding.place, path) {
-        (Place::Inode(ino), Some(path)) => format!("{path} (inode {ino})"),
+        (About::Inode(ino), Some(path)) => format!("{path} (inode {ino})"),
         (_, Some(path)) => path,
-        (Place::Volume, None) => "the volume".to_owned(),
-        (Place::Key(key), None) => format!("key {key}"),
-        (Place::Inode(ino), None) => format!("inode {ino}"),
-        (Place::Name(dir, name), None) => format!("directory {dir}, {}", name.escape_ascii()),
-        (Place::Segment(segment), None) => format!("segment {segment:016x}"),
-        (Place::File(file), None) => file.clone(),
-        (Place::Owner(uid, gid, project), None) => {
+        (About::Volume, None) => "the volume".to_owned(),
+        (About::Key(key), None) => format!("key {key}"),
+        (About::Inode(ino), None) => format!("inode {ino}"),
+        (About::Name(dir, name), None) => format!("directory {dir}, {}", name.escape_ascii()),
+        (About::Segment(segment), None) => format!("segment {segment:016x}"),
+        (About::File(file), None) => file.clone(),
+        (About::Owner(uid, gid, project), None) => {
             format!("user {uid}, group {gid}, project {project}")
         }
     }
@@ -269,7 +269,7 @@ fn in_json(report: &Report, left: Option<&Report>) -> Value {
 fn finding(finding: &Finding) -> Value {
     let meaning = finding.code.meaning();
     let ino = match finding.place {
-        Place::Inode(ino) => Some(ino),
+        About::Inode(ino) => Some(ino),
         _ => None,
     };
     json!({

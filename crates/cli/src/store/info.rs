@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 /// What is told.
 struct Told {
     info: Info,
-    /// Who has it open for writing.
+    /// The process that has it open for writing.
     user: Option<String>,
     /// The last commit; `None` where that takes a passphrase that was not given.
     last_epoch: Option<u64>,

@@ -7,7 +7,7 @@ use super::progress::Progress;
 use crate::failure::{Failure, reason};
 use crate::output;
 use hearth::VolumeOptions;
-use hearth_store::dump::{self, Head, Reader};
+use hearth_store::dump::{self, DumpReader, Head};
 use hearth_store::{Kv, OpenMode};
 use std::fs::File;
 use std::io::{BufReader, IsTerminal, Read};
@@ -49,7 +49,7 @@ fn load(
 ) -> Result<(), Failure> {
     let from = BufReader::with_capacity(BUFFER, from);
     // Before anything is made.
-    let begun = Reader::new(from).map_err(|error| Failure::at(&args.file, error));
+    let begun = DumpReader::new(from).map_err(|error| Failure::at(&args.file, error));
     let (mut reader, head) = begun?;
     if is_store {
         into_volume(&mut reader, &head, directory, options)
@@ -59,7 +59,7 @@ fn load(
 }
 
 fn into_volume(
-    reader: &mut Reader<impl Read>,
+    reader: &mut DumpReader<impl Read>,
     head: &Head,
     directory: &Path,
     options: &VolumeOptions,
@@ -81,7 +81,7 @@ fn into_volume(
     output::print(&format!("hearth: store:{}\n", shown(directory, &done)))
 }
 
-fn into_directory(reader: &mut Reader<impl Read>, directory: &Path) -> Result<(), Failure> {
+fn into_directory(reader: &mut DumpReader<impl Read>, directory: &Path) -> Result<(), Failure> {
     if Kv::info_of(directory).is_ok() {
         let shown = directory.display();
         let what = format!("is a volume; give store:{shown}, or an empty directory");

@@ -119,10 +119,24 @@ pub fn open(
 
 /// An error of the store as a line that names the directory.
 pub fn refusal(directory: &Path, error: &Error) -> Failure {
-    if let Error::Io { op: "make the folder", errno: Errno::ENOENT, .. } = error {
+    if let Error::Io {
+        op: "make the folder",
+        errno: Errno::ENOENT,
+        ..
+    } = error
+    {
         let above = directory.parent().unwrap_or(directory).display();
         let what = format!("its parent does not exist; mkdir -p {above}");
         return Failure::at(directory, what);
+    }
+    if matches!(
+        error,
+        Error::Io {
+            errno: Errno::EROFS,
+            ..
+        }
+    ) {
+        return Failure::at(directory, "its disk is read-only; remount it with rw");
     }
     let line = error.to_string();
     let shown = directory.display().to_string();

@@ -73,7 +73,7 @@ impl Case {
         demand_root();
         let place = Place::new("case").expect("a directory");
         let served = if stored::is_known() {
-            let (service, kept) = stored::on_a_forgetting_disk(&place);
+            let (service, kept) = stored::on_a_forgetting_disk(&place, true);
             let (daemon, disk) = (service.daemon, Below::Forgetting(service.disk));
             Served::Store(Cut { daemon, disk }, kept)
         } else {
@@ -238,7 +238,8 @@ impl Case {
             }
             (Served::Store(service, _), _) => {
                 service.daemon.kill();
-                Disk::cut(&mut service.disk, seed)
+                let cut = Disk::cut(&mut service.disk, seed);
+                cut.and_then(|()| Disk::switch_on(&mut service.disk))
             }
             // Nothing is lost with a process.
             (Served::Ext4(_), Failure::Unmount | Failure::Kill) => return,

@@ -50,8 +50,11 @@ fn files(root: &Path) -> Vec<PathBuf> {
     files
 }
 
+/// Path, size, time and contents.
+type Sum = (PathBuf, u64, (i64, i64), Vec<u8>);
+
 /// Size, time and contents of everything below.
-fn sums(root: &Path) -> Vec<(PathBuf, u64, (i64, i64), Vec<u8>)> {
+fn sums(root: &Path) -> Vec<Sum> {
     let one = |(path, m): (PathBuf, fs::Metadata)| {
         let bytes = if m.is_file() {
             fs::read(&path).unwrap()
@@ -211,7 +214,7 @@ fn sr50_an_empty_directory_becomes_a_volume_only_when_somebody_says_so() {
     for kept in [usb.join("vol"), usb.clone()] {
         // Not at a terminal, as from fstab and systemd.
         let said = said(hearth().args(["mount", &source(&kept)]).arg(&mount));
-        one_line(&said, "create");
+        one_line(&said, "no volume");
         assert_eq!(fs::read_dir(&usb).unwrap().count(), 0);
     }
 }

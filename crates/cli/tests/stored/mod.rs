@@ -47,11 +47,16 @@ pub fn daemon(kept: &Path, mount: &Path) -> Daemon {
     })
 }
 
-/// A volume on a disk that forgets what was not synced.
-pub fn on_a_forgetting_disk(place: &Place) -> (Cut<Forgetting>, PathBuf) {
+/// A volume on a disk that forgets what was not synced; one that `journals` keeps all names with
+/// any sync.
+pub fn on_a_forgetting_disk(place: &Place, journals: bool) -> (Cut<Forgetting>, PathBuf) {
     let directory = |name| place.directory(name).expect("a directory");
     let (below, disk, mount) = (directory("below"), directory("disk"), directory("mount"));
-    let forgetting = Forgetting::mount(&below, &disk, Options::default());
+    let options = Options {
+        journals,
+        ..Options::default()
+    };
+    let forgetting = Forgetting::mount(&below, &disk, options);
     let disk_of_it = forgetting.expect("the forgetting filesystem is mounted");
     let kept = disk.join("s");
     let service = Cut {

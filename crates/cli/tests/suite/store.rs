@@ -83,7 +83,8 @@ impl Place {
     fn tree(&self, of: &str) -> String {
         let script = "find . -path ./.hearth -prune -o -path ./lost+found -prune -o \
              -printf '%P %y %m %U:%G %n %l %T@ ' \
-             \\( -type d -printf '\\n' -o -type f -printf '%s ' -exec sha256sum {} \\; -o -printf '\\n' \\) \
+             \\( -type d -printf '\\n' -o -type f -printf '%s ' -exec sha256sum {} \\; \
+             -o -printf '\\n' \\) \
              | sort; find . -path ./.hearth -prune -o -type f -exec getfattr -d -m - {} + | sort";
         succeed(&mut shell(&self.at(of), script))
     }
@@ -213,8 +214,8 @@ fn only_a_person_or_the_option_create_makes_a_volume() {
     place.unmount();
 }
 
-/// What is typed beside `v`, a volume, `full`, a directory with a file, `file`, and `m`; the status;
-/// words of the answer.
+/// What is typed beside `v`, a volume, `full`, a directory with a file, `file`, and `m`; the
+/// status; words of the answer.
 const WRONG: &[(&str, i32, &[&str])] = &[
     ("mkfs full", 1, &["full", "not empty", "empty directory"]),
     ("mkfs v", 1, &["v", "not empty", "a volume"]),

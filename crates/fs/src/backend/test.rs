@@ -188,7 +188,7 @@ impl Backend for TestBackend {
 }
 
 /// Records in an order in which they can be applied one by one: new inodes first, then each thing
-/// in the order of its versions, then what ends.
+/// in the order of its versions, then times of contents that no longer count, then what ends.
 fn in_order(mut records: Vec<Record>) -> Vec<Record> {
     let class = |record: &Record| match record {
         Record::New(_) => 0,

@@ -2,17 +2,39 @@
 //! meanwhile share the next commit. `docs/design/store.md`, "A commit".
 
 use super::caught::caught;
+use super::flush::Taken;
 use crate::backend::Record;
 use crate::errno::{Errno, Result};
 use crate::log::{ChangeLog, Cut};
 use crate::superblock::Superblock;
 use hearth_sync::epoch::pin;
+use hearth_sync::primitive::atomic::{AtomicUsize, Ordering::Relaxed};
 use hearth_sync::primitive::thread;
 use std::panic::resume_unwind;
+use std::time::{Duration, Instant};
 
 /// How often a cut is put off because a file that replaces another was written meanwhile. After
 /// that its contents are written inside the cut.
 const DEFERRALS: usize = 3;
+
+/// How long a commit waits for others at most: about what a cheap flush takes twice.
+const GATHERING: Duration = Duration::from_micros(300);
+
+/// Somebody who waits for a commit.
+struct Caller<'a>(&'a AtomicUsize);
+
+impl Caller<'_> {
+    fn new(callers: &AtomicUsize) -> Caller<'_> {
+        callers.fetch_add(1, Relaxed);
+        Caller(callers)
+    }
+}
+
+impl Drop for Caller<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
 
 impl Superblock {
     /// Returns when the backend has every epoch up to `epoch`. Nothing is pinned and no lock is
@@ -23,6 +45,7 @@ impl Superblock {
     /// other error stays.
     pub(crate) fn commit_through(&self, epoch: u64) -> Result<()> {
         let Some(log) = self.log() else { return Ok(()) };
+        let _caller = Caller::new(&self.cache.callers);
         let mut state = self.cache.commit.lock();
         loop {
             if let Some(errno) = self.cache.latched() {
@@ -41,6 +64,7 @@ impl Superblock {
             state.leads = true;
             let is_held = state.is_held;
             drop(state);
+            self.gather();
             let result = caught(|| self.commit_once(log, is_held));
             state = self.cache.commit.lock();
             state.leads = false;
@@ -58,17 +82,35 @@ impl Superblock {
         }
     }
 
+    /// Waits a moment for others who are about to ask for a commit: as many as the last one served.
+    /// Where flushes are cheap, a commit would end before they come, and each would pay for its
+    /// own. A caller who is alone waits for nobody.
+    fn gather(&self) {
+        let (callers, served) = (&self.cache.callers, &self.cache.served);
+        let expected = served.load(Relaxed);
+        if expected > 1 && !cfg!(feature = "shuttle") {
+            let begun = Instant::now();
+            while callers.load(Relaxed) < expected && begun.elapsed() < GATHERING {
+                thread::yield_now();
+            }
+        }
+        served.store(callers.load(Relaxed), Relaxed);
+    }
+
     /// Ends the volume: see [`crate::Volume::close`].
     pub(crate) fn close(&self) -> Result<()> {
         let Some(log) = self.log() else { return Ok(()) };
         if !log.signal.close() {
             return Ok(());
         }
-        let synced = match self.is_read_only() {
-            true => Ok(()),
+        // First, so that nothing comes behind the last commit. What was changed before the volume
+        // became read-only is in it.
+        let was_read_only = self.is_read_only();
+        self.set_read_only(true);
+        let synced = match was_read_only {
+            true => self.sync(),
             false => self.sync_all(),
         };
-        self.set_read_only(true);
         synced.and(self.objects.backend.close())
     }
 
@@ -105,24 +147,11 @@ impl Superblock {
     /// Ends an epoch. The contents of files that replace others are in it.
     fn cut(&self, log: &ChangeLog) -> Result<Cut> {
         for round in 0.. {
-            let mut result = Ok(());
-            for ino in log.take_first() {
-                if let Some(inode) = self.objects.inodes.hold(ino, &pin()) {
-                    result = result.and(self.with_held(inode, |inode| self.flush(inode)));
-                }
-            }
-            result?;
+            // The cut does not come before they are written back.
+            self.flush_each(Taken::new(log.take_first(), |ino| log.note_first(ino)))?;
             let cut = log.cut(|| {
-                let first = log.take_first();
-                if first.is_empty() {
-                    return true;
-                }
-                let is_settled =
-                    round >= DEFERRALS && first.iter().all(|&ino| self.settle_in_cut(ino));
-                if !is_settled {
-                    first.into_iter().for_each(|ino| log.note_first(ino));
-                }
-                is_settled
+                let mut first = Taken::new(log.take_first(), |ino| log.note_first(ino));
+                first.is_empty() || round >= DEFERRALS && first.all(|ino| self.settle_in_cut(ino))
             });
             if let Some(cut) = cut {
                 return Ok(cut);

@@ -10,13 +10,16 @@ use crate::errno::{Errno, Result};
 use crate::inode::{Inode, StateBit};
 use crate::superblock::Superblock;
 use hearth_sync::epoch::pin;
-use hearth_sync::primitive::atomic::Ordering::Relaxed;
+use hearth_sync::primitive::atomic::Ordering::{Relaxed, SeqCst};
+use hearth_sync::primitive::atomic::fence;
 use hearth_sync::primitive::thread;
 
 /// Most pages that ride in a record.
 const INLINE_PAGES: usize = 16;
 /// Pages of one step of a write-back.
-const STEP_PAGES: usize = 2048;
+const STEP_PAGES: usize = 8192;
+/// Pages that are copied under one guard: a cut waits for it.
+const COPY_PAGES: usize = 256;
 
 /// Whether the caller is inside a cut, when no operation changes anything.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -44,13 +47,15 @@ impl Superblock {
     /// called. They are durable with the next commit. The caller has a reference, and nothing is
     /// pinned.
     pub(crate) fn flush(&self, inode: &Inode) -> Result<()> {
-        let Some(data) = self.dirty_data(inode) else {
-            // Another write-back may have taken the contents and not recorded them yet.
-            drop(self.wait_for_turn(inode));
+        if !self.is_durable() || !inode.state.has_unrecorded() {
             return Ok(());
-        };
+        }
         let _turn = self.wait_for_turn(inode);
-        self.flush_in_turn(inode, data, During::Operations)
+        // Another write-back may have recorded the contents meanwhile, or failed.
+        match self.dirty_data(inode) {
+            Some(data) => self.flush_in_turn(inode, data, During::Operations),
+            None => Ok(()),
+        }
     }
 
     /// [`Superblock::flush`] inside a cut. Returns false if another thread writes the file back.
@@ -88,55 +93,58 @@ impl Superblock {
         if inode.meta.is_unlinked() && inode.meta.account() == crate::quota::NO_ACCOUNT {
             return Ok(());
         }
-        let mut from = 0;
-        // Cleared before the look: what is written from here on sets it again.
-        inode.state.clear(StateBit::Dirty);
+        let (mut from, mut begun) = (0, None);
         loop {
-            let (edits, size, pages) = {
+            if from == 0 {
+                // Cleared before the look: what is written from here on sets it again.
+                inode.state.clear(StateBit::Dirty);
+                // SeqCst: partner is the fence in `note_dirty`: this thread finds what was written,
+                // or the writer finds the bit clear.
+                fence(SeqCst);
+            }
+            let (edits, size, (pages, is_behind)) = {
                 let _inside = inode.gate.read(inode.percpu());
-                let edits = inode.contents.edits.load(Relaxed);
-                let size = inode.meta.size();
-                (edits, size, data.begin_save(from, STEP_PAGES, &pin()))
+                // What is written while a long file is written back is for the next time: parts
+                // that have been passed lack it.
+                let (edits, size) = *begun.get_or_insert_with(|| {
+                    let edits = inode.contents.edits.load(Relaxed);
+                    (edits, inode.meta.size())
+                });
+                (edits, size, copy_step(data, from, size))
             };
             let is_last = pages.len() < STEP_PAGES;
             let next = pages.last().map_or(u64::MAX, |page| page.index + 1);
             let mut saving = Saving {
-                data,
-                pages: &pages,
+                of: (self, inode, data),
+                pages,
                 is_saved: false,
             };
-            let extents = match self.place(inode, &pages) {
-                Ok(extents) => extents,
-                Err(errno) => {
-                    drop(saving);
-                    self.note_dirty(inode);
-                    return Err(errno);
-                }
-            };
+            let extents = self.place(inode, &mut saving.pages)?;
             let durable = if is_last { size } else { size.min(next * PAGE) };
-            if !self.record_flush(inode, edits, durable, extents, during) {
-                // Begun again from the start: pages may have moved.
-                drop(saving);
-                from = 0;
-                continue;
-            }
-            saving.is_saved = true;
+            saving.is_saved = self.record_flush(inode, edits, durable, extents, during);
+            let is_saved = saving.is_saved;
             drop(saving);
-            if is_last {
-                return Ok(());
+            if is_behind {
+                self.note_dirty(inode);
             }
-            from = next;
+            match is_saved {
+                true if is_last => return Ok(()),
+                true => from = next,
+                // Begun again: pages may have moved.
+                false => (from, begun) = (0, None),
+            }
         }
     }
 
     /// Puts pages where they will stay.
-    fn place(&self, inode: &Inode, pages: &[SavedPage]) -> Result<Vec<Extent>> {
+    fn place(&self, inode: &Inode, pages: &mut [SavedPage]) -> Result<Vec<Extent>> {
+        let unwritten = unwritten(pages);
         let written = pages.iter().filter(|page| page.bytes.is_some()).count();
         let mut extents;
         if written > INLINE_PAGES {
             let given: Vec<(u64, Box<[u8]>)> = pages
-                .iter()
-                .filter_map(|page| Some((page.index, page.bytes.clone()?)))
+                .iter_mut()
+                .filter_map(|page| Some((page.index, page.bytes.take()?)))
                 .collect();
             let stored =
                 self.objects
@@ -146,19 +154,7 @@ impl Superblock {
         } else {
             extents = inline(pages);
         }
-        let unwritten = pages.iter().filter(|page| page.bytes.is_none());
-        for page in unwritten {
-            match extents.last_mut() {
-                Some(Extent {
-                    pages,
-                    place: Place::Unwritten,
-                }) if pages.end == page.index => pages.end += 1,
-                _ => extents.push(Extent {
-                    pages: page.index..page.index + 1,
-                    place: Place::Unwritten,
-                }),
-            }
-        }
+        extents.extend(unwritten);
         Ok(extents)
     }
 
@@ -222,12 +218,25 @@ impl Superblock {
     /// Gives all unwritten contents to the backend. Goes on after an error and returns the first.
     pub(super) fn flush_all(&self) -> Result<()> {
         let Some(log) = self.log() else { return Ok(()) };
+        // Whoever comes meanwhile waits: his files may be in the list that was taken.
+        let _one = self.cache.syncing.lock();
+        let taken = Taken::new(log.take_dirty(), |ino| log.note_dirty(ino));
+        self.flush_each(taken)
+    }
+
+    /// Writes back each of the files. Goes on after an error and returns the first.
+    pub(super) fn flush_each(&self, mut files: Taken<impl FnMut(u64)>) -> Result<()> {
         let mut result = Ok(());
-        for ino in log.take_dirty() {
-            let Some(inode) = self.objects.inodes.hold(ino, &pin()) else {
-                continue;
-            };
-            result = result.and(self.with_held(inode, |inode| self.flush(inode)));
+        while let Some(ino) = files.left.last().copied() {
+            let held = self.objects.inodes.hold(ino, &pin());
+            let flushed = held.map_or(Ok(()), |inode| {
+                self.with_held(inode, |inode| self.flush(inode))
+            });
+            files.left.pop();
+            if flushed.is_err() {
+                (files.put_back)(ino);
+            }
+            result = result.and(flushed);
         }
         result
     }
@@ -236,11 +245,76 @@ impl Superblock {
     /// fails. Lack of room is no such failure.
     pub(crate) fn latch(&self, errno: Errno) {
         if errno == Errno::ENOSPC {
+            self.cache.is_full.store(true, Relaxed);
             return;
         }
         self.cache.latch(errno);
         self.set_read_only(true);
     }
+}
+
+/// Files that were taken from a list. Those that are left when it is dropped, by a panic of the
+/// backend, are put back.
+pub(super) struct Taken<F: FnMut(u64)> {
+    left: Vec<u64>,
+    put_back: F,
+}
+
+impl<F: FnMut(u64)> Taken<F> {
+    pub fn new(left: Vec<u64>, put_back: F) -> Taken<F> {
+        Taken { left, put_back }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.left.is_empty()
+    }
+
+    /// Whether `done` says so of every file. Those from the first on of which it does not are left.
+    pub fn all(&mut self, mut done: impl FnMut(u64) -> bool) -> bool {
+        while let Some(ino) = self.left.last().copied() {
+            if !done(ino) {
+                return false;
+            }
+            self.left.pop();
+        }
+        true
+    }
+}
+
+impl<F: FnMut(u64)> Drop for Taken<F> {
+    fn drop(&mut self) {
+        self.left.drain(..).for_each(&mut self.put_back);
+    }
+}
+
+/// Copies the dirty pages of one step from page `from` on, and returns whether some lie behind
+/// `size`. Inside the gate.
+fn copy_step(data: &Data, from: u64, size: u64) -> (Vec<SavedPage>, bool) {
+    let (mut pages, mut next) = (Vec::new(), from);
+    loop {
+        let (mut some, is_behind) = data.begin_save(next, COPY_PAGES, size, &pin());
+        let is_last = some.len() < COPY_PAGES;
+        next = some.last().map_or(next, |page| page.index + 1);
+        pages.append(&mut some);
+        if is_last || is_behind || pages.len() >= STEP_PAGES {
+            return (pages, is_behind);
+        }
+    }
+}
+
+/// Extents of the pages that were never written, one for each run.
+fn unwritten(pages: &[SavedPage]) -> Vec<Extent> {
+    let mut extents: Vec<Extent> = Vec::new();
+    for page in pages.iter().filter(|page| page.bytes.is_none()) {
+        match extents.last_mut() {
+            Some(Extent { pages, .. }) if pages.end == page.index => pages.end += 1,
+            _ => extents.push(Extent {
+                pages: page.index..page.index + 1,
+                place: Place::Unwritten,
+            }),
+        }
+    }
+    extents
 }
 
 /// Extents that carry their bytes, one for each run of written pages.
@@ -263,15 +337,20 @@ fn inline(pages: &[SavedPage]) -> Vec<Extent> {
     runs.into_iter().map(extent).collect()
 }
 
-/// Pages under write-back. Unless they are saved they are dirty again, even after a panic.
+/// Pages under write-back. Unless they are saved they are dirty again, and so is their file, even
+/// after a panic.
 struct Saving<'d> {
-    data: &'d Data,
-    pages: &'d [SavedPage],
+    of: (&'d Superblock, &'d Inode, &'d Data),
+    pages: Vec<SavedPage>,
     is_saved: bool,
 }
 
 impl Drop for Saving<'_> {
     fn drop(&mut self) {
-        self.data.end_save(self.pages, self.is_saved, &pin());
+        let (sb, inode, data) = self.of;
+        data.end_save(&self.pages, self.is_saved, &pin());
+        if !self.is_saved {
+            sb.note_dirty(inode);
+        }
     }
 }

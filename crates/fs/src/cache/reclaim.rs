@@ -120,9 +120,12 @@ impl Superblock {
     }
 
     /// Gives the backend what it lacks of these inodes. An error is left to the next sync: what the
-    /// backend does not have stays in memory.
+    /// backend does not have stays in memory. Does nothing for a caller who is pinned, such as one
+    /// inside a listing: a commit would wait for him.
     fn settle(&self, inodes: &[u64]) {
-        let Some(log) = self.log() else { return };
+        let Some(log) = self.log().filter(|_| !epoch::is_pinned()) else {
+            return;
+        };
         let mut is_pending = false;
         for &ino in inodes {
             let Some(inode) = self.objects.inodes.hold(ino, &pin()) else {

@@ -5,7 +5,7 @@ use crate::attr::{Kind, Time};
 use crate::backend::Inode as Kept;
 use crate::data::Data;
 use crate::directory::Directory;
-use crate::inode::{Body, COUNT, Fields, InodeInner, PaddedBytes, SUBDIR, XattrsAcls};
+use crate::inode::{Body, COUNT, Fields, InodeInner, PaddedBytes, SUBDIR, TOUCHED, XattrsAcls};
 use crate::quota::NO_ACCOUNT;
 use crate::superblock::Superblock;
 use hearth_sync::epoch::Guard;
@@ -66,11 +66,13 @@ impl Superblock {
     }
 }
 
-/// Adds the number of entries or pages to the per-core counter.
+/// Puts the number of entries or pages, and the latest change of contents, in the per-core counters.
+/// The latter so that what is recorded of the contents next does not lose it.
 pub(super) fn count(kept: &Kept, inode: &InodeInner, shares: &PerCpuCounters<SLOTS>) {
     let count = match inode.kind() {
         Kind::File => kept.pages as i64,
         _ => kept.entries.0 as i64 + kept.entries.1 as i64 * SUBDIR,
     };
     shares.add(COUNT, count);
+    shares.raise(TOUCHED, kept.touched);
 }

@@ -103,10 +103,15 @@ impl Page {
         self.mark_written();
     }
 
+    /// Whether the backend does not have this content yet.
+    pub(super) fn is_dirty(&self) -> bool {
+        // Relaxed: a page dirtied after this look is for the next flush.
+        self.flags.load(Ordering::Relaxed) & DIRTY != 0
+    }
+
     /// Clears the dirty bit of a dirty page, which must then be copied and given to the backend.
     pub(super) fn begin_flush(&self) -> bool {
-        // Relaxed: a page dirtied after this look is for the next flush.
-        if self.flags.load(Ordering::Relaxed) & DIRTY == 0 {
+        if !self.is_dirty() {
             return false;
         }
         // Relaxed: `evict` is the only reader of WRITEBACK, and the gate orders it after this

@@ -6,7 +6,7 @@ use hearth_sync::primitive::atomic::Ordering;
 use super::page::Page;
 use super::root::Data;
 use super::slot_state::SlotState;
-use super::span::{PAGE_BYTES, PAGES};
+use super::span::{PAGE, PAGE_BYTES, PAGES};
 
 /// A page under write-back.
 pub(crate) struct SavedPage {
@@ -21,18 +21,34 @@ impl Data {
     /// under write-back: they stay in memory until [`Data::end_save`]. A page written to meanwhile
     /// is dirty again.
     ///
+    /// Bytes from `size` on come from writes that have not published the size yet: they are left
+    /// out, and dirty. The flag says whether there were any.
+    ///
     /// Inside the gate, one write-back of a file at a time: a second one would find clean what the
     /// first has not saved yet.
-    pub fn begin_save(&self, from: u64, most: usize, g: &Guard) -> Vec<SavedPage> {
-        let mut pages = Vec::new();
+    pub fn begin_save(
+        &self,
+        from: u64,
+        most: usize,
+        size: u64,
+        g: &Guard,
+    ) -> (Vec<SavedPage>, bool) {
+        let (mut pages, mut is_behind) = (Vec::new(), false);
         for (index, slot) in self.walk(from.min(PAGES)..PAGES, g) {
             if pages.len() == most {
                 break;
             }
             match slot.page(g) {
+                Some(page) if index * PAGE >= size => is_behind |= page.is_dirty(),
                 Some(page) if page.begin_flush() => {
                     let mut bytes = [0; PAGE_BYTES];
                     page.copy(&mut bytes);
+                    let end = (size - index * PAGE).min(PAGE) as usize;
+                    if bytes[end..].iter().any(|&byte| byte != 0) {
+                        bytes[end..].fill(0);
+                        page.set_dirty();
+                        is_behind = true;
+                    }
                     let bytes = Some(bytes.into());
                     pages.push(SavedPage { index, bytes });
                 }
@@ -47,7 +63,7 @@ impl Data {
                 _ => {}
             }
         }
-        pages
+        (pages, is_behind)
     }
 
     /// The bytes of a page in memory.
@@ -63,7 +79,7 @@ impl Data {
     pub fn flush<E>(&self, write: &mut dyn FnMut(u64, &[u8]) -> Result<(), E>) -> Result<u64, E> {
         let (mut flushed, mut from) = (0, 0);
         loop {
-            let pages = self.begin_save(from, 1, &hearth_sync::epoch::pin());
+            let (pages, _) = self.begin_save(from, 1, u64::MAX, &hearth_sync::epoch::pin());
             let Some(page) = pages.first() else {
                 return Ok(flushed);
             };

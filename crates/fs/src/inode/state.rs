@@ -22,6 +22,9 @@ pub(crate) enum StateBit {
     Dirty = 32,
     /// A write-back is under way. Set and cleared under the lock of `cache::flush`.
     Flushing = 64,
+    /// It was cut to nothing and nobody who may write it has closed it since. What is written
+    /// meanwhile replaces its old contents.
+    Emptied = 128,
 }
 
 /// The state bits of one inode. All accesses are Relaxed: each bit is a hint that its users order
@@ -32,6 +35,13 @@ pub(crate) struct StateBits(AtomicU8);
 impl StateBits {
     pub fn has(&self, mark: StateBit) -> bool {
         self.0.load(Relaxed) & mark as u8 != 0
+    }
+
+    /// Whether the file has contents that the backend has not been told of: of a write-back that is
+    /// under way nothing may be recorded yet. One load: a write-back sets its bit before it clears
+    /// the other.
+    pub fn has_unrecorded(&self) -> bool {
+        self.0.load(Relaxed) & (StateBit::Dirty as u8 | StateBit::Flushing as u8) != 0
     }
 
     pub fn set(&self, mark: StateBit) {

@@ -199,6 +199,9 @@ impl OpenFile {
         if self.is_charged() {
             reserve::close(sb, &inode, g);
         }
+        if self.writable() {
+            sb.note_closed(&inode);
+        }
         sb.release(inode, g);
     }
 }

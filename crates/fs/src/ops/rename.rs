@@ -14,7 +14,7 @@ use super::remove::{check_kinds, check_replace};
 use crate::attr::Kind;
 use crate::directory::{Directory, EntryChange, Hashed, Lookup, Pair, lock_pair};
 use crate::errno::Errno;
-use crate::inode::{Inode, InodeExt, InodeRef, StateBit};
+use crate::inode::{Inode, InodeExt, InodeRef};
 use crate::name::check_name;
 use crate::number::is_control_name;
 use crate::ops::ctx::Ctx;
@@ -252,7 +252,7 @@ impl<'a> LockedRename<'a> {
         cx.sb.change_attrs_at(source, now, |_| {});
         self.tell(source);
         if let Some(target) = target {
-            if source.state.has(StateBit::Dirty)
+            if source.state.has_unrecorded()
                 && let Some(log) = cx.sb.log()
             {
                 // The new contents must be there when the old ones are gone.

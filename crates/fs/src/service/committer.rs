@@ -1,9 +1,11 @@
 //! The thread that commits what nobody asked to sync. `docs/design/store.md`, "Without a sync".
 
-use crate::errno::Result;
+use crate::errno::{Errno, Result};
 use crate::superblock::{Handle, Superblock};
+use hearth_sched::TaskError;
 use hearth_sync::primitive::{Arc, thread};
 use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 /// Time between two attempts while there is no room.
@@ -32,12 +34,19 @@ pub(crate) fn start(sb: &Handle<Superblock>, interval: Duration) -> Result<()> {
     Ok(())
 }
 
-/// Commits everything; false if that is to be tried again soon.
+/// Commits everything, also what was changed before the volume became read-only; false if that is
+/// to be tried again soon.
 fn commit(sb: &Superblock, told: &mut Option<Instant>) -> bool {
-    if sb.is_read_only() {
+    if sb.cache.latched().is_some() {
         return true;
     }
-    let Err(errno) = sb.sync() else {
+    // A panic of the backend does not end this thread.
+    let synced = catch_unwind(AssertUnwindSafe(|| sb.sync())).unwrap_or_else(|payload| {
+        let panic = TaskError::Panicked(payload);
+        sb.record_panic(panic.message().unwrap_or("no message"));
+        Err(Errno::EIO)
+    });
+    let Err(errno) = synced else {
         *told = None;
         return true;
     };

@@ -3,7 +3,8 @@
 //!
 //! Lock order:
 //! ```text
-//! commit, flushing       (blocking; taken with nothing held)
+//! syncing                (blocking; taken with nothing held)
+//!   commit, flushing     (blocking)
 //! volume.inode_io        one inode is evicted, or comes back
 //!   volume.ghosts        inodes that the backend has yet to forget
 //! volume.kept            references that stay for ever
@@ -18,7 +19,9 @@ use crate::inode::InodeRef;
 use hearth_sync::lock::{Lock, RawLock};
 use hearth_sync::lock_class;
 use hearth_sync::percpu::Counter;
-use hearth_sync::primitive::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
+use hearth_sync::primitive::atomic::{
+    AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed,
+};
 use hearth_sync::primitive::{Condvar, Mutex};
 
 lock_class! {
@@ -50,9 +53,15 @@ pub(crate) struct CacheState {
     pub flushing: Mutex<()>,
     /// A write-back has ended.
     pub flushed: Condvar,
+    /// Held while everything is written back.
+    pub syncing: Mutex<()>,
     pub commit: Mutex<CommitState>,
     /// A commit has ended.
     pub committed: Condvar,
+    /// Callers that wait for a commit. Relaxed: a hint.
+    pub callers: AtomicUsize,
+    /// Callers that the last commit served. Relaxed: a hint.
+    pub served: AtomicUsize,
     /// Whether the backend had no room for more when it was last asked. Relaxed: a hint that is
     /// looked at again before anything is refused.
     pub is_full: AtomicBool,
@@ -80,8 +89,11 @@ impl CacheState {
             pinned: Lock::new(Vec::new()),
             flushing: Mutex::new(()),
             flushed: Condvar::new(),
+            syncing: Mutex::new(()),
             commit: Mutex::new(CommitState::default()),
             committed: Condvar::new(),
+            callers: AtomicUsize::new(0),
+            served: AtomicUsize::new(1),
             is_full: AtomicBool::new(false),
             latched: AtomicI64::new(0),
         }

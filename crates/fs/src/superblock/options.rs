@@ -41,6 +41,8 @@ impl Superblock {
     }
 
     pub fn set_read_only(&self, read_only: bool) {
+        // A backend that has failed for good takes no change.
+        let read_only = read_only || self.cache.latched().is_some();
         // Relaxed: a flag of its own; an operation already past its check may still finish.
         self.options.read_only.store(read_only, Ordering::Relaxed);
         if let Some(log) = self.log() {

@@ -9,7 +9,8 @@ use crate::inode::{Fields, Inode, InodeExt, StateBit, XattrsAcls, xattrs_of};
 use crate::log::ChangeLog;
 use crate::number::is_control;
 use hearth_backend::{Attrs, Edit, Extent, Place, Record};
-use hearth_sync::primitive::atomic::Ordering::Relaxed;
+use hearth_sync::primitive::atomic::Ordering::{Relaxed, SeqCst};
+use hearth_sync::primitive::atomic::fence;
 
 impl Superblock {
     /// The log, if the backend keeps anything.
@@ -175,7 +176,7 @@ impl Superblock {
     /// size waits for them: no size is durable beyond its data. Under `growth`.
     pub fn record_size(&self, inode: &Inode, size: u64) {
         if self.is_durable() {
-            if inode.state.has(StateBit::Dirty) {
+            if inode.state.has_unrecorded() {
                 return;
             }
             self.record_contents(inode, size, Edit::Size);
@@ -190,6 +191,8 @@ impl Superblock {
                 Edit::Shift { from, by } if recorded > from * PAGE => {
                     recorded.saturating_add_signed(by * PAGE as i64)
                 }
+                // What comes to lie there may not be durable.
+                Edit::Shift { from, by } => recorded.min(from.saturating_add_signed(by) * PAGE),
                 _ => recorded,
             };
             self.record_contents(inode, durable, edit);
@@ -201,12 +204,14 @@ impl Superblock {
     pub fn record_truncate(&self, inode: &Inode, size: u64, tail: Option<Box<[u8]>>) {
         let Some(log) = self.log() else { return };
         // Unwritten contents below the new end are still to come.
-        let durable = size.min(match inode.state.has(StateBit::Dirty) {
+        let durable = size.min(match inode.state.has_unrecorded() {
             true => inode.contents.size.load(Relaxed),
             false => size,
         });
         self.record_contents(inode, durable, Edit::Cut(size.div_ceil(PAGE)..u64::MAX));
-        if let Some(tail) = tail {
+        // The backend has nothing behind the size that it knows, so there is nothing to cut off; and
+        // the tail has bytes there.
+        if let Some(tail) = tail.filter(|_| durable == size) {
             let extent = Extent {
                 pages: size / PAGE..size / PAGE + 1,
                 place: Place::Inline(tail),
@@ -215,12 +220,27 @@ impl Superblock {
         }
         if size == 0 {
             log.note_first(inode.number());
+            inode.state.set(StateBit::Emptied);
+        }
+    }
+
+    /// A writer closes the file. If it was written anew the next commit does not come without its
+    /// contents: programs replace a file in this way and do not sync it.
+    pub fn note_closed(&self, inode: &Inode) {
+        if let Some(log) = self.log()
+            && inode.state.has(StateBit::Emptied)
+        {
+            inode.state.clear(StateBit::Emptied);
+            log.note_first(inode.number());
         }
     }
 
     /// Contents were written: they are to be given to the backend. After the write, inside the gate.
     pub fn note_dirty(&self, inode: &Inode) {
         let Some(log) = self.log() else { return };
+        // SeqCst: partner is the fence in a write-back, which clears the bit and then looks for
+        // what was written.
+        fence(SeqCst);
         if !inode.state.has(StateBit::Dirty) && inode.state.set_first(StateBit::Dirty) {
             log.note_dirty(inode.number());
         }

@@ -22,7 +22,7 @@ const SLOW: u64 = 1;
 /// whatever the others do: of objects that come back while somebody else throws them out, and
 /// that are waited for meanwhile.
 #[test]
-fn threads_on_a_volume_that_forgets_beside_them_and_waits_for_its_home_equal_models() {
+fn threads_on_a_volume_that_forgets_beside_them_and_waits_for_its_backend_equal_models() {
     let backend = Arc::new(TestBackend::new());
     let volume = Volume::builder()
         .backend(backend.clone())

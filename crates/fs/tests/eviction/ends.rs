@@ -238,7 +238,7 @@ fn a_name_that_another_file_gets_while_its_inode_is_brought_is_looked_up_again()
 }
 
 #[test]
-fn an_entry_whose_inode_the_home_has_lost_is_stale() {
+fn an_entry_whose_inode_the_backend_has_lost_is_stale() {
     let (backend, volume, root) = begin();
     make(&root, "/f", 1);
     let ino = root.stat("/f").expect("it is there").ino;
@@ -270,7 +270,7 @@ fn a_directory_that_moves_while_the_one_above_is_brought_has_another_one_above()
 
 /// Once, whoever knew the number brought back what had been given back already.
 #[test]
-fn what_the_home_does_not_forget_stays_ended_and_is_forgotten_at_the_next_sync() {
+fn what_the_backend_does_not_forget_stays_ended_and_is_forgotten_at_the_next_sync() {
     let (backend, volume, root) = begin();
     let before = used(&root);
     make(&root, "/f", 1);
@@ -331,7 +331,7 @@ fn a_file_that_loses_its_name_while_it_is_reclaimed_ends() {
 /// Once, a second volume gave out numbers that the backend had already, and its root had no
 /// entries.
 #[test]
-fn a_volume_on_a_home_that_has_files_gives_new_ones_other_numbers() {
+fn a_volume_on_a_backend_that_has_files_gives_new_ones_other_numbers() {
     let backend = Arc::new(Hooked::default());
     let first = volume(&backend);
     let process = first.process(Credentials::root());

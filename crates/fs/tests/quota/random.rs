@@ -159,7 +159,7 @@ fn after_a_hundred_thousand_random_operations_the_ledger_equals_a_walk() {
 }
 
 #[test]
-fn with_a_home_that_takes_objects_out_of_memory_as_well() {
+fn with_a_backend_that_takes_objects_out_of_memory_as_well() {
     let backend = std::sync::Arc::new(TestBackend::new());
     let build = || {
         Volume::builder()

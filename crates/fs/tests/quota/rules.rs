@@ -257,12 +257,17 @@ fn a_file_that_is_given_away_and_cannot_be_cut_stays_as_it_was() {
     root.fchown(fd, Some(USER), None).unwrap();
     root.fchmod(fd, 0o4755).unwrap();
     let ino = root.fstat(fd).unwrap().ino;
+    volume.sync().unwrap();
+    for _ in 0..2 {
+        volume.reclaim(u64::MAX);
+    }
+    // The page that is cut in part has to come first.
     let set = SetAttr {
         uid: Some(0),
-        size: Some(0),
+        size: Some(PAGE + 10),
         ..SetAttr::default()
     };
-    let fails = |call: &'static str| (call == "commit").then_some(Errno::EIO);
+    let fails = |call: &'static str| (call == "load_pages").then_some(Errno::EIO);
     backend.set_fault(Some(Box::new(fails)));
     let done = volume.vfs().setattr(&Caller::ROOT, ino, None, &set);
     backend.set_fault(None);

@@ -1,8 +1,9 @@
 //! The collector: segments with few live pages are rewritten, so that their files can go.
 //!
 //! Blocks of which enough is live move as they are; of others the live pages are packed anew, so
-//! that a segment that was written by the collector is not worth collecting at once. Which extents name a block is looked up at the place in the file that the block was
-//! written for. Only where a shift has moved extents since, all of the file are looked through.
+//! that a segment that was written by the collector is not worth collecting at once. Which extents
+//! name a block is looked up at the place in the file that the block was written for. Only where a
+//! shift has moved extents since, all of the file are looked through.
 
 use super::StoreBackend;
 use super::load::{contents, each, extents};
@@ -195,7 +196,7 @@ impl StoreBackend {
 
     /// All extents in `segments`, each with its block and first page there.
     fn live_extents(&self, segments: &BTreeMap<u64, u64>) -> Result<Vec<(Found, Block, u32)>> {
-        let mut files: BTreeMap<u64, File> = BTreeMap::new();
+        let mut files: BTreeMap<u64, CollectedFile> = BTreeMap::new();
         for segment in segments.keys() {
             for header in self.blocks.headers(*segment)? {
                 let count = pages_of(&header.block);
@@ -228,7 +229,7 @@ impl StoreBackend {
     /// Adds the extents of a file that meet `range` and are in `segments`, unless they were seen.
     fn look_up(
         &self,
-        file: &mut File,
+        file: &mut CollectedFile,
         mut range: Range<u64>,
         segments: &BTreeMap<u64, u64>,
         found: &mut Vec<(Found, Block, u32)>,
@@ -267,7 +268,7 @@ struct Choice {
 
 /// A file with blocks in a segment.
 #[derive(Default)]
-struct File {
+struct CollectedFile {
     id: (u64, u32),
     map: u64,
     /// Pages that its blocks were written for.
@@ -287,7 +288,7 @@ fn is_short(segments: &BTreeMap<u64, u64>, found: &[(Found, Block, u32)]) -> boo
     pages.map(|pages| pages.end - pages.start).sum::<u64>() < live
 }
 
-/// The same ranges, by rising start, with those that touch in one.
+/// Ranges by rising start, with those that touch in one.
 fn joined(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     ranges.sort_unstable_by_key(|range| range.start);
     let mut joined: Vec<Range<u64>> = Vec::new();

@@ -55,12 +55,15 @@ pub(super) fn restart(kv: &dyn Kv, counters: &Counters) -> Result<Option<Restart
     Ok(Some(restart))
 }
 
+/// What keys with their values are passed to.
+type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> Result<bool> + 'a;
+
 /// Passes all keys with `prefix` to `visit` until it returns false or fails.
 pub(super) fn each(
     view: &(impl Read + ?Sized),
     table: Table,
     prefix: &[u8],
-    visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<bool>,
+    visit: &mut Visit<'_>,
 ) -> Result<()> {
     let to = key::behind(prefix);
     between(view, table, prefix, to.as_deref(), visit)
@@ -72,7 +75,7 @@ pub(super) fn between(
     table: Table,
     from: &[u8],
     to: Option<&[u8]>,
-    visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<bool>,
+    visit: &mut Visit<'_>,
 ) -> Result<()> {
     let mut result = Ok(());
     view.scan(table, from, to, &mut |key, value| {
@@ -190,7 +193,7 @@ pub(super) fn pages(
 }
 
 /// Extents of a range with their bytes.
-struct Batch {
+struct LoadedExtents {
     extents: Vec<(Range<u64>, At)>,
     bytes: Vec<Bytes>,
     /// The first page that is not in it.
@@ -204,7 +207,7 @@ struct At {
 }
 
 /// The first extents of a range with their bytes.
-fn batch(kv: &dyn Kv, blocks: &dyn Blocks, ino: u64, range: &Range<u64>) -> Result<Batch> {
+fn batch(kv: &dyn Kv, blocks: &dyn Blocks, ino: u64, range: &Range<u64>) -> Result<LoadedExtents> {
     let mut before = None;
     for _ in 0..TRIES {
         let generation = match kv.get(Table::Meta, &key::inode(ino))? {
@@ -216,7 +219,7 @@ fn batch(kv: &dyn Kv, blocks: &dyn Blocks, ino: u64, range: &Range<u64>) -> Resu
         let found = read(kv, blocks, (ino, generation, map), &extents);
         match found {
             Ok((extents, bytes)) => {
-                return Ok(Batch {
+                return Ok(LoadedExtents {
                     extents,
                     bytes,
                     next,
@@ -259,7 +262,7 @@ pub(super) fn extents(
     Ok((extents, next))
 }
 
-type Found = (Vec<(Range<u64>, At)>, Vec<Bytes>);
+type Loaded = (Vec<(Range<u64>, At)>, Vec<Bytes>);
 
 /// The bytes of extents; unwritten ones have none.
 fn read(
@@ -267,7 +270,7 @@ fn read(
     blocks: &dyn Blocks,
     (ino, generation, map): (u64, u32, u64),
     extents: &[Extent],
-) -> Result<Found> {
+) -> Result<Loaded> {
     let mut wanted: Vec<Block> = Vec::new();
     let mut places: HashMap<Block, usize> = HashMap::new();
     let mut found = Vec::with_capacity(extents.len());

@@ -22,11 +22,13 @@ pub struct MemoryKv {
     is_full: AtomicBool,
 }
 
+type Entries = BTreeMap<Box<[u8]>, Box<[u8]>>;
+
 #[derive(Debug, Default)]
 struct KvState {
     epoch: u64,
     checkpoint: u64,
-    tables: [BTreeMap<Box<[u8]>, Box<[u8]>>; 2],
+    tables: [Entries; 2],
 }
 
 impl MemoryKv {
@@ -43,7 +45,7 @@ impl MemoryKv {
 
     /// How many keys there are.
     pub fn len(&self) -> usize {
-        self.state.read().tables.iter().map(BTreeMap::len).sum()
+        self.state.read().tables.iter().map(Entries::len).sum()
     }
 
     /// Whether there are no keys.
@@ -161,7 +163,11 @@ impl BlocksState {
         let mut written = Vec::new();
         for run in file.pages.chunk_by(|a, b| a.0 + 1 == b.0) {
             for part in run.chunks(BLOCK_PAGES) {
-                let bytes: Vec<u8> = part.iter().flat_map(|page| &page.1[..]).copied().collect();
+                let mut bytes = Vec::with_capacity(part.len() * PAGE);
+                for (_, page) in part {
+                    bytes.extend_from_slice(page);
+                    bytes.resize(bytes.len().next_multiple_of(PAGE), 0);
+                }
                 let block = Block {
                     segment,
                     at: blocks.len() as u32,
@@ -198,7 +204,6 @@ fn missing(segment: u64) -> Error {
 
 impl Blocks for MemoryBlocks {
     fn write(&self, ino: u64, generation: u32, pages: &[(u64, Box<[u8]>)]) -> Result<Vec<Written>> {
-        assert!(pages.iter().all(|page| page.1.len() == PAGE));
         let file = FilePages {
             ino,
             generation,

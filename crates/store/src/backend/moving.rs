@@ -29,10 +29,12 @@ pub(super) struct Move {
     pub(super) to: Vec<Extent>,
 }
 
+type OfFile = BTreeMap<u64, Box<[u8]>>;
+
 /// The pages of extents with their bytes, by file and rising page.
 #[derive(Debug, Default)]
 pub(super) struct Pages {
-    files: BTreeMap<(u64, u32), BTreeMap<u64, Box<[u8]>>>,
+    files: BTreeMap<(u64, u32), OfFile>,
 }
 
 impl Pages {

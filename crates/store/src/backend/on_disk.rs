@@ -13,13 +13,11 @@ use crate::schema::{Block, Counters};
 use crate::segment::{Segments, Settings, Stored};
 use crate::volume::{FrameCipher, Info, Kv, MkfsOptions, OpenMode, OpenOptions};
 use bytes::Bytes;
-use hearth_sync::primitive::{Arc, Mutex, thread};
+use hearth_sync::primitive::{Arc, Mutex};
 use std::path::Path;
 
 /// Bytes of unpacked blocks that are kept for reading.
 const KEPT: usize = 64 << 20;
-/// Files that are written beside each other, so that they share segments.
-const BESIDE: usize = 32;
 
 /// What a new store is like.
 pub struct MakeOptions {
@@ -253,35 +251,16 @@ impl parts::Kv for Kv {
 
 impl Blocks for Segments {
     fn write(&self, ino: u64, generation: u32, pages: &[(u64, Box<[u8]>)]) -> Result<Vec<Written>> {
-        let written = Segments::write(self, ino, generation, pages)?;
-        let written = written.into_iter().map(|part| Written {
-            pages: part.pages,
-            block: block_of(&part.stored),
-        });
-        Ok(written.collect())
+        Ok(all_written(Segments::write(self, ino, generation, pages)?))
     }
 
     fn write_files(&self, files: &[FilePages]) -> Result<Vec<Vec<Written>>> {
-        let mut all = Vec::with_capacity(files.len());
-        for some in files.chunks(BESIDE) {
-            let results = thread::scope(|scope| {
-                let threads: Vec<_> = some
-                    .iter()
-                    .map(|file| {
-                        scope.spawn(|| Blocks::write(self, file.ino, file.generation, &file.pages))
-                    })
-                    .collect();
-                let joined = threads.into_iter().map(|thread| match thread.join() {
-                    Ok(result) => result,
-                    Err(panic) => std::panic::resume_unwind(panic),
-                });
-                joined.collect::<Vec<_>>()
-            });
-            for result in results {
-                all.push(result?);
-            }
-        }
-        Ok(all)
+        let of: Vec<_> = files
+            .iter()
+            .map(|file| (file.ino, file.generation, &file.pages[..]))
+            .collect();
+        let written = Segments::write_files(self, &of)?;
+        Ok(written.into_iter().map(all_written).collect())
     }
 
     fn read(&self, ino: u64, generation: u32, blocks: &[Block]) -> Result<Vec<Bytes>> {
@@ -325,6 +304,14 @@ impl Blocks for Segments {
     fn list(&self) -> Result<Vec<u64>> {
         Segments::list(self)
     }
+}
+
+fn all_written(written: Vec<crate::segment::Written>) -> Vec<Written> {
+    let written = written.into_iter().map(|part| Written {
+        pages: part.pages,
+        block: block_of(&part.stored),
+    });
+    written.collect()
 }
 
 fn block_of(stored: &Stored) -> Block {

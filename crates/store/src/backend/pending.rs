@@ -34,12 +34,12 @@ struct Waiting {
 
 /// A write that is under way: it may bring pages to any segment. Ends on drop.
 #[derive(Debug)]
-pub(super) struct Flight<'a> {
+pub(super) struct WriteUnderWay<'a> {
     pending: &'a Pending,
     number: u64,
 }
 
-impl Drop for Flight<'_> {
+impl Drop for WriteUnderWay<'_> {
     fn drop(&mut self) {
         self.pending.state.lock().flights.remove(&self.number);
     }
@@ -47,12 +47,12 @@ impl Drop for Flight<'_> {
 
 impl Pending {
     /// A write begins.
-    pub(super) fn begin(&self) -> Flight<'_> {
+    pub(super) fn begin(&self) -> WriteUnderWay<'_> {
         let mut state = self.state.lock();
         let number = state.next_flight;
         state.next_flight += 1;
         state.flights.insert(number);
-        Flight {
+        WriteUnderWay {
             pending: self,
             number,
         }

@@ -33,7 +33,7 @@ pub struct Limits {
     pub inline_bytes: u64,
     /// Per cent of live pages below which a segment is rewritten.
     pub live_percent: u64,
-    /// The same when room is low.
+    /// Per cent of live pages when room is low.
     pub live_percent_low_room: u64,
     /// Pages below which a segment is small: many small ones are rewritten together.
     pub small_pages: u64,
@@ -126,7 +126,7 @@ impl StoreBackend {
         let mut tally = Tally::default();
         let dropped = drop_map(&*self.kv, map, from, PIECE, &mut tally)?;
         let mut ops = dropped.ops;
-        tally.finish(&*self.kv, &mut ops)?;
+        state.strays += tally.finish(&*self.kv, &mut ops)?;
         if dropped.rest.is_none() {
             ops.push(meta(key::dying(map), None));
         }

@@ -18,6 +18,14 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Default)]
 pub struct SimulatedDisk(Arc<Mutex<State>>);
 
+/// Steps that fail on a full disk.
+const NEEDS_ROOM: [&str; 4] = [
+    "write a table of the engine",
+    "reserve room in",
+    "create",
+    "make the folder",
+];
+
 /// How a step fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
@@ -55,6 +63,7 @@ struct State {
     cut_at: Option<u64>,
     faults: BTreeMap<u64, Fault>,
     is_off: bool,
+    is_full: bool,
     free: u64,
     engine: Option<Arc<Maps>>,
     dice: Dice,
@@ -96,6 +105,11 @@ impl SimulatedDisk {
         self.0.lock().is_off
     }
 
+    /// Sets whether nothing new gets room: tables, files, more of the ballast.
+    pub fn set_full(&self, is_full: bool) {
+        self.0.lock().is_full = is_full;
+    }
+
     /// Sets how many bytes are free.
     pub fn set_free(&self, free: u64) {
         self.0.lock().free = free;
@@ -120,6 +134,7 @@ impl SimulatedDisk {
             durable_names: names.clone(),
             names,
             inodes,
+            is_full: old.is_full,
             free: old.free,
             engine: old.engine.clone(),
             dice,
@@ -186,6 +201,9 @@ impl State {
             return Err(off);
         }
         match self.faults.get(&step) {
+            None if self.is_full && NEEDS_ROOM.contains(&op) => {
+                Err(Error::of_errno(op, &path, Errno::ENOSPC))
+            }
             None => Ok(()),
             Some(Fault::NoSpace) => Err(Error::of_errno(op, &path, Errno::ENOSPC)),
             Some(Fault::Device) => Err(off),

@@ -1,6 +1,6 @@
 //! Blocks of a tar archive: the header of 512 bytes that stands before each member.
 
-use super::error::Fault;
+use super::error::StreamFault;
 
 /// Everything in an archive takes whole blocks of so many bytes.
 pub const BLOCK: usize = 512;
@@ -29,7 +29,7 @@ pub mod kind {
 
 /// What the header itself says; the records before it say the rest and win.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Header {
+pub struct TarHeader {
     /// As much of the name as there is room for.
     pub name: Vec<u8>,
     /// One of [`kind`].
@@ -64,10 +64,10 @@ const MINOR: (usize, usize) = (337, 8);
 
 const USTAR: &[u8; 8] = b"ustar\x0000";
 
-impl Header {
+impl TarHeader {
     /// A header of `kind` with contents of `size` bytes.
-    pub fn new(kind: u8, name: &[u8], size: u64) -> Header {
-        Header {
+    pub fn new(kind: u8, name: &[u8], size: u64) -> TarHeader {
+        TarHeader {
             name: name.to_vec(),
             kind,
             size,
@@ -102,16 +102,17 @@ impl Header {
     ///
     /// # Errors
     /// It is no header.
-    pub fn decode(block: &[u8; BLOCK]) -> Result<Option<Header>, Fault> {
+    pub fn decode(block: &[u8; BLOCK]) -> Result<Option<TarHeader>, StreamFault> {
         if block.iter().all(|&byte| byte == 0) {
             return Ok(None);
         }
         if &block[MAGIC.0..][..5] != b"ustar" || octal(block, SUM)? != sum(block) {
-            return Err(Fault::NoHeader);
+            return Err(StreamFault::NoHeader);
         }
-        let small =
-            |field| octal(block, field).and_then(|n| u32::try_from(n).or(Err(Fault::NoHeader)));
-        Ok(Some(Header {
+        let small = |field| {
+            octal(block, field).and_then(|n| u32::try_from(n).or(Err(StreamFault::NoHeader)))
+        };
+        Ok(Some(TarHeader {
             name: until_zero(block, NAME),
             kind: block[KIND],
             size: octal(block, SIZE)?,
@@ -153,13 +154,13 @@ fn sum(block: &[u8; BLOCK]) -> u64 {
     block.iter().enumerate().map(value).sum()
 }
 
-fn octal(block: &[u8; BLOCK], (at, len): (usize, usize)) -> Result<u64, Fault> {
+fn octal(block: &[u8; BLOCK], (at, len): (usize, usize)) -> Result<u64, StreamFault> {
     let field = &block[at..][..len];
     let digits = field
         .split(|byte| matches!(byte, 0 | b' '))
         .find(|part| !part.is_empty());
-    let digits = std::str::from_utf8(digits.unwrap_or(b"0")).map_err(|_| Fault::NoHeader)?;
-    u64::from_str_radix(digits, 8).map_err(|_| Fault::NoHeader)
+    let digits = std::str::from_utf8(digits.unwrap_or(b"0")).map_err(|_| StreamFault::NoHeader)?;
+    u64::from_str_radix(digits, 8).map_err(|_| StreamFault::NoHeader)
 }
 
 fn until_zero(block: &[u8; BLOCK], (at, len): (usize, usize)) -> Vec<u8> {
@@ -174,21 +175,21 @@ mod tests {
 
     #[test]
     fn a_header_is_read_as_it_was_written() {
-        let mut header = Header::new(kind::CHAR, b"dir/name", 77);
+        let mut header = TarHeader::new(kind::CHAR, b"dir/name", 77);
         header.device = (4095, 0xfffff);
         header.owner = (1000, 65534);
         header.target = b"elsewhere".to_vec();
         header.mtime = 1_700_000_000;
-        assert_eq!(Header::decode(&header.encode()), Ok(Some(header)));
-        assert_eq!(Header::decode(&[0; BLOCK]), Ok(None));
+        assert_eq!(TarHeader::decode(&header.encode()), Ok(Some(header)));
+        assert_eq!(TarHeader::decode(&[0; BLOCK]), Ok(None));
     }
 
     #[test]
     fn a_flipped_bit_is_no_header() {
-        let mut block = Header::new(kind::FILE, b"name", 1).encode();
+        let mut block = TarHeader::new(kind::FILE, b"name", 1).encode();
         block[3] ^= 1;
-        assert_eq!(Header::decode(&block), Err(Fault::NoHeader));
-        assert_eq!(Header::decode(&[7; BLOCK]), Err(Fault::NoHeader));
+        assert_eq!(TarHeader::decode(&block), Err(StreamFault::NoHeader));
+        assert_eq!(TarHeader::decode(&[7; BLOCK]), Err(StreamFault::NoHeader));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A member of a dump: an inode with its path, or another name of one that came before.
 
-use super::block::{Header, kind};
-use super::error::Fault;
+use super::block::{TarHeader, kind};
+use super::error::StreamFault;
 use super::pax::{Records, key_of_xattr, time_text, xattr_of_key};
 use hearth_backend::{Attrs, Inode, Kind, Time};
 use std::ops::Range;
@@ -20,21 +20,21 @@ pub struct Entry {
 pub enum What {
     /// An inode that has not come before. Its parent and its counts of entries are not kept: the
     /// paths say them.
-    Inode(Box<Inode>, Map),
+    Inode(Box<Inode>, FileMap),
     /// The file that this earlier path names.
     Link(Vec<u8>),
 }
 
 /// Where a file has contents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Map {
+pub struct FileMap {
     /// Ranges of bytes that follow, by rising offset. The last ends at the size at the latest.
     pub written: Vec<Range<u64>>,
     /// Pages that are allocated and read as zeros, also behind the end.
     pub unwritten: Vec<Range<u64>>,
 }
 
-impl Map {
+impl FileMap {
     /// Bytes that follow.
     pub fn bytes(&self) -> u64 {
         self.written
@@ -63,7 +63,7 @@ impl Map {
 
 /// How contents follow a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Contents {
+pub enum Following {
     /// None do.
     Nothing,
     /// All bytes of the file.
@@ -94,7 +94,7 @@ const SPARSE_SIZE: &str = "GNU.sparse.realsize";
 
 impl Entry {
     /// The records and the header that stand before the contents, whose stored bytes are `stored`.
-    pub fn encode(&self, stored: u64) -> (Records, Header) {
+    pub fn encode(&self, stored: u64) -> (Records, TarHeader) {
         let mut records = Records::default();
         let name = match (&*self.path, &self.what) {
             (b"", _) => ROOT.to_vec(),
@@ -111,12 +111,12 @@ impl Entry {
             What::Link(to) => {
                 records.put("path", &name);
                 records.put("linkpath", to);
-                let mut header = Header::new(kind::LINK, &name, 0);
+                let mut header = TarHeader::new(kind::LINK, &name, 0);
                 header.target = to.clone();
                 (records, header)
             }
             What::Inode(inode, map) => {
-                let mut header = Header::new(kind_of(inode.attrs.kind), &name, stored);
+                let mut header = TarHeader::new(kind_of(inode.attrs.kind), &name, stored);
                 if inode.attrs.kind == Kind::File && map.is_sparse(inode.size) {
                     records.put("GNU.sparse.major", "1");
                     records.put("GNU.sparse.minor", "0");
@@ -137,28 +137,31 @@ impl Entry {
     ///
     /// # Errors
     /// A record or the header makes no sense.
-    pub fn decode(records: &Records, header: &Header) -> Result<(Entry, Contents), Fault> {
+    pub fn decode(
+        records: &Records,
+        header: &TarHeader,
+    ) -> Result<(Entry, Following), StreamFault> {
         let is_sparse = records.get(SPARSE_NAME).is_some();
         let name = records.get(SPARSE_NAME).or_else(|| records.get("path"));
         let path = checked(name.unwrap_or(&header.name))?;
         if header.kind == kind::LINK {
             let to = records.get("linkpath").unwrap_or(&header.target);
             let what = What::Link(checked(to)?);
-            return Ok((Entry { path, what }, Contents::Nothing));
+            return Ok((Entry { path, what }, Following::Nothing));
         }
         let stored: u64 = records.number("size", header.size)?;
         let (inode, mut map) = described(records, header)?;
         let contents = match (inode.attrs.kind, is_sparse) {
-            (Kind::File, true) => Contents::Sparse,
+            (Kind::File, true) => Following::Sparse,
             (Kind::File, false) if inode.size != stored => {
-                return Err(Fault::Record { key: "size" });
+                return Err(StreamFault::Record { key: "size" });
             }
             (Kind::File, false) => {
                 map.written.extend((stored > 0).then_some(0..stored));
-                Contents::All
+                Following::All
             }
-            _ if stored > 0 => return Err(Fault::Record { key: "size" }),
-            _ => Contents::Nothing,
+            _ if stored > 0 => return Err(StreamFault::Record { key: "size" }),
+            _ => Following::Nothing,
         };
         let what = What::Inode(Box::new(inode), map);
         Ok((Entry { path, what }, contents))
@@ -177,7 +180,7 @@ fn kind_of(of: Kind) -> u8 {
     }
 }
 
-fn describe(inode: &Inode, map: &Map, records: &mut Records, header: &mut Header) {
+fn describe(inode: &Inode, map: &FileMap, records: &mut Records, header: &mut TarHeader) {
     let attrs = &inode.attrs;
     let (mtime, ctime) = times(inode);
     header.mode = u32::from(attrs.perm);
@@ -230,11 +233,11 @@ fn times(inode: &Inode) -> (Time, Time) {
     (mtime.max(touched), ctime.max(touched))
 }
 
-fn described(records: &Records, header: &Header) -> Result<(Inode, Map), Fault> {
+fn described(records: &Records, header: &TarHeader) -> Result<(Inode, FileMap), StreamFault> {
     let is_socket = match records.get(own::TYPE) {
         None => false,
         Some(b"socket") => true,
-        Some(_) => return Err(Fault::Record { key: own::TYPE }),
+        Some(_) => return Err(StreamFault::Record { key: own::TYPE }),
     };
     let kind = match header.kind {
         kind::FILE | 0 if is_socket => Kind::Socket,
@@ -244,7 +247,7 @@ fn described(records: &Records, header: &Header) -> Result<(Inode, Map), Fault> 
         kind::FIFO => Kind::Fifo,
         kind::CHAR => Kind::Char,
         kind::BLOCK => Kind::Block,
-        other => return Err(Fault::Kind(other)),
+        other => return Err(StreamFault::Kind(other)),
     };
     let mtime = records.time("mtime")?.unwrap_or(Time {
         sec: header.mtime,
@@ -289,15 +292,15 @@ fn described(records: &Records, header: &Header) -> Result<(Inode, Map), Fault> 
         target: target.into(),
         xattrs: xattrs.collect(),
     };
-    let map = Map {
+    let map = FileMap {
         written: Vec::new(),
         unwritten: unwritten(records)?,
     };
     Ok((inode, map))
 }
 
-fn unwritten(records: &Records) -> Result<Vec<Range<u64>>, Fault> {
-    let bad = Fault::Record {
+fn unwritten(records: &Records) -> Result<Vec<Range<u64>>, StreamFault> {
+    let bad = StreamFault::Record {
         key: own::UNWRITTEN,
     };
     let Some(value) = records.get(own::UNWRITTEN) else {
@@ -320,7 +323,7 @@ pub fn rises(ranges: &[Range<u64>]) -> bool {
 }
 
 /// A path from the root, whose parts are names.
-fn checked(path: &[u8]) -> Result<Vec<u8>, Fault> {
+fn checked(path: &[u8]) -> Result<Vec<u8>, StreamFault> {
     let path = path.strip_prefix(b"./").unwrap_or(path);
     let path = path.strip_suffix(b"/").unwrap_or(path);
     let is_name = |part: &[u8]| {
@@ -329,7 +332,7 @@ fn checked(path: &[u8]) -> Result<Vec<u8>, Fault> {
     if path.is_empty() || path.split(|&byte| byte == b'/').all(is_name) {
         Ok(path.to_vec())
     } else {
-        Err(Fault::Path)
+        Err(StreamFault::Path)
     }
 }
 

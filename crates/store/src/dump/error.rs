@@ -5,8 +5,8 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Result of writing or loading a dump.
-pub type Result<T> = std::result::Result<T, DumpError>;
+/// Dumped of writing or loading a dump.
+pub type Dumped<T> = std::result::Result<T, DumpError>;
 
 /// Why a dump was not written or not loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub enum DumpError {
         /// The byte of the stream up to which all was well.
         offset: u64,
         /// What is wrong behind it.
-        fault: Fault,
+        fault: StreamFault,
     },
     /// A file of the volume or the directory could not be read or made.
     At {
@@ -40,7 +40,7 @@ pub enum DumpError {
 
 /// What is wrong with a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum StreamFault {
     /// It does not begin as a dump does.
     NoDump,
     /// It has a version that is not known.
@@ -84,46 +84,50 @@ impl DumpError {
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for StreamFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::NoDump => {
+            StreamFault::NoDump => {
                 f.write_str("this is no dump of a volume; give a file that 'hearth dump' wrote")
             }
-            Fault::Newer(version) => write!(
+            StreamFault::Newer(version) => write!(
                 f,
                 "the dump has format {version}; load it with the newer hearth that wrote it"
             ),
-            Fault::Truncated => f.write_str("the dump ends too early; take it again"),
-            Fault::NoHeader => f.write_str("no header here; the dump is damaged, use another copy"),
-            Fault::NoRecords => {
+            StreamFault::Truncated => f.write_str("the dump ends too early; take it again"),
+            StreamFault::NoHeader => {
+                f.write_str("no header here; the dump is damaged, use another copy")
+            }
+            StreamFault::NoRecords => {
                 f.write_str("records that cannot be read; the dump is damaged, use another copy")
             }
-            Fault::Record { key } => write!(
+            StreamFault::Record { key } => write!(
                 f,
                 "record {key} makes no sense; the dump is damaged, use another copy"
             ),
-            Fault::Map => {
+            StreamFault::Map => {
                 f.write_str("a map of holes makes no sense; the dump is damaged, use another copy")
             }
-            Fault::Kind(kind) => write!(
+            StreamFault::Kind(kind) => write!(
                 f,
                 "a member of kind {:?}; this archive is not from 'hearth dump'",
                 char::from(*kind)
             ),
-            Fault::Path => {
+            StreamFault::Path => {
                 f.write_str("a path that no dump has; this archive is not from 'hearth dump'")
             }
-            Fault::Orphan => {
+            StreamFault::Orphan => {
                 f.write_str("a member before its directory; this archive is not from 'hearth dump'")
             }
-            Fault::Twice => {
+            StreamFault::Twice => {
                 f.write_str("a name that was there already; this archive is not from 'hearth dump'")
             }
-            Fault::LinkToNothing => f.write_str(
+            StreamFault::LinkToNothing => f.write_str(
                 "a link to what was not there before; this archive is not from 'hearth dump'",
             ),
-            Fault::Digest => f.write_str("the digest at its end does not fit; use another copy"),
+            StreamFault::Digest => {
+                f.write_str("the digest at its end does not fit; use another copy")
+            }
         }
     }
 }

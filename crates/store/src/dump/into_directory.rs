@@ -4,11 +4,11 @@
 //! somebody puts in the way leads elsewhere. Owners, modes and times of a directory come when it is
 //! left, flags at the very end, so that nothing made later is in the way or moves them.
 
-use super::entry::{Entry, Map, What, device_parts};
-use super::error::{DumpError, Fault, Result};
+use super::entry::{Entry, FileMap, What, device_parts};
+use super::error::{DumpError, Dumped, StreamFault};
 use super::order::Order;
-use super::stream::Reader;
-use super::{PAGE, Progress, Watch};
+use super::stream::DumpReader;
+use super::{DumpWatch, PAGE, Progress};
 use hearth_backend::{Errno, Inode, Kind, flags};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{
@@ -32,10 +32,10 @@ pub type LeftOut = BTreeMap<&'static str, (u64, Vec<u8>)>;
 /// The directory is not empty, the stream is damaged, or a file cannot be made. What was loaded up
 /// to then stays.
 pub fn into_directory(
-    reader: &mut Reader<impl Read>,
+    reader: &mut DumpReader<impl Read>,
     directory: &Path,
-    watch: Watch<'_>,
-) -> Result<(Progress, LeftOut)> {
+    watch: DumpWatch<'_>,
+) -> Dumped<(Progress, LeftOut)> {
     let open = DumpError::at(b"", "open");
     let root = rustix::fs::open(directory, DIRECTORY | OFlags::CLOEXEC, Mode::empty());
     let root = root.map_err(|error| open(of(error)))?;
@@ -43,7 +43,7 @@ pub fn into_directory(
     if names.next().is_some() {
         return Err(DumpError::NotEmpty);
     }
-    let mut load = Load {
+    let mut load = DirectoryLoad {
         root,
         order: Order::default(),
         first_names: HashSet::new(),
@@ -67,15 +67,15 @@ const NEW_FILE: OFlags = OFlags::RDWR
     .union(OFlags::CLOEXEC);
 
 /// A directory whose names come.
-struct Open {
+struct OpenDirectory {
     directory: OwnedFd,
     path: Vec<u8>,
     inode: Inode,
 }
 
-struct Load<'a> {
+struct DirectoryLoad<'a> {
     root: OwnedFd,
-    order: Order<Open>,
+    order: Order<OpenDirectory>,
     /// Paths of files that have several names.
     first_names: HashSet<Vec<u8>>,
     /// Flags that forbid changes: path and flags.
@@ -83,16 +83,16 @@ struct Load<'a> {
     left_out: LeftOut,
     is_root: bool,
     done: Progress,
-    watch: Watch<'a>,
+    watch: DumpWatch<'a>,
 }
 
-impl Load<'_> {
-    fn member<R: Read>(&mut self, reader: &mut Reader<R>, entry: Entry) -> Result<()> {
+impl DirectoryLoad<'_> {
+    fn member<R: Read>(&mut self, reader: &mut DumpReader<R>, entry: Entry) -> Dumped<()> {
         let Entry { path, what } = entry;
         let mut left = Vec::new();
         let found = self.order.find(&path, |open| {
             left.push(open);
-            Ok::<(), Fault>(())
+            Ok::<(), StreamFault>(())
         });
         let place = found.map_err(|fault| reader.fault(fault))?;
         let place = place.map(|(open, name)| {
@@ -108,7 +108,7 @@ impl Load<'_> {
                 let directory = directory.map_err(|e| DumpError::at(b"", "open")(e.into()))?;
                 self.enter(directory, path, *inode);
             }
-            (None, _) => return Err(reader.fault(Fault::Orphan)),
+            (None, _) => return Err(reader.fault(StreamFault::Orphan)),
             (Some((directory, name)), what) => {
                 let directory = directory.map_err(|e| DumpError::at(&path, "open")(e.into()))?;
                 match what {
@@ -126,13 +126,13 @@ impl Load<'_> {
 
     fn inode<R: Read>(
         &mut self,
-        reader: &mut Reader<R>,
+        reader: &mut DumpReader<R>,
         at: BorrowedFd<'_>,
         name: &[u8],
         path: Vec<u8>,
         inode: Inode,
-        map: &Map,
-    ) -> Result<()> {
+        map: &FileMap,
+    ) -> Dumped<()> {
         let failed = |op| {
             let failed = DumpError::at(&path, op);
             move |error| failed(of(error))
@@ -184,15 +184,15 @@ impl Load<'_> {
 
     fn link<R: Read>(
         &mut self,
-        reader: &Reader<R>,
+        reader: &DumpReader<R>,
         at: BorrowedFd<'_>,
         name: &[u8],
         path: &[u8],
         to: &[u8],
-    ) -> Result<()> {
+    ) -> Dumped<()> {
         if !self.first_names.contains(to) {
             return if self.left_out.is_empty() {
-                Err(reader.fault(Fault::LinkToNothing))
+                Err(reader.fault(StreamFault::LinkToNothing))
             } else {
                 self.leave_out("names of what was left out", path);
                 Ok(())
@@ -205,12 +205,12 @@ impl Load<'_> {
 
     fn contents<R: Read>(
         &mut self,
-        reader: &mut Reader<R>,
+        reader: &mut DumpReader<R>,
         file: &std::fs::File,
         path: &[u8],
         inode: &Inode,
-        map: &Map,
-    ) -> Result<()> {
+        map: &FileMap,
+    ) -> Dumped<()> {
         let failed = DumpError::at(path, "write");
         file.set_len(inode.size)
             .map_err(|error| failed(error.into()))?;
@@ -239,7 +239,7 @@ impl Load<'_> {
     }
 
     fn enter(&mut self, directory: OwnedFd, path: Vec<u8>, inode: Inode) {
-        let open = Open {
+        let open = OpenDirectory {
             directory,
             path: path.clone(),
             inode,
@@ -247,13 +247,13 @@ impl Load<'_> {
         self.order.enter(&path, open);
     }
 
-    fn leave(&mut self, open: Open) -> Result<()> {
+    fn leave(&mut self, open: OpenDirectory) -> Dumped<()> {
         self.dress(open.directory.as_fd(), &open.path, &open.inode)
     }
 
     /// Owner, attributes, mode and times of an open file or directory, in the order in which none
     /// undoes another.
-    fn dress(&mut self, file: BorrowedFd<'_>, path: &[u8], inode: &Inode) -> Result<()> {
+    fn dress(&mut self, file: BorrowedFd<'_>, path: &[u8], inode: &Inode) -> Dumped<()> {
         let attrs = &inode.attrs;
         if self.is_root {
             let owned = rustix::fs::fchown(file, uid(attrs.uid), gid(attrs.gid));
@@ -278,14 +278,14 @@ impl Load<'_> {
         Ok(())
     }
 
-    /// The same for what is not opened: links, pipes, sockets and devices.
+    /// Owner, mode and times of what is not opened: links, pipes, sockets and devices.
     fn dress_name(
         &mut self,
         at: BorrowedFd<'_>,
         name: &[u8],
         path: &[u8],
         inode: &Inode,
-    ) -> Result<()> {
+    ) -> Dumped<()> {
         let attrs = &inode.attrs;
         let no_follow = AtFlags::SYMLINK_NOFOLLOW;
         let failed = DumpError::at(path, "set attributes");
@@ -313,7 +313,7 @@ impl Load<'_> {
         done: rustix::io::Result<()>,
         what: &'static str,
         path: &[u8],
-    ) -> Result<()> {
+    ) -> Dumped<()> {
         use rustix::io::Errno as E;
         match done {
             Err(E::PERM | E::ACCESS | E::OPNOTSUPP | E::INVAL | E::NOSPC | E::TOOBIG) => {
@@ -329,9 +329,9 @@ impl Load<'_> {
         *count += 1;
     }
 
-    fn end<R: Read>(mut self, reader: &Reader<R>) -> Result<(Progress, LeftOut)> {
+    fn end<R: Read>(mut self, reader: &DumpReader<R>) -> Dumped<(Progress, LeftOut)> {
         if self.done.members == 0 {
-            return Err(reader.fault(Fault::Orphan));
+            return Err(reader.fault(StreamFault::Orphan));
         }
         for open in std::mem::take(&mut self.order).end() {
             self.leave(open)?;
@@ -342,7 +342,7 @@ impl Load<'_> {
         Ok((self.done, self.left_out))
     }
 
-    fn flag(&mut self, path: &[u8], flags: u32) -> Result<()> {
+    fn flag(&mut self, path: &[u8], flags: u32) -> Dumped<()> {
         let name = if path.is_empty() { b"." } else { path };
         let how = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let opened = rustix::fs::openat(&self.root, name, how, Mode::empty());

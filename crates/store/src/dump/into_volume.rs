@@ -1,10 +1,10 @@
 //! From a stream into a new volume.
 
-use super::entry::{Entry, Map, What};
-use super::error::{DumpError, Fault, Result};
+use super::entry::{Entry, FileMap, What};
+use super::error::{DumpError, Dumped, StreamFault};
 use super::order::Order;
-use super::stream::{Head, Reader};
-use super::{PAGE, Progress, ROOT, Watch};
+use super::stream::{DumpReader, Head};
+use super::{DumpWatch, PAGE, Progress, ROOT};
 use hearth_backend::{Attrs, Backend, Edit, Errno, Extent, Inode, Kind, Place, Record, Target};
 use std::collections::HashMap;
 use std::io::Read;
@@ -26,17 +26,17 @@ const WINDOW: u64 = 2048;
 /// The volume is not new, the stream is damaged, or the volume takes no more. What was loaded up to
 /// then stays.
 pub fn into_volume(
-    reader: &mut Reader<impl Read>,
+    reader: &mut DumpReader<impl Read>,
     head: &Head,
     volume: &dyn Backend,
-    watch: Watch<'_>,
-) -> Result<Progress> {
+    watch: DumpWatch<'_>,
+) -> Dumped<Progress> {
     let restart = volume.restart().map_err(DumpError::at(b"", "open"))?;
     if restart.is_some() {
         return Err(DumpError::NotEmpty);
     }
-    let mut load = Load {
-        batch: Batch {
+    let mut load = VolumeLoad {
+        batch: RecordBatch {
             volume,
             epoch: 1,
             records: Vec::new(),
@@ -70,26 +70,26 @@ struct Several {
 
 /// What is kept of a directory.
 #[derive(Clone, Copy)]
-struct Directory {
+struct LoadedDirectory {
     ino: u64,
     generation: u32,
 }
 
 /// A load that is under way.
-struct Load<'a> {
-    batch: Batch<'a>,
-    order: Order<Directory>,
+struct VolumeLoad<'a> {
+    batch: RecordBatch<'a>,
+    order: Order<LoadedDirectory>,
     several_names: HashMap<u64, Several>,
     /// The inodes that paths of files with several names mean.
     first_names: HashMap<Vec<u8>, u64>,
     done: Progress,
-    watch: Watch<'a>,
+    watch: DumpWatch<'a>,
 }
 
-impl Load<'_> {
-    fn member<R: Read>(&mut self, reader: &mut Reader<R>, entry: Entry) -> Result<()> {
+impl VolumeLoad<'_> {
+    fn member<R: Read>(&mut self, reader: &mut DumpReader<R>, entry: Entry) -> Dumped<()> {
         let Entry { path, what } = entry;
-        let found = self.order.find(&path, |_| Ok::<(), Fault>(()));
+        let found = self.order.find(&path, |_| Ok::<(), StreamFault>(()));
         let place = found.map_err(|fault| reader.fault(fault))?;
         let place = place.map(|(directory, name)| (*directory, name.to_vec()));
         let target = match what {
@@ -106,16 +106,16 @@ impl Load<'_> {
 
     fn inode<R: Read>(
         &mut self,
-        reader: &mut Reader<R>,
+        reader: &mut DumpReader<R>,
         path: &[u8],
-        place: Option<&(Directory, Vec<u8>)>,
+        place: Option<&(LoadedDirectory, Vec<u8>)>,
         inode: Inode,
-        map: &Map,
-    ) -> Result<Target> {
+        map: &FileMap,
+    ) -> Dumped<Target> {
         let (ino, attrs, size) = (inode.ino, inode.attrs, inode.size);
         let is_root = place.is_none();
         if ino == 0 || is_root != (ino == ROOT) {
-            return Err(reader.fault(Fault::Record { key: "HEARTH.ino" }));
+            return Err(reader.fault(StreamFault::Record { key: "HEARTH.ino" }));
         }
         let target = Target {
             ino,
@@ -124,7 +124,7 @@ impl Load<'_> {
         };
         let parent = match attrs.kind {
             Kind::Directory => place.map_or(ROOT, |(directory, _)| directory.ino),
-            _ if is_root => return Err(reader.fault(Fault::Orphan)),
+            _ if is_root => return Err(reader.fault(StreamFault::Orphan)),
             _ => 0,
         };
         self.batch
@@ -132,7 +132,7 @@ impl Load<'_> {
         match attrs.kind {
             Kind::Directory => self.order.enter(
                 path,
-                Directory {
+                LoadedDirectory {
                     ino,
                     generation: attrs.generation,
                 },
@@ -144,7 +144,7 @@ impl Load<'_> {
             _ => {}
         }
         if attrs.kind == Kind::File {
-            let mut file = File {
+            let mut file = LoadedFile {
                 path,
                 target,
                 size,
@@ -156,12 +156,12 @@ impl Load<'_> {
         Ok(target)
     }
 
-    fn link(&mut self, to: &[u8]) -> std::result::Result<Target, Fault> {
-        let ino = *self.first_names.get(to).ok_or(Fault::LinkToNothing)?;
+    fn link(&mut self, to: &[u8]) -> std::result::Result<Target, StreamFault> {
+        let ino = *self.first_names.get(to).ok_or(StreamFault::LinkToNothing)?;
         let file = self
             .several_names
             .get_mut(&ino)
-            .ok_or(Fault::LinkToNothing)?;
+            .ok_or(StreamFault::LinkToNothing)?;
         file.found += 1;
         Ok(Target {
             ino,
@@ -170,8 +170,8 @@ impl Load<'_> {
         })
     }
 
-    fn name(&mut self, directory: Directory, name: Vec<u8>, to: Target) -> Result<()> {
-        let Directory {
+    fn name(&mut self, directory: LoadedDirectory, name: Vec<u8>, to: Target) -> Dumped<()> {
+        let LoadedDirectory {
             ino: dir,
             generation,
         } = directory;
@@ -192,7 +192,7 @@ impl Load<'_> {
         })
     }
 
-    fn unwritten(&mut self, file: &mut File<'_>, map: &Map) -> Result<()> {
+    fn unwritten(&mut self, file: &mut LoadedFile<'_>, map: &FileMap) -> Dumped<()> {
         for pages in &map.unwritten {
             let extents = vec![Extent {
                 pages: pages.clone(),
@@ -205,17 +205,17 @@ impl Load<'_> {
 
     fn written<R: Read>(
         &mut self,
-        reader: &mut Reader<R>,
-        file: &mut File<'_>,
-        map: &Map,
-    ) -> Result<()> {
+        reader: &mut DumpReader<R>,
+        file: &mut LoadedFile<'_>,
+        map: &FileMap,
+    ) -> Dumped<()> {
         let pages = |range: &Range<u64>| range.end.div_ceil(PAGE) - range.start / PAGE;
         let is_small = map.written.iter().map(pages).sum::<u64>() <= SMALL;
         for range in &map.written {
             let begins_a_page = range.start % PAGE == 0;
             let ends_a_page = range.end % PAGE == 0 || range.end == file.size;
             if !begins_a_page || !ends_a_page {
-                return Err(reader.fault(Fault::Map));
+                return Err(reader.fault(StreamFault::Map));
             }
             let mut at = range.start;
             while at < range.end {
@@ -230,11 +230,11 @@ impl Load<'_> {
     /// Bytes from the stream into pages of a file.
     fn window<R: Read>(
         &mut self,
-        reader: &mut Reader<R>,
-        file: &mut File<'_>,
+        reader: &mut DumpReader<R>,
+        file: &mut LoadedFile<'_>,
         range: Range<u64>,
         is_small: bool,
-    ) -> Result<()> {
+    ) -> Dumped<()> {
         let first = range.start / PAGE;
         let (mut at, mut pages) = (range.start, Vec::new());
         let mut page = [0; PAGE as usize];
@@ -265,9 +265,9 @@ impl Load<'_> {
         self.batch.push(file.record(Edit::Write(extents)))
     }
 
-    fn end<R: Read>(mut self, reader: &Reader<R>) -> Result<Progress> {
+    fn end<R: Read>(mut self, reader: &DumpReader<R>) -> Dumped<Progress> {
         if self.done.members == 0 {
-            return Err(reader.fault(Fault::Orphan));
+            return Err(reader.fault(StreamFault::Orphan));
         }
         for (ino, Several { attrs, found }) in std::mem::take(&mut self.several_names) {
             if found != attrs.nlink {
@@ -288,14 +288,14 @@ impl Load<'_> {
 }
 
 /// A file whose contents come.
-struct File<'p> {
+struct LoadedFile<'p> {
     path: &'p [u8],
     target: Target,
     size: u64,
     version: u32,
 }
 
-impl File<'_> {
+impl LoadedFile<'_> {
     fn record(&mut self, edit: Edit) -> Record {
         self.version += 1;
         Record::Contents {
@@ -311,7 +311,7 @@ impl File<'_> {
 }
 
 /// Records up to the next commit.
-struct Batch<'a> {
+struct RecordBatch<'a> {
     volume: &'a dyn Backend,
     epoch: u64,
     records: Vec<Record>,
@@ -319,8 +319,8 @@ struct Batch<'a> {
     inline: usize,
 }
 
-impl Batch<'_> {
-    fn push(&mut self, record: Record) -> Result<()> {
+impl RecordBatch<'_> {
+    fn push(&mut self, record: Record) -> Dumped<()> {
         self.records.push(record);
         if self.records.len() >= RECORDS || self.inline >= INLINE {
             self.commit()?;
@@ -328,7 +328,7 @@ impl Batch<'_> {
         Ok(())
     }
 
-    fn commit(&mut self) -> Result<()> {
+    fn commit(&mut self) -> Dumped<()> {
         let records = std::mem::take(&mut self.records);
         self.inline = 0;
         let done: std::result::Result<(), Errno> = self.volume.commit(self.epoch, records);

@@ -11,11 +11,11 @@ mod pax;
 mod save;
 mod stream;
 
-pub use error::{DumpError, Fault};
+pub use error::{DumpError, StreamFault};
 pub use into_directory::into_directory;
 pub use into_volume::into_volume;
 pub use save::save;
-pub use stream::{Head, Reader, VERSION};
+pub use stream::{DumpReader, Head, VERSION};
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
@@ -33,7 +33,7 @@ pub struct Progress {
 }
 
 /// Is told how far it is, often.
-pub type Watch<'a> = &'a mut dyn FnMut(&Progress);
+pub type DumpWatch<'a> = &'a mut dyn FnMut(&Progress);
 
 #[cfg(test)]
 mod tests;

@@ -1,15 +1,15 @@
 //! The order of a dump: a directory comes before what is in it, and names of a directory rise.
 
-use super::error::Fault;
+use super::error::StreamFault;
 
 /// The directories from the root to the one whose names come, each with what a loader keeps of it.
 #[derive(Debug)]
 pub struct Order<T> {
-    levels: Vec<Level<T>>,
+    levels: Vec<OrderLevel<T>>,
 }
 
 #[derive(Debug)]
-struct Level<T> {
+struct OrderLevel<T> {
     path: Vec<u8>,
     /// The name that came last in it.
     last: Vec<u8>,
@@ -29,7 +29,7 @@ impl<T> Order<T> {
     ///
     /// # Errors
     /// The directory did not come before, or the name does not rise, or `leave` failed.
-    pub fn find<'p, E: From<Fault>>(
+    pub fn find<'p, E: From<StreamFault>>(
         &mut self,
         path: &'p [u8],
         mut leave: impl FnMut(T) -> Result<(), E>,
@@ -39,7 +39,7 @@ impl<T> Order<T> {
             return if is_first {
                 Ok(None)
             } else {
-                Err(Fault::Twice.into())
+                Err(StreamFault::Twice.into())
             };
         }
         let slash = path.iter().rposition(|&byte| byte == b'/');
@@ -47,9 +47,9 @@ impl<T> Order<T> {
         while let Some(level) = self.levels.pop_if(|level| level.path != directory) {
             leave(level.kept)?;
         }
-        let level = self.levels.last_mut().ok_or(Fault::Orphan)?;
+        let level = self.levels.last_mut().ok_or(StreamFault::Orphan)?;
         if *level.last >= *name {
-            return Err(Fault::Twice.into());
+            return Err(StreamFault::Twice.into());
         }
         level.last = name.to_vec();
         Ok(Some((&level.kept, name)))
@@ -57,7 +57,7 @@ impl<T> Order<T> {
 
     /// The directory `path` was made; its names may come.
     pub fn enter(&mut self, path: &[u8], kept: T) {
-        self.levels.push(Level {
+        self.levels.push(OrderLevel {
             path: path.to_vec(),
             last: Vec::new(),
             kept,
@@ -74,11 +74,11 @@ impl<T> Order<T> {
 mod tests {
     use super::*;
 
-    fn find(order: &mut Order<u32>, path: &str) -> Result<Vec<u32>, Fault> {
+    fn find(order: &mut Order<u32>, path: &str) -> Result<Vec<u32>, StreamFault> {
         let mut left = Vec::new();
         order.find(path.as_bytes(), |kept| {
             left.push(kept);
-            Ok::<(), Fault>(())
+            Ok::<(), StreamFault>(())
         })?;
         Ok(left)
     }
@@ -94,8 +94,8 @@ mod tests {
         order.enter(b"a/b", 2);
         assert_eq!(find(&mut order, "a/b/c"), Ok(vec![]));
         assert_eq!(find(&mut order, "d"), Ok(vec![2, 1]));
-        assert_eq!(find(&mut order, "d"), Err(Fault::Twice));
-        assert_eq!(find(&mut order, "c"), Err(Fault::Twice));
-        assert_eq!(find(&mut order, "x/y"), Err(Fault::Orphan));
+        assert_eq!(find(&mut order, "d"), Err(StreamFault::Twice));
+        assert_eq!(find(&mut order, "c"), Err(StreamFault::Twice));
+        assert_eq!(find(&mut order, "x/y"), Err(StreamFault::Orphan));
     }
 }

@@ -1,6 +1,6 @@
 //! Records of the pax format: `LENGTH KEY=VALUE`, any number of them before a member.
 
-use super::error::Fault;
+use super::error::StreamFault;
 use hearth_backend::Time;
 
 /// Records, in the order in which they stand.
@@ -29,13 +29,17 @@ impl Records {
     ///
     /// # Errors
     /// Its value is no number of this type.
-    pub fn number<N: std::str::FromStr>(&self, key: &'static str, default: N) -> Result<N, Fault> {
+    pub fn number<N: std::str::FromStr>(
+        &self,
+        key: &'static str,
+        default: N,
+    ) -> Result<N, StreamFault> {
         match self.get(key) {
             None => Ok(default),
             Some(value) => std::str::from_utf8(value)
                 .ok()
                 .and_then(|text| text.parse().ok())
-                .ok_or(Fault::Record { key }),
+                .ok_or(StreamFault::Record { key }),
         }
     }
 
@@ -43,9 +47,9 @@ impl Records {
     ///
     /// # Errors
     /// Its value is no time.
-    pub fn time(&self, key: &'static str) -> Result<Option<Time>, Fault> {
+    pub fn time(&self, key: &'static str) -> Result<Option<Time>, StreamFault> {
         let value = self.get(key);
-        let time = |value| time(value).ok_or(Fault::Record { key });
+        let time = |value| time(value).ok_or(StreamFault::Record { key });
         value.map(time).transpose()
     }
 
@@ -82,12 +86,12 @@ impl Records {
     ///
     /// # Errors
     /// They are no records.
-    pub fn decode(mut bytes: &[u8]) -> Result<Records, Fault> {
+    pub fn decode(mut bytes: &[u8]) -> Result<Records, StreamFault> {
         let mut records = Records::default();
         while !bytes.is_empty() {
-            let (record, rest) = first(bytes).ok_or(Fault::NoRecords)?;
+            let (record, rest) = first(bytes).ok_or(StreamFault::NoRecords)?;
             let equals = record.iter().position(|&byte| byte == b'=');
-            let (key, value) = record.split_at(equals.ok_or(Fault::NoRecords)?);
+            let (key, value) = record.split_at(equals.ok_or(StreamFault::NoRecords)?);
             records.put(key, &value[1..]);
             bytes = rest;
         }
@@ -208,7 +212,7 @@ mod tests {
             "99999999999999999999 a=\n",
         ] {
             let read = Records::decode(bytes.as_bytes());
-            assert_eq!(read, Err(Fault::NoRecords), "{bytes:?}");
+            assert_eq!(read, Err(StreamFault::NoRecords), "{bytes:?}");
         }
     }
 

@@ -2,10 +2,10 @@
 //! of each directory in rising order.
 
 use super::block::padding;
-use super::entry::{Entry, Map, What};
-use super::error::{DumpError, Result};
-use super::stream::{Head, Writer};
-use super::{PAGE, Progress, ROOT, Watch};
+use super::entry::{Entry, FileMap, What};
+use super::error::{DumpError, Dumped};
+use super::stream::{DumpWriter, Head};
+use super::{DumpWatch, PAGE, Progress, ROOT};
 use hearth_backend::{Backend, Errno, Inode, Kind, Target};
 use std::collections::HashMap;
 use std::io::Write;
@@ -19,7 +19,7 @@ const WINDOW: u64 = 256;
 ///
 /// # Errors
 /// A part of the volume cannot be read, or the stream cannot be written; it is of no use then.
-pub fn save(volume: &dyn Backend, out: impl Write, watch: Watch<'_>) -> Result<Progress> {
+pub fn save(volume: &dyn Backend, out: impl Write, watch: DumpWatch<'_>) -> Dumped<Progress> {
     let restart = volume.restart().map_err(DumpError::at(b"", "open"))?;
     let restart = restart
         .ok_or(Errno::ENOENT)
@@ -31,9 +31,9 @@ pub fn save(volume: &dyn Backend, out: impl Write, watch: Watch<'_>) -> Result<P
         last_inode: restart.last_inode,
         settings,
     };
-    let mut walk = Walk {
+    let mut walk = TreeWalk {
         volume,
-        to: Writer::new(out, &head)?,
+        to: DumpWriter::new(out, &head)?,
         first_names: HashMap::new(),
         done: Progress::default(),
         watch,
@@ -44,23 +44,23 @@ pub fn save(volume: &dyn Backend, out: impl Write, watch: Watch<'_>) -> Result<P
 }
 
 /// A walk over the whole tree.
-struct Walk<'a, W> {
+struct TreeWalk<'a, W> {
     volume: &'a dyn Backend,
-    to: Writer<W>,
+    to: DumpWriter<W>,
     /// The first path of each file with several names.
     first_names: HashMap<u64, Vec<u8>>,
     done: Progress,
-    watch: Watch<'a>,
+    watch: DumpWatch<'a>,
 }
 
 /// A directory that is being walked: its path, and its names that come, the next one last.
-struct Level {
+struct DirectoryLevel {
     path: Vec<u8>,
     names: Vec<(Box<[u8]>, Target)>,
 }
 
-impl<W: Write> Walk<'_, W> {
-    fn run(&mut self) -> Result<()> {
+impl<W: Write> TreeWalk<'_, W> {
+    fn run(&mut self) -> Dumped<()> {
         self.member(Vec::new(), ROOT)?;
         let mut levels = vec![self.level(Vec::new(), ROOT)?];
         while let Some(level) = levels.last_mut() {
@@ -80,14 +80,14 @@ impl<W: Write> Walk<'_, W> {
         Ok(())
     }
 
-    fn level(&self, path: Vec<u8>, ino: u64) -> Result<Level> {
+    fn level(&self, path: Vec<u8>, ino: u64) -> Dumped<DirectoryLevel> {
         let loaded = self.volume.load_directory(ino);
         let mut names = loaded.map_err(DumpError::at(&path, "list"))?;
         names.sort_by(|(a, _), (b, _)| b.cmp(a));
-        Ok(Level { path, names })
+        Ok(DirectoryLevel { path, names })
     }
 
-    fn member(&mut self, path: Vec<u8>, ino: u64) -> Result<Kind> {
+    fn member(&mut self, path: Vec<u8>, ino: u64) -> Dumped<Kind> {
         let failed = DumpError::at(&path, "read");
         let inode = self.volume.load_inode(ino).map_err(&failed)?;
         let inode = inode.ok_or(Errno::EIO).map_err(&failed)?;
@@ -103,14 +103,14 @@ impl<W: Write> Walk<'_, W> {
         }
         let map = match kind {
             Kind::File => self.map(&inode).map_err(&failed)?,
-            _ => Map::default(),
+            _ => FileMap::default(),
         };
         self.inode(path, inode, map)?;
         (self.watch)(&self.done);
         Ok(kind)
     }
 
-    fn inode(&mut self, path: Vec<u8>, inode: Inode, map: Map) -> Result<()> {
+    fn inode(&mut self, path: Vec<u8>, inode: Inode, map: FileMap) -> Dumped<()> {
         let (ino, size) = (inode.ino, inode.size);
         let is_file = inode.attrs.kind == Kind::File;
         let text = (is_file && map.is_sparse(size)).then(|| map.encode());
@@ -134,8 +134,8 @@ impl<W: Write> Walk<'_, W> {
     }
 
     /// Where the file has bytes, and where it only has room.
-    fn map(&self, inode: &Inode) -> std::result::Result<Map, Errno> {
-        let mut map = Map::default();
+    fn map(&self, inode: &Inode) -> std::result::Result<FileMap, Errno> {
+        let mut map = FileMap::default();
         for (pages, is_written) in self.volume.load_allocation(inode.ino)? {
             if !is_written {
                 join(&mut map.unwritten, pages);
@@ -151,7 +151,7 @@ impl<W: Write> Walk<'_, W> {
     }
 
     /// A range of a file, which begins with a page.
-    fn bytes(&mut self, path: &[u8], ino: u64, range: &Range<u64>) -> Result<()> {
+    fn bytes(&mut self, path: &[u8], ino: u64, range: &Range<u64>) -> Dumped<()> {
         let mut page = range.start / PAGE;
         let last = range.end.div_ceil(PAGE);
         let mut buffer = vec![0; (WINDOW.min(last - page) * PAGE) as usize];

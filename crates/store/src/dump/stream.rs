@@ -1,8 +1,8 @@
 //! The stream itself: members behind each other, a head before and a digest behind them.
 
-use super::block::{BLOCK, Header, kind, padding};
-use super::entry::{Contents, Entry, What, rises};
-use super::error::{DumpError, Fault, Result};
+use super::block::{BLOCK, TarHeader, kind, padding};
+use super::entry::{Entry, Following, What, rises};
+use super::error::{DumpError, Dumped, StreamFault};
 use super::pax::Records;
 use hearth_backend::Errno;
 use std::io::{ErrorKind, Read, Write};
@@ -35,16 +35,16 @@ mod own {
 }
 
 /// Writes a dump.
-pub struct Writer<W> {
+pub struct DumpWriter<W> {
     out: W,
     hash: blake3::Hasher,
     members: u64,
 }
 
-impl<W: Write> Writer<W> {
+impl<W: Write> DumpWriter<W> {
     /// Writes the head.
-    pub fn new(out: W, head: &Head) -> Result<Writer<W>> {
-        let mut writer = Writer {
+    pub fn new(out: W, head: &Head) -> Dumped<DumpWriter<W>> {
+        let mut writer = DumpWriter {
             out,
             hash: blake3::Hasher::new(),
             members: 0,
@@ -61,7 +61,7 @@ impl<W: Write> Writer<W> {
     }
 
     /// Begins a member behind which `stored` bytes follow.
-    pub fn member(&mut self, entry: &Entry, stored: u64) -> Result<()> {
+    pub fn member(&mut self, entry: &Entry, stored: u64) -> Dumped<()> {
         let (records, header) = entry.encode(stored);
         self.records(kind::RECORDS, &records)?;
         self.members += 1;
@@ -69,18 +69,18 @@ impl<W: Write> Writer<W> {
     }
 
     /// Bytes behind a member.
-    pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
+    pub fn write(&mut self, bytes: &[u8]) -> Dumped<()> {
         self.hash.update(bytes);
         self.out.write_all(bytes).map_err(stream("write"))
     }
 
     /// Ends contents of `len` bytes.
-    pub fn pad(&mut self, len: u64) -> Result<()> {
+    pub fn pad(&mut self, len: u64) -> Dumped<()> {
         self.write(&[0; BLOCK][..padding(len)])
     }
 
     /// Writes the digest and the end; the output is flushed.
-    pub fn finish(mut self) -> Result<()> {
+    pub fn finish(mut self) -> Dumped<()> {
         let mut records = Records::default();
         records.put_number(own::MEMBERS, self.members);
         records.put(own::DIGEST, self.hash.finalize().to_hex().as_str());
@@ -89,17 +89,17 @@ impl<W: Write> Writer<W> {
         self.out.flush().map_err(stream("write"))
     }
 
-    fn records(&mut self, kind: u8, records: &Records) -> Result<()> {
+    fn records(&mut self, kind: u8, records: &Records) -> Dumped<()> {
         let bytes = records.encode();
         let len = bytes.len() as u64;
-        self.write(&Header::new(kind, b"records", len).encode())?;
+        self.write(&TarHeader::new(kind, b"records", len).encode())?;
         self.write(&bytes)?;
         self.pad(len)
     }
 }
 
 /// Reads a dump.
-pub struct Reader<R> {
+pub struct DumpReader<R> {
     from: R,
     hash: blake3::Hasher,
     offset: u64,
@@ -108,13 +108,13 @@ pub struct Reader<R> {
     left: (u64, usize),
 }
 
-impl<R: Read> Reader<R> {
+impl<R: Read> DumpReader<R> {
     /// Reads the head.
     ///
     /// # Errors
     /// The stream is no dump, or one of a newer version.
-    pub fn new(from: R) -> Result<(Reader<R>, Head)> {
-        let mut reader = Reader {
+    pub fn new(from: R) -> Dumped<(DumpReader<R>, Head)> {
+        let mut reader = DumpReader {
             from,
             hash: blake3::Hasher::new(),
             offset: 0,
@@ -130,11 +130,11 @@ impl<R: Read> Reader<R> {
     ///
     /// # Errors
     /// The stream cannot be read, is damaged, or ends too early.
-    pub fn member(&mut self) -> Result<Option<Entry>> {
+    pub fn member(&mut self) -> Dumped<Option<Entry>> {
         self.skip()?;
         let until_here = self.hash.clone();
         let Some(header) = self.header()? else {
-            return Err(self.fault(Fault::Truncated));
+            return Err(self.fault(StreamFault::Truncated));
         };
         match header.kind {
             kind::GLOBAL => {
@@ -143,20 +143,22 @@ impl<R: Read> Reader<R> {
                 return Ok(None);
             }
             kind::RECORDS => {}
-            other => return Err(self.fault(Fault::Kind(other))),
+            other => return Err(self.fault(StreamFault::Kind(other))),
         }
         let records = self.records(&header)?;
-        let header = self.header()?.ok_or_else(|| self.fault(Fault::Truncated))?;
+        let header = self
+            .header()?
+            .ok_or_else(|| self.fault(StreamFault::Truncated))?;
         let stored: u64 = records
             .number("size", header.size)
             .map_err(|f| self.fault(f))?;
         let decoded = Entry::decode(&records, &header);
         let (mut entry, contents) = decoded.map_err(|fault| self.fault(fault))?;
         self.left = (stored, padding(stored));
-        if let (Contents::Sparse, What::Inode(inode, map)) = (contents, &mut entry.what) {
+        if let (Following::Sparse, What::Inode(inode, map)) = (contents, &mut entry.what) {
             map.written = self.map(inode.size)?;
             if map.bytes() != self.left.0 {
-                return Err(self.fault(Fault::Map));
+                return Err(self.fault(StreamFault::Map));
             }
         }
         self.members += 1;
@@ -168,42 +170,42 @@ impl<R: Read> Reader<R> {
     ///
     /// # Errors
     /// The stream cannot be read or ends too early.
-    pub fn contents(&mut self, buffer: &mut [u8]) -> Result<()> {
+    pub fn contents(&mut self, buffer: &mut [u8]) -> Dumped<()> {
         match self.left.0.checked_sub(buffer.len() as u64) {
             Some(left) => self.left.0 = left,
-            None => return Err(self.fault(Fault::Map)),
+            None => return Err(self.fault(StreamFault::Map)),
         }
         self.read(buffer)
     }
 
     /// A fault at the byte that was read last.
-    pub fn fault(&self, fault: Fault) -> DumpError {
+    pub fn fault(&self, fault: StreamFault) -> DumpError {
         let offset = self.offset;
         DumpError::Damaged { offset, fault }
     }
 
-    fn head(&mut self) -> Result<Head> {
+    fn head(&mut self) -> Dumped<Head> {
         let no_dump = |error| match error {
             DumpError::Damaged { .. } => DumpError::Damaged {
                 offset: 0,
-                fault: Fault::NoDump,
+                fault: StreamFault::NoDump,
             },
             other => other,
         };
         let header = self.header().map_err(no_dump)?;
         let header = header.filter(|header| header.kind == kind::GLOBAL);
-        let header = header.ok_or_else(|| self.fault(Fault::NoDump))?;
+        let header = header.ok_or_else(|| self.fault(StreamFault::NoDump))?;
         let records = self.records(&header)?;
         let number = |key| records.number(key, 0);
         let version = number(own::VERSION).map_err(|fault| self.fault(fault))?;
         match u32::try_from(version).unwrap_or(u32::MAX) {
-            0 => return Err(self.fault(Fault::NoDump)),
+            0 => return Err(self.fault(StreamFault::NoDump)),
             VERSION => {}
-            newer => return Err(self.fault(Fault::Newer(newer))),
+            newer => return Err(self.fault(StreamFault::Newer(newer))),
         }
         let mut settings = Vec::new();
         for (key, value) in records.below(own::SETTING) {
-            let key = from_hex(key).ok_or_else(|| self.fault(Fault::NoRecords))?;
+            let key = from_hex(key).ok_or_else(|| self.fault(StreamFault::NoRecords))?;
             settings.push((key, value.into()));
         }
         Ok(Head {
@@ -213,12 +215,12 @@ impl<R: Read> Reader<R> {
         })
     }
 
-    fn end(&mut self, records: &Records, until_here: &blake3::Hasher) -> Result<()> {
+    fn end(&mut self, records: &Records, until_here: &blake3::Hasher) -> Dumped<()> {
         let digest = until_here.finalize().to_hex();
         let members: u64 = records.number(own::MEMBERS, 0).map_err(|f| self.fault(f))?;
         let is_right = records.get(own::DIGEST) == Some(digest.as_str().as_bytes());
         if !is_right || members != self.members {
-            return Err(self.fault(Fault::Digest));
+            return Err(self.fault(StreamFault::Digest));
         }
         // Who writes into a pipe is read to the end.
         std::io::copy(&mut self.from, &mut std::io::sink()).map_err(stream("read"))?;
@@ -226,26 +228,26 @@ impl<R: Read> Reader<R> {
     }
 
     /// The map before the bytes of a sparse file of `size` bytes.
-    fn map(&mut self, size: u64) -> Result<Vec<Range<u64>>> {
+    fn map(&mut self, size: u64) -> Dumped<Vec<Range<u64>>> {
         let before = self.left.0;
         let count = self.line()?;
         let mut ranges = Vec::new();
         for _ in 0..count {
             let (start, len) = (self.line()?, self.line()?);
             let end = start.checked_add(len).filter(|&end| end <= size);
-            ranges.push(start..end.ok_or_else(|| self.fault(Fault::Map))?);
+            ranges.push(start..end.ok_or_else(|| self.fault(StreamFault::Map))?);
         }
         let mut rest = [0; BLOCK];
         self.contents(&mut rest[..padding(before - self.left.0)])?;
         if rises(&ranges) {
             Ok(ranges)
         } else {
-            Err(self.fault(Fault::Map))
+            Err(self.fault(StreamFault::Map))
         }
     }
 
     /// A number and the end of its line.
-    fn line(&mut self) -> Result<u64> {
+    fn line(&mut self) -> Dumped<u64> {
         let mut number: u64 = 0;
         for digits in 0.. {
             let mut byte = [0];
@@ -258,20 +260,20 @@ impl<R: Read> Reader<R> {
                 }
                 _ => None,
             };
-            number = more.ok_or_else(|| self.fault(Fault::Map))?;
+            number = more.ok_or_else(|| self.fault(StreamFault::Map))?;
         }
-        Err(self.fault(Fault::Map))
+        Err(self.fault(StreamFault::Map))
     }
 
-    fn header(&mut self) -> Result<Option<Header>> {
+    fn header(&mut self) -> Dumped<Option<TarHeader>> {
         let mut block = [0; BLOCK];
         self.read(&mut block)?;
-        Header::decode(&block).map_err(|fault| self.fault(fault))
+        TarHeader::decode(&block).map_err(|fault| self.fault(fault))
     }
 
-    fn records(&mut self, header: &Header) -> Result<Records> {
+    fn records(&mut self, header: &TarHeader) -> Dumped<Records> {
         if header.size > RECORDS_MAX {
-            return Err(self.fault(Fault::NoRecords));
+            return Err(self.fault(StreamFault::NoRecords));
         }
         let mut bytes = Vec::new();
         let mut piece = [0; 16 * BLOCK];
@@ -283,12 +285,12 @@ impl<R: Read> Reader<R> {
         let rest = &mut piece[..padding(header.size)];
         self.read(rest)?;
         if rest.iter().any(|&byte| byte != 0) {
-            return Err(self.fault(Fault::NoRecords));
+            return Err(self.fault(StreamFault::NoRecords));
         }
         Records::decode(&bytes).map_err(|fault| self.fault(fault))
     }
 
-    fn skip(&mut self) -> Result<()> {
+    fn skip(&mut self) -> Dumped<()> {
         let mut piece = [0; 16 * BLOCK];
         let (mut bytes, zeros) = std::mem::take(&mut self.left);
         while bytes > 0 {
@@ -299,11 +301,11 @@ impl<R: Read> Reader<R> {
         self.read(&mut piece[..zeros])
     }
 
-    fn read(&mut self, buffer: &mut [u8]) -> Result<()> {
+    fn read(&mut self, buffer: &mut [u8]) -> Dumped<()> {
         self.from
             .read_exact(buffer)
             .map_err(|error| match error.kind() {
-                ErrorKind::UnexpectedEof => self.fault(Fault::Truncated),
+                ErrorKind::UnexpectedEof => self.fault(StreamFault::Truncated),
                 _ => stream("read")(error),
             })?;
         self.hash.update(buffer);

@@ -204,7 +204,7 @@ fn dumped(volume: &Model) -> Vec<u8> {
 
 fn loaded(stream: &[u8]) -> std::result::Result<Model, DumpError> {
     let model = Model::default();
-    let (mut reader, head) = Reader::new(stream)?;
+    let (mut reader, head) = DumpReader::new(stream)?;
     into_volume(&mut reader, &head, &model, &mut |_| {})?;
     Ok(model)
 }
@@ -318,7 +318,7 @@ fn what_is_no_dump_is_refused_with_the_remedy() {
 #[test]
 fn a_volume_that_holds_something_takes_no_dump() {
     let stream = dumped(&full());
-    let (mut reader, head) = Reader::new(&*stream).expect("a dump");
+    let (mut reader, head) = DumpReader::new(&*stream).expect("a dump");
     let loaded = into_volume(&mut reader, &head, &full(), &mut |_| {});
     assert_eq!(loaded, Err(DumpError::NotEmpty));
 }
@@ -366,7 +366,7 @@ fn a_plain_directory_gets_the_tree() {
     use std::os::unix::fs::MetadataExt;
     let stream = dumped(&full());
     let place = tempfile::tempdir().expect("a directory");
-    let (mut reader, _) = Reader::new(&*stream).expect("a dump");
+    let (mut reader, _) = DumpReader::new(&*stream).expect("a dump");
     let (done, left_out) = into_directory(&mut reader, place.path(), &mut |_| {}).expect("loads");
     assert_eq!(done.members, 12);
     let at = |name: &[u8]| place.path().join(std::ffi::OsStr::from_bytes(name));
@@ -389,7 +389,7 @@ fn a_plain_directory_gets_the_tree() {
         assert!(!left_out.contains_key("owners"), "{left_out:?}");
     }
     assert!(left_out.contains_key("projects"), "{left_out:?}");
-    let again = Reader::new(&*stream).expect("a dump").0;
+    let again = DumpReader::new(&*stream).expect("a dump").0;
     let mut again = again;
     let refused = into_directory(&mut again, place.path(), &mut |_| {});
     assert_eq!(refused.err(), Some(DumpError::NotEmpty));

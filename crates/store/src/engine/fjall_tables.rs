@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::kv::Table;
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable, Snapshot};
 use hearth_backend::Errno;
+use hearth_sync::primitive::atomic::{AtomicBool, Ordering};
 use hearth_sync::primitive::thread;
 use std::fs;
 use std::io::ErrorKind;
@@ -48,7 +49,9 @@ impl FjallEngines {
 
 impl Engines for FjallEngines {
     fn create(&self) -> Result<()> {
-        Tables::open(&self.folder, None, 1).map(drop)
+        Tables::open(&self.folder, None, 1).map(drop)?;
+        // fjall 3.1.13 syncs neither the folders of keyspaces nor those above them.
+        sync_folders(&self.folder)
     }
 
     fn open(&self) -> Result<Box<dyn Engine>> {
@@ -83,6 +86,9 @@ impl Engines for FjallEngines {
 struct Tables {
     keyspaces: [Keyspace; 2],
     database: Database,
+    /// A table that could not be finished lies about until the engine is opened again. Relaxed:
+    /// checkpoints, one at a time, write and read it.
+    has_failed: AtomicBool,
     _mirror: Option<Mirror>,
 }
 
@@ -110,6 +116,7 @@ impl Tables {
         Ok(Tables {
             keyspaces: [keyspace(KEYSPACES[0])?, keyspace(KEYSPACES[1])?],
             database,
+            has_failed: AtomicBool::new(false),
             _mirror: mirror,
         })
     }
@@ -151,7 +158,10 @@ impl Engine for Tables {
         table: Table,
         changes: &mut dyn Iterator<Item = Change<'a>>,
     ) -> Result<()> {
-        let failed = failed("write a table of the engine");
+        let failed = |error| {
+            self.has_failed.store(true, Ordering::Relaxed);
+            failed("write a table of the engine")(error)
+        };
         let keyspace = self.keyspace(table);
         let mut ingestion = keyspace.start_ingestion().map_err(&failed)?;
         for (key, value) in changes {
@@ -169,7 +179,8 @@ impl Engine for Tables {
     /// A failed compaction ends its worker and refuses persisting for ever. Persisting an empty
     /// journal writes nothing.
     fn is_broken(&self) -> bool {
-        self.database.persist(PersistMode::Buffer).is_err()
+        self.has_failed.load(Ordering::Relaxed)
+            || self.database.persist(PersistMode::Buffer).is_err()
     }
 }
 
@@ -325,4 +336,18 @@ fn failed(op: &'static str) -> impl Fn(fjall::Error) -> Error {
             other => Error::corrupt(FOLDER, 0, format!("cannot {op}: {other:?}")),
         }
     }
+}
+
+/// Makes the names in a folder and in all below it durable.
+fn sync_folders(folder: &Path) -> Result<()> {
+    let failed = |error| Error::io("sync", folder, error);
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.is_dir() {
+            sync_folders(&path)?;
+        }
+    }
+    fs::File::open(folder)
+        .and_then(|folder| folder.sync_all())
+        .map_err(failed)
 }

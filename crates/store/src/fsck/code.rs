@@ -91,7 +91,7 @@ codes! {
         => "gives it its number as a name in lost+found";
     Links "F021" Damage "a wrong number of names"
         => "sets the number that was counted";
-    NoOrphan "F022" Damage "an entry among inodes without a name for one that has a name or is not there"
+    NoOrphan "F022" Damage "an inode listed as without a name that has one, or is not there"
         => "removes the entry";
     Orphan "F023" Note "an inode without a name that a program had open"
         => "leaves it; the next mount ends it";

@@ -2,9 +2,9 @@
 
 use super::code::Code;
 use super::data::Listed;
-use super::inodes::File;
+use super::inodes::FileInfo;
 use super::meta::{self, Meta, remove};
-use super::report::{Place as At, Report, Stage};
+use super::report::{About as At, Report, Stage};
 use super::{Step, Watch};
 use crate::error::{Error, Result};
 use crate::kv::{KvOp, Read, Table};
@@ -41,7 +41,7 @@ pub fn check(
 ) -> Result<Named> {
     let owners = owners(meta);
     shared_maps(view, meta, &owners, report)?;
-    let mut pass = Pass {
+    let mut pass = ContentsPass {
         view,
         listed: listed.segments.iter().copied().collect(),
         owners: &owners,
@@ -174,7 +174,7 @@ fn pages(meta: &Meta, report: &mut Report) {
     }
 }
 
-struct Pass<'a> {
+struct ContentsPass<'a> {
     view: &'a dyn Read,
     /// Lengths of segments.
     listed: HashMap<u64, u64>,
@@ -192,7 +192,7 @@ struct Pass<'a> {
     failed: Option<Error>,
 }
 
-impl Pass<'_> {
+impl ContentsPass<'_> {
     fn key(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         match (key.first(), key::page(key)) {
             (Some(b'B'), Ok(at)) => {
@@ -242,7 +242,7 @@ impl Pass<'_> {
     }
 
     /// The first of the files whose map comes.
-    fn file(&self) -> Option<&File> {
+    fn file(&self) -> Option<&FileInfo> {
         let (_, owners) = self.map.as_ref()?;
         let (_, at) = self.owners[owners.clone()].first()?;
         self.meta.inodes.files.get(*at)

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 /// An inode.
 #[derive(Clone, Copy, Debug)]
-pub struct Info {
+pub struct InodeInfo {
     /// Number.
     pub ino: u64,
     /// Generation.
@@ -36,7 +36,7 @@ pub struct Dir {
 
 /// Contents of an inode.
 #[derive(Clone, Copy, Debug)]
-pub struct File {
+pub struct FileInfo {
     /// Inode.
     pub ino: u64,
     /// What it says.
@@ -49,11 +49,11 @@ pub struct File {
 #[derive(Debug, Default)]
 pub struct Inodes {
     /// By rising number.
-    infos: Vec<Info>,
+    infos: Vec<InodeInfo>,
     /// Directories.
     pub dirs: HashMap<u64, Dir>,
     /// By rising number.
-    pub files: Vec<File>,
+    pub files: Vec<FileInfo>,
     owners: HashMap<Owner, u32>,
     used: Vec<(Owner, Used)>,
 }
@@ -75,7 +75,7 @@ impl Inodes {
         let used = &mut self.used[owner as usize].1;
         used.inodes += 1;
         used.blocks += u64::from(attrs.extra_blocks);
-        self.infos.push(Info {
+        self.infos.push(InodeInfo {
             ino,
             generation: attrs.generation,
             kind: attrs.kind,
@@ -89,7 +89,7 @@ impl Inodes {
     }
 
     /// The inode.
-    pub fn get(&self, ino: u64) -> Option<&Info> {
+    pub fn get(&self, ino: u64) -> Option<&InodeInfo> {
         self.at(ino).map(|at| &self.infos[at])
     }
 
@@ -116,7 +116,7 @@ impl Inodes {
     }
 
     /// All inodes, by rising number.
-    pub fn iter(&self) -> impl Iterator<Item = &Info> {
+    pub fn iter(&self) -> impl Iterator<Item = &InodeInfo> {
         self.infos.iter()
     }
 

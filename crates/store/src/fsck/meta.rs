@@ -2,8 +2,8 @@
 //! inodes before names.
 
 use super::code::Code;
-use super::inodes::{Dir, File, Inodes};
-use super::report::{Place, Report, Stage};
+use super::inodes::{Dir, FileInfo, Inodes};
+use super::report::{About, Report, Stage};
 use super::{ROOT, Step, Watch};
 use crate::error::{Error, Result};
 use crate::kv::{KvOp, Read, Table};
@@ -56,7 +56,7 @@ pub enum Lost {
 impl Meta {
     /// Reads the table.
     pub fn read(view: &dyn Read, report: &mut Report, watch: Watch<'_>) -> Result<Meta> {
-        let mut pass = Pass {
+        let mut pass = MetaPass {
             meta: Meta::default(),
             report,
             says: None,
@@ -83,7 +83,7 @@ impl Meta {
             }
             other => other?,
         }
-        let Pass { meta, says, .. } = pass;
+        let MetaPass { meta, says, .. } = pass;
         Ok(meta.finish(says, report))
     }
 
@@ -98,7 +98,7 @@ impl Meta {
         }
         if says != Some(self.counters) && !self.inodes.is_empty() {
             let detail = "a number in use would be used again";
-            report.find(Code::Counters, Place::Volume, detail);
+            report.find(Code::Counters, About::Volume, detail);
             let value = self.counters.encode();
             report.fix(Stage::Values, put(key::COUNTERS, value));
         }
@@ -128,12 +128,12 @@ impl Meta {
 
 /// A table could not be read to its end.
 pub fn report_of_engine(report: &mut Report, error: &Error) {
-    report.find(Code::Engine, Place::Volume, error.to_string());
+    report.find(Code::Engine, About::Volume, error.to_string());
     report.cannot_repair();
 }
 
 /// A pass over the table.
-struct Pass<'a> {
+struct MetaPass<'a> {
     meta: Meta,
     report: &'a mut Report,
     says: Option<Counters>,
@@ -141,7 +141,7 @@ struct Pass<'a> {
     in_directory: Option<(u64, bool)>,
 }
 
-impl Pass<'_> {
+impl MetaPass<'_> {
     fn key(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         match key.first() {
             Some(b'C') => self.contents(key, value),
@@ -193,7 +193,7 @@ impl Pass<'_> {
         let ino = key::number(key)?;
         let says = Contents::decode(ino, value)?;
         self.map(says.map);
-        self.meta.inodes.files.push(File {
+        self.meta.inodes.files.push(FileInfo {
             ino,
             says,
             pages: 0,
@@ -303,10 +303,10 @@ pub fn is_name(name: &[u8]) -> bool {
 }
 
 /// A key as it is shown: its letter, and the rest in hexadecimal digits.
-pub fn shown(key: &[u8]) -> Place {
+pub fn shown(key: &[u8]) -> About {
     let (letter, rest) = key.split_first().unwrap_or((&b'?', &[]));
     let digits: String = rest.iter().take(32).map(|b| format!("{b:02x}")).collect();
-    Place::Key(format!("{} {digits}", char::from(*letter).escape_default()))
+    About::Key(format!("{} {digits}", char::from(*letter).escape_default()))
 }
 
 /// A change that gives a key of `meta` a value.

@@ -30,7 +30,7 @@ pub use code::{Code, Meaning, Severity};
 pub use data::{Data, Listed};
 pub use on_disk::Segmented;
 pub use repair::repair;
-pub use report::{Counted, Finding, Place, Report};
+pub use report::{About, Counted, Finding, Report};
 
 use crate::error::Result;
 use crate::kv::Read;

@@ -1,7 +1,7 @@
 //! Paths of what was found: of directories they are known, of other inodes one more pass tells.
 
 use super::meta::Meta;
-use super::report::{Place, Report};
+use super::report::{About, Report};
 use crate::error::Result;
 use crate::kv::{Read, Table};
 use crate::schema::{decode_target, key};
@@ -12,13 +12,13 @@ pub fn find(view: &dyn Read, meta: &Meta, report: &mut Report) -> Result<()> {
     let mut wanted: HashMap<u64, Option<Vec<u8>>> = HashMap::new();
     for finding in &mut report.findings {
         match &finding.place {
-            Place::Inode(ino) if meta.inodes.is_directory(*ino) => {
+            About::Inode(ino) if meta.inodes.is_directory(*ino) => {
                 finding.path = meta.inodes.path(*ino);
             }
-            Place::Inode(ino) => {
+            About::Inode(ino) => {
                 wanted.insert(*ino, None);
             }
-            Place::Name(dir, name) => finding.path = path(meta, *dir, name),
+            About::Name(dir, name) => finding.path = path(meta, *dir, name),
             _ => {}
         }
     }
@@ -36,7 +36,7 @@ pub fn find(view: &dyn Read, meta: &Meta, report: &mut Report) -> Result<()> {
         true
     })?;
     for finding in &mut report.findings {
-        if let Place::Inode(ino) = &finding.place
+        if let About::Inode(ino) = &finding.place
             && let Some(Some(path)) = wanted.get(ino)
         {
             finding.path = Some(path.clone());

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// What a finding is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum About {
     /// The volume as a whole.
     Volume,
     /// A key, shown as its letter and its number.
@@ -30,7 +30,7 @@ pub struct Finding {
     /// Its kind.
     pub code: Code,
     /// What it is about.
-    pub place: Place,
+    pub place: About,
     /// The path of that on the volume, where it has one.
     pub path: Option<Vec<u8>>,
     /// Figures.
@@ -99,7 +99,7 @@ impl Report {
     /// Adds what is wrong with the log, as the opening found.
     pub fn add_damage(&mut self, damage: &Error) {
         if !self.totals.contains_key(&Code::Log) {
-            self.find(Code::Log, Place::Volume, damage.to_string());
+            self.find(Code::Log, About::Volume, damage.to_string());
         }
     }
 
@@ -156,7 +156,7 @@ impl Report {
     }
 
     /// Adds a finding.
-    pub(super) fn find(&mut self, code: Code, place: Place, detail: impl Into<String>) {
+    pub(super) fn find(&mut self, code: Code, place: About, detail: impl Into<String>) {
         let total = self.totals.entry(code).or_default();
         *total += 1;
         if *total <= Report::LISTED {

@@ -4,7 +4,7 @@ use super::code::Code;
 use super::contents::Named;
 use super::data::{Data, Listed};
 use super::meta::{self, Meta, remove};
-use super::report::{Place, Report, Stage};
+use super::report::{About, Report, Stage};
 use super::{Step, Watch};
 use crate::error::Result;
 use crate::kv::Table;
@@ -16,7 +16,7 @@ pub fn list(data: &dyn Data, report: &mut Report) -> Result<Listed> {
     let listed = data.list()?;
     report.counted.segments = listed.segments.len() as u64;
     for file in &listed.strange {
-        report.find(Code::Strange, Place::File(file.clone()), "");
+        report.find(Code::Strange, About::File(file.clone()), "");
     }
     Ok(listed)
 }
@@ -37,7 +37,7 @@ pub fn check(
         let (what, done) = ("segments", done as u64);
         watch(Step { what, done, of });
         if let Some(wrong) = data.ends(*segment)? {
-            report.find(Code::SegmentHead, Place::Segment(*segment), wrong);
+            report.find(Code::SegmentHead, About::Segment(*segment), wrong);
         }
     }
     if verify {
@@ -57,7 +57,7 @@ fn records(meta: &Meta, listed: &Listed, named: &Named, report: &mut Report) {
     recorded.sort_unstable_by_key(|(segment, _)| **segment);
     for (segment, says) in recorded {
         let live = named.live.get(segment).copied().unwrap_or(0);
-        let place = Place::Segment(*segment);
+        let place = About::Segment(*segment);
         if live == 0 && !there.contains(segment) {
             report.find(Code::NoFile, place, format!("{} live pages", says.live));
             report.fix(Stage::Counts, remove(Table::Meta, &key::segment(*segment)));
@@ -73,13 +73,13 @@ fn records(meta: &Meta, listed: &Listed, named: &Named, report: &mut Report) {
     // A segment that is not there needs no record: its extents are reported.
     for (segment, live) in unrecorded.into_iter().filter(|(s, _)| there.contains(s)) {
         let detail = format!("no record, and {live} are there");
-        report.find(Code::Live, Place::Segment(*segment), detail);
+        report.find(Code::Live, About::Segment(*segment), detail);
         set_live(report, *segment, *live, 0);
     }
     for (segment, len) in &listed.segments {
         if !meta.segments.contains_key(segment) && !named.live.contains_key(segment) {
             let detail = format!("{len} bytes");
-            report.find(Code::LeftSegment, Place::Segment(*segment), detail);
+            report.find(Code::LeftSegment, About::Segment(*segment), detail);
         }
     }
 }
@@ -116,7 +116,7 @@ fn blocks(
         report.counted.blocks += 1;
         if let Some(wrong) = data.block(block)? {
             let detail = format!("segment {:016x}, byte {}: {wrong}", block.segment, block.at);
-            report.find(Code::Block, Place::Inode(*ino), detail);
+            report.find(Code::Block, About::Inode(*ino), detail);
         }
     }
     Ok(())

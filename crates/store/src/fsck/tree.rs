@@ -2,9 +2,9 @@
 
 use super::ROOT;
 use super::code::Code;
-use super::inodes::{Dir, Info};
+use super::inodes::{Dir, InodeInfo};
 use super::meta::{Lost, Meta, put, remove};
-use super::report::{Place, Report, Stage};
+use super::report::{About, Report, Stage};
 use crate::error::Result;
 use crate::kv::{KvOp, Read, Table};
 use crate::schema::{Directory, Inode, decode_target, encode_target, key};
@@ -50,7 +50,7 @@ impl Tree<'_> {
         if self.meta.inodes.is_directory(ROOT) {
             return;
         }
-        self.report.find(Code::NoRoot, Place::Inode(ROOT), "");
+        self.report.find(Code::NoRoot, About::Inode(ROOT), "");
         self.make(ROOT, 1, Kind::Directory, 0o755);
         let directory = Directory {
             parent: ROOT,
@@ -109,7 +109,7 @@ impl Tree<'_> {
                 Lost::Directory => (Kind::Directory, 0o700, "has names below it"),
                 Lost::File => (Kind::File, 0o600, "has contents"),
             };
-            self.report.find(Code::LostInode, Place::Inode(ino), what);
+            self.report.find(Code::LostInode, About::Inode(ino), what);
             if ino != ROOT {
                 self.make(ino, generation, kind, perm);
             }
@@ -125,7 +125,7 @@ impl Tree<'_> {
                 b'D' => "counts of a directory",
                 _ => "extended attributes",
             };
-            self.report.find(Code::Stray, Place::Inode(ino), part);
+            self.report.find(Code::Stray, About::Inode(ino), part);
             self.fix(remove(Table::Meta, &key));
         }
     }
@@ -172,7 +172,7 @@ impl Tree<'_> {
                 continue;
             };
             let (is, kind) = (target.kind, info.kind);
-            let place = Place::Name(dir, name.clone());
+            let place = About::Name(dir, name.clone());
             self.report.find(
                 Code::WrongType,
                 place,
@@ -187,13 +187,13 @@ impl Tree<'_> {
     /// A name that is to be removed.
     fn name(&mut self, code: Code, dir: u64, name: &[u8], detail: String) {
         self.report
-            .find(code, Place::Name(dir, name.into()), detail);
+            .find(code, About::Name(dir, name.into()), detail);
         self.fix(remove(Table::Meta, &key::name(dir, name)));
     }
 
     /// Inodes without a name.
     fn inodes(&mut self) -> Result<()> {
-        let infos: Vec<Info> = self.meta.inodes.iter().copied().collect();
+        let infos: Vec<InodeInfo> = self.meta.inodes.iter().copied().collect();
         let mut orphans = std::mem::take(&mut self.meta.orphans);
         for info in infos.iter().filter(|info| info.ino != ROOT) {
             let orphan = orphans.remove(&info.ino);
@@ -201,7 +201,7 @@ impl Tree<'_> {
             if is_orphan {
                 let detail = "the next mount ends it";
                 self.report
-                    .find(Code::Orphan, Place::Inode(info.ino), detail);
+                    .find(Code::Orphan, About::Inode(info.ino), detail);
                 continue;
             }
             if orphan.is_some() {
@@ -210,7 +210,7 @@ impl Tree<'_> {
             if info.names == 0 {
                 let detail = format!("{:?}", info.kind);
                 self.report
-                    .find(Code::NoName, Place::Inode(info.ino), detail);
+                    .find(Code::NoName, About::Inode(info.ino), detail);
                 self.adopt(info)?;
             }
         }
@@ -223,12 +223,12 @@ impl Tree<'_> {
     }
 
     fn no_orphan(&mut self, ino: u64, why: &str) {
-        self.report.find(Code::NoOrphan, Place::Inode(ino), why);
+        self.report.find(Code::NoOrphan, About::Inode(ino), why);
         self.fix(remove(Table::Meta, &key::orphan(ino)));
     }
 
     /// Gives an inode a name in `lost+found`.
-    fn adopt(&mut self, info: &Info) -> Result<()> {
+    fn adopt(&mut self, info: &InodeInfo) -> Result<()> {
         let place = self.lost_and_found()?;
         let mut name = format!("#{}", info.ino);
         let mut number = 0;
@@ -265,7 +265,7 @@ impl Tree<'_> {
             };
             let target = decode_target(&key, &value).ok();
             let info = target.and_then(|target| self.meta.inodes.get(target.ino));
-            let is_good = |info: &&Info| {
+            let is_good = |info: &&InodeInfo| {
                 info.kind == Kind::Directory
                     && target.map(|t| t.generation) == Some(info.generation)
             };
@@ -341,7 +341,7 @@ impl Tree<'_> {
                 continue;
             };
             let detail = format!("its name is in directory {above}");
-            self.report.find(Code::Ring, Place::Inode(ino), detail);
+            self.report.find(Code::Ring, About::Inode(ino), detail);
             self.fix(remove(Table::Meta, &key::name(above, &name)));
             self.adopt(&info)?;
         }
@@ -362,7 +362,7 @@ impl Tree<'_> {
 
     fn directory(&mut self, ino: u64, dir: &Dir) {
         let says = dir.says.unwrap_or_default();
-        let place = || Place::Inode(ino);
+        let place = || About::Inode(ino);
         let counted = |says: u64, found: u64| format!("{says}, and {found} are there");
         if says.entries != dir.entries {
             let detail = counted(says.entries, dir.entries);
@@ -397,7 +397,7 @@ impl Tree<'_> {
 
     /// Numbers of names.
     fn links(&mut self) -> Result<()> {
-        let infos: Vec<Info> = self.meta.inodes.iter().copied().collect();
+        let infos: Vec<InodeInfo> = self.meta.inodes.iter().copied().collect();
         for info in infos {
             let is_right = match info.kind {
                 // Of a directory it only counts whether it has a name.
@@ -409,7 +409,7 @@ impl Tree<'_> {
             }
             let detail = format!("{}, and {} are there", info.nlink, info.names);
             self.report
-                .find(Code::Links, Place::Inode(info.ino), detail);
+                .find(Code::Links, About::Inode(info.ino), detail);
             let key = key::inode(info.ino);
             let value = self.view.get(Table::Meta, &key)?;
             let inode = value.and_then(|value| Inode::decode(info.ino, &value).ok());

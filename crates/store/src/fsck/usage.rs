@@ -2,7 +2,7 @@
 
 use super::code::Code;
 use super::meta::{Meta, put, remove};
-use super::report::{Place, Report, Stage};
+use super::report::{About, Report, Stage};
 use crate::kv::Table;
 use crate::schema::{Owner, Used, key};
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ pub fn check(meta: &Meta, report: &mut Report) {
             "{} blocks and {} inodes, and {} and {} are there",
             says.blocks, says.inodes, used.blocks, used.inodes
         );
-        report.find(Code::Usage, Place::Owner(uid, gid, project), detail);
+        report.find(Code::Usage, About::Owner(uid, gid, project), detail);
         let key = key::usage(&owner);
         let op = if used == Used::default() {
             remove(Table::Meta, &key)

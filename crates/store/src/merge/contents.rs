@@ -1,6 +1,6 @@
 //! Contents of a file: all edits of an epoch, in the order of their versions.
 
-use super::extents::{Map, Piece, Source};
+use super::extents::{EditedMap, Piece, Source};
 use super::{Merger, Tally};
 use crate::error::Result;
 use crate::kv::Read;
@@ -9,13 +9,13 @@ use hearth_backend::{Edit, Place};
 use std::collections::HashMap;
 
 /// A change of the contents of one file.
-pub(super) struct Change<'r> {
+pub(super) struct ContentsChange<'r> {
     pub(super) version: u32,
     pub(super) size: u64,
     pub(super) edit: &'r Edit,
 }
 
-impl Change<'_> {
+impl ContentsChange<'_> {
     /// Counts the pages of segments that the change names.
     pub(super) fn name(
         &self,
@@ -46,13 +46,13 @@ impl<R: Read + ?Sized> Merger<'_, R> {
         &mut self,
         file: (u64, u32),
         mut contents: Contents,
-        mut changes: Vec<Change<'_>>,
+        mut changes: Vec<ContentsChange<'_>>,
     ) -> Result<Contents> {
         let Some(first) = changes.first().map(|change| change.version) else {
             return Ok(contents);
         };
         changes.sort_by_key(|change| change.version.wrapping_sub(first) as i32);
-        let mut map = Map::new(self.view, file, &contents);
+        let mut map = EditedMap::new(self.view, file, &contents);
         for change in changes {
             contents.size = change.size;
             match change.edit {
@@ -85,7 +85,7 @@ impl<R: Read + ?Sized> Merger<'_, R> {
 }
 
 fn write<'r, R: Read + ?Sized>(
-    map: &mut Map<'r, R>,
+    map: &mut EditedMap<'r, R>,
     extent: &'r hearth_backend::Extent,
 ) -> Result<()> {
     let range = extent.pages.clone();

@@ -1,6 +1,6 @@
 //! The extents of one file while an epoch's edits are applied to them.
 //!
-//! A [`Map`] holds what was read of the extents before, piece by piece as edits need it, and what
+//! A [`EditedMap`] holds what was read of the extents before, piece by piece as edits need it, and what
 //! the edits made of it. The difference of the two is what changes.
 //!
 //! 1. `loaded` are the ranges whose extents before are in `old` and, as far as they are left, in
@@ -56,7 +56,7 @@ pub(super) struct Piece<'r> {
 }
 
 /// See the module.
-pub(super) struct Map<'a, R: ?Sized> {
+pub(super) struct EditedMap<'a, R: ?Sized> {
     view: &'a R,
     /// Inode and generation.
     file: (u64, u32),
@@ -82,14 +82,23 @@ pub(super) struct Finished {
     pub(super) pages: u64,
     /// Extents that are gone, by their last page; whether each had inline bytes.
     gone: Vec<(u64, bool)>,
-    /// Extents that are new, with their inline bytes; whether inline bytes before must go.
-    pub(super) pieces: Vec<(Extent, Option<Box<[u8]>>, bool)>,
+    /// Extents that are new.
+    pub(super) pieces: Vec<NewExtent>,
 }
 
-impl<'a, R: Read + ?Sized> Map<'a, R> {
+/// An extent that is new.
+pub(super) struct NewExtent {
+    extent: Extent,
+    /// Its inline value.
+    inline: Option<Box<[u8]>>,
+    /// Whether the one before had an inline value that must go.
+    removes_inline: bool,
+}
+
+impl<'a, R: Read + ?Sized> EditedMap<'a, R> {
     /// The map of `file`, inode and generation, whose contents before are `contents`.
-    pub(super) fn new(view: &'a R, file: (u64, u32), contents: &Contents) -> Map<'a, R> {
-        Map {
+    pub(super) fn new(view: &'a R, file: (u64, u32), contents: &Contents) -> EditedMap<'a, R> {
+        EditedMap {
             view,
             file,
             map: contents.map,
@@ -196,9 +205,12 @@ impl<'a, R: Read + ?Sized> Map<'a, R> {
             }
             if before != Some(&extent) || !is_same_source {
                 let had_inline = before.is_some_and(|old| old.place == Place::Inline);
-                let bytes = self.bytes(&extent.pages, source)?;
-                let removes_inline = had_inline && bytes.is_none();
-                finished.pieces.push((extent, bytes, removes_inline));
+                let inline = self.bytes(&extent.pages, source)?;
+                finished.pieces.push(NewExtent {
+                    extent,
+                    removes_inline: had_inline && inline.is_none(),
+                    inline,
+                });
             }
         }
         finished.pages = pages;
@@ -386,11 +398,11 @@ impl Finished {
                 ops.push(extents(key::inline(map, last), None));
             }
         }
-        for (extent, bytes, removes_inline) in self.pieces {
-            let last = extent.pages.end - 1;
-            ops.push(extents(key::extent(map, last), Some(extent.encode())));
-            if bytes.is_some() || removes_inline {
-                ops.push(extents(key::inline(map, last), bytes));
+        for new in self.pieces {
+            let last = new.extent.pages.end - 1;
+            ops.push(extents(key::extent(map, last), Some(new.extent.encode())));
+            if new.inline.is_some() || new.removes_inline {
+                ops.push(extents(key::inline(map, last), new.inline));
             }
         }
         ops

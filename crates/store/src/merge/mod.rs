@@ -75,7 +75,7 @@ pub fn merge(
                 version,
                 value,
             } => settings.push((&**key, *version, value.as_deref())),
-            record => objects.push(object::Change::of(record)),
+            record => objects.push(object::ObjectChange::of(record)),
         }
     }
     let mut merger = Merger {
@@ -107,6 +107,9 @@ pub fn merge(
     })
 }
 
+/// Key, version and value of a setting.
+type Setting<'r> = (&'r [u8], u32, Option<&'r [u8]>);
+
 /// A merge under way.
 struct Merger<'a, R: ?Sized> {
     view: &'a R,
@@ -131,7 +134,7 @@ impl<R: Read + ?Sized> Merger<'_, R> {
         self.view.get(Table::Meta, key)
     }
 
-    fn settings(&mut self, mut settings: Vec<(&[u8], u32, Option<&[u8]>)>) {
+    fn settings(&mut self, mut settings: Vec<Setting<'_>>) {
         settings.sort_by(|a, b| a.0.cmp(b.0));
         for group in settings.chunk_by(|a, b| a.0 == b.0) {
             if let Some((name, _, value)) = latest(group, |setting| setting.1) {

@@ -30,7 +30,7 @@ impl<R: Read + ?Sized> Merger<'_, R> {
             let left = group
                 .chunk_by(|a, b| a.generation == b.generation)
                 .filter_map(|of_one| latest(of_one, |name| name.version)?.to)
-                .last();
+                .next_back();
             match left {
                 Some(target) => self.put(key, encode_target(&target)),
                 // A name that came and went within the epoch leaves no trace.

@@ -1,6 +1,6 @@
 //! Inodes: which one stays, its attributes, and what goes with one that ends.
 
-use super::contents::Change as ContentsChange;
+use super::contents::ContentsChange;
 use super::drops::drop_map;
 use super::{Merger, Tally, is_later, meta};
 use crate::error::Result;
@@ -9,14 +9,14 @@ use crate::schema::{Contents, Directory, Inode, Xattrs, key};
 use hearth_backend::{Attrs, Kind, Record, Xattr};
 
 /// A record of an inode, in the order of inodes and generations.
-pub(super) struct Change<'r> {
+pub(super) struct ObjectChange<'r> {
     ino: u64,
     generation: u32,
     record: &'r Record,
 }
 
-impl Change<'_> {
-    pub(super) fn of(record: &Record) -> Change<'_> {
+impl ObjectChange<'_> {
+    pub(super) fn of(record: &Record) -> ObjectChange<'_> {
         let (ino, generation) = match record {
             Record::New(inode) => (inode.ino, inode.attrs.generation),
             Record::Attrs { ino, attrs, .. } => (*ino, attrs.generation),
@@ -41,7 +41,7 @@ impl Change<'_> {
             } => (*dir, *generation),
             Record::Setting { .. } => (0, 0),
         };
-        Change {
+        ObjectChange {
             ino,
             generation,
             record,
@@ -135,7 +135,7 @@ fn keep<T>(register: &mut Option<(u32, T)>, version: u32, value: T) {
 }
 
 impl<R: Read + ?Sized> Merger<'_, R> {
-    pub(super) fn objects(&mut self, mut changes: Vec<Change<'_>>) -> Result<()> {
+    pub(super) fn objects(&mut self, mut changes: Vec<ObjectChange<'_>>) -> Result<()> {
         changes.sort_unstable_by_key(|change| (change.ino, change.generation));
         let mut changes = changes.into_iter().peekable();
         while let Some(first) = changes.next() {

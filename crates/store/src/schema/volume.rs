@@ -43,7 +43,7 @@ impl Counters {
     }
 }
 
-/// Who is charged for an inode.
+/// Owners that are charged for an inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Owner {
     /// Owner.

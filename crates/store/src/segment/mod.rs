@@ -7,6 +7,7 @@
 //! | `coder` | from pages to blocks and back |
 //! | `files` | segments as files, through `object_store` |
 //! | `group` | small writes of several writers share a segment |
+//! | `several` | pages of several files in one segment |
 //! | `stream` | large writes: whole segments, part by part |
 //! | `flight` | one read at a time for each block |
 //! | `read` | single blocks |
@@ -27,6 +28,7 @@ mod layout;
 mod read;
 mod rewrite;
 mod run;
+mod several;
 mod stored;
 mod stream;
 mod survey;

@@ -90,7 +90,7 @@ impl Kv {
         Ok(Info::of(&Superblock::read(&disk, Access::Read)?.slot))
     }
 
-    /// Who has the volume in `dir` open for writing, if somebody has.
+    /// The name of the process that has the volume in `dir` open for writing, if one has.
     pub fn user_of(dir: &Path) -> Result<Option<String>> {
         match RealDisk::new(dir).lock(mkfs::LOCK, None) {
             Ok(_) => Ok(None),

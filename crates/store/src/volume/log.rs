@@ -48,7 +48,8 @@ pub(crate) enum Appended {
 pub(crate) struct LogWriter {
     files: Vec<Arc<dyn File>>,
     file_len: u64,
-    incarnation: [u8; 16],
+    /// Every frame names it.
+    pub incarnation: [u8; 16],
     cipher: Option<Arc<dyn FrameCipher>>,
     /// The newest epoch in each file.
     newest: [u64; LOG_FILES as usize],

@@ -172,14 +172,28 @@ fn begin(
     Ok(shared)
 }
 
-/// Writes the new incarnation, and the checkpoint of what was replayed with it.
+/// Writes the new incarnation, and the checkpoint of what was replayed with it. A disk without
+/// room for the checkpoint keeps nobody out: the old incarnation goes on, its frames are needed.
 fn write_slot(shared: &Shared, slot: Slot, last_epoch: u64) -> Result<()> {
-    if last_epoch > slot.checkpoint {
-        // The checkpoint writes it with its own fields.
-        shared.superblock.lock().slot = slot;
-        return shared.checkpoint();
+    if last_epoch <= slot.checkpoint {
+        return shared.superblock.lock().write(slot);
     }
-    shared.superblock.lock().write(slot)
+    let incarnation = shared.superblock.lock().slot.incarnation;
+    // The checkpoint writes the slot with its own fields.
+    shared.superblock.lock().slot = slot;
+    match shared.checkpoint() {
+        Err(Error::NoSpace { .. }) => {
+            let mut superblock = shared.superblock.lock();
+            let mut slot = superblock.slot.clone();
+            slot.incarnation = incarnation;
+            superblock.write(slot)?;
+            if let Some(log) = &mut *shared.log.lock() {
+                log.incarnation = incarnation;
+            }
+            Ok(())
+        }
+        done => done,
+    }
 }
 
 /// The name of who opens for writing.

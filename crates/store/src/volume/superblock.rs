@@ -4,6 +4,7 @@ use super::fields::{array, is_sealed, put, seal, u16_at, u32_at, u64_at};
 use super::{BLOCK, Digest};
 use crate::disk::{Access, Disk, File};
 use crate::error::{Error, Result};
+use hearth_backend::Errno;
 use hearth_sync::primitive::Arc;
 
 pub(crate) const NAME: &str = "superblock";
@@ -128,6 +129,9 @@ impl Superblock {
                         }
                     }
                     Ok(_) => no_volume("it has no superblock"),
+                    Err(Error::Io { errno, .. }) if errno == Errno::ENOENT => {
+                        no_volume("it does not exist")
+                    }
                     Err(_) => no_volume("it is no directory"),
                 });
             }

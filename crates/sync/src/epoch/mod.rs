@@ -70,6 +70,14 @@ pub fn account(bytes: usize, g: &Guard) {
     throttle::account(bytes, g);
 }
 
+/// Whether this thread has a guard. False under a model checker, whose tasks share a thread.
+pub fn is_pinned() -> bool {
+    #[cfg(not(any(feature = "loom", feature = "shuttle")))]
+    return backend::is_pinned();
+    #[cfg(any(feature = "loom", feature = "shuttle"))]
+    false
+}
+
 /// Waits until every guard that exists now is gone. A thread that pins from then on sees what was
 /// written before the call, with any ordering, as with Linux's `synchronize_rcu`.
 ///

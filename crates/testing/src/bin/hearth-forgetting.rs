@@ -1,6 +1,5 @@
-//! `hearth-forgetting BELOW AT [--delay MS] [--keep] [--control SOCKET]`: serves BELOW at AT and
-//! forgets what nobody synced. Commands come as lines of standard input, whose end unmounts in
-//! order, or of the socket.
+//! `hearth-forgetting BELOW AT`: serves BELOW at AT and forgets what nobody synced. Commands come
+//! as lines of standard input, whose end unmounts in order, or of a socket.
 
 use hearth_testing::forgetting::{Fault, Forgetting, Options};
 use std::io::{BufRead, BufReader, Write};
@@ -10,9 +9,11 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-const USAGE: &str = "hearth-forgetting BELOW AT [--delay MS] [--keep] [--control SOCKET]
+const USAGE: &str =
+    "hearth-forgetting BELOW AT [--delay MS] [--keep] [--journal] [--control SOCKET]
   --delay MS        each sync takes that long
   --keep            only be slow: what is written is kept at once
+  --journal         any sync keeps all names, as a journal does
   --control SOCKET  take commands there too
 commands, a line each:
   cut [SEED]        lose what was not synced; by a seed, some of it
@@ -35,6 +36,7 @@ fn run() -> Result<(), String> {
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         match &*arg {
+            "--journal" => options.journals = true,
             "--keep" => options.is_forgetful = false,
             "--delay" => options.delay = delay(args.next().as_deref())?,
             "--control" => control = Some(PathBuf::from(args.next().ok_or(USAGE)?)),
@@ -78,9 +80,7 @@ fn answer(mount: &Mutex<Forgetting>, line: &str) -> String {
             Err(_) => Err(format!("'{seed}' is not a number")),
         },
         ["delay", ms] => delay(Some(ms)).map(|delay| mount.set_delay(delay)),
-        ["fault", "none"] => Ok(mount.set_fault(Fault::None)),
-        ["fault", "broken"] => Ok(mount.set_fault(Fault::Broken)),
-        ["fault", "full"] => Ok(mount.set_fault(Fault::Full)),
+        ["fault", what] => fault(what).map(|fault| mount.set_fault(fault)),
         ["counts"] => return format!("{:?}", mount.counts()),
         _ => Err(format!(
             "unknown command '{line}'; cut, delay, fault, counts"
@@ -93,4 +93,13 @@ fn delay(ms: Option<&str>) -> Result<Duration, String> {
     let ms = ms.ok_or(USAGE)?;
     let number = ms.parse().map_err(|_| format!("'{ms}' is not a number"))?;
     Ok(Duration::from_millis(number))
+}
+
+fn fault(word: &str) -> Result<Fault, String> {
+    match word {
+        "none" => Ok(Fault::None),
+        "broken" => Ok(Fault::Broken),
+        "full" => Ok(Fault::Full),
+        _ => Err(format!("'{word}' is none of none, broken, full")),
+    }
 }

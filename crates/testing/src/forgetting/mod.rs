@@ -35,6 +35,9 @@ pub struct Options {
     pub delay: Duration,
     /// Whether data waits for a sync; without, it is only slow.
     pub is_forgetful: bool,
+    /// Whether any sync keeps all names made before, as the journals of ext4, XFS and btrfs do for
+    /// a new file and its directories; without, only that of their directory does.
+    pub journals: bool,
 }
 
 /// A mount; dropping it is an orderly end: everything is kept.
@@ -52,6 +55,7 @@ impl Default for Options {
         Options {
             delay: Duration::ZERO,
             is_forgetful: true,
+            journals: false,
         }
     }
 }
@@ -113,7 +117,7 @@ impl Forgetting {
     fn serve(&mut self) -> io::Result<()> {
         let mut stage = self.below.clone().into_os_string();
         stage.push(".unsynced");
-        let tree = Tree::load(&self.below, Path::new(&stage))?;
+        let tree = Tree::load(&self.below, Path::new(&stage), self.options.journals)?;
         self.tree = Arc::new(Mutex::new(Some(tree)));
         let server = Server {
             tree: Arc::clone(&self.tree),

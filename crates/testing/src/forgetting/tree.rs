@@ -28,16 +28,19 @@ pub struct Tree {
     stage: PathBuf,
     nodes: HashMap<u64, Node>,
     next: u64,
+    /// Every sync keeps all names.
+    journals: bool,
 }
 
 impl Tree {
     /// The tree below, all of which is kept.
-    pub fn load(below: &Path, stage: &Path) -> io::Result<Tree> {
+    pub fn load(below: &Path, stage: &Path, journals: bool) -> io::Result<Tree> {
         let mut tree = Tree {
             below: below.to_owned(),
             stage: stage.to_owned(),
             nodes: HashMap::new(),
             next: ROOT + 1,
+            journals,
         };
         match fs::remove_dir_all(stage) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
@@ -222,11 +225,31 @@ impl Tree {
     pub fn sync_file(&mut self, number: u64) -> io::Result<()> {
         let (kept, unsynced) = self.contents(number)?;
         unsynced.keep_all(kept)?;
-        self.keep_attributes(number)
+        self.keep_attributes(number)?;
+        self.commit_journal()
     }
 
     /// A sync of a directory.
     pub fn sync_directory(&mut self, number: u64) -> io::Result<()> {
+        self.keep_names(number)?;
+        self.commit_journal()
+    }
+
+    /// Keeps all names where a journal does.
+    fn commit_journal(&mut self) -> io::Result<()> {
+        if self.journals {
+            let is_directory =
+                |(number, node): (&u64, &Node)| node.is_directory().then_some(*number);
+            let directories: Vec<u64> = self.nodes.iter().filter_map(is_directory).collect();
+            for directory in directories {
+                self.keep_names(directory)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the kept names of a directory those that users see.
+    fn keep_names(&mut self, number: u64) -> io::Result<()> {
         let mut group = BTreeSet::new();
         let mut todo = vec![number];
         while let Some(dir) = todo.pop() {

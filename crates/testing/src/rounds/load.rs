@@ -6,10 +6,13 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+/// Gets the directory and a number.
+type MakeCommand = dyn Fn(&Path, u64) -> Command + Send;
+
 /// Starts a program again and again; it checks itself what it reads.
 pub struct Load {
     name: &'static str,
-    command: Box<dyn Fn(&Path, u64) -> Command + Send>,
+    command: Box<MakeCommand>,
     started: u64,
 }
 

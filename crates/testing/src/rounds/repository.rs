@@ -38,7 +38,8 @@ impl Repository {
         if !at.join("whole").exists() {
             Repository::git(at, &["init", "-q"])?;
             std::fs::write(at.join("whole"), "").map_err(failed)?;
-            crate::disk::said(Command::new("sync").arg("-f").arg(at))?;
+            // git syncs no file of a new repository, and `syncfs` does not reach every filesystem.
+            sync_all(at).map_err(failed)?;
         }
         // What a process that was killed has left.
         for lock in ["index.lock", "HEAD.lock", "refs/heads/master.lock"] {
@@ -87,4 +88,17 @@ impl Workload for Repository {
     fn acknowledged(&self) -> u64 {
         self.commits.len() as u64
     }
+}
+
+/// Syncs everything in and below a directory.
+fn sync_all(at: &Path) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(at)? {
+        let entry = entry?;
+        match entry.file_type()? {
+            kind if kind.is_dir() => sync_all(&entry.path())?,
+            kind if kind.is_file() => std::fs::File::open(entry.path())?.sync_all()?,
+            _ => (),
+        }
+    }
+    std::fs::File::open(at)?.sync_all()
 }

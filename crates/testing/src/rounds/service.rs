@@ -24,9 +24,12 @@ pub trait Service {
     fn stop(&mut self) -> Result<(), String>;
 }
 
+/// What starts the daemon.
+type StartCommand = dyn Fn() -> Command + Send + Sync;
+
 /// A daemon that is killed.
 pub struct Daemon {
-    command: Box<dyn Fn() -> Command + Send + Sync>,
+    command: Box<StartCommand>,
     path: PathBuf,
     child: Option<Child>,
 }

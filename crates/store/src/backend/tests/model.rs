@@ -10,6 +10,9 @@ enum Page {
     Bytes(Box<[u8]>),
 }
 
+/// Directory and name.
+type Entry = (u64, Box<[u8]>);
+
 struct Object {
     inode: Inode,
     pages: BTreeMap<u64, Page>,
@@ -23,7 +26,7 @@ pub struct Model {
     /// Where commits can find no room.
     memory: Option<Arc<MemoryKv>>,
     objects: BTreeMap<u64, Object>,
-    names: BTreeMap<(u64, Box<[u8]>), Target>,
+    names: BTreeMap<Entry, Target>,
     versions: HashMap<(u64, u32, Box<[u8]>), u32>,
     settings: BTreeMap<Box<[u8]>, Box<[u8]>>,
     setting_version: u32,
@@ -37,7 +40,7 @@ pub struct Model {
 
 impl Model {
     pub fn new(seed: u64, mut store: StoreBackend, memory: Option<Arc<MemoryKv>>) -> Model {
-        if seed % 2 == 0 {
+        if seed.is_multiple_of(2) {
             store.limits = eager();
         }
         let mut model = Model {
@@ -219,7 +222,7 @@ impl Model {
         format!("name{}", self.random.below(12)).into_bytes().into()
     }
 
-    fn some_entry(&mut self) -> Option<((u64, Box<[u8]>), Target)> {
+    fn some_entry(&mut self) -> Option<(Entry, Target)> {
         let count = self.names.len() as u64;
         let at = self.random.below(count.max(1)) as usize;
         self.names

@@ -17,9 +17,7 @@ fn a_bit_flipped_anywhere_is_damage_of_that_file_or_the_same_bytes() {
             .collect();
         let segments = store.open_with(VOLUME, 0);
         for at in 0..whole.len() {
-            let mut flipped = whole.clone();
-            flipped[at] ^= 1 << (at % 8);
-            store.set_bytes(1, &flipped);
+            store.set_byte(1, at, whole[at] ^ 1 << (at % 8));
             for (block, right) in written.iter().zip(&right) {
                 let result = segments.read(&block.stored, INO, GENERATION);
                 let inside = block.stored.span().contains(&(at as u64));
@@ -35,6 +33,7 @@ fn a_bit_flipped_anywhere_is_damage_of_that_file_or_the_same_bytes() {
             // The walk of headers finds all damage outside the bodies of blocks.
             let found = segments.headers(1).any(|block| is_damage_of(&block, 1));
             assert_eq!(found, !bodies, "byte {at}");
+            store.set_byte(1, at, whole[at]);
         }
     }
 }
@@ -107,7 +106,15 @@ fn a_segment_cut_anywhere_gives_damage_or_the_same_bytes_and_nothing_past_its_en
             .iter()
             .map(|w| read(&store, &w.stored).expect("read"))
             .collect();
-        for len in (0..whole.len()).step_by(7).chain([whole.len() - 1]) {
+        let ends = written.iter().map(|w| w.stored.span().end as usize);
+        let near = ends
+            .flat_map(|end| end - 2..end + 2)
+            .chain([63, 64, 65, 127, 128]);
+        for len in (0..whole.len())
+            .step_by(97)
+            .chain(near)
+            .chain([whole.len() - 1])
+        {
             store.set_bytes(1, &whole[..len]);
             for (block, right) in written.iter().zip(&right) {
                 let result = read(&store, &block.stored);

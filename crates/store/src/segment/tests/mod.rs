@@ -59,6 +59,14 @@ impl Store {
         std::fs::read(self.path(number)).expect("read")
     }
 
+    fn set_byte(&self, number: u64, at: usize, byte: u8) {
+        let file = std::fs::OpenOptions::new()
+            .write(true)
+            .open(self.path(number));
+        let file = file.expect("open");
+        file.write_all_at(&[byte], at as u64).expect("write");
+    }
+
     /// Changes the file in place: made anew, a filesystem may write it to the disk at each close.
     fn set_bytes(&self, number: u64, bytes: &[u8]) {
         let mut open = std::fs::OpenOptions::new();

@@ -119,3 +119,35 @@ fn room_is_what_the_disk_has_less_the_ballast_that_is_missing() {
     let ballast = 4 * 4 * 4096;
     assert_eq!(kv.room().unwrap().1, (1 << 20) - (ballast - 4096));
 }
+
+#[test]
+fn a_volume_opens_on_a_full_disk_and_goes_on_when_there_is_room() {
+    let disk = made(1, 16);
+    let mut history = History::new();
+    let kv = open(&disk).unwrap();
+    for value in ["1", "2", "3"] {
+        history.commit(&kv, &[put("a", value)]).unwrap();
+    }
+    drop(kv);
+    // Writes into files that hold their blocks work; tables and the ballast find no room.
+    disk.set_full(true);
+    for round in 0..3 {
+        let kv = open(&disk).unwrap();
+        history.check(&kv).unwrap();
+        assert_eq!(kv.opened(), 2 + round);
+        history.commit(&kv, &[put("b", "x")]).unwrap();
+        assert!(matches!(kv.checkpoint(), Err(Error::NoSpace { .. })));
+        assert_eq!(kv.latched(), None);
+        drop(kv);
+        history
+            .clone()
+            .check(&open(&disk.crashed(round.into())).unwrap())
+            .unwrap();
+    }
+    disk.set_full(false);
+    let kv = open(&disk).unwrap();
+    history.check(&kv).unwrap();
+    history.commit(&kv, &[put("c", "y")]).unwrap();
+    kv.checkpoint().unwrap();
+    assert_eq!(kv.info().checkpoint, kv.last_epoch());
+}

@@ -1,0 +1,148 @@
+//! A backend that has no room, or fails.
+
+use super::{NEW, begin, check, crashed, create, neighbour_syncs, text};
+use hearth::Errno;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+#[test]
+fn what_a_commit_has_no_room_for_is_kept_and_comes_with_a_later_one() {
+    for call in ["commit", "write_pages"] {
+        let (backend, volume, root) = begin();
+        let full = Arc::new(AtomicBool::new(true));
+        let is_full = Arc::clone(&full);
+        backend.set_fault(Some(Box::new(move |called| {
+            (called == call && is_full.load(Relaxed)).then_some(Errno::ENOSPC)
+        })));
+        let long = vec![7; 300_000];
+        root.mkdir("/d", 0o755).unwrap();
+        let fd = create(&root, "/d/long", &long);
+        create(&root, "/d/short", b"short");
+        for _ in 0..3 {
+            assert_eq!(volume.sync(), Err(Errno::ENOSPC), "{call}");
+            assert_eq!(root.fsync(fd), Err(Errno::ENOSPC), "{call}");
+        }
+        assert!(!volume.read_only());
+        root.rename("/d/short", "/d/renamed").unwrap();
+        root.unlink("/d/long").unwrap();
+        create(&root, "/d/long", &long[1..]);
+        root.close(fd).unwrap();
+        full.store(false, Relaxed);
+        volume.sync().unwrap();
+        assert_eq!(text(&root, "/d/renamed"), b"short");
+        let (backend, volume, root) = crashed(&backend);
+        assert_eq!(text(&root, "/d/renamed"), b"short");
+        assert_eq!(text(&root, "/d/long"), &long[1..]);
+        check(&backend, &volume);
+    }
+}
+
+/// Once, the commit that came next took the new name, and left the contents behind.
+#[test]
+fn a_file_that_replaces_another_is_still_first_when_there_was_no_room_for_it() {
+    let (backend, volume, root) = begin();
+    let (old, new) = (vec![1; 200_000], vec![2; 200_000]);
+    create(&root, "/f", &old);
+    volume.sync().unwrap();
+    create(&root, "/g", &new);
+    root.rename("/g", "/f").unwrap();
+    let no_room = |called: &'static str| (called == "write_pages").then_some(Errno::ENOSPC);
+    backend.set_fault(Some(Box::new(no_room)));
+    let fd = create(&root, "/neighbour", b"x");
+    assert_eq!(root.fsync(fd), Err(Errno::ENOSPC));
+    assert_eq!(text(&crashed(&backend).2, "/f"), old);
+    backend.set_fault(None);
+    root.fsync(fd).unwrap();
+    assert_eq!(text(&crashed(&backend).2, "/f"), new);
+}
+
+#[test]
+fn two_that_sync_a_file_at_once_both_hear_that_there_is_no_room() {
+    let (backend, _volume, root) = begin();
+    let fd = create(&root, "/f", &vec![7; 1 << 20]);
+    let no_room = |called: &'static str| (called == "write_pages").then_some(Errno::ENOSPC);
+    backend.set_fault(Some(Box::new(no_room)));
+    backend.set_delay(std::time::Duration::from_millis(20));
+    let results: Vec<_> = std::thread::scope(|scope| {
+        let syncs: Vec<_> = (0..4).map(|_| scope.spawn(|| root.fsync(fd))).collect();
+        syncs.into_iter().map(|sync| sync.join().unwrap()).collect()
+    });
+    assert_eq!(results, [Err(Errno::ENOSPC); 4]);
+}
+
+#[test]
+fn any_other_error_latches_the_volume_and_reads_go_on() {
+    for call in ["commit", "write_pages"] {
+        let (backend, volume, root) = begin();
+        create(&root, "/old", b"old");
+        volume.sync().unwrap();
+        let fd = create(&root, "/f", &vec![7; 300_000]);
+        let fails = move |called: &'static str| (called == call).then_some(Errno::EIO);
+        backend.set_fault(Some(Box::new(fails)));
+        assert_eq!(volume.sync(), Err(Errno::EIO));
+        backend.set_fault(None);
+        for _ in 0..2 {
+            assert_eq!(volume.sync(), Err(Errno::EIO));
+            assert_eq!(root.fsync(fd), Err(Errno::EIO));
+        }
+        assert!(volume.read_only());
+        volume.set_read_only(false);
+        assert!(volume.read_only(), "the backend takes nothing any more");
+        assert_eq!(root.mkdir("/new", 0o755), Err(Errno::EROFS));
+        assert_eq!(root.pwrite(fd, b"x", 0), Err(Errno::EROFS));
+        volume.reclaim(u64::MAX);
+        assert_eq!(text(&root, "/f").len(), 300_000);
+        assert_eq!(text(&root, "/old"), b"old");
+        assert_eq!(volume.close(), Err(Errno::EIO));
+        let (backend, volume, root) = crashed(&backend);
+        assert_eq!(text(&root, "/old"), b"old");
+        check(&backend, &volume);
+    }
+}
+
+/// Once, nobody wrote them back any more: their list was lost.
+#[test]
+fn files_behind_one_at_which_the_backend_panicked_are_written_back_later() {
+    let (backend, volume, root) = begin();
+    for number in 0..8 {
+        create(&root, &format!("/{number}"), &vec![number; 200_000]);
+    }
+    let mut left = 3;
+    backend.set_fault(Some(Box::new(move |called| {
+        if called == "write_pages" && left > 0 {
+            left -= 1;
+            panic!("the backend breaks");
+        }
+        None
+    })));
+    for _ in 0..3 {
+        let synced = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| volume.sync()));
+        assert!(synced.is_err(), "it panics");
+    }
+    volume.sync().unwrap();
+    let (_, _, root) = crashed(&backend);
+    for number in 0..8 {
+        assert_eq!(text(&root, &format!("/{number}")), vec![number; 200_000]);
+    }
+}
+
+#[test]
+fn what_was_changed_before_a_volume_became_read_only_is_kept_at_its_end() {
+    let (backend, volume, root) = begin();
+    create(&root, "/f", b"text");
+    volume.set_read_only(true);
+    assert_eq!(root.open("/g", NEW, 0o644).err(), Some(Errno::EROFS));
+    volume.close().unwrap();
+    assert_eq!(text(&crashed(&backend).2, "/f"), b"text");
+}
+
+#[test]
+fn a_sync_of_nothing_commits_nothing() {
+    let (backend, volume, root) = begin();
+    neighbour_syncs(&root);
+    volume.sync().unwrap();
+    let fails = |called: &'static str| (called == "commit").then_some(Errno::EIO);
+    backend.set_fault(Some(Box::new(fails)));
+    assert_eq!(volume.sync(), Ok(()));
+    assert!(!volume.read_only());
+}
