@@ -3,7 +3,6 @@
 use super::record::count;
 use crate::attr::Kind;
 use crate::backend::Inode as Kept;
-use crate::data::PAGE;
 use crate::directory::{Hashed, Lookup, NO_PARENT};
 use crate::errno::{Errno, Result};
 use crate::inode::{Inode, InodeExt, InodeRef};
@@ -197,7 +196,7 @@ impl Superblock {
         };
         let _inside = inode.gate.read(inode.percpu());
         let pages = data.read_ahead(index, wanted, &pin());
-        self.heat.note_load(inode, index * PAGE);
+        self.heat.note_load(inode, pages.clone());
         let (mut installed, mut next) = (0, pages.start);
         let backend = &self.objects.backend;
         let mut take = |index: u64, bytes: &[u8]| {

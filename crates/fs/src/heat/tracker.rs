@@ -9,13 +9,18 @@ use super::sampler::{SampleEpoch, SampleEpochs};
 use super::score::HalfLifeChange;
 use super::settings::HeatSettings;
 use super::state::{HeatState, file_id, mark, now};
+use crate::data::PAGE;
 use crate::errno::{Errno, Result};
 use crate::inode::{Inode, StateBit};
 use crate::superblock::Objects;
 use hearth_sync::primitive::atomic::Ordering;
 use hearth_sync::primitive::{Arc, OnceLock};
+use std::ops::Range;
 use std::task::Waker;
 use std::time::Duration;
+
+/// Pages of a range.
+const RANGE_PAGES: u64 = (1 << RANGE_SHIFT) / PAGE;
 
 /// The heat of one volume.
 pub(crate) struct Tracker {
@@ -90,27 +95,36 @@ impl Tracker {
         }
     }
 
-    /// Counts a fetch of the page at `off` from the backend. Off the fast path, and before the
-    /// access that needs the page, so this creates the records if there are none.
-    pub fn note_load(&self, inode: &Inode, off: u64) {
+    /// Counts a fetch of pages from the backend. Off the fast path, and before the access that needs
+    /// them, so this creates the records if there are none.
+    pub fn note_load(&self, inode: &Inode, pages: Range<u64>) {
         let (true, Some(state)) = (self.is_on(), self.state.get()) else {
             return;
         };
-        let (file, range) = (
-            file_id(inode.number(), inode.generation()),
-            off >> RANGE_SHIFT,
-        );
+        let mut from = pages.start;
+        while from < pages.end {
+            let range = from / RANGE_PAGES;
+            let to = pages.end.min((range + 1) * RANGE_PAGES);
+            self.note_load_in(state, inode, range, to - from);
+            from = to;
+        }
+    }
+
+    fn note_load_in(&self, state: &HeatState, inode: &Inode, range: u64, pages: u64) {
+        let file = file_id(inode.number(), inode.generation());
         mark(inode, range);
         let most = self.settings.max_records() / SHARDS;
         let (file_shard, range_shard) = (state.file_shard(file), state.range_shard(file, range));
         let mut shard = file_shard.lock();
-        shard.loaded(file, WHOLE, most);
+        shard.set_max(most);
+        shard.loaded(file, WHOLE, pages);
         // Under one lock if it is one shard: the file's own record must not go between.
         if !std::ptr::eq(file_shard, range_shard) {
             drop(shard);
             shard = range_shard.lock();
+            shard.set_max(most);
         }
-        shard.loaded(file, range, most);
+        shard.loaded(file, range, pages);
         drop(shard);
         // As after a drain: an end from now on leaves a notice.
         if inode.is_dead() {

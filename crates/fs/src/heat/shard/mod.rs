@@ -164,13 +164,12 @@ impl Shard {
         records.filter(is_record).for_each(visit);
     }
 
-    /// Counts a fetched page of a file whose own record is here (`range` is [`WHOLE`]) or of a
-    /// range, with a limit of `max` records.
-    pub fn loaded(&mut self, file: FileId, range: u64, max: usize) {
-        self.set_max(max);
+    /// Counts fetched pages of a file whose own record is here (`range` is [`WHOLE`]) or of a
+    /// range.
+    pub fn loaded(&mut self, file: FileId, range: u64, pages: u64) {
         let id = self.find_or_make_of(file, range);
         let loads = &mut self.slab[id as usize].loads;
-        *loads = loads.saturating_add(1);
+        *loads = loads.saturating_add(pages);
         self.note_changed(id);
     }
 
