@@ -1,4 +1,4 @@
-//! The log of changes that a durable backend has yet to get: `docs/design/store.md`, "The log".
+//! The log of changes that a durable backend has yet to get: `docs/design/log.md`.
 //!
 //! An operation appends its records under the locks that order it, to the list of its core, so an
 //! append writes lines of its core only. A cut ends an epoch: it holds up operations that begin to
@@ -53,6 +53,8 @@ pub(crate) struct ChangeLog {
     settings: Lock<SettingsLock, Settings>,
     /// Whether settings are taken. Relaxed: a flag of its own.
     keeps_settings: AtomicBool,
+    /// Bytes of the files that were taken to be written back.
+    taken: AtomicU64,
     /// Wakes the thread that commits by itself.
     pub signal: Arc<CommitSignal>,
 }
@@ -109,6 +111,7 @@ impl ChangeLog {
             dirty: PerCpu::new(|_| Lock::new(DirtyFiles::default())),
             settings: Lock::new(Settings::default()),
             keeps_settings: AtomicBool::new(true),
+            taken: AtomicU64::new(0),
             signal: Arc::new(CommitSignal::default()),
         }
     }
@@ -149,8 +152,8 @@ impl ChangeLog {
         epoch > self.applied()
     }
 
-    /// [`ChangeLog::is_pending`] for the low bits of an epoch. May say true for what is long applied,
-    /// until the epoch moves on.
+    /// [`ChangeLog::is_pending`] for the low bits of an epoch. May say true for what is long
+    /// applied, until the epoch moves on.
     pub fn is_tag_pending(&self, tag: u8) -> bool {
         let (epoch, applied) = (self.epoch(), self.applied());
         let age = (epoch as u8).wrapping_sub(tag);
@@ -238,9 +241,17 @@ impl ChangeLog {
         before / LOOK_BYTES != after / LOOK_BYTES
     }
 
-    /// Bytes written since the lists were last taken.
+    /// Bytes that were written and may not have reached the backend.
     pub fn dirty_bytes(&self) -> u64 {
-        self.dirty.iter().map(|core| core.lock().bytes).sum()
+        let waiting: u64 = self.dirty.iter().map(|core| core.lock().bytes).sum();
+        // Relaxed: an estimate.
+        waiting + self.taken.load(Ordering::Relaxed)
+    }
+
+    /// The files that were taken last are written back.
+    pub fn end_taken(&self) {
+        // Relaxed: an estimate.
+        self.taken.store(0, Ordering::Relaxed);
     }
 
     /// Takes the files that the next commit waits for.
@@ -260,7 +271,9 @@ impl ChangeLog {
         for core in self.dirty.iter() {
             let mut dirty = core.lock();
             all.append(&mut dirty.all);
-            dirty.bytes = 0;
+            // Relaxed: an estimate.
+            self.taken
+                .fetch_add(std::mem::take(&mut dirty.bytes), Ordering::Relaxed);
         }
         all.sort_unstable();
         all.dedup();
@@ -274,8 +287,8 @@ impl ChangeLog {
     }
 
     /// Ends the epoch and takes its records. `settle` runs while no operation changes anything and
-    /// may append; if it returns false the epoch goes on and nothing is taken. One thread at a time;
-    /// it is not pinned and holds no lock.
+    /// may append; if it returns false the epoch goes on and nothing is taken. One thread at a
+    /// time; it is not pinned and holds no lock.
     pub fn cut(&self, settle: impl FnOnce() -> bool) -> Option<Cut> {
         // SeqCst: see `may_begin`.
         self.clock.0.cutting.store(true, Ordering::SeqCst);

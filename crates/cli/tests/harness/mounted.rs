@@ -35,8 +35,8 @@ pub struct Mounted {
 }
 
 impl Mounted {
-    /// Mounts `memory:` over `transport` with more options (`"a,b=c"`, or none). With `create` among
-    /// them it is a volume in a directory, which [`Mounted::mount_again`] mounts again.
+    /// Mounts `memory:` over `transport` with more options (`"a,b=c"`, or none). With `create`
+    /// among them it is a volume in a directory, which [`Mounted::mount_again`] mounts again.
     pub fn new(transport: Transport, options: &str) -> Mounted {
         demand_root();
         let private = Private::new();

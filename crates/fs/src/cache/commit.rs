@@ -1,5 +1,5 @@
 //! Commits: an epoch of the log goes to the backend. One thread at a time leads; those that come
-//! meanwhile share the next commit. `docs/design/store.md`, "A commit".
+//! meanwhile share the next commit. `docs/design/log.md`, "A commit".
 
 use super::caught::caught;
 use super::flush::Taken;
@@ -21,16 +21,16 @@ const DEFERRALS: usize = 3;
 const GATHERING: Duration = Duration::from_micros(300);
 
 /// Somebody who waits for a commit.
-struct Caller<'a>(&'a AtomicUsize);
+struct Waiter<'a>(&'a AtomicUsize);
 
-impl Caller<'_> {
-    fn new(callers: &AtomicUsize) -> Caller<'_> {
+impl Waiter<'_> {
+    fn new(callers: &AtomicUsize) -> Waiter<'_> {
         callers.fetch_add(1, Relaxed);
-        Caller(callers)
+        Waiter(callers)
     }
 }
 
-impl Drop for Caller<'_> {
+impl Drop for Waiter<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Relaxed);
     }
@@ -45,7 +45,7 @@ impl Superblock {
     /// other error stays.
     pub(crate) fn commit_through(&self, epoch: u64) -> Result<()> {
         let Some(log) = self.log() else { return Ok(()) };
-        let _caller = Caller::new(&self.cache.callers);
+        let _waiter = Waiter::new(&self.cache.callers);
         let mut state = self.cache.commit.lock();
         loop {
             if let Some(errno) = self.cache.latched() {

@@ -45,6 +45,10 @@ impl Superblock {
                 }
                 synced => synced,
             },
+            Fetch::Space => {
+                self.make_room();
+                Ok(())
+            }
             Fetch::Room(bytes) => {
                 self.reclaim(*bytes);
                 Ok(())

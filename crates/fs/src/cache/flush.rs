@@ -1,4 +1,5 @@
-//! Write-back: unwritten contents of a file go to the backend. `docs/design/store.md`, "Write-back".
+//! Write-back: unwritten contents of a file go to the backend. See "Write-back" in
+//! `docs/design/log.md`.
 //!
 //! One write-back of a file at a time. Pages are copied inside the gate, given to the backend with
 //! nothing held, and recorded under `growth`. If pages were cut or moved meanwhile, what was copied
@@ -13,11 +14,14 @@ use hearth_sync::epoch::pin;
 use hearth_sync::primitive::atomic::Ordering::{Relaxed, SeqCst};
 use hearth_sync::primitive::atomic::fence;
 use hearth_sync::primitive::thread;
+use std::time::{Duration, Instant};
 
 /// Most pages that ride in a record.
 const INLINE_PAGES: usize = 16;
 /// Pages of one step of a write-back.
 const STEP_PAGES: usize = 8192;
+/// How long an operation that needs room waits for it at most.
+const MAKING_ROOM: Duration = Duration::from_secs(2);
 /// Pages that are copied under one guard: a cut waits for it.
 const COPY_PAGES: usize = 256;
 
@@ -221,7 +225,21 @@ impl Superblock {
         // Whoever comes meanwhile waits: his files may be in the list that was taken.
         let _one = self.cache.syncing.lock();
         let taken = Taken::new(log.take_dirty(), |ino| log.note_dirty(ino));
-        self.flush_each(taken)
+        self.flush_each(taken)?;
+        log.end_taken();
+        Ok(())
+    }
+
+    /// Makes what room there is: writes everything back, and lets the backend give back what is
+    /// dead, until an operation that was refused may go on or nothing more comes.
+    pub(super) fn make_room(&self) {
+        let begun = Instant::now();
+        // Without room a sync fails; what it has done counts.
+        let _ = self.sync();
+        while !self.has_room() && self.objects.backend.tidy() && begun.elapsed() < MAKING_ROOM {
+            let _ = self.sync();
+        }
+        self.settle_room();
     }
 
     /// Writes back each of the files. Goes on after an error and returns the first.
@@ -245,7 +263,7 @@ impl Superblock {
     /// fails. Lack of room is no such failure.
     pub(crate) fn latch(&self, errno: Errno) {
         if errno == Errno::ENOSPC {
-            self.cache.is_full.store(true, Relaxed);
+            self.doubt_room();
             return;
         }
         self.cache.latch(errno);

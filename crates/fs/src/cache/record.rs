@@ -66,7 +66,8 @@ impl Superblock {
     }
 }
 
-/// Puts the number of entries or pages, and the latest change of contents, in the per-core counters.
+/// Puts the number of entries or pages, and the latest change of contents, in the per-core
+/// counters.
 /// The latter so that what is recorded of the contents next does not lose it.
 pub(super) fn count(kept: &Kept, inode: &InodeInner, shares: &PerCpuCounters<SLOTS>) {
     let count = match inode.kind() {

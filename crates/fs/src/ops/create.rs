@@ -136,6 +136,7 @@ pub(crate) fn make(
     mode: u16,
     g: &Guard,
 ) -> Attempt<InodeRef> {
+    cx.sb.check_room()?;
     let now = cx.sb.now();
     // Only this is read of the parent: names and times lie on a cache line that changes of other
     // attributes write.

@@ -219,6 +219,9 @@ fn allocate(cx: &Ctx<'_>, inode: &Inode, zero: bool, off: u64, len: u64, g: &Gua
     let mut reserved = reserve::taken(cx.sb, inode, pages);
     let paid = reserved.as_ref().map_or(0, |taken| taken.count());
     debug_assert!(paid <= need, "{paid} reserved of {need} holes");
+    if need > paid {
+        cx.sb.check_room()?;
+    }
     // Preallocated pages take memory: a range that cannot fit is refused before it is tried.
     let account = inode.meta.account();
     let mut charge = cx

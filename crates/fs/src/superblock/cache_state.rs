@@ -20,7 +20,7 @@ use hearth_sync::lock::{Lock, RawLock};
 use hearth_sync::lock_class;
 use hearth_sync::percpu::Counter;
 use hearth_sync::primitive::atomic::{
-    AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed,
+    AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed,
 };
 use hearth_sync::primitive::{Condvar, Mutex};
 
@@ -62,14 +62,16 @@ pub(crate) struct CacheState {
     pub callers: AtomicUsize,
     /// Callers that the last commit served. Relaxed: a hint.
     pub served: AtomicUsize,
-    /// Whether the backend had no room for more when it was last asked. Relaxed: a hint that is
-    /// looked at again before anything is refused.
-    pub is_full: AtomicBool,
+    /// What is known of the backend's room: see `room`. Relaxed: a hint that is looked at again
+    /// before anything is refused.
+    pub room: AtomicU8,
+    /// When the backend was found full, in milliseconds of the clock. Relaxed: see `room`.
+    pub full_since: AtomicU64,
     /// The errno with which the backend failed for good; 0 for none. Relaxed: a number of its own.
     latched: AtomicI64,
 }
 
-/// Who commits.
+/// The commit that is under way.
 #[derive(Default)]
 pub(crate) struct CommitState {
     /// Whether a thread leads a commit.
@@ -94,7 +96,8 @@ impl CacheState {
             committed: Condvar::new(),
             callers: AtomicUsize::new(0),
             served: AtomicUsize::new(1),
-            is_full: AtomicBool::new(false),
+            room: AtomicU8::new(0),
+            full_since: AtomicU64::new(0),
             latched: AtomicI64::new(0),
         }
     }

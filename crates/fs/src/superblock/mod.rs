@@ -200,7 +200,6 @@ impl Superblock {
         hint: u32,
         g: &Guard,
     ) -> Result<InodeRef> {
-        self.check_room()?;
         let owners = fields.owners();
         let one = (Resource::Inodes, 1);
         let mut inode_charge = self.quotas.ledger.charge_new(hint, owners, one, g)?;

@@ -209,8 +209,8 @@ impl Superblock {
             false => size,
         });
         self.record_contents(inode, durable, Edit::Cut(size.div_ceil(PAGE)..u64::MAX));
-        // The backend has nothing behind the size that it knows, so there is nothing to cut off; and
-        // the tail has bytes there.
+        // The backend has nothing behind the size that it knows, so there is nothing to cut off;
+        // and the tail has bytes there.
         if let Some(tail) = tail.filter(|_| durable == size) {
             let extent = Extent {
                 pages: size / PAGE..size / PAGE + 1,
@@ -235,7 +235,8 @@ impl Superblock {
         }
     }
 
-    /// Contents were written: they are to be given to the backend. After the write, inside the gate.
+    /// Contents were written: they are to be given to the backend. After the write, inside the
+    /// gate.
     pub fn note_dirty(&self, inode: &Inode) {
         let Some(log) = self.log() else { return };
         // SeqCst: partner is the fence in a write-back, which clears the bit and then looks for

@@ -1,44 +1,94 @@
 //! The room of a durable backend. What is written is given to it later, so room is looked at before:
 //! an operation that needs more is refused while removing still works.
+//!
+//! | state | an operation that needs room |
+//! |---|---|
+//! | room | goes on |
+//! | doubt | waits until everything is written back and dead space has come back, and looks again |
+//! | full | is refused, unless there is room by now |
 
 use super::Superblock;
-use crate::errno::{Errno, Result};
+use super::attempt::{Attempt, Fetch, Stop};
+use crate::errno::Errno;
 use hearth_sync::primitive::atomic::Ordering::Relaxed;
 
+/// See the table above.
+const ROOM: u8 = 0;
+const DOUBT: u8 = 1;
+const FULL: u8 = 2;
+
+/// What the backend needs beside the bytes themselves: a part of them, and a bit.
+const OVERHEAD: u64 = 32;
+const SPARE: u64 = 4 << 20;
+/// Milliseconds for which a full backend is not asked again to make room.
+const RETRY_MS: u64 = 200;
+
 impl Superblock {
-    /// Asks the backend for its room, now and then: after commits and written bytes.
+    /// Looks at the backend's room: after commits, and now and then after writes.
     pub fn look_at_room(&self) {
-        let (Some(log), Some((_, free))) = (self.log(), self.objects.backend.room()) else {
-            return;
-        };
-        let is_full = free <= log.dirty_bytes();
-        if self.cache.is_full.load(Relaxed) != is_full {
-            self.cache.is_full.store(is_full, Relaxed);
+        match (self.has_room(), self.cache.room.load(Relaxed)) {
+            (true, ROOM) | (false, DOUBT | FULL) => {}
+            (true, _) => self.cache.room.store(ROOM, Relaxed),
+            (false, _) => self.doubt_room(),
         }
+    }
+
+    /// Whether the backend has room for what is to be written back, and for more.
+    pub fn has_room(&self) -> bool {
+        let (Some(log), Some((_, free))) = (self.log(), self.objects.backend.room()) else {
+            return true;
+        };
+        let dirty = log.dirty_bytes();
+        free > dirty + dirty / OVERHEAD + SPARE
+    }
+
+    /// There may be no room: the next operation that needs some finds out.
+    pub fn doubt_room(&self) {
+        self.cache.room.store(DOUBT, Relaxed);
+    }
+
+    /// Everything was done to make room.
+    pub fn settle_room(&self) {
+        let state = if self.has_room() { ROOM } else { FULL };
+        let now = self.objects.clock.monotonic();
+        self.cache.full_since.store(now, Relaxed);
+        self.cache.room.store(state, Relaxed);
+    }
+
+    /// Whether it is time to try again to make room: something may have been removed since.
+    fn is_full_for_long(&self) -> bool {
+        let since = self.cache.full_since.load(Relaxed);
+        self.objects.clock.monotonic().saturating_sub(since) > RETRY_MS
     }
 
     /// Whether the backend has room for more; `ENOSPC` otherwise.
     #[inline]
-    pub fn check_room(&self) -> Result<()> {
-        match self.cache.is_full.load(Relaxed) {
-            false => Ok(()),
-            true => self.check_room_again(),
+    pub fn check_room(&self) -> Attempt<()> {
+        match self.cache.room.load(Relaxed) {
+            ROOM => Ok(()),
+            state => self.check_doubted_room(state),
         }
     }
 
     #[cold]
-    fn check_room_again(&self) -> Result<()> {
-        self.look_at_room();
-        match self.cache.is_full.load(Relaxed) {
-            false => Ok(()),
-            true => Err(Errno::ENOSPC),
+    fn check_doubted_room(&self, state: u8) -> Attempt<()> {
+        match (self.has_room(), state) {
+            (true, _) => {
+                self.cache.room.store(ROOM, Relaxed);
+                Ok(())
+            }
+            (false, FULL) if !self.is_full_for_long() => Err(Errno::ENOSPC.into()),
+            (false, _) => Err(Stop::Miss(Fetch::Space)),
         }
     }
 
     /// Bytes that are free: what the volume's limits leave, or less if the backend has less.
     pub fn free_bytes(&self, left: u64) -> u64 {
         match (self.log(), self.objects.backend.room()) {
-            (Some(log), Some((_, free))) => left.min(free.saturating_sub(log.dirty_bytes())),
+            (Some(log), Some((_, free))) => {
+                let dirty = log.dirty_bytes();
+                left.min(free.saturating_sub(dirty + dirty / OVERHEAD + SPARE))
+            }
             _ => left,
         }
     }

@@ -60,7 +60,7 @@ fn report(volume: &Volume) -> [Vec<(String, HeatStats)>; 3] {
     ]
 }
 
-/// The same heat after `halved` short half-lives.
+/// Heat of `before`, cooled by `halved` short half-lives, is that of `after`.
 fn check_same(before: &HeatStats, after: &HeatStats, halved: f64, who: &str) {
     let counts = |stats: &HeatStats| {
         let bytes = (stats.read_bytes, stats.written_bytes);
