@@ -181,11 +181,19 @@ impl Superblock {
 
     /// Evicts the inode itself, and returns the bytes freed.
     fn evict_inode(&self, inode: &Inode, g: &Guard) -> u64 {
-        if inode.number() == crate::number::ROOT || self.is_inode_pending(inode) {
+        let is_pending = self.is_inode_pending(inode);
+        // The backend may not know a new directory. If it has entries and the backend has them, it
+        // does: they go although the directory stays.
+        if is_pending
+            && !inode
+                .directory()
+                .is_some_and(|inside| inside.has_entries(g))
+        {
             return 0;
         }
+        let stays = is_pending || inode.number() == crate::number::ROOT;
         let io = self.inode_io_lock(inode.number()).lock_guard();
-        let evict = || self.objects.inodes.evict(inode, g);
+        let evict = || !stays && self.objects.inodes.evict(inode, g);
         let is_evicted = match inode.directory() {
             Some(directory) => directory.evict(self.log(), evict, g),
             None => evict(),

@@ -19,20 +19,32 @@ fn everything_that_an_inode_has_survives() {
     ]
     .concat();
     root.mkdir("/d", 0o2750).unwrap();
-    root.setxattr("/d", b"system.posix_acl_default", &acl, 0).unwrap();
+    root.setxattr("/d", b"system.posix_acl_default", &acl, 0)
+        .unwrap();
     let fd = create(&root, "/d/f", b"text");
     root.fchown(fd, Some(1000), Some(2000)).unwrap();
     root.fchmod(fd, 0o4711).unwrap();
     root.setxattr("/d/f", b"user.a", &vec![7; 6000], 0).unwrap();
-    root.setxattr("/d/f", b"system.posix_acl_access", &acl, 0).unwrap();
+    root.setxattr("/d/f", b"system.posix_acl_access", &acl, 0)
+        .unwrap();
     root.link("/d/f", "/d/g").unwrap();
     root.futimens(fd, old, old).unwrap();
     root.symlink("somewhere/else", "/d/link").unwrap();
-    root.mknod("/d/device", libc::S_IFBLK | 0o600, 0x0803).unwrap();
+    root.mknod("/d/device", libc::S_IFBLK | 0o600, 0x0803)
+        .unwrap();
     root.mknod("/d/fifo", libc::S_IFIFO | 0o640, 0).unwrap();
     root.mknod("/d/socket", libc::S_IFSOCK | 0o640, 0).unwrap();
     root.utimensat(hearth::AT_FDCWD, "/d", old, old, 0).unwrap();
-    let paths = ["/d", "/d/f", "/d/g", "/d/link", "/d/device", "/d/fifo", "/d/socket", "/"];
+    let paths = [
+        "/d",
+        "/d/f",
+        "/d/g",
+        "/d/link",
+        "/d/device",
+        "/d/fifo",
+        "/d/socket",
+        "/",
+    ];
     let seen = |process: &hearth::Process| {
         paths.map(|path| {
             let names = process.llistxattr(path).unwrap();
@@ -61,11 +73,13 @@ fn what_is_used_is_exact_after_each_of_many_lives() {
         let user = volume.process(Credentials::user(1000 + life % 3, 100));
         let path = format!("/{life}");
         let fd = user.open(&path, NEW, 0o644).unwrap();
-        user.pwrite(fd, &vec![1; 10_000 * (1 + life as usize)], 50_000).unwrap();
+        user.pwrite(fd, &vec![1; 10_000 * (1 + life as usize)], 50_000)
+            .unwrap();
         user.setxattr(&path, b"user.a", &vec![7; 5000], 0).unwrap();
         if life > 2 {
             root.truncate(format!("/{}", life - 1), 60_000).unwrap();
-            root.chown(format!("/{}", life - 2), Some(1001), None).unwrap();
+            root.chown(format!("/{}", life - 2), Some(1001), None)
+                .unwrap();
         }
         volume.sync().unwrap();
         // These are lost.

@@ -1,6 +1,6 @@
 //! Files that replace others, and files without a name.
 
-use super::{check, begin, crashed, create, neighbour_syncs, text};
+use super::{begin, check, crashed, create, neighbour_syncs, text};
 
 #[test]
 fn a_file_that_is_replaced_by_a_rename_is_the_old_one_or_the_whole_new_one() {

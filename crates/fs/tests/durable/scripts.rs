@@ -2,8 +2,8 @@
 
 use super::driver::Library;
 use super::{check, opened};
-use hearth::backend::TestBackend;
 use hearth::Errno;
+use hearth::backend::TestBackend;
 use hearth_model::strategy::{Abilities, script};
 use hearth_model::{
     Kind, Model, Numbers, OBSERVER, Op, Outcome, PROCESSES, Stamp, System, Tree, listing,

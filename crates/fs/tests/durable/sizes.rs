@@ -22,7 +22,9 @@ fn is_prefix(backend: &TestBackend, path: &str) -> usize {
     let found = text(&process, path);
     let wrong = (0..found.len()).find(|&at| found[at] != byte(at as u64));
     assert_eq!(wrong, None, "of {} bytes", found.len());
-    process.truncate(path, (found.len() + 3 * PAGE) as u64).unwrap();
+    process
+        .truncate(path, (found.len() + 3 * PAGE) as u64)
+        .unwrap();
     let longer = text(&process, path);
     let wrong = (found.len()..longer.len()).find(|&at| longer[at] != 0);
     assert_eq!(wrong, None, "behind {} bytes", found.len());
@@ -150,7 +152,12 @@ fn files_that_shrink_and_grow_beside_write_backs_are_prefixes() {
 /// Whether a file was written back before it is cut and grows again.
 #[test]
 fn a_file_that_is_cut_and_grows_reads_zeros_behind_the_cut() {
-    for (size, cut) in [(10_000, 5_000), (10_000, 4_096), (300_000, 100_001), (50, 20)] {
+    for (size, cut) in [
+        (10_000, 5_000),
+        (10_000, 4_096),
+        (300_000, 100_001),
+        (50, 20),
+    ] {
         for synced in [0, size / 3, size] {
             for again in [false, true] {
                 let (backend, volume, root) = begin();
