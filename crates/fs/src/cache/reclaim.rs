@@ -163,15 +163,15 @@ impl Superblock {
         // meanwhile would be lost.
         let locks = (inode.meta.change.lock(), inode.meta.growth.lock());
         let closed = inode.gate.write(inode.percpu());
-        let is_busy = inode.state.has(StateBit::Dirty) || inode.state.has(StateBit::Flushing);
-        if is_busy || self.is_inode_pending(inode) {
+        // Then the backend has every page that is clean. One that is being written back is not.
+        if self.is_inode_pending(inode) {
             return 0;
         }
         let want = bytes.div_ceil(PAGE_BYTES as u64);
         let dropped = data.evict(want, g);
         let freed = dropped as i64 * PAGE_BYTES;
         self.cache.mem_usage.add(-freed);
-        if dropped >= want || inode.meta.is_unlinked() {
+        if dropped >= want || inode.meta.is_unlinked() || inode.state.has_unrecorded() {
             return freed as u64;
         }
         let more = self.evict_inode(inode, g);
