@@ -68,10 +68,7 @@ pub(crate) fn setattr_acknowledged(
     if (gives || size.is_some() || set.kill_suidgid) && !inode.is_dir() {
         drop_capability_held(cx, inode, &change, g);
     }
-    let now = match set.mtime {
-        Some(_) => cx.sb.now_for_times(),
-        None => cx.sb.now(),
-    };
+    let now = cx.sb.now();
     if let Some(mode) = set.mode {
         chmod_acl(cx, inode, mode, g);
     }

@@ -56,8 +56,6 @@ pub(crate) struct CacheState {
     pub commit: Mutex<CommitState>,
     /// A commit has ended.
     pub committed: Condvar,
-    /// Nanoseconds since 1970 at which times of contents were last set. Relaxed: a number of its own.
-    pub times_set: CachePadded<AtomicU64>,
     /// The errno with which the backend failed for good; 0 for none. Relaxed: a number of its own.
     latched: AtomicI64,
 }
@@ -85,7 +83,6 @@ impl CacheState {
             syncing: Mutex::new(()),
             commit: Mutex::new(CommitState::default()),
             committed: Condvar::new(),
-            times_set: CachePadded(AtomicU64::new(0)),
             latched: AtomicI64::new(0),
         }
     }

@@ -66,7 +66,6 @@ use hearth_sched::{MOST_WORKERS, SchedError, Scheduler};
 use hearth_sync::epoch::Guard;
 use hearth_sync::object::Table;
 use hearth_sync::primitive::Weak;
-use hearth_sync::primitive::atomic::Ordering::Relaxed;
 use maintenance::Maintenance;
 use mem_usage::MemUsage;
 use names::Namespace;
@@ -79,9 +78,6 @@ use tenants::Projects;
 pub(crate) const INODE_BYTES: i64 = 256;
 /// The bytes of a page in the memory budget.
 pub(crate) const PAGE_BYTES: i64 = 4160;
-
-/// Longest time in nanoseconds for which a clock may stand still.
-const TICK: u64 = 20_000_000;
 
 /// The one volume behind its handles. Aligned to a cache line, so that the handle count before it
 /// lies on another line than what every operation reads.
@@ -156,24 +152,7 @@ impl Superblock {
     }
 
     pub fn now(&self) -> Time {
-        let now = self.objects.clock.now();
-        // Relaxed: a number of its own, which seldom changes.
-        let set = self.cache.times_set.0.load(Relaxed);
-        match set.wrapping_sub(now.nanos()) < TICK {
-            true => Time::from_nanos(set + 1),
-            false => now,
-        }
-    }
-
-    /// The time now, at which times of contents are set. Changes of contents from here on are later,
-    /// also within a tick of the clock: what is recorded of both tells which came last.
-    pub fn now_for_times(&self) -> Time {
-        let now = self.now();
-        if self.is_durable() {
-            // Relaxed: see `now`.
-            self.cache.times_set.0.fetch_max(now.nanos(), Relaxed);
-        }
-        now
+        self.objects.clock.now()
     }
 
     /// The inode with number `ino`, which a front end refers to by that number.
