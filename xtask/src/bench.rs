@@ -25,7 +25,7 @@ pub fn run(what: &[String]) -> Result<(), String> {
             "hearth-bench/tokio",
         ]),
         Some(verb) if IN_PROCESS.contains(&&**verb) => build.args(["--package", "hearth-bench"]),
-        Some(verb) if ["seeds", "quota", "heat"].contains(&&**verb) => build.args([
+        Some(verb) if ["seeds", "quota", "heat", "store"].contains(&&**verb) => build.args([
             "--package",
             "hearth-bench",
             "--package",

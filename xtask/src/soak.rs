@@ -14,13 +14,20 @@ const SUITES: &[(&str, &str)] = &[
     ("quota_writeback", ""),
     ("quota_races", ""),
     ("suite", "model::"),
+    ("store_kill", ""),
+    ("store_cases", ""),
 ];
 
 /// Races to the limits of quotas in each round.
 const QUOTA_ROUNDS: u64 = 2_000;
 /// Suites on a mount, by processes, over each transport: for what was acknowledged, and for what
-/// was refused.
-const MOUNT_ROUNDS: [(&str, u64); 2] = [("quota_writeback", 200), ("quota_races", 500)];
+/// was refused; and of volumes in directories that are killed or lose their power.
+const MOUNT_ROUNDS: [(&str, u64); 4] = [
+    ("quota_writeback", 200),
+    ("quota_races", 500),
+    ("store_kill", 200),
+    ("store_cases", 200),
+];
 
 /// `soak [MINUTES]` or `soak suites [MINUTES]`.
 pub fn run(args: &[String]) -> Result<(), String> {

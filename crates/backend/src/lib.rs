@@ -68,8 +68,8 @@ pub trait Backend: Send + Sync + 'static {
     /// commit.
     ///
     /// # Errors
-    /// `ENOSPC`: there is no room now. The backend keeps the records, and applies them with those of
-    /// the next call, which comes with a later epoch and perhaps no record. Any other error: the
+    /// `ENOSPC`: there is no room now. The backend keeps the records, and applies them with those
+    /// of the next call, which comes with a later epoch and perhaps no record. Any other error: the
     /// backend refuses every commit from now on.
     fn commit(&self, epoch: u64, records: Vec<Record>) -> Result<()>;
 
@@ -82,6 +82,9 @@ pub trait Backend: Send + Sync + 'static {
     /// Ends everything that is under way. No call follows but drop.
     fn close(&self) -> Result<()>;
 }
+
+/// Key and value of a setting.
+pub type Setting = (Box<[u8]>, Box<[u8]>);
 
 /// What an opened volume needs to go on.
 #[derive(Clone, Debug, Default)]
@@ -96,7 +99,7 @@ pub struct Restart {
     /// Blocks of 4,096 bytes and inodes charged to each owner: sums over all inodes.
     pub usage: Vec<Usage>,
     /// All settings that were recorded with [`Record::Setting`].
-    pub settings: Vec<(Box<[u8]>, Box<[u8]>)>,
+    pub settings: Vec<Setting>,
     /// Inodes without a name that were open when the volume ended: number and generation. They are
     /// to be ended.
     pub orphans: Vec<(u64, u32)>,

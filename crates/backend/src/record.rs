@@ -145,17 +145,20 @@ pub enum Record {
         size: u64,
         /// See [`Inode::touched`].
         touched: u64,
+        /// When that was so, in nanoseconds of a monotonic clock: see [`Record::Untouched`].
+        order: u64,
         /// What changed.
         edit: Edit,
     },
-    /// The times of contents were set: what was touched up to then no longer counts.
+    /// The times of contents were set: what was touched before no longer counts. Times of files
+    /// come from a coarse clock, so a finer one says what was before, within one epoch.
     Untouched {
         /// Inode.
         ino: u64,
         /// Generation of the inode.
         generation: u32,
-        /// Nanoseconds since 1970.
-        until: u64,
+        /// Nanoseconds of a monotonic clock.
+        order: u64,
     },
     /// Entries of a directory came and went: numbers to add.
     Entries {
@@ -169,6 +172,8 @@ pub enum Record {
         subdirectories: i64,
         /// See [`Inode::touched`]: the latest one counts.
         touched: u64,
+        /// When that was so, in nanoseconds of a monotonic clock: see [`Record::Untouched`].
+        order: u64,
     },
     /// A directory has another parent.
     Parent {

@@ -3,7 +3,7 @@
 use crate::options::Options;
 use crate::report::Report;
 use crate::suites::{basic, freeing, instructions, latency, locks, memory, quota};
-use crate::{heat, instrumented, mounted, record, sched, seeds};
+use crate::{heat, instrumented, mounted, record, sched, seeds, store};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
@@ -26,7 +26,7 @@ type InnerVerb = (&'static str, fn(&[String]) -> Result<(), String>);
 /// The name of a part that is a whole suite.
 const WHOLE: &str = "";
 
-const SUITES: [Suite; 10] = [
+const SUITES: [Suite; 11] = [
     Suite {
         verb: "lib",
         about: "the library in process against system calls on tmpfs",
@@ -91,6 +91,17 @@ const SUITES: [Suite; 10] = [
             ("library", quota::library),
             ("instructions", quota::instructions),
             ("mount", quota::mounts),
+        ],
+        is_recorded: false,
+    },
+    Suite {
+        verb: "store",
+        about: "volumes on a disk beside ext4, JuiceFS and memory (--target DIR: on its disk)",
+        parts: &[
+            ("jobs", store::cheap),
+            ("slow", store::slow),
+            ("space", store::space),
+            ("library", store::library),
         ],
         is_recorded: false,
     },

@@ -4,6 +4,7 @@ use crate::daemons::{UNCACHED, example, hearth, hearth_in_session, peer};
 use crate::mounted::Mounted;
 use crate::room;
 use crate::target::{Fresh, Library, Sharing, Subdirectory};
+use hearth::Volume;
 use std::path::{Path, PathBuf};
 
 /// A target of which every run gets a fresh, empty one.
@@ -15,6 +16,8 @@ pub struct Contender {
 /// Where fresh targets come from.
 enum Source {
     Library(Sharing),
+    /// Every run gets a volume that is opened for it, whose clients are processes.
+    Volume(Box<dyn Fn() -> Result<Volume, String>>),
     /// Every run gets a subdirectory; the mount, if it is one of ours, stays up meanwhile.
     Directory {
         place: PathBuf,
@@ -101,6 +104,14 @@ impl Contender {
         Ok(all)
     }
 
+    /// A volume in process that is opened anew for every run.
+    pub fn volume(name: &str, open: impl Fn() -> Result<Volume, String> + 'static) -> Contender {
+        Contender {
+            name: name.to_owned(),
+            source: Source::Volume(Box::new(open)),
+        }
+    }
+
     /// A mount that is made anew for every run.
     pub fn mount(name: &str, make: impl Fn() -> Result<Mounted, String> + 'static) -> Contender {
         Contender {
@@ -156,6 +167,7 @@ impl Contender {
     pub fn fresh(&self) -> Result<Box<dyn Fresh>, String> {
         Ok(match &self.source {
             Source::Library(sharing) => Box::new(Library::new(*sharing)?),
+            Source::Volume(open) => Box::new(Library::from(open()?)),
             Source::Directory { place, .. } => Box::new(Subdirectory::new(place, false)?),
             Source::Mount(make) => Box::new(make()?),
         })
@@ -165,6 +177,7 @@ impl Contender {
     pub fn fresh_for_threads(&self) -> Result<Box<dyn Fresh>, String> {
         Ok(match &self.source {
             Source::Library(_) => Box::new(Library::new(Sharing::Lowest)?),
+            Source::Volume(open) => Box::new(Library::of(open()?, Sharing::Lowest)?),
             Source::Directory { place, .. } => Box::new(Subdirectory::new(place, true)?),
             Source::Mount(make) => Box::new(make()?),
         })
@@ -188,7 +201,7 @@ impl Contender {
 
     /// Whether it is the library in process.
     pub fn is_library(&self) -> bool {
-        matches!(self.source, Source::Library(_))
+        matches!(self.source, Source::Library(_) | Source::Volume(_))
     }
 
     /// Where it is, if other programs can use it.

@@ -16,7 +16,8 @@
 //!
 //! A suite is a verb of the program ([`cli`] has the table): its parts are functions that fill a
 //! report. Small ones are in [`suites`]; [`seeds`] are the tests of the seed patch sets, [`heat`]
-//! switches heat between blocks of runs, [`sched`] is about the scheduler. Counts of instructions
+//! switches heat between blocks of runs, [`sched`] is about the scheduler, [`store`] about
+//! volumes on a disk. Counts of instructions
 //! run this program again under valgrind ([`callgrind`]) with a verb of its own.
 //!
 //! Mounts are taken down whatever happens ([`mounted`]), also when nothing moves any more
@@ -57,6 +58,7 @@ pub mod sched;
 pub mod script;
 pub mod seeds;
 pub mod stats;
+pub mod store;
 pub mod suites;
 pub mod table;
 pub mod target;

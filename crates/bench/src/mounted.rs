@@ -7,6 +7,7 @@
 use crate::target::{Fresh, HostDir, Target};
 use crate::uring_switch;
 use crate::watchdog::{beat, is_lost};
+use hearth_testing::disk;
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -64,6 +65,17 @@ impl Mounted {
                 mount.args(["-t", "ext4", "-o", "loop"]).arg(&image),
                 mountpoint,
             )?;
+            Ok(None)
+        })
+    }
+
+    /// ext4 of so many bytes on a loop device of its own, whose file was written over before and
+    /// whose statistics count nobody else.
+    pub fn disk(bytes: u64) -> Result<Mounted, String> {
+        Mounted::with("disk", |base, mountpoint| {
+            let image = base.join("image");
+            disk::make_image(&image, bytes, true)?;
+            disk::attach(&image, mountpoint, true)?;
             Ok(None)
         })
     }

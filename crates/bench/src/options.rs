@@ -15,7 +15,8 @@ pub struct Options {
     pub rounds: Option<usize>,
     /// `seeds`: leaves out what is counted; the program that counts lines takes minutes to build.
     pub no_count: bool,
-    /// `seeds`: the targets, by name or directory; none means the usual ones.
+    /// `seeds`: the targets, by name or directory; none means the usual ones. `store`: the
+    /// directory on whose disk everything lies.
     pub targets: Vec<String>,
 }
 
@@ -53,7 +54,7 @@ impl Options {
                 ("--only", _) => options.only = Some(value("a name")?.clone()),
                 ("--rounds", _) => options.rounds = Some(rounds(args.next())?),
                 ("--no-count", "seeds") => options.no_count = true,
-                ("--target", "seeds") => {
+                ("--target", "seeds" | "store") => {
                     let named = value("a name or a directory")?;
                     options.targets.extend(named.split(',').map(str::to_owned));
                 }

@@ -3,6 +3,7 @@
 use crate::heat::HeatArgs;
 use crate::quota::QuotaArgs;
 use crate::sched::SchedArgs;
+use crate::store::{DumpArgs, FsckArgs, InfoArgs, LoadArgs, MkfsArgs, PassphraseArgs};
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 use std::borrow::Cow;
@@ -30,6 +31,20 @@ pub enum Verb {
     Mount(MountArgs),
     /// Unmount a volume; its daemon ends
     Umount(UmountArgs),
+    /// Make what was written to a mounted volume durable
+    Sync(SyncArgs),
+    /// Make a volume in a directory
+    Mkfs(MkfsArgs),
+    /// Say what a volume in a directory is, and who has it open
+    Info(InfoArgs),
+    /// Check a volume in a directory, and put right what is wrong
+    Fsck(FsckArgs),
+    /// Write a volume as one stream, a tar archive
+    Dump(DumpArgs),
+    /// Make a volume, or plain files, of what 'hearth dump' wrote
+    Load(LoadArgs),
+    /// Change the passphrase of an encrypted volume
+    Passphrase(PassphraseArgs),
     /// Show what a mounted volume does
     Stats(StatsArgs),
     /// Show which locks a mounted volume waits for
@@ -82,7 +97,13 @@ Mount options (-o), the default first:
   ro                               refuse every change
   relatime, strictatime, noatime   when reads move the access time
   nodev, nosuid, noexec            as mount(8)
-  size=BYTES, inodes=COUNT         room of the volume (2G, 512MiB; 50k): half of the memory
+  size=BYTES, inodes=COUNT         room of the volume (2G, 512MiB; 50k): half of the memory, or
+                                   as much as the disk of a store has
+  create                           make the volume of store:DIR if DIR is new or empty
+  memory=BYTES                     memory for what is kept of a store: an eighth of the machine's
+  commit=SECONDS                   time between commits of a store that nobody asked for: 5
+  compress=lz4|none|zstd           how a store compresses what is written: as it was made
+  encrypt=FILE|env                 the passphrase of a store, in FILE or in HEARTH_PASSPHRASE
   links_max=COUNT                  most names of a file; 4294967295
   lock_ranges=COUNT                most byte ranges that a process may have locked, one of each
                                    file not counted; 1048576
@@ -109,14 +130,14 @@ Mount options (-o), the default first:
 Options of mount(8) and fstab (defaults, noauto, user, nofail, _netdev, x-*, ...) are ignored.";
 
 /// `hearth mount`.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 #[command(
     override_usage = "hearth mount [OPTIONS] [SOURCE] <MOUNTPOINT>",
     after_help = MOUNT_OPTIONS
 )]
 pub struct MountArgs {
-    /// An empty directory; before it, where the volume lives [default: memory:, gone after the
-    /// unmount]
+    /// An empty directory; before it, where the volume lives: memory:, gone after the unmount, or
+    /// store:DIR, kept in DIR [default: memory:]
     #[arg(value_name = "MOUNTPOINT", num_args = 1..=2, required = true)]
     pub places: Vec<PathBuf>,
     /// Mount options, separated by commas
@@ -132,6 +153,9 @@ pub struct MountArgs {
     /// Started by `hearth mount`: report on standard output, then detach
     #[arg(long, hide = true)]
     pub detach: bool,
+    /// Not called by mount(8).
+    #[arg(skip = true)]
+    pub by_hand: bool,
 }
 
 impl MountArgs {
@@ -157,6 +181,13 @@ pub struct UmountArgs {
     /// Detach the mount now even if it is in use; it ends with its last user
     #[arg(short, long)]
     pub lazy: bool,
+}
+
+/// `hearth sync`.
+#[derive(Debug, clap::Args)]
+pub struct SyncArgs {
+    /// Where the volume is mounted
+    pub mount: PathBuf,
 }
 
 /// `hearth stats`.
@@ -228,6 +259,11 @@ mod tests {
     const WITHOUT_JSON: &[(&str, &str)] = &[
         ("mount", "mounts"),
         ("umount", "unmounts"),
+        ("sync", "syncs"),
+        ("mkfs", "makes a volume"),
+        ("dump", "prints a tar archive"),
+        ("load", "makes files"),
+        ("passphrase", "sets"),
         ("ask", "prints the volume's own answer, which may be JSON"),
         ("completions", "prints a script"),
         ("man", "writes files"),
@@ -282,6 +318,10 @@ mod tests {
             "heat=exact" => "heat=exact".to_owned(),
             "readdirplus=auto|yes|no" => "readdirplus=no".to_owned(),
             "workers=COUNT" => "workers=8".to_owned(),
+            "memory=BYTES" => "memory=64M".to_owned(),
+            "commit=SECONDS" => "commit=5".to_owned(),
+            "compress=lz4|none|zstd" => "compress=zstd:5".to_owned(),
+            "encrypt=FILE|env" => "encrypt=env".to_owned(),
             "sched_policy=auto|other|idle" => "sched_policy=idle".to_owned(),
             "park=needed|every" => "park=every".to_owned(),
             _ => match name.split_once('=') {

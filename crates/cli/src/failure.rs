@@ -6,7 +6,7 @@ use std::path::Path;
 /// What is printed after `hearth: `, and the status the program ends with.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// Names the input and says what to do next.
+    /// Names the input and says what to do next; empty if all was said.
     pub line: String,
     /// 2 for what was typed wrong, 1 for what the machine refuses.
     pub status: u8,

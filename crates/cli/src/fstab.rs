@@ -99,6 +99,7 @@ pub fn helper(mut words: impl Iterator<Item = OsString>) -> Result<Option<MountA
         foreground: false,
         log: None,
         detach: false,
+        by_hand: false,
     }))
 }
 

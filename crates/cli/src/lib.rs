@@ -21,6 +21,8 @@ mod sched;
 mod serve;
 mod signals;
 mod stats;
+mod store;
+mod sync;
 mod tune;
 mod umount;
 mod verbs;

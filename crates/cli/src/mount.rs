@@ -9,25 +9,64 @@ use crate::failure::{Failure, reason};
 use crate::{mounts, output, serve, umount};
 use hearth::Source;
 use rustix::io::Errno;
-use std::io::Read;
+use std::ffi::OsStr;
+use std::io::{IsTerminal, Read, stdin};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// Mounts a volume, in the background unless asked otherwise.
 pub fn run(args: &MountArgs) -> Result<(), Failure> {
-    let source = args
-        .source()
-        .parse::<Source>()
-        .map_err(|error| Failure::usage(error.to_string()))?;
+    let mut args = args.clone();
+    let source = source(&args)?;
     if args.detach {
-        return serve::run(source, args);
+        return serve::run(source, &args);
     }
-    serve::check_options(args)?;
+    let options = serve::options(&source, &args)?;
     clear_dead(args.mountpoint())?;
-    if args.foreground {
-        return serve::run(source, args);
+    if let Source::Store(directory) = &source {
+        apart(directory, args.mountpoint())?;
+        // Before a volume is made.
+        hearth_fuse::check_mountpoint(args.mountpoint()).map_err(Failure::refused)?;
+        let is_asked = options.volume.store.create || options.volume.read_only;
+        // Whoever types this at a terminal may want a new volume; a boot script never does.
+        if !is_asked && args.by_hand && stdin().is_terminal() && hearth::is_free(directory) {
+            args.options.push("create".to_owned());
+        }
     }
-    in_background(args)
+    if args.foreground {
+        return serve::run(source, &args);
+    }
+    in_background(&args)
+}
+
+/// Where the volume lives: of a store any bytes of a path.
+fn source(args: &MountArgs) -> Result<Source, Failure> {
+    if let [source, _] = &*args.places
+        && let Some(path) = source.as_os_str().as_bytes().strip_prefix(b"store:")
+        && !path.is_empty()
+    {
+        // The daemon leaves its directory.
+        let path = std::path::absolute(OsStr::from_bytes(path));
+        let path = path.map_err(|error| Failure::at(Path::new(source), reason(&error)))?;
+        return Ok(Source::Store(path));
+    }
+    args.source()
+        .parse::<Source>()
+        .map_err(|error| Failure::usage(error.to_string()))
+}
+
+/// Refuses a store that its own mount would cover, or that would be mounted inside itself.
+fn apart(directory: &Path, mountpoint: &Path) -> Result<(), Failure> {
+    let (store, place) = (mounts::resolved(directory), mounts::resolved(mountpoint));
+    let what = if store.starts_with(&place) {
+        "lies below the mount point, which would cover it; mount elsewhere"
+    } else if place.starts_with(&store) {
+        "holds the mount point; mount outside of the volume's own directory"
+    } else {
+        return Ok(());
+    };
+    Err(Failure::at(directory, what))
 }
 
 /// Takes a mount whose daemon is gone off the mount point, and says so.

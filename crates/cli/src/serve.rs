@@ -3,29 +3,32 @@
 use crate::args::MountArgs;
 use crate::failure::{Failure, reason};
 use crate::quota::EventLog;
-use crate::{fstab, output, signals};
-use hearth::{Source, Volume};
+use crate::{fstab, mounts, output, signals, store};
+use hearth::{OpenError, Source, Volume};
 use hearth_fuse::{MountOptions, Session};
 use hearth_sync::primitive::{Arc, thread};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 use signal_hook::iterator::Signals;
+use std::fmt::Display;
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 
 /// Reads the options without doing anything.
-pub fn check_options(args: &MountArgs) -> Result<(), Failure> {
-    options(args).map(drop)
-}
-
-fn options(args: &MountArgs) -> Result<MountOptions, Failure> {
-    MountOptions::parse(&fstab::ours(&args.options)).map_err(|error| {
+pub fn options(source: &Source, args: &MountArgs) -> Result<MountOptions, Failure> {
+    let usage = |error: &dyn Display| {
         Failure::usage(format!("{error}; 'hearth mount --help' lists the options"))
-    })
+    };
+    let given = fstab::ours(&args.options);
+    let options = MountOptions::parse(&given).map_err(|error| usage(&error))?;
+    source
+        .takes(&options.volume)
+        .map_err(|error| usage(&error))?;
+    Ok(options)
 }
 
 /// Mounts, reports, and returns after the unmount.
 pub fn run(source: Source, args: &MountArgs) -> Result<(), Failure> {
-    let options = options(args)?;
+    let options = options(&source, args)?;
     let signals = Signals::new(signals::of_an_end())
         .map_err(|error| Failure::refused(format!("signals: {}", reason(&error))))?;
     let log = args
@@ -35,7 +38,8 @@ pub fn run(source: Source, args: &MountArgs) -> Result<(), Failure> {
     let policy = options.sched_policy;
     policy.check().map_err(|error| refused_policy(&error))?;
     hearth::yield_between_operations(true);
-    let volume = volume(source, &options)?;
+    let volume = volume(&source, &options, args)?;
+    let kept = volume.clone();
     let session = Session::start(volume.clone(), args.mountpoint(), options);
     let session = session.map_err(Failure::refused)?;
     if args.detach {
@@ -52,9 +56,13 @@ pub fn run(source: Source, args: &MountArgs) -> Result<(), Failure> {
     if let Some(log) = &log {
         detach(log)?;
     }
-    let _log = EventLog::start(&volume);
+    let log = EventLog::start(&volume);
     drop(volume);
-    serve(session, signals)
+    serve(session, signals)?;
+    drop(log);
+    // What was changed last is durable before the daemon ends.
+    kept.close()
+        .map_err(|error| Failure::refused(format!("{}: the end: {error}", args.source())))
 }
 
 fn refused_policy(error: &std::io::Error) -> Failure {
@@ -62,15 +70,28 @@ fn refused_policy(error: &std::io::Error) -> Failure {
     Failure::refused(format!("sched_policy=idle: {why}; leave the option out"))
 }
 
-fn volume(source: Source, options: &MountOptions) -> Result<Volume, Failure> {
-    let builder = match source {
-        Source::Memory => Volume::builder(),
+fn volume(source: &Source, options: &MountOptions, args: &MountArgs) -> Result<Volume, Failure> {
+    let who = format!(
+        "mounted on {}",
+        mounts::resolved(args.mountpoint()).display()
+    );
+    let is_new = match source {
+        Source::Store(directory) => options.volume.store.create && hearth::is_free(directory),
+        Source::Memory => false,
     };
+    let builder = source
+        .builder(&options.volume, &who)
+        .map_err(|error| match error {
+            OpenError::Store(directory, error) => store::refusal(&directory, &error),
+            other => Failure::refused(other),
+        })?;
+    if is_new {
+        output::say(format_args!("{source} is a new volume"));
+    }
     // A new volume belongs to whoever makes it.
     let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
-    let builder = builder.root_owner(user.as_raw(), group.as_raw());
-    options
-        .volume(builder)
+    builder
+        .root_owner(user.as_raw(), group.as_raw())
         .build()
         .map_err(|error| Failure::refused(format!("the volume cannot be made: {error}")))
 }

@@ -3,8 +3,11 @@
 use crate::args::UmountArgs;
 use crate::failure::Failure;
 use crate::mounts;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::path::Path;
 use std::process::Command;
 
@@ -28,7 +31,40 @@ pub fn run(args: &UmountArgs) -> Result<(), Failure> {
         }
         Err(error) => return Err(Failure::at(Path::new("/proc/self/mountinfo"), error)),
     }
-    detach(&place, args.lazy).map_err(|what| failed(&what))
+    // Most of what is to be written is written before, while the mount can still be used.
+    if let Ok(directory) = std::fs::File::open(&place) {
+        let _ = rustix::fs::syncfs(&directory);
+    }
+    let daemon = Daemon::of(&place);
+    detach(&place, args.lazy).map_err(|what| failed(&what))?;
+    if !args.lazy && mounts::at(&place).is_ok_and(|mounted| mounted.is_none()) {
+        daemon.wait();
+    }
+    Ok(())
+}
+
+/// The daemon of a mount. A volume is durable, and free for others, when its daemon has ended; the
+/// kernel does not wait for that.
+struct Daemon(Option<OwnedFd>);
+
+impl Daemon {
+    /// The daemon that serves `place`, if it is a `hearth mount`.
+    fn of(place: &Path) -> Daemon {
+        let pid = std::fs::read_to_string(place.join(".hearth/pid")).ok();
+        let pid = pid.and_then(|text| Pid::from_raw(text.trim().parse().ok()?));
+        let is_daemon = |pid: &Pid| {
+            let line = std::fs::read(format!("/proc/{}/cmdline", pid.as_raw_pid()));
+            line.is_ok_and(|line| line.split(|&byte| byte == 0).nth(1) == Some(b"mount"))
+        };
+        let pid = pid.filter(is_daemon);
+        Daemon(pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()))
+    }
+
+    /// Returns when it has ended.
+    fn wait(self) {
+        let Some(daemon) = self.0 else { return };
+        while let Err(Errno::INTR) = poll(&mut [PollFd::new(&daemon, PollFlags::IN)], None) {}
+    }
 }
 
 /// Takes the topmost mount off `place`: with the system call for root, with `fusermount3` for

@@ -3,7 +3,8 @@
 use crate::args::{Args, Verb};
 use crate::failure::Failure;
 use crate::{
-    ask, doctor, fstab, generate, heat, locks, mount, output, quota, sched, stats, tune, umount,
+    ask, doctor, fstab, generate, heat, locks, mount, output, quota, sched, stats, store, sync,
+    tune, umount,
 };
 use clap::Parser;
 use clap::error::ErrorKind;
@@ -13,8 +14,10 @@ use std::process::ExitCode;
 
 /// Runs the program with its arguments, the first of which is its own name.
 pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
-    let mut args = args.peekable();
-    let helper = args.peek().is_some_and(fstab::is_helper);
+    let args: Vec<OsString> = args.collect();
+    let helper = args.first().is_some_and(fstab::is_helper);
+    let is_fsck = args.get(1).is_some_and(|verb| verb == "fsck");
+    let args = args.into_iter();
     let done = if helper {
         match fstab::helper(args.skip(1)) {
             Ok(Some(args)) => mount::run(&args),
@@ -24,13 +27,22 @@ pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
     } else {
         match Args::try_parse_from(args) {
             Ok(args) => verb(args.verb),
-            Err(error) => not_understood(&error),
+            Err(error) => not_understood(&error).map_err(|failure| Failure {
+                status: if is_fsck {
+                    store::FSCK_USAGE
+                } else {
+                    failure.status
+                },
+                ..failure
+            }),
         }
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            output::say(format_args!("{}", failure.line));
+            if !failure.line.is_empty() {
+                output::say(format_args!("{}", failure.line));
+            }
             ExitCode::from(failure.status)
         }
     }
@@ -40,6 +52,13 @@ fn verb(verb: Verb) -> Result<(), Failure> {
     match verb {
         Verb::Mount(args) => mount::run(&args),
         Verb::Umount(args) => umount::run(&args),
+        Verb::Sync(args) => sync::run(&args),
+        Verb::Mkfs(args) => store::mkfs(&args),
+        Verb::Info(args) => store::info(&args),
+        Verb::Fsck(args) => store::fsck(&args),
+        Verb::Dump(args) => store::dump(&args),
+        Verb::Load(args) => store::load(&args),
+        Verb::Passphrase(args) => store::passphrase(&args),
         Verb::Stats(args) => stats::run(&args),
         Verb::Locks(args) => locks::run(&args),
         Verb::Ask { mount, words } => output::print(&ask::ask(&mount, &words.join(" "))?),

@@ -34,6 +34,14 @@ fn posix_is_kept_wherever_tmpfs_keeps_it(transport: Transport) {
     compare(&Mounted::new(transport, ""));
 }
 
+/// With little memory, so that much of it comes back from the store.
+#[test]
+fn posix_is_kept_on_a_store() {
+    let mounted = Mounted::new(Transport::Dev, "create,memory=16M,commit=0.1");
+    compare(&mounted);
+    succeed(hearth().args(["quota", "check"]).arg(mounted.path()));
+}
+
 /// The suite takes a few seconds, so all of it runs.
 fn posix_is_kept_when_every_request_is_suspended_and_resumed(transport: Transport) {
     compare(&Mounted::new(transport, "park=every"));

@@ -80,6 +80,7 @@ impl ControlFile for File {
 
 static FILES: &[Entry] = &[
     Entry::new("version", version),
+    Entry::new("pid", pid),
     Entry::new("ask", command::hint).takes(Takes::Command),
     // Visits every directory for its names.
     Entry::new("stats", stats::text).slow(),
@@ -130,6 +131,11 @@ static FILES: &[Entry] = &[
 
 fn version(_volume: &Volume) -> String {
     format!("hearth {}\n", env!("CARGO_PKG_VERSION"))
+}
+
+/// The process that serves the volume.
+fn pid(_volume: &Volume) -> String {
+    format!("{}\n", std::process::id())
 }
 
 /// One line for each tunable: its name below `sys`, a tab, what it takes.

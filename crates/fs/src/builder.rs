@@ -4,7 +4,7 @@ use crate::backend::Backend;
 use crate::clock::Clock;
 use crate::control;
 use crate::data::PAGE;
-use crate::superblock::{AtimeMode, BuildOptions, OnError, Protection};
+use crate::superblock::{AtimeMode, BuildOptions, OnError, Protection, machine_memory};
 use crate::volume::{BuildError, Volume};
 use hearth_sync::primitive::Arc;
 use std::fmt;
@@ -33,6 +33,18 @@ impl VolumeBuilder {
     pub fn size(mut self, bytes: u64) -> Self {
         self.0.size = Some(bytes);
         self
+    }
+
+    /// Most bytes of file contents of a volume that is given no size: what its backend has. Unlike
+    /// with a size, nothing is charged first for it.
+    pub(crate) fn room(mut self, bytes: u64) -> Self {
+        self.0.room = Some(bytes);
+        self
+    }
+
+    /// Memory that a durable volume takes where nothing else is said: an eighth of the machine's.
+    pub(crate) fn usual_memory() -> u64 {
+        machine_memory() / 8
     }
 
     /// Most inodes; by default one for each 4 KiB of half the machine's memory, as in tmpfs.

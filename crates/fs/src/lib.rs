@@ -45,6 +45,7 @@ mod profile;
 mod quota;
 mod quotactl;
 mod service;
+mod settings;
 mod source;
 mod stats;
 mod superblock;
@@ -83,7 +84,10 @@ pub use quotactl::{
     LimitChange, LimitUpdate, Quota, QuotaCheck, QuotaDefaults, QuotaDifference, QuotaError,
     QuotaNumber, TreeChange,
 };
-pub use source::{OpenError, OptionError, Source, SourceError, VolumeOptions, open};
+pub use source::{
+    Compress, OpenError, OptionError, Source, SourceError, SourceFault, StoreOptions,
+    VolumeOptions, is_free, open,
+};
 pub use stats::{BUCKETS, Event, Op, OpStats, Stats};
 pub use superblock::{AtimeMode, OnError, Protection};
 pub use tenant::TenantId;

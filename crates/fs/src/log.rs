@@ -6,7 +6,11 @@
 //! is therefore whole operations, and every operation that they depend on is there or was there in
 //! an earlier epoch.
 //!
-//! Lock order: `log.core` and `log.dirty` are taken last, under any lock of an object.
+//! Settings of the volume wait beside the lists, the last value of each key: they come seldom, from
+//! threads that are not pinned as well, and what comes later must not be in an earlier epoch.
+//!
+//! Lock order: `log.core`, `log.dirty` and `log.settings` are taken last, under any lock of an
+//! object.
 
 use crate::cache_padded::CachePadded;
 use hearth_backend::Record;
@@ -16,11 +20,13 @@ use hearth_sync::lock_class;
 use hearth_sync::percpu::PerCpu;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
 use hearth_sync::primitive::{Arc, Condvar, Mutex};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 lock_class! {
     CoreLock = "log.core", 980;
     DirtyLock = "log.dirty", 981;
+    SettingsLock = "log.settings", 982;
 }
 
 /// Records of one core at which a commit is asked for.
@@ -32,8 +38,10 @@ const FULL_BYTES: u64 = 64 << 20;
 /// Unwritten bytes of one core at which operations wait for a write-back.
 const OVERFULL_BYTES: u64 = 4 * FULL_BYTES;
 
-/// The least modulus of a tag: see [`ChangeLog::is_tag_pending`].
-const TAGS: u64 = 64;
+/// Written bytes of one core between two looks at the backend's room.
+const LOOK_BYTES: u64 = 1 << 20;
+/// The modulus of a tag: see [`ChangeLog::is_tag_pending`].
+const TAGS: u64 = 256;
 
 /// The log of a volume with a durable backend.
 pub(crate) struct ChangeLog {
@@ -42,6 +50,9 @@ pub(crate) struct ChangeLog {
     applied: CachePadded<AtomicU64>,
     cores: PerCpu<Lock<CoreLock, Vec<Record>>>,
     dirty: PerCpu<Lock<DirtyLock, DirtyFiles>>,
+    settings: Lock<SettingsLock, Settings>,
+    /// Whether settings are taken. Relaxed: a flag of its own.
+    keeps_settings: AtomicBool,
     /// Wakes the thread that commits by itself.
     pub signal: Arc<CommitSignal>,
 }
@@ -67,6 +78,15 @@ pub(crate) struct DirtyFiles {
     pub bytes: u64,
 }
 
+/// Settings that the backend has yet to get.
+#[derive(Default)]
+struct Settings {
+    /// Number of the last change.
+    version: u32,
+    /// By key: the number of its last change, and its value.
+    changed: BTreeMap<Box<[u8]>, (u32, Option<Box<[u8]>>)>,
+}
+
 /// What a cut took.
 pub(crate) struct Cut {
     pub epoch: u64,
@@ -87,6 +107,8 @@ impl ChangeLog {
             applied: CachePadded(AtomicU64::new(applied)),
             cores: PerCpu::new(|_| Lock::new(Vec::new())),
             dirty: PerCpu::new(|_| Lock::new(DirtyFiles::default())),
+            settings: Lock::new(Settings::default()),
+            keeps_settings: AtomicBool::new(true),
             signal: Arc::new(CommitSignal::default()),
         }
     }
@@ -127,11 +149,11 @@ impl ChangeLog {
         epoch > self.applied()
     }
 
-    /// [`ChangeLog::is_pending`] for the low bits of an epoch, in a modulus of `1 << bits`. May say
-    /// true for what is long applied, until the epoch moves on.
-    pub fn is_tag_pending(&self, tag: u8, bits: u32) -> bool {
+    /// [`ChangeLog::is_pending`] for the low bits of an epoch. May say true for what is long applied,
+    /// until the epoch moves on.
+    pub fn is_tag_pending(&self, tag: u8) -> bool {
         let (epoch, applied) = (self.epoch(), self.applied());
-        let age = (epoch as u8).wrapping_sub(tag) & ((1u16 << bits) - 1) as u8;
+        let age = (epoch as u8).wrapping_sub(tag);
         u64::from(age) < epoch.saturating_sub(applied)
     }
 
@@ -140,6 +162,12 @@ impl ChangeLog {
     pub fn is_overfull(&self) -> bool {
         // Relaxed: see the field.
         self.clock.0.overfull.load(Ordering::Relaxed)
+    }
+
+    /// Lets operations go on although nothing could be committed.
+    pub fn go_on(&self) {
+        // Relaxed: see the field.
+        self.clock.0.overfull.store(false, Ordering::Relaxed);
     }
 
     /// Appends a record of an operation that is pinned.
@@ -151,6 +179,30 @@ impl ChangeLog {
         if length.is_multiple_of(FULL) {
             self.press(length >= OVERFULL);
         }
+    }
+
+    /// Records a setting, or with `None` that there is none; nothing while the volume is read-only.
+    /// Under the lock that orders the changes of this key. The caller need not be pinned: a sync
+    /// that begins after this has it.
+    pub fn set(&self, key: Box<[u8]>, value: Option<Box<[u8]>>) {
+        if self.keeps_settings() {
+            let mut settings = self.settings.lock();
+            settings.version = settings.version.wrapping_add(1);
+            let version = settings.version;
+            settings.changed.insert(key, (version, value));
+        }
+    }
+
+    /// Whether settings are taken.
+    pub fn keeps_settings(&self) -> bool {
+        // Relaxed: see the field.
+        self.keeps_settings.load(Ordering::Relaxed)
+    }
+
+    /// Takes or refuses settings from now on.
+    pub fn keep_settings(&self, keeps: bool) {
+        // Relaxed: see the field.
+        self.keeps_settings.store(keeps, Ordering::Relaxed);
     }
 
     /// Asks for a commit, and if `is_urgent` lets operations wait for it.
@@ -173,8 +225,8 @@ impl ChangeLog {
         self.dirty.get().lock().first.push(ino);
     }
 
-    /// Counts written bytes.
-    pub fn count_bytes(&self, bytes: u64) {
+    /// Counts written bytes. Returns whether room should be looked at again.
+    pub fn count_bytes(&self, bytes: u64) -> bool {
         let mut dirty = self.dirty.get().lock();
         let before = dirty.bytes;
         dirty.bytes += bytes;
@@ -183,6 +235,12 @@ impl ChangeLog {
         if before / FULL_BYTES != after / FULL_BYTES {
             self.press(after >= OVERFULL_BYTES);
         }
+        before / LOOK_BYTES != after / LOOK_BYTES
+    }
+
+    /// Bytes written since the lists were last taken.
+    pub fn dirty_bytes(&self) -> u64 {
+        self.dirty.iter().map(|core| core.lock().bytes).sum()
     }
 
     /// Takes the files that the next commit waits for.
@@ -212,6 +270,7 @@ impl ChangeLog {
     /// Whether no record waits for a commit.
     pub fn is_empty(&self) -> bool {
         self.cores.iter().all(|core| core.lock().is_empty())
+            && self.settings.lock().changed.is_empty()
     }
 
     /// Ends the epoch and takes its records. `settle` runs while no operation changes anything and
@@ -231,6 +290,15 @@ impl ChangeLog {
         }
         // Relaxed: see the field.
         self.clock.0.overfull.store(false, Ordering::Relaxed);
+        // Held until the next epoch has begun: a setting that this cut misses is in that one for
+        // whoever syncs it.
+        let mut settings = self.settings.lock();
+        let changed = std::mem::take(&mut settings.changed).into_iter();
+        records.extend(changed.map(|(key, (version, value))| Record::Setting {
+            key,
+            version,
+            value,
+        }));
         let next = epoch_behind(self.epoch());
         // Release: partner of `epoch`.
         self.clock.0.epoch.store(next, Ordering::Release);
@@ -336,26 +404,89 @@ mod tests {
     }
 
     #[test]
+    fn a_cut_takes_the_last_value_of_each_setting_once() {
+        let log = ChangeLog::new(0);
+        let value = |text: &str| Some(Box::from(text.as_bytes()));
+        log.set(Box::from(*b"a"), value("1"));
+        log.set(Box::from(*b"b"), value("2"));
+        log.set(Box::from(*b"a"), None);
+        assert!(!log.is_empty());
+        let setting = |key: &[u8], version, value| Record::Setting {
+            key: key.into(),
+            version,
+            value,
+        };
+        let cut = log.cut(|| true).expect("taken");
+        let expected = [setting(b"a", 3, None), setting(b"b", 2, value("2"))];
+        assert_eq!(cut.records, expected);
+        log.keep_settings(false);
+        log.set(Box::from(*b"c"), None);
+        assert!(log.is_empty(), "the volume is read-only");
+    }
+
+    #[test]
+    fn a_setting_is_in_the_epoch_that_its_writer_sees_then_or_in_an_earlier_one() {
+        let log = std::sync::Arc::new(ChangeLog::new(0));
+        let is_over = std::sync::Arc::new(AtomicBool::new(false));
+        let writer = {
+            let (log, is_over) = (log.clone(), is_over.clone());
+            std::thread::spawn(move || {
+                let mut seen = Vec::new();
+                while !is_over.load(Ordering::Relaxed) {
+                    let number = seen.len() as u64;
+                    log.set(Box::from(*b"n"), Some(number.to_be_bytes().into()));
+                    seen.push(log.epoch());
+                }
+                seen
+            })
+        };
+        // The last number that each epoch and those before it hold.
+        let mut held = vec![None];
+        for _ in 0..2000 {
+            let cut = log.cut(|| true).expect("taken");
+            let last = held.last().copied().flatten();
+            let number = cut.records.first().map(|record| match record {
+                Record::Setting { value, .. } => value.clone().expect("a number"),
+                _ => unreachable!("nothing else is appended"),
+            });
+            held.push(
+                number
+                    .or(last.map(u64::to_be_bytes).map(Into::into))
+                    .map(|bytes| u64::from_be_bytes((*bytes).try_into().expect("eight bytes"))),
+            );
+        }
+        is_over.store(true, Ordering::Relaxed);
+        for (number, epoch) in writer.join().expect("ends").into_iter().enumerate() {
+            if let Some(held) = held.get(epoch as usize) {
+                assert!(
+                    *held >= Some(number as u64),
+                    "{number} in {epoch}: {held:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
     fn tags_are_pending_from_their_epoch_until_it_is_applied() {
         let log = ChangeLog::new(62);
-        let tag = log.epoch() as u8 & 63;
-        assert!(log.is_tag_pending(tag, 6));
+        let tag = log.epoch() as u8;
+        assert!(log.is_tag_pending(tag));
         let cut = log.cut(|| true).expect("taken");
-        assert!(log.is_tag_pending(tag, 6), "cut and not applied");
+        assert!(log.is_tag_pending(tag), "cut and not applied");
         log.set_applied(cut.epoch);
-        assert!(!log.is_tag_pending(tag, 6));
+        assert!(!log.is_tag_pending(tag));
     }
 
     #[test]
     fn what_was_never_recorded_is_not_pending_in_any_epoch() {
         let log = ChangeLog::new(0);
         for _ in 0..300 {
-            assert!(!log.is_tag_pending(0, 6) && !log.is_tag_pending(0, 8));
+            assert!(!log.is_tag_pending(0));
             let cut = log.cut(|| true).expect("taken");
             assert!(cut.epoch < log.epoch());
             log.set_applied(cut.epoch);
         }
-        assert!(!ChangeLog::new(63).is_tag_pending(0, 6));
+        assert!(!ChangeLog::new(255).is_tag_pending(0));
     }
 
     #[test]

@@ -1,21 +1,29 @@
 //! Volumes as text: where one lives and how it is built.
 //!
 //! A text is a source, and options behind a question mark, separated by commas:
-//! `memory:?size=1G,hot_track`. The library, the command line and mount(8) take the same words.
+//! `memory:?size=1G,hot_track`, `store:/srv/volume?compress=zstd`. The library, the command line
+//! and mount(8) take the same words.
 
+mod opening;
 mod options;
+mod store;
 
+pub use opening::is_free;
 pub use options::{OptionError, VolumeOptions};
+pub use store::{Compress, StoreOptions};
 
 use crate::volume::{BuildError, Volume};
 use std::fmt;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 /// Where a volume lives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     /// `memory:`, gone with its last handle.
     Memory,
+    /// `store:DIR`, kept in this directory.
+    Store(PathBuf),
 }
 
 /// A source that this version cannot open.
@@ -23,8 +31,21 @@ pub enum Source {
 pub struct SourceError {
     /// The source as it was given.
     pub source: String,
-    /// What it would be in a version that can; `None` if it is unknown.
-    pub later: Option<&'static str>,
+    /// What is wrong with it.
+    pub fault: SourceFault,
+}
+
+/// Why a source cannot be opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SourceFault {
+    /// It names nothing that is known.
+    Unknown,
+    /// It would be this in a version that can.
+    Later(&'static str),
+    /// It is a path without the word that says what it is.
+    Path,
+    /// `store:` without a directory.
+    NoDirectory,
 }
 
 /// Why a volume was not opened.
@@ -34,6 +55,8 @@ pub enum OpenError {
     Source(SourceError),
     /// An option is unknown or its value makes no sense.
     Option(OptionError),
+    /// The store in this directory cannot be opened or made.
+    Store(PathBuf, hearth_store::Error),
     /// The volume cannot be built.
     Build(BuildError),
 }
@@ -51,31 +74,48 @@ pub enum OpenError {
 /// The source or an option is not known, or the volume cannot be built; nothing is made then.
 pub fn open(text: &str) -> Result<Volume, OpenError> {
     let (source, given) = text.split_once('?').unwrap_or((text, ""));
-    let Source::Memory = source.parse().map_err(OpenError::Source)?;
+    let source: Source = source.parse().map_err(OpenError::Source)?;
     let mut options = VolumeOptions::default();
     for option in given.split(',').map(str::trim).filter(|o| !o.is_empty()) {
         options.set(option).map_err(OpenError::Option)?;
     }
-    let builder = options.apply(Volume::builder());
+    let builder = source.builder(&options, "a program")?;
     builder.build().map_err(OpenError::Build)
+}
+
+impl Source {
+    /// Whether these options have a meaning for a volume that lives there.
+    ///
+    /// # Errors
+    /// The first that has none.
+    pub fn takes(&self, options: &VolumeOptions) -> Result<(), OptionError> {
+        match (self, options.store.given()) {
+            (Source::Memory, Some(name)) => Err(OptionError::of_a_store(name)),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl FromStr for Source {
     type Err = SourceError;
 
     fn from_str(text: &str) -> Result<Source, SourceError> {
-        let error = |later| SourceError {
+        let error = |fault| SourceError {
             source: text.to_owned(),
-            later,
+            fault,
         };
         match text.split_once(':') {
             // mount(8) and fstab always give a source, by habit the name of the filesystem.
             None if matches!(text, "hearth" | "none") => Ok(Source::Memory),
             Some(("memory", "")) => Ok(Source::Memory),
-            Some(("host", _)) => Err(error(Some("a host directory"))),
-            Some(("s3", rest)) if rest.starts_with("//") => Err(error(Some("object storage"))),
-            None if text.contains('/') => Err(error(Some("a store directory"))),
-            _ => Err(error(None)),
+            Some(("store", "")) => Err(error(SourceFault::NoDirectory)),
+            Some(("store", directory)) => Ok(Source::Store(directory.into())),
+            Some(("host", _)) => Err(error(SourceFault::Later("a host directory"))),
+            Some(("s3", rest)) if rest.starts_with("//") => {
+                Err(error(SourceFault::Later("object storage")))
+            }
+            None if text.contains('/') => Err(error(SourceFault::Path)),
+            _ => Err(error(SourceFault::Unknown)),
         }
     }
 }
@@ -83,12 +123,30 @@ impl FromStr for Source {
 impl fmt::Display for SourceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let source = &self.source;
-        match self.later {
-            Some(what) => write!(
+        let used = "use 'memory:' or 'store:DIR'";
+        match self.fault {
+            SourceFault::Later(what) => write!(
                 f,
-                "source '{source}': {what} cannot be mounted by this version; use 'memory:'"
+                "source '{source}': {what} cannot be mounted by this version; {used}"
             ),
-            None => write!(f, "source '{source}' is unknown; use 'memory:'"),
+            SourceFault::Path => write!(
+                f,
+                "source '{source}': a path alone does not say what it is; use 'store:{source}', \
+                 or 'memory:'"
+            ),
+            SourceFault::NoDirectory => {
+                write!(f, "source '{source}' names no directory; use 'store:DIR'")
+            }
+            SourceFault::Unknown => write!(f, "source '{source}' is unknown; {used}"),
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Source::Memory => f.write_str("memory:"),
+            Source::Store(directory) => write!(f, "store:{}", directory.display()),
         }
     }
 }
@@ -98,6 +156,13 @@ impl fmt::Display for OpenError {
         match self {
             OpenError::Source(error) => error.fmt(f),
             OpenError::Option(error) => error.fmt(f),
+            OpenError::Store(directory, error) => {
+                let (shown, line) = (directory.display().to_string(), error.to_string());
+                match line.starts_with(&shown) {
+                    true => f.write_str(&line),
+                    false => write!(f, "{shown}: {line}"),
+                }
+            }
             OpenError::Build(error) => error.fmt(f),
         }
     }
@@ -115,17 +180,20 @@ mod tests {
         for text in ["memory:", "hearth", "none"] {
             assert_eq!(text.parse(), Ok(Source::Memory), "{text}");
         }
-        for (text, word) in [
-            ("bogus:", "unknown"),
-            ("bogus", "unknown"),
-            ("", "unknown"),
-            ("memory:x", "unknown"),
-            ("host:/srv", "host directory"),
-            ("s3://bucket/prefix", "object storage"),
-            ("/var/lib/volume", "store directory"),
+        let store = Source::Store("/var/lib/a:b".into());
+        assert_eq!("store:/var/lib/a:b".parse(), Ok(store));
+        for (text, word, remedy) in [
+            ("bogus:", "unknown", "use 'memory:'"),
+            ("bogus", "unknown", "use 'memory:'"),
+            ("", "unknown", "use 'memory:'"),
+            ("memory:x", "unknown", "use 'memory:'"),
+            ("host:/srv", "host directory", "use 'memory:'"),
+            ("s3://bucket/prefix", "object storage", "use 'memory:'"),
+            ("store:", "no directory", "use 'store:DIR'"),
+            ("/srv/volume", "a path alone", "use 'store:/srv/volume'"),
         ] {
             let error = text.parse::<Source>().expect_err(text).to_string();
-            for part in [&*format!("'{text}'"), word, "use 'memory:'"] {
+            for part in [&*format!("'{text}'"), word, remedy] {
                 assert!(error.contains(part), "{error}");
             }
         }
@@ -140,6 +208,27 @@ mod tests {
             ("memory:?sizes=1G", "unknown option 'sizes'"),
             ("memory:?size=1", "option 'size=1': expected at least 4096"),
             ("memory:?transport=dev", "unknown option 'transport'"),
+            (
+                "memory:?commit=1",
+                "option 'commit': expected a source store:DIR",
+            ),
+            (
+                "memory:?create",
+                "option 'create': expected a source store:DIR",
+            ),
+            ("store:/d?commit=0", "option 'commit=0': expected seconds"),
+            (
+                "store:/d?compress=zip",
+                "option 'compress=zip': expected none, lz4",
+            ),
+            (
+                "store:/d?memory=1k",
+                "option 'memory=1k': expected at least 16 MiB",
+            ),
+            (
+                "store:/d?encrypt=",
+                "option 'encrypt=': expected the name of a file",
+            ),
         ] {
             let Err(error) = open(text) else {
                 panic!("{text} opens");

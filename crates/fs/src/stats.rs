@@ -76,6 +76,8 @@ pub enum Event {
     Reclaimed,
     /// An operation panicked.
     Panic,
+    /// A setting that the backend kept could not be read when the volume was opened.
+    SettingIgnored,
 }
 
 impl Event {
@@ -86,6 +88,7 @@ impl Event {
         Event::BackendFetch,
         Event::Reclaimed,
         Event::Panic,
+        Event::SettingIgnored,
     ];
 
     /// Name of its counter.
@@ -96,6 +99,7 @@ impl Event {
             Event::BackendFetch => "home_loads",
             Event::Reclaimed => "reclaimed_objects",
             Event::Panic => "panics",
+            Event::SettingIgnored => "settings_ignored",
         }
     }
 
@@ -107,6 +111,7 @@ impl Event {
             Event::BackendFetch => "Objects that were loaded from the backend.",
             Event::Reclaimed => "Objects that were given back to the backend.",
             Event::Panic => "Panics in operations and in the background.",
+            Event::SettingIgnored => "Kept settings that could not be read and do not hold.",
         }
     }
 }

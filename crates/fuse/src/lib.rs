@@ -24,6 +24,6 @@ mod wire;
 pub use mount::options::{MountOptions, ReadDirPlus, Transport};
 pub use mount::session::Session;
 pub use mount::uring_switch::{UringSwitch, uring_switch};
-pub use mount::{MountError, MountRight, OptionError, mount_right, resolved};
+pub use mount::{MountError, MountRight, OptionError, check_mountpoint, mount_right, resolved};
 pub use placement::idle_policy::SchedPolicy;
 pub use wait::Park;

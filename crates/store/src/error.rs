@@ -2,13 +2,13 @@
 
 use hearth_backend::Errno;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Result of an operation of the store.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Why an operation of the store failed.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
     /// There is no room now. Nothing was changed, and the operation may be tried again.
     NoSpace {
@@ -24,6 +24,80 @@ pub enum Error {
         /// What is wrong.
         what: String,
     },
+    /// Acknowledged epochs are missing.
+    Gap {
+        /// The first epoch that is missing.
+        first: u64,
+        /// The newest epoch that is known to have been acknowledged.
+        newest: u64,
+        /// Where the newer epoch was seen, relative to the volume's directory.
+        file: PathBuf,
+    },
+    /// Somebody has the volume open.
+    InUse {
+        /// The volume's directory.
+        path: PathBuf,
+        /// Who: process, host and mount point.
+        who: String,
+    },
+    /// There is no volume here.
+    NotAVolume {
+        /// What was given.
+        path: PathBuf,
+        /// What it is instead.
+        why: &'static str,
+    },
+    /// A volume was begun and not finished here.
+    Unfinished {
+        /// The volume's directory.
+        path: PathBuf,
+    },
+    /// A volume cannot be made here, because something is here already.
+    NotEmpty {
+        /// What was given.
+        path: PathBuf,
+        /// What is there.
+        what: String,
+    },
+    /// The volume has a format of a later version.
+    Newer {
+        /// The volume's directory.
+        path: PathBuf,
+        /// Its version.
+        version: u32,
+        /// The newest version that this program knows.
+        known: u32,
+    },
+    /// The volume uses features that this program does not know.
+    UnknownFeature {
+        /// The volume's directory.
+        path: PathBuf,
+        /// Names of the features.
+        names: String,
+        /// Whether a read-only opening goes without them.
+        read_only_works: bool,
+    },
+    /// The volume takes no changes.
+    ReadOnly {
+        /// Why not.
+        why: String,
+    },
+    /// A key, a value or a whole epoch is larger than the log takes.
+    TooLarge {
+        /// What it is.
+        what: &'static str,
+        /// The largest that is taken, in bytes.
+        most: u64,
+    },
+    /// An epoch is not newer than the last one.
+    Stale {
+        /// The epoch.
+        epoch: u64,
+        /// The last epoch.
+        last: u64,
+    },
+    /// The volume was closed.
+    Closed,
     /// A call of the operating system failed.
     Io {
         /// The call, as a verb.
@@ -33,15 +107,67 @@ pub enum Error {
         /// Its errno.
         errno: Errno,
     },
+    /// A passphrase or key is missing, or does not open what it should.
+    WrongKey {
+        /// What is wrong.
+        why: &'static str,
+    },
 }
 
 impl Error {
+    /// The error of a failed call on `path`: lack of room is [`Error::NoSpace`].
+    pub(crate) fn io(op: &'static str, path: &Path, error: std::io::Error) -> Error {
+        Error::of_errno(op, path, Errno::from(error))
+    }
+
+    /// As [`Error::io`], from a number.
+    pub(crate) fn of_errno(op: &'static str, path: &Path, errno: Errno) -> Error {
+        match errno {
+            Errno::ENOSPC | Errno::EDQUOT => Error::NoSpace { what: op },
+            errno => Error::Io {
+                op,
+                path: path.to_path_buf(),
+                errno,
+            },
+        }
+    }
+
+    /// Bytes of `file` from `offset` on are not what was written.
+    pub(crate) fn corrupt(file: &str, offset: u64, what: impl Into<String>) -> Error {
+        Error::Corrupt {
+            file: PathBuf::from(file),
+            offset,
+            what: what.into(),
+        }
+    }
+
+    /// Whether a file or directory is not there.
+    pub(crate) fn is_absent(&self) -> bool {
+        matches!(
+            self,
+            Error::Io {
+                errno: Errno::ENOENT | Errno::ENOTDIR,
+                ..
+            }
+        )
+    }
+
     /// The errno for a caller of the filesystem.
     pub fn errno(&self) -> Errno {
         match self {
             Error::NoSpace { .. } => Errno::ENOSPC,
-            Error::Corrupt { .. } => Errno::EIO,
+            Error::Corrupt { .. } | Error::Gap { .. } | Error::Stale { .. } => Errno::EIO,
+            Error::InUse { .. } => Errno::EBUSY,
+            Error::NotAVolume { .. }
+            | Error::Unfinished { .. }
+            | Error::Newer { .. }
+            | Error::UnknownFeature { .. } => Errno::EINVAL,
+            Error::NotEmpty { .. } => Errno::ENOTEMPTY,
+            Error::ReadOnly { .. } => Errno::EROFS,
+            Error::TooLarge { .. } => Errno::E2BIG,
+            Error::Closed => Errno::EBADF,
             Error::Io { errno, .. } => *errno,
+            Error::WrongKey { .. } => Errno::EACCES,
         }
     }
 }
@@ -49,13 +175,76 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::NoSpace { what } => write!(f, "no room for {what}; remove files or add room"),
+            Error::NoSpace { what } => write!(f, "no room to {what}; remove files or add room"),
             Error::Corrupt { file, offset, what } => write!(
                 f,
-                "{}, byte {offset}: {what}; run hearth fsck",
+                "{}, byte {offset}: {what}; run hearth fsck, or mount with -o ro",
                 file.display()
             ),
+            Error::Gap {
+                first,
+                newest,
+                file,
+            } => write!(
+                f,
+                "epochs {first} to {newest} are missing, {} names the last one; \
+                 run hearth fsck, or mount with -o ro",
+                file.display()
+            ),
+            Error::InUse { path, who } => {
+                write!(f, "{}: in use by {who}; unmount it there", path.display())
+            }
+            Error::NotAVolume { path, why } => write!(
+                f,
+                "{}: no volume, {why}; hearth mkfs makes one in an empty directory",
+                path.display()
+            ),
+            Error::Unfinished { path } => write!(
+                f,
+                "{}: unfinished volume; run hearth mkfs again",
+                path.display()
+            ),
+            Error::NotEmpty { path, what } => write!(
+                f,
+                "{}: not empty, there is {what}; give an empty directory",
+                path.display()
+            ),
+            Error::Newer {
+                path,
+                version,
+                known,
+            } => write!(
+                f,
+                "{}: format version {version}, this program knows {known}; use a newer hearth",
+                path.display()
+            ),
+            Error::UnknownFeature {
+                path,
+                names,
+                read_only_works,
+            } => write!(
+                f,
+                "{}: unknown {names}; use a newer hearth{}",
+                path.display(),
+                if *read_only_works {
+                    ", or mount with -o ro"
+                } else {
+                    ""
+                }
+            ),
+            Error::ReadOnly { why } => write!(f, "read-only: {why}"),
+            Error::TooLarge { what, most } => {
+                write!(f, "{what} is too large; the store takes {most} bytes")
+            }
+            Error::Stale { epoch, last } => {
+                write!(f, "epoch {epoch} is not newer than {last}, the last one")
+            }
+            Error::Closed => write!(f, "the volume was closed; mount it again"),
             Error::Io { op, path, errno } => write!(f, "{op} {}: {errno}", path.display()),
+            Error::WrongKey { why } => write!(
+                f,
+                "{why}; give the passphrase of the volume with -o encrypt=FILE or -o encrypt=env"
+            ),
         }
     }
 }

@@ -29,7 +29,8 @@ pub trait Read {
     fn get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>>;
 
     /// Passes keys from `from` on and before `to` (to the end of the table if `None`) with their
-    /// values to `visit`, in order, until it returns false.
+    /// values to `visit`, in order, until it returns false. All of them are of one moment. `visit`
+    /// may read again.
     fn scan(
         &self,
         table: Table,

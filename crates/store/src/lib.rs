@@ -2,8 +2,19 @@
 //! design and `docs/design/format.md` for the bytes.
 #![forbid(unsafe_code)]
 
+pub mod backend;
+pub mod codec;
+pub mod disk;
+pub mod dump;
+pub mod engine;
 mod error;
+pub mod fsck;
 mod kv;
+pub mod merge;
+pub mod schema;
+pub mod segment;
+mod volume;
 
 pub use error::{Error, Result};
 pub use kv::{KvOp, Read, Table};
+pub use volume::{FrameCipher, Info, Kv, MkfsOptions, OpenMode, OpenOptions, Parts};

@@ -23,7 +23,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Numbers of tasks.
-const TASKS: [usize; 2] = [1, 2];
+pub const TASKS: [usize; 2] = [1, 2];
 /// Directories of 100 files that are checked out.
 const DIRECTORIES: usize = 70;
 
@@ -100,7 +100,8 @@ const OF_MOUNT: &[Need] = &[
     ),
 ];
 
-fn effort(options: &Options) -> Result<Effort, String> {
+/// How often and how long everything is measured.
+pub fn effort(options: &Options) -> Result<Effort, String> {
     let cores = allowed_cores().len();
     match TASKS.iter().find(|&&tasks| tasks > cores) {
         Some(tasks) => Err(format!(

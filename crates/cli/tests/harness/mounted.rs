@@ -35,7 +35,8 @@ pub struct Mounted {
 }
 
 impl Mounted {
-    /// Mounts `memory:` over `transport` with more options (`"a,b=c"`, or none).
+    /// Mounts `memory:` over `transport` with more options (`"a,b=c"`, or none). With `create` among
+    /// them it is a volume in a directory, which [`Mounted::mount_again`] mounts again.
     pub fn new(transport: Transport, options: &str) -> Mounted {
         demand_root();
         let private = Private::new();
@@ -59,7 +60,11 @@ impl Mounted {
         let turn = (transport == Transport::Uring).then(Turn::with_uring);
         let transport = format!("transport={}", transport.word());
         let mut mount = hearth();
-        mount.args(["mount", "memory:"]).arg(&self.path);
+        let source = match options.split(',').any(|option| option == "create") {
+            true => format!("store:{}", self.private.path().join("volume").display()),
+            false => "memory:".to_owned(),
+        };
+        mount.args(["mount", &source]).arg(&self.path);
         mount.args(["-o", &transport]).arg("--log").arg(&self.log);
         if !options.is_empty() {
             mount.args(["-o", options]);

@@ -43,7 +43,18 @@ libunits.a: $(OBJECTS)
 ";
 
 fn a_c_project_is_configured_built_and_built_again(transport: Transport) {
-    let mount = Mounted::new(transport, "");
+    build_project(&Mounted::new(transport, ""));
+}
+
+#[test]
+fn a_c_project_on_a_store_is_configured_built_and_built_again() {
+    build_project(&Mounted::new(
+        Transport::Dev,
+        "create,memory=32M,commit=0.2",
+    ));
+}
+
+fn build_project(mount: &Mounted) {
     let project = mount.path().join("project");
     make(&project);
     let expected: u32 = (0..UNITS).map(|unit| unit * 3).sum();

@@ -56,7 +56,7 @@ const WRONG: &[(&str, i32, &[&str])] = &[
     (
         "mount /var/lib/volume m",
         2,
-        &["'/var/lib/volume'", "use 'memory:'"],
+        &["'/var/lib/volume'", "use 'store:/var/lib/volume'"],
     ),
     ("mount host:/srv m", 2, &["'host:/srv'", "use 'memory:'"]),
     (
@@ -439,6 +439,13 @@ fn completions_and_manual_pages_are_made() {
         "-stats",
         "-locks",
         "-tune",
+        "-mkfs",
+        "-info",
+        "-fsck",
+        "-dump",
+        "-load",
+        "-passphrase",
+        "-sync",
         "-doctor",
         "-completions",
         "-man",

@@ -43,6 +43,14 @@ sendfile = 2
 posix_fadvise = 1
 ";
 
+#[test]
+fn a_file_on_a_store_keeps_its_bytes() {
+    let options = "create,memory=16M,commit=0.05";
+    fsx(Transport::Dev, options, OPERATIONS / 2, seed() + 40);
+    let options = "create,memory=16M,commit=0.05,no_writeback,compress=zstd";
+    fsx(Transport::Dev, options, OPERATIONS / 5, seed() + 41);
+}
+
 fn a_file_written_back_later_keeps_its_bytes(transport: Transport) {
     (0..SEEDS).for_each(|more| fsx(transport, "writeback", OPERATIONS, seed() + more));
 }

@@ -12,7 +12,18 @@ harness::on_both_transports!(a_repository_is_cloned_checked_out_checked_and_coll
 const FILES: usize = 5_200;
 
 fn a_repository_is_cloned_checked_out_checked_and_collected(transport: Transport) {
-    let mounted = Mounted::new(transport, "");
+    use_repository(&Mounted::new(transport, ""));
+}
+
+#[test]
+fn a_repository_on_a_store_is_cloned_checked_out_checked_and_collected() {
+    use_repository(&Mounted::new(
+        Transport::Dev,
+        "create,memory=32M,commit=0.2",
+    ));
+}
+
+fn use_repository(mounted: &Mounted) {
     let origin = mounted.outside("origin");
     make(&origin);
     let clone = mounted.at("clone");

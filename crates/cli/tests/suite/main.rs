@@ -30,4 +30,5 @@ mod rsync_tar;
 mod shells;
 mod sqlite;
 mod statx;
+mod store;
 mod tune;

@@ -53,6 +53,11 @@ fn scripts_whose_requests_are_all_suspended_do_what_the_model_says(transport: Tr
     run(transport, "direct_io,hot_track,park=every");
 }
 
+#[test]
+fn scripts_do_on_a_store_what_the_model_says() {
+    run(Transport::Dev, "direct_io,create,memory=16M,commit=0.05");
+}
+
 fn run(transport: Transport, options: &str) {
     mount::check_machine();
     let mounted = Mounted::new(transport, options);

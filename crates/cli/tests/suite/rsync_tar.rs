@@ -36,7 +36,18 @@ touch -d '1960-01-01 00:00:00.25' empty
 const RSYNC: [&str; 4] = ["-aHAX", "--sparse", "--numeric-ids", "--modify-window=-1"];
 
 fn a_tree_that_rsync_takes_there_and_back_is_the_same(transport: Transport) {
-    let mounted = Mounted::new(transport, "");
+    rsync_there_and_back(&Mounted::new(transport, ""));
+}
+
+#[test]
+fn a_tree_that_rsync_takes_to_a_store_and_back_is_the_same() {
+    rsync_there_and_back(&Mounted::new(
+        Transport::Dev,
+        "create,memory=32M,commit=0.2",
+    ));
+}
+
+fn rsync_there_and_back(mounted: &Mounted) {
     let (home, back) = (mounted.outside("home"), mounted.outside("back"));
     succeed(&mut harness::shell(&home, MAKE));
     let there = mounted.at("there");

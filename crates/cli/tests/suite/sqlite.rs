@@ -7,7 +7,18 @@ use harness::{Mounted, Transport};
 harness::on_both_transports!(four_processes_share_a_database);
 
 fn four_processes_share_a_database(transport: Transport) {
-    let mount = Mounted::new(transport, "");
+    share_database(&Mounted::new(transport, ""));
+}
+
+#[test]
+fn four_processes_share_a_database_on_a_store() {
+    share_database(&Mounted::new(
+        Transport::Dev,
+        "create,memory=32M,commit=0.2",
+    ));
+}
+
+fn share_database(mount: &Mounted) {
     let answer = mount.shell(
         "test \"$(sqlite3 db 'PRAGMA journal_mode=wal')\" = wal
          sqlite3 db 'CREATE TABLE t (writer INTEGER, number INTEGER, UNIQUE (writer, number));

@@ -38,6 +38,11 @@ static AREAS: &[Area] = &[
         run: help,
     },
     Area {
+        name: "sync",
+        help: "sync                       make everything durable",
+        run: sync,
+    },
+    Area {
         name: "quota",
         help: quota::HELP,
         run: quota::run,
@@ -81,4 +86,14 @@ pub(crate) fn run(volume: &Volume, caller: &Credentials, command: &str) -> Reply
 
 fn help(volume: &Volume, _caller: &Credentials, _words: &[&str]) -> Reply {
     Ok(hint(volume))
+}
+
+fn sync(volume: &Volume, _caller: &Credentials, words: &[&str]) -> Reply {
+    if !words.is_empty() {
+        return Err(ControlError::invalid(
+            "'sync' takes no more words; ask 'sync'",
+        ));
+    }
+    volume.sync()?;
+    Ok(String::new())
 }

@@ -2,7 +2,7 @@
 
 use super::Parsed;
 use crate::sched::{json, of};
-use hearth::sched::{LimitChange, SchedError, check_weight};
+use hearth::sched::{LimitChange, SchedError};
 use hearth::{ControlError, Credentials, Errno, TenantId, Volume};
 
 /// The commands of the area.
@@ -27,20 +27,16 @@ pub(super) fn run(volume: &Volume, caller: &Credentials, words: &[&str]) -> Pars
                 )
             })?;
             may_set(volume, caller)?;
-            check_weight(weight).map_err(about(who))?;
-            let sched = volume.scheduler();
-            let done = sched.set_weight(sched.tenant(who.number()), weight);
+            let done = volume.set_weight(who, weight);
             done.map_err(about(who))?;
             Ok(of(volume, who))
         }
         ["limit", who, limits @ ..] if !limits.is_empty() => {
             let who = tenant(who)?;
-            let sched = volume.scheduler();
             let changes = limits.iter().map(|limit| change(limit));
             let changes = changes.collect::<Parsed<Vec<_>>>()?;
             may_set(volume, caller)?;
-            let tenant = sched.tenant(who.number());
-            let done = sched.change_limits(tenant, &changes);
+            let done = volume.change_limits(who, &changes);
             done.map_err(about(who))?;
             Ok(of(volume, who))
         }

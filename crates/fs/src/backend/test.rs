@@ -33,6 +33,8 @@ struct Contents {
     settings: BTreeMap<Box<[u8]>, Box<[u8]>>,
     /// Records of commits for which there was no room.
     held: Vec<Record>,
+    /// When the times of contents were last set, in the order of records.
+    resets: HashMap<u64, u64>,
 }
 
 impl TestBackend {
@@ -190,9 +192,9 @@ impl Backend for TestBackend {
 fn in_order(mut records: Vec<Record>) -> Vec<Record> {
     let class = |record: &Record| match record {
         Record::New(_) => 0,
-        Record::Untouched { .. } => 2,
+        Record::Untouched { .. } => 1,
         Record::Gone { .. } => 3,
-        _ => 1,
+        _ => 2,
     };
     let version = |record: &Record| match *record {
         Record::Attrs { version, .. }
@@ -289,9 +291,12 @@ impl Contents {
                 generation,
                 size,
                 touched,
+                order,
                 edit,
                 ..
             } => {
+                let reset = self.resets.get(&ino).is_some_and(|&reset| reset > order);
+                let touched = if reset { 0 } else { touched };
                 if self.inode(ino, generation).is_some() {
                     let pages = self.pages.entry(ino).or_default();
                     change_pages(pages, edit);
@@ -303,12 +308,12 @@ impl Contents {
             Record::Untouched {
                 ino,
                 generation,
-                until,
+                order,
             } => {
-                if let Some(inode) = self.inode(ino, generation)
-                    && inode.touched <= until
-                {
+                if let Some(inode) = self.inode(ino, generation) {
                     inode.touched = 0;
+                    let reset = self.resets.entry(ino).or_default();
+                    *reset = (*reset).max(order);
                 }
             }
             Record::Entries {
@@ -317,7 +322,10 @@ impl Contents {
                 entries,
                 subdirectories,
                 touched,
+                order,
             } => {
+                let reset = self.resets.get(&dir).is_some_and(|&reset| reset > order);
+                let touched = if reset { 0 } else { touched };
                 if let Some(inode) = self.inode(dir, generation) {
                     inode.entries.0 = inode.entries.0.wrapping_add_signed(entries);
                     inode.entries.1 = inode.entries.1.wrapping_add_signed(subdirectories);

@@ -8,12 +8,33 @@ use crate::errno::{Errno, Result};
 use crate::log::{ChangeLog, Cut};
 use crate::superblock::Superblock;
 use hearth_sync::epoch::pin;
+use hearth_sync::primitive::atomic::{AtomicUsize, Ordering::Relaxed};
 use hearth_sync::primitive::thread;
 use std::panic::resume_unwind;
+use std::time::{Duration, Instant};
 
 /// How often a cut is put off because a file that replaces another was written meanwhile. After
 /// that its contents are written inside the cut.
 const DEFERRALS: usize = 3;
+
+/// How long a commit waits for others at most: about what a cheap flush takes twice.
+const GATHERING: Duration = Duration::from_micros(300);
+
+/// Somebody who waits for a commit.
+struct Caller<'a>(&'a AtomicUsize);
+
+impl Caller<'_> {
+    fn new(callers: &AtomicUsize) -> Caller<'_> {
+        callers.fetch_add(1, Relaxed);
+        Caller(callers)
+    }
+}
+
+impl Drop for Caller<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
 
 impl Superblock {
     /// Returns when the backend has every epoch up to `epoch`. Nothing is pinned and no lock is
@@ -24,6 +45,7 @@ impl Superblock {
     /// other error stays.
     pub(crate) fn commit_through(&self, epoch: u64) -> Result<()> {
         let Some(log) = self.log() else { return Ok(()) };
+        let _caller = Caller::new(&self.cache.callers);
         let mut state = self.cache.commit.lock();
         loop {
             if let Some(errno) = self.cache.latched() {
@@ -42,6 +64,7 @@ impl Superblock {
             state.leads = true;
             let is_held = state.is_held;
             drop(state);
+            self.gather();
             let result = caught(|| self.commit_once(log, is_held));
             state = self.cache.commit.lock();
             state.leads = false;
@@ -59,6 +82,21 @@ impl Superblock {
         }
     }
 
+    /// Waits a moment for others who are about to ask for a commit: as many as the last one served.
+    /// Where flushes are cheap, a commit would end before they come, and each would pay for its
+    /// own. A caller who is alone waits for nobody.
+    fn gather(&self) {
+        let (callers, served) = (&self.cache.callers, &self.cache.served);
+        let expected = served.load(Relaxed);
+        if expected > 1 && !cfg!(feature = "shuttle") {
+            let begun = Instant::now();
+            while callers.load(Relaxed) < expected && begun.elapsed() < GATHERING {
+                thread::yield_now();
+            }
+        }
+        served.store(callers.load(Relaxed), Relaxed);
+    }
+
     /// Ends the volume: see [`crate::Volume::close`].
     pub(crate) fn close(&self) -> Result<()> {
         let Some(log) = self.log() else { return Ok(()) };
@@ -67,8 +105,12 @@ impl Superblock {
         }
         // First, so that nothing comes behind the last commit. What was changed before the volume
         // became read-only is in it.
+        let was_read_only = self.is_read_only();
         self.set_read_only(true);
-        let synced = self.sync();
+        let synced = match was_read_only {
+            true => self.sync(),
+            false => self.sync_all(),
+        };
         synced.and(self.objects.backend.close())
     }
 
@@ -95,6 +137,7 @@ impl Superblock {
         let committed = self.objects.backend.commit(epoch, records);
         committed.inspect_err(|&errno| self.latch(errno))?;
         log.set_applied(epoch);
+        self.look_at_room();
         for (ino, generation) in self.cache.ghosts.take_sent() {
             self.objects.inodes.release(ino, generation);
         }

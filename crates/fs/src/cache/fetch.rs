@@ -35,7 +35,17 @@ impl Superblock {
             Fetch::Page { ino, index, pages } => {
                 self.fetch_into(*ino, |inode| self.fetch_page(inode, *index, *pages))
             }
-            Fetch::Sync => self.sync(),
+            // Without room the operation goes on: it may be one that gives room back, and one that
+            // needs more is refused for that.
+            Fetch::Sync => match self.sync() {
+                Err(Errno::ENOSPC) => {
+                    if let Some(log) = self.log() {
+                        log.go_on();
+                    }
+                    Ok(())
+                }
+                synced => synced,
+            },
             Fetch::Room(bytes) => {
                 self.reclaim(*bytes);
                 Ok(())

@@ -17,7 +17,9 @@ use hearth_sync::primitive::thread;
 /// Most pages that ride in a record.
 const INLINE_PAGES: usize = 16;
 /// Pages of one step of a write-back.
-const STEP_PAGES: usize = 2048;
+const STEP_PAGES: usize = 8192;
+/// Pages that are copied under one guard: a cut waits for it.
+const COPY_PAGES: usize = 256;
 
 /// Whether the caller is inside a cut, when no operation changes anything.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -108,17 +110,16 @@ impl Superblock {
                     let edits = inode.contents.edits.load(Relaxed);
                     (edits, inode.meta.size())
                 });
-                let pages = data.begin_save(from, STEP_PAGES, size, &pin());
-                (edits, size, pages)
+                (edits, size, copy_step(data, from, size))
             };
             let is_last = pages.len() < STEP_PAGES;
             let next = pages.last().map_or(u64::MAX, |page| page.index + 1);
             let mut saving = Saving {
                 of: (self, inode, data),
-                pages: &pages,
+                pages,
                 is_saved: false,
             };
-            let extents = self.place(inode, &pages)?;
+            let extents = self.place(inode, &mut saving.pages)?;
             let durable = if is_last { size } else { size.min(next * PAGE) };
             saving.is_saved = self.record_flush(inode, edits, durable, extents, during);
             let is_saved = saving.is_saved;
@@ -136,13 +137,14 @@ impl Superblock {
     }
 
     /// Puts pages where they will stay.
-    fn place(&self, inode: &Inode, pages: &[SavedPage]) -> Result<Vec<Extent>> {
+    fn place(&self, inode: &Inode, pages: &mut [SavedPage]) -> Result<Vec<Extent>> {
+        let unwritten = unwritten(pages);
         let written = pages.iter().filter(|page| page.bytes.is_some()).count();
         let mut extents;
         if written > INLINE_PAGES {
             let given: Vec<(u64, Box<[u8]>)> = pages
-                .iter()
-                .filter_map(|page| Some((page.index, page.bytes.clone()?)))
+                .iter_mut()
+                .filter_map(|page| Some((page.index, page.bytes.take()?)))
                 .collect();
             let stored =
                 self.objects
@@ -152,19 +154,7 @@ impl Superblock {
         } else {
             extents = inline(pages);
         }
-        let unwritten = pages.iter().filter(|page| page.bytes.is_none());
-        for page in unwritten {
-            match extents.last_mut() {
-                Some(Extent {
-                    pages,
-                    place: Place::Unwritten,
-                }) if pages.end == page.index => pages.end += 1,
-                _ => extents.push(Extent {
-                    pages: page.index..page.index + 1,
-                    place: Place::Unwritten,
-                }),
-            }
-        }
+        extents.extend(unwritten);
         Ok(extents)
     }
 
@@ -219,6 +209,12 @@ impl Superblock {
         self.commit_through(log.epoch())
     }
 
+    /// [`Superblock::sync`], with the heat as it is now.
+    pub(crate) fn sync_all(&self) -> Result<()> {
+        self.heat.keep_all(&self.objects);
+        self.sync()
+    }
+
     /// Gives all unwritten contents to the backend. Goes on after an error and returns the first.
     pub(super) fn flush_all(&self) -> Result<()> {
         let Some(log) = self.log() else { return Ok(()) };
@@ -249,6 +245,7 @@ impl Superblock {
     /// fails. Lack of room is no such failure.
     pub(crate) fn latch(&self, errno: Errno) {
         if errno == Errno::ENOSPC {
+            self.cache.is_full.store(true, Relaxed);
             return;
         }
         self.cache.latch(errno);
@@ -290,6 +287,36 @@ impl<F: FnMut(u64)> Drop for Taken<F> {
     }
 }
 
+/// Copies the dirty pages of one step from page `from` on, and returns whether some lie behind
+/// `size`. Inside the gate.
+fn copy_step(data: &Data, from: u64, size: u64) -> (Vec<SavedPage>, bool) {
+    let (mut pages, mut next) = (Vec::new(), from);
+    loop {
+        let (mut some, is_behind) = data.begin_save(next, COPY_PAGES, size, &pin());
+        let is_last = some.len() < COPY_PAGES;
+        next = some.last().map_or(next, |page| page.index + 1);
+        pages.append(&mut some);
+        if is_last || is_behind || pages.len() >= STEP_PAGES {
+            return (pages, is_behind);
+        }
+    }
+}
+
+/// Extents of the pages that were never written, one for each run.
+fn unwritten(pages: &[SavedPage]) -> Vec<Extent> {
+    let mut extents: Vec<Extent> = Vec::new();
+    for page in pages.iter().filter(|page| page.bytes.is_none()) {
+        match extents.last_mut() {
+            Some(Extent { pages, .. }) if pages.end == page.index => pages.end += 1,
+            _ => extents.push(Extent {
+                pages: page.index..page.index + 1,
+                place: Place::Unwritten,
+            }),
+        }
+    }
+    extents
+}
+
 /// Extents that carry their bytes, one for each run of written pages.
 fn inline(pages: &[SavedPage]) -> Vec<Extent> {
     let mut runs: Vec<(std::ops::Range<u64>, Vec<u8>)> = Vec::new();
@@ -314,14 +341,14 @@ fn inline(pages: &[SavedPage]) -> Vec<Extent> {
 /// after a panic.
 struct Saving<'d> {
     of: (&'d Superblock, &'d Inode, &'d Data),
-    pages: &'d [SavedPage],
+    pages: Vec<SavedPage>,
     is_saved: bool,
 }
 
 impl Drop for Saving<'_> {
     fn drop(&mut self) {
         let (sb, inode, data) = self.of;
-        data.end_save(self.pages, self.is_saved, &pin());
+        data.end_save(&self.pages, self.is_saved, &pin());
         if !self.is_saved {
             sb.note_dirty(inode);
         }

@@ -23,18 +23,13 @@ pub(super) const NEGATIVES: usize = 4;
 const MOVED: u8 = 1;
 /// The directory has been removed: nothing may be inserted.
 const DEAD: u8 = 2;
-/// Where the tag begins: see [`Bucket::logged`].
-const TAG_SHIFT: u32 = 2;
-/// Bits of the tag.
-pub(super) const TAG_BITS: u32 = 8 - TAG_SHIFT;
 
 lock_class!(pub(super) BucketLock = "directory.bucket", 40);
 
 #[repr(C, align(64))]
 pub(super) struct Bucket {
     pub lock: RawLock<BucketLock>,
-    /// `MOVED`, `DEAD`, and the tag above them: written under `lock`, the two inside a write section
-    /// of `seq`.
+    /// `MOVED`, `DEAD`: written under `lock`, inside a write section of `seq`.
     flags: AtomicU8,
     pub seq: SeqCount<BucketLock>,
     slots: [TagSlot<Entry>; INLINE],
@@ -111,21 +106,6 @@ impl Bucket {
     pub fn set_dead(&self) {
         // Relaxed: see `is_dead`.
         self.flags.fetch_or(DEAD, Ordering::Relaxed);
-    }
-
-    /// Low bits of the epoch in which a name of this bucket was last recorded for the backend.
-    pub fn logged(&self) -> u8 {
-        // Relaxed: read and written under `lock` only.
-        self.flags.load(Ordering::Relaxed) >> TAG_SHIFT
-    }
-
-    /// See [`Bucket::logged`].
-    pub fn set_logged(&self, tag: u8) {
-        // Relaxed: see `logged`. The flags are those of this lock's holder, so nothing is lost
-        // between load and store.
-        let flags = self.flags.load(Ordering::Relaxed) & (MOVED | DEAD);
-        self.flags
-            .store(flags | tag << TAG_SHIFT, Ordering::Relaxed);
     }
 
     /// The entry of `name`, positive or negative. Without the lock the result counts only if `seq`

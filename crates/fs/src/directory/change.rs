@@ -1,6 +1,6 @@
 //! Changes of a directory: one or two locked buckets, and the removal of a directory.
 
-use super::bucket::{Bucket, TAG_BITS};
+use super::bucket::Bucket;
 use super::entry::Entry;
 use super::table::BucketTable;
 use super::{Directory, FIRST_LOG2, Lookup, UNKNOWN};
@@ -78,6 +78,15 @@ impl Directory {
         }
     }
 
+    /// A name is recorded in `epoch`. The caller holds its bucket.
+    fn note_logged(&self, epoch: u64) {
+        let logged = &self.growth.0.logged;
+        // Relaxed: read with all buckets locked. Only the first change of an epoch writes it.
+        if logged.load(Ordering::Relaxed) != epoch {
+            logged.store(epoch, Ordering::Relaxed);
+        }
+    }
+
     fn bucket_for_change<'a>(&'a self, hash: NameHash, g: &'a Guard) -> &'a Bucket {
         loop {
             if let Some((_, bucket)) = self.live(hash.value(), g) {
@@ -145,11 +154,15 @@ impl Directory {
             let Some(guard) = bucket.lock.try_lock_guard() else {
                 return false;
             };
-            let is_pending = |log: &ChangeLog| log.is_tag_pending(bucket.logged(), TAG_BITS);
-            if bucket.is_dead() || log.is_some_and(is_pending) {
+            if bucket.is_dead() {
                 return false;
             }
             held.push(guard);
+        }
+        // Relaxed: all buckets are locked, so no change is under way.
+        let logged = self.growth.0.logged.load(Ordering::Relaxed);
+        if log.is_some_and(|log| log.is_pending(logged)) {
+            return false;
         }
         let is_evicted = also();
         let writes: Vec<_> = table
@@ -181,7 +194,7 @@ impl<'a> Locked<'a> {
     pub fn note_logged(&self, log: &ChangeLog) -> u32 {
         let epoch = log.epoch();
         self.epochs.set((epoch as u32, log.applied() as u32));
-        self.bucket.set_logged(epoch as u8);
+        self.directory.note_logged(epoch);
         self.bucket.seq.peek()
     }
 

@@ -124,10 +124,9 @@ impl Directory {
             bucket.move_all(g, |tag, entry| {
                 next.successor_of(index, table.log2(), tag, entry)
             });
-            // Names keep the order of their changes, and what is said of them to the backend.
+            // Names keep the order of their changes.
             for successor in next.successors(index, table.log2()) {
                 successor.seq.continue_from(before);
-                successor.set_logged(bucket.logged());
             }
             bucket.set_moved();
             // Relaxed: see `moved`.

@@ -104,6 +104,8 @@ struct Growth {
     /// How often two threads contended for one bucket, up to `CONTENTION`.
     contention: AtomicU32,
     grow: Lock<Grow, ()>,
+    /// The epoch in which a name was last recorded for the backend.
+    logged: AtomicU64,
     /// How many tables came before the present one. Written by the holder of `grow`.
     tables: AtomicU32,
     /// Buckets of a growing table that have moved. Used by the holder of `grow`.
@@ -129,6 +131,7 @@ impl Directory {
             growth: CachePadded(Growth {
                 contention: AtomicU32::new(0),
                 grow: Lock::new(()),
+                logged: AtomicU64::new(0),
                 tables: AtomicU32::new(0),
                 moved: AtomicUsize::new(0),
             }),

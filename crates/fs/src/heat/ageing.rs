@@ -2,7 +2,8 @@
 //! and records beyond the limit, go.
 
 use super::listeners;
-use super::state::{SHARDS, is_gone, now};
+use super::place::SHARDS;
+use super::state::{is_gone, now};
 use super::tracker::Tracker;
 use crate::superblock::Objects;
 

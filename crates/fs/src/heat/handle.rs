@@ -40,7 +40,7 @@ impl Volume {
 /// The heat of a volume; see [`Volume::heat`]. Reports are as of the call.
 #[derive(Clone, Copy)]
 pub struct Heat<'a> {
-    pub(super) sb: &'a Superblock,
+    pub(crate) sb: &'a Superblock,
 }
 
 impl<'a> Heat<'a> {
@@ -75,41 +75,14 @@ impl Heat<'_> {
         self.settings().interval()
     }
 
-    /// Sets [`Heat::interval`].
-    ///
-    /// # Errors
-    /// `EINVAL` for 0 and for more than [`super::HEAT_INTERVAL_MAX`].
-    pub fn set_interval(&self, seconds: u64) -> Result<()> {
-        self.settings().set_interval(seconds)
-    }
-
     /// MiB that records may take, 0 for no limit: `hot-mem-high-thresh`.
     pub fn memory(&self) -> u64 {
         self.settings().memory()
     }
 
-    /// Sets [`Heat::memory`]; the coldest go at once.
-    ///
-    /// # Errors
-    /// `EINVAL` for more than [`super::HEAT_MEMORY_MAX`].
-    pub fn set_memory(&self, mib: u64) -> Result<()> {
-        self.settings().set_memory(mib)?;
-        self.sb.heat.limit();
-        Ok(())
-    }
-
     /// The short and the long half-life in whole seconds; see [`Heat::set_half_lives`].
     pub fn half_lives(&self) -> [u64; 2] {
         self.settings().half_lives().seconds()
-    }
-
-    /// Sets the half-life of rates and temperature (1 h by default), and the long one of slow
-    /// rates (24 h). Rates and temperatures stay what they are at that moment.
-    ///
-    /// # Errors
-    /// `EINVAL` unless both lie between a second and a year, the first below the second.
-    pub fn set_half_lives(&self, short: Duration, long: Duration) -> Result<()> {
-        self.sb.heat.set_half_lives(&self.sb.objects, short, long)
     }
 
     /// The `most` hottest files used within `since` (always, if `None`), hottest first.

@@ -6,10 +6,12 @@
 //!
 //! Lock order:
 //! ```text
+//! heat.keep        one portion is kept at a time
 //! heat.drain       one drain at a time
 //!   heat.shard     records of a shard of the files
 //!   heat.tenants   sums of users, groups and projects
 //!   heat.late      files that have ended and whose notice did not fit
+//!   heat.unseen    files whose heat was kept, and that may be gone
 //! heat.listeners   subscribers
 //! ```
 
@@ -19,10 +21,14 @@ mod directories;
 mod gauges;
 mod handle;
 mod info;
+mod keep;
+mod kept;
 mod key;
 mod listeners;
 mod paths;
 mod percpu;
+mod place;
+mod portion;
 mod record;
 mod report;
 mod rows;
@@ -45,6 +51,7 @@ pub use directories::DirectoryHeat;
 pub use gauges::HeatGauges;
 pub use handle::Heat;
 pub use info::HeatInfo;
+pub(crate) use kept::KeptHeat;
 pub(crate) use key::Access;
 pub use listeners::HeatChange;
 pub use paths::PathInfo;

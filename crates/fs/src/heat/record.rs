@@ -81,6 +81,22 @@ impl Record {
         self.file == (0, 0)
     }
 
+    /// The file and the range.
+    pub fn of(&self) -> (FileId, u64) {
+        (self.file, self.range)
+    }
+
+    /// The contents.
+    pub fn known(&self) -> KnownHeat {
+        KnownHeat {
+            total: self.total,
+            loads: self.loads,
+            last_read: self.last_read,
+            last_write: self.last_write,
+            score: self.score,
+        }
+    }
+
     /// The bucket as of the last pass.
     pub fn last_bucket(&self) -> u8 {
         self.bucket

@@ -148,9 +148,29 @@ impl Score {
             temperature: (degrees / 100.0).clamp(0.0, 1.0),
             at: 0,
         };
+        then.cooled(age, now, lives)
+    }
+
+    /// The short and the long counts, the temperature from 0 to 1, and their time.
+    pub fn parts(&self) -> (Decayed, Decayed, f64, Millis) {
+        (self.short, self.long, self.temperature, self.at)
+    }
+
+    /// The score of [`Score::parts`], at time 0.
+    pub fn of_parts(short: Decayed, long: Decayed, temperature: f64) -> Score {
+        Score {
+            short,
+            long,
+            temperature: temperature.min(1.0),
+            at: 0,
+        }
+    }
+
+    /// This score, which is of time 0, when it is `age` old, as of `now`.
+    pub fn cooled(&self, age: Millis, now: Millis, lives: &HalfLives) -> Score {
         Score {
             at: now,
-            ..then.at(age, lives)
+            ..self.at(age, lives)
         }
     }
 

@@ -3,6 +3,8 @@
 use super::key::Key;
 use super::listeners::{self, HeatChange};
 use super::percpu::{DrainProgress, Drained, PerCpuTable, RANGE_SHIFT};
+use super::place::{SHARDS, STRIPE_SHIFT, shard_of};
+use super::portion::KeepCursor;
 use super::record::{FileId, WHOLE};
 use super::sample_budget::PERIOD;
 use super::score::{Counts, HalfLives, Millis};
@@ -13,14 +15,17 @@ use crate::inode::{Inode, InodeExt, StateBit};
 use crate::superblock::Objects;
 use hearth_sync::epoch::pin;
 use hearth_sync::lock::{Class, Lock};
+use hearth_sync::lock_class;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Number of shards.
-pub(super) const SHARDS: usize = 16;
-/// Ranges of a stripe, as a shift: the ranges of one stripe of a file lie in one shard.
-const STRIPE_SHIFT: u32 = 6;
 /// Entries that a drain handles under one epoch guard.
 const CHUNK: usize = 256;
+
+lock_class! {
+    /// One portion is kept at a time.
+    pub(super) KeepLock = "heat.keep", 930;
+    pub(super) UnseenLock = "heat.unseen", 970;
+}
 
 pub(super) struct DrainLock;
 impl Class for DrainLock {
@@ -54,6 +59,10 @@ pub(super) struct HeatState {
     pub tenants: Lock<TenantLock, TenantTable>,
     /// Files that have ended and whose notice did not fit a ring.
     pub late: Lock<LateLock, Vec<Key>>,
+    /// How far the portion is that is being kept.
+    pub keep: Lock<KeepLock, KeepCursor>,
+    /// Files whose heat was kept and that nobody has looked for yet.
+    pub unseen: Lock<UnseenLock, Vec<FileId>>,
     /// A CPU samples, or has begun to drop accesses. Relaxed: a hint.
     pub pressed: AtomicBool,
     /// Number of drains. Relaxed: a statistic.
@@ -88,6 +97,8 @@ impl HeatState {
             shards: (0..SHARDS).map(|_| Lock::new(Shard::new())).collect(),
             tenants: Lock::new(TenantTable::default()),
             late: Lock::new(Vec::new()),
+            keep: Lock::new(KeepCursor::default()),
+            unseen: Lock::new(Vec::new()),
             pressed: AtomicBool::new(false),
             drains: AtomicU64::new(0),
         }
@@ -95,18 +106,12 @@ impl HeatState {
 
     /// The shard of the record of a file, and of its first ranges.
     pub fn file_shard(&self, file: FileId) -> &Lock<ShardLock, Shard> {
-        self.range_shard(file, 0)
+        self.range_shard(file, WHOLE)
     }
 
-    /// The shard of the record of a range. Large files are striped, so that each shard can bound
-    /// its share of the memory by itself.
+    /// The shard of the record of a range.
     pub fn range_shard(&self, file: FileId, range: u64) -> &Lock<ShardLock, Shard> {
-        let stripe = (range >> STRIPE_SHIFT).wrapping_mul(0xD1B5_4A32_D192_ED03);
-        let mixed = file
-            .0
-            .wrapping_mul(0x9E37_79B9_7F4A_7C15)
-            .wrapping_add(stripe);
-        &self.shards[(mixed >> 60) as usize]
+        &self.shards[shard_of(file, range)]
     }
 
     /// All shards in which the file may have records.
@@ -137,7 +142,7 @@ impl HeatState {
         } = &mut *draining;
         self.pressed.store(false, Ordering::Relaxed);
         batch.clear();
-        let now = objects.clock.monotonic();
+        let now = now(objects);
         self.table.drain(seen, |found| match found {
             Drained::Counts(key, counts) => batch.push((key, *counts)),
             Drained::Ended(key, striped) => ended.push((key, striped)),
@@ -287,5 +292,8 @@ pub(super) fn is_gone(objects: &Objects, (ino, generation): FileId) -> bool {
 
 /// The current time of the records.
 pub(super) fn now(objects: &Objects) -> Millis {
-    objects.clock.monotonic()
+    BEFORE + objects.clock.monotonic()
 }
+
+/// Room for times before the clock began: records may be older than the machine is up.
+const BEFORE: Millis = 1 << 42;

@@ -1,8 +1,10 @@
 //! Heat of tenants: sums over the files of users, groups and projects.
 
+use super::place::{GROUPS, group_of_number};
+use super::record::KnownHeat;
 use super::score::{Counts, HalfLifeChange, HalfLives, Millis, Score};
 use crate::inode::Fields;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// Most sums that are kept; the coldest go first. There may be more during a drain.
 const MOST: usize = 8_192;
@@ -18,6 +20,33 @@ pub enum HeatTenant {
     Group(u32),
     /// Project id.
     Project(u32),
+}
+
+impl HeatTenant {
+    /// Kind and id as numbers.
+    pub(super) fn parts(self) -> (u64, u32) {
+        match self {
+            HeatTenant::User(id) => (0, id),
+            HeatTenant::Group(id) => (1, id),
+            HeatTenant::Project(id) => (2, id),
+        }
+    }
+
+    /// The tenant of [`HeatTenant::parts`].
+    pub(super) fn of_parts(kind: u64, id: u32) -> Option<HeatTenant> {
+        match kind {
+            0 => Some(HeatTenant::User(id)),
+            1 => Some(HeatTenant::Group(id)),
+            2 => Some(HeatTenant::Project(id)),
+            _ => None,
+        }
+    }
+
+    /// The bit of the group with which it is kept.
+    fn group(self) -> u64 {
+        let (kind, id) = self.parts();
+        1 << group_of_number(kind << 32 | u64::from(id))
+    }
 }
 
 /// The three tenants of one file.
@@ -40,6 +69,18 @@ pub(super) struct TenantSum {
     pub score: Score,
     pub last_read: Option<Millis>,
     pub last_write: Option<Millis>,
+}
+
+impl TenantSum {
+    fn known(&self) -> KnownHeat {
+        KnownHeat {
+            total: self.total,
+            loads: 0,
+            last_read: self.last_read,
+            last_write: self.last_write,
+            score: self.score,
+        }
+    }
 }
 
 /// Counts of one drain by owners.
@@ -76,14 +117,19 @@ impl TenantCounts {
 
 /// TenantCounts of the tenants that have been seen, [`MOST`] at most. Not synchronised.
 #[derive(Default)]
-pub(super) struct TenantTable(HashMap<HeatTenant, TenantSum>);
+pub(super) struct TenantTable {
+    sums: HashMap<HeatTenant, TenantSum>,
+    /// Groups with a sum that changed since they were kept, as bits.
+    changed: u64,
+}
 
 impl TenantTable {
     pub fn touch(&mut self, mut owners: TenantCounts, now: Millis, lives: &HalfLives) {
         owners.put_away();
         for (owners, counts) in &owners.others {
             for tenant in owners.0 {
-                let sum = self.0.entry(tenant).or_default();
+                self.changed |= tenant.group();
+                let sum = self.sums.entry(tenant).or_default();
                 sum.total.add(counts);
                 sum.score.touch(counts, now, lives);
                 if counts.reads > 0 {
@@ -94,7 +140,7 @@ impl TenantTable {
                 }
             }
         }
-        if self.0.len() > MOST {
+        if self.sums.len() > MOST {
             self.keep_hottest(MOST - MOST / 8, now, lives);
         }
     }
@@ -105,7 +151,7 @@ impl TenantTable {
         // By the long count: every active tenant has the highest temperature.
         let count = |sum: &TenantSum| sum.score.at(now, lives).long.accesses();
         let mut counts: Vec<(f64, HeatTenant)> = self
-            .0
+            .sums
             .iter()
             .map(|(&tenant, sum)| (count(sum), tenant))
             .collect();
@@ -113,24 +159,52 @@ impl TenantTable {
             |a: &(f64, HeatTenant), b: &(f64, HeatTenant)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
         counts.select_nth_unstable_by(kept, order);
         for (_, tenant) in &counts[kept..] {
-            self.0.remove(tenant);
+            self.changed |= tenant.group();
+            self.sums.remove(tenant);
         }
     }
 
     /// Bytes that the table takes.
     pub fn bytes(&self) -> u64 {
-        (self.0.capacity() * PLACE_BYTES) as u64
+        (self.sums.capacity() * PLACE_BYTES) as u64
+    }
+
+    /// Puts back a sum as it is kept.
+    pub fn restore(&mut self, tenant: HeatTenant, known: &KnownHeat) {
+        let sum = TenantSum {
+            total: known.total,
+            score: known.score,
+            last_read: known.last_read,
+            last_write: known.last_write,
+        };
+        self.sums.insert(tenant, sum);
+    }
+
+    /// The groups that changed since this was last called, with all that is in them.
+    pub fn take_changed(&mut self) -> BTreeMap<u32, Vec<(HeatTenant, KnownHeat)>> {
+        let changed = std::mem::take(&mut self.changed);
+        let groups = (0..GROUPS).filter(|group| changed & 1 << group != 0);
+        let mut groups: BTreeMap<_, _> = groups.map(|group| (group, Vec::new())).collect();
+        if changed == 0 {
+            return groups;
+        }
+        for (&tenant, sum) in &self.sums {
+            if let Some(group) = groups.get_mut(&tenant.group().trailing_zeros()) {
+                group.push((tenant, sum.known()));
+            }
+        }
+        groups
     }
 
     /// Applies a change of half-lives.
     pub fn rescale(&mut self, change: &HalfLifeChange) {
-        for sum in self.0.values_mut() {
+        for sum in self.sums.values_mut() {
             sum.score.rescale(change);
         }
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (HeatTenant, &TenantSum)> {
-        self.0.iter().map(|(&tenant, sum)| (tenant, sum))
+        self.sums.iter().map(|(&tenant, sum)| (tenant, sum))
     }
 }
 
@@ -165,11 +239,11 @@ mod tests {
         let day = 86_400_000;
         drain(&mut tenants, (100..200).map(|user| (user, 30)), day);
         drain(&mut tenants, (200..users - 2).map(|user| (user, 26)), day);
-        assert_eq!(tenants.0.len(), MOST, "with the group and the project");
+        assert_eq!(tenants.sums.len(), MOST, "with the group and the project");
         drain(&mut tenants, std::iter::once((users, 1)), day);
-        assert_eq!(tenants.0.len(), MOST - MOST / 8);
+        assert_eq!(tenants.sums.len(), MOST - MOST / 8);
         let reads =
-            |tenants: &TenantTable, tenant| tenants.0.get(&tenant).map(|sum| sum.total.reads);
+            |tenants: &TenantTable, tenant| tenants.sums.get(&tenant).map(|sum| sum.total.reads);
         let all = 100 * 50 + 100 * 30 + u64::from(users - 202) * 26 + 1;
         assert_eq!(reads(&tenants, HeatTenant::Group(0)), Some(all));
         for user in (0..100).chain([users]) {

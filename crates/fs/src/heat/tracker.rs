@@ -3,11 +3,12 @@
 use super::key::{Access, Key};
 use super::listeners::Listeners;
 use super::percpu::RANGE_SHIFT;
+use super::place::SHARDS;
 use super::record::WHOLE;
 use super::sampler::{SampleEpoch, SampleEpochs};
 use super::score::HalfLifeChange;
 use super::settings::HeatSettings;
-use super::state::{HeatState, SHARDS, file_id, mark};
+use super::state::{HeatState, file_id, mark, now};
 use crate::errno::{Errno, Result};
 use crate::inode::{Inode, StateBit};
 use crate::superblock::Objects;
@@ -160,7 +161,7 @@ impl Tracker {
         let old = self.settings.half_lives();
         self.settings.set_half_lives(short, long)?;
         let change = HalfLifeChange {
-            now: objects.clock.monotonic(),
+            now: now(objects),
             old,
             new: self.settings.half_lives(),
         };

@@ -6,9 +6,10 @@
 
 use super::handle::Heat;
 use super::percpu::RANGE_SHIFT;
+use super::place::SHARDS;
 use super::record::{FileId, KnownHeat, Record, WHOLE};
 use super::score::{Counts, Decayed, HalfLives, Millis, Score, count_of, per_second};
-use super::state::{HeatState, SHARDS, file_id, is_beyond, is_gone, mark, now};
+use super::state::{HeatState, file_id, is_beyond, is_gone, mark, now};
 use super::tracker::Tracker;
 use crate::caller::Caller;
 use crate::errno::Result;

@@ -81,7 +81,7 @@ pub(crate) fn setattr_acknowledged(
         }
         let kind = inode.kind();
         if folded.is_some() {
-            cx.sb.record_untouched(inode, now);
+            cx.sb.record_untouched(inode);
         }
         cx.sb.change_attrs(inode, |fields| {
             if let Some(folded) = folded {

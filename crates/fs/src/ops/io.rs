@@ -194,8 +194,8 @@ pub(crate) fn write_acknowledged(
     }
     // Again, for a write-back that ran since the bytes were stored has not seen size and times.
     cx.sb.note_dirty(inode);
-    if let Some(log) = cx.sb.log() {
-        log.count_bytes(len as u64);
+    if cx.sb.log().is_some_and(|log| log.count_bytes(len as u64)) {
+        cx.sb.look_at_room();
     }
     cx.inode_changed(inode, Some(at..at + len as u64));
     cx.sb.heat.note(inode, Access::Write, at, len);
@@ -322,6 +322,7 @@ fn store_all(
     let mut charge = match need {
         0 => None,
         need => {
+            cx.sb.check_room()?;
             let account = cx.sb.payer(inode)?.ok_or(Errno::EINVAL)?;
             Some(
                 cx.sb

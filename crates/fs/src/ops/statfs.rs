@@ -12,6 +12,7 @@ use hearth_sync::epoch::Guard;
 pub(crate) fn statfs(sb: &Superblock, inode: &Inode, g: &Guard) -> StatFs {
     let [(blocks, bfree), (files, ffree)] =
         limits(sb, QuotaId::VOLUME, g).map(Option::unwrap_or_default);
+    let bfree = sb.free_bytes(bfree.saturating_mul(PAGE)) / PAGE;
     let mut all = StatFs {
         bsize: PAGE as u32,
         frsize: PAGE as u32,

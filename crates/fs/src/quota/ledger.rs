@@ -2,6 +2,7 @@
 
 use super::account::{Account, NO_ACCOUNT};
 use super::account_table::AccountTable;
+use super::kept::{KeepQuota, KeptQuota};
 use super::kind::{Owners, QuotaId, Resource};
 use super::state::{
     QuotaCx, QuotaState, Refusal, Sample, SampledUsage, SettingsUpdate, Slow, StateLock, Tuning,
@@ -10,6 +11,7 @@ use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::lock::{self, Lock};
 use hearth_sync::map::ConcurrentMap;
 use hearth_sync::percpu::PerCpu;
+use hearth_sync::primitive::OnceLock;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 /// The quota ledger of a volume.
@@ -26,6 +28,8 @@ pub(crate) struct Ledger {
     /// Whether users, groups and projects are accounted; otherwise only the volume is.
     by_owner: bool,
     flags: Flags,
+    /// Takes what is to be kept, once the volume is open; never if nothing is.
+    keeper: OnceLock<Box<KeepQuota>>,
 }
 
 /// Flags for kernels in front, which may acknowledge what a limit would refuse: see "Charged before
@@ -73,6 +77,7 @@ impl Ledger {
                 charges_first: AtomicBool::new(false),
                 leftovers: AtomicBool::new(false),
             },
+            keeper: OnceLock::new(),
         }
     }
 
@@ -195,6 +200,21 @@ impl Ledger {
         }
     }
 
+    /// Puts into force what was kept, once everything that exists is charged: see
+    /// [`QuotaState::restore`].
+    pub fn restore(&self, kept: &[KeptQuota], g: &Guard) -> Vec<KeptQuota> {
+        self.with_state(g, |state, cx| {
+            let differs = state.restore(kept, cx);
+            self.update_flags(state);
+            differs
+        })
+    }
+
+    /// Passes to `keep` what is to be kept, from now on. The first one stays.
+    pub fn keep_with(&self, keep: Box<KeepQuota>) {
+        self.keeper.get_or_init(|| keep);
+    }
+
     /// One slice of the pass that recalls unused credit and ends accounts without charges: `most`
     /// accounts from number `from` on. Returns where the next slice begins.
     pub fn recall_unused(&self, from: u32, most: u32) -> Option<u32> {
@@ -223,6 +243,7 @@ impl Ledger {
             // Read under the lock, so that steps are ordered in time as well: no charge is
             // admitted before a deadline that was already reported as past.
             now: (self.clock)(),
+            keep: self.keeper.get().map(|keep| &**keep),
         };
         work(&mut state, &cx)
     }

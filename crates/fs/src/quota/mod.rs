@@ -13,6 +13,7 @@
 mod account;
 mod account_table;
 mod credit;
+mod kept;
 mod kind;
 mod ledger;
 mod record;
@@ -22,6 +23,7 @@ mod state;
 mod usage;
 
 pub(crate) use account::NO_ACCOUNT;
+pub(crate) use kept::KeptQuota;
 pub use kind::{BLOCK, Owners, QuotaId, QuotaKind, Resource};
 pub(crate) use ledger::{Charge, Ledger};
 pub use record::{QuotaRecord, QuotaUsage};

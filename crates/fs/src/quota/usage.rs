@@ -132,6 +132,16 @@ impl Usage {
         self.settle(now)
     }
 
+    /// Goes on with a grace period that ends at `end`, if use is above the new soft limit.
+    /// `reserved` contains no credit.
+    pub fn resume(&mut self, bounds: Bounds, end: i64) {
+        self.bounds = bounds;
+        if bounds.soft.is_some_and(|soft| self.reserved > soft) {
+            self.deadline = Some(end);
+            self.warnings = 1;
+        }
+    }
+
     fn settle(&mut self, now: i64) -> Crossings {
         [self.settle_soft(now), self.settle_hard()]
     }

@@ -31,6 +31,11 @@ const ACCOUNTS: u32 = 64;
 const FORGETS: u64 = 60_000;
 /// A tenant of the scheduler that has no settings is forgotten when unused for this long.
 const UNUSED: Duration = Duration::from_secs(300);
+/// Milliseconds between two passes that keep the heat which changed. A volume that ends, and a
+/// sync of all of it, keep it too.
+const KEEPS: u64 = 300_000;
+/// Files in one slice of the look for those that a crash has lost.
+const FILES: usize = 64;
 /// Tenants in one slice of such a pass.
 const TENANTS: usize = 64;
 /// Ends of grace periods that one slice announces.
@@ -128,6 +133,7 @@ impl Jobs {
         more |= self.age(sb);
         more |= self.settle(sb);
         more |= self.forget(sb);
+        more |= self.keep(sb);
         let rest = self.throttle.rest_after(timer.used());
         self.resting = self.sched.now() + rest;
         match more || !all_told {
@@ -148,6 +154,7 @@ impl Jobs {
             more |= self.age(sb);
             more |= self.settle(sb);
             more |= self.forget(sb);
+            more |= self.keep(sb);
             if all_told && !more {
                 break;
             }
@@ -245,6 +252,22 @@ impl Jobs {
         }
         self.forgetting.is_some()
     }
+
+    /// Keeps heat that changed, and looks for files that are gone of heat that was kept.
+    fn keep(&mut self, sb: &Superblock) -> bool {
+        if sb.heat.has_unseen() {
+            // The backend may block, as in a sweep.
+            return block_in_place(|| sb.heat.look_for_lost(&sb.objects, FILES));
+        }
+        if !self.keeping && sb.is_keeping_due() {
+            sb.heat.drain(&sb.objects);
+            self.keeping = true;
+        }
+        if self.keeping {
+            self.keeping = sb.heat.keep_slice(&sb.objects);
+        }
+        self.keeping
+    }
 }
 
 /// Sleeps until the time is over or the task is woken.
@@ -260,6 +283,11 @@ async fn rest(sleep: Sleep) {
 }
 
 impl Superblock {
+    /// Whether a pass that keeps heat should begin now.
+    fn is_keeping_due(&self) -> bool {
+        self.is_durable() && self.heat.has_records() && self.is_due(&self.maintenance.kept, KEEPS)
+    }
+
     fn fold(&self) {
         if self.heat.is_on() || self.heat.drain_requested() {
             self.heat.drain(&self.objects);

@@ -1,5 +1,6 @@
 //! Options of a volume as people write them: plain data, and how each is read.
 
+use super::StoreOptions;
 use crate::amount;
 use crate::builder::VolumeBuilder;
 use crate::superblock::{AtimeMode, OnError, Protection};
@@ -34,6 +35,8 @@ pub struct VolumeOptions {
     pub charge_first: bool,
     /// `workers=COUNT`: threads for background work, which also help where a CPU is behind.
     pub workers: usize,
+    /// What only a volume in a store takes.
+    pub store: StoreOptions,
 }
 
 /// An option of a volume that cannot be used.
@@ -60,6 +63,7 @@ impl Default for VolumeOptions {
             quotas: true,
             charge_first: false,
             workers: 1,
+            store: StoreOptions::default(),
         }
     }
 }
@@ -118,6 +122,7 @@ impl VolumeOptions {
             "hot_track" => self.hot_track = true,
             "no_hot_track" => self.hot_track = false,
             "protected_hardlinks" => self.protected_hardlinks = true,
+            "create" => self.store.create = true,
             _ => return Err(OptionError::unknown(name)),
         }
         Ok(())
@@ -160,13 +165,26 @@ impl VolumeOptions {
                 let most = amount::count(value).ok().filter(|&most| most > 0);
                 self.lock_ranges = Some(most.ok_or(bad("at least 1, such as 50k or 2m"))?);
             }
-            _ => return Err(OptionError::unknown(name)),
+            _ => {
+                let of_store = self.store.set_value(name, value);
+                of_store
+                    .ok_or_else(|| OptionError::unknown(name))?
+                    .map_err(bad)?;
+            }
         }
         Ok(())
     }
 }
 
 impl OptionError {
+    /// An option of a store that was given for a volume in memory.
+    pub(super) fn of_a_store(name: &str) -> OptionError {
+        OptionError {
+            option: name.to_owned(),
+            expected: Some("a source store:DIR, since memory: keeps nothing"),
+        }
+    }
+
     fn unknown(option: &str) -> OptionError {
         OptionError {
             option: option.to_owned(),

@@ -71,6 +71,8 @@ pub(crate) struct BuildOptions {
     pub protection: Protection,
     pub backend: Box<dyn Backend>,
     pub clock: Arc<dyn Clock>,
+    /// Size of a volume that was given none, where its backend has one.
+    pub room: Option<u64>,
     /// How often a durable volume commits by itself; `None`: never.
     pub commit_interval: Option<Duration>,
     /// Whether users, groups and projects are accounted for.
@@ -98,6 +100,7 @@ impl Default for BuildOptions {
             protection: Protection::default(),
             backend: Box::new(MemoryBackend),
             clock: Arc::new(SystemClock),
+            room: None,
             commit_interval: None,
             quotas: true,
             charge_first: false,
@@ -108,14 +111,17 @@ impl Default for BuildOptions {
 impl BuildOptions {
     /// Size of the volume in bytes.
     pub fn bytes(&self) -> u64 {
-        self.size.unwrap_or_else(half_of_memory)
+        self.size.or(self.room).unwrap_or_else(half_of_memory)
     }
 }
 
 /// Half of the machine's memory, as in tmpfs.
 fn half_of_memory() -> u64 {
+    (machine_memory() / 2).max(PAGE)
+}
+
+/// Bytes of memory of the machine.
+pub(crate) fn machine_memory() -> u64 {
     let info = rustix::system::sysinfo();
-    (info.totalram / 2)
-        .saturating_mul(u64::from(info.mem_unit))
-        .max(PAGE)
+    info.totalram.saturating_mul(u64::from(info.mem_unit))
 }

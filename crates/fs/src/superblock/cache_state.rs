@@ -19,7 +19,9 @@ use crate::inode::InodeRef;
 use hearth_sync::lock::{Lock, RawLock};
 use hearth_sync::lock_class;
 use hearth_sync::percpu::Counter;
-use hearth_sync::primitive::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use hearth_sync::primitive::atomic::{
+    AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed,
+};
 use hearth_sync::primitive::{Condvar, Mutex};
 
 lock_class! {
@@ -56,6 +58,13 @@ pub(crate) struct CacheState {
     pub commit: Mutex<CommitState>,
     /// A commit has ended.
     pub committed: Condvar,
+    /// Callers that wait for a commit. Relaxed: a hint.
+    pub callers: AtomicUsize,
+    /// Callers that the last commit served. Relaxed: a hint.
+    pub served: AtomicUsize,
+    /// Whether the backend had no room for more when it was last asked. Relaxed: a hint that is
+    /// looked at again before anything is refused.
+    pub is_full: AtomicBool,
     /// The errno with which the backend failed for good; 0 for none. Relaxed: a number of its own.
     latched: AtomicI64,
 }
@@ -83,6 +92,9 @@ impl CacheState {
             syncing: Mutex::new(()),
             commit: Mutex::new(CommitState::default()),
             committed: Condvar::new(),
+            callers: AtomicUsize::new(0),
+            served: AtomicUsize::new(1),
+            is_full: AtomicBool::new(false),
             latched: AtomicI64::new(0),
         }
     }

@@ -18,6 +18,8 @@ pub(crate) struct Maintenance {
     pub settled: AtomicU64,
     /// When unused tenants of the scheduler were last forgotten. Relaxed: see `aged`.
     pub forgot: AtomicU64,
+    /// When heat that changed was last kept. Relaxed: see `aged`.
+    pub kept: AtomicU64,
     /// Whether the last reclaim freed less than was wanted. Relaxed: a hint.
     stuck: AtomicBool,
     /// Whether the task was woken for reclaim since it last looked. Relaxed: a hint.
@@ -39,6 +41,7 @@ impl Maintenance {
             aged: AtomicU64::new(0),
             settled: AtomicU64::new(0),
             forgot: AtomicU64::new(0),
+            kept: AtomicU64::new(0),
             stuck: AtomicBool::new(false),
             pressed: AtomicBool::new(false),
             task: OnceLock::new(),
@@ -94,6 +97,8 @@ pub(crate) struct Jobs {
     pub settling: Option<u32>,
     /// The tenant of the scheduler to look at next.
     pub forgetting: Option<usize>,
+    /// Whether a pass is under way that keeps heat.
+    pub keeping: bool,
 }
 
 impl Jobs {
@@ -108,6 +113,7 @@ impl Jobs {
             ageing: None,
             settling: None,
             forgetting: None,
+            keeping: false,
             sched,
         }
     }

@@ -36,11 +36,12 @@ mod options;
 mod panics;
 mod quotas;
 mod record;
+mod room;
 mod tenants;
 
 pub(crate) use attempt::{Attempt, Deferred, Fetch, Stop};
-pub(crate) use build_options::BuildOptions;
 pub use build_options::{AtimeMode, OnError, Protection};
+pub(crate) use build_options::{BuildOptions, machine_memory};
 pub(crate) use control::{ControlFiles, ControlIo, OpenControl};
 pub(crate) use handle::Handle;
 pub(crate) use maintenance::Jobs;
@@ -64,8 +65,10 @@ use file_locks::FileLocking;
 use handle::{HandleShares, HasHandles};
 use hearth_sched::{MOST_WORKERS, SchedError, Scheduler};
 use hearth_sync::epoch::Guard;
+use hearth_sync::lock::RawLock;
+use hearth_sync::lock_class;
 use hearth_sync::object::Table;
-use hearth_sync::primitive::Weak;
+use hearth_sync::primitive::{Arc, Weak};
 use maintenance::Maintenance;
 use mem_usage::MemUsage;
 use names::Namespace;
@@ -73,6 +76,11 @@ use observers::Observers;
 use options::Options;
 use quotas::Quotas;
 use tenants::Projects;
+
+lock_class! {
+    /// Orders changes of weights, rate limits and tunables.
+    pub(crate) OrderLock = "settings.order", 17;
+}
 
 /// The bytes of an inode in the memory budget.
 pub(crate) const INODE_BYTES: i64 = 256;
@@ -100,6 +108,8 @@ pub(crate) struct Superblock {
     pub control: ControlSlot,
     handles: HandleShares<Superblock>,
     projects: Projects,
+    /// Orders the changes of settings that no other lock orders.
+    pub settings_order: RawLock<OrderLock>,
     /// Runs the background work, and what front ends park.
     pub sched: Scheduler,
 }
@@ -136,10 +146,11 @@ impl Superblock {
             control: ControlSlot::new(),
             handles: HandleShares::new(),
             projects: Projects::none(),
+            settings_order: RawLock::new(),
             objects: Objects {
                 inodes: Table::new(ROOT + 1),
                 backend: options.backend,
-                log: applied.map(|applied| Box::new(ChangeLog::new(applied))),
+                log: applied.map(|applied| Arc::new(ChangeLog::new(applied))),
                 clock: options.clock,
             },
             sched,
@@ -189,6 +200,7 @@ impl Superblock {
         hint: u32,
         g: &Guard,
     ) -> Result<InodeRef> {
+        self.check_room()?;
         let owners = fields.owners();
         let one = (Resource::Inodes, 1);
         let mut inode_charge = self.quotas.ledger.charge_new(hint, owners, one, g)?;

@@ -16,7 +16,7 @@ pub(crate) struct Objects {
     /// Where absent objects come from and where changes go.
     pub backend: Box<dyn Backend>,
     /// What the backend has yet to get; `None` if it keeps nothing.
-    pub log: Option<Box<ChangeLog>>,
+    pub log: Option<Arc<ChangeLog>>,
     /// Stamps files, and ages heat.
     pub clock: Arc<dyn Clock>,
 }

@@ -45,6 +45,9 @@ impl Superblock {
         let read_only = read_only || self.cache.latched().is_some();
         // Relaxed: a flag of its own; an operation already past its check may still finish.
         self.options.read_only.store(read_only, Ordering::Relaxed);
+        if let Some(log) = self.log() {
+            log.keep_settings(!read_only);
+        }
     }
 
     /// `EROFS` where changes are refused.

@@ -117,8 +117,15 @@ impl Superblock {
                 entries: delta,
                 subdirectories: if subdirectory { delta } else { 0 },
                 touched: now.nanos(),
+                order: self.order(),
             });
         }
+    }
+
+    /// Now, by a clock that is fine enough to order what happened in one tick of the volume's.
+    fn order(&self) -> u64 {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
     }
 
     /// Records that a directory has another parent. Under the rename lock and in its write section,
@@ -135,13 +142,13 @@ impl Superblock {
     }
 
     /// Records that times of contents are about to be set.
-    pub fn record_untouched(&self, inode: &Inode, now: Time) {
+    pub fn record_untouched(&self, inode: &Inode) {
         let Some(log) = self.log() else { return };
         inode_logged(inode, log);
         log.append(Record::Untouched {
             ino: inode.number(),
             generation: inode.generation(),
-            until: now.nanos(),
+            order: self.order(),
         });
     }
 
@@ -160,6 +167,7 @@ impl Superblock {
             version: contents.version.fetch_add(1, Relaxed),
             size,
             touched: inode.touched(),
+            order: self.order(),
             edit,
         });
     }
@@ -242,7 +250,7 @@ impl Superblock {
     /// inode has been evicted from the table, where it may say true without need.
     pub fn is_inode_pending(&self, inode: &Inode) -> bool {
         let Some(log) = self.log() else { return false };
-        log.is_tag_pending(inode.meta.logged.load(Relaxed), 8)
+        log.is_tag_pending(inode.meta.logged.load(Relaxed))
             || log.is_pending(inode.contents.epoch.load(Relaxed))
     }
 }

@@ -48,6 +48,7 @@ impl Volume {
             None => sb.make_root(mode),
         }
         .map_err(BuildError::Backend)?;
+        sb.open_settings(restart.as_ref().map_or(&[], |restart| &restart.settings));
         let sb = Handle::new(&sb);
         if background {
             service::start(&sb);
@@ -171,7 +172,7 @@ impl Volume {
     /// # Errors
     /// The backend's error.
     pub fn sync(&self) -> Result<()> {
-        self.sb.sync()
+        self.sb.sync_all()
     }
 
     /// Ends the volume: what was changed is durable when this returns, and the backend is free for

@@ -129,6 +129,14 @@ fn unique_id(path: &Path) -> Option<u64> {
         .then_some(found.stx_mnt_id)
 }
 
+/// Whether `mountpoint` can be mounted on.
+///
+/// # Errors
+/// Why not, as mounting would say it.
+pub fn check_mountpoint(mountpoint: &Path) -> Result<(), MountError> {
+    check(mountpoint).map(drop)
+}
+
 /// The directory as an absolute path, if it can be mounted on.
 fn check(mountpoint: &Path) -> Result<PathBuf, MountError> {
     let path = || mountpoint.to_owned();

@@ -17,7 +17,7 @@ use std::time::Duration;
 /// The number of requests that may wait for other users at the same time.
 const WAIT_THREADS: usize = 4096;
 /// Threads for fsync.
-const IO_THREADS: usize = 8;
+const IO_THREADS: usize = 32;
 /// Threads for work that cannot be divided. That work keeps a core busy, not a device.
 const WHOLE_THREADS: usize = 4;
 /// Threads that fetch from the backend what requests missed.

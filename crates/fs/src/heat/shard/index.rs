@@ -89,6 +89,10 @@ impl Shard {
     pub(super) fn remove(&mut self, id: u32) -> u32 {
         self.bucket_out(id);
         let record = &self.slab[id as usize];
+        if !record.is_anchor {
+            self.note_changed(id);
+        }
+        let record = &self.slab[id as usize];
         let hash = self.hash.hash_one((record.file, record.range));
         if let Ok(entry) = self.index.find_entry(hash, |&other| other == id) {
             entry.remove();

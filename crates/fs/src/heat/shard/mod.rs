@@ -7,11 +7,13 @@ mod buckets;
 mod evict;
 mod index;
 
+use super::place::group_of;
 use super::record::{BUCKETS, FileId, KnownHeat, NIL, Record, WHOLE};
 use super::score::{Counts, HalfLifeChange, HalfLives, Millis};
 use ahash::RandomState;
 use buckets::{EMPTY, Ends};
 use hashbrown::HashTable;
+use std::ops::Range;
 
 /// Number of records up to which memory is not given back.
 const SMALL: usize = 1024;
@@ -29,6 +31,10 @@ pub(super) struct Shard {
     max: usize,
     /// The clock hand of the sweep.
     hand: usize,
+    /// Groups with a record that was accessed, made or removed since they were kept, as bits.
+    changed: u64,
+    /// How often records have moved to other slots.
+    moves: u64,
 }
 
 impl Shard {
@@ -41,6 +47,8 @@ impl Shard {
             buckets: [[EMPTY; BUCKETS]; 2],
             max: usize::MAX,
             hand: 0,
+            changed: 0,
+            moves: 0,
         }
     }
 
@@ -123,7 +131,37 @@ impl Shard {
         let record = &mut self.slab[id as usize];
         (record.total, record.loads, record.score) = (known.total, known.loads, known.score);
         (record.last_read, record.last_write) = (known.last_read, known.last_write);
+        self.note_changed(id);
         self.move_to(id, known.score.bucket());
+    }
+
+    /// [`Shard::put`] of a record as it is kept already.
+    pub fn restore(&mut self, file: FileId, range: u64, known: &KnownHeat) {
+        // What is evicted for it stays noted, in its own group as well.
+        let before = self.changed;
+        let is_full = self.len() >= self.max;
+        self.put(file, range, known);
+        if !is_full {
+            self.changed = before;
+        }
+    }
+
+    /// The groups that changed since this was last called, as bits.
+    pub fn take_changed(&mut self) -> u64 {
+        std::mem::take(&mut self.changed)
+    }
+
+    /// How often records have moved to other slots.
+    pub fn moves(&self) -> u64 {
+        self.moves
+    }
+
+    /// Visits the records in these slots.
+    pub fn each_slot(&self, slots: Range<usize>, visit: impl FnMut(&Record)) {
+        let slots = slots.start.min(self.slab.len())..slots.end.min(self.slab.len());
+        let records = self.slab[slots].iter();
+        let is_record = |record: &&Record| !record.is_free() && !record.is_anchor;
+        records.filter(is_record).for_each(visit);
     }
 
     /// Counts a fetched page of a file whose own record is here (`range` is [`WHOLE`]) or of a
@@ -133,6 +171,7 @@ impl Shard {
         let id = self.find_or_make_of(file, range);
         let loads = &mut self.slab[id as usize].loads;
         *loads = loads.saturating_add(1);
+        self.note_changed(id);
     }
 
     /// Applies a change of half-lives.
@@ -246,9 +285,15 @@ impl Shard {
             record.last_write = Some(now);
         }
         let bucket = record.score.bucket();
+        self.note_changed(id);
         // Also within its bucket it moves to the end that is evicted last.
         self.move_to(id, bucket);
         (before, bucket)
+    }
+
+    fn note_changed(&mut self, id: u32) {
+        let record = &self.slab[id as usize];
+        self.changed |= 1 << group_of(record.file, record.range);
     }
 
     fn forget_ranges(&mut self, whole: u32, from: u64) {
@@ -300,6 +345,7 @@ impl Shard {
             };
             fresh.move_to(id, bucket);
         }
+        (fresh.changed, fresh.moves) = (self.changed, self.moves + 1);
         *self = fresh;
     }
 }

@@ -1,6 +1,7 @@
 //! Ends of grace periods. No charge may ever run into one, so a periodic pass looks for them.
 
 use super::{QuotaCx, QuotaEventKind, QuotaState};
+use crate::quota::kept::KeptQuota;
 use crate::quota::kind::Resource;
 use std::collections::BTreeSet;
 
@@ -9,8 +10,8 @@ use std::collections::BTreeSet;
 pub(crate) struct Deadlines(BTreeSet<(i64, usize, Resource)>);
 
 impl QuotaState {
-    /// Updates the list after the deadline of a record may have changed.
-    pub(super) fn watch(&mut self, dquot: usize, resource: Resource) {
+    /// Updates the list, and keeps the deadline, after that of a record may have changed.
+    pub(super) fn watch(&mut self, dquot: usize, resource: Resource, cx: &QuotaCx<'_>) {
         let usage = self.dquots[dquot].usage(resource);
         let (before, now) = (usage.watched, usage.deadline);
         if before == now {
@@ -22,6 +23,10 @@ impl QuotaState {
         }
         if let Some(now) = now {
             self.deadlines.0.insert((now, dquot, resource));
+        }
+        let dquot = &self.dquots[dquot];
+        if let Some(keep) = cx.keep {
+            keep(KeptQuota::Grace(dquot.who, dquot.grace_ends()));
         }
     }
 

@@ -25,6 +25,11 @@ impl Dquot {
     pub fn usage(&mut self, resource: Resource) -> &mut Usage {
         &mut self.usages[resource as usize]
     }
+
+    /// When its grace periods end, by resource.
+    pub fn grace_ends(&self) -> [Option<i64>; 2] {
+        Resource::ALL.map(|resource| self.usages[resource as usize].deadline)
+    }
 }
 
 /// All records. The index of a record does not change.

@@ -6,6 +6,7 @@ mod coalesce;
 mod deadlines;
 mod dquots;
 mod events;
+mod kept;
 mod sample;
 mod settings;
 
@@ -17,6 +18,7 @@ pub(crate) use settings::SettingsUpdate;
 use super::account::Account;
 use super::account_table::AccountTable;
 use super::credit::Credit;
+use super::kept::KeepQuota;
 use super::kind::{Owners, QuotaId, QuotaKind, Resource};
 use super::rules::{IdSettings, KindSettings};
 use super::usage::{Bounds, Crossings, LimitCrossing};
@@ -66,6 +68,8 @@ pub(crate) struct QuotaCx<'a> {
     pub g: &'a Guard,
     /// Seconds of the wall clock.
     pub now: i64,
+    /// Takes what is to be kept; `None` if nothing is.
+    pub keep: Option<&'a KeepQuota>,
 }
 
 /// The locked part of an account.
@@ -305,7 +309,7 @@ impl QuotaState {
             };
             self.report_event(dquot, resource, what, limit, cx);
         }
-        self.watch(dquot, resource);
+        self.watch(dquot, resource, cx);
     }
 
     fn report_event(

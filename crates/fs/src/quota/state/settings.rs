@@ -1,6 +1,7 @@
 //! Settings of ids and kinds. A change has two phases, so that a front end can object between them.
 
 use super::{QuotaCx, QuotaEvent, QuotaState};
+use crate::quota::kept::KeptQuota;
 use crate::quota::kind::{Owners, QuotaId, QuotaKind, Resource};
 use crate::quota::rules::{IdSettings, KindSettings, Limit};
 
@@ -109,9 +110,21 @@ impl QuotaState {
     /// Second phase of a change: puts the settings into force.
     pub fn commit(&mut self, settings: SettingsUpdate, cx: &QuotaCx<'_>) {
         self.prepared = None;
-        match settings {
-            SettingsUpdate::Id(who, own) => self.set_own(who, own, cx),
-            SettingsUpdate::Kind(kind, rules) => self.set_rules(kind, rules, cx),
+        let kept = match settings {
+            SettingsUpdate::Id(who, own) => {
+                self.set_own(who, own, cx);
+                KeptQuota::Id(who, own)
+            }
+            SettingsUpdate::Kind(kind, rules) => {
+                self.set_rules(kind, rules, cx);
+                KeptQuota::Kind(kind, rules)
+            }
+        };
+        // The size of the volume is an option of each mount.
+        if let Some(keep) = cx.keep
+            && !matches!(kept, KeptQuota::Id(QuotaId::VOLUME, _))
+        {
+            keep(kept);
         }
     }
 
@@ -178,7 +191,7 @@ impl QuotaState {
     }
 
     /// Applies the settings of a record to its limits in force. Recalls all credit of before.
-    fn apply(&mut self, index: usize, cx: &QuotaCx<'_>) {
+    pub(super) fn apply(&mut self, index: usize, cx: &QuotaCx<'_>) {
         for resource in Resource::ALL {
             let dquot = &self.dquots[index];
             let bounds = self.bounds(dquot.who, &dquot.own, resource);

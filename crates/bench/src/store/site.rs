@@ -1,0 +1,21 @@
+//! Where a job works, and what all jobs need.
+
+use crate::random::Random;
+use std::path::Path;
+
+/// Where a job works, and which part of its size is enough: 1 is the whole.
+pub struct Site<'a> {
+    pub root: &'a Path,
+    pub part: usize,
+}
+
+/// What went wrong at a path.
+pub fn at(path: &Path) -> impl Fn(std::io::Error) -> String + '_ {
+    move |error| format!("{}: {error}", path.display())
+}
+
+/// Bytes that cannot be made smaller.
+pub fn noise(bytes: usize) -> Vec<u8> {
+    let mut random = Random::new(9);
+    (0..bytes).map(|_| random.draw() as u8).collect()
+}

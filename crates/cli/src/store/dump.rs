@@ -1,0 +1,95 @@
+//! `hearth dump`.
+
+use super::DumpArgs;
+use super::place;
+use super::progress::Progress;
+use crate::failure::{Failure, reason};
+use crate::output;
+use hearth_store::OpenMode;
+use hearth_store::dump::{self, DumpError};
+use std::fs::File;
+use std::io::{BufWriter, ErrorKind, IsTerminal, Write};
+use std::path::Path;
+
+/// Bytes that are written at once.
+const BUFFER: usize = 1 << 20;
+
+/// Writes a volume as one stream.
+pub fn run(args: &DumpArgs) -> Result<(), Failure> {
+    let options = place::options(&args.options, &["encrypt"], "dump")?;
+    let directory = place::directory(&args.place)?;
+    let to_stdout = args.file == Path::new("-");
+    if to_stdout && std::io::stdout().is_terminal() {
+        let line = "a dump is nothing for a terminal; give a FILE, or a pipe";
+        return Err(Failure::usage(line));
+    }
+    let store = place::open(directory, OpenMode::ReadOnly, &options)?;
+    let mut progress = Progress::new();
+    let mut watch = |done: &dump::Progress| {
+        progress.show(|| {
+            let bytes = place::amount(done.bytes);
+            format!("{}: {} names, {bytes}", directory.display(), done.members)
+        });
+    };
+    if to_stdout {
+        let out = BufWriter::with_capacity(BUFFER, std::io::stdout().lock());
+        let done = dump::save(&store, out, &mut watch);
+        return match done {
+            // Nobody reads any more.
+            Err(DumpError::Stream { errno, .. }) if errno == hearth::Errno::EPIPE => Ok(()),
+            done => done
+                .map(drop)
+                .map_err(|error| Failure::at(directory, error)),
+        };
+    }
+    let file = File::create_new(&args.file).map_err(|error| {
+        let what = match error.kind() {
+            ErrorKind::AlreadyExists => "exists already; choose another name".to_owned(),
+            _ => format!("{}; give a file that can be made", reason(&error)),
+        };
+        Failure::at(&args.file, what)
+    })?;
+    let written = dump::save(&store, Synced::new(&file), &mut watch);
+    drop(progress);
+    match written {
+        Ok(done) => output::print_and_go_on(&format!(
+            "hearth: {}: {} names, {}\n",
+            args.file.display(),
+            done.members,
+            place::amount(done.bytes)
+        )),
+        Err(error) => {
+            // A part of a dump is none.
+            let _ = std::fs::remove_file(&args.file);
+            Err(Failure::at(directory, error))
+        }
+    }
+}
+
+/// A file that is durable once it was flushed.
+struct Synced<'a> {
+    file: &'a File,
+    buffer: BufWriter<&'a File>,
+}
+
+impl<'a> Synced<'a> {
+    fn new(file: &'a File) -> Synced<'a> {
+        let buffer = BufWriter::with_capacity(BUFFER, file);
+        Synced { file, buffer }
+    }
+}
+
+impl Write for Synced<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.buffer.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.buffer.flush()?;
+        match self.file.sync_all() {
+            // A pipe or a device cannot be synced.
+            Err(error) if error.kind() == ErrorKind::InvalidInput => Ok(()),
+            done => done,
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! `hearth load`.
+
+use super::LoadArgs;
+use super::mkfs::OPTIONS;
+use super::place::{self, refusal};
+use super::progress::Progress;
+use crate::failure::{Failure, reason};
+use crate::output;
+use hearth::VolumeOptions;
+use hearth_store::dump::{self, DumpReader, Head};
+use hearth_store::{Kv, OpenMode};
+use std::fs::File;
+use std::io::{BufReader, IsTerminal, Read};
+use std::path::Path;
+
+/// Bytes that are read at once.
+const BUFFER: usize = 1 << 20;
+
+/// Makes a volume, or plain files, of a dump.
+pub fn run(args: &LoadArgs) -> Result<(), Failure> {
+    let options = place::options(&args.options, OPTIONS, "load")?;
+    let directory = place::directory(&args.place)?;
+    let is_store = place::is_store(&args.place);
+    if !is_store && !args.options.is_empty() {
+        let shown = directory.display();
+        let line = format!("options are for a volume; give store:{shown}, or leave them out");
+        return Err(Failure::usage(line));
+    }
+    if args.file == Path::new("-") {
+        if std::io::stdin().is_terminal() {
+            let line = "a dump is not typed at a terminal; give a FILE, or a pipe";
+            return Err(Failure::usage(line));
+        }
+        return load(std::io::stdin().lock(), args, directory, is_store, &options);
+    }
+    let file = File::open(&args.file).map_err(|error| {
+        let what = format!("{}; give a file that 'hearth dump' wrote", reason(&error));
+        Failure::at(&args.file, what)
+    })?;
+    load(file, args, directory, is_store, &options)
+}
+
+fn load(
+    from: impl Read,
+    args: &LoadArgs,
+    directory: &Path,
+    is_store: bool,
+    options: &VolumeOptions,
+) -> Result<(), Failure> {
+    let from = BufReader::with_capacity(BUFFER, from);
+    // Before anything is made.
+    let begun = DumpReader::new(from).map_err(|error| Failure::at(&args.file, error));
+    let (mut reader, head) = begun?;
+    if is_store {
+        into_volume(&mut reader, &head, directory, options)
+    } else {
+        into_directory(&mut reader, directory)
+    }
+}
+
+fn into_volume(
+    reader: &mut DumpReader<impl Read>,
+    head: &Head,
+    directory: &Path,
+    options: &VolumeOptions,
+) -> Result<(), Failure> {
+    // A volume that was made and never mounted takes a dump as well.
+    let is_made = Kv::info_of(directory).is_ok();
+    if !is_made {
+        place::make(directory, options)?;
+    }
+    let who = "hearth load".to_owned();
+    let store = place::open(directory, OpenMode::Write { who }, options)?;
+    let mut progress = Progress::new();
+    let mut watch = |done: &dump::Progress| progress.show(|| shown(directory, done));
+    let done = dump::into_volume(reader, head, &store, &mut watch);
+    drop(progress);
+    let closed = store.kv().close();
+    let done = done.map_err(|error| incomplete(directory, &error))?;
+    closed.map_err(|error| refusal(directory, &error))?;
+    output::print(&format!("hearth: store:{}\n", shown(directory, &done)))
+}
+
+fn into_directory(reader: &mut DumpReader<impl Read>, directory: &Path) -> Result<(), Failure> {
+    if Kv::info_of(directory).is_ok() {
+        let shown = directory.display();
+        let what = format!("is a volume; give store:{shown}, or an empty directory");
+        return Err(Failure::at(directory, what));
+    }
+    match std::fs::create_dir(directory) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+            let what = format!("{}; give a directory that can be made", reason(&error));
+            return Err(Failure::at(directory, what));
+        }
+        _ => {}
+    }
+    let mut progress = Progress::new();
+    let mut watch = |done: &dump::Progress| progress.show(|| shown(directory, done));
+    let loaded = dump::into_directory(reader, directory, &mut watch);
+    drop(progress);
+    let (done, left_out) = loaded.map_err(|error| incomplete(directory, &error))?;
+    let mut text = format!("hearth: {}\n", shown(directory, &done));
+    for (what, (count, first)) in left_out {
+        let first = first.escape_ascii();
+        text += &format!("hearth: left out: {what} of {count} files, the first is '{first}'\n");
+    }
+    output::print(&text)
+}
+
+/// The failure of a load that may have begun.
+fn incomplete(directory: &Path, error: &dump::DumpError) -> Failure {
+    match error {
+        dump::DumpError::NotEmpty => Failure::at(directory, error),
+        _ => {
+            let what = format!("{error}; what was loaded is a part, remove it");
+            Failure::at(directory, what)
+        }
+    }
+}
+
+fn shown(directory: &Path, done: &dump::Progress) -> String {
+    let bytes = place::amount(done.bytes);
+    format!("{}: {} names, {bytes}", directory.display(), done.members)
+}

@@ -1,0 +1,20 @@
+//! `hearth mkfs`.
+
+use super::{MkfsArgs, place};
+use crate::failure::Failure;
+use crate::output;
+
+/// Options of a new volume.
+pub const OPTIONS: &[&str] = &["size", "compress", "encrypt"];
+
+/// Makes a volume.
+pub fn run(args: &MkfsArgs) -> Result<(), Failure> {
+    let options = place::options(&args.options, OPTIONS, "mkfs")?;
+    let directory = place::directory(&args.place)?;
+    place::make(directory, &options)?;
+    output::print(&format!(
+        "hearth: store:{} is a volume now; 'hearth mount store:{} MOUNTPOINT' mounts it\n",
+        directory.display(),
+        directory.display()
+    ))
+}

@@ -1,0 +1,16 @@
+//! `hearth sync`: everything that was written to a mounted volume is durable afterwards.
+
+use crate::args::SyncArgs;
+use crate::ask;
+use crate::failure::{Failure, reason};
+use std::fs::File;
+
+/// Makes a mounted volume durable.
+pub fn run(args: &SyncArgs) -> Result<(), Failure> {
+    let mount = &args.mount;
+    let failed = |error: &std::io::Error| Failure::at(mount, reason(error));
+    // What the kernel has collected goes to the daemon first.
+    let root = File::open(mount).map_err(|error| failed(&error))?;
+    rustix::fs::syncfs(&root).map_err(|error| failed(&error.into()))?;
+    ask::ask(mount, "sync").map(drop)
+}

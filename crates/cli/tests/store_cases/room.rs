@@ -1,0 +1,336 @@
+//! Full disks, room that does not come back, and disks that break.
+
+use crate::case::{Case, FAILURES, Failure};
+use crate::harness::Random;
+use hearth_testing::forgetting::Fault;
+use rustix::fs::{FallocateFlags, fallocate, statvfs};
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+const MIB: usize = 1 << 20;
+
+/// Bytes that anybody may still write.
+fn free(c: &Case) -> u64 {
+    let room = statvfs(c.root()).unwrap();
+    room.f_bavail * room.f_frsize
+}
+
+fn is_full(error: &std::io::Error) -> bool {
+    error.raw_os_error() == Some(libc::ENOSPC)
+}
+
+/// Writes MiBs of noise until there is no room; what was taken.
+fn fill(c: &Case, name: &str) -> u64 {
+    let mut file = File::create(c.at(name)).unwrap();
+    let (mut taken, mut random) = (0, Random(7));
+    let block = random.bytes(MIB);
+    loop {
+        match file.write(&block) {
+            Ok(count) => taken += count as u64,
+            Err(error) => {
+                assert!(is_full(&error), "{error}");
+                break;
+            }
+        }
+        assert!(taken < 1 << 30, "more was taken than the disk has");
+        if taken.is_multiple_of(16 << 20)
+            && let Err(error) = file.sync_data()
+        {
+            assert!(is_full(&error), "{error}");
+            break;
+        }
+    }
+    // If not before, the error comes here.
+    if let Err(error) = file.sync_all() {
+        assert!(is_full(&error), "{error}");
+    }
+    file.metadata().unwrap().len()
+}
+
+/// SR23: on a full filesystem removing took room, or failed.
+#[test]
+fn sr23_on_a_full_volume_whatever_gives_room_works_and_the_room_comes_back() {
+    let c = Case::on_a_small_disk();
+    c.mkdir("d");
+    c.put("d/old", vec![1; 100_000]);
+    c.put("d/new", vec![2; 100_000]);
+    c.sync(".");
+    let mut fitted = Vec::new();
+    for round in 0..5 {
+        fitted.push(fill(&c, "big"));
+        for n in 0..100_000 {
+            match fs::write(c.at(&format!("d/small{n}")), [3; 4096]) {
+                Err(error) if is_full(&error) => break,
+                done => done.unwrap(),
+            }
+        }
+        let mode = fs::Permissions::from_mode(0o600);
+        fs::set_permissions(c.at("d/old"), mode).unwrap();
+        File::options()
+            .write(true)
+            .open(c.at("big"))
+            .unwrap()
+            .set_len(4_000)
+            .unwrap();
+        if round == 0 {
+            c.rename("d/new", "d/old");
+        }
+        for name in c.names("d") {
+            if name != "old" {
+                c.unlink(&format!("d/{name}"));
+            }
+        }
+        c.unlink("big");
+        c.sync(".");
+    }
+    let least = fitted.iter().min().unwrap();
+    assert!(least * 100 >= fitted[0] * 90, "it shrinks: {fitted:?}");
+    assert!(c.read("d/old") == vec![2; 100_000]);
+    c.check();
+}
+
+/// SR26: after "no space" an engine answers errors for ever.
+#[test]
+fn sr26_a_second_after_room_was_made_writes_work_again() {
+    let Some(_) = Case::of_the_store() else {
+        return;
+    };
+    let mut c = Case::on_a_small_disk();
+    c.put("before", "x");
+    c.sync("before");
+    let below = c.kept().parent().unwrap().join("ballast");
+    let ballast = File::create(&below).unwrap();
+    let room = statvfs(&below).unwrap();
+    let most = (room.f_bavail * room.f_frsize).saturating_sub(24 << 20);
+    fallocate(&ballast, FallocateFlags::empty(), 0, most).unwrap();
+    fill(&c, "big");
+    for n in 0..200 {
+        // Some of them are in the middle of a commit when there is no room.
+        let name = c.at(&format!("n{n}"));
+        let done = File::create(name).and_then(|mut file| {
+            file.write_all(&[1; 20_000])?;
+            file.sync_all()
+        });
+        assert!(done.as_ref().err().is_none_or(is_full), "{done:?}");
+    }
+    drop(ballast);
+    fs::remove_file(&below).unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    c.put("after", "y");
+    c.sync("after");
+    c.cut();
+    assert_eq!(
+        (c.read("before"), c.read("after")),
+        (b"x".to_vec(), b"y".to_vec())
+    );
+}
+
+/// SR28: `fallocate` said yes and allocated nothing.
+#[test]
+fn sr28_the_first_write_into_what_was_allocated_cannot_fail() {
+    let c = Case::on_a_small_disk();
+    let length = free(&c) * 6 / 10;
+    let file = File::create(c.at("f")).unwrap();
+    for _ in 0..2 {
+        match fallocate(&file, FallocateFlags::empty(), 0, length) {
+            Err(rustix::io::Errno::OPNOTSUPP) => return,
+            done => done.unwrap(),
+        }
+    }
+    fill(&c, "h");
+    let block = Random(3).bytes(MIB);
+    for at in (0..length / MIB as u64).map(|n| n * MIB as u64) {
+        file.write_all_at(&block, at).unwrap();
+    }
+    file.sync_all().unwrap();
+}
+
+/// SR32: a full disk was reported as success.
+#[test]
+fn sr32_what_was_taken_before_the_disk_was_full_stays() {
+    let mut c = Case::on_a_small_disk();
+    let size = fill(&c, "big") as usize;
+    let want = Random(7).bytes(MIB);
+    c.fail(Failure::Unmount);
+    let bytes = c.read("big");
+    assert_eq!(bytes.len(), size);
+    for (n, chunk) in bytes.chunks(MIB).enumerate() {
+        assert!(chunk == &want[..chunk.len()], "MiB {n} is another");
+    }
+}
+
+/// SR33: what `df` says was wrong.
+#[test]
+fn sr33_as_much_fits_as_df_says_and_it_comes_back() {
+    let c = Case::on_a_small_disk();
+    let before = free(&c);
+    let fitted = fill(&c, "big");
+    let share = fitted as f64 / before as f64;
+    assert!((0.9..1.06).contains(&share), "{fitted} of {before} bytes");
+    c.unlink("big");
+    c.sync(".");
+    let end = Instant::now() + Duration::from_secs(60);
+    while free(&c) < before / 100 * 95 {
+        assert!(
+            Instant::now() < end,
+            "{} of {before} bytes came back",
+            free(&c)
+        );
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    let file = File::create(c.at("sparse")).unwrap();
+    file.set_len(before / 10 * 8).unwrap();
+    assert!(free(&c) > before / 100 * 90, "a hole takes room");
+}
+
+/// SR37: files that were unlinked while they were open stayed for ever.
+#[test]
+fn sr37_what_was_unlinked_while_it_was_open_gives_its_room_back() {
+    for failure in FAILURES {
+        let mut c = Case::on_a_small_disk();
+        c.sync(".");
+        let before = free(&c);
+        let open: Vec<File> = (0..20)
+            .map(|n| {
+                let name = format!("f{n}");
+                c.put(&name, Random(n).bytes(5 * MIB));
+                let file = File::open(c.at(&name)).unwrap();
+                file.sync_all().unwrap();
+                c.unlink(&name);
+                file
+            })
+            .collect();
+        c.sync(".");
+        if failure == Failure::Unmount {
+            drop(open);
+            c.fail(failure);
+        } else {
+            c.fail(failure);
+            drop(open);
+        }
+        let end = Instant::now() + Duration::from_secs(60);
+        while free(&c) < before / 100 * 95 {
+            assert!(
+                Instant::now() < end,
+                "{failure:?}: {} of {before}",
+                free(&c)
+            );
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        assert!(c.names(".").is_empty());
+    }
+}
+
+/// SR39: an idle filesystem wrote for hours.
+#[test]
+fn sr39_an_idle_volume_writes_nothing() {
+    let Some(c) = Case::of_the_store() else {
+        return;
+    };
+    for n in 0..2_000 {
+        c.put(&format!("f{n}"), "x");
+    }
+    let end = Instant::now() + Duration::from_secs(90);
+    loop {
+        let before = c.counts();
+        std::thread::sleep(Duration::from_secs(12));
+        if c.counts() == before {
+            break;
+        }
+        assert!(
+            Instant::now() < end,
+            "it still writes: {before:?}, {:?}",
+            c.counts()
+        );
+    }
+}
+
+/// SR19: a sync failed once and the next one, which had lost the data, succeeded.
+#[test]
+fn sr19_after_a_failed_sync_none_succeeds_until_the_volume_is_mounted_again() {
+    let Some(mut c) = Case::of_the_store() else {
+        return;
+    };
+    c.put("old", "old");
+    c.sync("old");
+    let reader = File::open(c.at("old")).unwrap();
+    let kept = [const { AtomicU64::new(0) }; 16];
+    let end = AtomicBool::new(false);
+    let liars = std::thread::scope(|scope| {
+        let loops = kept.each_ref().map(|kept| {
+            let (c, end) = (&c, &end);
+            let name = format!("l{:p}", kept);
+            scope.spawn(move || {
+                let mut has_failed = false;
+                let file = File::create(c.at(&name)).ok();
+                // Relaxed: a flag and a count, each by itself.
+                while let (Some(file), false) = (&file, end.load(Ordering::Relaxed)) {
+                    let next = kept.load(Ordering::Relaxed) + 1;
+                    let done = file.write_all_at(&next.to_le_bytes(), next * 8);
+                    match done.and_then(|()| file.sync_all()) {
+                        Ok(()) if has_failed => return Some(name),
+                        Ok(()) => kept.store(next, Ordering::Relaxed),
+                        Err(_) => has_failed = true,
+                    }
+                }
+                None
+            })
+        });
+        std::thread::sleep(Duration::from_millis(300));
+        c.set_fault(Fault::Broken);
+        std::thread::sleep(Duration::from_secs(1));
+        c.set_fault(Fault::None);
+        std::thread::sleep(Duration::from_millis(500));
+        let mut old = [0; 3];
+        reader.read_exact_at(&mut old, 0).unwrap();
+        assert_eq!(&old, b"old");
+        end.store(true, Ordering::Relaxed);
+        loops.map(|one| one.join().unwrap())
+    });
+    let liars: Vec<_> = liars.into_iter().flatten().collect();
+    assert!(
+        liars.is_empty(),
+        "syncs that succeeded after one that failed: {liars:?}"
+    );
+    assert!(
+        File::create(c.at("new"))
+            .and_then(|new| new.sync_all())
+            .is_err()
+    );
+    drop(reader);
+    c.fail(Failure::Cut);
+    for kept in &kept {
+        let count = kept.load(Ordering::Relaxed);
+        if count > 0 {
+            let bytes = c.read(&format!("l{kept:p}"));
+            for n in 1..=count {
+                let at = n as usize * 8;
+                assert_eq!(bytes[at..at + 8], n.to_le_bytes(), "record {n} of {count}");
+            }
+        }
+    }
+    c.put("works", "again");
+    c.sync("works");
+}
+
+/// SR20: metadata was no longer saved, and nobody was told.
+#[test]
+fn sr20_when_nothing_can_be_saved_writers_get_errors_soon() {
+    let Some(c) = Case::of_the_store() else {
+        return;
+    };
+    c.put("f", "x");
+    c.set_fault(Fault::Broken);
+    let end = Instant::now() + Duration::from_secs(15);
+    let mut n = 0;
+    while File::create(c.at(&format!("n{n}"))).is_ok() {
+        assert!(Instant::now() < end, "it goes on from memory");
+        std::thread::sleep(Duration::from_millis(100));
+        n += 1;
+    }
+    assert_eq!(c.read("f"), b"x");
+    c.set_fault(Fault::None);
+}

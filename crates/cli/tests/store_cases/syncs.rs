@@ -1,0 +1,173 @@
+//! Syncs that lie, and what they cost; the end of a mount.
+
+use crate::case::{Case, Failure};
+use crate::harness::{Random, shell, succeed, until};
+use hearth_testing::rounds::Service;
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::fs::FileExt;
+use std::process::Command;
+
+/// SR21: a commit of nothing was an error of the engine, and fatal.
+#[test]
+fn sr21_a_sync_of_nothing_is_no_error() {
+    let mut c = Case::new();
+    c.put("f", "x");
+    let file = File::open(c.at("f")).unwrap();
+    for _ in 0..2 {
+        file.sync_all().unwrap();
+        file.sync_data().unwrap();
+    }
+    c.put("g", "");
+    c.unlink("g");
+    c.link("f", "g");
+    c.unlink("g");
+    c.sync(".");
+    let file = File::options().write(true).open(c.at("f")).unwrap();
+    assert_eq!(file.write_at(b"", 0).unwrap(), 0);
+    file.sync_all().unwrap();
+    drop(file);
+    std::thread::scope(|scope| {
+        for _ in 0..16 {
+            scope.spawn(|| c.sync("."));
+        }
+    });
+    c.cut();
+    assert_eq!(c.names("."), ["f"]);
+}
+
+/// SR65: dirty data counted as a hole, and copies were zeros.
+#[test]
+fn sr65_a_copy_of_a_file_that_is_not_flushed_yet_holds_its_bytes() {
+    let c = Case::new();
+    let rounds: u64 = std::env::var("HEARTH_ROUNDS").map_or(12, |n| n.parse().unwrap());
+    std::thread::scope(|scope| {
+        for task in 0..4 {
+            let c = &c;
+            scope.spawn(move || {
+                for round in 0..rounds {
+                    let bytes = Random(task << 32 | round).bytes(1 << 20);
+                    let name = format!("f{task}");
+                    c.put(&name, &bytes);
+                    let script = format!(
+                        "cp --sparse=auto {name} a{task}; cp --reflink=auto {name} b{task}
+                         tar -cSf t{task} {name}; mkdir -p x{task}; tar -xSf t{task} -C x{task}"
+                    );
+                    succeed(&mut shell(c.root(), &script));
+                    for copy in [
+                        format!("a{task}"),
+                        format!("b{task}"),
+                        format!("x{task}/{name}"),
+                    ] {
+                        assert!(c.read(&copy) == bytes, "{copy}, round {round}");
+                    }
+                }
+            });
+        }
+    });
+}
+
+/// SR69: seven syncs for one small file.
+#[test]
+fn sr69_a_small_file_costs_one_sync_and_those_who_wait_together_share_it() {
+    let Some(c) = Case::of_the_store() else {
+        return;
+    };
+    let cost = |tasks: usize, files: usize| {
+        let before = c.counts();
+        std::thread::scope(|scope| {
+            for task in 0..tasks {
+                let c = &c;
+                scope.spawn(move || {
+                    for n in 0..files {
+                        let path = c.at(&format!("t{tasks}-{task}-{n}"));
+                        let mut file = File::create(path).unwrap();
+                        file.write_all(&[7; 4096]).unwrap();
+                        file.sync_all().unwrap();
+                    }
+                });
+            }
+        });
+        let after = c.counts();
+        let syncs = after.syncs - before.syncs + after.directory_syncs - before.directory_syncs;
+        syncs as f64 / (tasks * files) as f64
+    };
+    let (one, many) = (cost(1, 1_000), cost(16, 63));
+    // A checkpoint and the witness fall into it now and then.
+    assert!(one <= 1.05, "{one} syncs for each file");
+    assert!(many <= 0.5, "{many} syncs for each file of 16 tasks");
+}
+
+/// SR75: `umount` came back while the daemon was still writing.
+#[test]
+fn sr75_when_an_unmount_returns_everything_is_durable() {
+    let mut c = Case::new();
+    let bytes = Random(1).bytes(64 << 20);
+    c.put("big", &bytes);
+    for n in 0..500 {
+        c.put(&format!("f{n}"), n.to_string());
+    }
+    if Case::is_ext4() {
+        // Its unmount would be an end of the disk.
+        succeed(Command::new("sync").arg("-f").arg(c.root()));
+    }
+    let before = c.walk();
+    c.fail(Failure::Unmount);
+    c.cut();
+    assert_eq!(c.walk(), before);
+    assert!(c.read("big") == bytes);
+}
+
+/// SR75: after the end of a mount the volume is free at once.
+#[test]
+fn sr75_a_volume_can_be_mounted_again_at_once() {
+    let Some(mut c) = Case::of_the_store() else {
+        return;
+    };
+    for n in 0..20 {
+        c.put(&format!("f{n}"), "x");
+        c.daemon().stop().unwrap();
+        c.daemon().start().unwrap();
+    }
+    assert_eq!(c.names(".").len(), 20);
+}
+
+/// SR75: a daemon that is told to end flushes and unmounts.
+#[test]
+fn sr75_a_daemon_that_is_told_to_end_keeps_everything() {
+    for (word, way) in [("TERM", "kill -s TERM $PID"), ("lazy", "umount -l $MNT")] {
+        let Some(mut c) = Case::of_the_store() else {
+            return;
+        };
+        let bytes = Random(2).bytes(16 << 20);
+        c.put("big", &bytes);
+        let pid = c.daemon().id().unwrap();
+        let mount = c.root().to_owned();
+        let mut end = Command::new("bash");
+        let end = end.args(["-euc", way]).env("PID", pid.to_string());
+        assert!(end.env("MNT", &mount).status().unwrap().success());
+        let stat = format!("/proc/{pid}/stat");
+        until("the daemon ends", || {
+            let state = fs::read_to_string(&stat).unwrap_or_default();
+            state.is_empty() || state.contains(") Z ")
+        });
+        c.cut();
+        assert!(c.read("big") == bytes, "{word}");
+    }
+}
+
+/// The least of all: files that were synced, and a daemon that was killed.
+#[test]
+fn what_was_written_and_synced_is_there_after_a_kill() {
+    let mut c = Case::new();
+    for n in 0..100 {
+        c.put(&format!("f{n}"), n.to_string());
+    }
+    for n in 0..100 {
+        c.sync(&format!("f{n}"));
+    }
+    c.fail(Failure::Kill);
+    for n in 0..100 {
+        assert_eq!(c.read(&format!("f{n}")), n.to_string().as_bytes());
+    }
+}

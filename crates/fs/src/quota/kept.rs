@@ -1,0 +1,18 @@
+//! What a durable volume keeps of its quotas besides use, which the inodes tell.
+
+use super::kind::{QuotaId, QuotaKind};
+use super::rules::{IdSettings, KindSettings};
+
+/// One thing to keep. The last one about an id or a kind counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KeptQuota {
+    /// Settings of an id; the defaults mean that it has none.
+    Id(QuotaId, IdSettings),
+    /// Settings of a kind.
+    Kind(QuotaKind, KindSettings),
+    /// When the grace periods end that run for an id, by resource, in seconds of the wall clock.
+    Grace(QuotaId, [Option<i64>; 2]),
+}
+
+/// Takes what is to be kept, under the state lock.
+pub(crate) type KeepQuota = dyn Fn(KeptQuota) + Send + Sync;

@@ -1,0 +1,135 @@
+//! The model test on a volume whose backend is the store, with everything forgotten between any two
+//! operations, and with the volume ended and opened again in the middle.
+
+#[path = "model/driver.rs"]
+mod driver;
+
+use driver::Library;
+use hearth::{Credentials, Volume};
+use hearth_model::strategy::{Abilities, script};
+use hearth_model::{Op, Outcome, System, compare, listing};
+use hearth_store::backend::StoreBackend;
+use proptest::prelude::*;
+use proptest::test_runner::{TestError, TestRunner};
+use std::sync::Arc;
+
+const ABILITIES: Abilities = Abilities {
+    ranges: true,
+    projects: true,
+    direct: true,
+};
+const SCRIPTS: u32 = 600;
+
+fn volume(backend: &Arc<StoreBackend>) -> Volume {
+    Volume::builder()
+        .backend(Arc::clone(backend))
+        .memory_budget(1 << 20)
+        .build()
+        .expect("the store opens")
+}
+
+/// A library that forgets everything now and then.
+struct Forgetful {
+    library: Library,
+    backend: Arc<StoreBackend>,
+    state: u64,
+}
+
+impl System for Forgetful {
+    fn apply(&mut self, p: usize, op: &Op) -> Outcome {
+        self.state = self
+            .state
+            .wrapping_mul(0x5851_F42D_4C95_7F2D)
+            .wrapping_add(99);
+        if (self.state >> 33).is_multiple_of(3) {
+            self.library.volume().reclaim(u64::MAX);
+        }
+        if (self.state >> 33).is_multiple_of(8) {
+            while hearth_backend::Backend::tidy(&*self.backend) {}
+        }
+        self.library.apply(p, op)
+    }
+}
+
+fn check(seed: u64, steps: &[(usize, Op)]) -> Option<String> {
+    let backend = Arc::new(StoreBackend::memory().expect("a new store"));
+    let mut forgetful = Forgetful {
+        library: Library::new(volume(&backend)),
+        backend: Arc::clone(&backend),
+        state: seed,
+    };
+    if let Err(difference) = compare(&mut forgetful, steps, 16) {
+        return Some(difference.to_string());
+    }
+    if backend.strays() > 0 {
+        return Some(format!(
+            "{} records named what is not there",
+            backend.strays()
+        ));
+    }
+    let checked = forgetful.library.volume().quota().check();
+    let checked = checked.expect("accounting is on");
+    (!checked.is_clean()).then(|| format!("{checked:?}"))
+}
+
+#[test]
+fn a_volume_on_a_store_that_forgets_everything_equals_the_model() {
+    let config = ProptestConfig {
+        cases: SCRIPTS,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
+    let input = (any::<u64>(), script(ABILITIES, 20..100));
+    let result = TestRunner::new(config).run(&input, |(seed, steps)| {
+        check(seed, &steps).map_or(Ok(()), |why| Err(TestCaseError::fail(why)))
+    });
+    match result {
+        Ok(()) => {}
+        Err(TestError::Fail(why, (seed, steps))) => {
+            panic!("{why}\nseed {seed}\n{}", listing(&steps))
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn what_was_synced_is_there_when_the_volume_is_opened_again() {
+    let backend = Arc::new(StoreBackend::memory().expect("a new store"));
+    let first = volume(&backend);
+    let root = first.process(Credentials::root());
+    root.mkdir("/d", 0o751).expect("a new name");
+    for size in [0usize, 1, 4096, 70_000, 1 << 20] {
+        let path = format!("/d/{size}");
+        let fd = root
+            .open(&*path, libc::O_CREAT | libc::O_RDWR, 0o640)
+            .expect("a new name");
+        let bytes: Vec<u8> = (0..size).map(|at| (at % 251) as u8).collect();
+        assert_eq!(root.write(fd, &bytes), Ok(size));
+        root.close(fd).expect("it is open");
+    }
+    root.symlink("to/nowhere", "/d/link").expect("a new name");
+    first.close().expect("everything is kept");
+    drop((root, first));
+    let second = volume(&backend);
+    let root = second.process(Credentials::root());
+    for size in [0usize, 1, 4096, 70_000, 1 << 20] {
+        let path = format!("/d/{size}");
+        let attr = root.stat(&*path).expect("it is there");
+        assert_eq!((attr.size, attr.perm), (size as u64, 0o640));
+        let fd = root.open(&*path, libc::O_RDONLY, 0).expect("it is there");
+        let mut bytes = vec![0; size];
+        assert_eq!(root.read(fd, &mut bytes), Ok(size));
+        assert!(
+            bytes
+                .iter()
+                .enumerate()
+                .all(|(at, &byte)| byte == (at % 251) as u8)
+        );
+        root.close(fd).expect("it is open");
+    }
+    assert_eq!(
+        root.stat("/d").map(|attr| (attr.perm, attr.nlink)),
+        Ok((0o751, 2))
+    );
+    assert!(second.quota().check().expect("accounting is on").is_clean());
+}

@@ -1,0 +1,144 @@
+//! Commits: one at a time, those of the volume and those of idle work.
+
+use super::StoreBackend;
+use super::parts::Kv;
+use crate::error::{Error, Result};
+use crate::kv::{KvOp, Table};
+use crate::merge::{self, merge};
+use crate::schema::{Counters, corrupt, key};
+use hearth_backend::{Errno, Record};
+
+/// What the next commit goes on from.
+#[derive(Debug)]
+pub(super) struct State {
+    counters: Counters,
+    kv_epoch: u64,
+    /// The error that ended committing.
+    failed: Option<Error>,
+    /// Records that found no room: they are committed with those of the next call.
+    held: Vec<Record>,
+    /// See [`StoreBackend::strays`].
+    pub(super) strays: u64,
+    /// Counts commits that made pages of segments dead.
+    pub(super) deaths: u64,
+    /// Inline bytes that came since idle work has looked at them.
+    pub(super) inline: u64,
+}
+
+impl State {
+    pub(super) fn new(counters: Counters, kv_epoch: u64) -> State {
+        State {
+            counters,
+            kv_epoch,
+            failed: None,
+            held: Vec::new(),
+            strays: 0,
+            // What was before is looked at once.
+            deaths: 1,
+            inline: u64::MAX,
+        }
+    }
+
+    pub(super) fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    pub(super) fn kv_epoch(&self) -> u64 {
+        self.kv_epoch
+    }
+
+    /// Fails once an error other than a lack of room has come: what is durable is not known then.
+    pub(super) fn check(&self) -> Result<()> {
+        match &self.failed {
+            Some(error) => Err(error.clone()),
+            None => Ok(()),
+        }
+    }
+
+    /// Commits `ops` and `counters`.
+    pub(super) fn apply(
+        &mut self,
+        kv: &dyn Kv,
+        counters: Counters,
+        mut ops: Vec<KvOp>,
+    ) -> Result<()> {
+        self.check()?;
+        ops.push(merge::meta(key::COUNTERS.into(), Some(counters.encode())));
+        match kv.commit(self.kv_epoch + 1, &ops) {
+            Ok(()) => {
+                self.kv_epoch += 1;
+                self.counters = counters;
+                Ok(())
+            }
+            Err(error) => Err(self.fail(error)),
+        }
+    }
+
+    /// Commits end with an error that is no lack of room.
+    fn fail(&mut self, error: Error) -> Error {
+        if error.errno() != Errno::ENOSPC {
+            self.failed = Some(error.clone());
+        }
+        error
+    }
+}
+
+impl StoreBackend {
+    /// See `Backend::commit`.
+    pub(super) fn commit_records(&self, epoch: u64, records: Vec<Record>) -> Result<()> {
+        let mut state = self.state.lock();
+        state.check()?;
+        // What is ordered by version is so over epochs too.
+        let mut all = std::mem::take(&mut state.held);
+        all.extend(records);
+        let result = self.apply_records(&mut state, epoch, &all);
+        if let Err(error) = &result
+            && error.errno() == Errno::ENOSPC
+        {
+            state.held = all;
+        }
+        result
+    }
+
+    fn apply_records(&self, state: &mut State, epoch: u64, records: &[Record]) -> Result<()> {
+        let mut counters = state.counters;
+        let merged = match merge(&*self.kv, &mut counters, records) {
+            Ok(merged) => merged,
+            Err(error) => return Err(state.fail(error)),
+        };
+        for segment in merged.named.keys() {
+            let is_known = !self.pending.is_settled(*segment)
+                || self.kv.get(Table::Meta, &key::segment(*segment))?.is_some();
+            if !is_known {
+                let what = "a record names a segment that was given up";
+                return Err(state.fail(corrupt(&key::segment(*segment), what)));
+            }
+        }
+        if merged.ops.is_empty() && counters == state.counters {
+            // A commit of nothing writes nothing: what is durable is the state of this epoch.
+            state.counters.epoch = epoch;
+        } else {
+            counters.epoch = epoch;
+            let inline = merged.ops.iter().map(inline_bytes).sum();
+            state.apply(&*self.kv, counters, merged.ops)?;
+            self.blocks.set_epoch(state.kv_epoch);
+            state.inline = state.inline.saturating_add(inline);
+            state.deaths += u64::from(merged.is_deadly);
+        }
+        state.strays += merged.strays;
+        for (segment, pages) in merged.named {
+            self.pending.take(segment, pages);
+        }
+        Ok(())
+    }
+}
+
+/// The bytes of inline data that a change brings.
+fn inline_bytes(op: &KvOp) -> u64 {
+    match &op.value {
+        Some(value) if op.table == Table::Extents && op.key.starts_with(key::INLINES) => {
+            value.len() as u64
+        }
+        _ => 0,
+    }
+}

@@ -1,0 +1,196 @@
+//! A store as the backend of a volume.
+//!
+//! Two parts are below it: keys and values ([`Kv`]) and blocks of data ([`Blocks`]). What a volume
+//! records becomes changes of keys ([`crate::merge`]); idle work makes some of its own, between
+//! the epochs of the volume. So the key-value part counts commits of its own, and the volume's
+//! epoch is a value in it.
+//!
+//! Lock order:
+//!
+//! ```text
+//! tidying (one thread does idle work)
+//!   state (one commit at a time; held while it becomes durable)
+//!     pending, flights (numbers alone; never held over a call)
+//! ```
+//!
+//! Loading takes none of them. It may see a commit between two of its reads. For an inode that is
+//! no harm: a volume loads one that it does not have, and only changes one that it has. Extents do
+//! change beside a load; one scan sees them before or after a commit, and bytes that idle work has
+//! moved meanwhile are looked up again.
+
+mod collect;
+mod commit;
+mod inline;
+mod load;
+pub mod memory;
+mod moving;
+mod on_disk;
+mod parts;
+mod pending;
+mod sealed;
+mod tidy;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use on_disk::segments_of;
+pub use on_disk::{MakeOptions, StoreOptions};
+pub use parts::{BlockHeader, Blocks, FilePages, Kv, Written};
+pub use tidy::Limits;
+
+use crate::error::{Error, Result};
+use crate::kv::Table;
+use crate::schema::{Counters, key};
+use commit::State;
+use hearth_backend::{Backend, Errno, Extent, Inode, Record, Restart, Target};
+use hearth_sync::primitive::{Arc, Mutex};
+use memory::{MemoryBlocks, MemoryKv};
+use pending::Pending;
+use std::ops::Range;
+use tidy::Tidying;
+
+/// A store as the backend of a volume.
+pub struct StoreBackend {
+    kv: Arc<dyn Kv>,
+    blocks: Arc<dyn Blocks>,
+    /// What the next commit goes on from.
+    state: Mutex<State>,
+    /// Pages of segments that no record names yet.
+    pending: Pending,
+    /// How far idle work got.
+    tidying: Mutex<Tidying>,
+    /// When idle work is worth it. Immutable.
+    limits: Limits,
+    /// Whether nothing may be changed. Immutable.
+    is_read_only: bool,
+}
+
+impl StoreBackend {
+    /// A store in memory, for tests.
+    pub fn memory() -> Result<StoreBackend> {
+        StoreBackend::new(Arc::new(MemoryKv::new()), Arc::new(MemoryBlocks::new()))
+    }
+
+    /// A store of these parts.
+    pub fn new(kv: Arc<dyn Kv>, blocks: Arc<dyn Blocks>) -> Result<StoreBackend> {
+        let counters = match kv.get(Table::Meta, key::COUNTERS)? {
+            Some(value) => Counters::decode(&value)?,
+            None => Counters::default(),
+        };
+        let kv_epoch = kv.epoch();
+        blocks.set_epoch(kv_epoch);
+        Ok(StoreBackend {
+            tidying: Mutex::new(Tidying::new(blocks.first())),
+            state: Mutex::new(State::new(counters, kv_epoch)),
+            kv,
+            blocks,
+            pending: Pending::default(),
+            limits: Limits::default(),
+            is_read_only: false,
+        })
+    }
+
+    /// The epoch of the last commit of the key-value part.
+    pub fn kv_epoch(&self) -> u64 {
+        self.state.lock().kv_epoch()
+    }
+
+    /// Records that named what was not there: 0 as long as the volume keeps its rules.
+    pub fn strays(&self) -> u64 {
+        self.state.lock().strays
+    }
+
+    /// Keys and values.
+    pub fn kv(&self) -> &dyn Kv {
+        &*self.kv
+    }
+
+    fn counters(&self) -> Counters {
+        self.state.lock().counters()
+    }
+
+    fn write(&self, ino: u64, generation: u32, pages: &[(u64, Box<[u8]>)]) -> Result<Vec<Extent>> {
+        if self.is_read_only {
+            let why = "it was opened read-only".into();
+            return Err(Error::ReadOnly { why });
+        }
+        let flight = self.pending.begin();
+        let written = self.blocks.write(ino, generation, pages)?;
+        for part in &written {
+            let count = part.pages.end - part.pages.start;
+            self.pending.add(part.block.segment, count);
+        }
+        drop(flight);
+        let stored = |part: Written| {
+            let mut place = Vec::with_capacity(crate::schema::Block::SIZE);
+            part.block.encode(&mut place);
+            Extent {
+                pages: part.pages,
+                place: hearth_backend::Place::Stored(place.into()),
+            }
+        };
+        Ok(written.into_iter().map(stored).collect())
+    }
+}
+
+impl Backend for StoreBackend {
+    fn is_durable(&self) -> bool {
+        true
+    }
+
+    fn restart(&self) -> std::result::Result<Option<Restart>, Errno> {
+        load::restart(&*self.kv, &self.counters()).map_err(|error| error.errno())
+    }
+
+    fn load_inode(&self, ino: u64) -> std::result::Result<Option<Inode>, Errno> {
+        load::inode(&*self.kv, ino).map_err(|error| error.errno())
+    }
+
+    fn load_entry(&self, dir: u64, name: &[u8]) -> std::result::Result<Option<Target>, Errno> {
+        load::entry(&*self.kv, dir, name).map_err(|error| error.errno())
+    }
+
+    fn load_directory(&self, dir: u64) -> std::result::Result<Vec<(Box<[u8]>, Target)>, Errno> {
+        load::directory(&*self.kv, dir).map_err(|error| error.errno())
+    }
+
+    fn load_allocation(&self, ino: u64) -> std::result::Result<Vec<(Range<u64>, bool)>, Errno> {
+        load::allocation(&*self.kv, ino).map_err(|error| error.errno())
+    }
+
+    fn load_pages(
+        &self,
+        ino: u64,
+        pages: Range<u64>,
+        take: &mut dyn FnMut(u64, &[u8]),
+    ) -> std::result::Result<(), Errno> {
+        load::pages(&*self.kv, &*self.blocks, ino, pages, take).map_err(|error| error.errno())
+    }
+
+    fn write_pages(
+        &self,
+        ino: u64,
+        generation: u32,
+        pages: &[(u64, Box<[u8]>)],
+    ) -> std::result::Result<Vec<Extent>, Errno> {
+        self.write(ino, generation, pages)
+            .map_err(|error| error.errno())
+    }
+
+    fn commit(&self, epoch: u64, records: Vec<Record>) -> std::result::Result<(), Errno> {
+        self.commit_records(epoch, records)
+            .map_err(|error| error.errno())
+    }
+
+    fn room(&self) -> Option<(u64, u64)> {
+        self.kv.room()
+    }
+
+    fn tidy(&self) -> bool {
+        self.tidy_some()
+    }
+
+    fn close(&self) -> std::result::Result<(), Errno> {
+        self.kv.close().map_err(|error| error.errno())
+    }
+}

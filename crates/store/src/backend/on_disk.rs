@@ -1,0 +1,346 @@
+//! A store in a directory: the volume of keys and values, and segments, as the parts of a backend.
+
+use super::parts::{self, BlockHeader, Blocks, FilePages, Written};
+use super::sealed::Sealed;
+use super::tidy::Tidying;
+use super::{StoreBackend, key};
+use crate::codec::{
+    Cipher, Codec, Compression, Costs, KeySlots, Passphrase, Purpose, VolumeKey, random,
+};
+use crate::error::{Error, Result};
+use crate::kv::{KvOp, Table};
+use crate::schema::{Block, Counters};
+use crate::segment::{Segments, Settings, Stored};
+use crate::volume::{FrameCipher, Info, Kv, MkfsOptions, OpenMode, OpenOptions};
+use bytes::Bytes;
+use hearth_sync::primitive::{Arc, Mutex};
+use std::path::Path;
+
+/// Bytes of unpacked blocks that are kept for reading.
+const KEPT: usize = 64 << 20;
+
+/// What a new store is like.
+pub struct MakeOptions {
+    /// How data is compressed.
+    pub compression: Compression,
+    /// What opens it; `None` for one that is not encrypted.
+    pub passphrase: Option<Passphrase>,
+    /// What trying a passphrase costs.
+    pub costs: Costs,
+    /// Size in bytes, 0 for as much as there is.
+    pub size: u64,
+    /// Length of each of the four files of the log, in bytes.
+    pub log_len: u64,
+}
+
+impl Default for MakeOptions {
+    fn default() -> MakeOptions {
+        MakeOptions {
+            compression: Compression::Lz4,
+            passphrase: None,
+            costs: Costs::default(),
+            size: 0,
+            log_len: MkfsOptions::default().log_len,
+        }
+    }
+}
+
+/// How a store is opened.
+pub struct StoreOptions {
+    /// What for.
+    pub mode: OpenMode,
+    /// What opens an encrypted one.
+    pub passphrase: Option<Passphrase>,
+    /// How new data is compressed, where not as the volume was made.
+    pub compression: Option<Compression>,
+}
+
+impl StoreOptions {
+    /// With defaults.
+    pub fn new(mode: OpenMode) -> StoreOptions {
+        StoreOptions {
+            mode,
+            passphrase: None,
+            compression: None,
+        }
+    }
+}
+
+impl StoreBackend {
+    /// Makes a store in `dir`, which is empty or is made.
+    ///
+    /// # Errors
+    /// [`Error::NotEmpty`] if something is there; nothing is changed then.
+    pub fn mkfs(dir: &Path, options: &MakeOptions) -> Result<()> {
+        let mut own = MkfsOptions {
+            codec: match options.compression {
+                Compression::None => Codec::None as u16,
+                Compression::Lz4 => Codec::Lz4 as u16,
+                Compression::Zstd(_) => Codec::Zstd as u16,
+            },
+            size: options.size,
+            log_len: options.log_len,
+            ..MkfsOptions::default()
+        };
+        if let Some(passphrase) = &options.passphrase {
+            let id = random();
+            let mut slots = KeySlots::default();
+            slots.add(&id, &VolumeKey::generate(), passphrase, options.costs)?;
+            own.id = Some(id);
+            own.cipher = ENCRYPTED;
+            own.wrapped_keys = slots.encode();
+        }
+        Kv::mkfs(dir, &own)
+    }
+
+    /// Changes the passphrase of the store in `dir`, which nobody has open. At any moment the old
+    /// or the new one opens it.
+    ///
+    /// # Errors
+    /// [`Error::WrongKey`] where the old one does not open it.
+    pub fn change_passphrase(dir: &Path, old: &Passphrase, new: &Passphrase) -> Result<()> {
+        let info = Kv::info_of(dir)?;
+        let slots = key_slots(&info)?;
+        let changed = slots.changed(&info.id, old, new, Costs::default())?;
+        let mode = OpenMode::Write {
+            who: "a change of the passphrase".to_owned(),
+        };
+        let key = slots.unlock(&info.id, old)?;
+        let kv = Kv::open_with(dir, open_options(mode, Some(&key)))?;
+        kv.set_wrapped_keys(&changed.encode())?;
+        kv.close()
+    }
+
+    /// Opens the store in `dir`.
+    pub fn open(dir: &Path, options: StoreOptions) -> Result<StoreBackend> {
+        let is_read_only = options.mode == OpenMode::ReadOnly;
+        let key = volume_key(&Kv::info_of(dir)?, options.passphrase.as_ref())?;
+        let kv = Kv::open_with(dir, open_options(options.mode, key.as_ref()))?;
+        let info = kv.info();
+        let kv: Arc<dyn parts::Kv> = match &key {
+            Some(key) => Arc::new(Sealed::new(kv, key)),
+            None => Arc::new(kv),
+        };
+        let next = match kv.get(Table::Meta, key::COUNTERS)? {
+            Some(value) => Counters::decode(&value)?.next_segment,
+            None => 0,
+        };
+        let settings = Settings {
+            volume: info.id,
+            compression: options.compression.unwrap_or_else(|| compression(&info)),
+            cipher: key.as_ref().map(|key| Cipher::new(key, Purpose::Blocks)),
+            next: next.max(1),
+            kept: KEPT,
+        };
+        let segments = Segments::open(dir, settings)?;
+        if !is_read_only {
+            // Only what was cut off: segments are looked at by idle work.
+            segments.sweep(&|_| true)?;
+        }
+        let first = segments.next();
+        let mut store = StoreBackend::new(kv, Arc::new(segments))?;
+        store.is_read_only = is_read_only;
+        store.tidying = Mutex::new(Tidying::new(first));
+        Ok(store)
+    }
+}
+
+/// The number of the cipher in a superblock.
+const ENCRYPTED: u16 = 1;
+
+/// The segments of the store in `dir`, for who reads them without records.
+pub(crate) fn segments_of(dir: &Path, passphrase: Option<&Passphrase>) -> Result<Segments> {
+    let info = Kv::info_of(dir)?;
+    let key = volume_key(&info, passphrase)?;
+    let settings = Settings {
+        volume: info.id,
+        compression: compression(&info),
+        cipher: key.map(|key| Cipher::new(&key, Purpose::Blocks)),
+        next: 1,
+        kept: 0,
+    };
+    Segments::open(dir, settings)
+}
+
+/// The key of a store, if it is encrypted.
+fn volume_key(info: &Info, passphrase: Option<&Passphrase>) -> Result<Option<VolumeKey>> {
+    if info.cipher == 0 {
+        return Ok(None);
+    }
+    let why = "the volume is encrypted";
+    let passphrase = passphrase.ok_or(Error::WrongKey { why })?;
+    key_slots(info)?.unlock(&info.id, passphrase).map(Some)
+}
+
+fn key_slots(info: &Info) -> Result<KeySlots> {
+    KeySlots::decode(&info.wrapped_keys).ok_or_else(|| Error::Corrupt {
+        file: "superblock".into(),
+        offset: 0,
+        what: "wrapped keys that cannot be read".to_owned(),
+    })
+}
+
+fn open_options(mode: OpenMode, key: Option<&VolumeKey>) -> OpenOptions {
+    let mut options = OpenOptions::new(mode);
+    if let Some(key) = key {
+        options.cipher = Some(Arc::new(Frames(Cipher::new(key, Purpose::Frames))));
+    }
+    options
+}
+
+/// Seals frames of the log.
+struct Frames(Cipher);
+
+/// Bytes of a nonce.
+const NONCE: usize = 24;
+
+impl FrameCipher for Frames {
+    fn seal(&self, context: &[u8], data: &mut Vec<u8>) -> Result<[u8; NONCE]> {
+        let mut sealed = self.0.seal(context, data);
+        let mut nonce = [0; NONCE];
+        nonce.copy_from_slice(&sealed[..NONCE]);
+        *data = sealed.split_off(NONCE);
+        Ok(nonce)
+    }
+
+    fn open(&self, context: &[u8], nonce: &[u8; NONCE], data: &mut Vec<u8>) -> Result<()> {
+        let sealed = [&nonce[..], data].concat();
+        *data = self.0.open(context, &sealed)?;
+        Ok(())
+    }
+}
+
+/// How new blocks of a volume are packed.
+fn compression(info: &Info) -> Compression {
+    match info.codec {
+        1 => Compression::Lz4,
+        2 => Compression::Zstd(3),
+        _ => Compression::None,
+    }
+}
+
+impl parts::Kv for Kv {
+    fn epoch(&self) -> u64 {
+        self.last_epoch()
+    }
+
+    fn opened(&self) -> u32 {
+        Kv::opened(self)
+    }
+
+    fn commit(&self, epoch: u64, ops: &[KvOp]) -> Result<()> {
+        Kv::commit(self, epoch, ops)
+    }
+
+    fn checkpoint(&self) -> Result<()> {
+        Kv::checkpoint(self)
+    }
+
+    fn close(&self) -> Result<()> {
+        Kv::close(self)
+    }
+
+    fn room(&self) -> Option<(u64, u64)> {
+        Kv::room(self).ok()
+    }
+
+    fn damage(&self) -> Option<Error> {
+        Kv::damage(self).cloned()
+    }
+}
+
+impl Blocks for Segments {
+    fn write(&self, ino: u64, generation: u32, pages: &[(u64, Box<[u8]>)]) -> Result<Vec<Written>> {
+        Ok(all_written(Segments::write(self, ino, generation, pages)?))
+    }
+
+    fn write_files(&self, files: &[FilePages]) -> Result<Vec<Vec<Written>>> {
+        let of: Vec<_> = files
+            .iter()
+            .map(|file| (file.ino, file.generation, &file.pages[..]))
+            .collect();
+        let written = Segments::write_files(self, &of)?;
+        Ok(written.into_iter().map(all_written).collect())
+    }
+
+    fn read(&self, ino: u64, generation: u32, blocks: &[Block]) -> Result<Vec<Bytes>> {
+        let stored = all_stored(blocks)?;
+        let mut read = Vec::with_capacity(blocks.len());
+        self.read_run(&stored, ino, generation, &mut |_, bytes| read.push(bytes));
+        read.into_iter().collect()
+    }
+
+    fn rewrite(&self, blocks: &[Block]) -> Result<Vec<Result<Block>>> {
+        let moved = Segments::rewrite(self, &all_stored(blocks)?)?;
+        let moved = moved.into_iter().map(|new| new.map(|new| block_of(&new)));
+        Ok(moved.collect())
+    }
+
+    fn headers(&self, segment: u64) -> Result<Vec<BlockHeader>> {
+        let headers = Segments::headers(self, segment).map(|found| {
+            let found = found?;
+            Ok(BlockHeader {
+                ino: found.header.ino,
+                generation: found.header.generation,
+                page: found.header.offset / 4096,
+                block: block_of(&found.stored),
+            })
+        });
+        headers.collect()
+    }
+
+    fn delete(&self, segment: u64) -> Result<()> {
+        Segments::delete(self, segment)
+    }
+
+    fn set_epoch(&self, epoch: u64) {
+        Segments::set_epoch(self, epoch);
+    }
+
+    fn first(&self) -> u64 {
+        self.next()
+    }
+
+    fn list(&self) -> Result<Vec<u64>> {
+        Segments::list(self)
+    }
+}
+
+fn all_written(written: Vec<crate::segment::Written>) -> Vec<Written> {
+    let written = written.into_iter().map(|part| Written {
+        pages: part.pages,
+        block: block_of(&part.stored),
+    });
+    written.collect()
+}
+
+fn block_of(stored: &Stored) -> Block {
+    Block {
+        segment: stored.segment,
+        at: stored.at,
+        stored: stored.stored_len,
+        length: stored.len,
+        codec: stored.codec as u8,
+        digest: stored.digest,
+    }
+}
+
+fn all_stored(blocks: &[Block]) -> Result<Vec<Stored>> {
+    let stored = |block: &Block| {
+        let codec = Codec::from_number(block.codec).ok_or_else(|| Error::Corrupt {
+            file: Segments::file_of(block.segment),
+            offset: block.at.into(),
+            what: "the record of the block names no codec".into(),
+        })?;
+        Ok(Stored {
+            segment: block.segment,
+            at: block.at,
+            stored_len: block.stored,
+            len: block.length,
+            within: 0,
+            codec,
+            digest: block.digest,
+        })
+    };
+    blocks.iter().map(stored).collect()
+}

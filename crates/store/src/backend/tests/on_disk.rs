@@ -1,0 +1,146 @@
+//! Stores in directories.
+
+use super::audit::audit;
+use super::model::Model;
+use super::*;
+use crate::codec::Compression;
+use crate::volume::OpenMode;
+use std::path::Path;
+
+fn open(dir: &Path) -> StoreBackend {
+    let mode = OpenMode::Write {
+        who: "a test".into(),
+    };
+    StoreBackend::open(dir, StoreOptions::new(mode)).unwrap()
+}
+
+fn make(compression: Compression) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let options = MakeOptions {
+        compression,
+        log_len: 256 << 10,
+        ..MakeOptions::default()
+    };
+    StoreBackend::mkfs(dir.path(), &options).unwrap();
+    dir
+}
+
+#[test]
+fn a_store_on_disk_gives_back_what_was_recorded_after_kills_and_ends() {
+    for seed in 1..=4u64 {
+        let compression = match seed % 3 {
+            0 => Compression::None,
+            1 => Compression::Lz4,
+            _ => Compression::Zstd(3),
+        };
+        let dir = make(compression);
+        let seed = seed.wrapping_mul(0x0123_4567_89ab_cdef);
+        let mut model = Model::new(seed, open(dir.path()), None);
+        for round in 0..30 {
+            model.round();
+            if round % 5 == 4 {
+                if round % 2 == 0 {
+                    model.store.close().unwrap();
+                }
+                // A store that is dropped without its end is one that was killed.
+                let limits = model.store.limits;
+                model.store = StoreBackend::memory().unwrap();
+                model.store = open(dir.path());
+                model.store.limits = limits;
+                model.check();
+            }
+        }
+        tidy_all(&model.store);
+        model.check();
+        assert!(!model.store.tidy());
+    }
+}
+
+#[test]
+fn generations_of_an_opening_are_new() {
+    let dir = make(Compression::None);
+    let mut last = 0;
+    for epoch in 1..4 {
+        let store = open(dir.path());
+        if epoch == 1 {
+            assert!(store.restart().unwrap().is_none());
+            store.commit(1, vec![root()]).unwrap();
+        }
+        let opened = store.restart().unwrap().unwrap().opened;
+        assert!(opened > last);
+        last = opened;
+    }
+}
+
+#[test]
+fn a_read_only_store_reads_and_changes_nothing() {
+    let dir = make(Compression::Lz4);
+    let store = open(dir.path());
+    let pages: Vec<_> = (0..40).map(|index| (index, page(index))).collect();
+    let extents = store.write_pages(2, 1, &pages).unwrap();
+    let written = contents(2, 1, 1, 40 * 4096, Edit::Write(extents));
+    store
+        .commit(1, vec![root(), new(2, attrs(1, Kind::File)), written])
+        .unwrap();
+    store.write_pages(3, 1, &pages).unwrap();
+    drop(store);
+    let options = StoreOptions::new(OpenMode::ReadOnly);
+    let store = StoreBackend::open(dir.path(), options).unwrap();
+    let before = store.blocks.list().unwrap();
+    assert_eq!(before.len(), 2);
+    assert_eq!(read(&store, 2, 0..u64::MAX).len(), 40);
+    assert_eq!(store.write_pages(2, 1, &pages), Err(Errno::EROFS));
+    assert_eq!(
+        store.commit(2, vec![contents(2, 1, 2, 1, Edit::Size)]),
+        Err(Errno::EROFS)
+    );
+    assert!(!store.tidy());
+    assert_eq!(store.blocks.list().unwrap(), before);
+    store.close().unwrap();
+    let store = open(dir.path());
+    tidy_all(&store);
+    assert_eq!(
+        store.blocks.list().unwrap().len(),
+        1,
+        "nobody names the other one"
+    );
+    audit(store.kv());
+}
+
+#[test]
+fn the_collector_frees_room_on_disk() {
+    let dir = make(Compression::None);
+    let store = open(dir.path());
+    let mut records = vec![root()];
+    for ino in 2..20 {
+        let pages: Vec<_> = (0..64).map(|index| (index, page(ino + index))).collect();
+        let extents = store.write_pages(ino, 1, &pages).unwrap();
+        records.push(new(ino, attrs(1, Kind::File)));
+        records.push(contents(ino, 1, 1, 64 * 4096, Edit::Write(extents)));
+    }
+    store.commit(1, records).unwrap();
+    let cuts = (2..20).map(|ino| contents(ino, 1, 2, 64 * 4096, Edit::Cut(5..50)));
+    store.commit(2, cuts.collect()).unwrap();
+    tidy_all(&store);
+    let list = store.blocks.list().unwrap();
+    let bytes = list.iter().map(|segment| {
+        let path = dir.path().join(crate::segment::Segments::file_of(*segment));
+        std::fs::metadata(path).unwrap().len()
+    });
+    let bytes: u64 = bytes.sum();
+    assert!(
+        bytes < 18 * 22 * 4096,
+        "{bytes} bytes in {} segments",
+        list.len()
+    );
+    audit(store.kv());
+    for ino in 2..20 {
+        let pages = read(&store, ino, 0..u64::MAX);
+        assert_eq!(pages.len(), 19);
+        assert!(
+            pages
+                .iter()
+                .all(|(index, bytes)| *bytes == *page(ino + index))
+        );
+    }
+}

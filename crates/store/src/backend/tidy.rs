@@ -1,0 +1,243 @@
+//! Idle work, a small piece at each call.
+//!
+//! | work | when |
+//! |---|---|
+//! | extents of large files that ended | there are any |
+//! | segments that nobody names, of an opening before | once |
+//! | pages that were stored and never named | an hour has passed |
+//! | segments that were given up | a checkpoint has passed |
+//! | inline data moves to segments | enough of it has come |
+//! | segments with few live pages are rewritten | pages have died |
+//!
+//! Each piece is a commit of its own. What it changes is compared under the lock of commits with
+//! what it has read before: what the volume has changed meanwhile stays as the volume wants it.
+
+use super::StoreBackend;
+use super::load::each;
+use super::pending::PATIENCE;
+use crate::error::Result;
+use crate::kv::Table;
+use crate::merge::{Tally, drop_map, meta};
+use crate::schema::{Segment, key};
+use hearth_backend::Errno;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// Extents that are deleted at once.
+const PIECE: usize = 4096;
+
+/// When idle work is worth it.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bytes of inline data that are moved together, at least.
+    pub inline_bytes: u64,
+    /// Per cent of live pages below which a segment is rewritten.
+    pub live_percent: u64,
+    /// Per cent of live pages when room is low.
+    pub live_percent_low_room: u64,
+    /// Pages below which a segment is small: many small ones are rewritten together.
+    pub small_pages: u64,
+    /// How many are many.
+    pub small_segments: usize,
+    /// How long a volume may take to name what it has stored.
+    pub patience: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            inline_bytes: 256 << 10,
+            live_percent: 50,
+            live_percent_low_room: 90,
+            small_pages: 512,
+            small_segments: 64,
+            patience: PATIENCE,
+        }
+    }
+}
+
+/// How far idle work got.
+#[derive(Debug)]
+pub(super) struct Tidying {
+    /// The map that is being deleted, and from which page on there is something left.
+    dying: Option<(u64, u64)>,
+    /// Segments from here on are of this opening; `None` when older ones were looked at.
+    sweep_below: Option<u64>,
+    /// Segments that no record names any more.
+    doomed: BTreeSet<u64>,
+    /// When the doomed ones may go: a checkpoint has been, and writes before this number are over,
+    /// so many times one after the other.
+    grace: Option<(u64, u8)>,
+    /// `State::deaths` when segments were last looked at and none was worth it.
+    pub(super) deaths: u64,
+    /// Segments that could not be emptied, with their live pages.
+    pub(super) resting: BTreeSet<(u64, u64)>,
+}
+
+impl Tidying {
+    /// Segments from number `first` on are of this opening.
+    pub(super) fn new(first: u64) -> Tidying {
+        Tidying {
+            dying: None,
+            sweep_below: Some(first),
+            doomed: BTreeSet::new(),
+            grace: None,
+            deaths: 0,
+            resting: BTreeSet::new(),
+        }
+    }
+}
+
+impl StoreBackend {
+    /// A piece of idle work; true if there is more to do.
+    pub(super) fn tidy_some(&self) -> bool {
+        let Some(mut tidying) = self.tidying.try_lock() else {
+            return true;
+        };
+        if self.is_read_only || self.state.lock().check().is_err() {
+            return false;
+        }
+        let pieces: [fn(&StoreBackend, &mut Tidying) -> Result<bool>; 6] = [
+            StoreBackend::delete_dying,
+            StoreBackend::sweep,
+            |store, _| store.forget(),
+            StoreBackend::delete_doomed,
+            |store, _| store.move_inline(),
+            StoreBackend::collect,
+        ];
+        // What fails now may work later, and keeps no other work from being done.
+        pieces
+            .iter()
+            .any(|piece| piece(self, &mut tidying).unwrap_or(false))
+    }
+
+    /// Deletes a piece of a map whose file has ended.
+    fn delete_dying(&self, tidying: &mut Tidying) -> Result<bool> {
+        if tidying.dying.is_none() {
+            each(&*self.kv, Table::Meta, key::DYING, &mut |key, _| {
+                tidying.dying = Some((key::number(key)?, 0));
+                Ok(false)
+            })?;
+        }
+        let Some((map, from)) = tidying.dying else {
+            return Ok(false);
+        };
+        let mut state = self.state.lock();
+        let mut tally = Tally::default();
+        let dropped = drop_map(&*self.kv, map, from, PIECE, &mut tally)?;
+        let mut ops = dropped.ops;
+        state.strays += tally.finish(&*self.kv, &mut ops)?;
+        if dropped.rest.is_none() {
+            ops.push(meta(key::dying(map), None));
+        }
+        let counters = state.counters();
+        state.apply(&*self.kv, counters, ops)?;
+        state.deaths += 1;
+        tidying.dying = dropped.rest.map(|rest| (map, rest));
+        Ok(true)
+    }
+
+    /// Gives up segments of openings before that nothing names: a crash left them behind.
+    fn sweep(&self, tidying: &mut Tidying) -> Result<bool> {
+        let Some(below) = tidying.sweep_below.take() else {
+            return Ok(false);
+        };
+        for segment in self.blocks.list()? {
+            if segment < below && self.kv.get(Table::Meta, &key::segment(segment))?.is_none() {
+                self.blocks.delete(segment)?;
+            }
+        }
+        Ok(false)
+    }
+
+    /// Pages that the volume has stored and not named for long are dead pages of their segments.
+    fn forget(&self) -> Result<bool> {
+        let mut state = self.state.lock();
+        let late = self.pending.give_up(self.limits.patience);
+        if late.is_empty() {
+            return Ok(false);
+        }
+        let mut tally = Tally::default();
+        for (segment, pages) in late {
+            tally.named(segment, pages);
+        }
+        let mut ops = Vec::new();
+        tally.finish(&*self.kv, &mut ops)?;
+        let counters = state.counters();
+        state.apply(&*self.kv, counters, ops)?;
+        state.deaths += 1;
+        Ok(true)
+    }
+
+    /// Gives up `segments`, none of which has a live or a pending page. Their files go when a
+    /// checkpoint has passed: until then a log that is cut short may still lead to them.
+    pub(super) fn doom(&self, tidying: &mut Tidying, segments: &[u64]) -> Result<()> {
+        let mut state = self.state.lock();
+        let mut ops = Vec::new();
+        let mut dead = Vec::new();
+        for segment in segments {
+            let key = key::segment(*segment);
+            let value = self.kv.get(Table::Meta, &key)?;
+            let segment_now = value.map(|value| Segment::decode(&key, &value));
+            // A commit may have come to name it since it was looked at.
+            if matches!(segment_now, Some(Ok(Segment { live: 0, .. }))) {
+                ops.push(meta(key, None));
+                dead.push(*segment);
+            }
+        }
+        let counters = state.counters();
+        state.apply(&*self.kv, counters, ops)?;
+        tidying.doomed.extend(dead);
+        tidying.grace = None;
+        Ok(())
+    }
+
+    /// Removes the files of segments that were given up, once that is safe.
+    fn delete_doomed(&self, tidying: &mut Tidying) -> Result<bool> {
+        if tidying.doomed.is_empty() {
+            return Ok(false);
+        }
+        let Some((flight, graces)) = tidying.grace else {
+            tidying.grace = Some((self.pending.next_flight(), 1));
+            self.kv.checkpoint()?;
+            return Ok(true);
+        };
+        // A write that is under way may still bring pages to one of them, and a later write may
+        // have joined its segment.
+        if !self.pending.is_over(flight) {
+            return Ok(false);
+        }
+        if graces < 2 {
+            tidying.grace = Some((self.pending.next_flight(), graces + 1));
+            return Ok(true);
+        }
+        let state = self.state.lock();
+        let mut kept = Vec::new();
+        for segment in &tidying.doomed {
+            let is_named = self.kv.get(Table::Meta, &key::segment(*segment))?.is_some();
+            if is_named || !self.pending.is_settled(*segment) {
+                kept.push(*segment);
+            }
+        }
+        drop(state);
+        // What came to be used again is collected again when it is dead again. Nothing else can
+        // come to be used: no write that is under way knows of it.
+        while let Some(segment) = tidying.doomed.pop_first() {
+            if !kept.contains(&segment) {
+                self.blocks.delete(segment)?;
+            }
+        }
+        tidying.grace = None;
+        Ok(true)
+    }
+
+    /// Whether little room is left.
+    pub(super) fn is_room_low(&self) -> bool {
+        (self.kv.room()).is_some_and(|(all, free)| free < all / 10)
+    }
+}
+
+/// Whether an error says only that there is no room.
+pub(super) fn is_lack_of_room(error: &crate::Error) -> bool {
+    error.errno() == Errno::ENOSPC
+}

@@ -1,0 +1,105 @@
+//! Compression of one block.
+
+use super::sample;
+use hearth_sync::primitive::thread_local;
+use std::cell::RefCell;
+use zstd::bulk::{Compressor, Decompressor};
+
+/// How bytes are packed. The number is part of the format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Codec {
+    /// Not at all.
+    None = 0,
+    /// LZ4 block.
+    Lz4 = 1,
+    /// Zstandard frame.
+    Zstd = 2,
+}
+
+impl Codec {
+    /// The codec with this number.
+    pub fn from_number(number: u8) -> Option<Codec> {
+        Some(match number {
+            0 => Codec::None,
+            1 => Codec::Lz4,
+            2 => Codec::Zstd,
+            _ => return None,
+        })
+    }
+}
+
+/// What to pack new blocks with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compression {
+    /// As they are.
+    None,
+    /// LZ4.
+    Lz4,
+    /// Zstandard with this level, 1 to 19.
+    Zstd(i32),
+}
+
+impl Compression {
+    /// Appends `plain` to `out`, packed if that gains at least an eighth, else as it is. The codec
+    /// says which.
+    pub fn pack(self, plain: &[u8], out: &mut Vec<u8>) -> Codec {
+        let limit = plain.len() - plain.len() / 8;
+        let begin = out.len();
+        if self != Compression::None && sample::promising(plain) {
+            let room = lz4_flex::block::get_maximum_output_size(plain.len());
+            out.resize(begin + room, 0);
+            let (codec, len) = match self {
+                Compression::None => (Codec::None, None),
+                Compression::Lz4 => (Codec::Lz4, lz4(plain, &mut out[begin..])),
+                Compression::Zstd(level) => (Codec::Zstd, zstd(plain, level, &mut out[begin..])),
+            };
+            if let Some(len) = len.filter(|len| *len <= limit && *len < plain.len()) {
+                out.truncate(begin + len);
+                return codec;
+            }
+            out.truncate(begin);
+        }
+        out.extend_from_slice(plain);
+        Codec::None
+    }
+}
+
+/// The `len` bytes that `packed` was made of; `None` where it was made of nothing of that length.
+pub fn unpack(codec: Codec, packed: &[u8], len: usize) -> Option<Vec<u8>> {
+    let mut plain = vec![0; len];
+    let filled = match codec {
+        Codec::None => return (packed.len() == len).then(|| packed.to_vec()),
+        Codec::Lz4 => lz4_flex::block::decompress_into(packed, &mut plain).ok(),
+        Codec::Zstd => DECOMPRESSOR.with_borrow_mut(|kept| {
+            let decompressor = match kept {
+                Some(decompressor) => decompressor,
+                None => kept.insert(Decompressor::new().ok()?),
+            };
+            decompressor
+                .decompress_to_buffer(packed, plain.as_mut_slice())
+                .ok()
+        }),
+    };
+    (filled == Some(len)).then_some(plain)
+}
+
+fn lz4(plain: &[u8], out: &mut [u8]) -> Option<usize> {
+    lz4_flex::block::compress_into(plain, out).ok()
+}
+
+fn zstd(plain: &[u8], level: i32, out: &mut [u8]) -> Option<usize> {
+    COMPRESSOR.with_borrow_mut(|kept| {
+        let compressor = match kept {
+            Some((with, compressor)) if *with == level => compressor,
+            _ => &mut kept.insert((level, Compressor::new(level).ok()?)).1,
+        };
+        compressor.compress_to_buffer(plain, out).ok()
+    })
+}
+
+thread_local! {
+    // Making a context costs more than compressing a block with it.
+    static COMPRESSOR: RefCell<Option<(i32, Compressor<'static>)>> = const { RefCell::new(None) };
+    static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
+}

@@ -1,0 +1,338 @@
+//! From a stream into a new volume.
+
+use super::entry::{Entry, FileMap, What};
+use super::error::{DumpError, Dumped, StreamFault};
+use super::order::Order;
+use super::stream::{DumpReader, Head};
+use super::{DumpWatch, PAGE, Progress, ROOT};
+use hearth_backend::{Attrs, Backend, Edit, Errno, Extent, Inode, Kind, Place, Record, Target};
+use std::collections::HashMap;
+use std::io::Read;
+use std::ops::Range;
+
+/// Records of one commit.
+const RECORDS: usize = 16 << 10;
+/// Bytes of small files in the records of one commit.
+const INLINE: usize = 8 << 20;
+/// A file that takes no more pages rides in the records: no segment of its own is made for it.
+const SMALL: u64 = 16;
+/// Pages that are handed over at once.
+const WINDOW: u64 = 2048;
+
+/// Loads all that `reader` gives into `volume`, which is new. Inodes keep their numbers, so that
+/// settings that name some of them stay right. Not closed at the end.
+///
+/// # Errors
+/// The volume is not new, the stream is damaged, or the volume takes no more. What was loaded up to
+/// then stays.
+pub fn into_volume(
+    reader: &mut DumpReader<impl Read>,
+    head: &Head,
+    volume: &dyn Backend,
+    watch: DumpWatch<'_>,
+) -> Dumped<Progress> {
+    let restart = volume.restart().map_err(DumpError::at(b"", "open"))?;
+    if restart.is_some() {
+        return Err(DumpError::NotEmpty);
+    }
+    let mut load = VolumeLoad {
+        batch: RecordBatch {
+            volume,
+            epoch: 1,
+            records: Vec::new(),
+            inline: 0,
+        },
+        order: Order::default(),
+        several_names: HashMap::new(),
+        first_names: HashMap::new(),
+        done: Progress::default(),
+        watch,
+    };
+    for (key, value) in &head.settings {
+        load.batch.push(Record::Setting {
+            key: key.clone(),
+            version: 1,
+            value: Some(value.clone()),
+        })?;
+    }
+    while let Some(entry) = reader.member()? {
+        load.member(reader, entry)?;
+    }
+    load.end(reader)
+}
+
+/// A file with several names.
+struct Several {
+    attrs: Attrs,
+    /// Names that came.
+    found: u32,
+}
+
+/// What is kept of a directory.
+#[derive(Clone, Copy)]
+struct LoadedDirectory {
+    ino: u64,
+    generation: u32,
+}
+
+/// A load that is under way.
+struct VolumeLoad<'a> {
+    batch: RecordBatch<'a>,
+    order: Order<LoadedDirectory>,
+    several_names: HashMap<u64, Several>,
+    /// The inodes that paths of files with several names mean.
+    first_names: HashMap<Vec<u8>, u64>,
+    done: Progress,
+    watch: DumpWatch<'a>,
+}
+
+impl VolumeLoad<'_> {
+    fn member<R: Read>(&mut self, reader: &mut DumpReader<R>, entry: Entry) -> Dumped<()> {
+        let Entry { path, what } = entry;
+        let found = self.order.find(&path, |_| Ok::<(), StreamFault>(()));
+        let place = found.map_err(|fault| reader.fault(fault))?;
+        let place = place.map(|(directory, name)| (*directory, name.to_vec()));
+        let target = match what {
+            What::Inode(inode, map) => self.inode(reader, &path, place.as_ref(), *inode, &map)?,
+            What::Link(to) => self.link(&to).map_err(|fault| reader.fault(fault))?,
+        };
+        if let Some((directory, name)) = place {
+            self.name(directory, name, target)?;
+        }
+        self.done.members += 1;
+        (self.watch)(&self.done);
+        Ok(())
+    }
+
+    fn inode<R: Read>(
+        &mut self,
+        reader: &mut DumpReader<R>,
+        path: &[u8],
+        place: Option<&(LoadedDirectory, Vec<u8>)>,
+        inode: Inode,
+        map: &FileMap,
+    ) -> Dumped<Target> {
+        let (ino, attrs, size) = (inode.ino, inode.attrs, inode.size);
+        let is_root = place.is_none();
+        if ino == 0 || is_root != (ino == ROOT) {
+            return Err(reader.fault(StreamFault::Record { key: "HEARTH.ino" }));
+        }
+        let target = Target {
+            ino,
+            generation: attrs.generation,
+            kind: attrs.kind,
+        };
+        let parent = match attrs.kind {
+            Kind::Directory => place.map_or(ROOT, |(directory, _)| directory.ino),
+            _ if is_root => return Err(reader.fault(StreamFault::Orphan)),
+            _ => 0,
+        };
+        self.batch
+            .push(Record::New(Box::new(Inode { parent, ..inode })))?;
+        match attrs.kind {
+            Kind::Directory => self.order.enter(
+                path,
+                LoadedDirectory {
+                    ino,
+                    generation: attrs.generation,
+                },
+            ),
+            _ if attrs.nlink != 1 => {
+                self.several_names.insert(ino, Several { attrs, found: 1 });
+                self.first_names.insert(path.to_vec(), ino);
+            }
+            _ => {}
+        }
+        if attrs.kind == Kind::File {
+            let mut file = LoadedFile {
+                path,
+                target,
+                size,
+                version: 0,
+            };
+            self.unwritten(&mut file, map)?;
+            self.written(reader, &mut file, map)?;
+        }
+        Ok(target)
+    }
+
+    fn link(&mut self, to: &[u8]) -> std::result::Result<Target, StreamFault> {
+        let ino = *self.first_names.get(to).ok_or(StreamFault::LinkToNothing)?;
+        let file = self
+            .several_names
+            .get_mut(&ino)
+            .ok_or(StreamFault::LinkToNothing)?;
+        file.found += 1;
+        Ok(Target {
+            ino,
+            generation: file.attrs.generation,
+            kind: file.attrs.kind,
+        })
+    }
+
+    fn name(&mut self, directory: LoadedDirectory, name: Vec<u8>, to: Target) -> Dumped<()> {
+        let LoadedDirectory {
+            ino: dir,
+            generation,
+        } = directory;
+        self.batch.push(Record::Name {
+            dir,
+            generation,
+            name: name.into(),
+            version: 1,
+            to: Some(to),
+        })?;
+        self.batch.push(Record::Entries {
+            dir,
+            generation,
+            entries: 1,
+            subdirectories: i64::from(to.kind == Kind::Directory),
+            touched: 0,
+            order: 0,
+        })
+    }
+
+    fn unwritten(&mut self, file: &mut LoadedFile<'_>, map: &FileMap) -> Dumped<()> {
+        for pages in &map.unwritten {
+            let extents = vec![Extent {
+                pages: pages.clone(),
+                place: Place::Unwritten,
+            }];
+            self.batch.push(file.record(Edit::Write(extents)))?;
+        }
+        Ok(())
+    }
+
+    fn written<R: Read>(
+        &mut self,
+        reader: &mut DumpReader<R>,
+        file: &mut LoadedFile<'_>,
+        map: &FileMap,
+    ) -> Dumped<()> {
+        let pages = |range: &Range<u64>| range.end.div_ceil(PAGE) - range.start / PAGE;
+        let is_small = map.written.iter().map(pages).sum::<u64>() <= SMALL;
+        for range in &map.written {
+            let begins_a_page = range.start % PAGE == 0;
+            let ends_a_page = range.end % PAGE == 0 || range.end == file.size;
+            if !begins_a_page || !ends_a_page {
+                return Err(reader.fault(StreamFault::Map));
+            }
+            let mut at = range.start;
+            while at < range.end {
+                let end = range.end.min(at + WINDOW * PAGE);
+                self.window(reader, file, at..end, is_small)?;
+                at = end;
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes from the stream into pages of a file.
+    fn window<R: Read>(
+        &mut self,
+        reader: &mut DumpReader<R>,
+        file: &mut LoadedFile<'_>,
+        range: Range<u64>,
+        is_small: bool,
+    ) -> Dumped<()> {
+        let first = range.start / PAGE;
+        let (mut at, mut pages) = (range.start, Vec::new());
+        let mut page = [0; PAGE as usize];
+        while at < range.end {
+            let len = (range.end - at).min(PAGE) as usize;
+            reader.contents(&mut page[..len])?;
+            page[len..].fill(0);
+            pages.push((at / PAGE, Box::<[u8]>::from(page)));
+            at += len as u64;
+        }
+        self.done.bytes += range.end - range.start;
+        (self.watch)(&self.done);
+        let extents = if is_small {
+            let last = first + pages.len() as u64;
+            let bytes: Vec<_> = pages.iter().map(|(_, page)| &**page).collect();
+            self.batch.inline += pages.len() * PAGE as usize;
+            vec![Extent {
+                pages: first..last,
+                place: Place::Inline(bytes.concat().into()),
+            }]
+        } else {
+            let Target {
+                ino, generation, ..
+            } = file.target;
+            let written = self.batch.volume.write_pages(ino, generation, &pages);
+            written.map_err(DumpError::at(file.path, "write"))?
+        };
+        self.batch.push(file.record(Edit::Write(extents)))
+    }
+
+    fn end<R: Read>(mut self, reader: &DumpReader<R>) -> Dumped<Progress> {
+        if self.done.members == 0 {
+            return Err(reader.fault(StreamFault::Orphan));
+        }
+        for (ino, Several { attrs, found }) in std::mem::take(&mut self.several_names) {
+            if found != attrs.nlink {
+                let attrs = Attrs {
+                    nlink: found,
+                    ..attrs
+                };
+                self.batch.push(Record::Attrs {
+                    ino,
+                    version: 1,
+                    attrs,
+                })?;
+            }
+        }
+        self.batch.commit()?;
+        Ok(self.done)
+    }
+}
+
+/// A file whose contents come.
+struct LoadedFile<'p> {
+    path: &'p [u8],
+    target: Target,
+    size: u64,
+    version: u32,
+}
+
+impl LoadedFile<'_> {
+    fn record(&mut self, edit: Edit) -> Record {
+        self.version += 1;
+        Record::Contents {
+            ino: self.target.ino,
+            generation: self.target.generation,
+            version: self.version,
+            size: self.size,
+            touched: 0,
+            order: 0,
+            edit,
+        }
+    }
+}
+
+/// Records up to the next commit.
+struct RecordBatch<'a> {
+    volume: &'a dyn Backend,
+    epoch: u64,
+    records: Vec<Record>,
+    /// Bytes of files in them.
+    inline: usize,
+}
+
+impl RecordBatch<'_> {
+    fn push(&mut self, record: Record) -> Dumped<()> {
+        self.records.push(record);
+        if self.records.len() >= RECORDS || self.inline >= INLINE {
+            self.commit()?;
+        }
+        Ok(())
+    }
+
+    fn commit(&mut self) -> Dumped<()> {
+        let records = std::mem::take(&mut self.records);
+        self.inline = 0;
+        let done: std::result::Result<(), Errno> = self.volume.commit(self.epoch, records);
+        self.epoch += 1;
+        done.map_err(DumpError::at(b"", "write"))
+    }
+}

@@ -1,0 +1,353 @@
+//! The engine of volumes: fjall, fed by ingestion of sorted tables.
+//!
+//! Ingestion goes around fjall's journal and its memtables: a table is written, synced and made
+//! part of a keyspace, or an error comes back and nothing happened. So the journals stay empty,
+//! and damage in them costs nothing; opening empties them all the same. They are emptied and not
+//! removed: without its journal files fjall starts its sequence numbers at 0, and a new value
+//! loses to an old one.
+
+use super::{Change, Engine, Engines, View};
+use crate::error::{Error, Result};
+use crate::kv::Table;
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable, Snapshot};
+use hearth_backend::Errno;
+use hearth_sync::primitive::atomic::{AtomicBool, Ordering};
+use hearth_sync::primitive::thread;
+use std::fs;
+use std::io::ErrorKind;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use xxhash_rust::xxh3::xxh3_128;
+
+const FOLDER: &str = "engine";
+const FIRST_JOURNAL: &str = "0.jnl";
+const KEYSPACES: [&str; 2] = ["meta", "extents"];
+/// Cached blocks, in bytes.
+const CACHE: u64 = 64 << 20;
+/// Descriptors that fjall keeps open.
+const OPEN_FILES: usize = 256;
+/// Tables of the first level above which a checkpoint waits for compaction.
+const FIRST_LEVEL_MOST: usize = 16;
+/// How long it waits. A level that stays full makes reads slower, and nothing worse.
+const COMPACTION_WAIT: Duration = Duration::from_secs(10);
+
+/// The engines of the volume in a directory.
+pub(crate) struct FjallEngines {
+    folder: PathBuf,
+}
+
+impl FjallEngines {
+    pub(crate) fn new(volume: &Path) -> FjallEngines {
+        FjallEngines {
+            folder: volume.join(FOLDER),
+        }
+    }
+}
+
+impl Engines for FjallEngines {
+    fn create(&self) -> Result<()> {
+        Tables::open(&self.folder, None, 1).map(drop)?;
+        // fjall 3.1.13 syncs neither the folders of keyspaces nor those above them.
+        sync_folders(&self.folder)
+    }
+
+    fn open(&self) -> Result<Box<dyn Engine>> {
+        check_layout(&self.folder)?;
+        empty_journals(&self.folder)?;
+        Ok(Box::new(Tables::open(&self.folder, None, 1)?))
+    }
+
+    /// fjall cannot open read-only. It gets a folder of its own outside the volume: copies of the
+    /// small files, empty journals, and symbolic links to the tables, which it only reads; it has
+    /// no workers that would compact. This costs a link for each table of up to 64 MiB.
+    fn open_read_only(&self) -> Result<Box<dyn Engine>> {
+        check_layout(&self.folder)?;
+        let mirror = tempfile::Builder::new()
+            .prefix("hearth-engine-")
+            .tempdir()
+            .map_err(|error| Error::io("make a folder in", &std::env::temp_dir(), error))?;
+        let mut held = Vec::new();
+        mirror_folder(&self.folder, mirror.path(), &mut held)?;
+        empty_journals(mirror.path())?;
+        let folder = mirror.path().to_path_buf();
+        let mirror = Mirror {
+            _folder: mirror,
+            _held: held,
+        };
+        Ok(Box::new(Tables::open(&folder, Some(mirror), 0)?))
+    }
+}
+
+/// An open fjall. Fields are dropped in this order: the lock of the folder is free only when the
+/// keyspaces are gone, and the mirror goes last.
+struct Tables {
+    keyspaces: [Keyspace; 2],
+    database: Database,
+    /// A table that could not be finished lies about until the engine is opened again. Relaxed:
+    /// checkpoints, one at a time, write and read it.
+    has_failed: AtomicBool,
+    _mirror: Option<Mirror>,
+}
+
+/// A folder that stands for that of a volume which is only read.
+struct Mirror {
+    _folder: TempDir,
+    /// Tables, which a writer beside may remove.
+    _held: Vec<fs::File>,
+}
+
+impl Tables {
+    fn open(folder: &Path, mirror: Option<Mirror>, workers: usize) -> Result<Tables> {
+        let database = Database::builder(folder)
+            .cache_size(CACHE)
+            .max_cached_files(Some(OPEN_FILES))
+            .manual_journal_persist(true)
+            .worker_threads_unchecked(workers)
+            .open()
+            .map_err(failed("open the engine"))?;
+        let keyspace = |name| {
+            database
+                .keyspace(name, KeyspaceCreateOptions::default)
+                .map_err(failed("open a keyspace of the engine"))
+        };
+        Ok(Tables {
+            keyspaces: [keyspace(KEYSPACES[0])?, keyspace(KEYSPACES[1])?],
+            database,
+            has_failed: AtomicBool::new(false),
+            _mirror: mirror,
+        })
+    }
+
+    fn keyspace(&self, table: Table) -> &Keyspace {
+        &self.keyspaces[table as usize]
+    }
+
+    /// Waits while compaction is far behind.
+    fn wait_for_compaction(&self, keyspace: &Keyspace) {
+        let waited = Instant::now();
+        while keyspace.l0_table_count() > FIRST_LEVEL_MOST
+            && waited.elapsed() < COMPACTION_WAIT
+            && !self.is_broken()
+        {
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+impl Engine for Tables {
+    fn get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let value = self
+            .keyspace(table)
+            .get(key)
+            .map_err(failed("read the engine"))?;
+        Ok(value.map(|value| value.to_vec()))
+    }
+
+    fn view(&self) -> Result<Box<dyn View + '_>> {
+        Ok(Box::new(TablesNow {
+            tables: self,
+            snapshot: self.database.snapshot(),
+        }))
+    }
+
+    fn write_table<'a>(
+        &self,
+        table: Table,
+        changes: &mut dyn Iterator<Item = Change<'a>>,
+    ) -> Result<()> {
+        let failed = |error| {
+            self.has_failed.store(true, Ordering::Relaxed);
+            failed("write a table of the engine")(error)
+        };
+        let keyspace = self.keyspace(table);
+        let mut ingestion = keyspace.start_ingestion().map_err(&failed)?;
+        for (key, value) in changes {
+            match value {
+                Some(value) => ingestion.write(key, value),
+                None => ingestion.write_tombstone(key),
+            }
+            .map_err(&failed)?;
+        }
+        ingestion.finish().map_err(&failed)?;
+        self.wait_for_compaction(keyspace);
+        Ok(())
+    }
+
+    /// A failed compaction ends its worker and refuses persisting for ever. Persisting an empty
+    /// journal writes nothing.
+    fn is_broken(&self) -> bool {
+        self.has_failed.load(Ordering::Relaxed)
+            || self.database.persist(PersistMode::Buffer).is_err()
+    }
+}
+
+struct TablesNow<'a> {
+    tables: &'a Tables,
+    snapshot: Snapshot,
+}
+
+impl View for TablesNow<'_> {
+    fn scan(
+        &self,
+        table: Table,
+        from: &[u8],
+        to: Option<&[u8]>,
+        visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<()> {
+        let keyspace = self.tables.keyspace(table);
+        let found = match to {
+            Some(to) if to <= from => return Ok(()),
+            Some(to) => self.snapshot.range(keyspace, from..to),
+            None => self.snapshot.range(keyspace, from..),
+        };
+        for entry in found {
+            let (key, value) = entry.into_inner().map_err(failed("read the engine"))?;
+            if !visit(&key, &value) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Finds damage that fjall does not look for. It makes a new database where its marker is not
+/// there, deletes a keyspace whose `current` is not there, and does not compare the list of tables
+/// with the checksum that `current` has of it: a flipped bit there shows old values.
+fn check_layout(folder: &Path) -> Result<()> {
+    if !folder.join("version").is_file() {
+        let file = format!("{FOLDER}/version");
+        return Err(Error::corrupt(&file, 0, "the engine's marker is missing"));
+    }
+    (0..=KEYSPACES.len()).try_for_each(|number| check_list_of_tables(folder, number))
+}
+
+fn check_list_of_tables(folder: &Path, keyspace: usize) -> Result<()> {
+    let read = |name: &str| {
+        let name = format!("keyspaces/{keyspace}/{name}");
+        let path = folder.join(&name);
+        let shown = format!("{FOLDER}/{name}");
+        match fs::read(&path) {
+            Ok(bytes) => Ok((bytes, shown)),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                Err(Error::corrupt(&shown, 0, "a file of the engine is missing"))
+            }
+            Err(error) => Err(Error::io("read", &path, error)),
+        }
+    };
+    // Number of the list (8), its XXH3 (16), kind of the checksum (1).
+    let (current, shown) = read("current")?;
+    let (Some(number), Some(checksum)) = (
+        current.first_chunk::<8>(),
+        current
+            .get(8..24)
+            .and_then(|field| field.first_chunk::<16>()),
+    ) else {
+        return Err(Error::corrupt(
+            &shown,
+            0,
+            "the file of the engine is cut off",
+        ));
+    };
+    let (list, shown) = read(&format!("v{}", u64::from_le_bytes(*number)))?;
+    if xxh3_128(&list) != u128::from_le_bytes(*checksum) {
+        let what = "the engine's list of tables does not fit its checksum";
+        return Err(Error::corrupt(&shown, 0, what));
+    }
+    Ok(())
+}
+
+fn is_journal(name: &str) -> bool {
+    name.ends_with(".jnl")
+}
+
+fn empty_journals(folder: &Path) -> Result<()> {
+    let mut journals = list(folder)?;
+    journals.retain(|name| is_journal(name));
+    if journals.is_empty() {
+        journals.push(FIRST_JOURNAL.to_owned());
+    }
+    for name in journals {
+        let path = folder.join(name);
+        fs::File::create(&path).map_err(|error| Error::io("empty", &path, error))?;
+    }
+    Ok(())
+}
+
+/// Tables that are held open at most; the others are found by their names.
+const HELD: usize = 512;
+
+fn mirror_folder(from: &Path, to: &Path, held: &mut Vec<fs::File>) -> Result<()> {
+    for name in list(from)? {
+        let (old, new) = (from.join(&name), to.join(&name));
+        let mirrored = if old.is_dir() {
+            fs::create_dir(&new).map_err(|error| Error::io("make the folder", &new, error))?;
+            mirror_folder(&old, &new, held)?;
+            Ok(())
+        } else if is_journal(&name) {
+            Ok(())
+        } else if name == "lock" {
+            fs::write(&new, b"")
+        } else if from.file_name().is_some_and(|folder| folder == "tables") {
+            mirror_table(&old, &new, held)
+        } else {
+            // Not fs::copy: the modes of a volume that only may be read would come along.
+            fs::read(&old).and_then(|bytes| fs::write(&new, bytes))
+        };
+        mirrored.map_err(|error| Error::io("mirror", &old, error))?;
+    }
+    Ok(())
+}
+
+fn mirror_table(old: &Path, new: &Path, held: &mut Vec<fs::File>) -> std::io::Result<()> {
+    if held.len() >= HELD {
+        return symlink(fs::canonicalize(old)?, new);
+    }
+    let table = fs::File::open(old)?;
+    symlink(format!("/proc/self/fd/{}", table.as_raw_fd()), new)?;
+    held.push(table);
+    Ok(())
+}
+
+fn list(folder: &Path) -> Result<Vec<String>> {
+    let failed = |error| Error::io("list", folder, error);
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name();
+        names.push(name.to_string_lossy().into_owned());
+    }
+    Ok(names)
+}
+
+fn failed(op: &'static str) -> impl Fn(fjall::Error) -> Error {
+    move |error| {
+        let file = Path::new(FOLDER);
+        match error {
+            fjall::Error::Io(error) | fjall::Error::Storage(fjall::LsmError::Io(error)) => {
+                Error::io(op, file, error)
+            }
+            fjall::Error::Locked => Error::Io {
+                op,
+                path: file.to_path_buf(),
+                errno: Errno::EBUSY,
+            },
+            other => Error::corrupt(FOLDER, 0, format!("cannot {op}: {other:?}")),
+        }
+    }
+}
+
+/// Makes the names in a folder and in all below it durable.
+fn sync_folders(folder: &Path) -> Result<()> {
+    let failed = |error| Error::io("sync", folder, error);
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.is_dir() {
+            sync_folders(&path)?;
+        }
+    }
+    fs::File::open(folder)
+        .and_then(|folder| folder.sync_all())
+        .map_err(failed)
+}

@@ -1,0 +1,57 @@
+//! The ordered map in tables behind the commit log.
+//!
+//! Only what [`Engine::write_table`] returned from counts: the engine keeps nothing in memory and
+//! in no journal of its own. [`fjall_tables`] is the engine of volumes; [`memory`] is one for tests
+//! that loses what a crash may lose.
+
+pub(crate) mod fjall_tables;
+pub mod memory;
+
+use crate::error::Result;
+use crate::kv::Table;
+
+/// Makes and opens the engine of one volume.
+pub trait Engines: Send + Sync {
+    /// Makes an empty engine, durably.
+    fn create(&self) -> Result<()>;
+
+    /// Opens the engine; at most one is open at a time.
+    fn open(&self) -> Result<Box<dyn Engine>>;
+
+    /// Opens the engine without changing a byte of it.
+    fn open_read_only(&self) -> Result<Box<dyn Engine>>;
+}
+
+/// One changed key: its new value, or `None` where it is gone.
+pub type Change<'a> = (&'a [u8], Option<&'a [u8]>);
+
+/// An open engine.
+pub trait Engine: Send + Sync {
+    /// The value of `key`.
+    fn get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>>;
+
+    /// All tables as they are now.
+    fn view(&self) -> Result<Box<dyn View + '_>>;
+
+    /// Puts changes, in order of their keys, into durable tables: all of them or none.
+    fn write_table<'a>(
+        &self,
+        table: Table,
+        changes: &mut dyn Iterator<Item = Change<'a>>,
+    ) -> Result<()>;
+
+    /// Whether it must be dropped and opened again before the next change.
+    fn is_broken(&self) -> bool;
+}
+
+/// A moment of an engine.
+pub trait View {
+    /// As [`crate::Read::scan`].
+    fn scan(
+        &self,
+        table: Table,
+        from: &[u8],
+        to: Option<&[u8]>,
+        visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<()>;
+}

@@ -1,0 +1,90 @@
+//! Checks of a whole store, and repairs.
+//!
+//! A check reads every key once, in order, and changes nothing. It finds what contradicts itself,
+//! and collects for each the change that puts it right. A repair makes those changes stage by stage
+//! (values, tree, contents, counts), each stage as one commit, and checks again until nothing is
+//! left to change: what a stage changes is counted anew before the next one, and a repair that is
+//! killed between two commits goes on when it is started again.
+//!
+//! A repair takes nothing away that can be read: files without a name go to `lost+found`, and an
+//! extent whose bytes are gone stays, so that reads of it fail and do not give zeros.
+//! `docs/fsck.md` lists the codes.
+
+mod code;
+mod contents;
+mod data;
+mod inodes;
+mod meta;
+mod on_disk;
+mod paths;
+mod repair;
+mod report;
+mod segments;
+mod tree;
+mod usage;
+
+#[cfg(test)]
+mod tests;
+
+pub use code::{Code, Meaning, Severity};
+pub use data::{Data, Listed};
+pub use on_disk::Segmented;
+pub use repair::repair;
+pub use report::{About, Counted, Finding, Report};
+
+use crate::error::Result;
+use crate::kv::Read;
+use meta::Meta;
+
+/// Inode number of the root.
+const ROOT: u64 = 1;
+
+/// How far a check is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// What is being read.
+    pub what: &'static str,
+    /// How many of them are done.
+    pub done: u64,
+    /// Of how many, where that is known.
+    pub of: Option<u64>,
+}
+
+/// Is told how far a check is, often.
+pub type Watch<'a> = &'a mut dyn FnMut(Step);
+
+/// How thorough a check is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Read and verify every block; otherwise only keys, values and the ends of segments.
+    pub data: bool,
+}
+
+/// Checks everything. `view` must not change meanwhile.
+///
+/// # Errors
+/// Something cannot be read at all, for another reason than damage.
+pub fn check(
+    view: &dyn Read,
+    data: &dyn Data,
+    options: Options,
+    watch: Watch<'_>,
+) -> Result<Report> {
+    let mut report = Report::default();
+    let mut meta = Meta::read(view, &mut report, watch)?;
+    let segments = segments::list(data, &mut report)?;
+    let named = contents::check(view, &mut meta, &segments, &mut report, options.data, watch)?;
+    segments::check(
+        data,
+        options.data,
+        &meta,
+        &segments,
+        &named,
+        &mut report,
+        watch,
+    )?;
+    tree::check(view, &mut meta, &mut report)?;
+    usage::check(&meta, &mut report);
+    paths::find(view, &meta, &mut report)?;
+    Ok(report)
+}

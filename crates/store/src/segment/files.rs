@@ -1,0 +1,387 @@
+//! Segments as files, through `object_store`.
+//!
+//! Where no runtime of tokio is entered, `object_store` does the calls of its local store on the
+//! calling thread, so a future of it is ready when it is first polled: waiting for it costs
+//! nothing and needs no other thread.
+
+use crate::error::{Error, Result};
+use bytes::Bytes;
+use hearth_backend::Errno;
+use object_store::local::LocalFileSystem;
+use object_store::path::Path as Key;
+use object_store::{GetResultPayload, MultipartUpload, ObjectStoreExt, PutPayload};
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// The folder in the volume's directory.
+pub const FOLDER: &str = "segments";
+
+/// The directory of segments.
+#[derive(Debug)]
+pub struct Files {
+    store: LocalFileSystem,
+    root: PathBuf,
+}
+
+/// What a walk of the directory finds.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Numbers of segments, rising.
+    pub segments: Vec<u64>,
+    /// Files that uploads left behind when they were cut off.
+    pub uploads: Vec<PathBuf>,
+    /// Files and folders that nothing here makes.
+    pub strange: Vec<PathBuf>,
+}
+
+impl Files {
+    /// The segments of the volume in `dir`.
+    pub fn open(dir: &Path) -> Result<Files> {
+        let root = dir.join(FOLDER);
+        let store = LocalFileSystem::new_with_prefix(&root).map_err(|error| Error::Io {
+            op: "open",
+            path: root.clone(),
+            errno: errno(&error),
+        })?;
+        Ok(Files {
+            // Off by default, and then nothing would be synced.
+            store: store.with_fsync(true),
+            root,
+        })
+    }
+
+    /// Makes the folders of a new volume, so that no write of a segment has to make and sync one.
+    pub fn make(dir: &Path) -> Result<()> {
+        let root = dir.join(FOLDER);
+        let failed = |op, path: &Path, error| Error::Io {
+            op,
+            path: path.to_path_buf(),
+            errno: Errno::from(error),
+        };
+        std::fs::create_dir_all(&root).map_err(|e| failed("mkdir", &root, e))?;
+        for folder in 0..=u8::MAX {
+            let path = root.join(format!("{folder:02x}"));
+            match std::fs::create_dir(&path) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                    return Err(failed("mkdir", &path, error));
+                }
+                _ => {}
+            }
+        }
+        for path in [&root, dir] {
+            File::open(path)
+                .and_then(|folder| folder.sync_all())
+                .map_err(|e| failed("fsync", path, e))?;
+        }
+        Ok(())
+    }
+
+    /// Stores a whole segment; durable when it returns.
+    pub fn put(&self, number: u64, parts: Vec<Bytes>) -> Result<()> {
+        let payload = PutPayload::from_iter(parts);
+        pollster::block_on(self.store.put(&key(number), payload))
+            .map(drop)
+            .map_err(|error| fault("write", number, 0, &error))
+    }
+
+    /// Begins to store a segment part by part.
+    pub fn upload(&self, number: u64) -> Result<Upload<'_>> {
+        let upload = pollster::block_on(self.store.put_multipart(&key(number)))
+            .map_err(|error| fault("create", number, 0, &error))?;
+        Ok(Upload {
+            files: self,
+            number,
+            upload,
+        })
+    }
+
+    /// The bytes of a segment in `range`; fewer where it ends before.
+    pub fn range(&self, number: u64, range: Range<u64>) -> Result<Bytes> {
+        if range.is_empty() {
+            return Ok(Bytes::new());
+        }
+        let at = range.start;
+        match pollster::block_on(self.store.get_range(&key(number), range)) {
+            Ok(bytes) => Ok(bytes),
+            // A range that begins at the end or behind it is an error of the store; asking for the
+            // length tells it from others.
+            Err(error) if io_error(&error).is_none() && self.len(number).is_ok_and(|l| l <= at) => {
+                Ok(Bytes::new())
+            }
+            Err(error) => Err(fault("read", number, at, &error)),
+        }
+    }
+
+    /// Opens a segment for several reads one behind the other: the host reads ahead of one that
+    /// stays open.
+    pub fn reader(&self, number: u64) -> Result<Reader<'_>> {
+        let got = pollster::block_on(self.store.get(&key(number)))
+            .map_err(|error| fault("open", number, 0, &error))?;
+        let len = got.meta.size;
+        let file = match got.payload {
+            GetResultPayload::File(file, _) => Some(file),
+            GetResultPayload::Stream(_) => None,
+        };
+        Ok(Reader {
+            files: self,
+            number,
+            len,
+            file,
+        })
+    }
+
+    /// Length of a segment in bytes.
+    pub fn len(&self, number: u64) -> Result<u64> {
+        pollster::block_on(self.store.head(&key(number)))
+            .map(|meta| meta.size)
+            .map_err(|error| fault("stat", number, 0, &error))
+    }
+
+    /// Removes a segment. One that is gone is no error: a removal that a crash undid, or did not,
+    /// is repeated.
+    pub fn delete(&self, number: u64) -> Result<()> {
+        match pollster::block_on(self.store.delete(&key(number))) {
+            Err(object_store::Error::NotFound { .. }) | Ok(()) => Ok(()),
+            Err(error) => Err(fault("remove", number, 0, &error)),
+        }
+    }
+
+    /// Everything below the directory of segments. The listing of `object_store` hides what
+    /// uploads left behind.
+    pub fn walk(&self) -> Result<Found> {
+        let mut found = Found::default();
+        for folder in self.entries(&self.root)? {
+            let Some(low) = folder.file_name().and_then(|name| byte(name.to_str()?)) else {
+                found.strange.push(folder);
+                continue;
+            };
+            for path in self.entries(&folder)? {
+                let name = path.file_name().and_then(|name| name.to_str());
+                let name = name.unwrap_or_default();
+                match (number(name), name.split_once('#')) {
+                    (Some(number), _) if number as u8 == low => found.segments.push(number),
+                    (_, Some((begin, _))) if number(begin).is_some() => found.uploads.push(path),
+                    _ => found.strange.push(path),
+                }
+            }
+        }
+        found.segments.sort_unstable();
+        Ok(found)
+    }
+
+    /// Removes what an upload left behind.
+    pub fn remove_upload(&self, path: &Path) -> Result<()> {
+        match std::fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::Io {
+                op: "remove",
+                path: path.to_path_buf(),
+                errno: Errno::from(error),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes what uploads of one segment left behind. What fails is left to the next opening.
+    pub fn remove_uploads_of(&self, number: u64) {
+        let mut begin = file_name(number);
+        begin.push('#');
+        let folder = self.root.join(folder_name(number));
+        for path in self.entries(&folder).unwrap_or_default() {
+            let name = path.file_name().and_then(|name| name.to_str());
+            if name.is_some_and(|name| name.starts_with(&begin)) {
+                let _ = self.remove_upload(&path);
+            }
+        }
+    }
+
+    fn entries(&self, folder: &Path) -> Result<Vec<PathBuf>> {
+        let failed = |error| Error::Io {
+            op: "list",
+            path: folder.to_path_buf(),
+            errno: Errno::from(error),
+        };
+        std::fs::read_dir(folder)
+            .map_err(failed)?
+            .map(|entry| entry.map(|entry| entry.path()).map_err(failed))
+            .collect()
+    }
+}
+
+/// A segment that is open for reading.
+#[derive(Debug)]
+pub struct Reader<'a> {
+    files: &'a Files,
+    number: u64,
+    len: u64,
+    /// `None` where the store has no files.
+    file: Option<File>,
+}
+
+impl Reader<'_> {
+    /// Number of the segment.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The bytes in `range`; fewer where the segment ends before.
+    pub fn range(&self, range: Range<u64>) -> Result<Bytes> {
+        let range = range.start.min(self.len)..range.end.min(self.len);
+        let Some(file) = &self.file else {
+            return self.files.range(self.number, range);
+        };
+        let mut bytes = vec![0; range.end.saturating_sub(range.start) as usize];
+        match file.read_exact_at(&mut bytes, range.start) {
+            Ok(()) => Ok(Bytes::from(bytes)),
+            // Cut off since it was opened.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(Bytes::new()),
+            Err(error) => Err(Error::Io {
+                op: "read",
+                path: shown(self.number),
+                errno: Errno::from(error),
+            }),
+        }
+    }
+}
+
+/// A segment that is being stored. Dropped before [`Upload::finish`], it leaves nothing.
+#[derive(Debug)]
+pub struct Upload<'a> {
+    files: &'a Files,
+    number: u64,
+    upload: Box<dyn MultipartUpload>,
+}
+
+impl Upload<'_> {
+    /// Appends bytes.
+    pub fn append(&mut self, part: Bytes) -> Result<()> {
+        pollster::block_on(self.upload.put_part(part.into()))
+            .map_err(|error| fault("write", self.number, 0, &error))
+    }
+
+    /// Makes the segment durable and gives it its name.
+    pub fn finish(mut self) -> Result<()> {
+        match pollster::block_on(self.upload.complete()) {
+            Ok(_) => Ok(()),
+            Err(error) => {
+                // The store forgets the file when its last step fails, and it takes room.
+                self.files.remove_uploads_of(self.number);
+                Err(fault("sync", self.number, 0, &error))
+            }
+        }
+    }
+}
+
+/// The file of a segment, relative to the volume's directory.
+pub fn shown(number: u64) -> PathBuf {
+    [FOLDER, key(number).as_ref()].iter().collect()
+}
+
+fn key(number: u64) -> Key {
+    Key::from(format!("{}/{}", folder_name(number), file_name(number)))
+}
+
+fn folder_name(number: u64) -> String {
+    format!("{:02x}", number as u8)
+}
+
+fn file_name(number: u64) -> String {
+    format!("{number:016x}")
+}
+
+/// The number that a file's name says, if it is one that [`key`] gives.
+fn number(name: &str) -> Option<u64> {
+    let number = u64::from_str_radix(name, 16).ok()?;
+    (file_name(number) == name && number < u64::MAX).then_some(number)
+}
+
+/// The byte that a folder's name says.
+fn byte(name: &str) -> Option<u8> {
+    let byte = u8::from_str_radix(name, 16).ok()?;
+    (format!("{byte:02x}") == name).then_some(byte)
+}
+
+fn fault(op: &'static str, number: u64, offset: u64, error: &object_store::Error) -> Error {
+    if matches!(error, object_store::Error::NotFound { .. }) {
+        return Error::Corrupt {
+            file: shown(number),
+            offset,
+            what: "the segment is missing".into(),
+        };
+    }
+    match errno(error) {
+        Errno::ENOSPC | Errno::EDQUOT => Error::NoSpace { what: "data" },
+        errno => Error::Io {
+            op,
+            path: shown(number),
+            errno,
+        },
+    }
+}
+
+/// The operating system's number at the root of an error.
+fn errno(error: &object_store::Error) -> Errno {
+    io_error(error)
+        .and_then(io::Error::raw_os_error)
+        .map_or(Errno::EIO, Errno)
+}
+
+/// The error of the operating system that is the cause.
+fn io_error(error: &object_store::Error) -> Option<&io::Error> {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if let Some(found) = error.downcast_ref() {
+            return Some(found);
+        }
+        cause = error.source();
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_no_room_and_other_errors_keep_their_number() {
+        let failed = |number| object_store::Error::Generic {
+            store: "LocalFileSystem",
+            source: Box::new(io::Error::from_raw_os_error(number)),
+        };
+        for number in [Errno::ENOSPC, Errno::EDQUOT] {
+            let error = fault("write", 1, 0, &failed(number.0));
+            assert!(matches!(error, Error::NoSpace { .. }));
+        }
+        let error = fault("write", 1, 0, &failed(Errno::EIO.0));
+        assert!(matches!(
+            error,
+            Error::Io {
+                errno: Errno::EIO,
+                ..
+            }
+        ));
+    }
+
+    #[test]
+    fn what_uploads_of_a_segment_left_is_removed_and_nothing_else() {
+        let dir = tempfile::tempdir().expect("a directory");
+        Files::make(dir.path()).expect("make");
+        let files = Files::open(dir.path()).expect("open");
+        for name in [
+            "0000000000000101#1",
+            "0000000000000101#2",
+            "0000000000000201#1",
+        ] {
+            std::fs::write(dir.path().join("segments/01").join(name), b"x").expect("write");
+        }
+        files
+            .put(0x101, vec![Bytes::from_static(b"whole")])
+            .expect("put");
+        files.remove_uploads_of(0x101);
+        let found = files.walk().expect("walk");
+        assert_eq!(found.segments, [0x101]);
+        assert_eq!(found.uploads.len(), 1);
+    }
+}

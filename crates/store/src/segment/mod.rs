@@ -1,0 +1,171 @@
+//! Segments: immutable files of data blocks.
+//!
+//! | file | is |
+//! |---|---|
+//! | `layout` | the bytes of heads, headers and trailers |
+//! | `stored` | where a block is: what a record of an extent carries |
+//! | `coder` | from pages to blocks and back |
+//! | `files` | segments as files, through `object_store` |
+//! | `group` | small writes of several writers share a segment |
+//! | `several` | pages of several files in one segment |
+//! | `stream` | large writes: whole segments, part by part |
+//! | `flight` | one read at a time for each block |
+//! | `read` | single blocks |
+//! | `run` | many blocks, fetched ahead of being verified |
+//! | `ahead` | results between the thread that fetches and the one that verifies |
+//! | `survey` | the headers of a segment, for `fsck` and the collector |
+//! | `rewrite` | live blocks move to new segments |
+//!
+//! A segment is durable before a record names it, and is never changed. Its number is never used
+//! again, so what was read of it stays right.
+
+mod ahead;
+mod coder;
+mod files;
+mod flight;
+mod group;
+mod layout;
+mod read;
+mod rewrite;
+mod run;
+mod several;
+mod stored;
+mod stream;
+mod survey;
+
+pub use coder::Page;
+pub use layout::{BLOCK_MAX, BlockHeader, HEADER, PAGE};
+pub use stored::{Stored, Written};
+pub use survey::{Block, Swept};
+
+use crate::codec::{Cipher, Compression};
+use crate::error::Result;
+use coder::{Coder, Owner, Target};
+use files::Files;
+use flight::Flights;
+use group::Groups;
+use hearth_sync::primitive::atomic::{AtomicU64, Ordering};
+use std::path::{Path, PathBuf};
+
+/// Pages of a write that goes into a segment with others; larger ones get segments of their own.
+const SHARED_MAX: usize = (4 << 20) / PAGE;
+
+/// How segments are written and read.
+#[derive(Debug)]
+pub struct Settings {
+    /// Id of the volume.
+    pub volume: [u8; 16],
+    /// How new blocks are packed.
+    pub compression: Compression,
+    /// What blocks are encrypted with; `None` in a volume that is not encrypted.
+    pub cipher: Option<Cipher>,
+    /// The first number of a segment that was never used.
+    pub next: u64,
+    /// Bytes of unpacked blocks to keep.
+    pub kept: usize,
+}
+
+/// The segments of a volume.
+#[derive(Debug)]
+pub struct Segments {
+    coder: Coder,
+    files: Files,
+    groups: Groups,
+    flights: Flights<BlockHeader>,
+    /// The number of the next segment. It only grows.
+    next: AtomicU64,
+    /// The epoch that new segments are begun in.
+    epoch: AtomicU64,
+}
+
+impl Segments {
+    /// Makes the folders of a new volume in `dir`.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn make(dir: &Path) -> Result<()> {
+        Files::make(dir)
+    }
+
+    /// The segments of the volume in `dir`. Changes nothing there.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn open(dir: &Path, settings: Settings) -> Result<Segments> {
+        let files = Files::open(dir)?;
+        // A crash may have lost the record of a number that a file has already.
+        let last = files.walk()?.segments.last().copied();
+        let next = last.map_or(settings.next, |last| settings.next.max(last + 1));
+        Ok(Segments {
+            coder: Coder {
+                volume: settings.volume,
+                compression: settings.compression,
+                cipher: settings.cipher,
+            },
+            files,
+            groups: Groups::default(),
+            flights: Flights::new(settings.kept),
+            next: AtomicU64::new(next),
+            epoch: AtomicU64::new(0),
+        })
+    }
+
+    /// The first number that no segment had yet: what the volume remembers for the next opening.
+    pub fn next(&self) -> u64 {
+        // Relaxed: the number itself is all.
+        self.next.load(Ordering::Relaxed)
+    }
+
+    /// Segments are begun in this epoch from now on; `fsck` tells older blocks from newer ones by
+    /// it.
+    pub fn set_epoch(&self, epoch: u64) {
+        // Relaxed: nothing else is read by it.
+        self.epoch.store(epoch, Ordering::Relaxed);
+    }
+
+    /// Stores pages of a file, by rising index, in blocks of adjacent ones, and returns where they
+    /// are once they are durable. Blocks come in the order of the pages.
+    ///
+    /// # Errors
+    /// [`crate::Error::NoSpace`] where the disk is full, and what the operating system says.
+    /// Nothing of the write is there then, but whole segments that no record names may be.
+    ///
+    /// # Panics
+    /// Where a page has more than 4,096 bytes.
+    pub fn write(&self, ino: u64, generation: u32, pages: &[Page]) -> Result<Vec<Written>> {
+        assert!(pages.iter().all(|(_, page)| page.len() <= PAGE));
+        let owner = Owner { ino, generation };
+        let next = || self.target();
+        match pages.len() {
+            0 => Ok(Vec::new()),
+            1..=SHARED_MAX => self
+                .groups
+                .write(&self.coder, &self.files, next, owner, pages),
+            _ => stream::write(&self.coder, &self.files, &next, owner, pages),
+        }
+    }
+
+    /// Removes a segment. It may come back after a crash, so opening repeats it.
+    ///
+    /// # Errors
+    /// What the operating system says; one that is gone is no error.
+    pub fn delete(&self, number: u64) -> Result<()> {
+        self.files.delete(number)
+    }
+
+    /// The file of a segment, relative to the volume's directory.
+    pub fn file_of(number: u64) -> PathBuf {
+        files::shown(number)
+    }
+
+    fn target(&self) -> Target {
+        Target {
+            // Relaxed: each number is given once, whatever else is seen.
+            segment: self.next.fetch_add(1, Ordering::Relaxed),
+            epoch: self.epoch.load(Ordering::Relaxed),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,51 @@
+//! Pages of several files in as few segments as they fit in: idle work brings many small ones.
+
+use super::coder::{Owner, Page, Target, cut};
+use super::stream::Stream;
+use super::{Segments, Written};
+use crate::error::Result;
+
+/// Bytes of a segment of several files.
+const SEGMENT: usize = 32 << 20;
+
+impl Segments {
+    /// Stores pages of files, each inode, generation and pages as for [`Segments::write`], and
+    /// returns where those of each are once all are durable.
+    ///
+    /// # Errors
+    /// See [`Segments::write`].
+    pub fn write_files(&self, of: &[(u64, u32, &[Page])]) -> Result<Vec<Vec<Written>>> {
+        let mut open: Option<(Target, Stream)> = None;
+        let mut plain = Vec::new();
+        let mut all = Vec::with_capacity(of.len());
+        for (ino, generation, pages) in of {
+            let owner = Owner {
+                ino: *ino,
+                generation: *generation,
+            };
+            let mut written = Vec::new();
+            for pages in cut(pages) {
+                let (target, stream) = match &mut open {
+                    Some(open) => open,
+                    None => {
+                        let target = self.target();
+                        open.insert((target, Stream::begin(&self.coder, &self.files, target)?))
+                    }
+                };
+                let buffer = stream.buffer();
+                let mut block = self.coder.encode(*target, owner, pages, &mut plain, buffer);
+                stream.appended(&mut block.stored)?;
+                written.push(block);
+                let is_full = stream.len() >= SEGMENT;
+                if is_full && let Some((_, stream)) = open.take() {
+                    stream.finish()?;
+                }
+            }
+            all.push(written);
+        }
+        if let Some((_, stream)) = open {
+            stream.finish()?;
+        }
+        Ok(all)
+    }
+}

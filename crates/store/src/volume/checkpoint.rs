@@ -1,0 +1,165 @@
+//! Checkpoints: what was committed moves from memory into the engine's tables.
+
+use super::fields::{array, u64_at};
+use super::keys::Shared;
+use super::overlay::{Overlay, Point, STAMP};
+use super::witness::Testimony;
+use super::{BLOCK, Digest};
+use crate::engine::{Change, Engine};
+use crate::error::{Error, Result};
+use crate::kv::Table;
+use hearth_sync::primitive::{Arc, thread};
+use std::time::Duration;
+
+const MEND_TRIES: u32 = 1000;
+const MEND_PAUSE: Duration = Duration::from_millis(1);
+
+pub(super) const TABLES: [Table; 2] = [Table::Meta, Table::Extents];
+
+impl Shared {
+    /// Puts everything that was committed before into durable tables and says so in the
+    /// superblock.
+    ///
+    /// # Errors
+    /// After [`Error::NoSpace`] nothing is lost: the next checkpoint begins where this one ended.
+    pub(super) fn checkpoint(&self) -> Result<()> {
+        self.check_writable()?;
+        let _one = self.checkpointing.lock();
+        // What an earlier one left comes first, then what was committed since.
+        while let Some((overlay, point)) = self.freeze() {
+            let done = self.keep(&overlay, &point);
+            if let Err(error) = done {
+                self.latch_unless_full(&error);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes the active layer, unless an earlier one is still there. `None`: nothing to do.
+    fn freeze(&self) -> Option<(Arc<Overlay>, Point)> {
+        let log = self.log.lock();
+        let log = log.as_ref()?;
+        let mut layers = self.layers.write();
+        if layers.frozen.is_none() && log.last.epoch > log.kept {
+            let overlay = Arc::new(std::mem::take(&mut layers.active));
+            layers.frozen = Some((overlay, log.last));
+        }
+        layers.frozen.clone()
+    }
+
+    fn keep(&self, overlay: &Overlay, point: &Point) -> Result<()> {
+        let written = self.write_tables(overlay, point);
+        if let Err(Error::NoSpace { .. }) = written {
+            self.release_ballast()?;
+            self.write_tables(overlay, point)?;
+        } else {
+            written?;
+        }
+        let mut superblock = self.superblock.lock();
+        let mut slot = superblock.slot.clone();
+        slot.checkpoint = point.epoch;
+        slot.digest = point.digest;
+        slot.log_at = (point.log_at / BLOCK) as u32;
+        superblock.write(slot)?;
+        drop(superblock);
+        if let Some(log) = &mut *self.log.lock() {
+            log.kept = point.epoch;
+        }
+        self.layers.write().frozen = None;
+        Ok(())
+    }
+
+    fn write_tables(&self, overlay: &Overlay, point: &Point) -> Result<()> {
+        self.mend_engine()?;
+        let engine = self.engine.read();
+        let engine = engine.as_deref().ok_or_else(|| self.no_engine())?;
+        let stamp = encode_stamp(point);
+        for table in TABLES {
+            let first: Change<'_> = (STAMP, Some(&stamp));
+            let mut changes = std::iter::once(first).chain(overlay.changes(table));
+            engine.write_table(table, &mut changes)?;
+        }
+        Ok(())
+    }
+
+    /// Opens a broken engine anew, if no scan keeps it for long: else the next checkpoint does.
+    /// Nothing is lost with the handles: what is in no table is in the layers over it.
+    fn mend_engine(&self) -> Result<()> {
+        let is_broken = |engine: &Option<Box<dyn Engine>>| {
+            engine.as_ref().is_none_or(|engine| engine.is_broken())
+        };
+        if self.is_closed() || !is_broken(&self.engine.read()) {
+            return Ok(());
+        }
+        for _ in 0..MEND_TRIES {
+            // Never waits in the queue of the lock: a visitor of a scan may read again.
+            if let Some(mut engine) = self.engine.try_write() {
+                *engine = None;
+                *engine = Some(self.parts.engines.open()?);
+                return Ok(());
+            }
+            thread::sleep(MEND_PAUSE);
+        }
+        Ok(())
+    }
+
+    /// Writes the newest acknowledged epoch into the witness, if it does not say so already.
+    pub(super) fn write_witness(&self) -> Result<()> {
+        let Some(last) = self.log.lock().as_ref().map(|log| log.last) else {
+            return Ok(());
+        };
+        self.check_writable()?;
+        let mut witness = self.witness.lock();
+        let Some(witness) = witness.as_mut() else {
+            return Ok(());
+        };
+        let incarnation = self.superblock.lock().slot.incarnation;
+        if witness.last.epoch >= last.epoch && witness.last.incarnation == incarnation {
+            return Ok(());
+        }
+        let written = witness.write(Testimony {
+            incarnation,
+            epoch: last.epoch,
+            digest: last.digest,
+            ..Testimony::default()
+        });
+        written.inspect_err(|error| self.latch_unless_full(error))
+    }
+
+    fn release_ballast(&self) -> Result<()> {
+        if let Some(ballast) = &self.ballast {
+            ballast.release()?;
+            self.background.ask_for_ballast();
+        }
+        Ok(())
+    }
+
+    /// Takes the ballast back, now or in a while.
+    pub(super) fn fill_ballast(&self) {
+        if self.ballast.as_ref().is_some_and(|ballast| !ballast.fill()) {
+            self.background.ask_for_ballast();
+        }
+    }
+}
+
+fn encode_stamp(point: &Point) -> Vec<u8> {
+    [&point.epoch.to_le_bytes()[..], &point.digest].concat()
+}
+
+/// The epoch and the digest of the last checkpoint that wrote `table`: zeros before the first.
+/// Read as scans read, so that an engine whose scans miss tables is found out.
+pub(super) fn stamp(engine: &dyn Engine, table: Table) -> Result<(u64, Digest)> {
+    let mut found = Vec::new();
+    engine
+        .view()?
+        .scan(table, STAMP, Some(&[0, 0]), &mut |_, value| {
+            found = value.to_vec();
+            false
+        })?;
+    match found.len() {
+        0 => Ok((0, [0; 32])),
+        40 => Ok((u64_at(&found, 0), array(&found, 8))),
+        _ => Err(Error::corrupt("engine", 0, "the stamp makes no sense")),
+    }
+}

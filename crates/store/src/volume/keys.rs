@@ -1,0 +1,334 @@
+//! An open volume of keys and values.
+
+use super::background::Background;
+use super::ballast::Ballast;
+use super::log::{Appended, LogWriter};
+use super::overlay::{self, Layers, Point};
+use super::superblock::{Superblock, WRAPPED_MOST};
+use super::witness::Witness;
+use super::{Info, MkfsOptions, OpenMode, OpenOptions, Parts, mkfs, open};
+use crate::disk::real::RealDisk;
+use crate::disk::{Access, Disk};
+use crate::engine::Engine;
+use crate::engine::fjall_tables::FjallEngines;
+use crate::error::{Error, Result};
+use crate::kv::{KvOp, Read, Table};
+use hearth_sync::primitive::atomic::{AtomicBool, Ordering};
+use hearth_sync::primitive::{Arc, Mutex, RwLock, thread};
+use std::path::Path;
+use std::time::Duration;
+
+/// An open volume. Dropping it without [`Kv::close`] is like a kill: nothing that was committed is
+/// lost.
+pub struct Kv {
+    shared: Arc<Shared>,
+}
+
+pub(super) struct Shared {
+    /// Immutable.
+    pub parts: Parts,
+    /// `None` while it is opened again, and after the end.
+    pub engine: RwLock<Option<Box<dyn Engine>>>,
+    pub layers: RwLock<Layers>,
+    /// `None` in a read-only volume.
+    pub log: Mutex<Option<LogWriter>>,
+    pub superblock: Mutex<Superblock>,
+    /// `None` in a read-only volume.
+    pub witness: Mutex<Option<Witness>>,
+    /// Held by the one checkpoint that is under way.
+    pub checkpointing: Mutex<()>,
+    /// `None` in a read-only volume. Immutable.
+    pub ballast: Option<Ballast>,
+    pub background: Background,
+    /// Why nothing is written any more.
+    pub latched: Mutex<Option<String>>,
+    /// Relaxed: a call beside the end may go either way.
+    pub closed: AtomicBool,
+    /// What is wrong with the volume that was opened in spite of it. Immutable.
+    pub damage: Option<Error>,
+    /// The end of the log when it was opened. Immutable.
+    pub begun_at: Point,
+    /// Held for as long as the volume is open.
+    pub lock: Mutex<Option<Box<dyn Send + Sync>>>,
+}
+
+impl Kv {
+    /// Makes a volume in `dir`, which is empty or is made.
+    ///
+    /// # Errors
+    /// [`Error::NotEmpty`] if something is there; nothing is changed then.
+    pub fn mkfs(dir: &Path, options: &MkfsOptions) -> Result<()> {
+        let is_new = match std::fs::create_dir(dir) {
+            Ok(()) => {
+                let parent = dir.parent().unwrap_or(dir);
+                let parent = match parent.as_os_str().is_empty() {
+                    true => Path::new("."),
+                    false => parent,
+                };
+                RealDisk::new(parent).sync_dir("")?;
+                true
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => false,
+            Err(error) => return Err(Error::io("make the folder", dir, error)),
+        };
+        let made = Kv::mkfs_parts(&real(dir), options);
+        if made.is_err() && is_new {
+            // Not where something is left in it.
+            let _ = std::fs::remove_dir(dir);
+        }
+        made
+    }
+
+    /// As [`Kv::mkfs`], on any disk and engine.
+    pub fn mkfs_parts(parts: &Parts, options: &MkfsOptions) -> Result<()> {
+        mkfs::mkfs(parts, options)
+    }
+
+    /// What the superblock in `dir` says, without opening the volume.
+    pub fn info_of(dir: &Path) -> Result<Info> {
+        let disk = RealDisk::new(dir);
+        Ok(Info::of(&Superblock::read(&disk, Access::Read)?.slot))
+    }
+
+    /// The name of the process that has the volume in `dir` open for writing, if one has.
+    pub fn user_of(dir: &Path) -> Result<Option<String>> {
+        match RealDisk::new(dir).lock(mkfs::LOCK, None) {
+            Ok(_) => Ok(None),
+            Err(Error::InUse { who, .. }) => Ok(Some(who)),
+            Err(error) if error.is_absent() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Opens the volume in `dir`.
+    pub fn open(dir: &Path, mode: OpenMode) -> Result<Kv> {
+        Kv::open_with(dir, OpenOptions::new(mode))
+    }
+
+    /// As [`Kv::open`], with more options.
+    pub fn open_with(dir: &Path, options: OpenOptions) -> Result<Kv> {
+        Kv::open_parts(real(dir), options)
+    }
+
+    /// As [`Kv::open_with`], on any disk and engine.
+    pub fn open_parts(parts: Parts, options: OpenOptions) -> Result<Kv> {
+        let shared = Arc::new(open::open(parts, &options)?);
+        if options.background && options.mode != OpenMode::ReadOnly {
+            Background::start(&shared);
+        }
+        Ok(Kv { shared })
+    }
+
+    /// Applies `ops` as epoch `epoch`, all or none of them: durable and seen by reads when it
+    /// returns. An epoch of nothing writes nothing. Called by one thread at a time.
+    ///
+    /// # Errors
+    /// [`Error::NoSpace`]: give the same epoch again. Any other error of the device latches.
+    pub fn commit(&self, epoch: u64, ops: &[KvOp]) -> Result<()> {
+        let shared = &self.shared;
+        shared.check_writable()?;
+        if ops.is_empty() {
+            return Ok(());
+        }
+        loop {
+            let mut log = shared.log.lock();
+            let writer = log.as_mut().ok_or(Error::Closed)?;
+            match writer.append(epoch, ops) {
+                Ok(Appended::Done(is_other_file)) => {
+                    shared.layers.write().active.apply(ops);
+                    drop(log);
+                    shared.background.ask_for_witness();
+                    if is_other_file {
+                        shared.background.ask_for_checkpoint();
+                    }
+                    return Ok(());
+                }
+                Ok(Appended::Full) => {
+                    drop(log);
+                    shared.checkpoint()?;
+                }
+                Err(error) => {
+                    shared.latch_unless_full(&error);
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// Moves what was committed into tables.
+    pub fn checkpoint(&self) -> Result<()> {
+        self.shared.checkpoint()
+    }
+
+    /// Makes the witness name the last epoch, as the thread of the volume does within a second.
+    pub fn write_witness(&self) -> Result<()> {
+        self.shared.write_witness()
+    }
+
+    /// The last epoch that was committed.
+    pub fn last_epoch(&self) -> u64 {
+        match &*self.shared.log.lock() {
+            Some(log) => log.last.epoch,
+            None => self.shared.begun_at.epoch,
+        }
+    }
+
+    /// How often the volume was opened for writing, this time included.
+    pub fn opened(&self) -> u32 {
+        self.shared.superblock.lock().slot.opened
+    }
+
+    /// What the superblock says.
+    pub fn info(&self) -> Info {
+        Info::of(&self.shared.superblock.lock().slot)
+    }
+
+    /// Replaces the wrapped keys, in both slots: afterwards the old ones open nothing. At any
+    /// moment the old or the new ones are there.
+    pub fn set_wrapped_keys(&self, wrapped_keys: &[u8]) -> Result<()> {
+        self.shared.check_writable()?;
+        if wrapped_keys.len() > WRAPPED_MOST {
+            let most = WRAPPED_MOST as u64;
+            let what = "the list of wrapped keys";
+            return Err(Error::TooLarge { what, most });
+        }
+        let mut superblock = self.shared.superblock.lock();
+        for _ in 0..2 {
+            let mut slot = superblock.slot.clone();
+            slot.wrapped_keys = wrapped_keys.to_vec();
+            let written = superblock.write(slot);
+            written.inspect_err(|error| self.shared.latch_unless_full(error))?;
+        }
+        Ok(())
+    }
+
+    /// Bytes of room: all of the filesystem below, and what of it is free for this volume.
+    pub fn room(&self) -> Result<(u64, u64)> {
+        let (all, free) = self.shared.parts.disk.room()?;
+        let missing = match &self.shared.ballast {
+            Some(ballast) => ballast.missing()?,
+            None => 0,
+        };
+        Ok((all, free.saturating_sub(missing)))
+    }
+
+    /// What is wrong with a volume that was opened in spite of it, read-only or for repair.
+    pub fn damage(&self) -> Option<&Error> {
+        self.shared.damage.as_ref()
+    }
+
+    /// Why nothing is written any more, after an error of the device.
+    pub fn latched(&self) -> Option<String> {
+        let is_read_only = self.shared.log.lock().is_none();
+        let why = self.shared.latched.lock().clone();
+        why.filter(|_| !is_read_only)
+    }
+
+    /// Ends everything that is under way: checkpoint, witness, engine, lock.
+    pub fn close(&self) -> Result<()> {
+        let shared = &self.shared;
+        shared.background.end();
+        if shared.is_closed() {
+            return Ok(());
+        }
+        let is_writing = shared.log.lock().is_some() && shared.latched.lock().is_none();
+        let done = match is_writing {
+            true => shared.write_witness().and_then(|()| shared.checkpoint()),
+            false => Ok(()),
+        };
+        shared.closed.store(true, Ordering::Relaxed);
+        // As when it is mended: a visitor of a scan may read again.
+        while shared.engine.try_write().is_none_or(|mut engine| {
+            *engine = None;
+            false
+        }) {
+            thread::sleep(Duration::from_millis(1));
+        }
+        *shared.lock.lock() = None;
+        match done {
+            // Everything is in the log: the next opening has it.
+            Err(Error::NoSpace { .. }) => Ok(()),
+            done => done,
+        }
+    }
+}
+
+impl Drop for Kv {
+    fn drop(&mut self) {
+        self.shared.background.end();
+    }
+}
+
+impl Read for Kv {
+    fn get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let found = self.shared.layers.read().get(table, key);
+        match found {
+            Some(value) => Ok(value),
+            None => {
+                let engine = self.shared.engine.read();
+                let engine = engine.as_deref().ok_or_else(|| self.shared.no_engine())?;
+                engine.get(table, key)
+            }
+        }
+    }
+
+    fn scan(
+        &self,
+        table: Table,
+        from: &[u8],
+        to: Option<&[u8]>,
+        visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<()> {
+        if to.is_some_and(|to| to <= from) {
+            return Ok(());
+        }
+        // One moment of all: under the lock of the layers none of them moves into the engine.
+        let layers = self.shared.layers.read();
+        let engine = self.shared.engine.read();
+        let changes = layers.range(table, from, to);
+        let view = engine.as_deref();
+        let view = view.ok_or_else(|| self.shared.no_engine())?.view()?;
+        drop(layers);
+        overlay::scan(changes, &*view, table, (from, to), visit)
+    }
+}
+
+impl Shared {
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+
+    /// The error of a read that finds no engine.
+    pub(super) fn no_engine(&self) -> Error {
+        match self.is_closed() {
+            true => Error::Closed,
+            false => Error::corrupt("engine", 0, "the engine could not be opened again"),
+        }
+    }
+
+    /// Refuses changes of a volume that takes none.
+    pub(super) fn check_writable(&self) -> Result<()> {
+        if self.is_closed() {
+            return Err(Error::Closed);
+        }
+        if let Some(why) = &*self.latched.lock() {
+            return Err(Error::ReadOnly { why: why.clone() });
+        }
+        Ok(())
+    }
+
+    /// The first error of the device that is no lack of room makes the volume read-only.
+    pub(super) fn latch_unless_full(&self, error: &Error) {
+        if let Error::Io { .. } | Error::Corrupt { .. } = error {
+            let why = format!("{error}; unmount, mend the disk, mount again");
+            self.latched.lock().get_or_insert(why);
+        }
+    }
+}
+
+fn real(dir: &Path) -> Parts {
+    Parts {
+        disk: Arc::new(RealDisk::new(dir)),
+        engines: Arc::new(FjallEngines::new(dir)),
+    }
+}

@@ -1,0 +1,215 @@
+//! The writer of the commit log: a ring of four files that hold data already.
+
+use super::frame::{self, HEADER, Header, SEAL_MOST};
+use super::overlay::Point;
+use super::{BLOCK, Digest, FrameCipher, LOG_FILES, log_name};
+use crate::disk::{Access, Disk, File};
+use crate::error::{Error, Result};
+use crate::kv::KvOp;
+use hearth_sync::primitive::Arc;
+use std::ops::Range;
+
+/// A file takes this many parts of a large epoch.
+const PARTS_OF_A_FILE: u64 = 4;
+
+/// Opens the files of the log, which all have the length that the superblock names.
+pub(crate) fn open_files(
+    disk: &dyn Disk,
+    access: Access,
+    file_len: u64,
+) -> Result<Vec<Arc<dyn File>>> {
+    let open = |number| {
+        let name = log_name(number);
+        let missing = |what| Error::corrupt(&name, 0, what);
+        let file = disk.open(&name, access).map_err(|error| match error {
+            error if error.is_absent() => missing("a file of the log is missing"),
+            error => error,
+        })?;
+        match file.size()? == file_len && file_len > 0 {
+            true => Ok(file),
+            false => Err(missing(
+                "the file of the log has another length than at mkfs",
+            )),
+        }
+    };
+    (0..LOG_FILES).map(open).collect()
+}
+
+/// What became of an epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Appended {
+    /// It is durable. True: another file of the log is in use from now on.
+    Done(bool),
+    /// The files that it needs hold epochs that no checkpoint has.
+    Full,
+}
+
+/// The end of the log.
+pub(crate) struct LogWriter {
+    files: Vec<Arc<dyn File>>,
+    file_len: u64,
+    /// Every frame names it.
+    pub incarnation: [u8; 16],
+    cipher: Option<Arc<dyn FrameCipher>>,
+    /// The newest epoch in each file.
+    newest: [u64; LOG_FILES as usize],
+    /// The last epoch, and where its last frame ends.
+    pub last: Point,
+    /// The last epoch that a checkpoint has.
+    pub kept: u64,
+    /// A write that failed may have left a frame behind the end.
+    is_soiled: bool,
+    /// Frames of the epoch that is being written; kept for its memory.
+    buffer: Vec<u8>,
+}
+
+/// A run of frames in one file.
+struct Run {
+    /// Byte of the whole log.
+    at: u64,
+    /// Bytes of the buffer.
+    bytes: Range<usize>,
+}
+
+impl LogWriter {
+    /// A writer that goes on at `last`. No file holds an epoch that a checkpoint does not have,
+    /// except those of the replay that `last` is the end of.
+    pub(crate) fn new(
+        files: Vec<Arc<dyn File>>,
+        file_len: u64,
+        incarnation: [u8; 16],
+        cipher: Option<Arc<dyn FrameCipher>>,
+        last: Point,
+    ) -> LogWriter {
+        LogWriter {
+            files,
+            file_len,
+            incarnation,
+            cipher,
+            newest: [last.epoch; LOG_FILES as usize],
+            last,
+            kept: 0,
+            is_soiled: false,
+            buffer: Vec::new(),
+        }
+    }
+
+    /// Writes an epoch behind the last one: durable when it returns, with one flush for each file
+    /// that it touches, which is one file but at the border of two.
+    ///
+    /// # Errors
+    /// After [`Error::NoSpace`] the epoch may be given again. After another error of the device
+    /// nothing may be appended any more.
+    pub(crate) fn append(&mut self, epoch: u64, ops: &[KvOp]) -> Result<Appended> {
+        if epoch <= self.last.epoch {
+            let last = self.last.epoch;
+            return Err(Error::Stale { epoch, last });
+        }
+        let (lengths, digest) = self.encode(epoch, ops)?;
+        let Some(runs) = self.place(&lengths)? else {
+            return Ok(Appended::Full);
+        };
+        self.wipe_what_a_failure_left(&runs)?;
+        self.is_soiled = true;
+        for run in &runs {
+            let file = (run.at / self.file_len) as usize;
+            let offset = run.at % self.file_len;
+            self.files[file].write_at(offset, &self.buffer[run.bytes.clone()])?;
+        }
+        let mut flushed = None;
+        for run in &runs {
+            let file = (run.at / self.file_len) as usize;
+            if flushed.replace(file) != Some(file) {
+                self.files[file].sync()?;
+            }
+            self.newest[file] = epoch;
+        }
+        self.is_soiled = false;
+        let before = self.last.log_at / self.file_len;
+        let end = runs
+            .last()
+            .map_or(self.last.log_at, |run| run.at + run.bytes.len() as u64);
+        self.last = Point {
+            epoch,
+            digest,
+            log_at: end % (self.file_len * LOG_FILES),
+        };
+        Ok(Appended::Done(self.last.log_at / self.file_len != before))
+    }
+
+    /// Encodes an epoch into the buffer. Returns the lengths of its frames and the digest of the
+    /// last one.
+    fn encode(&mut self, epoch: u64, ops: &[KvOp]) -> Result<(Vec<u64>, Digest)> {
+        let overhead = (HEADER + SEAL_MOST) as u64;
+        let usual = self.file_len / PARTS_OF_A_FILE - overhead;
+        let parts = frame::split(ops, usual, self.file_len - overhead)?;
+        self.buffer.clear();
+        let mut digest = self.last.digest;
+        let mut lengths = Vec::with_capacity(parts.len());
+        for (part, range) in parts.iter().enumerate() {
+            let header = Header {
+                incarnation: self.incarnation,
+                epoch,
+                part: part as u32,
+                parts: parts.len() as u32,
+                length: 0,
+                flags: 0,
+                before: digest,
+                nonce: [0; 24],
+                digest: [0; 32],
+            };
+            let start = self.buffer.len();
+            let cipher = self.cipher.as_deref();
+            digest = frame::append(&mut self.buffer, &header, &ops[range.clone()], cipher)?;
+            lengths.push((self.buffer.len() - start) as u64);
+        }
+        Ok((lengths, digest))
+    }
+
+    /// Finds places for frames of these lengths. A frame lies in one file; a file is entered when
+    /// all its epochs are part of a checkpoint. `None` if one of them is not.
+    fn place(&self, lengths: &[u64]) -> Result<Option<Vec<Run>>> {
+        let mut runs: Vec<Run> = Vec::new();
+        let mut entered = 0;
+        let mut at = self.last.log_at;
+        let mut from = 0;
+        for &length in lengths {
+            let offset = at % self.file_len;
+            let is_new = offset == 0 || offset + length > self.file_len;
+            if is_new {
+                at = at.next_multiple_of(self.file_len) % (self.file_len * LOG_FILES);
+                entered += 1;
+                if entered == LOG_FILES {
+                    let most = (LOG_FILES - 1) * self.file_len;
+                    let what = "an epoch";
+                    return Err(Error::TooLarge { what, most });
+                }
+                if self.newest[(at / self.file_len) as usize] > self.kept {
+                    return Ok(None);
+                }
+            }
+            let to = from + length as usize;
+            match runs.last_mut() {
+                Some(run) if !is_new => run.bytes.end = to,
+                _ => runs.push(Run {
+                    at,
+                    bytes: from..to,
+                }),
+            }
+            (at, from) = (at + length, to);
+        }
+        Ok(Some(runs))
+    }
+
+    /// A whole frame that a failed append left at the end would be taken for the epoch, if the next
+    /// append went to another file.
+    fn wipe_what_a_failure_left(&mut self, runs: &[Run]) -> Result<()> {
+        let at = self.last.log_at;
+        if self.is_soiled && runs.first().is_some_and(|run| run.at != at) {
+            let file = &self.files[(at / self.file_len) as usize];
+            file.write_at(at % self.file_len, &[0; BLOCK as usize])?;
+            file.sync()?;
+        }
+        Ok(())
+    }
+}

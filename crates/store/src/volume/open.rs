@@ -1,0 +1,287 @@
+//! Opening a volume: everything is checked before anything is changed.
+
+use super::background::Background;
+use super::ballast::Ballast;
+use super::checkpoint::{TABLES, stamp};
+use super::fields::random;
+use super::keys::Shared;
+use super::log::{LogWriter, open_files};
+use super::mkfs::{LOCK, UNFINISHED};
+use super::overlay::{Layers, Point};
+use super::replay::{Replay, replay, wipe};
+use super::superblock::{Slot, Superblock};
+use super::witness::{self, Witness};
+use super::{OpenMode, OpenOptions, Parts};
+use crate::disk::{Access, Disk, File};
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use hearth_sync::primitive::{Arc, Mutex, RwLock, thread};
+use std::time::Duration;
+
+/// How often a reader looks again at a volume that its writer changes meanwhile, and the pause
+/// between two looks.
+const LOOKS: usize = 100;
+const PAUSE: Duration = Duration::from_millis(20);
+
+pub(super) fn open(parts: Parts, options: &OpenOptions) -> Result<Shared> {
+    if options.mode != OpenMode::ReadOnly {
+        return open_once(parts, options);
+    }
+    let mut look = 1;
+    loop {
+        // Beside a writer parts may be of different moments: then it has made a checkpoint, or is
+        // about to be seen in the middle of something.
+        let before = Superblock::read(&*parts.disk, Access::Read)?.slot;
+        let opened = open_once(parts.clone(), options);
+        let is_alone = opened
+            .as_ref()
+            .is_ok_and(|shared| shared.lock.lock().is_some());
+        let is_whole = opened.as_ref().is_ok_and(|shared| shared.damage.is_none());
+        let is_used = lock(&*parts.disk, None).is_err();
+        let after = Superblock::read(&*parts.disk, Access::Read)?.slot;
+        let is_one_moment = before.sequence == after.sequence;
+        if is_alone || !is_used || (is_whole && is_one_moment) || look == LOOKS {
+            return opened;
+        }
+        look += 1;
+        thread::sleep(PAUSE);
+    }
+}
+
+fn open_once(parts: Parts, options: &OpenOptions) -> Result<Shared> {
+    let owner = owner(&options.mode);
+    let writes = owner.is_some();
+    let found = examine(&parts, options, owner.as_deref())?;
+    let Examined { files, log, .. } = found;
+    let shared = Shared {
+        engine: RwLock::new(Some(found.engine)),
+        layers: RwLock::new(Layers {
+            active: log.overlay,
+            frozen: None,
+        }),
+        log: Mutex::new(None),
+        superblock: Mutex::new(found.superblock),
+        witness: Mutex::new(None),
+        checkpointing: Mutex::new(()),
+        ballast: None,
+        background: Background::default(),
+        latched: Mutex::new(None),
+        closed: false.into(),
+        damage: found.damage,
+        begun_at: found.last,
+        lock: Mutex::new(found.lock),
+        parts,
+    };
+    if !writes {
+        let why = "the volume was opened read-only".to_owned();
+        *shared.latched.lock() = Some(why);
+        return Ok(shared);
+    }
+    begin(shared, files, &log.later, found.witness, options)
+}
+
+/// What a volume is found to be. Nothing of it was changed, but for the name in its lock file and
+/// the journals of the engine.
+struct Examined {
+    lock: Option<Box<dyn Send + Sync>>,
+    superblock: Superblock,
+    files: Vec<Arc<dyn File>>,
+    log: Replay,
+    witness: Result<Witness>,
+    engine: Box<dyn Engine>,
+    /// Why an opening for writing would be refused.
+    damage: Option<Error>,
+    /// Where the next commit goes.
+    last: Point,
+}
+
+fn examine(parts: &Parts, options: &OpenOptions, owner: Option<&str>) -> Result<Examined> {
+    let disk = &*parts.disk;
+    let writes = owner.is_some();
+    let access = if writes { Access::Write } else { Access::Read };
+    // Before the lock: a foreign directory gets none.
+    Superblock::read(disk, Access::Read)?.check_features(disk, writes)?;
+    let lock = match lock(disk, owner) {
+        // A reader goes without.
+        Err(Error::InUse { .. }) if !writes => None,
+        lock => lock?,
+    };
+    let superblock = Superblock::read(disk, access)?;
+    superblock.check_features(disk, writes)?;
+    if superblock.slot.cipher != 0 && options.cipher.is_none() {
+        let why = "the volume is encrypted";
+        return Err(Error::WrongKey { why });
+    }
+    let files = open_files(disk, access, superblock.log_len())?;
+    let mut log = replay(&files, &superblock.slot, options.cipher.as_deref())?;
+    let witness = Witness::read(disk, access);
+    let mut damage = log.damage.take();
+    if let Err(error) = check_witness(&witness, &log) {
+        damage = damage.or(Some(error));
+    }
+    accept(&options.mode, &damage)?;
+    let engine = match writes {
+        true => parts.engines.open()?,
+        false => parts.engines.open_read_only()?,
+    };
+    if let Err(error) = check_stamps(&*engine, &superblock, &log) {
+        damage = damage.or(Some(error));
+    }
+    accept(&options.mode, &damage)?;
+    let mut last = log.last;
+    if writes && damage.is_some() {
+        // Later epochs than any that was seen: whatever is left of those is older from now on.
+        last.epoch = newest(&witness, &*engine, &log) + 1;
+    }
+    Ok(Examined {
+        lock,
+        superblock,
+        files,
+        log,
+        witness,
+        engine,
+        damage,
+        last,
+    })
+}
+
+/// Makes the volume this opening's own: a new incarnation, a checkpoint of what was replayed, a
+/// witness, the ballast.
+fn begin(
+    mut shared: Shared,
+    files: Vec<Arc<dyn File>>,
+    later: &[u64],
+    witness: Result<Witness>,
+    options: &OpenOptions,
+) -> Result<Shared> {
+    let (last, file_len) = (shared.begun_at, shared.superblock.lock().log_len());
+    wipe(&files, file_len, later)?;
+    let mut slot = shared.superblock.lock().slot.clone();
+    slot.incarnation = random()?;
+    slot.opened += 1;
+    let cipher = options.cipher.clone();
+    let mut log = LogWriter::new(files, file_len, slot.incarnation, cipher, last);
+    log.kept = slot.checkpoint;
+    *shared.log.lock() = Some(log);
+    shared.ballast = Some(Ballast::open(&*shared.parts.disk, file_len)?);
+    write_slot(&shared, slot, last.epoch)?;
+    *shared.witness.lock() = Some(witness_of(witness, &shared)?);
+    shared.write_witness()?;
+    shared.fill_ballast();
+    shared.parts.disk.remove(UNFINISHED)?;
+    Ok(shared)
+}
+
+/// Writes the new incarnation, and the checkpoint of what was replayed with it. A disk without
+/// room for the checkpoint keeps nobody out: the old incarnation goes on, its frames are needed.
+fn write_slot(shared: &Shared, slot: Slot, last_epoch: u64) -> Result<()> {
+    if last_epoch <= slot.checkpoint {
+        return shared.superblock.lock().write(slot);
+    }
+    let incarnation = shared.superblock.lock().slot.incarnation;
+    // The checkpoint writes the slot with its own fields.
+    shared.superblock.lock().slot = slot;
+    match shared.checkpoint() {
+        Err(Error::NoSpace { .. }) => {
+            let mut superblock = shared.superblock.lock();
+            let mut slot = superblock.slot.clone();
+            slot.incarnation = incarnation;
+            superblock.write(slot)?;
+            if let Some(log) = &mut *shared.log.lock() {
+                log.incarnation = incarnation;
+            }
+            Ok(())
+        }
+        done => done,
+    }
+}
+
+/// The name of who opens for writing.
+fn owner(mode: &OpenMode) -> Option<String> {
+    let (OpenMode::Write { who } | OpenMode::Repair { who }) = mode else {
+        return None;
+    };
+    let host = rustix::system::uname();
+    let host = host.nodename().to_string_lossy();
+    let process = std::process::id();
+    Some(format!("process {process} on {host}, {who}"))
+}
+
+fn lock(disk: &dyn Disk, owner: Option<&str>) -> Result<Option<Box<dyn Send + Sync>>> {
+    match disk.lock(LOCK, owner) {
+        Ok(lock) => Ok(Some(lock)),
+        // A copy may lack the file, and a reader makes none.
+        Err(error) if owner.is_none() && error.is_absent() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Refuses damage, unless it was asked for what is there in spite of it.
+fn accept(mode: &OpenMode, damage: &Option<Error>) -> Result<()> {
+    match (mode, damage) {
+        (OpenMode::Write { .. }, Some(error)) => Err(error.clone()),
+        _ => Ok(()),
+    }
+}
+
+/// The newest acknowledged epoch must be there, and be the one that was acknowledged.
+fn check_witness(witness: &Result<Witness>, found: &Replay) -> Result<()> {
+    let said = witness.as_ref().map_err(Clone::clone)?.last;
+    if said.epoch > found.last.epoch {
+        return Err(Error::Gap {
+            first: found.last.epoch + 1,
+            newest: said.epoch,
+            file: witness::NAME.into(),
+        });
+    }
+    if said.epoch == found.last.epoch && said.digest != found.last.digest {
+        let what = format!("epoch {} is not the one that was acknowledged", said.epoch);
+        return Err(Error::corrupt(witness::NAME, 0, what));
+    }
+    Ok(())
+}
+
+/// The tables must hold what the superblock says, and nothing behind the end of the log.
+fn check_stamps(engine: &dyn Engine, superblock: &Superblock, found: &Replay) -> Result<()> {
+    let slot = &superblock.slot;
+    for table in TABLES {
+        let (epoch, digest) = stamp(engine, table)?;
+        if epoch > found.last.epoch {
+            return Err(Error::Gap {
+                first: found.last.epoch + 1,
+                newest: epoch,
+                file: "engine".into(),
+            });
+        }
+        let is_other = epoch == slot.checkpoint && digest != slot.digest;
+        if epoch < slot.checkpoint || is_other {
+            let what = format!(
+                "the tables are of epoch {epoch}, the superblock says {}: \
+                 parts of different moments",
+                slot.checkpoint
+            );
+            return Err(Error::corrupt("engine", 0, what));
+        }
+    }
+    Ok(())
+}
+
+/// The newest epoch that anything names.
+fn newest(witness: &Result<Witness>, engine: &dyn Engine, found: &Replay) -> u64 {
+    let said = witness.as_ref().map_or(0, |witness| witness.last.epoch);
+    let stamps = TABLES.map(|table| stamp(engine, table).map_or(0, |(epoch, _)| epoch));
+    let seen = [said, found.last.epoch, found.newest];
+    seen.into_iter().chain(stamps).max().unwrap_or_default()
+}
+
+/// The witness that was read, or a new one where a repair found none.
+fn witness_of(read: Result<Witness>, shared: &Shared) -> Result<Witness> {
+    if let Ok(witness) = read {
+        return Ok(witness);
+    }
+    let disk = &*shared.parts.disk;
+    disk.remove(witness::NAME)?;
+    Witness::create(disk, &witness::Testimony::default())?;
+    disk.sync_dir("")?;
+    Witness::read(disk, Access::Write)
+}

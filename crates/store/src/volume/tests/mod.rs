@@ -1,0 +1,8 @@
+//! Facts about volumes, on simulated and on real disks.
+
+mod cases;
+mod crashes;
+mod damage;
+mod harness;
+mod real;
+mod space;
