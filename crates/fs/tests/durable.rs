@@ -98,25 +98,28 @@ fn check(backend: &TestBackend, volume: &Volume) -> BTreeMap<u64, u64> {
     let root = volume.process(Credentials::root());
     let mut names = BTreeMap::new();
     let mut links = BTreeMap::new();
-    let mut directories = vec![("/".to_owned(), root.stat("/").unwrap().ino)];
+    let mut directories = vec![(b"/".to_vec(), root.stat("/").unwrap().ino)];
     let mut found = 1;
     while let Some((path, above)) = directories.pop() {
         let this = root.lstat(&path).unwrap();
+        let shown = String::from_utf8_lossy(&path);
         let (mut entries, mut below) = (0, 0);
         for entry in root.read_dir(&path).unwrap() {
-            let name = String::from_utf8(entry.name.to_vec()).unwrap();
-            if name == "." {
-                assert_eq!(entry.ino, this.ino, "{path}");
+            if *entry.name == *b"." {
+                assert_eq!(entry.ino, this.ino, "{shown}");
                 continue;
             }
-            if name == ".." {
-                assert_eq!(entry.ino, above, "the parent of {path}");
+            if *entry.name == *b".." {
+                assert_eq!(entry.ino, above, "the parent of {shown}");
                 continue;
             }
-            let inner = format!("{}/{name}", path.trim_end_matches('/'));
+            let inner = match path.len() {
+                1 => [b"/", &entry.name[..]].concat(),
+                _ => [&path[..], b"/", &entry.name[..]].concat(),
+            };
             let attr = root.lstat(&inner);
-            let attr = attr.unwrap_or_else(|errno| panic!("{inner} is a name of {errno}"));
-            assert_eq!(attr.ino, entry.ino, "{inner}");
+            let attr = attr.unwrap_or_else(|errno| panic!("a name in {shown}: {errno}"));
+            assert_eq!(attr.ino, entry.ino, "a name in {shown}");
             entries += 1;
             if attr.kind == hearth::Kind::Directory {
                 below += 1;
@@ -127,10 +130,14 @@ fn check(backend: &TestBackend, volume: &Volume) -> BTreeMap<u64, u64> {
                 links.insert(attr.ino, (u64::from(attr.nlink), inner));
             }
         }
-        assert_eq!((this.size, this.nlink), (20 * entries, 2 + below), "{path}");
+        assert_eq!(
+            (this.size, this.nlink),
+            (20 * entries, 2 + below),
+            "{shown}"
+        );
     }
     for (ino, (nlink, path)) in &links {
-        assert_eq!(names[ino], *nlink, "names of {path}");
+        assert_eq!(names[ino], *nlink, "names of {path:?}");
     }
     found += names.len() as u64;
     let quota = volume.quota().check().unwrap();

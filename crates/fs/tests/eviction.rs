@@ -243,6 +243,7 @@ fn a_listing_that_the_backend_fails_half_way_says_so_and_goes_on_later() {
         let made = root.mknod(format!("/d/{n}"), libc::S_IFREG | 0o600, 0);
         made.expect("a new name");
     }
+    volume.sync().expect("the backend fails nothing");
     let fail = |fails: bool| {
         let fault = move |_: &'static str| fails.then_some(Errno::EIO);
         backend.set_fault(Some(Box::new(fault)));
@@ -297,6 +298,7 @@ fn a_listing_that_fails_in_its_second_part_is_no_listing() {
         let made = root.mknod(format!("/{n}"), libc::S_IFREG | 0o600, 0);
         made.expect("a new name");
     }
+    volume.sync().expect("the backend fails nothing");
     let set = |hook: Hook| *clock.0.lock().expect("nobody panicked") = hook;
     let (second, evicting, failing) = (clock.clone(), volume.clone(), backend.clone());
     set(Some(Box::new(move || {

@@ -163,15 +163,15 @@ impl Superblock {
         // meanwhile would be lost.
         let locks = (inode.meta.change.lock(), inode.meta.growth.lock());
         let closed = inode.gate.write(inode.percpu());
-        let is_busy = inode.state.has(StateBit::Dirty) || inode.state.has(StateBit::Flushing);
-        if is_busy || self.is_inode_pending(inode) {
+        // Then the backend has every page that is clean. One that is being written back is not.
+        if self.is_inode_pending(inode) {
             return 0;
         }
         let want = bytes.div_ceil(PAGE_BYTES as u64);
         let dropped = data.evict(want, g);
         let freed = dropped as i64 * PAGE_BYTES;
         self.cache.mem_usage.add(-freed);
-        if dropped >= want || inode.meta.is_unlinked() {
+        if dropped >= want || inode.meta.is_unlinked() || inode.state.has_unrecorded() {
             return freed as u64;
         }
         let more = self.evict_inode(inode, g);
@@ -181,11 +181,19 @@ impl Superblock {
 
     /// Evicts the inode itself, and returns the bytes freed.
     fn evict_inode(&self, inode: &Inode, g: &Guard) -> u64 {
-        if inode.number() == crate::number::ROOT || self.is_inode_pending(inode) {
+        let is_pending = self.is_inode_pending(inode);
+        // The backend may not know a new directory. If it has entries and the backend has them, it
+        // does: they go although the directory stays.
+        if is_pending
+            && !inode
+                .directory()
+                .is_some_and(|inside| inside.has_entries(g))
+        {
             return 0;
         }
+        let stays = is_pending || inode.number() == crate::number::ROOT;
         let io = self.inode_io_lock(inode.number()).lock_guard();
-        let evict = || self.objects.inodes.evict(inode, g);
+        let evict = || !stays && self.objects.inodes.evict(inode, g);
         let is_evicted = match inode.directory() {
             Some(directory) => directory.evict(self.log(), evict, g),
             None => evict(),

@@ -25,9 +25,10 @@ fn what_a_commit_has_no_room_for_is_kept_and_comes_with_a_later_one() {
         assert!(!volume.read_only());
         root.rename("/d/short", "/d/renamed").unwrap();
         root.unlink("/d/long").unwrap();
-        create(&root, "/d/long", &long[1..]);
         root.close(fd).unwrap();
         full.store(false, Relaxed);
+        volume.sync().unwrap();
+        create(&root, "/d/long", &long[1..]);
         volume.sync().unwrap();
         assert_eq!(text(&root, "/d/renamed"), b"short");
         let (backend, volume, root) = crashed(&backend);

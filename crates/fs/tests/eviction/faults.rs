@@ -93,6 +93,7 @@ fn a_read_that_the_backend_fails_half_way_is_short_and_the_next_one_fails() {
             root.lseek(fd, START as i64, libc::SEEK_SET)
                 .expect("inside");
             for pages in 0..=2 {
+                backend.set_fault(None);
                 volume.reclaim(u64::MAX);
                 let mut here = vec![0; pages * PAGE];
                 assert_eq!(root.pread(fd, &mut here, 0), Ok(pages * PAGE));

@@ -282,7 +282,7 @@ fn a_file_that_is_given_away_and_cannot_be_cut_stays_as_it_was() {
     super::check(&volume);
     let done = volume.vfs().setattr(&Caller::ROOT, ino, None, &set);
     assert!(done.is_ok(), "{done:?}");
-    assert_eq!(is(), ((0, 0o755, 0), (0, 0)));
+    assert_eq!(is(), ((0, 0o755, PAGE + 10), (0, 2 * PAGE)));
     super::check(&volume);
 }
 
