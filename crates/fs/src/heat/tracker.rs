@@ -95,8 +95,8 @@ impl Tracker {
         }
     }
 
-    /// Counts a fetch of pages from the backend. Off the fast path, and before the access that needs
-    /// them, so this creates the records if there are none.
+    /// Counts a fetch of pages from the backend. Off the fast path, and before the access that
+    /// needs them, so this creates the records if there are none.
     pub fn note_load(&self, inode: &Inode, pages: Range<u64>) {
         let (true, Some(state)) = (self.is_on(), self.state.get()) else {
             return;

@@ -1,4 +1,4 @@
-//! The room of a durable backend. What is written is given to it later, so room is looked at before:
+//! The room of a durable backend. What is written is given to it later, so room is looked at first:
 //! an operation that needs more is refused while removing still works.
 //!
 //! | state | an operation that needs room |
