@@ -8,10 +8,10 @@ use hearth_sync::primitive::atomic::Ordering::Relaxed;
 impl Superblock {
     /// Asks the backend for its room, now and then: after commits and written bytes.
     pub fn look_at_room(&self) {
-        let (Some(log), Some((_, free))) = (self.log(), self.objects.backend.room()) else {
-            return;
-        };
-        let is_full = free <= log.dirty_bytes();
+        let Some(log) = self.log() else { return };
+        // A backend that does not tell its room may have some again: the next commit finds out.
+        let room = self.objects.backend.room();
+        let is_full = room.is_some_and(|(_, free)| free <= log.dirty_bytes());
         if self.cache.is_full.load(Relaxed) != is_full {
             self.cache.is_full.store(is_full, Relaxed);
         }
