@@ -1,4 +1,4 @@
-//! Who is charged for an inode.
+//! The owners that an inode is charged to.
 
 /// Owners that are charged for an inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
