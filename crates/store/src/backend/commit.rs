@@ -1,7 +1,7 @@
 //! Commits: one at a time, those of the volume and those of idle work.
 
 use super::StoreBackend;
-use super::parts::Kv;
+use super::parts::KeyValues;
 use crate::error::{Error, Result};
 use crate::kv::{KvOp, Table};
 use crate::merge::{self, merge};
@@ -58,7 +58,7 @@ impl State {
     /// Commits `ops` and `counters`.
     pub(super) fn apply(
         &mut self,
-        kv: &dyn Kv,
+        kv: &dyn KeyValues,
         counters: Counters,
         mut ops: Vec<KvOp>,
     ) -> Result<()> {

@@ -1,6 +1,6 @@
 //! Loading.
 
-use super::parts::{Blocks, Kv};
+use super::parts::{Blocks, KeyValues};
 use crate::error::{Error, Result};
 use crate::kv::{Read, Table};
 use crate::schema::{
@@ -19,7 +19,7 @@ const BATCH: usize = 256;
 const TRIES: usize = 16;
 
 /// What an opened volume needs to go on.
-pub(super) fn restart(kv: &dyn Kv, counters: &Counters) -> Result<Option<Restart>> {
+pub(super) fn restart(kv: &dyn KeyValues, counters: &Counters) -> Result<Option<Restart>> {
     if kv.get(Table::Meta, &key::inode(ROOT))?.is_none() {
         return Ok(None);
     }
@@ -89,7 +89,7 @@ pub(super) fn between(
 }
 
 /// The inode with this number.
-pub(super) fn inode(kv: &dyn Kv, ino: u64) -> Result<Option<Inode>> {
+pub(super) fn inode(kv: &dyn KeyValues, ino: u64) -> Result<Option<Inode>> {
     let Some(value) = kv.get(Table::Meta, &key::inode(ino))? else {
         return Ok(None);
     };
@@ -128,7 +128,7 @@ pub(super) fn contents(view: &(impl Read + ?Sized), ino: u64) -> Result<Contents
 }
 
 /// The target of an entry.
-pub(super) fn entry(kv: &dyn Kv, dir: u64, name: &[u8]) -> Result<Option<Target>> {
+pub(super) fn entry(kv: &dyn KeyValues, dir: u64, name: &[u8]) -> Result<Option<Target>> {
     let key = key::name(dir, name);
     let value = kv.get(Table::Meta, &key)?;
     value
@@ -137,7 +137,7 @@ pub(super) fn entry(kv: &dyn Kv, dir: u64, name: &[u8]) -> Result<Option<Target>
 }
 
 /// All entries of a directory.
-pub(super) fn directory(kv: &dyn Kv, dir: u64) -> Result<Vec<(Box<[u8]>, Target)>> {
+pub(super) fn directory(kv: &dyn KeyValues, dir: u64) -> Result<Vec<(Box<[u8]>, Target)>> {
     let prefix = key::names(dir);
     let mut entries = Vec::new();
     each(kv, Table::Meta, &prefix, &mut |key, value| {
@@ -149,7 +149,7 @@ pub(super) fn directory(kv: &dyn Kv, dir: u64) -> Result<Vec<(Box<[u8]>, Target)
 }
 
 /// The ranges of allocated pages, and whether each was written.
-pub(super) fn allocation(kv: &dyn Kv, ino: u64) -> Result<Vec<(Range<u64>, bool)>> {
+pub(super) fn allocation(kv: &dyn KeyValues, ino: u64) -> Result<Vec<(Range<u64>, bool)>> {
     let map = contents(kv, ino)?.map;
     let mut ranges: Vec<(Range<u64>, bool)> = Vec::new();
     let (from, to) = (key::extent(map, 0), key::extent(map + 1, 0));
@@ -169,7 +169,7 @@ pub(super) fn allocation(kv: &dyn Kv, ino: u64) -> Result<Vec<(Range<u64>, bool)
 
 /// Passes the written pages of a range to `take`.
 pub(super) fn pages(
-    kv: &dyn Kv,
+    kv: &dyn KeyValues,
     blocks: &dyn Blocks,
     ino: u64,
     mut range: Range<u64>,
@@ -207,7 +207,12 @@ struct At {
 }
 
 /// The first extents of a range with their bytes.
-fn batch(kv: &dyn Kv, blocks: &dyn Blocks, ino: u64, range: &Range<u64>) -> Result<LoadedExtents> {
+fn batch(
+    kv: &dyn KeyValues,
+    blocks: &dyn Blocks,
+    ino: u64,
+    range: &Range<u64>,
+) -> Result<LoadedExtents> {
     let mut before = None;
     for _ in 0..TRIES {
         let generation = match kv.get(Table::Meta, &key::inode(ino))? {
@@ -266,7 +271,7 @@ type Loaded = (Vec<(Range<u64>, At)>, Vec<Bytes>);
 
 /// The bytes of extents; unwritten ones have none.
 fn read(
-    kv: &dyn Kv,
+    kv: &dyn KeyValues,
     blocks: &dyn Blocks,
     (ino, generation, map): (u64, u32, u64),
     extents: &[Extent],

@@ -1,6 +1,6 @@
 //! The parts in memory, for tests.
 
-use super::parts::{BlockHeader, Blocks, FilePages, Kv, Written};
+use super::parts::{BlockOrigin, Blocks, FilePages, KeyValues, PagesInBlock};
 use crate::error::{Error, Result};
 use crate::kv::{KvOp, Read, Table};
 use crate::schema::Block;
@@ -84,7 +84,7 @@ impl Read for MemoryKv {
     }
 }
 
-impl Kv for MemoryKv {
+impl KeyValues for MemoryKv {
     fn epoch(&self) -> u64 {
         self.state.read().epoch
     }
@@ -135,7 +135,7 @@ pub struct MemoryBlocks {
 #[derive(Debug, Default)]
 struct BlocksState {
     last: u64,
-    segments: BTreeMap<u64, Vec<(BlockHeader, Vec<u8>)>>,
+    segments: BTreeMap<u64, Vec<(BlockOrigin, Vec<u8>)>>,
 }
 
 impl MemoryBlocks {
@@ -153,12 +153,12 @@ impl MemoryBlocks {
 }
 
 impl BlocksState {
-    fn find(&self, block: &Block) -> Option<&(BlockHeader, Vec<u8>)> {
+    fn find(&self, block: &Block) -> Option<&(BlockOrigin, Vec<u8>)> {
         let found = self.segments.get(&block.segment)?.get(block.at as usize)?;
         (found.0.block == *block).then_some(found)
     }
 
-    fn append(&mut self, segment: u64, file: &FilePages) -> Vec<Written> {
+    fn append(&mut self, segment: u64, file: &FilePages) -> Vec<PagesInBlock> {
         let blocks = self.segments.entry(segment).or_default();
         let mut written = Vec::new();
         for run in file.pages.chunk_by(|a, b| a.0 + 1 == b.0) {
@@ -178,7 +178,7 @@ impl BlocksState {
                 };
                 let page = part[0].0;
                 blocks.push((
-                    BlockHeader {
+                    BlockOrigin {
                         ino: file.ino,
                         generation: file.generation,
                         page,
@@ -187,7 +187,7 @@ impl BlocksState {
                     bytes,
                 ));
                 let pages = page..page + part.len() as u64;
-                written.push(Written { pages, block });
+                written.push(PagesInBlock { pages, block });
             }
         }
         written
@@ -203,7 +203,12 @@ fn missing(segment: u64) -> Error {
 }
 
 impl Blocks for MemoryBlocks {
-    fn write(&self, ino: u64, generation: u32, pages: &[(u64, Box<[u8]>)]) -> Result<Vec<Written>> {
+    fn write(
+        &self,
+        ino: u64,
+        generation: u32,
+        pages: &[(u64, Box<[u8]>)],
+    ) -> Result<Vec<PagesInBlock>> {
         let file = FilePages {
             ino,
             generation,
@@ -212,7 +217,7 @@ impl Blocks for MemoryBlocks {
         Ok(self.write_files(&[file])?.remove(0))
     }
 
-    fn write_files(&self, files: &[FilePages]) -> Result<Vec<Vec<Written>>> {
+    fn write_files(&self, files: &[FilePages]) -> Result<Vec<Vec<PagesInBlock>>> {
         let mut state = self.state.lock();
         state.last += 1;
         let segment = state.last;
@@ -254,7 +259,7 @@ impl Blocks for MemoryBlocks {
         Ok(moved)
     }
 
-    fn headers(&self, segment: u64) -> Result<Vec<BlockHeader>> {
+    fn headers(&self, segment: u64) -> Result<Vec<BlockOrigin>> {
         let state = self.state.lock();
         let blocks = state.segments.get(&segment);
         let blocks = blocks.ok_or_else(|| missing(segment))?;

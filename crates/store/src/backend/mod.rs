@@ -1,9 +1,9 @@
 //! A store as the backend of a volume.
 //!
-//! Two parts are below it: keys and values ([`Kv`]) and blocks of data ([`Blocks`]). What a volume
-//! records becomes changes of keys ([`crate::merge`]); idle work makes some of its own, between
-//! the epochs of the volume. So the key-value part counts commits of its own, and the volume's
-//! epoch is a value in it.
+//! Two parts are below it: keys and values ([`KeyValues`]) and blocks of data ([`Blocks`]). What a
+//! volume records becomes changes of keys ([`crate::merge`]); idle work makes some of its own,
+//! between the epochs of the volume. So the key-value part counts commits of its own, and the
+//! volume's epoch is a value in it.
 //!
 //! Lock order:
 //!
@@ -35,7 +35,7 @@ mod tests;
 
 pub(crate) use on_disk::segments_of;
 pub use on_disk::{MakeOptions, StoreOptions};
-pub use parts::{BlockHeader, Blocks, FilePages, Kv, Written};
+pub use parts::{BlockOrigin, Blocks, FilePages, KeyValues, PagesInBlock};
 pub use tidy::Limits;
 
 use crate::error::{Error, Result};
@@ -51,7 +51,7 @@ use tidy::Tidying;
 
 /// A store as the backend of a volume.
 pub struct StoreBackend {
-    kv: Arc<dyn Kv>,
+    kv: Arc<dyn KeyValues>,
     blocks: Arc<dyn Blocks>,
     /// What the next commit goes on from.
     state: Mutex<State>,
@@ -72,7 +72,7 @@ impl StoreBackend {
     }
 
     /// A store of these parts.
-    pub fn new(kv: Arc<dyn Kv>, blocks: Arc<dyn Blocks>) -> Result<StoreBackend> {
+    pub fn new(kv: Arc<dyn KeyValues>, blocks: Arc<dyn Blocks>) -> Result<StoreBackend> {
         let counters = match kv.get(Table::Meta, key::COUNTERS)? {
             Some(value) => Counters::decode(&value)?,
             None => Counters::default(),
@@ -101,7 +101,7 @@ impl StoreBackend {
     }
 
     /// Keys and values.
-    pub fn kv(&self) -> &dyn Kv {
+    pub fn kv(&self) -> &dyn KeyValues {
         &*self.kv
     }
 
@@ -121,7 +121,7 @@ impl StoreBackend {
             self.pending.add(part.block.segment, count);
         }
         drop(flight);
-        let stored = |part: Written| {
+        let stored = |part: PagesInBlock| {
             let mut place = Vec::with_capacity(crate::schema::Block::SIZE);
             part.block.encode(&mut place);
             Extent {

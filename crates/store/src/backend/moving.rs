@@ -1,7 +1,7 @@
 //! Extents whose bytes move elsewhere: from inline data to segments, from segment to segment.
 
 use super::StoreBackend;
-use super::parts::{FilePages, Written};
+use super::parts::{FilePages, PagesInBlock};
 use crate::error::Result;
 use crate::kv::{KvOp, Table};
 use crate::merge::{Tally, extents as change};
@@ -59,7 +59,10 @@ impl Pages {
 impl StoreBackend {
     /// Stores pages in segments. Returns where those of each file are, and counts them as pending
     /// until [`StoreBackend::commit_moves`].
-    pub(super) fn store_pages(&self, pages: Pages) -> Result<BTreeMap<(u64, u32), Vec<Written>>> {
+    pub(super) fn store_pages(
+        &self,
+        pages: Pages,
+    ) -> Result<BTreeMap<(u64, u32), Vec<PagesInBlock>>> {
         let files: Vec<FilePages> = pages
             .files
             .into_iter()
@@ -146,7 +149,7 @@ impl StoreBackend {
 }
 
 /// The parts of `extent` in what was written of its file.
-pub(super) fn parts(extent: &Extent, written: &[Written]) -> Vec<Extent> {
+pub(super) fn parts(extent: &Extent, written: &[PagesInBlock]) -> Vec<Extent> {
     let from = written.partition_point(|part| part.pages.end <= extent.pages.start);
     let parts = written[from..].iter();
     parts

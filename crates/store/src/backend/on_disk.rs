@@ -1,6 +1,6 @@
 //! A store in a directory: the volume of keys and values, and segments, as the parts of a backend.
 
-use super::parts::{self, BlockHeader, Blocks, FilePages, Written};
+use super::parts::{self, BlockOrigin, Blocks, FilePages, PagesInBlock};
 use super::sealed::Sealed;
 use super::tidy::Tidying;
 use super::{StoreBackend, key};
@@ -117,7 +117,7 @@ impl StoreBackend {
         let key = volume_key(&Kv::info_of(dir)?, options.passphrase.as_ref())?;
         let kv = Kv::open_with(dir, open_options(options.mode, key.as_ref()))?;
         let info = kv.info();
-        let kv: Arc<dyn parts::Kv> = match &key {
+        let kv: Arc<dyn parts::KeyValues> = match &key {
             Some(key) => Arc::new(Sealed::new(kv, key)),
             None => Arc::new(kv),
         };
@@ -219,7 +219,7 @@ fn compression(info: &Info) -> Compression {
     }
 }
 
-impl parts::Kv for Kv {
+impl parts::KeyValues for Kv {
     fn epoch(&self) -> u64 {
         self.last_epoch()
     }
@@ -250,11 +250,16 @@ impl parts::Kv for Kv {
 }
 
 impl Blocks for Segments {
-    fn write(&self, ino: u64, generation: u32, pages: &[(u64, Box<[u8]>)]) -> Result<Vec<Written>> {
+    fn write(
+        &self,
+        ino: u64,
+        generation: u32,
+        pages: &[(u64, Box<[u8]>)],
+    ) -> Result<Vec<PagesInBlock>> {
         Ok(all_written(Segments::write(self, ino, generation, pages)?))
     }
 
-    fn write_files(&self, files: &[FilePages]) -> Result<Vec<Vec<Written>>> {
+    fn write_files(&self, files: &[FilePages]) -> Result<Vec<Vec<PagesInBlock>>> {
         let of: Vec<_> = files
             .iter()
             .map(|file| (file.ino, file.generation, &file.pages[..]))
@@ -276,10 +281,10 @@ impl Blocks for Segments {
         Ok(moved.collect())
     }
 
-    fn headers(&self, segment: u64) -> Result<Vec<BlockHeader>> {
+    fn headers(&self, segment: u64) -> Result<Vec<BlockOrigin>> {
         let headers = Segments::headers(self, segment).map(|found| {
             let found = found?;
-            Ok(BlockHeader {
+            Ok(BlockOrigin {
                 ino: found.header.ino,
                 generation: found.header.generation,
                 page: found.header.offset / 4096,
@@ -306,8 +311,8 @@ impl Blocks for Segments {
     }
 }
 
-fn all_written(written: Vec<crate::segment::Written>) -> Vec<Written> {
-    let written = written.into_iter().map(|part| Written {
+fn all_written(written: Vec<crate::segment::Written>) -> Vec<PagesInBlock> {
+    let written = written.into_iter().map(|part| PagesInBlock {
         pages: part.pages,
         block: block_of(&part.stored),
     });

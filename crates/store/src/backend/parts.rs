@@ -8,7 +8,7 @@ use std::ops::Range;
 
 /// Keys and values. A commit is atomic: each read, and each scan as a whole, sees all of it or
 /// nothing.
-pub trait Kv: Read + Send + Sync + 'static {
+pub trait KeyValues: Read + Send + Sync + 'static {
     /// The epoch of the last commit.
     fn epoch(&self) -> u64;
 
@@ -46,7 +46,7 @@ pub struct FilePages {
 
 /// Pages and the block that holds them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
+pub struct PagesInBlock {
     /// Pages of 4,096 bytes; the first one is the block's first.
     pub pages: Range<u64>,
     /// Block.
@@ -55,7 +55,7 @@ pub struct Written {
 
 /// What the header of a block says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BlockHeader {
+pub struct BlockOrigin {
     /// Inode that the block was written for.
     pub ino: u64,
     /// Its generation.
@@ -69,10 +69,15 @@ pub struct BlockHeader {
 /// Blocks of data in immutable segments.
 pub trait Blocks: Send + Sync + 'static {
     /// Stores pages, durably when it returns. The places come by rising page.
-    fn write(&self, ino: u64, generation: u32, pages: &[(u64, Box<[u8]>)]) -> Result<Vec<Written>>;
+    fn write(
+        &self,
+        ino: u64,
+        generation: u32,
+        pages: &[(u64, Box<[u8]>)],
+    ) -> Result<Vec<PagesInBlock>>;
 
     /// Stores pages of several files close together, for the places of each.
-    fn write_files(&self, files: &[FilePages]) -> Result<Vec<Vec<Written>>>;
+    fn write_files(&self, files: &[FilePages]) -> Result<Vec<Vec<PagesInBlock>>>;
 
     /// The unpacked bytes of blocks that were written for this inode, verified, in this order.
     fn read(&self, ino: u64, generation: u32, blocks: &[Block]) -> Result<Vec<Bytes>>;
@@ -82,7 +87,7 @@ pub trait Blocks: Send + Sync + 'static {
     fn rewrite(&self, blocks: &[Block]) -> Result<Vec<Result<Block>>>;
 
     /// The headers of all blocks of a segment.
-    fn headers(&self, segment: u64) -> Result<Vec<BlockHeader>>;
+    fn headers(&self, segment: u64) -> Result<Vec<BlockOrigin>>;
 
     /// Removes a segment; none that is there is no error.
     fn delete(&self, segment: u64) -> Result<()>;

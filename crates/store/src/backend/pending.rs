@@ -14,11 +14,11 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(3600);
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
-    state: Mutex<State>,
+    state: Mutex<PendingState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct PendingState {
     pages: HashMap<u64, Waiting>,
     next_flight: u64,
     flights: BTreeSet<u64>,

@@ -1,7 +1,7 @@
 //! Keys and values of an encrypted volume: values are sealed under their keys, names in keys are
 //! encrypted, numbers in keys are not.
 
-use super::parts::Kv;
+use super::parts::KeyValues;
 use crate::codec::{Cipher, NameCipher, Purpose, VolumeKey};
 use crate::error::{Error, Result};
 use crate::kv::{KvOp, Read, Table};
@@ -18,7 +18,7 @@ pub(super) struct Sealed<K> {
     names: NameCipher,
 }
 
-impl<K: Kv> Sealed<K> {
+impl<K: KeyValues> Sealed<K> {
     /// Keys and values in `below`, with the key of the volume.
     pub(super) fn new(below: K, key: &VolumeKey) -> Sealed<K> {
         Sealed {
@@ -62,7 +62,7 @@ impl<K: Kv> Sealed<K> {
     }
 }
 
-impl<K: Kv> Read for Sealed<K> {
+impl<K: KeyValues> Read for Sealed<K> {
     fn get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let below = self.key(table, key);
         let value = self.below.get(table, &below)?;
@@ -100,7 +100,7 @@ impl<K: Kv> Read for Sealed<K> {
     }
 }
 
-impl<K: Kv> Kv for Sealed<K> {
+impl<K: KeyValues> KeyValues for Sealed<K> {
     fn epoch(&self) -> u64 {
         self.below.epoch()
     }
@@ -209,7 +209,7 @@ mod tests {
         }
     }
 
-    impl Kv for Arc<MemoryKv> {
+    impl KeyValues for Arc<MemoryKv> {
         fn epoch(&self) -> u64 {
             (**self).epoch()
         }

@@ -48,7 +48,7 @@ impl Default for Costs {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Slot {
+struct KeySlot {
     salt: [u8; SALT],
     costs: Costs,
     wrapped: [u8; WRAPPED],
@@ -57,7 +57,7 @@ struct Slot {
 /// The slots of a volume: each opens with a passphrase of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeySlots {
-    slots: Vec<Slot>,
+    slots: Vec<KeySlot>,
 }
 
 impl KeySlots {
@@ -66,7 +66,7 @@ impl KeySlots {
         if !bytes.len().is_multiple_of(SLOT_LEN) || bytes.len() / SLOT_LEN > SLOTS_MAX {
             return None;
         }
-        let slots = bytes.chunks(SLOT_LEN).map(Slot::decode);
+        let slots = bytes.chunks(SLOT_LEN).map(KeySlot::decode);
         Some(KeySlots {
             slots: slots.collect::<Option<_>>()?,
         })
@@ -120,7 +120,8 @@ impl KeySlots {
                 what: "another passphrase",
             });
         }
-        self.slots.push(Slot::wrap(volume, key, passphrase, costs)?);
+        self.slots
+            .push(KeySlot::wrap(volume, key, passphrase, costs)?);
         Ok(())
     }
 
@@ -153,7 +154,7 @@ impl KeySlots {
     ) -> Result<KeySlots> {
         let (at, key) = self.find(volume, old)?;
         let mut changed = self.clone();
-        changed.slots[at] = Slot::wrap(volume, &key, new, costs)?;
+        changed.slots[at] = KeySlot::wrap(volume, &key, new, costs)?;
         Ok(changed)
     }
 
@@ -167,10 +168,10 @@ impl KeySlots {
     }
 }
 
-impl Slot {
-    fn decode(bytes: &[u8]) -> Option<Slot> {
+impl KeySlot {
+    fn decode(bytes: &[u8]) -> Option<KeySlot> {
         let number = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
-        Some(Slot {
+        Some(KeySlot {
             salt: bytes.get(..SALT)?.try_into().ok()?,
             costs: Costs {
                 memory: number(SALT)?,
@@ -186,7 +187,7 @@ impl Slot {
         key: &VolumeKey,
         passphrase: &Passphrase,
         costs: Costs,
-    ) -> Result<Slot> {
+    ) -> Result<KeySlot> {
         let salt = random();
         let wrapping = derive(passphrase, &salt, costs).ok_or(Error::WrongKey {
             why: "the costs of a passphrase are out of range, or there is no memory for them",
@@ -194,7 +195,7 @@ impl Slot {
         let sealed = Cipher::with_key(&wrapping).seal(&associated(volume, costs), key.bytes());
         let mut wrapped = [0; WRAPPED];
         wrapped.copy_from_slice(&sealed);
-        Ok(Slot {
+        Ok(KeySlot {
             salt,
             costs,
             wrapped,

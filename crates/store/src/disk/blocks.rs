@@ -8,7 +8,7 @@ const BLOCK: usize = 512;
 
 /// A file: what is read of it now, and what is durable of it.
 #[derive(Clone, Default)]
-pub(super) struct Inode {
+pub(super) struct SimulatedInode {
     pub(super) now: Vec<u8>,
     pub(super) durable: Vec<u8>,
     /// Contents of blocks since the last sync, oldest first.
@@ -17,7 +17,7 @@ pub(super) struct Inode {
     adrift: BTreeMap<usize, Vec<Vec<u8>>>,
 }
 
-impl Inode {
+impl SimulatedInode {
     pub(super) fn write(&mut self, at: usize, bytes: &[u8]) {
         let end = at + bytes.len();
         if self.now.len() < end {
@@ -60,7 +60,7 @@ impl Inode {
         }
     }
 
-    pub(super) fn crashed(&self, dice: &mut Dice) -> Inode {
+    pub(super) fn crashed(&self, dice: &mut Dice) -> SimulatedInode {
         let mut bytes = self.durable.clone();
         if self.now.len() != bytes.len() && dice.coin() {
             bytes.resize(self.now.len(), 0);
@@ -80,10 +80,10 @@ impl Inode {
             let to = (from + BLOCK).min(bytes.len());
             bytes[from..to].copy_from_slice(&found[..to - from]);
         }
-        Inode {
+        SimulatedInode {
             now: bytes.clone(),
             durable: bytes,
-            ..Inode::default()
+            ..SimulatedInode::default()
         }
     }
 }

@@ -6,7 +6,7 @@
 //! them; names that were not synced are there up to any one of them.
 
 pub use super::blocks::Dice;
-use super::blocks::Inode;
+use super::blocks::SimulatedInode;
 use super::{Access, Disk, File};
 use crate::error::{Error, Result};
 use hearth_backend::Errno;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 /// A disk; clones are the same disk.
 #[derive(Clone, Default)]
-pub struct SimulatedDisk(Arc<Mutex<State>>);
+pub struct SimulatedDisk(Arc<Mutex<DiskState>>);
 
 /// Steps that fail on a full disk.
 const NEEDS_ROOM: [&str; 4] = [
@@ -50,13 +50,13 @@ pub struct Counts {
 pub(crate) type Maps = [BTreeMap<Vec<u8>, Vec<u8>>; 2];
 
 #[derive(Default)]
-struct State {
+struct DiskState {
     place: PathBuf,
     names: Names,
     durable_names: Names,
     /// Changes of names since the last sync of a folder, in order.
     renames: Vec<(String, Option<usize>)>,
-    inodes: Vec<Inode>,
+    inodes: Vec<SimulatedInode>,
     locks: BTreeMap<String, Vec<(u64, Option<String>)>>,
     next_lock: u64,
     counts: Counts,
@@ -124,12 +124,12 @@ impl SimulatedDisk {
         for (name, inode) in &old.renames[..kept] {
             set(&mut names, name, *inode);
         }
-        let inodes: Vec<Inode> = old
+        let inodes: Vec<SimulatedInode> = old
             .inodes
             .iter()
             .map(|inode| inode.crashed(&mut dice))
             .collect();
-        let state = State {
+        let state = DiskState {
             place: old.place.clone(),
             durable_names: names.clone(),
             names,
@@ -138,7 +138,7 @@ impl SimulatedDisk {
             free: old.free,
             engine: old.engine.clone(),
             dice,
-            ..State::default()
+            ..DiskState::default()
         };
         SimulatedDisk(Arc::new(Mutex::new(state)))
     }
@@ -186,7 +186,7 @@ impl SimulatedDisk {
     }
 }
 
-impl State {
+impl DiskState {
     /// Counts a step. The error is that of a fault, or of a power that has failed.
     fn step(&mut self, op: &'static str, name: &str) -> Result<()> {
         let path = self.place.join(name);
@@ -256,7 +256,7 @@ impl Disk for SimulatedDisk {
             let path = state.place.join(name);
             return Err(Error::of_errno("create", &path, Errno::EEXIST));
         }
-        state.inodes.push(Inode::default());
+        state.inodes.push(SimulatedInode::default());
         let inode = state.inodes.len() - 1;
         state.set_name(name, Some(inode));
         Ok(Arc::new(SimulatedFile {

@@ -4,7 +4,7 @@ use super::block::{BLOCK, TarHeader, kind, padding};
 use super::entry::{Entry, Following, What, rises};
 use super::error::{DumpError, Dumped, StreamFault};
 use super::pax::Records;
-use hearth_backend::Errno;
+use hearth_backend::{Errno, Setting};
 use std::io::{ErrorKind, Read, Write};
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ pub struct Head {
     /// No inode number above it was ever used.
     pub last_inode: u64,
     /// Settings of the volume, such as limits and heat: key and value.
-    pub settings: Vec<(Box<[u8]>, Box<[u8]>)>,
+    pub settings: Vec<Setting>,
 }
 
 /// The version of the format that is written, and the newest that is read.

@@ -263,7 +263,7 @@ fn a_large_file_goes_through_segments_and_comes_back_whole() {
 fn a_stream_cut_anywhere_is_refused_and_names_the_byte() {
     let stream = dumped(&full());
     for len in (0..stream.len() - 1024).step_by(333) {
-        let error = loaded(&stream[..len]).err().expect("refused");
+        let error = loaded(&stream[..len]).expect_err("refused");
         assert!(matches!(error, DumpError::Damaged { .. }), "{len}: {error}");
     }
 }
@@ -295,7 +295,7 @@ fn a_flipped_bit_anywhere_is_found() {
 #[test]
 fn what_is_no_dump_is_refused_with_the_remedy() {
     for stream in [&b""[..], b"text", &[0; 4096], &[b'x'; 4096]] {
-        let error = loaded(stream).err().expect("refused").to_string();
+        let error = loaded(stream).expect_err("refused").to_string();
         assert!(
             error.contains("no dump of a volume; give a file"),
             "{error}"
@@ -308,7 +308,7 @@ fn what_is_no_dump_is_refused_with_the_remedy() {
         .expect("a version");
     let mut newer = stream;
     newer[at + 12] = b'2';
-    let error = loaded(&newer).err().expect("refused").to_string();
+    let error = loaded(&newer).expect_err("refused").to_string();
     assert!(
         error.contains("format 2; load it with the newer hearth"),
         "{error}"

@@ -416,12 +416,12 @@ fn cut(view: &dyn Read, map: u64, extent: &Extent, pages: Range<u64>) -> Result<
         return Ok(ops);
     }
     let skipped = pages.start - extent.pages.start;
-    let place = match &extent.place {
+    let place = match extent.place {
         Place::Stored { block, within } => Place::Stored {
-            block: *block,
+            block,
             within: within.saturating_add(skipped as u32),
         },
-        other => other.clone(),
+        other => other,
     };
     let inline_key = key::inline(map, last);
     if let Some(value) = view.get(Table::Extents, &inline_key)?.filter(|_| is_inline)

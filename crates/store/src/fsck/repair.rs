@@ -3,7 +3,7 @@
 use super::data::Data;
 use super::report::Report;
 use super::{Options, Watch, check};
-use crate::backend::Kv;
+use crate::backend::KeyValues;
 use crate::error::{Error, Result};
 
 /// Rounds after which a repair has not come to an end.
@@ -15,7 +15,7 @@ const ROUNDS: usize = 1000;
 /// # Errors
 /// Something cannot be read or written. What was put right up to then stays.
 pub fn repair(
-    kv: &dyn Kv,
+    kv: &dyn KeyValues,
     data: &dyn Data,
     first: &Report,
     options: Options,

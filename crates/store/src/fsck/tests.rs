@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::backend::memory::{MemoryBlocks, MemoryKv};
-use crate::backend::{Blocks, Kv, StoreBackend};
+use crate::backend::{Blocks, KeyValues, StoreBackend};
 use crate::kv::{KvOp, Table};
 use crate::schema::{
     self, Block, Contents, Counters, Directory, Extent, Inline, Owner, Segment, Used,

@@ -1,7 +1,7 @@
 //! The extents of one file while an epoch's edits are applied to them.
 //!
-//! A [`EditedMap`] holds what was read of the extents before, piece by piece as edits need it, and what
-//! the edits made of it. The difference of the two is what changes.
+//! An [`EditedMap`] holds what was read of the extents before, piece by piece as edits need it, and
+//! what the edits made of it. The difference of the two is what changes.
 //!
 //! 1. `loaded` are the ranges whose extents before are in `old` and, as far as they are left, in
 //!    `pieces`. Nothing of `pieces` lies outside of them.

@@ -51,7 +51,7 @@ impl ObjectChange<'_> {
 
 /// All records of one inode and generation, by register.
 #[derive(Default)]
-struct Changes<'r> {
+struct ObjectChanges<'r> {
     new: Option<&'r hearth_backend::Inode>,
     gone: bool,
     attrs: Option<(u32, Attrs)>,
@@ -67,7 +67,7 @@ struct Changes<'r> {
     count: u64,
 }
 
-impl<'r> Changes<'r> {
+impl<'r> ObjectChanges<'r> {
     fn add(&mut self, record: &'r Record) {
         self.count += 1;
         match record {
@@ -140,7 +140,7 @@ impl<R: Read + ?Sized> Merger<'_, R> {
         let mut changes = changes.into_iter().peekable();
         while let Some(first) = changes.next() {
             let ino = first.ino;
-            let mut generations = vec![(first.generation, Changes::default())];
+            let mut generations = vec![(first.generation, ObjectChanges::default())];
             generations[0].1.add(first.record);
             while let Some(next) = changes.next_if(|next| next.ino == ino) {
                 match generations.last_mut() {
@@ -148,7 +148,7 @@ impl<R: Read + ?Sized> Merger<'_, R> {
                         of_one.add(next.record);
                     }
                     _ => {
-                        let mut of_one = Changes::default();
+                        let mut of_one = ObjectChanges::default();
                         of_one.add(next.record);
                         generations.push((next.generation, of_one));
                     }
@@ -160,7 +160,7 @@ impl<R: Read + ?Sized> Merger<'_, R> {
     }
 
     /// All that happened to the inodes with one number.
-    fn object(&mut self, ino: u64, generations: Vec<(u32, Changes<'_>)>) -> Result<()> {
+    fn object(&mut self, ino: u64, generations: Vec<(u32, ObjectChanges<'_>)>) -> Result<()> {
         let is_known_new = matches!(&generations[..], [(_, only)] if only.new.is_some());
         let mut old = match is_known_new {
             true => None,
@@ -225,7 +225,7 @@ impl<R: Read + ?Sized> Merger<'_, R> {
     }
 
     /// An inode that was there and stays.
-    fn change(&mut self, ino: u64, old: Inode, changes: Changes<'_>) -> Result<()> {
+    fn change(&mut self, ino: u64, old: Inode, changes: ObjectChanges<'_>) -> Result<()> {
         let attrs = changes.attrs.map_or(old.attrs, |(_, attrs)| attrs);
         let is_directory = old.attrs.kind == Kind::Directory;
         let touches = changes.touch.0 != 0 || changes.untouched != 0;
@@ -267,7 +267,7 @@ impl<R: Read + ?Sized> Merger<'_, R> {
         Ok(())
     }
 
-    fn change_directory(&mut self, ino: u64, changes: &Changes<'_>) -> Result<()> {
+    fn change_directory(&mut self, ino: u64, changes: &ObjectChanges<'_>) -> Result<()> {
         let before = match self.get(&key::directory(ino))? {
             Some(value) => Directory::decode(ino, &value)?,
             None => Directory::default(),
@@ -279,7 +279,7 @@ impl<R: Read + ?Sized> Merger<'_, R> {
         Ok(())
     }
 
-    fn directory(&mut self, before: Directory, changes: &Changes<'_>) -> Directory {
+    fn directory(&mut self, before: Directory, changes: &ObjectChanges<'_>) -> Directory {
         let mut add = |count: u64, change: i64| {
             count.checked_add_signed(change).unwrap_or_else(|| {
                 self.strays += 1;
@@ -295,7 +295,7 @@ impl<R: Read + ?Sized> Merger<'_, R> {
     }
 
     /// A new inode that stays. Returns which of its keys it has.
-    fn create(&mut self, new: &hearth_backend::Inode, changes: Changes<'_>) -> Result<Kept> {
+    fn create(&mut self, new: &hearth_backend::Inode, changes: ObjectChanges<'_>) -> Result<Kept> {
         let ino = new.ino;
         let attrs = changes.attrs.map_or(new.attrs, |(_, attrs)| attrs);
         let mut kept = Kept {

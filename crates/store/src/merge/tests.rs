@@ -133,7 +133,7 @@ fn merging_what_was_applied_already_gives_the_same_names_and_settings() {
     let kv = MemoryKv::new();
     let records = [name(1, 3), setting(1, 1)];
     let merged = merge(&kv, &mut Counters::default(), &records).unwrap();
-    crate::backend::Kv::commit(&kv, 1, &merged.ops).unwrap();
+    crate::backend::KeyValues::commit(&kv, 1, &merged.ops).unwrap();
     let again = merge(&kv, &mut Counters::default(), &records).unwrap();
     assert_eq!(again.ops, merged.ops);
 }

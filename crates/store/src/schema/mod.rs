@@ -9,6 +9,7 @@ mod extent;
 mod inode;
 pub mod key;
 mod name;
+mod owner;
 mod volume;
 
 #[cfg(test)]
@@ -20,4 +21,5 @@ pub use bytes::corrupt;
 pub use extent::{Block, Extent, Inline, Place, part};
 pub use inode::{Contents, Directory, Inode, Xattrs};
 pub use name::{decode_target, encode_target};
-pub use volume::{Counters, Owner, Segment, Used};
+pub use owner::Owner;
+pub use volume::{Counters, Segment, Used};

@@ -43,17 +43,6 @@ impl Counters {
     }
 }
 
-/// Owners that are charged for an inode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Owner {
-    /// Owner.
-    pub uid: u32,
-    /// Group.
-    pub gid: u32,
-    /// Project.
-    pub project: u32,
-}
-
 /// What the inodes of one set of owners take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Used {

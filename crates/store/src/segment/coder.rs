@@ -1,6 +1,6 @@
 //! From pages to blocks and back.
 
-use super::layout::{BLOCK_MAX, BlockHeader, HEADER, PAGE, Place};
+use super::layout::{BLOCK_MAX, BlockHeader, HEADER, PAGE, SegmentId};
 use super::stored::{Stored, Written};
 use crate::codec::{Cipher, Codec, Compression, unpack};
 use bytes::Bytes;
@@ -13,7 +13,7 @@ pub type Page = (u64, Box<[u8]>);
 
 /// The file that pages belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Owner {
+pub struct BlockOwner {
     /// Inode.
     pub ino: u64,
     /// Its generation.
@@ -49,8 +49,8 @@ pub fn cut(pages: &[Page]) -> impl Iterator<Item = &[Page]> {
 
 impl Coder {
     /// The place of a segment.
-    pub fn place(&self, segment: u64) -> Place {
-        Place {
+    pub fn place(&self, segment: u64) -> SegmentId {
+        SegmentId {
             volume: self.volume,
             segment,
         }
@@ -61,7 +61,7 @@ impl Coder {
     pub fn encode(
         &self,
         target: Target,
-        owner: Owner,
+        owner: BlockOwner,
         pages: &[Page],
         plain: &mut Vec<u8>,
         out: &mut Vec<u8>,

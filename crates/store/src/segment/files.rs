@@ -28,7 +28,7 @@ pub struct Files {
 
 /// What a walk of the directory finds.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct FoundFiles {
     /// Numbers of segments, rising.
     pub segments: Vec<u64>,
     /// Files that uploads left behind when they were cut off.
@@ -151,8 +151,8 @@ impl Files {
 
     /// Everything below the directory of segments. The listing of `object_store` hides what
     /// uploads left behind.
-    pub fn walk(&self) -> Result<Found> {
-        let mut found = Found::default();
+    pub fn walk(&self) -> Result<FoundFiles> {
+        let mut found = FoundFiles::default();
         for folder in self.entries(&self.root)? {
             let Some(low) = folder.file_name().and_then(|name| byte(name.to_str()?)) else {
                 found.strange.push(folder);

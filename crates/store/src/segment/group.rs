@@ -10,7 +10,7 @@
 //!   Group::parts      neither is held while bytes are packed or stored
 //! ```
 
-use super::coder::{Coder, Owner, Page, Target, cut};
+use super::coder::{BlockOwner, Coder, Page, Target, cut};
 use super::files::Files;
 use super::layout::{HEAD, HEADER, PAGE, Summary, head};
 use super::stored::Written;
@@ -49,14 +49,14 @@ struct Gathering {
 struct Group {
     /// Immutable.
     target: Target,
-    parts: Mutex<Parts>,
+    parts: Mutex<GroupParts>,
     /// A member has packed, or the segment is stored.
     changed: Condvar,
 }
 
 /// Protected by [`Group::parts`].
 #[derive(Debug)]
-struct Parts {
+struct GroupParts {
     /// Members that still pack.
     packing: usize,
     /// What the others packed.
@@ -76,7 +76,7 @@ impl Groups {
         coder: &Coder,
         files: &Files,
         next: impl FnOnce() -> Target,
-        owner: Owner,
+        owner: BlockOwner,
         pages: &[Page],
     ) -> Result<Vec<Written>> {
         let (group, leads) = self.join(coder, pages.len(), next);
@@ -118,7 +118,7 @@ impl Groups {
         let head = head(coder.place(target.segment), target.epoch);
         let group = Arc::new(Group {
             target,
-            parts: Mutex::new(Parts {
+            parts: Mutex::new(GroupParts {
                 packing: 1,
                 packed: vec![Bytes::copy_from_slice(&head)],
                 len: HEAD,
@@ -182,7 +182,7 @@ impl Group {
 struct Member<'a>(&'a Group);
 
 impl Member<'_> {
-    fn pack(self, coder: &Coder, owner: Owner, pages: &[Page]) -> Vec<Written> {
+    fn pack(self, coder: &Coder, owner: BlockOwner, pages: &[Page]) -> Vec<Written> {
         let mut bytes = Vec::with_capacity(pages.len() * (HEADER + PAGE + OVERHEAD));
         let mut plain = Vec::new();
         let mut written: Vec<Written> = cut(pages)

@@ -23,7 +23,7 @@ pub type Digest = [u8; 16];
 
 /// Which segment: what digests and the cipher bind blocks to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct SegmentId {
     /// Id of the volume.
     pub volume: [u8; 16],
     /// Number of the segment.
@@ -31,7 +31,7 @@ pub struct Place {
 }
 
 /// The bytes that a segment begins with.
-pub fn head(place: Place, epoch: u64) -> [u8; HEAD] {
+pub fn head(place: SegmentId, epoch: u64) -> [u8; HEAD] {
     let mut bytes = [0; HEAD];
     bytes[..8].copy_from_slice(SEGMENT_MAGIC);
     bytes[8..24].copy_from_slice(&place.volume);
@@ -41,7 +41,7 @@ pub fn head(place: Place, epoch: u64) -> [u8; HEAD] {
 }
 
 /// What is wrong with the beginning of a segment, if anything is.
-pub fn head_fault(bytes: &[u8], place: Place) -> Option<&'static str> {
+pub fn head_fault(bytes: &[u8], place: SegmentId) -> Option<&'static str> {
     if bytes.len() < HEAD {
         return Some("the segment ends inside its head");
     }
@@ -121,7 +121,7 @@ impl BlockHeader {
     }
 
     /// What the digest has to be for these stored bytes.
-    pub fn digest_of(&self, place: Place, stored: &[u8]) -> Digest {
+    pub fn digest_of(&self, place: SegmentId, stored: &[u8]) -> Digest {
         let mut hasher = blake3::Hasher::new();
         // The bytes come first: behind 72 others BLAKE3 is half as fast on them.
         hasher.update(stored);
@@ -134,7 +134,7 @@ impl BlockHeader {
     }
 
     /// Associated data of the cipher: the block cannot be moved to another place.
-    pub fn associated(&self, place: Place) -> [u8; 44] {
+    pub fn associated(&self, place: SegmentId) -> [u8; 44] {
         let mut bytes = [0; 44];
         bytes[..16].copy_from_slice(&place.volume);
         bytes[16..24].copy_from_slice(&place.segment.to_le_bytes());

@@ -36,11 +36,11 @@ mod survey;
 pub use coder::Page;
 pub use layout::{BLOCK_MAX, BlockHeader, HEADER, PAGE};
 pub use stored::{Stored, Written};
-pub use survey::{Block, Swept};
+pub use survey::{SurveyedBlock, Swept};
 
 use crate::codec::{Cipher, Compression};
 use crate::error::Result;
-use coder::{Coder, Owner, Target};
+use coder::{BlockOwner, Coder, Target};
 use files::Files;
 use flight::Flights;
 use group::Groups;
@@ -134,7 +134,7 @@ impl Segments {
     /// Where a page has more than 4,096 bytes.
     pub fn write(&self, ino: u64, generation: u32, pages: &[Page]) -> Result<Vec<Written>> {
         assert!(pages.iter().all(|(_, page)| page.len() <= PAGE));
-        let owner = Owner { ino, generation };
+        let owner = BlockOwner { ino, generation };
         let next = || self.target();
         match pages.len() {
             0 => Ok(Vec::new()),

@@ -1,6 +1,6 @@
 //! Reading blocks: every byte that is returned was verified.
 
-use super::coder::Owner;
+use super::coder::BlockOwner;
 use super::flight::Opened;
 use super::layout::{BlockHeader, HEAD, head_fault};
 use super::{Segments, Stored, files};
@@ -15,7 +15,7 @@ impl Segments {
     /// operating system says.
     pub fn read(&self, stored: &Stored, ino: u64, generation: u32) -> Result<Bytes> {
         let read = self.block(stored)?;
-        check_owner(stored, &read.header, Owner { ino, generation })?;
+        check_owner(stored, &read.header, BlockOwner { ino, generation })?;
         within(stored, &read.plain)
     }
 
@@ -41,7 +41,7 @@ impl Segments {
         &self,
         stored: &Stored,
         bytes: &Bytes,
-        owner: Option<Owner>,
+        owner: Option<BlockOwner>,
     ) -> Result<Bytes> {
         let read = self.decoded(stored, bytes)?;
         if let Some(owner) = owner {
@@ -84,7 +84,7 @@ impl Segments {
     }
 }
 
-fn check_owner(stored: &Stored, header: &BlockHeader, owner: Owner) -> Result<()> {
+fn check_owner(stored: &Stored, header: &BlockHeader, owner: BlockOwner) -> Result<()> {
     if (header.ino, header.generation) == (owner.ino, owner.generation) {
         return Ok(());
     }

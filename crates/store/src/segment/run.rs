@@ -1,7 +1,7 @@
 //! Reading many blocks: for long reads, for reading ahead and for `fsck`.
 
 use super::ahead::{Ahead, End};
-use super::coder::Owner;
+use super::coder::BlockOwner;
 use super::files::Reader;
 use super::{Segments, Stored};
 use crate::error::Result;
@@ -23,7 +23,7 @@ impl Segments {
         generation: u32,
         take: &mut dyn FnMut(&Stored, Result<Bytes>),
     ) {
-        self.read_runs(blocks, Some(Owner { ino, generation }), take);
+        self.read_runs(blocks, Some(BlockOwner { ino, generation }), take);
     }
 
     /// [`Segments::read_shared`] of several blocks; see [`Segments::read_run`].
@@ -34,7 +34,7 @@ impl Segments {
     fn read_runs(
         &self,
         blocks: &[Stored],
-        owner: Option<Owner>,
+        owner: Option<BlockOwner>,
         take: &mut dyn FnMut(&Stored, Result<Bytes>),
     ) {
         let runs = runs(blocks);

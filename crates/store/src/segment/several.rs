@@ -1,6 +1,6 @@
 //! Pages of several files in as few segments as they fit in: idle work brings many small ones.
 
-use super::coder::{Owner, Page, Target, cut};
+use super::coder::{BlockOwner, Page, Target, cut};
 use super::stream::Stream;
 use super::{Segments, Written};
 use crate::error::Result;
@@ -19,7 +19,7 @@ impl Segments {
         let mut plain = Vec::new();
         let mut all = Vec::with_capacity(of.len());
         for (ino, generation, pages) in of {
-            let owner = Owner {
+            let owner = BlockOwner {
                 ino: *ino,
                 generation: *generation,
             };

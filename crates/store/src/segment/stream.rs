@@ -4,7 +4,7 @@
 //! before the next one is packed, so a segment of 32 MiB takes one buffer of a MiB. Several
 //! segments of one write are made by several threads: one packs while another waits for the disk.
 
-use super::coder::{Coder, Owner, Page, Target, cut};
+use super::coder::{BlockOwner, Coder, Page, Target, cut};
 use super::files::{Files, Upload};
 use super::layout::{HEADER, PAGE, STORED_MAX, Summary, head};
 use super::stored::{Stored, Written};
@@ -25,7 +25,7 @@ pub fn write(
     coder: &Coder,
     files: &Files,
     next: &(dyn Fn() -> Target + Sync),
-    owner: Owner,
+    owner: BlockOwner,
     pages: &[Page],
 ) -> Result<Vec<Written>> {
     let chunks: Vec<&[Page]> = pages.chunks(SEGMENT_PAGES).collect();
@@ -76,7 +76,7 @@ fn segment(
     coder: &Coder,
     files: &Files,
     target: Target,
-    owner: Owner,
+    owner: BlockOwner,
     pages: &[Page],
 ) -> Result<Vec<Written>> {
     let mut stream = Stream::begin(coder, files, target)?;

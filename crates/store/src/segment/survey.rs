@@ -10,7 +10,7 @@ const WINDOW: u64 = 1 << 20;
 
 /// A block of a segment, as its header tells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Block {
+pub struct SurveyedBlock {
     /// Its header.
     pub header: BlockHeader,
     /// The record of the whole block.
@@ -113,9 +113,9 @@ enum Walk {
 }
 
 impl Iterator for Headers<'_> {
-    type Item = Result<Block>;
+    type Item = Result<SurveyedBlock>;
 
-    fn next(&mut self) -> Option<Result<Block>> {
+    fn next(&mut self) -> Option<Result<SurveyedBlock>> {
         let result = match std::mem::replace(&mut self.state, Walk::End) {
             Walk::Begin => match self.begin() {
                 Ok(()) => return self.next(),
@@ -162,7 +162,13 @@ impl Headers<'_> {
         Ok(())
     }
 
-    fn block(&mut self, at: u64, len: u64, mut summary: Summary, damaged: bool) -> Result<Block> {
+    fn block(
+        &mut self,
+        at: u64,
+        len: u64,
+        mut summary: Summary,
+        damaged: bool,
+    ) -> Result<SurveyedBlock> {
         let files = &self.segments.files;
         let bytes = files.range(self.number, at..at + HEADER as u64)?;
         let header = BlockHeader::decode(&bytes).filter(|header| header.len > 0);
@@ -196,7 +202,7 @@ impl Headers<'_> {
             summary,
             damaged,
         };
-        Ok(Block { header, stored })
+        Ok(SurveyedBlock { header, stored })
     }
 
     /// The next place from `from` on that looks like a header, else where the trailer should be.

@@ -1,9 +1,7 @@
-//! The thread of an open volume: checkpoints when they are asked for, the witness at most a second
-//! behind the acknowledgement, the ballast when there is room again. It sleeps while nothing is
-//! committed.
+//! What the thread of an open volume is asked for: a checkpoint, the witness, the ballast, its end.
+//! The thread itself is in `upkeep.rs`.
 
-use super::keys::Shared;
-use hearth_sync::primitive::{Arc, Condvar, Mutex, thread};
+use hearth_sync::primitive::{Condvar, Mutex, thread};
 use std::time::{Duration, Instant};
 
 /// How far the witness may be behind.
@@ -12,33 +10,24 @@ const WITNESS_DELAY: Duration = Duration::from_secs(1);
 const BALLAST_DELAY: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
-struct Asked {
-    end: bool,
-    checkpoint: bool,
+pub(super) struct Asked {
+    pub end: bool,
+    pub checkpoint: bool,
     /// When the witness must be written.
-    witness: Option<Instant>,
+    pub witness: Option<Instant>,
     /// When the ballast is to be looked at.
-    ballast: Option<Instant>,
+    pub ballast: Option<Instant>,
 }
 
 /// What the thread is asked for.
 #[derive(Default)]
 pub(super) struct Background {
-    asked: Mutex<Asked>,
-    changed: Condvar,
-    thread: Mutex<Option<thread::JoinHandle<()>>>,
+    pub asked: Mutex<Asked>,
+    pub changed: Condvar,
+    pub thread: Mutex<Option<thread::JoinHandle<()>>>,
 }
 
 impl Background {
-    pub(super) fn start(shared: &Arc<Shared>) {
-        let of = shared.clone();
-        let started = thread::Builder::new()
-            .name("hearth-store".to_owned())
-            .spawn(move || run(&of));
-        // Without a thread the committer makes checkpoints itself, and the end writes the witness.
-        *shared.background.thread.lock() = started.ok();
-    }
-
     pub(super) fn ask_for_witness(&self) {
         let mut asked = self.asked.lock();
         if asked.witness.is_none() {
@@ -66,38 +55,6 @@ impl Background {
         if let Some(thread) = thread {
             // A panic of the thread was printed by it.
             let _ = thread.join();
-        }
-    }
-}
-
-fn run(shared: &Shared) {
-    let background = &shared.background;
-    loop {
-        let mut asked = background.asked.lock();
-        let now = Instant::now();
-        let is_due = |when: Option<Instant>| when.is_some_and(|when| when <= now);
-        if asked.end {
-            return;
-        } else if std::mem::take(&mut asked.checkpoint) {
-            drop(asked);
-            // Errors latch, or come again when the committer needs the checkpoint.
-            let _ = shared.checkpoint();
-        } else if is_due(asked.witness) {
-            asked.witness = None;
-            drop(asked);
-            let _ = shared.write_witness();
-        } else if is_due(asked.ballast) {
-            asked.ballast = None;
-            drop(asked);
-            shared.fill_ballast();
-        } else {
-            let next = [asked.witness, asked.ballast].into_iter().flatten().min();
-            match next {
-                Some(next) => {
-                    background.changed.wait_for(&mut asked, next - now);
-                }
-                None => background.changed.wait(&mut asked),
-            }
         }
     }
 }

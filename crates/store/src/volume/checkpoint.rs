@@ -1,10 +1,10 @@
 //! Checkpoints: what was committed moves from memory into the engine's tables.
 
 use super::fields::{array, u64_at};
-use super::keys::Shared;
 use super::overlay::{Overlay, Point, STAMP};
+use super::shared::Shared;
 use super::witness::Testimony;
-use super::{BLOCK, Digest};
+use super::{BLOCK, FrameDigest};
 use crate::engine::{Change, Engine};
 use crate::error::{Error, Result};
 use crate::kv::Table;
@@ -149,7 +149,7 @@ fn encode_stamp(point: &Point) -> Vec<u8> {
 
 /// The epoch and the digest of the last checkpoint that wrote `table`: zeros before the first.
 /// Read as scans read, so that an engine whose scans miss tables is found out.
-pub(super) fn stamp(engine: &dyn Engine, table: Table) -> Result<(u64, Digest)> {
+pub(super) fn stamp(engine: &dyn Engine, table: Table) -> Result<(u64, FrameDigest)> {
     let mut found = Vec::new();
     engine
         .view()?

@@ -1,7 +1,7 @@
 //! Frames of the commit log: a header, and records or the sealed form of them.
 
 use super::fields::{array, put, u16_at, u32_at, u64_at};
-use super::{BLOCK, Digest, FrameCipher};
+use super::{BLOCK, FrameCipher, FrameDigest};
 use crate::error::{Error, Result};
 use crate::kv::{KvOp, Table};
 use std::ops::Range;
@@ -31,9 +31,9 @@ pub(crate) struct Header {
     pub length: u32,
     pub flags: u32,
     /// Digest of the frame before this one.
-    pub before: Digest,
+    pub before: FrameDigest,
     pub nonce: [u8; 24],
-    pub digest: Digest,
+    pub digest: FrameDigest,
 }
 
 impl Header {
@@ -59,7 +59,7 @@ impl Header {
 }
 
 /// The digest of a frame: of its header before the digest, and of its payload.
-pub(crate) fn digest(header: &[u8], payload: &[u8]) -> Digest {
+pub(crate) fn digest(header: &[u8], payload: &[u8]) -> FrameDigest {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&header[..DIGEST]);
     hasher.update(payload);
@@ -97,7 +97,7 @@ pub(crate) fn append(
     header: &Header,
     ops: &[KvOp],
     cipher: Option<&dyn FrameCipher>,
-) -> Result<Digest> {
+) -> Result<FrameDigest> {
     let mut head = [0; HEADER];
     put(&mut head, 0, MAGIC);
     put(&mut head, 8, &header.incarnation);

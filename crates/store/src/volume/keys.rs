@@ -1,20 +1,17 @@
 //! An open volume of keys and values.
 
-use super::background::Background;
-use super::ballast::Ballast;
-use super::log::{Appended, LogWriter};
-use super::overlay::{self, Layers, Point};
+use super::file_names::LOCK;
+use super::log::Appended;
+use super::shared::Shared;
 use super::superblock::{Superblock, WRAPPED_MOST};
-use super::witness::Witness;
-use super::{Info, MkfsOptions, OpenMode, OpenOptions, Parts, mkfs, open};
+use super::{Info, MkfsOptions, OpenMode, OpenOptions, Parts, mkfs, open, overlay, upkeep};
 use crate::disk::real::RealDisk;
 use crate::disk::{Access, Disk};
-use crate::engine::Engine;
 use crate::engine::fjall_tables::FjallEngines;
 use crate::error::{Error, Result};
 use crate::kv::{KvOp, Read, Table};
-use hearth_sync::primitive::atomic::{AtomicBool, Ordering};
-use hearth_sync::primitive::{Arc, Mutex, RwLock, thread};
+use hearth_sync::primitive::atomic::Ordering;
+use hearth_sync::primitive::{Arc, thread};
 use std::path::Path;
 use std::time::Duration;
 
@@ -22,34 +19,6 @@ use std::time::Duration;
 /// lost.
 pub struct Kv {
     shared: Arc<Shared>,
-}
-
-pub(super) struct Shared {
-    /// Immutable.
-    pub parts: Parts,
-    /// `None` while it is opened again, and after the end.
-    pub engine: RwLock<Option<Box<dyn Engine>>>,
-    pub layers: RwLock<Layers>,
-    /// `None` in a read-only volume.
-    pub log: Mutex<Option<LogWriter>>,
-    pub superblock: Mutex<Superblock>,
-    /// `None` in a read-only volume.
-    pub witness: Mutex<Option<Witness>>,
-    /// Held by the one checkpoint that is under way.
-    pub checkpointing: Mutex<()>,
-    /// `None` in a read-only volume. Immutable.
-    pub ballast: Option<Ballast>,
-    pub background: Background,
-    /// Why nothing is written any more.
-    pub latched: Mutex<Option<String>>,
-    /// Relaxed: a call beside the end may go either way.
-    pub closed: AtomicBool,
-    /// What is wrong with the volume that was opened in spite of it. Immutable.
-    pub damage: Option<Error>,
-    /// The end of the log when it was opened. Immutable.
-    pub begun_at: Point,
-    /// Held for as long as the volume is open.
-    pub lock: Mutex<Option<Box<dyn Send + Sync>>>,
 }
 
 impl Kv {
@@ -92,7 +61,7 @@ impl Kv {
 
     /// The name of the process that has the volume in `dir` open for writing, if one has.
     pub fn user_of(dir: &Path) -> Result<Option<String>> {
-        match RealDisk::new(dir).lock(mkfs::LOCK, None) {
+        match RealDisk::new(dir).lock(LOCK, None) {
             Ok(_) => Ok(None),
             Err(Error::InUse { who, .. }) => Ok(Some(who)),
             Err(error) if error.is_absent() => Ok(None),
@@ -114,7 +83,7 @@ impl Kv {
     pub fn open_parts(parts: Parts, options: OpenOptions) -> Result<Kv> {
         let shared = Arc::new(open::open(parts, &options)?);
         if options.background && options.mode != OpenMode::ReadOnly {
-            Background::start(&shared);
+            upkeep::start(&shared);
         }
         Ok(Kv { shared })
     }
@@ -290,39 +259,6 @@ impl Read for Kv {
         let view = view.ok_or_else(|| self.shared.no_engine())?.view()?;
         drop(layers);
         overlay::scan(changes, &*view, table, (from, to), visit)
-    }
-}
-
-impl Shared {
-    pub(super) fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::Relaxed)
-    }
-
-    /// The error of a read that finds no engine.
-    pub(super) fn no_engine(&self) -> Error {
-        match self.is_closed() {
-            true => Error::Closed,
-            false => Error::corrupt("engine", 0, "the engine could not be opened again"),
-        }
-    }
-
-    /// Refuses changes of a volume that takes none.
-    pub(super) fn check_writable(&self) -> Result<()> {
-        if self.is_closed() {
-            return Err(Error::Closed);
-        }
-        if let Some(why) = &*self.latched.lock() {
-            return Err(Error::ReadOnly { why: why.clone() });
-        }
-        Ok(())
-    }
-
-    /// The first error of the device that is no lack of room makes the volume read-only.
-    pub(super) fn latch_unless_full(&self, error: &Error) {
-        if let Error::Io { .. } | Error::Corrupt { .. } = error {
-            let why = format!("{error}; unmount, mend the disk, mount again");
-            self.latched.lock().get_or_insert(why);
-        }
     }
 }
 

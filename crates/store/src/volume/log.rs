@@ -2,7 +2,7 @@
 
 use super::frame::{self, HEADER, Header, SEAL_MOST};
 use super::overlay::Point;
-use super::{BLOCK, Digest, FrameCipher, LOG_FILES, log_name};
+use super::{BLOCK, FrameCipher, FrameDigest, LOG_FILES, log_name};
 use crate::disk::{Access, Disk, File};
 use crate::error::{Error, Result};
 use crate::kv::KvOp;
@@ -139,7 +139,7 @@ impl LogWriter {
 
     /// Encodes an epoch into the buffer. Returns the lengths of its frames and the digest of the
     /// last one.
-    fn encode(&mut self, epoch: u64, ops: &[KvOp]) -> Result<(Vec<u64>, Digest)> {
+    fn encode(&mut self, epoch: u64, ops: &[KvOp]) -> Result<(Vec<u64>, FrameDigest)> {
         let overhead = (HEADER + SEAL_MOST) as u64;
         let usual = self.file_len / PARTS_OF_A_FILE - overhead;
         let parts = frame::split(ops, usual, self.file_len - overhead)?;

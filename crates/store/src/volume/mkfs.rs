@@ -2,16 +2,14 @@
 
 use super::ballast::Ballast;
 use super::fields::random;
+use super::file_names::{LOCK, UNFINISHED};
 use super::superblock::{self, Slot, Superblock, WRAPPED_MOST};
 use super::witness::{Testimony, Witness};
 use super::{BLOCK, LOG_FILES, MkfsOptions, Parts, log_name};
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 
-/// Stands in a directory as long as `mkfs` has not ended.
-pub(crate) const UNFINISHED: &str = "unfinished";
 const NEW_SUPERBLOCK: &str = "superblock.new";
-pub(crate) const LOCK: &str = "lock";
 /// Files and folders of a volume besides the superblock.
 const OWN: [&str; 7] = [
     NEW_SUPERBLOCK,

@@ -20,6 +20,7 @@ mod background;
 mod ballast;
 mod checkpoint;
 mod fields;
+mod file_names;
 mod frame;
 mod keys;
 mod log;
@@ -28,7 +29,9 @@ mod open;
 mod options;
 mod overlay;
 mod replay;
+mod shared;
 mod superblock;
+mod upkeep;
 mod witness;
 
 #[cfg(test)]
@@ -43,7 +46,7 @@ pub(crate) const BLOCK: u64 = 4096;
 pub(crate) const LOG_FILES: u64 = 4;
 
 /// A BLAKE3.
-pub(crate) type Digest = [u8; 32];
+pub(crate) type FrameDigest = [u8; 32];
 
 pub(crate) fn log_name(file: u64) -> String {
     format!("log/{file}")

@@ -1,6 +1,6 @@
 //! What was committed and is not in the engine's tables yet, in memory.
 
-use super::Digest;
+use super::FrameDigest;
 use crate::engine::{Change, View};
 use crate::error::Result;
 use crate::kv::{KvOp, Table};
@@ -8,11 +8,11 @@ use hearth_sync::primitive::Arc;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-type Key = Arc<[u8]>;
+type SharedKey = Arc<[u8]>;
 type Value = Option<Arc<[u8]>>;
-type Map = BTreeMap<Key, Value>;
+type Map = BTreeMap<SharedKey, Value>;
 /// Changes in the order of their keys.
-pub(crate) type Changes = Vec<(Key, Value)>;
+pub(crate) type Changes = Vec<(SharedKey, Value)>;
 
 /// The key, in each table, of the epoch that the table is of: hidden from scans.
 pub(crate) const STAMP: &[u8] = &[0];
@@ -45,7 +45,7 @@ impl Overlay {
         table: Table,
         from: &[u8],
         to: Option<&[u8]>,
-    ) -> impl Iterator<Item = (&Key, &Value)> {
+    ) -> impl Iterator<Item = (&SharedKey, &Value)> {
         let end = to.map_or(Bound::Unbounded, Bound::Excluded);
         self.maps[table as usize].range::<[u8], _>((Bound::Included(from), end))
     }
@@ -55,7 +55,7 @@ impl Overlay {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Point {
     pub epoch: u64,
-    pub digest: Digest,
+    pub digest: FrameDigest,
     /// Byte of the whole log behind the last frame.
     pub log_at: u64,
 }
@@ -79,7 +79,7 @@ impl Layers {
 
     /// All changes of a range. The keys and values are shared, not copied.
     pub(crate) fn range(&self, table: Table, from: &[u8], to: Option<&[u8]>) -> Changes {
-        let shared = |(key, value): (&Key, &Value)| (key.clone(), value.clone());
+        let shared = |(key, value): (&SharedKey, &Value)| (key.clone(), value.clone());
         let mut found: Map = match &self.frozen {
             Some((frozen, _)) => frozen.range(table, from, to).map(shared).collect(),
             None => Map::new(),

@@ -34,7 +34,7 @@ pub(crate) fn replay(
     slot: &Slot,
     cipher: Option<&dyn FrameCipher>,
 ) -> Result<Replay> {
-    let reader = Reader {
+    let reader = FrameReader {
         files,
         file_len: u64::from(slot.log_blocks) * BLOCK,
         cipher,
@@ -73,7 +73,7 @@ fn is_torn(later: &[(u64, Header)], slot: &Slot, last: &Point) -> bool {
     })
 }
 
-struct Reader<'a> {
+struct FrameReader<'a> {
     files: &'a [Arc<dyn File>],
     file_len: u64,
     cipher: Option<&'a dyn FrameCipher>,
@@ -85,7 +85,7 @@ struct Frame {
     header: Header,
 }
 
-impl Reader<'_> {
+impl FrameReader<'_> {
     /// The epoch behind `last`, if all its parts are there.
     fn next_epoch(
         &self,

@@ -1,7 +1,8 @@
 //! The superblock: two slots, the valid one with the larger sequence counts.
 
 use super::fields::{array, is_sealed, put, seal, u16_at, u32_at, u64_at};
-use super::{BLOCK, Digest};
+use super::file_names::UNFINISHED;
+use super::{BLOCK, FrameDigest};
 use crate::disk::{Access, Disk, File};
 use crate::error::{Error, Result};
 use hearth_backend::Errno;
@@ -31,7 +32,7 @@ pub(crate) struct Slot {
     pub sequence: u64,
     /// The last epoch that the engine's tables hold, and the digest of its frame.
     pub checkpoint: u64,
-    pub digest: Digest,
+    pub digest: FrameDigest,
     pub name_key: [u8; 16],
     pub size: u64,
     pub codec: u16,
@@ -123,11 +124,9 @@ impl Superblock {
             Ok(file) => file,
             Err(error) if error.is_absent() => {
                 return Err(match disk.list("") {
-                    Ok(names) if names.iter().any(|name| name == super::mkfs::UNFINISHED) => {
-                        Error::Unfinished {
-                            path: disk.place().to_path_buf(),
-                        }
-                    }
+                    Ok(names) if names.iter().any(|name| name == UNFINISHED) => Error::Unfinished {
+                        path: disk.place().to_path_buf(),
+                    },
                     Ok(_) => no_volume("it has no superblock"),
                     Err(Error::Io { errno, .. }) if errno == Errno::ENOENT => {
                         no_volume("it does not exist")

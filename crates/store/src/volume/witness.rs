@@ -1,6 +1,6 @@
 //! The witness: the newest acknowledged epoch, in a file of its own.
 
-use super::Digest;
+use super::FrameDigest;
 use super::fields::{array, is_sealed, put, seal, u64_at};
 use crate::disk::{Access, Disk, File};
 use crate::error::{Error, Result};
@@ -17,7 +17,7 @@ pub(crate) struct Testimony {
     pub sequence: u64,
     pub epoch: u64,
     /// Digest of the last frame of the epoch.
-    pub digest: Digest,
+    pub digest: FrameDigest,
 }
 
 impl Testimony {

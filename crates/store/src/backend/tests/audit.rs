@@ -6,7 +6,7 @@ use crate::schema::{Contents, Inline, Owner, Place, Segment, Used, key};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Panics unless sums, maps and inline data fit each other.
-pub fn audit(kv: &dyn Kv) {
+pub fn audit(kv: &dyn KeyValues) {
     let mut maps = BTreeMap::new();
     let mut used: BTreeMap<Owner, Used> = BTreeMap::new();
     each(kv, Table::Meta, key::INODES, &mut |key, value| {
@@ -46,7 +46,7 @@ pub fn audit(kv: &dyn Kv) {
     extents(kv, maps, &dying);
 }
 
-fn extents(kv: &dyn Kv, mut maps: BTreeMap<u64, u64>, dying: &BTreeSet<u64>) {
+fn extents(kv: &dyn KeyValues, mut maps: BTreeMap<u64, u64>, dying: &BTreeSet<u64>) {
     let mut live: BTreeMap<u64, u64> = BTreeMap::new();
     let mut inline = BTreeMap::new();
     let mut end_before = (0, 0);

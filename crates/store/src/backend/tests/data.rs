@@ -53,9 +53,13 @@ fn the_collector_frees_room_and_changes_no_contents() {
         "{} of {live}",
         blocks.size()
     );
-    let epoch = Kv::epoch(&*kv);
+    let epoch = KeyValues::epoch(&*kv);
     assert_eq!(tidy_all(&store), 0);
-    assert_eq!(Kv::epoch(&*kv), epoch, "work that gains nothing rests");
+    assert_eq!(
+        KeyValues::epoch(&*kv),
+        epoch,
+        "work that gains nothing rests"
+    );
 }
 
 #[test]

@@ -144,7 +144,7 @@ fn a_new_volume_has_nothing_to_go_on_from() {
 fn a_commit_of_nothing_writes_nothing() {
     let (store, kv, _) = store();
     store.commit(1, vec![root()]).unwrap();
-    let before = Kv::epoch(&*kv);
+    let before = KeyValues::epoch(&*kv);
     store.commit(2, Vec::new()).unwrap();
     let same = Record::Attrs {
         ino: 1,
@@ -153,5 +153,5 @@ fn a_commit_of_nothing_writes_nothing() {
     };
     store.commit(3, vec![same]).unwrap();
     tidy_all(&store);
-    assert_eq!(Kv::epoch(&*kv), before);
+    assert_eq!(KeyValues::epoch(&*kv), before);
 }

@@ -16,8 +16,8 @@ fn a_bit_flipped_anywhere_is_damage_of_that_file_or_the_same_bytes() {
             .map(|w| read(&store, &w.stored).expect("read"))
             .collect();
         let segments = store.open_with(VOLUME, 0);
-        for at in 0..whole.len() {
-            store.set_byte(1, at, whole[at] ^ 1 << (at % 8));
+        for (at, byte) in whole.iter().enumerate() {
+            store.set_byte(1, at, byte ^ 1 << (at % 8));
             for (block, right) in written.iter().zip(&right) {
                 let result = segments.read(&block.stored, INO, GENERATION);
                 let inside = block.stored.span().contains(&(at as u64));
@@ -33,7 +33,7 @@ fn a_bit_flipped_anywhere_is_damage_of_that_file_or_the_same_bytes() {
             // The walk of headers finds all damage outside the bodies of blocks.
             let found = segments.headers(1).any(|block| is_damage_of(&block, 1));
             assert_eq!(found, !bodies, "byte {at}");
-            store.set_byte(1, at, whole[at]);
+            store.set_byte(1, at, *byte);
         }
     }
 }

@@ -63,7 +63,7 @@ fn a_write_leaves_one_file_that_is_a_whole_segment_and_no_other() {
     let found = segments.files.walk().expect("walk");
     assert_eq!(found.segments, [1]);
     assert!(found.uploads.is_empty() && found.strange.is_empty());
-    let blocks: Vec<Block> = segments.headers(1).map(|b| b.expect("block")).collect();
+    let blocks: Vec<SurveyedBlock> = segments.headers(1).map(|b| b.expect("block")).collect();
     assert_eq!(blocks.len(), 125);
     assert!(blocks.iter().all(|b| b.header.epoch == 12));
 }
@@ -93,7 +93,7 @@ fn headers_are_enough_to_find_every_block_again() {
         let written = segments
             .write(INO, GENERATION, &pages([1, 2, 7], 1))
             .expect("write");
-        let blocks: Vec<Block> = segments.headers(1).map(|b| b.expect("block")).collect();
+        let blocks: Vec<SurveyedBlock> = segments.headers(1).map(|b| b.expect("block")).collect();
         assert_eq!(blocks.len(), written.len());
         for (block, written) in blocks.iter().zip(&written) {
             assert_eq!(block.stored, written.stored);
@@ -133,7 +133,7 @@ fn live_blocks_move_to_a_new_segment_with_all_they_are() {
             let before = segments.read(old, INO, GENERATION).expect("read");
             assert_eq!(before, fresh.read(new, INO, GENERATION).expect("read"));
         }
-        let blocks: Vec<Block> = fresh.headers(3).map(|b| b.expect("block")).collect();
+        let blocks: Vec<SurveyedBlock> = fresh.headers(3).map(|b| b.expect("block")).collect();
         assert_eq!(blocks.len(), 3);
         assert!(blocks.iter().all(|b| b.header.epoch == 5));
     }

@@ -1,0 +1,6 @@
+//! Names of files that say how a volume is used.
+
+/// Stands in a directory as long as `mkfs` has not ended.
+pub(super) const UNFINISHED: &str = "unfinished";
+/// Locked by who has the volume open; holds the name of a writer.
+pub(super) const LOCK: &str = "lock";

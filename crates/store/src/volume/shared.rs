@@ -1,0 +1,74 @@
+//! What the parts of an open volume share, and whether it still takes reads and changes.
+
+use super::Parts;
+use super::background::Background;
+use super::ballast::Ballast;
+use super::log::LogWriter;
+use super::overlay::{Layers, Point};
+use super::superblock::Superblock;
+use super::witness::Witness;
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use hearth_sync::primitive::atomic::{AtomicBool, Ordering};
+use hearth_sync::primitive::{Mutex, RwLock};
+
+pub(super) struct Shared {
+    /// Immutable.
+    pub parts: Parts,
+    /// `None` while it is opened again, and after the end.
+    pub engine: RwLock<Option<Box<dyn Engine>>>,
+    pub layers: RwLock<Layers>,
+    /// `None` in a read-only volume.
+    pub log: Mutex<Option<LogWriter>>,
+    pub superblock: Mutex<Superblock>,
+    /// `None` in a read-only volume.
+    pub witness: Mutex<Option<Witness>>,
+    /// Held by the one checkpoint that is under way.
+    pub checkpointing: Mutex<()>,
+    /// `None` in a read-only volume. Immutable.
+    pub ballast: Option<Ballast>,
+    pub background: Background,
+    /// Why nothing is written any more.
+    pub latched: Mutex<Option<String>>,
+    /// Relaxed: a call beside the end may go either way.
+    pub closed: AtomicBool,
+    /// What is wrong with the volume that was opened in spite of it. Immutable.
+    pub damage: Option<Error>,
+    /// The end of the log when it was opened. Immutable.
+    pub begun_at: Point,
+    /// Held for as long as the volume is open.
+    pub lock: Mutex<Option<Box<dyn Send + Sync>>>,
+}
+
+impl Shared {
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+
+    /// The error of a read that finds no engine.
+    pub(super) fn no_engine(&self) -> Error {
+        match self.is_closed() {
+            true => Error::Closed,
+            false => Error::corrupt("engine", 0, "the engine could not be opened again"),
+        }
+    }
+
+    /// Refuses changes of a volume that takes none.
+    pub(super) fn check_writable(&self) -> Result<()> {
+        if self.is_closed() {
+            return Err(Error::Closed);
+        }
+        if let Some(why) = &*self.latched.lock() {
+            return Err(Error::ReadOnly { why: why.clone() });
+        }
+        Ok(())
+    }
+
+    /// The first error of the device that is no lack of room makes the volume read-only.
+    pub(super) fn latch_unless_full(&self, error: &Error) {
+        if let Error::Io { .. } | Error::Corrupt { .. } = error {
+            let why = format!("{error}; unmount, mend the disk, mount again");
+            self.latched.lock().get_or_insert(why);
+        }
+    }
+}
