@@ -128,26 +128,6 @@ fn sr26_a_second_after_room_was_made_writes_work_again() {
     );
 }
 
-/// SR28: `fallocate` said yes and allocated nothing.
-#[test]
-fn sr28_the_first_write_into_what_was_allocated_cannot_fail() {
-    let c = Case::on_a_small_disk();
-    let length = free(&c) * 6 / 10;
-    let file = File::create(c.at("f")).unwrap();
-    for _ in 0..2 {
-        match fallocate(&file, FallocateFlags::empty(), 0, length) {
-            Err(rustix::io::Errno::OPNOTSUPP) => return,
-            done => done.unwrap(),
-        }
-    }
-    fill(&c, "h");
-    let block = Random(3).bytes(MIB);
-    for at in (0..length / MIB as u64).map(|n| n * MIB as u64) {
-        file.write_all_at(&block, at).unwrap();
-    }
-    file.sync_all().unwrap();
-}
-
 /// SR32: a full disk was reported as success.
 #[test]
 fn sr32_what_was_taken_before_the_disk_was_full_stays() {
