@@ -37,7 +37,7 @@ fn posix_is_kept_wherever_tmpfs_keeps_it(transport: Transport) {
 /// With little memory, so that much of it comes back from the store.
 #[test]
 fn posix_is_kept_on_a_store() {
-    let mounted = Mounted::new(Transport::Dev, "create,memory=16M,commit=0.1");
+    let mounted = Mounted::new(Transport::Dev, "create,memory=32M,commit=0.5");
     compare(&mounted);
     succeed(hearth().args(["quota", "check"]).arg(mounted.path()));
 }

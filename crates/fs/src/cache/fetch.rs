@@ -9,6 +9,7 @@ use crate::inode::{Inode, InodeExt, InodeRef};
 use crate::stats::Event;
 use crate::superblock::{Fetch, INODE_BYTES, PAGE_BYTES, Superblock};
 use hearth_sync::epoch::{Guard, pin};
+use hearth_sync::primitive::thread;
 use std::ops::Range;
 
 impl Superblock {
@@ -45,6 +46,12 @@ impl Superblock {
                 }
                 synced => synced,
             },
+            Fetch::Turn => {
+                while self.log().is_some_and(|log| !log.may_begin()) {
+                    thread::yield_now();
+                }
+                Ok(())
+            }
             Fetch::Space => {
                 self.make_room();
                 Ok(())

@@ -9,7 +9,7 @@ use crate::caller::{Caller, Origin};
 use crate::errno::Result;
 use crate::observer::FsEvent;
 use crate::superblock::{Attempt, Fetch, Stop, Superblock};
-use hearth_sync::epoch::{Guard, pin, throttle};
+use hearth_sync::epoch::{Guard, is_pinned, pin, throttle};
 use std::cell::RefCell;
 
 /// One operation over all its attempts: what it has changed so far, for observers.
@@ -72,6 +72,11 @@ impl Superblock {
                 }
                 Err(Stop::Restart) => {
                     drop(guard);
+                    if self.is_durable() && is_pinned() {
+                        // The caller has a guard too, and a cut that this waits for would wait for
+                        // that one.
+                        return Err(Stop::Miss(Fetch::Turn));
+                    }
                     hearth_sync::primitive::thread::yield_now();
                     guard = pin();
                 }

@@ -55,6 +55,8 @@ pub(crate) enum Fetch {
     Page { ino: u64, index: u64, pages: u64 },
     /// Room in the log: what was changed goes to the backend first.
     Sync,
+    /// The end of a cut, or of another operation that was in the way.
+    Turn,
     /// Room at the backend: everything is written back, and dead space is given back.
     Space,
     /// Memory: this many bytes are to be reclaimed.
