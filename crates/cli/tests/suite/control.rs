@@ -37,6 +37,7 @@ fn the_directory_is_found_and_not_listed(transport: Transport) {
         "./heat/what-if.json",
         "./locks",
         "./locks.json",
+        "./pid",
         "./quota/events",
         "./quota/report.json",
         "./sched",

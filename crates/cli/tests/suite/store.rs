@@ -10,6 +10,7 @@ use harness::{
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 /// A directory with a volume `v` and a mount point `m`.
 struct Place {
@@ -96,6 +97,18 @@ impl Place {
         succeed(&mut shell(&self.at(of), script))
     }
 
+    /// What `info` says once the kernel has taken the lock from a daemon that was killed.
+    fn info_after_its_end(&self) -> serde_json::Value {
+        let end = Instant::now() + Duration::from_secs(10);
+        loop {
+            let info = self.json("info --json v");
+            if info["state"] != "in use" || Instant::now() > end {
+                return info;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     fn json(&self, typed: &str) -> serde_json::Value {
         let said = said(&mut self.hearth(typed));
         serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{typed}: {error} {said:?}"))
@@ -151,7 +164,7 @@ fn what_was_synced_survives_a_kill() {
     place.shell("echo text > m/file; mkdir m/dir");
     succeed(&mut place.hearth("sync m"));
     place.kill();
-    let info = place.json("info --json v");
+    let info = place.info_after_its_end();
     assert_eq!(info["state"], "to replay", "{info}");
     place.mount("store:v", "");
     assert_eq!(place.shell("cat m/file; ls m"), "text\ndir\nfile\n");

@@ -105,12 +105,12 @@ impl Superblock {
         }
         // First, so that nothing comes behind the last commit. What was changed before the volume
         // became read-only is in it.
-        let was_read_only = self.is_read_only();
+        if !self.is_read_only() {
+            // A read-only volume records none.
+            self.heat.keep_all(&self.objects);
+        }
         self.set_read_only(true);
-        let synced = match was_read_only {
-            true => self.sync(),
-            false => self.sync_all(),
-        };
+        let synced = self.sync();
         synced.and(self.objects.backend.close())
     }
 

@@ -32,7 +32,11 @@ pub(crate) fn mkfs(parts: &Parts, options: &MkfsOptions) -> Result<()> {
     check_options(options)?;
     clear(disk)?;
     let made = make(parts, options);
-    if made.is_err() {
+    let is_volume = || {
+        disk.list("")
+            .is_ok_and(|names| names.iter().any(|n| n == superblock::NAME))
+    };
+    if made.is_err() && !is_volume() {
         // The directory is as it was before, as far as that goes.
         for name in OWN.iter().chain(&[UNFINISHED]) {
             let _ = disk.remove(name);
