@@ -255,7 +255,7 @@ fn everything_works_while_everything_is_forgotten(transport: &str) {
     let stats = fs::read_to_string(root.join(".hearth/stats")).unwrap();
     let loads = stats
         .lines()
-        .find(|line| line.starts_with("hearth_backend_loads_total "));
+        .find(|line| line.starts_with("hearth_home_loads_total "));
     let loads = loads.unwrap_or_else(|| panic!("{stats}"));
     let loads: u64 = loads.rsplit(' ').next().unwrap().parse().unwrap();
     assert!(loads > 100, "{loads} loads");

@@ -165,7 +165,11 @@ fn what_was_synced_survives_a_kill() {
     succeed(&mut place.hearth("sync m"));
     place.kill();
     let info = place.info_after_its_end();
-    assert_eq!(info["state"], "to replay", "{info}");
+    // Idle work may have made a checkpoint since.
+    assert!(
+        info["state"] == "to replay" || info["state"] == "clean",
+        "{info}"
+    );
     place.mount("store:v", "");
     assert_eq!(place.shell("cat m/file; ls m"), "text\ndir\nfile\n");
     place.unmount();

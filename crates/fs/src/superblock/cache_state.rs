@@ -29,10 +29,9 @@ lock_class! {
     PinnedLock = "volume.kept", 970;
 }
 
-/// Locks by inode number, see [`Superblock::inode_io_lock`], and the numbers that a core allocates
-/// together.
+/// Locks by inode number, see [`Superblock::inode_io_lock`]. Neighbours have different ones: they
+/// are often wanted together, and a fetch holds its lock while the backend works.
 const IO_LOCKS: u64 = 64;
-const BLOCK: u64 = 1024;
 
 /// The state of the inode and page cache.
 pub(crate) struct CacheState {
@@ -126,7 +125,7 @@ impl CacheState {
 impl Superblock {
     /// The lock under which inode `ino` is evicted or comes back.
     pub fn inode_io_lock(&self, ino: u64) -> &RawLock<InodeIoLock> {
-        &self.cache.inode_io[(ino / BLOCK % IO_LOCKS) as usize].0
+        &self.cache.inode_io[(ino % IO_LOCKS) as usize].0
     }
 
     pub fn pin_forever(&self, inode: InodeRef) {
