@@ -1,4 +1,4 @@
-//! The stage of a case: a volume, or ext4, on a disk that loses its power.
+//! The stage of a case: a volume on a disk that loses its power.
 
 use crate::harness::demand_root;
 use crate::stored;
@@ -11,18 +11,14 @@ use std::fs::{self, File};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// A tree that can lose its power. Where this version has no store it is an ext4, whose answers are
-/// the right values: so the cases themselves are tried.
+/// A volume that can lose its power.
 pub struct Case {
-    served: Served,
+    service: Cut<Below>,
+    /// Where the volume keeps its files.
+    kept: PathBuf,
     random: Random,
     // Dropped last: the others lie in it.
     _place: Place,
-}
-
-enum Served {
-    Store(Cut<Below>, PathBuf),
-    Ext4(SlowDisk),
 }
 
 /// What a volume keeps its files on.
@@ -68,102 +64,64 @@ pub const FAILURES: [Failure; 4] = [Failure::Unmount, Failure::Kill, Failure::Cu
 const DISK: u64 = 512 << 20;
 
 impl Case {
-    /// An empty tree.
+    /// An empty volume.
     pub fn new() -> Case {
         demand_root();
         let place = Place::new("case").expect("a directory");
-        let served = if stored::is_known() {
-            let (service, kept) = stored::on_a_forgetting_disk(&place, true);
-            let (daemon, disk) = (service.daemon, Below::Forgetting(service.disk));
-            Served::Store(Cut { daemon, disk }, kept)
-        } else {
-            Served::Ext4(SlowDisk::new(DISK, Options::default()).expect("a disk"))
-        };
-        Case::begun(served, place)
+        let (service, kept) = stored::on_a_forgetting_disk(&place, true);
+        let (daemon, disk) = (service.daemon, Below::Forgetting(service.disk));
+        Case::begun(Cut { daemon, disk }, kept, place)
     }
 
-    /// An empty tree on an ext4 of its own, which can be full.
+    /// An empty volume on an ext4 of its own, which can be full.
     pub fn on_a_small_disk() -> Case {
         demand_root();
         let place = Place::new("case").expect("a directory");
         let disk = SlowDisk::new(DISK, Options::default()).expect("a disk");
-        let served = if stored::is_known() {
-            let mount = place.directory("mount").expect("a directory");
-            let kept = disk.path().join("s");
-            let daemon = stored::daemon(&kept, &mount);
-            let disk = Below::Ext4(disk);
-            Served::Store(Cut { daemon, disk }, kept)
-        } else {
-            Served::Ext4(disk)
-        };
-        Case::begun(served, place)
+        let mount = place.directory("mount").expect("a directory");
+        let kept = disk.path().join("s");
+        let (daemon, disk) = (stored::daemon(&kept, &mount), Below::Ext4(disk));
+        Case::begun(Cut { daemon, disk }, kept, place)
     }
 
-    fn begun(mut served: Served, place: Place) -> Case {
-        if let Served::Store(service, _) = &mut served {
-            service.start().expect("the volume is made");
-        }
+    fn begun(mut service: Cut<Below>, kept: PathBuf, place: Place) -> Case {
+        service.start().expect("the volume is made");
         Case {
-            served,
+            service,
+            kept,
             random: Random(crate::harness::seed()),
             _place: place,
         }
     }
 
-    /// Only what a store has.
-    pub fn of_the_store() -> Option<Case> {
-        let case = Case::new();
-        matches!(case.served, Served::Store(..)).then_some(case)
-    }
-
-    /// Whether this version has no store.
-    pub fn is_ext4() -> bool {
-        !stored::is_known()
-    }
-
     /// Where the tree is.
     pub fn root(&self) -> &Path {
-        match &self.served {
-            Served::Store(service, _) => service.path(),
-            Served::Ext4(disk) => disk.path(),
-        }
+        self.service.path()
     }
 
     /// Where the volume keeps its files.
     pub fn kept(&self) -> &Path {
-        match &self.served {
-            Served::Store(_, kept) => kept,
-            Served::Ext4(disk) => disk.path(),
-        }
+        &self.kept
     }
 
     /// The daemon.
     pub fn daemon(&mut self) -> &mut hearth_testing::rounds::Daemon {
-        match &mut self.served {
-            Served::Store(service, _) => &mut service.daemon,
-            Served::Ext4(_) => panic!("ext4 has no daemon"),
-        }
+        &mut self.service.daemon
     }
 
     /// What was asked of the disk.
     pub fn counts(&self) -> Counts {
-        match &self.served {
-            Served::Store(service, _) => match &service.disk {
-                Below::Forgetting(disk) => disk.counts(),
-                Below::Ext4(_) => Counts::default(),
-            },
-            Served::Ext4(_) => Counts::default(),
+        match &self.service.disk {
+            Below::Forgetting(disk) => disk.counts(),
+            Below::Ext4(_) => panic!("this one counts nothing"),
         }
     }
 
     /// Makes that go wrong on the disk from now on.
     pub fn set_fault(&self, fault: Fault) {
-        match &self.served {
-            Served::Store(service, _) => match &service.disk {
-                Below::Forgetting(disk) => disk.set_fault(fault),
-                Below::Ext4(_) => panic!("this one does nothing wrong"),
-            },
-            Served::Ext4(_) => panic!("this one does nothing wrong"),
+        match &self.service.disk {
+            Below::Forgetting(disk) => disk.set_fault(fault),
+            Below::Ext4(_) => panic!("this one does nothing wrong"),
         }
     }
 
@@ -230,33 +188,27 @@ impl Case {
     /// The tree fails and is there again, and the checkers find nothing.
     pub fn fail(&mut self, failure: Failure) {
         let seed = (failure == Failure::Torn).then(|| self.random.draw());
-        let failed = match (&mut self.served, failure) {
-            (Served::Store(service, _), Failure::Unmount) => service.stop(),
-            (Served::Store(service, _), Failure::Kill) => {
+        let service = &mut self.service;
+        let failed = match failure {
+            Failure::Unmount => service.stop(),
+            Failure::Kill => {
                 service.daemon.kill();
                 Ok(())
             }
-            (Served::Store(service, _), _) => {
+            Failure::Cut | Failure::Torn => {
                 service.daemon.kill();
                 let cut = Disk::cut(&mut service.disk, seed);
                 cut.and_then(|()| Disk::switch_on(&mut service.disk))
             }
-            // Nothing is lost with a process.
-            (Served::Ext4(_), Failure::Unmount | Failure::Kill) => return,
-            (Served::Ext4(disk), _) => disk.cut(seed).and_then(|()| disk.switch_on()),
         };
         failed.unwrap();
-        if let Served::Store(service, _) = &mut self.served {
-            service.start().unwrap();
-        }
+        service.start().unwrap();
         self.check();
     }
 
     /// The checkers find nothing, and every file has as many names as it says.
     pub fn check(&self) {
-        if let Served::Store(service, kept) = &self.served {
-            stored::check(kept, service.path()).unwrap();
-        }
+        stored::check(&self.kept, self.root()).unwrap();
         let mut links = std::collections::HashMap::new();
         for (path, found) in walk(self.root()) {
             if !found.is_dir() {

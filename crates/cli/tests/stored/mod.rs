@@ -9,25 +9,6 @@ use hearth_testing::place::Place;
 use hearth_testing::rounds::{Cut, Daemon};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
-
-/// Whether this version can keep a volume in a directory.
-pub fn is_known() -> bool {
-    static KNOWN: OnceLock<bool> = OnceLock::new();
-    *KNOWN.get_or_init(ask)
-}
-
-fn ask() -> bool {
-    let place = Place::new("known").expect("a directory");
-    let [kept, mount] = ["s", "m"].map(|name| place.directory(name).expect("a directory"));
-    let said = said(hearth().args(["mount", &source(&kept)]).arg(&mount));
-    let unknown = ["is unknown", "by this version", "cannot be mounted yet"];
-    let is_known = !unknown.iter().any(|part| said.err.contains(part));
-    if !is_known {
-        eprintln!("without the store: {}", said.err.trim());
-    }
-    is_known
-}
 
 /// How the volume in a directory is named.
 pub fn source(kept: &Path) -> String {

@@ -1,4 +1,5 @@
-//! The thread that commits what nobody asked to sync. `docs/design/store.md`, "Without a sync".
+//! The thread that commits what nobody asked to sync. See "A commit" in
+//! `docs/design/log.md`.
 
 use crate::errno::{Errno, Result};
 use crate::superblock::{Handle, Superblock};
