@@ -187,7 +187,7 @@ fn tasks(site: &Site, hard: &Amounts, dice: &mut Random) -> Vec<Task> {
         };
         let gids = if gid == FREE { FREE..FREE + 1 } else { GROUPS };
         Task {
-            seed: dice.next(),
+            seed: dice.draw(),
             uid,
             gid,
             project,

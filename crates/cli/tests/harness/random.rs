@@ -1,38 +1,11 @@
 //! Choices that can be made again.
 
+pub use hearth_testing::random::Random;
+
 /// What random choices start from: `HEARTH_SEED`, or always the same.
 pub fn seed() -> u64 {
     match std::env::var("HEARTH_SEED") {
         Ok(text) => text.parse().expect("HEARTH_SEED is a number"),
         Err(_) => 1,
-    }
-}
-
-/// SplitMix64.
-pub struct Random(pub u64);
-
-impl Random {
-    /// Any number.
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// A number below `limit`.
-    pub fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
-
-    /// `count` random bytes.
-    pub fn bytes(&mut self, count: usize) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(count + 8);
-        while bytes.len() < count {
-            bytes.extend(self.next().to_le_bytes());
-        }
-        bytes.truncate(count);
-        bytes
     }
 }
