@@ -12,7 +12,8 @@ for module in quota_tree quota_v2; do
     perl -e "$insert" "/usr/lib/uml/modules/$(uname -r)/kernel/fs/quota/$module.ko"
 done
 
-# Answers "KIND ID" with what quotactl(Q_GETQUOTA) of the device says after syncfs.
+# Answers "KIND ID" with what quotactl(Q_GETQUOTA) of the device says after syncfs. XFS frees
+# unlinked inodes in the background: a freeze (FIFREEZE, FITHAW) waits until it has.
 TELL='
     my ($device, $top) = @ARGV;
     my %kinds = (user => 0, group => 1, project => 2);
@@ -21,6 +22,9 @@ TELL='
         my ($kind, $id) = split;
         opendir(my $open, $top) or die;
         syscall(306, fileno($open));
+        for my $call (0xC0045877, 0xC0045878) {
+            syscall(16, fileno($open), $call, 0) == 0 or die $!;
+        }
         closedir($open);
         my $block = "\0" x 72;
         my $failed = syscall(179, (0x800007 << 8) | $kinds{$kind}, $device, $id + 0, $block);

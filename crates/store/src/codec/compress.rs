@@ -71,10 +71,11 @@ pub fn unpack(codec: Codec, packed: &[u8], len: usize) -> Option<Vec<u8>> {
     let filled = match codec {
         Codec::None => return (packed.len() == len).then(|| packed.to_vec()),
         Codec::Lz4 => lz4_flex::block::decompress_into(packed, &mut plain).ok(),
-        Codec::Zstd => DECOMPRESSOR.with_borrow_mut(|kept| {
-            let decompressor = match kept {
+        Codec::Zstd => DECOMPRESSOR.with(|kept| {
+            let mut kept = kept.borrow_mut();
+            let decompressor = match &mut *kept {
                 Some(decompressor) => decompressor,
-                None => kept.insert(Decompressor::new().ok()?),
+                kept => kept.insert(Decompressor::new().ok()?),
             };
             decompressor
                 .decompress_to_buffer(packed, plain.as_mut_slice())
@@ -89,10 +90,11 @@ fn lz4(plain: &[u8], out: &mut [u8]) -> Option<usize> {
 }
 
 fn zstd(plain: &[u8], level: i32, out: &mut [u8]) -> Option<usize> {
-    COMPRESSOR.with_borrow_mut(|kept| {
-        let compressor = match kept {
+    COMPRESSOR.with(|kept| {
+        let mut kept = kept.borrow_mut();
+        let compressor = match &mut *kept {
             Some((with, compressor)) if *with == level => compressor,
-            _ => &mut kept.insert((level, Compressor::new(level).ok()?)).1,
+            kept => &mut kept.insert((level, Compressor::new(level).ok()?)).1,
         };
         compressor.compress_to_buffer(plain, out).ok()
     })

@@ -68,9 +68,7 @@ impl Segments {
                 }
             };
             let _end = End(&ahead);
-            let fetching = thread::Builder::new()
-                .name("hearth-read".into())
-                .spawn_scoped(scope, fetch);
+            let fetching = thread::spawn_scoped(scope, "hearth-read", fetch);
             let mut open = None;
             for run in &runs {
                 // Without the thread this one does both.

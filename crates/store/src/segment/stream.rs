@@ -48,9 +48,7 @@ pub fn write(
     thread::scope(|scope| {
         for _ in 1..threads {
             // Where no thread can be made this one does all.
-            let _ = thread::Builder::new()
-                .name("hearth-segment".into())
-                .spawn_scoped(scope, work);
+            let _ = thread::spawn_scoped(scope, "hearth-segment", work);
         }
         work();
     });

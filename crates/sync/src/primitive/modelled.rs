@@ -34,6 +34,20 @@ pub mod thread {
     pub use shuttle::thread::{Scope, ScopedJoinHandle, park_timeout, scope};
     pub use std::thread::{available_parallelism, panicking};
 
+    /// Starts a thread that ends before the scope does; a model never runs out of threads.
+    #[cfg(feature = "shuttle")]
+    pub fn spawn_scoped<'scope, F, T>(
+        scope: &'scope Scope<'scope, '_>,
+        _name: &str,
+        run: F,
+    ) -> std::io::Result<ScopedJoinHandle<'scope, T>>
+    where
+        F: FnOnce() -> T + Send + 'scope,
+        T: Send + 'scope,
+    {
+        Ok(scope.spawn(run))
+    }
+
     /// Yields: time does not pass in a model.
     pub fn sleep(_time: std::time::Duration) {
         yield_now();

@@ -21,6 +21,23 @@ pub mod thread {
         Builder, JoinHandle, Scope, ScopedJoinHandle, Thread, ThreadId, available_parallelism,
         current, panicking, park, park_timeout, scope, sleep, spawn, yield_now,
     };
+
+    /// Starts a thread called `name` that ends before the scope does.
+    ///
+    /// # Errors
+    ///
+    /// The operating system could not make a thread.
+    pub fn spawn_scoped<'scope, F, T>(
+        scope: &'scope Scope<'scope, '_>,
+        name: &str,
+        run: F,
+    ) -> std::io::Result<ScopedJoinHandle<'scope, T>>
+    where
+        F: FnOnce() -> T + Send + 'scope,
+        T: Send + 'scope,
+    {
+        Builder::new().name(name.into()).spawn_scoped(scope, run)
+    }
 }
 
 pub use std::thread_local;
