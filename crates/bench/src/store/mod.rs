@@ -6,6 +6,7 @@
 //! installed, a source that this version does not know) is named and left out.
 
 mod disk;
+mod files;
 mod jobs;
 mod latencies;
 mod library;
@@ -13,6 +14,7 @@ mod site;
 mod space;
 mod targets;
 
+pub use files::{MAKE, OPEN, run as files, run_make, run_open};
 pub use library::run as library;
 
 use crate::ask::Ask;
