@@ -12,6 +12,7 @@ mod failure;
 mod fstab;
 mod generate;
 mod heat;
+mod host;
 mod locks;
 mod mount;
 mod mounts;
