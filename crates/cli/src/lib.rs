@@ -15,6 +15,7 @@ mod heat;
 mod host;
 mod locks;
 mod mount;
+mod mounted_info;
 mod mounts;
 mod output;
 mod quota;
