@@ -380,11 +380,7 @@ impl ContentsPass<'_> {
         if extent.pages.end <= end {
             return Ok(false);
         }
-        let detail = format!(
-            "up to byte {}, size {}",
-            extent.pages.end * PAGE,
-            file.size
-        );
+        let detail = format!("up to byte {}, size {}", extent.pages.end * PAGE, file.size);
         self.report
             .find(Code::BehindEnd, At::Inode(file.ino), detail);
         for op in cut(self.view, map, extent, extent.pages.start..end)? {

@@ -56,7 +56,9 @@ impl File for SimulatedFile {
         state.step("reserve room in", &self.name)?;
         let now = state.inodes[self.inode].now.len();
         if len as usize > now {
-            state.inode(self.inode).write(now, &vec![0; len as usize - now]);
+            state
+                .inode(self.inode)
+                .write(now, &vec![0; len as usize - now]);
         }
         Ok(())
     }

@@ -129,7 +129,11 @@ impl SimulatedDisk {
     /// The moments that were kept since the last call.
     pub fn take_moments(&self) -> Vec<Moment> {
         let mut state = self.0.lock();
-        state.moments.as_mut().map(std::mem::take).unwrap_or_default()
+        state
+            .moments
+            .as_mut()
+            .map(std::mem::take)
+            .unwrap_or_default()
     }
 
     /// The bytes of a file, to look at or to damage: they count as synced.
@@ -303,4 +307,3 @@ impl Drop for SimulatedLock {
         }
     }
 }
-

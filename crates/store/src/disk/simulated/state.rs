@@ -158,7 +158,10 @@ impl DiskState {
     /// Changes names of one folder together.
     pub(super) fn set_names(&mut self, changed: Vec<(String, Option<usize>)>) {
         let change = NameChange {
-            folder: changed.first().map_or("", |(name, _)| folder_of(name)).to_owned(),
+            folder: changed
+                .first()
+                .map_or("", |(name, _)| folder_of(name))
+                .to_owned(),
             names: changed,
         };
         change.make(&mut self.names);
@@ -205,4 +208,3 @@ fn set(names: &mut Names, name: &str, inode: Option<usize>) {
         None => names.remove(name),
     };
 }
-
