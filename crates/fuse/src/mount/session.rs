@@ -133,6 +133,7 @@ impl Session {
         answer_init(&device, header.unique, &answer).map_err(failed)?;
         let served = session.serve(queues, handles, &options, &agreed);
         served.map_err(failed)?;
+        session.connection.mounted.raise_cache_limits();
         Ok(session)
     }
 
