@@ -53,7 +53,13 @@ fn between(dice: &mut Dice, steps: &mut Vec<Step>) {
     let fd = dice.below(4) as i32;
     let more = match dice.below(32) {
         0 => Step::Sync,
-        1..=4 => Step::Call(p, Op::Sync { fd, data_only: dice.coin() }),
+        1..=4 => Step::Call(
+            p,
+            Op::Sync {
+                fd,
+                data_only: dice.coin(),
+            },
+        ),
         5 => Step::Forget,
         6 | 7 => Step::Tidy,
         8 => Step::Checkpoint,

@@ -25,11 +25,18 @@ use std::time::Duration;
 
 /// The pieces, in the order in which they are tried, and what is said when one fails.
 const PIECES: [(&str, Piece); 6] = [
-    ("extents of files that ended stay for now", StoreBackend::delete_dying),
+    (
+        "extents of files that ended stay for now",
+        StoreBackend::delete_dying,
+    ),
     ("segments of a crash stay for now", StoreBackend::sweep),
-    ("pages that were never named stay for now", |store, _| store.forget()),
+    ("pages that were never named stay for now", |store, _| {
+        store.forget()
+    }),
     ("dead segments stay for now", StoreBackend::delete_doomed),
-    ("inline data stays in the log for now", |store, _| store.move_inline()),
+    ("inline data stays in the log for now", |store, _| {
+        store.move_inline()
+    }),
     ("a segment was not collected", StoreBackend::collect),
 ];
 

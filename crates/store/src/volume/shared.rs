@@ -76,7 +76,8 @@ impl Shared {
                 *latched = Some(why.clone());
                 drop(latched);
                 let place = self.parts.disk.place().display();
-                self.troubles.say(format!("{place} is read-only from now on: {why}"));
+                self.troubles
+                    .say(format!("{place} is read-only from now on: {why}"));
             }
         }
     }

@@ -31,7 +31,11 @@ fn run(shared: &Shared) {
         } else if is_due(asked.witness) {
             asked.witness = None;
             drop(asked);
-            tell(shared, "the witness was not written", shared.write_witness());
+            tell(
+                shared,
+                "the witness was not written",
+                shared.write_witness(),
+            );
         } else if is_due(asked.ballast) {
             asked.ballast = None;
             drop(asked);

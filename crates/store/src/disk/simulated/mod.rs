@@ -45,6 +45,8 @@ pub struct Counts {
     pub syncs: u64,
     /// All steps.
     pub steps: u64,
+    /// Reads of files and of the engine, which are no steps.
+    pub reads: u64,
 }
 
 /// Contents of the tables of a simulated engine.
@@ -95,6 +97,16 @@ impl SimulatedDisk {
         self.0.lock().faults.insert(step, fault);
     }
 
+    /// Lets a read fail with `EIO`, counted as [`Counts::reads`].
+    pub fn fail_read_at(&self, read: u64) {
+        self.0.lock().failing_read = Some(read);
+    }
+
+    /// One read of the engine.
+    pub(crate) fn read_engine(&self) -> Result<()> {
+        self.0.lock().read("read the engine", "engine")
+    }
+
     /// Whether the power has failed.
     pub fn is_off(&self) -> bool {
         self.0.lock().is_off
@@ -129,7 +141,11 @@ impl SimulatedDisk {
     /// The moments that were kept since the last call.
     pub fn take_moments(&self) -> Vec<Moment> {
         let mut state = self.0.lock();
-        state.moments.as_mut().map(std::mem::take).unwrap_or_default()
+        state
+            .moments
+            .as_mut()
+            .map(std::mem::take)
+            .unwrap_or_default()
     }
 
     /// The bytes of a file, to look at or to damage: they count as synced.
@@ -303,4 +319,3 @@ impl Drop for SimulatedLock {
         }
     }
 }
-
