@@ -41,7 +41,7 @@ pub use tidy::Limits;
 
 use crate::error::{Error, Result};
 use crate::kv::Table;
-use crate::schema::{Counters, key};
+use crate::schema::{Counters, key, unwritten_pages};
 use crate::troubles::Troubles;
 use commit::State;
 use hearth_backend::{Backend, Errno, Extent, Inode, Record, Restart, Target};
@@ -50,6 +50,9 @@ use memory::{MemoryBlocks, MemoryKv};
 use pending::Pending;
 use std::ops::Range;
 use tidy::Tidying;
+
+/// Pages take a part more on the disk: headers, and what the engine keeps of them.
+const OVERHEAD: u64 = 32;
 
 /// A store as the backend of a volume.
 pub struct StoreBackend {
@@ -231,7 +234,11 @@ impl Backend for StoreBackend {
     }
 
     fn room(&self) -> Option<(u64, u64)> {
-        self.kv.room()
+        let (all, free) = self.kv.room()?;
+        // The first write into what was allocated finds room. A sum that cannot be read keeps
+        // nobody from writing: `fsck` finds it.
+        let promised = unwritten_pages(&*self.kv).unwrap_or(0).saturating_mul(4096);
+        Some((all, free.saturating_sub(promised + promised / OVERHEAD)))
     }
 
     fn tidy(&self) -> bool {
