@@ -163,6 +163,13 @@ impl StoreBackend {
     }
 }
 
+/// What is said of a commit that fails for another reason than lack of room: there is no other.
+const ENDED: &str = "no more changes are taken (unmount, mend the disk, mount again)";
+
+/// The same for contents.
+const UNWRITTEN: &str =
+    "no more changes are taken (unmount, mend the disk, mount again): contents of inode";
+
 /// A thing and the number of its inode.
 struct Of(&'static str, u64);
 
@@ -218,12 +225,12 @@ impl Backend for StoreBackend {
         pages: &dyn PageSource,
     ) -> std::result::Result<Vec<Extent>, Errno> {
         self.write(ino, generation, pages)
-            .map_err(|error| self.told(Of("writing contents of inode", ino), &error))
+            .map_err(|error| self.told(Of(UNWRITTEN, ino), &error))
     }
 
     fn commit(&self, epoch: u64, records: Vec<Record>) -> std::result::Result<(), Errno> {
         self.commit_records(epoch, records)
-            .map_err(|error| self.told("a commit", &error))
+            .map_err(|error| self.told(ENDED, &error))
     }
 
     fn room(&self) -> Option<(u64, u64)> {
