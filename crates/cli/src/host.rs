@@ -23,9 +23,8 @@ pub fn check(directory: &Path, mountpoint: &Path) -> Result<(), Failure> {
         return Err(Failure::at(directory, "is not a directory; give one"));
     }
     let (below, place) = (mounts::resolved(directory), mounts::resolved(mountpoint));
-    let is = |seen: &Metadata, other: &Metadata| {
-        (seen.dev(), seen.ino()) == (other.dev(), other.ino())
-    };
+    let is =
+        |seen: &Metadata, other: &Metadata| (seen.dev(), seen.ino()) == (other.dev(), other.ino());
     if holds(&below, |above| {
         std::fs::metadata(&place).is_ok_and(|place| is(above, &place))
     }) {

@@ -52,7 +52,10 @@ fn posix_is_kept_over_a_directory_in_memory(transport: Transport) {
 #[test]
 fn posix_is_kept_over_a_directory_on_ext4() {
     let below = Below::ext4();
-    compare_with(&Mounted::over(Transport::Dev, below.path(), ""), below.path());
+    compare_with(
+        &Mounted::over(Transport::Dev, below.path(), ""),
+        below.path(),
+    );
 }
 
 #[test]

@@ -237,7 +237,10 @@ mod tests {
             ("/srv?quota", "option 'quota': expected none for a host"),
             ("/srv?create", "option 'create': expected none for a host"),
             ("/srv?noatime", "option 'noatime': expected none for a host"),
-            ("/srv?ro", "host:/srv: a directory of the host can be mounted"),
+            (
+                "/srv?ro",
+                "host:/srv: a directory of the host can be mounted",
+            ),
             (
                 "memory:?create",
                 "option 'create': expected a source store:DIR",

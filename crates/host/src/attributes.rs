@@ -1,7 +1,7 @@
 //! What the host says of an inode, as operations return it.
 
-use crate::identity::Identity;
 use crate::errno::PassOn;
+use crate::identity::Identity;
 use hearth::{Attr, Errno, Kind, Result, Time};
 use rustix::fd::BorrowedFd;
 use rustix::fs::{AtFlags, Statx, StatxFlags, StatxTimestamp, statx};

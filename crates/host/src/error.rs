@@ -53,7 +53,10 @@ impl fmt::Display for OpenError {
         match self {
             OpenError::Missing { path } => {
                 let path = path.display();
-                write!(f, "source {path} does not exist: give a directory that is there")
+                write!(
+                    f,
+                    "source {path} does not exist: give a directory that is there"
+                )
             }
             OpenError::NotADirectory { path } => {
                 write!(f, "source {} is not a directory: give one", path.display())
@@ -72,7 +75,10 @@ impl fmt::Display for OpenError {
             ),
             OpenError::Io { path, error } => {
                 let path = path.display();
-                write!(f, "source {path}: {error}: see that it can be listed, and mount again")
+                write!(
+                    f,
+                    "source {path}: {error}: see that it can be listed, and mount again"
+                )
             }
         }
     }

@@ -114,8 +114,7 @@ impl Node {
     /// A file was closed.
     pub fn remove_open(&self, fd: &Arc<OwnedFd>) {
         let mut open = self.open.lock();
-        open.files
-            .retain(|one| one.fd.as_ptr() != Arc::as_ptr(fd));
+        open.files.retain(|one| one.fd.as_ptr() != Arc::as_ptr(fd));
     }
 
     /// It has no name any more, and whoever uses it still may.

@@ -88,7 +88,13 @@ impl Tree {
     pub fn find(&self, directory: BorrowedFd<'_>, name: &[u8]) -> Result<Found> {
         let name = c_name(name)?;
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let here = openat2(directory, &*name, flags, Mode::empty(), ResolveFlags::NO_XDEV);
+        let here = openat2(
+            directory,
+            &*name,
+            flags,
+            Mode::empty(),
+            ResolveFlags::NO_XDEV,
+        );
         let fd = match here.pass_on() {
             Err(Errno::EXDEV) => self.enter(directory, &name)?,
             // Linux before 5.6.

@@ -105,7 +105,11 @@ fn a_name_that_was_removed_behind_is_made_again_at_once() {
         let known = fs::metadata(mounted.at("lock")).unwrap().ino();
         fs::remove_file(below.at("lock")).unwrap();
         fs::write(mounted.at("lock"), "again").unwrap();
-        assert_eq!(fs::read(below.at("lock")).unwrap(), b"again", "{round} {known}");
+        assert_eq!(
+            fs::read(below.at("lock")).unwrap(),
+            b"again",
+            "{round} {known}"
+        );
         fs::remove_file(below.at("lock")).unwrap();
         let stale = fs::read(mounted.at("lock"));
         assert_eq!(stale.unwrap_err().raw_os_error(), Some(libc::ENOENT));
@@ -160,7 +164,8 @@ fn a_file_without_a_name_goes_on_as_long_as_it_is_open() {
         drop_caches();
         fchmod(&file, Mode::from_raw_mode(0o640)).unwrap();
         file.set_len(1 << 20).unwrap();
-        file.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+        file.set_modified(std::time::SystemTime::UNIX_EPOCH)
+            .unwrap();
         rustix::fs::fsetxattr(&file, "trusted.x", b"1", rustix::fs::XattrFlags::empty()).unwrap();
         file.write_at(b"more", 4).unwrap();
         file.sync_all().unwrap();
@@ -175,13 +180,22 @@ fn a_file_without_a_name_goes_on_as_long_as_it_is_open() {
         fs::create_dir(mounted.at("d")).unwrap();
         let directory = open(&mounted.at("d"), OFlags::RDONLY, Mode::empty()).unwrap();
         fs::remove_dir(mounted.at("d")).unwrap();
-        assert_eq!(File::from(directory.try_clone().unwrap()).metadata().unwrap().nlink(), 0);
+        assert_eq!(
+            File::from(directory.try_clone().unwrap())
+                .metadata()
+                .unwrap()
+                .nlink(),
+            0
+        );
         let made = openat(&directory, "x", OFlags::CREATE | OFlags::WRONLY, Mode::RWXU);
         assert_eq!(made.err(), Some(rustix::io::Errno::NOENT));
         let flags = OFlags::TMPFILE | OFlags::RDWR;
         let nameless = File::from(open(mounted.path(), flags, Mode::RUSR).unwrap());
         nameless.write_at(b"nameless", 0).unwrap();
-        let again = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&nameless));
+        let again = format!(
+            "/proc/self/fd/{}",
+            std::os::fd::AsRawFd::as_raw_fd(&nameless)
+        );
         linkat(CWD, &*again, CWD, &name, AtFlags::SYMLINK_FOLLOW).unwrap();
         assert_eq!(fs::read(below.at("again")).unwrap(), b"nameless");
     }
@@ -234,12 +248,18 @@ fn a_filesystem_below_is_seen_and_can_be_unmounted_at_once() {
     // To programs all is one device: no two files have one number.
     let mut numbers = BTreeSet::new();
     let files = mounted.shell("find . ! -name .. -printf '%i\\n'");
-    assert!(files.lines().all(|number| numbers.insert(number)), "{files}");
+    assert!(
+        files.lines().all(|number| numbers.insert(number)),
+        "{files}"
+    );
     for name in ["before", "after"] {
         succeed(program("umount").arg(below.at(name)));
         let gone = fs::read(mounted.at(name).join("a/b/f")).unwrap_err();
         let gone = gone.raw_os_error();
-        assert!([Some(libc::ENOENT), Some(libc::ESTALE)].contains(&gone), "{gone:?}");
+        assert!(
+            [Some(libc::ENOENT), Some(libc::ESTALE)].contains(&gone),
+            "{gone:?}"
+        );
     }
     sleep(WAIT);
     mounted.shell("test -z \"$(ls -A before after)\"");
@@ -249,7 +269,11 @@ fn a_filesystem_below_is_seen_and_can_be_unmounted_at_once() {
 fn with_xdev_a_filesystem_below_is_not_entered() {
     let below = Below::tmpfs();
     fs::create_dir(below.at("sub")).unwrap();
-    succeed(program("mount").args(["-t", "tmpfs", "x"]).arg(below.at("sub")));
+    succeed(
+        program("mount")
+            .args(["-t", "tmpfs", "x"])
+            .arg(below.at("sub")),
+    );
     let mounted = Mounted::over(Transport::Dev, below.path(), "xdev");
     let entered = fs::metadata(mounted.at("sub")).unwrap_err();
     assert_eq!(entered.raw_os_error(), Some(libc::EXDEV));
@@ -418,7 +442,10 @@ fn many_files_need_few_descriptors() {
     assert!(open(&mounted) < 200, "{}", open(&mounted));
     fs::rename(mounted.at("2"), mounted.at("3/moved")).unwrap();
     assert_eq!(mounted.shell("find . | wc -l; cat 3/moved/sub/7"), "4081\n");
-    let mut file = File::options().append(true).open(mounted.at("4/sub/9")).unwrap();
+    let mut file = File::options()
+        .append(true)
+        .open(mounted.at("4/sub/9"))
+        .unwrap();
     fs::rename(mounted.at("4"), mounted.at("5/sub/also")).unwrap();
     file.write_all(b"goes on").unwrap();
     assert_eq!(fs::read(below.at("5/sub/also/sub/9")).unwrap(), b"goes on");

@@ -7,8 +7,8 @@ use crate::wait::pending_request::PendingRequest;
 use crate::wait::service::{Handled, Service};
 use crate::wait::waiting::RequestId;
 use crate::wait::workers::Finish;
-use crate::wire::{InHeader, Opcode};
 use crate::wire::request::RawRequest;
+use crate::wire::{InHeader, Opcode};
 use hearth::Errno;
 use hearth_sync::primitive::Arc;
 

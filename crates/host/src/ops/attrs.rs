@@ -11,8 +11,8 @@ use hearth::{Attr, Caller, Errno, Kind, Result, SetAttr, SetTime, StatFs};
 use hearth_sync::primitive::Arc;
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{
-    Access, AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid,
-    accessat, chmodat, chownat, fstatfs, ftruncate, openat, utimensat,
+    Access, AtFlags, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid, accessat,
+    chmodat, chownat, fstatfs, ftruncate, openat, utimensat,
 };
 
 impl Tree {
@@ -62,13 +62,7 @@ impl Tree {
     }
 
     /// Changes the mode for `caller`.
-    fn chmod(
-        &self,
-        caller: &Caller<'_>,
-        node: &Node,
-        fd: BorrowedFd<'_>,
-        mode: u16,
-    ) -> Result<()> {
+    fn chmod(&self, caller: &Caller<'_>, node: &Node, fd: BorrowedFd<'_>, mode: u16) -> Result<()> {
         if node.kind == Kind::Symlink {
             return Err(Errno::EOPNOTSUPP);
         }
@@ -98,7 +92,9 @@ impl Tree {
             _ => return Err(Errno::EINVAL),
         }
         if let Some(file) = file {
-            return self.rights.act(caller, || ftruncate(file.fd(), size).pass_on());
+            return self
+                .rights
+                .act(caller, || ftruncate(file.fd(), size).pass_on());
         }
         let name = Tree::proc_name(fd);
         let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOCTTY;

@@ -32,12 +32,7 @@ const RWF_NOAPPEND: i32 = 0x20;
 
 impl Tree {
     /// Opens an inode.
-    pub fn open_node(
-        &self,
-        caller: &Caller<'_>,
-        node: &Arc<Node>,
-        flags: i32,
-    ) -> Result<OpenHost> {
+    pub fn open_node(&self, caller: &Caller<'_>, node: &Arc<Node>, flags: i32) -> Result<OpenHost> {
         match node.kind {
             Kind::File | Kind::Directory => {}
             Kind::Symlink => return Err(Errno::ELOOP),
@@ -73,9 +68,9 @@ impl Tree {
         let (at, entry) = (directory.as_fd(), c_name(name)?);
         let how = host_flags(flags) | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let bits = Mode::from_raw_mode(mode.into());
-        let made = self.rights.make(caller, mode, || {
-            openat(at, &*entry, how, bits).pass_on()
-        });
+        let made = self
+            .rights
+            .make(caller, mode, || openat(at, &*entry, how, bits).pass_on());
         match made {
             Ok(fd) => self.opened(parent, name, fd, flags),
             Err(Errno::EEXIST) if flags & libc::O_EXCL == 0 => {

@@ -35,12 +35,7 @@ impl Tree {
     }
 
     /// Sets flags and project id.
-    pub fn set_fsxattr(
-        &self,
-        caller: &Caller<'_>,
-        node: &Arc<Node>,
-        new: &FsXAttr,
-    ) -> Result<()> {
+    pub fn set_fsxattr(&self, caller: &Caller<'_>, node: &Arc<Node>, new: &FsXAttr) -> Result<()> {
         let file = self.open_for_flags(node)?;
         let new = FsxAttr {
             xflags: new.xflags,

@@ -27,7 +27,11 @@ fn what_cannot_be_served_is_refused_in_one_line() {
         ("host:/ m/deep", 1, &["holds the mount point"]),
         ("host:m/deep m", 1, &["below the mount point"]),
         ("host:source source", 1, &["mount point"]),
-        ("-o size=1G host:source m/deep", 2, &["size", "host directory"]),
+        (
+            "-o size=1G host:source m/deep",
+            2,
+            &["size", "host directory"],
+        ),
         ("-o quota host:source m/deep", 2, &["quota", "yet"]),
         ("-o writeback host:source m/deep", 2, &["writeback"]),
         ("-o no_open host:source m/deep", 2, &["no_open"]),
@@ -39,7 +43,10 @@ fn what_cannot_be_served_is_refused_in_one_line() {
         refused(typed, &said(&mut mount), status, words);
     }
     succeed(program("umount").arg(&bind));
-    assert_eq!(mounts_below(private.path()), Vec::<std::path::PathBuf>::new());
+    assert_eq!(
+        mounts_below(private.path()),
+        Vec::<std::path::PathBuf>::new()
+    );
 }
 
 #[test]

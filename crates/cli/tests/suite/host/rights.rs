@@ -1,6 +1,6 @@
 //! Whoever calls has the rights that they have on the directory itself.
 
-use super::harness::{Below, Transport, Mounted, program, said, shell, succeed};
+use super::harness::{Below, Mounted, Transport, program, said, shell, succeed};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
@@ -69,7 +69,10 @@ fn groups_are_those_of_the_process_that_calls_now() {
         let member = said(&mut as_user("4,5000,6", mounted.path(), try_));
         assert!(member.success(), "{round}: {member:?}");
         let other = said(&mut as_user("", mounted.path(), try_));
-        assert!(!other.success() && other.err.contains("denied"), "{round}: {other:?}");
+        assert!(
+            !other.success() && other.err.contains("denied"),
+            "{round}: {other:?}"
+        );
     }
     // What a group may without being asked for its right to: setgid stays for its members.
     let made = "touch g/f; chmod 2755 g/f; stat -c %a g/f; chgrp 6 g/f; stat -c %g g/f
@@ -110,7 +113,11 @@ fn what_may_only_be_run_runs() {
     let mounted = over(&below);
     fs::copy("/bin/true", below.at("run")).unwrap();
     fs::set_permissions(below.at("run"), fs::Permissions::from_mode(0o711)).unwrap();
-    succeed(&mut as_user("", mounted.path(), "./run; ! cat run 2> /dev/null"));
+    succeed(&mut as_user(
+        "",
+        mounted.path(),
+        "./run; ! cat run 2> /dev/null",
+    ));
 }
 
 /// ext4 keeps a part for root.

@@ -47,11 +47,7 @@ fn inside(place: &Path, number: usize) -> Kernel {
     Kernel::start(Kind::Directory(directory))
 }
 
-fn agree(
-    native: &mut Kernel,
-    mounted: &mut Kernel,
-    steps: &[(usize, Op)],
-) -> Result<(), String> {
+fn agree(native: &mut Kernel, mounted: &mut Kernel, steps: &[(usize, Op)]) -> Result<(), String> {
     for (step, (p, op)) in steps.iter().enumerate() {
         let (expected, found) = (native.apply(*p, op), mounted.apply(*p, op));
         // Numbers of inodes are used again, and not in the same order.
