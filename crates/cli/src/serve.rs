@@ -4,14 +4,16 @@ use crate::args::MountArgs;
 use crate::failure::{Failure, reason};
 use crate::quota::EventLog;
 use crate::{fstab, host, mounts, output, signals, store};
-use hearth::{KernelCache, OpenError, Source, Volume};
+use hearth::{KernelCache, OpenError, Source, Volume, VolumeBuilder};
 use hearth_fuse::{MountOptions, SchedPolicy, Session};
+use hearth_store::Error;
 use hearth_sync::primitive::{Arc, thread};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 use signal_hook::iterator::Signals;
 use std::fmt::Display;
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Reads the options without doing anything.
 pub fn options(source: &Source, args: &MountArgs) -> Result<MountOptions, Failure> {
@@ -112,7 +114,7 @@ fn refused_policy(error: &std::io::Error) -> Failure {
 
 fn volume(source: &Source, options: &MountOptions, args: &MountArgs) -> Result<Volume, Failure> {
     let who = format!(
-        "mounted on {}",
+        "{MOUNTED_ON}{}",
         mounts::resolved(args.mountpoint()).display()
     );
     let is_new = match source {
@@ -124,12 +126,7 @@ fn volume(source: &Source, options: &MountOptions, args: &MountArgs) -> Result<V
         Source::Host(_) => &Source::Memory,
         other => other,
     };
-    let builder = source
-        .builder(&options.volume, &who)
-        .map_err(|error| match error {
-            OpenError::Store(directory, error) => store::refusal(&directory, &error),
-            other => Failure::refused(other),
-        })?;
+    let builder = builder(source, options, &who)?;
     if is_new {
         output::say(format_args!("{source} is a new volume"));
     }
@@ -140,6 +137,48 @@ fn volume(source: &Source, options: &MountOptions, args: &MountArgs) -> Result<V
         .build()
         .map_err(|error| Failure::refused(format!("the volume cannot be made: {error}")))
 }
+
+/// The builder of the volume. A daemon whose mount is gone already, because `umount(8)` does not
+/// wait for it, is waited for.
+fn builder(source: &Source, options: &MountOptions, who: &str) -> Result<VolumeBuilder, Failure> {
+    let end = Instant::now() + ENDING;
+    let mut is_told = false;
+    loop {
+        match source.builder(&options.volume, who) {
+            Err(OpenError::Store(directory, Error::InUse { who, .. }))
+                if is_ending(&who) && Instant::now() < end =>
+            {
+                if !is_told {
+                    let directory = directory.display();
+                    output::say(format_args!("{directory}: waiting for the end of {who}"));
+                    is_told = true;
+                }
+                thread::sleep(LOOK);
+            }
+            Err(OpenError::Store(directory, error)) => {
+                return Err(store::refusal(&directory, &error));
+            }
+            built => return built.map_err(Failure::refused),
+        }
+    }
+}
+
+/// How long the end of an earlier daemon is waited for, and how often it is looked at.
+const ENDING: Duration = Duration::from_secs(30);
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Whether the user of a volume was a mount that is gone: what it says of itself is written by
+/// [`volume`].
+fn is_ending(who: &str) -> bool {
+    let Some((_, place)) = who.split_once(MOUNTED_ON) else {
+        return false;
+    };
+    let mounted = mounts::at(Path::new(place));
+    !mounted.is_ok_and(|mounted| mounted.is_some_and(|mounted| mounted.is_ours()))
+}
+
+/// What stands before the mount point in the name of a user.
+const MOUNTED_ON: &str = "mounted on ";
 
 /// Opens the file for messages before anything is mounted, so that a bad name is told at once.
 fn log_file(asked: Option<&Path>) -> Result<File, Failure> {
