@@ -192,6 +192,9 @@ impl Superblock {
             // A size that was set meanwhile is another record's.
             let recorded = inode.contents.size.load(Relaxed);
             let size = durable.max(recorded).min(inode.meta.size());
+            if let Some(log) = self.log() {
+                log.count_inline(&extents);
+            }
             let edit = match extents.is_empty() {
                 true => Edit::Size,
                 false => Edit::Write(extents),
@@ -238,7 +241,7 @@ impl Superblock {
         // Whoever comes meanwhile waits: his files may be in the list that was taken.
         let _one = self.cache.syncing.lock();
         let taken = Taken::new(log.take_dirty(), |ino| log.note_dirty(ino));
-        self.flush_each(taken)?;
+        self.flush_each(taken, || self.end_heavy_epoch(log))?;
         log.end_taken();
         Ok(())
     }
@@ -273,8 +276,22 @@ impl Superblock {
         self.settle_room();
     }
 
-    /// Writes back each of the files. Goes on after an error and returns the first.
-    pub(super) fn flush_each(&self, mut files: Taken<impl FnMut(u64)>) -> Result<()> {
+    /// Commits if records carry much. The contents of small files ride in them: those of a hundred
+    /// thousand files would be half a gigabyte of memory, and one commit.
+    fn end_heavy_epoch(&self, log: &ChangeLog) -> Result<()> {
+        match log.is_heavy() {
+            true => self.commit_through(log.epoch()),
+            false => Ok(()),
+        }
+    }
+
+    /// Writes back each of the files, and calls `after` behind each. Goes on after an error and
+    /// returns the first.
+    pub(super) fn flush_each(
+        &self,
+        mut files: Taken<impl FnMut(u64)>,
+        after: impl Fn() -> Result<()>,
+    ) -> Result<()> {
         let mut result = Ok(());
         while let Some(ino) = files.left.last().copied() {
             let held = self.objects.inodes.hold(ino, &pin());
@@ -285,7 +302,7 @@ impl Superblock {
             if flushed.is_err() {
                 (files.put_back)(ino);
             }
-            result = result.and(flushed);
+            result = result.and(flushed).and_then(|()| after());
         }
         result
     }
