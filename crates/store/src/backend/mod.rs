@@ -44,7 +44,7 @@ use crate::kv::Table;
 use crate::schema::{Counters, key, unwritten_pages};
 use crate::troubles::Troubles;
 use commit::State;
-use hearth_backend::{Backend, Errno, Extent, Inode, Record, Restart, Target};
+use hearth_backend::{Backend, Errno, Extent, Inode, PageSource, Record, Restart, Target};
 use hearth_sync::primitive::{Arc, Mutex};
 use memory::{MemoryBlocks, MemoryKv};
 use pending::Pending;
@@ -139,7 +139,7 @@ impl StoreBackend {
         self.state.lock().counters()
     }
 
-    fn write(&self, ino: u64, generation: u32, pages: &[(u64, Box<[u8]>)]) -> Result<Vec<Extent>> {
+    fn write(&self, ino: u64, generation: u32, pages: &dyn PageSource) -> Result<Vec<Extent>> {
         if self.is_read_only {
             let why = "it was opened read-only".into();
             return Err(Error::ReadOnly { why });
@@ -224,7 +224,7 @@ impl Backend for StoreBackend {
         &self,
         ino: u64,
         generation: u32,
-        pages: &[(u64, Box<[u8]>)],
+        pages: &dyn PageSource,
     ) -> std::result::Result<Vec<Extent>, Errno> {
         self.write(ino, generation, pages)
             .map_err(|error| self.told(Of(UNWRITTEN, ino), &error))

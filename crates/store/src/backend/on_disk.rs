@@ -13,6 +13,7 @@ use crate::schema::{Block, Counters};
 use crate::segment::{Segments, Settings, Stored};
 use crate::volume::{FrameCipher, Info, Kv, MkfsOptions, OpenMode, OpenOptions};
 use bytes::Bytes;
+use hearth_backend::PageSource;
 use hearth_sync::primitive::{Arc, Mutex};
 use std::path::Path;
 
@@ -269,7 +270,7 @@ impl Blocks for Segments {
         &self,
         ino: u64,
         generation: u32,
-        pages: &[(u64, Box<[u8]>)],
+        pages: &dyn PageSource,
     ) -> Result<Vec<PagesInBlock>> {
         Ok(all_written(Segments::write(self, ino, generation, pages)?))
     }
