@@ -151,14 +151,6 @@ impl StoreBackend {
             self.pending.add(part.block.segment, count);
         }
         drop(flight);
-        let stored = |part: PagesInBlock| {
-            let mut place = Vec::with_capacity(crate::schema::Block::SIZE);
-            part.block.encode(&mut place);
-            Extent {
-                pages: part.pages,
-                place: hearth_backend::Place::Stored(place.into()),
-            }
-        };
         Ok(written.into_iter().map(stored).collect())
     }
 }
@@ -169,6 +161,16 @@ const ENDED: &str = "no more changes are taken (unmount, mend the disk, mount ag
 /// The same for contents.
 const UNWRITTEN: &str =
     "no more changes are taken (unmount, mend the disk, mount again): contents of inode";
+
+/// Pages in a block as an extent of a record.
+fn stored(part: PagesInBlock) -> Extent {
+    let mut place = Vec::with_capacity(crate::schema::Block::SIZE);
+    part.block.encode(&mut place);
+    Extent {
+        pages: part.pages,
+        place: hearth_backend::Place::Stored(place.into()),
+    }
+}
 
 /// A thing and the number of its inode.
 struct Of(&'static str, u64);
@@ -237,7 +239,12 @@ impl Backend for StoreBackend {
         let (all, free) = self.kv.room()?;
         // The first write into what was allocated finds room. A sum that cannot be read keeps
         // nobody from writing: `fsck` finds it.
-        let promised = unwritten_pages(&*self.kv).unwrap_or(0).saturating_mul(4096);
+        let promised = unwritten_pages(&*self.kv).unwrap_or_else(|error| {
+            self.troubles
+                .failed("what allocations were promised counts as free", &error);
+            0
+        });
+        let promised = promised.saturating_mul(4096);
         Some((all, free.saturating_sub(promised + promised / OVERHEAD)))
     }
 
