@@ -12,6 +12,7 @@
 //! | `flight` | one read at a time for each block |
 //! | `read` | single blocks |
 //! | `run` | many blocks, fetched ahead of being verified |
+//! | `buffers` | memory for what is read, used again |
 //! | `ahead` | results between the thread that fetches and the one that verifies |
 //! | `survey` | the headers of a segment, for `fsck` and the collector |
 //! | `rewrite` | live blocks move to new segments |
@@ -20,6 +21,7 @@
 //! again, so what was read of it stays right.
 
 mod ahead;
+mod buffers;
 mod coder;
 mod files;
 mod flight;
@@ -40,6 +42,7 @@ pub use survey::{SurveyedBlock, Swept};
 
 use crate::codec::{Cipher, Compression};
 use crate::error::Result;
+use buffers::Buffers;
 use coder::{BlockOwner, Coder, Target, cut};
 use files::Files;
 use flight::Flights;
@@ -73,6 +76,7 @@ pub struct Segments {
     files: Files,
     groups: Groups,
     flights: Flights<BlockHeader>,
+    buffers: Buffers,
     /// The number of the next segment. It only grows.
     next: AtomicU64,
     /// The epoch that new segments are begun in.
@@ -106,6 +110,7 @@ impl Segments {
             files,
             groups: Groups::default(),
             flights: Flights::new(settings.kept),
+            buffers: Buffers::default(),
             next: AtomicU64::new(next),
             epoch: AtomicU64::new(0),
         })

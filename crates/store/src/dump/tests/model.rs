@@ -1,7 +1,7 @@
 //! A volume in maps, which applies the records that a load makes.
 
 use hearth_backend::{
-    Backend, Edit, Errno, Extent, Inode, PageSource, Place, Record, Restart, Result, Target,
+    Backend, Edit, Extent, Inode, PageSource, Place, Record, Restart, Result, Target,
 };
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -64,7 +64,7 @@ fn a_block_that_was_moved_to_another_place_is_damage() {
     for store in every_kind() {
         let segments = store.open();
         let write = |ino, index| {
-            let given = [(index, noise(PAGE, 1).into())];
+            let given = vec![(index, noise(PAGE, 1).into())];
             segments.write(ino, GENERATION, &given).expect("write")[0].stored
         };
         // The same bytes for another inode, another page and in another segment.
