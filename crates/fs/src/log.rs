@@ -240,13 +240,25 @@ impl ChangeLog {
     /// Counts bytes that were written to a file. Returns whether room should be looked at again.
     pub fn count_bytes(&self, ino: u64, written: Range<u64>) -> bool {
         let mut dirty = self.dirty.get().lock();
-        let before = dirty.bytes;
-        let after = before + (written.end - written.start);
-        dirty.bytes = after;
+        let bytes = written.end - written.start;
         if let Some(file) = dirty.streams.note(ino, written) {
+            dirty.bytes += bytes;
             self.begin_early(dirty, file);
             return true;
         }
+        self.add_bytes(dirty, bytes)
+    }
+
+    /// Counts bytes that were allocated and not written: the backend counts them from the next
+    /// commit on.
+    pub fn count_allocated(&self, bytes: u64) {
+        self.add_bytes(self.dirty.get().lock(), bytes);
+    }
+
+    fn add_bytes(&self, mut dirty: LockGuard<'_, DirtyLock, DirtyFiles>, bytes: u64) -> bool {
+        let before = dirty.bytes;
+        let after = before + bytes;
+        dirty.bytes = after;
         drop(dirty);
         if before / FULL_BYTES != after / FULL_BYTES {
             self.press(after >= OVERFULL_BYTES);

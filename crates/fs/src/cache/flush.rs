@@ -12,7 +12,7 @@ use crate::errno::{Errno, Result};
 use crate::inode::{Inode, StateBit};
 use crate::log::ChangeLog;
 use crate::superblock::Superblock;
-use hearth_sync::epoch::pin;
+use hearth_sync::epoch::{is_pinned, pin};
 use hearth_sync::primitive::atomic::Ordering::{Relaxed, SeqCst};
 use hearth_sync::primitive::atomic::fence;
 use hearth_sync::primitive::thread;
@@ -157,9 +157,7 @@ impl Superblock {
         while let Some(start) = from {
             let mut saving = Saving::new(self, inode, data, size);
             from = saving.find(start..pages.end, step);
-            let extents = saving
-                .store()
-                .inspect_err(|&errno| self.latch(errno))?;
+            let extents = saving.store().inspect_err(|&errno| self.latch(errno))?;
             let durable = size.min(from.unwrap_or(pages.end).saturating_mul(PAGE));
             if !self.record_flush(inode, edits, durable, extents, during) {
                 return Ok(false);
@@ -204,9 +202,13 @@ impl Superblock {
     }
 
     /// Writes a file back and returns when the backend has it, and everything that happened before.
-    /// The caller has a reference, and nothing is pinned.
+    /// The caller has a reference.
+    ///
+    /// # Errors
+    /// `EDEADLK` where the caller is pinned.
     pub(crate) fn fsync(&self, inode: &Inode) -> Result<()> {
         let Some(log) = self.log() else { return Ok(()) };
+        check_unpinned()?;
         if !crate::is_control(inode.number()) {
             self.flush(inode)?;
         }
@@ -214,8 +216,12 @@ impl Superblock {
     }
 
     /// Writes everything back and returns when the backend has it.
+    ///
+    /// # Errors
+    /// `EDEADLK` where the caller is pinned.
     pub(crate) fn sync(&self) -> Result<()> {
         let Some(log) = self.log() else { return Ok(()) };
+        check_unpinned()?;
         self.flush_all()?;
         self.commit_through(log.epoch())
     }
@@ -293,6 +299,15 @@ impl Superblock {
         }
         self.cache.latch(errno);
         self.set_read_only(true);
+    }
+}
+
+/// Refuses who is inside a callback of the library: the cut would wait for the end of the operation
+/// that has called it.
+pub(super) fn check_unpinned() -> Result<()> {
+    match is_pinned() {
+        true => Err(Errno::EDEADLK),
+        false => Ok(()),
     }
 }
 

@@ -108,7 +108,13 @@ impl Data {
         while let Some(start) = from {
             let mut pages = DirtyPages::default();
             from = self.find_dirty(start..PAGES, 1, u64::MAX, &mut pages, &pin());
-            for index in pages.written.iter().chain(&pages.unwritten).cloned().flatten() {
+            for index in pages
+                .written
+                .iter()
+                .chain(&pages.unwritten)
+                .cloned()
+                .flatten()
+            {
                 let mut bytes = Vec::new();
                 self.save_page(index, u64::MAX, &mut bytes, &pin());
                 let written = write(index, &bytes);

@@ -18,7 +18,10 @@ const READ_AHEAD_KIB: u32 = 1024;
 /// stay; so does what is larger already.
 pub(super) fn raise(minor: u32) {
     let folder = PathBuf::from(format!("/sys/class/bdi/0:{minor}"));
-    for (name, wanted) in [("max_ratio", DIRTY_PERCENT), ("read_ahead_kb", READ_AHEAD_KIB)] {
+    for (name, wanted) in [
+        ("max_ratio", DIRTY_PERCENT),
+        ("read_ahead_kb", READ_AHEAD_KIB),
+    ] {
         let file = folder.join(name);
         let now = fs::read_to_string(&file).ok();
         let now = now.and_then(|now| now.trim().parse::<u32>().ok());

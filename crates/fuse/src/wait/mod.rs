@@ -3,6 +3,7 @@
 pub(crate) mod delay;
 pub(crate) mod enospc_retry;
 pub(crate) mod outcome;
+pub(crate) mod pending_request;
 pub(crate) mod price;
 pub(crate) mod request_queue;
 pub(crate) mod request_task;

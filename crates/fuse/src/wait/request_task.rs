@@ -4,34 +4,22 @@
 
 use super::delay::{delay, off_thread, suspend};
 use super::enospc_retry::Retries;
-use super::outcome::{Attempt, Chunked, Outcome, WaitFor};
+use super::outcome::{Attempt, BlockingClass, Chunked, InlineReply, Offload, Outcome, WaitFor};
+use super::pending_request::PendingRequest;
 use super::service::Service;
 use super::session_shared::SessionShared;
 use super::waiting::RequestId;
-use super::workers::Finish;
 use hearth::Errno;
-use hearth::sched::yield_now;
+use hearth::sched::{Spec, yield_now};
+use hearth_sync::lock::Lock;
+use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicUsize, Ordering};
+use std::future::poll_fn;
+use std::task::{Poll, Waker};
 use std::time::Instant;
 
-/// A request that a task owns, with the means to send its reply.
-pub(crate) trait PendingRequest: Send + 'static {
-    /// The identity of the request, and of the thread that waits for it.
-    fn id(&self) -> RequestId;
-
-    /// Attempts the request once more. Returns `None` if it is finished and its reply sent;
-    /// otherwise the request and what it waits for.
-    fn attempt<S: Service>(self, service: &S, attempt: Attempt) -> Option<(Self, WaitFor)>
-    where
-        Self: Sized;
-
-    /// Replies with this error.
-    fn refuse(self, errno: Errno);
-
-    /// Returns a function that replies with the result of work that another thread does.
-    fn finish(self) -> Finish;
-}
+lock_class!(CallLock = "fuse.call", 878);
 
 /// Counts a task of a request queue until its request is finished.
 pub(crate) struct OpenTask(Arc<AtomicUsize>);
@@ -95,15 +83,87 @@ pub(crate) async fn run<S: Service>(
                 Outcome::NoReply => return,
                 Outcome::Wait(wait) => wait,
             },
-            None => match request.attempt(&*shared.service, waits.attempt) {
-                None => return,
-                Some((same, wait)) => {
-                    request = same;
-                    wait
-                }
-            },
+            None => {
+                let left = match shared.service.may_block(&request.header()) {
+                    true => attempt_on_thread(&shared, request, waits.attempt).await,
+                    false => request.attempt(&*shared.service, waits.attempt),
+                };
+                let Some((same, wait)) = left else {
+                    return;
+                };
+                request = same;
+                wait
+            }
         };
     }
+}
+
+/// Has a thread that may block attempt a request and reply. The request becomes a task if it is not
+/// finished then.
+pub(crate) fn run_on_thread<S: Service>(
+    shared: Arc<SessionShared<S>>,
+    request: impl PendingRequest,
+) {
+    let workers = Arc::clone(&shared.workers);
+    let request = Arc::new(Lock::<CallLock, _>::new(Some(request)));
+    let refused = Arc::clone(&request);
+    let work = move || -> Result<InlineReply, Errno> {
+        let request = request.lock().take();
+        let service = &*shared.service;
+        let left = request.and_then(|request| request.attempt(service, Attempt::FIRST));
+        if let Some((request, wait)) = left {
+            let spec = Spec::of(shared.tenant());
+            let sched = shared.sched.clone();
+            // The task belongs to no thread, so none has to count it.
+            let open = OpenTask::new(&Arc::default());
+            drop(sched.spawn(spec, run(shared, request, wait, open)));
+        }
+        Ok(InlineReply::default())
+    };
+    let finish = move |result: Result<InlineReply, Errno>| {
+        if let Err(errno) = result
+            && let Some(request) = refused.lock().take()
+        {
+            request.refuse(errno);
+        }
+    };
+    let offload = Offload {
+        class: BlockingClass::Call,
+        work: Box::new(work),
+    };
+    workers.submit(offload, Box::new(finish));
+}
+
+/// Attempts the request of a task on a thread that may block. Returns `None` if it is finished and its reply sent; otherwise
+/// the request and what it waits for.
+async fn attempt_on_thread<S: Service, R: PendingRequest>(
+    shared: &SessionShared<S>,
+    request: R,
+    attempt: Attempt,
+) -> Option<(R, WaitFor)> {
+    let call = Arc::new(Call::of(request));
+    let (done, refused) = (Arc::clone(&call), Arc::clone(&call));
+    let service = Arc::clone(&shared.service);
+    let work = move || -> Result<InlineReply, Errno> {
+        if let Some(request) = done.take() {
+            done.fill(request.attempt(&*service, attempt));
+        }
+        Ok(InlineReply::default())
+    };
+    let finish = move |result: Result<InlineReply, Errno>| {
+        if let Err(errno) = result
+            && let Some(request) = refused.take()
+        {
+            request.refuse(errno);
+            refused.fill(None);
+        }
+    };
+    let offload = Offload {
+        class: BlockingClass::Call,
+        work: Box::new(work),
+    };
+    shared.workers.submit(offload, Box::new(finish));
+    poll_fn(|context| call.poll(context.waker())).await
 }
 
 /// The waits of one request.
@@ -129,7 +189,7 @@ impl<S: Service> Waits<'_, S> {
     async fn wait(&mut self, wait: WaitFor) -> Result<(), Failure> {
         let shared = self.shared;
         match wait {
-            WaitFor::Turn | WaitFor::Worker(_) | WaitFor::Chunks(_) => {}
+            WaitFor::Turn | WaitFor::Thread | WaitFor::Worker(_) | WaitFor::Chunks(_) => {}
             WaitFor::RateLimit(permits) => {
                 delay(&shared.sched, &shared.waiting, self.id, permits)
                     .await
@@ -173,5 +233,57 @@ impl<S: Service> Waits<'_, S> {
             .await
             .ok_or(Failure::SessionEnds)?;
         Ok(())
+    }
+}
+
+/// An attempt on another thread that a task waits for.
+struct Call<R> {
+    state: Lock<CallLock, CallState<R>>,
+}
+
+struct CallState<R> {
+    /// Until a thread takes it.
+    request: Option<R>,
+    /// What the attempt left, once it has ended.
+    left: Option<Option<(R, WaitFor)>>,
+    waker: Option<Waker>,
+}
+
+impl<R> Call<R> {
+    fn of(request: R) -> Call<R> {
+        Call {
+            state: Lock::new(CallState {
+                request: Some(request),
+                left: None,
+                waker: None,
+            }),
+        }
+    }
+
+    fn take(&self) -> Option<R> {
+        self.state.lock().request.take()
+    }
+
+    fn fill(&self, left: Option<(R, WaitFor)>) {
+        let mut state = self.state.lock();
+        state.left = Some(left);
+        let waker = state.waker.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    fn poll(&self, waker: &Waker) -> Poll<Option<(R, WaitFor)>> {
+        let mut state = self.state.lock();
+        if let Some(left) = state.left.take() {
+            return Poll::Ready(left);
+        }
+        let old = state.waker.replace(waker.clone());
+        drop(state);
+        // Dropping the last waker of a task frees the task, so it is dropped after the lock is
+        // released.
+        drop(old);
+        Poll::Pending
     }
 }

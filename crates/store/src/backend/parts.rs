@@ -70,12 +70,8 @@ pub struct BlockOrigin {
 /// Blocks of data in immutable segments.
 pub trait Blocks: Send + Sync + 'static {
     /// Stores pages, durably when it returns. The places come by rising page.
-    fn write(
-        &self,
-        ino: u64,
-        generation: u32,
-        pages: &dyn PageSource,
-    ) -> Result<Vec<PagesInBlock>>;
+    fn write(&self, ino: u64, generation: u32, pages: &dyn PageSource)
+    -> Result<Vec<PagesInBlock>>;
 
     /// Stores pages of several files close together, for the places of each.
     fn write_files(&self, files: &[FilePages]) -> Result<Vec<Vec<PagesInBlock>>>;

@@ -34,9 +34,9 @@ impl Segments {
                     }
                 };
                 let buffer = stream.buffer();
-                let mut block = self
-                    .coder
-                    .encode(*target, owner, (pages, block), &mut packed, buffer);
+                let mut block =
+                    self.coder
+                        .encode(*target, owner, (pages, block), &mut packed, buffer);
                 stream.appended(&mut block.stored)?;
                 written.push(block);
                 let is_full = stream.len() >= SEGMENT;
