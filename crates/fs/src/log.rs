@@ -286,11 +286,16 @@ impl ChangeLog {
         }
     }
 
-    /// Takes what is to be written back early.
+    /// Takes what is to be written back early, each file once.
     pub fn take_early(&self) -> Vec<WrittenRange> {
-        let mut all = Vec::new();
+        let mut all: Vec<WrittenRange> = Vec::new();
         for core in self.dirty.iter() {
-            all.append(&mut core.lock().early);
+            for file in core.lock().early.drain(..) {
+                match all.iter_mut().find(|known| known.ino == file.ino) {
+                    Some(known) => known.add(&file),
+                    None => all.push(file),
+                }
+            }
         }
         all
     }
