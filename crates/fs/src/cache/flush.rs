@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 
 /// Most pages that ride in a record.
 const INLINE_PAGES: usize = 16;
+/// A file of at most this many bytes is looked through for unwritten pages in no time.
+const LITTLE: u64 = 16 << 20;
 /// Pages of one step of a write-back.
 const STEP_PAGES: usize = 8192;
 /// How long an operation that needs room waits for it at most.
@@ -62,6 +64,61 @@ impl Superblock {
         }
     }
 
+    /// [`Superblock::flush`] for a caller that must not block, of a file of which little is
+    /// unwritten. Returns false if it cannot be done without waiting.
+    pub(super) fn flush_little(&self, inode: &Inode) -> bool {
+        if !inode.state.has_unrecorded() {
+            return true;
+        }
+        if inode.meta.size() > LITTLE {
+            return false;
+        }
+        let Some(_turn) = self.try_turn(inode) else {
+            return false;
+        };
+        match self.dirty_data(inode) {
+            Some(data) => self.save_little(inode, data),
+            None => true,
+        }
+    }
+
+    /// [`Superblock::flush_in_turn`] of as many pages as ride in a record; false if there are more.
+    fn save_little(&self, inode: &Inode, data: &Data) -> bool {
+        if self.is_nobodys(inode) {
+            return true;
+        }
+        inode.state.clear(StateBit::Dirty);
+        // SeqCst: as in `flush_in_turn`.
+        fence(SeqCst);
+        let (edits, size, (pages, is_behind)) = {
+            let _inside = inode.gate.read(inode.percpu());
+            let (edits, size) = (inode.contents.edits.load(Relaxed), inode.meta.size());
+            let pages = data.begin_save(0, INLINE_PAGES + 1, size, &pin());
+            (edits, size, pages)
+        };
+        let mut saving = Saving {
+            of: (self, inode, data),
+            pages,
+            is_saved: false,
+        };
+        if saving.pages.len() <= INLINE_PAGES {
+            let mut extents = inline(&saving.pages);
+            extents.extend(unwritten(&saving.pages));
+            saving.is_saved = self.record_flush(inode, edits, size, extents, During::Operations);
+        }
+        let is_saved = saving.is_saved;
+        drop(saving);
+        if is_saved && is_behind {
+            self.note_dirty(inode);
+        }
+        is_saved
+    }
+
+    /// Whether nobody can see the contents any more.
+    fn is_nobodys(&self, inode: &Inode) -> bool {
+        inode.meta.is_unlinked() && inode.meta.account() == crate::quota::NO_ACCOUNT
+    }
+
     /// [`Superblock::flush`] inside a cut. Returns false if another thread writes the file back.
     pub(super) fn flush_in_cut(&self, inode: &Inode) -> Result<bool> {
         let Some(data) = self.dirty_data(inode) else {
@@ -94,7 +151,7 @@ impl Superblock {
     }
 
     fn flush_in_turn(&self, inode: &Inode, data: &Data, during: During) -> Result<()> {
-        if inode.meta.is_unlinked() && inode.meta.account() == crate::quota::NO_ACCOUNT {
+        if self.is_nobodys(inode) {
             return Ok(());
         }
         let (mut from, mut begun) = (0, None);
@@ -204,6 +261,15 @@ impl Superblock {
             self.flush(inode)?;
         }
         self.commit_through(log.epoch())
+    }
+
+    /// Begins an fsync without waiting: afterwards everything is durable with the epoch that is
+    /// returned. `None` if that would wait, or if nobody would lead the commit.
+    pub(crate) fn begin_fsync(&self, inode: &Inode) -> Option<u64> {
+        let log = self.log()?;
+        let begun = self.cache.leader.serves()
+            && (crate::is_control(inode.number()) || self.flush_little(inode));
+        begun.then(|| log.epoch())
     }
 
     /// Writes everything back and returns when the backend has it.

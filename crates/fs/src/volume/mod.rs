@@ -55,6 +55,7 @@ impl Volume {
         }
         if let Some(interval) = interval.filter(|_| sb.is_durable()) {
             service::start_committer(&sb, interval).map_err(BuildError::Backend)?;
+            service::start_sync_leader(&sb).map_err(BuildError::Backend)?;
         }
         Ok(Volume { sb })
     }

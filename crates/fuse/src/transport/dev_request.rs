@@ -3,11 +3,11 @@
 use super::buffer::Buffer;
 use super::device::Device;
 use crate::log::say;
+use crate::wait::outcome::Finish;
 use crate::wait::outcome::{Attempt, InlineReply, Outcome, WaitFor};
 use crate::wait::request_task::PendingRequest;
 use crate::wait::service::Service;
 use crate::wait::waiting::RequestId;
-use crate::wait::workers::Finish;
 use crate::wire::request::RawRequest;
 use hearth::Errno;
 use hearth_sync::primitive::{Arc, thread_local};

@@ -2,11 +2,11 @@
 
 use super::completions::{Completion, CompletionQueue};
 use super::region::Region;
+use crate::wait::outcome::Finish;
 use crate::wait::outcome::{Attempt, InlineReply, Outcome, WaitFor};
 use crate::wait::request_task::PendingRequest;
 use crate::wait::service::{Handled, Service};
 use crate::wait::waiting::RequestId;
-use crate::wait::workers::Finish;
 use crate::wire::Opcode;
 use crate::wire::request::RawRequest;
 use hearth::Errno;

@@ -4,11 +4,11 @@
 
 use super::delay::{delay, off_thread, suspend};
 use super::enospc_retry::Retries;
+use super::outcome::Finish;
 use super::outcome::{Attempt, Chunked, Outcome, WaitFor};
 use super::service::Service;
 use super::session_shared::SessionShared;
 use super::waiting::RequestId;
-use super::workers::Finish;
 use hearth::Errno;
 use hearth::sched::yield_now;
 use hearth_sync::primitive::Arc;
