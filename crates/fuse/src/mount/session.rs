@@ -133,6 +133,9 @@ impl Session {
         answer_init(&device, header.unique, &answer).map_err(failed)?;
         let served = session.serve(queues, handles, &options, &agreed);
         served.map_err(failed)?;
+        if agreed.has(bits::WRITEBACK_CACHE) {
+            session.connection.mounted.bound_unwritten();
+        }
         Ok(session)
     }
 
