@@ -6,7 +6,7 @@
 //! volume leads (`service::sync_leader`).
 
 use super::caught::{Caught, caught};
-use super::flush::Taken;
+use super::flush::{Taken, check_unpinned};
 use crate::backend::Record;
 use crate::errno::{Errno, Result};
 use crate::log::{ChangeLog, Cut};
@@ -176,6 +176,7 @@ impl Superblock {
     /// Ends the volume: see [`crate::Volume::close`].
     pub(crate) fn close(&self) -> Result<()> {
         let Some(log) = self.log() else { return Ok(()) };
+        check_unpinned()?;
         if !log.signal.close() {
             return Ok(());
         }

@@ -10,16 +10,14 @@ use crate::data::{Data, PAGE, SavedPage};
 use crate::errno::{Errno, Result};
 use crate::inode::{Inode, StateBit};
 use crate::superblock::Superblock;
-use hearth_sync::epoch::pin;
+use hearth_sync::epoch::{is_pinned, pin};
 use hearth_sync::primitive::atomic::Ordering::{Relaxed, SeqCst};
 use hearth_sync::primitive::atomic::fence;
 use hearth_sync::primitive::thread;
 use std::time::{Duration, Instant};
 
 /// Most pages that ride in a record.
-const INLINE_PAGES: usize = 16;
-/// A file of at most this many bytes is looked through for unwritten pages in no time.
-const LITTLE: u64 = 16 << 20;
+pub(super) const INLINE_PAGES: usize = 16;
 /// Pages of one step of a write-back.
 const STEP_PAGES: usize = 8192;
 /// How long an operation that needs room waits for it at most.
@@ -35,7 +33,7 @@ pub(super) enum During {
 }
 
 /// The right to write a file back.
-struct Turn<'a> {
+pub(super) struct Turn<'a> {
     sb: &'a Superblock,
     inode: &'a Inode,
 }
@@ -64,58 +62,8 @@ impl Superblock {
         }
     }
 
-    /// [`Superblock::flush`] for a caller that must not block, of a file of which little is
-    /// unwritten. Returns false if it cannot be done without waiting.
-    pub(super) fn flush_little(&self, inode: &Inode) -> bool {
-        if !inode.state.has_unrecorded() {
-            return true;
-        }
-        if inode.meta.size() > LITTLE {
-            return false;
-        }
-        let Some(_turn) = self.try_turn(inode) else {
-            return false;
-        };
-        match self.dirty_data(inode) {
-            Some(data) => self.save_little(inode, data),
-            None => true,
-        }
-    }
-
-    /// [`Superblock::flush_in_turn`] of as many pages as ride in a record; false if there are more.
-    fn save_little(&self, inode: &Inode, data: &Data) -> bool {
-        if self.is_nobodys(inode) {
-            return true;
-        }
-        inode.state.clear(StateBit::Dirty);
-        // SeqCst: as in `flush_in_turn`.
-        fence(SeqCst);
-        let (edits, size, (pages, is_behind)) = {
-            let _inside = inode.gate.read(inode.percpu());
-            let (edits, size) = (inode.contents.edits.load(Relaxed), inode.meta.size());
-            let pages = data.begin_save(0, INLINE_PAGES + 1, size, &pin());
-            (edits, size, pages)
-        };
-        let mut saving = Saving {
-            of: (self, inode, data),
-            pages,
-            is_saved: false,
-        };
-        if saving.pages.len() <= INLINE_PAGES {
-            let mut extents = inline(&saving.pages);
-            extents.extend(unwritten(&saving.pages));
-            saving.is_saved = self.record_flush(inode, edits, size, extents, During::Operations);
-        }
-        let is_saved = saving.is_saved;
-        drop(saving);
-        if is_saved && is_behind {
-            self.note_dirty(inode);
-        }
-        is_saved
-    }
-
     /// Whether nobody can see the contents any more.
-    fn is_nobodys(&self, inode: &Inode) -> bool {
+    pub(super) fn is_nobodys(&self, inode: &Inode) -> bool {
         inode.meta.is_unlinked() && inode.meta.account() == crate::quota::NO_ACCOUNT
     }
 
@@ -130,7 +78,7 @@ impl Superblock {
         self.flush_in_turn(inode, data, During::Cut).map(|()| true)
     }
 
-    fn dirty_data<'i>(&self, inode: &'i Inode) -> Option<&'i Data> {
+    pub(super) fn dirty_data<'i>(&self, inode: &'i Inode) -> Option<&'i Data> {
         let is_dirty = self.is_durable() && inode.state.has(StateBit::Dirty);
         inode.data().filter(|_| is_dirty)
     }
@@ -144,10 +92,11 @@ impl Superblock {
         Turn { sb: self, inode }
     }
 
-    fn try_turn<'a>(&'a self, inode: &'a Inode) -> Option<Turn<'a>> {
+    pub(super) fn try_turn<'a>(&'a self, inode: &'a Inode) -> Option<Turn<'a>> {
         let _one = self.cache.flushing.lock();
         let is_free = inode.state.set_first(StateBit::Flushing);
-        is_free.then_some(Turn { sb: self, inode })
+        // Not made where it is another's: dropping it would end that one's turn.
+        is_free.then(|| Turn { sb: self, inode })
     }
 
     fn flush_in_turn(&self, inode: &Inode, data: &Data, during: During) -> Result<()> {
@@ -221,7 +170,7 @@ impl Superblock {
 
     /// Records what was placed; false if pages were cut or moved since they were copied, in change
     /// `edits`.
-    fn record_flush(
+    pub(super) fn record_flush(
         &self,
         inode: &Inode,
         edits: u32,
@@ -254,27 +203,26 @@ impl Superblock {
     }
 
     /// Writes a file back and returns when the backend has it, and everything that happened before.
-    /// The caller has a reference, and nothing is pinned.
+    /// The caller has a reference.
+    ///
+    /// # Errors
+    /// `EDEADLK` where the caller is pinned.
     pub(crate) fn fsync(&self, inode: &Inode) -> Result<()> {
         let Some(log) = self.log() else { return Ok(()) };
+        check_unpinned()?;
         if !crate::is_control(inode.number()) {
             self.flush(inode)?;
         }
         self.commit_through(log.epoch())
     }
 
-    /// Begins an fsync without waiting: afterwards everything is durable with the epoch that is
-    /// returned. `None` if that would wait, or if nobody would lead the commit.
-    pub(crate) fn begin_fsync(&self, inode: &Inode) -> Option<u64> {
-        let log = self.log()?;
-        let begun = self.cache.leader.serves()
-            && (crate::is_control(inode.number()) || self.flush_little(inode));
-        begun.then(|| log.epoch())
-    }
-
     /// Writes everything back and returns when the backend has it.
+    ///
+    /// # Errors
+    /// `EDEADLK` where the caller is pinned.
     pub(crate) fn sync(&self) -> Result<()> {
         let Some(log) = self.log() else { return Ok(()) };
+        check_unpinned()?;
         self.flush_all()?;
         self.commit_through(log.epoch())
     }
@@ -337,6 +285,15 @@ impl Superblock {
     }
 }
 
+/// Refuses who is inside a callback of the library: the cut would wait for the end of the operation
+/// that has called it.
+pub(super) fn check_unpinned() -> Result<()> {
+    match is_pinned() {
+        true => Err(Errno::EDEADLK),
+        false => Ok(()),
+    }
+}
+
 /// Files that were taken from a list. Those that are left when it is dropped, by a panic of the
 /// backend, are put back.
 pub(super) struct Taken<F: FnMut(u64)> {
@@ -387,7 +344,7 @@ fn copy_step(data: &Data, from: u64, size: u64) -> (Vec<SavedPage>, bool) {
 }
 
 /// Extents of the pages that were never written, one for each run.
-fn unwritten(pages: &[SavedPage]) -> Vec<Extent> {
+pub(super) fn unwritten(pages: &[SavedPage]) -> Vec<Extent> {
     let mut extents: Vec<Extent> = Vec::new();
     for page in pages.iter().filter(|page| page.bytes.is_none()) {
         match extents.last_mut() {
@@ -402,7 +359,7 @@ fn unwritten(pages: &[SavedPage]) -> Vec<Extent> {
 }
 
 /// Extents that carry their bytes, one for each run of written pages.
-fn inline(pages: &[SavedPage]) -> Vec<Extent> {
+pub(super) fn inline(pages: &[SavedPage]) -> Vec<Extent> {
     let mut runs: Vec<(std::ops::Range<u64>, Vec<u8>)> = Vec::new();
     for page in pages {
         let Some(bytes) = &page.bytes else { continue };
@@ -423,10 +380,10 @@ fn inline(pages: &[SavedPage]) -> Vec<Extent> {
 
 /// Pages under write-back. Unless they are saved they are dirty again, and so is their file, even
 /// after a panic.
-struct Saving<'d> {
-    of: (&'d Superblock, &'d Inode, &'d Data),
-    pages: Vec<SavedPage>,
-    is_saved: bool,
+pub(super) struct Saving<'d> {
+    pub of: (&'d Superblock, &'d Inode, &'d Data),
+    pub pages: Vec<SavedPage>,
+    pub is_saved: bool,
 }
 
 impl Drop for Saving<'_> {
