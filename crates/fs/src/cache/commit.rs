@@ -51,8 +51,8 @@ impl Superblock {
     }
 
     /// Calls `then` when the backend has every epoch up to `epoch`, with the result of
-    /// [`Superblock::commit_through`]: at once, or from the thread that leads. Does not wait. The
-    /// leader's thread is there.
+    /// [`Superblock::commit_through`]: at once, or from the thread that leads. Does not wait, but
+    /// after the end of the volume.
     pub(crate) fn when_committed(&self, epoch: u64, then: WhenDurable) {
         let Some(log) = self.log() else {
             return then(Ok(()));
@@ -66,7 +66,10 @@ impl Superblock {
         state.waiting.push(WaitingCaller { epoch, then });
         if !std::mem::replace(&mut state.is_served, true) {
             drop(state);
-            self.cache.leader.ask();
+            if !self.cache.leader.ask() {
+                // The volume has ended meanwhile, and its thread with it.
+                self.lead_for_waiting();
+            }
         }
     }
 

@@ -31,19 +31,27 @@ impl LeaderSignal {
         state.serves && !state.is_closed
     }
 
-    /// Somebody waits for a commit.
-    pub fn ask(&self) {
-        self.state.lock().is_asked = true;
+    /// Somebody waits for a commit. False if the thread has ended.
+    #[must_use]
+    pub fn ask(&self) -> bool {
+        let mut state = self.state.lock();
+        state.is_asked = true;
+        let serves = state.serves;
+        drop(state);
         self.changed.notify_one();
+        serves
     }
 
-    /// Waits until somebody waits for a commit; false if the volume has ended and nobody does.
+    /// Waits until somebody waits for a commit; false if the volume has ended and nobody does. Then
+    /// the thread ends.
     pub fn wait(&self) -> bool {
         let mut state = self.state.lock();
         while !state.is_asked && !state.is_closed {
             self.changed.wait(&mut state);
         }
-        std::mem::take(&mut state.is_asked)
+        let is_asked = std::mem::take(&mut state.is_asked);
+        state.serves &= is_asked;
+        is_asked
     }
 
     /// The volume ends.
