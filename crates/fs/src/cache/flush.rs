@@ -34,7 +34,7 @@ pub(super) enum During {
 }
 
 /// The right to write a file back.
-struct Turn<'a> {
+pub(super) struct Turn<'a> {
     sb: &'a Superblock,
     inode: &'a Inode,
 }
@@ -63,6 +63,11 @@ impl Superblock {
         }
     }
 
+    /// Whether nobody can see the contents any more.
+    pub(super) fn is_nobodys(&self, inode: &Inode) -> bool {
+        inode.meta.is_unlinked() && inode.meta.account() == crate::quota::NO_ACCOUNT
+    }
+
     /// [`Superblock::flush`] inside a cut. Returns false if another thread writes the file back.
     pub(super) fn flush_in_cut(&self, inode: &Inode) -> Result<bool> {
         let Some(data) = self.dirty_data(inode) else {
@@ -74,7 +79,7 @@ impl Superblock {
         self.flush_in_turn(inode, data, During::Cut).map(|()| true)
     }
 
-    fn dirty_data<'i>(&self, inode: &'i Inode) -> Option<&'i Data> {
+    pub(super) fn dirty_data<'i>(&self, inode: &'i Inode) -> Option<&'i Data> {
         let is_dirty = self.is_durable() && inode.state.has(StateBit::Dirty);
         inode.data().filter(|_| is_dirty)
     }
@@ -88,7 +93,7 @@ impl Superblock {
         Turn { sb: self, inode }
     }
 
-    fn try_turn<'a>(&'a self, inode: &'a Inode) -> Option<Turn<'a>> {
+    pub(super) fn try_turn<'a>(&'a self, inode: &'a Inode) -> Option<Turn<'a>> {
         let _one = self.cache.flushing.lock();
         let is_free = inode.state.set_first(StateBit::Flushing);
         // Not made where it is another's: dropping it would end that one's turn.
@@ -96,7 +101,7 @@ impl Superblock {
     }
 
     fn flush_in_turn(&self, inode: &Inode, data: &Data, during: During) -> Result<()> {
-        if self.is_over(inode) {
+        if self.is_nobodys(inode) {
             return Ok(());
         }
         let mut step = STEP_PAGES;
@@ -124,15 +129,10 @@ impl Superblock {
         let Some(_turn) = self.try_turn(inode) else {
             return Ok(false);
         };
-        if self.is_over(inode) {
+        if self.is_nobodys(inode) {
             return Ok(true);
         }
         self.flush_pages(inode, data, (pages, STEP_PAGES), During::Operations)
-    }
-
-    /// Whether the inode has ended: then nobody pays for its pages.
-    fn is_over(&self, inode: &Inode) -> bool {
-        inode.meta.is_unlinked() && inode.meta.account() == crate::quota::NO_ACCOUNT
     }
 
     /// Writes `pages` back, and those before them that the size waits for, `step` at once. False if
@@ -169,7 +169,7 @@ impl Superblock {
 
     /// Records what was placed; false if pages were cut or moved since they were copied, in change
     /// `edits`.
-    fn record_flush(
+    pub(super) fn record_flush(
         &self,
         inode: &Inode,
         edits: u32,

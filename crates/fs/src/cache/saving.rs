@@ -10,7 +10,7 @@ use hearth_sync::primitive::atomic::{AtomicBool, Ordering::Relaxed};
 use std::ops::Range;
 
 /// Most pages that ride in a record.
-const INLINE_PAGES: usize = 16;
+pub(super) const INLINE_PAGES: usize = 16;
 
 /// Pages under write-back. Unless they are saved they are dirty again, and so is their file, even
 /// after a panic.
@@ -50,6 +50,11 @@ impl<'a> Saving<'a> {
             from = self.data.find_dirty(start..to, most, size, found, &pin());
         }
         from
+    }
+
+    /// Whether the pages ride in a record, so that storing them does not wait.
+    pub fn is_little(&self) -> bool {
+        self.pages.count <= INLINE_PAGES
     }
 
     /// Puts the pages where they will stay.

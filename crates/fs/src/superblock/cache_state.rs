@@ -11,19 +11,19 @@
 //! ```
 
 use super::Superblock;
+use super::crowd::Crowd;
 use super::ghosts::Ghosts;
+use super::leader_signal::LeaderSignal;
 use super::mem_usage::MemUsage;
 use super::page_flights::PageFlights;
 use crate::cache_padded::CachePadded;
-use crate::errno::Errno;
+use crate::errno::{Errno, Result};
 use crate::inode::InodeRef;
 use hearth_sync::lock::{Lock, RawLock};
 use hearth_sync::lock_class;
 use hearth_sync::percpu::Counter;
-use hearth_sync::primitive::atomic::{
-    AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed,
-};
-use hearth_sync::primitive::{Condvar, Mutex};
+use hearth_sync::primitive::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering::Relaxed};
+use hearth_sync::primitive::{Arc, Condvar, Mutex};
 
 lock_class! {
     pub(crate) InodeIoLock = "volume.inode_io", 20;
@@ -60,10 +60,10 @@ pub(crate) struct CacheState {
     pub commit: Mutex<CommitState>,
     /// A commit has ended.
     pub committed: Condvar,
-    /// Callers that wait for a commit. Relaxed: a hint.
-    pub callers: AtomicUsize,
-    /// Callers that the last commit served. Relaxed: a hint.
-    pub served: AtomicUsize,
+    /// The next commit has all the callers that it waits for.
+    pub gathered: Condvar,
+    /// Wakes the thread that leads commits for callers that left a function to call. Immutable.
+    pub leader: Arc<LeaderSignal>,
     /// What is known of the backend's room: see `room`. Relaxed: a hint that is looked at again
     /// before anything is refused.
     pub room: AtomicU8,
@@ -80,7 +80,22 @@ pub(crate) struct CommitState {
     pub leads: bool,
     /// Whether the backend has kept records of an earlier epoch, for which it had no room.
     pub is_held: bool,
+    /// Callers that left a function to call, in no order.
+    pub waiting: Vec<WaitingCaller>,
+    /// Whether the thread that leads for them knows that there are any.
+    pub is_served: bool,
+    /// Who else may come.
+    pub crowd: Crowd,
 }
+
+/// Who is told when an epoch is durable, by a call from the thread that made it so.
+pub(crate) struct WaitingCaller {
+    pub epoch: u64,
+    pub then: WhenDurable,
+}
+
+/// What is called with the result of a sync. It does not block and does not panic.
+pub type WhenDurable = Box<dyn FnOnce(Result<()>) + Send>;
 
 impl CacheState {
     pub fn new(mem_usage: MemUsage) -> CacheState {
@@ -97,8 +112,8 @@ impl CacheState {
             page_flights: PageFlights::default(),
             commit: Mutex::new(CommitState::default()),
             committed: Condvar::new(),
-            callers: AtomicUsize::new(0),
-            served: AtomicUsize::new(1),
+            gathered: Condvar::new(),
+            leader: Arc::default(),
             room: AtomicU8::new(0),
             full_since: AtomicU64::new(0),
             latched: AtomicI64::new(0),

@@ -56,6 +56,7 @@ impl Volume {
         if let Some(interval) = interval.filter(|_| sb.is_durable()) {
             service::start_committer(&sb, interval)
                 .and_then(|()| service::start_early(&sb))
+                .and_then(|()| service::start_sync_leader(&sb))
                 .map_err(BuildError::Backend)?;
         }
         Ok(Volume { sb })

@@ -13,6 +13,7 @@ pub(crate) mod options;
 mod right;
 pub(crate) mod session;
 mod table;
+mod unwritten;
 pub(crate) mod uring_switch;
 
 pub use error::MountError;
@@ -113,6 +114,13 @@ impl Mounted {
                 self.number.is_some()
                     && table::find(&self.path).map(|entry| entry.minor) == self.number
             }
+        }
+    }
+
+    /// Lets the kernel keep little of what programs have written: see `unwritten`.
+    pub fn bound_unwritten(&self) {
+        if let Some(number) = self.number {
+            unwritten::bound(number);
         }
     }
 

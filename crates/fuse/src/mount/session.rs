@@ -157,6 +157,9 @@ impl<V: KernelCache> Session<V> {
         let served = session.start_threads(queues, handles, &options, &agreed);
         served.map_err(failed)?;
         session.connection.mounted.raise_cache_limits();
+        if agreed.has(bits::WRITEBACK_CACHE) {
+            session.connection.mounted.bound_unwritten();
+        }
         Ok(session)
     }
 
