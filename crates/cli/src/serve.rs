@@ -95,11 +95,7 @@ fn volume(source: &Source, options: &MountOptions, args: &MountArgs) -> Result<V
 
 /// The builder of the volume. A daemon whose mount is gone already, because `umount(8)` does not
 /// wait for it, is waited for.
-fn builder(
-    source: &Source,
-    options: &MountOptions,
-    who: &str,
-) -> Result<VolumeBuilder, Failure> {
+fn builder(source: &Source, options: &MountOptions, who: &str) -> Result<VolumeBuilder, Failure> {
     let end = Instant::now() + ENDING;
     let mut is_told = false;
     loop {

@@ -33,8 +33,8 @@ mod tidy;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use on_disk::segments_of;
 pub use on_disk::{MakeOptions, StoreOptions};
+pub(crate) use on_disk::{block_of, segments_of};
 pub use parts::{BlockOrigin, Blocks, FilePages, KeyValues, PagesInBlock};
 pub use tidy::Limits;
 
