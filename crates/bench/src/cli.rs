@@ -102,6 +102,7 @@ const SUITES: [Suite; 11] = [
             ("slow", store::slow),
             ("space", store::space),
             ("library", store::library),
+            ("files", store::files),
         ],
         is_recorded: false,
     },
@@ -122,7 +123,7 @@ const SUITES: [Suite; 11] = [
     },
 ];
 
-const INNER: [InnerVerb; 11] = [
+const INNER: [InnerVerb; 13] = [
     ("conflicts", instrumented::run),
     ("instructions", instructions::run),
     (locks::WORK, locks::run_work),
@@ -136,6 +137,8 @@ const INNER: [InnerVerb; 11] = [
     (instructions::LOOPS, |_| instructions::run_loops()),
     (seeds::thread_perf::CHILD, seeds::thread_perf::run_child),
     (seeds::counted::LOOPS, seeds::counted::run_loops),
+    (store::MAKE, store::run_make),
+    (store::OPEN, store::run_open),
 ];
 
 /// Runs a verb with its arguments.

@@ -109,7 +109,12 @@ fn a_sync_inside_a_callback_is_refused_and_works_behind_it() {
     let mut refused = Vec::new();
     let mut each = |_: hearth::DirEntry<'_>| {
         refused.push((p.fsync(fd), p.fdatasync(fd), p.syncfs(fd), volume.sync()));
-        refused.push((volume.close(), Err(Errno::EDEADLK), p.write(fd, b"y").map(drop), Ok(())));
+        refused.push((
+            volume.close(),
+            Err(Errno::EDEADLK),
+            p.write(fd, b"y").map(drop),
+            Ok(()),
+        ));
         true
     };
     p.getdents(dir, &mut each).unwrap();

@@ -326,6 +326,7 @@ impl InodeExt for Inode {
         };
         Attr {
             ino: self.number(),
+            shown_ino: self.number(),
             generation: self.generation(),
             kind: self.kind(),
             perm: f.perm,

@@ -21,6 +21,8 @@ pub(crate) enum WaitFor {
     Turn,
     /// The rate limits of the tenants that it is charged to.
     RateLimit(Permits),
+    /// A thread that may block, which attempts it.
+    Thread,
     /// One suspension of each kind, for `park=every`.
     Test,
     /// Something that is not in memory.
@@ -123,6 +125,8 @@ pub(crate) enum BlockingClass {
     Whole,
     /// It waits for the backend, which has to give something.
     Fetch,
+    /// It makes system calls, each of which may take as long as a device does.
+    Call,
 }
 
 /// A request that takes long. It is divided into chunks that never wait.

@@ -1,6 +1,6 @@
 //! Threads for requests that may block, so that no queue thread ever does.
 //!
-//! Four pools do not wait for each other. A waiting lock may need an fsync of its holder to go on,
+//! Five pools do not wait for each other. A waiting lock may need an fsync of its holder to go on,
 //! so fsyncs never queue behind locks. One lock may need the release of another, so locks never
 //! queue at all: each has its own thread, and beyond a limit the reply is `ENOLCK`. Where work
 //! queues, tenants are served by weight, and CPU time counts in their shares.
@@ -22,6 +22,9 @@ const IO_THREADS: usize = 32;
 const WHOLE_THREADS: usize = 4;
 /// Threads that fetch from the backend what requests missed.
 const LOAD_THREADS: usize = 16;
+/// Threads for requests that are system calls. As many as may be stuck at a device that does not
+/// answer while others go on.
+const CALL_THREADS: usize = 1024;
 /// An idle thread ends after this time.
 const IDLE: Duration = Duration::from_secs(10);
 /// Stack of a worker: it only calls into the filesystem.
@@ -41,6 +44,7 @@ struct Pools {
     io: Arc<Pool>,
     whole: Arc<Pool>,
     loads: Arc<Pool>,
+    calls: Arc<Pool>,
 }
 
 lock_class!(PoolLock = "fuse.workers", 872);
@@ -93,6 +97,7 @@ impl Workers {
             io: pool("hearth-io", IO_THREADS, true),
             whole: pool("hearth-whole", WHOLE_THREADS, true),
             loads: pool("hearth-load", LOAD_THREADS, true),
+            calls: pool("hearth-call", CALL_THREADS, true),
         };
         Workers {
             pools: Arc::new(pools),
@@ -120,6 +125,7 @@ impl Workers {
             BlockingClass::Io => &self.pools.io,
             BlockingClass::Whole => &self.pools.whole,
             BlockingClass::Fetch => &self.pools.loads,
+            BlockingClass::Call => &self.pools.calls,
         };
         pool.submit(self.tenant, offload, finish);
     }
@@ -130,6 +136,7 @@ impl Workers {
         self.pools.io.close();
         self.pools.whole.close();
         self.pools.loads.close();
+        self.pools.calls.close();
     }
 }
 

@@ -19,6 +19,8 @@ use std::ops::Range;
 const PIECE: u64 = (32 << 20) / 4096;
 /// Segments that are rewritten or given up at once.
 const SEGMENTS: usize = 256;
+/// What is said of a block that cannot be read.
+const UNMOVED: &str = "the collector leaves a block where it is";
 /// Extents that are looked up at once.
 const BATCH: usize = 4096;
 
@@ -143,9 +145,12 @@ impl StoreBackend {
         let mut moved = HashMap::new();
         for (old, new) in blocks.iter().zip(self.blocks.rewrite(&blocks)?) {
             // What cannot be read stays where it is, for who reads it to be told.
-            if let Ok(new) = new {
-                *named.entry(new.segment).or_default() += pages_of(&new);
-                moved.insert(*old, new);
+            match new {
+                Ok(new) => {
+                    *named.entry(new.segment).or_default() += pages_of(&new);
+                    moved.insert(*old, new);
+                }
+                Err(error) => self.troubles.failed(UNMOVED, &error),
             }
         }
         let moves = extents.into_iter().filter_map(|(found, block, within)| {
@@ -170,11 +175,14 @@ impl StoreBackend {
         let mut read = Vec::new();
         for (found, block, within) in extents {
             let (ino, generation) = found.file;
-            if let Ok(bytes) = self.blocks.read(ino, generation, &[block]) {
-                let count = found.extent.pages.end - found.extent.pages.start;
-                let bytes = bytes.first().map_or(&[][..], |bytes| bytes);
-                pages.add(&found, part(bytes, within, count));
-                read.push(found);
+            match self.blocks.read(ino, generation, &[block]) {
+                Ok(bytes) => {
+                    let count = found.extent.pages.end - found.extent.pages.start;
+                    let bytes = bytes.first().map_or(&[][..], |bytes| bytes);
+                    pages.add(&found, part(bytes, within, count));
+                    read.push(found);
+                }
+                Err(error) => self.troubles.failed(UNMOVED, &error),
             }
         }
         if pages.is_empty() {

@@ -23,6 +23,25 @@ use hearth_backend::Errno;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+/// The pieces, in the order in which they are tried, and what is said when one fails.
+const PIECES: [(&str, Piece); 6] = [
+    (
+        "extents of files that ended stay for now",
+        StoreBackend::delete_dying,
+    ),
+    ("segments of a crash stay for now", StoreBackend::sweep),
+    ("pages that were never named stay for now", |store, _| {
+        store.forget()
+    }),
+    ("dead segments stay for now", StoreBackend::delete_doomed),
+    ("inline data stays in the log for now", |store, _| {
+        store.move_inline()
+    }),
+    ("a segment was not collected", StoreBackend::collect),
+];
+
+type Piece = fn(&StoreBackend, &mut Tidying) -> Result<bool>;
+
 /// Extents that are deleted at once.
 const PIECE: usize = 4096;
 
@@ -97,18 +116,14 @@ impl StoreBackend {
         if self.is_read_only || self.state.lock().check().is_err() {
             return false;
         }
-        let pieces: [fn(&StoreBackend, &mut Tidying) -> Result<bool>; 6] = [
-            StoreBackend::delete_dying,
-            StoreBackend::sweep,
-            |store, _| store.forget(),
-            StoreBackend::delete_doomed,
-            |store, _| store.move_inline(),
-            StoreBackend::collect,
-        ];
         // What fails now may work later, and keeps no other work from being done.
-        pieces
-            .iter()
-            .any(|piece| piece(self, &mut tidying).unwrap_or(false))
+        PIECES.iter().any(|(what, piece)| {
+            let done = piece(self, &mut tidying);
+            done.unwrap_or_else(|error| {
+                self.troubles.failed(what, &error);
+                false
+            })
+        })
     }
 
     /// Deletes a piece of a map whose file has ended.
