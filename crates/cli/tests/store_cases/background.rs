@@ -1,6 +1,6 @@
 //! Work that nobody asked for: the log, the collector, what killed processes have left.
 
-use crate::case::{Case, Failure, rounds};
+use crate::case::{Case, Failure, factor, rounds};
 use crate::harness::{Random, hearth, said, succeed};
 use crate::stored::source;
 use hearth_testing::place::Place;
@@ -40,7 +40,7 @@ fn sr34_the_log_does_not_grow_whatever_is_idle() {
     c.put("once", "x");
     let log = c.kept().join("log");
     let before = sizes(&names(&log));
-    for round in 0..rounds(1) * 40 {
+    for round in 0..factor() * 40 {
         std::thread::scope(|scope| {
             for task in 0..4 {
                 let c = &c;
@@ -106,8 +106,8 @@ fn sr35_room_of_what_is_deleted_comes_back_without_a_verb() {
             std::thread::sleep(Duration::from_millis(100));
         }
     };
-    // A segment is rewritten below a half: with six of sixteen dead none needs it.
-    wait(live(files) / 4 * 5);
+    // Most of each segment lives: it is rewritten when nothing else dies for a time.
+    wait(live(files - files / 10 * 6) / 4 * 5);
     for n in files / 10 * 6..files - 2 {
         c.unlink(&format!("f{n}"));
     }
@@ -233,7 +233,7 @@ fn sr42_readers_and_dumps_beside_the_collector_read_what_was_written() {
             });
         }
         // Each turn leaves half of the segments' pages dead.
-        for turn in 2..rounds(1) + 5 {
+        for turn in 2..factor() + 5 {
             for n in 0..files {
                 c.put(&format!("new{n}"), bytes(n, turn));
             }

@@ -374,7 +374,12 @@ fn quiet_walk(root: &Path) -> Vec<(PathBuf, fs::Metadata)> {
     all
 }
 
-/// How often, or how much: `HEARTH_ROUNDS` in a soak.
+/// How often: `HEARTH_ROUNDS` in a soak.
 pub fn rounds(usual: u64) -> u64 {
     std::env::var("HEARTH_ROUNDS").map_or(usual, |n| n.parse().expect("a number"))
+}
+
+/// How many times as much as usual: a fortieth of [`rounds`].
+pub fn factor() -> u64 {
+    (rounds(1) / 40).max(1)
 }

@@ -1,7 +1,7 @@
 //! What neighbours, large files, noise and a full disk cost. What a machine under load makes
 //! undecided is counted; times have wide bounds, and `HEARTH_ROUNDS` makes the loads long.
 
-use crate::case::{Case, rounds};
+use crate::case::{Case, factor};
 use crate::harness::{Random, succeed};
 use hearth_testing::rounds::Service;
 use std::fs::{self, File};
@@ -42,7 +42,7 @@ fn sr67_a_small_sync_does_not_wait_for_a_large_one() {
                 scope.spawn(move || {
                     let mut file = File::create(c.at(&format!("large{task}"))).unwrap();
                     let block = Random(task).bytes(MIB);
-                    for _ in 0..rounds(1) * 96 {
+                    for _ in 0..factor() * 96 {
                         file.write_all(&block).unwrap();
                     }
                     file.sync_all().unwrap();
@@ -73,7 +73,7 @@ fn sr67_a_small_sync_does_not_wait_for_a_large_one() {
 fn sr68_creates_go_on_while_the_log_goes_around_and_after_a_kill() {
     let mut c = Case::plain(",commit=0.5");
     for _ in 0..2 {
-        let end = Instant::now() + Duration::from_secs(rounds(1) * 3);
+        let end = Instant::now() + Duration::from_secs(factor() * 3);
         let longest: Vec<Duration> = std::thread::scope(|scope| {
             let tasks: Vec<_> = (0..4)
                 .map(|task| {
@@ -110,7 +110,7 @@ fn sr68_creates_go_on_while_the_log_goes_around_and_after_a_kill() {
 #[test]
 fn sr70_a_file_of_very_many_extents_is_removed_at_once_and_its_room_comes_back() {
     let mut c = Case::plain("");
-    let extents = rounds(1) * 12_000;
+    let extents = factor() * 12_000;
     let file = File::create(c.at("big")).unwrap();
     for n in 0..extents {
         file.write_all_at(&[n as u8; 4096], n * (64 << 10)).unwrap();
@@ -144,7 +144,7 @@ fn sr70_a_file_of_very_many_extents_is_removed_at_once_and_its_room_comes_back()
 #[test]
 fn sr71_a_walk_of_more_than_fits_stays_inside_the_memory_that_was_given() {
     let mut c = Case::plain(",memory=16M");
-    let most = rounds(1) * 60_000;
+    let most = factor() * 60_000;
     for dir in 0..10 {
         c.mkdir(&format!("d{dir}"));
     }
@@ -238,7 +238,7 @@ fn sr73_small_overwrites_of_a_nearly_full_volume_cost_a_bounded_part_of_their_by
     file.sync_all().unwrap();
     let before = c.disk_counts();
     let (mut random, mut given) = (Random(2), 0);
-    for n in 0..rounds(1) * 4_000 {
+    for n in 0..factor() * 4_000 {
         let page = random.below(size / 4096) * 4096;
         file.write_all_at(&Random(n).bytes(4096), page).unwrap();
         given += 4096;

@@ -1,6 +1,6 @@
 //! Dumps of sparse, odd and busy volumes, and very large transactions.
 
-use crate::case::{Case, Failure, rounds, walk};
+use crate::case::{Case, Failure, factor, rounds, walk};
 use crate::harness::{Random, hearth, shell, succeed};
 use crate::stored::{daemon_with, source};
 use hearth_testing::place::Place;
@@ -36,7 +36,7 @@ fn lines(root: &std::path::Path) -> Vec<String> {
 #[test]
 fn sr62_a_dump_keeps_holes_times_and_odd_modes() {
     let mut c = Case::plain("");
-    let files = rounds(1) * 20;
+    let files = factor() * 20;
     for n in 0..files {
         let file = File::create(c.at(&format!("sparse{n}"))).unwrap();
         file.set_len(TIB).unwrap();
@@ -160,7 +160,7 @@ fn sr64_a_very_large_transaction_is_bounded_and_whole_or_a_beginning() {
     c.mkdir("many");
     c.put("neighbour", "x");
     c.sync(".");
-    let most = rounds(1) * 20_000;
+    let most = factor() * 20_000;
     let end = AtomicBool::new(false);
     let longest = std::thread::scope(|scope| {
         let tasks: Vec<_> = (0..2)

@@ -1,7 +1,7 @@
 //! Room that is shared: between data and names, with compaction, with what was allocated, with the
 //! inodes and descriptors of the machine.
 
-use crate::case::{Case, Failure, rounds};
+use crate::case::{Case, Failure, factor};
 use crate::harness::{Random, shell, succeed};
 use crate::stored;
 use hearth_testing::disk::{attach, make_image};
@@ -131,7 +131,7 @@ fn sr27_names_and_data_share_one_room_that_comes_back() {
         now => Err(Error::other(format!("{now} of {before}"))),
     });
     // Reversed: names first, then a file that fits what `df` says.
-    for n in 0..rounds(1) * 3_000 {
+    for n in 0..factor() * 3_000 {
         c.put(&format!("m{n}"), "");
     }
     let share = fill(&c.at("big")) as f64 / free_with(&c, "big") as f64;
@@ -244,7 +244,7 @@ fn sr29_few_files_below_and_when_their_inodes_run_out_it_is_a_full_disk() {
 #[test]
 fn sr30_few_descriptors_are_enough_for_many_cold_files() {
     let c = Case::plain(",memory=16M");
-    let most = rounds(1) * 600;
+    let most = factor() * 600;
     for n in 0..most {
         c.put(&format!("f{n}"), Random(n).bytes(20_000));
         if n % 40 == 0 {

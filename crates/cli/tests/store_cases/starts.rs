@@ -1,6 +1,6 @@
 //! Beginnings that are cut off, how long an opening takes, versions, and the end before.
 
-use crate::case::{Case, Failure, rounds};
+use crate::case::{Case, Failure, factor, rounds};
 use crate::harness::{Random, hearth, said, until};
 use crate::stored::source;
 use hearth_testing::place::{Place, mounts_below};
@@ -67,7 +67,7 @@ fn sr43_a_volume_killed_at_its_beginning_opens_or_says_to_make_it_again() {
 fn sr48_an_opening_after_a_kill_takes_as_long_for_many_files_as_for_none() {
     let mut c = Case::plain(",memory=64M");
     let mut took = Vec::new();
-    let most = rounds(1) * 12_000;
+    let most = factor() * 12_000;
     for files in [0, most] {
         std::thread::scope(|scope| {
             for task in 0..4 {

@@ -150,10 +150,10 @@ impl Superblock {
                 .iter_mut()
                 .filter_map(|page| Some((page.index, page.bytes.take()?)))
                 .collect();
-            let stored =
-                self.objects
-                    .backend
-                    .write_pages(inode.number(), inode.generation(), &given);
+            let now = || self.objects.clock.monotonic();
+            let (ino, generation) = (inode.number(), inode.generation());
+            let write = || self.objects.backend.write_pages(ino, generation, &given);
+            let stored = self.cache.on_disk(now, write);
             extents = stored.inspect_err(|&errno| self.latch(errno))?;
         } else {
             extents = inline(pages);

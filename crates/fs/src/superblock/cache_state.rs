@@ -61,6 +61,11 @@ pub(crate) struct CacheState {
     pub callers: AtomicUsize,
     /// Callers that the last commit served. Relaxed: a hint.
     pub served: AtomicUsize,
+    /// Calls of the backend that wait for its disk. Relaxed: a hint.
+    disk_calls: AtomicUsize,
+    /// When the last of them ended, or the first of them began, in milliseconds of the clock.
+    /// Relaxed: a hint.
+    disk_answered: AtomicU64,
     /// What is known of the backend's room: see `room`. Relaxed: a hint that is looked at again
     /// before anything is refused.
     pub room: AtomicU8,
@@ -68,6 +73,19 @@ pub(crate) struct CacheState {
     pub full_since: AtomicU64,
     /// The errno with which the backend failed for good; 0 for none. Relaxed: a number of its own.
     latched: AtomicI64,
+}
+
+/// A call of the backend; it has ended when this is dropped, also by a panic.
+struct DiskCall<'a, N: Fn() -> u64> {
+    cache: &'a CacheState,
+    now: &'a N,
+}
+
+impl<N: Fn() -> u64> Drop for DiskCall<'_, N> {
+    fn drop(&mut self) {
+        self.cache.disk_answered.store((self.now)(), Relaxed);
+        self.cache.disk_calls.fetch_sub(1, Relaxed);
+    }
 }
 
 /// The commit that is under way.
@@ -97,6 +115,8 @@ impl CacheState {
             served: AtomicUsize::new(1),
             room: AtomicU8::new(0),
             full_since: AtomicU64::new(0),
+            disk_calls: AtomicUsize::new(0),
+            disk_answered: AtomicU64::new(0),
             latched: AtomicI64::new(0),
         }
     }
@@ -104,6 +124,26 @@ impl CacheState {
     /// Gives back the references of [`Superblock::pin_forever`].
     pub fn unpin(&self) {
         self.pinned.lock().clear();
+    }
+
+    /// Runs a call of the backend that waits for its disk. `now` is the clock's.
+    pub fn on_disk<T>(&self, now: impl Fn() -> u64, call: impl FnOnce() -> T) -> T {
+        if self.disk_calls.fetch_add(1, Relaxed) == 0 {
+            self.disk_answered.store(now(), Relaxed);
+        }
+        let _call = DiskCall {
+            cache: self,
+            now: &now,
+        };
+        call()
+    }
+
+    /// For how many milliseconds calls have waited for the disk and none has ended.
+    pub fn disk_silent(&self, now: u64) -> u64 {
+        match self.disk_calls.load(Relaxed) {
+            0 => 0,
+            _ => now.saturating_sub(self.disk_answered.load(Relaxed)),
+        }
     }
 
     /// The backend has failed for good. The first error stays.
