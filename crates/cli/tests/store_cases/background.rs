@@ -129,7 +129,7 @@ fn sr35_room_of_what_is_deleted_comes_back_without_a_verb() {
 fn sr38_what_a_killed_daemon_has_begun_is_gone_after_the_next_mount() {
     let mut c = Case::plain("");
     let mut random = Random(crate::harness::seed());
-    for round in 0..rounds(8) {
+    for round in 0..rounds(4) {
         let path = c.at("big");
         let writer = std::thread::spawn(move || {
             let Ok(mut file) = File::create(path) else {

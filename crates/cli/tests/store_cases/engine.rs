@@ -38,7 +38,7 @@ fn sr15_data_and_its_name_are_durable_before_the_commit_that_names_them() {
 /// SR17: a failed write of the journal was forgotten, and later batches were lost behind it.
 #[test]
 fn sr17_when_one_write_of_the_log_has_failed_no_later_sync_lies() {
-    for round in 0..rounds(8) {
+    for round in 0..rounds(5) {
         let mut c = Case::new();
         let (mut kept, mut has_failed) = (Vec::new(), false);
         for n in 0..40_u64 {

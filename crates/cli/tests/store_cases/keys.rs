@@ -115,7 +115,7 @@ fn sr60_a_change_of_the_passphrase_is_whole_or_not_at_all() {
     let first = fs::read(kept.join("superblock")).unwrap();
     let (mut now, mut next) = ("one", "two");
     let mut random = Random(crate::harness::seed());
-    for round in 0..rounds(5) {
+    for round in 0..rounds(3) {
         let mut change = Command::new(env!("CARGO_BIN_EXE_hearth"));
         let words = ["passphrase", "-o", &encrypt(now), "--new", &at(next)];
         let change = change.args(words).arg(&kept).stderr(Stdio::null());

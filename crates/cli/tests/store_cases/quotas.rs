@@ -33,7 +33,7 @@ fn sr74_usage_is_that_of_a_walk_after_each_kill_and_no_limit_is_passed() {
     }
     c.sync(".");
     let mut random = Random(crate::harness::seed());
-    for round in 0..rounds(6) {
+    for round in 0..rounds(4) {
         let end = AtomicBool::new(false);
         let pid = c.daemon().id().unwrap();
         std::thread::scope(|scope| {

@@ -73,7 +73,7 @@ fn sr54_a_repair_ends_can_be_killed_and_loses_nothing_that_could_be_read() {
         "{look:?}"
     );
     let mut random = Random(crate::harness::seed());
-    for _ in 0..rounds(6) {
+    for _ in 0..rounds(4) {
         let mut repair = Command::new(env!("CARGO_BIN_EXE_hearth"));
         let repair = repair.args(["fsck", "--repair", "--data"]).arg(&kept);
         let mut repair = repair.stdout(Stdio::null()).spawn().unwrap();
@@ -116,7 +116,7 @@ fn sr56_a_bad_block_that_the_collector_meets_costs_its_own_file_alone() {
     }
     c.sync(".");
     let begun = Instant::now();
-    while begun.elapsed() < Duration::from_secs(4) {
+    while begun.elapsed() < Duration::from_secs(3) {
         c.put("new", "x");
         c.sync("new");
         std::thread::sleep(Duration::from_millis(100));

@@ -24,7 +24,7 @@ fn sr43_a_volume_killed_at_its_beginning_opens_or_says_to_make_it_again() {
             .stderr(Stdio::null());
         command.spawn().unwrap()
     };
-    for round in 0..rounds(10) {
+    for round in 0..rounds(6) {
         let kept = place.path().join(format!("s{round}"));
         let volume = source(&kept);
         let at = mount.to_string_lossy();
