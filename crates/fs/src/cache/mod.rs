@@ -9,3 +9,4 @@ mod iput;
 mod reclaim;
 mod record;
 mod root;
+mod saving;

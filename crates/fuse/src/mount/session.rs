@@ -156,6 +156,7 @@ impl<V: KernelCache> Session<V> {
         answer_init(&device, header.unique, &answer).map_err(failed)?;
         let served = session.start_threads(queues, handles, &options, &agreed);
         served.map_err(failed)?;
+        session.connection.mounted.raise_cache_limits();
         Ok(session)
     }
 

@@ -6,9 +6,6 @@ use super::waiting::RequestId;
 use super::workers::Finish;
 use crate::wire::InHeader;
 use hearth::Errno;
-use hearth_sync::lock_class;
-
-lock_class!(pub(crate) CallLock = "fuse.call", 878);
 
 /// A request that a task owns, with the means to send its reply.
 pub(crate) trait PendingRequest: Send + 'static {

@@ -99,10 +99,11 @@ impl Kv {
         if ops.is_empty() {
             return Ok(());
         }
+        let mut is_ballast_out = false;
         loop {
             let mut log = shared.log.lock();
             let writer = log.as_mut().ok_or(Error::Closed)?;
-            match writer.append(epoch, ops) {
+            match writer.append(&*shared.parts.disk, epoch, ops) {
                 Ok(Appended::Done(is_other_file)) => {
                     shared.layers.write().active.apply(ops);
                     drop(log);
@@ -115,6 +116,12 @@ impl Kv {
                 Ok(Appended::Full) => {
                     drop(log);
                     shared.checkpoint()?;
+                }
+                // A large epoch has a file of its own; the log has its room.
+                Err(Error::NoSpace { .. }) if !is_ballast_out => {
+                    drop(log);
+                    shared.release_ballast()?;
+                    is_ballast_out = true;
                 }
                 Err(error) => {
                     shared.latch_unless_full(&error);
