@@ -292,13 +292,16 @@ impl Blocks for Segments {
         take: &mut dyn FnMut(Bytes),
     ) -> Result<()> {
         let mut result = Ok(());
-        self.read_run(&all_stored(blocks)?, ino, generation, &mut |_, bytes| {
-            match bytes {
+        self.read_run(
+            &all_stored(blocks)?,
+            ino,
+            generation,
+            &mut |_, bytes| match bytes {
                 Ok(bytes) if result.is_ok() => take(bytes),
                 Ok(_) => {}
                 Err(error) => result = std::mem::replace(&mut result, Ok(())).and(Err(error)),
-            }
-        });
+            },
+        );
         result
     }
 
