@@ -1,6 +1,7 @@
 //! The daemon: a volume, a session, and the signals that end it.
 
 use crate::args::MountArgs;
+use crate::disk_watch::DiskWatch;
 use crate::failure::{Failure, reason};
 use crate::quota::EventLog;
 use crate::{fstab, host, mounts, output, signals, store};
@@ -98,12 +99,13 @@ impl Attendant<'_> {
             detach(log)?;
         }
         let log = EventLog::start(&volume);
+        let watch = DiskWatch::start(&volume, &args.source());
         serve(session, signals)?;
         drop(log);
         // What was changed last is durable before the daemon ends.
-        volume
-            .close()
-            .map_err(|error| Failure::refused(format!("{}: the end: {error}", args.source())))
+        let closed = volume.close();
+        drop(watch);
+        closed.map_err(|error| Failure::refused(format!("{}: the end: {error}", args.source())))
     }
 }
 

@@ -216,7 +216,9 @@ impl Superblock {
                 self.cache.ghosts.note_sent(ino, generation);
             }
         }
-        let committed = self.objects.backend.commit(epoch, records);
+        let now = || self.objects.clock.monotonic();
+        let commit = || self.objects.backend.commit(epoch, records);
+        let committed = self.cache.on_disk(now, commit);
         committed.inspect_err(|&errno| self.latch(errno))?;
         log.set_applied(epoch);
         self.look_at_room();

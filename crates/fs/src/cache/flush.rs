@@ -157,7 +157,9 @@ impl Superblock {
         while let Some(start) = from {
             let mut saving = Saving::new(self, inode, data, size);
             from = saving.find(start..pages.end, step);
-            let extents = saving.store().inspect_err(|&errno| self.latch(errno))?;
+            let now = || self.objects.clock.monotonic();
+            let stored = self.cache.on_disk(now, || saving.store());
+            let extents = stored.inspect_err(|&errno| self.latch(errno))?;
             let durable = size.min(from.unwrap_or(pages.end).saturating_mul(PAGE));
             if !self.record_flush(inode, edits, durable, extents, during) {
                 return Ok(false);

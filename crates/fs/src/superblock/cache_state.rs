@@ -22,7 +22,9 @@ use crate::inode::InodeRef;
 use hearth_sync::lock::{Lock, RawLock};
 use hearth_sync::lock_class;
 use hearth_sync::percpu::Counter;
-use hearth_sync::primitive::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering::Relaxed};
+use hearth_sync::primitive::atomic::{
+    AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed,
+};
 use hearth_sync::primitive::{Arc, Condvar, Mutex};
 
 lock_class! {
@@ -64,6 +66,11 @@ pub(crate) struct CacheState {
     pub gathered: Condvar,
     /// Wakes the thread that leads commits for callers that left a function to call. Immutable.
     pub leader: Arc<LeaderSignal>,
+    /// Calls of the backend that wait for its disk. Relaxed: a hint.
+    disk_calls: AtomicUsize,
+    /// When the last of them ended, or the first of them began, in milliseconds of the clock.
+    /// Relaxed: a hint.
+    disk_answered: AtomicU64,
     /// What is known of the backend's room: see `room`. Relaxed: a hint that is looked at again
     /// before anything is refused.
     pub room: AtomicU8,
@@ -71,6 +78,19 @@ pub(crate) struct CacheState {
     pub full_since: AtomicU64,
     /// The errno with which the backend failed for good; 0 for none. Relaxed: a number of its own.
     latched: AtomicI64,
+}
+
+/// A call of the backend; it has ended when this is dropped, also by a panic.
+struct DiskCall<'a, N: Fn() -> u64> {
+    cache: &'a CacheState,
+    now: &'a N,
+}
+
+impl<N: Fn() -> u64> Drop for DiskCall<'_, N> {
+    fn drop(&mut self) {
+        self.cache.disk_answered.store((self.now)(), Relaxed);
+        self.cache.disk_calls.fetch_sub(1, Relaxed);
+    }
 }
 
 /// The commit that is under way.
@@ -116,6 +136,8 @@ impl CacheState {
             leader: Arc::default(),
             room: AtomicU8::new(0),
             full_since: AtomicU64::new(0),
+            disk_calls: AtomicUsize::new(0),
+            disk_answered: AtomicU64::new(0),
             latched: AtomicI64::new(0),
         }
     }
@@ -123,6 +145,26 @@ impl CacheState {
     /// Gives back the references of [`Superblock::pin_forever`].
     pub fn unpin(&self) {
         self.pinned.lock().clear();
+    }
+
+    /// Runs a call of the backend that waits for its disk. `now` is the clock's.
+    pub fn on_disk<T>(&self, now: impl Fn() -> u64, call: impl FnOnce() -> T) -> T {
+        if self.disk_calls.fetch_add(1, Relaxed) == 0 {
+            self.disk_answered.store(now(), Relaxed);
+        }
+        let _call = DiskCall {
+            cache: self,
+            now: &now,
+        };
+        call()
+    }
+
+    /// For how many milliseconds calls have waited for the disk and none has ended.
+    pub fn disk_silent(&self, now: u64) -> u64 {
+        match self.disk_calls.load(Relaxed) {
+            0 => 0,
+            _ => now.saturating_sub(self.disk_answered.load(Relaxed)),
+        }
     }
 
     /// The backend has failed for good. The first error stays.

@@ -214,6 +214,13 @@ impl Volume {
         self.sb.quotas.ledger.charges_first()
     }
 
+    /// For how long commits and write-backs have waited for the disk of a durable backend while it
+    /// has answered none of them.
+    pub fn disk_silent(&self) -> std::time::Duration {
+        let now = self.sb.objects.clock.monotonic();
+        std::time::Duration::from_millis(self.sb.cache.disk_silent(now))
+    }
+
     /// Number of inodes in memory.
     pub fn inodes_in_memory(&self) -> usize {
         self.sb.objects.inodes.len()
