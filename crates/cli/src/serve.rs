@@ -48,7 +48,7 @@ pub fn run(source: Source, args: &MountArgs) -> Result<(), Failure> {
     policy.check().map_err(|error| refused_policy(&error))?;
     hearth::yield_between_operations(true);
     let volume = volume(&source, &options, args)?;
-    let daemon = Daemon {
+    let attendant = Attendant {
         args,
         volume,
         policy,
@@ -56,15 +56,15 @@ pub fn run(source: Source, args: &MountArgs) -> Result<(), Failure> {
         log,
     };
     if let Source::Host(directory) = &source {
-        let session = host::start(directory, &daemon.volume, args.mountpoint(), options)?;
-        return daemon.attend(session);
+        let session = host::start(directory, &attendant.volume, args.mountpoint(), options)?;
+        return attendant.attend(session);
     }
-    let session = Session::start(daemon.volume.clone(), args.mountpoint(), options);
-    daemon.attend(session.map_err(Failure::refused)?)
+    let session = Session::start(attendant.volume.clone(), args.mountpoint(), options);
+    attendant.attend(session.map_err(Failure::refused)?)
 }
 
-/// What a daemon has besides its session.
-struct Daemon<'a> {
+/// What the daemon has besides its session.
+struct Attendant<'a> {
     args: &'a MountArgs,
     volume: Volume,
     policy: SchedPolicy,
@@ -73,10 +73,10 @@ struct Daemon<'a> {
     log: Option<File>,
 }
 
-impl Daemon<'_> {
+impl Attendant<'_> {
     /// Reports that the mount works, and returns after the unmount.
     fn attend<V: KernelCache>(self, session: Session<V>) -> Result<(), Failure> {
-        let Daemon {
+        let Attendant {
             args,
             volume,
             policy,

@@ -54,6 +54,7 @@ mod throttle;
 mod vfs;
 mod volume;
 mod walk;
+mod write_streams;
 
 pub use hearth_backend::flags;
 use hearth_backend::{attr, errno};

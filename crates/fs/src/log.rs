@@ -13,14 +13,16 @@
 //! object.
 
 use crate::cache_padded::CachePadded;
-use hearth_backend::Record;
+use crate::write_streams::{WriteStreams, WrittenRange};
+use hearth_backend::{Extent, Place, Record};
 use hearth_sync::epoch;
-use hearth_sync::lock::Lock;
+use hearth_sync::lock::{Lock, LockGuard};
 use hearth_sync::lock_class;
 use hearth_sync::percpu::PerCpu;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
 use hearth_sync::primitive::{Arc, Condvar, Mutex};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::time::Duration;
 
 lock_class! {
@@ -37,6 +39,9 @@ const OVERFULL: usize = 4 * FULL;
 const FULL_BYTES: u64 = 64 << 20;
 /// Unwritten bytes of one core at which operations wait for a write-back.
 const OVERFULL_BYTES: u64 = 4 * FULL_BYTES;
+
+/// Bytes of contents in the records of an epoch from which on a sync of everything ends it.
+const HEAVY_BYTES: u64 = 8 << 20;
 
 /// Written bytes of one core between two looks at the backend's room.
 const LOOK_BYTES: u64 = 1 << 20;
@@ -55,6 +60,10 @@ pub(crate) struct ChangeLog {
     keeps_settings: AtomicBool,
     /// Bytes of the files that were taken to be written back.
     taken: AtomicU64,
+    /// Bytes of contents in the records of this epoch. Relaxed: an estimate.
+    inline: AtomicU64,
+    /// Bytes that wait for an early write-back. Relaxed: an estimate.
+    early: AtomicU64,
     /// Wakes the thread that commits by itself.
     pub signal: Arc<CommitSignal>,
 }
@@ -76,8 +85,12 @@ pub(crate) struct DirtyFiles {
     /// Those whose contents the next commit waits for: they replaced another file, or were cut to
     /// nothing, and a commit that holds that must not lose both.
     pub first: Vec<u64>,
-    /// Bytes written since the lists were taken.
+    /// Bytes written since the lists were taken, without those of `early`.
     pub bytes: u64,
+    /// Who writes a lot.
+    streams: WriteStreams,
+    /// What is to be written back early.
+    early: Vec<WrittenRange>,
 }
 
 /// Settings that the backend has yet to get.
@@ -112,6 +125,8 @@ impl ChangeLog {
             settings: Lock::new(Settings::default()),
             keeps_settings: AtomicBool::new(true),
             taken: AtomicU64::new(0),
+            inline: AtomicU64::new(0),
+            early: AtomicU64::new(0),
             signal: Arc::new(CommitSignal::default()),
         }
     }
@@ -228,12 +243,28 @@ impl ChangeLog {
         self.dirty.get().lock().first.push(ino);
     }
 
-    /// Counts written bytes. Returns whether room should be looked at again.
-    pub fn count_bytes(&self, bytes: u64) -> bool {
+    /// Counts bytes that were written to a file. Returns whether room should be looked at again.
+    pub fn count_bytes(&self, ino: u64, written: Range<u64>) -> bool {
         let mut dirty = self.dirty.get().lock();
+        let bytes = written.end - written.start;
+        if let Some(file) = dirty.streams.note(ino, written) {
+            dirty.bytes += bytes;
+            self.begin_early(dirty, file);
+            return true;
+        }
+        self.add_bytes(dirty, bytes)
+    }
+
+    /// Counts bytes that were allocated and not written: the backend counts them from the next
+    /// commit on.
+    pub fn count_allocated(&self, bytes: u64) {
+        self.add_bytes(self.dirty.get().lock(), bytes);
+    }
+
+    fn add_bytes(&self, mut dirty: LockGuard<'_, DirtyLock, DirtyFiles>, bytes: u64) -> bool {
         let before = dirty.bytes;
-        dirty.bytes += bytes;
-        let after = dirty.bytes;
+        let after = before + bytes;
+        dirty.bytes = after;
         drop(dirty);
         if before / FULL_BYTES != after / FULL_BYTES {
             self.press(after >= OVERFULL_BYTES);
@@ -241,11 +272,67 @@ impl ChangeLog {
         before / LOOK_BYTES != after / LOOK_BYTES
     }
 
+    /// Asks for an early write-back.
+    #[cold]
+    fn begin_early(&self, mut dirty: LockGuard<'_, DirtyLock, DirtyFiles>, file: WrittenRange) {
+        dirty.bytes -= file.sum;
+        // Relaxed: see the field.
+        let waiting = self.early.fetch_add(file.sum, Ordering::Relaxed) + file.sum;
+        dirty.early.push(file);
+        drop(dirty);
+        self.signal.want_early();
+        if waiting >= OVERFULL_BYTES {
+            self.press(true);
+        }
+    }
+
+    /// Takes what is to be written back early, each file once.
+    pub fn take_early(&self) -> Vec<WrittenRange> {
+        let mut all: Vec<WrittenRange> = Vec::new();
+        for core in self.dirty.iter() {
+            for file in core.lock().early.drain(..) {
+                match all.iter_mut().find(|known| known.ino == file.ino) {
+                    Some(known) => known.add(&file),
+                    None => all.push(file),
+                }
+            }
+        }
+        all
+    }
+
+    /// An early write-back of `sum` bytes has ended. Where it failed they wait for the next sync.
+    pub fn end_early(&self, sum: u64, is_done: bool) {
+        if !is_done {
+            self.dirty.get().lock().bytes += sum;
+        }
+        // Relaxed: see the field.
+        self.early.fetch_sub(sum, Ordering::Relaxed);
+    }
+
+    /// Counts the contents that a record is about to carry.
+    pub fn count_inline(&self, extents: &[Extent]) {
+        let bytes = |extent: &Extent| match &extent.place {
+            Place::Inline(bytes) => bytes.len() as u64,
+            _ => 0,
+        };
+        let sum: u64 = extents.iter().map(bytes).sum();
+        if sum > 0 {
+            // Relaxed: see the field.
+            self.inline.fetch_add(sum, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the records of this epoch carry so much that whoever adds to it commits it first.
+    pub fn is_heavy(&self) -> bool {
+        // Relaxed: see the field.
+        self.inline.load(Ordering::Relaxed) >= HEAVY_BYTES
+    }
+
     /// Bytes that were written and may not have reached the backend.
     pub fn dirty_bytes(&self) -> u64 {
         let waiting: u64 = self.dirty.iter().map(|core| core.lock().bytes).sum();
         // Relaxed: an estimate.
-        waiting + self.taken.load(Ordering::Relaxed)
+        waiting + self.taken.load(Ordering::Relaxed) + self.early.load(Ordering::Relaxed)
     }
 
     /// The files that were taken last are written back.
@@ -271,9 +358,12 @@ impl ChangeLog {
         for core in self.dirty.iter() {
             let mut dirty = core.lock();
             all.append(&mut dirty.all);
-            // Relaxed: an estimate.
-            self.taken
-                .fetch_add(std::mem::take(&mut dirty.bytes), Ordering::Relaxed);
+            dirty.streams.clear();
+            let early: u64 = dirty.early.drain(..).map(|file| file.sum).sum();
+            let bytes = std::mem::take(&mut dirty.bytes) + early;
+            // Relaxed: estimates.
+            self.taken.fetch_add(bytes, Ordering::Relaxed);
+            self.early.fetch_sub(early, Ordering::Relaxed);
         }
         all.sort_unstable();
         all.dedup();
@@ -301,8 +391,9 @@ impl ChangeLog {
         for core in self.cores.iter() {
             records.append(&mut core.lock());
         }
-        // Relaxed: see the field.
+        // Relaxed: see the fields.
         self.clock.0.overfull.store(false, Ordering::Relaxed);
+        self.inline.store(0, Ordering::Relaxed);
         // Held until the next epoch has begun: a setting that this cut misses is in that one for
         // whoever syncs it.
         let mut settings = self.settings.lock();
@@ -329,18 +420,23 @@ fn epoch_behind(epoch: u64) -> u64 {
     }
 }
 
-/// What the thread that commits by itself waits for. It outlives the volume as long as that thread,
-/// which therefore holds no volume while it waits.
+/// What the threads that commit and write back by themselves wait for. It outlives the volume as
+/// long as these threads, which therefore hold no volume while they wait.
 #[derive(Default)]
 pub(crate) struct CommitSignal {
     state: Mutex<Signalled>,
+    /// A commit is wanted, or the volume has ended.
     changed: Condvar,
+    /// An early write-back is wanted, or the volume has ended.
+    early: Condvar,
 }
 
 #[derive(Default)]
 struct Signalled {
     /// Whether a commit of everything is to come soon.
     is_wanted: bool,
+    /// Whether an early write-back is to come.
+    is_early: bool,
     /// Whether the volume has ended.
     is_closed: bool,
 }
@@ -363,6 +459,23 @@ impl CommitSignal {
         }
     }
 
+    /// Waits until an early write-back is wanted; false if the volume has ended.
+    pub fn wait_early(&self) -> bool {
+        let mut state = self.state.lock();
+        while !state.is_closed && !state.is_early {
+            self.early.wait(&mut state);
+        }
+        state.is_early = false;
+        !state.is_closed
+    }
+
+    /// Asks for an early write-back.
+    pub fn want_early(&self) {
+        if !std::mem::replace(&mut self.state.lock().is_early, true) {
+            self.early.notify_all();
+        }
+    }
+
     /// Whether a commit is wanted, or the volume has ended.
     pub fn is_wanted(&self) -> bool {
         let state = self.state.lock();
@@ -373,6 +486,7 @@ impl CommitSignal {
     pub fn close(&self) -> bool {
         let is_first = !std::mem::replace(&mut self.state.lock().is_closed, true);
         self.changed.notify_all();
+        self.early.notify_all();
         is_first
     }
 }

@@ -6,6 +6,8 @@
 mod crowd;
 #[path = "model/driver.rs"]
 mod driver;
+#[path = "durable/early.rs"]
+mod early;
 #[path = "durable/errors.rs"]
 mod errors;
 #[path = "durable/reopened.rs"]

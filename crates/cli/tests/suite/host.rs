@@ -9,7 +9,7 @@ mod rights;
 #[path = "host/scripts.rs"]
 mod scripts;
 
-use harness::{Below, Mounted, Transport, hearth, program, shell, succeed, until};
+use harness::{Below, Mounted, Transport, hearth, program, said, shell, succeed, until};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, fchmod, linkat, open, openat};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -253,7 +253,9 @@ fn a_filesystem_below_is_seen_and_can_be_unmounted_at_once() {
         "{files}"
     );
     for name in ["before", "after"] {
-        succeed(program("umount").arg(below.at(name)));
+        // A close by a program is told without waiting for it.
+        let unmounts = || said(program("umount").arg(below.at(name))).success();
+        until("nothing keeps it busy", unmounts);
         let gone = fs::read(mounted.at(name).join("a/b/f")).unwrap_err();
         let gone = gone.raw_os_error();
         assert!(

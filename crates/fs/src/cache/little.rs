@@ -2,11 +2,11 @@
 //! fsync over a mount does before it leaves the rest to the leader of the commit. See "A commit" in
 //! `docs/design/log.md`.
 
-use super::flush::{During, INLINE_PAGES, Saving, check_unpinned, inline, unwritten};
+use super::flush::{During, check_unpinned};
+use super::saving::{INLINE_PAGES, Saving};
 use crate::data::Data;
 use crate::inode::{Inode, StateBit};
 use crate::superblock::Superblock;
-use hearth_sync::epoch::pin;
 use hearth_sync::primitive::atomic::Ordering::{Relaxed, SeqCst};
 use hearth_sync::primitive::atomic::fence;
 
@@ -44,32 +44,27 @@ impl Superblock {
 
     /// [`Superblock::flush_in_turn`] of as many pages as ride in a record; false if there are more.
     fn save_little(&self, inode: &Inode, data: &Data) -> bool {
-        if self.is_nobodys(inode) {
+        if self.is_over(inode) {
             return true;
         }
         inode.state.clear(StateBit::Dirty);
         // SeqCst: as in `flush_in_turn`.
         fence(SeqCst);
-        let (edits, size, (pages, is_behind)) = {
+        let (edits, size) = {
             let _inside = inode.gate.read(inode.percpu());
-            let (edits, size) = (inode.contents.edits.load(Relaxed), inode.meta.size());
-            let pages = data.begin_save(0, INLINE_PAGES + 1, size, &pin());
-            (edits, size, pages)
+            (inode.contents.edits.load(Relaxed), inode.meta.size())
         };
-        let mut saving = Saving {
-            of: (self, inode, data),
-            pages,
-            is_saved: false,
-        };
-        if saving.pages.len() <= INLINE_PAGES {
-            let mut extents = inline(&saving.pages);
-            extents.extend(unwritten(&saving.pages));
-            saving.is_saved = self.record_flush(inode, edits, size, extents, During::Operations);
+        let mut saving = Saving::new(self, inode, data, size);
+        let is_all = saving.find(0..u64::MAX, INLINE_PAGES + 1).is_none();
+        if !is_all || !saving.is_little() {
+            return false;
         }
-        let is_saved = saving.is_saved;
-        drop(saving);
-        if is_saved && is_behind {
-            self.note_dirty(inode);
+        let Ok(extents) = saving.store() else {
+            return false;
+        };
+        let is_saved = self.record_flush(inode, edits, size, extents, During::Operations);
+        if is_saved {
+            saving.end();
         }
         is_saved
     }

@@ -10,3 +10,4 @@ mod little;
 mod reclaim;
 mod record;
 mod root;
+mod saving;

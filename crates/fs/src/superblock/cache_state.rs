@@ -15,6 +15,7 @@ use super::crowd::Crowd;
 use super::ghosts::Ghosts;
 use super::leader_signal::LeaderSignal;
 use super::mem_usage::MemUsage;
+use super::page_flights::PageFlights;
 use crate::cache_padded::CachePadded;
 use crate::errno::{Errno, Result};
 use crate::inode::InodeRef;
@@ -54,6 +55,8 @@ pub(crate) struct CacheState {
     pub flushed: Condvar,
     /// Held while everything is written back.
     pub syncing: Mutex<()>,
+    /// Pages that are being fetched.
+    pub page_flights: PageFlights,
     pub commit: Mutex<CommitState>,
     /// A commit has ended.
     pub committed: Condvar,
@@ -106,6 +109,7 @@ impl CacheState {
             flushing: Mutex::new(()),
             flushed: Condvar::new(),
             syncing: Mutex::new(()),
+            page_flights: PageFlights::default(),
             commit: Mutex::new(CommitState::default()),
             committed: Condvar::new(),
             gathered: Condvar::new(),

@@ -35,6 +35,7 @@ mod names;
 mod objects;
 mod observers;
 mod options;
+mod page_flights;
 mod panics;
 mod quotas;
 mod record;

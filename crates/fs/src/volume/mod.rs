@@ -54,8 +54,10 @@ impl Volume {
             service::start(&sb);
         }
         if let Some(interval) = interval.filter(|_| sb.is_durable()) {
-            service::start_committer(&sb, interval).map_err(BuildError::Backend)?;
-            service::start_sync_leader(&sb).map_err(BuildError::Backend)?;
+            service::start_committer(&sb, interval)
+                .and_then(|()| service::start_sync_leader(&sb))
+                .and_then(|()| service::start_early(&sb))
+                .map_err(BuildError::Backend)?;
         }
         Ok(Volume { sb })
     }

@@ -2,6 +2,7 @@
 //! `fusermount3` otherwise.
 
 mod abort;
+mod cache_limits;
 pub(crate) mod connection;
 mod error;
 mod fusermount;
@@ -12,7 +13,6 @@ pub(crate) mod options;
 mod right;
 pub(crate) mod session;
 mod table;
-mod unwritten;
 pub(crate) mod uring_switch;
 
 pub use error::MountError;
@@ -96,6 +96,14 @@ impl Mounted {
         }
     }
 
+    /// Sets the limits of the kernel's page cache for this mount, which `collects` what programs
+    /// write or not. After INIT, which sets limits of its own.
+    pub fn set_cache_limits(&self, collects: bool) {
+        if let Some(number) = self.number {
+            cache_limits::set(number, collects);
+        }
+    }
+
     /// Whether what is mounted at the place is this mount. Who serves it may learn late that it is
     /// gone, when another daemon has the place and the number.
     fn is_in_place(&self) -> bool {
@@ -105,13 +113,6 @@ impl Mounted {
                 self.number.is_some()
                     && table::find(&self.path).map(|entry| entry.minor) == self.number
             }
-        }
-    }
-
-    /// Lets the kernel keep little of what programs have written: see `unwritten`.
-    pub fn bound_unwritten(&self) {
-        if let Some(number) = self.number {
-            unwritten::bound(number);
         }
     }
 

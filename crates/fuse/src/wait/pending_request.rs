@@ -5,9 +5,6 @@ use super::service::Service;
 use super::waiting::RequestId;
 use crate::wire::InHeader;
 use hearth::Errno;
-use hearth_sync::lock_class;
-
-lock_class!(pub(crate) CallLock = "fuse.call", 878);
 
 /// A request that a task owns, with the means to send its reply.
 pub(crate) trait PendingRequest: Send + 'static {

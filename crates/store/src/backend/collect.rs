@@ -6,7 +6,7 @@
 //! shift has moved extents since, all of the file are looked through.
 
 use super::StoreBackend;
-use super::load::{contents, each, extents};
+use super::load::{contents, each, extents, read_one};
 use super::moving::{Found, Move, Pages, parts};
 use super::tidy::{Tidying, is_lack_of_room};
 use crate::error::Result;
@@ -174,12 +174,10 @@ impl StoreBackend {
         let mut pages = Pages::default();
         let mut read = Vec::new();
         for (found, block, within) in extents {
-            let (ino, generation) = found.file;
-            match self.blocks.read(ino, generation, &[block]) {
+            match read_one(&*self.blocks, found.file, block) {
                 Ok(bytes) => {
                     let count = found.extent.pages.end - found.extent.pages.start;
-                    let bytes = bytes.first().map_or(&[][..], |bytes| bytes);
-                    pages.add(&found, part(bytes, within, count));
+                    pages.add(&found, part(&bytes, within, count));
                     read.push(found);
                 }
                 Err(error) => self.troubles.failed(UNMOVED, &error),

@@ -44,7 +44,7 @@ use crate::kv::Table;
 use crate::schema::{Counters, key, unwritten_pages};
 use crate::troubles::Troubles;
 use commit::State;
-use hearth_backend::{Backend, Errno, Extent, Inode, Record, Restart, Target};
+use hearth_backend::{Backend, Errno, Extent, Inode, PageSource, Record, Restart, Target};
 use hearth_sync::primitive::{Arc, Mutex};
 use memory::{MemoryBlocks, MemoryKv};
 use pending::Pending;
@@ -139,7 +139,7 @@ impl StoreBackend {
         self.state.lock().counters()
     }
 
-    fn write(&self, ino: u64, generation: u32, pages: &[(u64, Box<[u8]>)]) -> Result<Vec<Extent>> {
+    fn write(&self, ino: u64, generation: u32, pages: &dyn PageSource) -> Result<Vec<Extent>> {
         if self.is_read_only {
             let why = "it was opened read-only".into();
             return Err(Error::ReadOnly { why });
@@ -151,15 +151,24 @@ impl StoreBackend {
             self.pending.add(part.block.segment, count);
         }
         drop(flight);
-        let stored = |part: PagesInBlock| {
-            let mut place = Vec::with_capacity(crate::schema::Block::SIZE);
-            part.block.encode(&mut place);
-            Extent {
-                pages: part.pages,
-                place: hearth_backend::Place::Stored(place.into()),
-            }
-        };
         Ok(written.into_iter().map(stored).collect())
+    }
+}
+
+/// What is said of a commit that fails for another reason than lack of room: there is no other.
+const ENDED: &str = "no more changes are taken (unmount, mend the disk, mount again)";
+
+/// The same for contents.
+const UNWRITTEN: &str =
+    "no more changes are taken (unmount, mend the disk, mount again): contents of inode";
+
+/// Pages in a block as an extent of a record.
+fn stored(part: PagesInBlock) -> Extent {
+    let mut place = Vec::with_capacity(crate::schema::Block::SIZE);
+    part.block.encode(&mut place);
+    Extent {
+        pages: part.pages,
+        place: hearth_backend::Place::Stored(place.into()),
     }
 }
 
@@ -215,22 +224,27 @@ impl Backend for StoreBackend {
         &self,
         ino: u64,
         generation: u32,
-        pages: &[(u64, Box<[u8]>)],
+        pages: &dyn PageSource,
     ) -> std::result::Result<Vec<Extent>, Errno> {
         self.write(ino, generation, pages)
-            .map_err(|error| self.told(Of("writing contents of inode", ino), &error))
+            .map_err(|error| self.told(Of(UNWRITTEN, ino), &error))
     }
 
     fn commit(&self, epoch: u64, records: Vec<Record>) -> std::result::Result<(), Errno> {
         self.commit_records(epoch, records)
-            .map_err(|error| self.told("a commit", &error))
+            .map_err(|error| self.told(ENDED, &error))
     }
 
     fn room(&self) -> Option<(u64, u64)> {
         let (all, free) = self.kv.room()?;
         // The first write into what was allocated finds room. A sum that cannot be read keeps
         // nobody from writing: `fsck` finds it.
-        let promised = unwritten_pages(&*self.kv).unwrap_or(0).saturating_mul(4096);
+        let promised = unwritten_pages(&*self.kv).unwrap_or_else(|error| {
+            self.troubles
+                .failed("what allocations were promised counts as free", &error);
+            0
+        });
+        let promised = promised.saturating_mul(4096);
         Some((all, free.saturating_sub(promised + promised / OVERHEAD)))
     }
 

@@ -4,6 +4,7 @@
 //! in no journal of its own. [`fjall_tables`] is the engine of volumes; [`memory`] is one for tests
 //! that loses what a crash may lose.
 
+mod blame;
 pub(crate) mod fjall_tables;
 pub mod memory;
 

@@ -279,8 +279,11 @@ impl MetaPass<'_> {
     }
 
     fn map(&mut self, map: u64) {
-        let next = &mut self.meta.counters.next_map;
-        *next = (*next).max(map + 1);
+        // A file of zeros alone has a size and no map.
+        if map > 0 {
+            let next = &mut self.meta.counters.next_map;
+            *next = (*next).max(map + 1);
+        }
     }
 }
 

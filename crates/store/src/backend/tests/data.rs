@@ -117,7 +117,7 @@ fn pages_that_no_record_names_yet_survive_the_collector() {
 fn segments_that_nothing_names_are_removed_after_an_opening() {
     let (store, kv, blocks) = store();
     half_dead(&store, 2..4);
-    store.write_pages(9, 1, &[(0, page(1))]).unwrap();
+    store.write_pages(9, 1, &vec![(0, page(1))]).unwrap();
     let unnamed = *blocks.list().unwrap().last().unwrap();
     drop(store);
     let store = StoreBackend::new(kv, blocks.clone()).unwrap();
@@ -171,7 +171,7 @@ fn pages_that_no_record_ever_names_are_given_up_in_time() {
     store
         .commit(1, vec![root(), new(2, attrs(1, Kind::File))])
         .unwrap();
-    let extents = store.write_pages(2, 1, &[(0, page(1))]).unwrap();
+    let extents = store.write_pages(2, 1, &vec![(0, page(1))]).unwrap();
     tidy_all(&store);
     assert_eq!(blocks.size(), 4096);
     store.limits.patience = Duration::ZERO;
