@@ -387,7 +387,8 @@ on_both_transports! {
         // Linux 6.2 has it.
         let bound = fs::read_to_string(format!("/sys/class/bdi/0:{minor}/max_bytes")).unwrap();
         let bound: u64 = bound.trim().parse().unwrap();
-        assert!((1 << 20..=8 << 20).contains(&bound), "{bound}");
+        // The kernel rounds it to a part of what may be dirty, which changes all the time.
+        assert!((4 << 20..=12 << 20).contains(&bound), "{bound}");
     }
 
     fn what_changes_a_program_takes_its_capabilities(mounted, "writeback") {

@@ -63,11 +63,6 @@ impl Superblock {
         }
     }
 
-    /// Whether nobody can see the contents any more.
-    pub(super) fn is_nobodys(&self, inode: &Inode) -> bool {
-        inode.meta.is_unlinked() && inode.meta.account() == crate::quota::NO_ACCOUNT
-    }
-
     /// [`Superblock::flush`] inside a cut. Returns false if another thread writes the file back.
     pub(super) fn flush_in_cut(&self, inode: &Inode) -> Result<bool> {
         let Some(data) = self.dirty_data(inode) else {
@@ -101,7 +96,7 @@ impl Superblock {
     }
 
     fn flush_in_turn(&self, inode: &Inode, data: &Data, during: During) -> Result<()> {
-        if self.is_nobodys(inode) {
+        if self.is_over(inode) {
             return Ok(());
         }
         let mut step = STEP_PAGES;
@@ -129,10 +124,15 @@ impl Superblock {
         let Some(_turn) = self.try_turn(inode) else {
             return Ok(false);
         };
-        if self.is_nobodys(inode) {
+        if self.is_over(inode) {
             return Ok(true);
         }
         self.flush_pages(inode, data, (pages, STEP_PAGES), During::Operations)
+    }
+
+    /// Whether the inode has ended: then nobody pays for its pages.
+    pub(super) fn is_over(&self, inode: &Inode) -> bool {
+        inode.meta.is_unlinked() && inode.meta.account() == crate::quota::NO_ACCOUNT
     }
 
     /// Writes `pages` back, and those before them that the size waits for, `step` at once. False if

@@ -44,7 +44,7 @@ impl Superblock {
 
     /// [`Superblock::flush_in_turn`] of as many pages as ride in a record; false if there are more.
     fn save_little(&self, inode: &Inode, data: &Data) -> bool {
-        if self.is_nobodys(inode) {
+        if self.is_over(inode) {
             return true;
         }
         inode.state.clear(StateBit::Dirty);
@@ -55,8 +55,8 @@ impl Superblock {
             (inode.contents.edits.load(Relaxed), inode.meta.size())
         };
         let mut saving = Saving::new(self, inode, data, size);
-        let rest = saving.find(0..u64::MAX, INLINE_PAGES + 1);
-        if rest.is_some() || !saving.is_little() {
+        let is_all = saving.find(0..u64::MAX, INLINE_PAGES + 1).is_none();
+        if !is_all || !saving.is_little() {
             return false;
         }
         let Ok(extents) = saving.store() else {

@@ -52,7 +52,7 @@ impl<'a> Saving<'a> {
         from
     }
 
-    /// Whether the pages ride in a record, so that storing them does not wait.
+    /// Whether the pages ride in a record: then [`Saving::store`] does not wait for the backend.
     pub fn is_little(&self) -> bool {
         self.pages.count <= INLINE_PAGES
     }
@@ -60,9 +60,9 @@ impl<'a> Saving<'a> {
     /// Puts the pages where they will stay.
     pub fn store(&self) -> Result<Vec<Extent>> {
         let (ino, generation) = (self.inode.number(), self.inode.generation());
-        let mut extents = match self.pages.count {
-            0..=INLINE_PAGES => self.inline(),
-            _ => self.sb.objects.backend.write_pages(ino, generation, self)?,
+        let mut extents = match self.is_little() {
+            true => self.inline(),
+            false => self.sb.objects.backend.write_pages(ino, generation, self)?,
         };
         let unwritten = self.pages.unwritten.iter().cloned();
         extents.extend(unwritten.map(|pages| Extent {

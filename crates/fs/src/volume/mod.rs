@@ -55,6 +55,7 @@ impl Volume {
         }
         if let Some(interval) = interval.filter(|_| sb.is_durable()) {
             service::start_committer(&sb, interval)
+                .and_then(|()| service::start_sync_leader(&sb))
                 .and_then(|()| service::start_early(&sb))
                 .and_then(|()| service::start_sync_leader(&sb))
                 .map_err(BuildError::Backend)?;

@@ -13,7 +13,6 @@ pub(crate) mod options;
 mod right;
 pub(crate) mod session;
 mod table;
-mod unwritten;
 pub(crate) mod uring_switch;
 
 pub use error::MountError;
@@ -97,11 +96,11 @@ impl Mounted {
         }
     }
 
-    /// Lets the kernel's page cache do more for this mount than for one of somebody unknown. After
-    /// INIT, which sets limits of its own.
-    pub fn raise_cache_limits(&self) {
+    /// Sets the limits of the kernel's page cache for this mount, which `collects` what programs
+    /// write or not. After INIT, which sets limits of its own.
+    pub fn set_cache_limits(&self, collects: bool) {
         if let Some(number) = self.number {
-            cache_limits::raise(number);
+            cache_limits::set(number, collects);
         }
     }
 
@@ -114,13 +113,6 @@ impl Mounted {
                 self.number.is_some()
                     && table::find(&self.path).map(|entry| entry.minor) == self.number
             }
-        }
-    }
-
-    /// Lets the kernel keep little of what programs have written: see `unwritten`.
-    pub fn bound_unwritten(&self) {
-        if let Some(number) = self.number {
-            unwritten::bound(number);
         }
     }
 
