@@ -1,8 +1,9 @@
 //! One flipped bit, a cut or a missing file anywhere in the directory of a store: reads fail with
-//! `EIO` and a line that names the file, or the opening does, or nothing is different. What is shown
-//! is never an older state, and `fsck` finds what a read has met.
+//! `EIO` and a line that names the file, or the opening does, or nothing is different. What is
+//! shown is never an older state, and `fsck` finds what a read has met.
 //!
-//! `HEARTH_FLIPS` is how many bytes of each file are tried; `all` is all of them.
+//! `HEARTH_FLIPS` is how many bytes of each file are tried; `all` is all of small files, and many
+//! of others.
 
 use super::sample::{Opened, Seen, make, open, passphrase, see, writer};
 use hearth::Errno;
@@ -15,6 +16,9 @@ use std::path::{Path, PathBuf};
 
 /// Bytes of each file that are tried in a run of the tests.
 const FLIPS: usize = 10;
+/// Files up to this many bytes are small, and bytes of a larger one that are tried for `all`.
+const SMALL: usize = 8 << 10;
+const OF_LARGE: usize = 2000;
 
 type All = BTreeMap<Vec<u8>, Seen>;
 
@@ -245,7 +249,8 @@ fn copy_tree(from: &Path, to: &Path) {
 /// The bytes of a file that are tried: half of them are not zero.
 fn places(bytes: &[u8], dice: &mut Dice) -> Vec<usize> {
     let flips = match std::env::var("HEARTH_FLIPS").as_deref() {
-        Ok("all") => bytes.len(),
+        Ok("all") if bytes.len() <= SMALL => bytes.len(),
+        Ok("all") => OF_LARGE,
         Ok(text) => text.parse().expect("HEARTH_FLIPS is a number or `all`"),
         Err(_) => FLIPS,
     };

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Whose use is limited, and to how many bytes.
+/// A user whose use is limited, and to how many bytes.
 pub const LIMITED: (QuotaId, u64) = (
     QuotaId {
         kind: QuotaKind::User,

@@ -109,13 +109,13 @@ impl StoreBackend {
         })
     }
 
-    /// The same store with other limits of idle work.
+    /// Sets the limits of idle work.
     pub fn with_limits(mut self, limits: Limits) -> StoreBackend {
         self.limits = limits;
         self
     }
 
-    /// The same store with its lines about errors elsewhere than on standard error.
+    /// Sends lines about errors elsewhere than to standard error.
     pub fn with_troubles(mut self, troubles: Arc<Troubles>) -> StoreBackend {
         self.troubles = troubles;
         self
@@ -169,7 +169,7 @@ impl StoreBackend {
 /// What is said of a commit that fails for another reason than lack of room: there is no other.
 const ENDED: &str = "no more changes are taken (unmount, mend the disk, mount again)";
 
-/// The same for contents.
+/// What is said of contents that cannot be written, as of a commit.
 const UNWRITTEN: &str =
     "no more changes are taken (unmount, mend the disk, mount again): contents of inode";
 

@@ -25,7 +25,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 /// The pieces, in the order in which they are tried, and what is said when one fails.
-const PIECES: [(&str, Piece); 6] = [
+const PIECES: [(&str, Work); 6] = [
     (
         "extents of files that ended stay for now",
         StoreBackend::delete_dying,
@@ -41,7 +41,7 @@ const PIECES: [(&str, Piece); 6] = [
     ("a segment was not collected", StoreBackend::collect),
 ];
 
-type Piece = fn(&StoreBackend, &mut Tidying) -> Result<bool>;
+type Work = fn(&StoreBackend, &mut Tidying) -> Result<bool>;
 
 /// Extents that are deleted at once.
 const PIECE: usize = 4096;

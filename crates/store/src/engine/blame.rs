@@ -1,5 +1,6 @@
 //! Which table keeps fjall from opening: it says that something is wrong, and not where.
 
+use super::FOLDER;
 use crate::error::{Error, Result};
 use hearth_backend::Errno;
 use std::fs;
@@ -34,7 +35,7 @@ fn damaged(folder: &Path, keyspace: usize) -> Option<Error> {
     names.sort();
     names.iter().find_map(|name| {
         let path = folder.join(&tables).join(name);
-        let shown = format!("{}/{tables}/{name}", super::fjall_tables::FOLDER);
+        let shown = format!("{FOLDER}/{tables}/{name}");
         check(&path, &shown).err()
     })
 }

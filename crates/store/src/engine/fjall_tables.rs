@@ -6,7 +6,7 @@
 //! removed: without its journal files fjall starts its sequence numbers at 0, and a new value
 //! loses to an old one.
 
-use super::{Change, Engine, Engines, View, blame};
+use super::{Change, Engine, Engines, FOLDER, View, blame};
 use crate::error::{Error, Result};
 use crate::kv::Table;
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable, Snapshot};
@@ -22,7 +22,6 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use xxhash_rust::xxh3::xxh3_128;
 
-pub(super) const FOLDER: &str = "engine";
 const FIRST_JOURNAL: &str = "0.jnl";
 const KEYSPACES: [&str; 2] = ["meta", "extents"];
 /// Cached blocks, in bytes.

@@ -11,6 +11,9 @@ pub mod memory;
 use crate::error::Result;
 use crate::kv::Table;
 
+/// The folder of the engine in the directory of a volume.
+const FOLDER: &str = "engine";
+
 /// Makes and opens the engine of one volume.
 pub trait Engines: Send + Sync {
     /// Makes an empty engine, durably.
