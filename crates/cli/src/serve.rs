@@ -127,7 +127,6 @@ fn volume(source: &Source, options: &MountOptions, args: &MountArgs) -> Result<V
         (options.volume.xdev, source) = (false, &Source::Memory);
     }
     let builder = builder(source, &options, &who)?;
-    let builder = builder(source, options, &who)?;
     if is_new {
         output::say(format_args!("{source} is a new volume"));
     }
