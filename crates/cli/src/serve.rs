@@ -124,11 +124,11 @@ fn volume(source: &Source, options: &MountOptions, args: &MountArgs) -> Result<V
         Source::Memory | Source::Host(_) => false,
     };
     // Beside a directory of the host stands a volume with the control files and nothing else.
-    let source = match source {
-        Source::Host(_) => &Source::Memory,
-        other => other,
-    };
-    let builder = builder(source, options, &who)?;
+    let (mut options, mut source) = (options.clone(), source);
+    if let Source::Host(_) = source {
+        (options.volume.xdev, source) = (false, &Source::Memory);
+    }
+    let builder = builder(source, &options, &who)?;
     if is_new {
         output::say(format_args!("{source} is a new volume"));
     }
