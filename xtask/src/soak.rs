@@ -76,7 +76,14 @@ fn cuts(scripts: u64, seed: u64) -> Result<(), String> {
         .args(["--", "--nocapture"])
         .env("HEARTH_SEED", seed.to_string())
         .env("HEARTH_ROUNDS", scripts.to_string())
-        .env("HEARTH_FLIPS", if scripts > VOLUME_SCRIPTS { "all" } else { "100" });
+        .env(
+            "HEARTH_FLIPS",
+            if scripts > VOLUME_SCRIPTS {
+                "all"
+            } else {
+                "100"
+            },
+        );
     process::run(&mut test)
         .map_err(|what| format!("{what}; again: HEARTH_SEED={seed} HEARTH_ROUNDS={scripts}"))
 }

@@ -19,6 +19,15 @@ pub(crate) struct WrittenRange {
     pub sum: u64,
 }
 
+impl WrittenRange {
+    /// Adds what else was written of the same file.
+    pub fn add(&mut self, other: &WrittenRange) {
+        let (own, more) = (&self.bytes, &other.bytes);
+        self.bytes = own.start.min(more.start)..own.end.max(more.end);
+        self.sum += other.sum;
+    }
+}
+
 /// The files that are written to on one core.
 #[derive(Default)]
 pub(crate) struct WriteStreams {
@@ -30,17 +39,11 @@ impl WriteStreams {
     /// Takes note of a write. Returns what was written of the file once that is enough.
     pub fn note(&mut self, ino: u64, bytes: Range<u64>) -> Option<WrittenRange> {
         let sum = bytes.end - bytes.start;
+        let mut file = WrittenRange { ino, bytes, sum };
         let known = self.watched.iter().rposition(|file| file.ino == ino);
-        let mut file = match known {
-            Some(at) => self.watched.remove(at),
-            None => WrittenRange {
-                ino,
-                bytes: bytes.clone(),
-                sum: 0,
-            },
-        };
-        file.sum += sum;
-        file.bytes = file.bytes.start.min(bytes.start)..file.bytes.end.max(bytes.end);
+        if let Some(at) = known {
+            file.add(&self.watched.remove(at));
+        }
         if file.sum >= EARLY_BYTES {
             return Some(file);
         }

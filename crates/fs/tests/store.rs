@@ -151,9 +151,12 @@ fn more_than_the_log_holds_is_synced_at_once() {
         assert_eq!(root.write(fd, &bytes), Ok(bytes.len()));
         root.close(fd).expect("it is open");
     }
-    first.sync().expect("1.6 MB fit the disk, and the log of 512 KiB");
+    first
+        .sync()
+        .expect("1.6 MB fit the disk, and the log of 512 KiB");
     for number in 0..6000 {
-        root.mkdir(format!("/d{number}"), 0o755).expect("a new name");
+        root.mkdir(format!("/d{number}"), 0o755)
+            .expect("a new name");
     }
     first.sync().expect("6,000 directories fit as well");
     first.abandon();

@@ -127,16 +127,34 @@ impl Site {
                 None if right => Ok(false),
                 other => Err(format!("{what} of {name}: {other:?}")),
             };
-            let attrs = same(seen.attrs == expected.attrs, seen.attrs.as_ref().err(), "attributes")?;
-            let bytes = same(seen.bytes == expected.bytes, seen.bytes.as_ref().err(), "contents")?;
+            let attrs = same(
+                seen.attrs == expected.attrs,
+                seen.attrs.as_ref().err(),
+                "attributes",
+            )?;
+            let bytes = same(
+                seen.bytes == expected.bytes,
+                seen.bytes.as_ref().err(),
+                "contents",
+            )?;
             if attrs || bytes {
                 failed.push(path.clone());
             }
         }
-        for path in self.expected.keys().filter(|path| !seen.contains_key(*path)) {
-            let above = path.iter().rposition(|byte| *byte == b'/').unwrap_or(0).max(1);
+        for path in self
+            .expected
+            .keys()
+            .filter(|path| !seen.contains_key(*path))
+        {
+            let above = path
+                .iter()
+                .rposition(|byte| *byte == b'/')
+                .unwrap_or(0)
+                .max(1);
             // Its directory cannot be listed, or is missing itself.
-            let is_hidden = seen.get(&path[..above]).is_none_or(|dir| dir.bytes.is_err());
+            let is_hidden = seen
+                .get(&path[..above])
+                .is_none_or(|dir| dir.bytes.is_err());
             if !is_hidden {
                 return Err(format!("{} is missing", String::from_utf8_lossy(path)));
             }
@@ -177,7 +195,10 @@ impl Site {
             report.add_damage(&damage);
         }
         match report.is_clean() {
-            true => Err(format!("fsck finds nothing, and {} cannot be read", failed.len())),
+            true => Err(format!(
+                "fsck finds nothing, and {} cannot be read",
+                failed.len()
+            )),
             false => Ok(()),
         }
     }
@@ -192,7 +213,9 @@ impl Site {
             Ok(opened) => {
                 let compared = self.compare(&see(&opened.volume));
                 opened.volume.abandon();
-                compared.map(drop).map_err(|why| format!("opened for writing: {why}"))
+                compared
+                    .map(drop)
+                    .map_err(|why| format!("opened for writing: {why}"))
             }
         }
     }
@@ -262,7 +285,10 @@ fn flip_all(encrypted: bool) {
     assert!(wrong.is_empty(), "HEARTH_SEED={seed}\n{}", wrong.join("\n"));
     let (refused, failed, harmless) = (site.refused, site.failed, site.harmless);
     println!("{refused} refused, {failed} with EIO, {harmless} without effect");
-    assert!(refused > 10 && failed > 10, "{refused} refused, {failed} with EIO");
+    assert!(
+        refused > 10 && failed > 10,
+        "{refused} refused, {failed} with EIO"
+    );
 }
 
 #[test]

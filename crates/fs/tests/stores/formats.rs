@@ -8,10 +8,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Archives, and whether the store is encrypted.
-const KEPT: [(&str, bool); 2] = [("store-1.tar.gz", false), ("store-1-encrypted.tar.gz", true)];
+const KEPT: [(&str, bool); 2] = [
+    ("store-1.tar.gz", false),
+    ("store-1-encrypted.tar.gz", true),
+];
 
 fn kept(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stores/kept").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/stores/kept")
+        .join(name)
 }
 
 fn tar(how: &str, archive: &Path, dir: &Path) {

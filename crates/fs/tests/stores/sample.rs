@@ -67,7 +67,11 @@ pub fn writer() -> OpenMode {
 /// Makes a store in `dir`: a part of it in tables and segments, the rest in the log, killed.
 pub fn make(dir: &Path, encrypted: bool) {
     let options = MakeOptions {
-        compression: if encrypted { Compression::Zstd(3) } else { Compression::Lz4 },
+        compression: if encrypted {
+            Compression::Zstd(3)
+        } else {
+            Compression::Lz4
+        },
         passphrase: encrypted.then(passphrase),
         costs: Costs {
             memory: 64,
@@ -106,7 +110,9 @@ fn early(volume: &Volume, root: &Process) {
     write(root, "/d/old", &text(5000, 4));
     write(root, "/gone", &text(80_000, 5));
     root.truncate("/d/pages", 40_000).unwrap();
-    let fd = root.open("/sparse", libc::O_CREAT | libc::O_RDWR, 0o600).unwrap();
+    let fd = root
+        .open("/sparse", libc::O_CREAT | libc::O_RDWR, 0o600)
+        .unwrap();
     root.pwrite(fd, &text(4096, 6), 500_000).unwrap();
     root.ftruncate(fd, 1 << 20).unwrap();
     root.close(fd).unwrap();
@@ -131,7 +137,9 @@ fn late(root: &Process) {
 }
 
 fn write(root: &Process, path: &str, bytes: &[u8]) {
-    let fd = root.open(path, libc::O_CREAT | libc::O_RDWR, 0o644).unwrap();
+    let fd = root
+        .open(path, libc::O_CREAT | libc::O_RDWR, 0o644)
+        .unwrap();
     assert_eq!(root.write(fd, bytes), Ok(bytes.len()));
     root.close(fd).unwrap();
 }

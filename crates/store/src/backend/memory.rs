@@ -233,15 +233,23 @@ impl Blocks for MemoryBlocks {
             .collect())
     }
 
-    fn read(&self, ino: u64, generation: u32, blocks: &[Block]) -> Result<Vec<Bytes>> {
-        let state = self.state.lock();
+    fn read(
+        &self,
+        ino: u64,
+        generation: u32,
+        blocks: &[Block],
+        take: &mut dyn FnMut(Bytes),
+    ) -> Result<()> {
         let read = |block: &Block| {
+            let state = self.state.lock();
             let (header, bytes) = state.find(block)?;
             ((header.ino, header.generation) == (ino, generation))
                 .then(|| Bytes::from(bytes.clone()))
         };
-        let bytes = |block: &Block| read(block).ok_or_else(|| missing(block.segment));
-        blocks.iter().map(bytes).collect()
+        for block in blocks {
+            take(read(block).ok_or_else(|| missing(block.segment))?);
+        }
+        Ok(())
     }
 
     fn rewrite(&self, blocks: &[Block]) -> Result<Vec<Result<Block>>> {

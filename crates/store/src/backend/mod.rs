@@ -34,8 +34,8 @@ mod tidy;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use on_disk::segments_of;
 pub use on_disk::{MakeOptions, StoreOptions};
+pub(crate) use on_disk::{block_of, segments_of};
 pub use parts::{BlockOrigin, Blocks, FilePages, KeyValues, PagesInBlock};
 pub use tidy::Limits;
 
@@ -45,6 +45,7 @@ use crate::schema::{Counters, key, unwritten_pages};
 use crate::troubles::Troubles;
 use commit::State;
 use hearth_backend::{Backend, Errno, Extent, Inode, PageSource, Record, Restart, Target};
+use hearth_sync::primitive::atomic::{AtomicU64, Ordering::Relaxed};
 use hearth_sync::primitive::{Arc, Mutex};
 use memory::{MemoryBlocks, MemoryKv};
 use pending::Pending;
@@ -60,6 +61,8 @@ pub struct StoreBackend {
     blocks: Arc<dyn Blocks>,
     /// What the next commit goes on from.
     state: Mutex<State>,
+    /// Pages that are allocated and not written. Relaxed: a number of its own.
+    unwritten: Arc<AtomicU64>,
     /// Pages of segments that no record names yet.
     pending: Pending,
     /// How far idle work got.
@@ -84,17 +87,25 @@ impl StoreBackend {
             Some(value) => Counters::decode(&value)?,
             None => Counters::default(),
         };
+        let troubles: Arc<Troubles> = Arc::default();
+        // A sum that cannot be read keeps nobody from writing: `fsck` finds it.
+        let unwritten = unwritten_pages(&*kv).unwrap_or_else(|error| {
+            troubles.failed("what allocations were promised counts as free", &error);
+            0
+        });
+        let unwritten = Arc::new(AtomicU64::new(unwritten));
         let kv_epoch = kv.epoch();
         blocks.set_epoch(kv_epoch);
         Ok(StoreBackend {
             tidying: Mutex::new(Tidying::new(blocks.first())),
-            state: Mutex::new(State::new(counters, kv_epoch)),
+            state: Mutex::new(State::new(counters, kv_epoch, Arc::clone(&unwritten))),
+            unwritten,
             kv,
             blocks,
             pending: Pending::default(),
             limits: Limits::default(),
             is_read_only: false,
-            troubles: Arc::default(),
+            troubles,
         })
     }
 
@@ -237,14 +248,9 @@ impl Backend for StoreBackend {
 
     fn room(&self) -> Option<(u64, u64)> {
         let (all, free) = self.kv.room()?;
-        // The first write into what was allocated finds room. A sum that cannot be read keeps
-        // nobody from writing: `fsck` finds it.
-        let promised = unwritten_pages(&*self.kv).unwrap_or_else(|error| {
-            self.troubles
-                .failed("what allocations were promised counts as free", &error);
-            0
-        });
-        let promised = promised.saturating_mul(4096);
+        // The first write into what was allocated finds room. Nothing is read for it: operations
+        // ask while they hold locks.
+        let promised = self.unwritten.load(Relaxed).saturating_mul(4096);
         Some((all, free.saturating_sub(promised + promised / OVERHEAD)))
     }
 

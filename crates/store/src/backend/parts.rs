@@ -76,8 +76,15 @@ pub trait Blocks: Send + Sync + 'static {
     /// Stores pages of several files close together, for the places of each.
     fn write_files(&self, files: &[FilePages]) -> Result<Vec<Vec<PagesInBlock>>>;
 
-    /// The unpacked bytes of blocks that were written for this inode, verified, in this order.
-    fn read(&self, ino: u64, generation: u32, blocks: &[Block]) -> Result<Vec<Bytes>>;
+    /// Passes the unpacked bytes of blocks that were written for this inode, verified, to `take`, in
+    /// this order. After an error none is passed any more.
+    fn read(
+        &self,
+        ino: u64,
+        generation: u32,
+        blocks: &[Block],
+        take: &mut dyn FnMut(Bytes),
+    ) -> Result<()>;
 
     /// Stores blocks once more, in as few segments as they fit in, and returns where each is now,
     /// in this order, once that is durable. One that cannot be read is an error of its own.

@@ -290,7 +290,8 @@ fn make_lock_file(folder: &Path) -> Result<()> {
     let path = folder.join("lock");
     let mut lock = fs::OpenOptions::new();
     let made = lock.write(true).create(true).truncate(false).open(&path);
-    made.map(drop).map_err(|error| Error::io("make", &path, error))
+    made.map(drop)
+        .map_err(|error| Error::io("make", &path, error))
 }
 
 /// Tables that are held open at most; the others are found by their names.

@@ -14,6 +14,7 @@
 //! | `flight` | one read at a time for each block |
 //! | `read` | single blocks |
 //! | `run` | many blocks, fetched ahead of being verified |
+//! | `buffers` | memory for what is read, used again |
 //! | `ahead` | results between the thread that fetches and the one that verifies |
 //! | `survey` | the headers of a segment, for `fsck` and the collector |
 //! | `rewrite` | live blocks move to new segments |
@@ -22,6 +23,7 @@
 //! again, so what was read of it stays right.
 
 mod ahead;
+mod buffers;
 mod coder;
 mod disk_folder;
 mod files;
@@ -45,6 +47,7 @@ pub use survey::{SurveyedBlock, Swept};
 use crate::codec::{Cipher, Compression};
 use crate::disk::Disk;
 use crate::error::Result;
+use buffers::Buffers;
 use coder::{BlockOwner, Coder, Target, cut};
 use disk_folder::DiskFolder;
 use files::Files;
@@ -81,6 +84,7 @@ pub struct Segments {
     files: Folder,
     groups: Groups,
     flights: Flights<BlockHeader>,
+    buffers: Buffers,
     /// The number of the next segment. It only grows.
     next: AtomicU64,
     /// The epoch that new segments are begun in.
@@ -125,6 +129,7 @@ impl Segments {
             files,
             groups: Groups::default(),
             flights: Flights::new(settings.kept),
+            buffers: Buffers::default(),
             next: AtomicU64::new(next),
             epoch: AtomicU64::new(0),
         })
