@@ -10,6 +10,7 @@ pub mod engine;
 mod error;
 pub mod fsck;
 mod kv;
+mod memory;
 pub mod merge;
 pub mod schema;
 pub mod segment;
@@ -17,4 +18,5 @@ mod volume;
 
 pub use error::{Error, Result};
 pub use kv::{KvOp, Read, Table};
+pub use memory::MemoryParts;
 pub use volume::{FrameCipher, Info, Kv, MkfsOptions, OpenMode, OpenOptions, Parts};

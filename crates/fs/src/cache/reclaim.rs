@@ -8,7 +8,7 @@
 use crate::data::Data;
 use crate::inode::{Inode, InodeRef, StateBit};
 use crate::stats::Event;
-use crate::superblock::{INODE_BYTES, PAGE_BYTES, SLACK as GRAINS, Superblock, inode_record};
+use crate::superblock::{PAGE_BYTES, SLACK as GRAINS, Superblock, inode_bytes, inode_record};
 use hearth_sync::epoch::{self, Guard, pin};
 use hearth_sync::primitive::atomic::Ordering::Relaxed;
 
@@ -23,6 +23,8 @@ pub(crate) struct Swept {
     pub freed: u64,
     /// Whether the step reached the end of the table.
     pub wrapped: bool,
+    /// Inodes that front ends have looked up.
+    pub known: Vec<u64>,
 }
 
 impl Superblock {
@@ -81,6 +83,11 @@ impl Superblock {
             let step = self.sweep(bytes - freed);
             freed += step.freed;
             wraps += u32::from(step.wrapped);
+            // A front end may wait for what an operation of its own is about to do: where there is
+            // a task in the background, that one asks.
+            if self.maintenance.task.get().is_none() {
+                self.let_go(&step.known);
+            }
         }
         self.maintenance.set_stuck(freed < bytes);
         self.cache.mem_usage.lower_watermark();
@@ -107,6 +114,7 @@ impl Superblock {
         // With no epoch pinned. What is written or changed from here on stays in memory.
         self.settle(&seen);
         let mut freed = 0;
+        let mut known = Vec::new();
         for ino in seen {
             if freed >= bytes {
                 break;
@@ -114,9 +122,27 @@ impl Superblock {
             let g = pin();
             if let Some(inode) = self.objects.inodes.get(ino, &g) {
                 freed += self.evict(inode, bytes - freed, &g);
+                if inode.raw_counts() > 0 {
+                    known.push(ino);
+                }
             }
         }
-        Swept { freed, wrapped }
+        Swept {
+            freed,
+            wrapped,
+            known,
+        }
+    }
+
+    /// Asks front ends to forget inodes that they have looked up and nobody uses: until then their
+    /// references keep these in memory. They do it in their own time.
+    pub(crate) fn let_go(&self, known: &[u64]) {
+        if known.is_empty() || epoch::is_pinned() {
+            return;
+        }
+        for observer in self.observers() {
+            observer.crowded(known);
+        }
     }
 
     /// Gives the backend what it lacks of these inodes. An error is left to the next sync: what the
@@ -194,12 +220,17 @@ impl Superblock {
         let stays = is_pending || inode.number() == crate::number::ROOT;
         let io = self.inode_io_lock(inode.number()).lock_guard();
         let evict = || !stays && self.objects.inodes.evict(inode, g);
-        let is_evicted = match inode.directory() {
-            Some(directory) => directory.evict(self.log(), evict, g),
-            None => evict(),
+        let (is_evicted, names) = match inode.directory() {
+            Some(directory) => {
+                let is_evicted = directory.evict(self.log(), evict, g);
+                (is_evicted, -directory.recount(g))
+            }
+            None => (evict(), 0),
         };
+        self.cache.mem_usage.add(-names);
+        let names = names.max(0) as u64;
         if !is_evicted {
-            return 0;
+            return names;
         }
         // The thread that removed the last name, or gave the last reference back, looks for the
         // inode later than this and finds nothing. So this thread ends the inode.
@@ -207,7 +238,7 @@ impl Superblock {
             self.count_unlinked(inode);
             self.bury_evicted(inode);
             drop(io);
-            return self.free_resources(inode, g);
+            return names + self.free_resources(inode, g);
         }
         let pages = inode.data().map_or(0, |data| data.resident_pages(g)) as i64 * PAGE_BYTES;
         epoch::account(pages as usize, g);
@@ -217,11 +248,12 @@ impl Superblock {
             let back = self.bring_back(inode, g);
             drop(io);
             self.release(back, g);
-            return pages as u64;
+            return names + pages as u64;
         }
         self.stats.event(Event::Reclaimed);
-        self.cache.mem_usage.add(-INODE_BYTES);
-        (INODE_BYTES + pages) as u64
+        let own = inode_bytes(inode.kind());
+        self.cache.mem_usage.add(-own);
+        names + (own + pages) as u64
     }
 
     /// Puts an evicted inode back from its own attributes, without contents, which the backend has.

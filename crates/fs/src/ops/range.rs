@@ -31,7 +31,7 @@ pub(crate) fn fallocate(
     len: u64,
     g: &Guard,
 ) -> Attempt<()> {
-    cx.begin_acknowledged()?;
+    cx.begin_acknowledged(inode)?;
     let (data, end) = permitted(cx, inode, mode, off, len)?;
     let _kept = cx.pin_inode(inode, g)?;
     let change = inode.meta.change.lock();

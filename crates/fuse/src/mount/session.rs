@@ -101,6 +101,7 @@ impl Session {
             keeps_sizes.then(|| volume.nonblocking_vfs()),
             settings.collects().then(|| Arc::clone(&handles)),
             settings.collects_anyway(),
+            agreed.minor >= PRUNE_MINOR_VERSION,
         );
         let workers = Workers::new(&volume.scheduler());
         let policy = options.sched_policy.where_possible();

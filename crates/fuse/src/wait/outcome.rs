@@ -123,6 +123,9 @@ pub(crate) enum BlockingClass {
     Whole,
     /// It waits for the backend, which has to give something.
     Fetch,
+    /// It waits until the backend has taken what was changed, or until there is memory. A tenant
+    /// that changes much may have many of these.
+    Room,
 }
 
 /// A request that takes long. It is divided into chunks that never wait.

@@ -4,7 +4,7 @@
 
 use super::delay::{delay, off_thread, suspend};
 use super::enospc_retry::Retries;
-use super::outcome::{Attempt, Chunked, Outcome, WaitFor};
+use super::outcome::{Attempt, BlockingClass, Chunked, Outcome, WaitFor};
 use super::service::Service;
 use super::session_shared::SessionShared;
 use super::waiting::RequestId;
@@ -138,7 +138,11 @@ impl<S: Service> Waits<'_, S> {
             WaitFor::Test => suspend(&shared.workers).await,
             WaitFor::Fetch(missing) => {
                 let service = Arc::clone(&shared.service);
-                off_thread(&shared.workers, move || service.fetch(&missing))
+                let class = match missing.miss.waits_for_room() {
+                    true => BlockingClass::Room,
+                    false => BlockingClass::Fetch,
+                };
+                off_thread(&shared.workers, class, move || service.fetch(&missing))
                     .await
                     .map_err(Failure::Fetch)?;
             }

@@ -1,6 +1,6 @@
 //! Threads for requests that may block, so that no queue thread ever does.
 //!
-//! Four pools do not wait for each other. A waiting lock may need an fsync of its holder to go on,
+//! Five pools do not wait for each other. A waiting lock may need an fsync of its holder to go on,
 //! so fsyncs never queue behind locks. One lock may need the release of another, so locks never
 //! queue at all: each has its own thread, and beyond a limit the reply is `ENOLCK`. Where work
 //! queues, tenants are served by weight, and CPU time counts in their shares.
@@ -22,6 +22,8 @@ const IO_THREADS: usize = 32;
 const WHOLE_THREADS: usize = 4;
 /// Threads that fetch from the backend what requests missed.
 const LOAD_THREADS: usize = 16;
+/// Threads that make room: one writes everything back, and the others wait for it.
+const ROOM_THREADS: usize = 8;
 /// An idle thread ends after this time.
 const IDLE: Duration = Duration::from_secs(10);
 /// Stack of a worker: it only calls into the filesystem.
@@ -41,6 +43,7 @@ struct Pools {
     io: Arc<Pool>,
     whole: Arc<Pool>,
     loads: Arc<Pool>,
+    rooms: Arc<Pool>,
 }
 
 lock_class!(PoolLock = "fuse.workers", 872);
@@ -93,6 +96,7 @@ impl Workers {
             io: pool("hearth-io", IO_THREADS, true),
             whole: pool("hearth-whole", WHOLE_THREADS, true),
             loads: pool("hearth-load", LOAD_THREADS, true),
+            rooms: pool("hearth-room", ROOM_THREADS, true),
         };
         Workers {
             pools: Arc::new(pools),
@@ -120,6 +124,7 @@ impl Workers {
             BlockingClass::Io => &self.pools.io,
             BlockingClass::Whole => &self.pools.whole,
             BlockingClass::Fetch => &self.pools.loads,
+            BlockingClass::Room => &self.pools.rooms,
         };
         pool.submit(self.tenant, offload, finish);
     }
@@ -130,6 +135,7 @@ impl Workers {
         self.pools.io.close();
         self.pools.whole.close();
         self.pools.loads.close();
+        self.pools.rooms.close();
     }
 }
 
@@ -330,6 +336,7 @@ mod tests {
         for (class, threads) in [
             (BlockingClass::Io, IO_THREADS),
             (BlockingClass::Fetch, LOAD_THREADS),
+            (BlockingClass::Room, ROOM_THREADS),
         ] {
             let scheduler = Scheduler::builder().start().unwrap();
             let workers = Workers::new(&scheduler);

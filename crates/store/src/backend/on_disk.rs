@@ -9,15 +9,13 @@ use crate::codec::{
 };
 use crate::error::{Error, Result};
 use crate::kv::{KvOp, Table};
+use crate::memory::MemoryParts;
 use crate::schema::{Block, Counters};
 use crate::segment::{Segments, Settings, Stored};
 use crate::volume::{FrameCipher, Info, Kv, MkfsOptions, OpenMode, OpenOptions};
 use bytes::Bytes;
 use hearth_sync::primitive::{Arc, Mutex};
 use std::path::Path;
-
-/// Bytes of unpacked blocks that are kept for reading.
-const KEPT: usize = 64 << 20;
 
 /// What a new store is like.
 pub struct MakeOptions {
@@ -53,6 +51,8 @@ pub struct StoreOptions {
     pub passphrase: Option<Passphrase>,
     /// How new data is compressed, where not as the volume was made.
     pub compression: Option<Compression>,
+    /// What may be kept in memory.
+    pub memory: MemoryParts,
 }
 
 impl StoreOptions {
@@ -62,6 +62,7 @@ impl StoreOptions {
             mode,
             passphrase: None,
             compression: None,
+            memory: MemoryParts::default(),
         }
     }
 }
@@ -115,7 +116,9 @@ impl StoreBackend {
     pub fn open(dir: &Path, options: StoreOptions) -> Result<StoreBackend> {
         let is_read_only = options.mode == OpenMode::ReadOnly;
         let key = volume_key(&Kv::info_of(dir)?, options.passphrase.as_ref())?;
-        let kv = Kv::open_with(dir, open_options(options.mode, key.as_ref()))?;
+        let mut opening = open_options(options.mode, key.as_ref());
+        opening.memory = options.memory;
+        let kv = Kv::open_with(dir, opening)?;
         let info = kv.info();
         let kv: Arc<dyn parts::KeyValues> = match &key {
             Some(key) => Arc::new(Sealed::new(kv, key)),
@@ -130,7 +133,7 @@ impl StoreBackend {
             compression: options.compression.unwrap_or_else(|| compression(&info)),
             cipher: key.as_ref().map(|key| Cipher::new(key, Purpose::Blocks)),
             next: next.max(1),
-            kept: KEPT,
+            kept: options.memory.blocks as usize,
         };
         let segments = Segments::open(dir, settings)?;
         if !is_read_only {

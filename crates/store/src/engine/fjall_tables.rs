@@ -25,8 +25,6 @@ use xxhash_rust::xxh3::xxh3_128;
 const FOLDER: &str = "engine";
 const FIRST_JOURNAL: &str = "0.jnl";
 const KEYSPACES: [&str; 2] = ["meta", "extents"];
-/// Cached blocks, in bytes.
-const CACHE: u64 = 64 << 20;
 /// Descriptors that fjall keeps open.
 const OPEN_FILES: usize = 256;
 /// Tables of the first level above which a checkpoint waits for compaction.
@@ -37,19 +35,23 @@ const COMPACTION_WAIT: Duration = Duration::from_secs(10);
 /// The engines of the volume in a directory.
 pub(crate) struct FjallEngines {
     folder: PathBuf,
+    /// Bytes of cached blocks.
+    cache: u64,
 }
 
 impl FjallEngines {
-    pub(crate) fn new(volume: &Path) -> FjallEngines {
+    /// The engines of the volume there, which keep `cache` bytes of blocks in memory.
+    pub(crate) fn new(volume: &Path, cache: u64) -> FjallEngines {
         FjallEngines {
             folder: volume.join(FOLDER),
+            cache,
         }
     }
 }
 
 impl Engines for FjallEngines {
     fn create(&self) -> Result<()> {
-        Tables::open(&self.folder, None, 1).map(drop)?;
+        Tables::open(&self.folder, self.cache, None, 1).map(drop)?;
         // fjall 3.1.13 syncs neither the folders of keyspaces nor those above them.
         sync_folders(&self.folder)
     }
@@ -57,7 +59,7 @@ impl Engines for FjallEngines {
     fn open(&self) -> Result<Box<dyn Engine>> {
         check_layout(&self.folder)?;
         empty_journals(&self.folder)?;
-        Ok(Box::new(Tables::open(&self.folder, None, 1)?))
+        Ok(Box::new(Tables::open(&self.folder, self.cache, None, 1)?))
     }
 
     /// fjall cannot open read-only. It gets a folder of its own outside the volume: copies of the
@@ -77,7 +79,7 @@ impl Engines for FjallEngines {
             _folder: mirror,
             _held: held,
         };
-        Ok(Box::new(Tables::open(&folder, Some(mirror), 0)?))
+        Ok(Box::new(Tables::open(&folder, self.cache, Some(mirror), 0)?))
     }
 }
 
@@ -100,9 +102,14 @@ struct Mirror {
 }
 
 impl Tables {
-    fn open(folder: &Path, mirror: Option<Mirror>, workers: usize) -> Result<Tables> {
+    fn open(
+        folder: &Path,
+        cache: u64,
+        mirror: Option<Mirror>,
+        workers: usize,
+    ) -> Result<Tables> {
         let database = Database::builder(folder)
-            .cache_size(CACHE)
+            .cache_size(cache)
             .max_cached_files(Some(OPEN_FILES))
             .manual_journal_persist(true)
             .worker_threads_unchecked(workers)

@@ -9,6 +9,8 @@ use crate::kv::KvOp;
 use hearth_sync::primitive::Arc;
 use std::ops::Range;
 
+/// Bytes of the buffer that are kept between two epochs.
+const BUFFER: usize = 1 << 20;
 /// A file takes this many parts of a large epoch.
 const PARTS_OF_A_FILE: u64 = 4;
 
@@ -125,6 +127,8 @@ impl LogWriter {
             self.newest[file] = epoch;
         }
         self.is_soiled = false;
+        self.buffer.clear();
+        self.buffer.shrink_to(BUFFER);
         let before = self.last.log_at / self.file_len;
         let end = runs
             .last()

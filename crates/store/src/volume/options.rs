@@ -4,6 +4,7 @@ use super::superblock::{Slot, VERSION};
 use crate::disk::Disk;
 use crate::engine::Engines;
 use crate::error::Result;
+use crate::memory::MemoryParts;
 use hearth_sync::primitive::Arc;
 
 /// What a new volume is like.
@@ -63,6 +64,8 @@ pub struct OpenOptions {
     /// Whether a thread writes the witness and makes checkpoints. Tests without one decide the
     /// order of all steps.
     pub background: bool,
+    /// What may be kept in memory.
+    pub memory: MemoryParts,
 }
 
 impl OpenOptions {
@@ -72,6 +75,7 @@ impl OpenOptions {
             mode,
             cipher: None,
             background: true,
+            memory: MemoryParts::default(),
         }
     }
 }

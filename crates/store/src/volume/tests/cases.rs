@@ -4,7 +4,7 @@ use super::harness::*;
 use crate::disk::Disk;
 use crate::disk::simulated::{Fault, SimulatedDisk};
 use crate::volume::{FrameCipher, Kv, MkfsOptions, OpenMode, OpenOptions};
-use crate::{Error, KvOp, Read, Result, Table};
+use crate::{Error, KvOp, MemoryParts, Read, Result, Table};
 use hearth_sync::primitive::{Arc, thread};
 use std::time::Duration;
 
@@ -285,6 +285,34 @@ fn the_thread_writes_the_witness_and_makes_checkpoints() {
     ));
     assert!(kv.get(Table::Meta, b"1").is_err());
     assert_eq!(state(&open(&disk).unwrap()).unwrap()[0].len(), 50);
+}
+
+#[test]
+fn what_waits_for_a_checkpoint_has_a_bound_in_memory_and_after_a_kill() {
+    let disk = made(1, 256);
+    let memory = MemoryParts {
+        overlay: 64 << 10,
+        ..MemoryParts::default()
+    };
+    let options = OpenOptions {
+        background: false,
+        memory,
+        ..OpenOptions::new(writer())
+    };
+    let kv = Kv::open_parts(parts(&disk), options).unwrap();
+    let value = "v".repeat(1000);
+    for epoch in 1..1000 {
+        let keys = (0..4).map(|key| format!("{}", epoch * 4 + key));
+        let ops: Vec<_> = keys.map(|key| put(&key, &value)).collect();
+        kv.commit(epoch, &ops).unwrap();
+        let bytes = kv.layer_bytes();
+        assert!(bytes <= (2 * 64 << 10) + 8192, "{bytes} at epoch {epoch}");
+    }
+    assert!(kv.info().checkpoint > 900);
+    drop(kv);
+    let kv = open_for(&disk, OpenMode::ReadOnly).unwrap();
+    assert!(kv.layer_bytes() <= (2 * 64 << 10) + 8192);
+    assert_eq!(kv.last_epoch(), 999);
 }
 
 #[test]
