@@ -6,7 +6,7 @@
 
 use crate::args::MountArgs;
 use crate::failure::{Failure, reason};
-use crate::{mounts, output, serve, umount};
+use crate::{allocator, mounts, output, serve, umount};
 use hearth::Source;
 use rustix::io::Errno;
 use std::ffi::OsStr;
@@ -35,6 +35,7 @@ pub fn run(args: &MountArgs) -> Result<(), Failure> {
         }
     }
     if args.foreground {
+        allocator::begin_again();
         return serve::run(source, &args);
     }
     in_background(&args)
@@ -142,6 +143,7 @@ fn daemon(args: &MountArgs) -> Command {
     }
     command.arg("--").args(&args.places);
     command.stdin(Stdio::null()).stdout(Stdio::piped());
+    allocator::gives_back(&mut command);
     command
 }
 

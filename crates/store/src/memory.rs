@@ -11,6 +11,8 @@ pub struct MemoryParts {
     pub blocks: u64,
     /// What was committed since the last checkpoint, in one of two layers.
     pub overlay: u64,
+    /// Data that idle work reads and writes at once; the same bytes lie there several times.
+    pub work: u64,
 }
 
 const MIB: u64 = 1 << 20;
@@ -22,10 +24,11 @@ impl MemoryParts {
             tables: (memory / 8).clamp(2 * MIB, 64 * MIB),
             blocks: (memory / 16).clamp(MIB, 64 * MIB),
             overlay: (memory / 16).clamp(MIB, 32 * MIB),
+            work: (memory / 32).clamp(MIB, 32 * MIB),
         }
     }
 
-    /// All of them together.
+    /// What is kept, all together.
     pub fn sum(&self) -> u64 {
         self.tables + self.blocks + 2 * self.overlay
     }

@@ -13,8 +13,9 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 const ROOT: u64 = 1;
-/// Extents that are read at once.
+/// Extents that are read at once, and the bytes of their blocks.
 const BATCH: usize = 256;
+const BATCH_BYTES: u64 = 4 << 20;
 /// How often bytes that are not where they were are looked up again.
 const TRIES: usize = 16;
 
@@ -220,7 +221,11 @@ fn batch(
             None => 0,
         };
         let map = contents(kv, ino)?.map;
-        let (extents, next) = extents(kv, map, range, BATCH)?;
+        let (mut extents, mut next) = extents(kv, map, range, BATCH)?;
+        if let Some(from) = beyond(&extents, BATCH_BYTES) {
+            next = Some(extents[from].pages.start);
+            extents.truncate(from);
+        }
         let found = read(kv, blocks, (ino, generation, map), &extents);
         match found {
             Ok((extents, bytes)) => {
@@ -265,6 +270,21 @@ pub(super) fn extents(
         Ok(true)
     })?;
     Ok((extents, next))
+}
+
+/// The first of these extents whose block has no place in `most` bytes with those before; not the
+/// first of all.
+fn beyond(extents: &[Extent], most: u64) -> Option<usize> {
+    let (mut bytes, mut last) = (0, None);
+    let is_beyond = |extent: &Extent| {
+        if let Place::Stored { block, .. } = &extent.place
+            && last.replace(*block) != Some(*block)
+        {
+            bytes += u64::from(block.length);
+        }
+        bytes > most
+    };
+    extents.iter().position(is_beyond).filter(|at| *at > 0)
 }
 
 type Loaded = (Vec<(Range<u64>, At)>, Vec<Bytes>);

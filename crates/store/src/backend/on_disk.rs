@@ -143,6 +143,7 @@ impl StoreBackend {
         let first = segments.next();
         let mut store = StoreBackend::new(kv, Arc::new(segments))?;
         store.is_read_only = is_read_only;
+        store.limits.piece = options.memory.work;
         store.tidying = Mutex::new(Tidying::new(first));
         Ok(store)
     }

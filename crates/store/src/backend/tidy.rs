@@ -17,6 +17,7 @@ use super::load::each;
 use super::pending::PATIENCE;
 use crate::error::Result;
 use crate::kv::Table;
+use crate::memory::MemoryParts;
 use crate::merge::{Tally, drop_map, meta};
 use crate::schema::{Segment, key};
 use hearth_backend::Errno;
@@ -39,6 +40,8 @@ pub struct Limits {
     pub small_pages: u64,
     /// How many are many.
     pub small_segments: usize,
+    /// Bytes of data that are moved at once, about.
+    pub piece: u64,
     /// How long a volume may take to name what it has stored.
     pub patience: Duration,
 }
@@ -51,6 +54,7 @@ impl Default for Limits {
             live_percent_low_room: 90,
             small_pages: 512,
             small_segments: 64,
+            piece: MemoryParts::default().work,
             patience: PATIENCE,
         }
     }
