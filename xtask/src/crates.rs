@@ -48,6 +48,10 @@ pub const RULES: &[Rule] = &[
         below: &["hearth", "hearth-sched", "hearth-sync"],
     },
     Rule {
+        name: "hearth-host",
+        below: &["hearth", "hearth-sync"],
+    },
+    Rule {
         name: "hearth-fuse",
         below: &["hearth-control", "hearth", "hearth-sched", "hearth-sync"],
     },
@@ -55,6 +59,7 @@ pub const RULES: &[Rule] = &[
         name: "hearth-cli",
         below: &[
             "hearth-fuse",
+            "hearth-host",
             "hearth-control",
             "hearth",
             "hearth-store",

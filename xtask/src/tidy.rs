@@ -25,6 +25,8 @@ const UNSAFE_HOMES: &[&str] = &[
     "crates/fuse/src/mount",
     "crates/fuse/src/placement/cpu.rs",
     "crates/fuse/src/wire",
+    // System calls that rustix does not have.
+    "crates/host/src/sys.rs",
     // Affinity and scheduling policy of a thread.
     "crates/fuse/src/placement/cpu.rs",
 ];
@@ -43,6 +45,7 @@ const PRODUCT: &[&str] = &[
     "hearth-store",
     "hearth",
     "hearth-control",
+    "hearth-host",
     "hearth-fuse",
     "hearth-cli",
     "hearth-python",

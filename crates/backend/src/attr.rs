@@ -85,8 +85,10 @@ impl Kind {
 /// Attributes of an inode at one moment: the fields are consistent with each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attr {
-    /// Inode number; the root is 1.
+    /// The number by which front ends name the inode; the root is 1.
     pub ino: u64,
+    /// The number that programs see. It differs where another filesystem gives out the numbers.
+    pub shown_ino: u64,
     /// Distinguishes inodes that had one number one after the other.
     pub generation: u32,
     /// Type.

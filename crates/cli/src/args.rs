@@ -35,7 +35,7 @@ pub enum Verb {
     Sync(SyncArgs),
     /// Make a volume in a directory
     Mkfs(MkfsArgs),
-    /// Say what a volume in a directory is, and who has it open
+    /// Say what a volume is, in a directory or mounted, and who has it open
     Info(InfoArgs),
     /// Check a volume in a directory, and put right what is wrong
     Fsck(FsckArgs),
@@ -100,6 +100,7 @@ Mount options (-o), the default first:
   size=BYTES, inodes=COUNT         room of the volume (2G, 512MiB; 50k): half of the memory, or
                                    as much as the disk of a store has
   create                           make the volume of store:DIR if DIR is new or empty
+  xdev                             do not enter mounts below host:DIR
   memory=BYTES                     memory for what is kept of a store: an eighth of the machine's
   commit=SECONDS                   time between commits of a store that nobody asked for: 5
   compress=lz4|none|zstd           how a store compresses what is written: as it was made
@@ -136,8 +137,8 @@ Options of mount(8) and fstab (defaults, noauto, user, nofail, _netdev, x-*, ...
     after_help = MOUNT_OPTIONS
 )]
 pub struct MountArgs {
-    /// An empty directory; before it, where the volume lives: memory:, gone after the unmount, or
-    /// store:DIR, kept in DIR [default: memory:]
+    /// An empty directory; before it, where the volume lives: memory:, gone after the unmount,
+    /// store:DIR, kept in DIR, or host:DIR or a path, that directory as it is [default: memory:]
     #[arg(value_name = "MOUNTPOINT", num_args = 1..=2, required = true)]
     pub places: Vec<PathBuf>,
     /// Mount options, separated by commas

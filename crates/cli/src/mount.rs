@@ -6,7 +6,7 @@
 
 use crate::args::MountArgs;
 use crate::failure::{Failure, reason};
-use crate::{allocator, mounts, output, serve, umount};
+use crate::{allocator, host, mounts, output, serve, umount};
 use hearth::Source;
 use rustix::io::Errno;
 use std::ffi::OsStr;
@@ -24,6 +24,9 @@ pub fn run(args: &MountArgs) -> Result<(), Failure> {
     }
     let options = serve::options(&source, &args)?;
     clear_dead(args.mountpoint())?;
+    if let Source::Host(directory) = &source {
+        host::check(directory, args.mountpoint())?;
+    }
     if let Source::Store(directory) = &source {
         apart(directory, args.mountpoint())?;
         // Before a volume is made.
@@ -41,20 +44,27 @@ pub fn run(args: &MountArgs) -> Result<(), Failure> {
     in_background(&args)
 }
 
-/// Where the volume lives: of a store any bytes of a path.
+/// Where the volume lives: of a directory any bytes of a path, absolute, since the daemon leaves
+/// its own.
 fn source(args: &MountArgs) -> Result<Source, Failure> {
-    if let [source, _] = &*args.places
-        && let Some(path) = source.as_os_str().as_bytes().strip_prefix(b"store:")
-        && !path.is_empty()
-    {
-        // The daemon leaves its directory.
-        let path = std::path::absolute(OsStr::from_bytes(path));
-        let path = path.map_err(|error| Failure::at(Path::new(source), reason(&error)))?;
-        return Ok(Source::Store(path));
-    }
-    args.source()
+    let parsed = args
+        .source()
         .parse::<Source>()
-        .map_err(|error| Failure::usage(error.to_string()))
+        .map_err(|error| Failure::usage(error.to_string()))?;
+    let [typed, _] = &*args.places else {
+        return Ok(parsed);
+    };
+    let bytes = typed.as_os_str().as_bytes();
+    let absolute = |word: &[u8]| {
+        let path = bytes.strip_prefix(word).unwrap_or(bytes);
+        let path = std::path::absolute(OsStr::from_bytes(path));
+        path.map_err(|error| Failure::at(typed, reason(&error)))
+    };
+    Ok(match parsed {
+        Source::Memory => Source::Memory,
+        Source::Store(_) => Source::Store(absolute(b"store:")?),
+        Source::Host(_) => Source::Host(absolute(b"host:")?),
+    })
 }
 
 /// Refuses a store that its own mount would cover, or that would be mounted inside itself.

@@ -15,6 +15,8 @@ pub struct Mounted {
     pub at: PathBuf,
     /// Type, `fuse.hearth` or `ext4`.
     pub kind: String,
+    /// What is mounted, as whoever mounted it calls it.
+    pub source: PathBuf,
 }
 
 impl Mounted {
@@ -49,14 +51,22 @@ pub fn holding(place: &Path) -> std::io::Result<Option<Mounted>> {
         .max_by_key(|mounted| mounted.at.components().count()))
 }
 
+/// Mounts of Hearth volumes.
+///
+/// # Errors
+/// What reading `/proc/self/mountinfo` answers.
+pub fn of_hearth() -> std::io::Result<Vec<Mounted>> {
+    let mut mounts = parse(&std::fs::read("/proc/self/mountinfo")?);
+    mounts.retain(Mounted::is_ours);
+    Ok(mounts)
+}
+
 /// Mount points of Hearth volumes.
 ///
 /// # Errors
 /// What reading `/proc/self/mountinfo` answers.
 pub fn ours() -> std::io::Result<Vec<PathBuf>> {
-    let mounts = parse(&std::fs::read("/proc/self/mountinfo")?);
-    let ours = mounts.into_iter().filter(Mounted::is_ours);
-    Ok(ours.map(|mounted| mounted.at).collect())
+    Ok(of_hearth()?.into_iter().map(|mounted| mounted.at).collect())
 }
 
 fn parse(list: &[u8]) -> Vec<Mounted> {
@@ -66,7 +76,8 @@ fn parse(list: &[u8]) -> Vec<Mounted> {
             let at = unescaped(words.nth(4)?);
             words.find(|word| *word == b"-")?;
             let kind = String::from_utf8_lossy(words.next()?).into_owned();
-            Some(Mounted { at, kind })
+            let source = unescaped(words.next().unwrap_or_default());
+            Some(Mounted { at, kind, source })
         })
         .collect()
 }
@@ -98,6 +109,7 @@ mod tests {
                      37 35 98:0 / /mnt/c rw - ext4 /dev/root rw\n";
         let mounts = parse(list);
         assert!(mounts[0].at == Path::new("/mnt/a b") && mounts[0].is_ours());
+        assert_eq!(mounts[0].source, Path::new("m"));
         assert!(mounts[1].at == Path::new("/mnt/c") && !mounts[1].is_ours());
     }
 

@@ -3,15 +3,17 @@
 use crate::args::MountArgs;
 use crate::failure::{Failure, reason};
 use crate::quota::EventLog;
-use crate::{fstab, mounts, output, signals, store};
-use hearth::{OpenError, Source, Volume};
-use hearth_fuse::{MountOptions, Session};
+use crate::{fstab, host, mounts, output, signals, store};
+use hearth::{KernelCache, OpenError, Source, Volume, VolumeBuilder};
+use hearth_fuse::{MountOptions, SchedPolicy, Session};
+use hearth_store::Error;
 use hearth_sync::primitive::{Arc, thread};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 use signal_hook::iterator::Signals;
 use std::fmt::Display;
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Reads the options without doing anything.
 pub fn options(source: &Source, args: &MountArgs) -> Result<MountOptions, Failure> {
@@ -19,11 +21,18 @@ pub fn options(source: &Source, args: &MountArgs) -> Result<MountOptions, Failur
         Failure::usage(format!("{error}; 'hearth mount --help' lists the options"))
     };
     let given = fstab::ours(&args.options);
-    let options = MountOptions::parse(&given).map_err(|error| usage(&error))?;
+    let defaults = match source {
+        Source::Host(_) => MountOptions::changed_behind(),
+        Source::Memory | Source::Store(_) => MountOptions::default(),
+    };
+    let options = defaults.with(&given).map_err(|error| usage(&error))?;
     source
         .takes(&options.volume)
         .map_err(|error| usage(&error))?;
-    Ok(options)
+    match source {
+        Source::Host(directory) => host::options(directory, options),
+        Source::Memory | Source::Store(_) => Ok(options),
+    }
 }
 
 /// Mounts, reports, and returns after the unmount.
@@ -39,30 +48,63 @@ pub fn run(source: Source, args: &MountArgs) -> Result<(), Failure> {
     policy.check().map_err(|error| refused_policy(&error))?;
     hearth::yield_between_operations(true);
     let volume = volume(&source, &options, args)?;
-    let kept = volume.clone();
-    let session = Session::start(volume.clone(), args.mountpoint(), options);
-    let session = session.map_err(Failure::refused)?;
-    if args.detach {
-        rustix::process::setsid().map_err(|error| no_daemon(&error.into()))?;
+    let daemon = Daemon {
+        args,
+        volume,
+        policy,
+        signals,
+        log,
+    };
+    if let Source::Host(directory) = &source {
+        let session = host::start(directory, &daemon.volume, args.mountpoint(), options)?;
+        return daemon.attend(session);
     }
-    // In its own session: in that of its caller others may compute.
-    policy.apply().map_err(|error| refused_policy(&error))?;
-    output::print_and_go_on(&format!(
-        "hearth: {} on {}, transport {}\n",
-        args.source(),
-        args.mountpoint().display(),
-        session.transport()
-    ))?;
-    if let Some(log) = &log {
-        detach(log)?;
+    let session = Session::start(daemon.volume.clone(), args.mountpoint(), options);
+    daemon.attend(session.map_err(Failure::refused)?)
+}
+
+/// What a daemon has besides its session.
+struct Daemon<'a> {
+    args: &'a MountArgs,
+    volume: Volume,
+    policy: SchedPolicy,
+    signals: Signals,
+    /// Where messages go, in the background.
+    log: Option<File>,
+}
+
+impl Daemon<'_> {
+    /// Reports that the mount works, and returns after the unmount.
+    fn attend<V: KernelCache>(self, session: Session<V>) -> Result<(), Failure> {
+        let Daemon {
+            args,
+            volume,
+            policy,
+            signals,
+            log,
+        } = self;
+        if args.detach {
+            rustix::process::setsid().map_err(|error| no_daemon(&error.into()))?;
+        }
+        // In its own session: in that of its caller others may compute.
+        policy.apply().map_err(|error| refused_policy(&error))?;
+        output::print_and_go_on(&format!(
+            "hearth: {} on {}, transport {}\n",
+            args.source(),
+            args.mountpoint().display(),
+            session.transport()
+        ))?;
+        if let Some(log) = &log {
+            detach(log)?;
+        }
+        let log = EventLog::start(&volume);
+        serve(session, signals)?;
+        drop(log);
+        // What was changed last is durable before the daemon ends.
+        volume
+            .close()
+            .map_err(|error| Failure::refused(format!("{}: the end: {error}", args.source())))
     }
-    let log = EventLog::start(&volume);
-    drop(volume);
-    serve(session, signals)?;
-    drop(log);
-    // What was changed last is durable before the daemon ends.
-    kept.close()
-        .map_err(|error| Failure::refused(format!("{}: the end: {error}", args.source())))
 }
 
 fn refused_policy(error: &std::io::Error) -> Failure {
@@ -72,19 +114,19 @@ fn refused_policy(error: &std::io::Error) -> Failure {
 
 fn volume(source: &Source, options: &MountOptions, args: &MountArgs) -> Result<Volume, Failure> {
     let who = format!(
-        "mounted on {}",
+        "{MOUNTED_ON}{}",
         mounts::resolved(args.mountpoint()).display()
     );
     let is_new = match source {
         Source::Store(directory) => options.volume.store.create && hearth::is_free(directory),
-        Source::Memory => false,
+        Source::Memory | Source::Host(_) => false,
     };
-    let builder = source
-        .builder(&options.volume, &who)
-        .map_err(|error| match error {
-            OpenError::Store(directory, error) => store::refusal(&directory, &error),
-            other => Failure::refused(other),
-        })?;
+    // Beside a directory of the host stands a volume with the control files and nothing else.
+    let source = match source {
+        Source::Host(_) => &Source::Memory,
+        other => other,
+    };
+    let builder = builder(source, options, &who)?;
     if is_new {
         output::say(format_args!("{source} is a new volume"));
     }
@@ -95,6 +137,48 @@ fn volume(source: &Source, options: &MountOptions, args: &MountArgs) -> Result<V
         .build()
         .map_err(|error| Failure::refused(format!("the volume cannot be made: {error}")))
 }
+
+/// The builder of the volume. A daemon whose mount is gone already, because `umount(8)` does not
+/// wait for it, is waited for.
+fn builder(source: &Source, options: &MountOptions, who: &str) -> Result<VolumeBuilder, Failure> {
+    let end = Instant::now() + ENDING;
+    let mut is_told = false;
+    loop {
+        match source.builder(&options.volume, who) {
+            Err(OpenError::Store(directory, Error::InUse { who, .. }))
+                if is_ending(&who) && Instant::now() < end =>
+            {
+                if !is_told {
+                    let directory = directory.display();
+                    output::say(format_args!("{directory}: waiting for the end of {who}"));
+                    is_told = true;
+                }
+                thread::sleep(LOOK);
+            }
+            Err(OpenError::Store(directory, error)) => {
+                return Err(store::refusal(&directory, &error));
+            }
+            built => return built.map_err(Failure::refused),
+        }
+    }
+}
+
+/// How long the end of an earlier daemon is waited for, and how often it is looked at.
+const ENDING: Duration = Duration::from_secs(30);
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Whether the user of a volume was a mount that is gone: what it says of itself is written by
+/// [`volume`].
+fn is_ending(who: &str) -> bool {
+    let Some((_, place)) = who.split_once(MOUNTED_ON) else {
+        return false;
+    };
+    let mounted = mounts::at(Path::new(place));
+    !mounted.is_ok_and(|mounted| mounted.is_some_and(|mounted| mounted.is_ours()))
+}
+
+/// What stands before the mount point in the name of a user.
+const MOUNTED_ON: &str = "mounted on ";
 
 /// Opens the file for messages before anything is mounted, so that a bad name is told at once.
 fn log_file(asked: Option<&Path>) -> Result<File, Failure> {
@@ -151,7 +235,7 @@ fn detach(log: &File) -> Result<(), Failure> {
 }
 
 /// Waits for the unmount; signals ask for it.
-fn serve(session: Session, mut signals: Signals) -> Result<(), Failure> {
+fn serve<V: KernelCache>(session: Session<V>, mut signals: Signals) -> Result<(), Failure> {
     let handle = signals.handle();
     let session = Arc::new(session);
     let asked = Arc::clone(&session);

@@ -4,7 +4,7 @@
 
 mod harness;
 
-use harness::{Mounted, Private, Transport, hearth, program, registry_tool, said, succeed};
+use harness::{Below, Mounted, Private, Transport, hearth, registry_tool, said, succeed};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -13,6 +13,7 @@ harness::on_both_transports!(
     posix_is_kept_when_every_request_is_suspended_and_resumed,
     posix_is_kept_with_all_quotas_on,
     posix_is_kept_while_heat_is_tracked,
+    posix_is_kept_over_a_directory_in_memory,
 );
 
 /// What the machine's tmpfs supports as well; remounting the volume under test is not allowed.
@@ -43,6 +44,27 @@ fn posix_is_kept_on_a_store() {
 }
 
 /// The suite takes a few seconds, so all of it runs.
+fn posix_is_kept_over_a_directory_in_memory(transport: Transport) {
+    let below = Below::tmpfs();
+    compare_with(&Mounted::over(transport, below.path(), ""), below.path());
+}
+
+#[test]
+fn posix_is_kept_over_a_directory_on_ext4() {
+    let below = Below::ext4();
+    compare_with(
+        &Mounted::over(Transport::Dev, below.path(), ""),
+        below.path(),
+    );
+}
+
+#[test]
+fn posix_is_kept_over_a_directory_whose_requests_are_all_suspended() {
+    let below = Below::tmpfs();
+    let mounted = Mounted::over(Transport::Dev, below.path(), "park=every");
+    compare_with(&mounted, below.path());
+}
+
 fn posix_is_kept_when_every_request_is_suspended_and_resumed(transport: Transport) {
     compare(&Mounted::new(transport, "park=every"));
 }
@@ -60,24 +82,22 @@ fn posix_is_kept_while_heat_is_tracked(transport: Transport) {
 }
 
 fn compare(mounted: &Mounted) {
+    compare_with(mounted, Below::tmpfs().path());
+}
+
+/// What passes on `control` passes on the mount.
+fn compare_with(mounted: &Mounted, control: &Path) {
     let private = Private::new();
     let configuration = private.path().join("pjdfstest.toml");
     std::fs::write(&configuration, CONFIGURATION).unwrap();
 
-    let control = private.directory("tmpfs");
-    succeed(
-        program("mount")
-            .args(["-t", "tmpfs", "hearth-suite"])
-            .arg(&control),
-    );
-    let tmpfs = Outcome::of(&configuration, &control);
-    succeed(program("umount").arg(&control));
+    let native = Outcome::of(&configuration, control);
     let ours = Outcome::of(&configuration, mounted.path());
 
     assert_eq!(ours.failed, 0, "{}", ours.text);
-    let lost: Vec<&String> = ours.skipped.difference(&tmpfs.skipped).collect();
-    assert!(lost.is_empty(), "tmpfs runs these: {lost:?}\n{}", ours.text);
-    assert!(ours.passed >= tmpfs.passed, "{}", ours.text);
+    let lost: Vec<&String> = ours.skipped.difference(&native.skipped).collect();
+    assert!(lost.is_empty(), "these run: {lost:?}\n{}", ours.text);
+    assert!(ours.passed >= native.passed, "{}", ours.text);
     // The suite of this version has 398 cases; a run of a few of them would prove nothing.
     assert!(ours.passed >= 380, "{}", ours.text);
     println!("passed {}, skipped {}", ours.passed, ours.skipped.len());

@@ -24,6 +24,9 @@ pub enum Source {
     Memory,
     /// `store:DIR`, kept in this directory.
     Store(PathBuf),
+    /// `host:DIR`, or a path: this directory as it is, whose files stay ordinary files. A front end
+    /// serves it by itself (crate `hearth-host`).
+    Host(PathBuf),
 }
 
 /// A source that this version cannot open.
@@ -42,9 +45,7 @@ pub enum SourceFault {
     Unknown,
     /// It would be this in a version that can.
     Later(&'static str),
-    /// It is a path without the word that says what it is.
-    Path,
-    /// `store:` without a directory.
+    /// `store:` or `host:` without a directory.
     NoDirectory,
 }
 
@@ -57,6 +58,8 @@ pub enum OpenError {
     Option(OptionError),
     /// The store in this directory cannot be opened or made.
     Store(PathBuf, hearth_store::Error),
+    /// A directory of the host, which can be mounted and is no [`Volume`].
+    Host(PathBuf),
     /// The volume cannot be built.
     Build(BuildError),
 }
@@ -91,6 +94,12 @@ impl Source {
     pub fn takes(&self, options: &VolumeOptions) -> Result<(), OptionError> {
         match (self, options.store.given()) {
             (Source::Memory, Some(name)) => Err(OptionError::of_a_store(name)),
+            (Source::Memory | Source::Store(_), _) if options.xdev => Err(OptionError::of_a_host()),
+            (Source::Host(_), Some(name)) => Err(OptionError::not_of_a_host(name)),
+            (Source::Host(_), None) => match options.given_to_the_core() {
+                Some(name) => Err(OptionError::not_of_a_host(name)),
+                None => Ok(()),
+            },
             _ => Ok(()),
         }
     }
@@ -104,17 +113,21 @@ impl FromStr for Source {
             source: text.to_owned(),
             fault,
         };
+        if text.starts_with(['/', '.']) {
+            return Ok(Source::Host(text.into()));
+        }
         match text.split_once(':') {
             // mount(8) and fstab always give a source, by habit the name of the filesystem.
             None if matches!(text, "hearth" | "none") => Ok(Source::Memory),
             Some(("memory", "")) => Ok(Source::Memory),
             Some(("store", "")) => Err(error(SourceFault::NoDirectory)),
             Some(("store", directory)) => Ok(Source::Store(directory.into())),
-            Some(("host", _)) => Err(error(SourceFault::Later("a host directory"))),
+            Some(("host", "")) => Err(error(SourceFault::NoDirectory)),
+            Some(("host", directory)) => Ok(Source::Host(directory.into())),
             Some(("s3", rest)) if rest.starts_with("//") => {
                 Err(error(SourceFault::Later("object storage")))
             }
-            None if text.contains('/') => Err(error(SourceFault::Path)),
+            None if text.contains('/') => Ok(Source::Host(text.into())),
             _ => Err(error(SourceFault::Unknown)),
         }
     }
@@ -123,19 +136,14 @@ impl FromStr for Source {
 impl fmt::Display for SourceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let source = &self.source;
-        let used = "use 'memory:' or 'store:DIR'";
+        let used = "use 'memory:', 'store:DIR' or 'host:DIR'";
         match self.fault {
             SourceFault::Later(what) => write!(
                 f,
                 "source '{source}': {what} cannot be mounted by this version; {used}"
             ),
-            SourceFault::Path => write!(
-                f,
-                "source '{source}': a path alone does not say what it is; use 'store:{source}', \
-                 or 'memory:'"
-            ),
             SourceFault::NoDirectory => {
-                write!(f, "source '{source}' names no directory; use 'store:DIR'")
+                write!(f, "source '{source}' names no directory; use '{source}DIR'")
             }
             SourceFault::Unknown => write!(f, "source '{source}' is unknown; {used}"),
         }
@@ -147,6 +155,7 @@ impl fmt::Display for Source {
         match self {
             Source::Memory => f.write_str("memory:"),
             Source::Store(directory) => write!(f, "store:{}", directory.display()),
+            Source::Host(directory) => write!(f, "host:{}", directory.display()),
         }
     }
 }
@@ -163,6 +172,12 @@ impl fmt::Display for OpenError {
                     false => write!(f, "{shown}: {line}"),
                 }
             }
+            OpenError::Host(directory) => write!(
+                f,
+                "host:{}: a directory of the host can be mounted, and not be opened; mount it, or \
+                 use the directory itself",
+                directory.display()
+            ),
             OpenError::Build(error) => error.fmt(f),
         }
     }
@@ -182,15 +197,20 @@ mod tests {
         }
         let store = Source::Store("/var/lib/a:b".into());
         assert_eq!("store:/var/lib/a:b".parse(), Ok(store));
+        for text in ["host:/srv/a:b", "/srv/a:b"] {
+            assert_eq!(text.parse(), Ok(Source::Host("/srv/a:b".into())), "{text}");
+        }
+        for path in ["./d", "..", ".", "d/e", "/"] {
+            assert_eq!(path.parse(), Ok(Source::Host(path.into())), "{path}");
+        }
         for (text, word, remedy) in [
             ("bogus:", "unknown", "use 'memory:'"),
             ("bogus", "unknown", "use 'memory:'"),
             ("", "unknown", "use 'memory:'"),
             ("memory:x", "unknown", "use 'memory:'"),
-            ("host:/srv", "host directory", "use 'memory:'"),
+            ("host:", "no directory", "use 'host:DIR'"),
             ("s3://bucket/prefix", "object storage", "use 'memory:'"),
             ("store:", "no directory", "use 'store:DIR'"),
-            ("/srv/volume", "a path alone", "use 'store:/srv/volume'"),
         ] {
             let error = text.parse::<Source>().expect_err(text).to_string();
             for part in [&*format!("'{text}'"), word, remedy] {
@@ -211,6 +231,15 @@ mod tests {
             (
                 "memory:?commit=1",
                 "option 'commit': expected a source store:DIR",
+            ),
+            ("memory:?xdev", "option 'xdev': expected a source host:DIR"),
+            ("/srv?size=1G", "option 'size': expected none for a host"),
+            ("/srv?quota", "option 'quota': expected none for a host"),
+            ("/srv?create", "option 'create': expected none for a host"),
+            ("/srv?noatime", "option 'noatime': expected none for a host"),
+            (
+                "/srv?ro",
+                "host:/srv: a directory of the host can be mounted",
             ),
             (
                 "memory:?create",

@@ -2,7 +2,7 @@
 //! retire.
 
 use hearth::backend::TestBackend;
-use hearth::{Credentials, Process, Volume};
+use hearth::{Credentials, Errno, Process, Volume};
 use hearth_sync::epoch;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -96,4 +96,58 @@ fn nothing_is_pinned_while_a_backend_loads_or_takes_pages() {
         assert!(unpinned.contains(call), "{call} was not seen: {unpinned:?}");
         assert!(!pinned.contains(call), "{call} was made while pinned");
     }
+}
+
+/// Once, such a sync waited for the end of the operation that had called it, for ever.
+#[test]
+fn a_sync_inside_a_callback_is_refused_and_works_behind_it() {
+    let (volume, p, _, _) = watched();
+    p.mkdir("/d", 0o755).unwrap();
+    let fd = p.open("/d/f", NEW, 0o644).unwrap();
+    p.write(fd, b"x").unwrap();
+    let dir = p.open("/d", libc::O_RDONLY | libc::O_DIRECTORY, 0).unwrap();
+    let mut refused = Vec::new();
+    let mut each = |_: hearth::DirEntry<'_>| {
+        refused.push((p.fsync(fd), p.fdatasync(fd), p.syncfs(fd), volume.sync()));
+        refused.push((
+            volume.close(),
+            Err(Errno::EDEADLK),
+            p.write(fd, b"y").map(drop),
+            Ok(()),
+        ));
+        true
+    };
+    p.getdents(dir, &mut each).unwrap();
+    let no = Err(Errno::EDEADLK);
+    assert_eq!(refused.len(), 6, "., .. and f");
+    for two in refused.chunks(2) {
+        assert_eq!(two, [(no, no, no, no), (no, no, Ok(()), Ok(()))]);
+    }
+    p.fsync(fd).unwrap();
+    volume.sync().unwrap();
+    volume.close().unwrap();
+}
+
+/// Once, the change waited for the cut, and the cut for the callback.
+#[test]
+fn a_change_inside_a_callback_does_not_wait_for_ever_for_the_sync_of_another() {
+    let (volume, p, _, _) = watched();
+    p.mkdir("/d", 0o755).unwrap();
+    let fd = p.open("/d/f", NEW, 0o644).unwrap();
+    let dir = p.open("/d", libc::O_RDONLY | libc::O_DIRECTORY, 0).unwrap();
+    std::thread::scope(|scope| {
+        let mut other = None;
+        let mut each = |_: hearth::DirEntry<'_>| {
+            if other.is_none() {
+                other = Some(scope.spawn(|| volume.sync()));
+                std::thread::sleep(Duration::from_millis(200));
+                assert_eq!(p.write(fd, b"x"), Err(Errno::EDEADLK));
+            }
+            true
+        };
+        p.getdents(dir, &mut each).unwrap();
+        let synced = other.map(|other| other.join().expect("it does not panic"));
+        assert_eq!(synced, Some(Ok(())));
+    });
+    assert_eq!(p.write(fd, b"x"), Ok(1));
 }

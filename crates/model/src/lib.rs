@@ -36,6 +36,7 @@ mod process;
 mod quota;
 mod reduce;
 pub mod regressions;
+mod remount;
 mod rule;
 mod state;
 #[cfg(feature = "strategy")]
@@ -59,6 +60,7 @@ pub use outcome::{Attr, Entry, Kind, LockInfo, Outcome, Stamp, StatX};
 pub use payer::{Payer, PayerKind, Place, Resource, Usage};
 pub use quota::{Ledger, Limit, Met, Quota, Reason, Standing};
 pub use reduce::reduce;
+pub use remount::Former;
 pub use rule::{Change, Rule, Step};
 pub use state::State;
 pub use system::{OBSERVER, PROCESSES, System};

@@ -116,6 +116,33 @@ impl Model {
         })
     }
 
+    /// Returns the number of the inode of each absolute path.
+    pub fn numbers(&self) -> BTreeMap<Bytes, u64> {
+        let mut found = BTreeMap::from([(bytes("/"), ROOT)]);
+        let mut left = vec![(Vec::new(), ROOT)];
+        while let Some((path, id)) = left.pop() {
+            let entries = self.node(id).directory().map(|dir| &dir.entries);
+            for (name, &child) in entries.into_iter().flatten() {
+                let path = [&path[..], b"/", name].concat();
+                found.insert(bytes(&path), child);
+                left.push((path, child));
+            }
+        }
+        found
+    }
+
+    /// Returns the number of each regular file, unlinked ones included, with its size and the pages
+    /// that are not all zero.
+    pub fn contents(&self) -> BTreeMap<u64, (u64, BTreeMap<u64, Bytes>)> {
+        let contents = |(&id, node): (&NodeId, &Node)| {
+            let pages = node.pages()?;
+            let nonzero = pages.nonzero().into_iter();
+            let nonzero = nonzero.map(|(page, bytes)| (page, Bytes(bytes)));
+            Some((id, (pages.size(), nonzero.collect())))
+        };
+        self.nodes.iter().filter_map(contents).collect()
+    }
+
     /// Returns the number of the inode at an absolute path, symlinks not followed.
     pub fn number_at(&self, path: &[u8]) -> Option<u64> {
         let mut names = path.split(|&b| b == b'/').filter(|name| !name.is_empty());

@@ -14,9 +14,11 @@ mod memory;
 pub mod merge;
 pub mod schema;
 pub mod segment;
+mod troubles;
 mod volume;
 
 pub use error::{Error, Result};
 pub use kv::{KvOp, Read, Table};
 pub use memory::MemoryParts;
+pub use troubles::Troubles;
 pub use volume::{FrameCipher, Info, Kv, MkfsOptions, OpenMode, OpenOptions, Parts};

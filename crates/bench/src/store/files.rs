@@ -55,7 +55,12 @@ pub fn run(options: &Options, report: &mut Report) -> Result<(), String> {
     let mut table = Table::new(["a volume of many files", "s", "MiB", "us per cold lookup"]);
     let count = files.to_string();
     let [seconds, mib, _] = told(MAKE, &words(&["0", &count, "close"]))?;
-    table.row(cells![format!("making {files}"), short(seconds), short(mib), ""]);
+    table.row(cells![
+        format!("making {files}"),
+        short(seconds),
+        short(mib),
+        ""
+    ]);
     let mut open = |what: &str| -> Result<(), String> {
         let [seconds, mib, us] = told(OPEN, &words(&[&count]))?;
         table.row(cells![what, short(seconds), short(mib), short(us)]);
@@ -103,7 +108,11 @@ pub fn run_make(args: &[String]) -> Result<(), String> {
         unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
     }
     volume.close().map_err(|error| error.to_string())?;
-    println!("{} {} {count}", begin.elapsed().as_secs_f64(), memory("VmHWM:")?);
+    println!(
+        "{} {} {count}",
+        begin.elapsed().as_secs_f64(),
+        memory("VmHWM:")?
+    );
     Ok(())
 }
 

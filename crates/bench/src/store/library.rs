@@ -1,6 +1,7 @@
 //! A volume that keeps what it is given beside one in memory, both in process.
 
 use super::disk::Disk;
+use super::site::at;
 use crate::ask::Ask;
 use crate::contender::{Contender, names};
 use crate::options::Options;
@@ -25,7 +26,12 @@ pub fn run(options: &Options, report: &mut Report) -> Result<(), String> {
     let open = move || {
         // Relaxed: a number by itself.
         let number = number.fetch_add(1, Ordering::Relaxed);
-        let source = format!("store:{}?create", root.join(format!("v{number}")).display());
+        let volume = |number: u32| root.join(format!("v{number}"));
+        if let Some(before) = number.checked_sub(1).map(volume).filter(|v| v.exists()) {
+            // The run before has closed it; all of them would fill the disk.
+            std::fs::remove_dir_all(&before).map_err(at(&before))?;
+        }
+        let source = format!("store:{}?create", volume(number).display());
         hearth::open(&source).map_err(|error| error.to_string())
     };
     let mut contenders = Contender::all(&["lib"], 1)?;

@@ -97,11 +97,11 @@ pub fn space(options: &Options, report: &mut Report) -> Result<(), String> {
     for &make in targets::ALL {
         // A disk each: what one leaves behind is not to be the others' load.
         let disk = Disk::small(options)?;
-        let Some(target) = targets::offered(make, disk.path()) else {
+        let Some(mut target) = targets::offered(make, disk.path()) else {
             continue;
         };
-        let named = |what: String| format!("{}: {what}", target.name);
-        let (idle, factor) = space::measure(&target, &disk, options.quick).map_err(named)?;
+        let (idle, factor) = space::measure(&mut target, &disk, options.quick)
+            .map_err(|what| format!("{}: {what}", target.name))?;
         for (workload, metric, value) in [
             ("idle file of 100 bytes", space::PER_FILE, idle),
             ("churn at 80 % full", space::FACTOR, factor),

@@ -25,14 +25,15 @@ const BETWEEN: usize = 20;
 
 /// Bytes on disk of an idle file of 100 bytes, and bytes written for each byte given in a churn at
 /// 80 % full; neither for a volume in memory.
-pub fn measure(target: &Target, disk: &Disk, is_quick: bool) -> Result<(f64, f64), String> {
-    let Some(kept) = &target.kept else {
+pub fn measure(target: &mut Target, disk: &Disk, is_quick: bool) -> Result<(f64, f64), String> {
+    let Some(kept) = target.kept.clone() else {
         return Ok((0.0, 0.0));
     };
     let root = target.fresh(0)?;
     let files = if is_quick { IDLE / 10 } else { IDLE };
-    disk.settle();
-    let before = used(kept)?;
+    // Mounted anew, it has nothing in a log that was there before.
+    target.chill()?;
+    let before = used(&kept)?;
     for n in 0..files {
         let directory = root.join(format!("d{}", n / 1_000));
         if n % 1_000 == 0 {
@@ -43,8 +44,8 @@ pub fn measure(target: &Target, disk: &Disk, is_quick: bool) -> Result<(f64, f64
         made.map_err(at(&name))?;
     }
     sync(&root)?;
-    disk.settle();
-    let idle = used(kept)?.saturating_sub(before) as f64 / files as f64;
+    target.chill()?;
+    let idle = used(&kept)?.saturating_sub(before) as f64 / files as f64;
     Ok((idle, churn(&root, disk)?))
 }
 

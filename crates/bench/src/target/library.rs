@@ -56,6 +56,15 @@ impl From<Volume> for Library {
     }
 }
 
+impl Drop for Library {
+    /// Ends the volume now: its committer may hold it a little longer than this does.
+    fn drop(&mut self) {
+        if let Err(errno) = self.volume.close() {
+            eprintln!("closing a volume: {errno}");
+        }
+    }
+}
+
 impl Target for Library {
     fn client(&self) -> Box<dyn Client + '_> {
         let at = Cell::new(AT_FDCWD);

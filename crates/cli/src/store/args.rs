@@ -21,7 +21,7 @@ pub struct MkfsArgs {
 /// `hearth info`.
 #[derive(Debug, clap::Args)]
 pub struct InfoArgs {
-    /// Where the volume lives, as DIR or store:DIR
+    /// Where the volume lives, as DIR or store:DIR, or where a volume is mounted
     #[arg(value_name = "DIR")]
     pub place: PathBuf,
     /// encrypt=FILE|env: the passphrase of an encrypted volume, to look into its log

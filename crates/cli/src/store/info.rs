@@ -3,6 +3,7 @@
 use super::InfoArgs;
 use super::place::{self, amount, refusal};
 use crate::failure::Failure;
+use crate::mounted_info;
 use crate::output::{self, Colour, Paint};
 use hearth_store::{Info, Kv, OpenMode};
 use serde_json::{Value, json};
@@ -20,6 +21,9 @@ struct Told {
 
 /// Describes a volume.
 pub fn run(args: &InfoArgs) -> Result<(), Failure> {
+    if let Some(mounted) = mounted_info::at(&args.place) {
+        return mounted_info::run(&mounted, args.json);
+    }
     let options = place::options(&args.options, &["encrypt"], "info")?;
     let directory = place::directory(&args.place)?;
     let info = Kv::info_of(directory).map_err(|error| refusal(directory, &error))?;

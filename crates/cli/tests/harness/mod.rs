@@ -7,6 +7,7 @@
 // Each suite is a program of its own and uses a part of this.
 #![allow(dead_code, unused_imports, unused_macros)]
 
+mod below;
 mod devices;
 mod mounted;
 mod private;
@@ -19,6 +20,7 @@ mod table;
 mod tree;
 mod watchdog;
 
+pub use below::Below;
 pub use devices::with_devices;
 pub use mounted::{Mounted, Transport, hearth};
 pub use private::Private;

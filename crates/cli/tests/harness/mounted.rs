@@ -31,6 +31,8 @@ pub struct Mounted {
     watchdog: Watchdog,
     path: PathBuf,
     log: PathBuf,
+    /// What is typed as the source, if the options do not say it.
+    source: Option<String>,
     private: Private,
 }
 
@@ -38,6 +40,16 @@ impl Mounted {
     /// Mounts `memory:` over `transport` with more options (`"a,b=c"`, or none). With `create`
     /// among them it is a volume in a directory, which [`Mounted::mount_again`] mounts again.
     pub fn new(transport: Transport, options: &str) -> Mounted {
+        Mounted::of(transport, options, None)
+    }
+
+    /// Mounts a directory as it is, over `transport` with more options.
+    pub fn over(transport: Transport, below: &Path, options: &str) -> Mounted {
+        let source = format!("host:{}", below.display());
+        Mounted::of(transport, options, Some(source))
+    }
+
+    fn of(transport: Transport, options: &str, source: Option<String>) -> Mounted {
         demand_root();
         let private = Private::new();
         let path = private.directory("mnt");
@@ -47,6 +59,7 @@ impl Mounted {
             watchdog,
             path,
             log,
+            source,
             private,
         };
         let said = mounted.mount_again(transport, options);
@@ -60,9 +73,11 @@ impl Mounted {
         let turn = (transport == Transport::Uring).then(Turn::with_uring);
         let transport = format!("transport={}", transport.word());
         let mut mount = hearth();
-        let source = match options.split(',').any(|option| option == "create") {
-            true => format!("store:{}", self.private.path().join("volume").display()),
-            false => "memory:".to_owned(),
+        let is_stored = options.split(',').any(|option| option == "create");
+        let source = match (&self.source, is_stored) {
+            (Some(source), _) => source.clone(),
+            (None, true) => format!("store:{}", self.private.path().join("volume").display()),
+            (None, false) => "memory:".to_owned(),
         };
         mount.args(["mount", &source]).arg(&self.path);
         mount.args(["-o", &transport]).arg("--log").arg(&self.log);

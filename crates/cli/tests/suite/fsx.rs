@@ -4,7 +4,7 @@ use crate::harness;
 #[path = "fsx/zeroing.rs"]
 mod zeroing;
 
-use harness::{Mounted, Transport, registry_tool, seed, succeed};
+use harness::{Below, Mounted, Transport, registry_tool, seed, succeed};
 use zeroing::Zeroing;
 
 harness::on_both_transports!(
@@ -73,8 +73,20 @@ fn a_file_whose_requests_are_all_suspended_keeps_its_bytes(transport: Transport)
     }
 }
 
+#[test]
+fn a_file_in_a_directory_of_the_host_keeps_its_bytes() {
+    for (more, below) in [Below::ext4(), Below::tmpfs()].into_iter().enumerate() {
+        let mounted = Mounted::over(Transport::Dev, below.path(), "");
+        fsx_on(&mounted, OPERATIONS / 5, seed() + 50 + more as u64);
+        Zeroing::new(mounted.at("zeroed"), seed() + 60 + more as u64).run(5_000);
+    }
+}
+
 fn fsx(transport: Transport, options: &str, operations: u64, seed: u64) {
-    let mounted = Mounted::new(transport, options);
+    fsx_on(&Mounted::new(transport, options), operations, seed);
+}
+
+fn fsx_on(mounted: &Mounted, operations: u64, seed: u64) {
     let outside = mounted.outside("fsx");
     let configuration = outside.join("fsx.toml");
     std::fs::write(&configuration, CONFIGURATION).unwrap();

@@ -2,7 +2,7 @@
 
 use crate::harness;
 
-use harness::{Mounted, Transport, git, shell, succeed};
+use harness::{Below, Mounted, Transport, git, shell, succeed};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
@@ -21,6 +21,12 @@ fn a_repository_on_a_store_is_cloned_checked_out_checked_and_collected() {
         Transport::Dev,
         "create,memory=32M,commit=0.2",
     ));
+}
+
+#[test]
+fn a_repository_in_a_directory_of_the_host_is_cloned_checked_out_checked_and_collected() {
+    let below = Below::ext4();
+    use_repository(&Mounted::over(Transport::Dev, below.path(), ""));
 }
 
 fn use_repository(mounted: &Mounted) {

@@ -17,6 +17,7 @@ mod control;
 mod fsx;
 mod git;
 mod heat;
+mod host;
 mod model;
 mod mount_rights;
 mod names;

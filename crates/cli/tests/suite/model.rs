@@ -15,7 +15,7 @@ mod contents;
 #[path = "../../../model/tests/kernel/lock_calls.rs"]
 mod lock_calls;
 #[path = "../../../model/tests/kernel/mount.rs"]
-mod mount;
+pub(crate) mod mount;
 #[path = "../../../model/tests/kernel/statx.rs"]
 mod statx;
 #[path = "model/waiting.rs"]
@@ -94,7 +94,7 @@ fn cases(usual: u32) -> u32 {
 }
 
 /// Draws what the seed says.
-fn runner() -> TestRunner {
+pub(crate) fn runner() -> TestRunner {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed().to_le_bytes());
     let random = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);

@@ -2,7 +2,7 @@
 
 use crate::harness;
 
-use harness::{Mounted, Transport, assert_same, program, succeed};
+use harness::{Below, Mounted, Transport, assert_same, program, succeed};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
@@ -45,6 +45,14 @@ fn a_tree_that_rsync_takes_to_a_store_and_back_is_the_same() {
         Transport::Dev,
         "create,memory=32M,commit=0.2",
     ));
+}
+
+/// Over both, since each has attributes that the other lacks.
+#[test]
+fn a_tree_that_rsync_takes_to_a_directory_of_the_host_and_back_is_the_same() {
+    for below in [Below::ext4(), Below::tmpfs()] {
+        rsync_there_and_back(&Mounted::over(Transport::Dev, below.path(), ""));
+    }
 }
 
 fn rsync_there_and_back(mounted: &Mounted) {

@@ -2,7 +2,7 @@
 
 use crate::harness;
 
-use harness::{Mounted, Transport};
+use harness::{Below, Mounted, Transport};
 
 harness::on_both_transports!(four_processes_share_a_database);
 
@@ -16,6 +16,12 @@ fn four_processes_share_a_database_on_a_store() {
         Transport::Dev,
         "create,memory=32M,commit=0.2",
     ));
+}
+
+#[test]
+fn four_processes_share_a_database_in_a_directory_of_the_host() {
+    let below = Below::ext4();
+    share_database(&Mounted::over(Transport::Dev, below.path(), ""));
 }
 
 fn share_database(mount: &Mounted) {

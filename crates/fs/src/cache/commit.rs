@@ -2,7 +2,7 @@
 //! meanwhile share the next commit. `docs/design/log.md`, "A commit".
 
 use super::caught::caught;
-use super::flush::Taken;
+use super::flush::{Taken, check_unpinned};
 use crate::backend::Record;
 use crate::errno::{Errno, Result};
 use crate::log::{ChangeLog, Cut};
@@ -100,6 +100,7 @@ impl Superblock {
     /// Ends the volume: see [`crate::Volume::close`].
     pub(crate) fn close(&self) -> Result<()> {
         let Some(log) = self.log() else { return Ok(()) };
+        check_unpinned()?;
         if !log.signal.close() {
             return Ok(());
         }

@@ -38,7 +38,8 @@ impl Superblock {
             // Without room the operation goes on: it may be one that gives room back, and one that
             // needs more is refused for that.
             Fetch::Sync => match self.sync() {
-                Err(Errno::ENOSPC) => {
+                // In a callback of the library nobody can wait for a commit.
+                Err(Errno::ENOSPC | Errno::EDEADLK) => {
                     if let Some(log) = self.log() {
                         log.go_on();
                     }

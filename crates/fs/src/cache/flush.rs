@@ -10,7 +10,7 @@ use crate::data::{Data, PAGE, SavedPage};
 use crate::errno::{Errno, Result};
 use crate::inode::{Inode, StateBit};
 use crate::superblock::Superblock;
-use hearth_sync::epoch::pin;
+use hearth_sync::epoch::{is_pinned, pin};
 use hearth_sync::primitive::atomic::Ordering::{Relaxed, SeqCst};
 use hearth_sync::primitive::atomic::fence;
 use hearth_sync::primitive::thread;
@@ -197,9 +197,13 @@ impl Superblock {
     }
 
     /// Writes a file back and returns when the backend has it, and everything that happened before.
-    /// The caller has a reference, and nothing is pinned.
+    /// The caller has a reference.
+    ///
+    /// # Errors
+    /// `EDEADLK` where the caller is pinned.
     pub(crate) fn fsync(&self, inode: &Inode) -> Result<()> {
         let Some(log) = self.log() else { return Ok(()) };
+        check_unpinned()?;
         if !crate::is_control(inode.number()) {
             self.flush(inode)?;
         }
@@ -207,8 +211,12 @@ impl Superblock {
     }
 
     /// Writes everything back and returns when the backend has it.
+    ///
+    /// # Errors
+    /// `EDEADLK` where the caller is pinned.
     pub(crate) fn sync(&self) -> Result<()> {
         let Some(log) = self.log() else { return Ok(()) };
+        check_unpinned()?;
         self.flush_all()?;
         self.commit_through(log.epoch())
     }
@@ -268,6 +276,15 @@ impl Superblock {
         }
         self.cache.latch(errno);
         self.set_read_only(true);
+    }
+}
+
+/// Refuses who is inside a callback of the library: the cut would wait for the end of the operation
+/// that has called it.
+pub(super) fn check_unpinned() -> Result<()> {
+    match is_pinned() {
+        true => Err(Errno::EDEADLK),
+        false => Ok(()),
     }
 }
 

@@ -14,6 +14,9 @@ use hearth_sync::primitive::atomic::Ordering::Relaxed;
 
 /// The number of inodes that one sweep step looks at before it unpins the epoch.
 const STEP: usize = 64;
+/// How many numbers behind a sweep the memory of those that have no inode is given back: by then
+/// nobody sees what was evicted.
+const BEHIND: u64 = 16 << 10;
 /// Operations help once memory is over the budget by one part in this many of it.
 const SLACK: u64 = 8;
 
@@ -115,8 +118,10 @@ impl Superblock {
         self.settle(&seen);
         let mut freed = 0;
         let mut known = Vec::new();
+        let mut stopped = None;
         for ino in seen {
             if freed >= bytes {
+                stopped = Some(ino);
                 break;
             }
             let g = pin();
@@ -127,9 +132,18 @@ impl Superblock {
                 }
             }
         }
+        if let Some(ino) = stopped {
+            // The next step goes on here, unless another one has begun: what stays would keep the
+            // memory of the numbers around it.
+            let _ = (self.cache.sweep.0).compare_exchange(next, ino, Relaxed, Relaxed);
+        }
+        // What was evicted a while ago lies in blocks of numbers that have no inode by now.
+        let end = stopped.unwrap_or(if wrapped { u64::MAX } else { next });
+        let behind = from.saturating_sub(BEHIND);
+        self.objects.inodes.trim(behind..end, &pin());
         Swept {
             freed,
-            wrapped,
+            wrapped: wrapped && stopped.is_none(),
             known,
         }
     }

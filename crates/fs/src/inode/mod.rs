@@ -332,6 +332,7 @@ impl InodeExt for Inode {
         };
         Attr {
             ino: self.number(),
+            shown_ino: self.number(),
             generation: self.generation(),
             kind: self.kind(),
             perm: f.perm,

@@ -221,6 +221,7 @@ fn allocate(cx: &Ctx<'_>, inode: &Inode, zero: bool, off: u64, len: u64, g: &Gua
     debug_assert!(paid <= need, "{paid} reserved of {need} holes");
     if need > paid {
         cx.sb.check_room()?;
+        cx.sb.check_room_for((need - paid) * PAGE)?;
     }
     // Preallocated pages take memory: a range that cannot fit is refused before it is tried.
     let account = inode.meta.account();
@@ -238,6 +239,10 @@ fn allocate(cx: &Ctx<'_>, inode: &Inode, zero: bool, off: u64, len: u64, g: &Gua
         reserved.spend();
     }
     charge.spend(added - paid);
+    if let Some(log) = cx.sb.log() {
+        // The backend counts them from the next commit on.
+        log.count_bytes((added - paid) * PAGE, inode.tenant());
+    }
     inode.percpu().add(COUNT, added as i64);
     Ok(())
 }

@@ -6,11 +6,17 @@
 
 use super::ctx::Ctx;
 use crate::caller::{Caller, Origin};
-use crate::errno::Result;
+use crate::errno::{Errno, Result};
 use crate::observer::FsEvent;
 use crate::superblock::{Attempt, Fetch, Stop, Superblock};
 use hearth_sync::epoch::{Guard, is_pinned, pin, throttle};
+use hearth_sync::primitive::thread::yield_now;
 use std::cell::RefCell;
+use std::time::{Duration, Instant};
+
+/// How long a change inside a callback waits for a cut, which waits for that callback if it began
+/// before it.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// One operation over all its attempts: what it has changed so far, for observers.
 pub(crate) struct Run<'c> {
@@ -77,7 +83,7 @@ impl Superblock {
                         // that one.
                         return Err(Stop::Miss(Fetch::Turn));
                     }
-                    hearth_sync::primitive::thread::yield_now();
+                    yield_now();
                     guard = pin();
                 }
                 Err(Stop::Miss(miss)) => return Err(Stop::Miss(miss)),
@@ -132,7 +138,7 @@ impl<'c> Run<'c> {
     /// Fetches what the last attempt missed and tries again until the end. Nothing may be pinned:
     /// the backend may block. If it fails to give a page, a last attempt may return a part, where
     /// that is [allowed](Self::allowing_partial). Observers also hear of what a failed operation
-    /// changed.
+    /// changed. `EDEADLK` where the caller is pinned and a cut waits for that.
     #[cold]
     pub fn go_on<T>(
         self,
@@ -141,6 +147,7 @@ impl<'c> Run<'c> {
         mut operation: impl FnMut(&Ctx<'_>, &Guard) -> Attempt<T>,
     ) -> Result<T> {
         let mut failed = None;
+        let mut turned_back = None;
         let errno = loop {
             match stop {
                 Stop::Miss(miss) => {
@@ -154,7 +161,15 @@ impl<'c> Run<'c> {
                         failed = Some(errno);
                     }
                 }
-                Stop::Restart => hearth_sync::primitive::thread::yield_now(),
+                Stop::Restart if self.sb.is_durable() && is_pinned() => {
+                    // In a callback of the library. A cut that began before it waits for its end.
+                    let since = *turned_back.get_or_insert_with(Instant::now);
+                    if since.elapsed() > PATIENCE {
+                        break Errno::EDEADLK;
+                    }
+                    yield_now();
+                }
+                Stop::Restart => yield_now(),
                 Stop::Errno(errno) => break errno,
             }
             let guard = pin();

@@ -126,7 +126,8 @@ impl Process {
         })
     }
 
-    /// `fsync(2)`.
+    /// `fsync(2)`. `EDEADLK` inside a callback of the library, such as that of
+    /// [`Process::getdents`]: return from it first.
     pub fn fsync(&self, fd: Fd) -> Result<()> {
         self.call(Call::Fsync, || {
             self.with_counted(fd, |file| self.volume().vfs().fsync(file, false))

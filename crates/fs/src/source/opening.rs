@@ -20,6 +20,7 @@ impl Source {
         let builder = match self {
             Source::Memory => Volume::builder(),
             Source::Store(directory) => stored(directory, options, who)?,
+            Source::Host(directory) => return Err(OpenError::Host(directory.clone())),
         };
         Ok(options.apply(builder))
     }

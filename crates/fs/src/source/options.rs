@@ -37,6 +37,8 @@ pub struct VolumeOptions {
     pub workers: usize,
     /// What only a volume in a store takes.
     pub store: StoreOptions,
+    /// `xdev`: mounts below a directory of the host are not entered.
+    pub xdev: bool,
 }
 
 /// An option of a volume that cannot be used.
@@ -64,6 +66,7 @@ impl Default for VolumeOptions {
             charge_first: false,
             workers: 1,
             store: StoreOptions::default(),
+            xdev: false,
         }
     }
 }
@@ -110,6 +113,23 @@ impl VolumeOptions {
             .workers(self.workers)
     }
 
+    /// The first option that was given, by name, and that has a meaning only where Hearth itself has
+    /// the files.
+    pub(super) fn given_to_the_core(&self) -> Option<&'static str> {
+        let given = [
+            (self.size.is_some(), "size"),
+            (self.inodes.is_some(), "inodes"),
+            (self.links_max.is_some(), "links_max"),
+            (self.lock_ranges.is_some(), "lock_ranges"),
+            (self.protected_hardlinks, "protected_hardlinks"),
+            (self.charge_first, "quota"),
+            (self.hot_track, "hot_track"),
+            (self.atime == AtimeMode::No, "noatime"),
+            (self.atime == AtimeMode::Strict, "strictatime"),
+        ];
+        given.iter().find(|(is, _)| *is).map(|(_, name)| *name)
+    }
+
     fn set_flag(&mut self, name: &str) -> Result<(), OptionError> {
         match name {
             "ro" => self.read_only = true,
@@ -123,6 +143,7 @@ impl VolumeOptions {
             "no_hot_track" => self.hot_track = false,
             "protected_hardlinks" => self.protected_hardlinks = true,
             "create" => self.store.create = true,
+            "xdev" => self.xdev = true,
             _ => return Err(OptionError::unknown(name)),
         }
         Ok(())
@@ -182,6 +203,27 @@ impl OptionError {
         OptionError {
             option: name.to_owned(),
             expected: Some("a source store:DIR, since memory: keeps nothing"),
+        }
+    }
+
+    /// An option of a host directory that was given for something else.
+    pub(super) fn of_a_host() -> OptionError {
+        OptionError {
+            option: "xdev".to_owned(),
+            expected: Some("a source host:DIR, since nothing else has mounts below it"),
+        }
+    }
+
+    /// An option that a directory of the host cannot have.
+    pub(super) fn not_of_a_host(name: &str) -> OptionError {
+        let expected = match name {
+            "noatime" | "strictatime" => "none for a host directory, whose own mount decides that",
+            "quota" | "hot_track" => "none for a host directory yet; use memory: or store:DIR",
+            _ => "none for a host directory, whose own filesystem decides that",
+        };
+        OptionError {
+            option: name.to_owned(),
+            expected: Some(expected),
         }
     }
 

@@ -83,6 +83,8 @@ lock_class! {
     pub(crate) OrderLock = "settings.order", 17;
 }
 
+/// The memory budget from which on inodes lie in huge pages: less has no room for a few in each.
+const HUGE_PAGES: u64 = 1 << 30;
 /// The bytes of an inode in the memory budget, without what it contains.
 const INODE_BYTES: i64 = 384;
 /// The bytes of a page in the memory budget.
@@ -146,6 +148,10 @@ impl Superblock {
             Some(tenant) => tenants.weight(tenant),
             None => DEFAULT_WEIGHT,
         };
+        let inodes = match options.budget {
+            1..HUGE_PAGES => Table::sparse(ROOT + 1),
+            _ => Table::new(ROOT + 1),
+        };
         let bounds = Bounds::of(options.budget);
         let log = |applied| Arc::new(ChangeLog::new(applied, bounds, Box::new(weight)));
         let log = applied.map(log);
@@ -165,7 +171,7 @@ impl Superblock {
             projects: Projects::none(),
             settings_order: RawLock::new(),
             objects: Objects {
-                inodes: Table::new(ROOT + 1),
+                inodes,
                 backend: options.backend,
                 log,
                 clock: options.clock,

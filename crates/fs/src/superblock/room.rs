@@ -35,10 +35,15 @@ impl Superblock {
 
     /// Whether the backend has room for what is to be written back, and for more.
     pub fn has_room(&self) -> bool {
+        self.has_room_for(0)
+    }
+
+    /// Whether it has room for so many bytes beside that.
+    fn has_room_for(&self, bytes: u64) -> bool {
         let (Some(log), Some((_, free))) = (self.log(), self.objects.backend.room()) else {
             return true;
         };
-        let dirty = log.dirty_bytes();
+        let dirty = log.dirty_bytes().saturating_add(bytes);
         free > dirty + dirty / OVERHEAD + SPARE
     }
 
@@ -67,6 +72,16 @@ impl Superblock {
         match self.cache.room.load(Relaxed) {
             ROOM => Ok(()),
             state => self.check_doubted_room(state),
+        }
+    }
+
+    /// Whether the backend has room for so many bytes that are allocated now and written later;
+    /// `ENOSPC` otherwise.
+    pub fn check_room_for(&self, bytes: u64) -> Attempt<()> {
+        match self.has_room_for(bytes) {
+            true => Ok(()),
+            false if self.is_full_for_long() => Err(Stop::Miss(Fetch::Space)),
+            false => Err(Errno::ENOSPC.into()),
         }
     }
 

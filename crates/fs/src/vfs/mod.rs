@@ -1,8 +1,9 @@
 //! What front ends call: a volume by inode numbers, names and handles, with the verbs of Linux.
 //!
 //! [`Vfs`] is the trait. [`KernelCache`] adds what a kernel that caches in front needs. The core
-//! implements both ([`VolumeVfs`]). [`crate::Volume`] gives a front end the rest: scheduler,
-//! tenants, statistics, control files, observers.
+//! implements both ([`VolumeVfs`]), and so does a directory of the host (crate `hearth-host`).
+//! [`crate::Volume`] gives a front end the rest: scheduler, tenants, statistics, control files,
+//! observers.
 
 mod error;
 mod kernel_cache;
@@ -59,11 +60,23 @@ pub trait Vfs: Clone + Send + Sync + 'static {
     /// them from threads that may wait.
     fn sync_waits(&self) -> bool;
 
+    /// Whether every call but [`Vfs::forget`] and [`Vfs::is_known`] may block, for as long as a
+    /// device takes. A front end then makes them on threads that may wait.
+    fn may_block(&self) -> bool {
+        false
+    }
+
     /// The inode of `name` in `parent`.
     fn lookup(&self, caller: &Caller<'_>, parent: u64, name: &[u8]) -> VfsResult<Attr>;
 
     /// Takes one more reference on an inode, for listings that return attributes.
     fn grab(&self, ino: u64) -> VfsResult<Attr>;
+
+    /// [`Vfs::grab`] for an entry of a listing of `parent`, which showed the name with the number
+    /// `shown`.
+    fn grab_listed(&self, _parent: u64, _name: &[u8], shown: u64) -> VfsResult<Attr> {
+        self.grab(shown)
+    }
 
     /// Gives back `n` references on an inode.
     fn forget(&self, ino: u64, n: u64);
@@ -320,6 +333,12 @@ pub trait VfsFile: Send + Sync + 'static {
 
     /// Whether it is a control file, whose contents change by themselves.
     fn is_control(&self) -> bool;
+
+    /// Whether what a kernel has cached of its contents or entries is still true. Asked once, when
+    /// the file was opened just now.
+    fn keeps_cache(&self) -> bool {
+        true
+    }
 
     /// Whether writes return when they are durable (`O_SYNC`, or a flag of the inode).
     fn is_synchronous(&self) -> bool;

@@ -170,7 +170,9 @@ impl Volume {
     /// Writes everything back and returns when it is durable.
     ///
     /// # Errors
-    /// The backend's error.
+    /// The backend's error. `EDEADLK` inside a callback of the library, such as that of
+    /// [`crate::Process::getdents`]: what is under way there would wait for itself. Return from
+    /// the callback first.
     pub fn sync(&self) -> Result<()> {
         self.sb.sync_all()
     }
@@ -180,7 +182,7 @@ impl Volume {
     /// last handle goes, but tells nobody if that fails.
     ///
     /// # Errors
-    /// The backend's error.
+    /// The backend's error. `EDEADLK` inside a callback of the library; nothing has ended then.
     pub fn close(&self) -> Result<()> {
         self.sb.close()
     }

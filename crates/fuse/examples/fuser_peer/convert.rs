@@ -91,6 +91,7 @@ pub fn file_attr(attr: &Attr) -> FileAttr {
 /// Attributes of nothing, for names that are absent.
 pub const NOTHING: Attr = Attr {
     ino: 0,
+    shown_ino: 0,
     generation: 0,
     kind: Kind::File,
     perm: 0,

@@ -119,6 +119,10 @@ impl<V: KernelCache> Service for Dispatcher<V> {
         Handled { outcome, span }
     }
 
+    fn may_block(&self, header: &InHeader) -> bool {
+        self.vfs.may_block() && !hearth::is_control(header.nodeid) && may_wait(header)
+    }
+
     fn tenant(&self, header: &InHeader) -> TenantId {
         // Pages that the kernel writes back come from no process.
         match header.pid == 0 && header.opcode == Opcode::Write as u32 {
@@ -322,6 +326,14 @@ impl<V: KernelCache> Drop for Dispatcher<V> {
             self.close(number, None);
         }
     }
+}
+
+/// Whether an operation of this kind may wait, where operations may.
+fn may_wait(header: &InHeader) -> bool {
+    !matches!(
+        Opcode::from_number(header.opcode),
+        Some(Opcode::Forget | Opcode::BatchForget | Opcode::Interrupt | Opcode::Destroy)
+    )
 }
 
 fn guarded<T, E: From<Errno>>(

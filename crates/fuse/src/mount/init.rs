@@ -49,7 +49,6 @@ const ALWAYS: u64 = init::ASYNC_READ
     | init::ABORT_ERROR
     | init::MAX_PAGES
     | init::CACHE_SYMLINKS
-    | init::EXPLICIT_INVAL_DATA
     | init::HANDLE_KILLPRIV_V2
     | init::SETXATTR_EXT
     | init::INIT_EXT
@@ -111,9 +110,15 @@ pub(crate) fn agree(
 fn wanted(options: &MountOptions, minor: u32, uring: bool, may_collect: bool) -> u64 {
     let mut bits = ALWAYS;
     let mut add = |condition: bool, bit: u64| bits |= if condition { bit } else { 0 };
+    // Pages are dropped when a notification says that they are stale; where nobody notifies, when
+    // the size or the time of the last change has moved.
+    add(!options.changed_behind, init::EXPLICIT_INVAL_DATA);
+    add(options.changed_behind, init::AUTO_INVAL_DATA);
     add(
-        // A kernel that believes its own times does not move them for writes that it passes on.
+        // A kernel that believes its own times does not move them for writes that it passes on, nor
+        // for those of others.
         may_collect
+            && !options.changed_behind
             && options
                 .writeback
                 .unwrap_or(minor >= PRUNE_MINOR_VERSION && !options.direct_io),
@@ -124,9 +129,11 @@ fn wanted(options: &MountOptions, minor: u32, uring: bool, may_collect: bool) ->
     add(readdirplus != ReadDirPlus::No, init::DO_READDIRPLUS);
     add(readdirplus == ReadDirPlus::Auto, init::READDIRPLUS_AUTO);
     // Without handles there is nothing that a lock could belong to, and without FLUSH nobody says
-    // when record locks end: the kernel then keeps them itself.
-    add(!options.no_open, init::FLOCK_LOCKS);
-    add(!options.no_open && !options.no_flush, init::POSIX_LOCKS);
+    // when record locks end: the kernel then keeps them itself. It does so too where nobody else
+    // would see them.
+    let shares_locks = !options.no_open && !options.changed_behind;
+    add(shares_locks, init::FLOCK_LOCKS);
+    add(shares_locks && !options.no_flush, init::POSIX_LOCKS);
     // A kernel that sends no opens has to send the cut.
     add(!options.no_open, init::ATOMIC_O_TRUNC);
     add(options.no_open, init::NO_OPEN_SUPPORT);

@@ -69,6 +69,11 @@ pub(crate) fn mount(mountpoint: &Path, options: &MountOptions) -> Result<Mounted
 }
 
 impl Mounted {
+    /// Number of the connection, and minor device number of the mount.
+    pub fn number(&self) -> Option<u32> {
+        self.number
+    }
+
     /// Takes the mount out of the tree, `lazily` also while files of it are in use. A mount that
     /// somebody else has taken out, or another mount at the same place, is left alone.
     ///

@@ -77,6 +77,9 @@ pub struct MountOptions {
     pub sched_policy: SchedPolicy,
     /// `park=every`, for tests of the daemon.
     pub park: Park,
+    /// Others change what is served, without a word: see [`hearth::KernelCache::is_changed_behind`].
+    /// A [`Session`](crate::Session) sets this itself.
+    pub changed_behind: bool,
 }
 
 impl Default for MountOptions {
@@ -103,6 +106,7 @@ impl Default for MountOptions {
             noexec: false,
             sched_policy: SchedPolicy::Auto,
             park: Park::Needed,
+            changed_behind: false,
         }
     }
 }
@@ -114,11 +118,30 @@ impl MountOptions {
     /// # Errors
     /// The first option that is unknown or whose value makes no sense.
     pub fn parse<S: AsRef<str>>(given: &[S]) -> Result<MountOptions, OptionError> {
-        let mut options = MountOptions::default();
-        for option in given.iter().flat_map(|list| list.as_ref().split(',')) {
-            options.set(option.trim())?;
+        MountOptions::default().with(given)
+    }
+
+    /// The defaults where others change what is served without a word: what the kernel knows is
+    /// true for a second.
+    pub fn changed_behind() -> MountOptions {
+        let short = Duration::from_secs(1);
+        MountOptions {
+            entry_timeout: short,
+            attr_timeout: short,
+            negative_timeout: short,
+            ..MountOptions::default()
         }
-        Ok(options)
+    }
+
+    /// These options changed by what `-o` says.
+    ///
+    /// # Errors
+    /// The first option that is unknown or whose value makes no sense.
+    pub fn with<S: AsRef<str>>(mut self, given: &[S]) -> Result<MountOptions, OptionError> {
+        for option in given.iter().flat_map(|list| list.as_ref().split(',')) {
+            self.set(option.trim())?;
+        }
+        Ok(self)
     }
 
     /// Changes the option that `option` (`name` or `name=value`) names; an empty string changes

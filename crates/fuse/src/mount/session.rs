@@ -23,7 +23,7 @@ use crate::wait::signals;
 use crate::wait::waiting::Waiting;
 use crate::wait::workers::Workers;
 use crate::wire::{InitIn, PRUNE_MINOR_VERSION, READ_OVERHEAD, init as bits};
-use hearth::{NonBlocking, Observer, OpenFile, Volume, VolumeVfs};
+use hearth::{KernelCache, NonBlocking, Observer, Volume, VolumeVfs};
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;
@@ -39,7 +39,7 @@ const GRACE: Duration = Duration::from_secs(2);
 /// How long the threads may take to see that an unused mount is gone.
 const SETTLE: Duration = Duration::from_secs(10);
 
-/// What a session serves.
+/// What a session serves, unless something else is named.
 type CoreVfs = VolumeVfs<NonBlocking>;
 
 lock_class!(ThreadsLock = "fuse.threads", 860);
@@ -50,11 +50,15 @@ lock_class!(ThreadsLock = "fuse.threads", 860);
 /// not do is to use the mount itself by system calls: a thread that waits inside the kernel for a
 /// reply of its own process can hang in exit. Dropping the session before the program ends wakes
 /// such threads with an error.
-pub struct Session {
+///
+/// What is served is a [`KernelCache`], the volume's own unless [`Session::serve`] names another.
+/// The volume has the rest: scheduler, tenants, statistics, control files.
+pub struct Session<V: KernelCache = CoreVfs> {
     connection: Arc<Connection>,
     transport: &'static str,
     volume: Volume,
-    notifier: Arc<Notifier<CoreVfs>>,
+    vfs: V,
+    notifier: Arc<Notifier<V>>,
     workers: Arc<Workers>,
     /// With `sched_policy=auto`.
     idle: Option<Arc<IdleMonitor>>,
@@ -73,6 +77,24 @@ impl Session {
         mountpoint: &Path,
         options: MountOptions,
     ) -> Result<Session, MountError> {
+        let vfs = volume.nonblocking_vfs();
+        Session::serve(volume, vfs, mountpoint, options)
+    }
+}
+
+impl<V: KernelCache> Session<V> {
+    /// [`Session::start`] for what `vfs` serves. Scheduler, tenants, statistics and the contents of
+    /// control files are those of `volume`; `vfs` has to show the control files.
+    ///
+    /// # Errors
+    /// What is in the way, with the remedy. Nothing is left mounted then.
+    pub fn serve(
+        volume: Volume,
+        vfs: V,
+        mountpoint: &Path,
+        mut options: MountOptions,
+    ) -> Result<Session<V>, MountError> {
+        options.changed_behind = vfs.is_changed_behind();
         check_switch(&options)?;
         hearth_control::install(&volume).map_err(|errno| MountError::Io {
             path: mountpoint.to_owned(),
@@ -98,7 +120,7 @@ impl Session {
         let settings = Settings::new(&options, &agreed);
         let notifier = Notifier::new(
             Arc::clone(&device),
-            keeps_sizes.then(|| volume.nonblocking_vfs()),
+            keeps_sizes.then(|| vfs.clone()),
             settings.collects().then(|| Arc::clone(&handles)),
             settings.collects_anyway(),
             agreed.minor >= PRUNE_MINOR_VERSION,
@@ -110,6 +132,7 @@ impl Session {
             connection: Arc::new(Connection::new(mounted, Arc::new(Waiting::default()))),
             transport: if queues.is_some() { "uring" } else { "dev" },
             volume,
+            vfs,
             notifier: Arc::new(notifier),
             workers: Arc::new(workers),
             idle: idle.then(|| Arc::new(IdleMonitor::new())),
@@ -132,22 +155,22 @@ impl Session {
             });
         }
         answer_init(&device, header.unique, &answer).map_err(failed)?;
-        let served = session.serve(queues, handles, &options, &agreed);
+        let served = session.start_threads(queues, handles, &options, &agreed);
         served.map_err(failed)?;
         Ok(session)
     }
 
     /// Starts the threads that carry requests.
-    fn serve(
+    fn start_threads(
         &self,
-        queues: Option<Queues<Dispatcher<CoreVfs>>>,
-        handles: Arc<Handles<OpenFile>>,
+        queues: Option<Queues<Dispatcher<V>>>,
+        handles: Arc<Handles<V::File>>,
         options: &MountOptions,
         agreed: &Agreed,
     ) -> io::Result<()> {
         let service = Arc::new(Dispatcher::new(
             self.volume.clone(),
-            self.volume.nonblocking_vfs(),
+            self.vfs.clone(),
             handles,
             Settings::new(options, agreed),
             Arc::clone(&self.connection.waiting),
@@ -190,6 +213,12 @@ impl Session {
         &self.connection.mounted.path
     }
 
+    /// Number of the device that programs see as that of the mount's files.
+    pub fn device(&self) -> Option<u64> {
+        let minor = self.connection.mounted.number()?;
+        Some(libc::makedev(0, minor))
+    }
+
     /// Waits until the mount is gone: unmounted by anybody, or [`Session::unmount`] from another
     /// thread.
     pub fn wait(&self) {
@@ -225,7 +254,7 @@ impl Session {
     /// One thread that reads `/dev/fuse`.
     fn read_alone(
         &self,
-        shared: &Arc<SessionShared<Dispatcher<CoreVfs>>>,
+        shared: &Arc<SessionShared<Dispatcher<V>>>,
         agreed: &Agreed,
     ) -> io::Result<()> {
         let device = Arc::clone(&self.connection.mounted.device);
@@ -235,7 +264,7 @@ impl Session {
     /// A thread per CPU that reads `/dev/fuse`; the first uses the descriptor of the mount itself.
     fn read_per_cpu(
         &self,
-        shared: &Arc<SessionShared<Dispatcher<CoreVfs>>>,
+        shared: &Arc<SessionShared<Dispatcher<V>>>,
         agreed: &Agreed,
     ) -> io::Result<()> {
         let cpus = cpu::online();
@@ -270,7 +299,7 @@ impl Session {
 
     fn read(
         &self,
-        shared: &Arc<SessionShared<Dispatcher<CoreVfs>>>,
+        shared: &Arc<SessionShared<Dispatcher<V>>>,
         agreed: &Agreed,
         device: Arc<Device>,
         place: Option<ReaderPlace>,
@@ -296,8 +325,8 @@ impl Session {
 
     fn run_queues(
         &self,
-        queues: Queues<Dispatcher<CoreVfs>>,
-        shared: Arc<SessionShared<Dispatcher<CoreVfs>>>,
+        queues: Queues<Dispatcher<V>>,
+        shared: Arc<SessionShared<Dispatcher<V>>>,
         agreed: &Agreed,
     ) -> io::Result<()> {
         let parts = QueueParts {
@@ -332,7 +361,7 @@ impl Session {
         if !self.volume.is_observed() {
             // The kernel forgets nothing when a mount goes. This was the last one, so what lookups
             // still hold is held by nobody.
-            self.volume.vfs().forget_all();
+            self.vfs.forget_all();
         }
         // A connection that was aborted leaves its mount behind.
         let _ = self.connection.mounted.detach(true);
@@ -340,10 +369,10 @@ impl Session {
 }
 
 /// Threads with rings, if the kernel offers rings and the options want them.
-fn prepare_queues(
+fn prepare_queues<V: KernelCache>(
     request: &InitIn,
     options: &MountOptions,
-) -> Result<Option<Queues<Dispatcher<CoreVfs>>>, MountError> {
+) -> Result<Option<Queues<Dispatcher<V>>>, MountError> {
     let offered = init::offered(request) & bits::OVER_IO_URING != 0;
     let forced = options.transport == Transport::Uring;
     if options.transport == Transport::Dev || (!offered && !forced) {
@@ -364,7 +393,7 @@ fn prepare_queues(
     }
 }
 
-impl Drop for Session {
+impl<V: KernelCache> Drop for Session<V> {
     fn drop(&mut self) {
         if let Err(error) = self.unmount() {
             say(format_args!("unmount: {error}"));
@@ -372,7 +401,7 @@ impl Drop for Session {
     }
 }
 
-impl std::fmt::Debug for Session {
+impl<V: KernelCache> std::fmt::Debug for Session<V> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Session")
             .field("mountpoint", &self.mountpoint())

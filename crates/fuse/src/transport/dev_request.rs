@@ -4,10 +4,11 @@ use super::buffer::Buffer;
 use super::device::Device;
 use crate::log::say;
 use crate::wait::outcome::{Attempt, InlineReply, Outcome, WaitFor};
-use crate::wait::request_task::PendingRequest;
+use crate::wait::pending_request::PendingRequest;
 use crate::wait::service::Service;
 use crate::wait::waiting::RequestId;
 use crate::wait::workers::Finish;
+use crate::wire::InHeader;
 use crate::wire::request::RawRequest;
 use hearth::Errno;
 use hearth_sync::primitive::{Arc, thread_local};
@@ -17,7 +18,7 @@ use std::cell::RefCell;
 /// it came from.
 pub(super) struct DevRequest {
     bytes: Box<[u8]>,
-    id: RequestId,
+    header: InHeader,
     setxattr_ext: bool,
     device: Arc<Device>,
     /// Bytes that the reply may have.
@@ -40,7 +41,7 @@ impl DevRequest {
     ) -> DevRequest {
         DevRequest {
             bytes: request.into(),
-            id: RequestId::new(raw.header.unique, raw.header.pid),
+            header: raw.header,
             setxattr_ext,
             device: Arc::clone(device),
             reply_max,
@@ -50,7 +51,11 @@ impl DevRequest {
 
 impl PendingRequest for DevRequest {
     fn id(&self) -> RequestId {
-        self.id
+        RequestId::new(self.header.unique, self.header.pid)
+    }
+
+    fn header(&self) -> InHeader {
+        self.header
     }
 
     fn attempt<S: Service>(self, service: &S, attempt: Attempt) -> Option<(DevRequest, WaitFor)> {
@@ -64,7 +69,7 @@ impl PendingRequest for DevRequest {
             match service.handle(&raw, out, attempt).outcome {
                 Outcome::Done(result) => {
                     let result = result.map(|size| &out[..size]);
-                    send(&self.device, self.id.unique, result);
+                    send(&self.device, self.header.unique, result);
                     None
                 }
                 Outcome::NoReply => None,
@@ -75,11 +80,11 @@ impl PendingRequest for DevRequest {
     }
 
     fn refuse(self, errno: Errno) {
-        send(&self.device, self.id.unique, Err(errno));
+        send(&self.device, self.header.unique, Err(errno));
     }
 
     fn finish(self) -> Finish {
-        finish(self.device, self.id.unique)
+        finish(self.device, self.header.unique)
     }
 }
 

@@ -3,23 +3,17 @@
 use super::completions::{Completion, CompletionQueue};
 use super::region::Region;
 use crate::wait::outcome::{Attempt, InlineReply, Outcome, WaitFor};
-use crate::wait::request_task::PendingRequest;
+use crate::wait::pending_request::PendingRequest;
 use crate::wait::service::{Handled, Service};
 use crate::wait::waiting::RequestId;
 use crate::wait::workers::Finish;
-use crate::wire::Opcode;
 use crate::wire::request::RawRequest;
+use crate::wire::{InHeader, Opcode};
 use hearth::Errno;
 use hearth_sync::primitive::Arc;
 
 /// Requests with less payload are copied out, so that the reply can be built in place.
 pub(super) const COPIED: usize = 8192;
-
-/// Which request is in an entry.
-fn id(region: &mut Region) -> RequestId {
-    let (header, _) = region.request();
-    RequestId::new(header.unique, header.pid)
-}
 
 /// Attempts the request in an entry. The reply's body is in the entry's payload afterwards.
 /// `scratch` has [`COPIED`] bytes.
@@ -54,7 +48,7 @@ pub(super) fn handle<S: Service>(
 /// A request that a task owns, with the memory of its entry.
 pub(super) struct RingRequest {
     index: usize,
-    id: RequestId,
+    header: InHeader,
     region: Region,
     completions: Arc<CompletionQueue>,
 }
@@ -68,7 +62,7 @@ impl RingRequest {
     ) -> RingRequest {
         RingRequest {
             index,
-            id: id(&mut region),
+            header: region.request().0,
             region,
             completions: Arc::clone(completions),
         }
@@ -82,7 +76,11 @@ impl RingRequest {
 
 impl PendingRequest for RingRequest {
     fn id(&self) -> RequestId {
-        self.id
+        RequestId::new(self.header.unique, self.header.pid)
+    }
+
+    fn header(&self) -> InHeader {
+        self.header
     }
 
     fn attempt<S: Service>(
@@ -120,7 +118,7 @@ impl PendingRequest for RingRequest {
 mod tests {
     use super::*;
     use crate::wait::outcome::{Missing, Span};
-    use crate::wire::{InHeader, RingHeader};
+    use crate::wire::RingHeader;
     use hearth::TenantId;
     use proptest::prelude::*;
     use std::time::Instant;

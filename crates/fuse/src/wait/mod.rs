@@ -1,8 +1,10 @@
 //! Requests that do not finish at once.
 
+pub(crate) mod call_thread;
 pub(crate) mod delay;
 pub(crate) mod enospc_retry;
 pub(crate) mod outcome;
+pub(crate) mod pending_request;
 pub(crate) mod price;
 pub(crate) mod request_queue;
 pub(crate) mod request_task;

@@ -21,6 +21,8 @@ pub(crate) enum WaitFor {
     Turn,
     /// The rate limits of the tenants that it is charged to.
     RateLimit(Permits),
+    /// A thread that may block, which attempts it.
+    Thread,
     /// One suspension of each kind, for `park=every`.
     Test,
     /// Something that is not in memory.
@@ -126,6 +128,8 @@ pub(crate) enum BlockingClass {
     /// It waits until the backend has taken what was changed, or until there is memory. A tenant
     /// that changes much may have many of these.
     Room,
+    /// It makes system calls, each of which may take as long as a device does.
+    Call,
 }
 
 /// A request that takes long. It is divided into chunks that never wait.

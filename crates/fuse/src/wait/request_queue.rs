@@ -7,8 +7,9 @@
 
 use super::Park;
 use super::outcome::{Span, WaitFor};
+use super::pending_request::PendingRequest;
 use super::price::{copy_target, has_reply, price};
-use super::request_task::{self, OpenTask, PendingRequest};
+use super::request_task::{self, OpenTask};
 use super::service::Service;
 use super::session_shared::SessionShared;
 use crate::placement::idle_policy::ServingThread;
@@ -77,9 +78,16 @@ impl<S: Service> RequestQueue<S> {
             self.change_tenant(tenant);
         }
         if self.shared.park == Park::Needed && !self.shared.sched.has_limits() {
-            return None;
+            return self.thread_for(header);
         }
         self.admit_limited(header, args)
+            .or_else(|| self.thread_for(header))
+    }
+
+    /// Whether a request goes to a thread that may block.
+    #[inline]
+    fn thread_for(&self, header: &InHeader) -> Option<WaitFor> {
+        (self.shared.service.may_block(header)).then_some(WaitFor::Thread)
     }
 
     /// Charges a request of the tenant last admitted, which was handled at once.
@@ -120,6 +128,9 @@ impl<S: Service> RequestQueue<S> {
 
     /// Makes a task of a request of the tenant last admitted, which waits for `first`.
     pub fn spawn(&mut self, request: impl PendingRequest, first: WaitFor) {
+        if matches!(first, WaitFor::Thread) {
+            return request_task::run_on_thread(self.own_shared(), request);
+        }
         let task = request_task::run(self.own_shared(), request, first, OpenTask::new(&self.open));
         self.worker.flush_charges();
         let spec = Spec::of(self.recent[0].1).with_key(self.worker.run_queue() as u64);

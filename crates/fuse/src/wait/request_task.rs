@@ -2,36 +2,20 @@
 //!
 //! Section 13 of `docs/design/scheduler.md` has its states.
 
+use super::call_thread;
 use super::delay::{delay, off_thread, suspend};
 use super::enospc_retry::Retries;
-use super::outcome::{Attempt, BlockingClass, Chunked, Outcome, WaitFor};
+use super::outcome::{Attempt, BlockingClass, Chunked, InlineReply, Offload, Outcome, WaitFor};
+use super::pending_request::{CallLock, PendingRequest};
 use super::service::Service;
 use super::session_shared::SessionShared;
 use super::waiting::RequestId;
-use super::workers::Finish;
 use hearth::Errno;
-use hearth::sched::yield_now;
+use hearth::sched::{Spec, yield_now};
+use hearth_sync::lock::Lock;
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
-
-/// A request that a task owns, with the means to send its reply.
-pub(crate) trait PendingRequest: Send + 'static {
-    /// The identity of the request, and of the thread that waits for it.
-    fn id(&self) -> RequestId;
-
-    /// Attempts the request once more. Returns `None` if it is finished and its reply sent;
-    /// otherwise the request and what it waits for.
-    fn attempt<S: Service>(self, service: &S, attempt: Attempt) -> Option<(Self, WaitFor)>
-    where
-        Self: Sized;
-
-    /// Replies with this error.
-    fn refuse(self, errno: Errno);
-
-    /// Returns a function that replies with the result of work that another thread does.
-    fn finish(self) -> Finish;
-}
 
 /// Counts a task of a request queue until its request is finished.
 pub(crate) struct OpenTask(Arc<AtomicUsize>);
@@ -95,15 +79,55 @@ pub(crate) async fn run<S: Service>(
                 Outcome::NoReply => return,
                 Outcome::Wait(wait) => wait,
             },
-            None => match request.attempt(&*shared.service, waits.attempt) {
-                None => return,
-                Some((same, wait)) => {
-                    request = same;
-                    wait
-                }
-            },
+            None => {
+                let left = match shared.service.may_block(&request.header()) {
+                    true => call_thread::attempt(&shared, request, waits.attempt).await,
+                    false => request.attempt(&*shared.service, waits.attempt),
+                };
+                let Some((same, wait)) = left else {
+                    return;
+                };
+                request = same;
+                wait
+            }
         };
     }
+}
+
+/// Has a thread that may block attempt a request and reply. The request becomes a task if it is not
+/// finished then.
+pub(crate) fn run_on_thread<S: Service>(
+    shared: Arc<SessionShared<S>>,
+    request: impl PendingRequest,
+) {
+    let workers = Arc::clone(&shared.workers);
+    let request = Arc::new(Lock::<CallLock, _>::new(Some(request)));
+    let refused = Arc::clone(&request);
+    let work = move || -> Result<InlineReply, Errno> {
+        let request = request.lock().take();
+        let service = &*shared.service;
+        let left = request.and_then(|request| request.attempt(service, Attempt::FIRST));
+        if let Some((request, wait)) = left {
+            let spec = Spec::of(shared.tenant());
+            let sched = shared.sched.clone();
+            // The task belongs to no thread, so none has to count it.
+            let open = OpenTask::new(&Arc::default());
+            drop(sched.spawn(spec, run(shared, request, wait, open)));
+        }
+        Ok(InlineReply::default())
+    };
+    let finish = move |result: Result<InlineReply, Errno>| {
+        if let Err(errno) = result
+            && let Some(request) = refused.lock().take()
+        {
+            request.refuse(errno);
+        }
+    };
+    let offload = Offload {
+        class: BlockingClass::Call,
+        work: Box::new(work),
+    };
+    workers.submit(offload, Box::new(finish));
 }
 
 /// The waits of one request.
@@ -129,7 +153,7 @@ impl<S: Service> Waits<'_, S> {
     async fn wait(&mut self, wait: WaitFor) -> Result<(), Failure> {
         let shared = self.shared;
         match wait {
-            WaitFor::Turn | WaitFor::Worker(_) | WaitFor::Chunks(_) => {}
+            WaitFor::Turn | WaitFor::Thread | WaitFor::Worker(_) | WaitFor::Chunks(_) => {}
             WaitFor::RateLimit(permits) => {
                 delay(&shared.sched, &shared.waiting, self.id, permits)
                     .await

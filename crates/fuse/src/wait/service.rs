@@ -11,6 +11,12 @@ pub(crate) trait Service: Send + Sync + 'static {
     /// block is returned as [`Outcome::Wait`].
     fn handle(&self, request: &RawRequest<'_>, out: &mut [u8], attempt: Attempt) -> Handled;
 
+    /// Whether the request with this header may block. [`Service::handle`] is then called for it on
+    /// threads that may wait.
+    fn may_block(&self, _header: &InHeader) -> bool {
+        false
+    }
+
     /// The tenant of the request with this header.
     fn tenant(&self, header: &InHeader) -> TenantId;
 

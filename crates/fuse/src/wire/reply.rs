@@ -169,7 +169,7 @@ pub(crate) fn out_header(unique: u64, error: i32, body: usize) -> OutHeader {
 /// `struct fuse_attr`.
 pub(crate) fn attr_out(attr: &Attr) -> wire::Attr {
     wire::Attr {
-        ino: attr.ino,
+        ino: attr.shown_ino,
         size: attr.size,
         blocks: attr.blocks,
         atime: attr.atime.sec as u64,
@@ -213,7 +213,7 @@ fn statx(attr: &Attr) -> Statx {
         uid: attr.uid,
         gid: attr.gid,
         mode: attr.mode() as u16,
-        ino: attr.ino,
+        ino: attr.shown_ino,
         size: attr.size,
         blocks: attr.blocks,
         atime: sx_time(attr.atime),

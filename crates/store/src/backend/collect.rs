@@ -21,6 +21,8 @@ const PIECE: u64 = (32 << 20) / 4096;
 const SEGMENTS: usize = 256;
 /// Bytes of a page.
 const PAGE: u64 = 4096;
+/// What is said of a block that cannot be read.
+const UNMOVED: &str = "the collector leaves a block where it is";
 /// Extents that are looked up at once.
 const BATCH: usize = 4096;
 
@@ -31,10 +33,7 @@ impl StoreBackend {
         if deaths == tidying.deaths {
             return Ok(false);
         }
-        let percent = match self.is_room_low() {
-            true => self.limits.live_percent_low_room,
-            false => self.limits.live_percent,
-        };
+        let percent = self.limits.percent(self.kv.room());
         let choice = self.choose(tidying, percent)?;
         if !choice.dead.is_empty() {
             self.doom(tidying, &choice.dead)?;
@@ -148,9 +147,12 @@ impl StoreBackend {
         let mut moved = HashMap::new();
         for (old, new) in blocks.iter().zip(self.blocks.rewrite(&blocks)?) {
             // What cannot be read stays where it is, for who reads it to be told.
-            if let Ok(new) = new {
-                *named.entry(new.segment).or_default() += pages_of(&new);
-                moved.insert(*old, new);
+            match new {
+                Ok(new) => {
+                    *named.entry(new.segment).or_default() += pages_of(&new);
+                    moved.insert(*old, new);
+                }
+                Err(error) => self.troubles.failed(UNMOVED, &error),
             }
         }
         let moves = extents.into_iter().filter_map(|(found, block, within)| {
@@ -175,11 +177,14 @@ impl StoreBackend {
         let mut read = Vec::new();
         for (found, block, within) in extents {
             let (ino, generation) = found.file;
-            if let Ok(bytes) = self.blocks.read(ino, generation, &[block]) {
-                let count = found.extent.pages.end - found.extent.pages.start;
-                let bytes = bytes.first().map_or(&[][..], |bytes| bytes);
-                pages.add(&found, part(bytes, within, count));
-                read.push(found);
+            match self.blocks.read(ino, generation, &[block]) {
+                Ok(bytes) => {
+                    let count = found.extent.pages.end - found.extent.pages.start;
+                    let bytes = bytes.first().map_or(&[][..], |bytes| bytes);
+                    pages.add(&found, part(bytes, within, count));
+                    read.push(found);
+                }
+                Err(error) => self.troubles.failed(UNMOVED, &error),
             }
         }
         if pages.is_empty() {

@@ -28,6 +28,7 @@ mod on_disk;
 mod parts;
 mod pending;
 mod sealed;
+pub mod simulated;
 mod tidy;
 
 #[cfg(test)]
@@ -40,7 +41,8 @@ pub use tidy::Limits;
 
 use crate::error::{Error, Result};
 use crate::kv::Table;
-use crate::schema::{Counters, key};
+use crate::schema::{Counters, key, unwritten_pages};
+use crate::troubles::Troubles;
 use commit::State;
 use hearth_backend::{Backend, Errno, Extent, Inode, Record, Restart, Target};
 use hearth_sync::primitive::{Arc, Mutex};
@@ -48,6 +50,9 @@ use memory::{MemoryBlocks, MemoryKv};
 use pending::Pending;
 use std::ops::Range;
 use tidy::Tidying;
+
+/// Pages take a part more on the disk: headers, and what the engine keeps of them.
+const OVERHEAD: u64 = 32;
 
 /// A store as the backend of a volume.
 pub struct StoreBackend {
@@ -63,6 +68,8 @@ pub struct StoreBackend {
     limits: Limits,
     /// Whether nothing may be changed. Immutable.
     is_read_only: bool,
+    /// Where it is said what goes wrong. Immutable.
+    troubles: Arc<Troubles>,
 }
 
 impl StoreBackend {
@@ -87,7 +94,30 @@ impl StoreBackend {
             pending: Pending::default(),
             limits: Limits::default(),
             is_read_only: false,
+            troubles: Arc::default(),
         })
+    }
+
+    /// The same store with other limits of idle work.
+    pub fn with_limits(mut self, limits: Limits) -> StoreBackend {
+        self.limits = limits;
+        self
+    }
+
+    /// The same store with its lines about errors elsewhere than on standard error.
+    pub fn with_troubles(mut self, troubles: Arc<Troubles>) -> StoreBackend {
+        self.troubles = troubles;
+        self
+    }
+
+    /// Says what an errno cannot say, and returns that errno. Lack of room is told by who waits
+    /// for it.
+    fn told(&self, what: impl std::fmt::Display, error: &Error) -> Errno {
+        let is_told = matches!(error, Error::Corrupt { .. } | Error::Io { .. });
+        if is_told {
+            self.troubles.failed(what, error);
+        }
+        error.errno()
     }
 
     /// The epoch of the last commit of the key-value part.
@@ -133,29 +163,42 @@ impl StoreBackend {
     }
 }
 
+/// A thing and the number of its inode.
+struct Of(&'static str, u64);
+
+impl std::fmt::Display for Of {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.0, self.1)
+    }
+}
+
 impl Backend for StoreBackend {
     fn is_durable(&self) -> bool {
         true
     }
 
     fn restart(&self) -> std::result::Result<Option<Restart>, Errno> {
-        load::restart(&*self.kv, &self.counters()).map_err(|error| error.errno())
+        load::restart(&*self.kv, &self.counters())
+            .map_err(|error| self.told("opening the volume", &error))
     }
 
     fn load_inode(&self, ino: u64) -> std::result::Result<Option<Inode>, Errno> {
-        load::inode(&*self.kv, ino).map_err(|error| error.errno())
+        load::inode(&*self.kv, ino).map_err(|error| self.told(Of("inode", ino), &error))
     }
 
     fn load_entry(&self, dir: u64, name: &[u8]) -> std::result::Result<Option<Target>, Errno> {
-        load::entry(&*self.kv, dir, name).map_err(|error| error.errno())
+        load::entry(&*self.kv, dir, name)
+            .map_err(|error| self.told(Of("a name of directory", dir), &error))
     }
 
     fn load_directory(&self, dir: u64) -> std::result::Result<Vec<(Box<[u8]>, Target)>, Errno> {
-        load::directory(&*self.kv, dir).map_err(|error| error.errno())
+        load::directory(&*self.kv, dir)
+            .map_err(|error| self.told(Of("names of directory", dir), &error))
     }
 
     fn load_allocation(&self, ino: u64) -> std::result::Result<Vec<(Range<u64>, bool)>, Errno> {
-        load::allocation(&*self.kv, ino).map_err(|error| error.errno())
+        load::allocation(&*self.kv, ino)
+            .map_err(|error| self.told(Of("extents of inode", ino), &error))
     }
 
     fn load_pages(
@@ -164,7 +207,8 @@ impl Backend for StoreBackend {
         pages: Range<u64>,
         take: &mut dyn FnMut(u64, &[u8]),
     ) -> std::result::Result<(), Errno> {
-        load::pages(&*self.kv, &*self.blocks, ino, pages, take).map_err(|error| error.errno())
+        load::pages(&*self.kv, &*self.blocks, ino, pages, take)
+            .map_err(|error| self.told(Of("contents of inode", ino), &error))
     }
 
     fn write_pages(
@@ -174,16 +218,20 @@ impl Backend for StoreBackend {
         pages: &[(u64, Box<[u8]>)],
     ) -> std::result::Result<Vec<Extent>, Errno> {
         self.write(ino, generation, pages)
-            .map_err(|error| error.errno())
+            .map_err(|error| self.told(Of("writing contents of inode", ino), &error))
     }
 
     fn commit(&self, epoch: u64, records: Vec<Record>) -> std::result::Result<(), Errno> {
         self.commit_records(epoch, records)
-            .map_err(|error| error.errno())
+            .map_err(|error| self.told("a commit", &error))
     }
 
     fn room(&self) -> Option<(u64, u64)> {
-        self.kv.room()
+        let (all, free) = self.kv.room()?;
+        // The first write into what was allocated finds room. A sum that cannot be read keeps
+        // nobody from writing: `fsck` finds it.
+        let promised = unwritten_pages(&*self.kv).unwrap_or(0).saturating_mul(4096);
+        Some((all, free.saturating_sub(promised + promised / OVERHEAD)))
     }
 
     fn tidy(&self) -> bool {
@@ -191,6 +239,8 @@ impl Backend for StoreBackend {
     }
 
     fn close(&self) -> std::result::Result<(), Errno> {
-        self.kv.close().map_err(|error| error.errno())
+        self.kv
+            .close()
+            .map_err(|error| self.told("the end of the volume", &error))
     }
 }

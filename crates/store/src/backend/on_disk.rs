@@ -116,26 +116,41 @@ impl StoreBackend {
     pub fn open(dir: &Path, options: StoreOptions) -> Result<StoreBackend> {
         let is_read_only = options.mode == OpenMode::ReadOnly;
         let key = volume_key(&Kv::info_of(dir)?, options.passphrase.as_ref())?;
-        let mut opening = open_options(options.mode, key.as_ref());
-        opening.memory = options.memory;
-        let kv = Kv::open_with(dir, opening)?;
+        let mut how = open_options(options.mode, key.as_ref());
+        how.memory = options.memory;
+        let troubles = Arc::clone(&how.troubles);
+        let kv = Kv::open_with(dir, how)?;
         let info = kv.info();
         let kv: Arc<dyn parts::KeyValues> = match &key {
             Some(key) => Arc::new(Sealed::new(kv, key)),
             None => Arc::new(kv),
         };
-        let next = match kv.get(Table::Meta, key::COUNTERS)? {
-            Some(value) => Counters::decode(&value)?.next_segment,
-            None => 0,
-        };
         let settings = Settings {
             volume: info.id,
             compression: options.compression.unwrap_or_else(|| compression(&info)),
             cipher: key.as_ref().map(|key| Cipher::new(key, Purpose::Blocks)),
-            next: next.max(1),
+            next: 1,
             kept: options.memory.blocks as usize,
         };
-        let segments = Segments::open(dir, settings)?;
+        let mut store = StoreBackend::assembled(kv, is_read_only, settings, |settings| {
+            Segments::open(dir, settings)
+        })?;
+        store.limits.piece = options.memory.work;
+        Ok(store.with_troubles(troubles))
+    }
+
+    /// A store of these keys and values, and of the segments that `open` opens.
+    pub(super) fn assembled(
+        kv: Arc<dyn parts::KeyValues>,
+        is_read_only: bool,
+        mut settings: Settings,
+        open: impl FnOnce(Settings) -> Result<Segments>,
+    ) -> Result<StoreBackend> {
+        settings.next = match kv.get(Table::Meta, key::COUNTERS)? {
+            Some(value) => Counters::decode(&value)?.next_segment.max(1),
+            None => 1,
+        };
+        let segments = open(settings)?;
         if !is_read_only {
             // Only what was cut off: segments are looked at by idle work.
             segments.sweep(&|_| true)?;
@@ -143,7 +158,6 @@ impl StoreBackend {
         let first = segments.next();
         let mut store = StoreBackend::new(kv, Arc::new(segments))?;
         store.is_read_only = is_read_only;
-        store.limits.piece = options.memory.work;
         store.tidying = Mutex::new(Tidying::new(first));
         Ok(store)
     }

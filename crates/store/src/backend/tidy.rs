@@ -24,6 +24,25 @@ use hearth_backend::Errno;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+/// The pieces, in the order in which they are tried, and what is said when one fails.
+const PIECES: [(&str, Piece); 6] = [
+    (
+        "extents of files that ended stay for now",
+        StoreBackend::delete_dying,
+    ),
+    ("segments of a crash stay for now", StoreBackend::sweep),
+    ("pages that were never named stay for now", |store, _| {
+        store.forget()
+    }),
+    ("dead segments stay for now", StoreBackend::delete_doomed),
+    ("inline data stays in the log for now", |store, _| {
+        store.move_inline()
+    }),
+    ("a segment was not collected", StoreBackend::collect),
+];
+
+type Piece = fn(&StoreBackend, &mut Tidying) -> Result<bool>;
+
 /// Extents that are deleted at once.
 const PIECE: usize = 4096;
 
@@ -101,18 +120,21 @@ impl StoreBackend {
         if self.is_read_only || self.state.lock().check().is_err() {
             return false;
         }
-        let pieces: [fn(&StoreBackend, &mut Tidying) -> Result<bool>; 6] = [
-            StoreBackend::delete_dying,
-            StoreBackend::sweep,
-            |store, _| store.forget(),
-            StoreBackend::delete_doomed,
-            |store, _| store.move_inline(),
-            StoreBackend::collect,
-        ];
-        // What fails now may work later, and keeps no other work from being done.
-        pieces
-            .iter()
-            .any(|piece| piece(self, &mut tidying).unwrap_or(false))
+        // Where room is scarce each kind of work has its turn: one that always has more to do must
+        // not keep dead space from coming back.
+        let is_scarce = self.kv.room().is_some_and(is_scarce);
+        let mut goes_on = false;
+        for (what, piece) in PIECES {
+            // What fails now may work later, and keeps no other work from being done.
+            goes_on |= piece(self, &mut tidying).unwrap_or_else(|error| {
+                self.troubles.failed(what, &error);
+                false
+            });
+            if goes_on && !is_scarce {
+                break;
+            }
+        }
+        goes_on
     }
 
     /// Deletes a piece of a map whose file has ended.
@@ -234,14 +256,46 @@ impl StoreBackend {
         tidying.grace = None;
         Ok(true)
     }
+}
 
-    /// Whether little room is left.
-    pub(super) fn is_room_low(&self) -> bool {
-        (self.kv.room()).is_some_and(|(all, free)| free < all / 10)
+/// Free room, as one part in so many of all, below which room is scarce, and at which it is low.
+const SCARCE: u64 = 5;
+const LOW: u64 = 10;
+
+fn is_scarce((all, free): (u64, u64)) -> bool {
+    free < all / SCARCE
+}
+
+impl Limits {
+    /// Per cent of live pages below which a segment is rewritten now. It rises from where room is
+    /// scarce to where it is low: then more is gained for each byte that is written before there is
+    /// no room to write at all.
+    pub(super) fn percent(&self, room: Option<(u64, u64)>) -> u64 {
+        let Some((all, free)) = room.filter(|room| is_scarce(*room)) else {
+            return self.live_percent;
+        };
+        let (lack, span) = (all / SCARCE - free, all / SCARCE - all / LOW);
+        let more = self.live_percent_low_room.saturating_sub(self.live_percent);
+        self.live_percent + more * lack.min(span) / span.max(1)
     }
 }
 
 /// Whether an error says only that there is no room.
 pub(super) fn is_lack_of_room(error: &crate::Error) -> bool {
     error.errno() == Errno::ENOSPC
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_less_room_there_is_the_fuller_segments_are_rewritten() {
+        let limits = Limits::default();
+        let percent = |free| limits.percent(Some((1000, free)));
+        let percents = [999, 200, 150, 100, 50, 0].map(percent);
+        assert_eq!(percents, [50, 50, 70, 90, 90, 90]);
+        assert_eq!(limits.percent(None), 50);
+        assert_eq!(limits.percent(Some((0, 0))), 50);
+    }
 }

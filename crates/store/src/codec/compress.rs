@@ -15,6 +15,8 @@ pub enum Codec {
     Lz4 = 1,
     /// Zstandard frame.
     Zstd = 2,
+    /// As they are, without the zeros at their end.
+    Trimmed = 3,
 }
 
 impl Codec {
@@ -24,6 +26,7 @@ impl Codec {
             0 => Codec::None,
             1 => Codec::Lz4,
             2 => Codec::Zstd,
+            3 => Codec::Trimmed,
             _ => return None,
         })
     }
@@ -61,8 +64,23 @@ impl Compression {
             out.truncate(begin);
         }
         out.extend_from_slice(plain);
-        Codec::None
+        trim(out, begin)
     }
+}
+
+/// Zeros at the end of a block that are worth a copy when it is read.
+const ZEROS_MIN: usize = 512;
+
+/// Cuts zeros off the end of `out`, down to one byte behind `begin`: the last page of a small file
+/// is mostly zeros.
+pub fn trim(out: &mut Vec<u8>, begin: usize) -> Codec {
+    let last = out[begin..].iter().rposition(|byte| *byte != 0);
+    let end = begin + last.unwrap_or(0) + 1;
+    if end + ZEROS_MIN > out.len() {
+        return Codec::None;
+    }
+    out.truncate(end);
+    Codec::Trimmed
 }
 
 /// The `len` bytes that `packed` was made of; `None` where it was made of nothing of that length.
@@ -70,6 +88,10 @@ pub fn unpack(codec: Codec, packed: &[u8], len: usize) -> Option<Vec<u8>> {
     let mut plain = vec![0; len];
     let filled = match codec {
         Codec::None => return (packed.len() == len).then(|| packed.to_vec()),
+        Codec::Trimmed => {
+            plain.get_mut(..packed.len())?.copy_from_slice(packed);
+            return Some(plain);
+        }
         Codec::Lz4 => lz4_flex::block::decompress_into(packed, &mut plain).ok(),
         Codec::Zstd => DECOMPRESSOR.with(|kept| {
             let mut kept = kept.borrow_mut();

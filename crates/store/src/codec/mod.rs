@@ -24,7 +24,7 @@ mod sample;
 mod volume_key;
 
 pub use cipher::{Cipher, OVERHEAD, Purpose};
-pub use compress::{Codec, Compression, unpack};
+pub use compress::{Codec, Compression, trim, unpack};
 pub use keys::{Costs, KeySlots, SLOT_LEN, SLOTS_MAX};
 pub use names::NameCipher;
 pub use passphrase::{Passphrase, VARIABLE};

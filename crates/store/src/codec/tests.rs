@@ -60,6 +60,11 @@ fn what_is_packed_unpacks_to_the_same_bytes() {
                 unpack(codec, packed, plain.len()).as_deref(),
                 Some(&plain[..])
             );
+            if codec == Codec::Trimmed {
+                // What is missing is zeros; only what is too long is seen.
+                assert_eq!(unpack(codec, packed, packed.len() - 1), None);
+                continue;
+            }
             assert_eq!(unpack(codec, packed, plain.len() + 1), None);
             if !packed.is_empty() {
                 assert_eq!(
@@ -70,6 +75,25 @@ fn what_is_packed_unpacks_to_the_same_bytes() {
             }
         }
     }
+}
+
+#[test]
+fn zeros_at_the_end_take_no_room_without_a_codec() {
+    let mut small = noise(100, 3);
+    small.push(1);
+    small.resize(4096, 0);
+    let mut packed = vec![9; 7];
+    assert_eq!(Compression::None.pack(&small, &mut packed), Codec::Trimmed);
+    assert_eq!(packed.len(), 7 + 101);
+    assert_eq!(unpack(Codec::Trimmed, &packed[7..], 4096), Some(small));
+
+    // A block has a byte at least.
+    let mut packed = Vec::new();
+    assert_eq!(
+        Compression::None.pack(&[0; 4096], &mut packed),
+        Codec::Trimmed
+    );
+    assert_eq!(packed, [0]);
 }
 
 #[test]

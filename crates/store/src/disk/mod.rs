@@ -3,7 +3,6 @@
 //! Names are relative to the volume's directory, with `/` between folders; "" is the directory
 //! itself. [`real`] is the operating system, [`simulated`] forgets what was not synced.
 
-mod blocks;
 pub(crate) mod real;
 pub mod simulated;
 

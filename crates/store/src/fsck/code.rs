@@ -139,6 +139,8 @@ codes! {
         => "leaves it: reads of that range fail; remove or overwrite the file";
     Usage "F060" Damage "a wrong usage of an owner"
         => "sets what was counted";
+    Unwritten "F061" Damage "a wrong number of allocated pages"
+        => "sets the number that was counted";
 }
 
 impl Code {

@@ -1,15 +1,19 @@
-//! One pass over the keys of `extents`: inline bytes come before extents, and those by map.
+//! One pass over the keys of `extents`: extents by map, beside the inline bytes and beside the files
+//! that have the maps.
 
+use super::block::{BLOCK, block_record};
 use super::code::Code;
+use super::cursor::Cursor;
 use super::data::Listed;
-use super::inodes::FileInfo;
-use super::meta::{self, Meta, remove};
+use super::edits::{LOST, age, copied, cut, extents};
+use super::inodes::PAGES;
+use super::meta::{self, FILE, Meta, remove};
 use super::report::{About as At, Report, Stage};
+use super::sorted::{Sorted, Sorter, number, record};
 use super::{Step, Watch};
 use crate::error::{Error, Result};
-use crate::kv::{KvOp, Read, Table};
-use crate::schema::{Block, Extent, Inline, Place, key, part};
-use hearth_backend::Kind;
+use crate::kv::{Read, Table};
+use crate::schema::{Block, Contents, Extent, Inline, Inode, Place, encode_unwritten, key};
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -18,16 +22,16 @@ const PAGE: u64 = 4096;
 const HEADER: u64 = 64;
 /// Pages of a block at most.
 const BLOCK_PAGES: u64 = 16;
-/// The segment that is named where it is not known which one it was. It never exists.
-const LOST: u64 = u64::MAX;
 
 /// What extents name of segments.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Named {
     /// Live pages of each segment.
     pub live: HashMap<u64, u64>,
-    /// Each block, with an inode that has it.
-    pub blocks: Vec<(Block, u64)>,
+    /// Each block, with an inode that has it, in the order in which they lie on the disk.
+    pub blocks: Sorter<BLOCK>,
+    /// Inodes that have not as many pages as they say.
+    pub pages: Sorter<PAGES>,
 }
 
 /// Checks all extents, and counts the pages of files.
@@ -39,19 +43,20 @@ pub fn check(
     keep_blocks: bool,
     watch: Watch<'_>,
 ) -> Result<Named> {
-    let owners = owners(meta);
-    shared_maps(view, meta, &owners, report)?;
+    let files = std::mem::take(&mut meta.maps).finish()?;
     let mut pass = ContentsPass {
         view,
         listed: listed.segments.iter().copied().collect(),
-        owners: &owners,
+        files,
+        next_map: meta.counters.next_map,
         meta,
         report,
-        inline: HashMap::new(),
+        inline: Cursor::new(view, Table::Extents, key::INLINES),
         map: None,
         before: None,
         named: Named::default(),
-        keep_blocks,
+        unwritten: 0,
+        keep_blocks: keep_blocks.then_some(None),
         failed: None,
     };
     let mut done = 0;
@@ -70,138 +75,59 @@ pub fn check(
     if let Some(error) = pass.failed.take() {
         return Err(error);
     }
-    pass.end();
-    let named = pass.named;
     match scanned {
-        Err(error @ Error::Corrupt { .. }) => meta::report_of_engine(report, &error),
+        Err(error @ Error::Corrupt { .. }) => meta::report_of_engine(pass.report, &error),
         other => other?,
     }
-    pages(meta, report);
-    Ok(named)
+    pass.end()
 }
 
-/// Maps and which of the files each belongs to, by rising map.
-fn owners(meta: &Meta) -> Vec<(u64, usize)> {
-    let files = meta.inodes.files.iter().enumerate();
-    let mut owners: Vec<_> = files
-        .filter(|(_, file)| file.says.map != 0)
-        // One whose inode is not there is made anew.
-        .filter(|(_, file)| {
-            meta.inodes
-                .get(file.ino)
-                .is_none_or(|i| i.kind == Kind::File)
-        })
-        .map(|(at, file)| (file.says.map, at))
-        .collect();
-    owners.sort_unstable();
-    owners
+/// A file whose map comes.
+#[derive(Clone, Copy)]
+struct Owner {
+    ino: u64,
+    size: u64,
+    /// Pages as it says.
+    pages: u64,
 }
 
-/// Gives the second of two files with one map a map of its own.
-fn shared_maps(
-    view: &dyn Read,
-    meta: &mut Meta,
-    owners: &[(u64, usize)],
-    report: &mut Report,
-) -> Result<()> {
-    let mut next = meta.counters.next_map;
-    for two in owners.windows(2).filter(|two| two[0].0 == two[1].0) {
-        let (map, second) = two[1];
-        let file = meta.inodes.files[second];
-        let detail = format!("the same as inode {}", meta.inodes.files[two[0].1].ino);
-        report.find(Code::SharedMap, At::Inode(file.ino), detail);
-        let generation = meta.inodes.get(file.ino).map_or(0, |info| info.generation);
-        for op in copied(view, map, next, (file.ino, generation))? {
-            report.fix(Stage::Contents, op);
-        }
-        let mut says = file.says;
-        says.map = next;
-        report.fix(
-            Stage::Contents,
-            meta::put(&key::contents(file.ino), says.encode()),
-        );
-        next += 1;
-    }
-    if next != meta.counters.next_map {
-        meta.counters.next_map = next;
-        let value = meta.counters.encode();
-        report.fix(Stage::Contents, meta::put(key::COUNTERS, value));
-    }
-    Ok(())
-}
-
-/// Changes that copy the extents of a map under another one, for a file.
-fn copied(view: &dyn Read, map: u64, to: u64, file: (u64, u32)) -> Result<Vec<KvOp>> {
-    let mut ops = Vec::new();
-    let (from, end) = (key::extent(map, 0), key::extent(map.saturating_add(1), 0));
-    view.scan(Table::Extents, &from, Some(&end), &mut |key, value| {
-        if let Ok((_, last)) = key::page(key) {
-            ops.push(extents(key::extent(to, last), Some(value.into())));
-        }
-        true
-    })?;
-    let (from, end) = (key::inline(map, 0), key::inline(map.saturating_add(1), 0));
-    view.scan(Table::Extents, &from, Some(&end), &mut |key, value| {
-        if let (Ok((_, last)), Ok(inline)) = (key::page(key), Inline::decode(key, value)) {
-            let (ino, generation) = file;
-            let inline = Inline {
-                ino,
-                generation,
-                ..inline
-            };
-            ops.push(extents(key::inline(to, last), Some(inline.encode())));
-        }
-        true
-    })?;
-    Ok(ops)
-}
-
-/// Compares the pages that files say with those that were found.
-fn pages(meta: &Meta, report: &mut Report) {
-    for file in &meta.inodes.files {
-        report.counted.pages += file.pages;
-        let is_there = meta.inodes.get(file.ino).is_some();
-        if is_there && file.pages != file.says.pages {
-            let detail = format!("{}, and {} are there", file.says.pages, file.pages);
-            report.find(Code::Pages, At::Inode(file.ino), detail);
-            let mut says = file.says;
-            says.pages = file.pages;
-            report.fix(
-                Stage::Counts,
-                meta::put(&key::contents(file.ino), says.encode()),
-            );
-        }
-    }
+/// The map whose extents come.
+struct Map {
+    number: u64,
+    /// More than one only in a damaged volume.
+    owners: Vec<Owner>,
+    /// Pages that were found.
+    pages: u64,
 }
 
 struct ContentsPass<'a> {
     view: &'a dyn Read,
     /// Lengths of segments.
     listed: HashMap<u64, u64>,
-    owners: &'a [(u64, usize)],
+    /// By map.
+    files: Sorted<FILE>,
+    /// The map that a file gets whose map is another one's.
+    next_map: u64,
     meta: &'a mut Meta,
     report: &'a mut Report,
-    /// First page of inline bytes, by map and last page; `None` where they cannot be read.
-    inline: HashMap<(u64, u64), Option<u64>>,
-    /// The map whose extents come, and the places of its files.
-    map: Option<(u64, Range<usize>)>,
+    inline: Cursor<'a>,
+    map: Option<Map>,
     /// The extent before in it, unless that is to be changed.
     before: Option<Extent>,
     named: Named,
-    keep_blocks: bool,
+    /// Pages that are allocated and not written.
+    unwritten: u64,
+    /// Whether blocks are to be kept, and the last one.
+    keep_blocks: Option<Option<Block>>,
     failed: Option<Error>,
 }
 
 impl ContentsPass<'_> {
     fn key(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         match (key.first(), key::page(key)) {
-            (Some(b'B'), Ok(at)) => {
-                let inline = Inline::decode(key, value).ok();
-                self.inline.insert(at, inline.map(|inline| inline.first));
-                Ok(())
-            }
+            (Some(b'B'), Ok(_)) => Ok(()),
             (Some(b'E'), Ok((map, last))) => {
-                self.enter(map);
+                self.enter(map)?;
                 match Extent::decode(key, value) {
                     Ok(extent) => self.extent(map, extent),
                     Err(_) => {
@@ -225,27 +151,96 @@ impl ContentsPass<'_> {
     }
 
     /// Extents of `map` come.
-    fn enter(&mut self, map: u64) {
-        if self.map.as_ref().is_some_and(|(now, _)| *now == map) {
-            return;
+    fn enter(&mut self, map: u64) -> Result<()> {
+        if self.map.as_ref().is_some_and(|now| now.number == map) {
+            return Ok(());
         }
-        self.before = None;
-        let from = self.owners.partition_point(|(of, _)| *of < map);
-        let to = self.owners.partition_point(|(of, _)| *of <= map);
-        self.map = Some((map, from..to));
-        if from == to && !self.meta.dying.contains(&map) {
+        self.leave()?;
+        // Files whose maps have no extent.
+        while self.files.peek().is_some_and(|next| number(next, 0) < map) {
+            self.next_files()?;
+            self.leave()?;
+        }
+        if self.files.peek().is_some_and(|next| number(next, 0) == map) {
+            return self.next_files();
+        }
+        self.map = Some(Map {
+            number: map,
+            owners: Vec::new(),
+            pages: 0,
+        });
+        if !self.meta.dying.contains(&map) {
             let detail = format!("map {map}");
             self.report.find(Code::LeftMap, At::Volume, detail);
             let dying = meta::put(&key::dying(map), Box::default());
             self.report.fix(Stage::Contents, dying);
         }
+        Ok(())
+    }
+
+    /// Takes the next map that files have.
+    fn next_files(&mut self) -> Result<()> {
+        let Some(first) = self.files.next()? else {
+            return Ok(());
+        };
+        let owner = |file: [u8; FILE]| Owner {
+            ino: number(&file, 1),
+            size: number(&file, 2),
+            pages: number(&file, 3),
+        };
+        let mut map = Map {
+            number: number(&first, 0),
+            owners: vec![owner(first)],
+            pages: 0,
+        };
+        while (self.files.peek()).is_some_and(|next| number(next, 0) == map.number) {
+            if let Some(second) = self.files.next()?.map(owner) {
+                self.shared(map.number, map.owners[0].ino, second.ino)?;
+                map.owners.push(second);
+            }
+        }
+        self.map = Some(map);
+        Ok(())
+    }
+
+    /// Gives the second of two files with one map a map of its own.
+    fn shared(&mut self, map: u64, first: u64, second: u64) -> Result<()> {
+        let detail = format!("the same as inode {first}");
+        self.report.find(Code::SharedMap, At::Inode(second), detail);
+        let value = self.view.get(Table::Meta, &key::contents(second))?;
+        let says = value.and_then(|value| Contents::decode(second, &value).ok());
+        let value = self.view.get(Table::Meta, &key::inode(second))?;
+        let inode = value.and_then(|value| Inode::decode(second, &value).ok());
+        let generation = inode.map_or(0, |inode| inode.attrs.generation);
+        for op in copied(self.view, map, self.next_map, (second, generation))? {
+            self.report.fix(Stage::Contents, op);
+        }
+        let mut says = says.unwrap_or_default();
+        says.map = self.next_map;
+        let op = meta::put(&key::contents(second), says.encode());
+        self.report.fix(Stage::Contents, op);
+        self.next_map += 1;
+        Ok(())
+    }
+
+    /// All extents of the map were seen.
+    fn leave(&mut self) -> Result<()> {
+        self.before = None;
+        let Some(map) = self.map.take() else {
+            return Ok(());
+        };
+        for owner in map.owners {
+            self.report.counted.pages += map.pages;
+            if map.pages != owner.pages {
+                self.named.pages.push(record(&[owner.ino, map.pages]))?;
+            }
+        }
+        Ok(())
     }
 
     /// The first of the files whose map comes.
-    fn file(&self) -> Option<&FileInfo> {
-        let (_, owners) = self.map.as_ref()?;
-        let (_, at) = self.owners[owners.clone()].first()?;
-        self.meta.inodes.files.get(*at)
+    fn file(&self) -> Option<Owner> {
+        self.map.as_ref()?.owners.first().copied()
     }
 
     fn ino(&self) -> At {
@@ -274,14 +269,11 @@ impl ContentsPass<'_> {
     }
 
     fn extent(&mut self, map: u64, extent: Extent) -> Result<()> {
-        let count = extent.pages.end - extent.pages.start;
         self.report.counted.extents += 1;
-        if let Some((_, owners)) = &self.map {
-            for (_, at) in &self.owners[owners.clone()] {
-                self.meta.inodes.files[*at].pages += count;
-            }
+        if let Some(now) = &mut self.map {
+            now.pages += extent.pages.end - extent.pages.start;
         }
-        self.place(map, &extent);
+        self.place(map, &extent)?;
         let overlap = self
             .before
             .take()
@@ -297,26 +289,22 @@ impl ContentsPass<'_> {
     }
 
     /// Whether the bytes of an extent can be there.
-    fn place(&mut self, map: u64, extent: &Extent) {
+    fn place(&mut self, map: u64, extent: &Extent) -> Result<()> {
         let Range { start, end } = extent.pages;
         let bytes = format!("bytes {} to {}", start * PAGE, end * PAGE);
         match &extent.place {
-            Place::Unwritten => {}
+            Place::Unwritten => self.unwritten += end - start,
             Place::Inline => {
-                if self.inline.remove(&(map, end - 1)) != Some(Some(start)) {
+                if self.inline_at((map, end - 1))? != Some(start) {
                     self.report.find(Code::NoInline, self.ino(), bytes);
                 }
             }
             Place::Stored { block, within } => {
                 *self.named.live.entry(block.segment).or_default() += end - start;
                 let ino = self.file().map_or(0, |file| file.ino);
-                let is_new = self
-                    .named
-                    .blocks
-                    .last()
-                    .is_none_or(|(last, _)| last != block);
-                if self.keep_blocks && is_new {
-                    self.named.blocks.push((*block, ino));
+                if let Some(last) = self.keep_blocks.as_mut().filter(|l| **l != Some(*block)) {
+                    *last = Some(*block);
+                    self.named.blocks.push(block_record(block, ino))?;
                 }
                 let in_block = (u64::from(*within) + (end - start)).saturating_mul(PAGE);
                 let in_segment = u64::from(block.at) + HEADER + u64::from(block.stored);
@@ -330,6 +318,36 @@ impl ContentsPass<'_> {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// The first page of the inline bytes under this map and last page; `None` where there are none
+    /// that can be read. Those before it are named by nothing.
+    fn inline_at(&mut self, at: (u64, u64)) -> Result<Option<u64>> {
+        while let Some((key, value)) = self.inline.peek(self.report)? {
+            let first = Inline::decode(key, value).ok().map(|inline| inline.first);
+            let found = key::page(key).ok();
+            if found.is_some_and(|found| found > at) {
+                break;
+            }
+            self.inline.skip();
+            match found {
+                Some(found) if found == at => return Ok(first),
+                Some((map, last)) => self.no_extent(map, last),
+                // Its length is reported already.
+                None => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// Inline bytes that no extent names.
+    fn no_extent(&mut self, map: u64, last: u64) {
+        let key = key::inline(map, last);
+        let detail = format!("map {map}, page {last}");
+        self.report.find(Code::NoExtent, meta::shown(&key), detail);
+        self.report
+            .fix(Stage::Contents, remove(Table::Extents, &key));
     }
 
     /// Two extents overlap: the newer one keeps what both have.
@@ -358,15 +376,11 @@ impl ContentsPass<'_> {
         let Some(file) = self.file().filter(|_| extent.place != Place::Unwritten) else {
             return Ok(false);
         };
-        let end = file.says.size.div_ceil(PAGE);
+        let end = file.size.div_ceil(PAGE);
         if extent.pages.end <= end {
             return Ok(false);
         }
-        let detail = format!(
-            "up to byte {}, size {}",
-            extent.pages.end * PAGE,
-            file.says.size
-        );
+        let detail = format!("up to byte {}, size {}", extent.pages.end * PAGE, file.size);
         self.report
             .find(Code::BehindEnd, At::Inode(file.ino), detail);
         for op in cut(self.view, map, extent, extent.pages.start..end)? {
@@ -375,77 +389,30 @@ impl ContentsPass<'_> {
         Ok(true)
     }
 
-    /// Inline bytes that no extent has named.
-    fn end(&mut self) {
-        let mut left: Vec<_> = self.inline.drain().map(|(at, _)| at).collect();
-        left.sort_unstable();
-        for (map, last) in left {
-            let key = key::inline(map, last);
-            let detail = format!("map {map}, page {last}");
-            self.report.find(Code::NoExtent, meta::shown(&key), detail);
-            self.report
-                .fix(Stage::Contents, remove(Table::Extents, &key));
+    /// All extents were seen.
+    fn end(mut self) -> Result<Named> {
+        self.inline_at((u64::MAX, u64::MAX))?;
+        self.leave()?;
+        while self.files.peek().is_some() {
+            self.next_files()?;
+            self.leave()?;
         }
-    }
-}
-
-/// What is newer has the larger number.
-fn age(extent: &Extent) -> u64 {
-    match &extent.place {
-        Place::Unwritten => 0,
-        Place::Stored { block, .. } if block.segment == LOST => 0,
-        Place::Stored { block, .. } => block.segment.saturating_add(1),
-        Place::Inline => u64::MAX,
-    }
-}
-
-/// Changes that leave only `pages` of an extent, which begin or end with it; none if they are
-/// empty.
-fn cut(view: &dyn Read, map: u64, extent: &Extent, pages: Range<u64>) -> Result<Vec<KvOp>> {
-    let last = extent.pages.end - 1;
-    let is_inline = extent.place == Place::Inline;
-    let mut ops = Vec::new();
-    let same_key = !pages.is_empty() && pages.end == extent.pages.end;
-    if !same_key {
-        ops.push(extents(key::extent(map, last), None));
-        if is_inline {
-            ops.push(extents(key::inline(map, last), None));
+        if self.next_map != self.meta.counters.next_map {
+            self.meta.counters.next_map = self.next_map;
+            let value = self.meta.counters.encode();
+            let op = meta::put(key::COUNTERS, value);
+            self.report.fix(Stage::Contents, op);
         }
-    }
-    if pages.is_empty() {
-        return Ok(ops);
-    }
-    let skipped = pages.start - extent.pages.start;
-    let place = match extent.place {
-        Place::Stored { block, within } => Place::Stored {
-            block,
-            within: within.saturating_add(skipped as u32),
-        },
-        other => other,
-    };
-    let inline_key = key::inline(map, last);
-    if let Some(value) = view.get(Table::Extents, &inline_key)?.filter(|_| is_inline)
-        && let Ok(inline) = Inline::decode(&inline_key, &value)
-    {
-        let inline = Inline {
-            first: pages.start,
-            bytes: part(inline.bytes, skipped as u32, pages.end - pages.start),
-            ..inline
-        };
-        ops.push(extents(
-            key::inline(map, pages.end - 1),
-            Some(inline.encode()),
-        ));
-    }
-    let key = key::extent(map, pages.end - 1);
-    ops.push(extents(key, Some(Extent { pages, place }.encode())));
-    Ok(ops)
-}
-
-fn extents(key: Box<[u8]>, value: Option<Box<[u8]>>) -> KvOp {
-    KvOp {
-        table: Table::Extents,
-        key,
-        value,
+        let says = self.meta.unwritten;
+        if says != self.unwritten {
+            let detail = format!("{says}, and {} are there", self.unwritten);
+            self.report.find(Code::Unwritten, At::Volume, detail);
+            let op = match self.unwritten {
+                0 => remove(Table::Meta, key::UNWRITTEN),
+                pages => meta::put(key::UNWRITTEN, encode_unwritten(pages)),
+            };
+            self.report.fix(Stage::Counts, op);
+        }
+        Ok(self.named)
     }
 }

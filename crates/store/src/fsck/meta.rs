@@ -1,56 +1,51 @@
-//! One pass over the keys of `meta`, in their order: contents and directories come before inodes,
-//! inodes before names.
+//! One pass over the keys of `meta`, in their order: contents come before inodes, inodes before
+//! names. Every value is decoded; what other passes need in another order is sorted for them.
 
 use super::code::Code;
-use super::inodes::{Dir, FileInfo, Inodes};
+use super::cursor::Cursor;
 use super::report::{About, Report, Stage};
-use super::{ROOT, Step, Watch};
+use super::sorted::{Sorter, record};
+use super::suspects::NamedAs;
+use super::{Step, Watch};
 use crate::error::{Error, Result};
 use crate::kv::{KvOp, Read, Table};
 use crate::schema::{
-    Contents, Counters, Directory, Inode, Owner, Segment, Used, Xattrs, decode_target, key,
+    Contents, Counters, Directory, Inode, Owner, Segment, Used, Xattrs, decode_target,
+    decode_unwritten, key,
 };
-use hearth_backend::{Kind, Target};
-use std::collections::{HashMap, HashSet};
+use hearth_backend::Kind;
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+/// Map, inode, size and pages of a file.
+pub const FILE: usize = 32;
+/// Directory, entries and subdirectories; both may be negative.
+pub const COUNT: usize = 24;
+/// Directories without an inode that are noted at once; a repair finds the others later.
+const LOST: usize = 100_000;
 
 /// What the keys of `meta` say.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Meta {
-    /// Inodes, directories and contents.
-    pub inodes: Inodes,
+    /// Whether there is any inode.
+    pub has_inodes: bool,
     /// Counters, as they are and as they have to be at least.
     pub counters: Counters,
-    /// Orphans and their generations.
-    pub orphans: HashMap<u64, u32>,
     /// What owners are charged.
     pub usage: HashMap<Owner, Used>,
     /// Records of segments.
     pub segments: HashMap<u64, Segment>,
     /// Maps that are being deleted.
     pub dying: HashSet<u64>,
-    /// Directories and contents whose inode is not there.
-    pub lost: HashMap<u64, Lost>,
-    /// Parts of inodes that are no longer there, or of the wrong type.
-    pub strays: Vec<(u64, Box<[u8]>)>,
-    /// Names in what is no directory.
-    pub homeless: Vec<(u64, Box<[u8]>, Target)>,
-    /// Names that no file can have.
-    pub misnamed: Vec<(u64, Box<[u8]>, Target)>,
-    /// Names of inodes that are not there, or are another one.
-    pub dangling: Vec<(u64, Box<[u8]>, Target)>,
-    /// Names with another type than their inode.
-    pub mistyped: Vec<(u64, Box<[u8]>, Target)>,
-    /// Further names of directories.
-    pub further: Vec<(u64, Box<[u8]>, Target)>,
-}
-
-/// An inode that is not there although parts of it are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lost {
-    /// It has names below it.
-    Directory,
-    /// It has contents.
-    File,
+    /// Pages that are said to be allocated and not written.
+    pub unwritten: u64,
+    /// Directories whose inode is not there.
+    pub lost: BTreeSet<u64>,
+    /// Files with extents, by map.
+    pub maps: Sorter<FILE>,
+    /// Names by what they name.
+    pub names: Sorter<{ NamedAs::LENGTH }>,
+    /// Entries of directories.
+    pub counts: Sorter<COUNT>,
 }
 
 impl Meta {
@@ -58,24 +53,29 @@ impl Meta {
     pub fn read(view: &dyn Read, report: &mut Report, watch: Watch<'_>) -> Result<Meta> {
         let mut pass = MetaPass {
             meta: Meta::default(),
+            inodes: Cursor::new(view, Table::Meta, key::INODES),
             report,
             says: None,
-            in_directory: None,
+            directory: None,
         };
-        let mut done = 0;
+        let (mut done, mut failed) = (0, None);
         let scanned = view.scan(Table::Meta, &[], None, &mut |key, value| {
-            if pass.key(key, value).is_err() {
-                pass.bad(key);
+            match pass.key(key, value) {
+                Err(Error::Corrupt { .. }) => pass.bad(key),
+                Err(error) => failed = Some(error),
+                Ok(()) => {}
             }
             done += 1;
             if done % 1024 == 0 {
                 let (what, of) = ("keys", None);
                 watch(Step { what, done, of });
             }
-            true
+            failed.is_none()
         });
-        pass.report.counted.inodes = pass.meta.inodes.len() as u64;
-        pass.report.counted.directories = pass.meta.inodes.dirs.len() as u64;
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        pass.end_directory()?;
         match scanned {
             Err(error @ Error::Corrupt { .. }) => {
                 // What is behind it is not known, so nothing may be put right.
@@ -88,7 +88,6 @@ impl Meta {
     }
 
     fn finish(mut self, says: Option<Counters>, report: &mut Report) -> Meta {
-        self.choose_parents();
         self.counters.epoch = says.map_or(0, |says| says.epoch);
         let needed = self.counters;
         if let Some(says) = says {
@@ -96,7 +95,7 @@ impl Meta {
             self.counters.next_map = needed.next_map.max(says.next_map);
             self.counters.next_segment = needed.next_segment.max(says.next_segment);
         }
-        if says != Some(self.counters) && !self.inodes.is_empty() {
+        if says != Some(self.counters) && self.has_inodes {
             let detail = "a number in use would be used again";
             report.find(Code::Counters, About::Volume, detail);
             let value = self.counters.encode();
@@ -106,71 +105,80 @@ impl Meta {
     }
 }
 
-impl Meta {
-    /// Of several names of a directory the one counts that is in the parent which it knows.
-    fn choose_parents(&mut self) {
-        for (dir, name, target) in &mut self.further {
-            let child = self.inodes.dirs.get_mut(&target.ino);
-            let Some(child) = child.filter(|_| target.ino != ROOT) else {
-                continue;
-            };
-            let is_known = child.says.is_some_and(|says| says.parent == *dir);
-            if let Some(at) = child.at.as_mut().filter(|at| is_known && at.0 != *dir) {
-                std::mem::swap(&mut at.0, dir);
-                std::mem::swap(&mut at.1, name);
-                let (now, before) = (at.0, *dir);
-                self.inodes.count_entry(now, true, 1);
-                self.inodes.count_entry(before, true, -1);
-            }
-        }
-    }
-}
-
-/// A table could not be read to its end.
+/// A table could not be read to its end. Passes meet it one after the other; it is said once.
 pub fn report_of_engine(report: &mut Report, error: &Error) {
-    report.find(Code::Engine, About::Volume, error.to_string());
+    let detail = error.to_string();
+    let mut found = report.findings.iter();
+    if !found.any(|known| known.code == Code::Engine && known.detail == detail) {
+        report.find(Code::Engine, About::Volume, detail);
+    }
     report.cannot_repair();
 }
 
 /// A pass over the table.
 struct MetaPass<'a> {
     meta: Meta,
+    /// Inodes again, beside the names.
+    inodes: Cursor<'a>,
     report: &'a mut Report,
     says: Option<Counters>,
-    /// The directory whose names come, and whether it is one.
-    in_directory: Option<(u64, bool)>,
+    /// The directory whose names come.
+    directory: Option<Entries>,
+}
+
+/// Names of a directory so far.
+struct Entries {
+    ino: u64,
+    /// `None`: it has no inode.
+    kind: Option<Kind>,
+    entries: u64,
+    subdirectories: u64,
 }
 
 impl MetaPass<'_> {
     fn key(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        let meta = &mut self.meta;
         match key.first() {
             Some(b'C') => self.contents(key, value),
-            Some(b'D') => self.directory(key, value),
+            Some(b'D') => Directory::decode(key::number(key)?, value).map(drop),
             Some(b'G') => {
                 let segment = Segment::decode(key, value)?;
                 let number = key::number(key)?;
-                self.meta.segments.insert(number, segment);
-                let next = &mut self.meta.counters.next_segment;
+                meta.segments.insert(number, segment);
+                let next = &mut meta.counters.next_segment;
                 *next = (*next).max(number + 1);
                 Ok(())
             }
-            Some(b'I') => self.inode(key, value),
+            Some(b'I') => {
+                let ino = key::number(key)?;
+                Inode::decode(ino, value)?;
+                meta.has_inodes = true;
+                meta.counters.last_inode = meta.counters.last_inode.max(ino);
+                Ok(())
+            }
             Some(b'M') if key == key::COUNTERS => {
                 self.says = Some(Counters::decode(value)?);
                 Ok(())
             }
             Some(b'N') => self.name(key, value),
-            Some(b'O') => self.orphan(key, value),
+            Some(b'O') => {
+                key::number(key)?;
+                decode_generation(key, value).map(drop)
+            }
+            Some(b'R') if key == key::UNWRITTEN => {
+                meta.unwritten = decode_unwritten(value)?;
+                Ok(())
+            }
             Some(b'S') => Ok(()),
             Some(b'U') => {
                 let used = Used::decode(key, value)?;
-                self.meta.usage.insert(key::owner(key)?, used);
+                meta.usage.insert(key::owner(key)?, used);
                 Ok(())
             }
-            Some(b'X') => self.xattrs(key, value),
+            Some(b'X') => Xattrs::decode(key::number(key)?, value).map(drop),
             Some(b'Z') => {
                 let map = key::number(key)?;
-                self.meta.dying.insert(map);
+                meta.dying.insert(map);
                 self.map(map);
                 Ok(())
             }
@@ -193,49 +201,10 @@ impl MetaPass<'_> {
         let ino = key::number(key)?;
         let says = Contents::decode(ino, value)?;
         self.map(says.map);
-        self.meta.inodes.files.push(FileInfo {
-            ino,
-            says,
-            pages: 0,
-        });
-        Ok(())
-    }
-
-    fn directory(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        let ino = key::number(key)?;
-        let says = Directory::decode(ino, value)?;
-        let dir = Dir {
-            says: Some(says),
-            ..Dir::default()
-        };
-        self.meta.inodes.dirs.insert(ino, dir);
-        Ok(())
-    }
-
-    fn inode(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        let ino = key::number(key)?;
-        let inode = Inode::decode(ino, value)?;
-        self.meta.inodes.push(ino, &inode);
-        let last = &mut self.meta.counters.last_inode;
-        *last = (*last).max(ino);
-        Ok(())
-    }
-
-    fn xattrs(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        let ino = key::number(key)?;
-        Xattrs::decode(ino, value)?;
-        if self.meta.inodes.get(ino).is_none() {
-            self.meta.strays.push((ino, key.into()));
+        if says.map != 0 {
+            let file = record(&[says.map, ino, says.size, says.pages]);
+            self.meta.maps.push(file)?;
         }
-        Ok(())
-    }
-
-    fn orphan(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        let ino = key::number(key)?;
-        let generation = <[u8; 4]>::try_from(value);
-        let generation = generation.map_err(|_| crate::schema::corrupt(key, "length"))?;
-        let generation = u32::from_le_bytes(generation);
-        self.meta.orphans.insert(ino, generation);
         Ok(())
     }
 
@@ -244,56 +213,82 @@ impl MetaPass<'_> {
         let name = &key[9..];
         let target = decode_target(key, value)?;
         self.report.counted.names += 1;
-        let is_directory = match self.in_directory {
-            Some((ino, is)) if ino == dir => is,
-            _ => {
-                let is = self.meta.inodes.is_directory(dir);
-                self.in_directory = Some((dir, is));
-                is
-            }
-        };
+        self.enter(dir)?;
         if !is_name(name) {
-            self.meta.misnamed.push((dir, name.into(), target));
+            self.of_nothing(Code::BadName, dir, name, target.ino);
             return Ok(());
         }
-        if !is_directory {
-            if self.meta.inodes.get(dir).is_none() {
-                self.meta.lost.insert(dir, Lost::Directory);
+        let Some(entries) = &mut self.directory else {
+            return Ok(());
+        };
+        match entries.kind {
+            Some(Kind::Directory) => {
+                entries.entries += 1;
+                entries.subdirectories += u64::from(target.kind == Kind::Directory);
+                self.meta.names.push(NamedAs { dir, target }.encode())
             }
-            self.meta.homeless.push((dir, name.into(), target));
+            Some(_) => {
+                self.of_nothing(Code::NoDirectory, dir, name, target.ino);
+                Ok(())
+            }
+            // It is made anew, and has its names then.
+            None => {
+                if self.meta.lost.len() < LOST {
+                    self.meta.lost.insert(dir);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// A name that is to be removed.
+    fn of_nothing(&mut self, code: Code, dir: u64, name: &[u8], ino: u64) {
+        let place = About::Name(dir, name.into());
+        self.report.find(code, place, format!("inode {ino}"));
+        let op = remove(Table::Meta, &key::name(dir, name));
+        self.report.fix(Stage::Tree, op);
+    }
+
+    /// Names of `dir` come.
+    fn enter(&mut self, dir: u64) -> Result<()> {
+        if self.directory.as_ref().is_some_and(|now| now.ino == dir) {
             return Ok(());
         }
-        self.named(dir, name, target);
+        self.end_directory()?;
+        let value = self.inodes.at(dir, self.report)?;
+        let inode = value.and_then(|value| Inode::decode(dir, &value).ok());
+        self.directory = Some(Entries {
+            ino: dir,
+            kind: inode.map(|inode| inode.attrs.kind),
+            entries: 0,
+            subdirectories: 0,
+        });
         Ok(())
     }
 
-    /// A name of a directory that is there.
-    fn named(&mut self, dir: u64, name: &[u8], target: Target) {
-        let inodes = &mut self.meta.inodes;
-        let info = inodes.get(target.ino).copied();
-        let info = info.filter(|info| info.generation == target.generation);
-        let Some(info) = info else {
-            return self.meta.dangling.push((dir, name.into(), target));
-        };
-        let is_directory = info.kind == Kind::Directory;
-        if is_directory {
-            let child = inodes.dirs.entry(target.ino).or_default();
-            if child.at.is_some() || target.ino == ROOT {
-                return self.meta.further.push((dir, name.into(), target));
-            }
-            child.at = Some((dir, name.into()));
+    fn end_directory(&mut self) -> Result<()> {
+        match self.directory.take() {
+            Some(Entries {
+                ino,
+                entries,
+                subdirectories,
+                ..
+            }) => (self.meta.counts).push(record(&[ino, entries, subdirectories])),
+            None => Ok(()),
         }
-        if info.kind != target.kind {
-            self.meta.mistyped.push((dir, name.into(), target));
-        }
-        inodes.count_name(target.ino);
-        inodes.count_entry(dir, is_directory, 1);
     }
 
     fn map(&mut self, map: u64) {
         let next = &mut self.meta.counters.next_map;
         *next = (*next).max(map + 1);
     }
+}
+
+/// The generation of an orphan.
+pub fn decode_generation(key: &[u8], value: &[u8]) -> Result<u32> {
+    let generation = <[u8; 4]>::try_from(value);
+    let generation = generation.map_err(|_| crate::schema::corrupt(key, "length"))?;
+    Ok(u32::from_le_bytes(generation))
 }
 
 /// Whether a directory can have an entry of this name.

@@ -20,6 +20,11 @@ impl Segmented {
     pub fn open(dir: &Path, passphrase: Option<&Passphrase>) -> Result<Segmented> {
         segments_of(dir, passphrase).map(Segmented)
     }
+
+    /// These.
+    pub(crate) fn of(segments: Segments) -> Segmented {
+        Segmented(segments)
+    }
 }
 
 impl Data for Segmented {

@@ -169,6 +169,11 @@ impl Report {
         }
     }
 
+    /// Counts a finding that is not listed.
+    pub(super) fn count(&mut self, code: Code) {
+        *self.totals.entry(code).or_default() += 1;
+    }
+
     /// Adds a change that puts something right.
     pub(super) fn fix(&mut self, stage: Stage, op: KvOp) {
         if self.is_blind {

@@ -1,5 +1,6 @@
 //! Segments: their files, their records, and with `data` every block.
 
+use super::block::block_of;
 use super::code::Code;
 use super::contents::Named;
 use super::data::{Data, Listed};
@@ -27,11 +28,11 @@ pub fn check(
     verify: bool,
     meta: &Meta,
     listed: &Listed,
-    named: &Named,
+    named: Named,
     report: &mut Report,
     watch: Watch<'_>,
 ) -> Result<()> {
-    records(meta, listed, named, report);
+    records(meta, listed, &named, report);
     let of = Some(listed.segments.len() as u64);
     for (done, (segment, _)) in listed.segments.iter().enumerate() {
         let (what, done) = ("segments", done as u64);
@@ -94,7 +95,7 @@ fn set_live(report: &mut Report, segment: u64, live: u64, named: u64) {
 fn blocks(
     data: &dyn Data,
     listed: &Listed,
-    named: &Named,
+    named: Named,
     report: &mut Report,
     watch: Watch<'_>,
 ) -> Result<()> {
@@ -103,20 +104,19 @@ fn blocks(
         .iter()
         .map(|(segment, _)| *segment)
         .collect();
-    // In the order in which they lie on the disk.
-    let mut blocks: Vec<_> = named.blocks.iter().collect();
-    blocks.sort_unstable_by_key(|(block, _)| (block.segment, block.at));
-    let of = Some(blocks.len() as u64);
-    for (done, (block, ino)) in blocks.into_iter().enumerate() {
-        let (what, done) = ("blocks", done as u64);
+    let (mut blocks, mut done, of) = (named.blocks.finish()?, 0, None);
+    while let Some(next) = blocks.next()? {
+        let (block, ino) = block_of(&next);
+        let what = "blocks";
         watch(Step { what, done, of });
+        done += 1;
         if !there.contains(&block.segment) {
             continue;
         }
         report.counted.blocks += 1;
-        if let Some(wrong) = data.block(block)? {
+        if let Some(wrong) = data.block(&block)? {
             let detail = format!("segment {:016x}, byte {}: {wrong}", block.segment, block.at);
-            report.find(Code::Block, About::Inode(*ino), detail);
+            report.find(Code::Block, About::Inode(ino), detail);
         }
     }
     Ok(())

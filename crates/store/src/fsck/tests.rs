@@ -588,7 +588,7 @@ fn of_two_extents_for_one_range_the_newer_one_stays() {
     let place = schema::Place::Unwritten;
     let wide = Extent { pages: 1..6, place };
     volume.plant(Table::Extents, &key::extent(map, 5), Some(wide.encode()));
-    volume.finds(&["F040", "F046", "F060"], &[]);
+    volume.finds(&["F040", "F046", "F060", "F061"], &[]);
     assert_eq!(volume.contents(STORED).pages, 6);
     let volume = Volume::new();
     let map = volume.contents(INLINE).map;
@@ -718,7 +718,7 @@ fn bytes_and_maps_that_nothing_names_are_given_back() {
         &key::extent(77, 3),
         Some(unwritten.encode()),
     );
-    volume.finds(&["F047"], &[]);
+    volume.finds(&["F047", "F061"], &[]);
     let dying = volume.kv.get(Table::Meta, &key::dying(77)).expect("a read");
     assert!(dying.is_some());
 }

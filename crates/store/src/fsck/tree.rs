@@ -1,44 +1,79 @@
-//! Names and directories: every inode is reached from the root, by as many names as it says.
+//! The tree as a whole: a root, no rings, a name for every inode, and what directories say of
+//! themselves.
 
 use super::ROOT;
 use super::code::Code;
-use super::inodes::{Dir, InodeInfo};
-use super::meta::{Lost, Meta, put, remove};
+use super::cursor::Cursor;
+use super::inodes::{Joined, made};
+use super::meta::{COUNT, Meta, put};
 use super::report::{About, Report, Stage};
+use super::sorted::{Sorted, number};
+use super::suspects::{NamedAs, Suspects, Wrong};
 use crate::error::Result;
 use crate::kv::{KvOp, Read, Table};
 use crate::schema::{Directory, Inode, decode_target, encode_target, key};
-use hearth_backend::{Attrs, Kind, Target, Time};
-use std::collections::{BTreeMap, HashMap};
+use hearth_backend::{Kind, Target};
 
-/// Checks the tree.
-pub fn check(view: &dyn Read, meta: &mut Meta, report: &mut Report) -> Result<()> {
-    if meta.inodes.is_empty() && meta.lost.is_empty() {
-        // A volume that was never mounted has no root yet.
-        return Ok(());
+/// Checks the tree; returns the directories, rising, and where each is.
+pub fn check(
+    view: &dyn Read,
+    meta: &mut Meta,
+    joined: Joined,
+    report: &mut Report,
+) -> Result<Vec<(u64, u64)>> {
+    let Joined {
+        dirs,
+        has_any,
+        suspects,
+        nameless,
+        ..
+    } = joined;
+    if !has_any {
+        return Ok(dirs);
     }
+    let counts = std::mem::take(&mut meta.counts).finish()?;
     let mut tree = Tree {
         view,
         meta,
+        dirs: &dirs,
         report,
+        suspects,
         lost_and_found: None,
     };
     tree.root();
-    tree.lost_inodes();
-    tree.names()?;
-    tree.inodes()?;
+    for target in nameless {
+        tree.adopt(target)?;
+    }
     tree.rings()?;
-    tree.directories();
-    tree.links()?;
-    Ok(())
+    tree.directories(counts)?;
+    tree.suspects.resolve(view, tree.report)?;
+    Ok(dirs)
+}
+
+/// Where a directory is, in directories that rise.
+pub fn parent(dirs: &[(u64, u64)], ino: u64) -> Option<u64> {
+    let at = dirs.binary_search_by_key(&ino, |(ino, _)| *ino).ok()?;
+    Some(dirs[at].1)
 }
 
 struct Tree<'a> {
     view: &'a dyn Read,
     meta: &'a mut Meta,
+    dirs: &'a [(u64, u64)],
     report: &'a mut Report,
+    suspects: Suspects,
     /// The directory that takes what has no name.
     lost_and_found: Option<u64>,
+}
+
+/// How a directory was found to lead to the root.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Leads {
+    Unknown,
+    /// It is on the way that is gone just now.
+    OnTheWay,
+    /// Its way has an end.
+    Known,
 }
 
 impl Tree<'_> {
@@ -47,11 +82,11 @@ impl Tree<'_> {
     }
 
     fn root(&mut self) {
-        if self.meta.inodes.is_directory(ROOT) {
+        if parent(self.dirs, ROOT).is_some() {
             return;
         }
         self.report.find(Code::NoRoot, About::Inode(ROOT), "");
-        self.make(ROOT, 1, Kind::Directory, 0o755);
+        self.fix(made(ROOT, 1, Kind::Directory, 0o755));
         let directory = Directory {
             parent: ROOT,
             ..Directory::default()
@@ -59,195 +94,20 @@ impl Tree<'_> {
         self.fix(put(&key::directory(ROOT), directory.encode()));
     }
 
-    /// Makes an inode for root alone, with unknown times.
-    fn make(&mut self, ino: u64, generation: u32, kind: Kind, perm: u16) {
-        let attrs = Attrs {
-            generation,
-            kind,
-            perm,
-            uid: 0,
-            gid: 0,
-            project: 0,
-            flags: 0,
-            nlink: 1,
-            extra_blocks: 0,
-            rdev: 0,
-            atime: Time::default(),
-            mtime: Time::default(),
-            ctime: Time::default(),
-            btime: Time::default(),
-        };
-        let target = Box::default();
-        self.fix(put(&key::inode(ino), Inode { attrs, target }.encode()));
-    }
-
-    /// Inodes whose parts are there.
-    fn lost_inodes(&mut self) {
-        let meta = &mut *self.meta;
-        for file in &meta.inodes.files {
-            let key = key::contents(file.ino);
-            match meta.inodes.get(file.ino) {
-                None if file.says.map != 0 => {
-                    meta.lost.entry(file.ino).or_insert(Lost::File);
-                }
-                Some(info) if info.kind == Kind::File => {}
-                Some(info) if info.kind != Kind::Directory && file.says.map == 0 => {}
-                _ => meta.strays.push((file.ino, key)),
-            }
-        }
-        for (ino, dir) in &meta.inodes.dirs {
-            let is_told = dir.says.is_some() && !meta.lost.contains_key(ino);
-            if is_told && *ino != ROOT && !meta.inodes.is_directory(*ino) {
-                meta.strays.push((*ino, key::directory(*ino)));
-            }
-        }
-        let lost: BTreeMap<u64, Lost> = meta.lost.iter().map(|(i, l)| (*i, *l)).collect();
-        for (ino, lost) in lost {
-            let named = self.meta.dangling.iter().find(|(_, _, to)| to.ino == ino);
-            let generation = named.map_or(1, |(_, _, target)| target.generation);
-            let (kind, perm, what) = match lost {
-                Lost::Directory => (Kind::Directory, 0o700, "has names below it"),
-                Lost::File => (Kind::File, 0o600, "has contents"),
-            };
-            self.report.find(Code::LostInode, About::Inode(ino), what);
-            if ino != ROOT {
-                self.make(ino, generation, kind, perm);
-            }
-        }
-        let mut strays = std::mem::take(&mut self.meta.strays);
-        strays.sort();
-        for (ino, key) in strays {
-            if self.meta.lost.contains_key(&ino) {
-                continue;
-            }
-            let part = match key[0] {
-                b'C' => "size and contents",
-                b'D' => "counts of a directory",
-                _ => "extended attributes",
-            };
-            self.report.find(Code::Stray, About::Inode(ino), part);
-            self.fix(remove(Table::Meta, &key));
-        }
-    }
-
-    /// Names that do not fit what they name.
-    fn names(&mut self) -> Result<()> {
-        for (dir, name, target) in std::mem::take(&mut self.meta.dangling) {
-            if self.meta.lost.contains_key(&target.ino) {
-                // It is made anew, and the name is right then.
-                continue;
-            }
-            let detail = match self.meta.inodes.get(target.ino) {
-                None => format!("inode {}", target.ino),
-                Some(info) => format!(
-                    "inode {} of generation {}, which has {} now",
-                    target.ino, target.generation, info.generation
-                ),
-            };
-            self.name(Code::NoTarget, dir, &name, detail);
-        }
-        for (dir, name, target) in std::mem::take(&mut self.meta.misnamed) {
-            self.name(Code::BadName, dir, &name, format!("inode {}", target.ino));
-        }
-        for (dir, name, target) in std::mem::take(&mut self.meta.homeless) {
-            if !self.meta.lost.contains_key(&dir) {
-                self.name(
-                    Code::NoDirectory,
-                    dir,
-                    &name,
-                    format!("inode {}", target.ino),
-                );
-            }
-        }
-        for (dir, name, target) in std::mem::take(&mut self.meta.further) {
-            self.name(
-                Code::TwoParents,
-                dir,
-                &name,
-                format!("inode {}", target.ino),
-            );
-        }
-        for (dir, name, target) in std::mem::take(&mut self.meta.mistyped) {
-            let Some(info) = self.meta.inodes.get(target.ino) else {
-                continue;
-            };
-            let (is, kind) = (target.kind, info.kind);
-            let place = About::Name(dir, name.clone());
-            self.report.find(
-                Code::WrongType,
-                place,
-                format!("{is:?}, and it is {kind:?}"),
-            );
-            let value = encode_target(&Target { kind, ..target });
-            self.fix(put(&key::name(dir, &name), value));
-        }
-        Ok(())
-    }
-
-    /// A name that is to be removed.
-    fn name(&mut self, code: Code, dir: u64, name: &[u8], detail: String) {
-        self.report
-            .find(code, About::Name(dir, name.into()), detail);
-        self.fix(remove(Table::Meta, &key::name(dir, name)));
-    }
-
-    /// Inodes without a name.
-    fn inodes(&mut self) -> Result<()> {
-        let infos: Vec<InodeInfo> = self.meta.inodes.iter().copied().collect();
-        let mut orphans = std::mem::take(&mut self.meta.orphans);
-        for info in infos.iter().filter(|info| info.ino != ROOT) {
-            let orphan = orphans.remove(&info.ino);
-            let is_orphan = orphan == Some(info.generation) && info.names == 0;
-            if is_orphan {
-                let detail = "the next mount ends it";
-                self.report
-                    .find(Code::Orphan, About::Inode(info.ino), detail);
-                continue;
-            }
-            if orphan.is_some() {
-                self.no_orphan(info.ino, "has a name, or another generation");
-            }
-            if info.names == 0 {
-                let detail = format!("{:?}", info.kind);
-                self.report
-                    .find(Code::NoName, About::Inode(info.ino), detail);
-                self.adopt(info)?;
-            }
-        }
-        let mut left: Vec<u64> = orphans.into_keys().collect();
-        left.sort_unstable();
-        for ino in left {
-            self.no_orphan(ino, "is not there");
-        }
-        Ok(())
-    }
-
-    fn no_orphan(&mut self, ino: u64, why: &str) {
-        self.report.find(Code::NoOrphan, About::Inode(ino), why);
-        self.fix(remove(Table::Meta, &key::orphan(ino)));
-    }
-
     /// Gives an inode a name in `lost+found`.
-    fn adopt(&mut self, info: &InodeInfo) -> Result<()> {
-        let place = self.lost_and_found()?;
-        let mut name = format!("#{}", info.ino);
+    fn adopt(&mut self, target: Target) -> Result<()> {
+        let (place, ino) = (self.lost_and_found()?, target.ino);
+        let mut name = format!("#{ino}");
         let mut number = 0;
-        while self
-            .view
-            .get(Table::Meta, &key::name(place, name.as_bytes()))?
-            .is_some()
-        {
+        loop {
+            let key = key::name(place, name.as_bytes());
+            if self.view.get(Table::Meta, &key)?.is_none() {
+                self.fix(put(&key, encode_target(&target)));
+                return Ok(());
+            }
             number += 1;
-            name = format!("#{}.{number}", info.ino);
+            name = format!("#{ino}.{number}");
         }
-        let target = Target {
-            ino: info.ino,
-            generation: info.generation,
-            kind: info.kind,
-        };
-        let key = key::name(place, name.as_bytes());
-        self.fix(put(&key, encode_target(&target)));
-        Ok(())
     }
 
     /// The directory `lost+found` in the root, or one with a number behind that name where a file
@@ -263,14 +123,10 @@ impl Tree<'_> {
             let Some(value) = self.view.get(Table::Meta, &key)? else {
                 break self.make_lost_and_found(&key);
             };
-            let target = decode_target(&key, &value).ok();
-            let info = target.and_then(|target| self.meta.inodes.get(target.ino));
-            let is_good = |info: &&InodeInfo| {
-                info.kind == Kind::Directory
-                    && target.map(|t| t.generation) == Some(info.generation)
-            };
-            if let Some(info) = info.filter(is_good) {
-                break info.ino;
+            if let Ok(target) = decode_target(&key, &value)
+                && self.is_directory(&target)?
+            {
+                break target.ino;
             }
             number += 1;
             name = format!("lost+found.{number}");
@@ -279,16 +135,24 @@ impl Tree<'_> {
         Ok(ino)
     }
 
+    fn is_directory(&self, target: &Target) -> Result<bool> {
+        let value = self.view.get(Table::Meta, &key::inode(target.ino))?;
+        let inode = value.and_then(|value| Inode::decode(target.ino, &value).ok());
+        Ok(inode.is_some_and(|inode| {
+            let attrs = inode.attrs;
+            attrs.kind == Kind::Directory && attrs.generation == target.generation
+        }))
+    }
+
     fn make_lost_and_found(&mut self, name: &[u8]) -> u64 {
         self.meta.counters.last_inode += 1;
         let ino = self.meta.counters.last_inode;
-        let generation = 1;
-        self.make(ino, generation, Kind::Directory, 0o700);
+        let (generation, kind) = (1, Kind::Directory);
+        self.fix(made(ino, generation, kind, 0o700));
         let directory = Directory {
             parent: ROOT,
             ..Directory::default()
         };
-        let kind = Kind::Directory;
         let target = Target {
             ino,
             generation,
@@ -303,89 +167,93 @@ impl Tree<'_> {
 
     /// Directories that do not lead up to the root although each has a name.
     fn rings(&mut self) -> Result<()> {
-        // True: leads to the root or to a directory without a name.
-        let mut known: HashMap<u64, bool> = HashMap::from([(ROOT, true)]);
-        let mut inos: Vec<u64> = self.meta.inodes.dirs.keys().copied().collect();
-        inos.sort_unstable();
-        let mut rings = Vec::new();
-        for ino in inos {
-            let mut way = Vec::new();
-            let mut at = ino;
-            let leads = loop {
-                if let Some(leads) = known.get(&at) {
-                    break *leads;
-                }
-                if way.contains(&at) {
-                    rings.push(at);
-                    break false;
-                }
-                way.push(at);
-                match self
-                    .meta
-                    .inodes
-                    .dirs
-                    .get(&at)
-                    .and_then(|dir| dir.at.as_ref())
-                {
-                    Some((above, _)) => at = *above,
-                    None => break true,
-                }
-            };
-            known.extend(way.into_iter().map(|ino| (ino, leads)));
-        }
-        for ino in rings {
-            let dir = self.meta.inodes.dirs.get(&ino);
-            let at = dir.and_then(|dir| dir.at.clone());
-            let info = self.meta.inodes.get(ino).copied();
-            let (Some((above, name)), Some(info)) = (at, info) else {
-                continue;
-            };
-            let detail = format!("its name is in directory {above}");
-            self.report.find(Code::Ring, About::Inode(ino), detail);
-            self.fix(remove(Table::Meta, &key::name(above, &name)));
-            self.adopt(&info)?;
+        let mut known = vec![Leads::Unknown; self.dirs.len()];
+        let mut way = Vec::new();
+        for first in 0..self.dirs.len() {
+            let mut at = Some(first);
+            while let Some(here) = at.filter(|here| known[*here] == Leads::Unknown) {
+                known[here] = Leads::OnTheWay;
+                way.push(here);
+                let (ino, above) = self.dirs[here];
+                let above = (ino != ROOT).then_some(above);
+                at = above
+                    .and_then(|above| self.dirs.binary_search_by_key(&above, |(ino, _)| *ino).ok());
+            }
+            if let Some(ring) = at.filter(|here| known[*here] == Leads::OnTheWay) {
+                let (ino, above) = self.dirs[ring];
+                self.ring(ino, above)?;
+            }
+            for here in way.drain(..) {
+                known[here] = Leads::Known;
+            }
         }
         Ok(())
     }
 
-    /// What directories say of themselves.
-    fn directories(&mut self) {
-        let mut inos: Vec<u64> = self.meta.inodes.dirs.keys().copied().collect();
-        inos.sort_unstable();
-        for ino in inos {
-            let dir = self.meta.inodes.dirs.get(&ino).cloned();
-            if let Some(dir) = dir.filter(|_| self.meta.inodes.is_directory(ino)) {
-                self.directory(ino, &dir);
-            }
+    fn ring(&mut self, ino: u64, above: u64) -> Result<()> {
+        let value = self.view.get(Table::Meta, &key::inode(ino))?;
+        let Some(inode) = value.and_then(|value| Inode::decode(ino, &value).ok()) else {
+            return Ok(());
+        };
+        let detail = format!("its name is in directory {above}");
+        self.report.find(Code::Ring, About::Inode(ino), detail);
+        let target = Target {
+            ino,
+            generation: inode.attrs.generation,
+            kind: Kind::Directory,
+        };
+        let name = NamedAs { dir: above, target };
+        match self.suspects.note(name, Wrong::Ring, false, self.report) {
+            true => self.adopt(target),
+            // A later round moves it.
+            false => Ok(()),
         }
     }
 
-    fn directory(&mut self, ino: u64, dir: &Dir) {
-        let says = dir.says.unwrap_or_default();
+    /// What directories say of themselves.
+    fn directories(&mut self, mut counts: Sorted<COUNT>) -> Result<()> {
+        let mut says = Cursor::new(self.view, Table::Meta, b"D");
+        for (ino, above) in self.dirs {
+            let mut found = (0_u64, 0_u64);
+            while counts.peek().is_some_and(|next| number(next, 0) <= *ino) {
+                if let Some(next) = counts.next()?.filter(|next| number(next, 0) == *ino) {
+                    found.0 = found.0.wrapping_add(number(&next, 1));
+                    found.1 = found.1.wrapping_add(number(&next, 2));
+                }
+            }
+            let says = says.at(*ino, self.report)?;
+            let says = says.and_then(|value| Directory::decode(*ino, &value).ok());
+            self.directory(*ino, *above, says.unwrap_or_default(), found);
+        }
+        Ok(())
+    }
+
+    fn directory(&mut self, ino: u64, above: u64, says: Directory, found: (u64, u64)) {
         let place = || About::Inode(ino);
         let counted = |says: u64, found: u64| format!("{says}, and {found} are there");
-        if says.entries != dir.entries {
-            let detail = counted(says.entries, dir.entries);
+        let (entries, subdirectories) = found;
+        if says.entries != entries {
+            let detail = counted(says.entries, entries);
             self.report.find(Code::Entries, place(), detail);
         }
-        if says.subdirectories != dir.subdirectories {
-            let detail = counted(says.subdirectories, dir.subdirectories);
+        if says.subdirectories != subdirectories {
+            let detail = counted(says.subdirectories, subdirectories);
             self.report.find(Code::Subdirectories, place(), detail);
         }
-        let parent = match &dir.at {
-            Some((above, _)) => *above,
+        let parent = match above {
             // The root is above itself, or has nothing above it.
-            None if ino == ROOT && says.parent == 0 => 0,
-            None if ino == ROOT => ROOT,
-            None => says.parent,
+            0 if ino == ROOT && says.parent == 0 => 0,
+            0 if ino == ROOT => ROOT,
+            0 => says.parent,
+            above => above,
         };
         if says.parent != parent {
             let detail = format!("{}, and it is {parent}", says.parent);
             self.report.find(Code::Parent, place(), detail);
         }
         let right = Directory {
-            entries: dir.entries,
-            subdirectories: dir.subdirectories,
+            entries,
+            subdirectories,
             parent,
             ..says
         };
@@ -393,31 +261,5 @@ impl Tree<'_> {
             let op = put(&key::directory(ino), right.encode());
             self.report.fix(Stage::Counts, op);
         }
-    }
-
-    /// Numbers of names.
-    fn links(&mut self) -> Result<()> {
-        let infos: Vec<InodeInfo> = self.meta.inodes.iter().copied().collect();
-        for info in infos {
-            let is_right = match info.kind {
-                // Of a directory it only counts whether it has a name.
-                Kind::Directory => info.nlink > 0 || (info.names == 0 && info.ino != ROOT),
-                _ => info.nlink == info.names,
-            };
-            if is_right {
-                continue;
-            }
-            let detail = format!("{}, and {} are there", info.nlink, info.names);
-            self.report
-                .find(Code::Links, About::Inode(info.ino), detail);
-            let key = key::inode(info.ino);
-            let value = self.view.get(Table::Meta, &key)?;
-            let inode = value.and_then(|value| Inode::decode(info.ino, &value).ok());
-            if let Some(mut inode) = inode {
-                inode.attrs.nlink = info.names.max(1);
-                self.report.fix(Stage::Counts, put(&key, inode.encode()));
-            }
-        }
-        Ok(())
     }
 }

@@ -5,11 +5,10 @@ use super::meta::{Meta, put, remove};
 use super::report::{About, Report, Stage};
 use crate::kv::Table;
 use crate::schema::{Owner, Used, key};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 /// Compares what owners are charged with what their inodes take.
-pub fn check(meta: &Meta, report: &mut Report) {
-    let counted = meta.inodes.usage();
+pub fn check(meta: &Meta, counted: &HashMap<Owner, Used>, report: &mut Report) {
     let owners: BTreeSet<Owner> = counted.keys().chain(meta.usage.keys()).copied().collect();
     for owner in owners {
         let says = meta.usage.get(&owner).copied().unwrap_or_default();

@@ -55,7 +55,10 @@ pub fn drop_map(
 impl Dropped {
     fn delete(&mut self, map: u64, key: &[u8], extent: &Extent, tally: &mut Tally) {
         match &extent.place {
-            Place::Unwritten => {}
+            Place::Unwritten => {
+                let pages = extent.pages.end - extent.pages.start;
+                tally.unwritten(-(pages as i64));
+            }
             Place::Inline => {
                 let key = key::inline(map, extent.pages.end - 1);
                 self.ops.push(extents(key, None));

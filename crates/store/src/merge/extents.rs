@@ -172,8 +172,12 @@ impl<'a, R: Read + ?Sized> EditedMap<'a, R> {
         let mut pages = self.pages;
         for extent in self.old.values() {
             pages = pages.saturating_sub(count(&extent.pages));
-            if let Place::Stored { block, .. } = &extent.place {
-                tally.live(block.segment, -(count(&extent.pages) as i64));
+            match &extent.place {
+                Place::Stored { block, .. } => {
+                    tally.live(block.segment, -(count(&extent.pages) as i64));
+                }
+                Place::Unwritten => tally.unwritten(-(count(&extent.pages) as i64)),
+                Place::Inline => {}
             }
         }
         let mut finished = Finished {
@@ -186,8 +190,10 @@ impl<'a, R: Read + ?Sized> EditedMap<'a, R> {
         for (start, (end, source)) in std::mem::take(&mut self.pieces) {
             let range = start..end;
             pages += count(&range);
-            if let Source::Stored { block, .. } = &source {
-                tally.live(block.segment, count(&range) as i64);
+            match &source {
+                Source::Stored { block, .. } => tally.live(block.segment, count(&range) as i64),
+                Source::Unwritten => tally.unwritten(count(&range) as i64),
+                Source::Fresh { .. } | Source::Kept { .. } => {}
             }
             let extent = Extent {
                 pages: range,

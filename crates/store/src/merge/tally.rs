@@ -1,9 +1,10 @@
-//! Sums that are kept beside what they sum up: usage of owners, live pages of segments.
+//! Sums that are kept beside what they sum up: usage of owners, live pages of segments, pages
+//! that are allocated and not written.
 
 use super::meta;
 use crate::error::Result;
 use crate::kv::{KvOp, Read, Table};
-use crate::schema::{Owner, Segment, Used, key};
+use crate::schema::{Owner, Segment, Used, encode_unwritten, key, unwritten_pages};
 use hearth_backend::Attrs;
 use std::collections::BTreeMap;
 
@@ -12,6 +13,7 @@ use std::collections::BTreeMap;
 pub struct Tally {
     usage: BTreeMap<Owner, (i64, i64)>,
     segments: BTreeMap<u64, (i64, u64)>,
+    unwritten: i64,
 }
 
 impl Tally {
@@ -37,18 +39,24 @@ impl Tally {
         self.segments.entry(segment).or_default().1 += pages;
     }
 
+    /// `pages` more pages are allocated and not written (fewer if negative).
+    pub fn unwritten(&mut self, pages: i64) {
+        self.unwritten += pages;
+    }
+
     /// Whether pages of a segment died.
     pub fn is_deadly(&self) -> bool {
         self.segments.values().any(|(live, _)| *live < 0)
     }
 
-    /// Adds the live pages of `other`.
+    /// Adds the pages of `other`.
     pub(super) fn add(&mut self, other: Tally) {
         for (segment, (live, named)) in other.segments {
             let sum = self.segments.entry(segment).or_default();
             sum.0 += live;
             sum.1 += named;
         }
+        self.unwritten += other.unwritten;
     }
 
     /// Appends the new sums to `ops`. Returns how many would be below zero; they are 0.
@@ -90,6 +98,13 @@ impl Tally {
                 named: old.named.saturating_add(named),
             };
             ops.push(meta(key, Some(segment.encode())));
+        }
+        if self.unwritten != 0 {
+            let pages = sum(unwritten_pages(view)?, self.unwritten);
+            ops.push(meta(
+                key::UNWRITTEN.into(),
+                (pages > 0).then(|| encode_unwritten(pages)),
+            ));
         }
         Ok(strays)
     }

@@ -137,13 +137,15 @@ pub struct Inline<'a> {
 }
 
 impl Inline<'_> {
-    /// The value.
+    /// The value: zeros at the end take no room.
     pub fn encode(&self) -> Box<[u8]> {
-        let mut out = Vec::with_capacity(20 + self.bytes.len());
+        let end = self.bytes.iter().rposition(|byte| *byte != 0);
+        let bytes = &self.bytes[..end.map_or(0, |last| last + 1)];
+        let mut out = Vec::with_capacity(20 + bytes.len());
         out.extend_from_slice(&self.ino.to_le_bytes());
         out.extend_from_slice(&self.generation.to_le_bytes());
         out.extend_from_slice(&self.first.to_le_bytes());
-        out.extend_from_slice(self.bytes);
+        out.extend_from_slice(bytes);
         out.into()
     }
 

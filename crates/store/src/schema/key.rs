@@ -6,6 +6,8 @@ use crate::error::Result;
 
 /// The counters of the volume.
 pub const COUNTERS: &[u8] = b"M";
+/// How many pages are allocated and not written.
+pub const UNWRITTEN: &[u8] = b"R";
 /// The prefix of all usage.
 pub const USAGE: &[u8] = b"U";
 /// The prefix of all settings.

@@ -22,4 +22,4 @@ pub use extent::{Block, Extent, Inline, Place, part};
 pub use inode::{Contents, Directory, Inode, Xattrs};
 pub use name::{decode_target, encode_target};
 pub use owner::Owner;
-pub use volume::{Counters, Segment, Used};
+pub use volume::{Counters, Segment, Used, decode_unwritten, encode_unwritten, unwritten_pages};

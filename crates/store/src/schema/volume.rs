@@ -3,6 +3,7 @@
 use super::bytes::Fields;
 use super::key;
 use crate::error::Result;
+use crate::kv::{Read, Table};
 
 /// Counters of the volume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,6 +85,27 @@ impl Segment {
     pub fn decode(key: &[u8], value: &[u8]) -> Result<Segment> {
         let [live, named] = decode_two(key, value)?;
         Ok(Segment { live, named })
+    }
+}
+
+/// The value of [`key::UNWRITTEN`].
+pub fn encode_unwritten(pages: u64) -> Box<[u8]> {
+    pages.to_le_bytes().into()
+}
+
+/// The pages that a value of [`key::UNWRITTEN`] says.
+pub fn decode_unwritten(value: &[u8]) -> Result<u64> {
+    let mut fields = Fields::new(key::UNWRITTEN, value);
+    let pages = fields.u64()?;
+    fields.end()?;
+    Ok(pages)
+}
+
+/// How many pages of all files are allocated and not written.
+pub fn unwritten_pages(view: &(impl Read + ?Sized)) -> Result<u64> {
+    match view.get(Table::Meta, key::UNWRITTEN)? {
+        Some(value) => decode_unwritten(&value),
+        None => Ok(0),
     }
 }
 

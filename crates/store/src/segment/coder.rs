@@ -2,7 +2,7 @@
 
 use super::layout::{BLOCK_MAX, BlockHeader, HEADER, PAGE, SegmentId};
 use super::stored::{Stored, Written};
-use crate::codec::{Cipher, Codec, Compression, unpack};
+use crate::codec::{Cipher, Codec, Compression, trim, unpack};
 use bytes::Bytes;
 
 /// Pages of a block at most.
@@ -80,8 +80,9 @@ impl Coder {
         };
         let stored = self.append(target.segment, header, out, |out| {
             if self.compression == Compression::None {
+                let begin = out.len();
                 gather(pages, out);
-                return Codec::None;
+                return trim(out, begin);
             }
             plain.clear();
             gather(pages, plain);

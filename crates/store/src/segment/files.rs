@@ -283,22 +283,22 @@ fn key(number: u64) -> Key {
     Key::from(format!("{}/{}", folder_name(number), file_name(number)))
 }
 
-fn folder_name(number: u64) -> String {
+pub(super) fn folder_name(number: u64) -> String {
     format!("{:02x}", number as u8)
 }
 
-fn file_name(number: u64) -> String {
+pub(super) fn file_name(number: u64) -> String {
     format!("{number:016x}")
 }
 
 /// The number that a file's name says, if it is one that [`key`] gives.
-fn number(name: &str) -> Option<u64> {
+pub(super) fn number(name: &str) -> Option<u64> {
     let number = u64::from_str_radix(name, 16).ok()?;
     (file_name(number) == name && number < u64::MAX).then_some(number)
 }
 
 /// The byte that a folder's name says.
-fn byte(name: &str) -> Option<u8> {
+pub(super) fn byte(name: &str) -> Option<u8> {
     let byte = u8::from_str_radix(name, 16).ok()?;
     (format!("{byte:02x}") == name).then_some(byte)
 }

@@ -11,7 +11,7 @@
 //! ```
 
 use super::coder::{BlockOwner, Coder, Page, Target, cut};
-use super::files::Files;
+use super::folder::Folder;
 use super::layout::{HEAD, HEADER, PAGE, Summary, head};
 use super::stored::Written;
 use crate::codec::OVERHEAD;
@@ -74,7 +74,7 @@ impl Groups {
     pub fn write(
         &self,
         coder: &Coder,
-        files: &Files,
+        files: &Folder,
         next: impl FnOnce() -> Target,
         owner: BlockOwner,
         pages: &[Page],
@@ -211,7 +211,7 @@ impl Drop for Member<'_> {
 struct Leader<'a> {
     groups: &'a Groups,
     group: &'a Arc<Group>,
-    files: &'a Files,
+    files: &'a Folder,
     ended: Result<()>,
 }
 

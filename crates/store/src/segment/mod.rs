@@ -5,7 +5,9 @@
 //! | `layout` | the bytes of heads, headers and trailers |
 //! | `stored` | where a block is: what a record of an extent carries |
 //! | `coder` | from pages to blocks and back |
+//! | `folder` | where segments are |
 //! | `files` | segments as files, through `object_store` |
+//! | `disk_folder` | segments on a disk of the tests |
 //! | `group` | small writes of several writers share a segment |
 //! | `several` | pages of several files in one segment |
 //! | `stream` | large writes: whole segments, part by part |
@@ -21,8 +23,10 @@
 
 mod ahead;
 mod coder;
+mod disk_folder;
 mod files;
 mod flight;
+mod folder;
 mod group;
 mod layout;
 mod read;
@@ -39,11 +43,15 @@ pub use stored::{Stored, Written};
 pub use survey::{SurveyedBlock, Swept};
 
 use crate::codec::{Cipher, Compression};
+use crate::disk::Disk;
 use crate::error::Result;
 use coder::{BlockOwner, Coder, Target};
+use disk_folder::DiskFolder;
 use files::Files;
 use flight::Flights;
+use folder::Folder;
 use group::Groups;
+use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicU64, Ordering};
 use std::path::{Path, PathBuf};
 
@@ -69,7 +77,7 @@ pub struct Settings {
 #[derive(Debug)]
 pub struct Segments {
     coder: Coder,
-    files: Files,
+    files: Folder,
     groups: Groups,
     flights: Flights<BlockHeader>,
     /// The number of the next segment. It only grows.
@@ -92,7 +100,18 @@ impl Segments {
     /// # Errors
     /// What the operating system says.
     pub fn open(dir: &Path, settings: Settings) -> Result<Segments> {
-        let files = Files::open(dir)?;
+        Segments::open_in(Folder::Host(Files::open(dir)?), settings)
+    }
+
+    /// The segments on a disk, which has their folder: for tests of crashes.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn open_on(disk: Arc<dyn Disk>, settings: Settings) -> Result<Segments> {
+        Segments::open_in(Folder::Disk(DiskFolder(disk)), settings)
+    }
+
+    fn open_in(files: Folder, settings: Settings) -> Result<Segments> {
         // A crash may have lost the record of a number that a file has already.
         let last = files.walk()?.segments.last().copied();
         let next = last.map_or(settings.next, |last| settings.next.max(last + 1));

@@ -2,7 +2,7 @@
 
 use super::ahead::{Ahead, End};
 use super::coder::BlockOwner;
-use super::files::Reader;
+use super::folder::FolderReader;
 use super::{Segments, Stored};
 use crate::error::Result;
 use bytes::Bytes;
@@ -80,7 +80,7 @@ impl Segments {
 
     /// The bytes of all blocks of a run; fewer where the segment ends before. `open` is the segment
     /// of the run before, and becomes that of this one.
-    fn fetch<'a>(&'a self, run: &[Stored], open: &mut Option<Reader<'a>>) -> Result<Bytes> {
+    fn fetch<'a>(&'a self, run: &[Stored], open: &mut Option<FolderReader<'a>>) -> Result<Bytes> {
         let (first, last) = (&run[0], &run[run.len() - 1]);
         let reader = match open.take() {
             Some(reader) if reader.number() == first.segment => reader,

@@ -5,7 +5,7 @@
 //! segments of one write are made by several threads: one packs while another waits for the disk.
 
 use super::coder::{BlockOwner, Coder, Page, Target, cut};
-use super::files::{Files, Upload};
+use super::folder::{Folder, FolderUpload};
 use super::layout::{HEADER, PAGE, STORED_MAX, Summary, head};
 use super::stored::{Stored, Written};
 use crate::error::Result;
@@ -23,7 +23,7 @@ const THREADS_MAX: usize = 4;
 /// Stores `pages` in segments of their own; `next` gives a new one.
 pub fn write(
     coder: &Coder,
-    files: &Files,
+    files: &Folder,
     next: &(dyn Fn() -> Target + Sync),
     owner: BlockOwner,
     pages: &[Page],
@@ -72,7 +72,7 @@ pub fn write(
 /// Stores `pages` in one segment.
 fn segment(
     coder: &Coder,
-    files: &Files,
+    files: &Folder,
     target: Target,
     owner: BlockOwner,
     pages: &[Page],
@@ -92,7 +92,7 @@ fn segment(
 /// A segment that is being stored, block by block. Dropped before its end, it leaves nothing.
 #[derive(Debug)]
 pub struct Stream<'a> {
-    upload: Upload<'a>,
+    upload: FolderUpload<'a>,
     buffer: Vec<u8>,
     /// Bytes of the segment before `buffer`.
     before: usize,
@@ -101,7 +101,7 @@ pub struct Stream<'a> {
 
 impl<'a> Stream<'a> {
     /// Begins a segment.
-    pub fn begin(coder: &Coder, files: &'a Files, target: Target) -> Result<Stream<'a>> {
+    pub fn begin(coder: &Coder, files: &'a Folder, target: Target) -> Result<Stream<'a>> {
         let head = head(coder.place(target.segment), target.epoch);
         let mut buffer = Vec::with_capacity(PART + STORED_MAX + HEADER);
         buffer.extend_from_slice(&head);

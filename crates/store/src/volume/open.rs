@@ -66,6 +66,7 @@ fn open_once(parts: Parts, options: &OpenOptions) -> Result<Shared> {
         checkpointing: Mutex::new(()),
         ballast: None,
         background: Background::default(),
+        troubles: Arc::clone(&options.troubles),
         latched: Mutex::new(None),
         closed: false.into(),
         damage: found.damage,

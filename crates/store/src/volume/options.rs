@@ -5,6 +5,7 @@ use crate::disk::Disk;
 use crate::engine::Engines;
 use crate::error::Result;
 use crate::memory::MemoryParts;
+use crate::troubles::Troubles;
 use hearth_sync::primitive::Arc;
 
 /// What a new volume is like.
@@ -66,6 +67,8 @@ pub struct OpenOptions {
     pub background: bool,
     /// What may be kept in memory.
     pub memory: MemoryParts,
+    /// Where it is said what goes wrong beside the calls that return it.
+    pub troubles: Arc<Troubles>,
 }
 
 impl OpenOptions {
@@ -76,6 +79,7 @@ impl OpenOptions {
             cipher: None,
             background: true,
             memory: MemoryParts::default(),
+            troubles: Arc::default(),
         }
     }
 }

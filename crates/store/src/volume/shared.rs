@@ -9,8 +9,9 @@ use super::superblock::Superblock;
 use super::witness::Witness;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::troubles::Troubles;
 use hearth_sync::primitive::atomic::{AtomicBool, Ordering};
-use hearth_sync::primitive::{Mutex, RwLock};
+use hearth_sync::primitive::{Arc, Mutex, RwLock};
 
 pub(super) struct Shared {
     /// Immutable.
@@ -30,6 +31,8 @@ pub(super) struct Shared {
     /// `None` in a read-only volume. Immutable.
     pub ballast: Option<Ballast>,
     pub background: Background,
+    /// Immutable.
+    pub troubles: Arc<Troubles>,
     /// Why nothing is written any more.
     pub latched: Mutex<Option<String>>,
     /// Relaxed: a call beside the end may go either way.
@@ -70,7 +73,14 @@ impl Shared {
     pub(super) fn latch_unless_full(&self, error: &Error) {
         if let Error::Io { .. } | Error::Corrupt { .. } = error {
             let why = format!("{error}; unmount, mend the disk, mount again");
-            self.latched.lock().get_or_insert(why);
+            let mut latched = self.latched.lock();
+            if latched.is_none() {
+                *latched = Some(why.clone());
+                drop(latched);
+                let place = self.parts.disk.place().display();
+                self.troubles
+                    .say(format!("{place} is read-only from now on: {why}"));
+            }
         }
     }
 }

@@ -3,6 +3,7 @@
 //! committed.
 
 use super::shared::Shared;
+use crate::error::{Error, Result};
 use hearth_sync::primitive::{Arc, thread};
 use std::time::Instant;
 
@@ -26,11 +27,15 @@ fn run(shared: &Shared) {
         } else if std::mem::take(&mut asked.checkpoint) {
             drop(asked);
             // Errors latch, or come again when the committer needs the checkpoint.
-            let _ = shared.checkpoint();
+            tell(shared, "a checkpoint failed", shared.checkpoint());
         } else if is_due(asked.witness) {
             asked.witness = None;
             drop(asked);
-            let _ = shared.write_witness();
+            tell(
+                shared,
+                "the witness was not written",
+                shared.write_witness(),
+            );
         } else if is_due(asked.ballast) {
             asked.ballast = None;
             drop(asked);
@@ -44,5 +49,13 @@ fn run(shared: &Shared) {
                 None => background.changed.wait(&mut asked),
             }
         }
+    }
+}
+
+/// Tells that something failed, if not since the volume is read-only or over.
+fn tell(shared: &Shared, what: &str, done: Result<()>) {
+    match done {
+        Ok(()) | Err(Error::ReadOnly { .. } | Error::Closed) => {}
+        Err(error) => shared.troubles.failed(what, &error),
     }
 }

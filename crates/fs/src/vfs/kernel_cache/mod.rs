@@ -25,6 +25,12 @@ use crate::caller::Caller;
 
 /// A [`Vfs`] behind a kernel that caches.
 pub trait KernelCache: Vfs {
+    /// Whether others change what is served, without a word to anybody. The kernel then keeps its
+    /// caches for their timeouts only, collects no writes, and has the locks to itself.
+    fn is_changed_behind(&self) -> bool {
+        false
+    }
+
     /// Stores the times of writes that the kernel has acknowledged. The kernel keeps these times
     /// itself. They are stored even if the volume has become read-only since. Returns the new
     /// attributes.

@@ -80,6 +80,10 @@ impl<V: KernelCache> Dispatcher<V> {
 
     /// Whether a new size gives back so much that others should not wait for it.
     fn cuts_much(&self, ino: u64, size: u64) -> VfsResult<bool> {
+        if self.vfs.may_block() {
+            // This thread is one that others do not wait for.
+            return Ok(false);
+        }
         let attr = self.vfs.getattr(ino)?;
         if size > attr.size {
             return Ok(false);

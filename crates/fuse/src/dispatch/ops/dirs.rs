@@ -20,10 +20,10 @@ impl<V: KernelCache> Dispatcher<V> {
         let flags = args.flags as i32 | libc::O_DIRECTORY;
         let file = self.vfs.open(&cx.caller(0), cx.ino(), flags)?;
         // Listings of the control directory change by themselves.
-        let cached = if file.is_control() || self.settings.direct_io {
-            0
-        } else {
-            fopen::KEEP_CACHE | fopen::CACHE_DIR
+        let cached = match (file.is_control() || self.settings.direct_io, &file) {
+            (true, _) => 0,
+            (false, file) if file.keeps_cache() => fopen::KEEP_CACHE | fopen::CACHE_DIR,
+            (false, _) => fopen::CACHE_DIR,
         };
         let fh = self.handles.insert(file);
         reply.push(&OpenOut {
@@ -60,7 +60,11 @@ impl<V: KernelCache> Dispatcher<V> {
             let dots = matches!(&rest[name.clone()], b"." | b"..");
             // An entry that is gone meanwhile stays a plain one: number 0 tells the kernel nothing
             // about it. Nor does "." or "..", for which the kernel wants no reference.
-            if !dots && let Ok(attr) = self.vfs.grab(one.dirent.ino) {
+            let grab = || {
+                let name = &rest[name.clone()];
+                self.vfs.grab_listed(cx.ino(), name, one.dirent.ino)
+            };
+            if !dots && let Ok(attr) = grab() {
                 let entry = self.settings.timeouts.entry_out(&attr);
                 rest[..size_of::<EntryOut>()].copy_from_slice(entry.as_bytes());
             }

@@ -288,8 +288,8 @@ impl<V: KernelCache> Dispatcher<V> {
         }
     }
 
-    /// What the kernel may do with an open file. Its pages stay: whoever changes a file behind the
-    /// kernel says so.
+    /// What the kernel may do with an open file. Its pages stay where whoever changes a file behind
+    /// the kernel says so.
     fn file_open_flags(&self, file: &V::File) -> u32 {
         // Without mappings of direct files a limited one would lose more than it gains.
         let charged = self.settings.direct_mmap && self.vfs.charges_first(file);
@@ -297,7 +297,8 @@ impl<V: KernelCache> Dispatcher<V> {
         let direct = direct || self.settings.writeback && keeps_append(file);
         let cache = match direct {
             true => fopen::DIRECT_IO | fopen::PARALLEL_DIRECT_WRITES,
-            false => fopen::KEEP_CACHE,
+            false if file.keeps_cache() => fopen::KEEP_CACHE,
+            false => 0,
         };
         cache
             | if self.settings.no_flush {

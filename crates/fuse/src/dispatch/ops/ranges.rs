@@ -60,6 +60,11 @@ impl<V: KernelCache> Dispatcher<V> {
             args: *args,
         };
         let mode = args.mode as i32;
+        if self.vfs.may_block() {
+            // This thread is one that others do not wait for.
+            allocation.whole()?;
+            return Ok(Outcome::Done(()));
+        }
         if !self.vfs.allocates_in_parts(mode) {
             if brings_blocks(args.mode) && args.length > SHORT {
                 // No chunks are charged.
@@ -113,7 +118,7 @@ impl<V: KernelCache> Dispatcher<V> {
                 ..*args
             },
         };
-        if copy.args.len > SHORT {
+        if copy.args.len > SHORT && !self.vfs.may_block() {
             let sched = self.volume.scheduler();
             return Ok(Outcome::chunks(copy.into_chunks(sched, wide)));
         }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::backend::load::each;
-use crate::schema::{Contents, Inline, Owner, Place, Segment, Used, key};
+use crate::schema::{Contents, Inline, Owner, Place, Segment, Used, key, unwritten_pages};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Panics unless sums, maps and inline data fit each other.
@@ -50,6 +50,7 @@ fn extents(kv: &dyn KeyValues, mut maps: BTreeMap<u64, u64>, dying: &BTreeSet<u6
     let mut live: BTreeMap<u64, u64> = BTreeMap::new();
     let mut inline = BTreeMap::new();
     let mut end_before = (0, 0);
+    let mut unwritten = 0;
     each(kv, Table::Extents, key::EXTENTS, &mut |key, value| {
         let (map, last) = key::page(key)?;
         let extent = crate::schema::Extent::decode(key, value)?;
@@ -64,7 +65,7 @@ fn extents(kv: &dyn KeyValues, mut maps: BTreeMap<u64, u64>, dying: &BTreeSet<u6
             None => assert!(dying.contains(&map), "map {map} belongs to nobody"),
         }
         match extent.place {
-            Place::Unwritten => {}
+            Place::Unwritten => unwritten += count,
             Place::Inline => {
                 inline.insert((map, last), extent.pages.start);
             }
@@ -79,6 +80,11 @@ fn extents(kv: &dyn KeyValues, mut maps: BTreeMap<u64, u64>, dying: &BTreeSet<u6
     assert!(
         maps.values().all(|left| *left == 0),
         "pages are those of the extents"
+    );
+    assert_eq!(
+        unwritten_pages(kv).unwrap(),
+        unwritten,
+        "what was allocated"
     );
     let mut bytes = BTreeMap::new();
     each(kv, Table::Extents, key::INLINES, &mut |key, value| {

@@ -155,6 +155,6 @@ fn the_bytes_of_a_record_that_no_write_gives_are_refused() {
     }
     assert_eq!(Stored::decode(&good.encode()[..40]), None);
     let mut codec = good.encode();
-    codec[24] = 3;
+    codec[24] = 4;
     assert_eq!(Stored::decode(&codec), None);
 }

@@ -4,7 +4,7 @@ use crate::disk::simulated::{Dice, SimulatedDisk};
 use crate::engine::memory::MemoryEngines;
 use crate::kv::{KvOp, Read, Table};
 use crate::volume::{Kv, MkfsOptions, OpenMode, OpenOptions, Parts};
-use crate::{Error, Result};
+use crate::{Error, Result, Troubles};
 use hearth_sync::primitive::Arc;
 use std::collections::BTreeMap;
 
@@ -48,6 +48,7 @@ pub(super) fn open(disk: &SimulatedDisk) -> Result<Kv> {
 pub(super) fn open_for(disk: &SimulatedDisk, mode: OpenMode) -> Result<Kv> {
     let options = OpenOptions {
         background: false,
+        troubles: Arc::new(Troubles::new(|_| {})),
         ..OpenOptions::new(mode)
     };
     Kv::open_parts(parts(disk), options)

@@ -3,28 +3,29 @@
 //! Each write, sync and change of a name is a step. A test lets the power fail at a step, or lets a
 //! step fail, and then asks for the disk as it is found after the crash: each block of 512 bytes
 //! that was written and not synced has any of its contents since the last sync, or a mix of two of
-//! them; names that were not synced are there up to any one of them.
+//! them; of the changes of names in a folder that was not synced any first ones are there.
+//!
+//! A test that looks at many cuts of one run keeps the disk as it was before each step
+//! ([`SimulatedDisk::keep_moments`]): files that did not change between two moments are shared.
 
-pub use super::blocks::Dice;
-use super::blocks::SimulatedInode;
+mod blocks;
+mod file;
+mod state;
+
+pub use blocks::Dice;
+
 use super::{Access, Disk, File};
 use crate::error::{Error, Result};
+use file::SimulatedFile;
 use hearth_backend::Errno;
 use hearth_sync::primitive::{Arc, Mutex};
+use state::{DiskState, FOLDER};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// A disk; clones are the same disk.
 #[derive(Clone, Default)]
 pub struct SimulatedDisk(Arc<Mutex<DiskState>>);
-
-/// Steps that fail on a full disk.
-const NEEDS_ROOM: [&str; 4] = [
-    "write a table of the engine",
-    "reserve room in",
-    "create",
-    "make the folder",
-];
 
 /// How a step fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,29 +50,23 @@ pub struct Counts {
 /// Contents of the tables of a simulated engine.
 pub(crate) type Maps = [BTreeMap<Vec<u8>, Vec<u8>>; 2];
 
-#[derive(Default)]
-struct DiskState {
-    place: PathBuf,
-    names: Names,
-    durable_names: Names,
-    /// Changes of names since the last sync of a folder, in order.
-    renames: Vec<(String, Option<usize>)>,
-    inodes: Vec<SimulatedInode>,
-    locks: BTreeMap<String, Vec<(u64, Option<String>)>>,
-    next_lock: u64,
-    counts: Counts,
-    cut_at: Option<u64>,
-    faults: BTreeMap<u64, Fault>,
-    is_off: bool,
-    is_full: bool,
-    free: u64,
-    engine: Option<Arc<Maps>>,
-    dice: Dice,
+/// The disk as it was before a step.
+pub struct Moment {
+    /// The step, counted as [`Counts::steps`].
+    pub step: u64,
+    /// Whether the step is a flush, or a sync of names.
+    pub is_sync: bool,
+    /// What [`SimulatedDisk::set_mark`] had set.
+    pub mark: u64,
+    state: DiskState,
 }
 
-/// A name has the number of an inode; a folder has `FOLDER`.
-type Names = BTreeMap<String, usize>;
-const FOLDER: usize = usize::MAX;
+impl Moment {
+    /// The disk as it is found if the power had failed then.
+    pub fn crashed(&self, seed: u64) -> SimulatedDisk {
+        SimulatedDisk(Arc::new(Mutex::new(self.state.crashed(seed))))
+    }
+}
 
 impl SimulatedDisk {
     /// An empty disk whose random choices follow from `seed`.
@@ -117,37 +112,35 @@ impl SimulatedDisk {
 
     /// The disk as it is found after the power has failed now.
     pub fn crashed(&self, seed: u64) -> SimulatedDisk {
-        let old = self.0.lock();
-        let mut dice = Dice(seed);
-        let mut names = old.durable_names.clone();
-        let kept = dice.below(old.renames.len() as u64 + 1) as usize;
-        for (name, inode) in &old.renames[..kept] {
-            set(&mut names, name, *inode);
-        }
-        let inodes: Vec<SimulatedInode> = old
-            .inodes
-            .iter()
-            .map(|inode| inode.crashed(&mut dice))
-            .collect();
-        let state = DiskState {
-            place: old.place.clone(),
-            durable_names: names.clone(),
-            names,
-            inodes,
-            is_full: old.is_full,
-            free: old.free,
-            engine: old.engine.clone(),
-            dice,
-            ..DiskState::default()
-        };
+        let state = self.0.lock().crashed(seed);
         SimulatedDisk(Arc::new(Mutex::new(state)))
+    }
+
+    /// From now on the disk as it is before each step is kept.
+    pub fn keep_moments(&self) {
+        self.0.lock().moments = Some(Vec::new());
+    }
+
+    /// What the next moments are marked with.
+    pub fn set_mark(&self, mark: u64) {
+        self.0.lock().mark = mark;
+    }
+
+    /// The moments that were kept since the last call.
+    pub fn take_moments(&self) -> Vec<Moment> {
+        let mut state = self.0.lock();
+        state
+            .moments
+            .as_mut()
+            .map(std::mem::take)
+            .unwrap_or_default()
     }
 
     /// The bytes of a file, to look at or to damage: they count as synced.
     pub fn edit(&self, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
         let mut state = self.0.lock();
         if let Some(&inode) = state.names.get(name) {
-            let inode = &mut state.inodes[inode];
+            let inode = Arc::make_mut(&mut state.inodes[inode]);
             change(&mut inode.now);
             inode.durable = inode.now.clone();
         }
@@ -186,48 +179,6 @@ impl SimulatedDisk {
     }
 }
 
-impl DiskState {
-    /// Counts a step. The error is that of a fault, or of a power that has failed.
-    fn step(&mut self, op: &'static str, name: &str) -> Result<()> {
-        let path = self.place.join(name);
-        let off = Error::of_errno(op, &path, Errno::EIO);
-        if self.is_off {
-            return Err(off);
-        }
-        let step = self.counts.steps;
-        self.counts.steps += 1;
-        if self.cut_at == Some(step) {
-            self.is_off = true;
-            return Err(off);
-        }
-        match self.faults.get(&step) {
-            None if self.is_full && NEEDS_ROOM.contains(&op) => {
-                Err(Error::of_errno(op, &path, Errno::ENOSPC))
-            }
-            None => Ok(()),
-            Some(Fault::NoSpace) => Err(Error::of_errno(op, &path, Errno::ENOSPC)),
-            Some(Fault::Device) => Err(off),
-        }
-    }
-
-    /// Whether the last step was the one within which the power failed.
-    fn is_cut_here(&self) -> bool {
-        self.cut_at.is_some_and(|cut| cut + 1 == self.counts.steps)
-    }
-
-    fn set_name(&mut self, name: &str, inode: Option<usize>) {
-        set(&mut self.names, name, inode);
-        self.renames.push((name.to_owned(), inode));
-    }
-}
-
-fn set(names: &mut Names, name: &str, inode: Option<usize>) {
-    match inode {
-        Some(inode) => names.insert(name.to_owned(), inode),
-        None => names.remove(name),
-    };
-}
-
 impl Disk for SimulatedDisk {
     fn place(&self) -> &Path {
         Path::new("simulated")
@@ -256,7 +207,7 @@ impl Disk for SimulatedDisk {
             let path = state.place.join(name);
             return Err(Error::of_errno("create", &path, Errno::EEXIST));
         }
-        state.inodes.push(SimulatedInode::default());
+        state.inodes.push(Arc::default());
         let inode = state.inodes.len() - 1;
         state.set_name(name, Some(inode));
         Ok(Arc::new(SimulatedFile {
@@ -290,9 +241,7 @@ impl Disk for SimulatedDisk {
         let mut state = self.0.lock();
         state.step("rename", from)?;
         let inode = state.names.get(from).copied();
-        // Both halves are one change: the old name goes with the next change at the latest.
-        state.set_name(to, inode);
-        state.set_name(from, None);
+        state.set_names(vec![(to.to_owned(), inode), (from.to_owned(), None)]);
         Ok(())
     }
 
@@ -314,8 +263,7 @@ impl Disk for SimulatedDisk {
         let step = state.step("sync", name);
         if step.is_ok() || (state.is_off && state.is_cut_here() && state.dice.coin()) {
             state.counts.syncs += 1;
-            state.durable_names = state.names.clone();
-            state.renames.clear();
+            state.sync_names(name);
         }
         step
     }
@@ -357,71 +305,5 @@ impl Drop for SimulatedLock {
         if let Some(held) = state.locks.get_mut(&self.name) {
             held.retain(|(key, _)| *key != self.key);
         }
-    }
-}
-
-struct SimulatedFile {
-    disk: SimulatedDisk,
-    inode: usize,
-    name: String,
-}
-
-impl File for SimulatedFile {
-    fn size(&self) -> Result<u64> {
-        Ok(self.disk.0.lock().inodes[self.inode].now.len() as u64)
-    }
-
-    fn read_at(&self, at: u64, into: &mut [u8]) -> Result<usize> {
-        let state = self.disk.0.lock();
-        let bytes = &state.inodes[self.inode].now;
-        let from = (at as usize).min(bytes.len());
-        let count = into.len().min(bytes.len() - from);
-        into[..count].copy_from_slice(&bytes[from..from + count]);
-        Ok(count)
-    }
-
-    fn write_at(&self, at: u64, bytes: &[u8]) -> Result<()> {
-        let mut state = self.disk.0.lock();
-        let step = state.step("write", &self.name);
-        let count = match &step {
-            Ok(()) => bytes.len(),
-            Err(_) if state.is_off && !state.is_cut_here() => 0,
-            Err(_) => bytes.len() / 2,
-        };
-        state.counts.writes += 1;
-        state.inodes[self.inode].write(at as usize, &bytes[..count]);
-        step
-    }
-
-    fn sync(&self) -> Result<()> {
-        let mut state = self.disk.0.lock();
-        let step = state.step("sync", &self.name);
-        let is_cut = state.is_off && state.is_cut_here();
-        if step.is_ok() || (is_cut && state.dice.coin()) {
-            state.counts.syncs += 1;
-            state.inodes[self.inode].sync();
-        } else if !state.is_off {
-            state.inodes[self.inode].fail_sync();
-        }
-        step
-    }
-
-    fn allocate(&self, len: u64) -> Result<()> {
-        let mut state = self.disk.0.lock();
-        state.step("reserve room in", &self.name)?;
-        let now = state.inodes[self.inode].now.len();
-        if len as usize > now {
-            state.inodes[self.inode].write(now, &vec![0; len as usize - now]);
-        }
-        Ok(())
-    }
-
-    fn truncate(&self, len: u64) -> Result<()> {
-        let mut state = self.disk.0.lock();
-        state.step("cut off", &self.name)?;
-        let inode = &mut state.inodes[self.inode];
-        inode.now.resize(len as usize, 0);
-        inode.durable.resize(len as usize, 0);
-        Ok(())
     }
 }

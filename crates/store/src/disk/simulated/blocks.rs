@@ -60,6 +60,11 @@ impl SimulatedInode {
         }
     }
 
+    /// Whether a crash leaves exactly what is there now.
+    pub(super) fn is_settled(&self) -> bool {
+        self.written.is_empty() && self.adrift.is_empty() && self.now.len() == self.durable.len()
+    }
+
     pub(super) fn crashed(&self, dice: &mut Dice) -> SimulatedInode {
         let mut bytes = self.durable.clone();
         if self.now.len() != bytes.len() && dice.coin() {

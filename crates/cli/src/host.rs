@@ -1,0 +1,119 @@
+//! Directories of the host as sources: what is refused beforehand, and how one is served.
+
+use crate::failure::{Failure, reason};
+use crate::mounts;
+use hearth::Volume;
+use hearth_fuse::{MountOptions, Session};
+use hearth_host::{HostOptions, HostVfs};
+use rustix::fs::{StatVfsMountFlags, statvfs};
+use std::fs::Metadata;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Refuses a directory that cannot be served at `mountpoint`, before a daemon is started.
+pub fn check(directory: &Path, mountpoint: &Path) -> Result<(), Failure> {
+    let source = std::fs::metadata(directory).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => {
+            Failure::at(directory, "does not exist; give a directory that is there")
+        }
+        _ => Failure::at(directory, reason(&error)),
+    })?;
+    if !source.is_dir() {
+        return Err(Failure::at(directory, "is not a directory; give one"));
+    }
+    let (below, place) = (mounts::resolved(directory), mounts::resolved(mountpoint));
+    let is =
+        |seen: &Metadata, other: &Metadata| (seen.dev(), seen.ino()) == (other.dev(), other.ino());
+    if holds(&below, |above| {
+        std::fs::metadata(&place).is_ok_and(|place| is(above, &place))
+    }) {
+        let what = "lies below the mount point, which would cover it; mount elsewhere";
+        return Err(Failure::at(directory, what));
+    }
+    if holds(&place, |above| is(above, &source)) {
+        let what = "holds the mount point, which would show itself; mount outside of it";
+        return Err(Failure::at(directory, what));
+    }
+    let name = shown(&below);
+    let others = mounts::of_hearth().map_err(|error| Failure::at(directory, error))?;
+    if let Some(other) = others.iter().find(|other| other.source == name) {
+        let place = other.at.display();
+        let what = format!("is already served at {place}; use that, or 'hearth umount {place}'");
+        return Err(Failure::at(directory, what));
+    }
+    Ok(())
+}
+
+/// The options with what follows from the directory: its name, and the flags of its mount.
+pub fn options(directory: &Path, options: MountOptions) -> Result<MountOptions, Failure> {
+    let refused = [
+        (options.writeback == Some(true), "writeback"),
+        (options.no_open, "no_open"),
+    ];
+    if let Some((_, name)) = refused.iter().find(|(is, _)| *is) {
+        let line = format!(
+            "option '{name}': a host directory is changed behind the mount; leave the option out"
+        );
+        return Err(Failure::usage(line));
+    }
+    let mut options = options;
+    if options.fsname == MountOptions::default().fsname {
+        let name = shown(&mounts::resolved(directory));
+        options.fsname = name.to_string_lossy().into_owned();
+    }
+    // A directory that is not there is told about later, with what to do.
+    if let Ok(below) = statvfs(directory) {
+        let has = |flag| below.f_flag.contains(flag);
+        options.volume.read_only |= has(StatVfsMountFlags::RDONLY);
+        options.nosuid |= has(StatVfsMountFlags::NOSUID);
+        options.nodev |= has(StatVfsMountFlags::NODEV);
+        options.noexec |= has(StatVfsMountFlags::NOEXEC);
+    }
+    Ok(options)
+}
+
+/// Serves a directory.
+pub fn start(
+    directory: &Path,
+    volume: &Volume,
+    mountpoint: &Path,
+    options: MountOptions,
+) -> Result<Session<HostVfs>, Failure> {
+    let host = HostOptions {
+        xdev: options.volume.xdev,
+    };
+    let vfs = HostVfs::open(directory, host, volume).map_err(Failure::refused)?;
+    let stats = volume.stats();
+    let words = |is: bool, yes, no| if is { yes } else { no };
+    stats.set_info("below", &mounts::resolved(directory).to_string_lossy());
+    let found = words(vfs.opens_handles(), "handles", "descriptors");
+    stats.set_info("found_by", found);
+    let rights = words(vfs.acts_for_callers(), "callers", "daemon");
+    stats.set_info("rights_of", rights);
+    let session = Session::serve(volume.clone(), vfs.clone(), mountpoint, options);
+    let session = session.map_err(Failure::refused)?;
+    if let Some(device) = session.device() {
+        vfs.set_own_device(device);
+    }
+    Ok(session)
+}
+
+/// What the mount is called in `/proc/mounts`: its directory, without colons, by which `df` and
+/// others know a network filesystem.
+pub fn shown(directory: &Path) -> PathBuf {
+    let mut name = directory.as_os_str().as_bytes().to_vec();
+    for byte in &mut name {
+        if *byte == b':' {
+            *byte = b'_';
+        }
+    }
+    std::ffi::OsString::from_vec(name).into()
+}
+
+/// Whether `path`, or a directory above it, is one that `is` knows. Not by name: a directory may
+/// have several.
+fn holds(path: &Path, is: impl Fn(&Metadata) -> bool) -> bool {
+    path.ancestors()
+        .any(|above| std::fs::metadata(above).is_ok_and(|above| is(&above)))
+}

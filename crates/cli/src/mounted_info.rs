@@ -1,0 +1,102 @@
+//! `hearth info` of a mount: what it serves, and what lies below a directory of the host.
+
+use crate::failure::Failure;
+use crate::mounts::{self, Mounted};
+use crate::output;
+use serde_json::{Map, Value};
+use std::path::Path;
+
+/// Labels of a mount that are shown, each with its row.
+const ROWS: [(&str, &str); 5] = [
+    ("source", "source"),
+    ("below", "below"),
+    ("below_type", "type below"),
+    ("found_by", "found by"),
+    ("rights_of", "rights of"),
+];
+
+/// The mount of Hearth at `place`.
+pub fn at(place: &Path) -> Option<Mounted> {
+    mounts::at(place).ok().flatten().filter(Mounted::is_ours)
+}
+
+/// Describes a mount.
+pub fn run(mounted: &Mounted, in_json: bool) -> Result<(), Failure> {
+    let mut labels = labels(&mounted.at);
+    let source = match labels.get("below") {
+        Some(below) => format!("host:{below}"),
+        None => mounted.source.to_string_lossy().into_owned(),
+    };
+    labels.insert("source".to_owned(), source);
+    if let Some(below) = labels.get("below").cloned() {
+        let holding = mounts::holding(Path::new(&below)).ok().flatten();
+        let kind = holding.map_or_else(|| "unknown".to_owned(), |mount| mount.kind);
+        labels.insert("below_type".to_owned(), kind);
+    }
+    labels.insert("mounted".to_owned(), mounted.at.display().to_string());
+    if in_json {
+        let object = labels.into_iter().map(|(key, value)| (key, value.into()));
+        let object = Value::Object(object.collect::<Map<_, _>>());
+        return output::print(&format!("{object}\n"));
+    }
+    let rows = ROWS.into_iter().chain([
+        ("mounted", "mounted at"),
+        ("transport", "transport"),
+        ("version", "version"),
+    ]);
+    let rows = rows.filter_map(|(label, row)| Some((row, labels.get(label)?)));
+    let text: String = rows
+        .map(|(row, value)| format!("{row:<11} {value}\n"))
+        .collect();
+    output::print(&text)
+}
+
+/// What the daemon says of itself; nothing where the tree hides its control files.
+fn labels(at: &Path) -> std::collections::BTreeMap<String, String> {
+    let text = std::fs::read_to_string(at.join(".hearth/stats")).unwrap_or_default();
+    let line = text.lines().find_map(|line| {
+        let line = line.strip_prefix("hearth_info{")?;
+        line.strip_suffix("} 1")
+    });
+    parse(line.unwrap_or_default())
+}
+
+/// `a="b",c="d"`, with quotes, backslashes and newlines written as Prometheus does.
+fn parse(mut line: &str) -> std::collections::BTreeMap<String, String> {
+    let mut labels = std::collections::BTreeMap::new();
+    while let Some((key, rest)) = line.split_once("=\"") {
+        let (mut value, mut chars) = (String::new(), rest.char_indices());
+        let mut end = rest.len();
+        while let Some((at, char)) = chars.next() {
+            match char {
+                '"' => {
+                    end = at + 1;
+                    break;
+                }
+                '\\' => match chars.next() {
+                    Some((_, 'n')) => value.push('\n'),
+                    Some((_, other)) => value.push(other),
+                    None => {}
+                },
+                other => value.push(other),
+            }
+        }
+        labels.insert(key.trim_start_matches(',').to_owned(), value);
+        line = &rest[end..];
+    }
+    labels
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_read_as_they_were_written() {
+        let found = parse(r#"a="1",path="/x \"y\", z\\\n",last="""#);
+        let wanted = [("a", "1"), ("path", "/x \"y\", z\\\n"), ("last", "")];
+        let wanted = wanted.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        assert_eq!(found, wanted.into());
+        assert!(parse("").is_empty());
+    }
+}

@@ -1,0 +1,231 @@
+//! What a script has done so far, and what may be found of it after a cut.
+
+use super::watched::Commits;
+use hearth_model::{Bytes, Kind, Model, Op, Outcome, PROCESSES, Tree, TreeEntry};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Size of a file, and its pages that are not all zero.
+type Contents = (u64, BTreeMap<u64, Bytes>);
+
+/// The tree at one position of the script, and the numbers of its inodes.
+struct Moment {
+    tree: Tree,
+    numbers: BTreeMap<Bytes, u64>,
+}
+
+/// The model, and how it came to be what it is. A position is a number of calls.
+pub struct History {
+    pub model: Model,
+    pub commits: Arc<Commits>,
+    position: u64,
+    moments: BTreeMap<u64, Moment>,
+    /// Contents of each file, from which position on.
+    versions: BTreeMap<u64, Vec<(u64, Contents)>>,
+    /// Positions at which all contents of a file were durable.
+    synced: BTreeMap<u64, Vec<u64>>,
+    /// Files that replaced others, or were cut to nothing: the next commit has their contents.
+    first: BTreeSet<u64>,
+    /// Epochs that were looked at.
+    epochs: usize,
+}
+
+impl History {
+    pub fn new() -> History {
+        let mut model = Model::new();
+        for (uid, gid, groups) in PROCESSES {
+            model.add_process(uid, gid, groups);
+        }
+        let mut history = History {
+            model,
+            commits: Arc::default(),
+            position: 0,
+            moments: BTreeMap::new(),
+            versions: BTreeMap::new(),
+            synced: BTreeMap::new(),
+            first: BTreeSet::new(),
+            epochs: 0,
+        };
+        history.remember();
+        history
+    }
+
+    /// Where the script is.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Applies a call to the model.
+    pub fn apply(&mut self, p: usize, op: &Op) -> Outcome {
+        let is_rename = matches!(op, Op::Rename { flags: 0, .. });
+        let before = is_rename.then(|| self.model.numbers());
+        let outcome = self.model.apply(p, op);
+        self.position += 1;
+        self.commits.position.store(self.position, Relaxed);
+        if let Some(before) = before {
+            self.note_replaced(&before);
+        }
+        for (ino, contents) in self.model.contents() {
+            let versions = self.versions.entry(ino).or_default();
+            let last = versions.last().map(|(_, contents)| contents);
+            if last != Some(&contents) {
+                if contents.0 == 0 && last.is_some_and(|last| last.0 > 0) {
+                    self.first.insert(ino);
+                }
+                versions.push((self.position, contents));
+            }
+        }
+        outcome
+    }
+
+    /// Looks for files that have the name of another one now.
+    fn note_replaced(&mut self, before: &BTreeMap<Bytes, u64>) {
+        let contents = self.model.contents();
+        for (path, ino) in self.model.numbers() {
+            let was = before.get(&path);
+            if was.is_some_and(|was| *was != ino) && contents.contains_key(&ino) {
+                self.first.insert(ino);
+            }
+        }
+    }
+
+    /// Notes what became durable in the call that was made last. Returns whether it was a sync that
+    /// has promised everything before it.
+    pub fn note_call(&mut self, p: usize, op: &Op, outcome: &Outcome) -> bool {
+        self.note_commits();
+        let file = match (op, outcome) {
+            (Op::SyncFs { .. }, Outcome::Done) => {
+                self.note_all_synced();
+                return true;
+            }
+            (Op::Sync { fd, .. }, Outcome::Done) => self.model.number_of(p, *fd),
+            (
+                Op::Write { fd, .. }
+                | Op::WriteV { fd, .. }
+                | Op::WriteAt { fd, .. }
+                | Op::WriteVAt { fd, .. },
+                Outcome::Number(1..),
+            ) if self.is_synchronous(p, *fd) => self.model.number_of(p, *fd),
+            _ => None,
+        };
+        if let Some(ino) = file {
+            self.synced.entry(ino).or_default().push(self.position);
+            self.remember();
+        }
+        file.is_some()
+    }
+
+    /// Notes what idle work or a sync of the volume made durable.
+    pub fn note_commits(&mut self) {
+        let epochs = self.commits.epochs().len();
+        if std::mem::replace(&mut self.epochs, epochs) != epochs {
+            for ino in std::mem::take(&mut self.first) {
+                self.synced.entry(ino).or_default().push(self.position);
+            }
+            self.remember();
+        }
+    }
+
+    pub fn note_all_synced(&mut self) {
+        self.note_commits();
+        for &ino in self.versions.keys() {
+            self.synced.entry(ino).or_default().push(self.position);
+        }
+        self.remember();
+    }
+
+    fn is_synchronous(&self, p: usize, fd: i32) -> bool {
+        let status = self.model.clone().apply(p, &Op::GetStatus { fd });
+        let bits = (libc::O_SYNC | libc::O_DSYNC) as u64;
+        matches!(status, Outcome::Number(flags) if flags & bits != 0)
+    }
+
+    fn remember(&mut self) {
+        let moment = Moment {
+            tree: self.model.snapshot(),
+            numbers: self.model.numbers(),
+        };
+        self.moments.insert(self.position, moment);
+    }
+
+    /// Compares what was found with what the commit of `epoch` has, if that is nothing before
+    /// `promised`.
+    pub fn check(&self, epoch: u64, promised: u64, mut found: Tree) -> Result<(), String> {
+        let position = match epoch {
+            0 => 0,
+            epoch => *(self.commits.epochs().get(&epoch))
+                .ok_or_else(|| format!("epoch {epoch} was never committed"))?,
+        };
+        // A sync of nothing commits nothing: then the tree was the same already.
+        let position = position.max(promised);
+        let moment = &self.moments[&position];
+        let mut expected = moment.tree.clone();
+        for (path, entry) in &mut expected.entries {
+            if let Some(found) = found.entries.get_mut(path)
+                && (entry.attr.kind, found.attr.kind) == (Kind::File, Kind::File)
+            {
+                let ino = moment.numbers[path];
+                self.check_contents(ino, position, entry, found)
+                    .map_err(|why| format!("{path:?}: {why}"))?;
+            }
+        }
+        match expected.difference(&found) {
+            Some(difference) => Err(format!(
+                "epoch {epoch}, position {position}, promised {promised}:\n{difference}"
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks the contents of a file that was changed since it was last durable, and makes both
+    /// entries equal where neither is wrong.
+    fn check_contents(
+        &self,
+        ino: u64,
+        position: u64,
+        expected: &mut TreeEntry,
+        found: &mut TreeEntry,
+    ) -> Result<(), String> {
+        let synced = self.synced.get(&ino).map_or(&[][..], |synced| synced);
+        let durable = synced.iter().rev().find(|&&at| at <= position);
+        let durable = durable.copied().unwrap_or(0);
+        let all = self.versions.get(&ino).map_or(&[][..], |versions| versions);
+        let before = all.iter().rposition(|(from, _)| *from <= durable);
+        let possible = all.iter().skip(before.unwrap_or(0));
+        let possible = possible.take_while(|(from, _)| *from <= position);
+        let possible: Vec<&Contents> = possible.map(|(_, contents)| contents).collect();
+        if before.is_some() && possible.len() < 2 {
+            return Ok(());
+        }
+        let sizes = || possible.iter().map(|contents| contents.0);
+        let least = before.map_or(0, |_| sizes().min().unwrap_or(0));
+        let most = sizes().max().unwrap_or(0);
+        if !(least..=most).contains(&found.attr.size) {
+            return Err(format!(
+                "{} bytes; it had {least} to {most} since position {durable}",
+                found.attr.size
+            ));
+        }
+        for (page, bytes) in &found.pages {
+            let mut pages = possible.iter().flat_map(|contents| contents.1.values());
+            if !pages.any(|own| is_beginning(bytes, own)) {
+                return Err(format!("page {page} has bytes that the file never had"));
+            }
+        }
+        for entry in [expected, found] {
+            entry.pages.clear();
+            entry.attr.size = 0;
+            entry.attr.pages = hearth_model::PageCount { least: 0, most: 0 };
+            entry.attr.mtime = hearth_model::Stamp::Now;
+            entry.attr.ctime = hearth_model::Stamp::Now;
+        }
+        Ok(())
+    }
+}
+
+/// Whether `found` is the beginning of `own`, which zeros follow.
+fn is_beginning(found: &[u8], own: &[u8]) -> bool {
+    let both = found.len().min(own.len());
+    found[..both] == own[..both] && found[both..].iter().all(|byte| *byte == 0)
+}

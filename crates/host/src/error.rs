@@ -1,0 +1,94 @@
+//! Why a directory cannot be served.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+/// Why a directory cannot be served.
+#[derive(Debug)]
+pub enum OpenError {
+    /// There is no such directory.
+    Missing {
+        /// The source.
+        path: PathBuf,
+    },
+    /// It is something else.
+    NotADirectory {
+        /// The source.
+        path: PathBuf,
+    },
+    /// This user may not read it.
+    NoPermission {
+        /// The source.
+        path: PathBuf,
+    },
+    /// A root that cannot act for other users.
+    NoIdentity {
+        /// The source.
+        path: PathBuf,
+    },
+    /// Something else went wrong.
+    Io {
+        /// What was used.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+impl OpenError {
+    /// What a failed open of `path` means.
+    pub(crate) fn of(path: PathBuf, error: io::Error) -> OpenError {
+        match error.raw_os_error() {
+            Some(libc::ENOENT) => OpenError::Missing { path },
+            Some(libc::ENOTDIR) => OpenError::NotADirectory { path },
+            Some(libc::EACCES | libc::EPERM) => OpenError::NoPermission { path },
+            _ => OpenError::Io { path, error },
+        }
+    }
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenError::Missing { path } => {
+                let path = path.display();
+                write!(
+                    f,
+                    "source {path} does not exist: give a directory that is there"
+                )
+            }
+            OpenError::NotADirectory { path } => {
+                write!(f, "source {} is not a directory: give one", path.display())
+            }
+            OpenError::NoPermission { path } => write!(
+                f,
+                "no permission to read source {}: give a directory of your own, or run as the \
+                 user who may",
+                path.display()
+            ),
+            OpenError::NoIdentity { path } => write!(
+                f,
+                "source {}: root needs CAP_SETUID and CAP_SETGID here, to act for whoever asks: \
+                 give them, or run as the owner of the files",
+                path.display()
+            ),
+            OpenError::Io { path, error } => {
+                let path = path.display();
+                write!(
+                    f,
+                    "source {path}: {error}: see that it can be listed, and mount again"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for OpenError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            OpenError::Io { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}

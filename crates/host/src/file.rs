@@ -1,0 +1,132 @@
+//! An open file, or an open control file of the volume beside.
+
+use crate::listing::Listing;
+use crate::node::Node;
+use hearth::{Kind, OpenFile, VfsFile};
+use hearth_sync::lock::Lock;
+use hearth_sync::lock_class;
+use hearth_sync::primitive::Arc;
+use hearth_sync::primitive::atomic::{AtomicU32, Ordering::Relaxed};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+
+lock_class!(pub ListingLock = "host.listing", 800);
+
+/// What [`crate::HostVfs`] opens.
+#[derive(Debug)]
+pub struct HostFile(pub(crate) Opened);
+
+#[derive(Debug)]
+pub(crate) enum Opened {
+    /// A file or directory of the host.
+    Host(OpenHost),
+    /// A control file.
+    Control(Arc<OpenFile>),
+}
+
+/// A file or directory of the host that is open.
+#[derive(Debug)]
+pub(crate) struct OpenHost {
+    pub node: Arc<Node>,
+    /// Shared with the node, which lends it to operations that come without a handle.
+    pub fd: Arc<OwnedFd>,
+    /// `O_*`. Relaxed: requests that change and use them at once have no order.
+    flags: AtomicU32,
+    /// What the descriptor was opened with.
+    opened: i32,
+    keeps_cache: bool,
+    /// Of a directory. Held while it is read: the position of the descriptor is part of it.
+    pub listing: Lock<ListingLock, Listing>,
+}
+
+impl OpenHost {
+    /// An open file of `node`, to which its descriptor is lent.
+    pub fn new(node: &Arc<Node>, fd: OwnedFd, flags: i32, keeps_cache: bool) -> OpenHost {
+        let fd = Arc::new(fd);
+        node.add_open(&fd, is_writable(flags));
+        OpenHost {
+            node: Arc::clone(node),
+            fd,
+            flags: AtomicU32::new(flags as u32),
+            opened: flags,
+            keeps_cache,
+            listing: Lock::new(Listing::default()),
+        }
+    }
+
+    /// The descriptor.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// Whether the descriptor itself appends.
+    pub fn appends(&self) -> bool {
+        self.opened & libc::O_APPEND != 0
+    }
+}
+
+impl Drop for OpenHost {
+    fn drop(&mut self) {
+        self.node.remove_open(&self.fd);
+    }
+}
+
+fn is_writable(flags: i32) -> bool {
+    flags & libc::O_ACCMODE != libc::O_RDONLY
+}
+
+impl VfsFile for HostFile {
+    fn ino(&self) -> u64 {
+        match &self.0 {
+            Opened::Host(file) => file.node.number,
+            Opened::Control(file) => VfsFile::ino(&**file),
+        }
+    }
+
+    fn kind(&self) -> Kind {
+        match &self.0 {
+            Opened::Host(file) => file.node.kind,
+            Opened::Control(file) => VfsFile::kind(&**file),
+        }
+    }
+
+    fn flags(&self) -> i32 {
+        match &self.0 {
+            Opened::Host(file) => file.flags.load(Relaxed) as i32,
+            Opened::Control(file) => VfsFile::flags(&**file),
+        }
+    }
+
+    fn set_flags(&self, flags: i32) {
+        match &self.0 {
+            Opened::Host(file) => file.flags.store(flags as u32, Relaxed),
+            Opened::Control(file) => VfsFile::set_flags(&**file, flags),
+        }
+    }
+
+    fn writable(&self) -> bool {
+        match &self.0 {
+            Opened::Host(file) => is_writable(file.opened),
+            Opened::Control(file) => VfsFile::writable(&**file),
+        }
+    }
+
+    fn is_control(&self) -> bool {
+        matches!(self.0, Opened::Control(_))
+    }
+
+    fn keeps_cache(&self) -> bool {
+        match &self.0 {
+            Opened::Host(file) => file.keeps_cache,
+            Opened::Control(_) => false,
+        }
+    }
+
+    /// The descriptor itself is synchronous.
+    fn is_synchronous(&self) -> bool {
+        false
+    }
+
+    fn is_charged(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,55 @@
+//! File handles: the names by which a filesystem finds an inode again, and no other.
+
+use crate::sys;
+use hearth::Result;
+use rustix::fd::{BorrowedFd, OwnedFd};
+
+/// Bytes that a handle may have here. ext4 has 8, XFS and tmpfs 12, btrfs 20.
+const MOST: usize = 24;
+
+/// `FILEID_INO32_GEN`, and the same of XFS with a number of 64 bits.
+const INO32_GEN: i32 = 1;
+const XFS_INO64_GEN: i32 = 0x81;
+
+/// The handle of an inode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FileHandle {
+    kind: i32,
+    len: u8,
+    bytes: [u8; MOST],
+}
+
+impl FileHandle {
+    /// The handle of an open file; `None` if its filesystem has none, or one that is too long.
+    pub fn of(fd: BorrowedFd<'_>) -> Option<FileHandle> {
+        let take = |kind, bytes: &[u8]| {
+            let mut handle = FileHandle {
+                kind,
+                len: bytes.len() as u8,
+                bytes: [0; MOST],
+            };
+            handle.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
+            Some(handle)
+        };
+        sys::name_to_handle(fd, take).ok().flatten()
+    }
+
+    /// Opens the inode by `O_PATH`, on the mount of `mount`.
+    ///
+    /// # Errors
+    /// `ESTALE` if it is gone.
+    pub fn open(&self, mount: BorrowedFd<'_>) -> Result<OwnedFd> {
+        sys::open_by_handle(mount, self.kind, &self.bytes[..usize::from(self.len)])
+    }
+
+    /// The generation of the inode, where the handle is known to hold it.
+    pub fn generation(&self) -> u32 {
+        let at = match (self.kind, self.len) {
+            (INO32_GEN, 8) => 4,
+            (XFS_INO64_GEN, 12) => 8,
+            _ => return 0,
+        };
+        let bytes = &self.bytes[at..at + 4];
+        bytes.try_into().map_or(0, u32::from_ne_bytes)
+    }
+}

@@ -1,0 +1,51 @@
+//! A directory of the host behind a kernel that caches. It is changed behind the mount, so the
+//! kernel collects nothing and believes what it knows for a moment only.
+
+use crate::file::{HostFile, Opened};
+use crate::vfs::HostVfs;
+use hearth::{Attr, Caller, KernelCache, SetAttr, Vfs, VfsResult, is_control};
+
+impl KernelCache for HostVfs {
+    fn is_changed_behind(&self) -> bool {
+        true
+    }
+
+    fn settle_times(&self, caller: &Caller<'_>, ino: u64, set: &SetAttr) -> VfsResult<Attr> {
+        self.setattr(caller, ino, None, set)
+    }
+
+    fn charges_first(&self, _file: &HostFile) -> bool {
+        false
+    }
+
+    fn read_for_cache(&self, file: &HostFile, off: u64, out: &mut [u8]) -> VfsResult<usize> {
+        match &file.0 {
+            Opened::Host(_) => self.read(file, off, out),
+            Opened::Control(file) => self.control.read_for_cache(file, off, out),
+        }
+    }
+
+    /// The host refuses by itself what does not append.
+    fn appends_only(&self, _file: &HostFile) -> bool {
+        false
+    }
+
+    fn strip_suidgid(&self, caller: &Caller<'_>, ino: u64) -> VfsResult<bool> {
+        if is_control(ino) || caller.privileged() {
+            return Ok(false);
+        }
+        Ok(self.tree.strip_suidgid(&self.node(ino)?)?)
+    }
+
+    fn write_back(
+        &self,
+        _caller: &Caller<'_>,
+        ino: u64,
+        off: u64,
+        data: &[u8],
+        _kill_suidgid: bool,
+        _touches: bool,
+    ) -> VfsResult<usize> {
+        Ok(self.tree.write_back(&self.node(ino)?, off, data)?)
+    }
+}

@@ -1,0 +1,31 @@
+//! A directory of the host as a [`hearth::Vfs`]: every operation is a system call on it.
+//!
+//! Nothing is copied, converted or hidden; the files stay ordinary files where they are.
+//! [`HostVfs::open`] opens a directory, and a session of `hearth-fuse` serves it.
+//! `docs/design/host.md` has the rules.
+
+// A log that cannot be written to would end the thread that writes it.
+#![deny(clippy::print_stderr)]
+
+mod attributes;
+mod descriptors;
+mod errno;
+mod error;
+mod file;
+mod handle;
+mod identity;
+mod kernel_cache;
+mod listing;
+mod node;
+mod nodes;
+mod ops;
+mod reach;
+mod rights;
+mod sys;
+mod tree;
+mod vfs;
+
+pub use error::OpenError;
+pub use file::HostFile;
+pub use tree::HostOptions;
+pub use vfs::HostVfs;

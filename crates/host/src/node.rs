@@ -1,0 +1,154 @@
+//! An inode that the kernel, or an open file, refers to.
+
+use crate::identity::Identity;
+use hearth::Kind;
+use hearth_sync::lock::Lock;
+use hearth_sync::lock_class;
+use hearth_sync::primitive::{Arc, Weak};
+use rustix::fd::OwnedFd;
+use rustix::fs::Statx;
+use std::time::{Duration, SystemTime};
+
+lock_class! {
+    PlaceLock = "host.place", 806;
+    OpenLock = "host.open", 807;
+    SeenLock = "host.seen", 809;
+}
+
+/// A change this long ago has left a stamp that the next change does not repeat, whatever the
+/// host's clock of stamps (a tick of 10 ms at most).
+const SETTLED: Duration = Duration::from_millis(100);
+
+/// An inode. Each of its locks is a leaf.
+#[derive(Debug)]
+pub struct Node {
+    /// The number by which the kernel names it. Never given out again.
+    pub number: u64,
+    /// Which inode of the host it is.
+    pub id: Identity,
+    /// Its type, which never changes.
+    pub kind: Kind,
+    /// Where it was last found, if it cannot be opened by its handle.
+    place: Lock<PlaceLock, Option<Place>>,
+    /// Descriptors of open files, and the one that is held.
+    open: Lock<OpenLock, Open>,
+    /// Stamps at the last open, to tell whether what the kernel has cached since is still true.
+    seen: Lock<SeenLock, Option<Stamp>>,
+}
+
+/// A name in a directory.
+#[derive(Clone, Debug)]
+pub struct Place {
+    pub parent: Arc<Node>,
+    pub name: Box<[u8]>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    files: Vec<OpenDescriptor>,
+    /// Of an inode that has lost its last name through this mount, or never had one: nothing else
+    /// finds it again. Until the kernel gives the inode back, which it does when nobody uses it.
+    held: Option<Arc<OwnedFd>>,
+}
+
+#[derive(Debug)]
+struct OpenDescriptor {
+    fd: Weak<OwnedFd>,
+    is_writable: bool,
+}
+
+/// What changes with each change of contents or attributes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    modified: (i64, u32),
+    changed: (i64, u32),
+    size: u64,
+}
+
+impl Node {
+    /// A node that nothing is known of but what it is.
+    pub fn new(number: u64, id: Identity, kind: Kind, place: Option<Place>) -> Node {
+        Node {
+            number,
+            id,
+            kind,
+            place: Lock::new(place),
+            open: Lock::new(Open::default()),
+            seen: Lock::new(None),
+        }
+    }
+
+    /// Where it was last found.
+    pub fn place(&self) -> Option<Place> {
+        self.place.lock().clone()
+    }
+
+    /// It was found there.
+    pub fn set_place(&self, place: Place) {
+        let old = self.place.lock().replace(place);
+        // It may hold the last reference to a directory.
+        drop(old);
+    }
+
+    /// A descriptor of an open file, or the one that is held.
+    pub fn descriptor(&self) -> Option<Arc<OwnedFd>> {
+        let open = self.open.lock();
+        let of_file = open.files.iter().find_map(|one| one.fd.upgrade());
+        of_file.or_else(|| open.held.clone())
+    }
+
+    /// A descriptor of a file that is open for writing.
+    pub fn writable_descriptor(&self) -> Option<Arc<OwnedFd>> {
+        let open = self.open.lock();
+        let mut able = open.files.iter().filter(|one| one.is_writable);
+        able.find_map(|one| one.fd.upgrade())
+    }
+
+    /// A file was opened.
+    pub fn add_open(&self, fd: &Arc<OwnedFd>, is_writable: bool) {
+        let fd = Arc::downgrade(fd);
+        let file = OpenDescriptor { fd, is_writable };
+        self.open.lock().files.push(file);
+    }
+
+    /// A file was closed.
+    pub fn remove_open(&self, fd: &Arc<OwnedFd>) {
+        let mut open = self.open.lock();
+        open.files.retain(|one| one.fd.as_ptr() != Arc::as_ptr(fd));
+    }
+
+    /// It has no name any more, and whoever uses it still may.
+    pub fn hold(&self, fd: OwnedFd) {
+        let old = self.open.lock().held.replace(Arc::new(fd));
+        drop(old);
+    }
+
+    /// Whether a file without a name may be opened again: whoever removed the name knows, and uses
+    /// it. One that lost its name behind the mount is looked for again.
+    pub fn may_reopen(&self) -> bool {
+        self.open.lock().held.is_some()
+    }
+
+    /// Whether nothing has changed since the last open, so that what the kernel has cached since is
+    /// still true. A change of the last moment could be followed by one with the same stamp.
+    pub fn is_unchanged(&self, stat: &Statx) -> bool {
+        let stamp = Stamp {
+            modified: (stat.stx_mtime.tv_sec, stat.stx_mtime.tv_nsec),
+            changed: (stat.stx_ctime.tv_sec, stat.stx_ctime.tv_nsec),
+            size: stat.stx_size,
+        };
+        let settled = is_settled(stamp.changed);
+        let old = std::mem::replace(&mut *self.seen.lock(), settled.then_some(stamp));
+        old == Some(stamp)
+    }
+}
+
+fn is_settled((sec, nsec): (i64, u32)) -> bool {
+    let Ok(sec) = u64::try_from(sec) else {
+        return true;
+    };
+    let changed = SystemTime::UNIX_EPOCH + Duration::new(sec, nsec);
+    SystemTime::now()
+        .duration_since(changed)
+        .is_ok_and(|age| age > SETTLED)
+}

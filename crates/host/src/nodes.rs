@@ -1,0 +1,167 @@
+//! The table of inodes: by the number that the kernel uses, and by what they are on the host.
+
+use crate::identity::Identity;
+use crate::node::{Node, Place};
+use hearth::{Errno, Kind, ROOT, Result};
+use hearth_sync::lock::Lock;
+use hearth_sync::lock_class;
+use hearth_sync::primitive::Arc;
+use hearth_sync::primitive::atomic::{AtomicU64, Ordering::Relaxed};
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+
+lock_class! {
+    NodesLock = "host.nodes", 802;
+    NumbersLock = "host.numbers", 804;
+}
+
+const SHARDS: usize = 64;
+
+/// All inodes that the kernel refers to.
+///
+/// Lock order: a shard of `by_id`, then one of `by_number`. The reference count of a node is
+/// changed under its shard of `by_id` alone, so that a lookup that comes with the last FORGET
+/// either revives the node or makes another one.
+#[derive(Debug)]
+pub struct Nodes {
+    by_id: Vec<Lock<NodesLock, HashMap<Identity, Counted>>>,
+    by_number: Vec<Lock<NumbersLock, HashMap<u64, Arc<Node>>>>,
+    hasher: RandomState,
+    /// The last number that was given out. Relaxed: only that no two are equal counts.
+    last: AtomicU64,
+    root: Arc<Node>,
+}
+
+#[derive(Debug)]
+struct Counted {
+    node: Arc<Node>,
+    /// References of the kernel.
+    lookups: u64,
+}
+
+impl Nodes {
+    /// The root alone, which stays.
+    pub fn new(root: Identity) -> Nodes {
+        Nodes {
+            by_id: (0..SHARDS).map(|_| Lock::new(HashMap::new())).collect(),
+            by_number: (0..SHARDS).map(|_| Lock::new(HashMap::new())).collect(),
+            hasher: RandomState::new(),
+            last: AtomicU64::new(ROOT),
+            root: Arc::new(Node::new(ROOT, root, Kind::Directory, None)),
+        }
+    }
+
+    /// The root.
+    pub fn root(&self) -> &Arc<Node> {
+        &self.root
+    }
+
+    /// The inode of a number.
+    ///
+    /// # Errors
+    /// `ESTALE` for one that the kernel has given back.
+    pub fn get(&self, number: u64) -> Result<Arc<Node>> {
+        if number == ROOT {
+            return Ok(Arc::clone(&self.root));
+        }
+        let shard = self.of_number(number).lock();
+        shard.get(&number).cloned().ok_or(Errno::ESTALE)
+    }
+
+    /// Takes a reference on an inode, which was found at `place`.
+    pub fn take(&self, id: Identity, kind: Kind, place: Option<Place>) -> Arc<Node> {
+        if id == self.root.id {
+            return Arc::clone(&self.root);
+        }
+        let mut shard = self.of_id(&id).lock();
+        if let Some(counted) = shard.get_mut(&id) {
+            counted.lookups += 1;
+            let node = Arc::clone(&counted.node);
+            drop(shard);
+            if let Some(place) = place {
+                node.set_place(place);
+            }
+            return node;
+        }
+        // Relaxed: see `last`.
+        let number = self.last.fetch_add(1, Relaxed) + 1;
+        let node = Arc::new(Node::new(number, id, kind, place));
+        let counted = Counted {
+            node: Arc::clone(&node),
+            lookups: 1,
+        };
+        shard.insert(id, counted);
+        let in_table = Arc::clone(&node);
+        self.of_number(number).lock().insert(number, in_table);
+        node
+    }
+
+    /// Takes one more reference on an inode.
+    ///
+    /// # Errors
+    /// `ESTALE` if the kernel has given it back meanwhile.
+    pub fn take_again(&self, node: &Node) -> Result<()> {
+        if node.number == ROOT {
+            return Ok(());
+        }
+        let mut shard = self.of_id(&node.id).lock();
+        let counted = shard.get_mut(&node.id).ok_or(Errno::ESTALE)?;
+        counted.lookups += 1;
+        Ok(())
+    }
+
+    /// The inode if the kernel refers to it.
+    pub fn known(&self, id: &Identity) -> Option<Arc<Node>> {
+        let shard = self.of_id(id).lock();
+        shard.get(id).map(|counted| Arc::clone(&counted.node))
+    }
+
+    /// Gives back references. True if they were the last.
+    pub fn give_back(&self, number: u64, count: u64) -> bool {
+        let Ok(node) = self.get(number) else {
+            return false;
+        };
+        if number == ROOT {
+            return false;
+        }
+        let mut shard = self.of_id(&node.id).lock();
+        let Some(counted) = shard.get_mut(&node.id) else {
+            return false;
+        };
+        counted.lookups = counted.lookups.saturating_sub(count);
+        if counted.lookups > 0 {
+            return false;
+        }
+        let gone = shard.remove(&node.id);
+        let in_table = self.of_number(number).lock().remove(&number);
+        drop(shard);
+        // Dropped outside the locks: a node may hold the last reference to its directory.
+        drop((gone, in_table));
+        true
+    }
+
+    /// Whether the kernel refers to the inode.
+    pub fn has(&self, number: u64) -> bool {
+        self.get(number).is_ok()
+    }
+
+    /// Gives back all references.
+    pub fn clear(&self) {
+        for shard in &self.by_id {
+            let gone = std::mem::take(&mut *shard.lock());
+            for counted in gone.values() {
+                let number = counted.node.number;
+                let in_table = self.of_number(number).lock().remove(&number);
+                drop(in_table);
+            }
+        }
+    }
+
+    fn of_id(&self, id: &Identity) -> &Lock<NodesLock, HashMap<Identity, Counted>> {
+        &self.by_id[self.hasher.hash_one(id) as usize % SHARDS]
+    }
+
+    fn of_number(&self, number: u64) -> &Lock<NumbersLock, HashMap<u64, Arc<Node>>> {
+        &self.by_number[number as usize % SHARDS]
+    }
+}

@@ -1,0 +1,221 @@
+//! Open files: opening, making, reading, writing, making durable.
+
+use crate::attributes;
+use crate::errno::PassOn;
+use crate::file::OpenHost;
+use crate::identity::Identity;
+use crate::node::{Node, Place};
+use crate::reach::c_name;
+use crate::sys;
+use crate::tree::Tree;
+use hearth::{Attr, Caller, Errno, Kind, Result, WriteAt};
+use hearth_sync::primitive::Arc;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{Mode, OFlags, Statx, fdatasync, fsync, openat};
+use rustix::io::{dup, pread};
+use std::ffi::CStr;
+
+/// Flags of an open that are passed on. `O_DIRECT` is not: the buffers of requests are aligned to
+/// nothing.
+const PASSED: i32 = libc::O_ACCMODE
+    | libc::O_APPEND
+    | libc::O_TRUNC
+    | libc::O_SYNC
+    | libc::O_DSYNC
+    | libc::O_NOATIME
+    | libc::O_NONBLOCK;
+/// The kernel opens a file to run it, for which its reader needs no right to read.
+const FMODE_EXEC: i32 = 0x20;
+/// `RWF_APPEND`, `RWF_NOAPPEND`.
+const RWF_APPEND: i32 = 0x10;
+const RWF_NOAPPEND: i32 = 0x20;
+
+impl Tree {
+    /// Opens an inode.
+    pub fn open_node(&self, caller: &Caller<'_>, node: &Arc<Node>, flags: i32) -> Result<OpenHost> {
+        match node.kind {
+            Kind::File | Kind::Directory => {}
+            Kind::Symlink => return Err(Errno::ELOOP),
+            // The kernel opens these by itself, and the daemon never: it might wait for ever.
+            _ => return Err(Errno::ENXIO),
+        }
+        let reached = self.reach(node)?;
+        let stat = attributes::stat(reached.as_fd())?;
+        if stat.stx_nlink == 0 && !node.may_reopen() {
+            return Err(Errno::ESTALE);
+        }
+        let name = Tree::proc_name(reached.as_fd());
+        let how = host_flags(flags);
+        let open = || openat(self.proc(), &*name, how, Mode::empty()).pass_on();
+        let fd = match flags & FMODE_EXEC {
+            0 => self.rights.act(caller, open)?,
+            _ => open()?,
+        };
+        let keeps_cache = flags & libc::O_TRUNC == 0 && node.is_unchanged(&stat);
+        Ok(OpenHost::new(node, fd, flags, keeps_cache))
+    }
+
+    /// Makes and opens a file. One that is there already is opened, if it is regular and the
+    /// flags allow it.
+    pub fn create(
+        &self,
+        caller: &Caller<'_>,
+        (parent, name): (&Arc<Node>, &[u8]),
+        mode: u16,
+        flags: i32,
+    ) -> Result<(Attr, OpenHost)> {
+        let directory = self.reach(parent)?;
+        let (at, entry) = (directory.as_fd(), c_name(name)?);
+        let how = host_flags(flags) | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+        let bits = Mode::from_raw_mode(mode.into());
+        let made = self
+            .rights
+            .make(caller, mode, || openat(at, &*entry, how, bits).pass_on());
+        match made {
+            Ok(fd) => self.opened(parent, name, fd, flags),
+            Err(Errno::EEXIST) if flags & libc::O_EXCL == 0 => {
+                self.open_existing(caller, parent, (at, &entry), flags)
+            }
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// Opens what somebody else has made meanwhile.
+    fn open_existing(
+        &self,
+        caller: &Caller<'_>,
+        parent: &Arc<Node>,
+        (at, name): (rustix::fd::BorrowedFd<'_>, &CStr),
+        flags: i32,
+    ) -> Result<(Attr, OpenHost)> {
+        let found = self.find(at, name.to_bytes())?;
+        if attributes::kind(&found.stat)? != Kind::File {
+            // The kernel looks the name up again, and does with it what is right.
+            return Err(Errno::ESTALE);
+        }
+        let attr = self.take(parent, name.to_bytes(), found)?;
+        let node = self.nodes.get(attr.ino)?;
+        match self.open_node(caller, &node, flags) {
+            Ok(file) => Ok((self.getattr(&node)?, file)),
+            Err(errno) => {
+                self.nodes.give_back(attr.ino, 1);
+                Err(errno)
+            }
+        }
+    }
+
+    /// Makes and opens a file without a name.
+    pub fn tmpfile(
+        &self,
+        caller: &Caller<'_>,
+        parent: &Arc<Node>,
+        mode: u16,
+        flags: i32,
+    ) -> Result<(Attr, OpenHost)> {
+        let directory = self.reach(parent)?;
+        let name = Tree::proc_name(directory.as_fd());
+        let excl = OFlags::from_bits_retain((flags & libc::O_EXCL) as u32);
+        let how = host_flags(flags) | OFlags::TMPFILE | excl;
+        let bits = Mode::from_raw_mode(mode.into());
+        let fd = self.rights.make(caller, mode, || {
+            openat(self.proc(), &*name, how, bits).pass_on()
+        })?;
+        let name = Tree::proc_name(fd.as_fd());
+        let path = OFlags::PATH | OFlags::CLOEXEC;
+        let held = openat(self.proc(), &*name, path, Mode::empty()).pass_on()?;
+        let (attr, file) = self.opened(parent, b"", fd, flags)?;
+        file.node.hold(held);
+        Ok((attr, file))
+    }
+
+    /// The inode and the open file of a descriptor that was made just now.
+    fn opened(
+        &self,
+        parent: &Arc<Node>,
+        name: &[u8],
+        fd: OwnedFd,
+        flags: i32,
+    ) -> Result<(Attr, OpenHost)> {
+        let stat: Statx = attributes::stat(fd.as_fd())?;
+        let id = Identity::of(fd.as_fd(), &stat);
+        let place = (!self.opens_handles_of(&id)).then(|| Place {
+            parent: Arc::clone(parent),
+            name: name.into(),
+        });
+        let node = self.nodes.take(id, Kind::File, place);
+        let file = OpenHost::new(&node, fd, flags, false);
+        Ok((self.attr(&node, &stat)?, file))
+    }
+
+    /// Reads at `off`.
+    pub fn read(file: &OpenHost, off: u64, out: &mut [u8]) -> Result<usize> {
+        let mut done = 0;
+        // The kernel takes less for the end of the file.
+        while done < out.len() {
+            match pread(file.fd(), &mut out[done..], off + done as u64).pass_on() {
+                Ok(0) => break,
+                Ok(read) => done += read,
+                Err(Errno::EINTR) => {}
+                Err(_) if done > 0 => break,
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(done)
+    }
+
+    /// Writes for `caller`.
+    pub fn write(
+        &self,
+        caller: &Caller<'_>,
+        file: &OpenHost,
+        place: WriteAt,
+        data: &[u8],
+    ) -> Result<usize> {
+        self.rights.act(caller, || match (place, file.appends()) {
+            (WriteAt::At(off), false) => sys::write_at(file.fd(), data, off, 0),
+            (WriteAt::At(off), true) => sys::write_at(file.fd(), data, off, RWF_NOAPPEND),
+            (WriteAt::End | WriteAt::EndFrom(_), true) => sys::write_at(file.fd(), data, 0, 0),
+            (WriteAt::End | WriteAt::EndFrom(_), false) => {
+                sys::write_at(file.fd(), data, 0, RWF_APPEND)
+            }
+        })
+    }
+
+    /// Writes what the kernel has acknowledged: pages that a program has changed through a mapping.
+    pub fn write_back(&self, node: &Arc<Node>, off: u64, data: &[u8]) -> Result<usize> {
+        let fd = match node.writable_descriptor() {
+            Some(fd) => fd,
+            None => {
+                let reached = self.reach(node)?;
+                let name = Tree::proc_name(reached.as_fd());
+                let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+                Arc::new(openat(self.proc(), &*name, flags, Mode::empty()).pass_on()?)
+            }
+        };
+        match sys::write_at(fd.as_fd(), data, off, RWF_NOAPPEND) {
+            // Linux before 6.9; a file that appends is then not mapped for writing in earnest.
+            Err(Errno::EOPNOTSUPP) => sys::write_at(fd.as_fd(), data, off, 0),
+            done => done,
+        }
+    }
+
+    /// What a close reports: errors of writes that were acknowledged, where the host has such.
+    pub fn flush(file: &OpenHost) -> Result<()> {
+        let copy = dup(file.fd()).pass_on()?;
+        sys::close(copy)
+    }
+
+    /// Returns when the file is durable.
+    pub fn fsync(file: &OpenHost, data_only: bool) -> Result<()> {
+        match data_only {
+            true => fdatasync(file.fd()).pass_on(),
+            false => fsync(file.fd()).pass_on(),
+        }
+    }
+}
+
+/// Flags for the host.
+fn host_flags(flags: i32) -> OFlags {
+    let passed = OFlags::from_bits_retain((flags & PASSED) as u32);
+    passed | OFlags::CLOEXEC | OFlags::NOCTTY
+}

@@ -1,0 +1,62 @@
+//! Inode flags and project ids: what `chattr` and `lsattr` show.
+
+use crate::errno::PassOn;
+use crate::node::Node;
+use crate::sys::{self, FsxAttr};
+use crate::tree::Tree;
+use hearth::{Caller, Errno, FsXAttr, Kind, Result};
+use hearth_sync::primitive::Arc;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{Mode, OFlags, openat};
+
+impl Tree {
+    /// `FS_*_FL` flags.
+    pub fn get_flags(&self, node: &Arc<Node>) -> Result<u32> {
+        sys::get_flags(self.open_for_flags(node)?.as_fd())
+    }
+
+    /// Sets `FS_*_FL` flags.
+    pub fn set_flags(&self, caller: &Caller<'_>, node: &Arc<Node>, flags: u32) -> Result<()> {
+        let file = self.open_for_flags(node)?;
+        self.rights
+            .act(caller, || sys::set_flags(file.as_fd(), flags))
+    }
+
+    /// Flags and project id.
+    pub fn get_fsxattr(&self, node: &Arc<Node>) -> Result<FsXAttr> {
+        let found = sys::get_fsxattr(self.open_for_flags(node)?.as_fd())?;
+        Ok(FsXAttr {
+            xflags: found.xflags,
+            extsize: found.extsize,
+            nextents: found.nextents,
+            project: found.projid,
+            cowextsize: found.cowextsize,
+        })
+    }
+
+    /// Sets flags and project id.
+    pub fn set_fsxattr(&self, caller: &Caller<'_>, node: &Arc<Node>, new: &FsXAttr) -> Result<()> {
+        let file = self.open_for_flags(node)?;
+        let new = FsxAttr {
+            xflags: new.xflags,
+            extsize: new.extsize,
+            nextents: new.nextents,
+            projid: new.project,
+            cowextsize: new.cowextsize,
+            ..FsxAttr::default()
+        };
+        self.rights
+            .act(caller, || sys::set_fsxattr(file.as_fd(), &new))
+    }
+
+    /// Opens an inode for an `ioctl`, with the daemon's own rights: the caller has it open already.
+    fn open_for_flags(&self, node: &Arc<Node>) -> Result<OwnedFd> {
+        if !matches!(node.kind, Kind::File | Kind::Directory) {
+            return Err(Errno::ENOTTY);
+        }
+        let reached = self.reach(node)?;
+        let name = Tree::proc_name(reached.as_fd());
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        openat(self.proc(), &*name, flags, Mode::empty()).pass_on()
+    }
+}

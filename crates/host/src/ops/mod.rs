@@ -1,0 +1,8 @@
+//! Operations, one file for each family: each is a system call, or the few that it takes.
+
+pub mod attrs;
+pub mod files;
+pub mod flags;
+pub mod names;
+pub mod ranges;
+pub mod xattrs;

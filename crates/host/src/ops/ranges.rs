@@ -1,0 +1,59 @@
+//! Ranges of open files: finding data and holes, allocating, copying.
+
+use crate::errno::PassOn;
+use crate::file::OpenHost;
+use crate::tree::Tree;
+use hearth::{Caller, Errno, Result};
+use rustix::fs::{FallocateFlags, SeekFrom, copy_file_range, fallocate, seek};
+
+/// The most that one call copies: what Linux moves in one call.
+const COPY_MAX: u64 = 0x7fff_f000;
+
+impl Tree {
+    /// Next data or hole at or after `off`. The position of the descriptor means nothing.
+    pub fn lseek(file: &OpenHost, off: i64, whence: i32) -> Result<u64> {
+        let off = u64::try_from(off).map_err(|_| Errno::ENXIO)?;
+        let to = match whence {
+            libc::SEEK_DATA => SeekFrom::Data(off),
+            libc::SEEK_HOLE => SeekFrom::Hole(off),
+            _ => return Err(Errno::EINVAL),
+        };
+        seek(file.fd(), to).pass_on()
+    }
+
+    /// `fallocate(2)`, with whatever modes the host has.
+    pub fn fallocate(
+        &self,
+        caller: &Caller<'_>,
+        file: &OpenHost,
+        mode: i32,
+        off: u64,
+        len: u64,
+    ) -> Result<()> {
+        let flags = FallocateFlags::from_bits_retain(mode as u32);
+        self.rights
+            .act(caller, || fallocate(file.fd(), flags, off, len).pass_on())
+    }
+
+    /// Copies within the host, which shares blocks where it can.
+    pub fn copy_range(
+        &self,
+        caller: &Caller<'_>,
+        (from, from_at): (&OpenHost, u64),
+        (to, to_at): (&OpenHost, u64),
+        len: u64,
+    ) -> Result<u64> {
+        let len = len.min(COPY_MAX) as usize;
+        self.rights.act(caller, || {
+            let (mut from_at, mut to_at) = (from_at, to_at);
+            let copied = copy_file_range(
+                from.fd(),
+                Some(&mut from_at),
+                to.fd(),
+                Some(&mut to_at),
+                len,
+            );
+            copied.pass_on().map(|copied| copied as u64)
+        })
+    }
+}

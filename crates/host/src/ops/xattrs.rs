@@ -1,0 +1,86 @@
+//! Extended attributes, ACLs among them.
+
+use crate::errno::PassOn;
+use crate::node::Node;
+use crate::tree::Tree;
+use hearth::{Caller, Errno, Result};
+use hearth_sync::primitive::Arc;
+use rustix::fd::AsFd;
+use rustix::fs::{XattrFlags, getxattr, listxattr, removexattr, setxattr};
+use std::ffi::CString;
+
+/// The longest value and the longest list of names that Linux has.
+const MOST: usize = 64 << 10;
+/// Most values fit.
+const USUAL: usize = 1024;
+/// Whether setgid stays when this is set depends on the caller's groups.
+const ACL: &[u8] = b"system.posix_acl_access";
+
+impl Tree {
+    /// Value of an attribute.
+    pub fn getxattr(
+        &self,
+        caller: &Caller<'_>,
+        node: &Arc<Node>,
+        name: &[u8],
+    ) -> Result<Box<[u8]>> {
+        let reached = self.reach(node)?;
+        let (path, name) = (Tree::proc_path(reached.as_fd()), c_string(name)?);
+        let get = |value: &mut [u8]| getxattr(&*path, &*name, value).pass_on();
+        self.rights.act(caller, || filled(get)).map(Into::into)
+    }
+
+    /// Sets an attribute.
+    pub fn setxattr(
+        &self,
+        caller: &Caller<'_>,
+        node: &Arc<Node>,
+        name: &[u8],
+        value: &[u8],
+        flags: i32,
+    ) -> Result<()> {
+        let reached = self.reach(node)?;
+        let (path, c_name) = (Tree::proc_path(reached.as_fd()), c_string(name)?);
+        let flags = XattrFlags::from_bits_retain(flags as u32);
+        let set = || setxattr(&*path, &*c_name, value, flags).pass_on();
+        match name {
+            ACL => self.rights.act_exactly(caller, set),
+            _ => self.rights.act(caller, set),
+        }
+    }
+
+    /// Names of attributes, a NUL behind each.
+    pub fn listxattr(&self, caller: &Caller<'_>, node: &Arc<Node>) -> Result<Vec<u8>> {
+        let reached = self.reach(node)?;
+        let path = Tree::proc_path(reached.as_fd());
+        let list = |names: &mut [u8]| listxattr(&*path, names).pass_on();
+        self.rights.act(caller, || filled(list))
+    }
+
+    /// Removes an attribute.
+    pub fn removexattr(&self, caller: &Caller<'_>, node: &Arc<Node>, name: &[u8]) -> Result<()> {
+        let reached = self.reach(node)?;
+        let (path, name) = (Tree::proc_path(reached.as_fd()), c_string(name)?);
+        self.rights
+            .act(caller, || removexattr(&*path, &*name).pass_on())
+    }
+}
+
+/// What `get` writes into a buffer that is long enough.
+fn filled(get: impl Fn(&mut [u8]) -> Result<usize>) -> Result<Vec<u8>> {
+    for len in [USUAL, MOST] {
+        let mut value = vec![0; len];
+        match get(&mut value) {
+            Err(Errno::ERANGE) => {}
+            done => {
+                value.truncate(done?);
+                return Ok(value);
+            }
+        }
+    }
+    Err(Errno::E2BIG)
+}
+
+fn c_string(name: &[u8]) -> Result<CString> {
+    CString::new(name).map_err(|_| Errno::EINVAL)
+}

@@ -1,0 +1,209 @@
+//! System calls that `rustix` does not have: file handles, the identity of a thread, and the
+//! `ioctl` numbers of inode flags. The only home of `unsafe` in this crate.
+
+use hearth::{Errno, Result};
+use rustix::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::ffi::CStr;
+
+/// The longest handle that the kernel gives.
+const MAX_HANDLE_SZ: usize = 128;
+
+/// `struct file_handle` with room for its bytes.
+#[repr(C)]
+struct RawHandle {
+    bytes: u32,
+    kind: i32,
+    handle: [u8; MAX_HANDLE_SZ],
+}
+
+/// `struct fsxattr`.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct FsxAttr {
+    pub xflags: u32,
+    pub extsize: u32,
+    pub nextents: u32,
+    pub projid: u32,
+    pub cowextsize: u32,
+    pub pad: [u8; 8],
+}
+
+const FS_IOC_GETFLAGS: u64 = 0x8008_6601;
+const FS_IOC_SETFLAGS: u64 = 0x4008_6602;
+const FS_IOC_FSGETXATTR: u64 = 0x801c_581f;
+const FS_IOC_FSSETXATTR: u64 = 0x401c_5820;
+
+/// The handle of the open file `fd`: calls `take` with its type and bytes.
+///
+/// # Errors
+/// `EOPNOTSUPP` where the filesystem has none.
+pub fn name_to_handle<R>(fd: BorrowedFd<'_>, take: impl FnOnce(i32, &[u8]) -> R) -> Result<R> {
+    let mut raw = RawHandle {
+        bytes: MAX_HANDLE_SZ as u32,
+        kind: 0,
+        handle: [0; MAX_HANDLE_SZ],
+    };
+    let mut mount = 0i32;
+    // SAFETY: an empty C string, a structure whose first field says how many bytes follow its
+    // second, and a place for the mount; all live through the call.
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_name_to_handle_at,
+            fd.as_raw_fd(),
+            c"".as_ptr(),
+            &raw mut raw,
+            &raw mut mount,
+            libc::AT_EMPTY_PATH,
+        )
+    };
+    check(done)?;
+    let len = (raw.bytes as usize).min(MAX_HANDLE_SZ);
+    Ok(take(raw.kind, &raw.handle[..len]))
+}
+
+/// Opens the inode with this handle on the filesystem that `mount` is on.
+///
+/// # Errors
+/// `ESTALE` if the inode is gone, `EPERM` without `CAP_DAC_READ_SEARCH`.
+pub fn open_by_handle(mount: BorrowedFd<'_>, kind: i32, bytes: &[u8]) -> Result<OwnedFd> {
+    let mut raw = RawHandle {
+        bytes: bytes.len() as u32,
+        kind,
+        handle: [0; MAX_HANDLE_SZ],
+    };
+    let place = raw.handle.get_mut(..bytes.len()).ok_or(Errno::EINVAL)?;
+    place.copy_from_slice(bytes);
+    // SAFETY: the structure says how many of its bytes count, and lives through the call.
+    let fd = unsafe {
+        libc::syscall(
+            libc::SYS_open_by_handle_at,
+            mount.as_raw_fd(),
+            &raw mut raw,
+            libc::O_PATH | libc::O_CLOEXEC | libc::O_NOFOLLOW,
+        )
+    };
+    let fd = check(fd)?;
+    // SAFETY: the kernel has just given this descriptor to nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
+}
+
+/// Makes `uid` the user of this thread for files. False if the kernel did not.
+pub fn set_fs_uid(uid: u32) -> bool {
+    // SAFETY: plain numbers; the second call changes nothing and tells what is set.
+    unsafe {
+        libc::syscall(libc::SYS_setfsuid, uid);
+        libc::syscall(libc::SYS_setfsuid, u32::MAX) as u32 == uid
+    }
+}
+
+/// Makes `gid` the group of this thread for files. False if the kernel did not.
+pub fn set_fs_gid(gid: u32) -> bool {
+    // SAFETY: as above.
+    unsafe {
+        libc::syscall(libc::SYS_setfsgid, gid);
+        libc::syscall(libc::SYS_setfsgid, u32::MAX) as u32 == gid
+    }
+}
+
+/// Gives this thread a working directory and a file mode creation mask of its own.
+///
+/// # Errors
+/// `ENOMEM`.
+pub fn unshare_fs() -> Result<()> {
+    // SAFETY: `CLONE_FS` touches no memory and no descriptors.
+    check(unsafe { libc::syscall(libc::SYS_unshare, libc::CLONE_FS) }).map(drop)
+}
+
+/// Inode flags of an open file.
+///
+/// # Errors
+/// `ENOTTY` where the filesystem has none.
+pub fn get_flags(fd: BorrowedFd<'_>) -> Result<u32> {
+    // The kernel writes 4 bytes, whatever the number says.
+    let mut flags = [0u32; 2];
+    // SAFETY: a place of 8 bytes, as the number says.
+    check(unsafe { libc::ioctl(fd.as_raw_fd(), FS_IOC_GETFLAGS as _, flags.as_mut_ptr()) }.into())?;
+    Ok(flags[0])
+}
+
+/// Sets inode flags of an open file.
+///
+/// # Errors
+/// `EPERM`, `EOPNOTSUPP`, `ENOTTY`.
+pub fn set_flags(fd: BorrowedFd<'_>, flags: u32) -> Result<()> {
+    let flags = [flags, 0];
+    // SAFETY: 8 bytes are there to be read, as the number says.
+    check(unsafe { libc::ioctl(fd.as_raw_fd(), FS_IOC_SETFLAGS as _, flags.as_ptr()) }.into())
+        .map(drop)
+}
+
+/// Flags and project of an open file.
+///
+/// # Errors
+/// `ENOTTY` where the filesystem has none.
+pub fn get_fsxattr(fd: BorrowedFd<'_>) -> Result<FsxAttr> {
+    let mut found = FsxAttr::default();
+    // SAFETY: a structure of the size that the number says.
+    check(unsafe { libc::ioctl(fd.as_raw_fd(), FS_IOC_FSGETXATTR as _, &raw mut found) }.into())?;
+    Ok(found)
+}
+
+/// Sets flags and project of an open file.
+///
+/// # Errors
+/// `EPERM`, `EOPNOTSUPP`, `ENOTTY`.
+pub fn set_fsxattr(fd: BorrowedFd<'_>, new: &FsxAttr) -> Result<()> {
+    // SAFETY: a structure of the size that the number says.
+    check(unsafe { libc::ioctl(fd.as_raw_fd(), FS_IOC_FSSETXATTR as _, &raw const *new) }.into())
+        .map(drop)
+}
+
+/// `pwritev2(2)` of one buffer; `offset` is ignored where `flags` append.
+///
+/// # Errors
+/// Those of `pwrite(2)`; `EOPNOTSUPP` for flags that the kernel does not know.
+pub fn write_at(fd: BorrowedFd<'_>, data: &[u8], offset: u64, flags: i32) -> Result<usize> {
+    let part = libc::iovec {
+        iov_base: data.as_ptr().cast_mut().cast(),
+        iov_len: data.len(),
+    };
+    let at = i64::try_from(offset).map_err(|_| Errno::EFBIG)?;
+    // SAFETY: one buffer of its length, which is only read and lives through the call.
+    let done = unsafe { libc::pwritev2(fd.as_raw_fd(), &raw const part, 1, at, flags) };
+    check(done as i64).map(|done| done as usize)
+}
+
+/// Reads a symbolic link that is open by itself, or of `name` below it.
+///
+/// # Errors
+/// `EINVAL` if it is no link.
+pub fn read_link(fd: BorrowedFd<'_>, name: &CStr) -> Result<Box<[u8]>> {
+    let mut target = vec![0u8; libc::PATH_MAX as usize];
+    // SAFETY: a C string, and a buffer of its length.
+    let len = unsafe {
+        libc::readlinkat(
+            fd.as_raw_fd(),
+            name.as_ptr(),
+            target.as_mut_ptr().cast(),
+            target.len(),
+        )
+    };
+    target.truncate(check(len as i64)? as usize);
+    Ok(target.into())
+}
+
+fn check(result: i64) -> Result<i64> {
+    match result {
+        -1 => Err(std::io::Error::last_os_error().into()),
+        result => Ok(result),
+    }
+}
+
+/// Closes a descriptor and tells what that reports.
+///
+/// # Errors
+/// What earlier writes met, `EIO` or `EDQUOT` on filesystems that tell late.
+pub fn close(fd: OwnedFd) -> Result<()> {
+    // SAFETY: the descriptor is given up here, whatever the result.
+    check(unsafe { libc::close(fd.into_raw_fd()) }.into()).map(drop)
+}

@@ -1,0 +1,140 @@
+//! A directory of the host that is served: what is known of it, and how it is to be served.
+
+use crate::attributes;
+use crate::descriptors::Descriptors;
+use crate::error::OpenError;
+use crate::identity::Identity;
+use crate::nodes::Nodes;
+use crate::rights::Rights;
+use hearth::Errno;
+use hearth_sync::lock::Lock;
+use hearth_sync::lock_class;
+use hearth_sync::primitive::atomic::{AtomicU64, Ordering::Relaxed};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::process::{Resource, getrlimit, setrlimit};
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+lock_class!(DevicesLock = "host.devices", 810);
+
+/// How a directory is served.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HostOptions {
+    /// Mounts below it are not entered.
+    pub xdev: bool,
+}
+
+/// The bits of a shown inode number that say which device it is on.
+const DEVICE_SHIFT: u32 = 48;
+
+/// A directory that is served.
+#[derive(Debug)]
+pub struct Tree {
+    pub options: HostOptions,
+    pub rights: Rights,
+    pub nodes: Nodes,
+    /// Of inodes that cannot be opened by a handle.
+    pub descriptors: Descriptors,
+    /// The directory, open for as long as it is served.
+    root: OwnedFd,
+    /// `/proc/self/fd`, through which a descriptor of `O_PATH` is opened.
+    proc: OwnedFd,
+    /// Inodes of the root's mount are opened by their handles.
+    pub opens_handles: bool,
+    /// The device of the mount that serves this tree, which must not be entered; 0 until it is
+    /// known. Relaxed: it is set before the kernel can ask for what lies below.
+    own_device: AtomicU64,
+    /// Devices below other than the root's, in the order in which they were met.
+    devices: Lock<DevicesLock, HashMap<u64, u64>>,
+}
+
+impl Tree {
+    /// Opens a directory.
+    ///
+    /// # Errors
+    /// Why it cannot be served.
+    pub fn open(path: &Path, options: HostOptions) -> Result<Tree, OpenError> {
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |error: io::Error| OpenError::of(path, error)
+        };
+        let rights = Rights::of_this_process().ok_or_else(|| OpenError::NoIdentity {
+            path: path.to_owned(),
+        })?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = open(path, flags, Mode::empty()).map_err(|e| failed(path)(e.into()))?;
+        let proc_path = PathBuf::from("/proc/self/fd");
+        let proc = open(&proc_path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+            .map_err(|error| failed(&proc_path)(error.into()))?;
+        let stat = attributes::stat(root.as_fd()).map_err(|e: Errno| failed(path)(e.into()))?;
+        let id = Identity::of(root.as_fd(), &stat);
+        let opens_handles = id
+            .handle()
+            .is_some_and(|handle| handle.open(root.as_fd()).is_ok());
+        Ok(Tree {
+            options,
+            rights,
+            nodes: Nodes::new(id),
+            descriptors: Descriptors::new(descriptors()),
+            root,
+            proc,
+            opens_handles,
+            own_device: AtomicU64::new(0),
+            devices: Lock::new(HashMap::new()),
+        })
+    }
+
+    /// The directory itself.
+    pub fn root(&self) -> BorrowedFd<'_> {
+        self.root.as_fd()
+    }
+
+    /// `/proc/self/fd`.
+    pub fn proc(&self) -> BorrowedFd<'_> {
+        self.proc.as_fd()
+    }
+
+    /// The tree is served by the mount on this device.
+    pub fn set_own_device(&self, dev: u64) {
+        self.own_device.store(dev, Relaxed);
+    }
+
+    /// Whether this is the device of the mount that serves the tree.
+    pub fn is_own_device(&self, dev: u64) -> bool {
+        self.own_device.load(Relaxed) == dev
+    }
+
+    /// Whether inodes of this mount are opened by their handles.
+    pub fn opens_handles_of(&self, id: &Identity) -> bool {
+        self.opens_handles && id.mount == self.nodes.root().id.mount && id.handle().is_some()
+    }
+
+    /// The inode number that programs see: all of the tree is one device to them, so numbers of
+    /// other devices are marked. Numbers of 2^48 and more are shown as they are.
+    pub fn shown(&self, dev: u64, ino: u64) -> u64 {
+        if dev == self.nodes.root().id.dev || ino >> DEVICE_SHIFT != 0 {
+            return ino;
+        }
+        let mut devices = self.devices.lock();
+        let next = devices.len() as u64 + 1;
+        let index = *devices.entry(dev).or_insert(next);
+        index << DEVICE_SHIFT | ino
+    }
+}
+
+/// How many descriptors may be kept of inodes that nobody has open: a quarter of those that there
+/// may be. The limit of the process is raised as far as it may.
+fn descriptors() -> usize {
+    let mut limit = getrlimit(Resource::Nofile);
+    let raised = rustix::process::Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    if setrlimit(Resource::Nofile, raised.clone()).is_ok() {
+        limit = raised;
+    }
+    let most = limit.current.unwrap_or(1 << 20);
+    (most / 4).clamp(16, 4096) as usize
+}

@@ -1,0 +1,509 @@
+//! [`hearth::Vfs`] for a directory of the host. Control files are those of a volume beside.
+
+use crate::error::OpenError;
+use crate::file::{HostFile, OpenHost, Opened};
+use crate::node::Node;
+use crate::tree::{HostOptions, Tree};
+use hearth::{
+    Attr, Caller, DirEntry, Errno, FsXAttr, Interrupt, Kind, LockRequest, Miss, NonBlocking, ROOT,
+    SetAttr, StatFs, Vfs, VfsError, VfsResult, Volume, VolumeVfs, WriteAt, is_control,
+};
+use hearth_sync::primitive::Arc;
+use rustix::fd::AsFd;
+use rustix::fs::{AtFlags, syncfs};
+use std::path::Path;
+
+/// The name of the control directory, which a file of the tree hides.
+const CONTROL_NAME: &[u8] = b".hearth";
+
+/// A directory of the host that a front end serves. Cheap to clone; all clones are the same.
+///
+/// Its operations block. Locks are the kernel's own.
+#[derive(Clone)]
+pub struct HostVfs {
+    pub(crate) tree: Arc<Tree>,
+    pub(crate) control: VolumeVfs<NonBlocking>,
+}
+
+impl HostVfs {
+    /// Opens a directory. `volume` has the control files, and nothing else.
+    ///
+    /// # Errors
+    /// Why it cannot be served.
+    pub fn open(path: &Path, options: HostOptions, volume: &Volume) -> Result<HostVfs, OpenError> {
+        Ok(HostVfs {
+            tree: Arc::new(Tree::open(path, options)?),
+            control: volume.nonblocking_vfs(),
+        })
+    }
+
+    /// The mount that serves this is on device `dev`: it is not entered where it shows below.
+    pub fn set_own_device(&self, dev: u64) {
+        self.tree.set_own_device(dev);
+    }
+
+    /// Whether inodes are found again by file handles. Else a bounded set of descriptors is kept.
+    pub fn opens_handles(&self) -> bool {
+        self.tree.opens_handles
+    }
+
+    /// Whether operations have the rights of their callers. Else they have those of this process.
+    pub fn acts_for_callers(&self) -> bool {
+        self.tree.rights.switches()
+    }
+
+    /// The inode that the kernel names so.
+    pub(crate) fn node(&self, ino: u64) -> Result<Arc<Node>, Errno> {
+        self.tree.nodes.get(ino)
+    }
+
+    fn opened(file: OpenHost) -> Arc<HostFile> {
+        Arc::new(HostFile(Opened::Host(file)))
+    }
+}
+
+impl HostFile {
+    /// The file of the host.
+    ///
+    /// # Errors
+    /// `EBADF` for a control file.
+    pub(crate) fn host(&self) -> Result<&OpenHost, Errno> {
+        match &self.0 {
+            Opened::Host(file) => Ok(file),
+            Opened::Control(_) => Err(Errno::EBADF),
+        }
+    }
+}
+
+impl std::fmt::Debug for HostVfs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HostVfs")
+            .field("opens_handles", &self.opens_handles())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Vfs for HostVfs {
+    type File = HostFile;
+
+    fn fetch(&self, miss: &Miss) -> Result<(), Errno> {
+        self.control.fetch(miss)
+    }
+
+    /// Operations wait where they run.
+    fn sync_waits(&self) -> bool {
+        false
+    }
+
+    fn may_block(&self) -> bool {
+        true
+    }
+
+    fn lookup(&self, caller: &Caller<'_>, parent: u64, name: &[u8]) -> VfsResult<Attr> {
+        if is_control(parent) {
+            return self.control.lookup(caller, parent, name);
+        }
+        match self.tree.lookup(&self.node(parent)?, name) {
+            Err(Errno::ENOENT) if parent == ROOT && name == CONTROL_NAME => {
+                self.control.lookup(caller, ROOT, name)
+            }
+            found => Ok(found?),
+        }
+    }
+
+    fn grab(&self, ino: u64) -> VfsResult<Attr> {
+        if is_control(ino) {
+            return self.control.grab(ino);
+        }
+        let node = self.node(ino)?;
+        let attr = self.tree.getattr(&node)?;
+        self.tree.nodes.take_again(&node)?;
+        Ok(attr)
+    }
+
+    fn grab_listed(&self, parent: u64, name: &[u8], shown: u64) -> VfsResult<Attr> {
+        if is_control(parent) {
+            return self.control.grab(shown);
+        }
+        Ok(self.tree.lookup(&self.node(parent)?, name)?)
+    }
+
+    fn forget(&self, ino: u64, n: u64) {
+        if is_control(ino) {
+            return self.control.forget(ino, n);
+        }
+        if self.tree.nodes.give_back(ino, n) {
+            self.tree.descriptors.remove(ino);
+        }
+    }
+
+    fn is_known(&self, ino: u64) -> bool {
+        match is_control(ino) {
+            true => self.control.is_known(ino),
+            false => self.tree.nodes.has(ino),
+        }
+    }
+
+    fn forget_all(&self) {
+        self.control.forget_all();
+        self.tree.nodes.clear();
+    }
+
+    fn getattr(&self, ino: u64) -> VfsResult<Attr> {
+        if is_control(ino) {
+            return self.control.getattr(ino);
+        }
+        Ok(self.tree.getattr(&self.node(ino)?)?)
+    }
+
+    fn setattr(
+        &self,
+        caller: &Caller<'_>,
+        ino: u64,
+        file: Option<&HostFile>,
+        set: &SetAttr,
+    ) -> VfsResult<Attr> {
+        if is_control(ino) {
+            let file = file.and_then(|file| match &file.0 {
+                Opened::Control(file) => Some(&**file),
+                Opened::Host(_) => None,
+            });
+            return self.control.setattr(caller, ino, file, set);
+        }
+        let file = file.map(HostFile::host).transpose()?;
+        Ok(self.tree.setattr(caller, &self.node(ino)?, file, set)?)
+    }
+
+    fn readlink(&self, ino: u64) -> VfsResult<Box<[u8]>> {
+        if is_control(ino) {
+            return self.control.readlink(ino);
+        }
+        Ok(self.tree.readlink(&self.node(ino)?)?)
+    }
+
+    fn mknod(
+        &self,
+        caller: &Caller<'_>,
+        parent: u64,
+        name: &[u8],
+        kind: Kind,
+        mode: u16,
+        rdev: u32,
+    ) -> VfsResult<Attr> {
+        refuse_control(parent)?;
+        let at = (&self.node(parent)?, name);
+        Ok(self.tree.mknod(caller, at, kind, mode, rdev)?)
+    }
+
+    fn mkdir(&self, caller: &Caller<'_>, parent: u64, name: &[u8], mode: u16) -> VfsResult<Attr> {
+        refuse_control(parent)?;
+        Ok(self.tree.mkdir(caller, &self.node(parent)?, name, mode)?)
+    }
+
+    fn symlink(
+        &self,
+        caller: &Caller<'_>,
+        parent: u64,
+        name: &[u8],
+        target: &[u8],
+    ) -> VfsResult<Attr> {
+        refuse_control(parent)?;
+        let parent = self.node(parent)?;
+        Ok(self.tree.symlink(caller, &parent, name, target)?)
+    }
+
+    fn link(&self, caller: &Caller<'_>, ino: u64, parent: u64, name: &[u8]) -> VfsResult<Attr> {
+        refuse_control(ino)?;
+        refuse_control(parent)?;
+        let (node, parent) = (self.node(ino)?, self.node(parent)?);
+        Ok(self.tree.link(caller, &node, &parent, name)?)
+    }
+
+    fn unlink(&self, caller: &Caller<'_>, parent: u64, name: &[u8]) -> VfsResult<()> {
+        refuse_control(parent)?;
+        let parent = self.node(parent)?;
+        Ok(self.tree.remove(caller, &parent, name, AtFlags::empty())?)
+    }
+
+    fn rmdir(&self, caller: &Caller<'_>, parent: u64, name: &[u8]) -> VfsResult<()> {
+        refuse_control(parent)?;
+        let parent = self.node(parent)?;
+        Ok(self
+            .tree
+            .remove(caller, &parent, name, AtFlags::REMOVEDIR)?)
+    }
+
+    fn rename(
+        &self,
+        caller: &Caller<'_>,
+        from: u64,
+        name: &[u8],
+        to: u64,
+        new_name: &[u8],
+        flags: u32,
+    ) -> VfsResult<()> {
+        refuse_control(from)?;
+        refuse_control(to)?;
+        let (from, to) = (self.node(from)?, self.node(to)?);
+        Ok(self
+            .tree
+            .rename(caller, (&from, name), (&to, new_name), flags)?)
+    }
+
+    fn syncfs(&self) -> VfsResult<()> {
+        syncfs(self.tree.root()).map_err(|error| Errno(error.raw_os_error()).into())
+    }
+
+    fn statfs(&self, ino: u64) -> VfsResult<StatFs> {
+        let ino = if is_control(ino) { ROOT } else { ino };
+        Ok(self.tree.statfs(&self.node(ino)?)?)
+    }
+
+    fn access(&self, caller: &Caller<'_>, ino: u64, mask: u32) -> VfsResult<()> {
+        if is_control(ino) {
+            return self.control.access(caller, ino, mask);
+        }
+        Ok(self.tree.access(caller, &self.node(ino)?, mask)?)
+    }
+
+    fn getxattr(&self, caller: &Caller<'_>, ino: u64, name: &[u8]) -> VfsResult<Box<[u8]>> {
+        if is_control(ino) {
+            return self.control.getxattr(caller, ino, name);
+        }
+        Ok(self.tree.getxattr(caller, &self.node(ino)?, name)?)
+    }
+
+    fn setxattr(
+        &self,
+        caller: &Caller<'_>,
+        ino: u64,
+        name: &[u8],
+        value: &[u8],
+        flags: i32,
+        _kill_sgid: bool,
+    ) -> VfsResult<()> {
+        refuse_control(ino)?;
+        let node = self.node(ino)?;
+        Ok(self.tree.setxattr(caller, &node, name, value, flags)?)
+    }
+
+    fn listxattr(&self, caller: &Caller<'_>, ino: u64) -> VfsResult<Vec<u8>> {
+        if is_control(ino) {
+            return self.control.listxattr(caller, ino);
+        }
+        Ok(self.tree.listxattr(caller, &self.node(ino)?)?)
+    }
+
+    fn removexattr(&self, caller: &Caller<'_>, ino: u64, name: &[u8]) -> VfsResult<()> {
+        refuse_control(ino)?;
+        Ok(self.tree.removexattr(caller, &self.node(ino)?, name)?)
+    }
+
+    fn get_flags(&self, ino: u64) -> VfsResult<u32> {
+        if is_control(ino) {
+            return self.control.get_flags(ino);
+        }
+        Ok(self.tree.get_flags(&self.node(ino)?)?)
+    }
+
+    fn set_flags(&self, caller: &Caller<'_>, ino: u64, flags: u32) -> VfsResult<()> {
+        refuse_control(ino)?;
+        Ok(self.tree.set_flags(caller, &self.node(ino)?, flags)?)
+    }
+
+    fn get_fsxattr(&self, ino: u64) -> VfsResult<FsXAttr> {
+        if is_control(ino) {
+            return self.control.get_fsxattr(ino);
+        }
+        Ok(self.tree.get_fsxattr(&self.node(ino)?)?)
+    }
+
+    fn set_fsxattr(&self, caller: &Caller<'_>, ino: u64, new: &FsXAttr) -> VfsResult<()> {
+        refuse_control(ino)?;
+        Ok(self.tree.set_fsxattr(caller, &self.node(ino)?, new)?)
+    }
+
+    fn open(&self, caller: &Caller<'_>, ino: u64, flags: i32) -> VfsResult<Arc<HostFile>> {
+        if is_control(ino) {
+            let file = self.control.open(caller, ino, flags)?;
+            return Ok(Arc::new(HostFile(Opened::Control(file))));
+        }
+        let file = self.tree.open_node(caller, &self.node(ino)?, flags)?;
+        Ok(HostVfs::opened(file))
+    }
+
+    fn create(
+        &self,
+        caller: &Caller<'_>,
+        parent: u64,
+        name: &[u8],
+        mode: u16,
+        flags: i32,
+    ) -> VfsResult<(Attr, Arc<HostFile>)> {
+        refuse_control(parent)?;
+        let at = (&self.node(parent)?, name);
+        let (attr, file) = self.tree.create(caller, at, mode, flags)?;
+        Ok((attr, HostVfs::opened(file)))
+    }
+
+    fn tmpfile(
+        &self,
+        caller: &Caller<'_>,
+        parent: u64,
+        mode: u16,
+        flags: i32,
+    ) -> VfsResult<(Attr, Arc<HostFile>)> {
+        refuse_control(parent)?;
+        let parent = self.node(parent)?;
+        let (attr, file) = self.tree.tmpfile(caller, &parent, mode, flags)?;
+        Ok((attr, HostVfs::opened(file)))
+    }
+
+    fn read(&self, file: &HostFile, off: u64, out: &mut [u8]) -> VfsResult<usize> {
+        match &file.0 {
+            Opened::Host(file) => Ok(Tree::read(file, off, out)?),
+            Opened::Control(file) => self.control.read(file, off, out),
+        }
+    }
+
+    fn write(
+        &self,
+        caller: &Caller<'_>,
+        file: &HostFile,
+        place: WriteAt,
+        data: &[u8],
+        kill_suidgid: bool,
+    ) -> VfsResult<usize> {
+        match &file.0 {
+            Opened::Host(file) => Ok(self.tree.write(caller, file, place, data)?),
+            Opened::Control(file) => self.control.write(caller, file, place, data, kill_suidgid),
+        }
+    }
+
+    /// Files of the host are opened by requests only.
+    fn read_node(&self, _ino: u64, _off: u64, _out: &mut [u8]) -> VfsResult<usize> {
+        Err(Errno::EBADF.into())
+    }
+
+    fn write_node(
+        &self,
+        _caller: &Caller<'_>,
+        _ino: u64,
+        _place: WriteAt,
+        _data: &[u8],
+        _kill_suidgid: bool,
+    ) -> VfsResult<usize> {
+        Err(Errno::EBADF.into())
+    }
+
+    fn flush(&self, file: &HostFile, owner: u64) -> VfsResult<()> {
+        match &file.0 {
+            Opened::Host(open) if hearth::VfsFile::writable(file) => Ok(Tree::flush(open)?),
+            Opened::Host(_) => Ok(()),
+            Opened::Control(file) => self.control.flush(file, owner),
+        }
+    }
+
+    /// A file of the host is closed when the last request that uses it has ended.
+    fn release(&self, file: &HostFile, owner: Option<u64>) {
+        if let Opened::Control(file) = &file.0 {
+            self.control.release(file, owner);
+        }
+    }
+
+    fn fsync(&self, file: &HostFile, data_only: bool) -> VfsResult<()> {
+        match &file.0 {
+            Opened::Host(file) => Ok(Tree::fsync(file, data_only)?),
+            Opened::Control(file) => self.control.fsync(file, data_only),
+        }
+    }
+
+    fn readdir(
+        &self,
+        file: &HostFile,
+        cookie: u64,
+        f: &mut dyn FnMut(DirEntry<'_>) -> bool,
+    ) -> VfsResult<()> {
+        let file = match &file.0 {
+            Opened::Host(file) => file,
+            Opened::Control(file) => return self.control.readdir(file, cookie, f),
+        };
+        let shown = |ino| self.tree.shown(file.node.id.dev, ino);
+        // Nothing is known of what was removed meanwhile; its name is looked up before it is used.
+        let kind_of = |name: &[u8]| {
+            let found = self.tree.find(file.fd.as_fd(), name).ok();
+            let kind = found.and_then(|found| crate::attributes::kind(&found.stat).ok());
+            kind.unwrap_or(Kind::File)
+        };
+        let mut listing = file.listing.lock();
+        Ok(listing.read(file.fd(), cookie, shown, kind_of, f)?)
+    }
+
+    fn lseek(&self, file: &HostFile, off: i64, whence: i32) -> VfsResult<u64> {
+        match &file.0 {
+            Opened::Host(file) => Ok(Tree::lseek(file, off, whence)?),
+            Opened::Control(file) => self.control.lseek(file, off, whence),
+        }
+    }
+
+    fn fallocate(
+        &self,
+        caller: &Caller<'_>,
+        file: &HostFile,
+        mode: i32,
+        off: u64,
+        len: u64,
+    ) -> VfsResult<()> {
+        Ok(self.tree.fallocate(caller, file.host()?, mode, off, len)?)
+    }
+
+    /// The host allocates at once.
+    fn allocates_in_parts(&self, _mode: i32) -> bool {
+        false
+    }
+
+    fn check_allocate(&self, _file: &HostFile, _: i32, _: u64, _: u64) -> VfsResult<()> {
+        Ok(())
+    }
+
+    fn check_copy(
+        &self,
+        _from: (&HostFile, u64),
+        _to: (&HostFile, u64),
+        len: u64,
+    ) -> VfsResult<u64> {
+        Ok(len)
+    }
+
+    fn copy_file_range(
+        &self,
+        caller: &Caller<'_>,
+        (from, from_at): (&HostFile, u64),
+        (to, to_at): (&HostFile, u64),
+        len: u64,
+        flags: u64,
+    ) -> VfsResult<u64> {
+        if flags != 0 {
+            return Err(Errno::EINVAL.into());
+        }
+        let (from, to) = ((from.host()?, from_at), (to.host()?, to_at));
+        Ok(self.tree.copy_range(caller, from, to, len)?)
+    }
+
+    /// The kernel has the locks to itself.
+    fn getlk(&self, _: &HostFile, _: &LockRequest) -> VfsResult<Option<LockRequest>> {
+        Err(Errno::ENOSYS.into())
+    }
+
+    fn setlk(&self, _: &HostFile, _: &LockRequest, _: Option<&Interrupt>) -> VfsResult<()> {
+        Err(Errno::ENOSYS.into())
+    }
+}
+
+/// The control directory takes no changes of names.
+fn refuse_control(ino: u64) -> Result<(), VfsError> {
+    match is_control(ino) {
+        true => Err(Errno::EPERM.into()),
+        false => Ok(()),
+    }
+}
