@@ -8,11 +8,13 @@ pub mod attr;
 pub mod errno;
 pub mod flags;
 mod memory;
+mod pages;
 mod record;
 
 pub use attr::{Attr, Kind, Target, Time};
 pub use errno::{Errno, Result};
 pub use memory::MemoryBackend;
+pub use pages::{Page, PageSource};
 pub use record::{Attrs, Edit, Extent, Inode, Place, Record, Xattr};
 
 use std::ops::Range;
@@ -53,15 +55,11 @@ pub trait Backend: Send + Sync + 'static {
         take: &mut dyn FnMut(u64, &[u8]),
     ) -> Result<()>;
 
-    /// Stores pages of a file, index and 4,096 bytes each, by rising index. Returns where they are
-    /// once they are durable. They belong to the file when a record that names them is committed;
-    /// places that no commit names are given back by the backend in time.
-    fn write_pages(
-        &self,
-        ino: u64,
-        generation: u32,
-        pages: &[(u64, Box<[u8]>)],
-    ) -> Result<Vec<Extent>>;
+    /// Stores pages of a file. Returns where they are once they are durable, by rising index. They
+    /// belong to the file when a record that names them is committed; places that no commit names
+    /// are given back by the backend in time.
+    fn write_pages(&self, ino: u64, generation: u32, pages: &dyn PageSource)
+    -> Result<Vec<Extent>>;
 
     /// Applies the records of epoch `epoch`, in any order, all or none of them, and returns when
     /// they are durable and the load functions see them. Epochs rise by at least one from commit to
@@ -158,7 +156,7 @@ impl<B: Backend + ?Sized> Backend for std::sync::Arc<B> {
         &self,
         ino: u64,
         generation: u32,
-        pages: &[(u64, Box<[u8]>)],
+        pages: &dyn PageSource,
     ) -> Result<Vec<Extent>> {
         (**self).write_pages(ino, generation, pages)
     }

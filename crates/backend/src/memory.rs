@@ -2,7 +2,7 @@
 
 use crate::attr::Target;
 use crate::errno::Result;
-use crate::{Backend, Extent, Inode, Record, Restart};
+use crate::{Backend, Extent, Inode, PageSource, Record, Restart};
 use std::ops::Range;
 
 /// `memory:` on the command line.
@@ -47,7 +47,7 @@ impl Backend for MemoryBackend {
         &self,
         _ino: u64,
         _generation: u32,
-        _pages: &[(u64, Box<[u8]>)],
+        _pages: &dyn PageSource,
     ) -> Result<Vec<Extent>> {
         Ok(Vec::new())
     }

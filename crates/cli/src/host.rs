@@ -62,6 +62,8 @@ pub fn options(directory: &Path, options: MountOptions) -> Result<MountOptions, 
         let name = shown(&mounts::resolved(directory));
         options.fsname = name.to_string_lossy().into_owned();
     }
+    // Limits of the volume beside would hold for nothing.
+    options.volume.quotas = false;
     // A directory that is not there is told about later, with what to do.
     if let Ok(below) = statvfs(directory) {
         let has = |flag| below.f_flag.contains(flag);

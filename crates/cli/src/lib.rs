@@ -8,6 +8,7 @@
 mod allocator;
 mod args;
 mod ask;
+mod disk_watch;
 mod doctor;
 mod failure;
 mod fstab;

@@ -1,6 +1,7 @@
 //! The daemon: a volume, a session, and the signals that end it.
 
 use crate::args::MountArgs;
+use crate::disk_watch::DiskWatch;
 use crate::failure::{Failure, reason};
 use crate::quota::EventLog;
 use crate::{fstab, host, mounts, output, signals, store};
@@ -48,7 +49,7 @@ pub fn run(source: Source, args: &MountArgs) -> Result<(), Failure> {
     policy.check().map_err(|error| refused_policy(&error))?;
     hearth::yield_between_operations(true);
     let volume = volume(&source, &options, args)?;
-    let daemon = Daemon {
+    let attendant = Attendant {
         args,
         volume,
         policy,
@@ -56,15 +57,15 @@ pub fn run(source: Source, args: &MountArgs) -> Result<(), Failure> {
         log,
     };
     if let Source::Host(directory) = &source {
-        let session = host::start(directory, &daemon.volume, args.mountpoint(), options)?;
-        return daemon.attend(session);
+        let session = host::start(directory, &attendant.volume, args.mountpoint(), options)?;
+        return attendant.attend(session);
     }
-    let session = Session::start(daemon.volume.clone(), args.mountpoint(), options);
-    daemon.attend(session.map_err(Failure::refused)?)
+    let session = Session::start(attendant.volume.clone(), args.mountpoint(), options);
+    attendant.attend(session.map_err(Failure::refused)?)
 }
 
-/// What a daemon has besides its session.
-struct Daemon<'a> {
+/// What the daemon has besides its session.
+struct Attendant<'a> {
     args: &'a MountArgs,
     volume: Volume,
     policy: SchedPolicy,
@@ -73,10 +74,10 @@ struct Daemon<'a> {
     log: Option<File>,
 }
 
-impl Daemon<'_> {
+impl Attendant<'_> {
     /// Reports that the mount works, and returns after the unmount.
     fn attend<V: KernelCache>(self, session: Session<V>) -> Result<(), Failure> {
-        let Daemon {
+        let Attendant {
             args,
             volume,
             policy,
@@ -98,12 +99,13 @@ impl Daemon<'_> {
             detach(log)?;
         }
         let log = EventLog::start(&volume);
+        let watch = DiskWatch::start(&volume, &args.source());
         serve(session, signals)?;
         drop(log);
         // What was changed last is durable before the daemon ends.
-        volume
-            .close()
-            .map_err(|error| Failure::refused(format!("{}: the end: {error}", args.source())))
+        let closed = volume.close();
+        drop(watch);
+        closed.map_err(|error| Failure::refused(format!("{}: the end: {error}", args.source())))
     }
 }
 
@@ -122,11 +124,11 @@ fn volume(source: &Source, options: &MountOptions, args: &MountArgs) -> Result<V
         Source::Memory | Source::Host(_) => false,
     };
     // Beside a directory of the host stands a volume with the control files and nothing else.
-    let source = match source {
-        Source::Host(_) => &Source::Memory,
-        other => other,
-    };
-    let builder = builder(source, options, &who)?;
+    let (mut options, mut source) = (options.clone(), source);
+    if let Source::Host(_) = source {
+        (options.volume.xdev, source) = (false, &Source::Memory);
+    }
+    let builder = builder(source, &options, &who)?;
     if is_new {
         output::say(format_args!("{source} is a new volume"));
     }

@@ -55,6 +55,7 @@ mod throttle;
 mod vfs;
 mod volume;
 mod walk;
+mod write_streams;
 
 pub use hearth_backend::flags;
 use hearth_backend::{attr, errno};
@@ -93,8 +94,8 @@ pub use stats::{BUCKETS, Event, Op, OpStats, Stats};
 pub use superblock::{AtimeMode, OnError, Protection};
 pub use tenant::TenantId;
 pub use vfs::{
-    Blocking, BlockingWork, KernelCache, Miss, NonBlocking, Vfs, VfsError, VfsFile, VfsResult,
-    VolumeVfs,
+    Blocking, BlockingWork, KernelCache, Miss, NonBlocking, SyncPoint, Vfs, VfsError, VfsFile,
+    VfsResult, VolumeVfs, WhenDurable,
 };
 pub use volume::{BuildError, Volume};
 

@@ -15,14 +15,16 @@
 use crate::cache_padded::CachePadded;
 use crate::owed::{Bounds, Owed, Pressure, payer};
 use crate::tenant::TenantId;
-use hearth_backend::Record;
+use crate::write_streams::{WriteStreams, WrittenRange};
+use hearth_backend::{Extent, Place, Record};
 use hearth_sync::epoch;
-use hearth_sync::lock::Lock;
+use hearth_sync::lock::{Lock, LockGuard};
 use hearth_sync::lock_class;
 use hearth_sync::percpu::PerCpu;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
 use hearth_sync::primitive::{Arc, Condvar, Mutex};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::time::Duration;
 
 lock_class! {
@@ -31,6 +33,9 @@ lock_class! {
     SettingsLock = "log.settings", 982;
     PressureLock = "log.pressure", 983;
 }
+
+/// Bytes of contents in the records of an epoch from which on a sync of everything ends it.
+const HEAVY_BYTES: u64 = 8 << 20;
 
 /// Written bytes of one core between two looks at the backend's room.
 const LOOK_BYTES: u64 = 1 << 20;
@@ -55,6 +60,10 @@ pub(crate) struct ChangeLog {
     taken: Lock<PressureLock, Owed>,
     /// Who waits, if [`EpochClock::overfull`] says that somebody does.
     pressure: Lock<PressureLock, Pressure>,
+    /// Bytes of contents in the records of this epoch. Relaxed: an estimate.
+    inline: AtomicU64,
+    /// Who owes what of the bytes that wait for an early write-back.
+    early: Lock<PressureLock, Owed>,
     /// Wakes the thread that commits by itself.
     pub signal: Arc<CommitSignal>,
 }
@@ -86,9 +95,13 @@ pub(crate) struct DirtyFiles {
     /// Those whose contents the next commit waits for: they replaced another file, or were cut to
     /// nothing, and a commit that holds that must not lose both.
     pub first: Vec<u64>,
-    /// Bytes written since the lists were taken, and whose they are.
+    /// Bytes written since the lists were taken, without those of `early`, and whose they are.
     pub bytes: u64,
     owed: Owed,
+    /// Who writes a lot.
+    streams: WriteStreams,
+    /// What is to be written back early, and for whom.
+    early: Vec<(WrittenRange, TenantId)>,
 }
 
 /// Settings that the backend has yet to get.
@@ -126,6 +139,8 @@ impl ChangeLog {
             keeps_settings: AtomicBool::new(true),
             taken: Lock::new(Owed::default()),
             pressure: Lock::new(Pressure::None),
+            inline: AtomicU64::new(0),
+            early: Lock::new(Owed::default()),
             signal: Arc::new(CommitSignal::default()),
         }
     }
@@ -198,6 +213,7 @@ impl ChangeLog {
         self.cores.iter().for_each(|core| all.add_all(&core.lock().owed));
         self.dirty.iter().for_each(|core| all.add_all(&core.lock().owed));
         all.add_all(&self.taken.lock());
+        all.add_all(&self.early.lock());
         self.set_pressure(all.pressure(self.bounds.most, &*self.weight));
     }
 
@@ -274,12 +290,34 @@ impl ChangeLog {
 
     /// Counts bytes that were written to a file of `tenant`. Returns whether room should be looked
     /// at again.
-    pub fn count_bytes(&self, bytes: u64, tenant: TenantId) -> bool {
+    pub fn count_bytes(&self, ino: u64, written: Range<u64>, tenant: TenantId) -> bool {
         let mut dirty = self.dirty.get().lock();
+        let bytes = written.end - written.start;
+        if let Some(file) = dirty.streams.note(ino, written) {
+            dirty.bytes += bytes;
+            dirty.owed.add(tenant.number(), bytes);
+            self.begin_early(dirty, file, tenant);
+            return true;
+        }
+        self.add_bytes(dirty, bytes, tenant)
+    }
+
+    /// Counts bytes that were allocated and not written: the backend counts them from the next
+    /// commit on.
+    pub fn count_allocated(&self, bytes: u64, tenant: TenantId) {
+        self.add_bytes(self.dirty.get().lock(), bytes, tenant);
+    }
+
+    fn add_bytes(
+        &self,
+        mut dirty: LockGuard<'_, DirtyLock, DirtyFiles>,
+        bytes: u64,
+        tenant: TenantId,
+    ) -> bool {
         let before = dirty.bytes;
-        dirty.bytes += bytes;
         dirty.owed.add(tenant.number(), bytes);
-        let after = dirty.bytes;
+        let after = before + bytes;
+        dirty.bytes = after;
         drop(dirty);
         if self.bounds.asks_between(before, after) {
             self.press();
@@ -287,10 +325,80 @@ impl ChangeLog {
         before / LOOK_BYTES != after / LOOK_BYTES
     }
 
+    /// Asks for an early write-back.
+    #[cold]
+    fn begin_early(
+        &self,
+        mut dirty: LockGuard<'_, DirtyLock, DirtyFiles>,
+        file: WrittenRange,
+        tenant: TenantId,
+    ) {
+        dirty.bytes -= file.sum;
+        dirty.owed.take(tenant.number(), file.sum);
+        let mut early = self.early.lock();
+        early.add(tenant.number(), file.sum);
+        let waiting = early.sum();
+        drop(early);
+        dirty.early.push((file, tenant));
+        drop(dirty);
+        self.signal.want_early();
+        if waiting >= self.bounds.most {
+            self.press();
+        }
+    }
+
+    /// Takes what is to be written back early, each file once.
+    pub fn take_early(&self) -> Vec<(WrittenRange, TenantId)> {
+        let mut all: Vec<(WrittenRange, TenantId)> = Vec::new();
+        for core in self.dirty.iter() {
+            for (file, tenant) in core.lock().early.drain(..) {
+                let is_it = |(known, of): &&mut (WrittenRange, TenantId)| {
+                    known.ino == file.ino && *of == tenant
+                };
+                match all.iter_mut().find(is_it) {
+                    Some((known, _)) => known.add(&file),
+                    None => all.push((file, tenant)),
+                }
+            }
+        }
+        all
+    }
+
+    /// An early write-back of `sum` bytes of `tenant` has ended. Where it failed they wait for the
+    /// next sync.
+    pub fn end_early(&self, sum: u64, tenant: TenantId, is_done: bool) {
+        if !is_done {
+            let mut dirty = self.dirty.get().lock();
+            dirty.bytes += sum;
+            dirty.owed.add(tenant.number(), sum);
+        }
+        self.early.lock().take(tenant.number(), sum);
+        self.weigh_again();
+    }
+
+    /// Counts the contents that a record is about to carry.
+    pub fn count_inline(&self, extents: &[Extent]) {
+        let bytes = |extent: &Extent| match &extent.place {
+            Place::Inline(bytes) => bytes.len() as u64,
+            _ => 0,
+        };
+        let sum: u64 = extents.iter().map(bytes).sum();
+        if sum > 0 {
+            // Relaxed: see the field.
+            self.inline.fetch_add(sum, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the records of this epoch carry so much that whoever adds to it commits it first.
+    pub fn is_heavy(&self) -> bool {
+        // Relaxed: see the field.
+        self.inline.load(Ordering::Relaxed) >= HEAVY_BYTES
+    }
+
     /// Bytes that were written and may not have reached the backend.
     pub fn dirty_bytes(&self) -> u64 {
         let waiting: u64 = self.dirty.iter().map(|core| core.lock().bytes).sum();
-        waiting + self.taken.lock().sum()
+        waiting + self.taken.lock().sum() + self.early.lock().sum()
     }
 
     /// The files that were taken last are written back.
@@ -317,8 +425,19 @@ impl ChangeLog {
         for core in self.dirty.iter() {
             let mut dirty = core.lock();
             all.append(&mut dirty.all);
+            dirty.streams.clear();
             dirty.bytes = 0;
-            self.taken.lock().add_all(&std::mem::take(&mut dirty.owed));
+            let early = std::mem::take(&mut dirty.early);
+            let mut taken = self.taken.lock();
+            taken.add_all(&std::mem::take(&mut dirty.owed));
+            for (file, tenant) in &early {
+                taken.add(tenant.number(), file.sum);
+            }
+            drop(taken);
+            let mut waiting = self.early.lock();
+            for (file, tenant) in &early {
+                waiting.take(tenant.number(), file.sum);
+            }
         }
         all.sort_unstable();
         all.dedup();
@@ -348,6 +467,8 @@ impl ChangeLog {
             records.extend(taken.records);
         }
         self.weigh_again();
+        // Relaxed: see the field.
+        self.inline.store(0, Ordering::Relaxed);
         // Held until the next epoch has begun: a setting that this cut misses is in that one for
         // whoever syncs it.
         let mut settings = self.settings.lock();
@@ -374,18 +495,23 @@ fn epoch_behind(epoch: u64) -> u64 {
     }
 }
 
-/// What the thread that commits by itself waits for. It outlives the volume as long as that thread,
-/// which therefore holds no volume while it waits.
+/// What the threads that commit and write back by themselves wait for. It outlives the volume as
+/// long as these threads, which therefore hold no volume while they wait.
 #[derive(Default)]
 pub(crate) struct CommitSignal {
     state: Mutex<Signalled>,
+    /// A commit is wanted, or the volume has ended.
     changed: Condvar,
+    /// An early write-back is wanted, or the volume has ended.
+    early: Condvar,
 }
 
 #[derive(Default)]
 struct Signalled {
     /// Whether a commit of everything is to come soon.
     is_wanted: bool,
+    /// Whether an early write-back is to come.
+    is_early: bool,
     /// Whether the volume has ended.
     is_closed: bool,
 }
@@ -408,6 +534,23 @@ impl CommitSignal {
         }
     }
 
+    /// Waits until an early write-back is wanted; false if the volume has ended.
+    pub fn wait_early(&self) -> bool {
+        let mut state = self.state.lock();
+        while !state.is_closed && !state.is_early {
+            self.early.wait(&mut state);
+        }
+        state.is_early = false;
+        !state.is_closed
+    }
+
+    /// Asks for an early write-back.
+    pub fn want_early(&self) {
+        if !std::mem::replace(&mut self.state.lock().is_early, true) {
+            self.early.notify_all();
+        }
+    }
+
     /// Whether a commit is wanted, or the volume has ended.
     pub fn is_wanted(&self) -> bool {
         let state = self.state.lock();
@@ -418,6 +561,7 @@ impl CommitSignal {
     pub fn close(&self) -> bool {
         let is_first = !std::mem::replace(&mut self.state.lock().is_closed, true);
         self.changed.notify_all();
+        self.early.notify_all();
         is_first
     }
 }

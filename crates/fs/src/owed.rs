@@ -90,6 +90,12 @@ impl Owed {
         self.last = (tenant, self.others.remove(&tenant).unwrap_or(0));
     }
 
+    /// Takes away bytes that were added for a tenant.
+    pub fn take(&mut self, tenant: u64, bytes: u64) {
+        self.add(tenant, 0);
+        self.last.1 = self.last.1.saturating_sub(bytes);
+    }
+
     /// Adds all of `other`.
     pub fn add_all(&mut self, other: &Owed) {
         for (tenant, bytes) in other.iter() {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 const PAGE: usize = 4096;
 /// Enough that what is unwritten and not what is in memory is the bound.
-const BUDGET: u64 = 64 << 20;
+const BUDGET: u64 = 32 << 20;
 const WRITES: i32 = libc::O_CREAT | libc::O_WRONLY;
 
 type Calls = VolumeVfs<NonBlocking>;

@@ -6,10 +6,14 @@
 #![cfg(not(feature = "shuttle"))]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "cuts/faults.rs"]
+mod faults;
 #[path = "cuts/found.rs"]
 mod found;
 #[path = "cuts/history.rs"]
 mod history;
+#[path = "cuts/regressions.rs"]
+mod regressions;
 #[path = "cuts/run.rs"]
 mod run;
 #[path = "cuts/script.rs"]
@@ -27,9 +31,11 @@ use script::{Step, listing, script};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 
-/// Scripts of a run of the tests, and cuts of each at most.
+/// Scripts of a run of the tests, and cuts of each.
 const SCRIPTS: u64 = 100;
 const CUTS: usize = 110;
+/// Scripts that meet faults.
+const FAULTY: u64 = 60;
 
 fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |text| {
@@ -49,16 +55,19 @@ fn cuts(seed: u64, steps: &[Step]) -> Result<u64, String> {
     }
     let mut dice = Dice(seed ^ 0x0063_7574);
     let chosen = chosen(moments, &mut dice);
-    for moment in &chosen {
-        let seed = dice.below(u64::MAX);
-        let cut = moment.crashed(seed);
-        let at = |why| format!("the power fails at step {} of the disk: {why}", moment.step);
-        found::check(&run.history, &cut, moment.mark, &mut dice).map_err(at)?;
+    let mut done = 0;
+    while done < CUTS {
+        for moment in chosen.iter().take(CUTS - done) {
+            let cut = moment.crashed(dice.below(u64::MAX));
+            let at = |why| format!("the power fails at step {} of the disk: {why}", moment.step);
+            found::check(&run.history, &cut, moment.mark, &mut dice).map_err(at)?;
+            done += 1;
+        }
     }
-    Ok(chosen.len() as u64)
+    Ok(done as u64)
 }
 
-/// All moments before a sync, and random others.
+/// All moments before a sync, and random others, at least one.
 fn chosen(moments: Vec<Moment>, dice: &mut Dice) -> Vec<Moment> {
     let (mut chosen, mut others): (Vec<_>, Vec<_>) =
         moments.into_iter().partition(|moment| moment.is_sync);
@@ -70,40 +79,57 @@ fn chosen(moments: Vec<Moment>, dice: &mut Dice) -> Vec<Moment> {
 }
 
 /// The shortest part of a script that fails, and how.
-fn told(seed: u64, why: &str, steps: &[Step]) -> String {
-    let short = reduce(steps, |steps| cuts(seed, steps).is_err());
-    let short_why = cuts(seed, &short).err().unwrap_or_default();
+fn told(seed: u64, steps: &[Step], fails: Check) -> String {
+    let short = reduce(steps, |steps| fails(seed, steps).is_err());
+    let why = fails(seed, &short).err().unwrap_or_default();
     format!(
-        "{why}\n\nHEARTH_SEED={seed} HEARTH_ROUNDS=1 is this script again; shorter: {short_why}\n{}",
+        "{why}\nby a part of the script of seed {seed}:\n{}",
         listing(&short)
     )
 }
 
-#[test]
-fn after_any_cut_a_prefix_with_everything_that_was_synced_is_there() {
+/// Runs the script of a seed; returns how many crashes there were.
+type Check = fn(u64, &[Step]) -> Result<u64, String>;
+
+/// Checks scripts on all cores; returns how many scripts and crashes there were.
+fn check_all(scripts: u64, check: Check) -> (u64, u64) {
     let first = number("HEARTH_SEED", 1);
-    let end = first + number("HEARTH_ROUNDS", SCRIPTS);
-    let (next, cut) = (AtomicU64::new(first), AtomicU64::new(0));
+    let scripts = number("HEARTH_ROUNDS", scripts);
+    let (next, crashes) = (AtomicU64::new(first), AtomicU64::new(0));
     let work = || {
         loop {
             let seed = next.fetch_add(1, Relaxed);
-            if seed >= end {
+            if seed >= first + scripts {
                 return;
             }
             let steps = script(seed);
-            match cuts(seed, &steps) {
-                Ok(more) => drop(cut.fetch_add(more, Relaxed)),
-                Err(why) => panic!("{}", told(seed, &why, &steps)),
-            }
+            match check(seed, &steps) {
+                Ok(more) => crashes.fetch_add(more, Relaxed),
+                Err(why) => {
+                    let short = told(seed, &steps, check);
+                    panic!("{why}\nagain: HEARTH_SEED={seed} HEARTH_ROUNDS=1\n\n{short}")
+                }
+            };
         }
     };
     thread::scope(|scope| {
-        let threads = thread::available_parallelism().map_or(1, usize::from);
-        for _ in 0..threads {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
             scope.spawn(work);
         }
     });
-    let (cut, scripts) = (cut.into_inner(), end - first);
-    println!("{cut} cuts of {scripts} scripts from seed {first} on");
-    assert!(cut >= scripts * 50, "{cut} cuts of {scripts} scripts");
+    let crashes = crashes.into_inner();
+    println!("{crashes} crashes of {scripts} scripts from seed {first} on");
+    (scripts, crashes)
+}
+
+#[test]
+fn after_any_cut_a_prefix_with_everything_that_was_synced_is_there() {
+    let (scripts, cut) = check_all(SCRIPTS, cuts);
+    assert_eq!(cut, scripts * CUTS as u64);
+}
+
+#[test]
+fn a_disk_that_fails_at_any_call_loses_nothing_that_was_synced() {
+    let (scripts, failed) = check_all(FAULTY, faults::faults);
+    assert_eq!(failed, scripts * faults::EACH);
 }

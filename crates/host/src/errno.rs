@@ -4,7 +4,7 @@ use hearth::{Errno, Result};
 
 /// The result of a system call, to be passed on.
 pub trait PassOn<T> {
-    /// The same, with the error as an operation returns it.
+    /// Its value, or its error as an operation returns it.
     fn pass_on(self) -> Result<T>;
 }
 

@@ -2,14 +2,17 @@
 
 use crate::listing::Listing;
 use crate::node::Node;
-use hearth::{Kind, OpenFile, VfsFile};
+use hearth::{Errno, Kind, OpenFile, Result, VfsFile};
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicU32, Ordering::Relaxed};
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::OwnedFd;
 
-lock_class!(pub ListingLock = "host.listing", 800);
+lock_class! {
+    pub ListingLock = "host.listing", 800;
+    pub DescriptorLock = "host.descriptor", 811;
+}
 
 /// What [`crate::HostVfs`] opens.
 #[derive(Debug)]
@@ -27,8 +30,9 @@ pub(crate) enum Opened {
 #[derive(Debug)]
 pub(crate) struct OpenHost {
     pub node: Arc<Node>,
-    /// Shared with the node, which lends it to operations that come without a handle.
-    pub fd: Arc<OwnedFd>,
+    /// Shared with the node, which lends it to operations that come without a handle. `None` once
+    /// the file is closed: what refers to the file may live on for a while.
+    fd: Lock<DescriptorLock, Option<Arc<OwnedFd>>>,
     /// `O_*`. Relaxed: requests that change and use them at once have no order.
     flags: AtomicU32,
     /// What the descriptor was opened with.
@@ -45,7 +49,7 @@ impl OpenHost {
         node.add_open(&fd, is_writable(flags));
         OpenHost {
             node: Arc::clone(node),
-            fd,
+            fd: Lock::new(Some(fd)),
             flags: AtomicU32::new(flags as u32),
             opened: flags,
             keeps_cache,
@@ -54,8 +58,19 @@ impl OpenHost {
     }
 
     /// The descriptor.
-    pub fn fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
+    ///
+    /// # Errors
+    /// `EBADF` if the file is closed.
+    pub fn fd(&self) -> Result<Arc<OwnedFd>> {
+        self.fd.lock().clone().ok_or(Errno::EBADF)
+    }
+
+    /// Closes the file, when the last operation on it has ended.
+    pub fn close(&self) {
+        let fd = self.fd.lock().take();
+        if let Some(fd) = fd {
+            self.node.remove_open(&fd);
+        }
     }
 
     /// Whether the descriptor itself appends.
@@ -66,7 +81,7 @@ impl OpenHost {
 
 impl Drop for OpenHost {
     fn drop(&mut self) {
-        self.node.remove_open(&self.fd);
+        self.close();
     }
 }
 

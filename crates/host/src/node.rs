@@ -123,6 +123,12 @@ impl Node {
         drop(old);
     }
 
+    /// The kernel has given it back: what is held of it would keep its room.
+    pub fn let_go(&self) {
+        let held = self.open.lock().held.take();
+        drop(held);
+    }
+
     /// Whether a file without a name may be opened again: whoever removed the name knows, and uses
     /// it. One that lost its name behind the mount is looked for again.
     pub fn may_reopen(&self) -> bool {

@@ -135,7 +135,8 @@ impl Nodes {
         let gone = shard.remove(&node.id);
         let in_table = self.of_number(number).lock().remove(&number);
         drop(shard);
-        // Dropped outside the locks: a node may hold the last reference to its directory.
+        // Outside the locks: a node may hold the last reference to its directory.
+        node.let_go();
         drop((gone, in_table));
         true
     }
@@ -153,6 +154,7 @@ impl Nodes {
                 let number = counted.node.number;
                 let in_table = self.of_number(number).lock().remove(&number);
                 drop(in_table);
+                counted.node.let_go();
             }
         }
     }

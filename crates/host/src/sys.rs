@@ -207,3 +207,9 @@ pub fn close(fd: OwnedFd) -> Result<()> {
     // SAFETY: the descriptor is given up here, whatever the result.
     check(unsafe { libc::close(fd.into_raw_fd()) }.into()).map(drop)
 }
+
+/// A write past the limit of a file's size is refused, and does not end the process.
+pub fn ignore_file_size_signal() {
+    // SAFETY: no handler is installed.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}

@@ -6,13 +6,14 @@ use crate::error::OpenError;
 use crate::identity::Identity;
 use crate::nodes::Nodes;
 use crate::rights::Rights;
+use crate::sys;
 use hearth::Errno;
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::primitive::atomic::{AtomicU64, Ordering::Relaxed};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, open};
-use rustix::process::{Resource, getrlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -63,6 +64,7 @@ impl Tree {
         let rights = Rights::of_this_process().ok_or_else(|| OpenError::NoIdentity {
             path: path.to_owned(),
         })?;
+        raise_limits();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = open(path, flags, Mode::empty()).map_err(|e| failed(path)(e.into()))?;
         let proc_path = PathBuf::from("/proc/self/fd");
@@ -124,17 +126,24 @@ impl Tree {
     }
 }
 
-/// How many descriptors may be kept of inodes that nobody has open: a quarter of those that there
-/// may be. The limit of the process is raised as far as it may.
-fn descriptors() -> usize {
-    let mut limit = getrlimit(Resource::Nofile);
-    let raised = rustix::process::Rlimit {
-        current: limit.maximum,
-        maximum: limit.maximum,
-    };
-    if setrlimit(Resource::Nofile, raised.clone()).is_ok() {
-        limit = raised;
+/// Limits of this process are not those of its callers: as many descriptors as it may have, and
+/// files of any size. What still passes the limit of a size is an error and not the end.
+fn raise_limits() {
+    for resource in [Resource::Nofile, Resource::Fsize] {
+        let maximum = getrlimit(resource).maximum;
+        let raised = Rlimit {
+            current: maximum,
+            maximum,
+        };
+        // Without the right to that, the limit stays as it is.
+        let _ = setrlimit(resource, raised);
     }
-    let most = limit.current.unwrap_or(1 << 20);
+    sys::ignore_file_size_signal();
+}
+
+/// How many descriptors may be kept of inodes that nobody has open: a quarter of those that there
+/// may be.
+fn descriptors() -> usize {
+    let most = getrlimit(Resource::Nofile).current.unwrap_or(1 << 20);
     (most / 4).clamp(16, 4096) as usize
 }

@@ -404,10 +404,10 @@ impl Vfs for HostVfs {
         }
     }
 
-    /// A file of the host is closed when the last request that uses it has ended.
     fn release(&self, file: &HostFile, owner: Option<u64>) {
-        if let Opened::Control(file) = &file.0 {
-            self.control.release(file, owner);
+        match &file.0 {
+            Opened::Host(file) => file.close(),
+            Opened::Control(file) => self.control.release(file, owner),
         }
     }
 
@@ -428,15 +428,16 @@ impl Vfs for HostVfs {
             Opened::Host(file) => file,
             Opened::Control(file) => return self.control.readdir(file, cookie, f),
         };
+        let fd = file.fd()?;
         let shown = |ino| self.tree.shown(file.node.id.dev, ino);
         // Nothing is known of what was removed meanwhile; its name is looked up before it is used.
         let kind_of = |name: &[u8]| {
-            let found = self.tree.find(file.fd.as_fd(), name).ok();
+            let found = self.tree.find(fd.as_fd(), name).ok();
             let kind = found.and_then(|found| crate::attributes::kind(&found.stat).ok());
             kind.unwrap_or(Kind::File)
         };
         let mut listing = file.listing.lock();
-        Ok(listing.read(file.fd(), cookie, shown, kind_of, f)?)
+        Ok(listing.read(fd.as_fd(), cookie, shown, kind_of, f)?)
     }
 
     fn lseek(&self, file: &HostFile, off: i64, whence: i32) -> VfsResult<u64> {

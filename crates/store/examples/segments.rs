@@ -71,7 +71,7 @@ fn segments(
     };
     let segments = Segments::open(&dir, settings)?;
     let begin = Instant::now();
-    let written = segments.write(5, 1, data)?;
+    let written = segments.write(5, 1, &data)?;
     rate(&format!("segments, {name}: write"), begin, mib);
     let blocks: Vec<Stored> = written.iter().map(|written| written.stored).collect();
 
@@ -102,10 +102,10 @@ fn segments(
     );
     let begin = Instant::now();
     for index in 0..200u64 {
-        segments.write(5, 1, &[(index * 2, data[index as usize].1.clone())])?;
+        segments.write(5, 1, &vec![(index * 2, data[index as usize].1.clone())])?;
     }
     calls(&format!("segments, {name}: write of 4 KiB"), begin, 200);
-    let one = segments.write(5, 1, &data[..1])?[0].stored;
+    let one = segments.write(5, 1, &&data[..1])?[0].stored;
     let begin = Instant::now();
     for _ in 0..20_000 {
         segments.read(&one, 5, 1)?;
@@ -128,7 +128,7 @@ fn segments(
         blocks.len(),
     );
     let begin = Instant::now();
-    segments.write(5, 1, data)?;
+    segments.write(5, 1, &data)?;
     rate(
         &format!("segments, {name}: write, in a runtime"),
         begin,

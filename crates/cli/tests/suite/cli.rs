@@ -54,11 +54,11 @@ const WRONG: &[(&str, i32, &[&str])] = &[
     ("mount --frob m", 2, &["'--frob'", "--help"]),
     ("mount bogus: m", 2, &["'bogus:'", "use 'memory:'"]),
     (
-        "mount /var/lib/volume m",
-        2,
-        &["'/var/lib/volume'", "use 'store:/var/lib/volume'"],
+        "mount /no/such/directory m",
+        1,
+        &["/no/such/directory", "does not exist", "give a directory"],
     ),
-    ("mount host:/srv m", 2, &["'host:/srv'", "use 'memory:'"]),
+    ("mount host: m", 2, &["'host:'", "use 'host:DIR'"]),
     (
         "mount s3://bucket/prefix m",
         2,

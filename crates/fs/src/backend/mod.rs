@@ -4,6 +4,7 @@
 mod test;
 
 pub use hearth_backend::{
-    Attrs, Backend, Edit, Extent, Inode, MemoryBackend, Place, Record, Restart, Usage, Xattr,
+    Attrs, Backend, Edit, Extent, Inode, MemoryBackend, Page, PageSource, Place, Record, Restart,
+    Usage, Xattr,
 };
 pub use test::{Fault, TestBackend};

@@ -1,6 +1,8 @@
 //! A backend for tests: keeps everything in plain maps, and fails or delays calls as it is told to.
 
-use super::{Attrs, Backend, Edit, Extent, Inode, Place, Record, Restart, Usage, Xattr};
+use super::{
+    Attrs, Backend, Edit, Extent, Inode, PageSource, Place, Record, Restart, Usage, Xattr,
+};
 use crate::attr::Target;
 use crate::errno::{Errno, Result};
 use hearth_sync::primitive::{Mutex, thread};
@@ -147,14 +149,18 @@ impl Backend for TestBackend {
         &self,
         _ino: u64,
         _generation: u32,
-        pages: &[(u64, Box<[u8]>)],
+        pages: &dyn PageSource,
     ) -> Result<Vec<Extent>> {
         self.enter("write_pages")?;
-        let extent = |(index, bytes): &(u64, Box<[u8]>)| Extent {
-            pages: *index..index + 1,
-            place: Place::Stored(bytes.clone()),
+        let extent = |index: u64| {
+            let mut bytes = Vec::new();
+            pages.append_to(index..index + 1, &mut bytes);
+            Extent {
+                pages: index..index + 1,
+                place: Place::Stored(bytes.into()),
+            }
         };
-        Ok(pages.iter().map(extent).collect())
+        Ok(pages.runs().into_iter().flatten().map(extent).collect())
     }
 
     fn commit(&self, epoch: u64, mut records: Vec<Record>) -> Result<()> {

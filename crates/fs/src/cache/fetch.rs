@@ -208,13 +208,18 @@ impl Superblock {
     }
 
     /// Fetches a page, and those behind it that a sequential reader will want, inside the gate, so
-    /// that no truncate or eviction comes between the backend's result and its arrival.
+    /// that no truncate or eviction comes between the backend's result and its arrival. Returns
+    /// without it once somebody else has fetched it, or failed.
     fn fetch_page(&self, inode: &Inode, index: u64, wanted: u64) -> Result<()> {
         let Some(data) = inode.data() else {
             return Ok(());
         };
-        let _inside = inode.gate.read(inode.percpu());
         let pages = data.read_ahead(index, wanted, &pin());
+        let Some(flight) = self.cache.page_flights.begin(inode.number(), pages) else {
+            return Ok(());
+        };
+        let pages = flight.pages.clone();
+        let _inside = inode.gate.read(inode.percpu());
         self.heat.note_load(inode, pages.clone());
         let (mut installed, mut next) = (0, pages.start);
         let backend = &self.objects.backend;

@@ -1,29 +1,31 @@
 //! Write-back: unwritten contents of a file go to the backend. See "Write-back" in
 //! `docs/design/log.md`.
 //!
-//! One write-back of a file at a time. Pages are copied inside the gate, given to the backend with
-//! nothing held, and recorded under `growth`. If pages were cut or moved meanwhile, what was copied
-//! may belong to nobody: the write-back begins again.
+//! One write-back of a file at a time. Pages are copied inside the gate to where the backend packs
+//! them, and recorded under `growth`. If pages were cut or moved meanwhile, what was copied may
+//! belong to nobody: the write-back begins again.
 
-use crate::backend::{Edit, Extent, Place};
-use crate::data::{Data, PAGE, SavedPage};
+use super::saving::Saving;
+use crate::backend::{Edit, Extent};
+use crate::data::{Data, PAGE};
 use crate::errno::{Errno, Result};
 use crate::inode::{Inode, StateBit};
+use crate::log::ChangeLog;
 use crate::superblock::Superblock;
+use crate::tenant::TenantId;
 use hearth_sync::epoch::{is_pinned, pin};
 use hearth_sync::primitive::atomic::Ordering::{Relaxed, SeqCst};
 use hearth_sync::primitive::atomic::fence;
 use hearth_sync::primitive::thread;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// Most pages that ride in a record.
-const INLINE_PAGES: usize = 16;
-/// Pages of one step of a write-back.
-const STEP_PAGES: usize = 8192;
+/// Pages of one step of a write-back: what is recorded at once.
+const STEP_PAGES: usize = 32 << 10;
+/// Pages of one step at least, where steps have failed because pages were cut or moved.
+const STEP_LEAST: usize = 256;
 /// How long an operation that needs room waits for it at most.
 const MAKING_ROOM: Duration = Duration::from_secs(2);
-/// Pages that are copied under one guard: a cut waits for it.
-const COPY_PAGES: usize = 256;
 
 /// Whether the caller is inside a cut, when no operation changes anything.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -33,7 +35,7 @@ pub(super) enum During {
 }
 
 /// The right to write a file back.
-struct Turn<'a> {
+pub(super) struct Turn<'a> {
     sb: &'a Superblock,
     inode: &'a Inode,
 }
@@ -73,7 +75,7 @@ impl Superblock {
         self.flush_in_turn(inode, data, During::Cut).map(|()| true)
     }
 
-    fn dirty_data<'i>(&self, inode: &'i Inode) -> Option<&'i Data> {
+    pub(super) fn dirty_data<'i>(&self, inode: &'i Inode) -> Option<&'i Data> {
         let is_dirty = self.is_durable() && inode.state.has(StateBit::Dirty);
         inode.data().filter(|_| is_dirty)
     }
@@ -87,84 +89,90 @@ impl Superblock {
         Turn { sb: self, inode }
     }
 
-    fn try_turn<'a>(&'a self, inode: &'a Inode) -> Option<Turn<'a>> {
+    pub(super) fn try_turn<'a>(&'a self, inode: &'a Inode) -> Option<Turn<'a>> {
         let _one = self.cache.flushing.lock();
         let is_free = inode.state.set_first(StateBit::Flushing);
-        is_free.then_some(Turn { sb: self, inode })
+        // Not made where it is another's: dropping it would end that one's turn.
+        is_free.then(|| Turn { sb: self, inode })
     }
 
     fn flush_in_turn(&self, inode: &Inode, data: &Data, during: During) -> Result<()> {
-        if inode.meta.is_unlinked() && inode.meta.account() == crate::quota::NO_ACCOUNT {
+        if self.is_over(inode) {
             return Ok(());
         }
-        let (mut from, mut begun) = (0, None);
+        let mut step = STEP_PAGES;
         loop {
-            if from == 0 {
-                // Cleared before the look: what is written from here on sets it again.
-                inode.state.clear(StateBit::Dirty);
-                // SeqCst: partner is the fence in `note_dirty`: this thread finds what was written,
-                // or the writer finds the bit clear.
-                fence(SeqCst);
+            // Cleared before the look: what is written from here on sets it again.
+            inode.state.clear(StateBit::Dirty);
+            // SeqCst: partner is the fence in `note_dirty`: this thread finds what was written, or
+            // the writer finds the bit clear.
+            fence(SeqCst);
+            if self.flush_pages(inode, data, (0..u64::MAX, step), during)? {
+                return Ok(());
             }
-            let (edits, size, (pages, is_behind)) = {
-                let _inside = inode.gate.read(inode.percpu());
-                // What is written while a long file is written back is for the next time: parts
-                // that have been passed lack it.
-                let (edits, size) = *begun.get_or_insert_with(|| {
-                    let edits = inode.contents.edits.load(Relaxed);
-                    (edits, inode.meta.size())
-                });
-                (edits, size, copy_step(data, from, size))
-            };
-            let is_last = pages.len() < STEP_PAGES;
-            let next = pages.last().map_or(u64::MAX, |page| page.index + 1);
-            let mut saving = Saving {
-                of: (self, inode, data),
-                pages,
-                is_saved: false,
-            };
-            let extents = self.place(inode, &mut saving.pages)?;
-            let durable = if is_last { size } else { size.min(next * PAGE) };
-            saving.is_saved = self.record_flush(inode, edits, durable, extents, during);
-            let is_saved = saving.is_saved;
-            drop(saving);
-            if is_behind {
-                self.note_dirty(inode);
-            }
-            match is_saved {
-                true if is_last => return Ok(()),
-                true => from = next,
-                // Begun again: pages may have moved.
-                false => (from, begun) = (0, None),
-            }
+            // Begun again: pages may have moved.
+            step = (step / 2).max(STEP_LEAST);
         }
     }
 
-    /// Puts pages where they will stay.
-    fn place(&self, inode: &Inode, pages: &mut [SavedPage]) -> Result<Vec<Extent>> {
-        let unwritten = unwritten(pages);
-        let written = pages.iter().filter(|page| page.bytes.is_some()).count();
-        let mut extents;
-        if written > INLINE_PAGES {
-            let given: Vec<(u64, Box<[u8]>)> = pages
-                .iter_mut()
-                .filter_map(|page| Some((page.index, page.bytes.take()?)))
-                .collect();
-            let stored =
-                self.objects
-                    .backend
-                    .write_pages(inode.number(), inode.generation(), &given);
-            extents = stored.inspect_err(|&errno| self.latch(errno))?;
-        } else {
-            extents = inline(pages);
+    /// Writes back `pages` of a file, and those before them that its size waits for. Others stay
+    /// dirty, and so does the file. Returns whether that was done: not if somebody else writes the
+    /// file back, or cuts it. The caller has a reference, and nothing is pinned.
+    fn flush_early(&self, inode: &Inode, pages: Range<u64>) -> Result<bool> {
+        let Some(data) = self.dirty_data(inode) else {
+            return Ok(true);
+        };
+        let Some(_turn) = self.try_turn(inode) else {
+            return Ok(false);
+        };
+        if self.is_over(inode) {
+            return Ok(true);
         }
-        extents.extend(unwritten);
-        Ok(extents)
+        self.flush_pages(inode, data, (pages, STEP_PAGES), During::Operations)
+    }
+
+    /// Whether the inode has ended: then nobody pays for its pages.
+    pub(super) fn is_over(&self, inode: &Inode) -> bool {
+        inode.meta.is_unlinked() && inode.meta.account() == crate::quota::NO_ACCOUNT
+    }
+
+    /// Writes `pages` back, and those before them that the size waits for, `step` at once. False if
+    /// pages were cut or moved meanwhile. In its turn.
+    ///
+    /// What is written meanwhile is for the next time: parts that have been passed lack it.
+    fn flush_pages(
+        &self,
+        inode: &Inode,
+        data: &Data,
+        (pages, step): (Range<u64>, usize),
+        during: During,
+    ) -> Result<bool> {
+        let (edits, size, recorded) = {
+            let _inside = inode.gate.read(inode.percpu());
+            let contents = &inode.contents;
+            let recorded = contents.size.load(Relaxed);
+            (contents.edits.load(Relaxed), inode.meta.size(), recorded)
+        };
+        // Those behind the recorded size are among them, so that it may grow.
+        let mut from = Some(pages.start.min(recorded / PAGE));
+        while let Some(start) = from {
+            let mut saving = Saving::new(self, inode, data, size);
+            from = saving.find(start..pages.end, step);
+            let now = || self.objects.clock.monotonic();
+            let stored = self.cache.on_disk(now, || saving.store());
+            let extents = stored.inspect_err(|&errno| self.latch(errno))?;
+            let durable = size.min(from.unwrap_or(pages.end).saturating_mul(PAGE));
+            if !self.record_flush(inode, edits, durable, extents, during) {
+                return Ok(false);
+            }
+            saving.end();
+        }
+        Ok(true)
     }
 
     /// Records what was placed; false if pages were cut or moved since they were copied, in change
     /// `edits`.
-    fn record_flush(
+    pub(super) fn record_flush(
         &self,
         inode: &Inode,
         edits: u32,
@@ -187,6 +195,9 @@ impl Superblock {
             // A size that was set meanwhile is another record's.
             let recorded = inode.contents.size.load(Relaxed);
             let size = durable.max(recorded).min(inode.meta.size());
+            if let Some(log) = self.log() {
+                log.count_inline(&extents);
+            }
             let edit = match extents.is_empty() {
                 true => Edit::Size,
                 false => Edit::Write(extents),
@@ -233,9 +244,28 @@ impl Superblock {
         // Whoever comes meanwhile waits: his files may be in the list that was taken.
         let _one = self.cache.syncing.lock();
         let taken = Taken::new(log.take_dirty(), |ino| log.note_dirty(ino));
-        self.flush_each(taken)?;
+        self.flush_each(taken, || self.end_heavy_epoch(log))?;
         log.end_taken();
         Ok(())
+    }
+
+    /// Writes back what was written of large files until now. What fails is left to the next sync.
+    pub(crate) fn write_early(&self) {
+        let Some(log) = self.log() else { return };
+        for (written, tenant) in log.take_early() {
+            let mut counted = EarlyBytes {
+                log,
+                sum: written.sum,
+                tenant,
+                is_done: false,
+            };
+            let pages = written.bytes.start / PAGE..written.bytes.end.div_ceil(PAGE);
+            let held = self.objects.inodes.hold(written.ino, &pin());
+            let flushed = held.map_or(Ok(true), |inode| {
+                self.with_held(inode, |inode| self.flush_early(inode, pages))
+            });
+            counted.is_done = flushed == Ok(true);
+        }
     }
 
     /// Makes what room there is: writes everything back, and lets the backend give back what is
@@ -250,8 +280,22 @@ impl Superblock {
         self.settle_room();
     }
 
-    /// Writes back each of the files. Goes on after an error and returns the first.
-    pub(super) fn flush_each(&self, mut files: Taken<impl FnMut(u64)>) -> Result<()> {
+    /// Commits if records carry much. The contents of small files ride in them: those of a hundred
+    /// thousand files would be half a gigabyte of memory, and one commit.
+    fn end_heavy_epoch(&self, log: &ChangeLog) -> Result<()> {
+        match log.is_heavy() {
+            true => self.commit_through(log.epoch()),
+            false => Ok(()),
+        }
+    }
+
+    /// Writes back each of the files, and calls `after` behind each. Goes on after an error and
+    /// returns the first.
+    pub(super) fn flush_each(
+        &self,
+        mut files: Taken<impl FnMut(u64)>,
+        after: impl Fn() -> Result<()>,
+    ) -> Result<()> {
         let mut result = Ok(());
         while let Some(ino) = files.left.last().copied() {
             let held = self.objects.inodes.hold(ino, &pin());
@@ -262,7 +306,7 @@ impl Superblock {
             if flushed.is_err() {
                 (files.put_back)(ino);
             }
-            result = result.and(flushed);
+            result = result.and(flushed).and_then(|()| after());
         }
         result
     }
@@ -285,6 +329,20 @@ pub(super) fn check_unpinned() -> Result<()> {
     match is_pinned() {
         true => Err(Errno::EDEADLK),
         false => Ok(()),
+    }
+}
+
+/// Bytes that wait for an early write-back until this is dropped.
+struct EarlyBytes<'a> {
+    log: &'a ChangeLog,
+    sum: u64,
+    tenant: TenantId,
+    is_done: bool,
+}
+
+impl Drop for EarlyBytes<'_> {
+    fn drop(&mut self) {
+        self.log.end_early(self.sum, self.tenant, self.is_done);
     }
 }
 
@@ -319,73 +377,5 @@ impl<F: FnMut(u64)> Taken<F> {
 impl<F: FnMut(u64)> Drop for Taken<F> {
     fn drop(&mut self) {
         self.left.drain(..).for_each(&mut self.put_back);
-    }
-}
-
-/// Copies the dirty pages of one step from page `from` on, and returns whether some lie behind
-/// `size`. Inside the gate.
-fn copy_step(data: &Data, from: u64, size: u64) -> (Vec<SavedPage>, bool) {
-    let (mut pages, mut next) = (Vec::new(), from);
-    loop {
-        let (mut some, is_behind) = data.begin_save(next, COPY_PAGES, size, &pin());
-        let is_last = some.len() < COPY_PAGES;
-        next = some.last().map_or(next, |page| page.index + 1);
-        pages.append(&mut some);
-        if is_last || is_behind || pages.len() >= STEP_PAGES {
-            return (pages, is_behind);
-        }
-    }
-}
-
-/// Extents of the pages that were never written, one for each run.
-fn unwritten(pages: &[SavedPage]) -> Vec<Extent> {
-    let mut extents: Vec<Extent> = Vec::new();
-    for page in pages.iter().filter(|page| page.bytes.is_none()) {
-        match extents.last_mut() {
-            Some(Extent { pages, .. }) if pages.end == page.index => pages.end += 1,
-            _ => extents.push(Extent {
-                pages: page.index..page.index + 1,
-                place: Place::Unwritten,
-            }),
-        }
-    }
-    extents
-}
-
-/// Extents that carry their bytes, one for each run of written pages.
-fn inline(pages: &[SavedPage]) -> Vec<Extent> {
-    let mut runs: Vec<(std::ops::Range<u64>, Vec<u8>)> = Vec::new();
-    for page in pages {
-        let Some(bytes) = &page.bytes else { continue };
-        match runs.last_mut() {
-            Some((run, all)) if run.end == page.index => {
-                run.end += 1;
-                all.extend_from_slice(bytes);
-            }
-            _ => runs.push((page.index..page.index + 1, bytes.to_vec())),
-        }
-    }
-    let extent = |(pages, bytes): (_, Vec<u8>)| Extent {
-        pages,
-        place: Place::Inline(bytes.into()),
-    };
-    runs.into_iter().map(extent).collect()
-}
-
-/// Pages under write-back. Unless they are saved they are dirty again, and so is their file, even
-/// after a panic.
-struct Saving<'d> {
-    of: (&'d Superblock, &'d Inode, &'d Data),
-    pages: Vec<SavedPage>,
-    is_saved: bool,
-}
-
-impl Drop for Saving<'_> {
-    fn drop(&mut self) {
-        let (sb, inode, data) = self.of;
-        data.end_save(&self.pages, self.is_saved, &pin());
-        if !self.is_saved {
-            sb.note_dirty(inode);
-        }
     }
 }

@@ -44,7 +44,7 @@ mod tests;
 
 pub use root::{Data, PageMiss};
 pub use span::PAGE;
-pub(crate) use writeback::SavedPage;
+pub(crate) use writeback::DirtyPages;
 
 /// Longest size of a file in bytes.
 pub(crate) const MAX_SIZE: u64 = i64::MAX as u64;

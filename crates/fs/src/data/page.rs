@@ -77,7 +77,7 @@ impl Page {
     }
 
     /// Copies the whole page out without counting as a use.
-    pub(super) fn copy(&self, out: &mut [u8; PAGE_BYTES]) {
+    pub(super) fn copy(&self, out: &mut [u8]) {
         self.seq.read(|| self.bytes.read(0, out));
     }
 
@@ -109,18 +109,14 @@ impl Page {
         self.flags.load(Ordering::Relaxed) & DIRTY != 0
     }
 
-    /// Clears the dirty bit of a dirty page, which must then be copied and given to the backend.
-    pub(super) fn begin_flush(&self) -> bool {
-        if !self.is_dirty() {
-            return false;
-        }
+    /// Clears the dirty bit of a page, which must then be copied and given to the backend.
+    pub(super) fn begin_flush(&self) {
         // Relaxed: `evict` is the only reader of WRITEBACK, and the gate orders it after this
         // thread.
         self.flags.fetch_or(WRITEBACK, Ordering::Relaxed);
         // Acquire pairs with the Release of `mark_written`: if the change came first, the copy that
         // follows has its bytes; if it comes later, the page stays dirty.
         self.flags.fetch_and(!DIRTY, Ordering::Acquire);
-        true
     }
 
     /// Whether a flush has begun and not ended.

@@ -7,50 +7,52 @@ use super::page::Page;
 use super::root::Data;
 use super::slot_state::SlotState;
 use super::span::{PAGE, PAGE_BYTES, PAGES};
+use std::ops::Range;
 
-/// A page under write-back.
-pub(crate) struct SavedPage {
-    /// Its index.
-    pub index: u64,
-    /// A copy of its bytes; `None` if it is allocated and was never written.
-    pub bytes: Option<Box<[u8]>>,
+/// Most pages that are looked at under one guard: a cut waits for it.
+const LOOK: usize = 32 << 10;
+
+/// Pages that a write-back is to save.
+#[derive(Debug, Default)]
+pub(crate) struct DirtyPages {
+    /// Runs of pages with content, by rising index.
+    pub written: Vec<Range<u64>>,
+    /// Runs of pages that are allocated and were never written.
+    pub unwritten: Vec<Range<u64>>,
+    /// How many have content.
+    pub count: usize,
+    /// Whether there are dirty pages behind the size.
+    pub is_behind: bool,
 }
 
 impl Data {
-    /// Copies up to `most` dirty pages from page `from` on, by rising index, and marks them as
-    /// under write-back: they stay in memory until [`Data::end_save`]. A page written to meanwhile
-    /// is dirty again.
+    /// Adds the dirty pages of `pages` to `found`, until that has `most` with content or many pages
+    /// were looked at. Returns where to go on, if not all were looked at. Those that were never
+    /// written are clean from here on.
     ///
-    /// Bytes from `size` on come from writes that have not published the size yet: they are left
-    /// out, and dirty. The flag says whether there were any.
+    /// Pages from `size` on come from writes that have not published the size yet: they are left
+    /// out, and dirty.
     ///
     /// Inside the gate, one write-back of a file at a time: a second one would find clean what the
     /// first has not saved yet.
-    pub fn begin_save(
+    pub fn find_dirty(
         &self,
-        from: u64,
+        pages: Range<u64>,
         most: usize,
         size: u64,
+        found: &mut DirtyPages,
         g: &Guard,
-    ) -> (Vec<SavedPage>, bool) {
-        let (mut pages, mut is_behind) = (Vec::new(), false);
-        for (index, slot) in self.walk(from.min(PAGES)..PAGES, g) {
-            if pages.len() == most {
-                break;
+    ) -> Option<u64> {
+        let range = pages.start.min(PAGES)..pages.end.min(PAGES);
+        for (looked, (index, slot)) in self.walk(range, g).enumerate() {
+            if found.count == most || looked == LOOK {
+                return Some(index);
             }
             match slot.page(g) {
-                Some(page) if index * PAGE >= size => is_behind |= page.is_dirty(),
-                Some(page) if page.begin_flush() => {
-                    let mut bytes = [0; PAGE_BYTES];
-                    page.copy(&mut bytes);
-                    let end = (size - index * PAGE).min(PAGE) as usize;
-                    if bytes[end..].iter().any(|&byte| byte != 0) {
-                        bytes[end..].fill(0);
-                        page.set_dirty();
-                        is_behind = true;
-                    }
-                    let bytes = Some(bytes.into());
-                    pages.push(SavedPage { index, bytes });
+                Some(page) if index * PAGE >= size => found.is_behind |= page.is_dirty(),
+                Some(page) if page.is_dirty() => {
+                    add(&mut found.written, index);
+                    found.count += 1;
                 }
                 // A write may fill the slot meanwhile: then its page is dirty and the next
                 // write-back takes it.
@@ -58,12 +60,36 @@ impl Data {
                     .state
                     .replace(SlotState::UnwrittenDirty, SlotState::Unwritten) =>
                 {
-                    pages.push(SavedPage { index, bytes: None });
+                    add(&mut found.unwritten, index);
                 }
                 _ => {}
             }
         }
-        (pages, is_behind)
+        None
+    }
+
+    /// Appends the bytes of a page that [`Data::find_dirty`] found, and marks it as under
+    /// write-back: it stays in memory until [`Data::end_save`], and is dirty again if it is written
+    /// to meanwhile. One that was taken away since is zeros: the write-back will begin again.
+    ///
+    /// Bytes from `size` on come from writes that have not published the size yet: they are left
+    /// out, and dirty. Returns whether there were any. Inside the gate.
+    pub fn save_page(&self, index: u64, size: u64, out: &mut Vec<u8>, g: &Guard) -> bool {
+        let begin = out.len();
+        out.resize(begin + PAGE_BYTES, 0);
+        let Some(page) = self.slot(index, g).and_then(|slot| slot.page(g)) else {
+            return false;
+        };
+        page.begin_flush();
+        let bytes = &mut out[begin..];
+        page.copy(bytes);
+        let end = size.saturating_sub(index * PAGE).min(PAGE) as usize;
+        let is_behind = bytes[end..].iter().any(|&byte| byte != 0);
+        if is_behind {
+            bytes[end..].fill(0);
+            page.set_dirty();
+        }
+        is_behind
     }
 
     /// The bytes of a page in memory.
@@ -77,34 +103,42 @@ impl Data {
     /// A write-back in which `write` gets one page after the other, for tests.
     #[cfg(test)]
     pub fn flush<E>(&self, write: &mut dyn FnMut(u64, &[u8]) -> Result<(), E>) -> Result<u64, E> {
-        let (mut flushed, mut from) = (0, 0);
-        loop {
-            let (pages, _) = self.begin_save(from, 1, u64::MAX, &hearth_sync::epoch::pin());
-            let Some(page) = pages.first() else {
-                return Ok(flushed);
-            };
-            let zeros = [0; PAGE_BYTES];
-            let written = write(page.index, page.bytes.as_deref().unwrap_or(&zeros));
-            self.end_save(&pages, written.is_ok(), &hearth_sync::epoch::pin());
-            written?;
-            flushed += 1;
-            from = page.index + 1;
+        use hearth_sync::epoch::pin;
+        let (mut flushed, mut from) = (0, Some(0));
+        while let Some(start) = from {
+            let mut pages = DirtyPages::default();
+            from = self.find_dirty(start..PAGES, 1, u64::MAX, &mut pages, &pin());
+            for index in pages
+                .written
+                .iter()
+                .chain(&pages.unwritten)
+                .cloned()
+                .flatten()
+            {
+                let mut bytes = Vec::new();
+                self.save_page(index, u64::MAX, &mut bytes, &pin());
+                let written = write(index, &bytes);
+                self.end_save(&pages, written.is_ok(), &pin());
+                written?;
+                flushed += 1;
+            }
         }
+        Ok(flushed)
     }
 
     /// Ends the write-back of `pages`. Unless they are `saved` they are dirty again.
-    pub fn end_save(&self, pages: &[SavedPage], saved: bool, g: &Guard) {
-        for saving in pages {
-            let Some(slot) = self.slot(saving.index, g) else {
-                continue;
-            };
-            match slot.page(g) {
-                Some(page) if page.is_flushing() => page.end_flush(saved),
-                _ if !saved => {
-                    slot.state
-                        .replace(SlotState::Unwritten, SlotState::UnwrittenDirty);
-                }
-                _ => {}
+    pub fn end_save(&self, pages: &DirtyPages, saved: bool, g: &Guard) {
+        for index in pages.written.iter().cloned().flatten() {
+            let page = self.slot(index, g).and_then(|slot| slot.page(g));
+            if let Some(page) = page.filter(|page| page.is_flushing()) {
+                page.end_flush(saved);
+            }
+        }
+        let unwritten = pages.unwritten.iter().filter(|_| !saved);
+        for index in unwritten.cloned().flatten() {
+            if let Some(slot) = self.slot(index, g) {
+                slot.state
+                    .replace(SlotState::Unwritten, SlotState::UnwrittenDirty);
             }
         }
     }
@@ -135,5 +169,13 @@ impl Data {
             }
         }
         evicted
+    }
+}
+
+/// Adds a page behind all pages of `runs`.
+fn add(runs: &mut Vec<Range<u64>>, index: u64) {
+    match runs.last_mut() {
+        Some(run) if run.end == index => run.end += 1,
+        _ => runs.push(index..index + 1),
     }
 }

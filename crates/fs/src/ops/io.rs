@@ -13,6 +13,7 @@ use crate::errno::Errno;
 use crate::flags;
 use crate::heat::Access;
 use crate::inode::{COUNT, GrowthLock, Inode, InodeExt, StateBit};
+use crate::log::ChangeLog;
 use crate::ops::ctx::Ctx;
 use crate::quota::Resource;
 use crate::superblock::{AtimeMode, Attempt, Fetch, PAGE_BYTES, Stop};
@@ -194,10 +195,13 @@ pub(crate) fn write_acknowledged(
     }
     // Again, for a write-back that ran since the bytes were stored has not seen size and times.
     cx.sb.note_dirty(inode);
-    if cx.sb.log().is_some_and(|log| log.count_bytes(len as u64, inode.tenant())) {
+    let written = at..at + len as u64;
+    let count =
+        |log: &ChangeLog| log.count_bytes(inode.number(), written.clone(), inode.tenant());
+    if cx.sb.log().is_some_and(count) {
         cx.sb.look_at_room();
     }
-    cx.inode_changed(inode, Some(at..at + len as u64));
+    cx.inode_changed(inode, Some(written));
     cx.sb.heat.note(inode, Access::Write, at, len);
     Ok((at, len))
 }

@@ -4,16 +4,16 @@ use super::driver::Library;
 use super::history::History;
 use super::script::Step;
 use super::watched::Watched;
-use hearth::Volume;
 use hearth::backend::Backend;
+use hearth::{Errno, Volume};
 use hearth_model::{Numbers, Op, Outcome, System};
 use hearth_store::backend::Limits;
 use hearth_store::backend::simulated::SimulatedStore;
 use hearth_store::disk::simulated::SimulatedDisk;
 use std::sync::Arc;
 
-/// Blocks of each file of the log.
-const LOG_BLOCKS: u64 = 48;
+/// Blocks of each file of the log, by seed: with few, epochs are too large for it.
+const LOG_BLOCKS: [u64; 4] = [4, 8, 16, 48];
 
 /// Limits that make idle work do something in a small volume.
 pub fn limits() -> Limits {
@@ -32,13 +32,15 @@ pub struct Run {
     pub store: SimulatedStore,
     pub library: Library,
     pub history: History,
+    /// Position of the last sync that returned.
+    pub promised: u64,
     numbers: Numbers,
 }
 
 impl Run {
     pub fn new(seed: u64) -> Result<Run, String> {
         let disk = SimulatedDisk::new(seed);
-        let made = SimulatedStore::make(&disk, LOG_BLOCKS);
+        let made = SimulatedStore::make(&disk, LOG_BLOCKS[seed as usize % 4]);
         made.map_err(|error| format!("mkfs: {error}"))?;
         disk.keep_moments();
         let store = SimulatedStore::open(&disk, limits());
@@ -53,18 +55,26 @@ impl Run {
             store,
             library: Library::new(volume(watched)?),
             history,
+            promised: 0,
             numbers: Numbers::default(),
         })
     }
 
-    pub fn step(&mut self, step: &Step) -> Result<(), String> {
+    pub fn step(&mut self, step: &Step) -> Result<(), Failed> {
+        let done = self.make(step);
+        // What a sync did not promise may be durable all the same.
+        self.history.note_commits();
+        done
+    }
+
+    fn make(&mut self, step: &Step) -> Result<(), Failed> {
         match step {
             Step::Call(p, op) => return self.call(*p, op),
             Step::Sync => {
                 let synced = self.library.volume().sync();
-                synced.map_err(|errno| format!("sync: {errno}"))?;
+                synced.map_err(|errno| Failed::Refused("sync", errno))?;
                 self.history.note_all_synced();
-                self.disk.set_mark(self.history.position());
+                self.promise();
             }
             Step::Forget => {
                 self.library.volume().reclaim(u64::MAX);
@@ -72,30 +82,65 @@ impl Run {
             Step::Tidy => while self.store.backend.tidy() {},
             Step::Checkpoint => {
                 let done = self.store.kv.checkpoint();
-                done.map_err(|error| format!("a checkpoint: {error}"))?;
+                done.map_err(|error| Failed::Refused("a checkpoint", error.errno()))?;
             }
             Step::Witness => {
                 let done = self.store.kv.write_witness();
-                done.map_err(|error| format!("the witness: {error}"))?;
+                done.map_err(|error| Failed::Refused("the witness", error.errno()))?;
             }
         }
-        self.history.note_commits();
         Ok(())
     }
 
-    fn call(&mut self, p: usize, op: &Op) -> Result<(), String> {
-        if self.history.model.clone().apply(p, op) == Outcome::Unspecified {
+    fn call(&mut self, p: usize, op: &Op) -> Result<(), Failed> {
+        let before = self.history.model.clone();
+        if before.clone().apply(p, op) == Outcome::Unspecified {
             return Ok(());
         }
         let expected = self.history.apply(p, op);
         let found = self.library.apply(p, op);
-        if !expected.agrees(&found, &mut self.numbers) {
-            return Err(format!("{op:?}: expected {expected:?}, found {found:?}"));
+        if expected.agrees(&found, &mut self.numbers) {
+            if self.history.note_call(p, op, &found) {
+                self.promise();
+            }
+            return Ok(());
         }
-        if self.history.note_call(p, op, &found) {
-            self.disk.set_mark(self.history.position());
+        self.history.model = before;
+        match found {
+            Outcome::Error(errno) if REFUSALS.contains(&errno) => {
+                Err(Failed::Refused("a call", Errno(errno)))
+            }
+            found => Err(Failed::Otherwise(format!(
+                "{op:?}: expected {expected:?}, found {found:?}"
+            ))),
         }
-        Ok(())
+    }
+
+    /// A sync has returned: everything before it is promised.
+    fn promise(&mut self) {
+        self.promised = self.history.position();
+        self.disk.set_mark(self.promised);
+    }
+}
+
+/// What calls return that a fault of the disk has met.
+const REFUSALS: [i32; 3] = [libc::EIO, libc::ENOSPC, libc::EROFS];
+
+/// How a step failed.
+#[derive(Debug)]
+pub enum Failed {
+    /// It returned an error of the disk, and the model has not done it.
+    Refused(&'static str, Errno),
+    /// It did something else than the model.
+    Otherwise(String),
+}
+
+impl std::fmt::Display for Failed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Failed::Refused(what, errno) => write!(f, "{what}: {errno}"),
+            Failed::Otherwise(what) => f.write_str(what),
+        }
     }
 }
 

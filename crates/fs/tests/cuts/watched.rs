@@ -1,6 +1,6 @@
 //! A backend that notes how far the script was when an epoch was committed.
 
-use hearth::backend::{Backend, Extent, Inode, Record, Restart};
+use hearth::backend::{Backend, Extent, Inode, PageSource, Record, Restart};
 use hearth::{Errno, Target};
 use hearth_store::backend::StoreBackend;
 use std::collections::BTreeMap;
@@ -69,7 +69,7 @@ impl Backend for Watched {
         &self,
         ino: u64,
         generation: u32,
-        pages: &[(u64, Box<[u8]>)],
+        pages: &dyn PageSource,
     ) -> Result<Vec<Extent>> {
         self.store.write_pages(ino, generation, pages)
     }

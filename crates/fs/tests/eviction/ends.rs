@@ -1,6 +1,6 @@
 //! Inodes that end, or are forgotten, while others look for them.
 
-use hearth::backend::{Backend, Extent, Inode, Record, Restart, TestBackend};
+use hearth::backend::{Backend, Extent, Inode, PageSource, Record, Restart, TestBackend};
 use hearth::{
     Attr, Caller, Credentials, Errno, Miss, Process, ROOT, Result, Target, VfsError, VfsResult,
     Volume,
@@ -88,7 +88,7 @@ impl Backend for Hooked {
         &self,
         ino: u64,
         generation: u32,
-        pages: &[(u64, Box<[u8]>)],
+        pages: &dyn PageSource,
     ) -> Result<Vec<Extent>> {
         self.backend.write_pages(ino, generation, pages)
     }

@@ -2,6 +2,7 @@
 //! `fusermount3` otherwise.
 
 mod abort;
+mod cache_limits;
 pub(crate) mod connection;
 mod error;
 mod fusermount;
@@ -92,6 +93,14 @@ impl Mounted {
         match unsafe { libc::umount2(target.as_ptr(), flags) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// Sets the limits of the kernel's page cache for this mount, which `collects` what programs
+    /// write or not. After INIT, which sets limits of its own.
+    pub fn set_cache_limits(&self, collects: bool) {
+        if let Some(number) = self.number {
+            cache_limits::set(number, collects);
         }
     }
 

@@ -77,7 +77,7 @@ pub struct MountOptions {
     pub sched_policy: SchedPolicy,
     /// `park=every`, for tests of the daemon.
     pub park: Park,
-    /// Others change what is served, without a word: see [`hearth::KernelCache::is_changed_behind`].
+    /// Others change what is served: see [`hearth::KernelCache::is_changed_behind`].
     /// A [`Session`](crate::Session) sets this itself.
     pub changed_behind: bool,
 }

@@ -1,6 +1,5 @@
 //! Requests that do not finish at once.
 
-pub(crate) mod call_thread;
 pub(crate) mod delay;
 pub(crate) mod enospc_retry;
 pub(crate) mod outcome;

@@ -1,14 +1,10 @@
 //! The trait of a request that left the thread which took it.
 
-use super::outcome::{Attempt, WaitFor};
+use super::outcome::{Attempt, Finish, WaitFor};
 use super::service::Service;
 use super::waiting::RequestId;
-use super::workers::Finish;
 use crate::wire::InHeader;
 use hearth::Errno;
-use hearth_sync::lock_class;
-
-lock_class!(pub(crate) CallLock = "fuse.call", 878);
 
 /// A request that a task owns, with the means to send its reply.
 pub(crate) trait PendingRequest: Send + 'static {

@@ -2,20 +2,24 @@
 //!
 //! Section 13 of `docs/design/scheduler.md` has its states.
 
-use super::call_thread;
 use super::delay::{delay, off_thread, suspend};
 use super::enospc_retry::Retries;
 use super::outcome::{Attempt, BlockingClass, Chunked, InlineReply, Offload, Outcome, WaitFor};
-use super::pending_request::{CallLock, PendingRequest};
+use super::pending_request::PendingRequest;
 use super::service::Service;
 use super::session_shared::SessionShared;
 use super::waiting::RequestId;
 use hearth::Errno;
 use hearth::sched::{Spec, yield_now};
 use hearth_sync::lock::Lock;
+use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicUsize, Ordering};
+use std::future::poll_fn;
+use std::task::{Poll, Waker};
 use std::time::Instant;
+
+lock_class!(CallLock = "fuse.call", 878);
 
 /// Counts a task of a request queue until its request is finished.
 pub(crate) struct OpenTask(Arc<AtomicUsize>);
@@ -81,7 +85,7 @@ pub(crate) async fn run<S: Service>(
             },
             None => {
                 let left = match shared.service.may_block(&request.header()) {
-                    true => call_thread::attempt(&shared, request, waits.attempt).await,
+                    true => attempt_on_thread(&shared, request, waits.attempt).await,
                     false => request.attempt(&*shared.service, waits.attempt),
                 };
                 let Some((same, wait)) = left else {
@@ -123,11 +127,43 @@ pub(crate) fn run_on_thread<S: Service>(
             request.refuse(errno);
         }
     };
-    let offload = Offload {
+    let offload = Offload::Blocks {
         class: BlockingClass::Call,
         work: Box::new(work),
     };
     workers.submit(offload, Box::new(finish));
+}
+
+/// Attempts the request of a task on a thread that may block. Returns `None` if it is finished and its reply sent; otherwise
+/// the request and what it waits for.
+async fn attempt_on_thread<S: Service, R: PendingRequest>(
+    shared: &SessionShared<S>,
+    request: R,
+    attempt: Attempt,
+) -> Option<(R, WaitFor)> {
+    let call = Arc::new(Call::of(request));
+    let (done, refused) = (Arc::clone(&call), Arc::clone(&call));
+    let service = Arc::clone(&shared.service);
+    let work = move || -> Result<InlineReply, Errno> {
+        if let Some(request) = done.take() {
+            done.fill(request.attempt(&*service, attempt));
+        }
+        Ok(InlineReply::default())
+    };
+    let finish = move |result: Result<InlineReply, Errno>| {
+        if let Err(errno) = result
+            && let Some(request) = refused.take()
+        {
+            request.refuse(errno);
+            refused.fill(None);
+        }
+    };
+    let offload = Offload::Blocks {
+        class: BlockingClass::Call,
+        work: Box::new(work),
+    };
+    shared.workers.submit(offload, Box::new(finish));
+    poll_fn(|context| call.poll(context.waker())).await
 }
 
 /// The waits of one request.
@@ -201,5 +237,57 @@ impl<S: Service> Waits<'_, S> {
             .await
             .ok_or(Failure::SessionEnds)?;
         Ok(())
+    }
+}
+
+/// An attempt on another thread that a task waits for.
+struct Call<R> {
+    state: Lock<CallLock, CallState<R>>,
+}
+
+struct CallState<R> {
+    /// Until a thread takes it.
+    request: Option<R>,
+    /// What the attempt left, once it has ended.
+    left: Option<Option<(R, WaitFor)>>,
+    waker: Option<Waker>,
+}
+
+impl<R> Call<R> {
+    fn of(request: R) -> Call<R> {
+        Call {
+            state: Lock::new(CallState {
+                request: Some(request),
+                left: None,
+                waker: None,
+            }),
+        }
+    }
+
+    fn take(&self) -> Option<R> {
+        self.state.lock().request.take()
+    }
+
+    fn fill(&self, left: Option<(R, WaitFor)>) {
+        let mut state = self.state.lock();
+        state.left = Some(left);
+        let waker = state.waker.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    fn poll(&self, waker: &Waker) -> Poll<Option<(R, WaitFor)>> {
+        let mut state = self.state.lock();
+        if let Some(left) = state.left.take() {
+            return Poll::Ready(left);
+        }
+        let old = state.waker.replace(waker.clone());
+        drop(state);
+        // Dropping the last waker of a task frees the task, so it is dropped after the lock is
+        // released.
+        drop(old);
+        Poll::Pending
     }
 }

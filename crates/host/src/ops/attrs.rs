@@ -33,7 +33,7 @@ impl Tree {
         set: &SetAttr,
     ) -> Result<Attr> {
         let reached = match file {
-            Some(file) => Reached::Shared(Arc::clone(&file.fd)),
+            Some(file) => Reached::Shared(file.fd()?),
             None => self.reach(node)?,
         };
         let fd = reached.as_fd();
@@ -92,9 +92,8 @@ impl Tree {
             _ => return Err(Errno::EINVAL),
         }
         if let Some(file) = file {
-            return self
-                .rights
-                .act(caller, || ftruncate(file.fd(), size).pass_on());
+            let fd = file.fd()?;
+            return self.rights.act(caller, || ftruncate(&fd, size).pass_on());
         }
         let name = Tree::proc_name(fd);
         let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOCTTY;

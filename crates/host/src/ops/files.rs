@@ -149,10 +149,11 @@ impl Tree {
 
     /// Reads at `off`.
     pub fn read(file: &OpenHost, off: u64, out: &mut [u8]) -> Result<usize> {
+        let fd = file.fd()?;
         let mut done = 0;
         // The kernel takes less for the end of the file.
         while done < out.len() {
-            match pread(file.fd(), &mut out[done..], off + done as u64).pass_on() {
+            match pread(&fd, &mut out[done..], off + done as u64).pass_on() {
                 Ok(0) => break,
                 Ok(read) => done += read,
                 Err(Errno::EINTR) => {}
@@ -171,13 +172,13 @@ impl Tree {
         place: WriteAt,
         data: &[u8],
     ) -> Result<usize> {
+        let fd = file.fd()?;
+        let fd = fd.as_fd();
         self.rights.act(caller, || match (place, file.appends()) {
-            (WriteAt::At(off), false) => sys::write_at(file.fd(), data, off, 0),
-            (WriteAt::At(off), true) => sys::write_at(file.fd(), data, off, RWF_NOAPPEND),
-            (WriteAt::End | WriteAt::EndFrom(_), true) => sys::write_at(file.fd(), data, 0, 0),
-            (WriteAt::End | WriteAt::EndFrom(_), false) => {
-                sys::write_at(file.fd(), data, 0, RWF_APPEND)
-            }
+            (WriteAt::At(off), false) => sys::write_at(fd, data, off, 0),
+            (WriteAt::At(off), true) => sys::write_at(fd, data, off, RWF_NOAPPEND),
+            (WriteAt::End | WriteAt::EndFrom(_), true) => sys::write_at(fd, data, 0, 0),
+            (WriteAt::End | WriteAt::EndFrom(_), false) => sys::write_at(fd, data, 0, RWF_APPEND),
         })
     }
 
@@ -201,15 +202,15 @@ impl Tree {
 
     /// What a close reports: errors of writes that were acknowledged, where the host has such.
     pub fn flush(file: &OpenHost) -> Result<()> {
-        let copy = dup(file.fd()).pass_on()?;
+        let copy = dup(file.fd()?).pass_on()?;
         sys::close(copy)
     }
 
     /// Returns when the file is durable.
     pub fn fsync(file: &OpenHost, data_only: bool) -> Result<()> {
         match data_only {
-            true => fdatasync(file.fd()).pass_on(),
-            false => fsync(file.fd()).pass_on(),
+            true => fdatasync(file.fd()?).pass_on(),
+            false => fsync(file.fd()?).pass_on(),
         }
     }
 }

@@ -18,7 +18,7 @@ impl Tree {
             libc::SEEK_HOLE => SeekFrom::Hole(off),
             _ => return Err(Errno::EINVAL),
         };
-        seek(file.fd(), to).pass_on()
+        seek(file.fd()?, to).pass_on()
     }
 
     /// `fallocate(2)`, with whatever modes the host has.
@@ -30,9 +30,10 @@ impl Tree {
         off: u64,
         len: u64,
     ) -> Result<()> {
+        let fd = file.fd()?;
         let flags = FallocateFlags::from_bits_retain(mode as u32);
         self.rights
-            .act(caller, || fallocate(file.fd(), flags, off, len).pass_on())
+            .act(caller, || fallocate(&fd, flags, off, len).pass_on())
     }
 
     /// Copies within the host, which shares blocks where it can.
@@ -44,15 +45,10 @@ impl Tree {
         len: u64,
     ) -> Result<u64> {
         let len = len.min(COPY_MAX) as usize;
+        let (from, to) = (from.fd()?, to.fd()?);
         self.rights.act(caller, || {
             let (mut from_at, mut to_at) = (from_at, to_at);
-            let copied = copy_file_range(
-                from.fd(),
-                Some(&mut from_at),
-                to.fd(),
-                Some(&mut to_at),
-                len,
-            );
+            let copied = copy_file_range(&from, Some(&mut from_at), &to, Some(&mut to_at), len);
             copied.pass_on().map(|copied| copied as u64)
         })
     }

@@ -13,9 +13,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 const ROOT: u64 = 1;
-/// Extents that are read at once, and the bytes of their blocks.
+/// Extents that are read at once.
 const BATCH: usize = 256;
-const BATCH_BYTES: u64 = 4 << 20;
 /// How often bytes that are not where they were are looked up again.
 const TRIES: usize = 16;
 
@@ -168,7 +167,7 @@ pub(super) fn allocation(kv: &dyn KeyValues, ino: u64) -> Result<Vec<(Range<u64>
     Ok(ranges)
 }
 
-/// Passes the written pages of a range to `take`.
+/// Passes the written pages of a range to `take`, by rising index.
 pub(super) fn pages(
     kv: &dyn KeyValues,
     blocks: &dyn Blocks,
@@ -176,75 +175,37 @@ pub(super) fn pages(
     mut range: Range<u64>,
     take: &mut dyn FnMut(u64, &[u8]),
 ) -> Result<()> {
+    let (mut before, mut tries) = (None, 0);
     while !range.is_empty() {
-        let batch = batch(kv, blocks, ino, &range)?;
-        for (extent, bytes) in &batch.extents {
-            let wanted = extent.start.max(range.start)..extent.end.min(range.end);
-            for index in wanted {
-                let first = bytes.within.saturating_add((index - extent.start) as u32);
-                take(index, part(&batch.bytes[bytes.from], first, 1));
-            }
-        }
-        match batch.next {
-            Some(next) => range.start = next,
-            None => break,
-        }
-    }
-    Ok(())
-}
-
-/// Extents of a range with their bytes.
-struct LoadedExtents {
-    extents: Vec<(Range<u64>, At)>,
-    bytes: Vec<Bytes>,
-    /// The first page that is not in it.
-    next: Option<u64>,
-}
-
-/// Which bytes of a batch, and from which page of them on.
-struct At {
-    from: usize,
-    within: u32,
-}
-
-/// The first extents of a range with their bytes.
-fn batch(
-    kv: &dyn KeyValues,
-    blocks: &dyn Blocks,
-    ino: u64,
-    range: &Range<u64>,
-) -> Result<LoadedExtents> {
-    let mut before = None;
-    for _ in 0..TRIES {
         let generation = match kv.get(Table::Meta, &key::inode(ino))? {
             Some(value) => schema::Inode::decode(ino, &value)?.attrs.generation,
             None => 0,
         };
         let map = contents(kv, ino)?.map;
-        let (mut extents, mut next) = extents(kv, map, range, BATCH)?;
-        if let Some(from) = beyond(&extents, BATCH_BYTES) {
-            next = Some(extents[from].pages.start);
-            extents.truncate(from);
-        }
-        let found = read(kv, blocks, (ino, generation, map), &extents);
-        match found {
-            Ok((extents, bytes)) => {
-                return Ok(LoadedExtents {
-                    extents,
-                    bytes,
-                    next,
-                });
-            }
+        let (extents, next) = extents(kv, map, &range, BATCH)?;
+        let mut passed = range.start;
+        let mut take = |index: u64, bytes: &[u8]| {
+            passed = index + 1;
+            take(index, bytes);
+        };
+        let passing = Passing::new(kv, map, &extents, range.clone(), &mut take);
+        match passing.run(blocks, (ino, generation)) {
+            Ok(()) => (range.start, before, tries) = (next.unwrap_or(range.end), None, 0),
             // The bytes moved between the two looks; or they are damaged, if the extents have not.
             Err(error) if before.as_ref() == Some(&extents) => return Err(error),
-            Err(_) => before = Some(extents),
+            Err(_) if tries < TRIES => {
+                (range.start, before, tries) = (passed, Some(extents), tries + 1);
+            }
+            Err(_) => {
+                return Err(Error::Corrupt {
+                    file: "engine".into(),
+                    offset: 0,
+                    what: format!("extents of inode {ino} change all the time"),
+                });
+            }
         }
     }
-    Err(Error::Corrupt {
-        file: "engine".into(),
-        offset: 0,
-        what: format!("extents of inode {ino} change all the time"),
-    })
+    Ok(())
 }
 
 /// At most `limit` extents of `map` that meet `range`; where the rest begins.
@@ -272,68 +233,125 @@ pub(super) fn extents(
     Ok((extents, next))
 }
 
-/// The first of these extents whose block has no place in `most` bytes with those before; not the
-/// first of all.
-fn beyond(extents: &[Extent], most: u64) -> Option<usize> {
-    let (mut bytes, mut last) = (0, None);
-    let is_beyond = |extent: &Extent| {
-        if let Place::Stored { block, .. } = &extent.place
-            && last.replace(*block) != Some(*block)
-        {
-            bytes += u64::from(block.length);
-        }
-        bytes > most
-    };
-    extents.iter().position(is_beyond).filter(|at| *at > 0)
+/// The extents of a range on their way to who wants their pages, in order: blocks come one after the
+/// other and are let go of when no extent that follows is in them.
+struct Passing<'a> {
+    kv: &'a dyn KeyValues,
+    map: u64,
+    extents: &'a [Extent],
+    range: Range<u64>,
+    take: &'a mut dyn FnMut(u64, &[u8]),
+    /// Blocks of the extents, each once.
+    wanted: Vec<Block>,
+    /// Which of them each extent is in.
+    places: Vec<Option<usize>>,
+    /// How many extents that follow are in each.
+    uses: Vec<usize>,
+    /// Blocks that are there, in the order of `wanted`.
+    arrived: Vec<Bytes>,
+    /// The next extent.
+    next: usize,
 }
 
-type Loaded = (Vec<(Range<u64>, At)>, Vec<Bytes>);
-
-/// The bytes of extents; unwritten ones have none.
-fn read(
-    kv: &dyn KeyValues,
-    blocks: &dyn Blocks,
-    (ino, generation, map): (u64, u32, u64),
-    extents: &[Extent],
-) -> Result<Loaded> {
-    let mut wanted: Vec<Block> = Vec::new();
-    let mut places: HashMap<Block, usize> = HashMap::new();
-    let mut found = Vec::with_capacity(extents.len());
-    let mut inline = Vec::new();
-    for extent in extents {
-        match &extent.place {
-            Place::Unwritten => {}
-            Place::Inline => {
-                inline.push((found.len(), extent.pages.end - 1));
-                found.push((extent.pages.clone(), At { from: 0, within: 0 }));
-            }
-            Place::Stored { block, within } => {
-                let from = *places.entry(*block).or_insert_with(|| {
-                    wanted.push(*block);
-                    wanted.len() - 1
-                });
-                let bytes = At {
-                    from,
-                    within: *within,
-                };
-                found.push((extent.pages.clone(), bytes));
-            }
+impl<'a> Passing<'a> {
+    fn new(
+        kv: &'a dyn KeyValues,
+        map: u64,
+        extents: &'a [Extent],
+        range: Range<u64>,
+        take: &'a mut dyn FnMut(u64, &[u8]),
+    ) -> Passing<'a> {
+        let mut found: HashMap<Block, usize> = HashMap::new();
+        let (mut wanted, mut uses) = (Vec::new(), Vec::new());
+        let mut place = |extent: &Extent| {
+            let Place::Stored { block, .. } = extent.place else {
+                return None;
+            };
+            let at = *found.entry(block).or_insert_with(|| {
+                wanted.push(block);
+                uses.push(0);
+                wanted.len() - 1
+            });
+            uses[at] += 1;
+            Some(at)
+        };
+        let places = extents.iter().map(&mut place).collect();
+        Passing {
+            kv,
+            map,
+            extents,
+            range,
+            take,
+            wanted,
+            places,
+            uses,
+            arrived: Vec::new(),
+            next: 0,
         }
     }
-    let mut bytes = match wanted[..] {
-        [] => Vec::new(),
-        _ => blocks.read(ino, generation, &wanted)?,
-    };
-    for (at, last) in inline {
-        let key = key::inline(map, last);
-        let value = kv.get(Table::Extents, &key)?;
+
+    /// Passes all of them that can be read, up to the first that cannot.
+    fn run(mut self, blocks: &dyn Blocks, (ino, generation): (u64, u32)) -> Result<()> {
+        let wanted = std::mem::take(&mut self.wanted);
+        let mut result = Ok(());
+        if !wanted.is_empty() {
+            blocks.read(ino, generation, &wanted, &mut |bytes| {
+                self.arrived.push(bytes);
+                if result.is_ok() {
+                    result = self.pass();
+                }
+            })?;
+        }
+        result?;
+        self.pass()
+    }
+
+    /// Passes what is there.
+    fn pass(&mut self) -> Result<()> {
+        while let Some(extent) = self.extents.get(self.next) {
+            match (&extent.place, self.places[self.next]) {
+                (Place::Stored { within, .. }, Some(at)) => {
+                    let Some(bytes) = self.arrived.get(at).cloned() else {
+                        return Ok(());
+                    };
+                    self.uses[at] -= 1;
+                    if self.uses[at] == 0 {
+                        self.arrived[at] = Bytes::new();
+                    }
+                    self.pass_pages(extent, &bytes, *within);
+                }
+                (Place::Inline, _) => self.pass_inline(extent)?,
+                _ => {}
+            }
+            self.next += 1;
+        }
+        Ok(())
+    }
+
+    fn pass_inline(&mut self, extent: &Extent) -> Result<()> {
+        let key = key::inline(self.map, extent.pages.end - 1);
+        let value = self.kv.get(Table::Extents, &key)?;
         let value = value.ok_or_else(|| corrupt(&key, "inline bytes are missing"))?;
         let inline = Inline::decode(&key, &value)?;
-        if inline.first != found[at].0.start {
+        if inline.first != extent.pages.start {
             return Err(corrupt(&key, "inline bytes of another extent"));
         }
-        found[at].1.from = bytes.len();
-        bytes.push(Bytes::copy_from_slice(inline.bytes));
+        self.pass_pages(extent, inline.bytes, 0);
+        Ok(())
     }
-    Ok((found, bytes))
+
+    fn pass_pages(&mut self, extent: &Extent, bytes: &[u8], within: u32) {
+        let pages = extent.pages.clone();
+        for index in pages.start.max(self.range.start)..pages.end.min(self.range.end) {
+            let first = within.saturating_add((index - pages.start) as u32);
+            (self.take)(index, part(bytes, first, 1));
+        }
+    }
+}
+
+/// The bytes of one block that was written for `file`, inode and generation.
+pub(super) fn read_one(blocks: &dyn Blocks, file: (u64, u32), block: Block) -> Result<Bytes> {
+    let mut read = Bytes::new();
+    blocks.read(file.0, file.1, &[block], &mut |bytes| read = bytes)?;
+    Ok(read)
 }

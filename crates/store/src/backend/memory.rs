@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::kv::{KvOp, Read, Table};
 use crate::schema::Block;
 use bytes::Bytes;
+use hearth_backend::PageSource;
 use hearth_sync::primitive::atomic::{AtomicBool, Ordering};
 use hearth_sync::primitive::{Mutex, RwLock};
 use std::collections::BTreeMap;
@@ -207,12 +208,17 @@ impl Blocks for MemoryBlocks {
         &self,
         ino: u64,
         generation: u32,
-        pages: &[(u64, Box<[u8]>)],
+        source: &dyn PageSource,
     ) -> Result<Vec<PagesInBlock>> {
+        let page = |index: u64| {
+            let mut bytes = Vec::with_capacity(PAGE);
+            source.append_to(index..index + 1, &mut bytes);
+            (index, bytes.into_boxed_slice())
+        };
         let file = FilePages {
             ino,
             generation,
-            pages: pages.to_vec(),
+            pages: source.runs().into_iter().flatten().map(page).collect(),
         };
         Ok(self.write_files(&[file])?.remove(0))
     }
@@ -227,15 +233,23 @@ impl Blocks for MemoryBlocks {
             .collect())
     }
 
-    fn read(&self, ino: u64, generation: u32, blocks: &[Block]) -> Result<Vec<Bytes>> {
-        let state = self.state.lock();
+    fn read(
+        &self,
+        ino: u64,
+        generation: u32,
+        blocks: &[Block],
+        take: &mut dyn FnMut(Bytes),
+    ) -> Result<()> {
         let read = |block: &Block| {
+            let state = self.state.lock();
             let (header, bytes) = state.find(block)?;
             ((header.ino, header.generation) == (ino, generation))
                 .then(|| Bytes::from(bytes.clone()))
         };
-        let bytes = |block: &Block| read(block).ok_or_else(|| missing(block.segment));
-        blocks.iter().map(bytes).collect()
+        for block in blocks {
+            take(read(block).ok_or_else(|| missing(block.segment))?);
+        }
+        Ok(())
     }
 
     fn rewrite(&self, blocks: &[Block]) -> Result<Vec<Result<Block>>> {

@@ -14,6 +14,7 @@ use crate::schema::{Block, Counters};
 use crate::segment::{Segments, Settings, Stored};
 use crate::volume::{FrameCipher, Info, Kv, MkfsOptions, OpenMode, OpenOptions};
 use bytes::Bytes;
+use hearth_backend::PageSource;
 use hearth_sync::primitive::{Arc, Mutex};
 use std::path::Path;
 
@@ -272,7 +273,7 @@ impl Blocks for Segments {
         &self,
         ino: u64,
         generation: u32,
-        pages: &[(u64, Box<[u8]>)],
+        pages: &dyn PageSource,
     ) -> Result<Vec<PagesInBlock>> {
         Ok(all_written(Segments::write(self, ino, generation, pages)?))
     }
@@ -286,11 +287,25 @@ impl Blocks for Segments {
         Ok(written.into_iter().map(all_written).collect())
     }
 
-    fn read(&self, ino: u64, generation: u32, blocks: &[Block]) -> Result<Vec<Bytes>> {
-        let stored = all_stored(blocks)?;
-        let mut read = Vec::with_capacity(blocks.len());
-        self.read_run(&stored, ino, generation, &mut |_, bytes| read.push(bytes));
-        read.into_iter().collect()
+    fn read(
+        &self,
+        ino: u64,
+        generation: u32,
+        blocks: &[Block],
+        take: &mut dyn FnMut(Bytes),
+    ) -> Result<()> {
+        let mut result = Ok(());
+        self.read_run(
+            &all_stored(blocks)?,
+            ino,
+            generation,
+            &mut |_, bytes| match bytes {
+                Ok(bytes) if result.is_ok() => take(bytes),
+                Ok(_) => {}
+                Err(error) => result = std::mem::replace(&mut result, Ok(())).and(Err(error)),
+            },
+        );
+        result
     }
 
     fn rewrite(&self, blocks: &[Block]) -> Result<Vec<Result<Block>>> {
@@ -337,7 +352,8 @@ fn all_written(written: Vec<crate::segment::Written>) -> Vec<PagesInBlock> {
     written.collect()
 }
 
-fn block_of(stored: &Stored) -> Block {
+/// The record of a stored block.
+pub(crate) fn block_of(stored: &Stored) -> Block {
     Block {
         segment: stored.segment,
         at: stored.at,

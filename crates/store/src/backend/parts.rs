@@ -4,6 +4,7 @@ use crate::error::{Error, Result};
 use crate::kv::{KvOp, Read};
 use crate::schema::Block;
 use bytes::Bytes;
+use hearth_backend::{Page, PageSource};
 use std::ops::Range;
 
 /// Keys and values. A commit is atomic: each read, and each scan as a whole, sees all of it or
@@ -40,8 +41,8 @@ pub struct FilePages {
     pub ino: u64,
     /// Its generation.
     pub generation: u32,
-    /// Index and 4,096 bytes each, by rising index.
-    pub pages: Vec<(u64, Box<[u8]>)>,
+    /// By rising index.
+    pub pages: Vec<Page>,
 }
 
 /// Pages and the block that holds them.
@@ -69,18 +70,21 @@ pub struct BlockOrigin {
 /// Blocks of data in immutable segments.
 pub trait Blocks: Send + Sync + 'static {
     /// Stores pages, durably when it returns. The places come by rising page.
-    fn write(
-        &self,
-        ino: u64,
-        generation: u32,
-        pages: &[(u64, Box<[u8]>)],
-    ) -> Result<Vec<PagesInBlock>>;
+    fn write(&self, ino: u64, generation: u32, pages: &dyn PageSource)
+    -> Result<Vec<PagesInBlock>>;
 
     /// Stores pages of several files close together, for the places of each.
     fn write_files(&self, files: &[FilePages]) -> Result<Vec<Vec<PagesInBlock>>>;
 
-    /// The unpacked bytes of blocks that were written for this inode, verified, in this order.
-    fn read(&self, ino: u64, generation: u32, blocks: &[Block]) -> Result<Vec<Bytes>>;
+    /// Passes the unpacked bytes of blocks that were written for this inode, verified, to `take`, in
+    /// this order. After an error none is passed any more.
+    fn read(
+        &self,
+        ino: u64,
+        generation: u32,
+        blocks: &[Block],
+        take: &mut dyn FnMut(Bytes),
+    ) -> Result<()>;
 
     /// Stores blocks once more, in as few segments as they fit in, and returns where each is now,
     /// in this order, once that is durable. One that cannot be read is an error of its own.

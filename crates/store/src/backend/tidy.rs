@@ -8,6 +8,7 @@
 //! | segments that were given up | a checkpoint has passed |
 //! | inline data moves to segments | enough of it has come |
 //! | segments with few live pages are rewritten | pages have died |
+//! | those with more of them | none has died for a time |
 //!
 //! Each piece is a commit of its own. What it changes is compared under the lock of commits with
 //! what it has read before: what the volume has changed meanwhile stays as the volume wants it.
@@ -22,10 +23,10 @@ use crate::merge::{Tally, drop_map, meta};
 use crate::schema::{Segment, key};
 use hearth_backend::Errno;
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The pieces, in the order in which they are tried, and what is said when one fails.
-const PIECES: [(&str, Piece); 6] = [
+const PIECES: [(&str, Work); 6] = [
     (
         "extents of files that ended stay for now",
         StoreBackend::delete_dying,
@@ -41,7 +42,7 @@ const PIECES: [(&str, Piece); 6] = [
     ("a segment was not collected", StoreBackend::collect),
 ];
 
-type Piece = fn(&StoreBackend, &mut Tidying) -> Result<bool>;
+type Work = fn(&StoreBackend, &mut Tidying) -> Result<bool>;
 
 /// Extents that are deleted at once.
 const PIECE: usize = 4096;
@@ -55,6 +56,10 @@ pub struct Limits {
     pub live_percent: u64,
     /// Per cent of live pages when room is low.
     pub live_percent_low_room: u64,
+    /// Per cent of live pages when nothing has died for a time.
+    pub live_percent_quiet: u64,
+    /// That time.
+    pub quiet: Duration,
     /// Pages below which a segment is small: many small ones are rewritten together.
     pub small_pages: u64,
     /// How many are many.
@@ -71,6 +76,8 @@ impl Default for Limits {
             inline_bytes: 256 << 10,
             live_percent: 50,
             live_percent_low_room: 90,
+            live_percent_quiet: 80,
+            quiet: Duration::from_secs(10),
             small_pages: 512,
             small_segments: 64,
             piece: MemoryParts::default().work,
@@ -93,6 +100,10 @@ pub(super) struct Tidying {
     grace: Option<(u64, u8)>,
     /// `State::deaths` when segments were last looked at and none was worth it.
     pub(super) deaths: u64,
+    /// Since when nothing is worth it that would be at any time.
+    pub(super) quiet_since: Option<Instant>,
+    /// Whether nothing is worth it in quiet times either.
+    pub(super) is_tidy: bool,
     /// Segments that could not be emptied, with their live pages.
     pub(super) resting: BTreeSet<(u64, u64)>,
 }
@@ -106,6 +117,8 @@ impl Tidying {
             doomed: BTreeSet::new(),
             grace: None,
             deaths: 0,
+            quiet_since: None,
+            is_tidy: false,
             resting: BTreeSet::new(),
         }
     }
@@ -267,16 +280,20 @@ fn is_scarce((all, free): (u64, u64)) -> bool {
 }
 
 impl Limits {
-    /// Per cent of live pages below which a segment is rewritten now. It rises from where room is
+    /// Per cent of live pages below which a segment is rewritten now; `is_quiet`: nothing dies. It rises from where room is
     /// scarce to where it is low: then more is gained for each byte that is written before there is
     /// no room to write at all.
-    pub(super) fn percent(&self, room: Option<(u64, u64)>) -> u64 {
+    pub(super) fn percent(&self, room: Option<(u64, u64)>, is_quiet: bool) -> u64 {
+        let usual = match is_quiet {
+            true => self.live_percent_quiet,
+            false => self.live_percent,
+        };
         let Some((all, free)) = room.filter(|room| is_scarce(*room)) else {
-            return self.live_percent;
+            return usual;
         };
         let (lack, span) = (all / SCARCE - free, all / SCARCE - all / LOW);
-        let more = self.live_percent_low_room.saturating_sub(self.live_percent);
-        self.live_percent + more * lack.min(span) / span.max(1)
+        let more = self.live_percent_low_room.saturating_sub(usual);
+        usual + more * lack.min(span) / span.max(1)
     }
 }
 
@@ -292,10 +309,12 @@ mod tests {
     #[test]
     fn the_less_room_there_is_the_fuller_segments_are_rewritten() {
         let limits = Limits::default();
-        let percent = |free| limits.percent(Some((1000, free)));
+        let percent = |free| limits.percent(Some((1000, free)), false);
         let percents = [999, 200, 150, 100, 50, 0].map(percent);
         assert_eq!(percents, [50, 50, 70, 90, 90, 90]);
-        assert_eq!(limits.percent(None), 50);
-        assert_eq!(limits.percent(Some((0, 0))), 50);
+        assert_eq!(limits.percent(None, false), 50);
+        assert_eq!(limits.percent(Some((0, 0)), false), 50);
+        assert_eq!(limits.percent(None, true), limits.live_percent_quiet);
+        assert_eq!(limits.percent(Some((1000, 0)), true), 90);
     }
 }

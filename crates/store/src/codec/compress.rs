@@ -44,27 +44,28 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// Appends `plain` to `out`, packed if that gains at least an eighth, else as it is. The codec
-    /// says which.
-    pub fn pack(self, plain: &[u8], out: &mut Vec<u8>) -> Codec {
-        let limit = plain.len() - plain.len() / 8;
-        let begin = out.len();
-        if self != Compression::None && sample::promising(plain) {
-            let room = lz4_flex::block::get_maximum_output_size(plain.len());
-            out.resize(begin + room, 0);
-            let (codec, len) = match self {
-                Compression::None => (Codec::None, None),
-                Compression::Lz4 => (Codec::Lz4, lz4(plain, &mut out[begin..])),
-                Compression::Zstd(level) => (Codec::Zstd, zstd(plain, level, &mut out[begin..])),
-            };
-            if let Some(len) = len.filter(|len| *len <= limit && *len < plain.len()) {
-                out.truncate(begin + len);
-                return codec;
-            }
-            out.truncate(begin);
+    /// Packs what `out` has from `begin` on, if that gains at least an eighth; otherwise it stays as
+    /// it is and is not copied. The codec says which. `packed` is a buffer.
+    pub fn pack_from(self, out: &mut Vec<u8>, begin: usize, packed: &mut Vec<u8>) -> Codec {
+        let plain = &out[begin..];
+        if self == Compression::None || !sample::promising(plain) {
+            return trim(out, begin);
         }
-        out.extend_from_slice(plain);
-        trim(out, begin)
+        packed.resize(lz4_flex::block::get_maximum_output_size(plain.len()), 0);
+        let (codec, len) = match self {
+            Compression::None => (Codec::None, None),
+            Compression::Lz4 => (Codec::Lz4, lz4(plain, packed)),
+            Compression::Zstd(level) => (Codec::Zstd, zstd(plain, level, packed)),
+        };
+        let limit = plain.len() - plain.len() / 8;
+        match len.filter(|len| *len <= limit && *len < plain.len()) {
+            Some(len) => {
+                out.truncate(begin);
+                out.extend_from_slice(&packed[..len]);
+                codec
+            }
+            None => trim(out, begin),
+        }
     }
 }
 

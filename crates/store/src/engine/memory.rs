@@ -50,10 +50,12 @@ impl MemoryEngine {
 
 impl Engine for MemoryEngine {
     fn get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.disk.read_engine()?;
         Ok(self.maps()[table as usize].get(key).cloned())
     }
 
     fn view(&self) -> Result<Box<dyn View + '_>> {
+        self.disk.read_engine()?;
         Ok(Box::new(MapsNow(self.maps())))
     }
 

@@ -2,14 +2,15 @@
 
 use super::layout::{BLOCK_MAX, BlockHeader, HEADER, PAGE, SegmentId};
 use super::stored::{Stored, Written};
-use crate::codec::{Cipher, Codec, Compression, trim, unpack};
+use crate::codec::{Cipher, Codec, Compression, unpack};
 use bytes::Bytes;
+use hearth_backend::PageSource;
+use std::ops::Range;
 
 /// Pages of a block at most.
 const PAGES_MAX: usize = BLOCK_MAX / PAGE;
 
-/// A page of a file: its index and its bytes; where there are fewer than 4,096, zeros follow.
-pub type Page = (u64, Box<[u8]>);
+pub use hearth_backend::Page;
 
 /// The file that pages belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,11 +41,13 @@ pub struct Coder {
     pub cipher: Option<Cipher>,
 }
 
-/// Cuts pages into the pages of blocks: adjacent ones, at most 64 KiB.
-pub fn cut(pages: &[Page]) -> impl Iterator<Item = &[Page]> {
-    pages
-        .chunk_by(|one, next| one.0.checked_add(1) == Some(next.0))
-        .flat_map(|run| run.chunks(PAGES_MAX))
+/// Cuts runs of pages into the pages of blocks: adjacent ones, at most 64 KiB.
+pub fn cut(runs: Vec<Range<u64>>) -> impl Iterator<Item = Range<u64>> {
+    let blocks = |run: Range<u64>| {
+        let starts = run.clone().step_by(PAGES_MAX);
+        starts.map(move |start| start..run.end.min(start + PAGES_MAX as u64))
+    };
+    runs.into_iter().flat_map(blocks)
 }
 
 impl Coder {
@@ -57,41 +60,34 @@ impl Coder {
     }
 
     /// Appends header and block of adjacent `pages` to `out`, and says where they are: `at` counts
-    /// from the beginning of `out`. `plain` is a buffer for the unpacked bytes.
+    /// from the beginning of `out`. `packed` is a buffer for packed bytes.
     pub fn encode(
         &self,
         target: Target,
         owner: BlockOwner,
-        pages: &[Page],
-        plain: &mut Vec<u8>,
+        (source, pages): (&dyn PageSource, Range<u64>),
+        packed: &mut Vec<u8>,
         out: &mut Vec<u8>,
     ) -> Written {
-        let first = pages.first().map_or(0, |(index, _)| *index);
+        let count = (pages.end - pages.start) as usize;
         let header = BlockHeader {
             codec: Codec::None,
             sealed: self.cipher.is_some(),
             stored_len: 0,
-            len: (pages.len() * PAGE) as u32,
+            len: (count * PAGE) as u32,
             ino: owner.ino,
             generation: owner.generation,
-            offset: first * PAGE as u64,
+            offset: pages.start * PAGE as u64,
             epoch: target.epoch,
             digest: [0; 16],
         };
         let stored = self.append(target.segment, header, out, |out| {
-            if self.compression == Compression::None {
-                let begin = out.len();
-                gather(pages, out);
-                return trim(out, begin);
-            }
-            plain.clear();
-            gather(pages, plain);
-            self.compression.pack(plain, out)
+            let begin = out.len();
+            source.append_to(pages.clone(), out);
+            debug_assert_eq!(out.len() - begin, count * PAGE, "whole pages");
+            self.compression.pack_from(out, begin, packed)
         });
-        Written {
-            pages: first..first + pages.len() as u64,
-            stored,
-        }
+        Written { pages, stored }
     }
 
     /// Appends a block that was packed before, as the collector does; see [`Coder::encode`].
@@ -201,14 +197,5 @@ impl Coder {
                 .ok_or("the block does not unpack to its length")?,
         };
         Ok((header, plain))
-    }
-}
-
-/// Appends the bytes of pages, each filled up to its length.
-fn gather(pages: &[Page], out: &mut Vec<u8>) {
-    for (_, page) in pages {
-        let end = out.len() + PAGE;
-        out.extend_from_slice(page);
-        out.resize(end, 0);
     }
 }

@@ -4,6 +4,7 @@
 //! calling thread, so a future of it is ready when it is first polled: waiting for it costs
 //! nothing and needs no other thread.
 
+use super::buffers::Buffers;
 use crate::error::{Error, Result};
 use bytes::Bytes;
 use hearth_backend::Errno;
@@ -226,13 +227,13 @@ impl Reader<'_> {
         self.number
     }
 
-    /// The bytes in `range`; fewer where the segment ends before.
-    pub fn range(&self, range: Range<u64>) -> Result<Bytes> {
+    /// The bytes in `range`, in a buffer of `buffers`; fewer where the segment ends before.
+    pub fn range(&self, range: Range<u64>, buffers: &Buffers) -> Result<Bytes> {
         let range = range.start.min(self.len)..range.end.min(self.len);
         let Some(file) = &self.file else {
             return self.files.range(self.number, range);
         };
-        let mut bytes = vec![0; range.end.saturating_sub(range.start) as usize];
+        let mut bytes = buffers.take(range.end.saturating_sub(range.start) as usize);
         match file.read_exact_at(&mut bytes, range.start) {
             Ok(()) => Ok(Bytes::from(bytes)),
             // Cut off since it was opened.

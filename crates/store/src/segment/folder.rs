@@ -1,5 +1,6 @@
 //! Where segments are: a directory of the host, or any disk.
 
+use super::buffers::Buffers;
 use super::disk_folder::{DiskFolder, DiskUpload};
 use super::files::{Files, FoundFiles, Reader, Upload};
 use crate::error::Result;
@@ -105,10 +106,10 @@ impl FolderReader<'_> {
         }
     }
 
-    /// The bytes in `range`; fewer where the segment ends before.
-    pub fn range(&self, range: Range<u64>) -> Result<Bytes> {
+    /// The bytes in `range`, in a buffer of `buffers`; fewer where the segment ends before.
+    pub fn range(&self, range: Range<u64>, buffers: &Buffers) -> Result<Bytes> {
         match self {
-            FolderReader::Host(reader) => reader.range(range),
+            FolderReader::Host(reader) => reader.range(range, buffers),
             FolderReader::Disk(disk, number) => disk.range(*number, range),
         }
     }

@@ -10,15 +10,16 @@
 //!   Group::parts      neither is held while bytes are packed or stored
 //! ```
 
-use super::coder::{BlockOwner, Coder, Page, Target, cut};
+use super::coder::{BlockOwner, Coder, Target};
 use super::folder::Folder;
 use super::layout::{HEAD, HEADER, PAGE, Summary, head};
 use super::stored::Written;
 use crate::codec::OVERHEAD;
 use crate::error::{Error, Result};
 use bytes::Bytes;
-use hearth_backend::Errno;
+use hearth_backend::{Errno, PageSource};
 use hearth_sync::primitive::{Arc, Condvar, Mutex};
+use std::ops::Range;
 
 /// Bytes of a segment that a group may fill, before they are packed.
 const ROOM: usize = 32 << 20;
@@ -70,16 +71,18 @@ struct GroupParts {
 }
 
 impl Groups {
-    /// Stores `pages` in a segment with what others write now; `next` gives a new segment.
+    /// Stores the pages of `source`, cut into `blocks`, in a segment with what others write now;
+    /// `next` gives a new segment.
     pub fn write(
         &self,
         coder: &Coder,
         files: &Folder,
         next: impl FnOnce() -> Target,
         owner: BlockOwner,
-        pages: &[Page],
+        source: &dyn PageSource,
+        blocks: &[Range<u64>],
     ) -> Result<Vec<Written>> {
-        let (group, leads) = self.join(coder, pages.len(), next);
+        let (group, leads) = self.join(coder, room_of(blocks), next);
         let leader = leads.then(|| Leader {
             groups: self,
             group: &group,
@@ -90,22 +93,20 @@ impl Groups {
                 errno: Errno::ECANCELED,
             }),
         });
-        let written = Member(&group).pack(coder, owner, pages);
+        let written = Member(&group).pack(coder, owner, source, blocks);
         if let Some(leader) = leader {
             leader.store();
         }
         group.end().map(|()| written)
     }
 
-    /// Joins the open group, or opens one and leads it.
+    /// Joins the open group with up to `bytes` bytes, or opens one and leads it.
     fn join(
         &self,
         coder: &Coder,
-        pages: usize,
+        bytes: usize,
         next: impl FnOnce() -> Target,
     ) -> (Arc<Group>, bool) {
-        // At worst each page is a block of its own and nothing packs.
-        let bytes = pages * (HEADER + PAGE + OVERHEAD);
         let mut state = self.state.lock();
         if state.promised + bytes <= ROOM
             && let Some(group) = state.open.clone()
@@ -178,16 +179,30 @@ impl Group {
     }
 }
 
+/// Bytes that blocks of these pages take where none of them packs.
+fn room_of(blocks: &[Range<u64>]) -> usize {
+    let room = |block: &Range<u64>| HEADER + OVERHEAD + (block.end - block.start) as usize * PAGE;
+    blocks.iter().map(room).sum()
+}
+
 /// One that packs for a group. Dropped, it no longer does.
 struct Member<'a>(&'a Group);
 
 impl Member<'_> {
-    fn pack(self, coder: &Coder, owner: BlockOwner, pages: &[Page]) -> Vec<Written> {
-        let mut bytes = Vec::with_capacity(pages.len() * (HEADER + PAGE + OVERHEAD));
-        let mut plain = Vec::new();
-        let mut written: Vec<Written> = cut(pages)
-            .map(|block| coder.encode(self.0.target, owner, block, &mut plain, &mut bytes))
-            .collect();
+    fn pack(
+        self,
+        coder: &Coder,
+        owner: BlockOwner,
+        source: &dyn PageSource,
+        blocks: &[Range<u64>],
+    ) -> Vec<Written> {
+        let mut bytes = Vec::with_capacity(room_of(blocks));
+        let mut packed = Vec::new();
+        let encode = |block: &Range<u64>| {
+            let pages = (source, block.clone());
+            coder.encode(self.0.target, owner, pages, &mut packed, &mut bytes)
+        };
+        let mut written: Vec<Written> = blocks.iter().map(encode).collect();
         let mut parts = self.0.parts.lock();
         for block in &mut written {
             let at = block.stored.at as usize;

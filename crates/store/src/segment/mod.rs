@@ -14,6 +14,7 @@
 //! | `flight` | one read at a time for each block |
 //! | `read` | single blocks |
 //! | `run` | many blocks, fetched ahead of being verified |
+//! | `buffers` | memory for what is read, used again |
 //! | `ahead` | results between the thread that fetches and the one that verifies |
 //! | `survey` | the headers of a segment, for `fsck` and the collector |
 //! | `rewrite` | live blocks move to new segments |
@@ -22,6 +23,7 @@
 //! again, so what was read of it stays right.
 
 mod ahead;
+mod buffers;
 mod coder;
 mod disk_folder;
 mod files;
@@ -45,18 +47,20 @@ pub use survey::{SurveyedBlock, Swept};
 use crate::codec::{Cipher, Compression};
 use crate::disk::Disk;
 use crate::error::Result;
-use coder::{BlockOwner, Coder, Target};
+use buffers::Buffers;
+use coder::{BlockOwner, Coder, Target, cut};
 use disk_folder::DiskFolder;
 use files::Files;
 use flight::Flights;
 use folder::Folder;
 use group::Groups;
+use hearth_backend::PageSource;
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicU64, Ordering};
 use std::path::{Path, PathBuf};
 
 /// Pages of a write that goes into a segment with others; larger ones get segments of their own.
-const SHARED_MAX: usize = (4 << 20) / PAGE;
+const SHARED_MAX: u64 = (4 << 20) / PAGE as u64;
 
 /// How segments are written and read.
 #[derive(Debug)]
@@ -80,6 +84,7 @@ pub struct Segments {
     files: Folder,
     groups: Groups,
     flights: Flights<BlockHeader>,
+    buffers: Buffers,
     /// The number of the next segment. It only grows.
     next: AtomicU64,
     /// The epoch that new segments are begun in.
@@ -124,6 +129,7 @@ impl Segments {
             files,
             groups: Groups::default(),
             flights: Flights::new(settings.kept),
+            buffers: Buffers::default(),
             next: AtomicU64::new(next),
             epoch: AtomicU64::new(0),
         })
@@ -142,25 +148,28 @@ impl Segments {
         self.epoch.store(epoch, Ordering::Relaxed);
     }
 
-    /// Stores pages of a file, by rising index, in blocks of adjacent ones, and returns where they
-    /// are once they are durable. Blocks come in the order of the pages.
+    /// Stores pages of a file in blocks of adjacent ones, and returns where they are once they are
+    /// durable. Blocks come in the order of the pages.
     ///
     /// # Errors
     /// [`crate::Error::NoSpace`] where the disk is full, and what the operating system says.
     /// Nothing of the write is there then, but whole segments that no record names may be.
-    ///
-    /// # Panics
-    /// Where a page has more than 4,096 bytes.
-    pub fn write(&self, ino: u64, generation: u32, pages: &[Page]) -> Result<Vec<Written>> {
-        assert!(pages.iter().all(|(_, page)| page.len() <= PAGE));
+    pub fn write(
+        &self,
+        ino: u64,
+        generation: u32,
+        source: &dyn PageSource,
+    ) -> Result<Vec<Written>> {
         let owner = BlockOwner { ino, generation };
         let next = || self.target();
-        match pages.len() {
+        let blocks: Vec<_> = cut(source.runs()).collect();
+        match blocks.iter().map(|block| block.end - block.start).sum() {
             0 => Ok(Vec::new()),
-            1..=SHARED_MAX => self
-                .groups
-                .write(&self.coder, &self.files, next, owner, pages),
-            _ => stream::write(&self.coder, &self.files, &next, owner, pages),
+            1..=SHARED_MAX => {
+                self.groups
+                    .write(&self.coder, &self.files, next, owner, source, &blocks)
+            }
+            _ => stream::write(&self.coder, &self.files, &next, owner, source, &blocks),
         }
     }
 

@@ -47,6 +47,7 @@ impl Segments {
                     let to = ((span.end - start) as usize).min(bytes.len());
                     take(stored, self.verified(stored, &bytes.slice(from..to), owner));
                 }
+                self.buffers.give(bytes);
             }
             Err(error) => run.iter().for_each(|b| take(b, Err(error.clone()))),
         };
@@ -87,7 +88,7 @@ impl Segments {
             _ => self.files.reader(first.segment)?,
         };
         open.insert(reader)
-            .range(first.span().start..last.span().end)
+            .range(first.span().start..last.span().end, &self.buffers)
     }
 }
 

@@ -4,6 +4,7 @@ use super::coder::{BlockOwner, Page, Target, cut};
 use super::stream::Stream;
 use super::{Segments, Written};
 use crate::error::Result;
+use hearth_backend::PageSource;
 
 /// Bytes of a segment of several files.
 const SEGMENT: usize = 32 << 20;
@@ -16,7 +17,7 @@ impl Segments {
     /// See [`Segments::write`].
     pub fn write_files(&self, of: &[(u64, u32, &[Page])]) -> Result<Vec<Vec<Written>>> {
         let mut open: Option<(Target, Stream)> = None;
-        let mut plain = Vec::new();
+        let mut packed = Vec::new();
         let mut all = Vec::with_capacity(of.len());
         for (ino, generation, pages) in of {
             let owner = BlockOwner {
@@ -24,7 +25,7 @@ impl Segments {
                 generation: *generation,
             };
             let mut written = Vec::new();
-            for pages in cut(pages) {
+            for block in cut(pages.runs()) {
                 let (target, stream) = match &mut open {
                     Some(open) => open,
                     None => {
@@ -33,7 +34,9 @@ impl Segments {
                     }
                 };
                 let buffer = stream.buffer();
-                let mut block = self.coder.encode(*target, owner, pages, &mut plain, buffer);
+                let mut block =
+                    self.coder
+                        .encode(*target, owner, (pages, block), &mut packed, buffer);
                 stream.appended(&mut block.stored)?;
                 written.push(block);
                 let is_full = stream.len() >= SEGMENT;

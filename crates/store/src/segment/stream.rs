@@ -4,31 +4,35 @@
 //! before the next one is packed, so a segment of 32 MiB takes one buffer of a MiB. Several
 //! segments of one write are made by several threads: one packs while another waits for the disk.
 
-use super::coder::{BlockOwner, Coder, Page, Target, cut};
+use super::coder::{BlockOwner, Coder, Target};
 use super::folder::{Folder, FolderUpload};
 use super::layout::{HEADER, PAGE, STORED_MAX, Summary, head};
 use super::stored::{Stored, Written};
 use crate::error::Result;
 use bytes::Bytes;
+use hearth_backend::PageSource;
 use hearth_sync::primitive::atomic::{AtomicUsize, Ordering};
 use hearth_sync::primitive::{Mutex, cores, thread};
+use std::ops::Range;
 
 /// Pages of a segment.
-const SEGMENT_PAGES: usize = (32 << 20) / PAGE;
+const SEGMENT_PAGES: u64 = (32 << 20) / PAGE as u64;
 /// Bytes of a part.
 const PART: usize = 1 << 20;
 /// Threads of one write at most.
 const THREADS_MAX: usize = 4;
 
-/// Stores `pages` in segments of their own; `next` gives a new one.
+/// Stores the pages of `source`, cut into `blocks`, in segments of their own; `next` gives a new
+/// one.
 pub fn write(
     coder: &Coder,
     files: &Folder,
     next: &(dyn Fn() -> Target + Sync),
     owner: BlockOwner,
-    pages: &[Page],
+    source: &dyn PageSource,
+    blocks: &[Range<u64>],
 ) -> Result<Vec<Written>> {
-    let chunks: Vec<&[Page]> = pages.chunks(SEGMENT_PAGES).collect();
+    let chunks = chunks(blocks);
     let threads = chunks.len().min(cores().max(2)).min(THREADS_MAX);
     let taken = AtomicUsize::new(0);
     let results: Mutex<Vec<Option<Result<Vec<Written>>>>> = Mutex::new(vec![None; chunks.len()]);
@@ -37,7 +41,7 @@ pub fn write(
             // Relaxed: the number alone says whose the chunk is.
             let at = taken.fetch_add(1, Ordering::Relaxed);
             let Some(chunk) = chunks.get(at) else { break };
-            let result = segment(coder, files, next(), owner, chunk);
+            let result = segment(coder, files, next(), owner, source, chunk);
             if result.is_err() {
                 // The others end with the segments that they have begun.
                 taken.fetch_max(chunks.len(), Ordering::Relaxed);
@@ -62,26 +66,42 @@ pub fn write(
         }
         return Err(error.clone());
     }
-    let mut written = Vec::with_capacity(pages.len().div_ceil(16));
+    let mut written = Vec::with_capacity(blocks.len());
     for result in results.into_iter().flatten() {
         written.append(&mut result?);
     }
     Ok(written)
 }
 
-/// Stores `pages` in one segment.
+/// Cuts blocks into those of segments.
+fn chunks(blocks: &[Range<u64>]) -> Vec<&[Range<u64>]> {
+    let mut chunks = Vec::new();
+    let (mut start, mut pages) = (0, 0);
+    for (at, block) in blocks.iter().enumerate() {
+        pages += block.end - block.start;
+        if pages >= SEGMENT_PAGES || at + 1 == blocks.len() {
+            chunks.push(&blocks[start..=at]);
+            (start, pages) = (at + 1, 0);
+        }
+    }
+    chunks
+}
+
+/// Stores the pages of `blocks` in one segment.
 fn segment(
     coder: &Coder,
     files: &Folder,
     target: Target,
     owner: BlockOwner,
-    pages: &[Page],
+    source: &dyn PageSource,
+    blocks: &[Range<u64>],
 ) -> Result<Vec<Written>> {
     let mut stream = Stream::begin(coder, files, target)?;
-    let mut plain = Vec::new();
-    let mut written = Vec::with_capacity(pages.len().div_ceil(16));
-    for block in cut(pages) {
-        let mut block = coder.encode(target, owner, block, &mut plain, stream.buffer());
+    let mut packed = Vec::new();
+    let mut written = Vec::with_capacity(blocks.len());
+    for block in blocks {
+        let pages = (source, block.clone());
+        let mut block = coder.encode(target, owner, pages, &mut packed, stream.buffer());
         stream.appended(&mut block.stored)?;
         written.push(block);
     }

@@ -1,6 +1,7 @@
 //! Checkpoints: what was committed moves from memory into the engine's tables.
 
 use super::fields::{array, u64_at};
+use super::large;
 use super::overlay::{Overlay, Point, STAMP};
 use super::shared::Shared;
 use super::witness::Testimony;
@@ -75,10 +76,17 @@ impl Shared {
         slot.log_at = (point.log_at / BLOCK) as u32;
         superblock.write(slot)?;
         drop(superblock);
+        let mut has_large = false;
         if let Some(log) = &mut *self.log.lock() {
             log.kept = point.epoch;
+            has_large = log.has_large;
+            log.has_large &= log.last.epoch > point.epoch;
         }
         self.layers.write().frozen = None;
+        if has_large {
+            // What cannot be removed now goes with the next opening.
+            let _ = large::sweep(&*self.parts.disk, &(point.epoch + 1..u64::MAX));
+        }
         Ok(())
     }
 
@@ -139,7 +147,7 @@ impl Shared {
         written.inspect_err(|error| self.latch_unless_full(error))
     }
 
-    fn release_ballast(&self) -> Result<()> {
+    pub(super) fn release_ballast(&self) -> Result<()> {
         if let Some(ballast) = &self.ballast {
             ballast.release()?;
             self.background.ask_for_ballast();

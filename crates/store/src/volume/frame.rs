@@ -1,6 +1,7 @@
 //! Frames of the commit log: a header, and records or the sealed form of them.
 
 use super::fields::{array, put, u16_at, u32_at, u64_at};
+use super::large::IN_FILE;
 use super::{BLOCK, FrameCipher, FrameDigest};
 use crate::error::{Error, Result};
 use crate::kv::{KvOp, Table};
@@ -91,13 +92,14 @@ fn record_len(op: &KvOp) -> usize {
     RECORD + op.key.len() + op.value.as_ref().map_or(0, |value| value.len())
 }
 
-/// Appends the frame of `ops` to `log` and pads it. Returns its digest.
+/// Appends a frame to `log`, whose payload `payload` appends, and pads it. Returns its digest.
 pub(crate) fn append(
     log: &mut Vec<u8>,
     header: &Header,
-    ops: &[KvOp],
+    payload: impl FnOnce(&mut Vec<u8>),
     cipher: Option<&dyn FrameCipher>,
 ) -> Result<FrameDigest> {
+    let mut flags = header.flags;
     let mut head = [0; HEADER];
     put(&mut head, 0, MAGIC);
     put(&mut head, 8, &header.incarnation);
@@ -107,14 +109,15 @@ pub(crate) fn append(
     put(&mut head, 48, &header.before);
     let start = log.len();
     log.resize(start + HEADER, 0);
-    ops.iter().for_each(|op| encode_record(log, op));
+    payload(log);
     if let Some(cipher) = cipher {
         let mut payload = log.split_off(start + HEADER);
         let nonce = cipher.seal(&head[CONTEXT], &mut payload)?;
         put(&mut head, NONCE, &nonce);
-        put(&mut head, 44, &ENCRYPTED.to_le_bytes());
+        flags |= ENCRYPTED;
         log.append(&mut payload);
     }
+    put(&mut head, 44, &flags.to_le_bytes());
     let length = (log.len() - start - HEADER) as u32;
     put(&mut head, 40, &length.to_le_bytes());
     let digest = digest(&head, &log[start + HEADER..]);
@@ -127,6 +130,11 @@ pub(crate) fn append(
     Ok(digest)
 }
 
+/// Appends records: the payload of most frames.
+pub(crate) fn encode_records(log: &mut Vec<u8>, ops: &[KvOp]) {
+    ops.iter().for_each(|op| encode_record(log, op));
+}
+
 fn encode_record(log: &mut Vec<u8>, op: &KvOp) {
     let value = op.value.as_deref();
     let kind = if value.is_some() { PUT } else { REMOVE };
@@ -137,15 +145,15 @@ fn encode_record(log: &mut Vec<u8>, op: &KvOp) {
     log.extend_from_slice(value.unwrap_or_default());
 }
 
-/// The records of a payload whose digest is good. `file` and `at` say where it is from.
+/// The plain payload of a frame whose digest is good. `file` and `at` say where it is from.
 pub(crate) fn open_payload(
     header_bytes: &[u8],
     header: &Header,
     mut payload: Vec<u8>,
     cipher: Option<&dyn FrameCipher>,
     (file, at): (&str, u64),
-) -> Result<Vec<KvOp>> {
-    if header.flags & !ENCRYPTED != 0 {
+) -> Result<Vec<u8>> {
+    if header.flags & !(ENCRYPTED | IN_FILE) != 0 {
         let what = format!("flags {:#x} of the frame are unknown", header.flags);
         return Err(Error::corrupt(file, at, what));
     }
@@ -156,9 +164,14 @@ pub(crate) fn open_payload(
         };
         cipher.open(&header_bytes[CONTEXT], &header.nonce, &mut payload)?;
     }
+    Ok(payload)
+}
+
+/// The records of a plain payload. `file` and `at` say where it is from.
+pub(crate) fn records(payload: &[u8], (file, at): (&str, u64)) -> Result<Vec<KvOp>> {
     let wrong = || Error::corrupt(file, at, "a record of the frame makes no sense");
     let mut ops = Vec::new();
-    let mut rest = &payload[..];
+    let mut rest = payload;
     while !rest.is_empty() {
         let (op, length) = decode_record(rest).ok_or_else(wrong)?;
         ops.push(op);

@@ -101,17 +101,18 @@ impl Kv {
             return Ok(());
         }
         shared.bound_layers()?;
+        let mut is_ballast_out = false;
         loop {
             let mut log = shared.log.lock();
             let writer = log.as_mut().ok_or(Error::Closed)?;
-            match writer.append(epoch, ops) {
-                Ok(Appended::Done(is_other_file)) => {
+            match writer.append(&*shared.parts.disk, epoch, ops) {
+                Ok(Appended::Done(is_due)) => {
                     let mut layers = shared.layers.write();
                     layers.active.apply(ops);
                     let is_large = layers.is_large(shared.layer_bytes);
                     drop((layers, log));
                     shared.background.ask_for_witness();
-                    if is_other_file || is_large {
+                    if is_due || is_large {
                         shared.background.ask_for_checkpoint();
                     }
                     return Ok(());
@@ -119,6 +120,12 @@ impl Kv {
                 Ok(Appended::Full) => {
                     drop(log);
                     shared.checkpoint()?;
+                }
+                // A large epoch has a file of its own; the log has its room.
+                Err(Error::NoSpace { .. }) if !is_ballast_out => {
+                    drop(log);
+                    shared.release_ballast()?;
+                    is_ballast_out = true;
                 }
                 Err(error) => {
                     shared.latch_unless_full(&error);

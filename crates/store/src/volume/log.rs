@@ -1,6 +1,7 @@
 //! The writer of the commit log: a ring of four files that hold data already.
 
 use super::frame::{self, HEADER, Header, SEAL_MOST};
+use super::large::{self, Reference};
 use super::overlay::Point;
 use super::{BLOCK, FrameCipher, FrameDigest, LOG_FILES, log_name};
 use crate::disk::{Access, Disk, File};
@@ -11,6 +12,9 @@ use std::ops::Range;
 
 /// Bytes of the buffer that are kept between two epochs.
 const BUFFER: usize = 1 << 20;
+/// Files behind the one in use that hold epochs which no checkpoint has, from which on one is due:
+/// the rest of the log has room for as much again until it is made.
+const DUE: usize = 2;
 /// A file takes this many parts of a large epoch.
 const PARTS_OF_A_FILE: u64 = 4;
 
@@ -40,7 +44,7 @@ pub(crate) fn open_files(
 /// What became of an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Appended {
-    /// It is durable. True: another file of the log is in use from now on.
+    /// It is durable. True: a checkpoint is due.
     Done(bool),
     /// The files that it needs hold epochs that no checkpoint has.
     Full,
@@ -59,10 +63,21 @@ pub(crate) struct LogWriter {
     pub last: Point,
     /// The last epoch that a checkpoint has.
     pub kept: u64,
+    /// Whether epochs behind the last checkpoint may have files of their own.
+    pub has_large: bool,
     /// A write that failed may have left a frame behind the end.
     is_soiled: bool,
     /// Frames of the epoch that is being written; kept for its memory.
     buffer: Vec<u8>,
+}
+
+/// Where frames go.
+enum Placed {
+    At(Vec<Run>),
+    /// Into files that hold epochs that no checkpoint has.
+    Full,
+    /// Nowhere: they are more than the ring holds beside the file that is in use.
+    TooLarge,
 }
 
 /// A run of frames in one file.
@@ -91,6 +106,7 @@ impl LogWriter {
             newest: [last.epoch; LOG_FILES as usize],
             last,
             kept: 0,
+            has_large: false,
             is_soiled: false,
             buffer: Vec::new(),
         }
@@ -102,13 +118,25 @@ impl LogWriter {
     /// # Errors
     /// After [`Error::NoSpace`] the epoch may be given again. After another error of the device
     /// nothing may be appended any more.
-    pub(crate) fn append(&mut self, epoch: u64, ops: &[KvOp]) -> Result<Appended> {
+    pub(crate) fn append(&mut self, disk: &dyn Disk, epoch: u64, ops: &[KvOp]) -> Result<Appended> {
         if epoch <= self.last.epoch {
             let last = self.last.epoch;
             return Err(Error::Stale { epoch, last });
         }
-        let (lengths, digest) = self.encode(epoch, ops)?;
-        let Some(runs) = self.place(&lengths)? else {
+        let (lengths, mut digest) = self.encode(epoch, ops)?;
+        let mut placed = self.place(&lengths);
+        if let Placed::TooLarge = placed {
+            let frames = std::mem::take(&mut self.buffer);
+            let length = frames.len() as u64;
+            let stored = self.encode_reference(epoch, &Reference { digest, length })?;
+            digest = stored.1;
+            placed = self.place(&[stored.0]);
+            if let Placed::At(_) = placed {
+                large::write(disk, epoch, &frames)?;
+                self.has_large = true;
+            }
+        }
+        let Placed::At(runs) = placed else {
             return Ok(Appended::Full);
         };
         self.wipe_what_a_failure_left(&runs)?;
@@ -138,7 +166,14 @@ impl LogWriter {
             digest,
             log_at: end % (self.file_len * LOG_FILES),
         };
-        Ok(Appended::Done(self.last.log_at / self.file_len != before))
+        let file = self.last.log_at / self.file_len;
+        Ok(Appended::Done(file != before && self.unkept(file) >= DUE))
+    }
+
+    /// How many files beside `file` hold epochs that no checkpoint has.
+    fn unkept(&self, file: u64) -> usize {
+        let others = (0..).zip(&self.newest).filter(|&(other, _)| other != file);
+        others.filter(|&(_, &newest)| newest > self.kept).count()
     }
 
     /// Encodes an epoch into the buffer. Returns the lengths of its frames and the digest of the
@@ -152,29 +187,57 @@ impl LogWriter {
         let mut lengths = Vec::with_capacity(parts.len());
         for (part, range) in parts.iter().enumerate() {
             let header = Header {
-                incarnation: self.incarnation,
-                epoch,
                 part: part as u32,
                 parts: parts.len() as u32,
-                length: 0,
-                flags: 0,
-                before: digest,
-                nonce: [0; 24],
-                digest: [0; 32],
+                ..self.header(epoch, digest)
             };
             let start = self.buffer.len();
             let cipher = self.cipher.as_deref();
-            digest = frame::append(&mut self.buffer, &header, &ops[range.clone()], cipher)?;
+            let payload = |log: &mut Vec<u8>| frame::encode_records(log, &ops[range.clone()]);
+            digest = frame::append(&mut self.buffer, &header, payload, cipher)?;
             lengths.push((self.buffer.len() - start) as u64);
         }
         Ok((lengths, digest))
     }
 
+    /// The header of a frame that is an epoch of its own, behind the frame with digest `before`.
+    fn header(&self, epoch: u64, before: FrameDigest) -> Header {
+        Header {
+            incarnation: self.incarnation,
+            epoch,
+            part: 0,
+            parts: 1,
+            length: 0,
+            flags: 0,
+            before,
+            nonce: [0; 24],
+            digest: [0; 32],
+        }
+    }
+
+    /// Encodes into the buffer a frame that names the file of an epoch. Returns its length and its
+    /// digest.
+    fn encode_reference(
+        &mut self,
+        epoch: u64,
+        reference: &Reference,
+    ) -> Result<(u64, FrameDigest)> {
+        let header = Header {
+            flags: large::IN_FILE,
+            ..self.header(epoch, self.last.digest)
+        };
+        self.buffer.clear();
+        let payload = |log: &mut Vec<u8>| reference.encode(log);
+        let cipher = self.cipher.as_deref();
+        let digest = frame::append(&mut self.buffer, &header, payload, cipher)?;
+        Ok((self.buffer.len() as u64, digest))
+    }
+
     /// Finds places for frames of these lengths. A frame lies in one file; a file is entered when
-    /// all its epochs are part of a checkpoint. `None` if one of them is not.
-    fn place(&self, lengths: &[u64]) -> Result<Option<Vec<Run>>> {
+    /// all its epochs are part of a checkpoint.
+    fn place(&self, lengths: &[u64]) -> Placed {
         let mut runs: Vec<Run> = Vec::new();
-        let mut entered = 0;
+        let (mut entered, mut is_full) = (0, false);
         let mut at = self.last.log_at;
         let mut from = 0;
         for &length in lengths {
@@ -184,13 +247,9 @@ impl LogWriter {
                 at = at.next_multiple_of(self.file_len) % (self.file_len * LOG_FILES);
                 entered += 1;
                 if entered == LOG_FILES {
-                    let most = (LOG_FILES - 1) * self.file_len;
-                    let what = "an epoch";
-                    return Err(Error::TooLarge { what, most });
+                    return Placed::TooLarge;
                 }
-                if self.newest[(at / self.file_len) as usize] > self.kept {
-                    return Ok(None);
-                }
+                is_full |= self.newest[(at / self.file_len) as usize] > self.kept;
             }
             let to = from + length as usize;
             match runs.last_mut() {
@@ -202,7 +261,10 @@ impl LogWriter {
             }
             (at, from) = (at + length, to);
         }
-        Ok(Some(runs))
+        match is_full {
+            true => Placed::Full,
+            false => Placed::At(runs),
+        }
     }
 
     /// A whole frame that a failed append left at the end would be taken for the epoch, if the next

@@ -23,6 +23,7 @@ mod fields;
 mod file_names;
 mod frame;
 mod keys;
+mod large;
 mod log;
 mod mkfs;
 mod open;

@@ -5,6 +5,7 @@ use super::ballast::Ballast;
 use super::checkpoint::{TABLES, stamp};
 use super::fields::random;
 use super::file_names::{LOCK, UNFINISHED};
+use super::large;
 use super::log::{LogWriter, open_files};
 use super::overlay::{Layers, Point};
 use super::replay::{Replay, replay, wipe};
@@ -115,7 +116,7 @@ fn examine(parts: &Parts, options: &OpenOptions, owner: Option<&str>) -> Result<
         return Err(Error::WrongKey { why });
     }
     let files = open_files(disk, access, superblock.log_len())?;
-    let mut log = replay(&files, &superblock.slot, options.cipher.as_deref())?;
+    let mut log = replay(disk, &files, &superblock.slot, options.cipher.as_deref())?;
     let witness = Witness::read(disk, access);
     let mut damage = log.damage.take();
     if let Err(error) = check_witness(&witness, &log) {
@@ -164,7 +165,9 @@ fn begin(
     let cipher = options.cipher.clone();
     let mut log = LogWriter::new(files, file_len, slot.incarnation, cipher, last);
     log.kept = slot.checkpoint;
+    log.has_large = true;
     *shared.log.lock() = Some(log);
+    large::sweep(&*shared.parts.disk, &(slot.checkpoint + 1..last.epoch + 1))?;
     shared.ballast = Some(Ballast::open(&*shared.parts.disk, file_len)?);
     write_slot(&shared, slot, last.epoch)?;
     *shared.witness.lock() = Some(witness_of(witness, &shared)?);

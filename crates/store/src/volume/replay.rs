@@ -2,10 +2,11 @@
 //! the last frame that does.
 
 use super::frame::{self, HEADER, Header};
+use super::large::{self, IN_FILE, Reference};
 use super::overlay::{Overlay, Point};
 use super::superblock::Slot;
 use super::{BLOCK, FrameCipher, LOG_FILES, log_name};
-use crate::disk::File;
+use crate::disk::{Access, Disk, File};
 use crate::error::{Error, Result};
 use crate::kv::KvOp;
 use hearth_sync::primitive::Arc;
@@ -30,11 +31,13 @@ pub(crate) struct Replay {
 
 /// Replays the log from the checkpoint of `slot` on.
 pub(crate) fn replay(
+    disk: &dyn Disk,
     files: &[Arc<dyn File>],
     slot: &Slot,
     cipher: Option<&dyn FrameCipher>,
 ) -> Result<Replay> {
     let reader = FrameReader {
+        disk,
         files,
         file_len: u64::from(slot.log_blocks) * BLOCK,
         cipher,
@@ -45,9 +48,19 @@ pub(crate) fn replay(
         log_at: u64::from(slot.log_at) * BLOCK,
     };
     let mut overlay = Overlay::default();
-    while let Some((next, ops)) = reader.next_epoch(&last, &slot.incarnation)? {
-        overlay.apply(&ops);
-        last = next;
+    let mut damage = None;
+    loop {
+        match reader.next_epoch(&last, &slot.incarnation)? {
+            Next::Epoch(next, ops) => {
+                overlay.apply(&ops);
+                last = next;
+            }
+            Next::End => break,
+            Next::Damaged(error) => {
+                damage = Some(error);
+                break;
+            }
+        }
     }
     let later = reader.later(last.epoch)?;
     let newest = later.iter().map(|(_, header)| header.epoch).max();
@@ -55,7 +68,8 @@ pub(crate) fn replay(
         last,
         overlay,
         newest: newest.unwrap_or(last.epoch),
-        damage: (!is_torn(&later, slot, &last)).then(|| reader.damage(&last, &later)),
+        damage: damage
+            .or_else(|| (!is_torn(&later, slot, &last)).then(|| reader.damage(&last, &later))),
         later: later.into_iter().map(|(at, _)| at).collect(),
     })
 }
@@ -74,6 +88,7 @@ fn is_torn(later: &[(u64, Header)], slot: &Slot, last: &Point) -> bool {
 }
 
 struct FrameReader<'a> {
+    disk: &'a dyn Disk,
     files: &'a [Arc<dyn File>],
     file_len: u64,
     cipher: Option<&'a dyn FrameCipher>,
@@ -85,19 +100,25 @@ struct Frame {
     header: Header,
 }
 
+/// What lies behind an epoch.
+enum Next {
+    /// The next one, and where it ends.
+    Epoch(Point, Vec<KvOp>),
+    /// Nothing that is whole.
+    End,
+    /// One that was whole once: a frame names a file that is not as it was written.
+    Damaged(Error),
+}
+
 impl FrameReader<'_> {
     /// The epoch behind `last`, if all its parts are there.
-    fn next_epoch(
-        &self,
-        last: &Point,
-        incarnation: &[u8; 16],
-    ) -> Result<Option<(Point, Vec<KvOp>)>> {
+    fn next_epoch(&self, last: &Point, incarnation: &[u8; 16]) -> Result<Next> {
         let mut ops = Vec::new();
         let mut end = *last;
         let mut part = 0;
         loop {
             let Some(frame) = self.next_frame(&end, incarnation)? else {
-                return Ok(None);
+                return Ok(Next::End);
             };
             let header = &frame.header;
             let is_next = match part {
@@ -105,7 +126,7 @@ impl FrameReader<'_> {
                 part => header.part == part && header.epoch == end.epoch,
             };
             if !is_next {
-                return Ok(None);
+                return Ok(Next::End);
             }
             end = Point {
                 epoch: header.epoch,
@@ -114,9 +135,16 @@ impl FrameReader<'_> {
             };
             part += 1;
             let is_last = part == header.parts;
+            if header.flags & IN_FILE != 0 {
+                return Ok(match self.large(last, frame) {
+                    Ok(ops) => Next::Epoch(end, ops),
+                    Err(error @ Error::Corrupt { .. }) => Next::Damaged(error),
+                    Err(error) => return Err(error),
+                });
+            }
             ops.append(&mut self.records(frame)?);
             if is_last {
-                return Ok(Some((end, ops)));
+                return Ok(Next::Epoch(end, ops));
             }
         }
     }
@@ -135,29 +163,61 @@ impl FrameReader<'_> {
         Ok(None)
     }
 
+    /// The records of the epoch behind `last` whose file `frame` names.
+    fn large(&self, last: &Point, frame: Frame) -> Result<Vec<KvOp>> {
+        let naming = frame.header.clone();
+        let damage = |at, what: &str| large::damage(&naming, at, what);
+        let payload = self.payload(frame)?;
+        let reference = Reference::decode(&payload)
+            .ok_or_else(|| damage(0, "the frame that names the file makes no sense"))?;
+        let opened = self.disk.open(&large::name(naming.epoch), Access::Read);
+        let file = opened.map_err(|error| match error.is_absent() {
+            true => damage(0, "the file of an epoch is missing"),
+            false => error,
+        })?;
+        if file.size()? != reference.length {
+            return Err(damage(
+                0,
+                "the file of an epoch has another length than it was given",
+            ));
+        }
+        let (mut ops, mut at, mut part, mut before) = (Vec::new(), 0, 0, last.digest);
+        while at < reference.length {
+            let frame = frame_of(&*file, reference.length, at)?;
+            let frame = frame.filter(|(_, header)| {
+                let place = (header.incarnation, header.epoch, header.part, header.before);
+                place == (naming.incarnation, naming.epoch, part, before)
+            });
+            let (bytes, header) = frame.ok_or_else(|| damage(at, "a frame is damaged"))?;
+            let name = large::name(naming.epoch);
+            let (head, payload) = bytes.split_at(HEADER);
+            let place = (&name[..], at);
+            let plain = frame::open_payload(head, &header, payload.to_vec(), self.cipher, place)?;
+            ops.append(&mut frame::records(&plain, place)?);
+            (at, part, before) = (at + header.stored(), part + 1, header.digest);
+        }
+        match before == reference.digest {
+            true => Ok(ops),
+            false => Err(damage(
+                at,
+                "the file does not end with the frame that was written last",
+            )),
+        }
+    }
+
     /// The frame at `at`, if there is one and its digest is good.
     fn frame(&self, at: u64) -> Result<Option<Frame>> {
         let file = &self.files[(at / self.file_len) as usize];
-        let offset = at % self.file_len;
-        let mut bytes = vec![0; BLOCK as usize];
-        file.read_at(offset, &mut bytes)?;
-        let Some(header) = Header::decode(&bytes) else {
-            return Ok(None);
-        };
-        if offset + header.stored() > self.file_len {
-            return Ok(None);
-        }
-        let end = HEADER + header.length as usize;
-        if end > bytes.len() {
-            bytes.resize(end, 0);
-            file.read_at(offset + BLOCK, &mut bytes[BLOCK as usize..])?;
-        }
-        bytes.truncate(end);
-        let is_good = frame::digest(&bytes[..HEADER], &bytes[HEADER..]) == header.digest;
-        Ok(is_good.then_some(Frame { at, bytes, header }))
+        let found = frame_of(&**file, self.file_len, at % self.file_len)?;
+        Ok(found.map(|(bytes, header)| Frame { at, bytes, header }))
     }
 
     fn records(&self, frame: Frame) -> Result<Vec<KvOp>> {
+        let (file, at) = (log_name(frame.at / self.file_len), frame.at % self.file_len);
+        frame::records(&self.payload(frame)?, (&file, at))
+    }
+
+    fn payload(&self, frame: Frame) -> Result<Vec<u8>> {
         let Frame {
             at,
             mut bytes,
@@ -204,6 +264,27 @@ impl FrameReader<'_> {
         );
         Error::corrupt(&file, last.log_at % self.file_len, what)
     }
+}
+
+/// The bytes and the header of the frame at `offset` of a file, if there is one and its digest is
+/// good.
+fn frame_of(file: &dyn File, file_len: u64, offset: u64) -> Result<Option<(Vec<u8>, Header)>> {
+    let mut bytes = vec![0; BLOCK as usize];
+    file.read_at(offset, &mut bytes)?;
+    let Some(header) = Header::decode(&bytes) else {
+        return Ok(None);
+    };
+    if offset + header.stored() > file_len {
+        return Ok(None);
+    }
+    let end = HEADER + header.length as usize;
+    if end > bytes.len() {
+        bytes.resize(end, 0);
+        file.read_at(offset + BLOCK, &mut bytes[BLOCK as usize..])?;
+    }
+    bytes.truncate(end);
+    let is_good = frame::digest(&bytes[..HEADER], &bytes[HEADER..]) == header.digest;
+    Ok(is_good.then_some((bytes, header)))
 }
 
 /// Overwrites the headers of frames, durably.

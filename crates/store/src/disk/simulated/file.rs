@@ -17,7 +17,8 @@ impl File for SimulatedFile {
     }
 
     fn read_at(&self, at: u64, into: &mut [u8]) -> Result<usize> {
-        let state = self.disk.0.lock();
+        let mut state = self.disk.0.lock();
+        state.read("read", &self.name)?;
         let bytes = &state.inodes[self.inode].now;
         let from = (at as usize).min(bytes.len());
         let count = into.len().min(bytes.len() - from);

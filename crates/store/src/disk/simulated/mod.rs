@@ -45,6 +45,8 @@ pub struct Counts {
     pub syncs: u64,
     /// All steps.
     pub steps: u64,
+    /// Reads of files and of the engine, which are no steps.
+    pub reads: u64,
 }
 
 /// Contents of the tables of a simulated engine.
@@ -93,6 +95,16 @@ impl SimulatedDisk {
     /// Lets step `step` fail.
     pub fn fail_at(&self, step: u64, fault: Fault) {
         self.0.lock().faults.insert(step, fault);
+    }
+
+    /// Lets a read fail with `EIO`, counted as [`Counts::reads`].
+    pub fn fail_read_at(&self, read: u64) {
+        self.0.lock().failing_read = Some(read);
+    }
+
+    /// One read of the engine.
+    pub(crate) fn read_engine(&self) -> Result<()> {
+        self.0.lock().read("read the engine", "engine")
     }
 
     /// Whether the power has failed.

@@ -30,6 +30,7 @@ pub(super) struct DiskState {
     pub(super) counts: Counts,
     pub(super) cut_at: Option<u64>,
     pub(super) faults: BTreeMap<u64, Fault>,
+    pub(super) failing_read: Option<u64>,
     pub(super) is_off: bool,
     pub(super) is_full: bool,
     pub(super) free: u64,
@@ -73,6 +74,16 @@ impl DiskState {
             None => Ok(()),
             Some(Fault::NoSpace) => Err(Error::of_errno(op, &path, Errno::ENOSPC)),
             Some(Fault::Device) => Err(off),
+        }
+    }
+
+    /// Counts a read. The error is that of a fault.
+    pub(super) fn read(&mut self, op: &'static str, name: &str) -> Result<()> {
+        let read = self.counts.reads;
+        self.counts.reads += 1;
+        match self.failing_read == Some(read) {
+            true => Err(Error::of_errno(op, &self.place.join(name), Errno::EIO)),
+            false => Ok(()),
         }
     }
 

@@ -1,6 +1,8 @@
 //! A volume in maps, which applies the records that a load makes.
 
-use hearth_backend::{Backend, Edit, Errno, Extent, Inode, Place, Record, Restart, Result, Target};
+use hearth_backend::{
+    Backend, Edit, Extent, Inode, PageSource, Place, Record, Restart, Result, Target,
+};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Mutex;
@@ -122,21 +124,18 @@ impl Backend for Model {
         &self,
         _ino: u64,
         _generation: u32,
-        pages: &[(u64, Box<[u8]>)],
+        source: &dyn PageSource,
     ) -> Result<Vec<Extent>> {
         let mut segments = self.segments.lock().expect("no panic");
-        let place = Place::Stored((segments.len() as u64).to_le_bytes().into());
-        segments.push(
-            pages
-                .iter()
-                .flat_map(|(_, page)| page.iter().copied())
-                .collect(),
-        );
-        let (first, last) = (pages.first().ok_or(Errno::EINVAL)?.0, pages.len() as u64);
-        Ok(vec![Extent {
-            pages: first..first + last,
-            place,
-        }])
+        let mut extents = Vec::new();
+        for pages in source.runs() {
+            let place = Place::Stored((segments.len() as u64).to_le_bytes().into());
+            let mut bytes = Vec::new();
+            source.append_to(pages.clone(), &mut bytes);
+            segments.push(bytes);
+            extents.push(Extent { pages, place });
+        }
+        Ok(extents)
     }
 
     fn commit(&self, _epoch: u64, records: Vec<Record>) -> Result<()> {

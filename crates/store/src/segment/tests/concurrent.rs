@@ -142,7 +142,7 @@ fn a_long_read_ends_although_its_taker_unwinds_or_a_segment_is_gone() {
     let given: Vec<Page> = (0..4096).map(|at| (at, noise(PAGE, at).into())).collect();
     let mut blocks = Vec::new();
     for part in given.chunks(2048) {
-        let written = segments.write(INO, GENERATION, part).expect("write");
+        let written = segments.write(INO, GENERATION, &part).expect("write");
         blocks.extend(written.iter().map(|w| w.stored));
     }
     let unwound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {

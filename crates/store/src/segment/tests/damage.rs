@@ -65,7 +65,7 @@ fn a_block_that_was_moved_to_another_place_is_damage() {
         let segments = store.open();
         let write = |ino, index| {
             let given = [(index, noise(PAGE, 1).into())];
-            segments.write(ino, GENERATION, &given).expect("write")[0].stored
+            segments.write(ino, GENERATION, &&given[..]).expect("write")[0].stored
         };
         // The same bytes for another inode, another page and in another segment.
         let (one, other, moved) = (write(INO, 0), write(INO + 1, 0), write(INO, 8));

@@ -63,9 +63,12 @@ fn a_large_write_streams_as_several_segments_and_reads_back_in_runs() {
 fn a_short_page_is_filled_up_with_zeros_and_no_pages_are_no_segment() {
     let store = Store::new(Compression::Lz4, true);
     let segments = store.open();
-    assert_eq!(segments.write(INO, GENERATION, &[]).expect("write"), []);
+    assert_eq!(
+        segments.write(INO, GENERATION, &Vec::new()).expect("write"),
+        []
+    );
     assert_eq!(segments.list().expect("list"), [] as [u64; 0]);
-    let given = [(4, b"abc"[..].into()), (5, b""[..].into())];
+    let given = vec![(4, b"abc"[..].into()), (5, b""[..].into())];
     let written = segments.write(INO, GENERATION, &given).expect("write");
     let mut expected = vec![0; 2 * PAGE];
     expected[..3].copy_from_slice(b"abc");

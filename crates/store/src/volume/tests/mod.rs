@@ -4,5 +4,6 @@ mod cases;
 mod crashes;
 mod damage;
 mod harness;
+mod large;
 mod real;
 mod space;

@@ -1,0 +1,118 @@
+//! Pages of a file on their way to the backend.
+
+use crate::backend::{Extent, PageSource, Place};
+use crate::data::{Data, DirtyPages};
+use crate::errno::Result;
+use crate::inode::Inode;
+use crate::superblock::Superblock;
+use hearth_sync::epoch::pin;
+use hearth_sync::primitive::atomic::{AtomicBool, Ordering::Relaxed};
+use std::ops::Range;
+
+/// Most pages that ride in a record.
+pub(super) const INLINE_PAGES: usize = 16;
+
+/// Pages under write-back. Unless they are saved they are dirty again, and so is their file, even
+/// after a panic.
+pub(super) struct Saving<'a> {
+    sb: &'a Superblock,
+    inode: &'a Inode,
+    data: &'a Data,
+    /// The file's size: what lies behind it is for another write-back.
+    size: u64,
+    pages: DirtyPages,
+    /// Whether the file has more to be written back. Relaxed: read by the thread that waits for
+    /// those that set it.
+    is_behind: AtomicBool,
+    is_saved: bool,
+}
+
+impl<'a> Saving<'a> {
+    /// Of no page yet.
+    pub fn new(sb: &'a Superblock, inode: &'a Inode, data: &'a Data, size: u64) -> Saving<'a> {
+        Saving {
+            sb,
+            inode,
+            data,
+            size,
+            pages: DirtyPages::default(),
+            is_behind: AtomicBool::new(false),
+            is_saved: false,
+        }
+    }
+
+    /// Takes the dirty ones of `pages`, about `most`. Returns where to go on, if some are left.
+    pub fn find(&mut self, pages: Range<u64>, most: usize) -> Option<u64> {
+        let (mut from, to) = (Some(pages.start), pages.end);
+        while let Some(start) = from.filter(|_| self.pages.count < most) {
+            let _inside = self.inode.gate.read(self.inode.percpu());
+            let (found, size) = (&mut self.pages, self.size);
+            from = self.data.find_dirty(start..to, most, size, found, &pin());
+        }
+        from
+    }
+
+    /// Whether the pages ride in a record: then [`Saving::store`] does not wait for the backend.
+    pub fn is_little(&self) -> bool {
+        self.pages.count <= INLINE_PAGES
+    }
+
+    /// Puts the pages where they will stay.
+    pub fn store(&self) -> Result<Vec<Extent>> {
+        let (ino, generation) = (self.inode.number(), self.inode.generation());
+        let mut extents = match self.is_little() {
+            true => self.inline(),
+            false => self.sb.objects.backend.write_pages(ino, generation, self)?,
+        };
+        let unwritten = self.pages.unwritten.iter().cloned();
+        extents.extend(unwritten.map(|pages| Extent {
+            pages,
+            place: Place::Unwritten,
+        }));
+        Ok(extents)
+    }
+
+    /// Extents that carry their bytes, one for each run.
+    fn inline(&self) -> Vec<Extent> {
+        let extent = |pages: &Range<u64>| {
+            let mut bytes = Vec::new();
+            self.append_to(pages.clone(), &mut bytes);
+            Extent {
+                pages: pages.clone(),
+                place: Place::Inline(bytes.into()),
+            }
+        };
+        self.pages.written.iter().map(extent).collect()
+    }
+
+    /// The pages are recorded.
+    pub fn end(mut self) {
+        self.is_saved = true;
+    }
+}
+
+impl PageSource for Saving<'_> {
+    fn runs(&self) -> Vec<Range<u64>> {
+        self.pages.written.clone()
+    }
+
+    fn append_to(&self, pages: Range<u64>, out: &mut Vec<u8>) {
+        let _inside = self.inode.gate.read(self.inode.percpu());
+        let g = pin();
+        for index in pages {
+            if self.data.save_page(index, self.size, out, &g) {
+                self.is_behind.store(true, Relaxed);
+            }
+        }
+    }
+}
+
+impl Drop for Saving<'_> {
+    fn drop(&mut self) {
+        self.data.end_save(&self.pages, self.is_saved, &pin());
+        let is_behind = self.pages.is_behind || self.is_behind.load(Relaxed);
+        if !self.is_saved || is_behind {
+            self.sb.note_dirty(self.inode);
+        }
+    }
+}
