@@ -70,7 +70,10 @@ mod tests {
         assert_eq!(flight.pages, 10..20);
         let before = flights.begin(7, 5..30).expect("page 5 is free");
         assert_eq!(before.pages, 5..10);
-        assert_eq!(flights.begin(8, 10..20).expect("another file").pages, 10..20);
+        assert_eq!(
+            flights.begin(8, 10..20).expect("another file").pages,
+            10..20
+        );
         drop(before);
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| flights.begin(7, 12..13).is_none());

@@ -58,7 +58,11 @@ fn a_large_file_is_written_back_before_anybody_asks_and_is_there_after_the_sync(
     // What somebody else's commit names is a part from the beginning on.
     neighbour_syncs(&root);
     let found = text(&crashed(&backend).2, "/f");
-    assert!(found == early[..found.len()], "a prefix of {} bytes", found.len());
+    assert!(
+        found == early[..found.len()],
+        "a prefix of {} bytes",
+        found.len()
+    );
     let rest = append(&root, fd, early.len() / MIB, {
         let until = calls.load(SeqCst) + 1;
         let calls = Arc::clone(&calls);
@@ -107,7 +111,9 @@ fn cuts_and_writes_beside_early_write_backs_lose_nothing() {
     let mut expected: Vec<u8> = Vec::new();
     let mut seed = 0_usize;
     let mut next = || {
-        seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        seed = seed
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
         seed >> 33
     };
     for round in 0..120 {
@@ -134,7 +140,8 @@ fn cuts_and_writes_beside_early_write_backs_lose_nothing() {
             2 if expected.len() > 8 * MIB => {
                 let from = next() % (expected.len() / PAGE - 64) * PAGE;
                 let mode = libc::FALLOC_FL_COLLAPSE_RANGE;
-                root.fallocate(fd, mode, from as u64, 16 * PAGE as u64).unwrap();
+                root.fallocate(fd, mode, from as u64, 16 * PAGE as u64)
+                    .unwrap();
                 expected.drain(from..from + 16 * PAGE);
             }
             3 => root.fsync(fd).unwrap(),
