@@ -31,6 +31,7 @@ cargo xtask VERB
   conflicts [WHAT...]  the conflict runner of hearth-bench
   soak [MINUTES]       all operations on all threads (10 minutes); nothing may be left
   soak suites [MINUTES]  the long suites again and again with new seeds (60 minutes)
+  soak cuts            a million power cuts under whole volumes, a flip of every byte of a store
   miri [FILTER...]     the unit tests of hearth-sync under Miri, which finds undefined behaviour
   install-tools        install what `test` needs, and say what
   tidy                 sizes, unsafe homes, wording, what the pages say about the tree

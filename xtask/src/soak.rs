@@ -1,5 +1,5 @@
 //! `cargo xtask soak`: all operations on all threads for long, or the randomised suites again and
-//! again, each round with another seed.
+//! again, each round with another seed, or a million power cuts under a whole volume.
 
 use crate::{install, process};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -29,9 +29,16 @@ const MOUNT_ROUNDS: [(&str, u64); 4] = [
     ("store_cases", 200),
 ];
 
-/// `soak [MINUTES]` or `soak suites [MINUTES]`.
+/// Power cuts of `soak cuts`, and of each script.
+const CUTS: u64 = 1_000_000;
+const CUTS_OF_A_SCRIPT: u64 = 110;
+/// Scripts of whole volumes in each round of the suites.
+const VOLUME_SCRIPTS: u64 = 500;
+
+/// `soak [MINUTES]`, `soak suites [MINUTES]` or `soak cuts`.
 pub fn run(args: &[String]) -> Result<(), String> {
     match args {
+        [first] if first == "cuts" => cuts(CUTS / CUTS_OF_A_SCRIPT + 1, first_seed() * 10_000),
         [first, rest @ ..] if first == "suites" => suites(minutes(rest, 60)?),
         _ => operations(minutes(args, 10)?),
     }
@@ -59,6 +66,26 @@ fn operations(minutes: u64) -> Result<(), String> {
         .env("HEARTH_SEED", seed.to_string());
     process::run(&mut test)
         .map_err(|what| format!("{what}; again: HEARTH_SEED={seed} HEARTH_SOAK_SECONDS=..."))
+}
+
+/// Power cuts and faults under whole volumes, and a flip of every byte of a store.
+fn cuts(scripts: u64, seed: u64) -> Result<(), String> {
+    let mut test = process::cargo();
+    test.args(["test", "--package", "hearth"])
+        .args(["--test", "cuts", "--test", "stores"])
+        .args(["--", "--nocapture"])
+        .env("HEARTH_SEED", seed.to_string())
+        .env("HEARTH_ROUNDS", scripts.to_string())
+        .env(
+            "HEARTH_FLIPS",
+            if scripts > VOLUME_SCRIPTS {
+                "all"
+            } else {
+                "100"
+            },
+        );
+    process::run(&mut test)
+        .map_err(|what| format!("{what}; again: HEARTH_SEED={seed} HEARTH_ROUNDS={scripts}"))
 }
 
 /// Runs rounds until the time is over; the first failure ends it and names the seed.
@@ -92,6 +119,7 @@ fn round(seed: u64) -> Result<(), String> {
         .env("HEARTH_SEED", seed.to_string())
         .env("PROPTEST_RNG_SEED", seed.to_string());
     process::run(&mut model).map_err(again)?;
+    cuts(VOLUME_SCRIPTS, seed * VOLUME_SCRIPTS)?;
     // Each of its rounds takes the next seed: far apart, so that no two runs have the same.
     let mut quota = process::cargo();
     quota

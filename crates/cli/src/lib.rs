@@ -7,6 +7,7 @@
 
 mod args;
 mod ask;
+mod disk_watch;
 mod doctor;
 mod failure;
 mod fstab;

@@ -1,6 +1,7 @@
 //! The daemon: a volume, a session, and the signals that end it.
 
 use crate::args::MountArgs;
+use crate::disk_watch::DiskWatch;
 use crate::failure::{Failure, reason};
 use crate::quota::EventLog;
 use crate::{fstab, host, mounts, output, signals, store};
@@ -98,12 +99,13 @@ impl Attendant<'_> {
             detach(log)?;
         }
         let log = EventLog::start(&volume);
+        let watch = DiskWatch::start(&volume, &args.source());
         serve(session, signals)?;
         drop(log);
         // What was changed last is durable before the daemon ends.
-        volume
-            .close()
-            .map_err(|error| Failure::refused(format!("{}: the end: {error}", args.source())))
+        let closed = volume.close();
+        drop(watch);
+        closed.map_err(|error| Failure::refused(format!("{}: the end: {error}", args.source())))
     }
 }
 
@@ -122,11 +124,11 @@ fn volume(source: &Source, options: &MountOptions, args: &MountArgs) -> Result<V
         Source::Memory | Source::Host(_) => false,
     };
     // Beside a directory of the host stands a volume with the control files and nothing else.
-    let source = match source {
-        Source::Host(_) => &Source::Memory,
-        other => other,
-    };
-    let builder = builder(source, options, &who)?;
+    let (mut options, mut source) = (options.clone(), source);
+    if let Source::Host(_) = source {
+        (options.volume.xdev, source) = (false, &Source::Memory);
+    }
+    let builder = builder(source, &options, &who)?;
     if is_new {
         output::say(format_args!("{source} is a new volume"));
     }

@@ -181,6 +181,11 @@ fn objects(volume: &Volume, out: &mut String) -> std::fmt::Result {
             "Calls that wait for a lock of a file: flock, fcntl.",
         ),
         (
+            "hearth_disk_silent_seconds",
+            volume.disk_silent().as_secs(),
+            "Seconds for which commits and write-backs have waited for the disk without an answer.",
+        ),
+        (
             "hearth_read_only",
             u64::from(volume.read_only()),
             "1 if changes are refused.",

@@ -93,8 +93,8 @@ pub use stats::{BUCKETS, Event, Op, OpStats, Stats};
 pub use superblock::{AtimeMode, OnError, Protection};
 pub use tenant::TenantId;
 pub use vfs::{
-    Blocking, BlockingWork, KernelCache, Miss, NonBlocking, Vfs, VfsError, VfsFile, VfsResult,
-    VolumeVfs,
+    Blocking, BlockingWork, KernelCache, Miss, NonBlocking, SyncPoint, Vfs, VfsError, VfsFile,
+    VfsResult, VolumeVfs, WhenDurable,
 };
 pub use volume::{BuildError, Volume};
 

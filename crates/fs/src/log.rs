@@ -14,7 +14,7 @@
 
 use crate::cache_padded::CachePadded;
 use crate::write_streams::{WriteStreams, WrittenRange};
-use hearth_backend::Record;
+use hearth_backend::{Extent, Place, Record};
 use hearth_sync::epoch;
 use hearth_sync::lock::{Lock, LockGuard};
 use hearth_sync::lock_class;
@@ -40,6 +40,9 @@ const FULL_BYTES: u64 = 64 << 20;
 /// Unwritten bytes of one core at which operations wait for a write-back.
 const OVERFULL_BYTES: u64 = 4 * FULL_BYTES;
 
+/// Bytes of contents in the records of an epoch from which on a sync of everything ends it.
+const HEAVY_BYTES: u64 = 8 << 20;
+
 /// Written bytes of one core between two looks at the backend's room.
 const LOOK_BYTES: u64 = 1 << 20;
 /// The modulus of a tag: see [`ChangeLog::is_tag_pending`].
@@ -57,6 +60,8 @@ pub(crate) struct ChangeLog {
     keeps_settings: AtomicBool,
     /// Bytes of the files that were taken to be written back.
     taken: AtomicU64,
+    /// Bytes of contents in the records of this epoch. Relaxed: an estimate.
+    inline: AtomicU64,
     /// Bytes that wait for an early write-back. Relaxed: an estimate.
     early: AtomicU64,
     /// Wakes the thread that commits by itself.
@@ -120,6 +125,7 @@ impl ChangeLog {
             settings: Lock::new(Settings::default()),
             keeps_settings: AtomicBool::new(true),
             taken: AtomicU64::new(0),
+            inline: AtomicU64::new(0),
             early: AtomicU64::new(0),
             signal: Arc::new(CommitSignal::default()),
         }
@@ -303,6 +309,25 @@ impl ChangeLog {
         self.early.fetch_sub(sum, Ordering::Relaxed);
     }
 
+    /// Counts the contents that a record is about to carry.
+    pub fn count_inline(&self, extents: &[Extent]) {
+        let bytes = |extent: &Extent| match &extent.place {
+            Place::Inline(bytes) => bytes.len() as u64,
+            _ => 0,
+        };
+        let sum: u64 = extents.iter().map(bytes).sum();
+        if sum > 0 {
+            // Relaxed: see the field.
+            self.inline.fetch_add(sum, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the records of this epoch carry so much that whoever adds to it commits it first.
+    pub fn is_heavy(&self) -> bool {
+        // Relaxed: see the field.
+        self.inline.load(Ordering::Relaxed) >= HEAVY_BYTES
+    }
+
     /// Bytes that were written and may not have reached the backend.
     pub fn dirty_bytes(&self) -> u64 {
         let waiting: u64 = self.dirty.iter().map(|core| core.lock().bytes).sum();
@@ -366,8 +391,9 @@ impl ChangeLog {
         for core in self.cores.iter() {
             records.append(&mut core.lock());
         }
-        // Relaxed: see the field.
+        // Relaxed: see the fields.
         self.clock.0.overfull.store(false, Ordering::Relaxed);
+        self.inline.store(0, Ordering::Relaxed);
         // Held until the next epoch has begun: a setting that this cut misses is in that one for
         // whoever syncs it.
         let mut settings = self.settings.lock();

@@ -12,6 +12,8 @@ mod faults;
 mod found;
 #[path = "cuts/history.rs"]
 mod history;
+#[path = "cuts/regressions.rs"]
+mod regressions;
 #[path = "cuts/run.rs"]
 mod run;
 #[path = "cuts/script.rs"]

@@ -18,12 +18,15 @@ mod replaced;
 mod scripts;
 #[path = "durable/sizes.rs"]
 mod sizes;
+#[path = "durable/waiting.rs"]
+mod waiting;
 
 use hearth::backend::TestBackend;
 use hearth::{Clock, Credentials, Fd, Process, Time, Volume};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 const PAGE: usize = 4096;
 const NEW: i32 = libc::O_CREAT | libc::O_RDWR;
@@ -46,7 +49,16 @@ impl Clock for Ticking {
 
 /// A volume on this backend that commits nothing by itself.
 fn opened(backend: &Arc<TestBackend>) -> Volume {
+    opened_every(backend, None)
+}
+
+/// A volume on this backend that commits so often by itself.
+fn opened_every(backend: &Arc<TestBackend>, interval: Option<Duration>) -> Volume {
     let builder = Volume::builder().workers(0).clock(Ticking::new());
+    let builder = match interval {
+        Some(interval) => builder.commit_interval(interval),
+        None => builder,
+    };
     builder.backend(Arc::clone(backend)).build().unwrap()
 }
 

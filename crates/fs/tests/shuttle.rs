@@ -46,5 +46,7 @@ mod lock_races;
 mod nameless_races;
 #[path = "shuttle/size_races.rs"]
 mod size_races;
+#[path = "shuttle/sync_races.rs"]
+mod sync_races;
 #[path = "shuttle/tree_races.rs"]
 mod tree_races;

@@ -8,7 +8,9 @@ use driver::Library;
 use hearth::{Credentials, Volume};
 use hearth_model::strategy::{Abilities, script};
 use hearth_model::{Op, Outcome, System, compare, listing};
-use hearth_store::backend::StoreBackend;
+use hearth_store::backend::simulated::SimulatedStore;
+use hearth_store::backend::{Limits, StoreBackend};
+use hearth_store::disk::simulated::SimulatedDisk;
 use proptest::prelude::*;
 use proptest::test_runner::{TestError, TestRunner};
 use std::sync::Arc;
@@ -132,4 +134,40 @@ fn what_was_synced_is_there_when_the_volume_is_opened_again() {
         Ok((0o751, 2))
     );
     assert!(second.quota().check().expect("accounting is on").is_clean());
+}
+
+#[test]
+fn more_than_the_log_holds_is_synced_at_once() {
+    let disk = SimulatedDisk::new(1);
+    SimulatedStore::make(&disk, 32).expect("a new store");
+    let store = SimulatedStore::open(&disk, Limits::default()).expect("it opens");
+    let first = volume(&store.backend);
+    let root = first.process(Credentials::root());
+    let bytes: Vec<u8> = (0..40_000).map(|at| (at % 251) as u8).collect();
+    for number in 0..40 {
+        let path = format!("/{number}");
+        let fd = root.open(&*path, libc::O_CREAT | libc::O_RDWR, 0o640);
+        let fd = fd.expect("a new name");
+        assert_eq!(root.write(fd, &bytes), Ok(bytes.len()));
+        root.close(fd).expect("it is open");
+    }
+    first
+        .sync()
+        .expect("1.6 MB fit the disk, and the log of 512 KiB");
+    for number in 0..6000 {
+        root.mkdir(format!("/d{number}"), 0o755)
+            .expect("a new name");
+    }
+    first.sync().expect("6,000 directories fit as well");
+    first.abandon();
+    drop((root, first, store));
+    let disk = disk.crashed(1);
+    let store = SimulatedStore::open(&disk, Limits::default()).expect("it opens");
+    let second = volume(&store.backend);
+    let root = second.process(Credentials::root());
+    assert_eq!(root.read_dir("/").map(|all| all.len()), Ok(6040));
+    let fd = root.open("/39", libc::O_RDONLY, 0).expect("it is there");
+    let mut found = vec![0; bytes.len() + 1];
+    assert_eq!(root.read(fd, &mut found), Ok(bytes.len()));
+    assert!(found[..bytes.len()] == bytes);
 }

@@ -2,7 +2,7 @@
 
 use crate::harness::demand_root;
 use crate::stored;
-use hearth_testing::disk::SlowDisk;
+use hearth_testing::disk::{DiskCounts, SlowDisk};
 use hearth_testing::forgetting::{Counts, Fault, Forgetting, Options};
 use hearth_testing::place::Place;
 use hearth_testing::random::Random;
@@ -27,6 +27,8 @@ pub enum Below {
     Forgetting(Forgetting),
     /// An ext4, which can be full.
     Ext4(SlowDisk),
+    /// A directory of the machine, which keeps its power.
+    Plain,
 }
 
 impl Disk for Below {
@@ -34,6 +36,7 @@ impl Disk for Below {
         match self {
             Below::Forgetting(disk) => Disk::cut(disk, seed),
             Below::Ext4(disk) => Disk::cut(disk, seed),
+            Below::Plain => Err("this disk keeps its power".to_owned()),
         }
     }
 
@@ -41,6 +44,7 @@ impl Disk for Below {
         match self {
             Below::Forgetting(disk) => Disk::switch_on(disk),
             Below::Ext4(disk) => Disk::switch_on(disk),
+            Below::Plain => Ok(()),
         }
     }
 }
@@ -70,6 +74,27 @@ impl Case {
         let place = Place::new("case").expect("a directory");
         let (service, kept) = stored::on_a_forgetting_disk(&place, true);
         let (daemon, disk) = (service.daemon, Below::Forgetting(service.disk));
+        Case::begun(Cut { daemon, disk }, kept, place)
+    }
+
+    /// An empty volume on a disk that keeps a name only with a sync of its directory.
+    pub fn on_a_strict_disk() -> Case {
+        demand_root();
+        let place = Place::new("case").expect("a directory");
+        let (service, kept) = stored::on_a_forgetting_disk(&place, false);
+        let (daemon, disk) = (service.daemon, Below::Forgetting(service.disk));
+        Case::begun(Cut { daemon, disk }, kept, place)
+    }
+
+    /// An empty volume in a directory of the machine, mounted with these options more.
+    pub fn plain(options: &str) -> Case {
+        demand_root();
+        let place = Place::new("case").expect("a directory");
+        let mount = place.directory("mount").expect("a directory");
+        let kept = place.path().join("s");
+        let options = format!("create,transport=dev{options}");
+        let daemon = stored::daemon_with(&kept, &mount, &options);
+        let disk = Below::Plain;
         Case::begun(Cut { daemon, disk }, kept, place)
     }
 
@@ -113,7 +138,7 @@ impl Case {
     pub fn counts(&self) -> Counts {
         match &self.service.disk {
             Below::Forgetting(disk) => disk.counts(),
-            Below::Ext4(_) => panic!("this one counts nothing"),
+            _ => panic!("this one counts nothing"),
         }
     }
 
@@ -121,8 +146,65 @@ impl Case {
     pub fn set_fault(&self, fault: Fault) {
         match &self.service.disk {
             Below::Forgetting(disk) => disk.set_fault(fault),
-            Below::Ext4(_) => panic!("this one does nothing wrong"),
+            _ => panic!("this one does nothing wrong"),
         }
+    }
+
+    /// What the disk was asked to do: an ext4 of its own counts it.
+    pub fn disk_counts(&self) -> DiskCounts {
+        match &self.service.disk {
+            Below::Ext4(disk) => disk.counts().unwrap(),
+            _ => panic!("this one has no disk of its own"),
+        }
+    }
+
+    /// Makes each sync of the disk take so long from now on.
+    pub fn set_delay(&self, delay: std::time::Duration) {
+        match &self.service.disk {
+            Below::Forgetting(disk) => disk.set_delay(delay),
+            Below::Ext4(disk) => disk.set_delay(delay),
+            Below::Plain => panic!("this one is as fast as it is"),
+        }
+    }
+
+    /// Bytes that the volume takes in its directory.
+    pub fn taken(&self) -> u64 {
+        let blocks = |(_, found): (PathBuf, fs::Metadata)| found.blocks() * 512;
+        quiet_walk(&self.kept).into_iter().map(blocks).sum()
+    }
+
+    /// A number that the kernel has of the daemon, in KiB: `VmRSS`, `VmHWM`.
+    pub fn memory(&mut self, name: &str) -> u64 {
+        let pid = self.daemon().id().unwrap();
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    }
+
+    /// Ticks of 10 ms for which the daemon has computed.
+    pub fn ticks(&mut self) -> u64 {
+        let pid = self.daemon().id().unwrap();
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        let fields = stat.rsplit(") ").next().unwrap();
+        let fields: Vec<&str> = fields.split(' ').collect();
+        fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+    }
+
+    /// What the volume knows of a user's use and limits; null if nothing.
+    pub fn usage(&self, user: u32) -> serde_json::Value {
+        let report = fs::read_to_string(self.at(".hearth/quota/report.json")).unwrap();
+        let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+        let mut records = report["records"].as_array().unwrap().iter();
+        let found = records.find(|record| record["kind"] == "user" && record["id"] == user);
+        found.cloned().unwrap_or_default()
+    }
+
+    /// Segments of the volume.
+    pub fn segments(&self) -> Vec<PathBuf> {
+        let all = quiet_walk(&self.kept.join("segments")).into_iter();
+        let mut files: Vec<_> = all.filter(|(_, m)| m.is_file()).map(|(p, _)| p).collect();
+        files.sort();
+        files
     }
 
     pub fn at(&self, name: &str) -> PathBuf {
@@ -271,4 +353,33 @@ pub fn walk(root: &Path) -> impl Iterator<Item = (PathBuf, fs::Metadata)> {
         }
     }
     all.into_iter()
+}
+
+/// Everything below a directory whose files come and go.
+fn quiet_walk(root: &Path) -> Vec<(PathBuf, fs::Metadata)> {
+    let mut all = Vec::new();
+    let mut todo = vec![root.to_owned()];
+    while let Some(dir) = todo.pop() {
+        for entry in fs::read_dir(&dir).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let Ok(found) = fs::symlink_metadata(&path) else {
+                continue;
+            };
+            if found.is_dir() {
+                todo.push(path.clone());
+            }
+            all.push((path, found));
+        }
+    }
+    all
+}
+
+/// How often: `HEARTH_ROUNDS` in a soak.
+pub fn rounds(usual: u64) -> u64 {
+    std::env::var("HEARTH_ROUNDS").map_or(usual, |n| n.parse().expect("a number"))
+}
+
+/// How many times as much as usual: a fortieth of [`rounds`].
+pub fn factor() -> u64 {
+    (rounds(1) / 40).max(1)
 }

@@ -11,10 +11,19 @@ mod harness;
 #[path = "../stored/mod.rs"]
 mod stored;
 
+mod background;
 mod bytes;
 mod case;
 mod copies;
+mod costs;
+mod dumps;
+mod engine;
+mod keys;
 mod names;
 mod opening;
+mod quotas;
+mod repairs;
 mod room;
+mod shares;
+mod starts;
 mod syncs;

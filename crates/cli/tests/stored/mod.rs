@@ -17,12 +17,16 @@ pub fn source(kept: &Path) -> String {
 
 /// `hearth mount` in the foreground, which makes the volume if there is none.
 pub fn daemon(kept: &Path, mount: &Path) -> Daemon {
-    let (source, at) = (source(kept), mount.to_owned());
+    daemon_with(kept, mount, "create,transport=dev")
+}
+
+/// As [`daemon`], with these options.
+pub fn daemon_with(kept: &Path, mount: &Path, options: &str) -> Daemon {
+    let (source, at, options) = (source(kept), mount.to_owned(), options.to_owned());
     Daemon::new(mount, move || {
         let mut daemon = hearth();
-        let options = "create,transport=dev";
         daemon
-            .args(["mount", "-f", "-o", options, &source])
+            .args(["mount", "-f", "-o", &options, &source])
             .arg(&at);
         daemon
     })

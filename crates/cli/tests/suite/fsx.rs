@@ -75,11 +75,10 @@ fn a_file_whose_requests_are_all_suspended_keeps_its_bytes(transport: Transport)
 
 #[test]
 fn a_file_in_a_directory_of_the_host_keeps_its_bytes() {
-    for (more, below) in [Below::ext4(), Below::tmpfs()].into_iter().enumerate() {
-        let mounted = Mounted::over(Transport::Dev, below.path(), "");
-        fsx_on(&mounted, OPERATIONS / 5, seed() + 50 + more as u64);
-        Zeroing::new(mounted.at("zeroed"), seed() + 60 + more as u64).run(5_000);
-    }
+    let below = Below::ext4();
+    let mounted = Mounted::over(Transport::Dev, below.path(), "");
+    fsx_on(&mounted, OPERATIONS / 5, seed() + 50);
+    Zeroing::new(mounted.at("zeroed"), seed() + 60).run(5_000);
 }
 
 fn fsx(transport: Transport, options: &str, operations: u64, seed: u64) {

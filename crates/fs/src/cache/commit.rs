@@ -1,40 +1,27 @@
 //! Commits: an epoch of the log goes to the backend. One thread at a time leads; those that come
 //! meanwhile share the next commit. `docs/design/log.md`, "A commit".
+//!
+//! A caller waits in one of two ways: its thread sleeps, or it leaves a function that the leader
+//! calls. Who sleeps leads if nobody else does. For those that left a function a thread of the
+//! volume leads (`service::sync_leader`).
 
-use super::caught::caught;
+use super::caught::{Caught, caught};
 use super::flush::{Taken, check_unpinned};
 use crate::backend::Record;
 use crate::errno::{Errno, Result};
 use crate::log::{ChangeLog, Cut};
-use crate::superblock::Superblock;
+use crate::superblock::{CommitState, Superblock, WaitingCaller, WhenDurable};
 use hearth_sync::epoch::pin;
-use hearth_sync::primitive::atomic::{AtomicUsize, Ordering::Relaxed};
-use hearth_sync::primitive::thread;
+use hearth_sync::primitive::{MutexGuard, thread};
 use std::panic::resume_unwind;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// How often a cut is put off because a file that replaces another was written meanwhile. After
 /// that its contents are written inside the cut.
 const DEFERRALS: usize = 3;
 
-/// How long a commit waits for others at most: about what a cheap flush takes twice.
-const GATHERING: Duration = Duration::from_micros(300);
-
-/// Somebody who waits for a commit.
-struct Waiter<'a>(&'a AtomicUsize);
-
-impl Waiter<'_> {
-    fn new(callers: &AtomicUsize) -> Waiter<'_> {
-        callers.fetch_add(1, Relaxed);
-        Waiter(callers)
-    }
-}
-
-impl Drop for Waiter<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Relaxed);
-    }
-}
+/// The state of commits, under its lock.
+type Locked<'a> = MutexGuard<'a, CommitState>;
 
 impl Superblock {
     /// Returns when the backend has every epoch up to `epoch`. Nothing is pinned and no lock is
@@ -45,56 +32,148 @@ impl Superblock {
     /// other error stays.
     pub(crate) fn commit_through(&self, epoch: u64) -> Result<()> {
         let Some(log) = self.log() else { return Ok(()) };
-        let _waiter = Waiter::new(&self.cache.callers);
-        let mut state = self.cache.commit.lock();
+        let (mut state, mut has_arrived) = (self.cache.commit.lock(), false);
         loop {
-            if let Some(errno) = self.cache.latched() {
-                return Err(errno);
+            if let Some(result) = self.settled(log, &state, epoch) {
+                return result;
             }
-            if log.applied() >= epoch {
-                return Ok(());
+            if !std::mem::replace(&mut has_arrived, true) {
+                self.arrive(&mut state);
             }
             if state.leads {
                 self.cache.committed.wait(&mut state);
                 continue;
             }
-            if !state.is_held && log.is_empty() {
-                return Ok(());
-            }
-            state.leads = true;
-            let is_held = state.is_held;
+            let led = self.lead(log, state);
+            state = led.0;
+            led.1?;
+        }
+    }
+
+    /// Calls `then` when the backend has every epoch up to `epoch`, with the result of
+    /// [`Superblock::commit_through`]: at once, or from the thread that leads. Does not wait, but
+    /// after the end of the volume.
+    pub(crate) fn when_committed(&self, epoch: u64, then: WhenDurable) {
+        let Some(log) = self.log() else {
+            return then(Ok(()));
+        };
+        let mut state = self.cache.commit.lock();
+        if let Some(result) = self.settled(log, &state, epoch) {
             drop(state);
-            self.gather();
-            let result = caught(|| self.commit_once(log, is_held));
-            state = self.cache.commit.lock();
-            state.leads = false;
-            state.is_held = matches!(result, Ok(Err(Errno::ENOSPC)));
-            self.cache.committed.notify_all();
-            match result {
-                Ok(Ok(())) => {}
-                Ok(Err(errno)) => return Err(errno),
-                Err(panic) => {
-                    drop(state);
-                    self.latch(Errno::EIO);
-                    resume_unwind(panic);
-                }
+            return then(result);
+        }
+        self.arrive(&mut state);
+        state.waiting.push(WaitingCaller { epoch, then });
+        if !std::mem::replace(&mut state.is_served, true) {
+            drop(state);
+            if !self.cache.leader.ask() {
+                // The volume has ended meanwhile, and its thread with it.
+                self.lead_for_waiting();
             }
         }
     }
 
-    /// Waits a moment for others who are about to ask for a commit: as many as the last one served.
-    /// Where flushes are cheap, a commit would end before they come, and each would pay for its
-    /// own. A caller who is alone waits for nobody.
-    fn gather(&self) {
-        let (callers, served) = (&self.cache.callers, &self.cache.served);
-        let expected = served.load(Relaxed);
-        if expected > 1 && !cfg!(feature = "shuttle") {
-            let begun = Instant::now();
-            while callers.load(Relaxed) < expected && begun.elapsed() < GATHERING {
-                thread::yield_now();
+    /// Leads commits until nobody is left who waits for a call.
+    pub(crate) fn lead_for_waiting(&self) {
+        let Some(log) = self.log() else { return };
+        let mut state = self.cache.commit.lock();
+        while let Some(first) = state.waiting.iter().map(|caller| caller.epoch).min() {
+            if let Some(result) = self.settled(log, &state, first) {
+                let through = match result {
+                    // Nothing waits for a commit, or nothing is committed any more.
+                    _ if log.applied() < first => u64::MAX,
+                    _ => log.applied(),
+                };
+                state = self.tell(state, through, result);
+            } else if state.leads {
+                self.cache.committed.wait(&mut state);
+            } else {
+                // Whom an error is for has been told.
+                state = self.lead(log, state).0;
             }
         }
-        served.store(callers.load(Relaxed), Relaxed);
+        state.is_served = false;
+    }
+
+    /// What a caller who waits for `epoch` gets without another commit.
+    fn settled(&self, log: &ChangeLog, state: &CommitState, epoch: u64) -> Option<Result<()>> {
+        if let Some(errno) = self.cache.latched() {
+            return Some(Err(errno));
+        }
+        let is_done = log.applied() >= epoch;
+        (is_done || !state.leads && !state.is_held && log.is_empty()).then_some(Ok(()))
+    }
+
+    fn arrive(&self, state: &mut CommitState) {
+        if state.crowd.arrive() {
+            self.cache.gathered.notify_one();
+        }
+    }
+
+    /// Makes one commit and tells those who left a function. Nobody else leads.
+    fn lead<'a>(&'a self, log: &ChangeLog, mut state: Locked<'a>) -> (Locked<'a>, Result<()>) {
+        state.leads = true;
+        self.gather(&mut state);
+        let is_held = state.is_held;
+        // Whoever waits now waits for this epoch or an earlier one.
+        let through = log.epoch();
+        drop(state);
+        let begun = Instant::now();
+        let led = caught(|| self.commit_once(log, is_held));
+        let took = begun.elapsed();
+        let result = self.outcome(&led);
+        let mut state = self.cache.commit.lock();
+        state.leads = false;
+        state.is_held = result == Err(Errno::ENOSPC);
+        state.crowd.end(took);
+        self.cache.committed.notify_all();
+        state = self.tell(state, through.max(log.applied()), result);
+        if let Err(panic) = led {
+            drop(state);
+            resume_unwind(panic);
+        }
+        (state, result)
+    }
+
+    /// The result of a commit for those who share it.
+    fn outcome(&self, led: &Caught<Result<()>>) -> Result<()> {
+        match led {
+            Ok(result) => *result,
+            Err(_) => {
+                self.latch(Errno::EIO);
+                Err(Errno::EIO)
+            }
+        }
+    }
+
+    /// Tells those who wait for an epoch up to `through` and left a function.
+    fn tell<'a>(&'a self, mut state: Locked<'a>, through: u64, result: Result<()>) -> Locked<'a> {
+        let is_due = |caller: &mut WaitingCaller| caller.epoch <= through;
+        let due: Vec<_> = state.waiting.extract_if(.., is_due).collect();
+        if due.is_empty() {
+            return state;
+        }
+        drop(state);
+        for caller in due {
+            (caller.then)(result);
+        }
+        self.cache.commit.lock()
+    }
+
+    /// Waits a moment for others who are about to ask for a commit. Where flushes are cheap, one
+    /// would end before they come, and each would pay for its own; where they take long, those that
+    /// come a little late would wait for two.
+    fn gather(&self, state: &mut Locked<'_>) {
+        let deadline = Instant::now() + state.crowd.patience();
+        // A model checker has no clock.
+        while !state.crowd.is_complete() && !cfg!(feature = "shuttle") {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            self.cache.gathered.wait_for(state, left);
+        }
+        state.crowd.begin();
     }
 
     /// Ends the volume: see [`crate::Volume::close`].
@@ -104,6 +183,7 @@ impl Superblock {
         if !log.signal.close() {
             return Ok(());
         }
+        self.cache.leader.close();
         // First, so that nothing comes behind the last commit. What was changed before the volume
         // became read-only is in it.
         if !self.is_read_only() {
@@ -119,6 +199,7 @@ impl Superblock {
     pub(crate) fn abandon(&self) {
         if self.log().is_some_and(|log| log.signal.close()) {
             self.latch(Errno::EIO);
+            self.cache.leader.close();
         }
     }
 
@@ -135,7 +216,9 @@ impl Superblock {
                 self.cache.ghosts.note_sent(ino, generation);
             }
         }
-        let committed = self.objects.backend.commit(epoch, records);
+        let now = || self.objects.clock.monotonic();
+        let commit = || self.objects.backend.commit(epoch, records);
+        let committed = self.cache.on_disk(now, commit);
         committed.inspect_err(|&errno| self.latch(errno))?;
         log.set_applied(epoch);
         self.look_at_room();
@@ -149,7 +232,8 @@ impl Superblock {
     fn cut(&self, log: &ChangeLog) -> Result<Cut> {
         for round in 0.. {
             // The cut does not come before they are written back.
-            self.flush_each(Taken::new(log.take_first(), |ino| log.note_first(ino)))?;
+            let first = Taken::new(log.take_first(), |ino| log.note_first(ino));
+            self.flush_each(first, || Ok(()))?;
             let cut = log.cut(|| {
                 let mut first = Taken::new(log.take_first(), |ino| log.note_first(ino));
                 first.is_empty() || round >= DEFERRALS && first.all(|ino| self.settle_in_cut(ino))

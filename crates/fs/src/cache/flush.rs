@@ -34,7 +34,7 @@ pub(super) enum During {
 }
 
 /// The right to write a file back.
-struct Turn<'a> {
+pub(super) struct Turn<'a> {
     sb: &'a Superblock,
     inode: &'a Inode,
 }
@@ -74,7 +74,7 @@ impl Superblock {
         self.flush_in_turn(inode, data, During::Cut).map(|()| true)
     }
 
-    fn dirty_data<'i>(&self, inode: &'i Inode) -> Option<&'i Data> {
+    pub(super) fn dirty_data<'i>(&self, inode: &'i Inode) -> Option<&'i Data> {
         let is_dirty = self.is_durable() && inode.state.has(StateBit::Dirty);
         inode.data().filter(|_| is_dirty)
     }
@@ -88,7 +88,7 @@ impl Superblock {
         Turn { sb: self, inode }
     }
 
-    fn try_turn<'a>(&'a self, inode: &'a Inode) -> Option<Turn<'a>> {
+    pub(super) fn try_turn<'a>(&'a self, inode: &'a Inode) -> Option<Turn<'a>> {
         let _one = self.cache.flushing.lock();
         let is_free = inode.state.set_first(StateBit::Flushing);
         // Not made where it is another's: dropping it would end that one's turn.
@@ -131,7 +131,7 @@ impl Superblock {
     }
 
     /// Whether the inode has ended: then nobody pays for its pages.
-    fn is_over(&self, inode: &Inode) -> bool {
+    pub(super) fn is_over(&self, inode: &Inode) -> bool {
         inode.meta.is_unlinked() && inode.meta.account() == crate::quota::NO_ACCOUNT
     }
 
@@ -157,7 +157,9 @@ impl Superblock {
         while let Some(start) = from {
             let mut saving = Saving::new(self, inode, data, size);
             from = saving.find(start..pages.end, step);
-            let extents = saving.store().inspect_err(|&errno| self.latch(errno))?;
+            let now = || self.objects.clock.monotonic();
+            let stored = self.cache.on_disk(now, || saving.store());
+            let extents = stored.inspect_err(|&errno| self.latch(errno))?;
             let durable = size.min(from.unwrap_or(pages.end).saturating_mul(PAGE));
             if !self.record_flush(inode, edits, durable, extents, during) {
                 return Ok(false);
@@ -169,7 +171,7 @@ impl Superblock {
 
     /// Records what was placed; false if pages were cut or moved since they were copied, in change
     /// `edits`.
-    fn record_flush(
+    pub(super) fn record_flush(
         &self,
         inode: &Inode,
         edits: u32,
@@ -192,6 +194,9 @@ impl Superblock {
             // A size that was set meanwhile is another record's.
             let recorded = inode.contents.size.load(Relaxed);
             let size = durable.max(recorded).min(inode.meta.size());
+            if let Some(log) = self.log() {
+                log.count_inline(&extents);
+            }
             let edit = match extents.is_empty() {
                 true => Edit::Size,
                 false => Edit::Write(extents),
@@ -238,7 +243,7 @@ impl Superblock {
         // Whoever comes meanwhile waits: his files may be in the list that was taken.
         let _one = self.cache.syncing.lock();
         let taken = Taken::new(log.take_dirty(), |ino| log.note_dirty(ino));
-        self.flush_each(taken)?;
+        self.flush_each(taken, || self.end_heavy_epoch(log))?;
         log.end_taken();
         Ok(())
     }
@@ -273,8 +278,22 @@ impl Superblock {
         self.settle_room();
     }
 
-    /// Writes back each of the files. Goes on after an error and returns the first.
-    pub(super) fn flush_each(&self, mut files: Taken<impl FnMut(u64)>) -> Result<()> {
+    /// Commits if records carry much. The contents of small files ride in them: those of a hundred
+    /// thousand files would be half a gigabyte of memory, and one commit.
+    fn end_heavy_epoch(&self, log: &ChangeLog) -> Result<()> {
+        match log.is_heavy() {
+            true => self.commit_through(log.epoch()),
+            false => Ok(()),
+        }
+    }
+
+    /// Writes back each of the files, and calls `after` behind each. Goes on after an error and
+    /// returns the first.
+    pub(super) fn flush_each(
+        &self,
+        mut files: Taken<impl FnMut(u64)>,
+        after: impl Fn() -> Result<()>,
+    ) -> Result<()> {
         let mut result = Ok(());
         while let Some(ino) = files.left.last().copied() {
             let held = self.objects.inodes.hold(ino, &pin());
@@ -285,7 +304,7 @@ impl Superblock {
             if flushed.is_err() {
                 (files.put_back)(ino);
             }
-            result = result.and(flushed);
+            result = result.and(flushed).and_then(|()| after());
         }
         result
     }

@@ -6,6 +6,7 @@ mod commit;
 mod fetch;
 mod flush;
 mod iput;
+mod little;
 mod reclaim;
 mod record;
 mod root;

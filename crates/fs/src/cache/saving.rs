@@ -10,7 +10,7 @@ use hearth_sync::primitive::atomic::{AtomicBool, Ordering::Relaxed};
 use std::ops::Range;
 
 /// Most pages that ride in a record.
-const INLINE_PAGES: usize = 16;
+pub(super) const INLINE_PAGES: usize = 16;
 
 /// Pages under write-back. Unless they are saved they are dirty again, and so is their file, even
 /// after a panic.
@@ -52,12 +52,17 @@ impl<'a> Saving<'a> {
         from
     }
 
+    /// Whether the pages ride in a record: then [`Saving::store`] does not wait for the backend.
+    pub fn is_little(&self) -> bool {
+        self.pages.count <= INLINE_PAGES
+    }
+
     /// Puts the pages where they will stay.
     pub fn store(&self) -> Result<Vec<Extent>> {
         let (ino, generation) = (self.inode.number(), self.inode.generation());
-        let mut extents = match self.pages.count {
-            0..=INLINE_PAGES => self.inline(),
-            _ => self.sb.objects.backend.write_pages(ino, generation, self)?,
+        let mut extents = match self.is_little() {
+            true => self.inline(),
+            false => self.sb.objects.backend.write_pages(ino, generation, self)?,
         };
         let unwritten = self.pages.unwritten.iter().cloned();
         extents.extend(unwritten.map(|pages| Extent {

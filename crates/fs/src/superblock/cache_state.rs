@@ -11,11 +11,13 @@
 //! ```
 
 use super::Superblock;
+use super::crowd::Crowd;
 use super::ghosts::Ghosts;
+use super::leader_signal::LeaderSignal;
 use super::mem_usage::MemUsage;
 use super::page_flights::PageFlights;
 use crate::cache_padded::CachePadded;
-use crate::errno::Errno;
+use crate::errno::{Errno, Result};
 use crate::inode::InodeRef;
 use hearth_sync::lock::{Lock, RawLock};
 use hearth_sync::lock_class;
@@ -23,7 +25,7 @@ use hearth_sync::percpu::Counter;
 use hearth_sync::primitive::atomic::{
     AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed,
 };
-use hearth_sync::primitive::{Condvar, Mutex};
+use hearth_sync::primitive::{Arc, Condvar, Mutex};
 
 lock_class! {
     pub(crate) InodeIoLock = "volume.inode_io", 20;
@@ -60,10 +62,15 @@ pub(crate) struct CacheState {
     pub commit: Mutex<CommitState>,
     /// A commit has ended.
     pub committed: Condvar,
-    /// Callers that wait for a commit. Relaxed: a hint.
-    pub callers: AtomicUsize,
-    /// Callers that the last commit served. Relaxed: a hint.
-    pub served: AtomicUsize,
+    /// The next commit has all the callers that it waits for.
+    pub gathered: Condvar,
+    /// Wakes the thread that leads commits for callers that left a function to call. Immutable.
+    pub leader: Arc<LeaderSignal>,
+    /// Calls of the backend that wait for its disk. Relaxed: a hint.
+    disk_calls: AtomicUsize,
+    /// When the last of them ended, or the first of them began, in milliseconds of the clock.
+    /// Relaxed: a hint.
+    disk_answered: AtomicU64,
     /// What is known of the backend's room: see `room`. Relaxed: a hint that is looked at again
     /// before anything is refused.
     pub room: AtomicU8,
@@ -73,6 +80,19 @@ pub(crate) struct CacheState {
     latched: AtomicI64,
 }
 
+/// A call of the backend; it has ended when this is dropped, also by a panic.
+struct DiskCall<'a, N: Fn() -> u64> {
+    cache: &'a CacheState,
+    now: &'a N,
+}
+
+impl<N: Fn() -> u64> Drop for DiskCall<'_, N> {
+    fn drop(&mut self) {
+        self.cache.disk_answered.store((self.now)(), Relaxed);
+        self.cache.disk_calls.fetch_sub(1, Relaxed);
+    }
+}
+
 /// The commit that is under way.
 #[derive(Default)]
 pub(crate) struct CommitState {
@@ -80,7 +100,22 @@ pub(crate) struct CommitState {
     pub leads: bool,
     /// Whether the backend has kept records of an earlier epoch, for which it had no room.
     pub is_held: bool,
+    /// Callers that left a function to call, in no order.
+    pub waiting: Vec<WaitingCaller>,
+    /// Whether the thread that leads for them knows that there are any.
+    pub is_served: bool,
+    /// Who else may come.
+    pub crowd: Crowd,
 }
+
+/// Who is told when an epoch is durable, by a call from the thread that made it so.
+pub(crate) struct WaitingCaller {
+    pub epoch: u64,
+    pub then: WhenDurable,
+}
+
+/// What is called with the result of a sync. It does not block and does not panic.
+pub type WhenDurable = Box<dyn FnOnce(Result<()>) + Send>;
 
 impl CacheState {
     pub fn new(mem_usage: MemUsage) -> CacheState {
@@ -97,10 +132,12 @@ impl CacheState {
             page_flights: PageFlights::default(),
             commit: Mutex::new(CommitState::default()),
             committed: Condvar::new(),
-            callers: AtomicUsize::new(0),
-            served: AtomicUsize::new(1),
+            gathered: Condvar::new(),
+            leader: Arc::default(),
             room: AtomicU8::new(0),
             full_since: AtomicU64::new(0),
+            disk_calls: AtomicUsize::new(0),
+            disk_answered: AtomicU64::new(0),
             latched: AtomicI64::new(0),
         }
     }
@@ -108,6 +145,26 @@ impl CacheState {
     /// Gives back the references of [`Superblock::pin_forever`].
     pub fn unpin(&self) {
         self.pinned.lock().clear();
+    }
+
+    /// Runs a call of the backend that waits for its disk. `now` is the clock's.
+    pub fn on_disk<T>(&self, now: impl Fn() -> u64, call: impl FnOnce() -> T) -> T {
+        if self.disk_calls.fetch_add(1, Relaxed) == 0 {
+            self.disk_answered.store(now(), Relaxed);
+        }
+        let _call = DiskCall {
+            cache: self,
+            now: &now,
+        };
+        call()
+    }
+
+    /// For how many milliseconds calls have waited for the disk and none has ended.
+    pub fn disk_silent(&self, now: u64) -> u64 {
+        match self.disk_calls.load(Relaxed) {
+            0 => 0,
+            _ => now.saturating_sub(self.disk_answered.load(Relaxed)),
+        }
     }
 
     /// The backend has failed for good. The first error stays.

@@ -7,6 +7,7 @@
 
 mod error;
 mod kernel_cache;
+mod sync_point;
 mod volume;
 mod volume_files;
 mod volume_impl;
@@ -14,6 +15,7 @@ mod wait_mode;
 
 pub use error::{BlockingWork, Miss, VfsError, VfsResult};
 pub use kernel_cache::KernelCache;
+pub use sync_point::{SyncPoint, WhenDurable};
 pub use volume::VolumeVfs;
 pub use wait_mode::{Blocking, NonBlocking};
 
@@ -249,6 +251,18 @@ pub trait Vfs: Clone + Send + Sync + 'static {
 
     /// Returns when the file's contents, and unless `data_only` its attributes, are durable.
     fn fsync(&self, file: &Self::File, _data_only: bool) -> VfsResult<()>;
+
+    /// Begins [`Vfs::fsync`] without waiting. `None` if that is not possible: much is unwritten,
+    /// somebody else writes the file back, or nothing is ever waited for.
+    fn begin_fsync(&self, _file: &Self::File) -> Option<SyncPoint> {
+        None
+    }
+
+    /// Calls `then` when everything up to a point that [`Vfs::begin_fsync`] gave is durable, or with
+    /// the error of the commit: at once, or from another thread.
+    fn when_durable(&self, _point: SyncPoint, then: WhenDurable) {
+        then(Ok(()));
+    }
 
     /// Calls `f` for the entries after `cookie`, `.` and `..` first, until it returns false for
     /// one. That entry was not taken.

@@ -1,5 +1,6 @@
 //! Open files and what is done with them.
 
+use super::sync_point::{SyncPoint, WhenDurable};
 use super::volume::{KERNEL, VolumeVfs, take};
 use super::wait_mode::WaitMode;
 use crate::attr::{Attr, DirEntry};
@@ -156,6 +157,22 @@ impl<W: WaitMode> VolumeVfs<W> {
         let synced = sb.fsync(&held);
         sb.release(held, &pin());
         Ok(synced?)
+    }
+
+    /// [`crate::Vfs::begin_fsync`].
+    pub fn begin_fsync(&self, file: &OpenFile) -> Option<SyncPoint> {
+        let g = pin();
+        let sb = &self.volume.sb;
+        let held = file.inode(&g).ok()?.hold()?;
+        drop(g);
+        let epoch = sb.begin_fsync(&held);
+        sb.release(held, &pin());
+        epoch.map(SyncPoint)
+    }
+
+    /// [`crate::Vfs::when_durable`].
+    pub fn when_durable(&self, point: SyncPoint, then: WhenDurable) {
+        self.volume.sb.when_committed(point.0, then);
     }
 
     /// [`crate::Vfs::readdir`].

@@ -1,6 +1,7 @@
 //! [`Vfs`] for the core: each method is the inherent one of [`VolumeVfs`].
 
 use super::error::{Miss, VfsResult};
+use super::sync_point::{SyncPoint, WhenDurable};
 use super::volume::VolumeVfs;
 use super::wait_mode::NonBlocking;
 use super::{Vfs, VfsFile};
@@ -265,6 +266,14 @@ impl Vfs for VolumeVfs<NonBlocking> {
     #[inline]
     fn fsync(&self, file: &OpenFile, _data_only: bool) -> VfsResult<()> {
         VolumeVfs::fsync(self, file, _data_only)
+    }
+
+    fn begin_fsync(&self, file: &OpenFile) -> Option<SyncPoint> {
+        VolumeVfs::begin_fsync(self, file)
+    }
+
+    fn when_durable(&self, point: SyncPoint, then: WhenDurable) {
+        VolumeVfs::when_durable(self, point, then);
     }
 
     #[inline]

@@ -55,7 +55,9 @@ impl Volume {
         }
         if let Some(interval) = interval.filter(|_| sb.is_durable()) {
             service::start_committer(&sb, interval)
+                .and_then(|()| service::start_sync_leader(&sb))
                 .and_then(|()| service::start_early(&sb))
+                .and_then(|()| service::start_sync_leader(&sb))
                 .map_err(BuildError::Backend)?;
         }
         Ok(Volume { sb })
@@ -211,6 +213,13 @@ impl Volume {
     /// called, the volume was given a size, or somebody has a limit of bytes.
     pub fn charges_first(&self) -> bool {
         self.sb.quotas.ledger.charges_first()
+    }
+
+    /// For how long commits and write-backs have waited for the disk of a durable backend while it
+    /// has answered none of them.
+    pub fn disk_silent(&self) -> std::time::Duration {
+        let now = self.sb.objects.clock.monotonic();
+        std::time::Duration::from_millis(self.sb.cache.disk_silent(now))
     }
 
     /// Number of inodes in memory.

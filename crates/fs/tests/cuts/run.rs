@@ -12,8 +12,8 @@ use hearth_store::backend::simulated::SimulatedStore;
 use hearth_store::disk::simulated::SimulatedDisk;
 use std::sync::Arc;
 
-/// Blocks of each file of the log.
-const LOG_BLOCKS: u64 = 48;
+/// Blocks of each file of the log, by seed: with few, epochs are too large for it.
+const LOG_BLOCKS: [u64; 4] = [4, 8, 16, 48];
 
 /// Limits that make idle work do something in a small volume.
 pub fn limits() -> Limits {
@@ -40,7 +40,7 @@ pub struct Run {
 impl Run {
     pub fn new(seed: u64) -> Result<Run, String> {
         let disk = SimulatedDisk::new(seed);
-        let made = SimulatedStore::make(&disk, LOG_BLOCKS);
+        let made = SimulatedStore::make(&disk, LOG_BLOCKS[seed as usize % 4]);
         made.map_err(|error| format!("mkfs: {error}"))?;
         disk.keep_moments();
         let store = SimulatedStore::open(&disk, limits());

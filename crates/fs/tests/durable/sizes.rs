@@ -2,7 +2,8 @@
 
 use super::{NEW, PAGE, begin, crashed, create, neighbour_syncs, text};
 use hearth::backend::TestBackend;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// What is written at an offset; never 0.
 fn byte(at: u64) -> u8 {
@@ -257,5 +258,28 @@ fn a_range_that_is_put_in_or_punched_is_there_after_a_crash() {
             assert_eq!(text(&process, "/f"), expected, "{mode} {synced}");
             super::check(&after, &volume2);
         }
+    }
+}
+
+#[test]
+fn a_sync_of_many_small_files_is_several_commits() {
+    let (backend, volume, root) = begin();
+    let commits = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&commits);
+    backend.set_fault(Some(Box::new(move |call| {
+        counted.fetch_add(u64::from(call == "commit"), Relaxed);
+        None
+    })));
+    // Some 32 MiB of contents that ride in records.
+    for n in 0..512 {
+        let fd = create(&root, &format!("f{n}"), &[1; 16 * PAGE]);
+        root.close(fd).unwrap();
+    }
+    volume.sync().unwrap();
+    let commits = commits.load(Relaxed);
+    assert!((4..12).contains(&commits), "{commits} commits");
+    let (_, _, root) = crashed(&backend);
+    for n in 0..512 {
+        assert_eq!(root.stat(format!("f{n}")).unwrap().size, 16 * PAGE as u64);
     }
 }

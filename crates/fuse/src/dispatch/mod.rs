@@ -13,9 +13,7 @@ use crate::dispatch::kernel_cache::cached_mtime::CachedMtimes;
 use crate::dispatch::kernel_cache::notifier::Notifier;
 use crate::log::say;
 use crate::wait::enospc_retry::is_enospc;
-use crate::wait::outcome::{
-    Attempt, Chunked, InlineReply, Missing, Offload, Outcome, Span, WaitFor,
-};
+use crate::wait::outcome::{Attempt, Chunked, Missing, Offload, Outcome, Span, WaitFor};
 use crate::wait::service::{Handled, Service};
 use crate::wait::waiting::Waiting;
 use crate::wait::workers::Workers;
@@ -283,17 +281,29 @@ impl<V: KernelCache> Dispatcher<V> {
     /// `offload` with what [`Service::handle`] does around an operation: panics are caught, and the
     /// operation is counted.
     fn counted(&self, op: Op, offload: Offload) -> Offload {
-        let (volume, work) = (self.volume.clone(), offload.work);
-        let work = move || -> Result<InlineReply, Errno> {
-            let started = Instant::now();
-            let result = guarded(&volume, work);
-            let elapsed = started.elapsed().as_nanos() as u64;
-            volume.stats().count(op, elapsed, result.is_ok());
-            result
-        };
-        Offload {
-            class: offload.class,
-            work: Box::new(work),
+        let volume = self.volume.clone();
+        match offload {
+            Offload::Blocks { class, work } => {
+                let work = move || {
+                    let started = Instant::now();
+                    let result = guarded(&volume, work);
+                    count(&volume, op, started, result.is_ok());
+                    result
+                };
+                Offload::Blocks {
+                    class,
+                    work: Box::new(work),
+                }
+            }
+            Offload::Later(begin) => {
+                let started = Instant::now();
+                Offload::Later(Box::new(move |finish| {
+                    begin(Box::new(move |result| {
+                        count(&volume, op, started, result.is_ok());
+                        finish(result);
+                    }));
+                }))
+            }
         }
     }
 
@@ -310,8 +320,7 @@ impl<V: KernelCache> Dispatcher<V> {
                 Ok(wait) => return wait,
                 Err(errno) => Err(errno),
             };
-            let elapsed = started.elapsed().as_nanos() as u64;
-            volume.stats().count(op, elapsed, result.is_ok());
+            count(&volume, op, started, result.is_ok());
             Outcome::Done(result)
         };
         Chunked {
@@ -326,6 +335,11 @@ impl<V: KernelCache> Drop for Dispatcher<V> {
             self.close(number, None);
         }
     }
+}
+
+fn count(volume: &Volume, op: Op, started: Instant, is_ok: bool) {
+    let elapsed = started.elapsed().as_nanos() as u64;
+    volume.stats().count(op, elapsed, is_ok);
 }
 
 /// Whether an operation of this kind may wait, where operations may.

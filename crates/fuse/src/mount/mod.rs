@@ -96,11 +96,11 @@ impl Mounted {
         }
     }
 
-    /// Lets the kernel's page cache do more for this mount than for one of somebody unknown. After
-    /// INIT, which sets limits of its own.
-    pub fn raise_cache_limits(&self) {
+    /// Sets the limits of the kernel's page cache for this mount, which `collects` what programs
+    /// write or not. After INIT, which sets limits of its own.
+    pub fn set_cache_limits(&self, collects: bool) {
         if let Some(number) = self.number {
-            cache_limits::raise(number);
+            cache_limits::set(number, collects);
         }
     }
 

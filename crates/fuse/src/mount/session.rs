@@ -156,7 +156,8 @@ impl<V: KernelCache> Session<V> {
         answer_init(&device, header.unique, &answer).map_err(failed)?;
         let served = session.start_threads(queues, handles, &options, &agreed);
         served.map_err(failed)?;
-        session.connection.mounted.raise_cache_limits();
+        let collects = agreed.has(bits::WRITEBACK_CACHE);
+        session.connection.mounted.set_cache_limits(collects);
         Ok(session)
     }
 

@@ -3,11 +3,10 @@
 use super::buffer::Buffer;
 use super::device::Device;
 use crate::log::say;
-use crate::wait::outcome::{Attempt, InlineReply, Outcome, WaitFor};
+use crate::wait::outcome::{Attempt, Finish, InlineReply, Outcome, WaitFor};
 use crate::wait::pending_request::PendingRequest;
 use crate::wait::service::Service;
 use crate::wait::waiting::RequestId;
-use crate::wait::workers::Finish;
 use crate::wire::InHeader;
 use crate::wire::request::RawRequest;
 use hearth::Errno;

@@ -30,7 +30,7 @@ impl Service for Mirror {
             17 => Outcome::NoReply,
             _ => {
                 let work = Box::new(|| Ok(InlineReply::new(&77u64)));
-                Outcome::Wait(WaitFor::Worker(Offload {
+                Outcome::Wait(WaitFor::Worker(Offload::Blocks {
                     class: BlockingClass::Io,
                     work,
                 }))

@@ -2,11 +2,10 @@
 
 use super::completions::{Completion, CompletionQueue};
 use super::region::Region;
-use crate::wait::outcome::{Attempt, InlineReply, Outcome, WaitFor};
+use crate::wait::outcome::{Attempt, Finish, InlineReply, Outcome, WaitFor};
 use crate::wait::pending_request::PendingRequest;
 use crate::wait::service::{Handled, Service};
 use crate::wait::waiting::RequestId;
-use crate::wait::workers::Finish;
 use crate::wire::request::RawRequest;
 use crate::wire::{InHeader, Opcode};
 use hearth::Errno;

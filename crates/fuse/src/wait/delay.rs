@@ -72,7 +72,7 @@ pub(crate) async fn off_thread(
 ) -> Result<(), Errno> {
     let slot = Arc::new(ResultSlot::default());
     let filled = Arc::clone(&slot);
-    let offload = Offload {
+    let offload = Offload::Blocks {
         class: BlockingClass::Fetch,
         work: Box::new(move || work().map(|()| InlineReply::default())),
     };

@@ -30,7 +30,7 @@ pub(crate) enum WaitFor {
     /// Free space. None was left, but some may be on its way back. A write has stored this many
     /// bytes so far.
     Space(usize),
-    /// A thread that may block. That thread also finishes the request.
+    /// Another thread, which also finishes the request.
     Worker(Offload),
     /// All of its chunks, because the request takes long.
     Chunks(Chunked),
@@ -44,10 +44,16 @@ impl<T> Outcome<T> {
         class: BlockingClass,
         work: impl FnOnce() -> Result<InlineReply, Errno> + Send + 'static,
     ) -> Outcome<T> {
-        Outcome::Wait(WaitFor::Worker(Offload {
+        Outcome::Wait(WaitFor::Worker(Offload::Blocks {
             class,
             work: Box::new(work),
         }))
+    }
+
+    /// Not finished. `begin` sees to it that its argument is called with the reply, and does not
+    /// wait for that.
+    pub fn later(begin: impl FnOnce(Finish) + Send + 'static) -> Outcome<T> {
+        Outcome::Wait(WaitFor::Worker(Offload::Later(Box::new(begin))))
     }
 
     /// Not finished. Each call of `next` runs one chunk. Its argument is the backend's error if the
@@ -107,10 +113,18 @@ impl Attempt {
     };
 }
 
-/// A request that blocks, to be run by a worker thread.
-pub(crate) struct Offload {
-    pub class: BlockingClass,
-    pub work: Box<dyn FnOnce() -> Result<InlineReply, Errno> + Send>,
+/// Called with the result of the work; sends the reply.
+pub(crate) type Finish = Box<dyn FnOnce(Result<InlineReply, Errno>) + Send>;
+
+/// Work that blocks. Its result is the reply.
+pub(crate) type Work = Box<dyn FnOnce() -> Result<InlineReply, Errno> + Send>;
+
+/// A request that another thread finishes.
+pub(crate) enum Offload {
+    /// A worker thread runs it.
+    Blocks { class: BlockingClass, work: Work },
+    /// Something else calls the function that this is given. Beginning it does not block.
+    Later(Box<dyn FnOnce(Finish) + Send>),
 }
 
 /// Why a request blocks. The classes do not wait for each other.

@@ -1,9 +1,8 @@
 //! The trait of a request that left the thread which took it.
 
-use super::outcome::{Attempt, WaitFor};
+use super::outcome::{Attempt, Finish, WaitFor};
 use super::service::Service;
 use super::waiting::RequestId;
-use super::workers::Finish;
 use crate::wire::InHeader;
 use hearth::Errno;
 

@@ -127,7 +127,7 @@ pub(crate) fn run_on_thread<S: Service>(
             request.refuse(errno);
         }
     };
-    let offload = Offload {
+    let offload = Offload::Blocks {
         class: BlockingClass::Call,
         work: Box::new(work),
     };
@@ -158,7 +158,7 @@ async fn attempt_on_thread<S: Service, R: PendingRequest>(
             refused.fill(None);
         }
     };
-    let offload = Offload {
+    let offload = Offload::Blocks {
         class: BlockingClass::Call,
         work: Box::new(work),
     };

@@ -5,7 +5,7 @@
 //! queue at all: each has its own thread, and beyond a limit the reply is `ENOLCK`. Where work
 //! queues, tenants are served by weight, and CPU time counts in their shares.
 
-use super::outcome::{BlockingClass, InlineReply, Offload};
+use super::outcome::{BlockingClass, Finish, Offload, Work};
 use hearth::sched::{ExternalTask, FairQueue, Handle};
 use hearth::{Errno, TenantId};
 use hearth_sync::lock::{Condition, Lock};
@@ -29,9 +29,6 @@ const CALL_THREADS: usize = 1024;
 const IDLE: Duration = Duration::from_secs(10);
 /// Stack of a worker: it only calls into the filesystem.
 const STACK: usize = 256 << 10;
-
-/// Called with the result of the work; sends the reply.
-pub(crate) type Finish = Box<dyn FnOnce(Result<InlineReply, Errno>) + Send>;
 
 /// Worker threads of one session, at the service of one tenant.
 pub(crate) struct Workers {
@@ -74,7 +71,7 @@ struct PoolState {
 /// Work that waits for a thread.
 struct QueuedWork {
     outside: ExternalTask,
-    offload: Offload,
+    work: Work,
     finish: Finish,
 }
 
@@ -118,16 +115,20 @@ impl Workers {
         self.tenant
     }
 
-    /// Lets a worker run `offload` and call `finish` with the outcome.
+    /// Lets a worker run `offload` and call `finish` with the outcome, or begins it.
     pub fn submit(&self, offload: Offload, finish: Finish) {
-        let pool = match offload.class {
+        let (class, work) = match offload {
+            Offload::Blocks { class, work } => (class, work),
+            Offload::Later(begin) => return begin(finish),
+        };
+        let pool = match class {
             BlockingClass::Wait => &self.pools.waits,
             BlockingClass::Io => &self.pools.io,
             BlockingClass::Whole => &self.pools.whole,
             BlockingClass::Fetch => &self.pools.loads,
             BlockingClass::Call => &self.pools.calls,
         };
-        pool.submit(self.tenant, offload, finish);
+        pool.submit(self.tenant, work, finish);
     }
 
     /// Waits for all work and ends the threads. Waiting locks must have been interrupted before.
@@ -144,7 +145,7 @@ impl QueuedWork {
     /// Runs the work and replies. Returns the CPU time used in nanoseconds.
     fn run(self) -> u64 {
         let begin = thread_time();
-        (self.finish)((self.offload.work)());
+        (self.finish)((self.work)());
         let used = thread_time().zip(begin);
         let ns = used.map_or(0, |(end, begin)| end.saturating_sub(begin));
         self.outside.finish(ns);
@@ -153,7 +154,7 @@ impl QueuedWork {
 }
 
 impl Pool {
-    fn submit(self: &Arc<Pool>, tenant: TenantId, offload: Offload, finish: Finish) {
+    fn submit(self: &Arc<Pool>, tenant: TenantId, work: Work, finish: Finish) {
         let tenant = self.sched.tenant(tenant.number());
         let outside = self.sched.external_task(tenant);
         let mut state = self.state.lock();
@@ -164,7 +165,7 @@ impl Pool {
         }
         let work = QueuedWork {
             outside,
-            offload,
+            work,
             finish,
         };
         state.queue.push(&self.sched, tenant, work);
@@ -250,12 +251,13 @@ impl Pool {
 mod tests {
     use super::*;
     use crate::placement::cpu;
+    use crate::wait::outcome::InlineReply;
     use hearth::sched::Scheduler;
     use hearth_sync::primitive::atomic::{AtomicUsize, Ordering::SeqCst};
     use hearth_sync::primitive::{Condvar, Mutex};
 
     fn offload(class: BlockingClass, work: impl FnOnce() + Send + 'static) -> Offload {
-        Offload {
+        Offload::Blocks {
             class,
             work: Box::new(move || {
                 work();

@@ -14,6 +14,7 @@ use crate::kv::Table;
 use crate::schema::{Block, Inode, Place, Segment, key, part};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
+use std::time::Instant;
 
 /// Live pages that are rewritten at once: those of one segment.
 const PIECE: u64 = (32 << 20) / 4096;
@@ -24,15 +25,28 @@ const UNMOVED: &str = "the collector leaves a block where it is";
 /// Extents that are looked up at once.
 const BATCH: usize = 4096;
 
+impl Tidying {
+    /// Nothing is worth collecting until more dies, or, unless `is_quiet`, for a time.
+    fn rest(&mut self, deaths: u64, is_quiet: bool) {
+        if deaths != self.deaths || self.quiet_since.is_none() {
+            self.quiet_since = Some(Instant::now());
+        }
+        self.deaths = deaths;
+        self.is_tidy = is_quiet;
+    }
+}
+
 impl StoreBackend {
     /// Gives up dead segments, or rewrites some with few live pages; true if it did.
     pub(super) fn collect(&self, tidying: &mut Tidying) -> Result<bool> {
         let deaths = self.state.lock().deaths;
-        if deaths == tidying.deaths {
+        let is_quiet = deaths == tidying.deaths;
+        if is_quiet && (tidying.is_tidy || !self.is_quiet_for_long(tidying)) {
             return Ok(false);
         }
         let percent = match self.is_room_low() {
             true => self.limits.live_percent_low_room,
+            false if is_quiet => self.limits.live_percent_quiet,
             false => self.limits.live_percent,
         };
         let choice = self.choose(tidying, percent)?;
@@ -41,7 +55,7 @@ impl StoreBackend {
             return Ok(true);
         }
         if choice.segments.is_empty() {
-            tidying.deaths = deaths;
+            tidying.rest(deaths, is_quiet);
             return Ok(false);
         }
         let result = self.empty(&choice.segments, percent);
@@ -49,7 +63,7 @@ impl StoreBackend {
             && is_lack_of_room(error)
         {
             // There will be another try when more has died.
-            tidying.deaths = deaths;
+            tidying.rest(deaths, true);
             return result;
         }
         // What is not empty now could not be emptied, or is being changed: it rests until its live
@@ -63,7 +77,17 @@ impl StoreBackend {
                 }
             }
         }
+        if is_quiet {
+            // What this itself has moved ends no quiet time.
+            tidying.deaths = self.state.lock().deaths;
+        }
         result
+    }
+
+    /// Whether nothing has died for so long that more is worth collecting.
+    fn is_quiet_for_long(&self, tidying: &Tidying) -> bool {
+        let since = tidying.quiet_since;
+        since.is_some_and(|since| since.elapsed() >= self.limits.quiet)
     }
 
     fn choose(&self, tidying: &mut Tidying, percent: u64) -> Result<Choice> {

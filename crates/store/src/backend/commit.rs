@@ -5,14 +5,19 @@ use super::parts::KeyValues;
 use crate::error::{Error, Result};
 use crate::kv::{KvOp, Table};
 use crate::merge::{self, merge};
-use crate::schema::{Counters, corrupt, key};
+use crate::schema::{Counters, corrupt, decode_unwritten, key};
 use hearth_backend::{Errno, Record};
+use hearth_sync::primitive::Arc;
+use hearth_sync::primitive::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// What the next commit goes on from.
 #[derive(Debug)]
 pub(super) struct State {
     counters: Counters,
     kv_epoch: u64,
+    /// Pages that are allocated and not written, for who does not take the lock. Relaxed: a number
+    /// of its own.
+    unwritten: Arc<AtomicU64>,
     /// The error that ended committing.
     failed: Option<Error>,
     /// Records that found no room: they are committed with those of the next call.
@@ -26,10 +31,11 @@ pub(super) struct State {
 }
 
 impl State {
-    pub(super) fn new(counters: Counters, kv_epoch: u64) -> State {
+    pub(super) fn new(counters: Counters, kv_epoch: u64, unwritten: Arc<AtomicU64>) -> State {
         State {
             counters,
             kv_epoch,
+            unwritten,
             failed: None,
             held: Vec::new(),
             strays: 0,
@@ -68,9 +74,19 @@ impl State {
             Ok(()) => {
                 self.kv_epoch += 1;
                 self.counters = counters;
+                self.note_unwritten(&ops);
                 Ok(())
             }
             Err(error) => Err(self.fail(error)),
+        }
+    }
+
+    /// Takes the sum of what was committed.
+    fn note_unwritten(&self, ops: &[KvOp]) {
+        let sums = ops.iter().filter(|op| *op.key == *key::UNWRITTEN);
+        for op in sums {
+            let pages = op.value.as_deref().map_or(Ok(0), decode_unwritten);
+            self.unwritten.store(pages.unwrap_or(0), Relaxed);
         }
     }
 

@@ -34,8 +34,8 @@ mod tidy;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use on_disk::segments_of;
 pub use on_disk::{MakeOptions, StoreOptions};
+pub(crate) use on_disk::{block_of, segments_of};
 pub use parts::{BlockOrigin, Blocks, FilePages, KeyValues, PagesInBlock};
 pub use tidy::Limits;
 
@@ -45,6 +45,7 @@ use crate::schema::{Counters, key, unwritten_pages};
 use crate::troubles::Troubles;
 use commit::State;
 use hearth_backend::{Backend, Errno, Extent, Inode, PageSource, Record, Restart, Target};
+use hearth_sync::primitive::atomic::{AtomicU64, Ordering::Relaxed};
 use hearth_sync::primitive::{Arc, Mutex};
 use memory::{MemoryBlocks, MemoryKv};
 use pending::Pending;
@@ -60,6 +61,8 @@ pub struct StoreBackend {
     blocks: Arc<dyn Blocks>,
     /// What the next commit goes on from.
     state: Mutex<State>,
+    /// Pages that are allocated and not written. Relaxed: a number of its own.
+    unwritten: Arc<AtomicU64>,
     /// Pages of segments that no record names yet.
     pending: Pending,
     /// How far idle work got.
@@ -84,27 +87,35 @@ impl StoreBackend {
             Some(value) => Counters::decode(&value)?,
             None => Counters::default(),
         };
+        let troubles: Arc<Troubles> = Arc::default();
+        // A sum that cannot be read keeps nobody from writing: `fsck` finds it.
+        let unwritten = unwritten_pages(&*kv).unwrap_or_else(|error| {
+            troubles.failed("what allocations were promised counts as free", &error);
+            0
+        });
+        let unwritten = Arc::new(AtomicU64::new(unwritten));
         let kv_epoch = kv.epoch();
         blocks.set_epoch(kv_epoch);
         Ok(StoreBackend {
             tidying: Mutex::new(Tidying::new(blocks.first())),
-            state: Mutex::new(State::new(counters, kv_epoch)),
+            state: Mutex::new(State::new(counters, kv_epoch, Arc::clone(&unwritten))),
+            unwritten,
             kv,
             blocks,
             pending: Pending::default(),
             limits: Limits::default(),
             is_read_only: false,
-            troubles: Arc::default(),
+            troubles,
         })
     }
 
-    /// The same store with other limits of idle work.
+    /// Sets the limits of idle work.
     pub fn with_limits(mut self, limits: Limits) -> StoreBackend {
         self.limits = limits;
         self
     }
 
-    /// The same store with its lines about errors elsewhere than on standard error.
+    /// Sends lines about errors elsewhere than to standard error.
     pub fn with_troubles(mut self, troubles: Arc<Troubles>) -> StoreBackend {
         self.troubles = troubles;
         self
@@ -151,14 +162,6 @@ impl StoreBackend {
             self.pending.add(part.block.segment, count);
         }
         drop(flight);
-        let stored = |part: PagesInBlock| {
-            let mut place = Vec::with_capacity(crate::schema::Block::SIZE);
-            part.block.encode(&mut place);
-            Extent {
-                pages: part.pages,
-                place: hearth_backend::Place::Stored(place.into()),
-            }
-        };
         Ok(written.into_iter().map(stored).collect())
     }
 }
@@ -166,9 +169,19 @@ impl StoreBackend {
 /// What is said of a commit that fails for another reason than lack of room: there is no other.
 const ENDED: &str = "no more changes are taken (unmount, mend the disk, mount again)";
 
-/// The same for contents.
+/// What is said of contents that cannot be written, as of a commit.
 const UNWRITTEN: &str =
     "no more changes are taken (unmount, mend the disk, mount again): contents of inode";
+
+/// Pages in a block as an extent of a record.
+fn stored(part: PagesInBlock) -> Extent {
+    let mut place = Vec::with_capacity(crate::schema::Block::SIZE);
+    part.block.encode(&mut place);
+    Extent {
+        pages: part.pages,
+        place: hearth_backend::Place::Stored(place.into()),
+    }
+}
 
 /// A thing and the number of its inode.
 struct Of(&'static str, u64);
@@ -235,9 +248,9 @@ impl Backend for StoreBackend {
 
     fn room(&self) -> Option<(u64, u64)> {
         let (all, free) = self.kv.room()?;
-        // The first write into what was allocated finds room. A sum that cannot be read keeps
-        // nobody from writing: `fsck` finds it.
-        let promised = unwritten_pages(&*self.kv).unwrap_or(0).saturating_mul(4096);
+        // The first write into what was allocated finds room. Nothing is read for it: operations
+        // ask while they hold locks.
+        let promised = self.unwritten.load(Relaxed).saturating_mul(4096);
         Some((all, free.saturating_sub(promised + promised / OVERHEAD)))
     }
 

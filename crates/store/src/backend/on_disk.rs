@@ -344,7 +344,8 @@ fn all_written(written: Vec<crate::segment::Written>) -> Vec<PagesInBlock> {
     written.collect()
 }
 
-fn block_of(stored: &Stored) -> Block {
+/// The record of a stored block.
+pub(crate) fn block_of(stored: &Stored) -> Block {
     Block {
         segment: stored.segment,
         at: stored.at,

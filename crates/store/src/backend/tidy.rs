@@ -8,6 +8,7 @@
 //! | segments that were given up | a checkpoint has passed |
 //! | inline data moves to segments | enough of it has come |
 //! | segments with few live pages are rewritten | pages have died |
+//! | those with more of them | none has died for a time |
 //!
 //! Each piece is a commit of its own. What it changes is compared under the lock of commits with
 //! what it has read before: what the volume has changed meanwhile stays as the volume wants it.
@@ -21,10 +22,10 @@ use crate::merge::{Tally, drop_map, meta};
 use crate::schema::{Segment, key};
 use hearth_backend::Errno;
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The pieces, in the order in which they are tried, and what is said when one fails.
-const PIECES: [(&str, Piece); 6] = [
+const PIECES: [(&str, Work); 6] = [
     (
         "extents of files that ended stay for now",
         StoreBackend::delete_dying,
@@ -40,7 +41,7 @@ const PIECES: [(&str, Piece); 6] = [
     ("a segment was not collected", StoreBackend::collect),
 ];
 
-type Piece = fn(&StoreBackend, &mut Tidying) -> Result<bool>;
+type Work = fn(&StoreBackend, &mut Tidying) -> Result<bool>;
 
 /// Extents that are deleted at once.
 const PIECE: usize = 4096;
@@ -54,6 +55,10 @@ pub struct Limits {
     pub live_percent: u64,
     /// Per cent of live pages when room is low.
     pub live_percent_low_room: u64,
+    /// Per cent of live pages when nothing has died for a time.
+    pub live_percent_quiet: u64,
+    /// That time.
+    pub quiet: Duration,
     /// Pages below which a segment is small: many small ones are rewritten together.
     pub small_pages: u64,
     /// How many are many.
@@ -68,6 +73,8 @@ impl Default for Limits {
             inline_bytes: 256 << 10,
             live_percent: 50,
             live_percent_low_room: 90,
+            live_percent_quiet: 80,
+            quiet: Duration::from_secs(10),
             small_pages: 512,
             small_segments: 64,
             patience: PATIENCE,
@@ -89,6 +96,10 @@ pub(super) struct Tidying {
     grace: Option<(u64, u8)>,
     /// `State::deaths` when segments were last looked at and none was worth it.
     pub(super) deaths: u64,
+    /// Since when nothing is worth it that would be at any time.
+    pub(super) quiet_since: Option<Instant>,
+    /// Whether nothing is worth it in quiet times either.
+    pub(super) is_tidy: bool,
     /// Segments that could not be emptied, with their live pages.
     pub(super) resting: BTreeSet<(u64, u64)>,
 }
@@ -102,6 +113,8 @@ impl Tidying {
             doomed: BTreeSet::new(),
             grace: None,
             deaths: 0,
+            quiet_since: None,
+            is_tidy: false,
             resting: BTreeSet::new(),
         }
     }

@@ -6,7 +6,7 @@
 //! removed: without its journal files fjall starts its sequence numbers at 0, and a new value
 //! loses to an old one.
 
-use super::{Change, Engine, Engines, View};
+use super::{Change, Engine, Engines, FOLDER, View, blame};
 use crate::error::{Error, Result};
 use crate::kv::Table;
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable, Snapshot};
@@ -22,7 +22,6 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use xxhash_rust::xxh3::xxh3_128;
 
-const FOLDER: &str = "engine";
 const FIRST_JOURNAL: &str = "0.jnl";
 const KEYSPACES: [&str; 2] = ["meta", "extents"];
 /// Cached blocks, in bytes.
@@ -57,7 +56,8 @@ impl Engines for FjallEngines {
     fn open(&self) -> Result<Box<dyn Engine>> {
         check_layout(&self.folder)?;
         empty_journals(&self.folder)?;
-        Ok(Box::new(Tables::open(&self.folder, None, 1)?))
+        make_lock_file(&self.folder)?;
+        Ok(Box::new(self.tables(&self.folder, None, 1)?))
     }
 
     /// fjall cannot open read-only. It gets a folder of its own outside the volume: copies of the
@@ -72,12 +72,21 @@ impl Engines for FjallEngines {
         let mut held = Vec::new();
         mirror_folder(&self.folder, mirror.path(), &mut held)?;
         empty_journals(mirror.path())?;
+        make_lock_file(mirror.path())?;
         let folder = mirror.path().to_path_buf();
         let mirror = Mirror {
             _folder: mirror,
             _held: held,
         };
-        Ok(Box::new(Tables::open(&folder, Some(mirror), 0)?))
+        Ok(Box::new(self.tables(&folder, Some(mirror), 0)?))
+    }
+}
+
+impl FjallEngines {
+    /// Opens fjall in `folder`, or says which table keeps it from opening.
+    fn tables(&self, folder: &Path, mirror: Option<Mirror>, workers: usize) -> Result<Tables> {
+        let opened = Tables::open(folder, mirror, workers);
+        opened.map_err(|error| blame::named(&self.folder, KEYSPACES.len(), error))
     }
 }
 
@@ -276,6 +285,15 @@ fn empty_journals(folder: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Makes the file that fjall locks, where a copy lacks it: it holds nothing.
+fn make_lock_file(folder: &Path) -> Result<()> {
+    let path = folder.join("lock");
+    let mut lock = fs::OpenOptions::new();
+    let made = lock.write(true).create(true).truncate(false).open(&path);
+    made.map(drop)
+        .map_err(|error| Error::io("make", &path, error))
+}
+
 /// Tables that are held open at most; the others are found by their names.
 const HELD: usize = 512;
 
@@ -326,7 +344,11 @@ fn failed(op: &'static str) -> impl Fn(fjall::Error) -> Error {
         let file = Path::new(FOLDER);
         match error {
             fjall::Error::Io(error) | fjall::Error::Storage(fjall::LsmError::Io(error)) => {
-                Error::io(op, file, error)
+                match error.raw_os_error() {
+                    Some(_) => Error::io(op, file, error),
+                    // What was read makes no sense.
+                    None => Error::corrupt(FOLDER, 0, format!("cannot {op}: {error}")),
+                }
             }
             fjall::Error::Locked => Error::Io {
                 op,

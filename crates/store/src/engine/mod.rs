@@ -4,11 +4,15 @@
 //! in no journal of its own. [`fjall_tables`] is the engine of volumes; [`memory`] is one for tests
 //! that loses what a crash may lose.
 
+mod blame;
 pub(crate) mod fjall_tables;
 pub mod memory;
 
 use crate::error::Result;
 use crate::kv::Table;
+
+/// The folder of the engine in the directory of a volume.
+const FOLDER: &str = "engine";
 
 /// Makes and opens the engine of one volume.
 pub trait Engines: Send + Sync {

@@ -68,7 +68,7 @@ codes! {
     BadValue "F002" Damage "a key or a value that cannot be read"
         => "removes it; what can be counted again is counted again";
     Engine "F003" Loss "a table of the engine that cannot be read to its end"
-        => "nothing; load a dump, or copy what a read-only mount shows";
+        => "of extents F056; of names nothing: load a dump, or copy what a read-only mount shows";
     Counters "F004" Damage "counters of numbers that are behind numbers in use"
         => "raises them";
     Log "F005" Damage "commits that are missing, or a damaged log"
@@ -137,6 +137,10 @@ codes! {
         => "leaves it; hearth fsck --data tells which files it hits";
     Block "F055" Loss "a block that is not what was written"
         => "leaves it: reads of that range fail; remove or overwrite the file";
+    FoundAgain "F056" Loss "extents that are missing and whose blocks are in segments"
+        => "puts the newest blocks there; small writes to that range that came last may be missing";
+    Missing "F057" Loss "extents that are missing and cannot be found again"
+        => "makes reads of that range fail where it is known; restore the file from a copy";
     Usage "F060" Damage "a wrong usage of an owner"
         => "sets what was counted";
     Unwritten "F061" Damage "a wrong number of allocated pages"

@@ -13,9 +13,12 @@ use super::sorted::{Sorted, Sorter, number, record};
 use super::{Step, Watch};
 use crate::error::{Error, Result};
 use crate::kv::{Read, Table};
-use crate::schema::{Block, Contents, Extent, Inline, Inode, Place, encode_unwritten, key};
+use crate::schema::{Block, Contents, Extent, Inode, Place, encode_unwritten, key};
 use std::collections::HashMap;
 use std::ops::Range;
+
+mod inline;
+mod unread;
 
 const PAGE: u64 = 4096;
 /// Bytes before a block in its segment.
@@ -30,6 +33,10 @@ pub struct Named {
     pub live: HashMap<u64, u64>,
     /// Each block, with an inode that has it, in the order in which they lie on the disk.
     pub blocks: Sorter<BLOCK>,
+    /// Whether there are extents that cannot be read, so that less is counted than there is.
+    pub is_partial: bool,
+    /// Files that have fewer pages than they say.
+    pub short: Vec<Short>,
     /// Inodes that have not as many pages as they say.
     pub pages: Sorter<PAGES>,
 }
@@ -59,28 +66,55 @@ pub fn check(
         keep_blocks: keep_blocks.then_some(None),
         failed: None,
     };
-    let mut done = 0;
-    let scanned = view.scan(Table::Extents, &[], None, &mut |key, value| {
-        if let Err(error) = pass.key(key, value) {
-            pass.failed = Some(error);
-            return false;
+    let (mut done, mut from) = (0, Box::default());
+    loop {
+        let scanned = view.scan(Table::Extents, &from, None, &mut |key, value| {
+            if let Err(error) = pass.key(key, value) {
+                pass.failed = Some(error);
+                return false;
+            }
+            done += 1;
+            if done % 1024 == 0 {
+                let (what, of) = ("extents", None);
+                watch(Step { what, done, of });
+            }
+            true
+        });
+        if let Some(error) = pass.failed.take() {
+            return Err(error);
         }
-        done += 1;
-        if done % 1024 == 0 {
-            let (what, of) = ("extents", None);
-            watch(Step { what, done, of });
+        match scanned {
+            Err(error @ Error::Corrupt { .. }) => match pass.behind_damage(&error)? {
+                Some(next) => from = next,
+                None => break,
+            },
+            other => {
+                other?;
+                break;
+            }
         }
-        true
-    });
-    if let Some(error) = pass.failed.take() {
-        return Err(error);
-    }
-    match scanned {
-        Err(error @ Error::Corrupt { .. }) => meta::report_of_engine(pass.report, &error),
-        other => other?,
     }
     pass.end()
 }
+
+/// A file that has fewer pages than it says.
+#[derive(Clone, Copy, Debug)]
+pub struct Short {
+    /// Inode.
+    pub ino: u64,
+    /// Its map.
+    pub map: u64,
+    /// Its size.
+    pub size: u64,
+    /// Pages as it says, and as were found.
+    pub says: u64,
+    pub found: u64,
+    /// Whether the extents of its map cannot be read.
+    pub is_unread: bool,
+}
+
+/// Files with fewer pages that are looked at at once; a later round of a repair looks at others.
+const SHORT: usize = 10_000;
 
 /// A file whose map comes.
 #[derive(Clone, Copy)]
@@ -98,6 +132,8 @@ struct Map {
     owners: Vec<Owner>,
     /// Pages that were found.
     pages: u64,
+    /// Whether its extents cannot be read.
+    is_unread: bool,
 }
 
 struct ContentsPass<'a> {
@@ -168,6 +204,7 @@ impl ContentsPass<'_> {
             number: map,
             owners: Vec::new(),
             pages: 0,
+            is_unread: false,
         });
         if !self.meta.dying.contains(&map) {
             let detail = format!("map {map}");
@@ -192,6 +229,7 @@ impl ContentsPass<'_> {
             number: number(&first, 0),
             owners: vec![owner(first)],
             pages: 0,
+            is_unread: false,
         };
         while (self.files.peek()).is_some_and(|next| number(next, 0) == map.number) {
             if let Some(second) = self.files.next()?.map(owner) {
@@ -231,8 +269,17 @@ impl ContentsPass<'_> {
         };
         for owner in map.owners {
             self.report.counted.pages += map.pages;
-            if map.pages != owner.pages {
+            if map.pages > owner.pages {
                 self.named.pages.push(record(&[owner.ino, map.pages]))?;
+            } else if map.pages < owner.pages && self.named.short.len() < SHORT {
+                self.named.short.push(Short {
+                    ino: owner.ino,
+                    map: map.number,
+                    size: owner.size,
+                    says: owner.pages,
+                    found: map.pages,
+                    is_unread: map.is_unread,
+                });
             }
         }
         Ok(())
@@ -321,35 +368,6 @@ impl ContentsPass<'_> {
         Ok(())
     }
 
-    /// The first page of the inline bytes under this map and last page; `None` where there are none
-    /// that can be read. Those before it are named by nothing.
-    fn inline_at(&mut self, at: (u64, u64)) -> Result<Option<u64>> {
-        while let Some((key, value)) = self.inline.peek(self.report)? {
-            let first = Inline::decode(key, value).ok().map(|inline| inline.first);
-            let found = key::page(key).ok();
-            if found.is_some_and(|found| found > at) {
-                break;
-            }
-            self.inline.skip();
-            match found {
-                Some(found) if found == at => return Ok(first),
-                Some((map, last)) => self.no_extent(map, last),
-                // Its length is reported already.
-                None => {}
-            }
-        }
-        Ok(None)
-    }
-
-    /// Inline bytes that no extent names.
-    fn no_extent(&mut self, map: u64, last: u64) {
-        let key = key::inline(map, last);
-        let detail = format!("map {map}, page {last}");
-        self.report.find(Code::NoExtent, meta::shown(&key), detail);
-        self.report
-            .fix(Stage::Contents, remove(Table::Extents, &key));
-    }
-
     /// Two extents overlap: the newer one keeps what both have.
     fn overlap(&mut self, map: u64, before: &Extent, extent: &Extent) -> Result<()> {
         let both = extent.pages.start.max(before.pages.start)..before.pages.end;
@@ -404,7 +422,7 @@ impl ContentsPass<'_> {
             self.report.fix(Stage::Contents, op);
         }
         let says = self.meta.unwritten;
-        if says != self.unwritten {
+        if says != self.unwritten && !self.named.is_partial {
             let detail = format!("{says}, and {} are there", self.unwritten);
             self.report.find(Code::Unwritten, At::Volume, detail);
             let op = match self.unwritten {

@@ -22,6 +22,7 @@ pub struct Cursor<'a> {
     from: Option<Vec<u8>>,
     end: Option<Box<[u8]>>,
     piece: VecDeque<Pair>,
+    is_cut_off: bool,
 }
 
 impl<'a> Cursor<'a> {
@@ -33,6 +34,7 @@ impl<'a> Cursor<'a> {
             from: Some(prefix.to_vec()),
             end: key::behind(prefix),
             piece: VecDeque::new(),
+            is_cut_off: false,
         }
     }
 
@@ -67,6 +69,11 @@ impl<'a> Cursor<'a> {
         Ok(None)
     }
 
+    /// Whether the keys have ended because a table cannot be read.
+    pub fn is_cut_off(&self) -> bool {
+        self.is_cut_off
+    }
+
     /// Passes over the next pair.
     pub fn skip(&mut self) {
         self.piece.pop_front();
@@ -88,7 +95,10 @@ impl<'a> Cursor<'a> {
             !is_cut
         });
         match scanned {
-            Err(error @ Error::Corrupt { .. }) => report_of_engine(report, &error),
+            Err(error @ Error::Corrupt { .. }) => {
+                report_of_engine(report, &error, self.table);
+                self.is_cut_off = true;
+            }
             done => {
                 done?;
                 if let Some((last, _)) = self.piece.back().filter(|_| is_cut) {

@@ -79,7 +79,7 @@ impl Meta {
         match scanned {
             Err(error @ Error::Corrupt { .. }) => {
                 // What is behind it is not known, so nothing may be put right.
-                report_of_engine(pass.report, &error);
+                report_of_engine(pass.report, &error, Table::Meta);
             }
             other => other?,
         }
@@ -106,13 +106,16 @@ impl Meta {
 }
 
 /// A table could not be read to its end. Passes meet it one after the other; it is said once.
-pub fn report_of_engine(report: &mut Report, error: &Error) {
+/// Where extents cannot be read, they alone are not known.
+pub fn report_of_engine(report: &mut Report, error: &Error, table: Table) {
     let detail = error.to_string();
     let mut found = report.findings.iter();
     if !found.any(|known| known.code == Code::Engine && known.detail == detail) {
         report.find(Code::Engine, About::Volume, detail);
     }
-    report.cannot_repair();
+    if table == Table::Meta {
+        report.cannot_repair();
+    }
 }
 
 /// A pass over the table.

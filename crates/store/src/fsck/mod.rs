@@ -22,6 +22,7 @@ mod inodes;
 mod meta;
 mod on_disk;
 mod paths;
+mod rebuild;
 mod repair;
 mod report;
 mod segments;
@@ -34,7 +35,7 @@ mod usage;
 mod tests;
 
 pub use code::{Code, Meaning, Severity};
-pub use data::{Data, Listed};
+pub use data::{Data, Header, Listed};
 pub use on_disk::Segmented;
 pub use repair::repair;
 pub use report::{About, Counted, Finding, Report};
@@ -81,6 +82,8 @@ pub fn check(
     let mut meta = Meta::read(view, &mut report, watch)?;
     let segments = segments::list(data, &mut report)?;
     let mut named = contents::check(view, &mut meta, &segments, &mut report, options.data, watch)?;
+    let found = (&mut meta, &mut named);
+    rebuild::check(view, data, &segments, found, &mut report, watch)?;
     let pages = std::mem::take(&mut named.pages);
     segments::check(
         data,

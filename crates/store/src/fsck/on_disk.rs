@@ -1,7 +1,7 @@
 //! The segments of a store in a directory.
 
-use super::data::{Data, Listed};
-use crate::backend::segments_of;
+use super::data::{Data, Header, Listed};
+use crate::backend::{block_of, segments_of};
 use crate::codec::{Codec, Passphrase};
 use crate::error::{Error, Result};
 use crate::schema::Block;
@@ -58,6 +58,25 @@ impl Data for Segmented {
             }
         }
         Ok(wrong)
+    }
+
+    fn headers(&self, segment: u64) -> Result<Vec<Header>> {
+        let mut headers = Vec::new();
+        for found in self.0.headers(segment) {
+            match found {
+                Ok(found) => headers.push(Header {
+                    ino: found.header.ino,
+                    generation: found.header.generation,
+                    page: found.header.offset / 4096,
+                    epoch: found.header.epoch,
+                    block: block_of(&found.stored),
+                }),
+                // Reported by another pass.
+                Err(Error::Corrupt { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(headers)
     }
 
     fn block(&self, block: &Block) -> Result<Option<String>> {

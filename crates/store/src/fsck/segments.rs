@@ -32,7 +32,9 @@ pub fn check(
     report: &mut Report,
     watch: Watch<'_>,
 ) -> Result<()> {
-    records(meta, listed, &named, report);
+    if !named.is_partial {
+        records(meta, listed, &named, report);
+    }
     let of = Some(listed.segments.len() as u64);
     for (done, (segment, _)) in listed.segments.iter().enumerate() {
         let (what, done) = ("segments", done as u64);

@@ -39,6 +39,7 @@ struct Planted {
     listed: Listed,
     bad_ends: BTreeSet<u64>,
     bad_blocks: BTreeSet<u64>,
+    headers: Vec<Header>,
 }
 
 impl Data for Planted {
@@ -49,6 +50,11 @@ impl Data for Planted {
     fn ends(&self, segment: u64) -> Result<Option<String>> {
         let is_bad = self.bad_ends.contains(&segment);
         Ok(is_bad.then(|| "no trailer".to_owned()))
+    }
+
+    fn headers(&self, segment: u64) -> Result<Vec<Header>> {
+        let of_segment = |header: &&Header| header.block.segment == segment;
+        Ok(self.headers.iter().filter(of_segment).copied().collect())
     }
 
     fn block(&self, block: &Block) -> Result<Option<String>> {
@@ -166,6 +172,17 @@ impl Volume {
         ));
         store.commit(1, records).expect("a commit");
         let segments = blocks.list().expect("a list");
+        let headers = segments.iter().flat_map(|segment| {
+            let of_segment = blocks.headers(*segment).expect("headers");
+            of_segment.into_iter().map(|header| Header {
+                ino: header.ino,
+                generation: header.generation,
+                page: header.page,
+                epoch: 1,
+                block: header.block,
+            })
+        });
+        let headers = headers.collect();
         let listed = Listed {
             segments: segments
                 .into_iter()
@@ -175,6 +192,7 @@ impl Volume {
         };
         let data = Planted {
             listed,
+            headers,
             ..Planted::default()
         };
         Volume {
@@ -843,4 +861,136 @@ fn a_repair_that_is_killed_between_two_commits_goes_on() {
         assert!(left.expect("a repair").is_clean());
         assert_eq!(volume.readable(), wanted, "after {commits} commits");
     }
+}
+
+/// The pages of a file, by their first byte.
+fn first_bytes(volume: &Volume, ino: u64) -> std::result::Result<Vec<u8>, hearth_backend::Errno> {
+    let mut bytes = Vec::new();
+    let mut take = |_, page: &[u8]| bytes.push(page[0]);
+    let read = volume.store.load_pages(ino, 0..50, &mut take);
+    read.map(|()| bytes)
+}
+
+fn repaired(volume: &Volume) -> BTreeSet<&'static str> {
+    let found = volume.check(false);
+    let options = Options::default();
+    let left = repair(&*volume.kv, &volume.data, &found, options, &mut |_| {});
+    names(&left.expect("a repair"))
+}
+
+#[test]
+fn extents_that_are_gone_are_found_again_by_the_headers_of_their_blocks() {
+    let mut volume = Volume::new();
+    let (key, _) = extent(&volume, STORED, 2);
+    let newest = volume.data.headers[0];
+    // An older block of a page, and one of an inode that had the number before.
+    for (epoch, generation) in [(0, GENERATION), (9, 1)] {
+        let block = Block {
+            at: 7,
+            length: PAGE as u32,
+            ..newest.block
+        };
+        volume.data.headers.push(Header {
+            page: 1,
+            epoch,
+            generation,
+            block,
+            ..newest
+        });
+    }
+    volume.plant(Table::Extents, &key, None);
+    let report = volume.finds_loss();
+    assert_eq!(names(&report), BTreeSet::from(["F056"]));
+    assert_eq!(path_of(&report, "F056"), "/dir/stored");
+    assert_eq!(repaired(&volume), BTreeSet::new());
+    assert_eq!(first_bytes(&volume, STORED), Ok(vec![1, 2, 3]));
+}
+
+#[test]
+fn where_headers_do_not_tell_what_was_there_reads_fail() {
+    // Three blocks and two pages: one was cut since, and nobody knows which.
+    let volume = Volume::new();
+    let (key, _) = extent(&volume, STORED, 2);
+    volume.plant(Table::Extents, &key, None);
+    let mut says = volume.contents(STORED);
+    says.pages = 2;
+    volume.put(&key::contents(STORED), says.encode());
+    let report = volume.finds_loss();
+    assert!(names(&report).is_superset(&BTreeSet::from(["F056", "F057"])));
+    assert_eq!(repaired(&volume), BTreeSet::from(["F042"]));
+    assert!(first_bytes(&volume, STORED).is_err());
+    // No header at all: inline bytes have none.
+    let volume = Volume::new();
+    let (key, _) = extent(&volume, INLINE, 1);
+    volume.plant(Table::Extents, &key, None);
+    let inline = key::inline(volume.contents(INLINE).map, 1);
+    volume.plant(Table::Extents, &inline, None);
+    assert_eq!(names(&volume.finds_loss()), BTreeSet::from(["F057"]));
+    assert_eq!(repaired(&volume), BTreeSet::from(["F042"]));
+    assert!(first_bytes(&volume, INLINE).is_err());
+}
+
+impl Volume {
+    fn finds_loss(&self) -> Report {
+        let report = self.check(false);
+        assert!(report.has_loss(), "{:?}", report.findings);
+        report
+    }
+}
+
+#[test]
+fn files_whose_extents_cannot_be_read_get_them_back_and_the_others_keep_theirs() {
+    /// Extents of one map cannot be read.
+    struct Damaged(Arc<MemoryKv>, u64);
+    impl Read for Damaged {
+        fn get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
+            self.0.get(table, key)
+        }
+        fn scan(
+            &self,
+            table: Table,
+            from: &[u8],
+            to: Option<&[u8]>,
+            visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+        ) -> Result<()> {
+            let mut is_damaged = false;
+            self.0.scan(table, from, to, &mut |key, value| {
+                is_damaged = table == Table::Extents
+                    && key.starts_with(key::EXTENTS)
+                    && key::page(key).is_ok_and(|(map, _)| map == self.1);
+                !is_damaged && visit(key, value)
+            })?;
+            match is_damaged {
+                true => Err(schema::corrupt(b"E", "a damaged table")),
+                false => Ok(()),
+            }
+        }
+    }
+    let volume = Volume::new();
+    let map = volume.contents(STORED).map;
+    let view = Damaged(volume.kv.clone(), map);
+    let check = || check(&view, &volume.data, Options::default(), &mut |_| {}).expect("a check");
+    let report = check();
+    assert_eq!(
+        names(&report),
+        BTreeSet::from(["F003", "F056"]),
+        "{:?}",
+        report.findings
+    );
+    let (_, fixes) = report.first_stage().expect("changes");
+    volume
+        .kv
+        .commit(volume.kv.epoch() + 1, fixes)
+        .expect("a commit");
+    assert_ne!(volume.contents(STORED).map, map);
+    assert_eq!(first_bytes(&volume, STORED), Ok(vec![1, 2, 3]));
+    assert_eq!(first_bytes(&volume, INLINE), Ok(vec![9, 9]));
+    let report = check();
+    assert_eq!(
+        names(&report),
+        BTreeSet::from(["F003"]),
+        "{:?}",
+        report.findings
+    );
+    assert!(!report.is_repairable());
 }

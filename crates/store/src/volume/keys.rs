@@ -104,11 +104,11 @@ impl Kv {
             let mut log = shared.log.lock();
             let writer = log.as_mut().ok_or(Error::Closed)?;
             match writer.append(&*shared.parts.disk, epoch, ops) {
-                Ok(Appended::Done(is_other_file)) => {
+                Ok(Appended::Done(is_checkpoint_due)) => {
                     shared.layers.write().active.apply(ops);
                     drop(log);
                     shared.background.ask_for_witness();
-                    if is_other_file {
+                    if is_checkpoint_due {
                         shared.background.ask_for_checkpoint();
                     }
                     return Ok(());

@@ -10,6 +10,9 @@ use crate::kv::KvOp;
 use hearth_sync::primitive::Arc;
 use std::ops::Range;
 
+/// Files behind the one in use that hold epochs which no checkpoint has, from which on one is due:
+/// the rest of the log has room for as much again until it is made.
+const DUE: usize = 2;
 /// A file takes this many parts of a large epoch.
 const PARTS_OF_A_FILE: u64 = 4;
 
@@ -39,7 +42,7 @@ pub(crate) fn open_files(
 /// What became of an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Appended {
-    /// It is durable. True: another file of the log is in use from now on.
+    /// It is durable. True: a checkpoint is due.
     Done(bool),
     /// The files that it needs hold epochs that no checkpoint has.
     Full,
@@ -159,7 +162,14 @@ impl LogWriter {
             digest,
             log_at: end % (self.file_len * LOG_FILES),
         };
-        Ok(Appended::Done(self.last.log_at / self.file_len != before))
+        let file = self.last.log_at / self.file_len;
+        Ok(Appended::Done(file != before && self.unkept(file) >= DUE))
+    }
+
+    /// How many files beside `file` hold epochs that no checkpoint has.
+    fn unkept(&self, file: u64) -> usize {
+        let others = (0..).zip(&self.newest).filter(|&(other, _)| other != file);
+        others.filter(|&(_, &newest)| newest > self.kept).count()
     }
 
     /// Encodes an epoch into the buffer. Returns the lengths of its frames and the digest of the

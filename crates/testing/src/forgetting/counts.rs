@@ -29,6 +29,8 @@ pub enum Fault {
     /// There is no room: whatever would take some fails with ENOSPC. Bytes that are there can be
     /// written over.
     Full,
+    /// The next write fails with EIO, and all others work.
+    Once,
 }
 
 /// [`Counts`] as they grow. Each number stands by itself: nothing is ordered by it.
@@ -68,7 +70,17 @@ impl Counters {
         match self.fault.load(Relaxed) {
             1 => Fault::Broken,
             2 => Fault::Full,
+            3 => Fault::Once,
             _ => Fault::None,
+        }
+    }
+
+    /// What goes wrong with a write that comes now.
+    pub fn fault_of_write(&self) -> Fault {
+        let (once, none) = (Fault::Once as u8, Fault::None as u8);
+        match self.fault.compare_exchange(once, none, Relaxed, Relaxed) {
+            Ok(_) => Fault::Broken,
+            Err(_) => self.fault(),
         }
     }
 

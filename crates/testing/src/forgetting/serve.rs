@@ -43,7 +43,7 @@ impl Server {
     /// What would take room, or be written.
     fn takes_room(&self) -> Result<(), Errno> {
         match self.counters.fault() {
-            Fault::None => Ok(()),
+            Fault::None | Fault::Once => Ok(()),
             Fault::Broken => Err(Errno::EIO),
             Fault::Full => Err(Errno::ENOSPC),
         }
@@ -324,11 +324,11 @@ impl Filesystem for Server {
         reply: ReplyWrite,
     ) {
         self.counters.wrote(data.len() as u64);
-        let fault = self.counters.fault();
+        let fault = self.counters.fault_of_write();
         let written = self.on(|tree| {
             let (kept, unsynced) = tree.contents(ino.0)?;
             match fault {
-                Fault::None => (),
+                Fault::None | Fault::Once => (),
                 Fault::Full if offset + data.len() as u64 <= unsynced.size() => (),
                 Fault::Full => return Err(rustix::io::Errno::NOSPC.into()),
                 Fault::Broken => return Err(rustix::io::Errno::IO.into()),

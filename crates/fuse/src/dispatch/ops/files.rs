@@ -215,7 +215,7 @@ impl<V: KernelCache> Dispatcher<V> {
                 Ok(InlineReply::default())
             });
             self.workers.submit(
-                Offload {
+                Offload::Blocks {
                     class: BlockingClass::Wait,
                     work,
                 },
@@ -250,6 +250,15 @@ impl<V: KernelCache> Dispatcher<V> {
         }
         let (file, data_only) = (self.file(args.fh)?, args.fsync_flags & FSYNC_FDATASYNC != 0);
         let vfs = self.vfs.clone();
+        if let Some(point) = vfs.begin_fsync(&file) {
+            // The thread that makes it durable replies to all whom it served.
+            return Ok(Outcome::later(move |finish| {
+                let reply = move |synced: Result<(), Errno>| {
+                    finish(synced.map(|()| InlineReply::default()))
+                };
+                vfs.when_durable(point, Box::new(reply));
+            }));
+        }
         self.sync(move || vfs.block_on(|vfs| vfs.fsync(&file, data_only)))
     }
 

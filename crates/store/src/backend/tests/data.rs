@@ -62,6 +62,41 @@ fn the_collector_frees_room_and_changes_no_contents() {
     );
 }
 
+/// SR35: containers that are mostly live kept the rest for ever.
+#[test]
+fn in_quiet_times_segments_are_collected_that_are_mostly_live() {
+    let (mut store, kv, blocks) = store();
+    store.limits = Limits {
+        quiet: Duration::from_secs(3600),
+        small_pages: 0,
+        ..Limits::default()
+    };
+    let mut records = vec![root()];
+    for ino in 2..50 {
+        let pages: Vec<_> = (0..64).map(|index| (index, page(ino + index))).collect();
+        let extents = store.write_pages(ino, 1, &pages).unwrap();
+        records.push(new(ino, attrs(1, Kind::File)));
+        records.push(contents(ino, 1, 1, 64 * 4096, Edit::Write(extents)));
+    }
+    store.commit(1, records).unwrap();
+    let cuts = (2..50).map(|ino| contents(ino, 1, 2, 64 * 4096, Edit::Cut(0..24)));
+    store.commit(2, cuts.collect()).unwrap();
+    let live = 48 * 40 * 4096;
+    tidy_all(&store);
+    assert_eq!(
+        blocks.size(),
+        48 * 64 * 4096,
+        "while more may die they stay"
+    );
+    store.limits.quiet = Duration::ZERO;
+    tidy_all(&store);
+    assert!(blocks.size() <= live / 4 * 5, "{} of {live}", blocks.size());
+    audit(&*kv);
+    let epoch = KeyValues::epoch(&*kv);
+    assert_eq!(tidy_all(&store), 0);
+    assert_eq!(KeyValues::epoch(&*kv), epoch, "it rests");
+}
+
 #[test]
 fn the_collector_finds_blocks_that_a_shift_has_moved() {
     let (store, kv, blocks) = store();

@@ -1,8 +1,10 @@
 //! Single facts about volumes.
 
 use super::harness::*;
-use crate::disk::Disk;
 use crate::disk::simulated::{Fault, SimulatedDisk};
+use crate::disk::{Access, Disk};
+use crate::volume::log::{Appended, LogWriter, open_files};
+use crate::volume::overlay::Point;
 use crate::volume::{FrameCipher, Kv, MkfsOptions, OpenMode, OpenOptions};
 use crate::{Error, KvOp, Read, Result, Table};
 use hearth_sync::primitive::{Arc, thread};
@@ -280,6 +282,26 @@ fn the_thread_writes_the_witness_and_makes_checkpoints() {
     ));
     assert!(kv.get(Table::Meta, b"1").is_err());
     assert_eq!(state(&open(&disk).unwrap()).unwrap()[0].len(), 50);
+}
+
+/// Once, each change to another file asked for one, and the flushes of checkpoints were half of all.
+#[test]
+fn a_checkpoint_is_due_when_half_of_the_log_is_used() {
+    let disk = made(1, 4);
+    let file_len = disk.contents()["log/0"].len() as u64;
+    let files = open_files(&disk, Access::Write, file_len).unwrap();
+    let mut writer = LogWriter::new(files, file_len, [0; 16], None, Point::default());
+    let value = "v".repeat(file_len as usize / 2 - 1000);
+    let mut due = Vec::new();
+    for epoch in 1..=8 {
+        let appended = writer.append(&disk, epoch, &[put("k", &value)]).unwrap();
+        if appended == Appended::Done(true) {
+            due.push(epoch);
+            writer.kept = epoch;
+        }
+    }
+    // Two epochs in each file.
+    assert_eq!(due, [4, 8]);
 }
 
 #[test]
