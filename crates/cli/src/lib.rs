@@ -5,6 +5,7 @@
 // A log that cannot be written to would end the thread that writes it.
 #![deny(clippy::print_stderr)]
 
+mod allocator;
 mod args;
 mod ask;
 mod disk_watch;

@@ -6,7 +6,7 @@
 
 use crate::args::MountArgs;
 use crate::failure::{Failure, reason};
-use crate::{host, mounts, output, serve, umount};
+use crate::{allocator, host, mounts, output, serve, umount};
 use hearth::Source;
 use rustix::io::Errno;
 use std::ffi::OsStr;
@@ -38,6 +38,7 @@ pub fn run(args: &MountArgs) -> Result<(), Failure> {
         }
     }
     if args.foreground {
+        allocator::begin_again();
         return serve::run(source, &args);
     }
     in_background(&args)
@@ -152,6 +153,7 @@ fn daemon(args: &MountArgs) -> Command {
     }
     command.arg("--").args(&args.places);
     command.stdin(Stdio::null()).stdout(Stdio::piped());
+    allocator::gives_back(&mut command);
     command
 }
 

@@ -40,6 +40,7 @@ mod number;
 mod observer;
 mod op_rate;
 mod ops;
+mod owed;
 mod process;
 mod profile;
 mod quota;

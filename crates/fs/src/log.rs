@@ -13,6 +13,8 @@
 //! object.
 
 use crate::cache_padded::CachePadded;
+use crate::owed::{Bounds, Owed, Pressure, payer};
+use crate::tenant::TenantId;
 use crate::write_streams::{WriteStreams, WrittenRange};
 use hearth_backend::{Extent, Place, Record};
 use hearth_sync::epoch;
@@ -29,16 +31,8 @@ lock_class! {
     CoreLock = "log.core", 980;
     DirtyLock = "log.dirty", 981;
     SettingsLock = "log.settings", 982;
+    PressureLock = "log.pressure", 983;
 }
-
-/// Records of one core at which a commit is asked for.
-const FULL: usize = 32 << 10;
-/// Records of one core at which operations wait for a commit.
-const OVERFULL: usize = 4 * FULL;
-/// Unwritten bytes of one core at which a write-back is asked for.
-const FULL_BYTES: u64 = 64 << 20;
-/// Unwritten bytes of one core at which operations wait for a write-back.
-const OVERFULL_BYTES: u64 = 4 * FULL_BYTES;
 
 /// Bytes of contents in the records of an epoch from which on a sync of everything ends it.
 const HEAVY_BYTES: u64 = 8 << 20;
@@ -53,17 +47,23 @@ pub(crate) struct ChangeLog {
     clock: CachePadded<EpochClock>,
     /// The last epoch that the backend has. Written by the committer.
     applied: CachePadded<AtomicU64>,
-    cores: PerCpu<Lock<CoreLock, Vec<Record>>>,
+    /// Immutable.
+    bounds: Bounds,
+    /// Weights of tenants. Immutable.
+    weight: Box<Weight>,
+    cores: PerCpu<Lock<CoreLock, CoreRecords>>,
     dirty: PerCpu<Lock<DirtyLock, DirtyFiles>>,
     settings: Lock<SettingsLock, Settings>,
     /// Whether settings are taken. Relaxed: a flag of its own.
     keeps_settings: AtomicBool,
-    /// Bytes of the files that were taken to be written back.
-    taken: AtomicU64,
+    /// Who owes what of the files that were taken to be written back.
+    taken: Lock<PressureLock, Owed>,
+    /// Who waits, if [`EpochClock::overfull`] says that somebody does.
+    pressure: Lock<PressureLock, Pressure>,
     /// Bytes of contents in the records of this epoch. Relaxed: an estimate.
     inline: AtomicU64,
-    /// Bytes that wait for an early write-back. Relaxed: an estimate.
-    early: AtomicU64,
+    /// Who owes what of the bytes that wait for an early write-back.
+    early: Lock<PressureLock, Owed>,
     /// Wakes the thread that commits by itself.
     pub signal: Arc<CommitSignal>,
 }
@@ -72,9 +72,19 @@ pub(crate) struct ChangeLog {
 struct EpochClock {
     epoch: AtomicU64,
     cutting: AtomicBool,
-    /// Whether operations that change something wait for a commit and a write-back first. Relaxed:
+    /// Whether tenants wait for a commit and a write-back before they change something. Relaxed:
     /// a bound that may be met a little late.
     overfull: AtomicBool,
+}
+
+/// The weight of the tenant with a number of the scheduler's.
+pub(crate) type Weight = dyn Fn(u64) -> u32 + Send + Sync;
+
+/// Records of one core, and whose they are.
+#[derive(Default)]
+struct CoreRecords {
+    records: Vec<Record>,
+    owed: Owed,
 }
 
 /// Files whose contents are to be written, by number.
@@ -85,12 +95,13 @@ pub(crate) struct DirtyFiles {
     /// Those whose contents the next commit waits for: they replaced another file, or were cut to
     /// nothing, and a commit that holds that must not lose both.
     pub first: Vec<u64>,
-    /// Bytes written since the lists were taken, without those of `early`.
+    /// Bytes written since the lists were taken, without those of `early`, and whose they are.
     pub bytes: u64,
+    owed: Owed,
     /// Who writes a lot.
     streams: WriteStreams,
-    /// What is to be written back early.
-    early: Vec<WrittenRange>,
+    /// What is to be written back early, and for whom.
+    early: Vec<(WrittenRange, TenantId)>,
 }
 
 /// Settings that the backend has yet to get.
@@ -110,7 +121,7 @@ pub(crate) struct Cut {
 
 impl ChangeLog {
     /// An empty log behind epoch `applied`.
-    pub fn new(applied: u64) -> ChangeLog {
+    pub fn new(applied: u64, bounds: Bounds, weight: Box<Weight>) -> ChangeLog {
         let epoch = epoch_behind(applied);
         let applied = epoch - 1;
         ChangeLog {
@@ -120,13 +131,16 @@ impl ChangeLog {
                 overfull: AtomicBool::new(false),
             }),
             applied: CachePadded(AtomicU64::new(applied)),
-            cores: PerCpu::new(|_| Lock::new(Vec::new())),
+            bounds,
+            weight,
+            cores: PerCpu::new(|_| Lock::new(CoreRecords::default())),
             dirty: PerCpu::new(|_| Lock::new(DirtyFiles::default())),
             settings: Lock::new(Settings::default()),
             keeps_settings: AtomicBool::new(true),
-            taken: AtomicU64::new(0),
+            taken: Lock::new(Owed::default()),
+            pressure: Lock::new(Pressure::None),
             inline: AtomicU64::new(0),
-            early: AtomicU64::new(0),
+            early: Lock::new(Owed::default()),
             signal: Arc::new(CommitSignal::default()),
         }
     }
@@ -175,27 +189,61 @@ impl ChangeLog {
         u64::from(age) < epoch.saturating_sub(applied)
     }
 
-    /// Whether operations that change something wait for a commit and a write-back first.
+    /// Whether the tenant that `tenant` names waits for a commit and a write-back before it changes
+    /// something.
     #[inline]
-    pub fn is_overfull(&self) -> bool {
+    pub fn is_overfull(&self, tenant: impl FnOnce() -> TenantId) -> bool {
         // Relaxed: see the field.
-        self.clock.0.overfull.load(Ordering::Relaxed)
+        self.clock.0.overfull.load(Ordering::Relaxed) && self.holds(tenant())
+    }
+
+    #[cold]
+    fn holds(&self, tenant: TenantId) -> bool {
+        self.pressure.lock().holds(tenant.number())
     }
 
     /// Lets operations go on although nothing could be committed.
     pub fn go_on(&self) {
+        self.set_pressure(Pressure::None);
+    }
+
+    /// Finds out who waits from now on.
+    pub fn weigh(&self) {
+        let mut all = Owed::default();
+        self.cores.iter().for_each(|core| all.add_all(&core.lock().owed));
+        self.dirty.iter().for_each(|core| all.add_all(&core.lock().owed));
+        all.add_all(&self.taken.lock());
+        all.add_all(&self.early.lock());
+        self.set_pressure(all.pressure(self.bounds.most, &*self.weight));
+    }
+
+    /// [`ChangeLog::weigh`], if somebody waits.
+    fn weigh_again(&self) {
         // Relaxed: see the field.
-        self.clock.0.overfull.store(false, Ordering::Relaxed);
+        if self.clock.0.overfull.load(Ordering::Relaxed) {
+            self.weigh();
+        }
+    }
+
+    fn set_pressure(&self, pressure: Pressure) {
+        let mut now = self.pressure.lock();
+        let is_overfull = pressure != Pressure::None;
+        *now = pressure;
+        // Relaxed: see the field.
+        self.clock.0.overfull.store(is_overfull, Ordering::Relaxed);
     }
 
     /// Appends a record of an operation that is pinned.
     pub fn append(&self, record: Record) {
-        let mut records = self.cores.get().lock();
-        records.push(record);
-        let length = records.len();
-        drop(records);
-        if length.is_multiple_of(FULL) {
-            self.press(length >= OVERFULL);
+        let mut core = self.cores.get().lock();
+        if let Some(tenant) = payer(&record) {
+            core.owed.add(tenant, self.bounds.operation());
+        }
+        core.records.push(record);
+        let length = core.records.len();
+        drop(core);
+        if self.bounds.asks_at(length) {
+            self.press();
         }
     }
 
@@ -223,13 +271,10 @@ impl ChangeLog {
         self.keeps_settings.store(keeps, Ordering::Relaxed);
     }
 
-    /// Asks for a commit, and if `is_urgent` lets operations wait for it.
+    /// Asks for a commit, and lets tenants wait for it who have more than their share.
     #[cold]
-    fn press(&self, is_urgent: bool) {
-        if is_urgent {
-            // Relaxed: see the field.
-            self.clock.0.overfull.store(true, Ordering::Relaxed);
-        }
+    fn press(&self) {
+        self.weigh();
         self.signal.want();
     }
 
@@ -243,70 +288,92 @@ impl ChangeLog {
         self.dirty.get().lock().first.push(ino);
     }
 
-    /// Counts bytes that were written to a file. Returns whether room should be looked at again.
-    pub fn count_bytes(&self, ino: u64, written: Range<u64>) -> bool {
+    /// Counts bytes that were written to a file of `tenant`. Returns whether room should be looked
+    /// at again.
+    pub fn count_bytes(&self, ino: u64, written: Range<u64>, tenant: TenantId) -> bool {
         let mut dirty = self.dirty.get().lock();
         let bytes = written.end - written.start;
         if let Some(file) = dirty.streams.note(ino, written) {
             dirty.bytes += bytes;
-            self.begin_early(dirty, file);
+            dirty.owed.add(tenant.number(), bytes);
+            self.begin_early(dirty, file, tenant);
             return true;
         }
-        self.add_bytes(dirty, bytes)
+        self.add_bytes(dirty, bytes, tenant)
     }
 
     /// Counts bytes that were allocated and not written: the backend counts them from the next
     /// commit on.
-    pub fn count_allocated(&self, bytes: u64) {
-        self.add_bytes(self.dirty.get().lock(), bytes);
+    pub fn count_allocated(&self, bytes: u64, tenant: TenantId) {
+        self.add_bytes(self.dirty.get().lock(), bytes, tenant);
     }
 
-    fn add_bytes(&self, mut dirty: LockGuard<'_, DirtyLock, DirtyFiles>, bytes: u64) -> bool {
+    fn add_bytes(
+        &self,
+        mut dirty: LockGuard<'_, DirtyLock, DirtyFiles>,
+        bytes: u64,
+        tenant: TenantId,
+    ) -> bool {
         let before = dirty.bytes;
+        dirty.owed.add(tenant.number(), bytes);
         let after = before + bytes;
         dirty.bytes = after;
         drop(dirty);
-        if before / FULL_BYTES != after / FULL_BYTES {
-            self.press(after >= OVERFULL_BYTES);
+        if self.bounds.asks_between(before, after) {
+            self.press();
         }
         before / LOOK_BYTES != after / LOOK_BYTES
     }
 
     /// Asks for an early write-back.
     #[cold]
-    fn begin_early(&self, mut dirty: LockGuard<'_, DirtyLock, DirtyFiles>, file: WrittenRange) {
+    fn begin_early(
+        &self,
+        mut dirty: LockGuard<'_, DirtyLock, DirtyFiles>,
+        file: WrittenRange,
+        tenant: TenantId,
+    ) {
         dirty.bytes -= file.sum;
-        // Relaxed: see the field.
-        let waiting = self.early.fetch_add(file.sum, Ordering::Relaxed) + file.sum;
-        dirty.early.push(file);
+        dirty.owed.take(tenant.number(), file.sum);
+        let mut early = self.early.lock();
+        early.add(tenant.number(), file.sum);
+        let waiting = early.sum();
+        drop(early);
+        dirty.early.push((file, tenant));
         drop(dirty);
         self.signal.want_early();
-        if waiting >= OVERFULL_BYTES {
-            self.press(true);
+        if waiting >= self.bounds.most {
+            self.press();
         }
     }
 
     /// Takes what is to be written back early, each file once.
-    pub fn take_early(&self) -> Vec<WrittenRange> {
-        let mut all: Vec<WrittenRange> = Vec::new();
+    pub fn take_early(&self) -> Vec<(WrittenRange, TenantId)> {
+        let mut all: Vec<(WrittenRange, TenantId)> = Vec::new();
         for core in self.dirty.iter() {
-            for file in core.lock().early.drain(..) {
-                match all.iter_mut().find(|known| known.ino == file.ino) {
-                    Some(known) => known.add(&file),
-                    None => all.push(file),
+            for (file, tenant) in core.lock().early.drain(..) {
+                let is_it = |(known, of): &&mut (WrittenRange, TenantId)| {
+                    known.ino == file.ino && *of == tenant
+                };
+                match all.iter_mut().find(is_it) {
+                    Some((known, _)) => known.add(&file),
+                    None => all.push((file, tenant)),
                 }
             }
         }
         all
     }
 
-    /// An early write-back of `sum` bytes has ended. Where it failed they wait for the next sync.
-    pub fn end_early(&self, sum: u64, is_done: bool) {
+    /// An early write-back of `sum` bytes of `tenant` has ended. Where it failed they wait for the
+    /// next sync.
+    pub fn end_early(&self, sum: u64, tenant: TenantId, is_done: bool) {
         if !is_done {
-            self.dirty.get().lock().bytes += sum;
+            let mut dirty = self.dirty.get().lock();
+            dirty.bytes += sum;
+            dirty.owed.add(tenant.number(), sum);
         }
-        // Relaxed: see the field.
-        self.early.fetch_sub(sum, Ordering::Relaxed);
+        self.early.lock().take(tenant.number(), sum);
+        self.weigh_again();
     }
 
     /// Counts the contents that a record is about to carry.
@@ -331,14 +398,14 @@ impl ChangeLog {
     /// Bytes that were written and may not have reached the backend.
     pub fn dirty_bytes(&self) -> u64 {
         let waiting: u64 = self.dirty.iter().map(|core| core.lock().bytes).sum();
-        // Relaxed: an estimate.
-        waiting + self.taken.load(Ordering::Relaxed) + self.early.load(Ordering::Relaxed)
+        waiting + self.taken.lock().sum() + self.early.lock().sum()
     }
 
     /// The files that were taken last are written back.
     pub fn end_taken(&self) {
-        // Relaxed: an estimate.
-        self.taken.store(0, Ordering::Relaxed);
+        let taken = std::mem::take(&mut *self.taken.lock());
+        drop(taken);
+        self.weigh_again();
     }
 
     /// Takes the files that the next commit waits for.
@@ -359,11 +426,18 @@ impl ChangeLog {
             let mut dirty = core.lock();
             all.append(&mut dirty.all);
             dirty.streams.clear();
-            let early: u64 = dirty.early.drain(..).map(|file| file.sum).sum();
-            let bytes = std::mem::take(&mut dirty.bytes) + early;
-            // Relaxed: estimates.
-            self.taken.fetch_add(bytes, Ordering::Relaxed);
-            self.early.fetch_sub(early, Ordering::Relaxed);
+            dirty.bytes = 0;
+            let early = std::mem::take(&mut dirty.early);
+            let mut taken = self.taken.lock();
+            taken.add_all(&std::mem::take(&mut dirty.owed));
+            for (file, tenant) in &early {
+                taken.add(tenant.number(), file.sum);
+            }
+            drop(taken);
+            let mut waiting = self.early.lock();
+            for (file, tenant) in &early {
+                waiting.take(tenant.number(), file.sum);
+            }
         }
         all.sort_unstable();
         all.dedup();
@@ -372,7 +446,7 @@ impl ChangeLog {
 
     /// Whether no record waits for a commit.
     pub fn is_empty(&self) -> bool {
-        self.cores.iter().all(|core| core.lock().is_empty())
+        self.cores.iter().all(|core| core.lock().records.is_empty())
             && self.settings.lock().changed.is_empty()
     }
 
@@ -389,10 +463,11 @@ impl ChangeLog {
         }
         let mut records = Vec::new();
         for core in self.cores.iter() {
-            records.append(&mut core.lock());
+            let taken = std::mem::take(&mut *core.lock());
+            records.extend(taken.records);
         }
-        // Relaxed: see the fields.
-        self.clock.0.overfull.store(false, Ordering::Relaxed);
+        self.weigh_again();
+        // Relaxed: see the field.
         self.inline.store(0, Ordering::Relaxed);
         // Held until the next epoch has begun: a setting that this cut misses is in that one for
         // whoever syncs it.
@@ -506,13 +581,17 @@ impl Drop for Reopen<'_> {
 mod tests {
     use super::*;
 
+    fn new_log(applied: u64) -> ChangeLog {
+        ChangeLog::new(applied, Bounds::of(0), Box::new(|_| 100))
+    }
+
     fn gone(ino: u64) -> Record {
         Record::Gone { ino, generation: 0 }
     }
 
     #[test]
     fn a_cut_takes_what_was_appended_and_begins_the_next_epoch() {
-        let log = ChangeLog::new(7);
+        let log = new_log(7);
         log.append(gone(5));
         assert!(log.is_pending(log.epoch()));
         let cut = log.cut(|| true).expect("taken");
@@ -524,7 +603,7 @@ mod tests {
 
     #[test]
     fn a_cut_that_does_not_settle_takes_nothing_and_lets_operations_go_on() {
-        let log = ChangeLog::new(0);
+        let log = new_log(0);
         log.append(gone(1));
         assert!(log.cut(|| false).is_none());
         assert!(log.may_begin() && !log.is_empty() && log.epoch() == 1);
@@ -532,7 +611,7 @@ mod tests {
 
     #[test]
     fn a_cut_takes_the_last_value_of_each_setting_once() {
-        let log = ChangeLog::new(0);
+        let log = new_log(0);
         let value = |text: &str| Some(Box::from(text.as_bytes()));
         log.set(Box::from(*b"a"), value("1"));
         log.set(Box::from(*b"b"), value("2"));
@@ -553,7 +632,7 @@ mod tests {
 
     #[test]
     fn a_setting_is_in_the_epoch_that_its_writer_sees_then_or_in_an_earlier_one() {
-        let log = std::sync::Arc::new(ChangeLog::new(0));
+        let log = std::sync::Arc::new(new_log(0));
         let is_over = std::sync::Arc::new(AtomicBool::new(false));
         let writer = {
             let (log, is_over) = (log.clone(), is_over.clone());
@@ -595,7 +674,7 @@ mod tests {
 
     #[test]
     fn tags_are_pending_from_their_epoch_until_it_is_applied() {
-        let log = ChangeLog::new(62);
+        let log = new_log(62);
         let tag = log.epoch() as u8;
         assert!(log.is_tag_pending(tag));
         let cut = log.cut(|| true).expect("taken");
@@ -606,19 +685,19 @@ mod tests {
 
     #[test]
     fn what_was_never_recorded_is_not_pending_in_any_epoch() {
-        let log = ChangeLog::new(0);
+        let log = new_log(0);
         for _ in 0..300 {
             assert!(!log.is_tag_pending(0));
             let cut = log.cut(|| true).expect("taken");
             assert!(cut.epoch < log.epoch());
             log.set_applied(cut.epoch);
         }
-        assert!(!ChangeLog::new(255).is_tag_pending(0));
+        assert!(!new_log(255).is_tag_pending(0));
     }
 
     #[test]
     fn an_operation_is_in_one_epoch_however_many_records_it_appends() {
-        let log = std::sync::Arc::new(ChangeLog::new(0));
+        let log = std::sync::Arc::new(new_log(0));
         let stop = std::sync::Arc::new(AtomicBool::new(false));
         let writers: Vec<_> = (0..3u64)
             .map(|writer| {
@@ -627,7 +706,7 @@ mod tests {
                     let mut operation = 0;
                     while !stop.load(Ordering::Relaxed) {
                         let _g = epoch::pin();
-                        if !log.may_begin() || log.is_overfull() {
+                        if !log.may_begin() || log.is_overfull(|| TenantId::System) {
                             continue;
                         }
                         operation += 1;

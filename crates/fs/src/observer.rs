@@ -1,4 +1,4 @@
-//! Observers are notified of changes that the library side makes.
+//! Observers are notified of changes that the library side makes, and of a lack of memory.
 
 use std::ops::Range;
 
@@ -11,6 +11,13 @@ pub trait Observer: Send + Sync + 'static {
     /// Attributes of inode `ino` changed, and its contents in `data` (bytes), if given; those of a
     /// directory are its listing.
     fn inode_changed(&self, ino: u64, data: Option<Range<u64>>);
+
+    /// Memory is over its budget, and these inodes stay because the front end has looked them up:
+    /// a kernel may be asked to forget those that nobody uses. No lock is held and nothing is
+    /// pinned.
+    fn crowded(&self, inodes: &[u64]) {
+        let _ = inodes;
+    }
 
     /// Inode numbers of the files that are open now and whose writes are acknowledged before the
     /// volume hears of them, one for each open file. Called while quotas are being set; must not

@@ -19,6 +19,14 @@ pub enum TenantId {
 const PROJECT: u64 = 1 << 32;
 
 impl TenantId {
+    /// The tenant that pays for what has this project and owner.
+    pub(crate) fn of(project: u32, uid: u32) -> TenantId {
+        match project {
+            0 => TenantId::User(uid),
+            project => TenantId::Project(project),
+        }
+    }
+
     /// The number by which the volume's scheduler knows the tenant.
     pub fn number(self) -> u64 {
         match self {

@@ -10,6 +10,7 @@ pub mod engine;
 mod error;
 pub mod fsck;
 mod kv;
+mod memory;
 pub mod merge;
 pub mod schema;
 pub mod segment;
@@ -18,5 +19,6 @@ mod volume;
 
 pub use error::{Error, Result};
 pub use kv::{KvOp, Read, Table};
+pub use memory::MemoryParts;
 pub use troubles::Troubles;
 pub use volume::{FrameCipher, Info, Kv, MkfsOptions, OpenMode, OpenOptions, Parts};

@@ -7,7 +7,7 @@ use crate::directory::{Hashed, Lookup, NO_PARENT};
 use crate::errno::{Errno, Result};
 use crate::inode::{Inode, InodeExt, InodeRef};
 use crate::stats::Event;
-use crate::superblock::{Fetch, INODE_BYTES, PAGE_BYTES, Superblock};
+use crate::superblock::{Fetch, PAGE_BYTES, Superblock, inode_bytes};
 use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::primitive::thread;
 use std::ops::Range;
@@ -45,7 +45,11 @@ impl Superblock {
                     }
                     Ok(())
                 }
-                synced => synced,
+                synced => {
+                    // Whoever was told to wait by what is written back now goes on.
+                    self.log().inspect(|log| log.weigh());
+                    synced
+                }
             },
             Fetch::Turn => {
                 while self.log().is_some_and(|log| !log.may_begin()) {
@@ -132,7 +136,7 @@ impl Superblock {
             self.restore(&kept, pages, &pin())?
         };
         if is_new {
-            self.cache.mem_usage.add(INODE_BYTES);
+            self.cache.mem_usage.add(inode_bytes(inode.kind()));
         }
         self.release(inode, &pin());
         Ok(())
@@ -186,6 +190,7 @@ impl Superblock {
             if let Some(needs_growth) = directory.fill(at, result, before, applied, &g) {
                 if needs_growth {
                     directory.grow_a_step(inode.entries(), &g);
+                    self.recount(directory, &g);
                 }
                 return Ok(());
             }
@@ -197,7 +202,9 @@ impl Superblock {
             return Ok(());
         };
         let list = || self.objects.backend.load_directory(inode.number());
-        directory.load(inode.entries(), |name| self.hash(name), list)
+        let loaded = directory.load(inode.entries(), |name| self.hash(name), list);
+        self.recount(directory, &pin());
+        loaded
     }
 
     /// Fetches a page, and those behind it that a sequential reader will want, inside the gate, so

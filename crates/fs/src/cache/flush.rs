@@ -12,6 +12,7 @@ use crate::errno::{Errno, Result};
 use crate::inode::{Inode, StateBit};
 use crate::log::ChangeLog;
 use crate::superblock::Superblock;
+use crate::tenant::TenantId;
 use hearth_sync::epoch::{is_pinned, pin};
 use hearth_sync::primitive::atomic::Ordering::{Relaxed, SeqCst};
 use hearth_sync::primitive::atomic::fence;
@@ -251,10 +252,11 @@ impl Superblock {
     /// Writes back what was written of large files until now. What fails is left to the next sync.
     pub(crate) fn write_early(&self) {
         let Some(log) = self.log() else { return };
-        for written in log.take_early() {
+        for (written, tenant) in log.take_early() {
             let mut counted = EarlyBytes {
                 log,
                 sum: written.sum,
+                tenant,
                 is_done: false,
             };
             let pages = written.bytes.start / PAGE..written.bytes.end.div_ceil(PAGE);
@@ -334,12 +336,13 @@ pub(super) fn check_unpinned() -> Result<()> {
 struct EarlyBytes<'a> {
     log: &'a ChangeLog,
     sum: u64,
+    tenant: TenantId,
     is_done: bool,
 }
 
 impl Drop for EarlyBytes<'_> {
     fn drop(&mut self) {
-        self.log.end_early(self.sum, self.is_done);
+        self.log.end_early(self.sum, self.tenant, self.is_done);
     }
 }
 

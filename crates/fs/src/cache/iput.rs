@@ -1,10 +1,11 @@
 //! The end of an inode that has neither name nor reference: `docs/design/eviction.md`.
 
 use crate::backend::Record;
+use crate::directory::Directory;
 use crate::inode::{Inode, InodeExt, InodeRef};
 use crate::log::ChangeLog;
 use crate::quota::Resource;
-use crate::superblock::{INODE_BYTES, PAGE_BYTES, Superblock};
+use crate::superblock::{PAGE_BYTES, Superblock, inode_bytes};
 use hearth_sync::epoch::{self, Guard};
 use hearth_sync::primitive::atomic::{Ordering, fence};
 
@@ -72,7 +73,9 @@ impl Superblock {
     /// Gives back charges, heat and memory of an inode that has ended. Returns the bytes of memory
     /// freed.
     pub(super) fn free_resources(&self, inode: &Inode, g: &Guard) -> u64 {
-        let bytes = INODE_BYTES + self.free_charge(inode, g) as i64 * PAGE_BYTES;
+        let names = inode.directory().map_or(0, Directory::counted);
+        let pages = self.free_charge(inode, g) as i64 * PAGE_BYTES;
+        let bytes = inode_bytes(inode.kind()) + names + pages;
         // The inode's mark as counted stays: another thread that finds the inode unlinked must not
         // count it again.
         self.cache.unlinked.add(-1);

@@ -8,12 +8,15 @@
 use crate::data::Data;
 use crate::inode::{Inode, InodeRef, StateBit};
 use crate::stats::Event;
-use crate::superblock::{INODE_BYTES, PAGE_BYTES, SLACK as GRAINS, Superblock, inode_record};
+use crate::superblock::{PAGE_BYTES, SLACK as GRAINS, Superblock, inode_bytes, inode_record};
 use hearth_sync::epoch::{self, Guard, pin};
 use hearth_sync::primitive::atomic::Ordering::Relaxed;
 
 /// The number of inodes that one sweep step looks at before it unpins the epoch.
 const STEP: usize = 64;
+/// How many numbers behind a sweep the memory of those that have no inode is given back: by then
+/// nobody sees what was evicted.
+const BEHIND: u64 = 16 << 10;
 /// Operations help once memory is over the budget by one part in this many of it.
 const SLACK: u64 = 8;
 
@@ -23,6 +26,8 @@ pub(crate) struct Swept {
     pub freed: u64,
     /// Whether the step reached the end of the table.
     pub wrapped: bool,
+    /// Inodes that front ends have looked up.
+    pub known: Vec<u64>,
 }
 
 impl Superblock {
@@ -81,6 +86,11 @@ impl Superblock {
             let step = self.sweep(bytes - freed);
             freed += step.freed;
             wraps += u32::from(step.wrapped);
+            // A front end may wait for what an operation of its own is about to do: where there is
+            // a task in the background, that one asks.
+            if self.maintenance.task.get().is_none() {
+                self.let_go(&step.known);
+            }
         }
         self.maintenance.set_stuck(freed < bytes);
         self.cache.mem_usage.lower_watermark();
@@ -107,16 +117,46 @@ impl Superblock {
         // With no epoch pinned. What is written or changed from here on stays in memory.
         self.settle(&seen);
         let mut freed = 0;
+        let mut known = Vec::new();
+        let mut stopped = None;
         for ino in seen {
             if freed >= bytes {
+                stopped = Some(ino);
                 break;
             }
             let g = pin();
             if let Some(inode) = self.objects.inodes.get(ino, &g) {
                 freed += self.evict(inode, bytes - freed, &g);
+                if inode.raw_counts() > 0 {
+                    known.push(ino);
+                }
             }
         }
-        Swept { freed, wrapped }
+        if let Some(ino) = stopped {
+            // The next step goes on here, unless another one has begun: what stays would keep the
+            // memory of the numbers around it.
+            let _ = (self.cache.sweep.0).compare_exchange(next, ino, Relaxed, Relaxed);
+        }
+        // What was evicted a while ago lies in blocks of numbers that have no inode by now.
+        let end = stopped.unwrap_or(if wrapped { u64::MAX } else { next });
+        let behind = from.saturating_sub(BEHIND);
+        self.objects.inodes.trim(behind..end, &pin());
+        Swept {
+            freed,
+            wrapped: wrapped && stopped.is_none(),
+            known,
+        }
+    }
+
+    /// Asks front ends to forget inodes that they have looked up and nobody uses: until then their
+    /// references keep these in memory. They do it in their own time.
+    pub(crate) fn let_go(&self, known: &[u64]) {
+        if known.is_empty() || epoch::is_pinned() {
+            return;
+        }
+        for observer in self.observers() {
+            observer.crowded(known);
+        }
     }
 
     /// Gives the backend what it lacks of these inodes. An error is left to the next sync: what the
@@ -194,12 +234,17 @@ impl Superblock {
         let stays = is_pending || inode.number() == crate::number::ROOT;
         let io = self.inode_io_lock(inode.number()).lock_guard();
         let evict = || !stays && self.objects.inodes.evict(inode, g);
-        let is_evicted = match inode.directory() {
-            Some(directory) => directory.evict(self.log(), evict, g),
-            None => evict(),
+        let (is_evicted, names) = match inode.directory() {
+            Some(directory) => {
+                let is_evicted = directory.evict(self.log(), evict, g);
+                (is_evicted, -directory.recount(g))
+            }
+            None => (evict(), 0),
         };
+        self.cache.mem_usage.add(-names);
+        let names = names.max(0) as u64;
         if !is_evicted {
-            return 0;
+            return names;
         }
         // The thread that removed the last name, or gave the last reference back, looks for the
         // inode later than this and finds nothing. So this thread ends the inode.
@@ -207,7 +252,7 @@ impl Superblock {
             self.count_unlinked(inode);
             self.bury_evicted(inode);
             drop(io);
-            return self.free_resources(inode, g);
+            return names + self.free_resources(inode, g);
         }
         let pages = inode.data().map_or(0, |data| data.resident_pages(g)) as i64 * PAGE_BYTES;
         epoch::account(pages as usize, g);
@@ -217,11 +262,12 @@ impl Superblock {
             let back = self.bring_back(inode, g);
             drop(io);
             self.release(back, g);
-            return pages as u64;
+            return names + pages as u64;
         }
         self.stats.event(Event::Reclaimed);
-        self.cache.mem_usage.add(-INODE_BYTES);
-        (INODE_BYTES + pages) as u64
+        let own = inode_bytes(inode.kind());
+        self.cache.mem_usage.add(-own);
+        names + (own + pages) as u64
     }
 
     /// Puts an evicted inode back from its own attributes, without contents, which the backend has.

@@ -58,6 +58,11 @@ const FIRST_LOG2: u32 = 3;
 const MAX_LOG2: u32 = 32;
 /// A table grows when it holds more entries than this per bucket.
 const FULL: u64 = 4;
+/// A bucket in the memory budget: its line, and lines of the names in it. Between two growths there
+/// are one to four.
+const BUCKET_BYTES: u64 = 64 + 5 * 64 / 2;
+/// What a directory takes beside its inode with a table of the first size.
+pub(crate) const FIRST_TABLE_BYTES: i64 = (BUCKET_BYTES << FIRST_LOG2) as i64;
 /// Buckets per core in the table of a directory that several threads change at once, and for all
 /// cores together.
 const BUCKETS_PER_CORE: usize = 32;
@@ -110,6 +115,8 @@ struct Growth {
     tables: AtomicU32,
     /// Buckets of a growing table that have moved. Used by the holder of `grow`.
     moved: AtomicUsize,
+    /// Bytes of the table that the memory budget knows of. Relaxed: each change of it is told once.
+    counted: AtomicU64,
 }
 
 /// Result of a lookup.
@@ -134,6 +141,7 @@ impl Directory {
                 logged: AtomicU64::new(0),
                 tables: AtomicU32::new(0),
                 moved: AtomicUsize::new(0),
+                counted: AtomicU64::new(0),
             }),
         }
     }
@@ -145,6 +153,23 @@ impl Directory {
         let tables = table.into_iter().chain(next);
         let buckets: usize = tables.map(|table| table.buckets().len()).sum();
         (buckets * size_of::<Bucket>()) as u64 + entries * size_of::<Entry>() as u64
+    }
+
+    /// Bytes that came since the last call, or went, for the memory budget: the table with the names
+    /// that it has room for. Those of a table of the first size count with the inode.
+    pub fn recount(&self, g: &Guard) -> i64 {
+        let table = self.table.load(g);
+        let next = table.and_then(|table| table.next.load(g));
+        let tables = table.into_iter().chain(next);
+        let buckets: u64 = tables.map(|table| table.buckets().len() as u64).sum();
+        let beyond = buckets.saturating_sub(1 << FIRST_LOG2) * BUCKET_BYTES;
+        let before = self.growth.0.counted.swap(beyond, Ordering::Relaxed);
+        beyond as i64 - before as i64
+    }
+
+    /// Bytes that count when nothing of the directory is left: what the memory budget gets back.
+    pub fn counted(&self) -> i64 {
+        self.growth.0.counted.swap(0, Ordering::Relaxed) as i64
     }
 
     pub fn parent(&self) -> u64 {

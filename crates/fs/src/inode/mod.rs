@@ -39,6 +39,7 @@ use crate::data::{Data, PAGE};
 use crate::directory::Directory;
 use crate::locks::{FileLocks, LockAllowance};
 use crate::number::is_control;
+use crate::tenant::TenantId;
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock_class;
 use hearth_sync::object::{ObjRef, Object, PerCpuRwLock};
@@ -136,6 +137,11 @@ pub(crate) enum Body {
 }
 
 impl InodeInner {
+    /// The tenant whose inode it is.
+    pub fn tenant(&self) -> TenantId {
+        TenantId::of(self.meta.project(), self.meta.uid())
+    }
+
     pub fn new(
         (number, generation): (u64, u32),
         kind: Kind,

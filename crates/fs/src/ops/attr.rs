@@ -26,7 +26,7 @@ pub(crate) fn setattr(
     opened: bool,
     g: &Guard,
 ) -> Attempt<()> {
-    cx.begin_change()?;
+    cx.begin_change(inode)?;
     setattr_acknowledged(cx, inode, set, opened, g)
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn setattr_acknowledged(
     opened: bool,
     g: &Guard,
 ) -> Attempt<()> {
-    cx.begin_acknowledged()?;
+    cx.begin_acknowledged(inode)?;
     let _kept = cx.pin_inode(inode, g)?;
     let size = set.size.filter(|_| !is_control(inode.number()));
     if let (Some(size), true) = (size, is_size_alone(set)) {

@@ -58,7 +58,7 @@ pub(crate) fn create(
     if is_control_name(parent.number(), name) || find(parent, at, g)?.is_some() {
         return Err(Errno::EEXIST.into());
     }
-    cx.begin_change()?;
+    cx.begin_change(parent)?;
     may_create(cx.caller, parent, g)?;
     if let New::Special(kind @ (Kind::Char | Kind::Block), rdev) = *new
         && cx.caller.checks()
@@ -77,6 +77,7 @@ pub(crate) fn create(
         Ok(needs_growth) => {
             if needs_growth {
                 directory.grow_some(|| parent.entries(), g);
+                cx.sb.recount(directory, g);
             }
             cx.entry_changed(parent, name);
             Ok(inode)
@@ -98,7 +99,7 @@ pub(crate) fn tmpfile(
     g: &Guard,
 ) -> Attempt<InodeRef> {
     parent.directory().ok_or(Errno::ENOTDIR)?;
-    cx.begin_change()?;
+    cx.begin_change(parent)?;
     may_create(cx.caller, parent, g)?;
     let inode = make(cx, parent, &New::Nameless { linkable }, mode, g)?;
     cx.sb.record_new(&inode, g);

@@ -4,6 +4,7 @@ use crate::caller::Caller;
 use crate::inode::{Inode, InodeRef};
 use crate::observer::FsEvent;
 use crate::superblock::{Attempt, Fetch, Stop, Superblock};
+use crate::tenant::TenantId;
 use hearth_sync::epoch::Guard;
 use std::cell::RefCell;
 
@@ -39,19 +40,28 @@ impl Ctx<'_> {
         }
     }
 
-    /// Begins an operation that changes something: `EROFS` where changes are refused.
-    pub fn begin_change(&self) -> Attempt<()> {
+    /// Begins an operation that changes `inode`, or a name in it: `EROFS` where changes are refused.
+    pub fn begin_change(&self, inode: &Inode) -> Attempt<()> {
         self.sb.check_writable()?;
-        self.begin_acknowledged()
+        self.begin_acknowledged(inode)
     }
 
     /// [`Ctx::begin_change`] of what a kernel in front has acknowledged, even if the volume has
     /// become read-only since. The operation runs again while an epoch is being cut.
-    pub fn begin_acknowledged(&self) -> Attempt<()> {
+    pub fn begin_acknowledged(&self, inode: &Inode) -> Attempt<()> {
         match self.sb.log() {
             Some(log) if !log.may_begin() => Err(Stop::Restart),
-            Some(log) if log.is_overfull() => Err(Stop::Miss(Fetch::Sync)),
+            Some(log) if log.is_overfull(|| self.payer_of(inode)) => Err(Stop::Miss(Fetch::Sync)),
             _ => Ok(()),
+        }
+    }
+
+    /// The tenant whose share a change of `inode` counts in: of a name in a directory, who makes it;
+    /// of anything else, whose it is.
+    fn payer_of(&self, inode: &Inode) -> TenantId {
+        match inode.is_dir() {
+            true => TenantId::of(inode.meta.project(), self.caller.uid),
+            false => inode.tenant(),
         }
     }
 

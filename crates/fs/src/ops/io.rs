@@ -148,7 +148,7 @@ pub(crate) fn write(
     g: &Guard,
 ) -> Attempt<(u64, usize)> {
     data_of(inode)?;
-    cx.begin_change()?;
+    cx.begin_change(inode)?;
     if is_immutable(inode) {
         return Err(Errno::EPERM.into());
     }
@@ -172,7 +172,7 @@ pub(crate) fn write_acknowledged(
     g: &Guard,
 ) -> Attempt<(u64, usize)> {
     let data = data_of(inode)?;
-    cx.begin_acknowledged()?;
+    cx.begin_acknowledged(inode)?;
     if src.is_empty() {
         return Ok((place.offset(0), 0));
     }
@@ -196,7 +196,8 @@ pub(crate) fn write_acknowledged(
     // Again, for a write-back that ran since the bytes were stored has not seen size and times.
     cx.sb.note_dirty(inode);
     let written = at..at + len as u64;
-    let count = |log: &ChangeLog| log.count_bytes(inode.number(), written.clone());
+    let count =
+        |log: &ChangeLog| log.count_bytes(inode.number(), written.clone(), inode.tenant());
     if cx.sb.log().is_some_and(count) {
         cx.sb.look_at_room();
     }
@@ -453,7 +454,7 @@ pub(crate) fn touch_atime(cx: &Ctx<'_>, inode: &Inode, noatime: bool) -> Attempt
 
 #[cold]
 fn set_atime(cx: &Ctx<'_>, inode: &Inode, now: Time) -> Attempt<()> {
-    cx.begin_acknowledged()?;
+    cx.begin_acknowledged(inode)?;
     cx.sb.change_attrs(inode, |fields| fields.atime = now);
     Ok(())
 }

@@ -42,7 +42,7 @@ pub(crate) fn set_fsxattr(cx: &Ctx<'_>, inode: &Inode, new: &FsXAttr, g: &Guard)
 }
 
 fn set(cx: &Ctx<'_>, inode: &Inode, new: u32, project: Option<u32>, g: &Guard) -> Attempt<()> {
-    cx.begin_change()?;
+    cx.begin_change(inode)?;
     if is_control(inode.number()) {
         // Their flags forbid the change.
         return Err(Errno::EPERM.into());

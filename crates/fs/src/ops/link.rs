@@ -29,7 +29,7 @@ pub(crate) fn link(
     if is_control_name(parent.number(), name) || find(parent, at, g)?.is_some() {
         return Err(Errno::EEXIST.into());
     }
-    cx.begin_change()?;
+    cx.begin_change(parent)?;
     // Before the checks of the directory, as in Linux.
     if cx.sb.options.protection.hardlinks {
         may_link(cx.caller, inode, g)?;
@@ -72,6 +72,7 @@ pub(crate) fn link(
     cx.sb.count_entry(parent, 1, false, now);
     if needs_growth {
         directory.grow_some(|| parent.entries(), g);
+        cx.sb.recount(directory, g);
     }
     cx.entry_changed(parent, name);
     cx.inode_changed(inode, None);

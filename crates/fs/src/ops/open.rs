@@ -247,7 +247,7 @@ pub(crate) fn open(cx: &Ctx<'_>, inode: &Inode, flags: i32, g: &Guard) -> Attemp
     if flags & libc::O_TRUNC != 0 && inode.has_data() {
         let growth = inode.meta.growth.lock();
         let cut = cx
-            .begin_acknowledged()
+            .begin_acknowledged(inode)
             .and_then(|()| set_size(cx, inode, 0, &growth, None, g))
             .map(|_| {
                 inode.touch(cx.sb.now());

@@ -31,7 +31,7 @@ pub(crate) fn fallocate(
     len: u64,
     g: &Guard,
 ) -> Attempt<()> {
-    cx.begin_acknowledged()?;
+    cx.begin_acknowledged(inode)?;
     let (data, end) = permitted(cx, inode, mode, off, len)?;
     let _kept = cx.pin_inode(inode, g)?;
     let change = inode.meta.change.lock();
@@ -240,7 +240,7 @@ fn allocate(cx: &Ctx<'_>, inode: &Inode, zero: bool, off: u64, len: u64, g: &Gua
     }
     charge.spend(added - paid);
     if let Some(log) = cx.sb.log() {
-        log.count_allocated((added - paid) * PAGE);
+        log.count_allocated((added - paid) * PAGE, inode.tenant());
     }
     inode.percpu().add(COUNT, added as i64);
     Ok(())

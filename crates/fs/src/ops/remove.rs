@@ -15,7 +15,7 @@ use hearth_sync::epoch::Guard;
 /// Removes a name that is not a directory's. A read-only volume refuses before the name is looked
 /// up.
 pub(crate) fn unlink(cx: &Ctx<'_>, parent: &Inode, name: &[u8], g: &Guard) -> Attempt<()> {
-    cx.begin_change()?;
+    cx.begin_change(parent)?;
     let _parent = cx.pin_inode(parent, g)?;
     let (locked, at, victim) = lock_victim(cx, parent, name, g)?;
     let _victim = cx.pin_inode(victim, g)?;
@@ -39,7 +39,7 @@ pub(crate) fn rmdir(cx: &Ctx<'_>, parent: &Inode, name: &[u8], g: &Guard) -> Att
     match name {
         b"." => return Err(Errno::EINVAL.into()),
         b".." => return Err(Errno::ENOTEMPTY.into()),
-        _ => cx.begin_change()?,
+        _ => cx.begin_change(parent)?,
     }
     let _parent = cx.pin_inode(parent, g)?;
     refuse_occupied(cx, parent, name, g)?;

@@ -53,7 +53,7 @@ pub(crate) fn rename(
     };
     check_dots(to.name, dots)?;
     // Checked before either name is looked up.
-    cx.begin_change()?;
+    cx.begin_change(from.parent)?;
     check_name(from.name)?;
     check_name(to.name)?;
     if is_control_name(from.parent.number(), from.name)
@@ -107,6 +107,7 @@ pub(crate) fn rename(
     if needs_growth {
         a.grow_some(|| from.parent.entries(), g);
         b.grow_some(|| to.parent.entries(), g);
+        [a, b].iter().for_each(|side| cx.sb.recount(side, g));
     }
     Ok(())
 }

@@ -135,7 +135,7 @@ fn update(
     change: impl FnOnce(&mut XattrsAcls) -> Result<(), Errno>,
     g: &Guard,
 ) -> Attempt<()> {
-    cx.begin_change()?;
+    cx.begin_change(inode)?;
     let _kept = cx.pin_inode(inode, g)?;
     let _change = inode.meta.change.lock();
     check_access(cx, inode, space, WRITE, g)?;
@@ -154,7 +154,7 @@ fn set_acl(
     kill_sgid: bool,
     g: &Guard,
 ) -> Attempt<()> {
-    cx.begin_change()?;
+    cx.begin_change(inode)?;
     let _kept = cx.pin_inode(inode, g)?;
     let _change = inode.meta.change.lock();
     let fixed = flags::IMMUTABLE | flags::APPEND;

@@ -209,6 +209,7 @@ impl Jobs {
             let step = sb.sweep(bytes - freed);
             freed += step.freed;
             self.barren += u32::from(step.wrapped);
+            sb.let_go(&step.known);
             if freed >= bytes {
                 break;
             }

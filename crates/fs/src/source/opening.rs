@@ -5,7 +5,7 @@ use crate::builder::VolumeBuilder;
 use crate::volume::Volume;
 use hearth_store::backend::{MakeOptions, StoreBackend, StoreOptions};
 use hearth_store::codec::{Compression, Passphrase};
-use hearth_store::{Error, Kv, OpenMode};
+use hearth_store::{Error, Kv, MemoryParts, OpenMode};
 use std::path::Path;
 
 impl Source {
@@ -48,9 +48,13 @@ fn stored(
             who: who.to_owned(),
         },
     };
+    let memory = options.store.memory;
+    let memory = memory.unwrap_or_else(VolumeBuilder::usual_memory);
+    let parts = MemoryParts::of(memory);
     let how = StoreOptions {
         passphrase,
         compression,
+        memory: parts,
         ..StoreOptions::new(mode)
     };
     let store = StoreBackend::open(directory, how).map_err(failed)?;
@@ -70,9 +74,8 @@ fn stored(
         };
         builder = builder.inodes((bytes / 4096).max(1));
     }
-    let memory = options.store.memory;
     Ok(builder
-        .memory_budget(memory.unwrap_or_else(VolumeBuilder::usual_memory))
+        .memory_budget(memory - parts.sum())
         .commit_interval(options.store.commit_interval())
         .backend(store))
 }

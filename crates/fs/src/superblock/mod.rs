@@ -56,19 +56,20 @@ pub(crate) use objects::Objects;
 pub(crate) use record::inode_record;
 
 use crate::attr::{Kind, Time};
-use crate::directory::Entry;
+use crate::directory::{Directory, Entry, FIRST_TABLE_BYTES};
 use crate::errno::{Errno, Result};
 use crate::heat::Tracker;
 use crate::inode::{Body, Fields, Inode, InodeInner, InodeRef, XattrsAcls};
 use crate::log::ChangeLog;
 use crate::number::{ROOT, is_control};
+use crate::owed::Bounds;
 use crate::quota::{NO_ACCOUNT, Resource};
 use crate::stats::Stats;
 use cache_state::CacheState;
 use control::ControlSlot;
 use file_locks::FileLocking;
 use handle::{HandleShares, HasHandles};
-use hearth_sched::{MOST_WORKERS, SchedError, Scheduler};
+use hearth_sched::{DEFAULT_WEIGHT, MOST_WORKERS, SchedError, Scheduler};
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock::RawLock;
 use hearth_sync::lock_class;
@@ -87,8 +88,10 @@ lock_class! {
     pub(crate) OrderLock = "settings.order", 17;
 }
 
-/// The bytes of an inode in the memory budget.
-pub(crate) const INODE_BYTES: i64 = 256;
+/// The memory budget from which on inodes lie in huge pages: less has no room for a few in each.
+const HUGE_PAGES: u64 = 1 << 30;
+/// The bytes of an inode in the memory budget, without what it contains.
+const INODE_BYTES: i64 = 384;
 /// The bytes of a page in the memory budget.
 pub(crate) const PAGE_BYTES: i64 = 4160;
 
@@ -125,6 +128,14 @@ impl HasHandles for Superblock {
     }
 }
 
+/// The bytes of an inode of this kind in the memory budget, without pages and with few names.
+pub(crate) fn inode_bytes(kind: Kind) -> i64 {
+    match kind {
+        Kind::Directory => INODE_BYTES + FIRST_TABLE_BYTES,
+        _ => INODE_BYTES,
+    }
+}
+
 impl Superblock {
     /// Makes a volume without any object. The caller makes the root next.
     ///
@@ -137,6 +148,18 @@ impl Superblock {
     ) -> Superblock {
         let quotas = Quotas::new(&options);
         let mem_usage = MemUsage::new(options.budget, applied.is_some());
+        let tenants = sched.handle();
+        let weight = move |tenant| match tenants.known_tenant(tenant) {
+            Some(tenant) => tenants.weight(tenant),
+            None => DEFAULT_WEIGHT,
+        };
+        let inodes = match options.budget {
+            1..HUGE_PAGES => Table::sparse(ROOT + 1),
+            _ => Table::new(ROOT + 1),
+        };
+        let bounds = Bounds::of(options.budget);
+        let log = |applied| Arc::new(ChangeLog::new(applied, bounds, Box::new(weight)));
+        let log = applied.map(log);
         Superblock {
             me: me.clone(),
             options: Options::new(&options),
@@ -153,9 +176,9 @@ impl Superblock {
             projects: Projects::none(),
             settings_order: RawLock::new(),
             objects: Objects {
-                inodes: Table::new(ROOT + 1),
+                inodes,
                 backend: options.backend,
-                log: applied.map(|applied| Arc::new(ChangeLog::new(applied))),
+                log,
                 clock: options.clock,
             },
             sched,
@@ -224,8 +247,13 @@ impl Superblock {
         });
         inode_charge.spend(1);
         block_charge.spend(blocks);
-        self.cache.mem_usage.add(INODE_BYTES);
+        self.cache.mem_usage.add(inode_bytes(kind));
         Ok(inode)
+    }
+
+    /// Counts in the memory budget what a table of names has grown by.
+    pub fn recount(&self, directory: &Directory, g: &Guard) {
+        self.cache.mem_usage.add(directory.recount(g));
     }
 
     /// The account that pays for `inode`; none for a control file. The caller holds `change` or

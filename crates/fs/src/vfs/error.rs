@@ -41,6 +41,15 @@ pub trait BlockingWork: fmt::Debug + Send + Sync {
 }
 
 impl Miss {
+    /// Whether it waits until changes are written back, or until memory or space is there, and not
+    /// for something that was asked for.
+    pub fn waits_for_room(&self) -> bool {
+        matches!(
+            self.0,
+            MissKind::Core(Fetch::Sync | Fetch::Space | Fetch::Room(_))
+        )
+    }
+
     /// A miss that `work` resolves.
     pub fn of(work: Arc<dyn BlockingWork>) -> Miss {
         Miss(MissKind::Work(work))

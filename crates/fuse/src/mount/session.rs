@@ -123,6 +123,7 @@ impl<V: KernelCache> Session<V> {
             keeps_sizes.then(|| vfs.clone()),
             settings.collects().then(|| Arc::clone(&handles)),
             settings.collects_anyway(),
+            agreed.minor >= PRUNE_MINOR_VERSION,
         );
         let workers = Workers::new(&volume.scheduler());
         let policy = options.sched_policy.where_possible();

@@ -62,18 +62,19 @@ async fn first(one: impl Future<Output = ()>, other: impl Future<Output = ()>) -
 pub(crate) async fn suspend(workers: &Workers) {
     yield_now().await;
     // The request goes on if there is no worker for it.
-    let _ = off_thread(workers, || Ok(())).await;
+    let _ = off_thread(workers, BlockingClass::Fetch, || Ok(())).await;
 }
 
 /// Runs `work`, which may block, on a worker thread, and waits for its result.
 pub(crate) async fn off_thread(
     workers: &Workers,
+    class: BlockingClass,
     work: impl FnOnce() -> Result<(), Errno> + Send + 'static,
 ) -> Result<(), Errno> {
     let slot = Arc::new(ResultSlot::default());
     let filled = Arc::clone(&slot);
     let offload = Offload::Blocks {
-        class: BlockingClass::Fetch,
+        class,
         work: Box::new(move || work().map(|()| InlineReply::default())),
     };
     workers.submit(

@@ -139,6 +139,9 @@ pub(crate) enum BlockingClass {
     Whole,
     /// It waits for the backend, which has to give something.
     Fetch,
+    /// It waits until the backend has taken what was changed, or until there is memory. A tenant
+    /// that changes much may have many of these.
+    Room,
     /// It makes system calls, each of which may take as long as a device does.
     Call,
 }

@@ -198,7 +198,11 @@ impl<S: Service> Waits<'_, S> {
             WaitFor::Test => suspend(&shared.workers).await,
             WaitFor::Fetch(missing) => {
                 let service = Arc::clone(&shared.service);
-                off_thread(&shared.workers, move || service.fetch(&missing))
+                let class = match missing.miss.waits_for_room() {
+                    true => BlockingClass::Room,
+                    false => BlockingClass::Fetch,
+                };
+                off_thread(&shared.workers, class, move || service.fetch(&missing))
                     .await
                     .map_err(Failure::Fetch)?;
             }

@@ -1,6 +1,6 @@
 //! Threads for requests that may block, so that no queue thread ever does.
 //!
-//! Five pools do not wait for each other. A waiting lock may need an fsync of its holder to go on,
+//! Six pools do not wait for each other. A waiting lock may need an fsync of its holder to go on,
 //! so fsyncs never queue behind locks. One lock may need the release of another, so locks never
 //! queue at all: each has its own thread, and beyond a limit the reply is `ENOLCK`. Where work
 //! queues, tenants are served by weight, and CPU time counts in their shares.
@@ -22,6 +22,8 @@ const IO_THREADS: usize = 32;
 const WHOLE_THREADS: usize = 4;
 /// Threads that fetch from the backend what requests missed.
 const LOAD_THREADS: usize = 16;
+/// Threads that make room: one writes everything back, and the others wait for it.
+const ROOM_THREADS: usize = 8;
 /// Threads for requests that are system calls. As many as may be stuck at a device that does not
 /// answer while others go on.
 const CALL_THREADS: usize = 1024;
@@ -41,6 +43,7 @@ struct Pools {
     io: Arc<Pool>,
     whole: Arc<Pool>,
     loads: Arc<Pool>,
+    rooms: Arc<Pool>,
     calls: Arc<Pool>,
 }
 
@@ -94,6 +97,7 @@ impl Workers {
             io: pool("hearth-io", IO_THREADS, true),
             whole: pool("hearth-whole", WHOLE_THREADS, true),
             loads: pool("hearth-load", LOAD_THREADS, true),
+            rooms: pool("hearth-room", ROOM_THREADS, true),
             calls: pool("hearth-call", CALL_THREADS, true),
         };
         Workers {
@@ -126,6 +130,7 @@ impl Workers {
             BlockingClass::Io => &self.pools.io,
             BlockingClass::Whole => &self.pools.whole,
             BlockingClass::Fetch => &self.pools.loads,
+            BlockingClass::Room => &self.pools.rooms,
             BlockingClass::Call => &self.pools.calls,
         };
         pool.submit(self.tenant, work, finish);
@@ -137,6 +142,7 @@ impl Workers {
         self.pools.io.close();
         self.pools.whole.close();
         self.pools.loads.close();
+        self.pools.rooms.close();
         self.pools.calls.close();
     }
 }
@@ -339,6 +345,7 @@ mod tests {
         for (class, threads) in [
             (BlockingClass::Io, IO_THREADS),
             (BlockingClass::Fetch, LOAD_THREADS),
+            (BlockingClass::Room, ROOM_THREADS),
         ] {
             let scheduler = Scheduler::builder().start().unwrap();
             let workers = Workers::new(&scheduler);

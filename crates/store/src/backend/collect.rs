@@ -16,10 +16,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::time::Instant;
 
-/// Live pages that are rewritten at once: those of one segment.
+/// Live pages of the segments that are chosen at once: those of one segment.
 const PIECE: u64 = (32 << 20) / 4096;
 /// Segments that are rewritten or given up at once.
 const SEGMENTS: usize = 256;
+/// Bytes of a page.
+const PAGE: u64 = 4096;
 /// What is said of a block that cannot be read.
 const UNMOVED: &str = "the collector leaves a block where it is";
 /// Extents that are looked up at once.
@@ -44,11 +46,7 @@ impl StoreBackend {
         if is_quiet && (tidying.is_tidy || !self.is_quiet_for_long(tidying)) {
             return Ok(false);
         }
-        let percent = match self.is_room_low() {
-            true => self.limits.live_percent_low_room,
-            false if is_quiet => self.limits.live_percent_quiet,
-            false => self.limits.live_percent,
-        };
+        let percent = self.limits.percent(self.kv.room(), is_quiet);
         let choice = self.choose(tidying, percent)?;
         if !choice.dead.is_empty() {
             self.doom(tidying, &choice.dead)?;
@@ -141,15 +139,18 @@ impl StoreBackend {
         for (found, block, _) in &found {
             *live.entry(*block).or_default() += found.extent.pages.end - found.extent.pages.start;
         }
-        let flight = self.pending.begin();
-        let mut named: BTreeMap<u64, u64> = BTreeMap::new();
-        let (whole, pieces): (Vec<_>, Vec<_>) = found
-            .into_iter()
-            .partition(|(_, block, _)| live[block] * 100 >= pages_of(block) * percent);
-        let mut moves = self.move_whole(whole, &mut named)?;
-        moves.extend(self.pack_anew(pieces, &mut named)?);
-        let moved = self.commit_moves(moves, &named)?;
-        drop(flight);
+        let is_whole = |block: &Block| live[block] * 100 >= pages_of(block) * percent;
+        let mut moved = 0;
+        for part in in_parts(found, self.limits.piece / PAGE) {
+            let flight = self.pending.begin();
+            let mut named: BTreeMap<u64, u64> = BTreeMap::new();
+            let (whole, pieces): (Vec<_>, Vec<_>) =
+                part.into_iter().partition(|(_, block, _)| is_whole(block));
+            let mut moves = self.move_whole(whole, &mut named)?;
+            moves.extend(self.pack_anew(pieces, &mut named)?);
+            moved += self.commit_moves(moves, &named)?;
+            drop(flight);
+        }
         Ok(moved > 0)
     }
 
@@ -309,6 +310,29 @@ struct CollectedFile {
 
 fn pages_of(block: &Block) -> u64 {
     u64::from(block.length).div_ceil(4096)
+}
+
+/// Extents in parts of about `most` pages. Those of one block are in one part, so that a block is
+/// read once and moves once.
+fn in_parts(mut found: Vec<(Found, Block, u32)>, most: u64) -> Vec<Vec<(Found, Block, u32)>> {
+    found.sort_by_key(|(_, block, _)| (block.segment, block.at));
+    let mut parts: Vec<Vec<(Found, Block, u32)>> = Vec::new();
+    let (mut pages, mut last) = (most, None);
+    for one in found {
+        let block = one.1;
+        if last != Some(block) {
+            if pages >= most {
+                parts.push(Vec::new());
+                pages = 0;
+            }
+            pages += pages_of(&block);
+            last = Some(block);
+        }
+        if let Some(part) = parts.last_mut() {
+            part.push(one);
+        }
+    }
+    parts
 }
 
 /// Whether fewer pages were found than are live.

@@ -8,8 +8,8 @@ use crate::kv::{Read, Table};
 use crate::schema::{Extent, Inline, Place, key};
 use std::collections::BTreeMap;
 
-/// Bytes that move at once.
-const PIECE: u64 = 8 << 20;
+/// One part in this many of what idle work moves at once: inline bytes are read one by one.
+const PART: u64 = 4;
 
 /// Inline data: extents with their values, and whether there is more than `limit` bytes of it.
 pub(super) fn take_inline(
@@ -63,7 +63,7 @@ impl StoreBackend {
         if came < self.limits.inline_bytes {
             return Ok(false);
         }
-        let (found, bytes, is_part) = take_inline(&*self.kv, PIECE)?;
+        let (found, bytes, is_part) = take_inline(&*self.kv, self.limits.piece / PART)?;
         if bytes < self.limits.inline_bytes && !is_part {
             let mut state = self.state.lock();
             state.inline = state.inline.saturating_sub(came).saturating_add(bytes);

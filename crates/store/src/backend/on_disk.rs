@@ -9,6 +9,7 @@ use crate::codec::{
 };
 use crate::error::{Error, Result};
 use crate::kv::{KvOp, Table};
+use crate::memory::MemoryParts;
 use crate::schema::{Block, Counters};
 use crate::segment::{Segments, Settings, Stored};
 use crate::volume::{FrameCipher, Info, Kv, MkfsOptions, OpenMode, OpenOptions};
@@ -16,9 +17,6 @@ use bytes::Bytes;
 use hearth_backend::PageSource;
 use hearth_sync::primitive::{Arc, Mutex};
 use std::path::Path;
-
-/// Bytes of unpacked blocks that are kept for reading.
-const KEPT: usize = 64 << 20;
 
 /// What a new store is like.
 pub struct MakeOptions {
@@ -54,6 +52,8 @@ pub struct StoreOptions {
     pub passphrase: Option<Passphrase>,
     /// How new data is compressed, where not as the volume was made.
     pub compression: Option<Compression>,
+    /// What may be kept in memory.
+    pub memory: MemoryParts,
 }
 
 impl StoreOptions {
@@ -63,6 +63,7 @@ impl StoreOptions {
             mode,
             passphrase: None,
             compression: None,
+            memory: MemoryParts::default(),
         }
     }
 }
@@ -116,7 +117,8 @@ impl StoreBackend {
     pub fn open(dir: &Path, options: StoreOptions) -> Result<StoreBackend> {
         let is_read_only = options.mode == OpenMode::ReadOnly;
         let key = volume_key(&Kv::info_of(dir)?, options.passphrase.as_ref())?;
-        let how = open_options(options.mode, key.as_ref());
+        let mut how = open_options(options.mode, key.as_ref());
+        how.memory = options.memory;
         let troubles = Arc::clone(&how.troubles);
         let kv = Kv::open_with(dir, how)?;
         let info = kv.info();
@@ -129,11 +131,12 @@ impl StoreBackend {
             compression: options.compression.unwrap_or_else(|| compression(&info)),
             cipher: key.as_ref().map(|key| Cipher::new(key, Purpose::Blocks)),
             next: 1,
-            kept: KEPT,
+            kept: options.memory.blocks as usize,
         };
-        let store = StoreBackend::assembled(kv, is_read_only, settings, |settings| {
+        let mut store = StoreBackend::assembled(kv, is_read_only, settings, |settings| {
             Segments::open(dir, settings)
         })?;
+        store.limits.piece = options.memory.work;
         Ok(store.with_troubles(troubles))
     }
 

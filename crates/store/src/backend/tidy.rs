@@ -18,6 +18,7 @@ use super::load::each;
 use super::pending::PATIENCE;
 use crate::error::Result;
 use crate::kv::Table;
+use crate::memory::MemoryParts;
 use crate::merge::{Tally, drop_map, meta};
 use crate::schema::{Segment, key};
 use hearth_backend::Errno;
@@ -63,6 +64,8 @@ pub struct Limits {
     pub small_pages: u64,
     /// How many are many.
     pub small_segments: usize,
+    /// Bytes of data that are moved at once, about.
+    pub piece: u64,
     /// How long a volume may take to name what it has stored.
     pub patience: Duration,
 }
@@ -77,6 +80,7 @@ impl Default for Limits {
             quiet: Duration::from_secs(10),
             small_pages: 512,
             small_segments: 64,
+            piece: MemoryParts::default().work,
             patience: PATIENCE,
         }
     }
@@ -129,14 +133,21 @@ impl StoreBackend {
         if self.is_read_only || self.state.lock().check().is_err() {
             return false;
         }
-        // What fails now may work later, and keeps no other work from being done.
-        PIECES.iter().any(|(what, piece)| {
-            let done = piece(self, &mut tidying);
-            done.unwrap_or_else(|error| {
+        // Where room is scarce each kind of work has its turn: one that always has more to do must
+        // not keep dead space from coming back.
+        let is_scarce = self.kv.room().is_some_and(is_scarce);
+        let mut goes_on = false;
+        for (what, piece) in PIECES {
+            // What fails now may work later, and keeps no other work from being done.
+            goes_on |= piece(self, &mut tidying).unwrap_or_else(|error| {
                 self.troubles.failed(what, &error);
                 false
-            })
-        })
+            });
+            if goes_on && !is_scarce {
+                break;
+            }
+        }
+        goes_on
     }
 
     /// Deletes a piece of a map whose file has ended.
@@ -258,14 +269,52 @@ impl StoreBackend {
         tidying.grace = None;
         Ok(true)
     }
+}
 
-    /// Whether little room is left.
-    pub(super) fn is_room_low(&self) -> bool {
-        (self.kv.room()).is_some_and(|(all, free)| free < all / 10)
+/// Free room, as one part in so many of all, below which room is scarce, and at which it is low.
+const SCARCE: u64 = 5;
+const LOW: u64 = 10;
+
+fn is_scarce((all, free): (u64, u64)) -> bool {
+    free < all / SCARCE
+}
+
+impl Limits {
+    /// Per cent of live pages below which a segment is rewritten now; `is_quiet`: nothing dies. It rises from where room is
+    /// scarce to where it is low: then more is gained for each byte that is written before there is
+    /// no room to write at all.
+    pub(super) fn percent(&self, room: Option<(u64, u64)>, is_quiet: bool) -> u64 {
+        let usual = match is_quiet {
+            true => self.live_percent_quiet,
+            false => self.live_percent,
+        };
+        let Some((all, free)) = room.filter(|room| is_scarce(*room)) else {
+            return usual;
+        };
+        let (lack, span) = (all / SCARCE - free, all / SCARCE - all / LOW);
+        let more = self.live_percent_low_room.saturating_sub(usual);
+        usual + more * lack.min(span) / span.max(1)
     }
 }
 
 /// Whether an error says only that there is no room.
 pub(super) fn is_lack_of_room(error: &crate::Error) -> bool {
     error.errno() == Errno::ENOSPC
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_less_room_there_is_the_fuller_segments_are_rewritten() {
+        let limits = Limits::default();
+        let percent = |free| limits.percent(Some((1000, free)), false);
+        let percents = [999, 200, 150, 100, 50, 0].map(percent);
+        assert_eq!(percents, [50, 50, 70, 90, 90, 90]);
+        assert_eq!(limits.percent(None, false), 50);
+        assert_eq!(limits.percent(Some((0, 0)), false), 50);
+        assert_eq!(limits.percent(None, true), limits.live_percent_quiet);
+        assert_eq!(limits.percent(Some((1000, 0)), true), 90);
+    }
 }

@@ -37,6 +37,18 @@ impl Shared {
         Ok(())
     }
 
+    /// Waits for a checkpoint while the layers are full: memory has a bound. Without room for one
+    /// the log is the bound, so that what is removed can still be committed.
+    pub(super) fn bound_layers(&self) -> Result<()> {
+        if !self.layers.read().are_full(self.layer_bytes) {
+            return Ok(());
+        }
+        match self.checkpoint() {
+            Err(Error::NoSpace { .. }) => Ok(()),
+            done => done,
+        }
+    }
+
     /// Closes the active layer, unless an earlier one is still there. `None`: nothing to do.
     fn freeze(&self) -> Option<(Arc<Overlay>, Point)> {
         let log = self.log.lock();

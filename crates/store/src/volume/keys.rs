@@ -10,6 +10,7 @@ use crate::disk::{Access, Disk};
 use crate::engine::fjall_tables::FjallEngines;
 use crate::error::{Error, Result};
 use crate::kv::{KvOp, Read, Table};
+use crate::memory::MemoryParts;
 use hearth_sync::primitive::atomic::Ordering;
 use hearth_sync::primitive::{Arc, thread};
 use std::path::Path;
@@ -40,7 +41,7 @@ impl Kv {
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => false,
             Err(error) => return Err(Error::io("make the folder", dir, error)),
         };
-        let made = Kv::mkfs_parts(&real(dir), options);
+        let made = Kv::mkfs_parts(&real(dir, MemoryParts::default().tables), options);
         if made.is_err() && is_new {
             // Not where something is left in it.
             let _ = std::fs::remove_dir(dir);
@@ -76,7 +77,7 @@ impl Kv {
 
     /// As [`Kv::open`], with more options.
     pub fn open_with(dir: &Path, options: OpenOptions) -> Result<Kv> {
-        Kv::open_parts(real(dir), options)
+        Kv::open_parts(real(dir, options.memory.tables), options)
     }
 
     /// As [`Kv::open_with`], on any disk and engine.
@@ -99,16 +100,19 @@ impl Kv {
         if ops.is_empty() {
             return Ok(());
         }
+        shared.bound_layers()?;
         let mut is_ballast_out = false;
         loop {
             let mut log = shared.log.lock();
             let writer = log.as_mut().ok_or(Error::Closed)?;
             match writer.append(&*shared.parts.disk, epoch, ops) {
-                Ok(Appended::Done(is_checkpoint_due)) => {
-                    shared.layers.write().active.apply(ops);
-                    drop(log);
+                Ok(Appended::Done(is_due)) => {
+                    let mut layers = shared.layers.write();
+                    layers.active.apply(ops);
+                    let is_large = layers.is_large(shared.layer_bytes);
+                    drop((layers, log));
                     shared.background.ask_for_witness();
-                    if is_checkpoint_due {
+                    if is_due || is_large {
                         shared.background.ask_for_checkpoint();
                     }
                     return Ok(());
@@ -129,6 +133,11 @@ impl Kv {
                 }
             }
         }
+    }
+
+    /// Bytes of memory that what was committed since the last checkpoint takes.
+    pub fn layer_bytes(&self) -> u64 {
+        self.shared.layers.read().bytes()
     }
 
     /// Moves what was committed into tables.
@@ -269,9 +278,10 @@ impl Read for Kv {
     }
 }
 
-fn real(dir: &Path) -> Parts {
+/// The parts of a volume in `dir`, whose engine keeps `cache` bytes of tables in memory.
+fn real(dir: &Path, cache: u64) -> Parts {
     Parts {
         disk: Arc::new(RealDisk::new(dir)),
-        engines: Arc::new(FjallEngines::new(dir)),
+        engines: Arc::new(FjallEngines::new(dir, cache)),
     }
 }

@@ -10,6 +10,8 @@ use crate::kv::KvOp;
 use hearth_sync::primitive::Arc;
 use std::ops::Range;
 
+/// Bytes of the buffer that are kept between two epochs.
+const BUFFER: usize = 1 << 20;
 /// Files behind the one in use that hold epochs which no checkpoint has, from which on one is due:
 /// the rest of the log has room for as much again until it is made.
 const DUE: usize = 2;
@@ -153,6 +155,8 @@ impl LogWriter {
             self.newest[file] = epoch;
         }
         self.is_soiled = false;
+        self.buffer.clear();
+        self.buffer.shrink_to(BUFFER);
         let before = self.last.log_at / self.file_len;
         let end = runs
             .last()
@@ -219,7 +223,7 @@ impl LogWriter {
         reference: &Reference,
     ) -> Result<(u64, FrameDigest)> {
         let header = Header {
-            flags: large::IN_FILE,
+            flags: frame::IN_FILE,
             ..self.header(epoch, self.last.digest)
         };
         self.buffer.clear();

@@ -60,6 +60,7 @@ fn open_once(parts: Parts, options: &OpenOptions) -> Result<Shared> {
             active: log.overlay,
             frozen: None,
         }),
+        layer_bytes: options.memory.overlay,
         log: Mutex::new(None),
         superblock: Mutex::new(found.superblock),
         witness: Mutex::new(None),

@@ -4,6 +4,7 @@ use super::superblock::{Slot, VERSION};
 use crate::disk::Disk;
 use crate::engine::Engines;
 use crate::error::Result;
+use crate::memory::MemoryParts;
 use crate::troubles::Troubles;
 use hearth_sync::primitive::Arc;
 
@@ -64,6 +65,8 @@ pub struct OpenOptions {
     /// Whether a thread writes the witness and makes checkpoints. Tests without one decide the
     /// order of all steps.
     pub background: bool,
+    /// What may be kept in memory.
+    pub memory: MemoryParts,
     /// Where it is said what goes wrong beside the calls that return it.
     pub troubles: Arc<Troubles>,
 }
@@ -75,6 +78,7 @@ impl OpenOptions {
             mode,
             cipher: None,
             background: true,
+            memory: MemoryParts::default(),
             troubles: Arc::default(),
         }
     }

@@ -21,14 +21,29 @@ pub(crate) const STAMP: &[u8] = &[0];
 #[derive(Default)]
 pub(crate) struct Overlay {
     maps: [Map; 2],
+    bytes: u64,
 }
+
+/// What a change takes beside its key and its value: its share of a node, and what two allocations
+/// with counts take.
+const CHANGE: u64 = 96;
 
 impl Overlay {
     pub(crate) fn apply(&mut self, ops: &[KvOp]) {
         for op in ops {
-            let value = op.value.as_deref().map(Arc::from);
-            self.maps[op.table as usize].insert(Arc::from(&op.key[..]), value);
+            let value: Value = op.value.as_deref().map(Arc::from);
+            self.bytes += length(&value);
+            let before = self.maps[op.table as usize].insert(Arc::from(&op.key[..]), value);
+            match before {
+                Some(before) => self.bytes -= length(&before),
+                None => self.bytes += op.key.len() as u64 + CHANGE,
+            }
         }
+    }
+
+    /// About the bytes of memory that it takes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     fn get(&self, table: Table, key: &[u8]) -> Option<&Value> {
@@ -51,6 +66,10 @@ impl Overlay {
     }
 }
 
+fn length(value: &Value) -> u64 {
+    value.as_ref().map_or(0, |value| value.len() as u64)
+}
+
 /// Where the log stood when a layer was closed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Point {
@@ -70,6 +89,22 @@ pub(crate) struct Layers {
 }
 
 impl Layers {
+    /// Whether the layer that takes commits has so many bytes that it is to be closed.
+    pub(crate) fn is_large(&self, most: u64) -> bool {
+        self.active.bytes() >= most
+    }
+
+    /// Whether all layers have so many bytes that one has to go into the engine first.
+    pub(crate) fn are_full(&self, most: u64) -> bool {
+        self.bytes() >= 2 * most
+    }
+
+    /// About the bytes of memory that all layers take.
+    pub(crate) fn bytes(&self) -> u64 {
+        let frozen = self.frozen.as_ref().map_or(0, |(layer, _)| layer.bytes());
+        self.active.bytes() + frozen
+    }
+
     /// The value that a layer has for `key`; `None` if the engine is to be asked.
     pub(crate) fn get(&self, table: Table, key: &[u8]) -> Option<Option<Vec<u8>>> {
         let frozen = || self.frozen.as_ref()?.0.get(table, key);

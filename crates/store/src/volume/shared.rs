@@ -19,6 +19,8 @@ pub(super) struct Shared {
     /// `None` while it is opened again, and after the end.
     pub engine: RwLock<Option<Box<dyn Engine>>>,
     pub layers: RwLock<Layers>,
+    /// Bytes of a layer at which a checkpoint is asked for. Immutable.
+    pub layer_bytes: u64,
     /// `None` in a read-only volume.
     pub log: Mutex<Option<LogWriter>>,
     pub superblock: Mutex<Superblock>,

@@ -13,6 +13,7 @@
 //! | this entry, [`INLINE_USED`] | the object in the inline memory | is in use |
 //! | an address | an object on the heap | is free |
 //! | an address, [`INLINE_USED`] | an object on the heap | waits for its last readers |
+//! | [`GONE`] | nothing | is being given back: the number gets another entry |
 //!
 //! The upper bits are filled from null by one thread and cleared by one. [`INLINE_USED`] is set by
 //! the thread that fills the inline memory and cleared by the thread that has emptied it.
@@ -23,8 +24,10 @@
 //! | filler | sets `INLINE_USED` | Acquire | its release: the last object is gone |
 //! | filler | publishes the object | Release | readers |
 //! | evictor | clears the upper bits | AcqRel | what was published; the next object comes after |
-//! | reclaimer | clears `INLINE_USED` | Release | the next filler |
+//! | reclaimer | clears `INLINE_USED` | Release | the next filler, who takes the leaf back |
+//! | who takes a leaf back | 0 to [`GONE`] | Acquire | the reclaimer: the last object is gone |
 
+use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 
@@ -34,6 +37,18 @@ use crate::primitive::prefetch;
 
 /// The inline memory is not free.
 const INLINE_USED: usize = 1;
+/// The leaf with this entry leaves the tree. Only ever alone in a word, and final, unless who set it
+/// finds that another entry of the leaf is in use.
+const GONE: usize = 2;
+const TAGS: usize = INLINE_USED | GONE;
+
+/// Why an object could not be stored. Gives back what was to be stored.
+pub(super) enum NotFilled<T> {
+    /// The number has an object.
+    Taken(Body<T>),
+    /// The entry is no longer the number's: it is looked up again.
+    Gone(Body<T>),
+}
 
 /// The entry of one number, in a tree that lives as long as `'a`.
 pub(super) struct Entry<'a, T> {
@@ -90,8 +105,8 @@ impl<'a, T> Entry<'a, T> {
         prefetch(self.at.as_ptr());
     }
 
-    /// Stores the number's object; returns it if the number has one already.
-    pub(super) fn fill(self, body: Body<T>) -> Result<NonNull<Object<T>>, Body<T>> {
+    /// Stores the number's object; returns it if that cannot be done here.
+    pub(super) fn fill(self, body: Body<T>) -> Result<NonNull<Object<T>>, NotFilled<T>> {
         let free = ptr::null_mut();
         let taken = tagged(free);
         let word = self.word();
@@ -99,7 +114,7 @@ impl<'a, T> Entry<'a, T> {
         match word.compare_exchange(free, taken, Ordering::Acquire, Ordering::Relaxed) {
             Ok(_) => {}
             Err(found) if found == taken => return self.fill_boxed(body),
-            Err(_) => return Err(body),
+            Err(found) => return Err(not_filled(found, body)),
         }
         let room = Object::body_of(self.at);
         // SAFETY: the thread that set `INLINE_USED` has the memory alone until the object in it is
@@ -113,7 +128,7 @@ impl<'a, T> Entry<'a, T> {
                 // SAFETY: it was written above and never published.
                 let body = unsafe { room.read() };
                 self.release_inline();
-                Err(body)
+                Err(NotFilled::Taken(body))
             }
         }
     }
@@ -121,16 +136,19 @@ impl<'a, T> Entry<'a, T> {
     /// Stores the object on the heap, because the inline memory still waits for readers of the last
     /// object.
     #[cold]
-    fn fill_boxed(self, body: Body<T>) -> Result<NonNull<Object<T>>, Body<T>> {
+    fn fill_boxed(self, body: Body<T>) -> Result<NonNull<Object<T>>, NotFilled<T>> {
         let object = Box::into_raw(Box::new(Object::boxed(body)));
         // Release: see the table above.
+        let met = Cell::new(ptr::null_mut());
         let done = self.change(Ordering::Release, |word| {
-            address(word).is_null().then(|| with_address(word, object))
+            met.set(word);
+            let is_free = address(word).is_null() && !is_gone(word);
+            is_free.then(|| with_address(word, object))
         });
         if done.is_none() {
             // SAFETY: it was made above and never published.
             let object = unsafe { Box::from_raw(object) };
-            return Err(object.into_body());
+            return Err(not_filled(met.get(), object.into_body()));
         }
         Ok(NonNull::new(object).expect("a box has an address"))
     }
@@ -143,6 +161,29 @@ impl<'a, T> Entry<'a, T> {
             ptr::eq(address(word), object).then(|| with_address(word, ptr::null_mut()))
         });
         cleared.and_then(|word| NonNull::new(address(word)))
+    }
+
+    /// Whether the number means nothing and the memory is free: a hint.
+    pub(super) fn is_free(self) -> bool {
+        // Relaxed: nothing is read through the word.
+        self.word().load(Ordering::Relaxed).is_null()
+    }
+
+    /// Lets nobody fill the entry any more, if it is free.
+    pub(super) fn take_back(self) -> bool {
+        let (free, gone) = (
+            ptr::null_mut(),
+            ptr::null_mut::<Object<T>>().map_addr(|_| GONE),
+        );
+        // Acquire: see the table above. Relaxed on failure: nothing is read.
+        let taken = (self.word()).compare_exchange(free, gone, Ordering::Acquire, Ordering::Relaxed);
+        taken.is_ok()
+    }
+
+    /// Undoes [`Entry::take_back`] by the same thread.
+    pub(super) fn leave(self) {
+        // Relaxed: nothing was changed meanwhile, and nobody else changes a word that is `GONE`.
+        self.word().store(ptr::null_mut(), Ordering::Relaxed);
     }
 
     /// Whether the object is stored inline in this entry.
@@ -203,7 +244,18 @@ impl<T> Drop for ReleaseOnDrop<'_, T> {
 
 #[inline]
 fn address<T>(word: *mut T) -> *mut T {
-    word.map_addr(|bits| bits & !INLINE_USED)
+    word.map_addr(|bits| bits & !TAGS)
+}
+
+fn is_gone<T>(word: *mut T) -> bool {
+    word.addr() == GONE
+}
+
+fn not_filled<T>(found: *mut Object<T>, body: Body<T>) -> NotFilled<T> {
+    match is_gone(found) {
+        true => NotFilled::Gone(body),
+        false => NotFilled::Taken(body),
+    }
 }
 
 fn tagged<T>(word: *mut T) -> *mut T {

@@ -2,7 +2,8 @@
 //!
 //! A small table maps its chunks one by one. Once it has [`SMALL`] of them, further chunks are cut
 //! from regions of whole huge pages, and the kernel is asked for huge pages there. A lookup among a
-//! million objects then misses the cache, but not the TLB.
+//! million objects then misses the cache, but not the TLB. A table whose memory has a narrow bound asks
+//! for none: one object would take a huge page.
 
 use std::ptr::NonNull;
 
@@ -19,6 +20,8 @@ lock_class!(SlabsLock = "object.slabs", 952);
 /// All memory of one table. Freed when dropped.
 pub(super) struct Slabs {
     state: Lock<SlabsLock, State>,
+    /// Whether the kernel is asked for huge pages. Immutable.
+    is_huge: bool,
 }
 
 #[derive(Default)]
@@ -27,6 +30,8 @@ struct State {
     regions: Vec<(NonNull<u8>, usize)>,
     /// The part of the last region that is left: address and length.
     left: Option<(NonNull<u8>, usize)>,
+    /// Chunks that were given back, zeroed, with their length.
+    spare: Vec<(NonNull<u8>, usize)>,
 }
 
 // SAFETY: the addresses are only stored here; the user of the memory is responsible for its
@@ -34,15 +39,19 @@ struct State {
 unsafe impl Send for State {}
 
 impl Slabs {
-    pub(super) fn new() -> Slabs {
+    pub(super) fn new(is_huge: bool) -> Slabs {
         Slabs {
             state: Lock::new(State::default()),
+            is_huge,
         }
     }
 
     /// Zeroed memory of `bytes`, a multiple of 64, aligned to 64.
     pub(super) fn take(&self, bytes: usize) -> NonNull<u8> {
         let mut state = self.state.lock();
+        if let Some((at, _)) = state.spare.pop_if(|(_, length)| *length == bytes) {
+            return at;
+        }
         if let Some((at, left)) = state.left
             && left >= bytes
         {
@@ -57,11 +66,23 @@ impl Slabs {
             return at;
         }
         let length = bytes.next_multiple_of(REGION);
-        let at = memory::map(length, Some(REGION));
+        let at = memory::map(length, self.is_huge.then_some(REGION));
         state.regions.push((at, length));
         // SAFETY: the region has at least `bytes`.
         state.left = Some((unsafe { at.add(bytes) }, length - bytes));
         at
+    }
+
+    /// Takes a chunk back, and gives its memory to the kernel.
+    ///
+    /// # Safety
+    ///
+    /// [`Slabs::take`] returned it for so many bytes, and nobody uses it.
+    pub(super) unsafe fn give(&self, at: NonNull<u8>, bytes: usize) {
+        // SAFETY: as the caller promises.
+        if unsafe { memory::discard(at, bytes) } {
+            self.state.lock().spare.push((at, bytes));
+        }
     }
 }
 
@@ -114,6 +135,18 @@ mod memory {
         }
     }
 
+    /// Gives the memory of these pages to the kernel; they read as zeros from now on. False if that
+    /// cannot be done.
+    ///
+    /// # Safety
+    ///
+    /// They lie in a mapping of [`map`] and are used by nobody.
+    pub(super) unsafe fn discard(at: NonNull<u8>, length: usize) -> bool {
+        // SAFETY: the caller gives the contents up; the pages are private and not of a file.
+        let done = unsafe { libc::madvise(at.as_ptr().cast(), length, libc::MADV_DONTNEED) };
+        done == 0
+    }
+
     fn map_anywhere(length: usize) -> NonNull<u8> {
         let (readable, private) = (
             libc::PROT_READ | libc::PROT_WRITE,
@@ -140,6 +173,13 @@ mod memory {
         NonNull::new(at).unwrap_or_else(|| handle_alloc_error(layout(length)))
     }
 
+    /// # Safety
+    ///
+    /// None: the memory stays until the table is freed.
+    pub(super) unsafe fn discard(_at: NonNull<u8>, _length: usize) -> bool {
+        false
+    }
+
     pub(super) unsafe fn unmap(at: NonNull<u8>, length: usize) {
         // SAFETY: as the caller promises.
         unsafe { dealloc(at.as_ptr(), layout(length)) };
@@ -157,7 +197,7 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "it would look at each of five million bytes")]
     fn chunks_are_zeroed_aligned_and_disjoint() {
-        let slabs = Slabs::new();
+        let slabs = Slabs::new(true);
         let bytes = 192 << 10;
         let mut chunks: Vec<_> = (0..3 * SMALL).map(|_| slabs.take(bytes)).collect();
         for (n, chunk) in chunks.iter().enumerate() {
@@ -175,8 +215,31 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "memory is not given back there")]
+    fn a_chunk_that_was_given_back_is_zeroed_and_used_again() {
+        let slabs = Slabs::new(false);
+        let bytes = 192 << 10;
+        let chunks: Vec<_> = (0..3 * SMALL).map(|_| slabs.take(bytes)).collect();
+        for chunk in &chunks {
+            // SAFETY: the chunk is ours and has this many bytes; it is given back once.
+            unsafe {
+                chunk.write_bytes(7, bytes);
+                slabs.give(*chunk, bytes);
+            }
+        }
+        for _ in &chunks {
+            let chunk = slabs.take(bytes);
+            assert!(chunks.contains(&chunk));
+            // SAFETY: the chunk is ours and has this many bytes.
+            let bytes = unsafe { std::slice::from_raw_parts(chunk.as_ptr(), bytes) };
+            assert!(bytes.iter().all(|&byte| byte == 0));
+        }
+        assert!(!chunks.contains(&slabs.take(bytes)));
+    }
+
+    #[test]
     fn a_chunk_larger_than_a_huge_page_is_contiguous() {
-        let slabs = Slabs::new();
+        let slabs = Slabs::new(true);
         for _ in 0..SMALL + 2 {
             let chunk = slabs.take(REGION + 64);
             // SAFETY: the chunk has this many bytes.

@@ -4,7 +4,7 @@
 //! only after that. It counts pending drops per core. When the table was dropped, the tree goes
 //! through the epoch itself, again and again until no drop is pending.
 
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::ptr::NonNull;
 
 use super::entry::Entry;
@@ -48,9 +48,9 @@ impl Drop for PendingDrop<'_> {
 }
 
 impl<T: Send + Sync + 'static> Storage<T> {
-    pub(super) fn new() -> Storage<T> {
+    pub(super) fn new(is_huge: bool) -> Storage<T> {
         let inner = Box::new(StorageInner {
-            entries: Radix::new(),
+            entries: Radix::new(is_huge),
             pending_drops: PerCpu::new(|_| AtomicI64::new(0)),
         });
         Storage(NonNull::from(Box::leak(inner)))
@@ -79,6 +79,26 @@ impl<T: Send + Sync + 'static> Storage<T> {
         // SAFETY: what is captured may go to any thread and stays valid, as said above.
         unsafe { g.defer(work) };
         epoch::account(size_of::<Object<T>>(), g);
+    }
+
+    /// Gives the memory of leaves without an object back, of numbers in `numbers`, once no guard that
+    /// exists now is left.
+    pub(super) fn trim(&self, numbers: Range<u64>, g: &Guard) {
+        self.entries.trim(numbers, &mut |leaf| {
+            // Relaxed: as in `retire`.
+            self.pending_drops.get().fetch_add(1, Ordering::Relaxed);
+            let (inner, leaf) = (SendPtr(self.0), SendPtr(leaf));
+            let work = move || {
+                let (SendPtr(inner), SendPtr(leaf)) = (inner, leaf);
+                // SAFETY: the storage waits for the count, which falls when `_end` is dropped.
+                let inner = unsafe { inner.as_ref() };
+                let _end = PendingDrop(&inner.pending_drops);
+                // SAFETY: it has left the tree, and no guard is left that could see it.
+                unsafe { inner.entries.free_leaf(leaf) };
+            };
+            // SAFETY: what is captured may go to any thread and stays valid, as said above.
+            unsafe { g.defer(work) };
+        });
     }
 
     /// Frees the memory once no guard that exists now is left and every dead object is dropped.

@@ -1,6 +1,6 @@
 //! A table of objects, by number.
 
-use super::entry::Entry;
+use super::entry::{Entry, NotFilled};
 use super::lifecycle::SLOTS;
 use super::numbers::Numbers;
 use super::obj_ref::Body;
@@ -9,6 +9,7 @@ use super::{ObjRef, Object};
 use crate::epoch::{self, Guard};
 use crate::percpu::{Counter, PerCpuCounters};
 use crate::primitive::Backoff;
+use std::ops::Range;
 
 /// A concurrent table of objects, by number.
 ///
@@ -47,11 +48,28 @@ pub enum TableError {
 impl<T: Send + Sync + 'static> Table<T> {
     /// An empty table that gives out numbers from `first_number` on.
     pub fn new(first_number: u64) -> Table<T> {
+        Table::with_pages(first_number, true)
+    }
+
+    /// As [`Table::new`], for few of many objects at a time: it takes no huge pages, so that a few
+    /// objects with numbers far apart take little memory.
+    pub fn sparse(first_number: u64) -> Table<T> {
+        Table::with_pages(first_number, false)
+    }
+
+    fn with_pages(first_number: u64, is_huge: bool) -> Table<T> {
         Table {
-            storage: Storage::new(),
+            storage: Storage::new(is_huge),
             numbers: Numbers::new(first_number),
             count: Counter::new(),
         }
+    }
+
+    /// Gives back the memory of blocks of numbers that have no object, of those in `numbers`; objects
+    /// may be stored there again at any time. Objects that were evicted a moment ago may still keep
+    /// their block.
+    pub fn trim(&self, numbers: Range<u64>, g: &Guard) {
+        self.storage.trim(numbers, g);
     }
 
     /// The object with `number`, if there is one. Writes nothing.
@@ -74,6 +92,8 @@ impl<T: Send + Sync + 'static> Table<T> {
 
     /// Stores the value that `make` creates for a new number and its generation.
     pub fn insert(&self, make: impl FnOnce(u64, u32) -> T) -> ObjRef<T> {
+        // Entries may leave the tree.
+        let _g = epoch::pin();
         loop {
             let ((number, generation), next) = self.numbers.take_and_peek();
             // The memory of an object that died a while ago is in no cache any more. The memory of
@@ -85,7 +105,7 @@ impl<T: Send + Sync + 'static> Table<T> {
             // A number that was filled by `insert_at` or `restore` is skipped.
             if entry.is_vacant() {
                 let made = Body::held(number, generation, make(number, generation));
-                return self.publish(entry, made).unwrap_or_else(|_| {
+                return self.publish(entry, number, made).unwrap_or_else(|_| {
                     panic!("number {number} was filled while `insert` owned it")
                 });
             }
@@ -124,12 +144,13 @@ impl<T: Send + Sync + 'static> Table<T> {
         generation: u32,
         make: impl FnOnce(u64, u32) -> T,
     ) -> Result<ObjRef<T>, TableError> {
+        let _g = epoch::pin();
         let entry = self.storage.entries.find_or_grow(number);
         if !entry.load().is_null() {
             return Err(TableError::Occupied { number });
         }
         let made = Body::held(number, generation, make(number, generation));
-        self.publish(entry, made)
+        self.publish(entry, number, made)
             .map_err(|_| TableError::Occupied { number })
     }
 
@@ -145,19 +166,20 @@ impl<T: Send + Sync + 'static> Table<T> {
         generation: u32,
         make: impl FnOnce(u64, u32, &PerCpuCounters<SLOTS>) -> T,
     ) -> Result<(ObjRef<T>, bool), TableError> {
-        let entry = self.storage.entries.find_or_grow(number);
-        if let Some(held) = self.hold_existing(entry, number, generation)? {
+        let _g = epoch::pin();
+        let entry = || self.storage.entries.find_or_grow(number);
+        if let Some(held) = self.hold_existing(entry(), number, generation)? {
             return Ok((held, false));
         }
         let make = |percpu: &_| make(number, generation, percpu);
         let mut made = Body::made(number, generation, make);
         loop {
-            made = match self.publish(entry, made) {
+            made = match self.publish(entry(), number, made) {
                 Ok(held) => return Ok((held, true)),
                 Err(made) => made,
             };
             // The value that lost the race is dropped, and the other is taken.
-            if let Some(held) = self.hold_existing(entry, number, generation)? {
+            if let Some(held) = self.hold_existing(entry(), number, generation)? {
                 return Ok((held, false));
             }
         }
@@ -202,9 +224,26 @@ impl<T: Send + Sync + 'static> Table<T> {
         self.len() == 0
     }
 
-    /// Stores a new object with one reference in `entry`; returns it if the entry has one.
-    fn publish(&self, entry: Entry<'_, T>, body: Body<T>) -> Result<ObjRef<T>, Body<T>> {
-        let object = entry.fill(body)?;
+    /// Stores a new object with one reference in `entry`, that of `number`; returns it if the entry
+    /// has one. The caller is pinned.
+    fn publish<'a>(
+        &'a self,
+        mut entry: Entry<'a, T>,
+        number: u64,
+        mut body: Body<T>,
+    ) -> Result<ObjRef<T>, Body<T>> {
+        let backoff = Backoff::new();
+        let object = loop {
+            match entry.fill(body) {
+                Ok(object) => break object,
+                Err(NotFilled::Taken(body)) => return Err(body),
+                Err(NotFilled::Gone(same)) => {
+                    body = same;
+                    backoff.snooze();
+                    entry = self.storage.entries.find_or_grow(number);
+                }
+            }
+        };
         self.count.add(1);
         // SAFETY: a new object has one reference, which belongs to this function.
         Ok(unsafe { ObjRef::from_counted(object) })

@@ -510,3 +510,47 @@ fn concurrent_restores_make_one_object() {
     }
     wait_until_alive(&alive, 0);
 }
+
+/// Objects come and go in two blocks of numbers while another thread takes empty blocks back: none
+/// is lost, and none is found under a number that it does not have.
+#[test]
+fn blocks_that_are_taken_back_lose_no_object() {
+    let (table, alive) = (Table::sparse(1), Arc::<AtomicUsize>::default());
+    // A tree of one leaf keeps it.
+    let far = 5 * BLOCK;
+    let ended = AtomicBool::new(false);
+    let restore = |number| {
+        let made = table.restore(number, 1, |number, _, _| Tracked::new(number, &alive));
+        made.expect("the generation is right").0
+    };
+    std::thread::scope(|scope| {
+        let workers = [far + 1, far + 2, far + BLOCK + 3].map(|number| {
+            let (table, restore) = (&table, &restore);
+            scope.spawn(move || {
+                for _ in 0..rounds(20_000) {
+                    let held = restore(number);
+                    let g = epoch::pin();
+                    let found = table.get(number, &g).expect("it was just restored");
+                    assert_eq!((found.number, held.number), (number, number));
+                    drop(held);
+                    assert!(table.evict(found, &g));
+                }
+            })
+        });
+        let trimmer = scope.spawn(|| {
+            while !ended.load(Ordering::SeqCst) {
+                let g = epoch::pin();
+                table.trim(0..u64::MAX, &g);
+                g.flush();
+                drop(g);
+                std::thread::yield_now();
+            }
+        });
+        workers.map(|worker| worker.join().expect("no panic"));
+        ended.store(true, Ordering::SeqCst);
+        trimmer.join().expect("no panic");
+    });
+    wait_until_alive(&alive, 0);
+    drop(restore(far));
+    assert_eq!(table.len(), 1);
+}

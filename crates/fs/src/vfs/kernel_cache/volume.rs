@@ -90,7 +90,7 @@ impl<W: WaitMode> VolumeVfs<W> {
             if !privilege::has_suidgid(inode) || !io::is_changeable(cx, inode) {
                 return Ok(false);
             }
-            cx.begin_acknowledged()?;
+            cx.begin_acknowledged(inode)?;
             let _kept = cx.pin_inode(inode, g)?;
             Ok(privilege::strip_suidgid(cx, inode))
         })

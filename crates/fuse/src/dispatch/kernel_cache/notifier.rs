@@ -50,6 +50,8 @@ pub(crate) struct Notifier<V: KernelCache> {
     collecting: Option<Arc<Handles<V::File>>>,
     /// It collects writes whatever it is told.
     collects_anyway: bool,
+    /// Whether the kernel drops inodes that it is asked to.
+    prunes: bool,
 }
 
 /// Regular files that the library changed while the kernel had the inode.
@@ -81,6 +83,7 @@ impl<V: KernelCache> Notifier<V> {
         writeback: Option<V>,
         collecting: Option<Arc<Handles<V::File>>>,
         collects_anyway: bool,
+        prunes: bool,
     ) -> Notifier<V> {
         let stale = writeback.map(|vfs| Stale {
             vfs,
@@ -93,6 +96,7 @@ impl<V: KernelCache> Notifier<V> {
             stale,
             collecting,
             collects_anyway,
+            prunes,
         }
     }
 
@@ -162,11 +166,16 @@ impl<V: KernelCache> Notifier<V> {
 
     /// Asks the kernel to drop an inode that nobody uses.
     fn prune(&self, ino: u64) {
+        self.prune_all(&[ino]);
+    }
+
+    /// Asks the kernel to drop those of these inodes that nobody uses.
+    fn prune_all(&self, inodes: &[u64]) {
         let head = NotifyPrune {
-            count: 1,
+            count: inodes.len() as u32,
             ..Default::default()
         };
-        self.send(notify::PRUNE, &head, ino.as_bytes(), &[]);
+        self.send(notify::PRUNE, &head, inodes.as_bytes(), &[]);
     }
 
     /// Attributes of `ino` are stale, and its contents in `data`. False if the kernel does not have
@@ -279,6 +288,12 @@ impl<V: KernelCache> Observer for Notifier<V> {
         }
     }
 
+    fn crowded(&self, inodes: &[u64]) {
+        if self.prunes {
+            self.prune_all(inodes);
+        }
+    }
+
     fn collecting(&self) -> Vec<u64> {
         let handles = self.collecting.as_ref();
         handles.map_or_else(Vec::new, |handles| handles.collecting())
@@ -301,7 +316,7 @@ mod tests {
     fn a_changed_name_is_sent_with_its_nul_and_nothing_after_the_end() {
         let (ours, kernel) = UnixDatagram::pair().unwrap();
         let device = Arc::new(Device::from_fd(OwnedFd::from(ours)));
-        let notifier = Notifier::<VolumeVfs<NonBlocking>>::new(device, None, None, false);
+        let notifier = Notifier::<VolumeVfs<NonBlocking>>::new(device, None, None, false, true);
         notifier.entry_changed(7, b"name");
         notifier.inode_changed(9, Some(4096..8192));
         notifier.inode_changed(9, None);

@@ -6,7 +6,7 @@ use crate::disk::{Access, Disk};
 use crate::volume::log::{Appended, LogWriter, open_files};
 use crate::volume::overlay::Point;
 use crate::volume::{FrameCipher, Kv, MkfsOptions, OpenMode, OpenOptions};
-use crate::{Error, KvOp, Read, Result, Table};
+use crate::{Error, KvOp, MemoryParts, Read, Result, Table};
 use hearth_sync::primitive::{Arc, thread};
 use std::time::Duration;
 
@@ -302,6 +302,34 @@ fn a_checkpoint_is_due_when_half_of_the_log_is_used() {
     }
     // Two epochs in each file.
     assert_eq!(due, [4, 8]);
+}
+
+#[test]
+fn what_waits_for_a_checkpoint_has_a_bound_in_memory_and_after_a_kill() {
+    let disk = made(1, 256);
+    let memory = MemoryParts {
+        overlay: 64 << 10,
+        ..MemoryParts::default()
+    };
+    let options = OpenOptions {
+        background: false,
+        memory,
+        ..OpenOptions::new(writer())
+    };
+    let kv = Kv::open_parts(parts(&disk), options).unwrap();
+    let value = "v".repeat(1000);
+    for epoch in 1..1000 {
+        let keys = (0..4).map(|key| format!("{}", epoch * 4 + key));
+        let ops: Vec<_> = keys.map(|key| put(&key, &value)).collect();
+        kv.commit(epoch, &ops).unwrap();
+        let bytes = kv.layer_bytes();
+        assert!(bytes <= (2 * 64 << 10) + 8192, "{bytes} at epoch {epoch}");
+    }
+    assert!(kv.info().checkpoint > 900);
+    drop(kv);
+    let kv = open_for(&disk, OpenMode::ReadOnly).unwrap();
+    assert!(kv.layer_bytes() <= (2 * 64 << 10) + 8192);
+    assert_eq!(kv.last_epoch(), 999);
 }
 
 #[test]

@@ -4,13 +4,14 @@
 //! numbers. A root says by how many bits a number is shifted to index it, so small numbers are
 //! found in few steps. A number that is too large for the tree puts a new root on top, with the old
 //! one as its first child. Numbers from [`FAR`] on have a tree of their own: one such number, which
-//! its user chose, does not make the others slow. Nodes and leaves are never removed while the tree
-//! lives.
+//! its user chose, does not make the others slow. Nodes are never removed while the tree lives; a leaf
+//! without an object leaves it when it is asked to, and its memory is freed when no guard can see it.
 
 mod node;
 
 use std::marker::PhantomData;
-use std::ptr;
+use std::ops::Range;
+use std::ptr::{self, NonNull};
 
 use super::entry::Entry;
 use super::numbers::BLOCK_BITS;
@@ -18,7 +19,9 @@ use super::obj_ref::Object;
 use super::slabs::Slabs;
 use crate::primitive::atomic::{AtomicPtr, Ordering};
 use crossbeam_utils::CachePadded;
-use node::{FAN, Node, covers, entry, free, index, join, new_leaf, scan_node, split};
+use node::{
+    FAN, Node, covers, entry, free, index, join, leaf_bytes, new_leaf, scan_node, split, trim_node,
+};
 
 /// Two trees of entries.
 pub(super) struct Radix<T> {
@@ -51,8 +54,8 @@ unsafe impl<T> Send for Radix<T> {}
 unsafe impl<T> Sync for Radix<T> {}
 
 impl<T> Radix<T> {
-    pub(super) fn new() -> Radix<T> {
-        let slabs = Slabs::new();
+    pub(super) fn new(is_huge: bool) -> Radix<T> {
+        let slabs = Slabs::new(is_huge);
         Radix {
             roots: CachePadded::new(Roots {
                 near: Root::new(join(new_leaf::<T>(&slabs), 0)),
@@ -135,6 +138,30 @@ impl<T> Radix<T> {
         }
     }
 
+    /// Takes leaves without an object, of numbers in `numbers`, out of the tree, and passes them to
+    /// `retire`. A tree of one leaf keeps it.
+    pub(super) fn trim(&self, numbers: Range<u64>, retire: &mut impl FnMut(NonNull<u8>)) {
+        let Roots { near, far } = &*self.roots;
+        for root in [near, far] {
+            // Acquire: pairs with the Release in `grow`.
+            let (node, shift) = split(root.load(Ordering::Acquire));
+            if !node.is_null() && shift > 0 {
+                // SAFETY: the shift is that of the root, which lives as long as the tree.
+                unsafe { trim_node::<T>(node, shift, 0, &numbers, retire) };
+            }
+        }
+    }
+
+    /// Frees the memory of a leaf that has left the tree.
+    ///
+    /// # Safety
+    ///
+    /// [`Radix::trim`] passed it on, and no guard is left that could see it.
+    pub(super) unsafe fn free_leaf(&self, leaf: NonNull<u8>) {
+        // SAFETY: as the caller promises; leaves are made with this length.
+        unsafe { self.slabs.give(leaf, leaf_bytes::<T>()) };
+    }
+
     /// The child in `slot`, created now unless another thread was faster.
     fn child(&self, slot: &AtomicPtr<Node>, shift: u32) -> *mut Node {
         // Acquire: pairs with the Release below.
@@ -207,6 +234,7 @@ impl<T> Drop for Radix<T> {
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod tests {
     use super::*;
+    use crate::object::entry::NotFilled;
     use crate::object::obj_ref::Body;
     use crate::primitive::rounds;
 
@@ -235,7 +263,7 @@ mod tests {
 
     #[test]
     fn every_number_has_an_entry_of_its_own() {
-        let radix = Radix::<u64>::new();
+        let radix = Radix::<u64>::new(true);
         for number in NUMBERS {
             assert_eq!(radix.find(number).and_then(value), None, "{number}");
             assert!(put(radix.find_or_grow(number), number));
@@ -257,7 +285,7 @@ mod tests {
 
     #[test]
     fn a_scan_visits_numbers_in_order_from_its_start() {
-        let radix = Radix::<u64>::new();
+        let radix = Radix::<u64>::new(true);
         for number in NUMBERS {
             assert!(put(radix.find_or_grow(number), number));
         }
@@ -278,8 +306,36 @@ mod tests {
     }
 
     #[test]
+    fn a_leaf_without_an_object_leaves_the_tree_and_comes_back_empty() {
+        let radix = Radix::<u64>::new(false);
+        let fan = FAN as u64;
+        for number in [fan, 3 * fan + 1, FAR + 5] {
+            assert!(put(radix.find_or_grow(number), number));
+        }
+        radix.find_or_grow(2 * fan);
+        let old = radix.find(2 * fan).expect("it was reached");
+        let mut taken = Vec::new();
+        radix.trim(0..u64::MAX, &mut |leaf| taken.push(leaf));
+        // That of the numbers below the fan, and the one between those with an object.
+        assert_eq!(taken.len(), 2);
+        assert!(radix.find(2 * fan).is_none() && radix.find(3 * fan).is_some());
+        let again = old.fill(Body::held(2 * fan, 1, 7));
+        assert!(matches!(again, Err(NotFilled::Gone(_))));
+        for leaf in taken {
+            // SAFETY: no other thread has seen it.
+            unsafe { radix.free_leaf(leaf) };
+        }
+        assert!(put(radix.find_or_grow(2 * fan), 2));
+        for (number, is) in [(fan, fan), (2 * fan, 2), (3 * fan + 1, 3 * fan + 1), (FAR + 5, FAR + 5)] {
+            assert_eq!(radix.find(number).and_then(value), Some(is));
+        }
+        radix.trim(0..u64::MAX, &mut |_| panic!("all leaves have an object"));
+        radix.trim(3 * fan..4 * fan, &mut |_| panic!("it has an object"));
+    }
+
+    #[test]
     fn a_scan_may_start_at_an_unused_number() {
-        let radix = Radix::<u64>::new();
+        let radix = Radix::<u64>::new(true);
         let far = 1 << 59;
         for number in [1, far, far + 5] {
             assert!(put(radix.find_or_grow(number), number));
@@ -309,7 +365,7 @@ mod tests {
     #[test]
     fn concurrent_growth_loses_no_entry() {
         for _ in 0..rounds(20) {
-            let radix = Radix::<u64>::new();
+            let radix = Radix::<u64>::new(true);
             std::thread::scope(|scope| {
                 for thread in 0..4_u64 {
                     let radix = &radix;

@@ -1,5 +1,6 @@
 //! The nodes and leaves of the radix tree, and the packed root pointer.
 
+use std::ops::Range;
 use std::ptr::{self, NonNull};
 
 use crate::object::entry::Entry;
@@ -36,9 +37,14 @@ impl Node {
     }
 }
 
+/// Bytes of a leaf.
+pub(super) const fn leaf_bytes<T>() -> usize {
+    FAN * size_of::<Object<T>>()
+}
+
 /// A leaf: [`FAN`] entries without an object.
 pub(super) fn new_leaf<T>(slabs: &Slabs) -> *mut Node {
-    let leaf = slabs.take(FAN * size_of::<Object<T>>()).cast::<Object<T>>();
+    let leaf = slabs.take(leaf_bytes::<T>()).cast::<Object<T>>();
     // Zeros are null words; under a model checker a word is more than a pointer.
     if cfg!(any(feature = "loom", feature = "shuttle")) {
         for at in 0..FAN {
@@ -88,6 +94,64 @@ pub(super) unsafe fn scan_node<T>(
         }
     }
     true
+}
+
+/// Takes leaves below `node` without an object out of it, of numbers in `numbers`; the first number
+/// of the node is `base`.
+///
+/// # Safety
+///
+/// `node` belongs to a tree of `T` that lives for the length of the call, and `shift` is its shift,
+/// more than 0.
+pub(super) unsafe fn trim_node<T>(
+    node: *mut Node,
+    shift: u32,
+    base: u64,
+    numbers: &Range<u64>,
+    retire: &mut impl FnMut(NonNull<u8>),
+) {
+    // Numbers begin at 0 in the node.
+    let from = numbers.start.saturating_sub(base) >> shift;
+    for at in (from as usize).min(FAN)..FAN {
+        let first = base.wrapping_add((at as u64).wrapping_shl(shift));
+        if first >= numbers.end {
+            return;
+        }
+        // SAFETY: with a shift above 0 it is a node.
+        let slot = unsafe { &*node }.slot(at);
+        // Acquire: pairs with the Release in `child`.
+        let child = slot.load(Ordering::Acquire);
+        if child.is_null() {
+            continue;
+        }
+        if shift > BLOCK_BITS {
+            // SAFETY: inner slots point to what lies a level below.
+            unsafe { trim_node::<T>(child, shift - BLOCK_BITS, first, numbers, retire) };
+        // SAFETY: at the last level inner slots point to leaves.
+        } else if unsafe { take_back::<T>(child) } {
+            // Release: whoever finds an entry gone and then an empty slot makes another leaf.
+            slot.store(ptr::null_mut(), Ordering::Release);
+            retire(NonNull::new(child).expect("it is not null").cast());
+        }
+    }
+}
+
+/// Lets nobody fill an entry of a leaf any more, if all are free.
+///
+/// # Safety
+///
+/// `leaf` is a leaf of a tree of `T` that lives for the length of the call.
+unsafe fn take_back<T>(leaf: *mut Node) -> bool {
+    // SAFETY: it is a leaf, and has so many entries.
+    let entry = |at| -> Entry<'_, T> { unsafe { entry(leaf, at) } };
+    if !(0..FAN).all(|at| entry(at).is_free()) {
+        return false;
+    }
+    let taken = (0..FAN).take_while(|&at| entry(at).take_back()).count();
+    if taken < FAN {
+        (0..taken).for_each(|at| entry(at).leave());
+    }
+    taken == FAN
 }
 
 /// # Safety
