@@ -233,8 +233,8 @@ pub(super) fn extents(
     Ok((extents, next))
 }
 
-/// The extents of a range on their way to who wants their pages, in order: blocks come one after the
-/// other and are let go of when no extent that follows is in them.
+/// The extents of a range on their way to who wants their pages, in order. Blocks come one after
+/// the other and are let go of when no extent that follows is in them.
 struct Passing<'a> {
     kv: &'a dyn KeyValues,
     map: u64,

@@ -294,17 +294,12 @@ impl Blocks for Segments {
         blocks: &[Block],
         take: &mut dyn FnMut(Bytes),
     ) -> Result<()> {
-        let mut result = Ok(());
-        self.read_run(
-            &all_stored(blocks)?,
-            ino,
-            generation,
-            &mut |_, bytes| match bytes {
-                Ok(bytes) if result.is_ok() => take(bytes),
-                Ok(_) => {}
-                Err(error) => result = std::mem::replace(&mut result, Ok(())).and(Err(error)),
-            },
-        );
+        let (stored, mut result) = (all_stored(blocks)?, Ok(()));
+        self.read_run(&stored, ino, generation, &mut |_, bytes| match bytes {
+            _ if result.is_err() => {}
+            Ok(bytes) => take(bytes),
+            Err(error) => result = Err(error),
+        });
         result
     }
 
