@@ -28,12 +28,15 @@ use hearth_model::reduce;
 use hearth_store::disk::simulated::{Dice, Moment};
 use run::Run;
 use script::{Step, listing, script};
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 
 /// Scripts of a run of the tests, and cuts of each.
 const SCRIPTS: u64 = 100;
 const CUTS: usize = 110;
+/// Runs of parts of a script that fails, to find a short one.
+const TRIES: u32 = 300;
 /// Scripts that meet faults.
 const FAULTY: u64 = 60;
 
@@ -67,20 +70,27 @@ fn cuts(seed: u64, steps: &[Step]) -> Result<u64, String> {
     Ok(done as u64)
 }
 
-/// All moments before a sync, and random others, at least one.
+/// Moments before syncs, and others where these are few, in any order.
 fn chosen(moments: Vec<Moment>, dice: &mut Dice) -> Vec<Moment> {
-    let (mut chosen, mut others): (Vec<_>, Vec<_>) =
+    let (mut syncs, mut others): (Vec<_>, Vec<_>) =
         moments.into_iter().partition(|moment| moment.is_sync);
-    while chosen.len() < CUTS && !others.is_empty() {
-        let at = dice.below(others.len() as u64) as usize;
-        chosen.push(others.swap_remove(at));
+    let mut chosen = Vec::new();
+    for from in [&mut syncs, &mut others] {
+        while chosen.len() < CUTS && !from.is_empty() {
+            let at = dice.below(from.len() as u64) as usize;
+            chosen.push(from.swap_remove(at));
+        }
     }
     chosen
 }
 
 /// The shortest part of a script that fails, and how.
 fn told(seed: u64, steps: &[Step], fails: Check) -> String {
-    let short = reduce(steps, |steps| fails(seed, steps).is_err());
+    let tries = Cell::new(0);
+    let short = reduce(steps, |steps| {
+        tries.set(tries.get() + 1);
+        tries.get() <= TRIES && fails(seed, steps).is_err()
+    });
     let why = fails(seed, &short).err().unwrap_or_default();
     format!(
         "{why}\nby a part of the script of seed {seed}:\n{}",
@@ -106,8 +116,9 @@ fn check_all(scripts: u64, check: Check) -> (u64, u64) {
             match check(seed, &steps) {
                 Ok(more) => crashes.fetch_add(more, Relaxed),
                 Err(why) => {
-                    let short = told(seed, &steps, check);
-                    panic!("{why}\nagain: HEARTH_SEED={seed} HEARTH_ROUNDS=1\n\n{short}")
+                    // At once: a shorter script takes a while.
+                    println!("{why}\nagain: HEARTH_SEED={seed} HEARTH_ROUNDS=1");
+                    panic!("seed {seed}: {why}\n\n{}", told(seed, &steps, check))
                 }
             };
         }

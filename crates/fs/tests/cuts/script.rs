@@ -49,9 +49,10 @@ pub fn script(seed: u64) -> Vec<Step> {
 
 /// What happens between two calls, if anything.
 fn between(dice: &mut Dice, steps: &mut Vec<Step>) {
-    let p = dice.below(PROCESSES.len() as u64) as usize;
-    let fd = dice.below(4) as i32;
-    let more = match dice.below(32) {
+    // Not the observer, who opens nothing.
+    let p = 1 + dice.below(PROCESSES.len() as u64 - 1) as usize;
+    let fd = dice.below(3) as i32;
+    let more = match dice.below(28) {
         0 => Step::Sync,
         1..=4 => Step::Call(
             p,

@@ -47,6 +47,8 @@ pub struct Counts {
     pub steps: u64,
     /// Reads of files and of the engine, which are no steps.
     pub reads: u64,
+    /// Steps and reads that failed as they were told to.
+    pub faults: u64,
 }
 
 /// Contents of the tables of a simulated engine.

@@ -67,7 +67,9 @@ impl DiskState {
             self.is_off = true;
             return Err(off);
         }
-        match self.faults.get(&step) {
+        let fault = self.faults.get(&step);
+        self.counts.faults += u64::from(fault.is_some());
+        match fault {
             None if self.is_full && NEEDS_ROOM.contains(&op) => {
                 Err(Error::of_errno(op, &path, Errno::ENOSPC))
             }
@@ -81,10 +83,11 @@ impl DiskState {
     pub(super) fn read(&mut self, op: &'static str, name: &str) -> Result<()> {
         let read = self.counts.reads;
         self.counts.reads += 1;
-        match self.failing_read == Some(read) {
-            true => Err(Error::of_errno(op, &self.place.join(name), Errno::EIO)),
-            false => Ok(()),
+        if self.failing_read != Some(read) {
+            return Ok(());
         }
+        self.counts.faults += 1;
+        Err(Error::of_errno(op, &self.place.join(name), Errno::EIO))
     }
 
     /// Whether the last step was the one within which the power failed.
