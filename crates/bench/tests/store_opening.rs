@@ -31,7 +31,10 @@ fn bytes_read() -> u64 {
 /// Opens the volume; the bytes that were read for that, and the allocations that were made.
 fn opened(directory: &Path) -> (Volume, [u64; 2]) {
     let before = [bytes_read(), of_this_thread()];
-    let source = format!("store:{}?create,memory=64M,commit=3600", directory.display());
+    let source = format!(
+        "store:{}?create,memory=64M,commit=3600",
+        directory.display()
+    );
     let volume = hearth::open(&source).expect("a volume");
     let after = [bytes_read(), of_this_thread()];
     (volume, [after[0] - before[0], after[1] - before[1]])

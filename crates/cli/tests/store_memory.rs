@@ -82,7 +82,12 @@ impl Tree<'_> {
     fn check(&self, when: &str) {
         let status = fs::read_to_string(format!("/proc/{}/status", self.0.daemon())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let kib: u64 = line.unwrap().trim().trim_end_matches(" kB").parse().unwrap();
+        let kib: u64 = line
+            .unwrap()
+            .trim()
+            .trim_end_matches(" kB")
+            .parse()
+            .unwrap();
         let (most, had) = ((MEMORY + ALLOWANCE) / MIB, kib / 1024);
         println!("{when}: {had} MiB of {most}");
         assert!(had <= most, "{when}: {had} MiB of {most}");

@@ -210,8 +210,12 @@ impl ChangeLog {
     /// Finds out who waits from now on.
     pub fn weigh(&self) {
         let mut all = Owed::default();
-        self.cores.iter().for_each(|core| all.add_all(&core.lock().owed));
-        self.dirty.iter().for_each(|core| all.add_all(&core.lock().owed));
+        self.cores
+            .iter()
+            .for_each(|core| all.add_all(&core.lock().owed));
+        self.dirty
+            .iter()
+            .for_each(|core| all.add_all(&core.lock().owed));
         all.add_all(&self.taken.lock());
         all.add_all(&self.early.lock());
         self.set_pressure(all.pressure(self.bounds.most, &*self.weight));

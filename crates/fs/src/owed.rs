@@ -130,9 +130,8 @@ impl Owed {
             .map(|(tenant, bytes)| (tenant, bytes, u128::from(weight(tenant))))
             .collect();
         let weights: u128 = weighed.iter().map(|(_, _, weight)| weight).sum();
-        let is_over = |bytes: u64, weight: u128| {
-            u128::from(bytes) * weights > u128::from(most) * weight
-        };
+        let is_over =
+            |bytes: u64, weight: u128| u128::from(bytes) * weights > u128::from(most) * weight;
         let over = weighed
             .into_iter()
             .filter(|(_, bytes, weight)| is_over(*bytes, *weight));
@@ -190,7 +189,10 @@ mod tests {
             assert!(bounds.records >= 256 && bounds.records <= 32 << 10);
             assert!(bounds.bytes >= 256 << 10 && bounds.bytes <= 64 << 20);
             let least = (256 << 10) * AHEAD * cores() as u64;
-            assert!(budget == 0 || bounds.most <= (budget / PART).max(least), "{bounds:?}");
+            assert!(
+                budget == 0 || bounds.most <= (budget / PART).max(least),
+                "{bounds:?}"
+            );
         }
         let bounds = Bounds::of(0);
         assert!(bounds.asks_at(2 * bounds.records) && !bounds.asks_at(bounds.records + 1));
@@ -240,7 +242,9 @@ mod tests {
         for _ in 0..1000 {
             let mut owed = Owed::default();
             for tenant in 0..random % 9 + 1 {
-                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                random = random
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
                 owed.add(tenant, random >> 40);
             }
             let most = owed.sum().saturating_sub(1);

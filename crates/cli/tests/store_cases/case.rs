@@ -167,12 +167,6 @@ impl Case {
         }
     }
 
-    /// Bytes that the volume takes in its directory.
-    pub fn taken(&self) -> u64 {
-        let blocks = |(_, found): (PathBuf, fs::Metadata)| found.blocks() * 512;
-        quiet_walk(&self.kept).into_iter().map(blocks).sum()
-    }
-
     /// A number that the kernel has of the daemon, in KiB: `VmRSS`, `VmHWM`.
     pub fn memory(&mut self, name: &str) -> u64 {
         let pid = self.daemon().id().unwrap();

@@ -2,7 +2,6 @@
 
 use crate::case::{Case, Failure, rounds, walk};
 use crate::harness::{Random, hearth, succeed};
-use hearth_testing::rounds::Service;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt, chown};

@@ -196,8 +196,7 @@ pub(crate) fn write_acknowledged(
     // Again, for a write-back that ran since the bytes were stored has not seen size and times.
     cx.sb.note_dirty(inode);
     let written = at..at + len as u64;
-    let count =
-        |log: &ChangeLog| log.count_bytes(inode.number(), written.clone(), inode.tenant());
+    let count = |log: &ChangeLog| log.count_bytes(inode.number(), written.clone(), inode.tenant());
     if cx.sb.log().is_some_and(count) {
         cx.sb.look_at_room();
     }

@@ -14,8 +14,8 @@ use std::sync::Arc;
 /// Steps of the disk in which an opening is done.
 const OPENING: u64 = 24;
 
-/// Checks a disk whose power has failed: everything up to the call `promised` is there, and what is
-/// there is what one commit had.
+/// Checks a disk whose power has failed: everything that sync number `promised` has promised is
+/// there, and what is there is what one commit had.
 pub fn check(
     history: &History,
     disk: &SimulatedDisk,

@@ -3,6 +3,7 @@
 use super::watched::Commits;
 use hearth_model::{Bytes, Kind, Model, Op, Outcome, PROCESSES, Tree, TreeEntry};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -23,8 +24,12 @@ pub struct History {
     moments: BTreeMap<u64, Moment>,
     /// Contents of each file, from which position on.
     versions: BTreeMap<u64, Vec<(u64, Contents)>>,
-    /// Positions at which all contents of a file were durable.
-    synced: BTreeMap<u64, Vec<u64>>,
+    /// The position behind which each sync has returned.
+    promises: Vec<u64>,
+    /// Syncs of a file that have returned, by number from 1 on, and their positions.
+    synced: BTreeMap<u64, Vec<(u64, u64)>>,
+    /// Epochs with all contents that a file had at a position.
+    kept: BTreeMap<u64, Vec<(u64, u64)>>,
     /// Files that replaced others, or were cut to nothing: the next commit has their contents.
     first: BTreeSet<u64>,
     /// Epochs that were looked at.
@@ -47,7 +52,9 @@ impl History {
             position: 0,
             moments: BTreeMap::new(),
             versions: BTreeMap::new(),
+            promises: Vec::new(),
             synced: BTreeMap::new(),
+            kept: BTreeMap::new(),
             first: BTreeSet::new(),
             epochs: 0,
             before: None,
@@ -57,9 +64,9 @@ impl History {
         history
     }
 
-    /// Where the script is.
-    pub fn position(&self) -> u64 {
-        self.position
+    /// How many syncs have returned.
+    pub fn promised(&self) -> u64 {
+        self.promises.len() as u64
     }
 
     /// Applies a call to the model.
@@ -120,17 +127,20 @@ impl History {
             _ => None,
         };
         if let Some(ino) = file {
-            self.synced.entry(ino).or_default().push(self.position);
-            self.remember();
+            let promise = self.promise();
+            self.synced.entry(ino).or_default().push(promise);
         }
         file.is_some()
     }
 
     /// Notes what idle work or a sync made durable.
     pub fn note_commits(&mut self) {
-        if self.has_committed() {
+        if let Some(epoch) = self.committed() {
             for ino in std::mem::take(&mut self.first) {
-                self.synced.entry(ino).or_default().push(self.position);
+                self.kept
+                    .entry(ino)
+                    .or_default()
+                    .push((epoch, self.position));
             }
             self.remember();
         }
@@ -138,12 +148,15 @@ impl History {
 
     /// Notes a commit that a call waited for: a commit takes so many records at most.
     fn note_waiting(&mut self) {
-        if self.has_committed()
+        if let Some(epoch) = self.committed()
             && let Some((moment, first)) = self.before.take()
         {
             for ino in first {
                 self.first.remove(&ino);
-                self.synced.entry(ino).or_default().push(self.position - 1);
+                self.kept
+                    .entry(ino)
+                    .or_default()
+                    .push((epoch, self.position - 1));
             }
             self.moments.insert(self.position - 1, moment);
             self.waited.insert(self.position);
@@ -151,18 +164,26 @@ impl History {
         }
     }
 
-    /// Whether there was a commit since the last look.
-    fn has_committed(&mut self) -> bool {
-        let epochs = self.commits.epochs().len();
-        std::mem::replace(&mut self.epochs, epochs) != epochs
+    /// The first commit since the last look.
+    fn committed(&mut self) -> Option<u64> {
+        let epochs = self.commits.epochs();
+        let known = std::mem::replace(&mut self.epochs, epochs.len());
+        epochs.keys().nth(known).copied()
     }
 
     pub fn note_all_synced(&mut self) {
         self.note_commits();
+        let promise = self.promise();
         for &ino in self.versions.keys() {
-            self.synced.entry(ino).or_default().push(self.position);
+            self.synced.entry(ino).or_default().push(promise);
         }
+    }
+
+    /// A sync has returned: its number and its position.
+    fn promise(&mut self) -> (u64, u64) {
         self.remember();
+        self.promises.push(self.position);
+        (self.promised(), self.position)
     }
 
     fn is_synchronous(&self, p: usize, fd: i32) -> bool {
@@ -182,17 +203,20 @@ impl History {
         self.moments.insert(self.position, self.moment());
     }
 
-    /// Compares what was found with what the commit of `epoch` has, if that is nothing before
-    /// `promised`.
+    /// Compares what was found with what the commit of `epoch` has, if that is nothing before the
+    /// end of sync number `promised`, 0 for none.
     pub fn check(&self, epoch: u64, promised: u64, found: Tree) -> Result<(), String> {
         let position = match epoch {
             0 => 0,
             epoch => *(self.commits.epochs().get(&epoch))
                 .ok_or_else(|| format!("epoch {epoch} was never committed"))?,
         };
+        let least = promised
+            .checked_sub(1)
+            .map_or(0, |at| self.promises[at as usize]);
         let at = |position: u64| {
             // A sync of nothing commits nothing: then the tree was the same already.
-            let compared = self.compare(position.max(promised), found.clone());
+            let compared = self.compare(position.max(least), epoch, promised, found.clone());
             compared.map_err(|why| format!("epoch {epoch}, promised {promised}: {why}"))
         };
         if self.waited.contains(&position) && at(position - 1).is_ok() {
@@ -202,7 +226,13 @@ impl History {
     }
 
     /// Compares what was found with the tree at a position.
-    fn compare(&self, position: u64, mut found: Tree) -> Result<(), String> {
+    fn compare(
+        &self,
+        position: u64,
+        epoch: u64,
+        promised: u64,
+        mut found: Tree,
+    ) -> Result<(), String> {
         let moment = &self.moments[&position];
         let mut expected = moment.tree.clone();
         for (path, entry) in &mut expected.entries {
@@ -210,7 +240,8 @@ impl History {
                 && (entry.attr.kind, found.attr.kind) == (Kind::File, Kind::File)
             {
                 let ino = moment.numbers[path];
-                self.check_contents(ino, position, entry, found)
+                let durable = self.durable(ino, epoch, promised);
+                self.check_contents(ino, durable..=position, entry, found)
                     .map_err(|why| format!("{path:?}: {why}"))?;
             }
         }
@@ -220,18 +251,27 @@ impl History {
         }
     }
 
-    /// Checks the contents of a file that was changed since it was last durable, and makes both
-    /// entries equal where neither is wrong.
+    /// The last position whose contents of a file are durable.
+    fn durable(&self, ino: u64, epoch: u64, promised: u64) -> u64 {
+        let synced = self.synced.get(&ino).into_iter().flatten();
+        let synced = synced
+            .filter(|(sync, _)| *sync <= promised)
+            .map(|(_, at)| *at);
+        let kept = self.kept.get(&ino).into_iter().flatten();
+        let kept = kept.filter(|(by, _)| *by <= epoch).map(|(_, at)| *at);
+        synced.chain(kept).max().unwrap_or(0)
+    }
+
+    /// Checks the contents of a file that was changed within `since`, where the first position is
+    /// the last one that is durable, and makes both entries equal where neither is wrong.
     fn check_contents(
         &self,
         ino: u64,
-        position: u64,
+        since: RangeInclusive<u64>,
         expected: &mut TreeEntry,
         found: &mut TreeEntry,
     ) -> Result<(), String> {
-        let synced = self.synced.get(&ino).map_or(&[][..], |synced| synced);
-        let durable = synced.iter().rev().find(|&&at| at <= position);
-        let durable = durable.copied().unwrap_or(0);
+        let (durable, position) = since.into_inner();
         let all = self.versions.get(&ino).map_or(&[][..], |versions| versions);
         let before = all.iter().rposition(|(from, _)| *from <= durable);
         let possible = all.iter().skip(before.unwrap_or(0));

@@ -32,7 +32,7 @@ pub struct Run {
     pub store: SimulatedStore,
     pub library: Library,
     pub history: History,
-    /// Position of the last sync that returned.
+    /// Number of the last sync that returned.
     pub promised: u64,
     numbers: Numbers,
 }
@@ -118,7 +118,7 @@ impl Run {
 
     /// A sync has returned: everything before it is promised.
     fn promise(&mut self) {
-        self.promised = self.history.position();
+        self.promised = self.history.promised();
         self.disk.set_mark(self.promised);
     }
 }

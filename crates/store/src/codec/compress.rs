@@ -44,8 +44,8 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// Packs what `out` has from `begin` on, if that gains at least an eighth; otherwise it stays as
-    /// it is and is not copied. The codec says which. `packed` is a buffer.
+    /// Packs what `out` has from `begin` on, if that gains at least an eighth; otherwise it stays
+    /// as it is and is not copied. The codec says which. `packed` is a buffer.
     pub fn pack_from(self, out: &mut Vec<u8>, begin: usize, packed: &mut Vec<u8>) -> Codec {
         let plain = &out[begin..];
         if self == Compression::None || !sample::promising(plain) {

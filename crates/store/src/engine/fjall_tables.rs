@@ -112,12 +112,7 @@ struct Mirror {
 }
 
 impl Tables {
-    fn open(
-        folder: &Path,
-        cache: u64,
-        mirror: Option<Mirror>,
-        workers: usize,
-    ) -> Result<Tables> {
+    fn open(folder: &Path, cache: u64, mirror: Option<Mirror>, workers: usize) -> Result<Tables> {
         let database = Database::builder(folder)
             .cache_size(cache)
             .max_cached_files(Some(OPEN_FILES))

@@ -1,7 +1,6 @@
 //! Frames of the commit log: a header, and records or the sealed form of them.
 
 use super::fields::{array, put, u16_at, u32_at, u64_at};
-use super::large::IN_FILE;
 use super::{BLOCK, FrameCipher, FrameDigest};
 use crate::error::{Error, Result};
 use crate::kv::{KvOp, Table};
@@ -12,6 +11,8 @@ pub(crate) const HEADER: usize = 136;
 const NONCE: usize = 80;
 const DIGEST: usize = 104;
 const ENCRYPTED: u32 = 1;
+/// Flag of a frame whose payload names the file of an epoch.
+pub(crate) const IN_FILE: u32 = 2;
 /// The part of the header that a cipher binds the payload to: incarnation, epoch and part.
 const CONTEXT: Range<usize> = 8..40;
 const RECORD: usize = 8;

@@ -4,14 +4,10 @@
 //! the ring names it by its length and the digest of its last frame. It is removed when a
 //! checkpoint has the epoch. A file that no frame names is what a crash left.
 
-use super::frame::Header;
 use super::{FrameDigest, fields};
 use crate::disk::Disk;
 use crate::error::{Error, Result};
 use std::ops::Range;
-
-/// Flag of a frame whose payload names such a file.
-pub(crate) const IN_FILE: u32 = 2;
 
 const FOLDER: &str = "log";
 const PREFIX: &str = "epoch-";
@@ -72,6 +68,6 @@ pub(crate) fn sweep(disk: &dyn Disk, needed: &Range<u64>) -> Result<()> {
 }
 
 /// That the file of an epoch is not as it was written.
-pub(crate) fn damage(header: &Header, at: u64, what: &str) -> Error {
-    Error::corrupt(&name(header.epoch), at, what)
+pub(crate) fn damage(epoch: u64, at: u64, what: &str) -> Error {
+    Error::corrupt(&name(epoch), at, what)
 }

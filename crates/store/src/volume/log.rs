@@ -223,7 +223,7 @@ impl LogWriter {
         reference: &Reference,
     ) -> Result<(u64, FrameDigest)> {
         let header = Header {
-            flags: large::IN_FILE,
+            flags: frame::IN_FILE,
             ..self.header(epoch, self.last.digest)
         };
         self.buffer.clear();

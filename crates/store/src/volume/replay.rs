@@ -1,8 +1,8 @@
 //! Reading the commit log: what belongs to the volume behind its checkpoint, and what lies behind
 //! the last frame that does.
 
-use super::frame::{self, HEADER, Header};
-use super::large::{self, IN_FILE, Reference};
+use super::frame::{self, HEADER, Header, IN_FILE};
+use super::large::{self, Reference};
 use super::overlay::{Overlay, Point};
 use super::superblock::Slot;
 use super::{BLOCK, FrameCipher, LOG_FILES, log_name};
@@ -166,7 +166,7 @@ impl FrameReader<'_> {
     /// The records of the epoch behind `last` whose file `frame` names.
     fn large(&self, last: &Point, frame: Frame) -> Result<Vec<KvOp>> {
         let naming = frame.header.clone();
-        let damage = |at, what: &str| large::damage(&naming, at, what);
+        let damage = |at, what: &str| large::damage(naming.epoch, at, what);
         let payload = self.payload(frame)?;
         let reference = Reference::decode(&payload)
             .ok_or_else(|| damage(0, "the frame that names the file makes no sense"))?;

@@ -176,7 +176,8 @@ impl<'a, T> Entry<'a, T> {
             ptr::null_mut::<Object<T>>().map_addr(|_| GONE),
         );
         // Acquire: see the table above. Relaxed on failure: nothing is read.
-        let taken = (self.word()).compare_exchange(free, gone, Ordering::Acquire, Ordering::Relaxed);
+        let taken =
+            (self.word()).compare_exchange(free, gone, Ordering::Acquire, Ordering::Relaxed);
         taken.is_ok()
     }
 

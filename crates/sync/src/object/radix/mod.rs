@@ -326,7 +326,12 @@ mod tests {
             unsafe { radix.free_leaf(leaf) };
         }
         assert!(put(radix.find_or_grow(2 * fan), 2));
-        for (number, is) in [(fan, fan), (2 * fan, 2), (3 * fan + 1, 3 * fan + 1), (FAR + 5, FAR + 5)] {
+        for (number, is) in [
+            (fan, fan),
+            (2 * fan, 2),
+            (3 * fan + 1, 3 * fan + 1),
+            (FAR + 5, FAR + 5),
+        ] {
             assert_eq!(radix.find(number).and_then(value), Some(is));
         }
         radix.trim(0..u64::MAX, &mut |_| panic!("all leaves have an object"));
