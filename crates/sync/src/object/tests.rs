@@ -546,7 +546,9 @@ fn blocks_that_are_taken_back_lose_no_object() {
                 std::thread::yield_now();
             }
         });
-        workers.map(|worker| worker.join().expect("no panic"));
+        for worker in workers {
+            worker.join().expect("no panic");
+        }
         ended.store(true, Ordering::SeqCst);
         trimmer.join().expect("no panic");
     });
