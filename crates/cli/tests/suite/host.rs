@@ -360,7 +360,8 @@ fn holes_flags_and_ranges_are_those_of_the_directory() {
         touch only; chattr +a only; echo more >> only; ! echo less 2> /dev/null > only
         chattr -a only; cat only
         chattr +i only; ! rm -f only 2> /dev/null; chattr -i only
-        ln -s nowhere link; readlink link; mkfifo fifo; mknod null c 1 3; stat -c '%F %t %T' fifo null
+        ln -s nowhere link; readlink link; mkfifo fifo
+        mknod null c 1 3; stat -c '%F %t %T' fifo null
         setfattr -n user.a -v b only; getfattr -d only; setfattr -x user.a only
     ";
     let on = |place: &Path| succeed(&mut shell(place, script));

@@ -88,7 +88,7 @@ fn run(transport: Transport, options: &str) {
 }
 
 /// How many scripts a test runs, unless it is told.
-fn cases(usual: u32) -> u32 {
+pub(crate) fn cases(usual: u32) -> u32 {
     let told = std::env::var("HEARTH_MODEL_CASES");
     told.map_or(usual, |cases| cases.parse().expect("a number"))
 }

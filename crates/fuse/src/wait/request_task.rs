@@ -134,8 +134,8 @@ pub(crate) fn run_on_thread<S: Service>(
     workers.submit(offload, Box::new(finish));
 }
 
-/// Attempts the request of a task on a thread that may block. Returns `None` if it is finished and its reply sent; otherwise
-/// the request and what it waits for.
+/// Attempts the request of a task on a thread that may block. Returns `None` if it is finished and
+/// its reply sent; otherwise the request and what it waits for.
 async fn attempt_on_thread<S: Service, R: PendingRequest>(
     shared: &SessionShared<S>,
     request: R,

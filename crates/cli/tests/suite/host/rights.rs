@@ -128,7 +128,9 @@ fn the_reserve_of_the_filesystem_is_not_for_users() {
     let mounted = over(&below);
     let room = || rustix::fs::statvfs(below.path()).unwrap();
     let fill = "fallocate -l $((BAVAIL * 4096 - 4194304)) large; \
-                for i in $(seq 64); do head -c 1M /dev/zero >> f 2> /dev/null || exit 0; done; exit 1";
+                for i in $(seq 64); do
+                    head -c 1M /dev/zero >> f 2> /dev/null || exit 0
+                done; exit 1";
     let available = room().f_bavail.to_string();
     succeed(as_user("", mounted.path(), fill).env("BAVAIL", available));
     let left = room();
