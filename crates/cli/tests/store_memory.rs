@@ -1,6 +1,6 @@
-//! The memory of a daemon stays under `memory=` and the allowance that `docs/options.md` names, with
-//! a tree of ten times the memory: while it is made, listed, read cold, and removed. A program of its
-//! own, because it measures.
+//! The memory of a daemon stays under `memory=` and the allowance that `docs/options.md` names,
+//! with a tree of ten times the memory: while it is made, listed, read cold, and removed. A program
+//! of its own, because it measures.
 #![allow(clippy::unwrap_used)]
 
 #[path = "harness/mod.rs"]

@@ -13,7 +13,7 @@
 //! object.
 
 use crate::cache_padded::CachePadded;
-use crate::owed::{Bounds, Owed, Pressure, payer};
+use crate::owed::{LogBounds, Owed, Pressure, payer};
 use crate::tenant::TenantId;
 use crate::write_streams::{WriteStreams, WrittenRange};
 use hearth_backend::{Extent, Place, Record};
@@ -48,7 +48,7 @@ pub(crate) struct ChangeLog {
     /// The last epoch that the backend has. Written by the committer.
     applied: CachePadded<AtomicU64>,
     /// Immutable.
-    bounds: Bounds,
+    bounds: LogBounds,
     /// Weights of tenants. Immutable.
     weight: Box<Weight>,
     cores: PerCpu<Lock<CoreLock, CoreRecords>>,
@@ -56,13 +56,13 @@ pub(crate) struct ChangeLog {
     settings: Lock<SettingsLock, Settings>,
     /// Whether settings are taken. Relaxed: a flag of its own.
     keeps_settings: AtomicBool,
-    /// Who owes what of the files that were taken to be written back.
+    /// What tenants owe of the files that were taken to be written back.
     taken: Lock<PressureLock, Owed>,
-    /// Who waits, if [`EpochClock::overfull`] says that somebody does.
+    /// Tenants that wait, if [`EpochClock::overfull`] says that some do.
     pressure: Lock<PressureLock, Pressure>,
     /// Bytes of contents in the records of this epoch. Relaxed: an estimate.
     inline: AtomicU64,
-    /// Who owes what of the bytes that wait for an early write-back.
+    /// What tenants owe of the bytes that wait for an early write-back.
     early: Lock<PressureLock, Owed>,
     /// Wakes the thread that commits by itself.
     pub signal: Arc<CommitSignal>,
@@ -98,7 +98,7 @@ pub(crate) struct DirtyFiles {
     /// Bytes written since the lists were taken, without those of `early`, and whose they are.
     pub bytes: u64,
     owed: Owed,
-    /// Who writes a lot.
+    /// Files of which a lot is written.
     streams: WriteStreams,
     /// What is to be written back early, and for whom.
     early: Vec<(WrittenRange, TenantId)>,
@@ -121,7 +121,7 @@ pub(crate) struct Cut {
 
 impl ChangeLog {
     /// An empty log behind epoch `applied`.
-    pub fn new(applied: u64, bounds: Bounds, weight: Box<Weight>) -> ChangeLog {
+    pub fn new(applied: u64, bounds: LogBounds, weight: Box<Weight>) -> ChangeLog {
         let epoch = epoch_behind(applied);
         let applied = epoch - 1;
         ChangeLog {
@@ -586,7 +586,7 @@ mod tests {
     use super::*;
 
     fn new_log(applied: u64) -> ChangeLog {
-        ChangeLog::new(applied, Bounds::of(0), Box::new(|_| 100))
+        ChangeLog::new(applied, LogBounds::of(0), Box::new(|_| 100))
     }
 
     fn gone(ino: u64) -> Record {

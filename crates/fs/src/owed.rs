@@ -19,9 +19,9 @@ const AHEAD: u64 = 4;
 /// All that is unwritten is at most one part in this many of the memory budget.
 const PART: u64 = 4;
 
-/// Bounds on what the backend has yet to get. Immutable.
+/// LogBounds on what the backend has yet to get. Immutable.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bounds {
+pub(crate) struct LogBounds {
     /// Records of a core at which a commit is asked for: a power of two.
     pub records: usize,
     /// Unwritten bytes of a core at which a write-back is asked for: a power of two.
@@ -30,28 +30,28 @@ pub(crate) struct Bounds {
     pub most: u64,
 }
 
-impl Bounds {
+impl LogBounds {
     /// The bounds of a volume with a memory budget; 0 is none.
-    pub fn of(budget: u64) -> Bounds {
+    pub fn of(budget: u64) -> LogBounds {
         let budget = if budget == 0 { u64::MAX } else { budget };
         let cores = cores() as u64;
         let each = budget / (PART * AHEAD * cores);
         let records = (each / OPERATION * RECORDS_OF_ONE).clamp(RECORDS.0, RECORDS.1);
         let bytes = 1 << each.clamp(BYTES.0, BYTES.1).ilog2();
-        Bounds {
+        LogBounds {
             records: 1 << records.ilog2(),
             bytes,
             most: bytes * AHEAD * cores,
         }
     }
 
-    /// Whether a count of records has just reached a multiple of [`Bounds::records`].
+    /// Whether a count of records has just reached a multiple of [`LogBounds::records`].
     #[inline]
     pub fn asks_at(&self, records: usize) -> bool {
         records & (self.records - 1) == 0
     }
 
-    /// Whether a count of bytes that was `before` has passed a multiple of [`Bounds::bytes`].
+    /// Whether a count of bytes that was `before` has passed a multiple of [`LogBounds::bytes`].
     #[inline]
     pub fn asks_between(&self, before: u64, after: u64) -> bool {
         (before ^ after) >= self.bytes
@@ -115,8 +115,8 @@ impl Owed {
         all.chain([self.last]).filter(|(_, bytes)| *bytes > 0)
     }
 
-    /// Who waits while all together may have `most` bytes: those with more than their share of
-    /// them, by weight, among the tenants that have any.
+    /// Tenants that wait while all together may have `most` bytes: those with more than their share
+    /// of them, by weight, among the tenants that have any.
     pub fn pressure(&self, most: u64, weight: impl Fn(u64) -> u32) -> Pressure {
         let sum = self.sum();
         if sum <= most {
@@ -162,7 +162,7 @@ impl Pressure {
     }
 }
 
-/// Whose operation a record is of, if it is the one that stands for the operation.
+/// The tenant whose operation a record is of, if it is the one that stands for the operation.
 pub(crate) fn payer(record: &Record) -> Option<u64> {
     match record {
         Record::New(inode) => Some(owner(&inode.attrs)),
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn bounds_follow_the_budget_between_their_limits() {
         for budget in [0, 16 * MIB, 64 * MIB, 4 << 30, 1 << 50] {
-            let bounds = Bounds::of(budget);
+            let bounds = LogBounds::of(budget);
             assert!(bounds.records.is_power_of_two() && bounds.bytes.is_power_of_two());
             assert!(bounds.records >= 256 && bounds.records <= 32 << 10);
             assert!(bounds.bytes >= 256 << 10 && bounds.bytes <= 64 << 20);
@@ -194,7 +194,7 @@ mod tests {
                 "{bounds:?}"
             );
         }
-        let bounds = Bounds::of(0);
+        let bounds = LogBounds::of(0);
         assert!(bounds.asks_at(2 * bounds.records) && !bounds.asks_at(bounds.records + 1));
         let at = 3 * bounds.bytes;
         assert!(bounds.asks_between(at - 1, at) && !bounds.asks_between(at, at + 1));

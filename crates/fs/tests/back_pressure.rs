@@ -1,5 +1,6 @@
-//! Who waits while the backend has yet to get much: tenants with more than their share, by weight,
-//! and nobody else. Nothing is timed: what is counted is what a tenant may do before it has to wait.
+//! Back-pressure: while the backend has yet to get much, tenants with more than their share, by
+//! weight, wait, and nobody else. Nothing is timed: what is counted is what a tenant may do before
+//! it has to wait.
 #![cfg(not(feature = "shuttle"))]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -3,7 +3,7 @@
 //! `cargo run --release -p hearth-store --example fsck_memory [INODES] [DIRECTORIES]`
 
 use hearth_backend::{Attrs, Kind, Target, Time};
-use hearth_store::fsck::{Data, Header, Listed, Options, check};
+use hearth_store::fsck::{Data, Listed, Options, StoredHeader, check};
 use hearth_store::schema::{
     Block, Contents, Counters, Directory, Extent, Inode, Owner, Place, Used, encode_target,
     encode_unwritten, key,
@@ -219,7 +219,7 @@ impl Data for Nothing {
         Ok(None)
     }
 
-    fn headers(&self, _: u64) -> Result<Vec<Header>> {
+    fn headers(&self, _: u64) -> Result<Vec<StoredHeader>> {
         Ok(Vec::new())
     }
 

@@ -120,7 +120,8 @@ fn sr55_a_mount_changes_no_version_and_unknown_features_are_named() {
     }
     c.daemon().stop().unwrap();
     // A bit of each class, in a slot whose digest does not know it, is damage and no feature: the
-    // other slot counts. `later_versions_and_unknown_features_are_refused_by_name` sets whole slots.
+    // other slot counts. `later_versions_and_unknown_features_are_refused_by_name` sets whole
+    // slots.
     for class in [16, 24, 32] {
         let file = fs::File::options()
             .write(true)

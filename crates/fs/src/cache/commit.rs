@@ -21,7 +21,7 @@ use std::time::Instant;
 const DEFERRALS: usize = 3;
 
 /// The state of commits, under its lock.
-type Locked<'a> = MutexGuard<'a, CommitState>;
+type LockedCommit<'a> = MutexGuard<'a, CommitState>;
 
 impl Superblock {
     /// Returns when the backend has every epoch up to `epoch`. Nothing is pinned and no lock is
@@ -111,7 +111,11 @@ impl Superblock {
     }
 
     /// Makes one commit and tells those who left a function. Nobody else leads.
-    fn lead<'a>(&'a self, log: &ChangeLog, mut state: Locked<'a>) -> (Locked<'a>, Result<()>) {
+    fn lead<'a>(
+        &'a self,
+        log: &ChangeLog,
+        mut state: LockedCommit<'a>,
+    ) -> (LockedCommit<'a>, Result<()>) {
         state.leads = true;
         self.gather(&mut state);
         let is_held = state.is_held;
@@ -147,7 +151,12 @@ impl Superblock {
     }
 
     /// Tells those who wait for an epoch up to `through` and left a function.
-    fn tell<'a>(&'a self, mut state: Locked<'a>, through: u64, result: Result<()>) -> Locked<'a> {
+    fn tell<'a>(
+        &'a self,
+        mut state: LockedCommit<'a>,
+        through: u64,
+        result: Result<()>,
+    ) -> LockedCommit<'a> {
         let is_due = |caller: &mut WaitingCaller| caller.epoch <= through;
         let due: Vec<_> = state.waiting.extract_if(.., is_due).collect();
         if due.is_empty() {
@@ -163,7 +172,7 @@ impl Superblock {
     /// Waits a moment for others who are about to ask for a commit. Where flushes are cheap, one
     /// would end before they come, and each would pay for its own; where they take long, those that
     /// come a little late would wait for two.
-    fn gather(&self, state: &mut Locked<'_>) {
+    fn gather(&self, state: &mut LockedCommit<'_>) {
         let deadline = Instant::now() + state.crowd.patience();
         // A model checker has no clock.
         while !state.crowd.is_complete() && !cfg!(feature = "shuttle") {

@@ -155,8 +155,8 @@ impl Directory {
         (buckets * size_of::<Bucket>()) as u64 + entries * size_of::<Entry>() as u64
     }
 
-    /// Bytes that came since the last call, or went, for the memory budget: the table with the names
-    /// that it has room for. Those of a table of the first size count with the inode.
+    /// Bytes that came since the last call, or went, for the memory budget: the table with the
+    /// names that it has room for. Those of a table of the first size count with the inode.
     pub fn recount(&self, g: &Guard) -> i64 {
         let table = self.table.load(g);
         let next = table.and_then(|table| table.next.load(g));

@@ -112,7 +112,7 @@ mod tests {
         shard.each_slot(0..usize::MAX, |record| {
             scan.add(record.of(), record.known(), &at);
         });
-        let log = ChangeLog::new(0, crate::owed::Bounds::of(0), Box::new(|_| 100));
+        let log = ChangeLog::new(0, crate::owed::LogBounds::of(0), Box::new(|_| 100));
         scan.keep(3, &log, &at);
         let cut = log.cut(|| true).expect("taken");
         let [crate::backend::Record::Setting { key, value, .. }] = &cut.records[..] else {

@@ -40,7 +40,8 @@ impl Ctx<'_> {
         }
     }
 
-    /// Begins an operation that changes `inode`, or a name in it: `EROFS` where changes are refused.
+    /// Begins an operation that changes `inode`, or a name in it: `EROFS` where changes are
+    /// refused.
     pub fn begin_change(&self, inode: &Inode) -> Attempt<()> {
         self.sb.check_writable()?;
         self.begin_acknowledged(inode)
@@ -56,8 +57,8 @@ impl Ctx<'_> {
         }
     }
 
-    /// The tenant whose share a change of `inode` counts in: of a name in a directory, who makes it;
-    /// of anything else, whose it is.
+    /// The tenant whose share a change of `inode` counts in: of a name in a directory, who makes
+    /// it; of anything else, whose it is.
     fn payer_of(&self, inode: &Inode) -> TenantId {
         match inode.is_dir() {
             true => TenantId::of(inode.meta.project(), self.caller.uid),

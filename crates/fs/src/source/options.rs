@@ -113,8 +113,8 @@ impl VolumeOptions {
             .workers(self.workers)
     }
 
-    /// The first option that was given, by name, and that has a meaning only where Hearth itself has
-    /// the files.
+    /// The first option that was given, by name, and that has a meaning only where Hearth itself
+    /// has the files.
     pub(super) fn given_to_the_core(&self) -> Option<&'static str> {
         let given = [
             (self.size.is_some(), "size"),

@@ -104,11 +104,11 @@ pub(crate) struct CommitState {
     pub waiting: Vec<WaitingCaller>,
     /// Whether the thread that leads for them knows that there are any.
     pub is_served: bool,
-    /// Who else may come.
+    /// Callers that may come too.
     pub crowd: Crowd,
 }
 
-/// Who is told when an epoch is durable, by a call from the thread that made it so.
+/// A caller that is told when an epoch is durable, by the thread that made it so.
 pub(crate) struct WaitingCaller {
     pub epoch: u64,
     pub then: WhenDurable,

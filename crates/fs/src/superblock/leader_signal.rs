@@ -5,12 +5,12 @@ use hearth_sync::primitive::{Condvar, Mutex};
 /// It outlives the volume as long as that thread, which holds no volume while it waits.
 #[derive(Default)]
 pub(crate) struct LeaderSignal {
-    state: Mutex<State>,
+    state: Mutex<LeaderState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct LeaderState {
     /// Whether the thread is there.
     serves: bool,
     /// Whether somebody waits for a commit.

@@ -62,7 +62,7 @@ use crate::heat::Tracker;
 use crate::inode::{Body, Fields, Inode, InodeInner, InodeRef, XattrsAcls};
 use crate::log::ChangeLog;
 use crate::number::{ROOT, is_control};
-use crate::owed::Bounds;
+use crate::owed::LogBounds;
 use crate::quota::{NO_ACCOUNT, Resource};
 use crate::stats::Stats;
 use cache_state::CacheState;
@@ -157,7 +157,7 @@ impl Superblock {
             1..HUGE_PAGES => Table::sparse(ROOT + 1),
             _ => Table::new(ROOT + 1),
         };
-        let bounds = Bounds::of(options.budget);
+        let bounds = LogBounds::of(options.budget);
         let log = |applied| Arc::new(ChangeLog::new(applied, bounds, Box::new(weight)));
         let log = applied.map(log);
         Superblock {

@@ -258,8 +258,8 @@ pub trait Vfs: Clone + Send + Sync + 'static {
         None
     }
 
-    /// Calls `then` when everything up to a point that [`Vfs::begin_fsync`] gave is durable, or with
-    /// the error of the commit: at once, or from another thread.
+    /// Calls `then` when everything up to a point that [`Vfs::begin_fsync`] gave is durable, or
+    /// with the error of the commit: at once, or from another thread.
     fn when_durable(&self, _point: SyncPoint, then: WhenDurable) {
         then(Ok(()));
     }

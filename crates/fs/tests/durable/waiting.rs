@@ -60,7 +60,7 @@ impl Ground {
         self.begin_again(number, told);
     }
 
-    /// The same for a file that is there.
+    /// An fsync of a file that is there.
     fn begin_again(&self, number: usize, told: &mpsc::Sender<Told>) {
         let ino = self.root.stat(format!("/f{number}")).unwrap().ino;
         let Ok(file) = self.vfs.open(&Caller::ROOT, ino, libc::O_RDONLY) else {

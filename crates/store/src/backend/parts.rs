@@ -76,8 +76,8 @@ pub trait Blocks: Send + Sync + 'static {
     /// Stores pages of several files close together, for the places of each.
     fn write_files(&self, files: &[FilePages]) -> Result<Vec<Vec<PagesInBlock>>>;
 
-    /// Passes the unpacked bytes of blocks that were written for this inode, verified, to `take`, in
-    /// this order. After an error none is passed any more.
+    /// Passes the unpacked bytes of blocks that were written for this inode, verified, to `take`,
+    /// in this order. After an error none is passed any more.
     fn read(
         &self,
         ino: u64,

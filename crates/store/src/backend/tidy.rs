@@ -280,9 +280,9 @@ fn is_scarce((all, free): (u64, u64)) -> bool {
 }
 
 impl Limits {
-    /// Per cent of live pages below which a segment is rewritten now; `is_quiet`: nothing dies. It rises from where room is
-    /// scarce to where it is low: then more is gained for each byte that is written before there is
-    /// no room to write at all.
+    /// Per cent of live pages below which a segment is rewritten now; `is_quiet`: nothing dies. It
+    /// rises from where room is scarce to where it is low: then more is gained for each byte that
+    /// is written before there is no room to write at all.
     pub(super) fn percent(&self, room: Option<(u64, u64)>, is_quiet: bool) -> u64 {
         let usual = match is_quiet {
             true => self.live_percent_quiet,

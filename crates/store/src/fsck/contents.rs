@@ -1,13 +1,14 @@
-//! One pass over the keys of `extents`: extents by map, beside the inline bytes and beside the files
-//! that have the maps.
+//! One pass over the keys of `extents`: extents by map, beside the inline bytes and beside the
+//! files that have the maps.
 
 use super::block::{BLOCK, block_record};
 use super::code::Code;
 use super::cursor::Cursor;
 use super::data::Listed;
 use super::edits::{LOST, age, copied, cut, extents};
+use super::edits::{put, remove};
 use super::inodes::PAGES;
-use super::meta::{self, FILE, Meta, remove};
+use super::meta::{self, FILE, Meta};
 use super::report::{About as At, Report, Stage};
 use super::sorted::{Sorted, Sorter, number, record};
 use super::{Step, Watch};
@@ -28,7 +29,7 @@ const BLOCK_PAGES: u64 = 16;
 
 /// What extents name of segments.
 #[derive(Default)]
-pub struct Named {
+pub struct NamedBlocks {
     /// Live pages of each segment.
     pub live: HashMap<u64, u64>,
     /// Each block, with an inode that has it, in the order in which they lie on the disk.
@@ -49,7 +50,7 @@ pub fn check(
     report: &mut Report,
     keep_blocks: bool,
     watch: Watch<'_>,
-) -> Result<Named> {
+) -> Result<NamedBlocks> {
     let files = std::mem::take(&mut meta.maps).finish()?;
     let mut pass = ContentsPass {
         view,
@@ -61,7 +62,7 @@ pub fn check(
         inline: Cursor::new(view, Table::Extents, key::INLINES),
         map: None,
         before: None,
-        named: Named::default(),
+        named: NamedBlocks::default(),
         unwritten: 0,
         keep_blocks: keep_blocks.then_some(None),
         failed: None,
@@ -118,7 +119,7 @@ const SHORT: usize = 10_000;
 
 /// A file whose map comes.
 #[derive(Clone, Copy)]
-struct Owner {
+struct MapOwner {
     ino: u64,
     size: u64,
     /// Pages as it says.
@@ -126,10 +127,10 @@ struct Owner {
 }
 
 /// The map whose extents come.
-struct Map {
+struct MapScan {
     number: u64,
     /// More than one only in a damaged volume.
-    owners: Vec<Owner>,
+    owners: Vec<MapOwner>,
     /// Pages that were found.
     pages: u64,
     /// Whether its extents cannot be read.
@@ -147,10 +148,10 @@ struct ContentsPass<'a> {
     meta: &'a mut Meta,
     report: &'a mut Report,
     inline: Cursor<'a>,
-    map: Option<Map>,
+    map: Option<MapScan>,
     /// The extent before in it, unless that is to be changed.
     before: Option<Extent>,
-    named: Named,
+    named: NamedBlocks,
     /// Pages that are allocated and not written.
     unwritten: u64,
     /// Whether blocks are to be kept, and the last one.
@@ -200,7 +201,7 @@ impl ContentsPass<'_> {
         if self.files.peek().is_some_and(|next| number(next, 0) == map) {
             return self.next_files();
         }
-        self.map = Some(Map {
+        self.map = Some(MapScan {
             number: map,
             owners: Vec::new(),
             pages: 0,
@@ -209,7 +210,7 @@ impl ContentsPass<'_> {
         if !self.meta.dying.contains(&map) {
             let detail = format!("map {map}");
             self.report.find(Code::LeftMap, At::Volume, detail);
-            let dying = meta::put(&key::dying(map), Box::default());
+            let dying = put(&key::dying(map), Box::default());
             self.report.fix(Stage::Contents, dying);
         }
         Ok(())
@@ -220,12 +221,12 @@ impl ContentsPass<'_> {
         let Some(first) = self.files.next()? else {
             return Ok(());
         };
-        let owner = |file: [u8; FILE]| Owner {
+        let owner = |file: [u8; FILE]| MapOwner {
             ino: number(&file, 1),
             size: number(&file, 2),
             pages: number(&file, 3),
         };
-        let mut map = Map {
+        let mut map = MapScan {
             number: number(&first, 0),
             owners: vec![owner(first)],
             pages: 0,
@@ -255,7 +256,7 @@ impl ContentsPass<'_> {
         }
         let mut says = says.unwrap_or_default();
         says.map = self.next_map;
-        let op = meta::put(&key::contents(second), says.encode());
+        let op = put(&key::contents(second), says.encode());
         self.report.fix(Stage::Contents, op);
         self.next_map += 1;
         Ok(())
@@ -286,7 +287,7 @@ impl ContentsPass<'_> {
     }
 
     /// The first of the files whose map comes.
-    fn file(&self) -> Option<Owner> {
+    fn file(&self) -> Option<MapOwner> {
         self.map.as_ref()?.owners.first().copied()
     }
 
@@ -408,7 +409,7 @@ impl ContentsPass<'_> {
     }
 
     /// All extents were seen.
-    fn end(mut self) -> Result<Named> {
+    fn end(mut self) -> Result<NamedBlocks> {
         self.inline_at((u64::MAX, u64::MAX))?;
         self.leave()?;
         while self.files.peek().is_some() {
@@ -418,7 +419,7 @@ impl ContentsPass<'_> {
         if self.next_map != self.meta.counters.next_map {
             self.meta.counters.next_map = self.next_map;
             let value = self.meta.counters.encode();
-            let op = meta::put(key::COUNTERS, value);
+            let op = put(key::COUNTERS, value);
             self.report.fix(Stage::Contents, op);
         }
         let says = self.meta.unwritten;
@@ -427,7 +428,7 @@ impl ContentsPass<'_> {
             self.report.find(Code::Unwritten, At::Volume, detail);
             let op = match self.unwritten {
                 0 => remove(Table::Meta, key::UNWRITTEN),
-                pages => meta::put(key::UNWRITTEN, encode_unwritten(pages)),
+                pages => put(key::UNWRITTEN, encode_unwritten(pages)),
             };
             self.report.fix(Stage::Counts, op);
         }

@@ -1,7 +1,7 @@
 //! Keys of one kind, one after the other and beside those of other kinds.
 
-use super::meta::report_of_engine;
 use super::report::Report;
+use super::report::report_of_engine;
 use crate::error::{Error, Result};
 use crate::kv::{Read, Table};
 use crate::schema::key;

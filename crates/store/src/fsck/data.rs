@@ -12,7 +12,7 @@ pub trait Data {
     fn ends(&self, segment: u64) -> Result<Option<String>>;
 
     /// The headers of a segment that can be read.
-    fn headers(&self, segment: u64) -> Result<Vec<Header>>;
+    fn headers(&self, segment: u64) -> Result<Vec<StoredHeader>>;
 
     /// What is wrong with the bytes of a block.
     fn block(&self, block: &Block) -> Result<Option<String>>;
@@ -20,7 +20,7 @@ pub trait Data {
 
 /// What a header says of its block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header {
+pub struct StoredHeader {
     /// Inode that it was written for.
     pub ino: u64,
     /// Its generation.

@@ -95,3 +95,21 @@ pub fn extents(key: Box<[u8]>, value: Option<Box<[u8]>>) -> KvOp {
         value,
     }
 }
+
+/// A change that gives a key of `meta` a value.
+pub fn put(key: &[u8], value: Box<[u8]>) -> KvOp {
+    KvOp {
+        table: Table::Meta,
+        key: key.into(),
+        value: Some(value),
+    }
+}
+
+/// A change that removes a key.
+pub fn remove(table: Table, key: &[u8]) -> KvOp {
+    KvOp {
+        table,
+        key: key.into(),
+        value: None,
+    }
+}

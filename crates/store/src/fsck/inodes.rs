@@ -3,7 +3,8 @@
 
 use super::code::Code;
 use super::cursor::Cursor;
-use super::meta::{Meta, decode_generation, put, remove};
+use super::edits::{put, remove};
+use super::meta::{Meta, decode_generation};
 use super::report::{About, Report, Stage};
 use super::sorted::{Sorted, Sorter, number, record};
 use super::suspects::{NamedAs, Suspects, Wrong};
@@ -84,7 +85,7 @@ struct InodesPass<'a> {
 }
 
 /// What is kept of an inode beside its attributes.
-struct Parts {
+struct InodeParts {
     contents: Option<Contents>,
     directory: Option<Directory>,
     orphan: Option<u32>,
@@ -97,7 +98,7 @@ struct Parts {
 
 /// The names of an inode.
 #[derive(Default)]
-struct Named {
+struct NameCount {
     count: u32,
     /// Where it is, if it is a directory.
     parent: u64,
@@ -139,7 +140,7 @@ impl InodesPass<'_> {
     }
 
     /// Reads all that has this number. What cannot be read is reported already.
-    fn parts(&mut self, ino: u64) -> Result<Parts> {
+    fn parts(&mut self, ino: u64) -> Result<InodeParts> {
         let report = &mut *self.report;
         let contents = self.contents.at(ino, report)?;
         let directory = self.directories.at(ino, report)?;
@@ -151,7 +152,7 @@ impl InodesPass<'_> {
             let found = next.filter(|next| number(next, 0) == ino);
             pages = found.map(|next| number(&next, 1)).or(pages);
         }
-        Ok(Parts {
+        Ok(InodeParts {
             contents: contents.and_then(|value| Contents::decode(ino, &value).ok()),
             directory: directory.and_then(|value| Directory::decode(ino, &value).ok()),
             orphan: orphan.and_then(|value| decode_generation(&key::orphan(ino), &value).ok()),
@@ -162,12 +163,12 @@ impl InodesPass<'_> {
     }
 
     /// There is no inode of this number.
-    fn absent(&mut self, ino: u64, parts: &Parts) -> Result<()> {
+    fn absent(&mut self, ino: u64, parts: &InodeParts) -> Result<()> {
         let lost = match parts {
-            Parts {
+            InodeParts {
                 has_names: true, ..
             } => Some((Kind::Directory, 0o700, "has names below it")),
-            Parts {
+            InodeParts {
                 contents: Some(Contents { map: 1.., .. }),
                 ..
             } => Some((Kind::File, 0o600, "has contents")),
@@ -190,7 +191,7 @@ impl InodesPass<'_> {
         Ok(())
     }
 
-    fn present(&mut self, ino: u64, inode: Inode, parts: &Parts) -> Result<()> {
+    fn present(&mut self, ino: u64, inode: Inode, parts: &InodeParts) -> Result<()> {
         let attrs = inode.attrs;
         let is_directory = attrs.kind == Kind::Directory;
         let named = self.names(ino, Some((&attrs, parts.directory)), false)?;
@@ -225,7 +226,7 @@ impl InodesPass<'_> {
     }
 
     /// The pages of an inode, which are compared with what it says.
-    fn pages_of(&mut self, ino: u64, parts: &Parts) -> u64 {
+    fn pages_of(&mut self, ino: u64, parts: &InodeParts) -> u64 {
         let Some(says) = parts.contents else { return 0 };
         let found = match parts.pages {
             Some(found) => found,
@@ -245,8 +246,8 @@ impl InodesPass<'_> {
         found
     }
 
-    /// Parts that an inode of this type does not have.
-    fn strays(&mut self, ino: u64, kind: Option<Kind>, parts: &Parts) {
+    /// InodeParts that an inode of this type does not have.
+    fn strays(&mut self, ino: u64, kind: Option<Kind>, parts: &InodeParts) {
         let is_of_file = match (kind, parts.contents) {
             (Some(Kind::File), _) | (_, None) => true,
             (Some(Kind::Directory) | None, Some(_)) => false,
@@ -307,8 +308,8 @@ impl InodesPass<'_> {
         ino: u64,
         inode: Option<(&Attrs, Option<Directory>)>,
         is_lost: bool,
-    ) -> Result<Named> {
-        let mut named = Named::default();
+    ) -> Result<NameCount> {
+        let mut named = NameCount::default();
         let mut of_directory = Vec::new();
         while self.names.peek().is_some_and(|next| number(next, 0) == ino) {
             let Some(next) = self.names.next()? else {
@@ -345,7 +346,7 @@ impl InodesPass<'_> {
         ino: u64,
         names: &[NamedAs],
         says: Option<Directory>,
-        named: &mut Named,
+        named: &mut NameCount,
     ) -> Result<()> {
         let is_known = |name: &NamedAs| says.is_some_and(|says| says.parent == name.dir);
         let known = names.iter().position(is_known).unwrap_or(0);

@@ -3,12 +3,13 @@
 
 use super::code::Code;
 use super::cursor::Cursor;
-use super::report::{About, Report, Stage};
+use super::edits::{put, remove};
+use super::report::{About, Report, Stage, report_of_engine};
 use super::sorted::{Sorter, record};
 use super::suspects::NamedAs;
 use super::{Step, Watch};
 use crate::error::{Error, Result};
-use crate::kv::{KvOp, Read, Table};
+use crate::kv::{Read, Table};
 use crate::schema::{
     Contents, Counters, Directory, Inode, Owner, Segment, Used, Xattrs, decode_target,
     decode_unwritten, key,
@@ -105,19 +106,6 @@ impl Meta {
     }
 }
 
-/// A table could not be read to its end. Passes meet it one after the other; it is said once.
-/// Where extents cannot be read, they alone are not known.
-pub fn report_of_engine(report: &mut Report, error: &Error, table: Table) {
-    let detail = error.to_string();
-    let mut found = report.findings.iter();
-    if !found.any(|known| known.code == Code::Engine && known.detail == detail) {
-        report.find(Code::Engine, About::Volume, detail);
-    }
-    if table == Table::Meta {
-        report.cannot_repair();
-    }
-}
-
 /// A pass over the table.
 struct MetaPass<'a> {
     meta: Meta,
@@ -126,11 +114,11 @@ struct MetaPass<'a> {
     report: &'a mut Report,
     says: Option<Counters>,
     /// The directory whose names come.
-    directory: Option<Entries>,
+    directory: Option<ListedNames>,
 }
 
 /// Names of a directory so far.
-struct Entries {
+struct ListedNames {
     ino: u64,
     /// `None`: it has no inode.
     kind: Option<Kind>,
@@ -260,7 +248,7 @@ impl MetaPass<'_> {
         self.end_directory()?;
         let value = self.inodes.at(dir, self.report)?;
         let inode = value.and_then(|value| Inode::decode(dir, &value).ok());
-        self.directory = Some(Entries {
+        self.directory = Some(ListedNames {
             ino: dir,
             kind: inode.map(|inode| inode.attrs.kind),
             entries: 0,
@@ -271,7 +259,7 @@ impl MetaPass<'_> {
 
     fn end_directory(&mut self) -> Result<()> {
         match self.directory.take() {
-            Some(Entries {
+            Some(ListedNames {
                 ino,
                 entries,
                 subdirectories,
@@ -308,22 +296,4 @@ pub fn shown(key: &[u8]) -> About {
     let (letter, rest) = key.split_first().unwrap_or((&b'?', &[]));
     let digits: String = rest.iter().take(32).map(|b| format!("{b:02x}")).collect();
     About::Key(format!("{} {digits}", char::from(*letter).escape_default()))
-}
-
-/// A change that gives a key of `meta` a value.
-pub fn put(key: &[u8], value: Box<[u8]>) -> KvOp {
-    KvOp {
-        table: Table::Meta,
-        key: key.into(),
-        value: Some(value),
-    }
-}
-
-/// A change that removes a key.
-pub fn remove(table: Table, key: &[u8]) -> KvOp {
-    KvOp {
-        table,
-        key: key.into(),
-        value: None,
-    }
 }

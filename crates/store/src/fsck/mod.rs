@@ -35,7 +35,7 @@ mod usage;
 mod tests;
 
 pub use code::{Code, Meaning, Severity};
-pub use data::{Data, Header, Listed};
+pub use data::{Data, Listed, StoredHeader};
 pub use on_disk::Segmented;
 pub use repair::repair;
 pub use report::{About, Counted, Finding, Report};

@@ -1,6 +1,6 @@
 //! The segments of a store in a directory.
 
-use super::data::{Data, Header, Listed};
+use super::data::{Data, Listed, StoredHeader};
 use crate::backend::{block_of, segments_of};
 use crate::codec::{Codec, Passphrase};
 use crate::error::{Error, Result};
@@ -60,11 +60,11 @@ impl Data for Segmented {
         Ok(wrong)
     }
 
-    fn headers(&self, segment: u64) -> Result<Vec<Header>> {
+    fn headers(&self, segment: u64) -> Result<Vec<StoredHeader>> {
         let mut headers = Vec::new();
         for found in self.0.headers(segment) {
             match found {
-                Ok(found) => headers.push(Header {
+                Ok(found) => headers.push(StoredHeader {
                     ino: found.header.ino,
                     generation: found.header.generation,
                     page: found.header.offset / 4096,

@@ -9,14 +9,14 @@ use crate::schema::{decode_target, key};
 use std::collections::HashMap;
 
 /// Where an inode has a name, and which.
-type Place = Option<(u64, Box<[u8]>)>;
+type ParentName = Option<(u64, Box<[u8]>)>;
 
 /// Gives findings their paths. `dirs` are the directories, rising, and where each is.
 pub fn find(view: &dyn Read, dirs: &[(u64, u64)], report: &mut Report) -> Result<()> {
     if report.is_blind() {
         return Ok(());
     }
-    let mut wanted: HashMap<u64, Place> = HashMap::new();
+    let mut wanted: HashMap<u64, ParentName> = HashMap::new();
     for finding in &report.findings {
         match &finding.place {
             About::Inode(ino) | About::Name(ino, _) => want(*ino, dirs, &mut wanted),
@@ -35,7 +35,7 @@ pub fn find(view: &dyn Read, dirs: &[(u64, u64)], report: &mut Report) -> Result
 }
 
 /// Wants to know the name of an inode and those of the directories above it.
-fn want(ino: u64, dirs: &[(u64, u64)], wanted: &mut HashMap<u64, Place>) {
+fn want(ino: u64, dirs: &[(u64, u64)], wanted: &mut HashMap<u64, ParentName>) {
     let mut at = ino;
     while at != 0 && at != ROOT && !wanted.contains_key(&at) {
         wanted.insert(at, None);
@@ -47,7 +47,7 @@ fn want(ino: u64, dirs: &[(u64, u64)], wanted: &mut HashMap<u64, Place>) {
 }
 
 /// Looks for the names that are wanted.
-fn look(view: &dyn Read, dirs: &[(u64, u64)], wanted: &mut HashMap<u64, Place>) -> Result<()> {
+fn look(view: &dyn Read, dirs: &[(u64, u64)], wanted: &mut HashMap<u64, ParentName>) -> Result<()> {
     // Of what is no directory the place is not known before: whatever names it first.
     let mut further = Vec::new();
     let end = key::behind(b"N");
@@ -81,7 +81,7 @@ fn look(view: &dyn Read, dirs: &[(u64, u64)], wanted: &mut HashMap<u64, Place>) 
 }
 
 /// The path of an inode; `None` where its names do not lead up to the root.
-fn path(ino: u64, wanted: &HashMap<u64, Place>) -> Option<Vec<u8>> {
+fn path(ino: u64, wanted: &HashMap<u64, ParentName>) -> Option<Vec<u8>> {
     let mut names: Vec<&[u8]> = Vec::new();
     let mut at = ino;
     while at != ROOT {

@@ -5,10 +5,11 @@
 //! is found is put where the file has fewer pages than it says, and is reported as a loss.
 
 use super::code::Code;
-use super::contents::{Named, Short};
-use super::data::{Data, Header, Listed};
+use super::contents::{NamedBlocks, Short};
+use super::data::{Data, Listed, StoredHeader};
+use super::edits::put;
 use super::edits::{LOST, extents};
-use super::meta::{Meta, put};
+use super::meta::Meta;
 use super::report::{About, Report, Stage};
 use super::sorted::record;
 use super::{Step, Watch};
@@ -24,7 +25,7 @@ const PAGE: u64 = 4096;
 const MOST: usize = 1 << 20;
 
 /// A file that misses pages.
-struct File {
+struct LostFile {
     short: Short,
     /// Ranges of it without an extent, rising.
     holes: Vec<Range<u64>>,
@@ -37,7 +38,7 @@ pub fn check(
     view: &dyn Read,
     data: &dyn Data,
     listed: &Listed,
-    (meta, named): (&mut Meta, &mut Named),
+    (meta, named): (&mut Meta, &mut NamedBlocks),
     report: &mut Report,
     watch: Watch<'_>,
 ) -> Result<()> {
@@ -50,7 +51,7 @@ pub fn check(
         match attrs.filter(|attrs| attrs.kind == Kind::File) {
             Some(attrs) if !holes.is_empty() => {
                 let found = BTreeMap::new();
-                let file = File {
+                let file = LostFile {
                     short,
                     holes,
                     found,
@@ -76,7 +77,7 @@ pub fn check(
             }
         }
     }
-    let mut files: Vec<File> = files.into_values().collect();
+    let mut files: Vec<LostFile> = files.into_values().collect();
     files.sort_unstable_by_key(|file| file.short.ino);
     for file in files {
         file.settle(view, meta, named, report)?;
@@ -106,10 +107,10 @@ fn holes(view: &dyn Read, short: &Short) -> Result<Vec<Range<u64>>> {
     Ok(holes)
 }
 
-impl File {
+impl LostFile {
     /// Takes the pages of a block that lie in holes, if no newer block has them; returns how many
     /// pages are new.
-    fn take(&mut self, header: &Header) -> usize {
+    fn take(&mut self, header: &StoredHeader) -> usize {
         let count = u64::from(header.block.length) / PAGE;
         let before = self.found.len();
         for within in 0..count {
@@ -135,7 +136,7 @@ impl File {
         mut self,
         view: &dyn Read,
         meta: &mut Meta,
-        named: &mut Named,
+        named: &mut NamedBlocks,
         report: &mut Report,
     ) -> Result<()> {
         let missing = self.short.says.saturating_sub(self.short.found);
@@ -230,7 +231,7 @@ impl File {
         &self,
         view: &dyn Read,
         meta: &mut Meta,
-        named: &mut Named,
+        named: &mut NamedBlocks,
         report: &mut Report,
         all: Vec<Extent>,
     ) -> Result<()> {

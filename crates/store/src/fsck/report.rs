@@ -3,6 +3,7 @@
 use super::code::{Code, Severity};
 use crate::error::Error;
 use crate::kv::KvOp;
+use crate::kv::Table;
 use std::collections::BTreeMap;
 
 /// What a finding is about.
@@ -183,5 +184,18 @@ impl Report {
         if fixes.len() < FIXES {
             fixes.push(op);
         }
+    }
+}
+
+/// A table could not be read to its end. Passes meet it one after the other; it is said once.
+/// Where extents cannot be read, they alone are not known.
+pub fn report_of_engine(report: &mut Report, error: &Error, table: Table) {
+    let detail = error.to_string();
+    let mut found = report.findings.iter();
+    if !found.any(|known| known.code == Code::Engine && known.detail == detail) {
+        report.find(Code::Engine, About::Volume, detail);
+    }
+    if table == Table::Meta {
+        report.cannot_repair();
     }
 }

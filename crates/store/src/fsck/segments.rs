@@ -2,9 +2,10 @@
 
 use super::block::block_of;
 use super::code::Code;
-use super::contents::Named;
+use super::contents::NamedBlocks;
 use super::data::{Data, Listed};
-use super::meta::{self, Meta, remove};
+use super::edits::{put, remove};
+use super::meta::Meta;
 use super::report::{About, Report, Stage};
 use super::{Step, Watch};
 use crate::error::Result;
@@ -28,7 +29,7 @@ pub fn check(
     verify: bool,
     meta: &Meta,
     listed: &Listed,
-    named: Named,
+    named: NamedBlocks,
     report: &mut Report,
     watch: Watch<'_>,
 ) -> Result<()> {
@@ -50,7 +51,7 @@ pub fn check(
 }
 
 /// Compares the records of segments with what extents name and with the files.
-fn records(meta: &Meta, listed: &Listed, named: &Named, report: &mut Report) {
+fn records(meta: &Meta, listed: &Listed, named: &NamedBlocks, report: &mut Report) {
     let there: HashSet<u64> = listed
         .segments
         .iter()
@@ -90,14 +91,14 @@ fn records(meta: &Meta, listed: &Listed, named: &Named, report: &mut Report) {
 fn set_live(report: &mut Report, segment: u64, live: u64, named: u64) {
     let named = named.max(live);
     let value = Segment { live, named }.encode();
-    report.fix(Stage::Counts, meta::put(&key::segment(segment), value));
+    report.fix(Stage::Counts, put(&key::segment(segment), value));
 }
 
 /// Verifies every block that an extent names.
 fn blocks(
     data: &dyn Data,
     listed: &Listed,
-    named: Named,
+    named: NamedBlocks,
     report: &mut Report,
     watch: Watch<'_>,
 ) -> Result<()> {

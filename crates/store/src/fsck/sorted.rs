@@ -56,9 +56,9 @@ impl<const N: usize> Sorter<N> {
         for file in self.runs {
             sorted
                 .runs
-                .push(Run::File(BufReader::with_capacity(READ, file)));
+                .push(SortedRun::File(BufReader::with_capacity(READ, file)));
         }
-        sorted.runs.push(Run::Memory(self.buffer.into_iter()));
+        sorted.runs.push(SortedRun::Memory(self.buffer.into_iter()));
         for run in 0..sorted.runs.len() {
             sorted.refill(run)?;
         }
@@ -81,16 +81,16 @@ fn failed(op: &'static str) -> impl Fn(std::io::Error) -> Error {
     move |error| Error::io(op, &std::env::temp_dir(), error)
 }
 
-enum Run<const N: usize> {
+enum SortedRun<const N: usize> {
     File(BufReader<File>),
     Memory(std::vec::IntoIter<[u8; N]>),
 }
 
-impl<const N: usize> Run<N> {
+impl<const N: usize> SortedRun<N> {
     fn next(&mut self) -> std::io::Result<Option<[u8; N]>> {
         match self {
-            Run::Memory(records) => Ok(records.next()),
-            Run::File(file) => {
+            SortedRun::Memory(records) => Ok(records.next()),
+            SortedRun::File(file) => {
                 let mut record = [0; N];
                 match file.read_exact(&mut record) {
                     Ok(()) => Ok(Some(record)),
@@ -104,7 +104,7 @@ impl<const N: usize> Run<N> {
 
 /// Sorted records, one after the other.
 pub struct Sorted<const N: usize> {
-    runs: Vec<Run<N>>,
+    runs: Vec<SortedRun<N>>,
     heads: BinaryHeap<Reverse<([u8; N], usize)>>,
     next: Option<[u8; N]>,
 }

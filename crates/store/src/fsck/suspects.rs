@@ -2,7 +2,7 @@
 //! what they name. One more look at their directories tells the names.
 
 use super::code::Code;
-use super::meta::{put, remove};
+use super::edits::{put, remove};
 use super::report::{About, Report, Stage};
 use crate::error::Result;
 use crate::kv::{Read, Table};
@@ -49,7 +49,7 @@ impl NamedAs {
         }
     }
 
-    fn key(&self) -> Key {
+    fn key(&self) -> SuspectKey {
         let Target {
             ino,
             generation,
@@ -59,7 +59,7 @@ impl NamedAs {
     }
 }
 
-type Key = (u64, u64, u32, u8);
+type SuspectKey = (u64, u64, u32, u8);
 
 /// What is wrong with a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +89,7 @@ impl Wrong {
 #[derive(Default)]
 pub struct Suspects {
     /// Whether the first of several equal ones is right.
-    all: BTreeMap<Key, (Wrong, bool)>,
+    all: BTreeMap<SuspectKey, (Wrong, bool)>,
 }
 
 impl Suspects {

@@ -39,7 +39,7 @@ struct Planted {
     listed: Listed,
     bad_ends: BTreeSet<u64>,
     bad_blocks: BTreeSet<u64>,
-    headers: Vec<Header>,
+    headers: Vec<StoredHeader>,
 }
 
 impl Data for Planted {
@@ -52,8 +52,8 @@ impl Data for Planted {
         Ok(is_bad.then(|| "no trailer".to_owned()))
     }
 
-    fn headers(&self, segment: u64) -> Result<Vec<Header>> {
-        let of_segment = |header: &&Header| header.block.segment == segment;
+    fn headers(&self, segment: u64) -> Result<Vec<StoredHeader>> {
+        let of_segment = |header: &&StoredHeader| header.block.segment == segment;
         Ok(self.headers.iter().filter(of_segment).copied().collect())
     }
 
@@ -174,7 +174,7 @@ impl Volume {
         let segments = blocks.list().expect("a list");
         let headers = segments.iter().flat_map(|segment| {
             let of_segment = blocks.headers(*segment).expect("headers");
-            of_segment.into_iter().map(|header| Header {
+            of_segment.into_iter().map(|header| StoredHeader {
                 ino: header.ino,
                 generation: header.generation,
                 page: header.page,
@@ -890,7 +890,7 @@ fn extents_that_are_gone_are_found_again_by_the_headers_of_their_blocks() {
             length: PAGE as u32,
             ..newest.block
         };
-        volume.data.headers.push(Header {
+        volume.data.headers.push(StoredHeader {
             page: 1,
             epoch,
             generation,

@@ -4,8 +4,9 @@
 use super::ROOT;
 use super::code::Code;
 use super::cursor::Cursor;
+use super::edits::put;
 use super::inodes::{Joined, made};
-use super::meta::{COUNT, Meta, put};
+use super::meta::{COUNT, Meta};
 use super::report::{About, Report, Stage};
 use super::sorted::{Sorted, number};
 use super::suspects::{NamedAs, Suspects, Wrong};

@@ -1,7 +1,8 @@
 //! Usage by owners against the sum over all inodes.
 
 use super::code::Code;
-use super::meta::{Meta, put, remove};
+use super::edits::{put, remove};
+use super::meta::Meta;
 use super::report::{About, Report, Stage};
 use crate::kv::Table;
 use crate::schema::{Owner, Used, key};

@@ -37,8 +37,8 @@ use crate::primitive::prefetch;
 
 /// The inline memory is not free.
 const INLINE_USED: usize = 1;
-/// The leaf with this entry leaves the tree. Only ever alone in a word, and final, unless who set it
-/// finds that another entry of the leaf is in use.
+/// The leaf with this entry leaves the tree. Only ever alone in a word, and final, unless who set
+/// it finds that another entry of the leaf is in use.
 const GONE: usize = 2;
 const TAGS: usize = INLINE_USED | GONE;
 

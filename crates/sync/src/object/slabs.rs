@@ -2,8 +2,8 @@
 //!
 //! A small table maps its chunks one by one. Once it has [`SMALL`] of them, further chunks are cut
 //! from regions of whole huge pages, and the kernel is asked for huge pages there. A lookup among a
-//! million objects then misses the cache, but not the TLB. A table whose memory has a narrow bound asks
-//! for none: one object would take a huge page.
+//! million objects then misses the cache, but not the TLB. A table whose memory has a narrow bound
+//! asks for none: one object would take a huge page.
 
 use std::ptr::NonNull;
 

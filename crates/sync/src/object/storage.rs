@@ -81,8 +81,8 @@ impl<T: Send + Sync + 'static> Storage<T> {
         epoch::account(size_of::<Object<T>>(), g);
     }
 
-    /// Gives the memory of leaves without an object back, of numbers in `numbers`, once no guard that
-    /// exists now is left.
+    /// Gives the memory of leaves without an object back, of numbers in `numbers`, once no guard
+    /// that exists now is left.
     pub(super) fn trim(&self, numbers: Range<u64>, g: &Guard) {
         self.entries.trim(numbers, &mut |leaf| {
             // Relaxed: as in `retire`.

@@ -65,9 +65,9 @@ impl<T: Send + Sync + 'static> Table<T> {
         }
     }
 
-    /// Gives back the memory of blocks of numbers that have no object, of those in `numbers`; objects
-    /// may be stored there again at any time. Objects that were evicted a moment ago may still keep
-    /// their block.
+    /// Gives back the memory of blocks of numbers that have no object, of those in `numbers`;
+    /// objects may be stored there again at any time. Objects that were evicted a moment ago may
+    /// still keep their block.
     pub fn trim(&self, numbers: Range<u64>, g: &Guard) {
         self.storage.trim(numbers, g);
     }

@@ -3,7 +3,8 @@
 use super::ContentsPass;
 use crate::error::{Error, Result};
 use crate::fsck::code::Code;
-use crate::fsck::meta::{remove, shown};
+use crate::fsck::edits::remove;
+use crate::fsck::meta::shown;
 use crate::fsck::report::Stage;
 use crate::kv::Table;
 use crate::schema::{Inline, key};
@@ -35,7 +36,7 @@ impl ContentsPass<'_> {
         }
     }
 
-    /// The same where some of the bytes cannot be read.
+    /// Pages of an extent of which some bytes cannot be read.
     fn inline_alone(&self, (map, last): (u64, u64)) -> Result<Option<u64>> {
         let key = key::inline(map, last);
         match self.view.get(Table::Extents, &key) {

@@ -1,9 +1,9 @@
-//! Extents in a table that cannot be read: what lies behind the damage is looked for map by map, and
-//! the files whose maps cannot be read are left to the headers of blocks.
+//! Extents in a table that cannot be read: what lies behind the damage is looked for map by map,
+//! and the files whose maps cannot be read are left to the headers of blocks.
 
 use super::{ContentsPass, Place};
 use crate::error::{Error, Result};
-use crate::fsck::meta::report_of_engine;
+use crate::fsck::report::report_of_engine;
 use crate::fsck::sorted::number;
 use crate::kv::Table;
 use crate::schema::{Extent, key};

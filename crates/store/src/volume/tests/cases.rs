@@ -284,7 +284,7 @@ fn the_thread_writes_the_witness_and_makes_checkpoints() {
     assert_eq!(state(&open(&disk).unwrap()).unwrap()[0].len(), 50);
 }
 
-/// Once, each change to another file asked for one, and the flushes of checkpoints were half of all.
+/// Once, each change to another file asked for one, and half of all flushes were checkpoints'.
 #[test]
 fn a_checkpoint_is_due_when_half_of_the_log_is_used() {
     let disk = made(1, 4);

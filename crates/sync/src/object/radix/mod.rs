@@ -4,8 +4,9 @@
 //! numbers. A root says by how many bits a number is shifted to index it, so small numbers are
 //! found in few steps. A number that is too large for the tree puts a new root on top, with the old
 //! one as its first child. Numbers from [`FAR`] on have a tree of their own: one such number, which
-//! its user chose, does not make the others slow. Nodes are never removed while the tree lives; a leaf
-//! without an object leaves it when it is asked to, and its memory is freed when no guard can see it.
+//! its user chose, does not make the others slow. Nodes are never removed while the tree lives; a
+//! leaf without an object leaves it when it is asked to, and its memory is freed when no guard can
+//! see it.
 
 mod node;
 
