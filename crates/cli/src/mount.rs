@@ -15,6 +15,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+/// The memory of a volume from which on it does not matter when the allocator gives back what is not
+/// used.
+const MUCH_MEMORY: u64 = 1 << 30;
+
 /// Mounts a volume, in the background unless asked otherwise.
 pub fn run(args: &MountArgs) -> Result<(), Failure> {
     let mut args = args.clone();
@@ -37,11 +41,18 @@ pub fn run(args: &MountArgs) -> Result<(), Failure> {
             args.options.push("create".to_owned());
         }
     }
+    let has_little_memory = (options.volume.store.memory).is_some_and(|bytes| bytes < MUCH_MEMORY);
     if args.foreground {
-        allocator::begin_again();
+        if has_little_memory {
+            allocator::begin_again();
+        }
         return serve::run(source, &args);
     }
-    in_background(&args)
+    let mut daemon = daemon(&args);
+    if has_little_memory {
+        allocator::gives_back(&mut daemon);
+    }
+    in_background(daemon, &args)
 }
 
 /// Where the volume lives: of a directory any bytes of a path, absolute, since the daemon leaves
@@ -114,8 +125,8 @@ fn is_dead(place: &Path) -> bool {
     }
 }
 
-fn in_background(args: &MountArgs) -> Result<(), Failure> {
-    let mut daemon = daemon(args)
+fn in_background(mut daemon: Command, args: &MountArgs) -> Result<(), Failure> {
+    let mut daemon = daemon
         .spawn()
         .map_err(|error| Failure::refused(format!("daemon: {}", reason(&error))))?;
     let mut report = String::new();
@@ -153,7 +164,6 @@ fn daemon(args: &MountArgs) -> Command {
     }
     command.arg("--").args(&args.places);
     command.stdin(Stdio::null()).stdout(Stdio::piped());
-    allocator::gives_back(&mut command);
     command
 }
 

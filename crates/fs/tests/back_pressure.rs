@@ -94,28 +94,29 @@ fn one_who_streams_waits_and_the_small_changes_of_others_do_not() {
     assert_eq!(files(&calls, 1, 10), 0);
     // A quarter for one of four.
     let more = pages(&calls, (4, "late"), usize::MAX);
-    assert!(more >= all / 5 && more <= all / 3, "{more} of {all} pages");
+    assert!(more >= all / 5 && more <= all / 2, "{more} of {all} pages");
 }
 
 #[test]
 fn shares_are_by_weight() {
-    let volume = volume();
-    let calls = volume.nonblocking_vfs();
-    let sched = volume.scheduler();
-    for (uid, weight) in [(2, 100), (3, 300)] {
-        let tenant = sched.tenant(TenantId::User(uid).number());
+    // Beside one who streams: a half of the bound, and three quarters.
+    let beside = |weight| {
+        let volume = volume();
+        let calls = volume.nonblocking_vfs();
+        let sched = volume.scheduler();
+        let tenant = sched.tenant(TenantId::User(2).number());
         sched.set_weight(tenant, weight).unwrap();
-    }
-    let all = pages(&calls, (1, "stream"), usize::MAX);
-    let [light, heavy] = [2, 3].map(|uid| pages(&calls, (uid, &uid.to_string()), usize::MAX));
-    // A half for one of two, then three fifths for one of three.
-    let near = |pages: usize, share: usize| {
-        let share = all * share / 100;
-        pages >= share * 3 / 4 && pages <= share * 5 / 4 + 1
+        let all = pages(&calls, (1, "stream"), usize::MAX);
+        (pages(&calls, (2, "other"), usize::MAX), all)
     };
-    assert!(near(light, 50), "{light} of {all}");
-    assert!(near(heavy, 60) || near(heavy, 50), "{heavy} of {all}");
-    assert!(heavy > light);
+    let [(usual, all), (heavy, _)] = [100, 300].map(beside);
+    // A core looks at each eighth of the bound, with two cores.
+    let near = |pages: usize, share: usize| {
+        pages * 8 >= all * (share - 1) && pages * 8 <= all * (share + 2)
+    };
+    assert!(near(usual, 4), "{usual} of {all}");
+    assert!(near(heavy, 6), "{heavy} of {all}");
+    assert!(heavy > usual, "{heavy} and {usual} of {all}");
 }
 
 #[test]
@@ -133,7 +134,6 @@ fn what_was_written_back_lets_all_go_on() {
     let again = files(&calls, 1, 1000);
     assert_eq!(again, 1000, "after {all} pages");
     volume.sync().unwrap();
-    volume.reclaim(u64::MAX);
     let more = pages(&calls, (2, "more"), usize::MAX);
     assert!(more * 10 >= all * 9, "{more} of {all} pages");
 }
