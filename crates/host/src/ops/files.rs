@@ -178,9 +178,7 @@ impl Tree {
             (WriteAt::At(off), false) => sys::write_at(fd, data, off, 0),
             (WriteAt::At(off), true) => sys::write_at(fd, data, off, RWF_NOAPPEND),
             (WriteAt::End | WriteAt::EndFrom(_), true) => sys::write_at(fd, data, 0, 0),
-            (WriteAt::End | WriteAt::EndFrom(_), false) => {
-                sys::write_at(fd, data, 0, RWF_APPEND)
-            }
+            (WriteAt::End | WriteAt::EndFrom(_), false) => sys::write_at(fd, data, 0, RWF_APPEND),
         })
     }
 

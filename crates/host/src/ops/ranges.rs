@@ -48,13 +48,7 @@ impl Tree {
         let (from, to) = (from.fd()?, to.fd()?);
         self.rights.act(caller, || {
             let (mut from_at, mut to_at) = (from_at, to_at);
-            let copied = copy_file_range(
-                &from,
-                Some(&mut from_at),
-                &to,
-                Some(&mut to_at),
-                len,
-            );
+            let copied = copy_file_range(&from, Some(&mut from_at), &to, Some(&mut to_at), len);
             copied.pass_on().map(|copied| copied as u64)
         })
     }
