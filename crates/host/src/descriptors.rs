@@ -19,14 +19,19 @@ pub struct Descriptors {
 #[derive(Debug, Default)]
 struct Set {
     open: HashMap<u64, Slot>,
-    /// In the order in which they came; one that was used since goes round again.
-    queue: VecDeque<u64>,
+    /// Numbers with the places that they have in the order in which they came; one that was used
+    /// since goes round again.
+    queue: VecDeque<(u64, u64)>,
+    /// The last place that was given out.
+    last: u64,
 }
 
 #[derive(Debug)]
 struct Slot {
     fd: Arc<OwnedFd>,
     is_used: bool,
+    /// Tells it apart from one of the same inode that was removed before.
+    place: u64,
 }
 
 impl Descriptors {
@@ -50,28 +55,30 @@ impl Descriptors {
     pub fn put(&self, number: u64, fd: &Arc<OwnedFd>) {
         let mut dropped = Vec::new();
         let mut set = self.set.lock();
+        dropped.extend(set.open.remove(&number));
+        // Of descriptors that were removed the queue still has the places, for a while.
+        while (set.open.len() >= self.most || set.queue.len() > 2 * self.most)
+            && let Some((number, place)) = set.queue.pop_front()
+        {
+            let is_full = set.open.len() >= self.most;
+            match set.open.get_mut(&number) {
+                Some(slot) if slot.place == place && (slot.is_used || !is_full) => {
+                    slot.is_used = false;
+                    set.queue.push_back((number, place));
+                }
+                Some(slot) if slot.place == place => dropped.extend(set.open.remove(&number)),
+                _ => {}
+            }
+        }
+        set.last += 1;
+        let place = set.last;
         let slot = Slot {
             fd: Arc::clone(fd),
             is_used: false,
+            place,
         };
-        match set.open.insert(number, slot) {
-            Some(old) => dropped.push(old),
-            None => set.queue.push_back(number),
-        }
-        // Numbers of descriptors that were removed stay in the queue for a while.
-        while (set.open.len() > self.most || set.queue.len() > 2 * self.most)
-            && let Some(number) = set.queue.pop_front()
-        {
-            let is_full = set.open.len() > self.most;
-            match set.open.get_mut(&number) {
-                Some(slot) if slot.is_used || !is_full => {
-                    slot.is_used = false;
-                    set.queue.push_back(number);
-                }
-                Some(_) => dropped.extend(set.open.remove(&number)),
-                None => {}
-            }
-        }
+        set.open.insert(number, slot);
+        set.queue.push_back((number, place));
         drop(set);
         // Closed outside the lock.
         drop(dropped);
@@ -126,6 +133,9 @@ mod tests {
         for number in 10..1000 {
             set.put(number, &open());
             set.remove(number);
+            set.put(2, &open());
+            set.remove(2);
+            set.put(3, &open());
         }
         assert!(set.get(1).is_some());
         assert!(set.set.lock().queue.len() <= 9);
