@@ -202,7 +202,9 @@ impl Site<'_> {
             self.trouble,
             Trouble::Step(_, Fault::Device) | Trouble::Read(_)
         );
-        if is_device && self.refused.is_none() && lines.is_empty() {
+        // A read that failed may have been tried once more.
+        let must_tell = matches!(self.trouble, Trouble::Step(_, Fault::Device));
+        if must_tell && self.refused.is_none() && lines.is_empty() {
             return Err("nobody was told".to_owned());
         }
         if self.is_latched() && !lines.iter().any(|line| line.contains(WAY_OUT)) {
