@@ -25,6 +25,35 @@ pub(crate) struct DirtyPages {
     pub is_behind: bool,
 }
 
+#[cfg(test)]
+impl DirtyPages {
+    /// One for each page, by rising index.
+    fn into_single(self) -> Vec<DirtyPages> {
+        let single = |index| index..index + 1;
+        let written = self.written.into_iter().flatten().map(|index| DirtyPages {
+            written: vec![single(index)],
+            count: 1,
+            ..DirtyPages::default()
+        });
+        let unwritten = self
+            .unwritten
+            .into_iter()
+            .flatten()
+            .map(|index| DirtyPages {
+                unwritten: vec![single(index)],
+                ..DirtyPages::default()
+            });
+        let mut all: Vec<DirtyPages> = written.chain(unwritten).collect();
+        all.sort_by_key(DirtyPages::first);
+        all
+    }
+
+    fn first(&self) -> u64 {
+        let runs = self.written.first().or(self.unwritten.first());
+        runs.map_or(u64::MAX, |run| run.start)
+    }
+}
+
 impl Data {
     /// Adds the dirty pages of `pages` to `found`, until that has `most` with content or many pages
     /// were looked at. Returns where to go on, if not all were looked at. Those that were never
@@ -108,18 +137,19 @@ impl Data {
         while let Some(start) = from {
             let mut pages = DirtyPages::default();
             from = self.find_dirty(start..PAGES, 1, u64::MAX, &mut pages, &pin());
-            for index in pages
-                .written
-                .iter()
-                .chain(&pages.unwritten)
-                .cloned()
-                .flatten()
-            {
+            let mut left: Vec<DirtyPages> = pages.into_single();
+            left.reverse();
+            while let Some(page) = left.pop() {
+                let index = page.first();
                 let mut bytes = Vec::new();
                 self.save_page(index, u64::MAX, &mut bytes, &pin());
                 let written = write(index, &bytes);
-                self.end_save(&pages, written.is_ok(), &pin());
-                written?;
+                self.end_save(&page, written.is_ok(), &pin());
+                if let Err(error) = written {
+                    left.iter()
+                        .for_each(|page| self.end_save(page, false, &pin()));
+                    return Err(error);
+                }
                 flushed += 1;
             }
         }

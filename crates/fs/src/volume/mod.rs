@@ -57,7 +57,6 @@ impl Volume {
             service::start_committer(&sb, interval)
                 .and_then(|()| service::start_sync_leader(&sb))
                 .and_then(|()| service::start_early(&sb))
-                .and_then(|()| service::start_sync_leader(&sb))
                 .map_err(BuildError::Backend)?;
         }
         Ok(Volume { sb })
