@@ -402,7 +402,9 @@ impl ChangeLog {
     /// Bytes that were written and may not have reached the backend.
     pub fn dirty_bytes(&self) -> u64 {
         let waiting: u64 = self.dirty.iter().map(|core| core.lock().bytes).sum();
-        waiting + self.taken.lock().sum() + self.early.lock().sum()
+        let taken = self.taken.lock().sum();
+        let early = self.early.lock().sum();
+        waiting + taken + early
     }
 
     /// The files that were taken last are written back.
