@@ -15,8 +15,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// The memory of a volume from which on it does not matter when the allocator gives back what is not
-/// used.
+/// The memory of a volume from which on it does not matter when the allocator gives back what is
+/// not used.
 const MUCH_MEMORY: u64 = 1 << 30;
 
 /// Mounts a volume, in the background unless asked otherwise.

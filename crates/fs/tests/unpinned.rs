@@ -112,7 +112,7 @@ fn a_sync_inside_a_callback_is_refused_and_works_behind_it() {
         refused.push((
             volume.close(),
             Err(Errno::EDEADLK),
-            p.write(fd, b"y").map(drop),
+            p.pwrite(fd, b"y", 0).map(drop),
             Ok(()),
         ));
         true
@@ -141,7 +141,7 @@ fn a_change_inside_a_callback_does_not_wait_for_ever_for_the_sync_of_another() {
             if other.is_none() {
                 other = Some(scope.spawn(|| volume.sync()));
                 std::thread::sleep(Duration::from_millis(200));
-                assert_eq!(p.write(fd, b"x"), Err(Errno::EDEADLK));
+                assert_eq!(p.pwrite(fd, b"x", 0), Err(Errno::EDEADLK));
             }
             true
         };

@@ -323,7 +323,6 @@ const WRONG: &[(&str, i32, &[&str])] = &[
     ),
     ("mount -o commit=0 store:v m", 2, &["'commit=0'", "seconds"]),
     ("mount -o create memory: m", 2, &["'create'", "store:DIR"]),
-    ("mount v/ m", 2, &["'v/'", "use 'store:v/'"]),
 ];
 
 #[test]

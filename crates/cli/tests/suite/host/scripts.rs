@@ -67,6 +67,8 @@ fn is_told_otherwise(op: &Op) -> bool {
         Op::StatX { .. } => true,
         // It has ends and holes of directories of its own.
         Op::Seek { whence, .. } => *whence > libc::SEEK_CUR,
+        // Flags of inodes that Hearth does not know are EOPNOTSUPP, also where ext4 ignores them.
+        Op::SetFlags { .. } => true,
         // It answers a write of nothing by itself.
         Op::Write { data, .. } | Op::WriteAt { data, .. } => data.len == 0,
         _ => false,
