@@ -241,10 +241,14 @@ impl Superblock {
     fn cut(&self, log: &ChangeLog) -> Result<Cut> {
         for round in 0.. {
             // The cut does not come before they are written back.
-            let first = Taken::new(log.take_first(), |ino| log.note_first(ino));
+            let first = Taken::new(log.unwritten.take_first(), |ino| {
+                log.unwritten.note_first(ino)
+            });
             self.flush_each(first, || Ok(()))?;
             let cut = log.cut(|| {
-                let mut first = Taken::new(log.take_first(), |ino| log.note_first(ino));
+                let mut first = Taken::new(log.unwritten.take_first(), |ino| {
+                    log.unwritten.note_first(ino)
+                });
                 first.is_empty() || round >= DEFERRALS && first.all(|ino| self.settle_in_cut(ino))
             });
             if let Some(cut) = cut {

@@ -243,7 +243,7 @@ impl Superblock {
         let Some(log) = self.log() else { return Ok(()) };
         // Whoever comes meanwhile waits: his files may be in the list that was taken.
         let _one = self.cache.syncing.lock();
-        let taken = Taken::new(log.take_dirty(), |ino| log.note_dirty(ino));
+        let taken = Taken::new(log.unwritten.take(), |ino| log.unwritten.note(ino));
         self.flush_each(taken, || self.end_heavy_epoch(log))?;
         log.end_taken();
         Ok(())
@@ -252,7 +252,7 @@ impl Superblock {
     /// Writes back what was written of large files until now. What fails is left to the next sync.
     pub(crate) fn write_early(&self) {
         let Some(log) = self.log() else { return };
-        for (written, tenant) in log.take_early() {
+        for (written, tenant) in log.unwritten.take_early() {
             let mut counted = EarlyBytes {
                 log,
                 sum: written.sum,

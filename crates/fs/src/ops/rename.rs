@@ -257,7 +257,7 @@ impl<'a> LockedRename<'a> {
                 && let Some(log) = cx.sb.log()
             {
                 // The new contents must be there when the old ones are gone.
-                log.note_first(source.number());
+                log.unwritten.note_first(source.number());
             }
             cx.sb.count_entry(self.to.parent, -1, target.is_dir(), now);
             if let Some(directory) = target.directory() {

@@ -219,7 +219,7 @@ impl Superblock {
             self.record_contents(inode, durable, Edit::Write(vec![extent]));
         }
         if size == 0 {
-            log.note_first(inode.number());
+            log.unwritten.note_first(inode.number());
             inode.state.set(StateBit::Emptied);
         }
     }
@@ -231,7 +231,7 @@ impl Superblock {
             && inode.state.has(StateBit::Emptied)
         {
             inode.state.clear(StateBit::Emptied);
-            log.note_first(inode.number());
+            log.unwritten.note_first(inode.number());
         }
     }
 
@@ -243,7 +243,7 @@ impl Superblock {
         // what was written.
         fence(SeqCst);
         if !inode.state.has(StateBit::Dirty) && inode.state.set_first(StateBit::Dirty) {
-            log.note_dirty(inode.number());
+            log.unwritten.note(inode.number());
         }
     }
 

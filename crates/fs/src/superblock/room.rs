@@ -43,7 +43,7 @@ impl Superblock {
         let (Some(log), Some((_, free))) = (self.log(), self.objects.backend.room()) else {
             return true;
         };
-        let dirty = log.dirty_bytes().saturating_add(bytes);
+        let dirty = log.unwritten.bytes().saturating_add(bytes);
         free > dirty + dirty / OVERHEAD + SPARE
     }
 
@@ -101,7 +101,7 @@ impl Superblock {
     pub fn free_bytes(&self, left: u64) -> u64 {
         match (self.log(), self.objects.backend.room()) {
             (Some(log), Some((_, free))) => {
-                let dirty = log.dirty_bytes();
+                let dirty = log.unwritten.bytes();
                 left.min(free.saturating_sub(dirty + dirty / OVERHEAD + SPARE))
             }
             _ => left,
