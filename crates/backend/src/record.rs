@@ -45,6 +45,28 @@ pub struct Attrs {
     pub btime: Time,
 }
 
+impl Attrs {
+    /// Those of a new object of root with one name; its times are not known.
+    pub fn new(generation: u32, kind: Kind, perm: u16) -> Attrs {
+        Attrs {
+            generation,
+            kind,
+            perm,
+            uid: 0,
+            gid: 0,
+            project: 0,
+            flags: 0,
+            nlink: 1,
+            extra_blocks: 0,
+            rdev: 0,
+            atime: Time::default(),
+            mtime: Time::default(),
+            ctime: Time::default(),
+            btime: Time::default(),
+        }
+    }
+}
+
 /// An inode as its backend keeps it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inode {

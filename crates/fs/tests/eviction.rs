@@ -13,10 +13,9 @@ mod faults;
 use driver::Library;
 use hearth::backend::TestBackend;
 use hearth::{Clock, Credentials, Errno, SystemClock, Time, Volume};
-use hearth_model::strategy::{Abilities, script};
-use hearth_model::{Op, Outcome, System, compare, listing};
+use hearth_model::strategy::{Abilities, run_scripts};
+use hearth_model::{Op, Outcome, System, compare};
 use proptest::prelude::*;
-use proptest::test_runner::{TestError, TestRunner};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -96,22 +95,10 @@ fn cases(scripts: u32) -> u32 {
 }
 
 fn run(scripts: u32, check: impl Fn(u64, &[(usize, Op)]) -> Option<String>) {
-    let config = ProptestConfig {
-        cases: cases(scripts),
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    };
-    let input = (any::<u64>(), script(ABILITIES, 20..100));
-    let result = TestRunner::new(config).run(&input, |(seed, steps)| {
-        check(seed, &steps).map_or(Ok(()), |why| Err(TestCaseError::fail(why)))
+    let config = ProptestConfig::with_cases(cases(scripts));
+    run_scripts(config, (ABILITIES, 20..100), |seed, steps| {
+        check(seed, steps).map_or(Ok(()), Err)
     });
-    match result {
-        Ok(()) => {}
-        Err(TestError::Fail(why, (seed, steps))) => {
-            panic!("{why}\nseed {seed}\n{}", listing(&steps))
-        }
-        Err(error) => panic!("{error}"),
-    }
 }
 
 #[test]

@@ -8,15 +8,12 @@ mod driver;
 
 use driver::Library;
 use hearth::Volume;
-use hearth_model::strategy::{Abilities, script};
-use hearth_model::{
-    Former, Model, Numbers, Op, Outcome, PROCESSES, System, compare_trees, listing,
-};
+use hearth_model::strategy::{Abilities, run_scripts};
+use hearth_model::{Former, Model, Numbers, Op, Outcome, PROCESSES, System, compare_trees};
 use hearth_store::backend::Limits;
 use hearth_store::backend::simulated::SimulatedStore;
 use hearth_store::disk::simulated::SimulatedDisk;
 use proptest::prelude::*;
-use proptest::test_runner::{TestError, TestRunner};
 use std::sync::Arc;
 
 const ABILITIES: Abilities = Abilities {
@@ -149,22 +146,12 @@ fn check(end: End, seed: u64, steps: &[(usize, Op)]) -> Result<(), String> {
 
 fn run(end: End) {
     let config = ProptestConfig {
-        cases: SCRIPTS,
         max_shrink_iters: 400,
-        failure_persistence: None,
-        ..ProptestConfig::default()
+        ..ProptestConfig::with_cases(SCRIPTS)
     };
-    let input = (any::<u64>(), script(ABILITIES, 20..80));
-    let result = TestRunner::new(config).run(&input, |(seed, steps)| {
-        check(end, seed, &steps).map_err(TestCaseError::fail)
+    run_scripts(config, (ABILITIES, 20..80), |seed, steps| {
+        check(end, seed, steps)
     });
-    match result {
-        Ok(()) => {}
-        Err(TestError::Fail(why, (seed, steps))) => {
-            panic!("{why}\nseed {seed}\n{}", listing(&steps))
-        }
-        Err(error) => panic!("{error}"),
-    }
 }
 
 #[test]

@@ -6,13 +6,12 @@ mod driver;
 
 use driver::Library;
 use hearth::{Credentials, Volume};
-use hearth_model::strategy::{Abilities, script};
-use hearth_model::{Op, Outcome, System, compare, listing};
+use hearth_model::strategy::{Abilities, run_scripts};
+use hearth_model::{Op, Outcome, System, compare};
 use hearth_store::backend::simulated::SimulatedStore;
 use hearth_store::backend::{Limits, StoreBackend};
 use hearth_store::disk::simulated::SimulatedDisk;
 use proptest::prelude::*;
-use proptest::test_runner::{TestError, TestRunner};
 use std::sync::Arc;
 
 const ABILITIES: Abilities = Abilities {
@@ -76,22 +75,10 @@ fn check(seed: u64, steps: &[(usize, Op)]) -> Option<String> {
 
 #[test]
 fn a_volume_on_a_store_that_forgets_everything_equals_the_model() {
-    let config = ProptestConfig {
-        cases: SCRIPTS,
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    };
-    let input = (any::<u64>(), script(ABILITIES, 20..100));
-    let result = TestRunner::new(config).run(&input, |(seed, steps)| {
-        check(seed, &steps).map_or(Ok(()), |why| Err(TestCaseError::fail(why)))
+    let config = ProptestConfig::with_cases(SCRIPTS);
+    run_scripts(config, (ABILITIES, 20..100), |seed, steps| {
+        check(seed, steps).map_or(Ok(()), Err)
     });
-    match result {
-        Ok(()) => {}
-        Err(TestError::Fail(why, (seed, steps))) => {
-            panic!("{why}\nseed {seed}\n{}", listing(&steps))
-        }
-        Err(error) => panic!("{error}"),
-    }
 }
 
 #[test]

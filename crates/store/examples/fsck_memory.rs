@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p hearth-store --example fsck_memory [INODES] [DIRECTORIES]`
 
-use hearth_backend::{Attrs, Kind, Target, Time};
+use hearth_backend::{Attrs, Kind, Target};
 use hearth_store::fsck::{Data, Listed, Options, StoredHeader, check};
 use hearth_store::schema::{
     Block, Contents, Counters, Directory, Extent, Inode, Owner, Place, Used, encode_target,
@@ -46,22 +46,7 @@ impl MadeUp {
     }
 
     fn inode(&self, ino: u64) -> Box<[u8]> {
-        let attrs = Attrs {
-            generation: 1,
-            kind: self.kind(ino),
-            perm: 0o755,
-            uid: 0,
-            gid: 0,
-            project: 0,
-            flags: 0,
-            nlink: 1,
-            extra_blocks: 0,
-            rdev: 0,
-            atime: Time::default(),
-            mtime: Time::default(),
-            ctime: Time::default(),
-            btime: Time::default(),
-        };
+        let attrs = Attrs::new(1, self.kind(ino), 0o755);
         let target = Box::default();
         Inode { attrs, target }.encode()
     }

@@ -4,6 +4,7 @@ mod abilities;
 mod calls;
 mod contents;
 mod quotas;
+mod run;
 mod waits;
 mod words;
 
@@ -18,6 +19,7 @@ pub use abilities::Abilities;
 pub use calls::op;
 pub use contents::{data_script, direct_script};
 pub use quotas::quota_script;
+pub use run::run_scripts;
 pub use waits::waiting_script;
 pub use words::path;
 

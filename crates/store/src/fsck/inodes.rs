@@ -12,7 +12,7 @@ use super::{ROOT, Step, Watch};
 use crate::error::Result;
 use crate::kv::{KvOp, Read, Table};
 use crate::schema::{Contents, Directory, Inode, Owner, Used, Xattrs, key};
-use hearth_backend::{Attrs, Kind, Target, Time};
+use hearth_backend::{Attrs, Kind, Target};
 use std::collections::{BTreeSet, HashMap};
 
 /// Inode, and pages of it that were found where these are not as many as it says.
@@ -402,22 +402,7 @@ fn owner(attrs: &Attrs) -> Owner {
 
 /// The change that makes an inode for root alone, with unknown times.
 pub fn made(ino: u64, generation: u32, kind: Kind, perm: u16) -> KvOp {
-    let attrs = Attrs {
-        generation,
-        kind,
-        perm,
-        uid: 0,
-        gid: 0,
-        project: 0,
-        flags: 0,
-        nlink: 1,
-        extra_blocks: 0,
-        rdev: 0,
-        atime: Time::default(),
-        mtime: Time::default(),
-        ctime: Time::default(),
-        btime: Time::default(),
-    };
+    let attrs = Attrs::new(generation, kind, perm);
     let target = Box::default();
     put(&key::inode(ino), Inode { attrs, target }.encode())
 }

@@ -10,7 +10,7 @@ use crate::schema::{
     encode_target, key,
 };
 use hearth_backend::{
-    Attrs, Backend, Edit, Extent as Pages, Inode, Kind, Place as PagesPlace, Record, Target, Time,
+    Attrs, Backend, Edit, Extent as Pages, Inode, Kind, Place as PagesPlace, Record, Target,
 };
 use hearth_sync::primitive::Arc;
 use std::collections::BTreeSet;
@@ -65,20 +65,10 @@ impl Data for Planted {
 
 fn attrs(kind: Kind) -> Attrs {
     Attrs {
-        generation: GENERATION,
-        kind,
-        perm: 0o644,
         uid: 5,
         gid: 6,
         project: 7,
-        flags: 0,
-        nlink: 1,
-        extra_blocks: 0,
-        rdev: 0,
-        atime: Time::default(),
-        mtime: Time::default(),
-        ctime: Time::default(),
-        btime: Time::default(),
+        ..Attrs::new(GENERATION, kind, 0o644)
     }
 }
 

@@ -1,25 +1,13 @@
 use super::*;
 use crate::backend::memory::MemoryKv;
 use crate::schema::Random;
-use hearth_backend::{Attrs, Edit, Extent, Inode, Kind, Place, Target, Time};
+use hearth_backend::{Attrs, Edit, Extent, Inode, Kind, Place, Target};
 use std::collections::{BTreeMap, BTreeSet};
 
 fn attrs(nlink: u32) -> Attrs {
     Attrs {
-        generation: 1,
-        kind: Kind::File,
-        perm: 0o644,
-        uid: 0,
-        gid: 0,
-        project: 0,
-        flags: 0,
         nlink,
-        extra_blocks: 0,
-        rdev: 0,
-        atime: Time::default(),
-        mtime: Time::default(),
-        ctime: Time::default(),
-        btime: Time::default(),
+        ..Attrs::new(1, Kind::File, 0o644)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Segments on a [`Disk`]: the steps of the local store of `object_store`, one by one, so that a
 //! test can cut the power or fail a call at each.
 
-use super::files::{FOLDER, FoundFiles, byte, file_name, folder_name, number};
+use super::files::{FOLDER, FoundFiles, byte, file_name, folder_name};
 use crate::disk::{Access, Disk, File};
 use crate::error::{Error, Result};
 use bytes::Bytes;
@@ -68,12 +68,7 @@ impl DiskFolder {
                 continue;
             };
             for name in self.0.list(&path.to_string_lossy())? {
-                let path = path.join(&name);
-                match (number(&name), name.split_once('#')) {
-                    (Some(number), _) if number as u8 == low => found.segments.push(number),
-                    (_, Some((begin, _))) if number(begin).is_some() => found.uploads.push(path),
-                    _ => found.strange.push(path),
-                }
+                found.add(low, path.join(name));
             }
         }
         found.segments.sort_unstable();

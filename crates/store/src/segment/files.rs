@@ -38,6 +38,19 @@ pub struct FoundFiles {
     pub strange: Vec<PathBuf>,
 }
 
+impl FoundFiles {
+    /// Adds a file of the folder `low` by what its name says.
+    pub(super) fn add(&mut self, low: u8, path: PathBuf) {
+        let name = path.file_name().and_then(|name| name.to_str());
+        let name = name.unwrap_or_default();
+        match (number(name), name.split_once('#')) {
+            (Some(number), _) if number as u8 == low => self.segments.push(number),
+            (_, Some((begin, _))) if number(begin).is_some() => self.uploads.push(path),
+            _ => self.strange.push(path),
+        }
+    }
+}
+
 impl Files {
     /// The segments of the volume in `dir`.
     pub fn open(dir: &Path) -> Result<Files> {
@@ -160,13 +173,7 @@ impl Files {
                 continue;
             };
             for path in self.entries(&folder)? {
-                let name = path.file_name().and_then(|name| name.to_str());
-                let name = name.unwrap_or_default();
-                match (number(name), name.split_once('#')) {
-                    (Some(number), _) if number as u8 == low => found.segments.push(number),
-                    (_, Some((begin, _))) if number(begin).is_some() => found.uploads.push(path),
-                    _ => found.strange.push(path),
-                }
+                found.add(low, path);
             }
         }
         found.segments.sort_unstable();
@@ -293,7 +300,7 @@ pub(super) fn file_name(number: u64) -> String {
 }
 
 /// The number that a file's name says, if it is one that [`key`] gives.
-pub(super) fn number(name: &str) -> Option<u64> {
+fn number(name: &str) -> Option<u64> {
     let number = u64::from_str_radix(name, 16).ok()?;
     (file_name(number) == name && number < u64::MAX).then_some(number)
 }

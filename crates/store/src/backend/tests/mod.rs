@@ -7,27 +7,12 @@ mod reuse;
 
 use super::*;
 use crate::schema::Random;
-use hearth_backend::{Attrs, Edit, Kind, Time};
+use hearth_backend::{Attrs, Edit, Kind};
 
 pub const PAGE: usize = 4096;
 
 pub fn attrs(generation: u32, kind: Kind) -> Attrs {
-    Attrs {
-        generation,
-        kind,
-        perm: 0o644,
-        uid: 0,
-        gid: 0,
-        project: 0,
-        flags: 0,
-        nlink: 1,
-        extra_blocks: 0,
-        rdev: 0,
-        atime: Time::default(),
-        mtime: Time::default(),
-        ctime: Time::default(),
-        btime: Time::default(),
-    }
+    Attrs::new(generation, kind, 0o644)
 }
 
 pub fn inode(ino: u64, attrs: Attrs) -> Inode {
