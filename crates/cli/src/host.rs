@@ -5,6 +5,7 @@ use crate::mounts;
 use hearth::Volume;
 use hearth_fuse::{MountOptions, Session};
 use hearth_host::{HostOptions, HostVfs};
+use hearth_store::Kv;
 use rustix::fs::{StatVfsMountFlags, statvfs};
 use std::fs::Metadata;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -21,6 +22,12 @@ pub fn check(directory: &Path, mountpoint: &Path) -> Result<(), Failure> {
     })?;
     if !source.is_dir() {
         return Err(Failure::at(directory, "is not a directory; give one"));
+    }
+    if Kv::info_of(directory).is_ok() {
+        // Whoever changes a file of a store by hand destroys the volume.
+        let volume = directory.display();
+        let what = format!("is a Hearth volume, not a tree of files; use 'store:{volume}'");
+        return Err(Failure::at(directory, what));
     }
     let (below, place) = (mounts::resolved(directory), mounts::resolved(mountpoint));
     let is =

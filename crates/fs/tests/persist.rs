@@ -1,5 +1,6 @@
 //! What a volume over a durable backend has of its settings when it is opened again: quotas, heat,
 //! weights and ceilings of tenants, tunables. A crash leaves what the backend has.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "persist/heat.rs"]
 mod heat;

@@ -178,7 +178,7 @@ fn a_file_without_a_name_goes_on_as_long_as_it_is_open() {
         assert_eq!(linked, Err(rustix::io::Errno::NOENT));
         // The same of a directory, and of what never had a name.
         fs::create_dir(mounted.at("d")).unwrap();
-        let directory = open(&mounted.at("d"), OFlags::RDONLY, Mode::empty()).unwrap();
+        let directory = open(mounted.at("d"), OFlags::RDONLY, Mode::empty()).unwrap();
         fs::remove_dir(mounted.at("d")).unwrap();
         assert_eq!(
             File::from(directory.try_clone().unwrap())

@@ -321,6 +321,11 @@ const WRONG: &[(&str, i32, &[&str])] = &[
         1,
         &["holds the mount point", "outside"],
     ),
+    (
+        "mount v/ m",
+        1,
+        &["v/", "is a Hearth volume", "use 'store:v/'"],
+    ),
     ("mount -o commit=0 store:v m", 2, &["'commit=0'", "seconds"]),
     ("mount -o create memory: m", 2, &["'create'", "store:DIR"]),
 ];

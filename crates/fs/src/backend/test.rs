@@ -22,6 +22,9 @@ pub struct TestBackend {
     delay: Mutex<Duration>,
 }
 
+/// The names of a directory.
+type Names = BTreeMap<Box<[u8]>, Target>;
+
 #[derive(Clone, Default)]
 struct Contents {
     epoch: u64,
@@ -29,7 +32,7 @@ struct Contents {
     last_inode: u64,
     inodes: HashMap<u64, Inode>,
     /// By number and generation of the directory.
-    names: HashMap<(u64, u32), BTreeMap<Box<[u8]>, Target>>,
+    names: HashMap<(u64, u32), Names>,
     /// `None`: allocated and never written.
     pages: HashMap<u64, BTreeMap<u64, Option<Vec<u8>>>>,
     settings: BTreeMap<Box<[u8]>, Box<[u8]>>,

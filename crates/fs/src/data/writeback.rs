@@ -131,7 +131,10 @@ impl Data {
 
     /// A write-back in which `write` gets one page after the other, for tests.
     #[cfg(test)]
-    pub fn flush<E>(&self, write: &mut dyn FnMut(u64, &[u8]) -> Result<(), E>) -> Result<u64, E> {
+    pub fn flush<E, W>(&self, write: &mut W) -> Result<u64, E>
+    where
+        W: FnMut(u64, &[u8]) -> Result<(), E>,
+    {
         use hearth_sync::epoch::pin;
         let (mut flushed, mut from) = (0, Some(0));
         while let Some(start) = from {

@@ -155,7 +155,7 @@ impl HeatState {
             for (key, counts) in chunk {
                 let inode = objects.inodes.get(key.ino, &g);
                 let inode = inode.filter(|inode| key.is_of(inode.generation()) && !inode.is_dead());
-                if inode.is_none() && !objects.log.is_some() {
+                if inode.is_none() && objects.log.is_none() {
                     continue;
                 }
                 let beyond = inode.is_some_and(|inode| is_beyond(inode, key.range()));
@@ -286,7 +286,7 @@ pub(super) fn is_gone(objects: &Objects, (ino, generation): FileId) -> bool {
     let g = pin();
     match objects.inodes.get(ino, &g) {
         Some(inode) => file_id(ino, inode.generation()).1 != generation || inode.is_dead(),
-        None => !objects.log.is_some(),
+        None => objects.log.is_none(),
     }
 }
 

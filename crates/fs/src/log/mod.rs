@@ -90,13 +90,16 @@ struct CoreRecords {
     owed: Owed,
 }
 
+/// The value of a setting; `None`: there is none any more.
+type SettingValue = Option<Box<[u8]>>;
+
 /// Settings that the backend has yet to get.
 #[derive(Default)]
 struct Settings {
     /// Number of the last change.
     version: u32,
     /// By key: the number of its last change, and its value.
-    changed: BTreeMap<Box<[u8]>, (u32, Option<Box<[u8]>>)>,
+    changed: BTreeMap<Box<[u8]>, (u32, SettingValue)>,
 }
 
 /// What a cut took.

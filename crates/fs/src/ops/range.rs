@@ -166,11 +166,7 @@ fn edit(
 /// Whether allocating a range in parts, one after the other, has the result of allocating it at
 /// once.
 pub(crate) fn is_parted(mode: i32) -> bool {
-    match mode & !KEEP_SIZE {
-        0 => true,
-        ZERO => true,
-        _ => false,
-    }
+    matches!(mode & !KEEP_SIZE, 0 | ZERO)
 }
 
 /// Whether an allocation of a long range may begin: what is not allowed, and what cannot fit, is

@@ -2,7 +2,7 @@
 
 use super::quota;
 use super::tenants::{self, TenantSettings};
-use super::tunables::{self, Tunable};
+use super::tunables::{self, HeatTunable};
 use super::words::Undecodable;
 use crate::heat::{KeptHeat, Tracker};
 use crate::quota::KeptQuota;
@@ -22,7 +22,7 @@ type Setting = (Box<[u8]>, Box<[u8]>);
 struct KeptSettings {
     quotas: Vec<KeptQuota>,
     tenants: Vec<(TenantId, TenantSettings)>,
-    tunables: Vec<Tunable>,
+    tunables: Vec<HeatTunable>,
     heat: Vec<KeptHeat>,
     /// Values that could not be read.
     ignored: usize,
@@ -41,9 +41,9 @@ impl Superblock {
         // The half-lives before the heat, which is true under them.
         for tunable in &found.tunables {
             let set = match *tunable {
-                Tunable::HeatInterval(seconds) => self.heat.settings.set_interval(seconds),
-                Tunable::HeatMemory(mib) => self.heat.settings.set_memory(mib),
-                Tunable::HeatHalfLives([short, long]) => {
+                HeatTunable::Interval(seconds) => self.heat.settings.set_interval(seconds),
+                HeatTunable::Memory(mib) => self.heat.settings.set_memory(mib),
+                HeatTunable::HalfLives([short, long]) => {
                     self.heat.set_half_lives(&self.objects, short, long)
                 }
             };

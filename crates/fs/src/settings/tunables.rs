@@ -4,24 +4,24 @@ use super::key::{TUNABLE, key, name_in};
 use super::words::{Undecodable, Words, WordsBuf};
 use std::time::Duration;
 
-/// A tunable and its value.
+/// A tunable of the heat and its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tunable {
+pub(super) enum HeatTunable {
     /// Seconds between two passes of ageing.
-    HeatInterval(u64),
+    Interval(u64),
     /// MiB that records of heat may take.
-    HeatMemory(u64),
+    Memory(u64),
     /// The short and the long half-life.
-    HeatHalfLives([Duration; 2]),
+    HalfLives([Duration; 2]),
 }
 
 /// Key and value.
-pub(super) fn encode(tunable: Tunable) -> (Box<[u8]>, Option<Box<[u8]>>) {
+pub(super) fn encode(tunable: HeatTunable) -> (Box<[u8]>, Option<Box<[u8]>>) {
     let words = WordsBuf::new();
     let (name, words) = match tunable {
-        Tunable::HeatInterval(seconds) => (INTERVAL, words.put("seconds", seconds)),
-        Tunable::HeatMemory(mib) => (MEMORY, words.put("mib", mib)),
-        Tunable::HeatHalfLives([short, long]) => {
+        HeatTunable::Interval(seconds) => (INTERVAL, words.put("seconds", seconds)),
+        HeatTunable::Memory(mib) => (MEMORY, words.put("mib", mib)),
+        HeatTunable::HalfLives([short, long]) => {
             let words = words.put("short-ms", short.as_millis());
             (HALF_LIVES, words.put("long-ms", long.as_millis()))
         }
@@ -30,13 +30,13 @@ pub(super) fn encode(tunable: Tunable) -> (Box<[u8]>, Option<Box<[u8]>>) {
 }
 
 /// What a setting says of a tunable; `None` for one of another kind, or of a newer program.
-pub(super) fn decode(key: &[u8], value: &[u8]) -> Option<Result<Tunable, Undecodable>> {
-    let read: fn(&Words<'_>) -> Result<Tunable, Undecodable> = match name_in(key, TUNABLE)? {
-        INTERVAL => |words| words.need("seconds").map(Tunable::HeatInterval),
-        MEMORY => |words| words.need("mib").map(Tunable::HeatMemory),
+pub(super) fn decode(key: &[u8], value: &[u8]) -> Option<Result<HeatTunable, Undecodable>> {
+    let read: fn(&Words<'_>) -> Result<HeatTunable, Undecodable> = match name_in(key, TUNABLE)? {
+        INTERVAL => |words| words.need("seconds").map(HeatTunable::Interval),
+        MEMORY => |words| words.need("mib").map(HeatTunable::Memory),
         HALF_LIVES => |words| {
             let millis = |name| words.need(name).map(Duration::from_millis);
-            Ok(Tunable::HeatHalfLives([
+            Ok(HeatTunable::HalfLives([
                 millis("short-ms")?,
                 millis("long-ms")?,
             ]))
@@ -58,9 +58,9 @@ mod tests {
     fn tunables_are_read_as_they_were() {
         let lives = [1500, 4000].map(Duration::from_millis);
         for tunable in [
-            Tunable::HeatInterval(60),
-            Tunable::HeatMemory(0),
-            Tunable::HeatHalfLives(lives),
+            HeatTunable::Interval(60),
+            HeatTunable::Memory(0),
+            HeatTunable::HalfLives(lives),
         ] {
             let (key, value) = encode(tunable);
             assert_eq!(decode(&key, &value.expect("a value")), Some(Ok(tunable)));

@@ -1,7 +1,7 @@
 //! Setting what outlives the volume and is no quota.
 
 use super::tenants::{self, TenantSettings};
-use super::tunables::{self, Tunable};
+use super::tunables::{self, HeatTunable};
 use crate::errno::Result;
 use crate::heat::Heat;
 use crate::superblock::Superblock;
@@ -44,7 +44,7 @@ impl Heat<'_> {
     /// `EINVAL` for 0 and for more than [`crate::heat::HEAT_INTERVAL_MAX`].
     pub fn set_interval(&self, seconds: u64) -> Result<()> {
         let set = || self.sb.heat.settings.set_interval(seconds);
-        self.sb.tune(Tunable::HeatInterval(seconds), set)
+        self.sb.tune(HeatTunable::Interval(seconds), set)
     }
 
     /// Sets [`Heat::memory`], and keeps it if the volume is durable; the coldest go at once.
@@ -53,7 +53,7 @@ impl Heat<'_> {
     /// `EINVAL` for more than [`crate::heat::HEAT_MEMORY_MAX`].
     pub fn set_memory(&self, mib: u64) -> Result<()> {
         let set = || self.sb.heat.settings.set_memory(mib);
-        self.sb.tune(Tunable::HeatMemory(mib), set)?;
+        self.sb.tune(HeatTunable::Memory(mib), set)?;
         self.sb.heat.limit();
         Ok(())
     }
@@ -67,7 +67,7 @@ impl Heat<'_> {
     pub fn set_half_lives(&self, short: Duration, long: Duration) -> Result<()> {
         let (heat, objects) = (&self.sb.heat, &self.sb.objects);
         let set = || heat.set_half_lives(objects, short, long);
-        self.sb.tune(Tunable::HeatHalfLives([short, long]), set)
+        self.sb.tune(HeatTunable::HalfLives([short, long]), set)
     }
 }
 
@@ -96,7 +96,7 @@ impl Superblock {
         Ok(())
     }
 
-    fn tune(&self, tunable: Tunable, set: impl FnOnce() -> Result<()>) -> Result<()> {
+    fn tune(&self, tunable: HeatTunable, set: impl FnOnce() -> Result<()>) -> Result<()> {
         let _ordered = self.settings_order.lock_guard();
         set()?;
         if let Some(log) = self.log() {

@@ -323,12 +323,12 @@ fn what_waits_for_a_checkpoint_has_a_bound_in_memory_and_after_a_kill() {
         let ops: Vec<_> = keys.map(|key| put(&key, &value)).collect();
         kv.commit(epoch, &ops).unwrap();
         let bytes = kv.layer_bytes();
-        assert!(bytes <= (2 * 64 << 10) + 8192, "{bytes} at epoch {epoch}");
+        assert!(bytes <= (128 << 10) + 8192, "{bytes} at epoch {epoch}");
     }
     assert!(kv.info().checkpoint > 900);
     drop(kv);
     let kv = open_for(&disk, OpenMode::ReadOnly).unwrap();
-    assert!(kv.layer_bytes() <= (2 * 64 << 10) + 8192);
+    assert!(kv.layer_bytes() <= (128 << 10) + 8192);
     assert_eq!(kv.last_epoch(), 999);
 }
 
