@@ -324,7 +324,7 @@ const WRONG: &[(&str, i32, &[&str])] = &[
     (
         "mount v/ m",
         1,
-        &["v/", "is a Hearth volume", "use 'store:v/'"],
+        &["/v/: is a Hearth volume", "use 'store:/"],
     ),
     ("mount -o commit=0 store:v m", 2, &["'commit=0'", "seconds"]),
     ("mount -o create memory: m", 2, &["'create'", "store:DIR"]),
