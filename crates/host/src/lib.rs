@@ -20,6 +20,7 @@ mod node;
 mod nodes;
 mod ops;
 mod reach;
+mod retries;
 mod rights;
 mod sys;
 mod tree;
