@@ -48,6 +48,16 @@ impl Case {
         }
     }
 
+    /// A mount over this filesystem, and one in memory beside.
+    pub fn over(below: Below) -> Case {
+        let mounted = Mounted::over(Transport::Dev, below.path(), "");
+        Case {
+            mounted,
+            below,
+            native: Below::tmpfs(),
+        }
+    }
+
     /// Runs a script in a new directory of each, which everybody may write to: it says the same.
     /// What it said.
     pub fn agrees(&self, name: &str, script: &str) -> String {
