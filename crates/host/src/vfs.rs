@@ -84,6 +84,19 @@ impl HostVfs {
         Ok(result?)
     }
 
+    /// [`HostVfs::answer`] for a caller who is not told.
+    fn answer_somebody<T>(
+        &self,
+        ino: u64,
+        operation: impl FnOnce(&Arc<Node>) -> Result<T, Errno>,
+    ) -> VfsResult<T> {
+        let result = self.node(ino).and_then(|node| operation(&node));
+        if let Err(Errno::ESTALE) = result {
+            self.tree.retries.refused_somebody();
+        }
+        Ok(result?)
+    }
+
     fn opened(file: OpenHost) -> Arc<HostFile> {
         Arc::new(HostFile(Opened::Host(file)))
     }
@@ -180,11 +193,7 @@ impl Vfs for HostVfs {
         if is_control(ino) {
             return self.control.getattr(ino);
         }
-        let found = self.node(ino).and_then(|node| self.tree.getattr(&node));
-        if found.as_ref().err() == Some(&Errno::ESTALE) {
-            self.tree.retries.refused_somebody();
-        }
-        Ok(found?)
+        self.answer_somebody(ino, |node| self.tree.getattr(node))
     }
 
     fn setattr(
@@ -211,7 +220,7 @@ impl Vfs for HostVfs {
         if is_control(ino) {
             return self.control.readlink(ino);
         }
-        Ok(self.tree.readlink(&self.node(ino)?)?)
+        self.answer_somebody(ino, |node| self.tree.readlink(node))
     }
 
     fn mknod(
@@ -296,7 +305,7 @@ impl Vfs for HostVfs {
 
     fn statfs(&self, ino: u64) -> VfsResult<StatFs> {
         let ino = if is_control(ino) { ROOT } else { ino };
-        Ok(self.tree.statfs(&self.node(ino)?)?)
+        self.answer_somebody(ino, |node| self.tree.statfs(node))
     }
 
     fn access(&self, caller: &Caller<'_>, ino: u64, mask: u32) -> VfsResult<()> {
@@ -310,7 +319,14 @@ impl Vfs for HostVfs {
         if is_control(ino) {
             return self.control.getxattr(caller, ino, name);
         }
-        self.answer(caller, ino, |node| self.tree.getxattr(caller, node, name))
+        // No end of a repeated call: the kernel reads ACLs on its way there.
+        let value = self
+            .node(ino)
+            .and_then(|node| self.tree.getxattr(caller, &node, name));
+        if value.as_ref().err() == Some(&Errno::ESTALE) {
+            self.tree.retries.refused(caller.pid, ino);
+        }
+        Ok(value?)
     }
 
     fn setxattr(

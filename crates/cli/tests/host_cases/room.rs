@@ -58,7 +58,8 @@ fn hr67_a_filesystem_below_that_does_not_answer_stops_only_who_asks_it() {
         })
         .collect();
     let began = Instant::now();
-    case.mounted.shell("ls; ls -f; touch f; mkdir d; mv f d/; cat d/f; rm -r d");
+    case.mounted
+        .shell("ls; ls -f; touch f; mkdir d; mv f d/; cat d/f; rm -r d");
     succeed(hearth().arg("stats").arg(case.mounted.path()));
     let took = began.elapsed();
     slow.signal(Signal::CONT);
@@ -78,14 +79,16 @@ fn hr67_a_frozen_filesystem_below_stops_only_who_writes_to_it() {
     let mut bind = program("mount");
     succeed(bind.arg("--bind").arg(disk.path()).arg(below.at("frozen")));
     let case = Case::over(below);
-    let said = succeed(&mut shell(
-        case.mounted.path(),
-        "trap 'fsfreeze -u \"$DISK\"' EXIT; DISK=$(cd ../../; pwd)
+    let said = succeed(
+        &mut shell(
+            case.mounted.path(),
+            "trap 'fsfreeze -u \"$DISK\"' EXIT; DISK=$(cd ../../; pwd)
          DISK=$(findmnt -no TARGET -T \"$D\"); fsfreeze -f \"$DISK\"
          (echo late > frozen/f) & sleep 0.2; timeout 10 ls > /dev/null; timeout 10 touch quick
          fsfreeze -u \"$DISK\"; trap - EXIT; wait; cat frozen/f",
-    )
-    .env("D", disk.path()));
+        )
+        .env("D", disk.path()),
+    );
     assert_eq!(said, "late\n");
     until("unmounted", || {
         said_ok(program("umount").arg(case.below.at("frozen")))
@@ -119,5 +122,8 @@ fn hr66_a_walk_by_names_makes_few_inodes_and_the_daemon_forgets_them() {
         case.mounted.shell("find . -ls > /dev/null");
     }
     let last = memory();
-    assert!(last < first + 8192, "{first} KiB at first, {last} KiB at last");
+    assert!(
+        last < first + 8192,
+        "{first} KiB at first, {last} KiB at last"
+    );
 }
