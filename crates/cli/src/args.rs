@@ -119,6 +119,10 @@ Mount options (-o), the default first:
   direct_io                        reads and writes bypass the page cache
   hot_track, no_hot_track          record which files and ranges are hot
   heat=exact                       the same, with every read visible (direct_io)
+  heat=opens                       the same for host:DIR, of opens and sizes alone
+  observe                          heat, statistics and lock profile of host:DIR, and no quotas
+  state=DIR                        where heat of host:DIR outlives the mount: /var/lib/hearth for
+                                   root, ~/.local/state/hearth for others
   workers=COUNT                    threads for background work, 1 to 1024: 1
   sched_policy=auto|other|idle     auto: answered programs stay on their CPU where that is quicker
   park=needed|every                suspend every request, for tests of the daemon

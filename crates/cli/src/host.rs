@@ -4,7 +4,7 @@ use crate::failure::{Failure, reason};
 use crate::mounts;
 use hearth::Volume;
 use hearth_fuse::{MountOptions, Session};
-use hearth_host::{HostOptions, HostVfs};
+use hearth_host::{HeatBy, HostOptions, HostVfs};
 use hearth_store::Kv;
 use rustix::fs::{StatVfsMountFlags, statvfs};
 use std::fs::Metadata;
@@ -54,6 +54,15 @@ pub fn check(directory: &Path, mountpoint: &Path) -> Result<(), Failure> {
 
 /// The options with what follows from the directory: its name, and the flags of its mount.
 pub fn options(directory: &Path, options: MountOptions) -> Result<MountOptions, Failure> {
+    let of_opens = options.volume.host.heat_by_opens;
+    if of_opens && options.direct_io {
+        let line = "option 'heat=opens': 'direct_io' and 'heat=exact' show each access; choose one";
+        return Err(Failure::usage(line));
+    }
+    if options.volume.host.observe && options.volume.charge_first {
+        let line = "option 'observe': refuses nothing, as 'quota' would; leave one of them out";
+        return Err(Failure::usage(line));
+    }
     let refused = [
         (options.writeback == Some(true), "writeback"),
         (options.no_open, "no_open"),
@@ -89,8 +98,14 @@ pub fn start(
     mountpoint: &Path,
     options: MountOptions,
 ) -> Result<Session<HostVfs>, Failure> {
+    let heat = match options.volume.host.heat_by_opens {
+        true => HeatBy::Opens,
+        false => HeatBy::Ranges,
+    };
     let host = HostOptions {
         xdev: options.volume.xdev,
+        heat,
+        state: state_of(&options)?,
     };
     let vfs = HostVfs::open(directory, host, volume).map_err(Failure::refused)?;
     let stats = volume.stats();
@@ -106,6 +121,15 @@ pub fn start(
         vfs.set_own_device(device);
     }
     Ok(session)
+}
+
+/// The state directory that was named; a daemon goes elsewhere.
+fn state_of(options: &MountOptions) -> Result<Option<PathBuf>, Failure> {
+    let state = options.volume.host.state.as_deref();
+    let absolute = |path: &Path| {
+        std::path::absolute(path).map_err(|error| Failure::at(path, reason(&error)))
+    };
+    state.map(absolute).transpose()
 }
 
 /// What the mount is called in `/proc/mounts`: its directory, without colons, by which `df` and

@@ -5,7 +5,7 @@ use crate::disk_watch::DiskWatch;
 use crate::failure::{Failure, reason};
 use crate::quota::EventLog;
 use crate::{fstab, host, mounts, output, signals, store};
-use hearth::{KernelCache, OpenError, Source, Volume, VolumeBuilder};
+use hearth::{HostSourceOptions, KernelCache, OpenError, Source, Volume, VolumeBuilder};
 use hearth_fuse::{MountOptions, SchedPolicy, Session};
 use hearth_store::Error;
 use hearth_sync::primitive::{Arc, thread};
@@ -127,6 +127,7 @@ fn volume(source: &Source, options: &MountOptions, args: &MountArgs) -> Result<V
     let (mut options, mut source) = (options.clone(), source);
     if let Source::Host(_) = source {
         (options.volume.xdev, source) = (false, &Source::Memory);
+        options.volume.host = HostSourceOptions::default();
     }
     let builder = builder(source, &options, &who)?;
     if is_new {

@@ -87,7 +87,7 @@ pub use quotactl::{
     QuotaNumber, TreeChange,
 };
 pub use source::{
-    Compress, OpenError, OptionError, Source, SourceError, SourceFault, StoreOptions,
+    Compress, HostSourceOptions, OpenError, OptionError, Source, SourceError, SourceFault, StoreOptions,
     VolumeOptions, is_free, open,
 };
 pub use stats::{BUCKETS, Event, Op, OpStats, Stats};

@@ -46,6 +46,9 @@ impl KernelCache for HostVfs {
         _kill_suidgid: bool,
         _touches: bool,
     ) -> VfsResult<usize> {
-        Ok(self.tree.write_back(&self.node(ino)?, off, data)?)
+        let node = self.node(ino)?;
+        let written = self.tree.write_back(&node, off, data)?;
+        self.heat.wrote_back(&node, off, written);
+        Ok(written)
     }
 }

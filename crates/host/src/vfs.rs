@@ -2,6 +2,7 @@
 
 use crate::error::OpenError;
 use crate::file::{HostFile, OpenHost, Opened};
+use crate::heat::HostHeat;
 use crate::node::Node;
 use crate::tree::{HostOptions, Tree};
 use hearth::{
@@ -23,6 +24,7 @@ const CONTROL_NAME: &[u8] = b".hearth";
 pub struct HostVfs {
     pub(crate) tree: Arc<Tree>,
     pub(crate) control: VolumeVfs<NonBlocking>,
+    pub(crate) heat: Arc<HostHeat>,
 }
 
 impl HostVfs {
@@ -31,9 +33,13 @@ impl HostVfs {
     /// # Errors
     /// Why it cannot be served.
     pub fn open(path: &Path, options: HostOptions, volume: &Volume) -> Result<HostVfs, OpenError> {
+        let (by, state) = (options.heat, options.state.clone());
+        let tree = Arc::new(Tree::open(path, options)?);
+        let heat = HostHeat::open(path, &tree, volume, (by, state.as_deref()))?;
         Ok(HostVfs {
-            tree: Arc::new(Tree::open(path, options)?),
+            tree,
             control: volume.nonblocking_vfs(),
+            heat: Arc::new(heat),
         })
     }
 
@@ -57,7 +63,8 @@ impl HostVfs {
         self.tree.nodes.get(ino)
     }
 
-    fn opened(file: OpenHost) -> Arc<HostFile> {
+    fn opened(&self, file: OpenHost) -> Arc<HostFile> {
+        self.heat.opened(&file);
         Arc::new(HostFile(Opened::Host(file)))
     }
 }
@@ -132,8 +139,11 @@ impl Vfs for HostVfs {
         if is_control(ino) {
             return self.control.forget(ino, n);
         }
+        let known = self.heat.has_records().then(|| self.node(ino).ok());
+        let known = known.flatten().and_then(|node| self.heat.forgets(&node));
         if self.tree.nodes.give_back(ino, n) {
             self.tree.descriptors.remove(ino);
+            known.inspect(|known| self.heat.forgotten(known));
         }
     }
 
@@ -171,7 +181,10 @@ impl Vfs for HostVfs {
             return self.control.setattr(caller, ino, file, set);
         }
         let file = file.map(HostFile::host).transpose()?;
-        Ok(self.tree.setattr(caller, &self.node(ino)?, file, set)?)
+        let node = self.node(ino)?;
+        let attr = self.tree.setattr(caller, &node, file, set)?;
+        self.heat.changed(&node, &attr, set.size.is_some());
+        Ok(attr)
     }
 
     fn readlink(&self, ino: u64) -> VfsResult<Box<[u8]>> {
@@ -329,7 +342,7 @@ impl Vfs for HostVfs {
             return Ok(Arc::new(HostFile(Opened::Control(file))));
         }
         let file = self.tree.open_node(caller, &self.node(ino)?, flags)?;
-        Ok(HostVfs::opened(file))
+        Ok(self.opened(file))
     }
 
     fn create(
@@ -343,7 +356,7 @@ impl Vfs for HostVfs {
         refuse_control(parent)?;
         let at = (&self.node(parent)?, name);
         let (attr, file) = self.tree.create(caller, at, mode, flags)?;
-        Ok((attr, HostVfs::opened(file)))
+        Ok((attr, self.opened(file)))
     }
 
     fn tmpfile(
@@ -356,12 +369,16 @@ impl Vfs for HostVfs {
         refuse_control(parent)?;
         let parent = self.node(parent)?;
         let (attr, file) = self.tree.tmpfile(caller, &parent, mode, flags)?;
-        Ok((attr, HostVfs::opened(file)))
+        Ok((attr, self.opened(file)))
     }
 
     fn read(&self, file: &HostFile, off: u64, out: &mut [u8]) -> VfsResult<usize> {
         match &file.0 {
-            Opened::Host(file) => Ok(Tree::read(file, off, out)?),
+            Opened::Host(file) => {
+                let read = Tree::read(file, off, out)?;
+                self.heat.read(file, off, read);
+                Ok(read)
+            }
             Opened::Control(file) => self.control.read(file, off, out),
         }
     }
@@ -375,7 +392,11 @@ impl Vfs for HostVfs {
         kill_suidgid: bool,
     ) -> VfsResult<usize> {
         match &file.0 {
-            Opened::Host(file) => Ok(self.tree.write(caller, file, place, data)?),
+            Opened::Host(file) => {
+                let written = self.tree.write(caller, file, place, data)?;
+                self.heat.wrote(file, place, written);
+                Ok(written)
+            }
             Opened::Control(file) => self.control.write(caller, file, place, data, kill_suidgid),
         }
     }
@@ -406,7 +427,10 @@ impl Vfs for HostVfs {
 
     fn release(&self, file: &HostFile, owner: Option<u64>) {
         match &file.0 {
-            Opened::Host(file) => file.close(),
+            Opened::Host(file) => {
+                self.heat.closes(file);
+                file.close();
+            }
             Opened::Control(file) => self.control.release(file, owner),
         }
     }
@@ -488,7 +512,10 @@ impl Vfs for HostVfs {
             return Err(Errno::EINVAL.into());
         }
         let (from, to) = ((from.host()?, from_at), (to.host()?, to_at));
-        Ok(self.tree.copy_range(caller, from, to, len)?)
+        let copied = self.tree.copy_range(caller, from, to, len)?;
+        self.heat.read(from.0, from.1, copied as usize);
+        self.heat.wrote(to.0, WriteAt::At(to.1), copied as usize);
+        Ok(copied)
     }
 
     /// The kernel has the locks to itself.

@@ -21,6 +21,9 @@ pub(crate) enum Access {
 }
 
 impl Key {
+    /// The range of a key that says nothing of where a file was used. No file has such a range.
+    pub const NO_RANGE: u64 = (1 << RANGE_BITS) - 1;
+
     pub fn new(ino: u64, generation: u32, range: u64) -> Key {
         Key {
             ino,
@@ -49,11 +52,6 @@ impl Key {
     /// Inode number, and the low bits of the generation.
     pub fn file(self) -> (u64, u32) {
         (self.ino, ((self.place & !GOES_ON) >> RANGE_BITS) as u32)
-    }
-
-    /// Whether the kept bits of the generation match `generation`.
-    pub fn is_of(self, generation: u32) -> bool {
-        self.file().1 == Key::new(0, generation, 0).file().1
     }
 
     /// A 10-bit hash.

@@ -34,7 +34,8 @@ pub enum ReadDirPlus {
 #[derive(Clone, Debug)]
 pub struct MountOptions {
     /// Options of the volume itself, which the library takes as well. `quota` also says
-    /// `no_writeback`; `heat=exact` is `hot_track` with `direct_io`.
+    /// `no_writeback`; `heat=exact` is `hot_track` with `direct_io`, and `heat=opens` is `hot_track`
+    /// of opens alone.
     pub volume: VolumeOptions,
     /// `transport=auto|uring|dev`.
     pub transport: Transport,
@@ -220,7 +221,10 @@ impl MountOptions {
             "heat" => match value {
                 // The kernel's page cache would serve reads that are then not counted.
                 "exact" => (self.volume.hot_track, self.direct_io) = (true, true),
-                _ => return Err(bad("exact; or the option hot_track")),
+                "opens" => {
+                    (self.volume.hot_track, self.volume.host.heat_by_opens) = (true, true);
+                }
+                _ => return Err(bad("exact or opens; or the option hot_track")),
             },
             "sched_policy" => {
                 let policy = SchedPolicy::parse(value);
