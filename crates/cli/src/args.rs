@@ -128,6 +128,8 @@ Mount options (-o), the default first:
   park=needed|every                suspend every request, for tests of the daemon
   no_open, no_opendir, no_flush    the kernel does not report these
   readdirplus=auto|yes|no          listings bring attributes along
+  passthrough=auto|on|off          the kernel itself reads and writes the files of host:DIR where
+                                   nobody has to see the data
   no_parallel_dirops               one lookup or listing of a directory at a time
   max_write=BYTES                  largest read or write request
   allow_other                      users other than yourself may look

@@ -3,7 +3,7 @@
 use crate::failure::{Failure, reason};
 use crate::mounts;
 use hearth::Volume;
-use hearth_fuse::{MountOptions, Session};
+use hearth_fuse::{MountOptions, Passthrough, Session};
 use hearth_host::{HeatBy, HostOptions, HostVfs};
 use hearth_store::Kv;
 use rustix::fs::{StatVfsMountFlags, statvfs};
@@ -61,6 +61,12 @@ pub fn options(directory: &Path, options: MountOptions) -> Result<MountOptions, 
     }
     if options.volume.host.observe && options.volume.charge_first {
         let line = "option 'observe': refuses nothing, as 'quota' would; leave one of them out";
+        return Err(Failure::usage(line));
+    }
+    let sees_data = options.volume.hot_track && !of_opens;
+    if options.passthrough == Some(Passthrough::On) && sees_data {
+        let line = "option 'passthrough=on': heat by range has to see the data; add 'heat=opens', \
+                    or leave one of them out";
         return Err(Failure::usage(line));
     }
     let refused = [
@@ -126,9 +132,8 @@ pub fn start(
 /// The state directory that was named; a daemon goes elsewhere.
 fn state_of(options: &MountOptions) -> Result<Option<PathBuf>, Failure> {
     let state = options.volume.host.state.as_deref();
-    let absolute = |path: &Path| {
-        std::path::absolute(path).map_err(|error| Failure::at(path, reason(&error)))
-    };
+    let absolute =
+        |path: &Path| std::path::absolute(path).map_err(|error| Failure::at(path, reason(&error)));
     state.map(absolute).transpose()
 }
 

@@ -32,6 +32,11 @@ pub fn options(source: &Source, args: &MountArgs) -> Result<MountOptions, Failur
         .map_err(|error| usage(&error))?;
     match source {
         Source::Host(directory) => host::options(directory, options),
+        Source::Memory | Source::Store(_) if options.passthrough.is_some() => {
+            let line = "option 'passthrough': needs a source host:DIR, since elsewhere nothing lies \
+                        below; leave it out";
+            Err(Failure::usage(line))
+        }
         Source::Memory | Source::Store(_) => Ok(options),
     }
 }

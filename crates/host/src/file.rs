@@ -6,8 +6,8 @@ use crate::node::Node;
 use hearth::{Errno, Kind, OpenFile, Result, VfsFile};
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
-use hearth_sync::primitive::{Arc, OnceLock};
 use hearth_sync::primitive::atomic::{AtomicU32, Ordering::Relaxed};
+use hearth_sync::primitive::{Arc, OnceLock};
 use rustix::fd::OwnedFd;
 
 lock_class! {

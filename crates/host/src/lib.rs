@@ -27,6 +27,7 @@ mod reach;
 mod rights;
 mod state;
 mod sys;
+mod through;
 mod tree;
 mod vfs;
 

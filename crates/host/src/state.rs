@@ -101,10 +101,7 @@ impl StateDir {
     /// Puts a file aside that cannot be used.
     pub fn put_aside(&self, name: &str) {
         // One that cannot be moved is replaced by the next.
-        let _ = fs::rename(
-            self.path.join(name),
-            self.path.join(format!("{name}.bad")),
-        );
+        let _ = fs::rename(self.path.join(name), self.path.join(format!("{name}.bad")));
     }
 
     /// The directory.
@@ -126,10 +123,7 @@ impl StateDir {
 }
 
 /// Where state lies if nothing is said: for root in one place, whoever became root how.
-fn usual(
-    xdg: Option<std::ffi::OsString>,
-    home: Option<std::ffi::OsString>,
-) -> Option<PathBuf> {
+fn usual(xdg: Option<std::ffi::OsString>, home: Option<std::ffi::OsString>) -> Option<PathBuf> {
     if rustix::process::geteuid().is_root() {
         return Some("/var/lib/hearth".into());
     }

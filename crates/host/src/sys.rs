@@ -161,8 +161,7 @@ pub fn get_fsxattr(fd: BorrowedFd<'_>) -> Result<FsxAttr> {
 pub fn filesystem_uuid(fd: BorrowedFd<'_>) -> Option<Vec<u8>> {
     let mut found = FsUuid::default();
     // SAFETY: a structure of the size that the number says.
-    let done =
-        unsafe { libc::ioctl(fd.as_raw_fd(), FS_IOC_GETFSUUID as _, &raw mut found) };
+    let done = unsafe { libc::ioctl(fd.as_raw_fd(), FS_IOC_GETFSUUID as _, &raw mut found) };
     check(done.into()).ok()?;
     let len = usize::from(found.len).min(found.uuid.len());
     Some(found.uuid[..len].to_vec())

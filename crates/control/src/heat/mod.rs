@@ -173,8 +173,9 @@ fn ranked(
         By::File => {
             let files = heat.top_files(rank, most, since);
             let names = heat.paths(&inodes(files.iter().map(|file| file.ino)))?;
+            // What has no entry has ended meanwhile.
+            let files = files.iter().filter(|row| names.contains_key(&row.ino));
             Ok(files
-                .iter()
                 .map(|row| file(row, &names))
                 .map(Value::Object)
                 .collect())
@@ -182,7 +183,8 @@ fn ranked(
         By::Range => {
             let ranges = heat.top_ranges(rank, most, since);
             let names = heat.paths(&inodes(ranges.iter().map(|range| range.ino)))?;
-            Ok(ranges.iter().map(|row| range(row, &names)).collect())
+            let ranges = ranges.iter().filter(|row| names.contains_key(&row.ino));
+            Ok(ranges.map(|row| range(row, &names)).collect())
         }
         By::Directory => {
             let rows = heat.top_directories(rank, most, since)?;
@@ -254,7 +256,7 @@ pub(crate) fn histogram(volume: &Volume) -> Value {
     let usage = || volume.quota().get(QuotaId::VOLUME);
     let of_volume = || usage().map_or(0, |usage| usage.bytes.used);
     let allocated = volume.heat().used_bytes().unwrap_or_else(of_volume);
-    json!({
+    let mut bytes = json!({
         "on": volume.heat().is_on(),
         "warm_from": WARM_FROM,
         "hot_from": HOT_FROM,
@@ -263,7 +265,9 @@ pub(crate) fn histogram(volume: &Volume) -> Value {
         "hot": of(Band::Hot),
         "allocated": allocated,
         "bytes_by_bucket": buckets,
-    })
+    });
+    say_counts(volume.heat(), &mut bytes);
+    bytes
 }
 
 /// Shares that fast tiers would have served: of `asked` bytes, and of some sizes up to everything.
@@ -288,11 +292,13 @@ pub(crate) fn what_if(heat: Heat<'_>, asked: &[u64]) -> Value {
             })
         })
         .collect();
-    json!({
+    let mut shares = json!({
         "recorded_bytes": curve.recorded_bytes,
         "half_life_s": curve.half_life.as_secs(),
         "points": points,
-    })
+    });
+    say_counts(heat, &mut shares);
+    shares
 }
 
 fn tenants(

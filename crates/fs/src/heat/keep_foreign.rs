@@ -28,7 +28,8 @@ impl Tracker {
         }
         let at = self.moment(objects);
         let mut groups: Vec<KeptGroup> = Vec::new();
-        let mut set = |key, value: Option<Box<[u8]>>| groups.extend(value.map(|value| (key, value)));
+        let mut set =
+            |key, value: Option<Box<[u8]>>| groups.extend(value.map(|value| (key, value)));
         (0..SHARDS).for_each(|number| collect(state, number, &at, &mut set));
         state.tenants.lock().mark_all_changed();
         keep_tenants(state, &mut set, &at);
@@ -63,7 +64,9 @@ fn collect(
             scan = Scan::new(u64::MAX, shard.moves());
         }
         let next = scan.at.saturating_add(SLICE);
-        shard.each_slot(scan.at..next, |record| scan.add(record.of(), record.known(), at));
+        shard.each_slot(scan.at..next, |record| {
+            scan.add(record.of(), record.known(), at)
+        });
         scan.at = next;
         if next >= shard.slots() {
             break;

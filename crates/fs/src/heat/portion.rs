@@ -86,10 +86,10 @@ fn keep_hottest(found: &mut Vec<(KeptOf, KnownHeat)>, at: &Moment) {
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
     use super::*;
-    use crate::log::ChangeLog;
     use crate::heat::record::WHOLE;
     use crate::heat::score::{Counts, HalfLives};
     use crate::heat::shard::Shard;
+    use crate::log::ChangeLog;
 
     #[test]
     fn a_group_keeps_its_hottest_records_however_many_it_has() {

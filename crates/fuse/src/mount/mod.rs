@@ -10,6 +10,7 @@ mod handshake;
 pub(crate) mod init;
 mod option_error;
 pub(crate) mod options;
+mod passthrough;
 mod right;
 pub(crate) mod session;
 mod table;

@@ -30,6 +30,18 @@ pub enum ReadDirPlus {
     No,
 }
 
+/// Whether the kernel reads and writes files below by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Passthrough {
+    /// Where it can, and nobody has to see the data.
+    #[default]
+    Auto,
+    /// The same, or no mount at all.
+    On,
+    /// Never.
+    Off,
+}
+
 /// How a volume is mounted. `docs/semantics.md` has the price of each default.
 #[derive(Clone, Debug)]
 pub struct MountOptions {
@@ -58,6 +70,9 @@ pub struct MountOptions {
     pub direct_io: bool,
     /// `readdirplus=auto|yes|no`.
     pub readdirplus: ReadDirPlus,
+    /// `passthrough=auto|on|off`: files below are read and written by the kernel itself, where what
+    /// is served has such files.
+    pub passthrough: Option<Passthrough>,
     /// `parallel_dirops`, `no_parallel_dirops`: lookups and listings of one directory side by side.
     pub parallel_dirops: bool,
     /// `max_write=BYTES`: largest read or write request.
@@ -98,6 +113,7 @@ impl Default for MountOptions {
             no_flush: false,
             direct_io: false,
             readdirplus: ReadDirPlus::Auto,
+            passthrough: None,
             parallel_dirops: true,
             max_write: 1 << 20,
             allow_other: None,
@@ -167,6 +183,13 @@ impl MountOptions {
         }
     }
 
+    /// Whether the kernel is asked to pass data through: with a mode of its own for each file, and
+    /// only where there are files below, which others may change too.
+    pub fn passes_through(&self) -> bool {
+        let is_wanted = self.passthrough != Some(Passthrough::Off);
+        is_wanted && self.changed_behind && !self.direct_io && !self.no_open
+    }
+
     /// Carries the options that concern the volume itself over to its builder.
     pub fn volume(&self, builder: VolumeBuilder) -> VolumeBuilder {
         self.volume.apply(builder)
@@ -217,6 +240,14 @@ impl MountOptions {
                     "no" => ReadDirPlus::No,
                     _ => return Err(bad("auto, yes or no")),
                 };
+            }
+            "passthrough" => {
+                self.passthrough = Some(match value {
+                    "auto" => Passthrough::Auto,
+                    "on" => Passthrough::On,
+                    "off" => Passthrough::Off,
+                    _ => return Err(bad("auto, on or off")),
+                });
             }
             "heat" => match value {
                 // The kernel's page cache would serve reads that are then not counted.
@@ -290,6 +321,7 @@ mod tests {
         for option in [
             "transport=smoke",
             "readdirplus=maybe",
+            "passthrough=maybe",
             "errors=ignore",
             "attr_timeout=-1",
             "entry_timeout=nan",

@@ -20,9 +20,9 @@ use crate::tree::Tree;
 use hearth::heat::{ForeignFiles, Heat};
 use hearth::{Attr, Kind, Volume, WriteAt};
 use hearth_sync::primitive::Arc;
+use known::Known;
 use rustix::fd::AsFd;
 use std::path::Path;
-use known::Known;
 use tracked::TrackedFiles;
 
 /// The heat of a directory.

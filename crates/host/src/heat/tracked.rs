@@ -58,14 +58,19 @@ impl TrackedFiles {
             Ok(Some(bytes)) => bytes,
             Ok(None) => return Vec::new(),
             Err(error) => {
-                say(&format!("heat of before cannot be read: {}: {error}", place.display()));
+                say(&format!(
+                    "heat of before cannot be read: {}: {error}",
+                    place.display()
+                ));
                 return Vec::new();
             }
         };
         let Some(kept) = kept::decode(&bytes, &self.root()) else {
             state.put_aside(KEPT);
             let place = place.display();
-            say(&format!("heat of before is damaged: put aside as {place}.bad; it begins anew"));
+            say(&format!(
+                "heat of before is damaged: put aside as {place}.bad; it begins anew"
+            ));
             return Vec::new();
         };
         for known in kept.files {
@@ -75,13 +80,7 @@ impl TrackedFiles {
     }
 
     /// Takes a file in, which programs see where `path` says.
-    pub fn register(
-        &self,
-        id: &Identity,
-        stat: &Statx,
-        project: u32,
-        path: &[u8],
-    ) -> Arc<Known> {
+    pub fn register(&self, id: &Identity, stat: &Statx, project: u32, path: &[u8]) -> Arc<Known> {
         let facts = ForeignFacts {
             uid: stat.stx_uid,
             gid: stat.stx_gid,
@@ -224,7 +223,9 @@ impl ForeignFiles for TrackedFiles {
         let had_failed = std::mem::replace(&mut *self.failed.lock(), written.is_err());
         if let (Err(error), false) = (written, had_failed) {
             let place = state.path().display();
-            say(&format!("heat cannot be kept in {place}: {error}; it lasts until the unmount"));
+            say(&format!(
+                "heat cannot be kept in {place}: {error}; it lasts until the unmount"
+            ));
         }
     }
 
