@@ -11,3 +11,4 @@ mod reclaim;
 mod record;
 mod root;
 mod saving;
+mod sync;
