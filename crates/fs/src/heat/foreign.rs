@@ -178,11 +178,6 @@ impl super::Heat<'_> {
         self.sb.heat.forget_file(file.id());
     }
 
-    /// A file may have ended: it is looked for in the background.
-    pub fn look_for(&self, file: ForeignFile) {
-        self.sb.heat.look_for(file.id());
-    }
-
     /// What is counted: see [`ForeignFiles::counts`].
     pub fn counts(&self) -> &'static str {
         let files = self.sb.objects.foreign();

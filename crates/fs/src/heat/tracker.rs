@@ -201,13 +201,6 @@ impl Tracker {
         parts.for_each(|shard| shard.lock().truncate(file, first_gone));
     }
 
-    /// A file may have ended: [`Tracker::look_for_lost`] looks.
-    pub fn look_for(&self, file: FileId) {
-        if let Some(state) = self.state.get() {
-            state.unseen.lock().push(file);
-        }
-    }
-
     /// Sets the task to wake when a CPU begins to sample. The first one stays.
     pub fn set_drainer(&self, drainer: Waker) {
         self.drainer.get_or_init(|| drainer);

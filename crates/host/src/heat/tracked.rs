@@ -19,7 +19,7 @@ use rustix::fs::{Statx, fstatvfs};
 use std::collections::HashMap;
 use std::io::Write;
 
-lock_class!(FailedLock = "host.heat-failed", 812);
+lock_class!(FailedLock = "host.heat-failed", 973);
 
 /// The name of what is kept.
 pub const KEPT: &str = "heat";
