@@ -33,8 +33,8 @@ pub fn options(source: &Source, args: &MountArgs) -> Result<MountOptions, Failur
     match source {
         Source::Host(directory) => host::options(directory, options),
         Source::Memory | Source::Store(_) if options.passthrough.is_some() => {
-            let line = "option 'passthrough': needs a source host:DIR, since elsewhere nothing lies \
-                        below; leave it out";
+            let line = "option 'passthrough': needs a source host:DIR, since elsewhere nothing \
+                        lies below; leave it out";
             Err(Failure::usage(line))
         }
         Source::Memory | Source::Store(_) => Ok(options),

@@ -19,6 +19,12 @@ harness::on_both_transports!(
     heat_by_opens_is_counted_and_says_so,
 );
 
+const DIRECT: &str = "
+    dd if=/bin/bash of=copy bs=4096 count=24 oflag=direct,sync status=none
+    dd if=copy of=back bs=4096 iflag=direct status=none
+    cmp copy back
+    cmp -n 98304 /bin/bash copy";
+
 /// Bytes that the daemon has read and written so far, of files and of requests.
 fn carried(mounted: &Mounted) -> u64 {
     let text = fs::read_to_string(format!("/proc/{}/io", mounted.daemon())).unwrap();
@@ -81,7 +87,7 @@ fn data_goes_past_the_daemon_and_is_right(transport: Transport) {
         fs::copy("/bin/true", mounted.at("true")).unwrap();
         fs::set_permissions(mounted.at("true"), fs::Permissions::from_mode(0o755)).unwrap();
         succeed(&mut program(mounted.at("true").to_str().unwrap()));
-        mounted.shell("dd if=/bin/bash of=copy bs=4096 count=24 oflag=direct,sync status=none; dd if=copy of=back bs=4096 iflag=direct status=none; cmp copy back; cmp -n 98304 /bin/bash copy");
+        mounted.shell(DIRECT);
         mounted.unmount();
     }
 }

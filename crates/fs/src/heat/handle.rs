@@ -1,11 +1,11 @@
 //! The heat of a volume as programs use it.
 
+use super::key::file_id;
 use super::record::FileId;
 use super::settings::HeatSettings;
-use super::state::file_id;
 use super::{
     FileHeat, HeatGauges, HeatInfo, HeatRank, HeatTenant, RangeHeat, TenantHeat, WhatIf,
-    paths::PathInfo,
+    path_info::PathInfo,
 };
 use crate::attr::Time;
 use crate::caller::Caller;

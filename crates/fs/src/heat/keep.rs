@@ -2,11 +2,12 @@
 
 use super::foreign::foreign;
 use super::kept::{self, KeptHeat, KeptOf, Moment};
+use super::key::file_id;
 use super::percpu::RANGE_SHIFT;
 use super::place::SHARDS;
 use super::portion::{Keep, KeepCursor, Scan};
 use super::record::FileId;
-use super::state::{HeatState, KeepLock, file_id, now};
+use super::state::{HeatState, KeepLock, now};
 use super::tracker::Tracker;
 use crate::errno::Result;
 use crate::log::ChangeLog;
@@ -80,7 +81,7 @@ impl Tracker {
             scan.groups == 0 || next >= shard.slots()
         };
         if is_over {
-            if let Some(scan) = scan.take() {
+            if let Some(mut scan) = scan.take() {
                 scan.keep(*part, &mut |key, value| log.set(key, value), &at);
             }
             *part += 1;

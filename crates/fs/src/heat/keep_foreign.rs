@@ -1,15 +1,16 @@
 //! Keeping the heat of files that are no inodes of the volume: all of it at once, by whoever knows
 //! the files.
 
-use super::foreign::KeptGroup;
+use super::foreign::{KeptGroup, foreign};
 use super::keep::keep_tenants;
 use super::kept::Moment;
 use super::place::SHARDS;
-use super::portion::Scan;
+use super::portion::{Keep, Scan};
 use super::record::WHOLE;
 use super::state::HeatState;
 use super::tracker::Tracker;
 use crate::superblock::Objects;
+use std::collections::HashSet;
 
 /// Records that are looked at with a shard locked.
 const SLICE: usize = 1024;
@@ -30,10 +31,14 @@ impl Tracker {
         let mut groups: Vec<KeptGroup> = Vec::new();
         let mut set =
             |key, value: Option<Box<[u8]>>| groups.extend(value.map(|value| (key, value)));
-        (0..SHARDS).for_each(|number| collect(state, number, &at, &mut set));
+        let mut kept = HashSet::new();
+        for number in 0..SHARDS {
+            let scan = collect(state, number, &at, &mut set);
+            kept.extend(scan.files().map(foreign));
+        }
         state.tenants.lock().mark_all_changed();
         keep_tenants(state, &mut set, &at);
-        files.keep(groups, &|file| {
+        files.keep(groups, &kept, &|file| {
             let shard = state.file_shard(file.id());
             shard.lock().get(file.id(), WHOLE).is_some()
         });
@@ -49,13 +54,8 @@ fn take_changed(state: &HeatState) -> bool {
     changed != 0
 }
 
-/// The groups of a shard.
-fn collect(
-    state: &HeatState,
-    number: usize,
-    at: &Moment,
-    set: &mut dyn FnMut(Box<[u8]>, Option<Box<[u8]>>),
-) {
+/// Takes the groups of a shard; the scan of it.
+fn collect(state: &HeatState, number: usize, at: &Moment, set: &mut Keep<'_>) -> Scan {
     let shard = &state.shards[number];
     let mut scan = Scan::new(u64::MAX, shard.lock().moves());
     loop {
@@ -73,4 +73,5 @@ fn collect(
         }
     }
     scan.keep(number, set, at);
+    scan
 }

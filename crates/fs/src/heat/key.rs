@@ -61,3 +61,8 @@ impl Key {
         (mixed >> 54) as usize
     }
 }
+
+/// The id of a file in records: [`Key`] keeps the low bits of the generation.
+pub(super) fn file_id(ino: u64, generation: u32) -> (u64, u32) {
+    Key::new(ino, generation, 0).file()
+}

@@ -54,7 +54,7 @@ impl Scan {
     }
 
     /// Keeps what was found.
-    pub fn keep(mut self, shard: usize, set: &mut Keep<'_>, at: &Moment) {
+    pub fn keep(&mut self, shard: usize, set: &mut Keep<'_>, at: &Moment) {
         for (group, found) in self.found.iter_mut().enumerate() {
             if self.groups & 1 << group == 0 {
                 continue;
@@ -64,6 +64,17 @@ impl Scan {
             let value = (!found.is_empty()).then(|| kept::encode(at, rows));
             set(key(HEAT_FILES, format_args!("{shard}/{group}")), value);
         }
+    }
+}
+
+impl Scan {
+    /// The files of the records that were kept.
+    pub fn files(&self) -> impl Iterator<Item = FileId> {
+        let found = self.found.iter().flatten();
+        found.filter_map(|(of, _)| match of {
+            KeptOf::Range(file, _) => Some(*file),
+            KeptOf::Tenant(_) => None,
+        })
     }
 }
 

@@ -1,11 +1,11 @@
 //! Reports: rankings, one file, histogram, what-if. Temperatures are those at the time of the call.
 
-use super::foreign::Tracked;
 use super::percpu::RANGE_SHIFT;
 use super::record::{BUCKETS, FileId, Record, WHOLE};
 use super::rows::{FileHeat, HeatRank, HeatStats, RANGE_BYTES, RangeHeat, TenantHeat};
 use super::rows::{WhatIf, WhatIfPoint};
 use super::state::is_gone;
+use super::tracked::Tracked;
 use super::tracker::Tracker;
 use super::view::View;
 use crate::data::PAGE;

@@ -1,6 +1,5 @@
 //! What tracking holds, and the drain that moves counts of the CPUs into the records.
 
-use super::foreign::Tracked;
 use super::key::Key;
 use super::listeners::{self, HeatChange};
 use super::percpu::{DrainProgress, Drained, PerCpuTable, RANGE_SHIFT};
@@ -12,6 +11,7 @@ use super::score::{Counts, HalfLives, Millis};
 use super::settings::HeatSettings;
 use super::shard::Shard;
 use super::tenants::{TenantCounts, TenantTable};
+use super::tracked::Tracked;
 use crate::inode::{Inode, StateBit};
 use crate::superblock::Objects;
 use hearth_sync::epoch::pin;
@@ -281,11 +281,6 @@ pub(super) fn is_beyond(inode: &Inode, range: u64) -> bool {
 /// Whether a range lies behind the end of a file of this size. One that is no range does.
 pub(super) fn is_behind(size: Option<u64>, range: u64) -> bool {
     range == Key::NO_RANGE || size.is_some_and(|size| size <= range << RANGE_SHIFT)
-}
-
-/// The id of a file in records: [`Key`] keeps the low bits of the generation.
-pub(super) fn file_id(ino: u64, generation: u32) -> FileId {
-    Key::new(ino, generation, 0).file()
 }
 
 /// Whether the inode of a record has ended. An evicted inode has not.

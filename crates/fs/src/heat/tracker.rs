@@ -1,7 +1,7 @@
 //! The heat of one volume: recording accesses, and starting drains.
 
 use super::foreign;
-use super::key::{Access, Key};
+use super::key::{Access, Key, file_id};
 use super::listeners::Listeners;
 use super::percpu::RANGE_SHIFT;
 use super::place::SHARDS;
@@ -9,7 +9,7 @@ use super::record::{FileId, WHOLE};
 use super::sampler::{SampleEpoch, SampleEpochs};
 use super::score::HalfLifeChange;
 use super::settings::HeatSettings;
-use super::state::{HeatState, file_id, mark, now};
+use super::state::{HeatState, mark, now};
 use crate::data::PAGE;
 use crate::errno::{Errno, Result};
 use crate::inode::{Inode, StateBit};

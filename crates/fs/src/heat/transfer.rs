@@ -4,13 +4,15 @@
 //! per second instead of decayed counts. It is independent of half-lives and inode numbers, so it
 //! means the same on another volume.
 
-use super::foreign::{ForeignFile, Tracked};
+use super::foreign::ForeignFile;
 use super::handle::Heat;
+use super::key::file_id;
 use super::percpu::RANGE_SHIFT;
 use super::place::SHARDS;
 use super::record::{FileId, KnownHeat, Record, WHOLE};
 use super::score::{Counts, Decayed, HalfLives, Millis, Score, count_of, per_second};
-use super::state::{HeatState, file_id, is_behind, is_gone, mark, now};
+use super::state::{HeatState, is_behind, is_gone, mark, now};
+use super::tracked::Tracked;
 use super::tracker::Tracker;
 use crate::caller::Caller;
 use crate::errno::Result;

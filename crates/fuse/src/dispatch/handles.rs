@@ -69,7 +69,7 @@ impl<F: VfsFile> Handles<F> {
         }
     }
 
-    /// The same, and the kernel may be told of files below through `device`.
+    /// [`Handles::new`] where the kernel may be told of files below through `device`.
     pub fn passing_through(device: Arc<Device>) -> Handles<F> {
         Handles {
             flows: Some(Flows::new(device)),

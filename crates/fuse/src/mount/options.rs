@@ -36,7 +36,7 @@ pub enum Passthrough {
     /// Where it can, and nobody has to see the data.
     #[default]
     Auto,
-    /// The same, or no mount at all.
+    /// [`Passthrough::Auto`], or no mount at all.
     On,
     /// Never.
     Off,
@@ -46,8 +46,8 @@ pub enum Passthrough {
 #[derive(Clone, Debug)]
 pub struct MountOptions {
     /// Options of the volume itself, which the library takes as well. `quota` also says
-    /// `no_writeback`; `heat=exact` is `hot_track` with `direct_io`, and `heat=opens` is `hot_track`
-    /// of opens alone.
+    /// `no_writeback`; `heat=exact` is `hot_track` with `direct_io`, `heat=opens` is `hot_track` of
+    /// opens alone.
     pub volume: VolumeOptions,
     /// `transport=auto|uring|dev`.
     pub transport: Transport,

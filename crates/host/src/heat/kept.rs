@@ -15,7 +15,7 @@ const SUM: usize = 8;
 
 /// What was kept.
 #[derive(Debug, Default)]
-pub struct Kept {
+pub struct KeptFiles {
     pub groups: Vec<KeptGroup>,
     pub files: Vec<Known>,
 }
@@ -36,13 +36,13 @@ pub fn encode(groups: &[KeptGroup], files: &[Arc<Known>], root: &Identity) -> Ve
 }
 
 /// What the bytes of a file say; `None` if they are damaged.
-pub fn decode(bytes: &[u8], root: &Identity) -> Option<Kept> {
+pub fn decode(bytes: &[u8], root: &Identity) -> Option<KeptFiles> {
     let (said, sum) = bytes.split_last_chunk::<SUM>()?;
     if fnv(said).to_le_bytes() != *sum {
         return None;
     }
     let mut rest = said.strip_prefix(MAGIC)?;
-    let mut kept = Kept::default();
+    let mut kept = KeptFiles::default();
     while !rest.is_empty() {
         let key_len = u32::from_le_bytes(take(&mut rest)?);
         let value_len = u32::from_le_bytes(take(&mut rest)?);

@@ -16,9 +16,9 @@ lock_class!(KnownLock = "host.heat-known", 974);
 /// The facts are relaxed: each is a statistic of its own.
 #[derive(Debug)]
 pub struct Known {
-    /// Who it is in records. Immutable.
+    /// The file of records. Immutable.
     pub file: ForeignFile,
-    /// Who it is on the host. Immutable.
+    /// The inode of the host. Immutable.
     pub id: Identity,
     uid: AtomicU32,
     gid: AtomicU32,

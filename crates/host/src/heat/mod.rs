@@ -72,7 +72,7 @@ impl HostHeat {
         self.tracked.by == HeatBy::Ranges && self.volume.heat().is_on()
     }
 
-    /// So many bytes were read at `off`.
+    /// Counts a read of `len` bytes at `off`.
     pub fn read(&self, file: &OpenHost, off: u64, len: usize) {
         if let Some(heat) = self.by_ranges()
             && let Some(known) = self.known(file)
@@ -81,7 +81,7 @@ impl HostHeat {
         }
     }
 
-    /// So many bytes were written.
+    /// Counts a write of `len` bytes.
     pub fn wrote(&self, file: &OpenHost, place: WriteAt, len: usize) {
         let Some(heat) = self.by_ranges() else { return };
         let Some(known) = self.known(file) else {

@@ -14,9 +14,9 @@ use rustix::fs::{Dir, FileType, Mode, OFlags, ResolveFlags, Statx, openat, opena
 use std::collections::HashMap;
 use std::ffi::CString;
 
-/// What was found of a file.
+/// What was found out about a file.
 #[derive(Debug)]
-pub enum Found {
+pub enum Whereabouts {
     /// It is at this path below the source.
     At(Box<[u8]>, Statx),
     /// It is there, under a name that is not known.
@@ -30,34 +30,34 @@ pub enum Found {
 }
 
 /// Looks for a file, without a walk.
-pub fn find(tree: &Tree, known: &Known) -> Found {
+pub fn find(tree: &Tree, known: &Known) -> Whereabouts {
     if let Some(path) = known.path()
         && let Some((fd, id)) = at_path(tree, &path)
         && id.is_same_inode(&known.id)
         && let Ok(stat) = attributes::stat(fd.as_fd())
     {
-        return Found::At(path, stat);
+        return Whereabouts::At(path, stat);
     }
     let fd = match (tree.opens_handles_of(&known.id), known.id.handle()) {
         (true, Some(handle)) => match handle.open(tree.root()) {
             Ok(fd) => fd,
-            Err(Errno::ESTALE | Errno::ENOENT) => return Found::Gone,
-            Err(_) => return Found::Unknown,
+            Err(Errno::ESTALE | Errno::ENOENT) => return Whereabouts::Gone,
+            Err(_) => return Whereabouts::Unknown,
         },
         _ => match reached(tree, known) {
             Some(fd) => fd,
-            None => return Found::Unknown,
+            None => return Whereabouts::Unknown,
         },
     };
     let Ok(stat) = attributes::stat(fd.as_fd()) else {
-        return Found::Unknown;
+        return Whereabouts::Unknown;
     };
     if stat.stx_nlink == 0 {
-        return Found::Nameless(stat);
+        return Whereabouts::Nameless(stat);
     }
     match path_of(tree, fd.as_fd()) {
-        Some(path) if is_at(tree, &path, &known.id) => Found::At(path, stat),
-        _ => Found::Somewhere(stat),
+        Some(path) if is_at(tree, &path, &known.id) => Whereabouts::At(path, stat),
+        _ => Whereabouts::Somewhere(stat),
     }
 }
 

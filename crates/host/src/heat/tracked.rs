@@ -3,7 +3,7 @@
 use super::files::Files;
 use super::kept;
 use super::known::Known;
-use super::names::{self, Found};
+use super::names::{self, Whereabouts};
 use crate::attributes;
 use crate::heat_by::HeatBy;
 use crate::identity::Identity;
@@ -16,7 +16,7 @@ use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;
 use rustix::fd::AsFd;
 use rustix::fs::{Statx, fstatvfs};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::Write;
 
 lock_class!(FailedLock = "host.heat-failed", 973);
@@ -124,21 +124,21 @@ impl ForeignFiles for TrackedFiles {
             return Ok(None);
         };
         match names::find(&self.tree, &known) {
-            Found::At(path, stat) => {
+            Whereabouts::At(path, stat) => {
                 known.set_path(&path);
                 known.refresh_by(&stat);
                 Ok(Some(stat.stx_size))
             }
-            Found::Somewhere(stat) => {
+            Whereabouts::Somewhere(stat) => {
                 known.refresh_by(&stat);
                 Ok(Some(stat.stx_size))
             }
-            Found::Nameless(stat) if known.node().is_some() => Ok(Some(stat.stx_size)),
-            Found::Nameless(_) | Found::Gone => {
+            Whereabouts::Nameless(stat) if known.node().is_some() => Ok(Some(stat.stx_size)),
+            Whereabouts::Nameless(_) | Whereabouts::Gone => {
                 self.files.remove(file);
                 Ok(None)
             }
-            Found::Unknown => Err(hearth::Errno::EAGAIN),
+            Whereabouts::Unknown => Err(hearth::Errno::EAGAIN),
         }
     }
 
@@ -161,24 +161,24 @@ impl ForeignFiles for TrackedFiles {
                 continue;
             };
             match names::find(&self.tree, &known) {
-                Found::At(path, stat) => {
+                Whereabouts::At(path, stat) => {
                     known.set_path(&path);
                     known.refresh_by(&stat);
                     rows.insert(number, row(Some(&path), &stat));
                 }
-                Found::Somewhere(stat) => {
+                Whereabouts::Somewhere(stat) => {
                     known.refresh_by(&stat);
                     rows.insert(number, row(None, &stat));
                     searched.push(known);
                 }
-                Found::Nameless(stat) => {
+                Whereabouts::Nameless(stat) => {
                     rows.insert(number, row(None, &stat));
                     if known.node().is_none() {
                         self.files.remove(known.file);
                     }
                 }
-                Found::Gone => self.files.remove(known.file),
-                Found::Unknown => searched.push(known),
+                Whereabouts::Gone => self.files.remove(known.file),
+                Whereabouts::Unknown => searched.push(known),
             }
         }
         if searched.is_empty() {
@@ -207,18 +207,21 @@ impl ForeignFiles for TrackedFiles {
         Ok(rows)
     }
 
-    fn keep(&self, groups: Vec<KeptGroup>, is_recorded: &dyn Fn(ForeignFile) -> bool) {
-        let (kept, others): (Vec<_>, Vec<_>) = self
-            .files
-            .all()
-            .into_iter()
-            .partition(|known| is_recorded(known.file));
+    fn keep(
+        &self,
+        groups: Vec<KeptGroup>,
+        kept: &HashSet<ForeignFile>,
+        is_recorded: &dyn Fn(ForeignFile) -> bool,
+    ) {
+        let mut files = self.files.all();
         // Whoever has one open may use it again.
-        for known in others.iter().filter(|known| known.node().is_none()) {
+        let is_used = |known: &Known| is_recorded(known.file) || known.node().is_some();
+        for known in files.iter().filter(|known| !is_used(known)) {
             self.files.remove(known.file);
         }
+        files.retain(|known| kept.contains(&known.file));
         let Some(state) = &self.state else { return };
-        let bytes = kept::encode(&groups, &kept, &self.root());
+        let bytes = kept::encode(&groups, &files, &self.root());
         let written = state.replace(KEPT, &bytes);
         let had_failed = std::mem::replace(&mut *self.failed.lock(), written.is_err());
         if let (Err(error), false) = (written, had_failed) {

@@ -34,9 +34,9 @@ pub trait KernelCache: Vfs {
     }
 
     /// Whether the kernel may read and write what lies below `file` by itself, which nobody sees
-    /// then: passes the open file below to `register`, with the rights of `caller`. `None`: somebody
-    /// has to see it, or there is no such file. It is asked at the first open of an inode, and the
-    /// answer holds until the last close.
+    /// then: passes the open file below to `register`, with the rights of `caller`. `None`:
+    /// somebody has to see it, or there is no such file. It is asked at the first open of an inode,
+    /// and the answer holds until the last close.
     fn pass_through(
         &self,
         _caller: &Caller<'_>,
