@@ -12,8 +12,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Refuses a directory that cannot be served at `mountpoint`, before a daemon is started.
-pub fn check(directory: &Path, mountpoint: &Path) -> Result<(), Failure> {
+/// Refuses a directory that cannot be served, wherever.
+pub fn check_source(directory: &Path) -> Result<Metadata, Failure> {
     let source = std::fs::metadata(directory).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => {
             Failure::at(directory, "does not exist; give a directory that is there")
@@ -29,6 +29,12 @@ pub fn check(directory: &Path, mountpoint: &Path) -> Result<(), Failure> {
         let what = format!("is a Hearth volume, not a tree of files; use 'store:{volume}'");
         return Err(Failure::at(directory, what));
     }
+    Ok(source)
+}
+
+/// Refuses a directory that cannot be served at `mountpoint`, before a daemon is started.
+pub fn check(directory: &Path, mountpoint: &Path) -> Result<(), Failure> {
+    let source = check_source(directory)?;
     let (below, place) = (mounts::resolved(directory), mounts::resolved(mountpoint));
     let is =
         |seen: &Metadata, other: &Metadata| (seen.dev(), seen.ino()) == (other.dev(), other.ino());
