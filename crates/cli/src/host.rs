@@ -18,6 +18,11 @@ pub fn check_source(directory: &Path) -> Result<Metadata, Failure> {
         std::io::ErrorKind::NotFound => {
             Failure::at(directory, "does not exist; give a directory that is there")
         }
+        std::io::ErrorKind::PermissionDenied => {
+            let what = "this user may not enter it; run as one who may, and let root into a \
+                        filesystem of FUSE by its option allow_other";
+            Failure::at(directory, what)
+        }
         _ => Failure::at(directory, reason(&error)),
     })?;
     if !source.is_dir() {
@@ -56,6 +61,13 @@ pub fn check(directory: &Path, mountpoint: &Path) -> Result<(), Failure> {
         return Err(Failure::at(directory, what));
     }
     Ok(())
+}
+
+/// Whether a directory is served at this very mount point.
+pub fn is_served_at(directory: &Path, mountpoint: &Path) -> bool {
+    let mounted = mounts::at(&mounts::resolved(mountpoint));
+    let name = shown(&mounts::resolved(directory));
+    mounted.is_ok_and(|mounted| mounted.is_some_and(|one| one.is_ours() && one.source == name))
 }
 
 /// The options with what follows from the directory: its name, and the flags of its mount.
