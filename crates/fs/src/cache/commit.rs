@@ -6,10 +6,10 @@
 //! volume leads (`service::sync_leader`).
 
 use super::caught::{Caught, caught};
-use super::flush::{Taken, check_unpinned};
+use super::sync::{Taken, check_unpinned};
 use crate::backend::Record;
 use crate::errno::{Errno, Result};
-use crate::log::{ChangeLog, Cut};
+use crate::log::{ChangeLog, Cut, GapWait};
 use crate::superblock::{CommitState, Superblock, WaitingCaller, WhenDurable};
 use hearth_sync::epoch::pin;
 use hearth_sync::primitive::{MutexGuard, thread};
@@ -244,7 +244,7 @@ impl Superblock {
             let first = Taken::new(log.unwritten.take_first(), |ino| {
                 log.unwritten.note_first(ino)
             });
-            self.flush_each(first, || Ok(()))?;
+            self.flush_each(first, GapWait::InFlight, || Ok(()))?;
             let cut = log.cut(|| {
                 let mut first = Taken::new(log.unwritten.take_first(), |ino| {
                     log.unwritten.note_first(ino)

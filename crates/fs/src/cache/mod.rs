@@ -12,4 +12,5 @@ mod reclaim;
 mod record;
 mod root;
 mod saving;
+mod sync;
 mod through;

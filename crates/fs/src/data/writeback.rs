@@ -21,8 +21,8 @@ pub(crate) struct DirtyPages {
     pub unwritten: Vec<Range<u64>>,
     /// How many have content.
     pub count: usize,
-    /// Whether there are dirty pages behind the size.
-    pub is_behind: bool,
+    /// How many are dirty behind the size.
+    pub behind: u64,
 }
 
 #[cfg(test)]
@@ -78,7 +78,7 @@ impl Data {
                 return Some(index);
             }
             match slot.page(g) {
-                Some(page) if index * PAGE >= size => found.is_behind |= page.is_dirty(),
+                Some(page) if index * PAGE >= size => found.behind += u64::from(page.is_dirty()),
                 Some(page) if page.is_dirty() => {
                     add(&mut found.written, index);
                     found.count += 1;

@@ -85,8 +85,8 @@ impl Unwritten {
         Counted::Early(waiting)
     }
 
-    /// Counts bytes that were allocated and not written.
-    pub(super) fn add_allocated(&self, bytes: u64, tenant: TenantId) -> Counted {
+    /// Counts bytes that no write brought.
+    pub(super) fn add(&self, bytes: u64, tenant: TenantId) -> Counted {
         self.cores.get().lock().add(bytes, tenant)
     }
 

@@ -5,7 +5,7 @@ use crate::caller::Caller;
 use crate::errno::Errno;
 use crate::heat::Access;
 use crate::inode::InodeExt;
-use crate::ops::io::WriteAt;
+use crate::ops::io::{WriteAt, Writer};
 use crate::ops::open::OpenFile;
 use crate::ops::{attr, io, privilege, reserve};
 use crate::superblock::Stop;
@@ -139,8 +139,8 @@ impl<W: WaitMode> VolumeVfs<W> {
         touches: bool,
     ) -> Result<usize, W::Error> {
         self.on(caller, ino, |cx, inode, g| {
-            let place = WriteAt::At(off);
-            let done = io::write_acknowledged(cx, inode, place, data, kill_suidgid, touches, g)?;
+            let (place, writer) = (WriteAt::At(off), Writer::PageCache { touches });
+            let done = io::write_acknowledged(cx, inode, place, data, kill_suidgid, writer, g)?;
             Ok(done.1)
         })
     }
