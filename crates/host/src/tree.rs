@@ -3,6 +3,7 @@
 use crate::attributes;
 use crate::descriptors::Descriptors;
 use crate::error::OpenError;
+use crate::heat_by::HeatBy;
 use crate::identity::Identity;
 use crate::nodes::Nodes;
 use crate::retries::Retries;
@@ -23,10 +24,14 @@ use std::path::{Path, PathBuf};
 lock_class!(DevicesLock = "host.devices", 810);
 
 /// How a directory is served.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct HostOptions {
     /// Mounts below it are not entered.
     pub xdev: bool,
+    /// What heat is made of, where it is tracked.
+    pub heat: HeatBy,
+    /// Where state is kept that outlives the mount, beside the usual place.
+    pub state: Option<PathBuf>,
 }
 
 /// The bits of a shown inode number that say which device it is on.

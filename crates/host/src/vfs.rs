@@ -2,6 +2,7 @@
 
 use crate::error::OpenError;
 use crate::file::{HostFile, OpenHost, Opened};
+use crate::heat::HostHeat;
 use crate::node::Node;
 use crate::tree::{HostOptions, Tree};
 use hearth::{
@@ -23,6 +24,7 @@ const CONTROL_NAME: &[u8] = b".hearth";
 pub struct HostVfs {
     pub(crate) tree: Arc<Tree>,
     pub(crate) control: VolumeVfs<NonBlocking>,
+    pub(crate) heat: Arc<HostHeat>,
 }
 
 impl HostVfs {
@@ -31,9 +33,13 @@ impl HostVfs {
     /// # Errors
     /// Why it cannot be served.
     pub fn open(path: &Path, options: HostOptions, volume: &Volume) -> Result<HostVfs, OpenError> {
+        let (by, state) = (options.heat, options.state.clone());
+        let tree = Arc::new(Tree::open(path, options)?);
+        let heat = HostHeat::open(path, &tree, volume, (by, state.as_deref()))?;
         Ok(HostVfs {
-            tree: Arc::new(Tree::open(path, options)?),
+            tree,
             control: volume.nonblocking_vfs(),
+            heat: Arc::new(heat),
         })
     }
 
@@ -97,7 +103,8 @@ impl HostVfs {
         Ok(result?)
     }
 
-    fn opened(file: OpenHost) -> Arc<HostFile> {
+    fn opened(&self, file: OpenHost) -> Arc<HostFile> {
+        self.heat.opened(&file);
         Arc::new(HostFile(Opened::Host(file)))
     }
 }
@@ -172,8 +179,11 @@ impl Vfs for HostVfs {
         if is_control(ino) {
             return self.control.forget(ino, n);
         }
+        let known = self.heat.has_records().then(|| self.node(ino).ok());
+        let known = known.flatten().and_then(|node| self.heat.forgets(&node));
         if self.tree.nodes.give_back(ino, n) {
             self.tree.descriptors.remove(ino);
+            known.inspect(|known| self.heat.forgotten(known));
         }
     }
 
@@ -212,7 +222,9 @@ impl Vfs for HostVfs {
         }
         let file = file.map(HostFile::host).transpose()?;
         self.answer(caller, ino, |node| {
-            self.tree.setattr(caller, node, file, set)
+            let attr = self.tree.setattr(caller, node, file, set)?;
+            self.heat.changed(node, &attr, set.size.is_some());
+            Ok(attr)
         })
     }
 
@@ -388,7 +400,7 @@ impl Vfs for HostVfs {
             return Ok(Arc::new(HostFile(Opened::Control(file))));
         }
         let open = |node: &Arc<Node>| self.tree.open_node(caller, node, flags);
-        Ok(HostVfs::opened(self.answer(caller, ino, open)?))
+        Ok(self.opened(self.answer(caller, ino, open)?))
     }
 
     fn create(
@@ -402,7 +414,7 @@ impl Vfs for HostVfs {
         refuse_control(parent)?;
         let create = |parent: &Arc<Node>| self.tree.create(caller, (parent, name), mode, flags);
         let (attr, file) = self.answer(caller, parent, create)?;
-        Ok((attr, HostVfs::opened(file)))
+        Ok((attr, self.opened(file)))
     }
 
     fn tmpfile(
@@ -415,12 +427,16 @@ impl Vfs for HostVfs {
         refuse_control(parent)?;
         let make = |parent: &Arc<Node>| self.tree.tmpfile(caller, parent, mode, flags);
         let (attr, file) = self.answer(caller, parent, make)?;
-        Ok((attr, HostVfs::opened(file)))
+        Ok((attr, self.opened(file)))
     }
 
     fn read(&self, file: &HostFile, off: u64, out: &mut [u8]) -> VfsResult<usize> {
         match &file.0 {
-            Opened::Host(file) => Ok(Tree::read(file, off, out)?),
+            Opened::Host(file) => {
+                let read = Tree::read(file, off, out)?;
+                self.heat.read(file, off, read);
+                Ok(read)
+            }
             Opened::Control(file) => self.control.read(file, off, out),
         }
     }
@@ -434,7 +450,11 @@ impl Vfs for HostVfs {
         kill_suidgid: bool,
     ) -> VfsResult<usize> {
         match &file.0 {
-            Opened::Host(file) => Ok(self.tree.write(caller, file, place, data)?),
+            Opened::Host(file) => {
+                let written = self.tree.write(caller, file, place, data)?;
+                self.heat.wrote(file, place, written);
+                Ok(written)
+            }
             Opened::Control(file) => self.control.write(caller, file, place, data, kill_suidgid),
         }
     }
@@ -465,7 +485,10 @@ impl Vfs for HostVfs {
 
     fn release(&self, file: &HostFile, owner: Option<u64>) {
         match &file.0 {
-            Opened::Host(file) => file.close(),
+            Opened::Host(file) => {
+                self.heat.closes(file);
+                file.close();
+            }
             Opened::Control(file) => self.control.release(file, owner),
         }
     }
@@ -547,7 +570,10 @@ impl Vfs for HostVfs {
             return Err(Errno::EINVAL.into());
         }
         let (from, to) = ((from.host()?, from_at), (to.host()?, to_at));
-        Ok(self.tree.copy_range(caller, from, to, len)?)
+        let copied = self.tree.copy_range(caller, from, to, len)?;
+        self.heat.read(from.0, from.1, copied as usize);
+        self.heat.wrote(to.0, WriteAt::At(to.1), copied as usize);
+        Ok(copied)
     }
 
     /// The kernel has the locks to itself.
