@@ -36,7 +36,6 @@ const PACKAGES: &[(&str, &str)] = &[
     ("btrfs-progs", "mkfs.btrfs"),
     ("bindfs", "bindfs"),
     ("libcap2-bin", "setcap"),
-    ("psmisc", "fuser"),
     ("postgresql", "pgbench"),
 ];
 

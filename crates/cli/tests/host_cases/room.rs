@@ -1,7 +1,7 @@
 //! Room to work: descriptors, memory, waits.
 
 use crate::case::Case;
-use crate::harness::{Below, hearth, program, said, shell, succeed, until};
+use crate::harness::{Below, hearth, program, refused, said, shell, succeed, until};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::process::{Child, Command, Stdio};
@@ -126,4 +126,28 @@ fn hr66_a_walk_by_names_makes_few_inodes_and_the_daemon_forgets_them() {
         last < first + 8192,
         "{first} KiB at first, {last} KiB at last"
     );
+}
+
+/// As in a suspend, which freezes the daemon before its callers.
+#[test]
+fn hr69_callers_of_a_frozen_daemon_can_be_killed_and_an_unmount_says_what_is_wrong() {
+    let case = Case::on(Below::tmpfs);
+    fs::write(case.mounted.at("f"), "x").unwrap();
+    let daemon = Pid::from_raw(case.mounted.daemon() as i32).unwrap();
+    std::thread::sleep(crate::case::WAIT);
+    kill_process(daemon, Signal::STOP).unwrap();
+    let mut cat = Command::new("cat")
+        .arg(case.mounted.at("f"))
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    cat.kill().unwrap();
+    assert!(!cat.wait().unwrap().success());
+    let began = Instant::now();
+    let refusal = said(hearth().arg("umount").arg(case.mounted.path()));
+    let took = began.elapsed();
+    kill_process(daemon, Signal::CONT).unwrap();
+    refused("umount", &refusal, 1, &["does not answer", "--lazy"]);
+    assert!(took < Duration::from_secs(60), "{took:?}");
+    assert_eq!(case.mounted.shell("cat f; touch g; ls"), "xf\ng\n");
 }

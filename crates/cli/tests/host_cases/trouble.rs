@@ -172,3 +172,32 @@ for n, syncs in (('file', lambda f: os.fsync(f)), ('data', lambda f: os.fdatasyn
         assert_eq!(fs::read(case.below.at(name)).unwrap().len(), 6000, "{name}");
     }
 }
+
+/// ramfs has neither handles nor attributes, birth nor blocks.
+#[test]
+fn a_source_without_handles_and_attributes_is_served() {
+    let plain = || {
+        let below = Below::tmpfs();
+        succeed(
+            program("mount")
+                .args(["-t", "ramfs", "x"])
+                .arg(below.path()),
+        );
+        below
+    };
+    let case = Case::on(plain);
+    case.agrees(
+        "plain",
+        r##"
+echo x > f; try setfattr -n user.a -v b f; try getfattr -n user.a f; try setfacl -m u:1:r f
+try chattr +i f; try fallocate -l 4096 f; ln f g; mv g h; stat -c '%h %s %a' f; mkdir -p d/e
+mv d x; touch x/e/f; rm -r x; exec 3> t; rm t; echo y >&3; stat -L -c '%h %s' /proc/self/fd/3; ls
+"##,
+    );
+    let stats = case
+        .mounted
+        .shell("grep -o 'found_by=\"[a-z]*\"' .hearth/stats");
+    assert_eq!(stats, "found_by=\"descriptors\"\n");
+    case.mounted.unmount();
+    case.uncovered();
+}
