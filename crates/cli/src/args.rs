@@ -2,6 +2,7 @@
 
 use crate::heat::HeatArgs;
 use crate::quota::QuotaArgs;
+use crate::run::{InitArgs, RunArgs, ServerArgs};
 use crate::sched::SchedArgs;
 use crate::store::{DumpArgs, FsckArgs, InfoArgs, LoadArgs, MkfsArgs, PassphraseArgs};
 use clap::{Parser, Subcommand};
@@ -31,6 +32,14 @@ pub enum Verb {
     Mount(MountArgs),
     /// Unmount a volume; its daemon ends
     Umount(UmountArgs),
+    /// Run a program in the current directory, served meanwhile, and say what it did there
+    Run(RunArgs),
+    /// Started by `hearth run`: serves the directory
+    #[command(hide = true)]
+    RunServer(ServerArgs),
+    /// Started by `hearth run`: process 1 of the program's namespace
+    #[command(hide = true)]
+    RunInit(InitArgs),
     /// Make what was written to a mounted volume durable
     Sync(SyncArgs),
     /// Make a volume in a directory

@@ -12,11 +12,16 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Refuses a directory that cannot be served at `mountpoint`, before a daemon is started.
-pub fn check(directory: &Path, mountpoint: &Path) -> Result<(), Failure> {
+/// Refuses a directory that cannot be served, wherever.
+pub fn check_source(directory: &Path) -> Result<Metadata, Failure> {
     let source = std::fs::metadata(directory).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => {
             Failure::at(directory, "does not exist; give a directory that is there")
+        }
+        std::io::ErrorKind::PermissionDenied => {
+            let what = "this user may not enter it; run as one who may, and let root into a \
+                        filesystem of FUSE by its option allow_other";
+            Failure::at(directory, what)
         }
         _ => Failure::at(directory, reason(&error)),
     })?;
@@ -29,6 +34,12 @@ pub fn check(directory: &Path, mountpoint: &Path) -> Result<(), Failure> {
         let what = format!("is a Hearth volume, not a tree of files; use 'store:{volume}'");
         return Err(Failure::at(directory, what));
     }
+    Ok(source)
+}
+
+/// Refuses a directory that cannot be served at `mountpoint`, before a daemon is started.
+pub fn check(directory: &Path, mountpoint: &Path) -> Result<(), Failure> {
+    let source = check_source(directory)?;
     let (below, place) = (mounts::resolved(directory), mounts::resolved(mountpoint));
     let is =
         |seen: &Metadata, other: &Metadata| (seen.dev(), seen.ino()) == (other.dev(), other.ino());
@@ -50,6 +61,13 @@ pub fn check(directory: &Path, mountpoint: &Path) -> Result<(), Failure> {
         return Err(Failure::at(directory, what));
     }
     Ok(())
+}
+
+/// Whether a directory is served at this very mount point.
+pub fn is_served_at(directory: &Path, mountpoint: &Path) -> bool {
+    let mounted = mounts::at(&mounts::resolved(mountpoint));
+    let name = shown(&mounts::resolved(directory));
+    mounted.is_ok_and(|mounted| mounted.is_some_and(|one| one.is_ours() && one.source == name))
 }
 
 /// The options with what follows from the directory: its name, and the flags of its mount.

@@ -18,10 +18,15 @@ use std::time::{Duration, Instant};
 
 /// Reads the options without doing anything.
 pub fn options(source: &Source, args: &MountArgs) -> Result<MountOptions, Failure> {
+    source_options(source, &args.options)
+}
+
+/// The options of a mount of `source` that were `typed`.
+pub fn source_options(source: &Source, typed: &[String]) -> Result<MountOptions, Failure> {
     let usage = |error: &dyn Display| {
         Failure::usage(format!("{error}; 'hearth mount --help' lists the options"))
     };
-    let given = fstab::ours(&args.options);
+    let given = fstab::ours(typed);
     let defaults = match source {
         Source::Host(_) => MountOptions::changed_behind(),
         Source::Memory | Source::Store(_) => MountOptions::default(),
@@ -53,7 +58,7 @@ pub fn run(source: Source, args: &MountArgs) -> Result<(), Failure> {
     let policy = options.sched_policy;
     policy.check().map_err(|error| refused_policy(&error))?;
     hearth::yield_between_operations(true);
-    let volume = volume(&source, &options, args)?;
+    let volume = volume(&source, &options, args.mountpoint())?;
     let attendant = Attendant {
         args,
         volume,
@@ -119,11 +124,13 @@ fn refused_policy(error: &std::io::Error) -> Failure {
     Failure::refused(format!("sched_policy=idle: {why}; leave the option out"))
 }
 
-fn volume(source: &Source, options: &MountOptions, args: &MountArgs) -> Result<Volume, Failure> {
-    let who = format!(
-        "{MOUNTED_ON}{}",
-        mounts::resolved(args.mountpoint()).display()
-    );
+/// What is served from `source` at `mountpoint`, or stands beside it.
+pub fn volume(
+    source: &Source,
+    options: &MountOptions,
+    mountpoint: &Path,
+) -> Result<Volume, Failure> {
+    let who = format!("{MOUNTED_ON}{}", mounts::resolved(mountpoint).display());
     let is_new = match source {
         Source::Store(directory) => options.volume.store.create && hearth::is_free(directory),
         Source::Memory | Source::Host(_) => false,

@@ -24,6 +24,7 @@ mod node;
 mod nodes;
 mod ops;
 mod reach;
+mod retries;
 mod rights;
 mod state;
 mod sys;

@@ -91,7 +91,12 @@ pub fn open_by_handle(mount: BorrowedFd<'_>, kind: i32, bytes: &[u8]) -> Result<
             libc::O_PATH | libc::O_CLOEXEC | libc::O_NOFOLLOW,
         )
     };
-    let fd = check(fd)?;
+    let fd = match check(fd) {
+        // The number is being given to a new inode right now (`I_CREATING`), which the kernel takes
+        // for a lack of memory. The old one is gone.
+        Err(Errno(libc::ENOMEM)) => return Err(Errno::ESTALE),
+        fd => fd?,
+    };
     // SAFETY: the kernel has just given this descriptor to nobody else.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }

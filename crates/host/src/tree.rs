@@ -6,11 +6,13 @@ use crate::error::OpenError;
 use crate::heat_by::HeatBy;
 use crate::identity::Identity;
 use crate::nodes::Nodes;
+use crate::retries::Retries;
 use crate::rights::Rights;
 use crate::sys;
 use hearth::Errno;
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
+use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicU64, Ordering::Relaxed};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, open};
@@ -43,6 +45,8 @@ pub struct Tree {
     pub nodes: Nodes,
     /// Of inodes that cannot be opened by a handle.
     pub descriptors: Descriptors,
+    /// Callers whose call the kernel repeats.
+    pub retries: Arc<Retries>,
     /// The directory, open for as long as it is served.
     root: OwnedFd,
     /// `/proc/self/fd`, through which a descriptor of `O_PATH` is opened.
@@ -85,6 +89,7 @@ impl Tree {
             rights,
             nodes: Nodes::new(id),
             descriptors: Descriptors::new(descriptors()),
+            retries: Arc::default(),
             root,
             proc,
             opens_handles,

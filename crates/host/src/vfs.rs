@@ -63,6 +63,33 @@ impl HostVfs {
         self.tree.nodes.get(ino)
     }
 
+    /// Looks a name up. A caller who does so for the second time gets what stays until its call.
+    fn looked_up(&self, caller: &Caller<'_>, parent: u64, name: &[u8]) -> Result<Attr, Errno> {
+        let found = self
+            .node(parent)
+            .and_then(|parent| self.tree.lookup(caller.pid, &parent, name));
+        if found.as_ref().err() == Some(&Errno::ESTALE) {
+            self.tree.retries.refused(caller.pid, parent);
+        }
+        found
+    }
+
+    /// Performs an operation on an inode for `caller`, whom the kernel sends again if the inode is
+    /// gone.
+    fn answer<T>(
+        &self,
+        caller: &Caller<'_>,
+        ino: u64,
+        operation: impl FnOnce(&Arc<Node>) -> Result<T, Errno>,
+    ) -> VfsResult<T> {
+        let result = self.node(ino).and_then(|node| operation(&node));
+        match result {
+            Err(Errno::ESTALE) => self.tree.retries.refused(caller.pid, ino),
+            _ => self.tree.retries.ended(caller.pid),
+        }
+        Ok(result?)
+    }
+
     fn opened(&self, file: OpenHost) -> Arc<HostFile> {
         self.heat.opened(&file);
         Arc::new(HostFile(Opened::Host(file)))
@@ -110,7 +137,7 @@ impl Vfs for HostVfs {
         if is_control(parent) {
             return self.control.lookup(caller, parent, name);
         }
-        match self.tree.lookup(&self.node(parent)?, name) {
+        match self.looked_up(caller, parent, name) {
             Err(Errno::ENOENT) if parent == ROOT && name == CONTROL_NAME => {
                 self.control.lookup(caller, ROOT, name)
             }
@@ -132,7 +159,7 @@ impl Vfs for HostVfs {
         if is_control(parent) {
             return self.control.grab(shown);
         }
-        Ok(self.tree.lookup(&self.node(parent)?, name)?)
+        Ok(self.tree.lookup_listed(&self.node(parent)?, name)?)
     }
 
     fn forget(&self, ino: u64, n: u64) {
@@ -163,7 +190,11 @@ impl Vfs for HostVfs {
         if is_control(ino) {
             return self.control.getattr(ino);
         }
-        Ok(self.tree.getattr(&self.node(ino)?)?)
+        let found = self.node(ino).and_then(|node| self.tree.getattr(&node));
+        if found.as_ref().err() == Some(&Errno::ESTALE) {
+            self.tree.retries.refused_somebody();
+        }
+        Ok(found?)
     }
 
     fn setattr(
@@ -181,10 +212,11 @@ impl Vfs for HostVfs {
             return self.control.setattr(caller, ino, file, set);
         }
         let file = file.map(HostFile::host).transpose()?;
-        let node = self.node(ino)?;
-        let attr = self.tree.setattr(caller, &node, file, set)?;
-        self.heat.changed(&node, &attr, set.size.is_some());
-        Ok(attr)
+        self.answer(caller, ino, |node| {
+            let attr = self.tree.setattr(caller, node, file, set)?;
+            self.heat.changed(node, &attr, set.size.is_some());
+            Ok(attr)
+        })
     }
 
     fn readlink(&self, ino: u64) -> VfsResult<Box<[u8]>> {
@@ -204,13 +236,17 @@ impl Vfs for HostVfs {
         rdev: u32,
     ) -> VfsResult<Attr> {
         refuse_control(parent)?;
-        let at = (&self.node(parent)?, name);
-        Ok(self.tree.mknod(caller, at, kind, mode, rdev)?)
+        self.answer(caller, parent, |parent| {
+            let at = (parent, name);
+            self.tree.mknod(caller, at, kind, mode, rdev)
+        })
     }
 
     fn mkdir(&self, caller: &Caller<'_>, parent: u64, name: &[u8], mode: u16) -> VfsResult<Attr> {
         refuse_control(parent)?;
-        Ok(self.tree.mkdir(caller, &self.node(parent)?, name, mode)?)
+        self.answer(caller, parent, |parent| {
+            self.tree.mkdir(caller, parent, name, mode)
+        })
     }
 
     fn symlink(
@@ -221,29 +257,31 @@ impl Vfs for HostVfs {
         target: &[u8],
     ) -> VfsResult<Attr> {
         refuse_control(parent)?;
-        let parent = self.node(parent)?;
-        Ok(self.tree.symlink(caller, &parent, name, target)?)
+        self.answer(caller, parent, |parent| {
+            self.tree.symlink(caller, parent, name, target)
+        })
     }
 
     fn link(&self, caller: &Caller<'_>, ino: u64, parent: u64, name: &[u8]) -> VfsResult<Attr> {
         refuse_control(ino)?;
         refuse_control(parent)?;
-        let (node, parent) = (self.node(ino)?, self.node(parent)?);
-        Ok(self.tree.link(caller, &node, &parent, name)?)
+        self.answer(caller, parent, |parent| {
+            self.tree.link(caller, &self.node(ino)?, parent, name)
+        })
     }
 
     fn unlink(&self, caller: &Caller<'_>, parent: u64, name: &[u8]) -> VfsResult<()> {
         refuse_control(parent)?;
-        let parent = self.node(parent)?;
-        Ok(self.tree.remove(caller, &parent, name, AtFlags::empty())?)
+        self.answer(caller, parent, |parent| {
+            self.tree.remove(caller, parent, name, AtFlags::empty())
+        })
     }
 
     fn rmdir(&self, caller: &Caller<'_>, parent: u64, name: &[u8]) -> VfsResult<()> {
         refuse_control(parent)?;
-        let parent = self.node(parent)?;
-        Ok(self
-            .tree
-            .remove(caller, &parent, name, AtFlags::REMOVEDIR)?)
+        self.answer(caller, parent, |parent| {
+            self.tree.remove(caller, parent, name, AtFlags::REMOVEDIR)
+        })
     }
 
     fn rename(
@@ -257,10 +295,11 @@ impl Vfs for HostVfs {
     ) -> VfsResult<()> {
         refuse_control(from)?;
         refuse_control(to)?;
-        let (from, to) = (self.node(from)?, self.node(to)?);
-        Ok(self
-            .tree
-            .rename(caller, (&from, name), (&to, new_name), flags)?)
+        self.answer(caller, from, |from| {
+            let to = self.node(to)?;
+            self.tree
+                .rename(caller, (from, name), (&to, new_name), flags)
+        })
     }
 
     fn syncfs(&self) -> VfsResult<()> {
@@ -276,14 +315,14 @@ impl Vfs for HostVfs {
         if is_control(ino) {
             return self.control.access(caller, ino, mask);
         }
-        Ok(self.tree.access(caller, &self.node(ino)?, mask)?)
+        self.answer(caller, ino, |node| self.tree.access(caller, node, mask))
     }
 
     fn getxattr(&self, caller: &Caller<'_>, ino: u64, name: &[u8]) -> VfsResult<Box<[u8]>> {
         if is_control(ino) {
             return self.control.getxattr(caller, ino, name);
         }
-        Ok(self.tree.getxattr(caller, &self.node(ino)?, name)?)
+        self.answer(caller, ino, |node| self.tree.getxattr(caller, node, name))
     }
 
     fn setxattr(
@@ -296,20 +335,23 @@ impl Vfs for HostVfs {
         _kill_sgid: bool,
     ) -> VfsResult<()> {
         refuse_control(ino)?;
-        let node = self.node(ino)?;
-        Ok(self.tree.setxattr(caller, &node, name, value, flags)?)
+        self.answer(caller, ino, |node| {
+            self.tree.setxattr(caller, node, name, value, flags)
+        })
     }
 
     fn listxattr(&self, caller: &Caller<'_>, ino: u64) -> VfsResult<Vec<u8>> {
         if is_control(ino) {
             return self.control.listxattr(caller, ino);
         }
-        Ok(self.tree.listxattr(caller, &self.node(ino)?)?)
+        self.answer(caller, ino, |node| self.tree.listxattr(caller, node))
     }
 
     fn removexattr(&self, caller: &Caller<'_>, ino: u64, name: &[u8]) -> VfsResult<()> {
         refuse_control(ino)?;
-        Ok(self.tree.removexattr(caller, &self.node(ino)?, name)?)
+        self.answer(caller, ino, |node| {
+            self.tree.removexattr(caller, node, name)
+        })
     }
 
     fn get_flags(&self, ino: u64) -> VfsResult<u32> {
@@ -341,8 +383,8 @@ impl Vfs for HostVfs {
             let file = self.control.open(caller, ino, flags)?;
             return Ok(Arc::new(HostFile(Opened::Control(file))));
         }
-        let file = self.tree.open_node(caller, &self.node(ino)?, flags)?;
-        Ok(self.opened(file))
+        let open = |node: &Arc<Node>| self.tree.open_node(caller, node, flags);
+        Ok(self.opened(self.answer(caller, ino, open)?))
     }
 
     fn create(
@@ -354,8 +396,8 @@ impl Vfs for HostVfs {
         flags: i32,
     ) -> VfsResult<(Attr, Arc<HostFile>)> {
         refuse_control(parent)?;
-        let at = (&self.node(parent)?, name);
-        let (attr, file) = self.tree.create(caller, at, mode, flags)?;
+        let create = |parent: &Arc<Node>| self.tree.create(caller, (parent, name), mode, flags);
+        let (attr, file) = self.answer(caller, parent, create)?;
         Ok((attr, self.opened(file)))
     }
 
@@ -367,8 +409,8 @@ impl Vfs for HostVfs {
         flags: i32,
     ) -> VfsResult<(Attr, Arc<HostFile>)> {
         refuse_control(parent)?;
-        let parent = self.node(parent)?;
-        let (attr, file) = self.tree.tmpfile(caller, &parent, mode, flags)?;
+        let make = |parent: &Arc<Node>| self.tree.tmpfile(caller, parent, mode, flags);
+        let (attr, file) = self.answer(caller, parent, make)?;
         Ok((attr, self.opened(file)))
     }
 

@@ -30,6 +30,7 @@ mod quota_returns;
 mod quota_rights;
 mod quota_rules;
 mod rsync_tar;
+mod run;
 mod shells;
 mod sqlite;
 mod statx;

@@ -240,6 +240,7 @@ impl Superblock {
     /// Writes back what was written of large files until now. What fails is left to the next sync.
     pub(crate) fn write_early(&self) {
         let Some(log) = self.log() else { return };
+        let mut cached = Vec::new();
         for (written, tenant) in log.unwritten.take_early() {
             let mut counted = EarlyBytes {
                 log,
@@ -250,10 +251,14 @@ impl Superblock {
             let pages = written.bytes.start / PAGE..written.bytes.end.div_ceil(PAGE);
             let held = self.objects.inodes.hold(written.ino, &pin());
             let flushed = held.map_or(Ok(true), |inode| {
-                self.with_held(inode, |inode| self.flush_early(inode, pages))
+                self.with_held(inode, |inode| self.flush_early(inode, pages.clone()))
             });
             counted.is_done = flushed == Ok(true);
+            if counted.is_done && written.is_cached {
+                cached.push((written.ino, pages));
+            }
         }
+        self.drop_cached(cached);
     }
 
     /// The backend has failed for good: the volume refuses changes from now on, and every sync

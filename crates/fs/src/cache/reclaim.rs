@@ -255,6 +255,7 @@ impl Superblock {
             drop(io);
             return names + self.free_resources(inode, g);
         }
+        self.cache.note_left(inode.number());
         let pages = inode.data().map_or(0, |data| data.resident_pages(g)) as i64 * PAGE_BYTES;
         epoch::account(pages as usize, g);
         self.cache.mem_usage.add(-pages);

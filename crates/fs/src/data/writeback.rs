@@ -176,6 +176,20 @@ impl Data {
         }
     }
 
+    /// Evicts the pages of `range` that are clean, used or not, and returns how many. As
+    /// [`Data::evict`] otherwise.
+    pub fn evict_range(&self, range: Range<u64>, g: &Guard) -> u64 {
+        let mut evicted = 0;
+        for (_, slot) in self.walk(range, g) {
+            if slot.page(g).is_some_and(Page::is_clean) {
+                self.status.set_partial();
+                slot.clear(SlotState::AtBackend, g);
+                evicted += 1;
+            }
+        }
+        evicted
+    }
+
     /// Evicts up to `want` pages that are clean and were not used since the last call, and returns
     /// how many. Only for files whose backend can give them back; gate closed.
     ///

@@ -25,6 +25,7 @@ pub(crate) use gaps::GapWait;
 use crate::cache_padded::CachePadded;
 use crate::owed::{LogBounds, Owed, Pressure, payer};
 use crate::tenant::TenantId;
+use crate::write_streams::WrittenRange;
 use gaps::Gaps;
 use hearth_backend::{Extent, Place, Record};
 use hearth_sync::epoch;
@@ -35,7 +36,6 @@ use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
 use signal::CommitSignal;
 use std::collections::BTreeMap;
-use std::ops::Range;
 use unwritten::{Counted, PressureLock, Unwritten};
 
 lock_class! {
@@ -272,8 +272,8 @@ impl ChangeLog {
 
     /// Counts bytes that were written to a file of `tenant`. Returns whether room should be looked
     /// at again.
-    pub fn count_bytes(&self, ino: u64, written: Range<u64>, tenant: TenantId) -> bool {
-        self.look_at(self.unwritten.add_written(ino, written, tenant))
+    pub fn count_bytes(&self, written: WrittenRange, tenant: TenantId) -> bool {
+        self.look_at(self.unwritten.add_written(written, tenant))
     }
 
     /// Whether tenants wait for a commit and a write-back.

@@ -17,6 +17,7 @@ use crate::log::ChangeLog;
 use crate::ops::ctx::Ctx;
 use crate::quota::Resource;
 use crate::superblock::{AtimeMode, Attempt, Fetch, PAGE_BYTES, Stop};
+use crate::write_streams::WrittenRange;
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock;
 use hearth_sync::object::WriteGuard;
@@ -209,7 +210,15 @@ pub(crate) fn write_acknowledged(
     cx.sb
         .log()
         .inspect(|log| log.gaps.fill(inode.number(), &written));
-    let count = |log: &ChangeLog| log.count_bytes(inode.number(), written.clone(), inode.tenant());
+    let count = |log: &ChangeLog| {
+        let part = WrittenRange {
+            ino: inode.number(),
+            bytes: written.clone(),
+            sum: len as u64,
+            is_cached: writer != Writer::Caller,
+        };
+        log.count_bytes(part, inode.tenant())
+    };
     if cx.sb.log().is_some_and(count) {
         cx.sb.look_at_room();
     }

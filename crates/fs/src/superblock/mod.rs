@@ -28,6 +28,7 @@ mod crowd;
 mod file_locks;
 mod ghosts;
 mod handle;
+mod inode_ahead;
 mod leader_signal;
 mod maintenance;
 mod mem_usage;

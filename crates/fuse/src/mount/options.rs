@@ -93,6 +93,8 @@ pub struct MountOptions {
     pub sched_policy: SchedPolicy,
     /// `park=every`, for tests of the daemon.
     pub park: Park,
+    /// The directory may hold files: whoever mounts wants the mount to hide them. Cannot be typed.
+    pub covers: bool,
     /// Others change what is served: see [`hearth::KernelCache::is_changed_behind`].
     /// A [`Session`](crate::Session) sets this itself.
     pub changed_behind: bool,
@@ -123,6 +125,7 @@ impl Default for MountOptions {
             noexec: false,
             sched_policy: SchedPolicy::Auto,
             park: Park::Needed,
+            covers: false,
             changed_behind: false,
         }
     }

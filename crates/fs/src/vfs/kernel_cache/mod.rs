@@ -61,6 +61,12 @@ pub trait KernelCache: Vfs {
     /// if `file` is open for writing and there is no space for its holes.
     fn read_for_cache(&self, file: &Self::File, off: u64, out: &mut [u8]) -> VfsResult<usize>;
 
+    /// [`KernelCache::read_for_cache`] on a thread that may block. What it gets from a backend need
+    /// not stay in memory: the kernel has it then.
+    fn read_through(&self, file: &Self::File, off: u64, out: &mut [u8]) -> VfsResult<usize> {
+        self.read_for_cache(file, off, out)
+    }
+
     /// Whether only the end of `file` may be written to, whatever its flags are by now. That is so
     /// if it was opened for appending and is append-only. Linux then lets nobody clear `O_APPEND`,
     /// but a kernel in front of the volume does not know that.

@@ -3,6 +3,7 @@
 use crate::attr::{Attr, SetAttr};
 use crate::caller::Caller;
 use crate::errno::Errno;
+use crate::heat::Access;
 use crate::inode::InodeExt;
 use crate::ops::io::{WriteAt, Writer};
 use crate::ops::open::OpenFile;
@@ -75,6 +76,37 @@ impl<W: WaitMode> VolumeVfs<W> {
             }
             io::read(cx, inode, off, out, noatime, g)
         })
+    }
+
+    /// [`crate::KernelCache::read_through`].
+    pub fn read_through(
+        &self,
+        file: &OpenFile,
+        off: u64,
+        out: &mut [u8],
+    ) -> Result<usize, W::Error> {
+        let sb = &self.volume.sb;
+        let held = {
+            let g = pin();
+            let inode = file.inode(&g)?;
+            let passes = file.readable() && !file.is_control() && !reserve::has_writers(inode);
+            passes.then(|| inode.hold()).flatten()
+        };
+        let Some(held) = held else {
+            return self.read_for_cache(file, off, out);
+        };
+        let noatime = file.flags() & libc::O_NOATIME != 0;
+        let read = self
+            .run(&KERNEL, |cx, g| {
+                io::touch_atime(cx, file.inode(g)?, noatime)
+            })
+            .and_then(|()| Ok(sb.read_through(&held, off, out)?));
+        let g = pin();
+        if let Ok(len) = read {
+            sb.heat.note(&held, Access::Read, off, len);
+        }
+        sb.release(held, &g);
+        read
     }
 
     /// [`crate::KernelCache::appends_only`].
