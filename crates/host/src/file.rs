@@ -87,6 +87,11 @@ impl OpenHost {
         is_writable(self.opened)
     }
 
+    /// Whether the open cut it to nothing.
+    pub fn cuts(&self) -> bool {
+        self.opened & libc::O_TRUNC != 0
+    }
+
     /// Whether the descriptor itself appends.
     pub fn appends(&self) -> bool {
         self.opened & libc::O_APPEND != 0

@@ -19,6 +19,11 @@ fn fold_into(sums: &mut CountSums, table: &PerCpuTable, seen: &mut DrainProgress
     table.renew(1000);
 }
 
+/// Whether the key is one of a file with this generation.
+fn is_of(key: Key, generation: u32) -> bool {
+    key.file() == super::super::key::file_id(key.ino, generation)
+}
+
 #[test]
 fn every_access_is_credited_once_however_often_slots_change_their_key() {
     let table = PerCpuTable::new();
