@@ -1,10 +1,10 @@
 //! Directories of the host as sources: what is refused beforehand, and how one is served.
 
 use crate::failure::{Failure, reason};
-use crate::mounts;
-use hearth::Volume;
+use crate::{mounts, output};
+use hearth::{HostQuotaMode, Volume};
 use hearth_fuse::{MountOptions, Session};
-use hearth_host::{HostOptions, HostVfs};
+use hearth_host::{HostOptions, HostQuota, HostVfs};
 use hearth_store::Kv;
 use rustix::fs::{StatVfsMountFlags, statvfs};
 use std::fs::Metadata;
@@ -69,8 +69,8 @@ pub fn options(directory: &Path, options: MountOptions) -> Result<MountOptions, 
         let name = shown(&mounts::resolved(directory));
         options.fsname = name.to_string_lossy().into_owned();
     }
-    // Limits of the volume beside would hold for nothing.
-    options.volume.quotas = false;
+    // Without quotas limits of the volume beside would hold for nothing.
+    options.volume.quotas = wants_quotas(&options);
     // A directory that is not there is told about later, with what to do.
     if let Ok(below) = statvfs(directory) {
         let has = |flag| below.f_flag.contains(flag);
@@ -82,17 +82,83 @@ pub fn options(directory: &Path, options: MountOptions) -> Result<MountOptions, 
     Ok(options)
 }
 
+fn wants_quotas(options: &MountOptions) -> bool {
+    let mode = options.volume.host_quota.unwrap_or(HostQuotaMode::Off);
+    mode != HostQuotaMode::Off
+}
+
+/// Where the quotas of a directory are kept unless `-o state=DIR` says it: a place by its name,
+/// with a hash, since two directories may end in the same words.
+fn usual_state(directory: &Path) -> PathBuf {
+    let path = mounts::resolved(directory);
+    let bytes = path.as_os_str().as_bytes();
+    // FNV-1a: the same in every version of this program.
+    let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let word = |byte: &u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' => char::from(*byte),
+        _ => '_',
+    };
+    let words: String = bytes.iter().rev().take(64).rev().map(word).collect();
+    let name = format!("{}-{hash:016x}", words.trim_start_matches('_'));
+    let all = match rustix::process::geteuid().is_root() {
+        true => PathBuf::from("/var/lib/hearth"),
+        false => {
+            let home =
+                || std::env::var_os("HOME").map(|home| Path::new(&home).join(".local/state"));
+            let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
+            let state = state.filter(|path| path.is_absolute()).or_else(home);
+            state.unwrap_or_default().join("hearth")
+        }
+    };
+    all.join("host").join(name)
+}
+
+/// Adds quotas to a directory that is served.
+fn with_quotas(
+    vfs: HostVfs,
+    directory: &Path,
+    volume: &Volume,
+    options: &MountOptions,
+) -> Result<HostVfs, Failure> {
+    let mode = options.volume.host_quota;
+    let state = options.volume.state.clone();
+    let quota = HostQuota {
+        wait: mode == Some(HostQuotaMode::Wait),
+        state: state.unwrap_or_else(|| usual_state(directory)),
+    };
+    volume
+        .stats()
+        .set_info("state", &quota.state.to_string_lossy());
+    volume.stats().set_info("quota", "counting");
+    let (name, stats) = (directory.display().to_string(), volume.clone());
+    let told = move |inodes: u64, is_done: bool| {
+        let word = if is_done { "on" } else { "not counted" };
+        stats.stats().set_info("quota", word);
+        output::say(format_args!(
+            "{name}: {inodes} inodes counted, quotas are {word}"
+        ));
+    };
+    vfs.with_quotas(directory, &quota, volume, told)
+        .map_err(Failure::refused)
+}
+
 /// Serves a directory.
 pub fn start(
     directory: &Path,
     volume: &Volume,
     mountpoint: &Path,
     options: MountOptions,
-) -> Result<Session<HostVfs>, Failure> {
+) -> Result<(Session<HostVfs>, HostVfs), Failure> {
     let host = HostOptions {
         xdev: options.volume.xdev,
     };
     let vfs = HostVfs::open(directory, host, volume).map_err(Failure::refused)?;
+    let vfs = match wants_quotas(&options) {
+        true => with_quotas(vfs, directory, volume, &options)?,
+        false => vfs,
+    };
     let stats = volume.stats();
     let words = |is: bool, yes, no| if is { yes } else { no };
     stats.set_info("below", &mounts::resolved(directory).to_string_lossy());
@@ -105,7 +171,7 @@ pub fn start(
     if let Some(device) = session.device() {
         vfs.set_own_device(device);
     }
-    Ok(session)
+    Ok((session, vfs))
 }
 
 /// What the mount is called in `/proc/mounts`: its directory, without colons, by which `df` and

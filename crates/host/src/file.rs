@@ -38,6 +38,8 @@ pub(crate) struct OpenHost {
     /// What the descriptor was opened with.
     opened: i32,
     keeps_cache: bool,
+    /// Whether the inode was made by this open.
+    pub is_new: bool,
     /// Of a directory. Held while it is read: the position of the descriptor is part of it.
     pub listing: Lock<ListingLock, Listing>,
 }
@@ -53,6 +55,7 @@ impl OpenHost {
             flags: AtomicU32::new(flags as u32),
             opened: flags,
             keeps_cache,
+            is_new: false,
             listing: Lock::new(Listing::default()),
         }
     }

@@ -41,6 +41,19 @@ impl Identity {
         }
     }
 
+    /// A name that is its own for as long as it exists, also on another mount: letters and digits.
+    /// Of the filesystem with device `own` the device is left out.
+    pub fn lasting(&self, own: u64) -> String {
+        let birth = match &self.birth {
+            Birth::Handle(handle) => handle.text(),
+            Birth::Time(sec, nsec) => format!("t{sec}.{nsec}"),
+        };
+        match self.dev == own {
+            true => format!("{}:{birth}", self.ino),
+            false => format!("{}:{birth}:{}", self.ino, self.dev),
+        }
+    }
+
     /// Its handle, where there is one.
     pub fn handle(&self) -> Option<&FileHandle> {
         match &self.birth {

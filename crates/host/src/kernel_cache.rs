@@ -46,6 +46,6 @@ impl KernelCache for HostVfs {
         _kill_suidgid: bool,
         _touches: bool,
     ) -> VfsResult<usize> {
-        Ok(self.tree.write_back(&self.node(ino)?, off, data)?)
+        Ok(self.write_back_node(&self.node(ino)?, off, data)?)
     }
 }

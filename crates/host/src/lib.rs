@@ -19,6 +19,7 @@ mod listing;
 mod node;
 mod nodes;
 mod ops;
+mod quota;
 mod reach;
 mod rights;
 mod sys;
@@ -27,5 +28,6 @@ mod vfs;
 
 pub use error::OpenError;
 pub use file::HostFile;
+pub use quota::{HostQuota, QuotaError};
 pub use tree::HostOptions;
 pub use vfs::HostVfs;

@@ -3,6 +3,7 @@
 use crate::error::OpenError;
 use crate::file::{HostFile, OpenHost, Opened};
 use crate::node::Node;
+use crate::quota::Quotas;
 use crate::tree::{HostOptions, Tree};
 use hearth::{
     Attr, Caller, DirEntry, Errno, FsXAttr, Interrupt, Kind, LockRequest, Miss, NonBlocking, ROOT,
@@ -23,6 +24,8 @@ const CONTROL_NAME: &[u8] = b".hearth";
 pub struct HostVfs {
     pub(crate) tree: Arc<Tree>,
     pub(crate) control: VolumeVfs<NonBlocking>,
+    /// Quotas, if they are asked for.
+    pub(crate) quotas: Option<Arc<Quotas>>,
 }
 
 impl HostVfs {
@@ -34,6 +37,7 @@ impl HostVfs {
         Ok(HostVfs {
             tree: Arc::new(Tree::open(path, options)?),
             control: volume.nonblocking_vfs(),
+            quotas: None,
         })
     }
 
@@ -103,7 +107,8 @@ impl Vfs for HostVfs {
         if is_control(parent) {
             return self.control.lookup(caller, parent, name);
         }
-        match self.tree.lookup(&self.node(parent)?, name) {
+        let directory = self.node(parent)?;
+        match self.found(&directory, self.tree.lookup(&directory, name)) {
             Err(Errno::ENOENT) if parent == ROOT && name == CONTROL_NAME => {
                 self.control.lookup(caller, ROOT, name)
             }
@@ -125,7 +130,8 @@ impl Vfs for HostVfs {
         if is_control(parent) {
             return self.control.grab(shown);
         }
-        Ok(self.tree.lookup(&self.node(parent)?, name)?)
+        let parent = self.node(parent)?;
+        Ok(self.found(&parent, self.tree.lookup(&parent, name))?)
     }
 
     fn forget(&self, ino: u64, n: u64) {
@@ -171,7 +177,7 @@ impl Vfs for HostVfs {
             return self.control.setattr(caller, ino, file, set);
         }
         let file = file.map(HostFile::host).transpose()?;
-        Ok(self.tree.setattr(caller, &self.node(ino)?, file, set)?)
+        Ok(self.set_attributes(caller, &self.node(ino)?, file, set)?)
     }
 
     fn readlink(&self, ino: u64) -> VfsResult<Box<[u8]>> {
@@ -191,13 +197,18 @@ impl Vfs for HostVfs {
         rdev: u32,
     ) -> VfsResult<Attr> {
         refuse_control(parent)?;
-        let at = (&self.node(parent)?, name);
-        Ok(self.tree.mknod(caller, at, kind, mode, rdev)?)
+        let parent = self.node(parent)?;
+        Ok(self.make(caller, &parent, kind, || {
+            self.tree.mknod(caller, (&parent, name), kind, mode, rdev)
+        })?)
     }
 
     fn mkdir(&self, caller: &Caller<'_>, parent: u64, name: &[u8], mode: u16) -> VfsResult<Attr> {
         refuse_control(parent)?;
-        Ok(self.tree.mkdir(caller, &self.node(parent)?, name, mode)?)
+        let parent = self.node(parent)?;
+        Ok(self.make(caller, &parent, Kind::Directory, || {
+            self.tree.mkdir(caller, &parent, name, mode)
+        })?)
     }
 
     fn symlink(
@@ -209,28 +220,28 @@ impl Vfs for HostVfs {
     ) -> VfsResult<Attr> {
         refuse_control(parent)?;
         let parent = self.node(parent)?;
-        Ok(self.tree.symlink(caller, &parent, name, target)?)
+        Ok(self.make(caller, &parent, Kind::Symlink, || {
+            self.tree.symlink(caller, &parent, name, target)
+        })?)
     }
 
     fn link(&self, caller: &Caller<'_>, ino: u64, parent: u64, name: &[u8]) -> VfsResult<Attr> {
         refuse_control(ino)?;
         refuse_control(parent)?;
         let (node, parent) = (self.node(ino)?, self.node(parent)?);
-        Ok(self.tree.link(caller, &node, &parent, name)?)
+        Ok(self.link_node(caller, &node, &parent, name)?)
     }
 
     fn unlink(&self, caller: &Caller<'_>, parent: u64, name: &[u8]) -> VfsResult<()> {
         refuse_control(parent)?;
         let parent = self.node(parent)?;
-        Ok(self.tree.remove(caller, &parent, name, AtFlags::empty())?)
+        Ok(self.remove_name(caller, &parent, name, AtFlags::empty())?)
     }
 
     fn rmdir(&self, caller: &Caller<'_>, parent: u64, name: &[u8]) -> VfsResult<()> {
         refuse_control(parent)?;
         let parent = self.node(parent)?;
-        Ok(self
-            .tree
-            .remove(caller, &parent, name, AtFlags::REMOVEDIR)?)
+        Ok(self.remove_name(caller, &parent, name, AtFlags::REMOVEDIR)?)
     }
 
     fn rename(
@@ -245,9 +256,7 @@ impl Vfs for HostVfs {
         refuse_control(from)?;
         refuse_control(to)?;
         let (from, to) = (self.node(from)?, self.node(to)?);
-        Ok(self
-            .tree
-            .rename(caller, (&from, name), (&to, new_name), flags)?)
+        Ok(self.rename_name(caller, (&from, name), (&to, new_name), flags)?)
     }
 
     fn syncfs(&self) -> VfsResult<()> {
@@ -256,7 +265,7 @@ impl Vfs for HostVfs {
 
     fn statfs(&self, ino: u64) -> VfsResult<StatFs> {
         let ino = if is_control(ino) { ROOT } else { ino };
-        Ok(self.tree.statfs(&self.node(ino)?)?)
+        Ok(self.room(&self.node(ino)?)?)
     }
 
     fn access(&self, caller: &Caller<'_>, ino: u64, mask: u32) -> VfsResult<()> {
@@ -284,7 +293,9 @@ impl Vfs for HostVfs {
     ) -> VfsResult<()> {
         refuse_control(ino)?;
         let node = self.node(ino)?;
-        Ok(self.tree.setxattr(caller, &node, name, value, flags)?)
+        Ok(self.set_xattr(&node, || {
+            self.tree.setxattr(caller, &node, name, value, flags)
+        })?)
     }
 
     fn listxattr(&self, caller: &Caller<'_>, ino: u64) -> VfsResult<Vec<u8>> {
@@ -296,7 +307,8 @@ impl Vfs for HostVfs {
 
     fn removexattr(&self, caller: &Caller<'_>, ino: u64, name: &[u8]) -> VfsResult<()> {
         refuse_control(ino)?;
-        Ok(self.tree.removexattr(caller, &self.node(ino)?, name)?)
+        let node = self.node(ino)?;
+        Ok(self.remove_xattr(&node, || self.tree.removexattr(caller, &node, name))?)
     }
 
     fn get_flags(&self, ino: u64) -> VfsResult<u32> {
@@ -315,12 +327,12 @@ impl Vfs for HostVfs {
         if is_control(ino) {
             return self.control.get_fsxattr(ino);
         }
-        Ok(self.tree.get_fsxattr(&self.node(ino)?)?)
+        Ok(self.flags_and_project(&self.node(ino)?)?)
     }
 
     fn set_fsxattr(&self, caller: &Caller<'_>, ino: u64, new: &FsXAttr) -> VfsResult<()> {
         refuse_control(ino)?;
-        Ok(self.tree.set_fsxattr(caller, &self.node(ino)?, new)?)
+        Ok(self.set_flags_and_project(caller, &self.node(ino)?, new)?)
     }
 
     fn open(&self, caller: &Caller<'_>, ino: u64, flags: i32) -> VfsResult<Arc<HostFile>> {
@@ -328,7 +340,7 @@ impl Vfs for HostVfs {
             let file = self.control.open(caller, ino, flags)?;
             return Ok(Arc::new(HostFile(Opened::Control(file))));
         }
-        let file = self.tree.open_node(caller, &self.node(ino)?, flags)?;
+        let file = self.open_file(caller, &self.node(ino)?, flags)?;
         Ok(HostVfs::opened(file))
     }
 
@@ -341,8 +353,10 @@ impl Vfs for HostVfs {
         flags: i32,
     ) -> VfsResult<(Attr, Arc<HostFile>)> {
         refuse_control(parent)?;
-        let at = (&self.node(parent)?, name);
-        let (attr, file) = self.tree.create(caller, at, mode, flags)?;
+        let parent = self.node(parent)?;
+        let (attr, file) = self.make_open(caller, &parent, || {
+            self.tree.create(caller, (&parent, name), mode, flags)
+        })?;
         Ok((attr, HostVfs::opened(file)))
     }
 
@@ -355,7 +369,9 @@ impl Vfs for HostVfs {
     ) -> VfsResult<(Attr, Arc<HostFile>)> {
         refuse_control(parent)?;
         let parent = self.node(parent)?;
-        let (attr, file) = self.tree.tmpfile(caller, &parent, mode, flags)?;
+        let (attr, file) = self.make_open(caller, &parent, || {
+            self.tree.tmpfile(caller, &parent, mode, flags)
+        })?;
         Ok((attr, HostVfs::opened(file)))
     }
 
@@ -375,7 +391,7 @@ impl Vfs for HostVfs {
         kill_suidgid: bool,
     ) -> VfsResult<usize> {
         match &file.0 {
-            Opened::Host(file) => Ok(self.tree.write(caller, file, place, data)?),
+            Opened::Host(file) => Ok(self.write_file(caller, file, place, data)?),
             Opened::Control(file) => self.control.write(caller, file, place, data, kill_suidgid),
         }
     }
@@ -406,14 +422,21 @@ impl Vfs for HostVfs {
 
     fn release(&self, file: &HostFile, owner: Option<u64>) {
         match &file.0 {
-            Opened::Host(file) => file.close(),
+            Opened::Host(file) => {
+                file.close();
+                self.settle_synced(file);
+            }
             Opened::Control(file) => self.control.release(file, owner),
         }
     }
 
     fn fsync(&self, file: &HostFile, data_only: bool) -> VfsResult<()> {
         match &file.0 {
-            Opened::Host(file) => Ok(Tree::fsync(file, data_only)?),
+            Opened::Host(file) => {
+                Tree::fsync(file, data_only)?;
+                self.settle_synced(file);
+                Ok(())
+            }
             Opened::Control(file) => self.control.fsync(file, data_only),
         }
     }
@@ -455,7 +478,7 @@ impl Vfs for HostVfs {
         off: u64,
         len: u64,
     ) -> VfsResult<()> {
-        Ok(self.tree.fallocate(caller, file.host()?, mode, off, len)?)
+        Ok(self.allocate_range(caller, file.host()?, mode, (off, len))?)
     }
 
     /// The host allocates at once.
@@ -488,7 +511,7 @@ impl Vfs for HostVfs {
             return Err(Errno::EINVAL.into());
         }
         let (from, to) = ((from.host()?, from_at), (to.host()?, to_at));
-        Ok(self.tree.copy_range(caller, from, to, len)?)
+        Ok(self.copy_between(caller, from, to, len)?)
     }
 
     /// The kernel has the locks to itself.

@@ -5,6 +5,7 @@ use crate::amount;
 use crate::builder::VolumeBuilder;
 use crate::superblock::{AtimeMode, OnError, Protection};
 use std::fmt;
+use std::path::PathBuf;
 
 /// How a volume is built.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +40,11 @@ pub struct VolumeOptions {
     pub store: StoreOptions,
     /// `xdev`: mounts below a directory of the host are not entered.
     pub xdev: bool,
+    /// `quota=wait|background|off`: whether a directory of the host has quotas, and whether a mount
+    /// answers before it is counted.
+    pub host_quota: Option<HostQuotaMode>,
+    /// `state=DIR`: where the quotas of a directory of the host are kept.
+    pub state: Option<PathBuf>,
 }
 
 /// An option of a volume that cannot be used.
@@ -67,8 +73,21 @@ impl Default for VolumeOptions {
             workers: 1,
             store: StoreOptions::default(),
             xdev: false,
+            host_quota: None,
+            state: None,
         }
     }
+}
+
+/// Quotas of a directory of the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostQuotaMode {
+    /// The directory is counted before the mount answers.
+    Wait,
+    /// It is counted beside.
+    Background,
+    /// There are none.
+    Off,
 }
 
 impl VolumeOptions {
@@ -130,6 +149,16 @@ impl VolumeOptions {
         given.iter().find(|(is, _)| *is).map(|(_, name)| *name)
     }
 
+    /// The first option that was given, by name, and that only a directory of the host has.
+    pub(super) fn given_to_a_host(&self) -> Option<&'static str> {
+        let given = [
+            (self.xdev, "xdev"),
+            (self.host_quota.is_some(), "quota"),
+            (self.state.is_some(), "state"),
+        ];
+        given.iter().find(|(is, _)| *is).map(|(_, name)| *name)
+    }
+
     fn set_flag(&mut self, name: &str) -> Result<(), OptionError> {
         match name {
             "ro" => self.read_only = true,
@@ -176,6 +205,18 @@ impl VolumeOptions {
                 let count = amount::count(value).ok().filter(|&count| count > 0);
                 self.inodes = Some(count.ok_or(bad("at least 1, such as 50k or 2m"))?);
             }
+            "quota" => {
+                self.host_quota = Some(match value {
+                    "wait" => HostQuotaMode::Wait,
+                    "background" => HostQuotaMode::Background,
+                    "off" => HostQuotaMode::Off,
+                    _ => return Err(bad("wait, background or off")),
+                });
+            }
+            "state" => {
+                let path = Some(PathBuf::from(value)).filter(|path| path.is_absolute());
+                self.state = Some(path.ok_or(bad("a path that begins with /"))?);
+            }
             "links_max" => {
                 let most = amount::count(value).ok();
                 let most = most.and_then(|most| u32::try_from(most).ok());
@@ -207,10 +248,14 @@ impl OptionError {
     }
 
     /// An option of a host directory that was given for something else.
-    pub(super) fn of_a_host() -> OptionError {
+    pub(super) fn of_a_host(name: &str) -> OptionError {
+        let expected = match name {
+            "xdev" => "a source host:DIR, since nothing else has mounts below it",
+            _ => "a source host:DIR, since other volumes always count what is used",
+        };
         OptionError {
-            option: "xdev".to_owned(),
-            expected: Some("a source host:DIR, since nothing else has mounts below it"),
+            option: name.to_owned(),
+            expected: Some(expected),
         }
     }
 
@@ -218,7 +263,8 @@ impl OptionError {
     pub(super) fn not_of_a_host(name: &str) -> OptionError {
         let expected = match name {
             "noatime" | "strictatime" => "none for a host directory, whose own mount decides that",
-            "quota" | "hot_track" => "none for a host directory yet; use memory: or store:DIR",
+            "quota" => "quota=wait, quota=background or quota=off for a host directory",
+            "hot_track" => "none for a host directory yet; use memory: or store:DIR",
             _ => "none for a host directory, whose own filesystem decides that",
         };
         OptionError {

@@ -1,0 +1,67 @@
+//! Quotas of a directory of the host: reserved before a system call, settled by what the host says
+//! after. `docs/design/host.md` has the rules.
+//!
+//! Lock order:
+//! ```text
+//! host.charged         what is charged for one inode, over its operation
+//!   anything of this crate that is below
+//!   quota.state        the ledger of the volume beside
+//! ```
+
+mod amounts;
+mod charged;
+mod check;
+mod counting;
+mod data;
+mod holes;
+mod names;
+mod projects;
+mod serve;
+mod settle;
+mod state_dir;
+mod walk;
+
+pub use charged::Charged;
+pub use state_dir::StateError as QuotaError;
+
+use crate::file::OpenHost;
+use crate::tree::Tree;
+use counting::Counting;
+use hearth::{Charges, KeptSetting};
+use hearth_sync::primitive::Arc;
+use hearth_sync::primitive::atomic::AtomicU64;
+use projects::Projects;
+use state_dir::StateDir;
+use std::path::PathBuf;
+
+/// How the quotas of a directory are kept.
+#[derive(Clone, Debug)]
+pub struct HostQuota {
+    /// Count before the mount answers, and not beside.
+    pub wait: bool,
+    /// Where usage, limits and projects are kept.
+    pub state: PathBuf,
+}
+
+/// The quotas of a directory that is served.
+#[derive(Debug)]
+pub(crate) struct Quotas {
+    tree: Arc<Tree>,
+    charges: Charges,
+    projects: Projects,
+    counting: Counting,
+    state: StateDir,
+    /// Settings as they were kept, until the walk has ended.
+    kept: Vec<KeptSetting>,
+    /// Whether the root is on XFS.
+    is_xfs: bool,
+    /// Inodes that the walk has counted, for those who look. Relaxed: nothing depends on it.
+    counted: AtomicU64,
+}
+
+impl OpenHost {
+    /// Whether what it is opened with cuts the file.
+    fn cuts(flags: i32) -> bool {
+        flags & libc::O_TRUNC != 0
+    }
+}
