@@ -36,6 +36,23 @@ pub trait Backend: Send + Sync + 'static {
     /// The inode with this number, as of the last commit.
     fn load_inode(&self, ino: u64) -> Result<Option<Inode>>;
 
+    /// Inodes with numbers in `range`, each with what [`Backend::load_allocation`] returns of it,
+    /// in any order. Asked ahead of need: those that are dear to load may be left out, and one that
+    /// changes beside the call may be torn.
+    fn load_inodes(&self, range: Range<u64>) -> Result<Vec<(Inode, Allocation)>> {
+        let mut inodes = Vec::new();
+        for ino in range {
+            if let Some(inode) = self.load_inode(ino)? {
+                let allocation = match inode.attrs.kind {
+                    Kind::File if inode.pages > 0 => self.load_allocation(ino)?,
+                    _ => Allocation::new(),
+                };
+                inodes.push((inode, allocation));
+            }
+        }
+        Ok(inodes)
+    }
+
     /// The target of entry `name` of directory `dir`, as of the last commit.
     fn load_entry(&self, dir: u64, name: &[u8]) -> Result<Option<Target>>;
 
@@ -44,7 +61,7 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Pages of file `ino` that are allocated, in ranges by rising index; true where they were
     /// written, false where they are allocated and read as zeros.
-    fn load_allocation(&self, ino: u64) -> Result<Vec<(Range<u64>, bool)>>;
+    fn load_allocation(&self, ino: u64) -> Result<Allocation>;
 
     /// Passes the contents of written pages of file `ino` in `pages` to `take`: index and up to
     /// 4,096 bytes, the rest is zero. Skips holes.
@@ -80,6 +97,9 @@ pub trait Backend: Send + Sync + 'static {
     /// Ends everything that is under way. No call follows but drop.
     fn close(&self) -> Result<()>;
 }
+
+/// Ranges of allocated pages, by rising index, and whether each was written.
+pub type Allocation = Vec<(Range<u64>, bool)>;
 
 /// Key and value of a setting.
 pub type Setting = (Box<[u8]>, Box<[u8]>);
@@ -131,6 +151,10 @@ impl<B: Backend + ?Sized> Backend for std::sync::Arc<B> {
         (**self).load_inode(ino)
     }
 
+    fn load_inodes(&self, range: Range<u64>) -> Result<Vec<(Inode, Allocation)>> {
+        (**self).load_inodes(range)
+    }
+
     fn load_entry(&self, dir: u64, name: &[u8]) -> Result<Option<Target>> {
         (**self).load_entry(dir, name)
     }
@@ -139,7 +163,7 @@ impl<B: Backend + ?Sized> Backend for std::sync::Arc<B> {
         (**self).load_directory(dir)
     }
 
-    fn load_allocation(&self, ino: u64) -> Result<Vec<(Range<u64>, bool)>> {
+    fn load_allocation(&self, ino: u64) -> Result<Allocation> {
         (**self).load_allocation(ino)
     }
 

@@ -2,7 +2,7 @@
 
 use crate::attr::Target;
 use crate::errno::Result;
-use crate::{Backend, Extent, Inode, PageSource, Record, Restart};
+use crate::{Allocation, Backend, Extent, Inode, PageSource, Record, Restart};
 use std::ops::Range;
 
 /// `memory:` on the command line.
@@ -30,7 +30,7 @@ impl Backend for MemoryBackend {
         Ok(Vec::new())
     }
 
-    fn load_allocation(&self, _ino: u64) -> Result<Vec<(Range<u64>, bool)>> {
+    fn load_allocation(&self, _ino: u64) -> Result<Allocation> {
         Ok(Vec::new())
     }
 

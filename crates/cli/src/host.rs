@@ -3,8 +3,8 @@
 use crate::failure::{Failure, reason};
 use crate::{mounts, output};
 use hearth::{HostQuotaMode, Volume};
-use hearth_fuse::{MountOptions, Session};
-use hearth_host::{HostOptions, HostQuota, HostVfs};
+use hearth_fuse::{MountOptions, Passthrough, Session};
+use hearth_host::{HeatBy, HostOptions, HostVfs};
 use hearth_store::Kv;
 use rustix::fs::{StatVfsMountFlags, statvfs};
 use std::fs::Metadata;
@@ -12,11 +12,16 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Refuses a directory that cannot be served at `mountpoint`, before a daemon is started.
-pub fn check(directory: &Path, mountpoint: &Path) -> Result<(), Failure> {
+/// Refuses a directory that cannot be served, wherever.
+pub fn check_source(directory: &Path) -> Result<Metadata, Failure> {
     let source = std::fs::metadata(directory).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => {
             Failure::at(directory, "does not exist; give a directory that is there")
+        }
+        std::io::ErrorKind::PermissionDenied => {
+            let what = "this user may not enter it; run as one who may, and let root into a \
+                        filesystem of FUSE by its option allow_other";
+            Failure::at(directory, what)
         }
         _ => Failure::at(directory, reason(&error)),
     })?;
@@ -29,6 +34,12 @@ pub fn check(directory: &Path, mountpoint: &Path) -> Result<(), Failure> {
         let what = format!("is a Hearth volume, not a tree of files; use 'store:{volume}'");
         return Err(Failure::at(directory, what));
     }
+    Ok(source)
+}
+
+/// Refuses a directory that cannot be served at `mountpoint`, before a daemon is started.
+pub fn check(directory: &Path, mountpoint: &Path) -> Result<(), Failure> {
+    let source = check_source(directory)?;
     let (below, place) = (mounts::resolved(directory), mounts::resolved(mountpoint));
     let is =
         |seen: &Metadata, other: &Metadata| (seen.dev(), seen.ino()) == (other.dev(), other.ino());
@@ -52,8 +63,35 @@ pub fn check(directory: &Path, mountpoint: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Whether a directory is served at this very mount point.
+pub fn is_served_at(directory: &Path, mountpoint: &Path) -> bool {
+    let mounted = mounts::at(&mounts::resolved(mountpoint));
+    let name = shown(&mounts::resolved(directory));
+    mounted.is_ok_and(|mounted| mounted.is_some_and(|one| one.is_ours() && one.source == name))
+}
+
 /// The options with what follows from the directory: its name, and the flags of its mount.
 pub fn options(directory: &Path, options: MountOptions) -> Result<MountOptions, Failure> {
+    let of_opens = options.volume.host.heat_by_opens;
+    if of_opens && options.direct_io {
+        let line = "option 'heat=opens': 'direct_io' and 'heat=exact' show each access; choose one";
+        return Err(Failure::usage(line));
+    }
+    if options.volume.host.observe && wants_quotas(&options) {
+        let line = "option 'observe': refuses nothing, as 'quota' would; leave one of them out";
+        return Err(Failure::usage(line));
+    }
+    let sees_data = options.volume.hot_track && !of_opens;
+    if options.passthrough == Some(Passthrough::On) && sees_data {
+        let line = "option 'passthrough=on': heat by range has to see the data; add 'heat=opens', \
+                    or leave one of them out";
+        return Err(Failure::usage(line));
+    }
+    if options.passthrough == Some(Passthrough::On) && wants_quotas(&options) {
+        let line = "option 'passthrough=on': quotas have to see what is written; add 'quota=off', \
+                    or leave one of them out";
+        return Err(Failure::usage(line));
+    }
     let refused = [
         (options.writeback == Some(true), "writeback"),
         (options.no_open, "no_open"),
@@ -83,36 +121,8 @@ pub fn options(directory: &Path, options: MountOptions) -> Result<MountOptions, 
 }
 
 fn wants_quotas(options: &MountOptions) -> bool {
-    let mode = options.volume.host_quota.unwrap_or(HostQuotaMode::Off);
+    let mode = options.volume.host.quota.unwrap_or(HostQuotaMode::Off);
     mode != HostQuotaMode::Off
-}
-
-/// Where the quotas of a directory are kept unless `-o state=DIR` says it: a place by its name,
-/// with a hash, since two directories may end in the same words.
-fn usual_state(directory: &Path) -> PathBuf {
-    let path = mounts::resolved(directory);
-    let bytes = path.as_os_str().as_bytes();
-    // FNV-1a: the same in every version of this program.
-    let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    let word = |byte: &u8| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' => char::from(*byte),
-        _ => '_',
-    };
-    let words: String = bytes.iter().rev().take(64).rev().map(word).collect();
-    let name = format!("{}-{hash:016x}", words.trim_start_matches('_'));
-    let all = match rustix::process::geteuid().is_root() {
-        true => PathBuf::from("/var/lib/hearth"),
-        false => {
-            let home =
-                || std::env::var_os("HOME").map(|home| Path::new(&home).join(".local/state"));
-            let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
-            let state = state.filter(|path| path.is_absolute()).or_else(home);
-            state.unwrap_or_default().join("hearth")
-        }
-    };
-    all.join("host").join(name)
 }
 
 /// Adds quotas to a directory that is served.
@@ -120,17 +130,8 @@ fn with_quotas(
     vfs: HostVfs,
     directory: &Path,
     volume: &Volume,
-    options: &MountOptions,
+    waits: bool,
 ) -> Result<HostVfs, Failure> {
-    let mode = options.volume.host_quota;
-    let state = options.volume.state.clone();
-    let quota = HostQuota {
-        wait: mode == Some(HostQuotaMode::Wait),
-        state: state.unwrap_or_else(|| usual_state(directory)),
-    };
-    volume
-        .stats()
-        .set_info("state", &quota.state.to_string_lossy());
     volume.stats().set_info("quota", "counting");
     let (name, stats) = (directory.display().to_string(), volume.clone());
     let told = move |inodes: u64, is_done: bool| {
@@ -140,7 +141,7 @@ fn with_quotas(
             "{name}: {inodes} inodes counted, quotas are {word}"
         ));
     };
-    vfs.with_quotas(directory, &quota, volume, told)
+    vfs.with_quotas(directory, volume, waits, told)
         .map_err(Failure::refused)
 }
 
@@ -151,12 +152,21 @@ pub fn start(
     mountpoint: &Path,
     options: MountOptions,
 ) -> Result<(Session<HostVfs>, HostVfs), Failure> {
+    let heat = match options.volume.host.heat_by_opens {
+        true => HeatBy::Opens,
+        false => HeatBy::Ranges,
+    };
     let host = HostOptions {
         xdev: options.volume.xdev,
+        heat,
+        state: state_of(&options)?,
     };
     let vfs = HostVfs::open(directory, host, volume).map_err(Failure::refused)?;
     let vfs = match wants_quotas(&options) {
-        true => with_quotas(vfs, directory, volume, &options)?,
+        true => {
+            let waits = options.volume.host.quota == Some(HostQuotaMode::Wait);
+            with_quotas(vfs, directory, volume, waits)?
+        }
         false => vfs,
     };
     let stats = volume.stats();
@@ -172,6 +182,14 @@ pub fn start(
         vfs.set_own_device(device);
     }
     Ok((session, vfs))
+}
+
+/// The state directory that was named; a daemon goes elsewhere.
+fn state_of(options: &MountOptions) -> Result<Option<PathBuf>, Failure> {
+    let state = options.volume.host.state.as_deref();
+    let absolute =
+        |path: &Path| std::path::absolute(path).map_err(|error| Failure::at(path, reason(&error)));
+    state.map(absolute).transpose()
 }
 
 /// What the mount is called in `/proc/mounts`: its directory, without colons, by which `df` and

@@ -4,12 +4,14 @@
 //! `memory:?size=1G,hot_track`, `store:/srv/volume?compress=zstd`. The library, the command line
 //! and mount(8) take the same words.
 
+mod host;
 mod opening;
 mod options;
 mod store;
 
+pub use host::{HostQuotaMode, HostSourceOptions};
 pub use opening::is_free;
-pub use options::{HostQuotaMode, OptionError, VolumeOptions};
+pub use options::{OptionError, VolumeOptions};
 pub use store::{Compress, StoreOptions};
 
 use crate::volume::{BuildError, Volume};
@@ -94,15 +96,19 @@ impl Source {
     pub fn takes(&self, options: &VolumeOptions) -> Result<(), OptionError> {
         match (self, options.store.given()) {
             (Source::Memory, Some(name)) => Err(OptionError::of_a_store(name)),
+            (Source::Memory | Source::Store(_), _) if options.xdev => {
+                Err(OptionError::of_a_host("xdev"))
+            }
+            (Source::Memory | Source::Store(_), _) if options.host.given().is_some() => {
+                let name = options.host.given().unwrap_or_default();
+                Err(OptionError::of_a_host(name))
+            }
             (Source::Host(_), Some(name)) => Err(OptionError::not_of_a_host(name)),
-            (Source::Memory | Source::Store(_), _) => match options.given_to_a_host() {
-                Some(name) => Err(OptionError::of_a_host(name)),
-                None => Ok(()),
-            },
             (Source::Host(_), None) => match options.given_to_the_core() {
                 Some(name) => Err(OptionError::not_of_a_host(name)),
                 None => Ok(()),
             },
+            _ => Ok(()),
         }
     }
 }
@@ -236,11 +242,7 @@ mod tests {
             ),
             ("memory:?xdev", "option 'xdev': expected a source host:DIR"),
             ("/srv?size=1G", "option 'size': expected none for a host"),
-            ("/srv?quota", "option 'quota': expected quota=wait"),
-            ("/srv?quota=never", "expected wait, background or off"),
-            ("/srv?state=here", "expected a path that begins with /"),
-            ("memory:?quota=wait", "option 'quota': expected a source"),
-            ("memory:?state=/x", "option 'state': expected a source"),
+            ("/srv?quota", "option 'quota': expected none for a host"),
             ("/srv?create", "option 'create': expected none for a host"),
             ("/srv?noatime", "option 'noatime': expected none for a host"),
             (

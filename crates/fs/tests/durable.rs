@@ -10,6 +10,8 @@ mod driver;
 mod early;
 #[path = "durable/errors.rs"]
 mod errors;
+#[path = "durable/overtaken.rs"]
+mod overtaken;
 #[path = "durable/reopened.rs"]
 mod reopened;
 #[path = "durable/replaced.rs"]

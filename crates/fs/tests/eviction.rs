@@ -1,6 +1,8 @@
 //! The model test on a backend that gives objects back: everything may be forgotten between any two
 //! operations, and any call of the backend may fail.
 
+#[path = "eviction/ahead.rs"]
+mod ahead;
 #[path = "eviction/crowd.rs"]
 mod crowd;
 #[path = "model/driver.rs"]
@@ -9,6 +11,8 @@ mod driver;
 mod ends;
 #[path = "eviction/faults.rs"]
 mod faults;
+#[path = "eviction/through.rs"]
+mod through;
 
 use driver::Library;
 use hearth::backend::TestBackend;

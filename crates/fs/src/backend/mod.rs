@@ -4,7 +4,7 @@
 mod test;
 
 pub use hearth_backend::{
-    Attrs, Backend, Edit, Extent, Inode, MemoryBackend, Page, PageSource, Place, Record, Restart,
-    Usage, Xattr,
+    Allocation, Attrs, Backend, Edit, Extent, Inode, MemoryBackend, Page, PageSource, Place,
+    Record, Restart, Usage, Xattr,
 };
 pub use test::{Fault, TestBackend};

@@ -6,10 +6,10 @@
 //! volume leads (`service::sync_leader`).
 
 use super::caught::{Caught, caught};
-use super::flush::{Taken, check_unpinned};
+use super::sync::{Taken, check_unpinned};
 use crate::backend::Record;
 use crate::errno::{Errno, Result};
-use crate::log::{ChangeLog, Cut};
+use crate::log::{ChangeLog, Cut, GapWait};
 use crate::superblock::{CommitState, Superblock, WaitingCaller, WhenDurable};
 use hearth_sync::epoch::pin;
 use hearth_sync::primitive::{MutexGuard, thread};
@@ -187,6 +187,7 @@ impl Superblock {
 
     /// Ends the volume: see [`crate::Volume::close`].
     pub(crate) fn close(&self) -> Result<()> {
+        self.heat.keep_foreign(&self.objects);
         let Some(log) = self.log() else { return Ok(()) };
         check_unpinned()?;
         if !log.signal.close() {
@@ -244,7 +245,7 @@ impl Superblock {
             let first = Taken::new(log.unwritten.take_first(), |ino| {
                 log.unwritten.note_first(ino)
             });
-            self.flush_each(first, || Ok(()))?;
+            self.flush_each(first, GapWait::InFlight, || Ok(()))?;
             let cut = log.cut(|| {
                 let mut first = Taken::new(log.unwritten.take_first(), |ino| {
                     log.unwritten.note_first(ino)

@@ -2,7 +2,7 @@
 
 use super::record::count;
 use crate::attr::Kind;
-use crate::backend::Inode as Kept;
+use crate::backend::{Allocation, Inode as Kept};
 use crate::directory::{Hashed, Lookup, NO_PARENT};
 use crate::errno::{Errno, Result};
 use crate::inode::{Inode, InodeExt, InodeRef};
@@ -10,7 +10,6 @@ use crate::stats::Event;
 use crate::superblock::{Fetch, PAGE_BYTES, Superblock, inode_bytes};
 use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::primitive::thread;
-use std::ops::Range;
 
 impl Superblock {
     /// Fetches what an attempt missed; the operation then runs again. No epoch is pinned during a
@@ -117,7 +116,8 @@ impl Superblock {
         }
     }
 
-    fn fetch_inode(&self, ino: u64) -> Result<()> {
+    pub(super) fn fetch_inode(&self, ino: u64) -> Result<()> {
+        self.fetch_around(ino);
         let (inode, is_new) = {
             let _one = self.inode_io_lock(ino).lock_guard();
             if self.objects.inodes.get(ino, &pin()).is_some() {
@@ -131,7 +131,7 @@ impl Superblock {
             };
             let pages = match kept.attrs.kind {
                 Kind::File if kept.pages > 0 => self.objects.backend.load_allocation(ino)?,
-                _ => Vec::new(),
+                _ => Allocation::new(),
             };
             self.restore(&kept, pages, &pin())?
         };
@@ -151,7 +151,7 @@ impl Superblock {
     pub(super) fn restore(
         &self,
         kept: &Kept,
-        pages: Vec<(Range<u64>, bool)>,
+        pages: Allocation,
         g: &Guard,
     ) -> Result<(InodeRef, bool)> {
         let (ino, generation) = (kept.ino, kept.attrs.generation);
@@ -175,6 +175,9 @@ impl Superblock {
         let Some(directory) = inode.directory() else {
             return Ok(());
         };
+        if directory.note_miss(inode.entries()) {
+            return self.fetch_directory(inode);
+        }
         let at = Hashed {
             name,
             hash: self.hash(name),
@@ -192,6 +195,9 @@ impl Superblock {
                     directory.grow_a_step(inode.entries(), &g);
                     self.recount(directory, &g);
                 }
+                drop(g);
+                // Whoever looks a name up wants its inode too.
+                result.inspect(|target| self.fetch_target(target.ino));
                 return Ok(());
             }
         }

@@ -10,28 +10,34 @@ use crate::backend::{Edit, Extent};
 use crate::data::{Data, PAGE};
 use crate::errno::{Errno, Result};
 use crate::inode::{Inode, StateBit};
-use crate::log::ChangeLog;
+use crate::log::{ChangeLog, GapWait};
 use crate::superblock::Superblock;
 use crate::tenant::TenantId;
-use hearth_sync::epoch::{is_pinned, pin};
+use hearth_sync::epoch::pin;
 use hearth_sync::primitive::atomic::Ordering::{Relaxed, SeqCst};
 use hearth_sync::primitive::atomic::fence;
 use hearth_sync::primitive::thread;
 use std::ops::Range;
-use std::time::{Duration, Instant};
 
 /// Pages of one step of a write-back: what is recorded at once.
 const STEP_PAGES: usize = 32 << 10;
 /// Pages of one step at least, where steps have failed because pages were cut or moved.
 const STEP_LEAST: usize = 256;
-/// How long an operation that needs room waits for it at most.
-const MAKING_ROOM: Duration = Duration::from_secs(2);
-
 /// Whether the caller is inside a cut, when no operation changes anything.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum During {
     Operations,
     Cut,
+}
+
+/// What a write-back of a file has come to.
+enum Flushed {
+    /// All is recorded that was to be.
+    All,
+    /// This many pages were left behind a gap that is waited for, and are dirty.
+    Held(u64),
+    /// Pages were cut or moved meanwhile: it is to begin again.
+    Moved,
 }
 
 /// The right to write a file back.
@@ -50,16 +56,16 @@ impl Drop for Turn<'_> {
 
 impl Superblock {
     /// Gives the unwritten contents of a file to the backend, those that were there when this was
-    /// called. They are durable with the next commit. The caller has a reference, and nothing is
-    /// pinned.
-    pub(crate) fn flush(&self, inode: &Inode) -> Result<()> {
+    /// called, up to the first gap that is waited for. They are durable with the next commit. The
+    /// caller has a reference, and nothing is pinned.
+    pub(crate) fn flush(&self, inode: &Inode, wait: GapWait) -> Result<()> {
         if !self.is_durable() || !inode.state.has_unrecorded() {
             return Ok(());
         }
         let _turn = self.wait_for_turn(inode);
         // Another write-back may have recorded the contents meanwhile, or failed.
         match self.dirty_data(inode) {
-            Some(data) => self.flush_in_turn(inode, data, During::Operations),
+            Some(data) => self.flush_in_turn(inode, data, wait, During::Operations),
             None => Ok(()),
         }
     }
@@ -72,7 +78,8 @@ impl Superblock {
         let Some(_turn) = self.try_turn(inode) else {
             return Ok(false);
         };
-        self.flush_in_turn(inode, data, During::Cut).map(|()| true)
+        self.flush_in_turn(inode, data, GapWait::InFlight, During::Cut)
+            .map(|()| true)
     }
 
     pub(super) fn dirty_data<'i>(&self, inode: &'i Inode) -> Option<&'i Data> {
@@ -96,7 +103,13 @@ impl Superblock {
         is_free.then(|| Turn { sb: self, inode })
     }
 
-    fn flush_in_turn(&self, inode: &Inode, data: &Data, during: During) -> Result<()> {
+    fn flush_in_turn(
+        &self,
+        inode: &Inode,
+        data: &Data,
+        wait: GapWait,
+        during: During,
+    ) -> Result<()> {
         if self.is_over(inode) {
             return Ok(());
         }
@@ -107,8 +120,15 @@ impl Superblock {
             // SeqCst: partner is the fence in `note_dirty`: this thread finds what was written, or
             // the writer finds the bit clear.
             fence(SeqCst);
-            if self.flush_pages(inode, data, (0..u64::MAX, step), during)? {
-                return Ok(());
+            match self.flush_pages(inode, data, (0..u64::MAX, step), wait, during)? {
+                Flushed::All => return Ok(()),
+                Flushed::Held(pages) => {
+                    // The write-back that takes them will find the file in the list again.
+                    let count = |log: &ChangeLog| log.count_more(pages * PAGE, inode.tenant());
+                    self.log().inspect(|log| count(log));
+                    return Ok(());
+                }
+                Flushed::Moved => {}
             }
             // Begun again: pages may have moved.
             step = (step / 2).max(STEP_LEAST);
@@ -117,7 +137,7 @@ impl Superblock {
 
     /// Writes back `pages` of a file, and those before them that its size waits for. Others stay
     /// dirty, and so does the file. Returns whether that was done: not if somebody else writes the
-    /// file back, or cuts it. The caller has a reference, and nothing is pinned.
+    /// file back or cuts it, nor behind a gap. The caller has a reference, and nothing is pinned.
     fn flush_early(&self, inode: &Inode, pages: Range<u64>) -> Result<bool> {
         let Some(data) = self.dirty_data(inode) else {
             return Ok(true);
@@ -128,7 +148,9 @@ impl Superblock {
         if self.is_over(inode) {
             return Ok(true);
         }
-        self.flush_pages(inode, data, (pages, STEP_PAGES), During::Operations)
+        let (wait, during) = (GapWait::Kept, During::Operations);
+        let flushed = self.flush_pages(inode, data, (pages, STEP_PAGES), wait, during)?;
+        Ok(matches!(flushed, Flushed::All))
     }
 
     /// Whether the inode has ended: then nobody pays for its pages.
@@ -136,8 +158,8 @@ impl Superblock {
         inode.meta.is_unlinked() && inode.meta.account() == crate::quota::NO_ACCOUNT
     }
 
-    /// Writes `pages` back, and those before them that the size waits for, `step` at once. False if
-    /// pages were cut or moved meanwhile. In its turn.
+    /// Writes `pages` back, and those before them that the size waits for, `step` at once, up to
+    /// the first gap that is waited for. In its turn.
     ///
     /// What is written meanwhile is for the next time: parts that have been passed lack it.
     fn flush_pages(
@@ -145,14 +167,18 @@ impl Superblock {
         inode: &Inode,
         data: &Data,
         (pages, step): (Range<u64>, usize),
+        wait: GapWait,
         during: During,
-    ) -> Result<bool> {
+    ) -> Result<Flushed> {
         let (edits, size, recorded) = {
             let _inside = inode.gate.read(inode.percpu());
             let contents = &inode.contents;
             let recorded = contents.size.load(Relaxed);
             (contents.edits.load(Relaxed), inode.meta.size(), recorded)
         };
+        let ino = inode.number();
+        let gap = self.log().and_then(|log| log.gaps.first(ino, wait));
+        let (size, mut held) = (size.min(gap.unwrap_or(size)), 0);
         // Those behind the recorded size are among them, so that it may grow.
         let mut from = Some(pages.start.min(recorded / PAGE));
         while let Some(start) = from {
@@ -163,11 +189,15 @@ impl Superblock {
             let extents = stored.inspect_err(|&errno| self.latch(errno))?;
             let durable = size.min(from.unwrap_or(pages.end).saturating_mul(PAGE));
             if !self.record_flush(inode, edits, durable, extents, during) {
-                return Ok(false);
+                return Ok(Flushed::Moved);
             }
+            held += saving.behind();
             saving.end();
         }
-        Ok(true)
+        match gap {
+            Some(_) if held > 0 => Ok(Flushed::Held(held)),
+            _ => Ok(Flushed::All),
+        }
     }
 
     /// Records what was placed; false if pages were cut or moved since they were copied, in change
@@ -207,51 +237,10 @@ impl Superblock {
         }
     }
 
-    /// Writes a file back and returns when the backend has it, and everything that happened before.
-    /// The caller has a reference.
-    ///
-    /// # Errors
-    /// `EDEADLK` where the caller is pinned.
-    pub(crate) fn fsync(&self, inode: &Inode) -> Result<()> {
-        let Some(log) = self.log() else { return Ok(()) };
-        check_unpinned()?;
-        if !crate::is_control(inode.number()) {
-            self.flush(inode)?;
-        }
-        self.commit_through(log.epoch())
-    }
-
-    /// Writes everything back and returns when the backend has it.
-    ///
-    /// # Errors
-    /// `EDEADLK` where the caller is pinned.
-    pub(crate) fn sync(&self) -> Result<()> {
-        let Some(log) = self.log() else { return Ok(()) };
-        check_unpinned()?;
-        self.flush_all()?;
-        self.commit_through(log.epoch())
-    }
-
-    /// [`Superblock::sync`], with the heat as it is now.
-    pub(crate) fn sync_all(&self) -> Result<()> {
-        self.heat.keep_all(&self.objects);
-        self.sync()
-    }
-
-    /// Gives all unwritten contents to the backend. Goes on after an error and returns the first.
-    pub(super) fn flush_all(&self) -> Result<()> {
-        let Some(log) = self.log() else { return Ok(()) };
-        // Whoever comes meanwhile waits: his files may be in the list that was taken.
-        let _one = self.cache.syncing.lock();
-        let taken = Taken::new(log.unwritten.take(), |ino| log.unwritten.note(ino));
-        self.flush_each(taken, || self.end_heavy_epoch(log))?;
-        log.end_taken();
-        Ok(())
-    }
-
     /// Writes back what was written of large files until now. What fails is left to the next sync.
     pub(crate) fn write_early(&self) {
         let Some(log) = self.log() else { return };
+        let mut cached = Vec::new();
         for (written, tenant) in log.unwritten.take_early() {
             let mut counted = EarlyBytes {
                 log,
@@ -262,53 +251,14 @@ impl Superblock {
             let pages = written.bytes.start / PAGE..written.bytes.end.div_ceil(PAGE);
             let held = self.objects.inodes.hold(written.ino, &pin());
             let flushed = held.map_or(Ok(true), |inode| {
-                self.with_held(inode, |inode| self.flush_early(inode, pages))
+                self.with_held(inode, |inode| self.flush_early(inode, pages.clone()))
             });
             counted.is_done = flushed == Ok(true);
-        }
-    }
-
-    /// Makes what room there is: writes everything back, and lets the backend give back what is
-    /// dead, until an operation that was refused may go on or nothing more comes.
-    pub(super) fn make_room(&self) {
-        let begun = Instant::now();
-        // Without room a sync fails; what it has done counts.
-        let _ = self.sync();
-        while !self.has_room() && self.objects.backend.tidy() && begun.elapsed() < MAKING_ROOM {
-            let _ = self.sync();
-        }
-        self.settle_room();
-    }
-
-    /// Commits if records carry much. The contents of small files ride in them: those of a hundred
-    /// thousand files would be half a gigabyte of memory, and one commit.
-    fn end_heavy_epoch(&self, log: &ChangeLog) -> Result<()> {
-        match log.is_heavy() {
-            true => self.commit_through(log.epoch()),
-            false => Ok(()),
-        }
-    }
-
-    /// Writes back each of the files, and calls `after` behind each. Goes on after an error and
-    /// returns the first.
-    pub(super) fn flush_each(
-        &self,
-        mut files: Taken<impl FnMut(u64)>,
-        after: impl Fn() -> Result<()>,
-    ) -> Result<()> {
-        let mut result = Ok(());
-        while let Some(ino) = files.left.last().copied() {
-            let held = self.objects.inodes.hold(ino, &pin());
-            let flushed = held.map_or(Ok(()), |inode| {
-                self.with_held(inode, |inode| self.flush(inode))
-            });
-            files.left.pop();
-            if flushed.is_err() {
-                (files.put_back)(ino);
+            if counted.is_done && written.is_cached {
+                cached.push((written.ino, pages));
             }
-            result = result.and(flushed).and_then(|()| after());
         }
-        result
+        self.drop_cached(cached);
     }
 
     /// The backend has failed for good: the volume refuses changes from now on, and every sync
@@ -323,15 +273,6 @@ impl Superblock {
     }
 }
 
-/// Refuses who is inside a callback of the library: the cut would wait for the end of the operation
-/// that has called it.
-pub(super) fn check_unpinned() -> Result<()> {
-    match is_pinned() {
-        true => Err(Errno::EDEADLK),
-        false => Ok(()),
-    }
-}
-
 /// Bytes that wait for an early write-back until this is dropped.
 struct EarlyBytes<'a> {
     log: &'a ChangeLog,
@@ -343,39 +284,5 @@ struct EarlyBytes<'a> {
 impl Drop for EarlyBytes<'_> {
     fn drop(&mut self) {
         self.log.end_early(self.sum, self.tenant, self.is_done);
-    }
-}
-
-/// Files that were taken from a list. Those that are left when it is dropped, by a panic of the
-/// backend, are put back.
-pub(super) struct Taken<F: FnMut(u64)> {
-    left: Vec<u64>,
-    put_back: F,
-}
-
-impl<F: FnMut(u64)> Taken<F> {
-    pub fn new(left: Vec<u64>, put_back: F) -> Taken<F> {
-        Taken { left, put_back }
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.left.is_empty()
-    }
-
-    /// Whether `done` says so of every file. Those from the first on of which it does not are left.
-    pub fn all(&mut self, mut done: impl FnMut(u64) -> bool) -> bool {
-        while let Some(ino) = self.left.last().copied() {
-            if !done(ino) {
-                return false;
-            }
-            self.left.pop();
-        }
-        true
-    }
-}
-
-impl<F: FnMut(u64)> Drop for Taken<F> {
-    fn drop(&mut self) {
-        self.left.drain(..).for_each(&mut self.put_back);
     }
 }

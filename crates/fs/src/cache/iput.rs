@@ -60,6 +60,7 @@ impl Superblock {
     fn bury(&self, inode: &Inode, log: &ChangeLog) {
         let (ino, generation) = (inode.number(), inode.generation());
         self.cache.ghosts.insert(ino, generation);
+        self.cache.note_left(ino);
         log.append(Record::Gone { ino, generation });
     }
 

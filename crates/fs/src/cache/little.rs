@@ -2,10 +2,12 @@
 //! fsync over a mount does before it leaves the rest to the leader of the commit. See "A commit" in
 //! `docs/design/log.md`.
 
-use super::flush::{During, check_unpinned};
+use super::flush::During;
 use super::saving::{INLINE_PAGES, Saving};
+use super::sync::check_unpinned;
 use crate::data::Data;
 use crate::inode::{Inode, StateBit};
+use crate::log::GapWait;
 use crate::superblock::Superblock;
 use hearth_sync::primitive::atomic::Ordering::{Relaxed, SeqCst};
 use hearth_sync::primitive::atomic::fence;
@@ -30,7 +32,10 @@ impl Superblock {
         if !inode.state.has_unrecorded() {
             return true;
         }
-        if inode.meta.size() > LITTLE {
+        let ino = inode.number();
+        let gaps = self.log().map(|log| &log.gaps);
+        let is_sparse = gaps.is_some_and(|gaps| gaps.first(ino, GapWait::InFlight).is_some());
+        if inode.meta.size() > LITTLE || is_sparse {
             return false;
         }
         let Some(_turn) = self.try_turn(inode) else {

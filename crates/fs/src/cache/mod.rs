@@ -1,6 +1,8 @@
 //! The inode and page cache: what brings objects from the backend, writes them back, evicts them,
 //! and ends those that have neither name nor reference. `docs/design/eviction.md` has the protocol.
 
+mod ahead;
+mod behind;
 mod caught;
 mod commit;
 mod fetch;
@@ -11,3 +13,5 @@ mod reclaim;
 mod record;
 mod root;
 mod saving;
+mod sync;
+mod through;

@@ -7,6 +7,7 @@
 
 use crate::data::Data;
 use crate::inode::{Inode, InodeRef, StateBit};
+use crate::log::GapWait;
 use crate::stats::Event;
 use crate::superblock::{PAGE_BYTES, SLACK as GRAINS, Superblock, inode_bytes, inode_record};
 use hearth_sync::epoch::{self, Guard, pin};
@@ -174,7 +175,7 @@ impl Superblock {
             let flushed = self.with_held(inode, |inode| {
                 is_pending |= self.is_inode_pending(inode) || inode.state.has(StateBit::Dirty);
                 is_pending |= inode.is_dir();
-                self.flush(inode)
+                self.flush(inode, GapWait::InFlight)
             });
             if flushed.is_err() {
                 return;
@@ -254,6 +255,7 @@ impl Superblock {
             drop(io);
             return names + self.free_resources(inode, g);
         }
+        self.cache.note_left(inode.number());
         let pages = inode.data().map_or(0, |data| data.resident_pages(g)) as i64 * PAGE_BYTES;
         epoch::account(pages as usize, g);
         self.cache.mem_usage.add(-pages);

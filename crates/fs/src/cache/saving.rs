@@ -57,6 +57,11 @@ impl<'a> Saving<'a> {
         self.pages.count <= INLINE_PAGES
     }
 
+    /// Pages behind the size that are dirty.
+    pub fn behind(&self) -> u64 {
+        self.pages.behind
+    }
+
     /// Puts the pages where they will stay.
     pub fn store(&self) -> Result<Vec<Extent>> {
         let (ino, generation) = (self.inode.number(), self.inode.generation());
@@ -110,7 +115,7 @@ impl PageSource for Saving<'_> {
 impl Drop for Saving<'_> {
     fn drop(&mut self) {
         self.data.end_save(&self.pages, self.is_saved, &pin());
-        let is_behind = self.pages.is_behind || self.is_behind.load(Relaxed);
+        let is_behind = self.pages.behind > 0 || self.is_behind.load(Relaxed);
         if !self.is_saved || is_behind {
             self.sb.note_dirty(self.inode);
         }

@@ -134,16 +134,20 @@ impl Page {
         self.flags.fetch_and(!WRITEBACK, Ordering::Relaxed);
     }
 
+    /// Whether the backend has this content, and no flush is under way. Only with the gate closed.
+    pub(super) fn is_clean(&self) -> bool {
+        // Relaxed: with the gate closed only readers change flags, and neither of these.
+        self.flags.load(Ordering::Relaxed) & (DIRTY | WRITEBACK) == 0
+    }
+
     /// The clock hand passes: returns whether the page may be evicted. A page used since the last
     /// time stays and loses its reference bit. Only with the gate closed.
     pub(super) fn is_evictable(&self) -> bool {
-        // Relaxed: with the gate closed only readers change flags, and only REFERENCED, which
-        // is a hint.
-        let flags = self.flags.load(Ordering::Relaxed);
-        if flags & (DIRTY | WRITEBACK) != 0 {
+        if !self.is_clean() {
             return false;
         }
-        if flags & REFERENCED != 0 {
+        // Relaxed: a hint.
+        if self.flags.load(Ordering::Relaxed) & REFERENCED != 0 {
             self.flags.fetch_and(!REFERENCED, Ordering::Relaxed);
             return false;
         }

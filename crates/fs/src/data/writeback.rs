@@ -21,8 +21,8 @@ pub(crate) struct DirtyPages {
     pub unwritten: Vec<Range<u64>>,
     /// How many have content.
     pub count: usize,
-    /// Whether there are dirty pages behind the size.
-    pub is_behind: bool,
+    /// How many are dirty behind the size.
+    pub behind: u64,
 }
 
 #[cfg(test)]
@@ -78,7 +78,7 @@ impl Data {
                 return Some(index);
             }
             match slot.page(g) {
-                Some(page) if index * PAGE >= size => found.is_behind |= page.is_dirty(),
+                Some(page) if index * PAGE >= size => found.behind += u64::from(page.is_dirty()),
                 Some(page) if page.is_dirty() => {
                     add(&mut found.written, index);
                     found.count += 1;
@@ -174,6 +174,20 @@ impl Data {
                     .replace(SlotState::Unwritten, SlotState::UnwrittenDirty);
             }
         }
+    }
+
+    /// Evicts the pages of `range` that are clean, used or not, and returns how many. As
+    /// [`Data::evict`] otherwise.
+    pub fn evict_range(&self, range: Range<u64>, g: &Guard) -> u64 {
+        let mut evicted = 0;
+        for (_, slot) in self.walk(range, g) {
+            if slot.page(g).is_some_and(Page::is_clean) {
+                self.status.set_partial();
+                slot.clear(SlotState::AtBackend, g);
+                evicted += 1;
+            }
+        }
+        evicted
     }
 
     /// Evicts up to `want` pages that are clean and were not used since the last call, and returns

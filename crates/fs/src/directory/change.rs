@@ -172,6 +172,8 @@ impl Directory {
             .collect();
         // Release: partner of `is_complete`.
         self.completeness.store(UNKNOWN, Ordering::Release);
+        // Relaxed: a hint.
+        self.growth.0.misses.store(0, Ordering::Relaxed);
         self.new_table();
         self.table.take(g);
         table.buckets().iter().for_each(Bucket::set_moved);

@@ -34,7 +34,20 @@ pub(super) const ASKED: u64 = 4096;
 /// Most entries that a table is made for before they have arrived.
 const AHEAD: u64 = 1 << 20;
 
+/// A directory is listed when one in this many of its names was asked for one by one: that takes
+/// about as long as to list it.
+const ASKED_OF: u64 = 32;
+/// Entries of a directory that is listed for that reason, at most.
+const LISTED_MOST: u64 = 16 << 10;
+
 impl Directory {
+    /// A name of this directory, which has so many `entries`, is unknown. Returns whether all of
+    /// them should be loaded.
+    pub fn note_miss(&self, entries: u64) -> bool {
+        let misses = self.growth.0.misses.fetch_add(1, Ordering::Relaxed);
+        entries <= LISTED_MOST && u64::from(misses) * ASKED_OF >= entries
+    }
+
     /// The version of the name's bucket, if the name is unknown; `None` if it is known, or the
     /// directory was removed.
     pub fn version_if_unknown(&self, at: Hashed<'_>, g: &Guard) -> Option<Version> {

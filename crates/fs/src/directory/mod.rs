@@ -115,6 +115,9 @@ struct Growth {
     tables: AtomicU32,
     /// Buckets of a growing table that have moved. Used by the holder of `grow`.
     moved: AtomicUsize,
+    /// Names that were asked for at the backend one by one, since the directory lost names the last
+    /// time. Relaxed: a hint.
+    misses: AtomicU32,
     /// Bytes of the table that the memory budget knows of. Relaxed: each change of it is told once.
     counted: AtomicU64,
 }
@@ -141,6 +144,7 @@ impl Directory {
                 logged: AtomicU64::new(0),
                 tables: AtomicU32::new(0),
                 moved: AtomicUsize::new(0),
+                misses: AtomicU32::new(0),
                 counted: AtomicU64::new(0),
             }),
         }

@@ -12,6 +12,7 @@
 //! Lock order: `log.core`, `log.dirty` and `log.settings` are taken last, under any lock of an
 //! object; `log.pressure` comes behind them.
 
+mod gaps;
 mod signal;
 mod unwritten;
 
@@ -19,9 +20,13 @@ mod unwritten;
 #[cfg(not(feature = "shuttle"))]
 mod tests;
 
+pub(crate) use gaps::GapWait;
+
 use crate::cache_padded::CachePadded;
 use crate::owed::{LogBounds, Owed, Pressure, payer};
 use crate::tenant::TenantId;
+use crate::write_streams::WrittenRange;
+use gaps::Gaps;
 use hearth_backend::{Extent, Place, Record};
 use hearth_sync::epoch;
 use hearth_sync::lock::Lock;
@@ -31,7 +36,6 @@ use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
 use signal::CommitSignal;
 use std::collections::BTreeMap;
-use std::ops::Range;
 use unwritten::{Counted, PressureLock, Unwritten};
 
 lock_class! {
@@ -66,6 +70,8 @@ pub(crate) struct ChangeLog {
     inline: AtomicU64,
     /// Contents that wait for a write-back.
     pub unwritten: Unwritten,
+    /// What the kernel in front may have yet to write.
+    pub gaps: Gaps,
     /// Wakes the threads that commit and write back by themselves.
     pub signal: Arc<CommitSignal>,
 }
@@ -128,6 +134,7 @@ impl ChangeLog {
             pressure: Lock::new(Pressure::None),
             inline: AtomicU64::new(0),
             unwritten: Unwritten::new(),
+            gaps: Gaps::new(),
             signal: Arc::new(CommitSignal::default()),
         }
     }
@@ -180,8 +187,7 @@ impl ChangeLog {
     /// something.
     #[inline]
     pub fn is_overfull(&self, tenant: impl FnOnce() -> TenantId) -> bool {
-        // Relaxed: see the field.
-        self.clock.0.overfull.load(Ordering::Relaxed) && self.holds(tenant())
+        self.is_pressed() && self.holds(tenant())
     }
 
     #[cold]
@@ -206,8 +212,7 @@ impl ChangeLog {
 
     /// [`ChangeLog::weigh`], if somebody waits.
     fn weigh_again(&self) {
-        // Relaxed: see the field.
-        if self.clock.0.overfull.load(Ordering::Relaxed) {
+        if self.is_pressed() {
             self.weigh();
         }
     }
@@ -267,14 +272,20 @@ impl ChangeLog {
 
     /// Counts bytes that were written to a file of `tenant`. Returns whether room should be looked
     /// at again.
-    pub fn count_bytes(&self, ino: u64, written: Range<u64>, tenant: TenantId) -> bool {
-        self.look_at(self.unwritten.add_written(ino, written, tenant))
+    pub fn count_bytes(&self, written: WrittenRange, tenant: TenantId) -> bool {
+        self.look_at(self.unwritten.add_written(written, tenant))
     }
 
-    /// Counts bytes that were allocated and not written: the backend counts them from the next
-    /// commit on.
-    pub fn count_allocated(&self, bytes: u64, tenant: TenantId) {
-        self.look_at(self.unwritten.add_allocated(bytes, tenant));
+    /// Whether tenants wait for a commit and a write-back.
+    pub fn is_pressed(&self) -> bool {
+        // Relaxed: see the field.
+        self.clock.0.overfull.load(Ordering::Relaxed)
+    }
+
+    /// Counts bytes that no write brought: they were allocated and not written, and the backend
+    /// counts them from the next commit on, or a write-back has left them.
+    pub fn count_more(&self, bytes: u64, tenant: TenantId) {
+        self.look_at(self.unwritten.add(bytes, tenant));
     }
 
     /// Asks for what a count is a reason for. Returns whether room should be looked at again.

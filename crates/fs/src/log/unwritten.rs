@@ -7,7 +7,6 @@ use crate::write_streams::{WriteStreams, WrittenRange};
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::percpu::PerCpu;
-use std::ops::Range;
 
 lock_class! {
     DirtyLock = "log.dirty", 981;
@@ -68,11 +67,10 @@ impl Unwritten {
     }
 
     /// Counts bytes that were written to a file of `tenant`.
-    pub(super) fn add_written(&self, ino: u64, written: Range<u64>, tenant: TenantId) -> Counted {
+    pub(super) fn add_written(&self, written: WrittenRange, tenant: TenantId) -> Counted {
         let mut dirty = self.cores.get().lock();
-        let bytes = written.end - written.start;
-        let counted = dirty.add(bytes, tenant);
-        let Some(file) = dirty.streams.note(ino, written) else {
+        let counted = dirty.add(written.sum, tenant);
+        let Some(file) = dirty.streams.note(written) else {
             return counted;
         };
         dirty.bytes -= file.sum;
@@ -85,8 +83,8 @@ impl Unwritten {
         Counted::Early(waiting)
     }
 
-    /// Counts bytes that were allocated and not written.
-    pub(super) fn add_allocated(&self, bytes: u64, tenant: TenantId) -> Counted {
+    /// Counts bytes that no write brought.
+    pub(super) fn add(&self, bytes: u64, tenant: TenantId) -> Counted {
         self.cores.get().lock().add(bytes, tenant)
     }
 

@@ -17,6 +17,7 @@ use crate::log::ChangeLog;
 use crate::ops::ctx::Ctx;
 use crate::quota::Resource;
 use crate::superblock::{AtimeMode, Attempt, Fetch, PAGE_BYTES, Stop};
+use crate::write_streams::WrittenRange;
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock;
 use hearth_sync::object::WriteGuard;
@@ -129,6 +130,16 @@ impl WriteAt {
     }
 }
 
+/// The writer of bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Writer {
+    /// A caller, who waits for it.
+    Caller,
+    /// A kernel, out of its page cache and in an order of its own. Without `touches` it keeps the
+    /// times as well.
+    PageCache { touches: bool },
+}
+
 fn is_immutable(inode: &Inode) -> bool {
     inode.meta.flags() & flags::IMMUTABLE != 0
 }
@@ -152,7 +163,7 @@ pub(crate) fn write(
     if is_immutable(inode) {
         return Err(Errno::EPERM.into());
     }
-    let written = write_acknowledged(cx, inode, place, src, kill_suidgid, true, g)?;
+    let written = write_acknowledged(cx, inode, place, src, kill_suidgid, Writer::Caller, g)?;
     if written.1 > 0 {
         drop_capability(cx, inode, g);
     }
@@ -161,14 +172,14 @@ pub(crate) fn write(
 
 /// [`write()`] of what a kernel in front has acknowledged, even if the file has become immutable or
 /// the volume read-only since. File capabilities were dropped at the acknowledgement, or are
-/// younger than the write. Without `touches` that kernel keeps the times.
+/// younger than the write.
 pub(crate) fn write_acknowledged(
     cx: &Ctx<'_>,
     inode: &Inode,
     place: WriteAt,
     src: &[u8],
     kill_suidgid: bool,
-    touches: bool,
+    writer: Writer,
     g: &Guard,
 ) -> Attempt<(u64, usize)> {
     let data = data_of(inode)?;
@@ -185,18 +196,29 @@ pub(crate) fn write_acknowledged(
     };
     let (at, len) = match done {
         Some(done) => done,
-        None => write_extending(cx, inode, data, place, src, g)?,
+        None => write_extending(cx, inode, data, (place, writer), src, g)?,
     };
     if kill_suidgid {
         strip_suidgid(cx, inode);
     }
-    if touches {
+    if writer != (Writer::PageCache { touches: false }) {
         inode.touch(cx.sb.now());
     }
     // Again, for a write-back that ran since the bytes were stored has not seen size and times.
     cx.sb.note_dirty(inode);
     let written = at..at + len as u64;
-    let count = |log: &ChangeLog| log.count_bytes(inode.number(), written.clone(), inode.tenant());
+    cx.sb
+        .log()
+        .inspect(|log| log.gaps.fill(inode.number(), &written));
+    let count = |log: &ChangeLog| {
+        let part = WrittenRange {
+            ino: inode.number(),
+            bytes: written.clone(),
+            sum: len as u64,
+            is_cached: writer != Writer::Caller,
+        };
+        log.count_bytes(part, inode.tenant())
+    };
     if cx.sb.log().is_some_and(count) {
         cx.sb.look_at_room();
     }
@@ -236,7 +258,7 @@ fn write_extending(
     cx: &Ctx<'_>,
     inode: &Inode,
     data: &Data,
-    place: WriteAt,
+    (place, writer): (WriteAt, Writer),
     src: &[u8],
     g: &Guard,
 ) -> Attempt<(u64, usize)> {
@@ -251,6 +273,10 @@ fn write_extending(
     let grow = |len: usize| {
         let end = off + len as u64;
         if end > size {
+            let is_late = writer != Writer::Caller && off > size;
+            if let Some(log) = cx.sb.log().filter(|_| is_late) {
+                log.gaps.note(inode.number(), size..off);
+            }
             inode.set_size(end);
         }
         Ok((off, len))

@@ -42,7 +42,7 @@ fn commit(sb: &Superblock, told: &mut Option<Instant>) -> bool {
         return true;
     }
     // A panic of the backend does not end this thread.
-    let synced = catch_unwind(AssertUnwindSafe(|| sb.sync())).unwrap_or_else(|payload| {
+    let synced = catch_unwind(AssertUnwindSafe(|| sb.sync_unasked())).unwrap_or_else(|payload| {
         let panic = TaskError::Panicked(payload);
         sb.record_panic(panic.message().unwrap_or("no message"));
         Err(Errno::EIO)

@@ -1,11 +1,11 @@
 //! Options of a volume as people write them: plain data, and how each is read.
 
-use super::StoreOptions;
+use super::HostQuotaMode;
+use super::{HostSourceOptions, StoreOptions};
 use crate::amount;
 use crate::builder::VolumeBuilder;
 use crate::superblock::{AtimeMode, OnError, Protection};
 use std::fmt;
-use std::path::PathBuf;
 
 /// How a volume is built.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,11 +40,8 @@ pub struct VolumeOptions {
     pub store: StoreOptions,
     /// `xdev`: mounts below a directory of the host are not entered.
     pub xdev: bool,
-    /// `quota=wait|background|off`: whether a directory of the host has quotas, and whether a mount
-    /// answers before it is counted.
-    pub host_quota: Option<HostQuotaMode>,
-    /// `state=DIR`: where the quotas of a directory of the host are kept.
-    pub state: Option<PathBuf>,
+    /// What else only a directory of the host takes.
+    pub host: HostSourceOptions,
 }
 
 /// An option of a volume that cannot be used.
@@ -73,21 +70,9 @@ impl Default for VolumeOptions {
             workers: 1,
             store: StoreOptions::default(),
             xdev: false,
-            host_quota: None,
-            state: None,
+            host: HostSourceOptions::default(),
         }
     }
-}
-
-/// Quotas of a directory of the host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HostQuotaMode {
-    /// The directory is counted before the mount answers.
-    Wait,
-    /// It is counted beside.
-    Background,
-    /// There are none.
-    Off,
 }
 
 impl VolumeOptions {
@@ -142,19 +127,8 @@ impl VolumeOptions {
             (self.lock_ranges.is_some(), "lock_ranges"),
             (self.protected_hardlinks, "protected_hardlinks"),
             (self.charge_first, "quota"),
-            (self.hot_track, "hot_track"),
             (self.atime == AtimeMode::No, "noatime"),
             (self.atime == AtimeMode::Strict, "strictatime"),
-        ];
-        given.iter().find(|(is, _)| *is).map(|(_, name)| *name)
-    }
-
-    /// The first option that was given, by name, and that only a directory of the host has.
-    pub(super) fn given_to_a_host(&self) -> Option<&'static str> {
-        let given = [
-            (self.xdev, "xdev"),
-            (self.host_quota.is_some(), "quota"),
-            (self.state.is_some(), "state"),
         ];
         given.iter().find(|(is, _)| *is).map(|(_, name)| *name)
     }
@@ -173,6 +147,7 @@ impl VolumeOptions {
             "protected_hardlinks" => self.protected_hardlinks = true,
             "create" => self.store.create = true,
             "xdev" => self.xdev = true,
+            "observe" => (self.hot_track, self.host.observe) = (true, true),
             _ => return Err(OptionError::unknown(name)),
         }
         Ok(())
@@ -192,6 +167,16 @@ impl VolumeOptions {
                     _ => return Err(bad("remount-ro, continue or panic")),
                 };
             }
+            "quota" => {
+                self.host.quota = Some(match value {
+                    "wait" => HostQuotaMode::Wait,
+                    "background" => HostQuotaMode::Background,
+                    "off" => HostQuotaMode::Off,
+                    _ => return Err(bad("wait, background or off")),
+                });
+            }
+            "state" if value.is_empty() => return Err(bad("a directory")),
+            "state" => self.host.state = Some(value.into()),
             "workers" => {
                 let count = value.parse().ok();
                 let count = count.filter(|count| (1..=1024).contains(count));
@@ -204,18 +189,6 @@ impl VolumeOptions {
             "inodes" => {
                 let count = amount::count(value).ok().filter(|&count| count > 0);
                 self.inodes = Some(count.ok_or(bad("at least 1, such as 50k or 2m"))?);
-            }
-            "quota" => {
-                self.host_quota = Some(match value {
-                    "wait" => HostQuotaMode::Wait,
-                    "background" => HostQuotaMode::Background,
-                    "off" => HostQuotaMode::Off,
-                    _ => return Err(bad("wait, background or off")),
-                });
-            }
-            "state" => {
-                let path = Some(PathBuf::from(value)).filter(|path| path.is_absolute());
-                self.state = Some(path.ok_or(bad("a path that begins with /"))?);
             }
             "links_max" => {
                 let most = amount::count(value).ok();
@@ -251,7 +224,10 @@ impl OptionError {
     pub(super) fn of_a_host(name: &str) -> OptionError {
         let expected = match name {
             "xdev" => "a source host:DIR, since nothing else has mounts below it",
-            _ => "a source host:DIR, since other volumes always count what is used",
+            "state" => "a source host:DIR, since a store keeps its state itself",
+            "observe" => "a source host:DIR, since nothing else is there to be observed",
+            "quota=" => "a source host:DIR, since other volumes count what is used at any time",
+            _ => "a source host:DIR, since elsewhere each access is seen",
         };
         OptionError {
             option: name.to_owned(),
@@ -264,7 +240,6 @@ impl OptionError {
         let expected = match name {
             "noatime" | "strictatime" => "none for a host directory, whose own mount decides that",
             "quota" => "quota=wait, quota=background or quota=off for a host directory",
-            "hot_track" => "none for a host directory yet; use memory: or store:DIR",
             _ => "none for a host directory, whose own filesystem decides that",
         };
         OptionError {

@@ -13,6 +13,7 @@
 use super::Superblock;
 use super::crowd::Crowd;
 use super::ghosts::Ghosts;
+use super::inode_ahead::InodeAhead;
 use super::leader_signal::LeaderSignal;
 use super::mem_usage::MemUsage;
 use super::page_flights::PageFlights;
@@ -23,7 +24,8 @@ use hearth_sync::lock::{Lock, RawLock};
 use hearth_sync::lock_class;
 use hearth_sync::percpu::Counter;
 use hearth_sync::primitive::atomic::{
-    AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed,
+    AtomicI64, AtomicU8, AtomicU64, AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release},
 };
 use hearth_sync::primitive::{Arc, Condvar, Mutex};
 
@@ -36,14 +38,23 @@ lock_class! {
 /// are often wanted together, and a fetch holds its lock while the backend works.
 const IO_LOCKS: u64 = 64;
 
+/// What the inodes whose numbers share a lock share.
+struct InodeIo {
+    lock: RawLock<InodeIoLock>,
+    /// Counts inodes that left memory, under the lock.
+    left: AtomicU64,
+}
+
 /// The state of the inode and page cache.
 pub(crate) struct CacheState {
     /// Bytes in memory, and the budget for them.
     pub mem_usage: MemUsage,
     /// The number of unlinked inodes that are still referred to. Their space will come back.
     pub unlinked: Counter,
-    /// Locks by inode number, held while an inode is evicted or comes back.
-    inode_io: [CachePadded<RawLock<InodeIoLock>>; IO_LOCKS as usize],
+    /// By inode number: held while an inode is evicted or comes back.
+    inode_io: [CachePadded<InodeIo>; IO_LOCKS as usize],
+    /// How many inodes a fetch brings along.
+    pub inode_ahead: InodeAhead,
     /// Inodes that have ended and that the backend has yet to forget.
     pub ghosts: Ghosts,
     /// The inode number where the next sweep of reclaim goes on. Relaxed: a hint. On a line of
@@ -122,7 +133,13 @@ impl CacheState {
         CacheState {
             mem_usage,
             unlinked: Counter::new(),
-            inode_io: std::array::from_fn(|_| CachePadded(RawLock::new())),
+            inode_io: std::array::from_fn(|_| {
+                CachePadded(InodeIo {
+                    lock: RawLock::new(),
+                    left: AtomicU64::new(0),
+                })
+            }),
+            inode_ahead: InodeAhead::default(),
             ghosts: Ghosts::new(),
             sweep: Box::new(CachePadded(AtomicU64::new(0))),
             pinned: Lock::new(Vec::new()),
@@ -140,6 +157,25 @@ impl CacheState {
             disk_answered: AtomicU64::new(0),
             latched: AtomicI64::new(0),
         }
+    }
+
+    fn inode_io(&self, ino: u64) -> &InodeIo {
+        &self.inode_io[(ino % IO_LOCKS) as usize].0
+    }
+
+    /// Inode `ino` has left memory. The caller holds `inode_io_lock` of it, and has made it a ghost
+    /// if it has ended.
+    pub fn note_left(&self, ino: u64) {
+        // Release: partner of the load in `left`.
+        self.inode_io(ino).left.fetch_add(1, Release);
+    }
+
+    /// Changes whenever inode `ino` leaves memory; other inodes may change it too. Under
+    /// `inode_io_lock` it is exact. Otherwise who sees the count also sees what it counts: that the
+    /// backend has the inode, or that it is a ghost.
+    pub fn left(&self, ino: u64) -> u64 {
+        // Acquire: partner of `note_left`.
+        self.inode_io(ino).left.load(Acquire)
     }
 
     /// Gives back the references of [`Superblock::pin_forever`].
@@ -186,7 +222,7 @@ impl CacheState {
 impl Superblock {
     /// The lock under which inode `ino` is evicted or comes back.
     pub fn inode_io_lock(&self, ino: u64) -> &RawLock<InodeIoLock> {
-        &self.cache.inode_io[(ino % IO_LOCKS) as usize].0
+        &self.cache.inode_io(ino).lock
     }
 
     pub fn pin_forever(&self, inode: InodeRef) {

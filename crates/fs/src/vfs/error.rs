@@ -50,6 +50,11 @@ impl Miss {
         )
     }
 
+    /// Whether it is a page of a file.
+    pub fn is_page(&self) -> bool {
+        matches!(self.0, MissKind::Core(Fetch::Page { .. }))
+    }
+
     /// A miss that `work` resolves.
     pub fn of(work: Arc<dyn BlockingWork>) -> Miss {
         Miss(MissKind::Work(work))

@@ -129,6 +129,7 @@ impl<W: WaitMode> VolumeVfs<W> {
     /// [`crate::Vfs::flush`].
     pub fn flush(&self, file: &OpenFile, owner: u64) -> Result<(), W::Error> {
         let g = pin();
+        self.note_flushed(file);
         if let Some(locks) = file.inode(&g)?.taken_locks() {
             locks.release_owner(owner, false);
         }
@@ -153,10 +154,17 @@ impl<W: WaitMode> VolumeVfs<W> {
             let g = pin();
             file.inode(&g)?.hold().ok_or(Errno::EBADF)?
         };
+        self.note_flushed(file);
         // No epoch is pinned while the backend works: the reference keeps the inode.
         let synced = sb.fsync(&held);
         sb.release(held, &pin());
         Ok(synced?)
+    }
+
+    /// A kernel in front has written all of the file that it kept.
+    fn note_flushed(&self, file: &OpenFile) {
+        let log = self.volume.sb.log();
+        log.inspect(|log| log.gaps.note_flushed(file.ino()));
     }
 
     /// [`crate::Vfs::begin_fsync`].
@@ -165,6 +173,7 @@ impl<W: WaitMode> VolumeVfs<W> {
         let sb = &self.volume.sb;
         let held = file.inode(&g).ok()?.hold()?;
         drop(g);
+        self.note_flushed(file);
         let epoch = sb.begin_fsync(&held);
         sb.release(held, &pin());
         epoch.map(SyncPoint)

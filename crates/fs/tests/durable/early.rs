@@ -2,10 +2,10 @@
 
 use super::{NEW, PAGE, Ticking, crashed, neighbour_syncs, text};
 use hearth::backend::TestBackend;
-use hearth::{Credentials, Fd, Process, Volume};
+use hearth::{Caller, Credentials, Fd, Process, Volume};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const MIB: usize = 1 << 20;
 
@@ -106,7 +106,67 @@ fn an_early_write_back_leaves_one_that_is_under_way_alone() {
 
 #[test]
 fn cuts_and_writes_beside_early_write_backs_lose_nothing() {
-    let (backend, _volume, root, calls) = begin();
+    cuts_and_writes(|_, root, fd, bytes, at| {
+        assert_eq!(root.pwrite(fd, bytes, at), Ok(bytes.len()));
+    });
+}
+
+#[test]
+fn cuts_and_writes_beside_pages_that_a_kernel_keeps_lose_nothing() {
+    cuts_and_writes(|volume, root, fd, bytes, at| {
+        let ino = root.fstat(fd).unwrap().ino;
+        keep(volume, ino, bytes, at);
+    });
+}
+
+/// Writes as a kernel does out of its page cache.
+fn keep(volume: &Volume, ino: u64, bytes: &[u8], at: u64) {
+    let vfs = volume.vfs();
+    let written = vfs.write_back(&Caller::ROOT, ino, at, bytes, false, true);
+    assert_eq!(written, Ok(bytes.len()));
+}
+
+/// What a kernel keeps is given to the backend and leaves memory; what a program of the library has
+/// written stays.
+#[test]
+fn a_large_file_out_of_a_page_cache_does_not_stay_in_memory() {
+    const ALL: usize = 96;
+    for is_kept in [true, false] {
+        let (backend, volume, root, _) = begin();
+        let fd = root.open("/f", NEW, 0o644).unwrap();
+        let ino = root.fstat(fd).unwrap().ino;
+        let in_memory = || volume.gauges().budgeted_bytes as usize / MIB;
+        let mut left = ALL;
+        for seed in 0..ALL {
+            match is_kept {
+                true => keep(&volume, ino, &mib(seed), (seed * MIB) as u64),
+                false => assert_eq!(root.pwrite(fd, &mib(seed), (seed * MIB) as u64), Ok(MIB)),
+            }
+            if is_kept && seed % 16 == 15 {
+                let begun = Instant::now();
+                // The cores watch their own parts of the file.
+                let most = 16 * hearth_sync::primitive::cores();
+                while in_memory() > most && begun.elapsed() < Duration::from_secs(60) {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                left = in_memory();
+                assert!(left <= most, "{left} MiB behind {seed} MiB");
+            }
+        }
+        assert!(is_kept && left < ALL / 2 || in_memory() >= ALL);
+        let mut read = vec![0; MIB];
+        for seed in (0..ALL).rev() {
+            assert_eq!(root.pread(fd, &mut read, (seed * MIB) as u64), Ok(MIB));
+            assert!(read == mib(seed), "MiB {seed}");
+        }
+        root.fsync(fd).unwrap();
+        let all: Vec<u8> = (0..ALL).flat_map(mib).collect();
+        assert!(text(&crashed(&backend).2, "/f") == all);
+    }
+}
+
+fn cuts_and_writes(write: impl Fn(&Volume, &Process, Fd, &[u8], u64)) {
+    let (backend, volume, root, calls) = begin();
     let fd = root.open("/f", NEW, 0o644).unwrap();
     let mut expected: Vec<u8> = Vec::new();
     let mut seed = 0_usize;
@@ -122,7 +182,7 @@ fn cuts_and_writes_beside_early_write_backs_lose_nothing() {
             0 => next() % (expected.len() + 1),
             _ => expected.len(),
         };
-        root.pwrite(fd, &bytes, at as u64).unwrap();
+        write(&volume, &root, fd, &bytes, at as u64);
         expected.resize(expected.len().max(at + MIB), 0);
         expected[at..at + MIB].copy_from_slice(&bytes);
         match next() % 12 {
@@ -154,6 +214,7 @@ fn cuts_and_writes_beside_early_write_backs_lose_nothing() {
             assert!(found == expected, "after round {round}");
         }
     }
+    assert!(text(&root, "/f") == expected);
     root.fsync(fd).unwrap();
     assert!(text(&crashed(&backend).2, "/f") == expected);
     assert!(calls.load(SeqCst) > 2, "early write-backs happened");

@@ -1,12 +1,14 @@
 //! Inodes that end, or are forgotten, while others look for them.
 
-use hearth::backend::{Backend, Extent, Inode, PageSource, Record, Restart, TestBackend};
+use hearth::backend::{
+    Allocation, Backend, Extent, Inode, PageSource, Record, Restart, TestBackend,
+};
 use hearth::{
     Attr, Caller, Credentials, Errno, Miss, Process, ROOT, Result, Target, VfsError, VfsResult,
     Volume,
 };
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
@@ -16,28 +18,34 @@ const NEW: i32 = libc::O_CREAT | libc::O_RDWR;
 
 /// What a backend is about to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Doing {
+pub enum Doing {
     /// It learns that an inode is gone.
     Forget,
     /// It gets contents.
     Write,
+    /// It returns inodes that were asked for ahead of need.
+    Bring,
 }
 
 type Hook = Box<dyn FnMut(Doing) + Send>;
 
 /// A backend that lets a test do something first.
 #[derive(Default)]
-struct Hooked {
-    backend: TestBackend,
+pub struct Hooked {
+    pub backend: TestBackend,
     hook: Mutex<Option<Hook>>,
     /// An inode that it has lost.
     lost: Mutex<Option<u64>>,
+    /// How often it was asked for several inodes.
+    pub batches: AtomicU64,
+    /// How often it was asked for one inode, one name, or a list of names.
+    pub singles: [AtomicU64; 3],
     /// It has no room for a commit.
     keeps_all: AtomicBool,
 }
 
 impl Hooked {
-    fn set(&self, hook: impl FnMut(Doing) + Send + 'static) {
+    pub fn set(&self, hook: impl FnMut(Doing) + Send + 'static) {
         *self.hook.lock().expect("nobody panicked") = Some(Box::new(hook));
     }
 
@@ -62,18 +70,29 @@ impl Backend for Hooked {
         self.backend.restart()
     }
     fn load_inode(&self, ino: u64) -> Result<Option<Inode>> {
+        self.singles[0].fetch_add(1, Relaxed);
         match *self.lost.lock().expect("nobody panicked") == Some(ino) {
             true => Ok(None),
             false => self.backend.load_inode(ino),
         }
     }
+    fn load_inodes(&self, range: Range<u64>) -> Result<Vec<(Inode, Allocation)>> {
+        self.batches.fetch_add(1, Relaxed);
+        let mut loaded = self.backend.load_inodes(range)?;
+        let lost = *self.lost.lock().expect("nobody panicked");
+        loaded.retain(|(inode, _)| Some(inode.ino) != lost);
+        self.before(Doing::Bring);
+        Ok(loaded)
+    }
     fn load_entry(&self, dir: u64, name: &[u8]) -> Result<Option<Target>> {
+        self.singles[1].fetch_add(1, Relaxed);
         self.backend.load_entry(dir, name)
     }
     fn load_directory(&self, dir: u64) -> Result<Vec<(Box<[u8]>, Target)>> {
+        self.singles[2].fetch_add(1, Relaxed);
         self.backend.load_directory(dir)
     }
-    fn load_allocation(&self, ino: u64) -> Result<Vec<(Range<u64>, bool)>> {
+    fn load_allocation(&self, ino: u64) -> Result<Allocation> {
         self.backend.load_allocation(ino)
     }
     fn load_pages(
@@ -122,14 +141,14 @@ fn volume(backend: &Arc<Hooked>) -> Volume {
     volume.expect("a new backend has nothing that could fail")
 }
 
-fn begin() -> (Arc<Hooked>, Volume, Process) {
+pub fn begin() -> (Arc<Hooked>, Volume, Process) {
     let backend = Arc::new(Hooked::default());
     let volume = volume(&backend);
     let root = volume.process(Credentials::root());
     (backend, volume, root)
 }
 
-fn make(process: &Process, path: &str, pages: usize) {
+pub fn make(process: &Process, path: &str, pages: usize) {
     let fd = process.open(path, NEW, 0o600).expect("a new name");
     for page in 0..pages {
         let at = (page * PAGE) as u64;
@@ -143,7 +162,7 @@ fn resident(process: &Process) -> u64 {
     process.volume().gauges().budgeted_bytes
 }
 
-fn used(process: &Process) -> u64 {
+pub fn used(process: &Process) -> u64 {
     let room = process.statfs("/").expect("the root is there");
     room.files - room.ffree
 }
@@ -221,9 +240,9 @@ fn a_name_that_another_file_gets_while_its_inode_is_brought_is_looked_up_again()
     let (_, volume, root) = begin();
     make(&root, "/f", 1);
     make(&root, "/g", 2);
-    root.read_dir("/").expect("the root is there");
     volume.reclaim(u64::MAX);
-    // The entry is found and the inode is not.
+    // The entry is found and the inode is not: a listing brings names alone.
+    root.read_dir("/").expect("the root is there");
     let vfs = volume.nonblocking_vfs();
     let miss = loop {
         let miss = missed(vfs.lookup(&Caller::ROOT, ROOT, b"f"));

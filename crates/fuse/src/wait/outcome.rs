@@ -94,6 +94,8 @@ pub(crate) struct Attempt {
     pub again: bool,
     /// Bytes of a write that earlier attempts stored.
     pub written: usize,
+    /// Whether the calling thread may block.
+    pub may_block: bool,
     /// The backend's error, if the fetch of what a chunk missed has failed. The request then ends.
     pub failed: Option<Errno>,
 }
@@ -104,6 +106,7 @@ impl Attempt {
         since: None,
         again: false,
         written: 0,
+        may_block: false,
         failed: None,
     };
     /// The first attempt, where the request can wait.

@@ -59,6 +59,7 @@ pub(crate) async fn run<S: Service>(
     };
     let (mut chunks, mut next): (Option<Chunked>, _) = (None, first);
     loop {
+        let on_thread = matches!(next, WaitFor::Thread);
         match next {
             WaitFor::Worker(offload) => {
                 return shared.workers.submit(offload, request.finish());
@@ -84,7 +85,8 @@ pub(crate) async fn run<S: Service>(
                 Outcome::Wait(wait) => wait,
             },
             None => {
-                let left = match shared.service.may_block(&request.header()) {
+                let on_thread = on_thread || shared.service.may_block(&request.header());
+                let left = match on_thread {
                     true => attempt_on_thread(&shared, request, waits.attempt).await,
                     false => request.attempt(&*shared.service, waits.attempt),
                 };
@@ -110,7 +112,11 @@ pub(crate) fn run_on_thread<S: Service>(
     let work = move || -> Result<InlineReply, Errno> {
         let request = request.lock().take();
         let service = &*shared.service;
-        let left = request.and_then(|request| request.attempt(service, Attempt::FIRST));
+        let attempt = Attempt {
+            may_block: true,
+            ..Attempt::FIRST
+        };
+        let left = request.and_then(|request| request.attempt(service, attempt));
         if let Some((request, wait)) = left {
             let spec = Spec::of(shared.tenant());
             let sched = shared.sched.clone();
@@ -144,6 +150,10 @@ async fn attempt_on_thread<S: Service, R: PendingRequest>(
     let call = Arc::new(Call::of(request));
     let (done, refused) = (Arc::clone(&call), Arc::clone(&call));
     let service = Arc::clone(&shared.service);
+    let attempt = Attempt {
+        may_block: true,
+        ..attempt
+    };
     let work = move || -> Result<InlineReply, Errno> {
         if let Some(request) = done.take() {
             done.fill(request.attempt(&*service, attempt));

@@ -21,27 +21,15 @@ mod settle;
 mod state_dir;
 mod walk;
 
-pub use charged::Charged;
-pub use state_dir::StateError as QuotaError;
-
 use crate::file::OpenHost;
 use crate::tree::Tree;
+pub use charged::Charged;
 use counting::Counting;
 use hearth::{Charges, KeptSetting};
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::AtomicU64;
 use projects::Projects;
-use state_dir::StateDir;
-use std::path::PathBuf;
-
-/// How the quotas of a directory are kept.
-#[derive(Clone, Debug)]
-pub struct HostQuota {
-    /// Count before the mount answers, and not beside.
-    pub wait: bool,
-    /// Where usage, limits and projects are kept.
-    pub state: PathBuf,
-}
+use state_dir::QuotaDir;
 
 /// The quotas of a directory that is served.
 #[derive(Debug)]
@@ -50,7 +38,7 @@ pub(crate) struct Quotas {
     charges: Charges,
     projects: Projects,
     counting: Counting,
-    state: StateDir,
+    state: QuotaDir,
     /// Settings as they were kept, until the walk has ended.
     kept: Vec<KeptSetting>,
     /// Whether the root is on XFS.

@@ -192,11 +192,10 @@ impl Quotas {
     pub fn enter_project(&self, ino: u64, project: u32) -> Result<TreeChange> {
         let tree = &self.tree;
         let root = tree.nodes.root();
-        let is = |node: &Arc<Node>| tree.shown(node.id.dev, node.id.ino) == ino;
-        let all = || tree.nodes.all().into_iter().find(is);
-        let top = match is(root) {
+        let is = |id: &Identity| tree.shown(id.dev, id.ino) == ino;
+        let top = match is(&root.id) {
             true => Arc::clone(root),
-            false => all().ok_or(Errno::ENOENT)?,
+            false => tree.nodes.find(is).ok_or(Errno::ENOENT)?,
         };
         if top.kind != Kind::Directory {
             return Err(Errno::ENOTDIR);

@@ -2,10 +2,12 @@
 //! [`crate::HostVfs`] with them. Without quotas each is the plain one.
 
 use super::amounts::XFS;
-use super::state_dir::{StateDir, StateError};
-use super::{Counting, HostQuota, Projects, Quotas};
+use super::state_dir::QuotaDir;
+use super::{Counting, Projects, Quotas};
+use crate::error::OpenError;
 use crate::file::OpenHost;
 use crate::node::Node;
+use crate::state::StateDir;
 use crate::tree::Tree;
 use crate::vfs::HostVfs;
 use hearth::{
@@ -33,11 +35,11 @@ impl HostVfs {
     pub fn with_quotas(
         mut self,
         source: &Path,
-        options: &HostQuota,
         volume: &Volume,
+        waits: bool,
         told: impl Fn(u64, bool) + Send + 'static,
-    ) -> std::result::Result<HostVfs, StateError> {
-        let quotas = Quotas::begin(&self.tree, source, options, volume)?;
+    ) -> std::result::Result<HostVfs, OpenError> {
+        let quotas = Quotas::begin(&self.tree, source, volume)?;
         let counter: Arc<dyn CountedElsewhere> = quotas.clone();
         volume.counted_by(&counter);
         self.quotas = Some(Arc::clone(&quotas));
@@ -51,9 +53,9 @@ impl HostVfs {
             told(quotas.counted.load(Relaxed), done.is_ok());
             (done, quotas)
         };
-        if options.wait {
+        if waits {
             let (done, quotas) = walk();
-            done.map_err(|errno| StateError::io(source, errno.into()))?;
+            done.map_err(|errno| OpenError::of(source.to_owned(), errno.into()))?;
             quotas.counting.end();
             return Ok(self);
         }
@@ -89,10 +91,11 @@ impl Quotas {
     fn begin(
         tree: &Arc<Tree>,
         source: &Path,
-        options: &HostQuota,
         volume: &Volume,
-    ) -> std::result::Result<Arc<Quotas>, StateError> {
-        let state = StateDir::open(&options.state, source)?;
+    ) -> std::result::Result<Arc<Quotas>, OpenError> {
+        let beside = StateDir::of(source, tree.root(), tree.options.state.as_deref())?;
+        beside.prepare()?;
+        let state = QuotaDir::open(&beside.path().join("quota"))?;
         let root = tree.nodes.root().id;
         let (settings, projects) = (state.lines("settings")?, state.lines("projects")?);
         let usage = state.take_usage(&root)?;

@@ -1,10 +1,10 @@
 //! The directory beside in which usage, limits and projects are kept.
 
+use crate::error::OpenError;
 use crate::identity::Identity;
 use hearth::{Amounts, Owners};
 use hearth_sync::primitive::Arc;
 use rustix::fs::{FlockOperation, flock};
-use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -14,58 +14,9 @@ const USAGE: &str = "usage";
 const FIRST: &str = "hearth usage 1";
 const LAST: &str = "end";
 
-/// Why a state directory cannot be used.
-#[derive(Debug)]
-pub struct StateError {
-    path: PathBuf,
-    what: Fault,
-}
-
-#[derive(Debug)]
-enum Fault {
-    InTree,
-    InUse,
-    Io(io::Error),
-}
-
-impl fmt::Display for StateError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = self.path.display();
-        match &self.what {
-            Fault::InTree => write!(
-                f,
-                "state directory {path} lies in the tree that is served: name another with \
-                 '-o state=DIR'"
-            ),
-            Fault::InUse => write!(
-                f,
-                "state directory {path} is in use by another daemon: end that, or name another \
-                 directory with '-o state=DIR'"
-            ),
-            Fault::Io(error) => write!(
-                f,
-                "state directory {path}: {error}: name one that can be written with \
-                 '-o state=DIR', or mount with '-o quota=off'"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for StateError {}
-
-impl StateError {
-    /// The tree below `path` cannot be walked.
-    pub fn io(path: &Path, error: io::Error) -> StateError {
-        StateError {
-            path: path.to_owned(),
-            what: Fault::Io(error),
-        }
-    }
-}
-
 /// The directory, which no other daemon uses meanwhile.
 #[derive(Debug)]
-pub struct StateDir {
+pub struct QuotaDir {
     path: PathBuf,
     /// Locked for as long as it is open.
     directory: File,
@@ -78,48 +29,38 @@ pub struct Lines {
     file: Arc<File>,
 }
 
-impl StateDir {
+impl QuotaDir {
     /// Opens or makes it.
     ///
     /// # Errors
     /// Why it cannot be used.
-    pub fn open(path: &Path, tree: &Path) -> Result<StateDir, StateError> {
-        let failed = |what| StateError {
-            path: path.to_owned(),
-            what,
-        };
-        let io = |error| failed(Fault::Io(error));
+    pub fn open(path: &Path) -> Result<QuotaDir, OpenError> {
+        let failed = |error| state_error(path, error);
         std::fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(path)
-            .map_err(io)?;
-        let real = path.canonicalize().map_err(io)?;
-        if real.starts_with(tree.canonicalize().map_err(io)?) {
-            return Err(failed(Fault::InTree));
-        }
-        let directory = File::open(&real).map_err(io)?;
+            .map_err(failed)?;
+        let directory = File::open(path).map_err(failed)?;
         match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => return Err(failed(Fault::InUse)),
-            Err(error) => return Err(io(error.into())),
+            Ok(()) => Ok(QuotaDir {
+                path: path.to_owned(),
+                directory,
+            }),
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                Err(failed(io::Error::other("in use by another daemon")))
+            }
+            Err(error) => Err(failed(error.into())),
         }
-        Ok(StateDir {
-            path: real,
-            directory,
-        })
     }
 
     /// The lines of a file, each key once.
     ///
     /// # Errors
     /// Why it cannot be used.
-    pub fn lines(&self, name: &str) -> Result<Lines, StateError> {
+    pub fn lines(&self, name: &str) -> Result<Lines, OpenError> {
         let path = self.path.join(name);
-        let failed = |error| StateError {
-            path: path.clone(),
-            what: Fault::Io(error),
-        };
+        let failed = |error| state_error(&path, error);
         let kept = read_lines(&path);
         let text: String = kept.iter().map(|(key, value)| line(key, value)).collect();
         self.replace(name, text.as_bytes()).map_err(failed)?;
@@ -133,15 +74,9 @@ impl StateDir {
     ///
     /// # Errors
     /// It cannot be removed, so a crash would not be seen.
-    pub fn take_usage(
-        &self,
-        root: &Identity,
-    ) -> Result<Option<Vec<(Owners, Amounts)>>, StateError> {
+    pub fn take_usage(&self, root: &Identity) -> Result<Option<Vec<(Owners, Amounts)>>, OpenError> {
         let path = self.path.join(USAGE);
-        let failed = |error| StateError {
-            path: path.clone(),
-            what: Fault::Io(error),
-        };
+        let failed = |error| state_error(&path, error);
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -197,6 +132,13 @@ impl Lines {
     /// Those of `fsync(2)`.
     pub fn sync(&self) -> io::Result<()> {
         self.file.sync_all()
+    }
+}
+
+fn state_error(path: &Path, error: io::Error) -> OpenError {
+    OpenError::State {
+        path: path.to_owned(),
+        error,
     }
 }
 

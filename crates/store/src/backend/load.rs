@@ -8,7 +8,7 @@ use crate::schema::{
     part,
 };
 use bytes::Bytes;
-use hearth_backend::{Inode, Kind, Restart, Target, Usage};
+use hearth_backend::{Allocation, Inode, Kind, Restart, Target, Usage, Xattr};
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -93,9 +93,9 @@ pub(super) fn inode(kv: &dyn KeyValues, ino: u64) -> Result<Option<Inode>> {
     let Some(value) = kv.get(Table::Meta, &key::inode(ino))? else {
         return Ok(None);
     };
-    let schema::Inode { attrs, target } = schema::Inode::decode(ino, &value)?;
+    let inode = schema::Inode::decode(ino, &value)?;
     let (mut own, mut directory) = (Contents::default(), Directory::default());
-    if attrs.kind == Kind::Directory {
+    if inode.attrs.kind == Kind::Directory {
         if let Some(value) = kv.get(Table::Meta, &key::directory(ino))? {
             directory = Directory::decode(ino, &value)?;
         }
@@ -106,17 +106,27 @@ pub(super) fn inode(kv: &dyn KeyValues, ino: u64) -> Result<Option<Inode>> {
         Some(value) => Xattrs::decode(ino, &value)?,
         None => Vec::new(),
     };
-    Ok(Some(Inode {
+    Ok(Some(whole((ino, inode), own, directory, xattrs)))
+}
+
+/// An inode of its parts.
+pub(super) fn whole(
+    (ino, inode): (u64, schema::Inode),
+    own: Contents,
+    directory: Directory,
+    xattrs: Vec<Xattr>,
+) -> Inode {
+    Inode {
         ino,
-        attrs,
+        attrs: inode.attrs,
         size: own.size,
         pages: own.pages,
         touched: own.touched.max(directory.touched),
         entries: (directory.entries, directory.subdirectories),
         parent: directory.parent,
-        target,
+        target: inode.target,
         xattrs,
-    }))
+    }
 }
 
 /// The contents of `ino`.
@@ -149,22 +159,26 @@ pub(super) fn directory(kv: &dyn KeyValues, dir: u64) -> Result<Vec<(Box<[u8]>, 
 }
 
 /// The ranges of allocated pages, and whether each was written.
-pub(super) fn allocation(kv: &dyn KeyValues, ino: u64) -> Result<Vec<(Range<u64>, bool)>> {
+pub(super) fn allocation(kv: &dyn KeyValues, ino: u64) -> Result<Allocation> {
     let map = contents(kv, ino)?.map;
-    let mut ranges: Vec<(Range<u64>, bool)> = Vec::new();
+    let mut ranges = Allocation::new();
     let (from, to) = (key::extent(map, 0), key::extent(map + 1, 0));
     between(kv, Table::Extents, &from, Some(&to), &mut |key, value| {
-        let extent = Extent::decode(key, value)?;
-        let is_written = extent.place != Place::Unwritten;
-        match ranges.last_mut() {
-            Some((range, is)) if range.end == extent.pages.start && *is == is_written => {
-                range.end = extent.pages.end;
-            }
-            _ => ranges.push((extent.pages, is_written)),
-        }
+        add_allocated(&mut ranges, Extent::decode(key, value)?);
         Ok(true)
     })?;
     Ok(ranges)
+}
+
+/// Adds the next extent.
+pub(super) fn add_allocated(ranges: &mut Allocation, extent: Extent) {
+    let is_written = extent.place != Place::Unwritten;
+    match ranges.last_mut() {
+        Some((range, is)) if range.end == extent.pages.start && *is == is_written => {
+            range.end = extent.pages.end;
+        }
+        _ => ranges.push((extent.pages, is_written)),
+    }
 }
 
 /// Passes the written pages of a range to `take`, by rising index.

@@ -22,6 +22,7 @@ mod collect;
 mod commit;
 mod inline;
 mod load;
+mod load_many;
 pub mod memory;
 mod moving;
 mod on_disk;
@@ -44,7 +45,9 @@ use crate::kv::Table;
 use crate::schema::{Counters, key, unwritten_pages};
 use crate::troubles::Troubles;
 use commit::State;
-use hearth_backend::{Backend, Errno, Extent, Inode, PageSource, Record, Restart, Target};
+use hearth_backend::{
+    Allocation, Backend, Errno, Extent, Inode, PageSource, Record, Restart, Target,
+};
 use hearth_sync::primitive::atomic::{AtomicU64, Ordering::Relaxed};
 use hearth_sync::primitive::{Arc, Mutex};
 use memory::{MemoryBlocks, MemoryKv};
@@ -206,6 +209,14 @@ impl Backend for StoreBackend {
         load::inode(&*self.kv, ino).map_err(|error| self.told(Of("inode", ino), &error))
     }
 
+    fn load_inodes(
+        &self,
+        range: Range<u64>,
+    ) -> std::result::Result<Vec<(Inode, Allocation)>, Errno> {
+        // Who wants one of them asks for it, and is told what is wrong.
+        load_many::inodes(&*self.kv, range).map_err(|error| error.errno())
+    }
+
     fn load_entry(&self, dir: u64, name: &[u8]) -> std::result::Result<Option<Target>, Errno> {
         load::entry(&*self.kv, dir, name)
             .map_err(|error| self.told(Of("a name of directory", dir), &error))
@@ -216,7 +227,7 @@ impl Backend for StoreBackend {
             .map_err(|error| self.told(Of("names of directory", dir), &error))
     }
 
-    fn load_allocation(&self, ino: u64) -> std::result::Result<Vec<(Range<u64>, bool)>, Errno> {
+    fn load_allocation(&self, ino: u64) -> std::result::Result<Allocation, Errno> {
         load::allocation(&*self.kv, ino)
             .map_err(|error| self.told(Of("extents of inode", ino), &error))
     }

@@ -22,6 +22,8 @@ mod volume_impl;
 use super::{Vfs, VfsResult};
 use crate::attr::{Attr, SetAttr};
 use crate::caller::Caller;
+use crate::errno::Result;
+use std::os::fd::BorrowedFd;
 
 /// A [`Vfs`] behind a kernel that caches.
 pub trait KernelCache: Vfs {
@@ -29,6 +31,19 @@ pub trait KernelCache: Vfs {
     /// caches for their timeouts only, collects no writes, and has the locks to itself.
     fn is_changed_behind(&self) -> bool {
         false
+    }
+
+    /// Whether the kernel may read and write what lies below `file` by itself, which nobody sees
+    /// then: passes the open file below to `register`, with the rights of `caller`. `None`:
+    /// somebody has to see it, or there is no such file. It is asked at the first open of an inode,
+    /// and the answer holds until the last close.
+    fn pass_through(
+        &self,
+        _caller: &Caller<'_>,
+        _file: &Self::File,
+        _register: &mut dyn FnMut(BorrowedFd<'_>) -> Result<i32>,
+    ) -> Option<Result<i32>> {
+        None
     }
 
     /// Stores the times of writes that the kernel has acknowledged. The kernel keeps these times
@@ -45,6 +60,12 @@ pub trait KernelCache: Vfs {
     /// of a file that [`KernelCache::charges_first`] are reserved. Fails with `EDQUOT` or `ENOSPC`
     /// if `file` is open for writing and there is no space for its holes.
     fn read_for_cache(&self, file: &Self::File, off: u64, out: &mut [u8]) -> VfsResult<usize>;
+
+    /// [`KernelCache::read_for_cache`] on a thread that may block. What it gets from a backend need
+    /// not stay in memory: the kernel has it then.
+    fn read_through(&self, file: &Self::File, off: u64, out: &mut [u8]) -> VfsResult<usize> {
+        self.read_for_cache(file, off, out)
+    }
 
     /// Whether only the end of `file` may be written to, whatever its flags are by now. That is so
     /// if it was opened for appending and is append-only. Linux then lets nobody clear `O_APPEND`,

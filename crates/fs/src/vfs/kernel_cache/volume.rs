@@ -3,8 +3,9 @@
 use crate::attr::{Attr, SetAttr};
 use crate::caller::Caller;
 use crate::errno::Errno;
+use crate::heat::Access;
 use crate::inode::InodeExt;
-use crate::ops::io::WriteAt;
+use crate::ops::io::{WriteAt, Writer};
 use crate::ops::open::OpenFile;
 use crate::ops::{attr, io, privilege, reserve};
 use crate::superblock::Stop;
@@ -77,6 +78,37 @@ impl<W: WaitMode> VolumeVfs<W> {
         })
     }
 
+    /// [`crate::KernelCache::read_through`].
+    pub fn read_through(
+        &self,
+        file: &OpenFile,
+        off: u64,
+        out: &mut [u8],
+    ) -> Result<usize, W::Error> {
+        let sb = &self.volume.sb;
+        let held = {
+            let g = pin();
+            let inode = file.inode(&g)?;
+            let passes = file.readable() && !file.is_control() && !reserve::has_writers(inode);
+            passes.then(|| inode.hold()).flatten()
+        };
+        let Some(held) = held else {
+            return self.read_for_cache(file, off, out);
+        };
+        let noatime = file.flags() & libc::O_NOATIME != 0;
+        let read = self
+            .run(&KERNEL, |cx, g| {
+                io::touch_atime(cx, file.inode(g)?, noatime)
+            })
+            .and_then(|()| Ok(sb.read_through(&held, off, out)?));
+        let g = pin();
+        if let Ok(len) = read {
+            sb.heat.note(&held, Access::Read, off, len);
+        }
+        sb.release(held, &g);
+        read
+    }
+
     /// [`crate::KernelCache::appends_only`].
     pub fn appends_only(&self, file: &OpenFile) -> bool {
         file.writable()
@@ -107,8 +139,8 @@ impl<W: WaitMode> VolumeVfs<W> {
         touches: bool,
     ) -> Result<usize, W::Error> {
         self.on(caller, ino, |cx, inode, g| {
-            let place = WriteAt::At(off);
-            let done = io::write_acknowledged(cx, inode, place, data, kill_suidgid, touches, g)?;
+            let (place, writer) = (WriteAt::At(off), Writer::PageCache { touches });
+            let done = io::write_acknowledged(cx, inode, place, data, kill_suidgid, writer, g)?;
             Ok(done.1)
         })
     }

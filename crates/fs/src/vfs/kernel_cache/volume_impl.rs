@@ -24,6 +24,10 @@ impl KernelCache for VolumeVfs<NonBlocking> {
         VolumeVfs::read_for_cache(self, file, off, out)
     }
 
+    fn read_through(&self, file: &OpenFile, off: u64, out: &mut [u8]) -> VfsResult<usize> {
+        VolumeVfs::read_through(self, file, off, out)
+    }
+
     #[inline]
     fn appends_only(&self, file: &OpenFile) -> bool {
         VolumeVfs::appends_only(self, file)

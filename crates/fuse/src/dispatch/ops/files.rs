@@ -11,11 +11,14 @@ use crate::wire::{
     RELEASE_FLOCK_UNLOCK, ReadIn, ReleaseIn, WRITE_CACHE, WRITE_KILL_SUIDGID, WriteIn, WriteOut,
     fopen,
 };
-use hearth::{Errno, KernelCache, VfsError, VfsFile, VfsResult, WriteAt};
+use hearth::{Caller, Errno, KernelCache, VfsError, VfsFile, VfsResult, WriteAt};
 use hearth_sync::primitive::Arc;
 
 /// Times closer together than this are the same to programs: a tick of the kernel's own clock.
 const TICK_NS: u64 = 10_000_000;
+
+/// Bytes of a read for the kernel's cache from which on they are not kept here too.
+const THROUGH_LEAST: u32 = 128 << 10;
 
 impl<V: KernelCache> Dispatcher<V> {
     pub(crate) fn open(&self, cx: &Context<'_>, args: &OpenIn, reply: &mut Reply<'_>) -> OpResult {
@@ -31,28 +34,41 @@ impl<V: KernelCache> Dispatcher<V> {
             self.vfs.release(&file, None);
             return Err(errno);
         }
-        reply.push(&self.opened(file))?;
+        let opened = self.opened(&caller, file);
+        if opened.open_flags & fopen::PASSTHROUGH != 0 {
+            self.drop_attributes(cx.ino());
+        }
+        reply.push(&opened)?;
         Ok(Outcome::Done(()))
     }
 
     pub(crate) fn read(&self, cx: &Context<'_>, args: &ReadIn, reply: &mut Reply<'_>) -> OpResult {
-        reply.fill(args.size as usize, |buffer| {
+        let (vfs, at) = (&self.vfs, args.offset);
+        let is_for_cache = args.read_flags & READ_LOCKOWNER == 0;
+        // The kernel keeps what it has read: large parts of a file need not be kept here as well.
+        let may_pass = is_for_cache && args.size >= THROUGH_LEAST;
+        let read = reply.fill(args.size as usize, |buffer| {
             let slot = std::cell::RefCell::new(buffer);
             self.on_file(
                 args.fh,
-                |file| match args.read_flags & READ_LOCKOWNER {
-                    0 => self
-                        .vfs
-                        .read_for_cache(file, args.offset, &mut slot.borrow_mut()),
-                    _ => self.vfs.read(file, args.offset, &mut slot.borrow_mut()),
+                |file| match is_for_cache {
+                    true if may_pass && cx.attempt.may_block => {
+                        vfs.read_through(file, at, &mut slot.borrow_mut())
+                    }
+                    true => vfs.read_for_cache(file, at, &mut slot.borrow_mut()),
+                    false => vfs.read(file, at, &mut slot.borrow_mut()),
                 },
-                || {
-                    self.vfs
-                        .read_node(cx.ino(), args.offset, &mut slot.borrow_mut())
-                },
+                || vfs.read_node(cx.ino(), at, &mut slot.borrow_mut()),
             )
-        })?;
-        Ok(Outcome::Done(()))
+        });
+        match read {
+            Err(VfsError::Miss(miss))
+                if may_pass && miss.is_page() && cx.attempt.again && !cx.attempt.may_block =>
+            {
+                Ok(Outcome::Wait(WaitFor::Thread))
+            }
+            read => Ok(Outcome::Done(read?)),
+        }
     }
 
     pub(crate) fn write(
@@ -278,7 +294,7 @@ impl<V: KernelCache> Dispatcher<V> {
     }
 
     /// Takes an open file into the table; what goes back to the kernel.
-    pub(crate) fn opened(&self, file: Arc<V::File>) -> OpenOut {
+    pub(crate) fn opened(&self, caller: &Caller<'_>, file: Arc<V::File>) -> OpenOut {
         if self.settings.writeback && !self.vfs.appends_only(&file) {
             // The kernel finds the end of the file itself, and reads what it is about to write
             // parts of.
@@ -290,6 +306,18 @@ impl<V: KernelCache> Dispatcher<V> {
         }
         // In this order: see `V::charges_first`.
         let fh = self.handles.insert(Arc::clone(&file));
+        if let Some(backing_id) = self.flow_begins(caller, &file) {
+            let flush = if self.settings.no_flush {
+                fopen::NOFLUSH
+            } else {
+                0
+            };
+            return OpenOut {
+                fh,
+                open_flags: fopen::PASSTHROUGH | flush,
+                backing_id,
+            };
+        }
         OpenOut {
             fh,
             open_flags: self.file_open_flags(&file),

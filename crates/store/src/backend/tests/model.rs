@@ -1,5 +1,6 @@
 //! A filesystem in memory that records what it does, against what the store gives back.
 
+use super::super::load_many::PAGES_MOST;
 use super::audit::audit;
 use super::*;
 use std::collections::{BTreeMap, HashMap};
@@ -495,6 +496,7 @@ impl Model {
                 self.check_contents(*ino, object);
             }
         }
+        self.check_many();
         let name = format!("name{}", self.random.below(12)).into_bytes();
         let expected = self.names.get(&(1, name.clone().into())).copied();
         assert_eq!(self.store.load_entry(1, &name).unwrap(), expected);
@@ -509,6 +511,21 @@ impl Model {
         let settings: Vec<_> = self.settings.clone().into_iter().collect();
         assert_eq!(restart.settings, settings);
         audit(self.store.kv());
+    }
+
+    /// What is loaded at once is what is loaded one by one, and only large files are left out.
+    fn check_many(&mut self) {
+        let from = 1 + self.random.below(self.last);
+        let mut many = self.store.load_inodes(from..self.last + 1).unwrap();
+        many.sort_by_key(|(inode, _)| inode.ino);
+        let mut expected = Vec::new();
+        for (&ino, object) in self.objects.range(from..) {
+            if object.inode.pages <= PAGES_MOST {
+                let allocation = self.store.load_allocation(ino).unwrap();
+                expected.push((object.inode.clone(), allocation));
+            }
+        }
+        assert_eq!(many, expected);
     }
 
     fn check_contents(&self, ino: u64, object: &Object) {

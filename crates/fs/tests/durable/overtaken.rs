@@ -1,0 +1,138 @@
+//! Writes of a kernel's page cache that overtake each other: what is recorded ends before what has
+//! yet to come.
+
+use super::{NEW, PAGE, crashed, neighbour_syncs, opened_every, text};
+use hearth::backend::TestBackend;
+use hearth::{Caller, Credentials, Fd, NonBlocking, Process, Volume, VolumeVfs};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const SOON: Duration = Duration::from_secs(60);
+const OFTEN: Duration = Duration::from_millis(10);
+/// Bytes of a request.
+const PART: usize = 32 * PAGE;
+
+struct Kernel {
+    backend: Arc<TestBackend>,
+    volume: Volume,
+    root: Process,
+    vfs: VolumeVfs<NonBlocking>,
+    fd: Fd,
+    ino: u64,
+}
+
+/// A part of a file that is like no other.
+fn part(number: usize) -> Vec<u8> {
+    vec![number as u8 + 1; PART]
+}
+
+impl Kernel {
+    /// In front of a file of one part, in a volume that commits often.
+    fn new() -> Kernel {
+        let backend = Arc::new(TestBackend::new());
+        let volume = opened_every(&backend, Some(OFTEN));
+        let root = volume.process(Credentials::root());
+        let fd = root.open("/f", NEW, 0o644).unwrap();
+        let kernel = Kernel {
+            ino: root.fstat(fd).unwrap().ino,
+            vfs: volume.nonblocking_vfs(),
+            volume,
+            backend,
+            root,
+            fd,
+        };
+        kernel.writes(0);
+        kernel
+    }
+
+    /// Sends part `number`.
+    fn writes(&self, number: usize) {
+        let (at, part) = ((number * PART) as u64, part(number));
+        let written = self
+            .vfs
+            .write_back(&Caller::ROOT, self.ino, at, &part, false, true);
+        assert!(matches!(written, Ok(PART)), "part {number}");
+    }
+
+    /// Closes a descriptor: everything that it kept was sent before.
+    fn closes(&self) {
+        let Ok(file) = self.vfs.open(&Caller::ROOT, self.ino, libc::O_RDONLY) else {
+            panic!("it cannot be opened");
+        };
+        assert!(self.vfs.flush(&file, 1).is_ok());
+        self.vfs.release(&file, None);
+    }
+
+    /// The parts that are there after a crash, `None` for zeros.
+    fn kept(&self) -> Vec<Option<usize>> {
+        neighbour_syncs(&self.root);
+        let bytes = text(&crashed(&self.backend).2, "/f");
+        let of = |chunk: &[u8]| {
+            assert!(chunk.iter().all(|byte| *byte == chunk[0]) && chunk.len() == PART);
+            (chunk[0] as usize).checked_sub(1)
+        };
+        bytes.chunks(PART).map(of).collect()
+    }
+
+    fn wait_until_kept(&self, wanted: &[Option<usize>]) {
+        let begun = Instant::now();
+        while self.kept() != wanted {
+            assert!(begun.elapsed() < SOON, "{:?}", self.kept());
+            std::thread::sleep(OFTEN);
+        }
+    }
+}
+
+/// Once, a commit recorded the size of the write that came first, and zeros for the one before it.
+#[test]
+fn a_commit_ends_before_a_write_that_another_has_overtaken() {
+    let kernel = Kernel::new();
+    kernel.writes(2);
+    kernel.wait_until_kept(&[Some(0)]);
+    for _ in 0..10 {
+        std::thread::sleep(OFTEN);
+        assert_eq!(kernel.kept(), [Some(0)]);
+    }
+    kernel.writes(1);
+    kernel.wait_until_kept(&[Some(0), Some(1), Some(2)]);
+}
+
+#[test]
+fn an_early_write_back_ends_before_a_write_that_another_has_overtaken() {
+    let kernel = Kernel::new();
+    // Enough for several early write-backs.
+    (2..400).for_each(|number| kernel.writes(number % 250 + 2));
+    for _ in 0..20 {
+        std::thread::sleep(OFTEN);
+        let kept = kernel.kept();
+        assert!(kept.is_empty() || kept == [Some(0)], "{kept:?}");
+    }
+}
+
+#[test]
+fn a_hole_that_somebody_made_is_kept_by_his_sync() {
+    let kernel = Kernel::new();
+    kernel.writes(2);
+    kernel.root.fsync(kernel.fd).unwrap();
+    assert_eq!(kernel.kept(), [Some(0), None, Some(2)]);
+    kernel.writes(4);
+    kernel.volume.sync().unwrap();
+    assert_eq!(kernel.kept(), [Some(0), None, Some(2), None, Some(4)]);
+}
+
+#[test]
+fn a_hole_in_a_file_that_was_closed_is_kept_by_the_next_commits() {
+    let kernel = Kernel::new();
+    kernel.writes(2);
+    kernel.closes();
+    kernel.wait_until_kept(&[Some(0), None, Some(2)]);
+}
+
+/// A caller who writes behind the end makes a hole, whatever a kernel would do.
+#[test]
+fn a_hole_that_a_caller_made_is_kept_by_the_next_commits() {
+    let kernel = Kernel::new();
+    let (at, fd) = ((2 * PART) as u64, kernel.fd);
+    kernel.root.pwrite(fd, &part(2), at).unwrap();
+    kernel.wait_until_kept(&[Some(0), None, Some(2)]);
+}
