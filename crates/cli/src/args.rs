@@ -2,6 +2,7 @@
 
 use crate::heat::HeatArgs;
 use crate::quota::QuotaArgs;
+use crate::run::{InitArgs, RunArgs, ServerArgs};
 use crate::sched::SchedArgs;
 use crate::store::{DumpArgs, FsckArgs, InfoArgs, LoadArgs, MkfsArgs, PassphraseArgs};
 use clap::{Parser, Subcommand};
@@ -31,6 +32,14 @@ pub enum Verb {
     Mount(MountArgs),
     /// Unmount a volume; its daemon ends
     Umount(UmountArgs),
+    /// Run a program in the current directory, served meanwhile, and say what it did there
+    Run(RunArgs),
+    /// Started by `hearth run`: serves the directory
+    #[command(hide = true)]
+    RunServer(ServerArgs),
+    /// Started by `hearth run`: process 1 of the program's namespace
+    #[command(hide = true)]
+    RunInit(InitArgs),
     /// Make what was written to a mounted volume durable
     Sync(SyncArgs),
     /// Make a volume in a directory
@@ -119,11 +128,17 @@ Mount options (-o), the default first:
   direct_io                        reads and writes bypass the page cache
   hot_track, no_hot_track          record which files and ranges are hot
   heat=exact                       the same, with every read visible (direct_io)
+  heat=opens                       the same for host:DIR, of opens and sizes alone
+  observe                          heat, statistics and lock profile of host:DIR, and no quotas
+  state=DIR                        where heat of host:DIR outlives the mount: /var/lib/hearth for
+                                   root, ~/.local/state/hearth for others
   workers=COUNT                    threads for background work, 1 to 1024: 1
   sched_policy=auto|other|idle     auto: answered programs stay on their CPU where that is quicker
   park=needed|every                suspend every request, for tests of the daemon
   no_open, no_opendir, no_flush    the kernel does not report these
   readdirplus=auto|yes|no          listings bring attributes along
+  passthrough=auto|on|off          the kernel itself reads and writes the files of host:DIR where
+                                   nobody has to see the data
   no_parallel_dirops               one lookup or listing of a directory at a time
   max_write=BYTES                  largest read or write request
   allow_other                      users other than yourself may look

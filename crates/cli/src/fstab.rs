@@ -2,6 +2,7 @@
 
 use crate::args::MountArgs;
 use crate::failure::Failure;
+use hearth::Source;
 use std::ffi::OsString;
 
 /// Options that mount(8) and boot scripts act on, or that ask for what is so anyway.
@@ -89,8 +90,11 @@ pub fn helper(mut words: impl Iterator<Item = OsString>) -> Result<Option<MountA
         ))
     })?;
     // The table of mounts says what fstab says, so that mount(8) sees what is mounted already. A
-    // name that is typed comes later and wins.
-    if let Some(name) = source.to_str().filter(|name| !name.contains(',')) {
+    // name that is typed comes later and wins. A directory of the host has its own name there,
+    // which has no colon.
+    let is_host = |name: &str| matches!(name.parse(), Ok(Source::Host(_)));
+    let name = source.to_str().filter(|name| !name.contains(','));
+    if let Some(name) = name.filter(|name| !is_host(name)) {
         options.insert(0, format!("fsname={name}"));
     }
     Ok((!fake).then(|| MountArgs {
@@ -155,6 +159,8 @@ mod tests {
             )
         );
         assert!(helper(words("memory: /mnt/a -f")).expect("fake").is_none());
+        let host = helper(words("host:/srv/data /mnt/a -o ro")).expect("a good call");
+        assert_eq!(host.expect("not a fake one").options, ["ro"]);
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use crate::failure::{Failure, reason};
 use crate::mounts;
 use hearth::Volume;
-use hearth_fuse::{MountOptions, Session};
-use hearth_host::{HostOptions, HostVfs};
+use hearth_fuse::{MountOptions, Passthrough, Session};
+use hearth_host::{HeatBy, HostOptions, HostVfs};
 use hearth_store::Kv;
 use rustix::fs::{StatVfsMountFlags, statvfs};
 use std::fs::Metadata;
@@ -12,11 +12,16 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Refuses a directory that cannot be served at `mountpoint`, before a daemon is started.
-pub fn check(directory: &Path, mountpoint: &Path) -> Result<(), Failure> {
+/// Refuses a directory that cannot be served, wherever.
+pub fn check_source(directory: &Path) -> Result<Metadata, Failure> {
     let source = std::fs::metadata(directory).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => {
             Failure::at(directory, "does not exist; give a directory that is there")
+        }
+        std::io::ErrorKind::PermissionDenied => {
+            let what = "this user may not enter it; run as one who may, and let root into a \
+                        filesystem of FUSE by its option allow_other";
+            Failure::at(directory, what)
         }
         _ => Failure::at(directory, reason(&error)),
     })?;
@@ -29,6 +34,12 @@ pub fn check(directory: &Path, mountpoint: &Path) -> Result<(), Failure> {
         let what = format!("is a Hearth volume, not a tree of files; use 'store:{volume}'");
         return Err(Failure::at(directory, what));
     }
+    Ok(source)
+}
+
+/// Refuses a directory that cannot be served at `mountpoint`, before a daemon is started.
+pub fn check(directory: &Path, mountpoint: &Path) -> Result<(), Failure> {
+    let source = check_source(directory)?;
     let (below, place) = (mounts::resolved(directory), mounts::resolved(mountpoint));
     let is =
         |seen: &Metadata, other: &Metadata| (seen.dev(), seen.ino()) == (other.dev(), other.ino());
@@ -52,8 +63,30 @@ pub fn check(directory: &Path, mountpoint: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Whether a directory is served at this very mount point.
+pub fn is_served_at(directory: &Path, mountpoint: &Path) -> bool {
+    let mounted = mounts::at(&mounts::resolved(mountpoint));
+    let name = shown(&mounts::resolved(directory));
+    mounted.is_ok_and(|mounted| mounted.is_some_and(|one| one.is_ours() && one.source == name))
+}
+
 /// The options with what follows from the directory: its name, and the flags of its mount.
 pub fn options(directory: &Path, options: MountOptions) -> Result<MountOptions, Failure> {
+    let of_opens = options.volume.host.heat_by_opens;
+    if of_opens && options.direct_io {
+        let line = "option 'heat=opens': 'direct_io' and 'heat=exact' show each access; choose one";
+        return Err(Failure::usage(line));
+    }
+    if options.volume.host.observe && options.volume.charge_first {
+        let line = "option 'observe': refuses nothing, as 'quota' would; leave one of them out";
+        return Err(Failure::usage(line));
+    }
+    let sees_data = options.volume.hot_track && !of_opens;
+    if options.passthrough == Some(Passthrough::On) && sees_data {
+        let line = "option 'passthrough=on': heat by range has to see the data; add 'heat=opens', \
+                    or leave one of them out";
+        return Err(Failure::usage(line));
+    }
     let refused = [
         (options.writeback == Some(true), "writeback"),
         (options.no_open, "no_open"),
@@ -89,8 +122,14 @@ pub fn start(
     mountpoint: &Path,
     options: MountOptions,
 ) -> Result<Session<HostVfs>, Failure> {
+    let heat = match options.volume.host.heat_by_opens {
+        true => HeatBy::Opens,
+        false => HeatBy::Ranges,
+    };
     let host = HostOptions {
         xdev: options.volume.xdev,
+        heat,
+        state: state_of(&options)?,
     };
     let vfs = HostVfs::open(directory, host, volume).map_err(Failure::refused)?;
     let stats = volume.stats();
@@ -106,6 +145,14 @@ pub fn start(
         vfs.set_own_device(device);
     }
     Ok(session)
+}
+
+/// The state directory that was named; a daemon goes elsewhere.
+fn state_of(options: &MountOptions) -> Result<Option<PathBuf>, Failure> {
+    let state = options.volume.host.state.as_deref();
+    let absolute =
+        |path: &Path| std::path::absolute(path).map_err(|error| Failure::at(path, reason(&error)));
+    state.map(absolute).transpose()
 }
 
 /// What the mount is called in `/proc/mounts`: its directory, without colons, by which `df` and

@@ -21,6 +21,7 @@ mod mounted_info;
 mod mounts;
 mod output;
 mod quota;
+mod run;
 mod sched;
 mod serve;
 mod signals;

@@ -29,6 +29,10 @@ pub fn run(args: &MountArgs) -> Result<(), Failure> {
     let options = serve::options(&source, &args)?;
     clear_dead(args.mountpoint())?;
     if let Source::Host(directory) = &source {
+        // `mount -a` does not know it by the name that it has in fstab.
+        if !args.by_hand && host::is_served_at(directory, args.mountpoint()) {
+            return Ok(());
+        }
         host::check(directory, args.mountpoint())?;
     }
     if let Source::Store(directory) = &source {

@@ -5,7 +5,7 @@ use crate::disk_watch::DiskWatch;
 use crate::failure::{Failure, reason};
 use crate::quota::EventLog;
 use crate::{fstab, host, mounts, output, signals, store};
-use hearth::{KernelCache, OpenError, Source, Volume, VolumeBuilder};
+use hearth::{HostSourceOptions, KernelCache, OpenError, Source, Volume, VolumeBuilder};
 use hearth_fuse::{MountOptions, SchedPolicy, Session};
 use hearth_store::Error;
 use hearth_sync::primitive::{Arc, thread};
@@ -18,10 +18,15 @@ use std::time::{Duration, Instant};
 
 /// Reads the options without doing anything.
 pub fn options(source: &Source, args: &MountArgs) -> Result<MountOptions, Failure> {
+    source_options(source, &args.options)
+}
+
+/// The options of a mount of `source` that were `typed`.
+pub fn source_options(source: &Source, typed: &[String]) -> Result<MountOptions, Failure> {
     let usage = |error: &dyn Display| {
         Failure::usage(format!("{error}; 'hearth mount --help' lists the options"))
     };
-    let given = fstab::ours(&args.options);
+    let given = fstab::ours(typed);
     let defaults = match source {
         Source::Host(_) => MountOptions::changed_behind(),
         Source::Memory | Source::Store(_) => MountOptions::default(),
@@ -32,6 +37,11 @@ pub fn options(source: &Source, args: &MountArgs) -> Result<MountOptions, Failur
         .map_err(|error| usage(&error))?;
     match source {
         Source::Host(directory) => host::options(directory, options),
+        Source::Memory | Source::Store(_) if options.passthrough.is_some() => {
+            let line = "option 'passthrough': needs a source host:DIR, since elsewhere nothing \
+                        lies below; leave it out";
+            Err(Failure::usage(line))
+        }
         Source::Memory | Source::Store(_) => Ok(options),
     }
 }
@@ -48,7 +58,7 @@ pub fn run(source: Source, args: &MountArgs) -> Result<(), Failure> {
     let policy = options.sched_policy;
     policy.check().map_err(|error| refused_policy(&error))?;
     hearth::yield_between_operations(true);
-    let volume = volume(&source, &options, args)?;
+    let volume = volume(&source, &options, args.mountpoint())?;
     let attendant = Attendant {
         args,
         volume,
@@ -114,11 +124,13 @@ fn refused_policy(error: &std::io::Error) -> Failure {
     Failure::refused(format!("sched_policy=idle: {why}; leave the option out"))
 }
 
-fn volume(source: &Source, options: &MountOptions, args: &MountArgs) -> Result<Volume, Failure> {
-    let who = format!(
-        "{MOUNTED_ON}{}",
-        mounts::resolved(args.mountpoint()).display()
-    );
+/// What is served from `source` at `mountpoint`, or stands beside it.
+pub fn volume(
+    source: &Source,
+    options: &MountOptions,
+    mountpoint: &Path,
+) -> Result<Volume, Failure> {
+    let who = format!("{MOUNTED_ON}{}", mounts::resolved(mountpoint).display());
     let is_new = match source {
         Source::Store(directory) => options.volume.store.create && hearth::is_free(directory),
         Source::Memory | Source::Host(_) => false,
@@ -127,6 +139,7 @@ fn volume(source: &Source, options: &MountOptions, args: &MountArgs) -> Result<V
     let (mut options, mut source) = (options.clone(), source);
     if let Source::Host(_) = source {
         (options.volume.xdev, source) = (false, &Source::Memory);
+        options.volume.host = HostSourceOptions::default();
     }
     let builder = builder(source, &options, &who)?;
     if is_new {

@@ -3,8 +3,8 @@
 use crate::args::{Args, Verb};
 use crate::failure::Failure;
 use crate::{
-    ask, doctor, fstab, generate, heat, locks, mount, output, quota, sched, stats, store, sync,
-    tune, umount,
+    ask, doctor, fstab, generate, heat, locks, mount, output, quota, run as run_in, sched, stats,
+    store, sync, tune, umount,
 };
 use clap::Parser;
 use clap::error::ErrorKind;
@@ -52,6 +52,9 @@ fn verb(verb: Verb) -> Result<(), Failure> {
     match verb {
         Verb::Mount(args) => mount::run(&args),
         Verb::Umount(args) => umount::run(&args),
+        Verb::Run(args) => run_in::run(&args),
+        Verb::RunServer(args) => run_in::server(&args),
+        Verb::RunInit(args) => run_in::init(&args),
         Verb::Sync(args) => sync::run(&args),
         Verb::Mkfs(args) => store::mkfs(&args),
         Verb::Info(args) => store::info(&args),

@@ -38,11 +38,16 @@ impl Volume {
         let sb: &Superblock = &self.sb;
         let usage = sb.quotas.ledger.usage(QuotaId::VOLUME, &pin());
         let [pages, inodes] = usage.map(|usage| usage.used);
-        let inodes_in_memory = sb.objects.inodes.len() as u64;
+        let mut inodes_in_memory = sb.objects.inodes.len() as u64;
         let (dentries, dentry_bytes) = dentries(sb);
+        let (mut inodes, mut page_bytes) = (inodes, pages * PAGE);
+        if let Some(files) = sb.objects.foreign() {
+            (inodes, page_bytes) = files.used();
+            inodes_in_memory = files.in_memory();
+        }
         VolumeGauges {
             inodes,
-            page_bytes: pages * PAGE,
+            page_bytes,
             inodes_in_memory,
             inode_bytes: inodes_in_memory * size_of::<Inode>() as u64,
             dentries,

@@ -87,8 +87,8 @@ pub use quotactl::{
     QuotaNumber, TreeChange,
 };
 pub use source::{
-    Compress, OpenError, OptionError, Source, SourceError, SourceFault, StoreOptions,
-    VolumeOptions, is_free, open,
+    Compress, HostSourceOptions, OpenError, OptionError, Source, SourceError, SourceFault,
+    StoreOptions, VolumeOptions, is_free, open,
 };
 pub use stats::{BUCKETS, Event, Op, OpStats, Stats};
 pub use superblock::{AtimeMode, OnError, Protection};

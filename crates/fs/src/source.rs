@@ -4,10 +4,12 @@
 //! `memory:?size=1G,hot_track`, `store:/srv/volume?compress=zstd`. The library, the command line
 //! and mount(8) take the same words.
 
+mod host;
 mod opening;
 mod options;
 mod store;
 
+pub use host::HostSourceOptions;
 pub use opening::is_free;
 pub use options::{OptionError, VolumeOptions};
 pub use store::{Compress, StoreOptions};
@@ -94,7 +96,13 @@ impl Source {
     pub fn takes(&self, options: &VolumeOptions) -> Result<(), OptionError> {
         match (self, options.store.given()) {
             (Source::Memory, Some(name)) => Err(OptionError::of_a_store(name)),
-            (Source::Memory | Source::Store(_), _) if options.xdev => Err(OptionError::of_a_host()),
+            (Source::Memory | Source::Store(_), _) if options.xdev => {
+                Err(OptionError::of_a_host("xdev"))
+            }
+            (Source::Memory | Source::Store(_), _) if options.host.given().is_some() => {
+                let name = options.host.given().unwrap_or_default();
+                Err(OptionError::of_a_host(name))
+            }
             (Source::Host(_), Some(name)) => Err(OptionError::not_of_a_host(name)),
             (Source::Host(_), None) => match options.given_to_the_core() {
                 Some(name) => Err(OptionError::not_of_a_host(name)),

@@ -78,6 +78,10 @@ pub enum Event {
     Panic,
     /// A setting that the backend kept could not be read when the volume was opened.
     SettingIgnored,
+    /// A file was opened that the kernel reads and writes by itself.
+    PassedThrough,
+    /// The kernel refused to do so.
+    PassthroughRefused,
 }
 
 impl Event {
@@ -89,6 +93,8 @@ impl Event {
         Event::Reclaimed,
         Event::Panic,
         Event::SettingIgnored,
+        Event::PassedThrough,
+        Event::PassthroughRefused,
     ];
 
     /// Name of its counter.
@@ -100,6 +106,8 @@ impl Event {
             Event::Reclaimed => "reclaimed_objects",
             Event::Panic => "panics",
             Event::SettingIgnored => "settings_ignored",
+            Event::PassedThrough => "passthrough_opens",
+            Event::PassthroughRefused => "passthrough_refused",
         }
     }
 
@@ -112,6 +120,8 @@ impl Event {
             Event::Reclaimed => "Objects that were given back to the backend.",
             Event::Panic => "Panics in operations and in the background.",
             Event::SettingIgnored => "Kept settings that could not be read and do not hold.",
+            Event::PassedThrough => "Opens of files that the kernel reads and writes by itself.",
+            Event::PassthroughRefused => "Opens that the kernel refused to pass through.",
         }
     }
 }

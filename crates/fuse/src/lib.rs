@@ -21,7 +21,7 @@ mod transport;
 mod wait;
 mod wire;
 
-pub use mount::options::{MountOptions, ReadDirPlus, Transport};
+pub use mount::options::{MountOptions, Passthrough, ReadDirPlus, Transport};
 pub use mount::session::Session;
 pub use mount::uring_switch::{UringSwitch, uring_switch};
 pub use mount::{MountError, MountRight, OptionError, check_mountpoint, mount_right, resolved};

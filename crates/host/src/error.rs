@@ -27,6 +27,20 @@ pub enum OpenError {
         /// The source.
         path: PathBuf,
     },
+    /// Neither a state directory nor a home directory is named.
+    NoState,
+    /// The state directory lies in the source.
+    StateInside {
+        /// The state directory.
+        path: PathBuf,
+    },
+    /// The state directory cannot be written to.
+    State {
+        /// The state directory.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
     /// Something else went wrong.
     Io {
         /// What was used.
@@ -73,6 +87,21 @@ impl fmt::Display for OpenError {
                  give them, or run as the owner of the files",
                 path.display()
             ),
+            OpenError::NoState => write!(
+                f,
+                "there is no home directory to keep heat in: name one with '-o state=DIR'"
+            ),
+            OpenError::StateInside { path } => write!(
+                f,
+                "state directory {} lies in the served directory, which stays as it is: name \
+                 another one with '-o state=DIR'",
+                path.display()
+            ),
+            OpenError::State { path, error } => write!(
+                f,
+                "state directory {}: {error}: name one that can be written to with '-o state=DIR'",
+                path.display()
+            ),
             OpenError::Io { path, error } => {
                 let path = path.display();
                 write!(
@@ -87,7 +116,7 @@ impl fmt::Display for OpenError {
 impl std::error::Error for OpenError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            OpenError::Io { error, .. } => Some(error),
+            OpenError::Io { error, .. } | OpenError::State { error, .. } => Some(error),
             _ => None,
         }
     }

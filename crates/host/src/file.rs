@@ -1,12 +1,13 @@
 //! An open file, or an open control file of the volume beside.
 
+use crate::heat::known::Known;
 use crate::listing::Listing;
 use crate::node::Node;
 use hearth::{Errno, Kind, OpenFile, Result, VfsFile};
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
-use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicU32, Ordering::Relaxed};
+use hearth_sync::primitive::{Arc, OnceLock};
 use rustix::fd::OwnedFd;
 
 lock_class! {
@@ -38,6 +39,8 @@ pub(crate) struct OpenHost {
     /// What the descriptor was opened with.
     opened: i32,
     keeps_cache: bool,
+    /// What heat knows of it, from its first use on.
+    pub known: OnceLock<Arc<Known>>,
     /// Of a directory. Held while it is read: the position of the descriptor is part of it.
     pub listing: Lock<ListingLock, Listing>,
 }
@@ -53,6 +56,7 @@ impl OpenHost {
             flags: AtomicU32::new(flags as u32),
             opened: flags,
             keeps_cache,
+            known: OnceLock::new(),
             listing: Lock::new(Listing::default()),
         }
     }
@@ -71,6 +75,16 @@ impl OpenHost {
         if let Some(fd) = fd {
             self.node.remove_open(&fd);
         }
+    }
+
+    /// Whether it was opened to be read.
+    pub fn is_readable(&self) -> bool {
+        self.opened & libc::O_ACCMODE != libc::O_WRONLY
+    }
+
+    /// Whether it was opened to be written to.
+    pub fn is_writable(&self) -> bool {
+        is_writable(self.opened)
     }
 
     /// Whether the descriptor itself appends.

@@ -1,5 +1,6 @@
 //! File handles: the names by which a filesystem finds an inode again, and no other.
 
+use crate::chunks::{take, take_slice};
 use crate::sys;
 use hearth::Result;
 use rustix::fd::{BorrowedFd, OwnedFd};
@@ -32,6 +33,23 @@ impl FileHandle {
             Some(handle)
         };
         sys::name_to_handle(fd, take).ok().flatten()
+    }
+
+    /// Appends type, length and bytes.
+    pub fn put(&self, out: &mut Vec<u8>) {
+        out.extend(self.kind.to_le_bytes());
+        out.push(self.len);
+        out.extend(&self.bytes[..usize::from(self.len)]);
+    }
+
+    /// What [`FileHandle::put`] wrote.
+    pub fn take_from(bytes: &mut &[u8]) -> Option<FileHandle> {
+        let kind = i32::from_le_bytes(take(bytes)?);
+        let [len] = take(bytes)?;
+        let given = take_slice(bytes, len.into())?;
+        let mut bytes = [0; MOST];
+        bytes.get_mut(..given.len())?.copy_from_slice(given);
+        Some(FileHandle { kind, len, bytes })
     }
 
     /// Opens the inode by `O_PATH`, on the mount of `mount`.

@@ -1,5 +1,7 @@
 //! Which inode it is: what tells two inodes apart that had one number one after the other.
 
+use crate::chunks::take;
+use crate::fnv::fnv;
 use crate::handle::FileHandle;
 use rustix::fd::BorrowedFd;
 use rustix::fs::{Statx, makedev};
@@ -39,6 +41,58 @@ impl Identity {
             ino: stat.stx_ino,
             birth,
         }
+    }
+
+    /// Whether it is the same inode, on whichever mount.
+    pub fn is_same_inode(&self, other: &Identity) -> bool {
+        (self.dev, self.ino, self.birth) == (other.dev, other.ino, other.birth)
+    }
+
+    /// 20 bits that tell apart inodes which had one number one after the other.
+    pub fn generation(&self) -> u32 {
+        let mut bytes = Vec::with_capacity(64);
+        self.put_birth(&mut bytes);
+        let hash = fnv(&bytes);
+        (hash ^ hash >> 20 ^ hash >> 40) as u32 & 0xf_ffff
+    }
+
+    /// Appends number, handle or birth: what stays when mounts and devices have other numbers.
+    pub fn put(&self, out: &mut Vec<u8>) {
+        out.extend(self.ino.to_le_bytes());
+        self.put_birth(out);
+    }
+
+    fn put_birth(&self, out: &mut Vec<u8>) {
+        match &self.birth {
+            Birth::Handle(handle) => {
+                out.push(1);
+                handle.put(out);
+            }
+            Birth::Time(sec, nsec) => {
+                out.push(0);
+                out.extend(sec.to_le_bytes());
+                out.extend(nsec.to_le_bytes());
+            }
+        }
+    }
+
+    /// What [`Identity::put`] wrote, of an inode on the mount of `root`.
+    pub fn take_from(root: &Identity, bytes: &mut &[u8]) -> Option<Identity> {
+        let ino = u64::from_le_bytes(take(bytes)?);
+        let [kind] = take(bytes)?;
+        let birth = match kind {
+            0 => {
+                let sec = i64::from_le_bytes(take(bytes)?);
+                Birth::Time(sec, u32::from_le_bytes(take(bytes)?))
+            }
+            1 => Birth::Handle(FileHandle::take_from(bytes)?),
+            _ => return None,
+        };
+        Some(Identity {
+            ino,
+            birth,
+            ..*root
+        })
     }
 
     /// Its handle, where there is one.

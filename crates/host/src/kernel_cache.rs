@@ -3,11 +3,21 @@
 
 use crate::file::{HostFile, Opened};
 use crate::vfs::HostVfs;
-use hearth::{Attr, Caller, KernelCache, SetAttr, Vfs, VfsResult, is_control};
+use hearth::{Attr, Caller, KernelCache, Result, SetAttr, Vfs, VfsResult, is_control};
+use rustix::fd::BorrowedFd;
 
 impl KernelCache for HostVfs {
     fn is_changed_behind(&self) -> bool {
         true
+    }
+
+    fn pass_through(
+        &self,
+        caller: &Caller<'_>,
+        file: &HostFile,
+        register: &mut dyn FnMut(BorrowedFd<'_>) -> Result<i32>,
+    ) -> Option<Result<i32>> {
+        self.passes_through(caller, file, register)
     }
 
     fn settle_times(&self, caller: &Caller<'_>, ino: u64, set: &SetAttr) -> VfsResult<Attr> {
@@ -46,6 +56,9 @@ impl KernelCache for HostVfs {
         _kill_suidgid: bool,
         _touches: bool,
     ) -> VfsResult<usize> {
-        Ok(self.tree.write_back(&self.node(ino)?, off, data)?)
+        let node = self.node(ino)?;
+        let written = self.tree.write_back(&node, off, data)?;
+        self.heat.wrote_back(&node, off, written);
+        Ok(written)
     }
 }

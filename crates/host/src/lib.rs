@@ -8,11 +8,15 @@
 #![deny(clippy::print_stderr)]
 
 mod attributes;
+mod chunks;
 mod descriptors;
 mod errno;
 mod error;
 mod file;
+mod fnv;
 mod handle;
+mod heat;
+mod heat_by;
 mod identity;
 mod kernel_cache;
 mod listing;
@@ -20,12 +24,16 @@ mod node;
 mod nodes;
 mod ops;
 mod reach;
+mod retries;
 mod rights;
+mod state;
 mod sys;
+mod through;
 mod tree;
 mod vfs;
 
 pub use error::OpenError;
 pub use file::HostFile;
+pub use heat_by::HeatBy;
 pub use tree::HostOptions;
 pub use vfs::HostVfs;

@@ -141,6 +141,21 @@ impl Nodes {
         true
     }
 
+    /// How many inodes the kernel refers to, the root beside.
+    pub fn len(&self) -> u64 {
+        let shards = self.by_id.iter();
+        1 + shards.map(|shard| shard.lock().len() as u64).sum::<u64>()
+    }
+
+    /// An inode that `is_it` knows. Visits all of them.
+    pub fn find(&self, is_it: impl Fn(&Identity) -> bool) -> Option<Arc<Node>> {
+        self.by_id.iter().find_map(|shard| {
+            let shard = shard.lock();
+            let found = shard.iter().find(|(id, _)| is_it(id));
+            found.map(|(_, counted)| Arc::clone(&counted.node))
+        })
+    }
+
     /// Whether the kernel refers to the inode.
     pub fn has(&self, number: u64) -> bool {
         self.get(number).is_ok()

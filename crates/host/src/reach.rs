@@ -14,7 +14,7 @@ use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{
     AtFlags, Mode, OFlags, ResolveFlags, Statx, StatxFlags, makedev, openat, openat2, statx,
 };
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 
 /// Directories above an inode, as a path may have.
 const DEPTH_MAX: usize = 4096;
@@ -87,23 +87,20 @@ impl Tree {
     /// the mount that serves the tree.
     pub fn find(&self, directory: BorrowedFd<'_>, name: &[u8]) -> Result<Found> {
         let name = c_name(name)?;
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let here = openat2(
-            directory,
-            &*name,
-            flags,
-            Mode::empty(),
-            ResolveFlags::NO_XDEV,
-        );
-        let fd = match here.pass_on() {
+        let fd = match open_here(directory, &name) {
             Err(Errno::EXDEV) => self.enter(directory, &name)?,
-            // Linux before 5.6.
-            Err(Errno::ENOSYS) => openat(directory, &*name, flags, Mode::empty()).pass_on()?,
             fd => fd?,
         };
-        let stat = attributes::stat(fd.as_fd())?;
-        let id = Identity::of(fd.as_fd(), &stat);
-        Ok(Found { fd, stat, id })
+        Found::of(fd)
+    }
+
+    /// [`Tree::find`], for somebody who has not asked for this name: what is mounted there is not
+    /// asked either, since it may not answer.
+    ///
+    /// # Errors
+    /// `EXDEV` at the edge of another filesystem.
+    pub fn find_listed(directory: BorrowedFd<'_>, name: &[u8]) -> Result<Found> {
+        Found::of(open_here(directory, &*c_name(name)?)?)
     }
 
     /// Takes a reference on what was found as `name` in `parent`, and tells its attributes.
@@ -111,6 +108,20 @@ impl Tree {
     /// # Errors
     /// `EIO` for an unknown type.
     pub fn take(&self, parent: &Arc<Node>, name: &[u8], found: Found) -> Result<Attr> {
+        self.take_for(0, parent, name, found)
+    }
+
+    /// [`Tree::take`] for a caller, who may be looking for the second time.
+    ///
+    /// # Errors
+    /// `EIO` for an unknown type.
+    pub fn take_for(
+        &self,
+        caller: u32,
+        parent: &Arc<Node>,
+        name: &[u8],
+        found: Found,
+    ) -> Result<Attr> {
         let kind = attributes::kind(&found.stat)?;
         let by_handle = self.opens_handles_of(&found.id);
         let place = (!by_handle).then(|| Place {
@@ -119,8 +130,10 @@ impl Tree {
         });
         let node = self.nodes.take(found.id, kind, place);
         let attr = self.attr(&node, &found.stat)?;
+        let fd = Arc::new(found.fd);
+        self.retries.found(caller, &node, &fd);
         if !by_handle {
-            self.keep(&node, &Arc::new(found.fd));
+            self.keep(&node, &fd);
         }
         Ok(attr)
     }
@@ -181,6 +194,24 @@ impl Tree {
         if node.id.mount == self.nodes.root().id.mount {
             self.descriptors.put(node.number, fd);
         }
+    }
+}
+
+impl Found {
+    fn of(fd: OwnedFd) -> Result<Found> {
+        let stat = attributes::stat(fd.as_fd())?;
+        let id = Identity::of(fd.as_fd(), &stat);
+        Ok(Found { fd, stat, id })
+    }
+}
+
+/// Opens a name by `O_PATH`, on the directory's own filesystem.
+fn open_here(directory: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match openat2(directory, name, flags, Mode::empty(), ResolveFlags::NO_XDEV).pass_on() {
+        // Linux before 5.6.
+        Err(Errno::ENOSYS) => openat(directory, name, flags, Mode::empty()).pass_on(),
+        fd => fd,
     }
 }
 

@@ -106,6 +106,24 @@ impl Rights {
         self.perform(caller, mode & libc::S_ISGID as u16 != 0, call)
     }
 
+    /// Makes a call with which the kernel takes down whose rights count from now on: the caller's,
+    /// and `CAP_SYS_ADMIN`, which the call itself needs. So the host's reserve and quotas bind
+    /// whoever writes.
+    ///
+    /// # Errors
+    /// Those of `call`.
+    pub fn register<T>(&self, caller: &Caller<'_>, call: impl FnOnce() -> Result<T>) -> Result<T> {
+        let Some(own) = self.own.as_ref().filter(|_| caller.uid != 0) else {
+            return call();
+        };
+        let more = More {
+            groups: caller.groups.to_vec(),
+            capabilities: CapabilitySet::SYS_ADMIN.bits(),
+        };
+        let _acting = Acting::begin(own, caller, &more)?;
+        call()
+    }
+
     fn perform<T>(
         &self,
         caller: &Caller<'_>,

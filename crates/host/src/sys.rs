@@ -32,6 +32,15 @@ const FS_IOC_GETFLAGS: u64 = 0x8008_6601;
 const FS_IOC_SETFLAGS: u64 = 0x4008_6602;
 const FS_IOC_FSGETXATTR: u64 = 0x801c_581f;
 const FS_IOC_FSSETXATTR: u64 = 0x401c_5820;
+const FS_IOC_GETFSUUID: u64 = 0x8011_1500;
+
+/// `struct fsuuid2`.
+#[derive(Default)]
+#[repr(C)]
+struct FsUuid {
+    len: u8,
+    uuid: [u8; 16],
+}
 
 /// The handle of the open file `fd`: calls `take` with its type and bytes.
 ///
@@ -82,7 +91,12 @@ pub fn open_by_handle(mount: BorrowedFd<'_>, kind: i32, bytes: &[u8]) -> Result<
             libc::O_PATH | libc::O_CLOEXEC | libc::O_NOFOLLOW,
         )
     };
-    let fd = check(fd)?;
+    let fd = match check(fd) {
+        // The number is being given to a new inode right now (`I_CREATING`), which the kernel takes
+        // for a lack of memory. The old one is gone.
+        Err(Errno(libc::ENOMEM)) => return Err(Errno::ESTALE),
+        fd => fd?,
+    };
     // SAFETY: the kernel has just given this descriptor to nobody else.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
@@ -146,6 +160,16 @@ pub fn get_fsxattr(fd: BorrowedFd<'_>) -> Result<FsxAttr> {
     // SAFETY: a structure of the size that the number says.
     check(unsafe { libc::ioctl(fd.as_raw_fd(), FS_IOC_FSGETXATTR as _, &raw mut found) }.into())?;
     Ok(found)
+}
+
+/// The UUID of the filesystem of an open file, where it has one and the kernel tells (Linux 6.9).
+pub fn filesystem_uuid(fd: BorrowedFd<'_>) -> Option<Vec<u8>> {
+    let mut found = FsUuid::default();
+    // SAFETY: a structure of the size that the number says.
+    let done = unsafe { libc::ioctl(fd.as_raw_fd(), FS_IOC_GETFSUUID as _, &raw mut found) };
+    check(done.into()).ok()?;
+    let len = usize::from(found.len).min(found.uuid.len());
+    Some(found.uuid[..len].to_vec())
 }
 
 /// Sets flags and project of an open file.

@@ -3,13 +3,16 @@
 use crate::attributes;
 use crate::descriptors::Descriptors;
 use crate::error::OpenError;
+use crate::heat_by::HeatBy;
 use crate::identity::Identity;
 use crate::nodes::Nodes;
+use crate::retries::Retries;
 use crate::rights::Rights;
 use crate::sys;
 use hearth::Errno;
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
+use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicU64, Ordering::Relaxed};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, open};
@@ -21,10 +24,14 @@ use std::path::{Path, PathBuf};
 lock_class!(DevicesLock = "host.devices", 810);
 
 /// How a directory is served.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct HostOptions {
     /// Mounts below it are not entered.
     pub xdev: bool,
+    /// What heat is made of, where it is tracked.
+    pub heat: HeatBy,
+    /// Where state is kept that outlives the mount, beside the usual place.
+    pub state: Option<PathBuf>,
 }
 
 /// The bits of a shown inode number that say which device it is on.
@@ -38,6 +45,8 @@ pub struct Tree {
     pub nodes: Nodes,
     /// Of inodes that cannot be opened by a handle.
     pub descriptors: Descriptors,
+    /// Callers whose call the kernel repeats.
+    pub retries: Arc<Retries>,
     /// The directory, open for as long as it is served.
     root: OwnedFd,
     /// `/proc/self/fd`, through which a descriptor of `O_PATH` is opened.
@@ -80,6 +89,7 @@ impl Tree {
             rights,
             nodes: Nodes::new(id),
             descriptors: Descriptors::new(descriptors()),
+            retries: Arc::default(),
             root,
             proc,
             opens_handles,

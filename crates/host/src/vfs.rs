@@ -2,6 +2,7 @@
 
 use crate::error::OpenError;
 use crate::file::{HostFile, OpenHost, Opened};
+use crate::heat::HostHeat;
 use crate::node::Node;
 use crate::tree::{HostOptions, Tree};
 use hearth::{
@@ -23,6 +24,7 @@ const CONTROL_NAME: &[u8] = b".hearth";
 pub struct HostVfs {
     pub(crate) tree: Arc<Tree>,
     pub(crate) control: VolumeVfs<NonBlocking>,
+    pub(crate) heat: Arc<HostHeat>,
 }
 
 impl HostVfs {
@@ -31,9 +33,13 @@ impl HostVfs {
     /// # Errors
     /// Why it cannot be served.
     pub fn open(path: &Path, options: HostOptions, volume: &Volume) -> Result<HostVfs, OpenError> {
+        let (by, state) = (options.heat, options.state.clone());
+        let tree = Arc::new(Tree::open(path, options)?);
+        let heat = HostHeat::open(path, &tree, volume, (by, state.as_deref()))?;
         Ok(HostVfs {
-            tree: Arc::new(Tree::open(path, options)?),
+            tree,
             control: volume.nonblocking_vfs(),
+            heat: Arc::new(heat),
         })
     }
 
@@ -57,7 +63,35 @@ impl HostVfs {
         self.tree.nodes.get(ino)
     }
 
-    fn opened(file: OpenHost) -> Arc<HostFile> {
+    /// Looks a name up. A caller who does so for the second time gets what stays until its call.
+    fn looked_up(&self, caller: &Caller<'_>, parent: u64, name: &[u8]) -> Result<Attr, Errno> {
+        let found = self
+            .node(parent)
+            .and_then(|parent| self.tree.lookup(caller.pid, &parent, name));
+        if found.as_ref().err() == Some(&Errno::ESTALE) {
+            self.tree.retries.refused(caller.pid, parent);
+        }
+        found
+    }
+
+    /// Performs an operation on an inode for `caller`, whom the kernel sends again if the inode is
+    /// gone.
+    fn answer<T>(
+        &self,
+        caller: &Caller<'_>,
+        ino: u64,
+        operation: impl FnOnce(&Arc<Node>) -> Result<T, Errno>,
+    ) -> VfsResult<T> {
+        let result = self.node(ino).and_then(|node| operation(&node));
+        match result {
+            Err(Errno::ESTALE) => self.tree.retries.refused(caller.pid, ino),
+            _ => self.tree.retries.ended(caller.pid),
+        }
+        Ok(result?)
+    }
+
+    fn opened(&self, file: OpenHost) -> Arc<HostFile> {
+        self.heat.opened(&file);
         Arc::new(HostFile(Opened::Host(file)))
     }
 }
@@ -103,7 +137,7 @@ impl Vfs for HostVfs {
         if is_control(parent) {
             return self.control.lookup(caller, parent, name);
         }
-        match self.tree.lookup(&self.node(parent)?, name) {
+        match self.looked_up(caller, parent, name) {
             Err(Errno::ENOENT) if parent == ROOT && name == CONTROL_NAME => {
                 self.control.lookup(caller, ROOT, name)
             }
@@ -125,15 +159,18 @@ impl Vfs for HostVfs {
         if is_control(parent) {
             return self.control.grab(shown);
         }
-        Ok(self.tree.lookup(&self.node(parent)?, name)?)
+        Ok(self.tree.lookup_listed(&self.node(parent)?, name)?)
     }
 
     fn forget(&self, ino: u64, n: u64) {
         if is_control(ino) {
             return self.control.forget(ino, n);
         }
+        let known = self.heat.has_records().then(|| self.node(ino).ok());
+        let known = known.flatten().and_then(|node| self.heat.forgets(&node));
         if self.tree.nodes.give_back(ino, n) {
             self.tree.descriptors.remove(ino);
+            known.inspect(|known| self.heat.forgotten(known));
         }
     }
 
@@ -153,7 +190,11 @@ impl Vfs for HostVfs {
         if is_control(ino) {
             return self.control.getattr(ino);
         }
-        Ok(self.tree.getattr(&self.node(ino)?)?)
+        let found = self.node(ino).and_then(|node| self.tree.getattr(&node));
+        if found.as_ref().err() == Some(&Errno::ESTALE) {
+            self.tree.retries.refused_somebody();
+        }
+        Ok(found?)
     }
 
     fn setattr(
@@ -171,7 +212,11 @@ impl Vfs for HostVfs {
             return self.control.setattr(caller, ino, file, set);
         }
         let file = file.map(HostFile::host).transpose()?;
-        Ok(self.tree.setattr(caller, &self.node(ino)?, file, set)?)
+        self.answer(caller, ino, |node| {
+            let attr = self.tree.setattr(caller, node, file, set)?;
+            self.heat.changed(node, &attr, set.size.is_some());
+            Ok(attr)
+        })
     }
 
     fn readlink(&self, ino: u64) -> VfsResult<Box<[u8]>> {
@@ -191,13 +236,17 @@ impl Vfs for HostVfs {
         rdev: u32,
     ) -> VfsResult<Attr> {
         refuse_control(parent)?;
-        let at = (&self.node(parent)?, name);
-        Ok(self.tree.mknod(caller, at, kind, mode, rdev)?)
+        self.answer(caller, parent, |parent| {
+            let at = (parent, name);
+            self.tree.mknod(caller, at, kind, mode, rdev)
+        })
     }
 
     fn mkdir(&self, caller: &Caller<'_>, parent: u64, name: &[u8], mode: u16) -> VfsResult<Attr> {
         refuse_control(parent)?;
-        Ok(self.tree.mkdir(caller, &self.node(parent)?, name, mode)?)
+        self.answer(caller, parent, |parent| {
+            self.tree.mkdir(caller, parent, name, mode)
+        })
     }
 
     fn symlink(
@@ -208,29 +257,31 @@ impl Vfs for HostVfs {
         target: &[u8],
     ) -> VfsResult<Attr> {
         refuse_control(parent)?;
-        let parent = self.node(parent)?;
-        Ok(self.tree.symlink(caller, &parent, name, target)?)
+        self.answer(caller, parent, |parent| {
+            self.tree.symlink(caller, parent, name, target)
+        })
     }
 
     fn link(&self, caller: &Caller<'_>, ino: u64, parent: u64, name: &[u8]) -> VfsResult<Attr> {
         refuse_control(ino)?;
         refuse_control(parent)?;
-        let (node, parent) = (self.node(ino)?, self.node(parent)?);
-        Ok(self.tree.link(caller, &node, &parent, name)?)
+        self.answer(caller, parent, |parent| {
+            self.tree.link(caller, &self.node(ino)?, parent, name)
+        })
     }
 
     fn unlink(&self, caller: &Caller<'_>, parent: u64, name: &[u8]) -> VfsResult<()> {
         refuse_control(parent)?;
-        let parent = self.node(parent)?;
-        Ok(self.tree.remove(caller, &parent, name, AtFlags::empty())?)
+        self.answer(caller, parent, |parent| {
+            self.tree.remove(caller, parent, name, AtFlags::empty())
+        })
     }
 
     fn rmdir(&self, caller: &Caller<'_>, parent: u64, name: &[u8]) -> VfsResult<()> {
         refuse_control(parent)?;
-        let parent = self.node(parent)?;
-        Ok(self
-            .tree
-            .remove(caller, &parent, name, AtFlags::REMOVEDIR)?)
+        self.answer(caller, parent, |parent| {
+            self.tree.remove(caller, parent, name, AtFlags::REMOVEDIR)
+        })
     }
 
     fn rename(
@@ -244,10 +295,11 @@ impl Vfs for HostVfs {
     ) -> VfsResult<()> {
         refuse_control(from)?;
         refuse_control(to)?;
-        let (from, to) = (self.node(from)?, self.node(to)?);
-        Ok(self
-            .tree
-            .rename(caller, (&from, name), (&to, new_name), flags)?)
+        self.answer(caller, from, |from| {
+            let to = self.node(to)?;
+            self.tree
+                .rename(caller, (from, name), (&to, new_name), flags)
+        })
     }
 
     fn syncfs(&self) -> VfsResult<()> {
@@ -263,14 +315,14 @@ impl Vfs for HostVfs {
         if is_control(ino) {
             return self.control.access(caller, ino, mask);
         }
-        Ok(self.tree.access(caller, &self.node(ino)?, mask)?)
+        self.answer(caller, ino, |node| self.tree.access(caller, node, mask))
     }
 
     fn getxattr(&self, caller: &Caller<'_>, ino: u64, name: &[u8]) -> VfsResult<Box<[u8]>> {
         if is_control(ino) {
             return self.control.getxattr(caller, ino, name);
         }
-        Ok(self.tree.getxattr(caller, &self.node(ino)?, name)?)
+        self.answer(caller, ino, |node| self.tree.getxattr(caller, node, name))
     }
 
     fn setxattr(
@@ -283,20 +335,23 @@ impl Vfs for HostVfs {
         _kill_sgid: bool,
     ) -> VfsResult<()> {
         refuse_control(ino)?;
-        let node = self.node(ino)?;
-        Ok(self.tree.setxattr(caller, &node, name, value, flags)?)
+        self.answer(caller, ino, |node| {
+            self.tree.setxattr(caller, node, name, value, flags)
+        })
     }
 
     fn listxattr(&self, caller: &Caller<'_>, ino: u64) -> VfsResult<Vec<u8>> {
         if is_control(ino) {
             return self.control.listxattr(caller, ino);
         }
-        Ok(self.tree.listxattr(caller, &self.node(ino)?)?)
+        self.answer(caller, ino, |node| self.tree.listxattr(caller, node))
     }
 
     fn removexattr(&self, caller: &Caller<'_>, ino: u64, name: &[u8]) -> VfsResult<()> {
         refuse_control(ino)?;
-        Ok(self.tree.removexattr(caller, &self.node(ino)?, name)?)
+        self.answer(caller, ino, |node| {
+            self.tree.removexattr(caller, node, name)
+        })
     }
 
     fn get_flags(&self, ino: u64) -> VfsResult<u32> {
@@ -328,8 +383,8 @@ impl Vfs for HostVfs {
             let file = self.control.open(caller, ino, flags)?;
             return Ok(Arc::new(HostFile(Opened::Control(file))));
         }
-        let file = self.tree.open_node(caller, &self.node(ino)?, flags)?;
-        Ok(HostVfs::opened(file))
+        let open = |node: &Arc<Node>| self.tree.open_node(caller, node, flags);
+        Ok(self.opened(self.answer(caller, ino, open)?))
     }
 
     fn create(
@@ -341,9 +396,9 @@ impl Vfs for HostVfs {
         flags: i32,
     ) -> VfsResult<(Attr, Arc<HostFile>)> {
         refuse_control(parent)?;
-        let at = (&self.node(parent)?, name);
-        let (attr, file) = self.tree.create(caller, at, mode, flags)?;
-        Ok((attr, HostVfs::opened(file)))
+        let create = |parent: &Arc<Node>| self.tree.create(caller, (parent, name), mode, flags);
+        let (attr, file) = self.answer(caller, parent, create)?;
+        Ok((attr, self.opened(file)))
     }
 
     fn tmpfile(
@@ -354,14 +409,18 @@ impl Vfs for HostVfs {
         flags: i32,
     ) -> VfsResult<(Attr, Arc<HostFile>)> {
         refuse_control(parent)?;
-        let parent = self.node(parent)?;
-        let (attr, file) = self.tree.tmpfile(caller, &parent, mode, flags)?;
-        Ok((attr, HostVfs::opened(file)))
+        let make = |parent: &Arc<Node>| self.tree.tmpfile(caller, parent, mode, flags);
+        let (attr, file) = self.answer(caller, parent, make)?;
+        Ok((attr, self.opened(file)))
     }
 
     fn read(&self, file: &HostFile, off: u64, out: &mut [u8]) -> VfsResult<usize> {
         match &file.0 {
-            Opened::Host(file) => Ok(Tree::read(file, off, out)?),
+            Opened::Host(file) => {
+                let read = Tree::read(file, off, out)?;
+                self.heat.read(file, off, read);
+                Ok(read)
+            }
             Opened::Control(file) => self.control.read(file, off, out),
         }
     }
@@ -375,7 +434,11 @@ impl Vfs for HostVfs {
         kill_suidgid: bool,
     ) -> VfsResult<usize> {
         match &file.0 {
-            Opened::Host(file) => Ok(self.tree.write(caller, file, place, data)?),
+            Opened::Host(file) => {
+                let written = self.tree.write(caller, file, place, data)?;
+                self.heat.wrote(file, place, written);
+                Ok(written)
+            }
             Opened::Control(file) => self.control.write(caller, file, place, data, kill_suidgid),
         }
     }
@@ -406,7 +469,10 @@ impl Vfs for HostVfs {
 
     fn release(&self, file: &HostFile, owner: Option<u64>) {
         match &file.0 {
-            Opened::Host(file) => file.close(),
+            Opened::Host(file) => {
+                self.heat.closes(file);
+                file.close();
+            }
             Opened::Control(file) => self.control.release(file, owner),
         }
     }
@@ -488,7 +554,10 @@ impl Vfs for HostVfs {
             return Err(Errno::EINVAL.into());
         }
         let (from, to) = ((from.host()?, from_at), (to.host()?, to_at));
-        Ok(self.tree.copy_range(caller, from, to, len)?)
+        let copied = self.tree.copy_range(caller, from, to, len)?;
+        self.heat.read(from.0, from.1, copied as usize);
+        self.heat.wrote(to.0, WriteAt::At(to.1), copied as usize);
+        Ok(copied)
     }
 
     /// The kernel has the locks to itself.

@@ -45,6 +45,7 @@ pub fn all(machine: &Machine) -> Vec<Check> {
         device(machine),
         privilege(machine),
         uring(machine),
+        passthrough(machine),
     ];
     if machine.right() != MountRight::Own {
         checks.push(allow_other(machine));
@@ -162,6 +163,30 @@ fn uring(machine: &Machine) -> Check {
             name,
             "this kernel has no FUSE over io_uring; /dev/fuse is used instead",
             "boot Linux 6.14 or newer with CONFIG_FUSE_IO_URING",
+        ),
+    }
+}
+
+/// The first Linux with FUSE passthrough.
+const PASSTHROUGH: (u32, u32) = (6, 9);
+
+fn passthrough(machine: &Machine) -> Check {
+    let name = "passthrough";
+    match (machine.release(), machine.right()) {
+        (Some(release), MountRight::Own) if release >= PASSTHROUGH => ok(
+            name,
+            "files of host directories are read and written by the kernel",
+        ),
+        (Some(release), _) if release >= PASSTHROUGH => note(
+            name,
+            "no CAP_SYS_ADMIN; data of host directories takes the way through the daemon",
+            "run hearth as root",
+        ),
+        _ => note(
+            name,
+            "this kernel has no FUSE passthrough; data of host directories takes the way through \
+             the daemon",
+            "boot Linux 6.9 or newer with CONFIG_FUSE_PASSTHROUGH",
         ),
     }
 }

@@ -78,6 +78,13 @@ impl Machine {
         Some(matches!(text.trim(), "Y" | "1"))
     }
 
+    /// Major and minor version of the kernel.
+    pub fn release(&self) -> Option<(u32, u32)> {
+        let text = self.text("proc/sys/kernel/osrelease")?;
+        let mut numbers = text.split(|byte: char| !byte.is_ascii_digit());
+        Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+    }
+
     /// `kernel.io_uring_disabled`: 0 for nobody, 1 for those without privilege, 2 for everybody.
     pub fn uring_disabled(&self) -> u8 {
         let text = self.text("proc/sys/kernel/io_uring_disabled");

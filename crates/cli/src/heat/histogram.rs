@@ -3,6 +3,7 @@
 use super::palette::Shades;
 use super::place::{ask_json, mount_of, read_json};
 use super::row::{count, number};
+use super::top::counted;
 use super::units::{bytes, span};
 use crate::failure::Failure;
 use crate::output;
@@ -38,6 +39,7 @@ fn bars(mount: &Path, histogram: &Value) -> String {
     }
     let most = bars.iter().copied().fold(1.0, f64::max);
     let mut text = format!("{}: bytes by temperature\n", mount.display());
+    text.push_str(counted(histogram));
     let mut last = "";
     for (bar, size) in bars.iter().enumerate().rev() {
         let middle = ((bar * DEGREES) as f64) + DEGREES as f64 / 2.0;
@@ -124,6 +126,7 @@ fn shown(mount: &Path, curve: &Value) -> String {
         bytes(number(curve, "recorded_bytes")),
         span(number(curve, "half_life_s")),
     );
+    text.push_str(counted(curve));
     let head = format!("{:>12}  {:<27} {:<27}", "SIZE", "READS", "WRITES");
     let _ = writeln!(text, "{}", shades.bold(head.trim_end()));
     for point in curve["points"].as_array().map_or(&[][..], Vec::as_slice) {

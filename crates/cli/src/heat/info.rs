@@ -3,7 +3,7 @@
 use super::palette::Shades;
 use super::place::{ask_json, mount_of, read_json};
 use super::row::{cells, count, grade, number, on_mount, set_path, shown_path};
-use super::top::owner;
+use super::top::{counted, owner};
 use super::units::{ago, bytes, rate};
 use crate::failure::{Failure, reason};
 use crate::output;
@@ -55,6 +55,7 @@ fn shown(mount: &Path, info: &Value, status: &Value) -> String {
         number(status, "warm_from"),
         number(status, "hot_from"),
     );
+    text.push_str(counted(status));
     if info["recorded"] != Value::Bool(true) {
         let off = match status["on"].as_bool() {
             Some(false) => format!("; tracking is off, 'hearth heat on {}'", mount.display()),

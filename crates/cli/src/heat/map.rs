@@ -5,6 +5,7 @@ use super::palette::Shades;
 use super::picture;
 use super::place::{ask_json, mount_of};
 use super::row::{cells, grade, list, number, on_mount, shown_path};
+use super::top::counted;
 use super::units::bytes;
 use crate::failure::{Failure, reason};
 use crate::output;
@@ -75,6 +76,7 @@ fn lines(mount: &Path, rows: &[Value], most: usize) -> String {
     if rows.is_empty() {
         return text + "nothing was used yet, or tracking is off: 'hearth heat on' begins\n";
     }
+    text.push_str(rows.first().map_or("", counted));
     for row in rows {
         let cells = cells(row);
         let rest = " ".repeat(most.saturating_sub(cells.len()));

@@ -120,6 +120,7 @@ fn table(mount: &Path, args: &TopArgs, rows: &[Value], status: &Value) -> String
             place(args.by, mount, row),
         );
     }
+    text.push_str(counted(status));
     let _ = writeln!(
         text,
         "warm from {}, hot from {}; READS, WRITES, BYTES are rates that halve every hour",
@@ -127,6 +128,17 @@ fn table(mount: &Path, args: &TopArgs, rows: &[Value], status: &Value) -> String
         number(status, "hot_from"),
     );
     text
+}
+
+/// What is said where not every access is counted.
+pub fn counted(status: &Value) -> &'static str {
+    match status["counts"].as_str() {
+        Some("opens") => {
+            "heat=opens: each open counts as a use of the whole file; what is read and written is \
+             not seen\n"
+        }
+        _ => "",
+    }
 }
 
 fn place_head(by: By) -> &'static str {

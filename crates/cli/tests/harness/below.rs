@@ -29,14 +29,30 @@ impl Below {
 
     /// ext4 on a loop device.
     pub fn ext4() -> Below {
+        let made = Below::made_by("mkfs.ext4", &["-q", "-F"]);
+        let lost = made.path.join("lost+found");
+        std::fs::remove_dir(lost).expect("a new filesystem has nothing else");
+        made
+    }
+
+    /// xfs on a loop device.
+    pub fn xfs() -> Below {
+        Below::made_by("mkfs.xfs", &["-q", "-f"])
+    }
+
+    /// btrfs on a loop device.
+    pub fn btrfs() -> Below {
+        Below::made_by("mkfs.btrfs", &["-q", "-f"])
+    }
+
+    /// What this program makes, on a loop device.
+    fn made_by(mkfs: &str, arguments: &[&str]) -> Below {
         let private = Private::new();
         let (path, image) = (private.directory("below"), private.path().join("image"));
         let file = std::fs::File::create(&image).expect("an image is made");
         file.set_len(1 << 30).expect("an image is made");
-        succeed(program("mkfs.ext4").args(["-q", "-F"]).arg(&image));
+        succeed(program(mkfs).args(arguments).arg(&image));
         succeed(program("mount").args(["-o", "loop"]).arg(&image).arg(&path));
-        let lost = path.join("lost+found");
-        std::fs::remove_dir(lost).expect("a new filesystem has nothing else");
         Below { path, private }
     }
 

@@ -26,6 +26,9 @@ const BAD_LINES: usize = 20;
 /// Sizes of a fast tier in percent of the bytes with records.
 const CURVE: [u64; 9] = [1, 2, 5, 10, 20, 30, 50, 75, 100];
 
+/// What [`Heat::counts`] says where each access is seen.
+const EVERY_ACCESS: &str = "accesses";
+
 /// What a ranking lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum By {
@@ -76,6 +79,7 @@ pub(crate) fn status_text(volume: &Volume) -> String {
     let gauges = heat.gauges();
     let status = json!({
         "on": gauges.on,
+        "counts": heat.counts(),
         "update_interval_s": heat.interval(),
         "memory_limit_mib": heat.memory(),
         "files": gauges.files,
@@ -144,12 +148,34 @@ pub(crate) fn top(
     most: usize,
     since: Option<Duration>,
 ) -> Result<Vec<Value>> {
+    let mut rows = ranked(heat, by, rank, most, since)?;
+    rows.iter_mut().for_each(|row| say_counts(heat, row));
+    Ok(rows)
+}
+
+/// Where not every access is counted, each row says what is.
+fn say_counts(heat: Heat<'_>, row: &mut Value) {
+    if heat.counts() != EVERY_ACCESS
+        && let Value::Object(fields) = row
+    {
+        set(fields, "counts", heat.counts());
+    }
+}
+
+fn ranked(
+    heat: Heat<'_>,
+    by: By,
+    rank: HeatRank,
+    most: usize,
+    since: Option<Duration>,
+) -> Result<Vec<Value>> {
     match by {
         By::File => {
             let files = heat.top_files(rank, most, since);
             let names = heat.paths(&inodes(files.iter().map(|file| file.ino)))?;
+            // What has no entry has ended meanwhile.
+            let files = files.iter().filter(|row| names.contains_key(&row.ino));
             Ok(files
-                .iter()
                 .map(|row| file(row, &names))
                 .map(Value::Object)
                 .collect())
@@ -157,7 +183,8 @@ pub(crate) fn top(
         By::Range => {
             let ranges = heat.top_ranges(rank, most, since);
             let names = heat.paths(&inodes(ranges.iter().map(|range| range.ino)))?;
-            Ok(ranges.iter().map(|row| range(row, &names)).collect())
+            let ranges = ranges.iter().filter(|row| names.contains_key(&row.ino));
+            Ok(ranges.map(|row| range(row, &names)).collect())
         }
         By::Directory => {
             let rows = heat.top_directories(rank, most, since)?;
@@ -192,7 +219,9 @@ pub(crate) fn info(heat: Heat<'_>, ino: u64, cells: usize) -> Result<Value> {
     let mut fields = file(&row, &names);
     strip(heat, &mut fields, ino, &names, cells);
     set(&mut fields, "recorded", row.stats != HeatStats::default());
-    Ok(Value::Object(fields))
+    let mut row = Value::Object(fields);
+    say_counts(heat, &mut row);
+    Ok(row)
 }
 
 /// Every range of one file that has a record.
@@ -209,7 +238,9 @@ pub(crate) fn map(heat: Heat<'_>, most: usize, cells: usize) -> Result<Vec<Value
     let row = |row: &FileHeat| {
         let mut fields = file(row, &names);
         strip(heat, &mut fields, row.ino, &names, cells);
-        Value::Object(fields)
+        let mut row = Value::Object(fields);
+        say_counts(heat, &mut row);
+        row
     };
     Ok(files.iter().map(row).collect())
 }
@@ -222,9 +253,10 @@ pub(crate) fn histogram(volume: &Volume) -> Value {
         let of_grade = bytes.filter(|(bucket, _)| Band::of_bucket(*bucket) == grade);
         of_grade.map(|(_, bytes)| bytes).sum()
     };
-    let usage = volume.quota().get(QuotaId::VOLUME);
-    let allocated = usage.map_or(0, |usage| usage.bytes.used);
-    json!({
+    let usage = || volume.quota().get(QuotaId::VOLUME);
+    let of_volume = || usage().map_or(0, |usage| usage.bytes.used);
+    let allocated = volume.heat().used_bytes().unwrap_or_else(of_volume);
+    let mut bytes = json!({
         "on": volume.heat().is_on(),
         "warm_from": WARM_FROM,
         "hot_from": HOT_FROM,
@@ -233,7 +265,9 @@ pub(crate) fn histogram(volume: &Volume) -> Value {
         "hot": of(Band::Hot),
         "allocated": allocated,
         "bytes_by_bucket": buckets,
-    })
+    });
+    say_counts(volume.heat(), &mut bytes);
+    bytes
 }
 
 /// Shares that fast tiers would have served: of `asked` bytes, and of some sizes up to everything.
@@ -258,11 +292,13 @@ pub(crate) fn what_if(heat: Heat<'_>, asked: &[u64]) -> Value {
             })
         })
         .collect();
-    json!({
+    let mut shares = json!({
         "recorded_bytes": curve.recorded_bytes,
         "half_life_s": curve.half_life.as_secs(),
         "points": points,
-    })
+    });
+    say_counts(heat, &mut shares);
+    shares
 }
 
 fn tenants(

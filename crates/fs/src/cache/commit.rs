@@ -187,6 +187,7 @@ impl Superblock {
 
     /// Ends the volume: see [`crate::Volume::close`].
     pub(crate) fn close(&self) -> Result<()> {
+        self.heat.keep_foreign(&self.objects);
         let Some(log) = self.log() else { return Ok(()) };
         check_unpinned()?;
         if !log.signal.close() {

@@ -37,7 +37,11 @@ impl Heat<'_> {
             ino, stats: warm, ..
         } in files
         {
-            let path = names.get(&ino).and_then(|names| names.path.as_deref());
+            // What has no entry has ended meanwhile.
+            let Some(names) = names.get(&ino) else {
+                continue;
+            };
+            let path = names.path.as_deref();
             let parent = path.map(parent);
             match sums.get_mut(&parent) {
                 Some(sum) => sum.add(&warm),

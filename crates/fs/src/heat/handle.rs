@@ -1,11 +1,11 @@
 //! The heat of a volume as programs use it.
 
+use super::key::file_id;
 use super::record::FileId;
 use super::settings::HeatSettings;
-use super::state::file_id;
 use super::{
     FileHeat, HeatGauges, HeatInfo, HeatRank, HeatTenant, RangeHeat, TenantHeat, WhatIf,
-    paths::PathInfo,
+    path_info::PathInfo,
 };
 use crate::attr::Time;
 use crate::caller::Caller;
@@ -63,6 +63,11 @@ impl Heat<'_> {
     /// Turns recording of accesses on or off. Records stay and cool.
     pub fn switch(&self, on: bool) {
         self.sb.heat.switch(on);
+    }
+
+    /// Whether there may be records.
+    pub fn has_records(&self) -> bool {
+        self.sb.heat.has_records()
     }
 
     /// What tracking holds, and what it missed.
@@ -124,6 +129,12 @@ impl Heat<'_> {
     /// Whether user `uid` may see the heat of inode `ino`, or of all (`None`): root and the owner
     /// of the volume may see everybody's, the owner of a file that of it.
     pub fn may_see(&self, uid: u32, ino: Option<u64>) -> bool {
+        if let (Some(files), Some(ino)) = (self.sb.objects.foreign(), ino) {
+            let known = files.of_number(ino).and_then(|file| files.facts(file));
+            return uid == 0
+                || uid == self.sb.options.owner.0
+                || known.is_some_and(|facts| facts.uid == uid);
+        }
         let owner = |ino| {
             let uid = |cx: &Ctx<'_>, g: &Guard| Ok(cx.sb.inode(ino, g)?.fields().uid);
             self.sb.run(&Caller::ROOT, uid)
@@ -165,7 +176,10 @@ impl Heat<'_> {
     /// # Errors
     /// Those of the backend.
     pub fn paths(&self, inodes: &[u64]) -> Result<HashMap<u64, PathInfo>> {
-        super::paths::find(self.sb, inodes)
+        match self.sb.objects.foreign() {
+            Some(files) => files.paths(inodes),
+            None => super::paths::find(self.sb, inodes),
+        }
     }
 
     /// One pass of ageing over all records; the background work does it in slices.
@@ -178,6 +192,11 @@ impl Heat<'_> {
 
     /// The file id of an inode, which is fetched if it was evicted.
     fn known(&self, ino: u64) -> Result<FileId> {
+        if let Some(files) = self.sb.objects.foreign() {
+            // Without a record it is not known here, and there all the same.
+            let file = files.of_number(ino);
+            return file.map_or(Err(Errno::ENODATA), |file| Ok(file.id()));
+        }
         self.sb.run(&Caller::ROOT, |cx, g| {
             Ok(file_id(ino, cx.sb.inode(ino, g)?.generation()))
         })

@@ -1,11 +1,13 @@
 //! Keeping heat over the end of a volume: groups that changed, in portions; and taking it up again.
 
+use super::foreign::foreign;
 use super::kept::{self, KeptHeat, KeptOf, Moment};
+use super::key::file_id;
 use super::percpu::RANGE_SHIFT;
 use super::place::SHARDS;
-use super::portion::{KeepCursor, Scan};
+use super::portion::{Keep, KeepCursor, Scan};
 use super::record::FileId;
-use super::state::{HeatState, KeepLock, file_id, now};
+use super::state::{HeatState, KeepLock, now};
 use super::tracker::Tracker;
 use crate::errno::Result;
 use crate::log::ChangeLog;
@@ -58,7 +60,7 @@ impl Tracker {
         let KeepCursor { part, scan } = &mut **cursor;
         if *part == SHARDS {
             *part = 0;
-            keep_tenants(state, log, &at);
+            keep_tenants(state, &mut |key, value| log.set(key, value), &at);
             return false;
         }
         let shard = &state.shards[*part];
@@ -79,15 +81,15 @@ impl Tracker {
             scan.groups == 0 || next >= shard.slots()
         };
         if is_over {
-            if let Some(scan) = scan.take() {
-                scan.keep(*part, log, &at);
+            if let Some(mut scan) = scan.take() {
+                scan.keep(*part, &mut |key, value| log.set(key, value), &at);
             }
             *part += 1;
         }
         true
     }
 
-    fn moment(&self, objects: &Objects) -> Moment {
+    pub(super) fn moment(&self, objects: &Objects) -> Moment {
         Moment {
             now: now(objects),
             wall: objects.clock.now().nanos() / 1_000_000,
@@ -165,18 +167,21 @@ impl Tracker {
     }
 }
 
-fn keep_tenants(state: &HeatState, log: &ChangeLog, at: &Moment) {
+pub(super) fn keep_tenants(state: &HeatState, set: &mut Keep<'_>, at: &Moment) {
     let groups = state.tenants.lock().take_changed();
     for (group, tenants) in groups {
         let rows = tenants.iter();
         let rows = rows.map(|(tenant, known)| (KeptOf::Tenant(*tenant), known));
         let value = (!tenants.is_empty()).then(|| kept::encode(at, rows));
-        log.set(key(HEAT_TENANTS, group), value);
+        set(key(HEAT_TENANTS, group), value);
     }
 }
 
 /// Where a file ends; `None` if it is gone.
 fn end_of(objects: &Objects, file: FileId) -> Result<Option<u64>> {
+    if let Some(files) = objects.foreign() {
+        return files.end_of(foreign(file));
+    }
     if let Some(end) = end_in_memory(objects, file) {
         return Ok(end);
     }

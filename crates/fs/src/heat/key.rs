@@ -21,6 +21,9 @@ pub(crate) enum Access {
 }
 
 impl Key {
+    /// The range of a key that says nothing of where a file was used. No file has such a range.
+    pub const NO_RANGE: u64 = (1 << RANGE_BITS) - 1;
+
     pub fn new(ino: u64, generation: u32, range: u64) -> Key {
         Key {
             ino,
@@ -51,15 +54,15 @@ impl Key {
         (self.ino, ((self.place & !GOES_ON) >> RANGE_BITS) as u32)
     }
 
-    /// Whether the kept bits of the generation match `generation`.
-    pub fn is_of(self, generation: u32) -> bool {
-        self.file().1 == Key::new(0, generation, 0).file().1
-    }
-
     /// A 10-bit hash.
     #[inline]
     pub fn mixed(self) -> usize {
         let mixed = (self.ino ^ self.place.rotate_left(24)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         (mixed >> 54) as usize
     }
+}
+
+/// The id of a file in records: [`Key`] keeps the low bits of the generation.
+pub(super) fn file_id(ino: u64, generation: u32) -> (u64, u32) {
+    Key::new(ino, generation, 0).file()
 }

@@ -1,5 +1,6 @@
 //! Paths of inodes, found when they are shown: records know numbers.
 
+use super::path_info::PathInfo;
 use crate::attr::Kind;
 use crate::caller::Caller;
 use crate::errno::{Errno, Result};
@@ -8,21 +9,6 @@ use crate::number::{ROOT, is_control};
 use crate::ops::list::list;
 use crate::superblock::Superblock;
 use std::collections::{HashMap, HashSet};
-
-/// How an inode can be reached.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PathInfo {
-    /// One of its paths below the root; `None` for a file that is open and has no name.
-    pub path: Option<Vec<u8>>,
-    /// Links; 0 for a file that has no name.
-    pub links: u32,
-    /// User that it belongs to.
-    pub uid: u32,
-    /// Group that it belongs to.
-    pub gid: u32,
-    /// Size in bytes.
-    pub size: u64,
-}
 
 /// Walks the tree until every one of `inodes` is found or there is nothing left.
 pub(super) fn find(sb: &Superblock, inodes: &[u64]) -> Result<HashMap<u64, PathInfo>> {

@@ -3,8 +3,10 @@
 use super::kept::{self, KeptOf, MOST, Moment};
 use super::place::{GROUPS, group_of};
 use super::record::{FileId, KnownHeat};
-use crate::log::ChangeLog;
 use crate::settings::key::{HEAT_FILES, key};
+
+/// Takes a group: its key, and its value if it has records.
+pub(super) type Keep<'a> = dyn FnMut(Box<[u8]>, Option<Box<[u8]>>) + 'a;
 
 /// How far a pass over what changed is.
 #[derive(Default)]
@@ -52,7 +54,7 @@ impl Scan {
     }
 
     /// Keeps what was found.
-    pub fn keep(mut self, shard: usize, log: &ChangeLog, at: &Moment) {
+    pub fn keep(&mut self, shard: usize, set: &mut Keep<'_>, at: &Moment) {
         for (group, found) in self.found.iter_mut().enumerate() {
             if self.groups & 1 << group == 0 {
                 continue;
@@ -60,8 +62,19 @@ impl Scan {
             keep_hottest(found, at);
             let rows = found.iter().map(|(of, known)| (*of, known));
             let value = (!found.is_empty()).then(|| kept::encode(at, rows));
-            log.set(key(HEAT_FILES, format_args!("{shard}/{group}")), value);
+            set(key(HEAT_FILES, format_args!("{shard}/{group}")), value);
         }
+    }
+}
+
+impl Scan {
+    /// The files of the records that were kept.
+    pub fn files(&self) -> impl Iterator<Item = FileId> {
+        let found = self.found.iter().flatten();
+        found.filter_map(|(of, _)| match of {
+            KeptOf::Range(file, _) => Some(*file),
+            KeptOf::Tenant(_) => None,
+        })
     }
 }
 
@@ -87,6 +100,7 @@ mod tests {
     use crate::heat::record::WHOLE;
     use crate::heat::score::{Counts, HalfLives};
     use crate::heat::shard::Shard;
+    use crate::log::ChangeLog;
 
     #[test]
     fn a_group_keeps_its_hottest_records_however_many_it_has() {
@@ -113,7 +127,7 @@ mod tests {
             scan.add(record.of(), record.known(), &at);
         });
         let log = ChangeLog::new(0, crate::owed::LogBounds::of(0), Box::new(|_| 100));
-        scan.keep(3, &log, &at);
+        scan.keep(3, &mut |key, value| log.set(key, value), &at);
         let cut = log.cut(|| true).expect("taken");
         let [crate::backend::Record::Setting { key, value, .. }] = &cut.records[..] else {
             panic!("one group");

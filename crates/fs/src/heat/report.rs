@@ -5,6 +5,7 @@ use super::record::{BUCKETS, FileId, Record, WHOLE};
 use super::rows::{FileHeat, HeatRank, HeatStats, RANGE_BYTES, RangeHeat, TenantHeat};
 use super::rows::{WhatIf, WhatIfPoint};
 use super::state::is_gone;
+use super::tracked::Tracked;
 use super::tracker::Tracker;
 use super::view::View;
 use crate::data::PAGE;
@@ -179,10 +180,10 @@ impl RangeLoad {
 /// Bytes of pages that the file of a range has in it; all, if the file is not in memory.
 fn bytes_in(objects: &Objects, record: &Record) -> u64 {
     let g = pin();
-    match objects.inodes.get(record.file.0, &g) {
-        Some(inode) => {
-            let before = record.range << RANGE_SHIFT;
-            let bytes = inode.meta.size().saturating_sub(before);
+    let file = Tracked::of(objects, record.file, &g);
+    match file.and_then(|file| file.size()) {
+        Some(size) => {
+            let bytes = size.saturating_sub(record.range << RANGE_SHIFT);
             bytes.next_multiple_of(PAGE).min(RANGE_BYTES)
         }
         None => RANGE_BYTES,

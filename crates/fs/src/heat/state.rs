@@ -10,8 +10,9 @@ use super::sample_budget::PERIOD;
 use super::score::{Counts, HalfLives, Millis};
 use super::settings::HeatSettings;
 use super::shard::Shard;
-use super::tenants::{FileTenants, TenantCounts, TenantTable};
-use crate::inode::{Inode, InodeExt, StateBit};
+use super::tenants::{TenantCounts, TenantTable};
+use super::tracked::Tracked;
+use crate::inode::{Inode, StateBit};
 use crate::superblock::Objects;
 use hearth_sync::epoch::pin;
 use hearth_sync::lock::{Class, Lock};
@@ -153,24 +154,25 @@ impl HeatState {
         for chunk in batch.chunks(CHUNK) {
             let g = pin();
             for (key, counts) in chunk {
-                let inode = objects.inodes.get(key.ino, &g);
-                let inode = inode.filter(|inode| key.is_of(inode.generation()) && !inode.is_dead());
-                if inode.is_none() && objects.log.is_none() {
+                let Some(file) = Tracked::of(objects, key.file(), &g) else {
                     continue;
-                }
-                let beyond = inode.is_some_and(|inode| is_beyond(inode, key.range()));
+                };
+                let inode = file.inode();
+                let beyond = is_behind(file.size(), key.range());
                 if let Some(inode) = inode {
                     mark(inode, key.range());
                 }
                 let at = (now, &lives);
                 self.credit(*key, counts, settings, at, !beyond, changes);
+                if let Some(tenants) = file.tenants() {
+                    owners.add(tenants, &of_file(*key, counts));
+                }
                 let Some(inode) = inode else { continue };
                 // Truncated meanwhile: a truncate sets the size before it looks for records.
                 if !beyond && is_beyond(inode, key.range()) {
                     let shard = self.range_shard(key.file(), key.range());
                     shard.lock().truncate(key.file(), key.range());
                 }
-                owners.add(FileTenants::of(&inode.fields()), &of_file(*key, counts));
                 // The inode is marked, so an end from now on leaves a notice. This check is for an
                 // end that looked at the mark before.
                 if inode.is_dead() {
@@ -273,20 +275,21 @@ pub(super) fn mark(inode: &Inode, range: u64) {
 
 /// Whether a file ends before the range.
 pub(super) fn is_beyond(inode: &Inode, range: u64) -> bool {
-    inode.data().is_some() && inode.meta.size() <= range << RANGE_SHIFT
+    is_behind(inode.data().map(|_| inode.meta.size()), range)
 }
 
-/// The id of a file in records: [`Key`] keeps the low bits of the generation.
-pub(super) fn file_id(ino: u64, generation: u32) -> FileId {
-    Key::new(ino, generation, 0).file()
+/// Whether a range lies behind the end of a file of this size. One that is no range does.
+pub(super) fn is_behind(size: Option<u64>, range: u64) -> bool {
+    range == Key::NO_RANGE || size.is_some_and(|size| size <= range << RANGE_SHIFT)
 }
 
 /// Whether the inode of a record has ended. An evicted inode has not.
-pub(super) fn is_gone(objects: &Objects, (ino, generation): FileId) -> bool {
+pub(super) fn is_gone(objects: &Objects, file: FileId) -> bool {
     let g = pin();
-    match objects.inodes.get(ino, &g) {
-        Some(inode) => file_id(ino, inode.generation()).1 != generation || inode.is_dead(),
-        None => objects.log.is_none(),
+    match Tracked::of(objects, file, &g) {
+        // Another inode has its number.
+        Some(Tracked::Evicted) => objects.inodes.get(file.0, &g).is_some(),
+        found => found.is_none(),
     }
 }
 

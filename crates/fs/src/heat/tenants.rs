@@ -1,5 +1,6 @@
 //! Heat of tenants: sums over the files of users, groups and projects.
 
+use super::foreign::ForeignFacts;
 use super::place::{GROUPS, group_of_number};
 use super::record::KnownHeat;
 use super::score::{Counts, HalfLifeChange, HalfLives, Millis, Score};
@@ -59,6 +60,14 @@ impl FileTenants {
             HeatTenant::User(fields.uid),
             HeatTenant::Group(fields.gid),
             HeatTenant::Project(fields.project),
+        ])
+    }
+
+    pub fn of_facts(facts: &ForeignFacts) -> FileTenants {
+        FileTenants([
+            HeatTenant::User(facts.uid),
+            HeatTenant::Group(facts.gid),
+            HeatTenant::Project(facts.project),
         ])
     }
 }
@@ -178,6 +187,11 @@ impl TenantTable {
             last_write: known.last_write,
         };
         self.sums.insert(tenant, sum);
+    }
+
+    /// Every group counts as changed.
+    pub fn mark_all_changed(&mut self) {
+        self.changed = u64::MAX;
     }
 
     /// The groups that changed since this was last called, with all that is in them.

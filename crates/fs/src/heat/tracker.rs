@@ -1,14 +1,15 @@
 //! The heat of one volume: recording accesses, and starting drains.
 
-use super::key::{Access, Key};
+use super::foreign;
+use super::key::{Access, Key, file_id};
 use super::listeners::Listeners;
 use super::percpu::RANGE_SHIFT;
 use super::place::SHARDS;
-use super::record::WHOLE;
+use super::record::{FileId, WHOLE};
 use super::sampler::{SampleEpoch, SampleEpochs};
 use super::score::HalfLifeChange;
 use super::settings::HeatSettings;
-use super::state::{HeatState, file_id, mark, now};
+use super::state::{HeatState, mark, now};
 use crate::data::PAGE;
 use crate::errno::{Errno, Result};
 use crate::inode::{Inode, StateBit};
@@ -63,12 +64,35 @@ impl Tracker {
     #[inline(always)]
     pub fn note(&self, inode: &Inode, access: Access, off: u64, len: usize) {
         if let Some(epoch) = self.epochs.counts() {
-            self.record(epoch, inode, (access, off, len as u64));
+            let file = (inode.id.number, inode.id.generation);
+            self.record(epoch, file, (access, off, len as u64));
+        }
+    }
+
+    /// [`Tracker::note`] for a file that is no inode of the volume.
+    pub fn note_file(&self, file: FileId, access: Access, off: u64, len: u64) {
+        if let Some(epoch) = self.epochs.counts() {
+            self.record(epoch, file, (access, off, len));
+        }
+    }
+
+    /// Records the use of a whole file, of which no ranges are known.
+    pub fn note_whole(&self, file: FileId, access: Access, len: u64) {
+        let (Some(epoch), Some(state)) = (self.epochs.counts(), self.state.get()) else {
+            return;
+        };
+        let weight = epoch.weight();
+        let noted = state.table.note(foreign::whole(file), access, weight, len);
+        if noted.drain_requested {
+            self.request_drain(state);
+        }
+        if (weight, noted.weight) != (1, 1) {
+            epoch.draw(noted.weight);
         }
     }
 
     #[inline(never)]
-    fn record(&self, epoch: SampleEpoch, inode: &Inode, (access, off, len): (Access, u64, u64)) {
+    fn record(&self, epoch: SampleEpoch, file: FileId, (access, off, len): (Access, u64, u64)) {
         let Some(state) = self.state.get() else {
             return;
         };
@@ -82,7 +106,7 @@ impl Tracker {
         for range in first..=(off + len - 1) >> RANGE_SHIFT {
             let from = off.max(range << RANGE_SHIFT);
             let to = (off + len).min((range + 1) << RANGE_SHIFT);
-            let key = Key::new(inode.id.number, inode.id.generation, range);
+            let key = Key::new(file.0, file.1, range);
             let key = if range == first { key } else { key.going_on() };
             let noted = state.table.note(key, access, weight, to - from);
             if noted.drain_requested {
@@ -157,6 +181,23 @@ impl Tracker {
         let file = file_id(inode.number(), inode.generation());
         let first_gone = size.div_ceil(1 << RANGE_SHIFT);
         let parts = state.shards_of(file, striped);
+        parts.for_each(|shard| shard.lock().truncate(file, first_gone));
+    }
+
+    /// The end of a file that is no inode of the volume.
+    pub fn forget_file(&self, file: FileId) {
+        if let Some(state) = self.state.get() {
+            state.forget(file, true);
+        }
+    }
+
+    /// Drops the records of ranges beyond the new end of a file that is no inode of the volume.
+    pub fn cut_file(&self, file: FileId, size: u64) {
+        let Some(state) = self.state.get() else {
+            return;
+        };
+        let first_gone = size.div_ceil(1 << RANGE_SHIFT);
+        let parts = state.shards_of(file, true);
         parts.for_each(|shard| shard.lock().truncate(file, first_gone));
     }
 

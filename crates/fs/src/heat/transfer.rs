@@ -4,12 +4,15 @@
 //! per second instead of decayed counts. It is independent of half-lives and inode numbers, so it
 //! means the same on another volume.
 
+use super::foreign::ForeignFile;
 use super::handle::Heat;
+use super::key::file_id;
 use super::percpu::RANGE_SHIFT;
 use super::place::SHARDS;
 use super::record::{FileId, KnownHeat, Record, WHOLE};
 use super::score::{Counts, Decayed, HalfLives, Millis, Score, count_of, per_second};
-use super::state::{HeatState, file_id, is_beyond, is_gone, mark, now};
+use super::state::{HeatState, is_behind, is_gone, mark, now};
+use super::tracked::Tracked;
 use super::tracker::Tracker;
 use crate::caller::Caller;
 use crate::errno::Result;
@@ -117,19 +120,32 @@ impl Heat<'_> {
     /// tenants stay.
     pub fn import(&self, records: &[ExportedHeat]) -> HeatImport {
         let mut done = HeatImport::default();
-        let mut found: HashMap<&[u8], Option<u64>> = HashMap::new();
+        let mut found: HashMap<&[u8], Option<FileId>> = HashMap::new();
         // Counts from before the import must not be added to it.
         self.sb.heat.drain(&self.sb.objects);
         for record in records {
-            let ino = found
+            let file = found
                 .entry(&record.path)
-                .or_insert_with(|| find(self.sb, &record.path).ok());
-            match ino.is_some_and(|ino| self.sb.heat.restore(&self.sb.objects, ino, record)) {
+                .or_insert_with(|| self.find_file(&record.path));
+            match file.is_some_and(|file| self.sb.heat.restore(&self.sb.objects, file, record)) {
                 true => done.records += 1,
                 false => done.absent += 1,
             }
         }
         done
+    }
+
+    /// The file at a path, if it may have heat.
+    fn find_file(&self, path: &[u8]) -> Option<FileId> {
+        let objects = &self.sb.objects;
+        if let Some(files) = objects.foreign() {
+            return files.at_path(path).map(ForeignFile::id);
+        }
+        let ino = find(self.sb, path).ok()?;
+        let g = pin();
+        let inode = objects.inodes.get(ino, &g)?;
+        inode.data()?;
+        Some(file_id(ino, inode.generation()))
     }
 }
 
@@ -165,45 +181,40 @@ impl Tracker {
 
     /// Replaces what is known by an exported record; false if there is no such file, or it ends
     /// before the range.
-    fn restore(&self, objects: &Objects, ino: u64, record: &ExportedHeat) -> bool {
+    fn restore(&self, objects: &Objects, file: FileId, record: &ExportedHeat) -> bool {
         let g = pin();
-        let inode = objects.inodes.get(ino, &g);
-        let Some(inode) = inode.filter(|inode| inode.data().is_some()) else {
+        let range = record.start.map_or(WHOLE, |start| start >> RANGE_SHIFT);
+        let is_beyond = |found: &Tracked<'_>| range != WHOLE && is_behind(found.size(), range);
+        let found = Tracked::of(objects, file, &g);
+        let Some(found) = found.filter(|found| found.size().is_some() && !is_beyond(found)) else {
             return false;
         };
-        let range = record.start.map_or(WHOLE, |start| start >> RANGE_SHIFT);
-        let is_beyond = || range != WHOLE && is_beyond(inode, range);
-        if is_beyond() {
-            return false;
-        }
         let state = self.state.get_or_init(|| Box::new(HeatState::new()));
         let known = record.known(objects, &self.settings.half_lives());
-        let file = file_id(ino, inode.generation());
         // Marked before the record is made, as in a drain.
         let shard = match range {
-            WHOLE => {
-                mark(inode, 0);
-                state.file_shard(file)
-            }
-            range => {
-                mark(inode, range);
-                state.range_shard(file, range)
-            }
+            WHOLE => state.file_shard(file),
+            range => state.range_shard(file, range),
         };
+        if let Some(inode) = found.inode() {
+            mark(inode, if range == WHOLE { 0 } else { range });
+        }
         let mut records = shard.lock();
         records.set_max(self.settings.max_records() / SHARDS);
         records.put(file, range, &known);
         // A truncate or an end that ran beside this may have looked for records before, as in a
         // drain.
-        let is_cut = is_beyond();
+        let after = Tracked::of(objects, file, &g);
+        let is_cut = after.as_ref().is_some_and(is_beyond);
         if is_cut {
             records.truncate(file, range);
         }
         drop(records);
-        if inode.is_dead() {
+        let is_dead = is_gone(objects, file);
+        if is_dead {
             state.forget(file, true);
         }
-        !is_cut && !inode.is_dead()
+        !is_cut && !is_dead
     }
 }
 

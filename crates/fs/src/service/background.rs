@@ -260,6 +260,12 @@ impl Jobs {
             // The backend may block, as in a sweep.
             return block_in_place(|| sb.heat.look_for_lost(&sb.objects, FILES));
         }
+        if sb.objects.foreign().is_some() {
+            if sb.is_keeping_due() {
+                block_in_place(|| sb.heat.keep_foreign(&sb.objects));
+            }
+            return false;
+        }
         if !self.keeping && sb.is_keeping_due() {
             sb.heat.drain(&sb.objects);
             self.keeping = true;
@@ -286,7 +292,8 @@ async fn rest(sleep: Sleep) {
 impl Superblock {
     /// Whether a pass that keeps heat should begin now.
     fn is_keeping_due(&self) -> bool {
-        self.is_durable() && self.heat.has_records() && self.is_due(&self.maintenance.kept, KEEPS)
+        let keeps = self.is_durable() || self.objects.foreign().is_some();
+        keeps && self.heat.has_records() && self.is_due(&self.maintenance.kept, KEEPS)
     }
 
     fn fold(&self) {

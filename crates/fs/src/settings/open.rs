@@ -75,6 +75,18 @@ impl Superblock {
         ledger.keep_with(Box::new(keep));
     }
 
+    /// Takes up kept heat alone; returns how many values could not be read.
+    pub(crate) fn take_up_heat(&self, kept: &[Setting]) -> usize {
+        let mut found = KeptSettings::default();
+        for (key, value) in kept {
+            found.add(key, value);
+        }
+        let now = self.objects.clock.monotonic();
+        self.maintenance.kept.store(now, Relaxed);
+        self.heat.restore_kept(&self.objects, &found.heat);
+        found.ignored
+    }
+
     fn restore_tenant(&self, who: TenantId, settings: &TenantSettings) -> bool {
         let limits = settings.limits;
         if check_weight(settings.weight).is_err() || [limits.ops, limits.bytes].contains(&Some(0)) {

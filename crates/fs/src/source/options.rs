@@ -1,6 +1,6 @@
 //! Options of a volume as people write them: plain data, and how each is read.
 
-use super::StoreOptions;
+use super::{HostSourceOptions, StoreOptions};
 use crate::amount;
 use crate::builder::VolumeBuilder;
 use crate::superblock::{AtimeMode, OnError, Protection};
@@ -39,6 +39,8 @@ pub struct VolumeOptions {
     pub store: StoreOptions,
     /// `xdev`: mounts below a directory of the host are not entered.
     pub xdev: bool,
+    /// What else only a directory of the host takes.
+    pub host: HostSourceOptions,
 }
 
 /// An option of a volume that cannot be used.
@@ -67,6 +69,7 @@ impl Default for VolumeOptions {
             workers: 1,
             store: StoreOptions::default(),
             xdev: false,
+            host: HostSourceOptions::default(),
         }
     }
 }
@@ -123,7 +126,6 @@ impl VolumeOptions {
             (self.lock_ranges.is_some(), "lock_ranges"),
             (self.protected_hardlinks, "protected_hardlinks"),
             (self.charge_first, "quota"),
-            (self.hot_track, "hot_track"),
             (self.atime == AtimeMode::No, "noatime"),
             (self.atime == AtimeMode::Strict, "strictatime"),
         ];
@@ -144,6 +146,7 @@ impl VolumeOptions {
             "protected_hardlinks" => self.protected_hardlinks = true,
             "create" => self.store.create = true,
             "xdev" => self.xdev = true,
+            "observe" => (self.hot_track, self.host.observe) = (true, true),
             _ => return Err(OptionError::unknown(name)),
         }
         Ok(())
@@ -163,6 +166,8 @@ impl VolumeOptions {
                     _ => return Err(bad("remount-ro, continue or panic")),
                 };
             }
+            "state" if value.is_empty() => return Err(bad("a directory")),
+            "state" => self.host.state = Some(value.into()),
             "workers" => {
                 let count = value.parse().ok();
                 let count = count.filter(|count| (1..=1024).contains(count));
@@ -207,10 +212,16 @@ impl OptionError {
     }
 
     /// An option of a host directory that was given for something else.
-    pub(super) fn of_a_host() -> OptionError {
+    pub(super) fn of_a_host(name: &str) -> OptionError {
+        let expected = match name {
+            "xdev" => "a source host:DIR, since nothing else has mounts below it",
+            "state" => "a source host:DIR, since a store keeps its state itself",
+            "observe" => "a source host:DIR, since nothing else is there to be observed",
+            _ => "a source host:DIR, since elsewhere each access is seen",
+        };
         OptionError {
-            option: "xdev".to_owned(),
-            expected: Some("a source host:DIR, since nothing else has mounts below it"),
+            option: name.to_owned(),
+            expected: Some(expected),
         }
     }
 
@@ -218,7 +229,7 @@ impl OptionError {
     pub(super) fn not_of_a_host(name: &str) -> OptionError {
         let expected = match name {
             "noatime" | "strictatime" => "none for a host directory, whose own mount decides that",
-            "quota" | "hot_track" => "none for a host directory yet; use memory: or store:DIR",
+            "quota" => "none for a host directory yet; use memory: or store:DIR",
             _ => "none for a host directory, whose own filesystem decides that",
         };
         OptionError {

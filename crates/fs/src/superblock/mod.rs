@@ -75,7 +75,7 @@ use hearth_sync::epoch::Guard;
 use hearth_sync::lock::RawLock;
 use hearth_sync::lock_class;
 use hearth_sync::object::Table;
-use hearth_sync::primitive::{Arc, Weak};
+use hearth_sync::primitive::{Arc, OnceLock, Weak};
 use maintenance::Maintenance;
 use mem_usage::MemUsage;
 use names::Namespace;
@@ -181,6 +181,7 @@ impl Superblock {
                 backend: options.backend,
                 log,
                 clock: options.clock,
+                foreign: OnceLock::new(),
             },
             sched,
         }

@@ -2,10 +2,11 @@
 
 use crate::backend::Backend;
 use crate::clock::Clock;
+use crate::heat::ForeignFiles;
 use crate::inode::InodeInner;
 use crate::log::ChangeLog;
 use hearth_sync::object::Table;
-use hearth_sync::primitive::Arc;
+use hearth_sync::primitive::{Arc, OnceLock};
 
 /// The lowest layer of a volume. Heat and eviction need no other part.
 ///
@@ -19,4 +20,18 @@ pub(crate) struct Objects {
     pub log: Option<Arc<ChangeLog>>,
     /// Stamps files, and ages heat.
     pub clock: Arc<dyn Clock>,
+    /// Files whose heat is tracked instead of that of inodes.
+    pub foreign: OnceLock<Arc<dyn ForeignFiles>>,
+}
+
+impl Objects {
+    /// The files whose heat is tracked, if they are no inodes of this volume.
+    pub fn foreign(&self) -> Option<&dyn ForeignFiles> {
+        self.foreign.get().map(|files| &**files)
+    }
+
+    /// Sets [`Objects::foreign`], once.
+    pub fn set_foreign(&self, files: Arc<dyn ForeignFiles>) {
+        self.foreign.get_or_init(|| files);
+    }
 }

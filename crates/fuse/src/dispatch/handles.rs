@@ -1,5 +1,7 @@
 //! File handles: the numbers by which the kernel names open files.
 
+use crate::dispatch::flows::Flows;
+use crate::transport::device::Device;
 use hearth::{Kind, VfsFile};
 use hearth_sync::epoch;
 use hearth_sync::lock::Lock;
@@ -12,6 +14,8 @@ use hearth_sync::primitive::atomic::{AtomicBool, Ordering::Relaxed};
 /// not meet here.
 pub(crate) struct Handles<F: VfsFile> {
     table: Table<Handle<F>>,
+    /// How their data flows, if that differs from file to file.
+    flows: Option<Flows>,
 }
 
 lock_class!(OwnersLock = "fuse.lock-owners", 875);
@@ -61,7 +65,21 @@ impl<F: VfsFile> Handles<F> {
     pub fn new() -> Handles<F> {
         Handles {
             table: Table::new(1),
+            flows: None,
         }
+    }
+
+    /// [`Handles::new`] where the kernel may be told of files below through `device`.
+    pub fn passing_through(device: Arc<Device>) -> Handles<F> {
+        Handles {
+            flows: Some(Flows::new(device)),
+            ..Handles::new()
+        }
+    }
+
+    /// How the data of open files flows, if not all the same way.
+    pub fn flows(&self) -> Option<&Flows> {
+        self.flows.as_ref()
     }
 
     /// A handle for `file`.

@@ -1,10 +1,12 @@
 //! One synchronous dispatcher for both transports: decodes a request, calls the filesystem once,
 //! and encodes the reply. It decides nothing.
 
+pub(crate) mod flows;
 pub(crate) mod handles;
 pub(crate) mod kernel_cache;
 pub(crate) mod ops;
 mod panics;
+mod passthrough;
 pub(crate) mod settings;
 mod statistics;
 
@@ -197,6 +199,7 @@ impl<V: KernelCache> Dispatcher<V> {
             let _ = self.vfs.flush(&file, owner);
         }
         self.vfs.release(&file, flock_owner);
+        self.flow_ended(&*file);
         Some(file.ino())
     }
 

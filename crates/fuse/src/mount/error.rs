@@ -58,6 +58,11 @@ pub enum MountError {
         /// What is missing and how to get it.
         reason: String,
     },
+    /// `passthrough=on` was asked for and cannot be had.
+    NoPassthrough {
+        /// What is missing.
+        reason: &'static str,
+    },
     /// The kernel's FUSE is too old.
     TooOld {
         /// What the kernel speaks.
@@ -111,6 +116,7 @@ impl MountError {
             | MountError::NoHelper
             | MountError::Helper { .. }
             | MountError::NoUring { .. }
+            | MountError::NoPassthrough { .. }
             | MountError::TooOld { .. } => Path::new(""),
         }
     }
@@ -163,6 +169,9 @@ impl fmt::Display for MountError {
                 "fusermount3: {message}: hearth doctor says what this machine lacks"
             ),
             MountError::NoUring { reason } => write!(f, "transport=uring: {reason}"),
+            MountError::NoPassthrough { reason } => {
+                write!(f, "passthrough=on: {reason}; use passthrough=auto")
+            }
             MountError::TooOld { version } => {
                 let (major, minor) = version;
                 write!(

@@ -102,6 +102,8 @@ pub(crate) fn agree(
         max_write: options.max_write,
         time_gran: 1,
         max_pages: (agreed.max_write / PAGE_SIZE) as u16,
+        // Files that lie on no other filesystem can be passed through.
+        max_stack_depth: u32::from(agreed.has(init::PASSTHROUGH)),
         ..Default::default()
     };
     (answer, agreed)
@@ -138,6 +140,7 @@ fn wanted(options: &MountOptions, minor: u32, uring: bool, may_collect: bool) ->
     add(!options.no_open, init::ATOMIC_O_TRUNC);
     add(options.no_open, init::NO_OPEN_SUPPORT);
     add(options.no_opendir, init::NO_OPENDIR_SUPPORT);
+    add(options.passes_through(), init::PASSTHROUGH);
     add(uring, init::OVER_IO_URING);
     bits
 }

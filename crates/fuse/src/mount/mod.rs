@@ -10,6 +10,7 @@ mod handshake;
 pub(crate) mod init;
 mod option_error;
 pub(crate) mod options;
+mod passthrough;
 mod right;
 pub(crate) mod session;
 mod table;
@@ -56,7 +57,7 @@ pub(crate) struct Mounted {
 /// # Errors
 /// What is in the way, with the remedy; nothing was changed then.
 pub(crate) fn mount(mountpoint: &Path, options: &MountOptions) -> Result<Mounted, MountError> {
-    let path = check(mountpoint)?;
+    let path = check(mountpoint, options.covers)?;
     let (device, helper) = attach(&path, options)?;
     let number = table::find(&path).map(|entry| entry.minor);
     let id = unique_id(&path);
@@ -148,11 +149,11 @@ fn unique_id(path: &Path) -> Option<u64> {
 /// # Errors
 /// Why not, as mounting would say it.
 pub fn check_mountpoint(mountpoint: &Path) -> Result<(), MountError> {
-    check(mountpoint).map(drop)
+    check(mountpoint, false).map(drop)
 }
 
-/// The directory as an absolute path, if it can be mounted on.
-fn check(mountpoint: &Path) -> Result<PathBuf, MountError> {
+/// The directory as an absolute path, if it can be mounted on. `covers`: it may hold files.
+fn check(mountpoint: &Path, covers: bool) -> Result<PathBuf, MountError> {
     let path = || mountpoint.to_owned();
     let found = fs::metadata(mountpoint).map_err(|error| match error.raw_os_error() {
         Some(libc::ENOENT) => MountError::Missing { path: path() },
@@ -179,8 +180,8 @@ fn check(mountpoint: &Path) -> Result<PathBuf, MountError> {
         return Err(MountError::AlreadyMounted { path: path() });
     }
     match fs::read_dir(&absolute).map(|mut entries| entries.next().is_none()) {
-        Ok(true) => Ok(absolute),
-        Ok(false) => Err(MountError::NotEmpty { path: path() }),
+        Ok(is_empty) if is_empty || covers => Ok(absolute),
+        Ok(_) => Err(MountError::NotEmpty { path: path() }),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             Err(MountError::NoPermission { path: path() })
         }

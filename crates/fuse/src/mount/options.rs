@@ -30,11 +30,24 @@ pub enum ReadDirPlus {
     No,
 }
 
+/// Whether the kernel reads and writes files below by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Passthrough {
+    /// Where it can, and nobody has to see the data.
+    #[default]
+    Auto,
+    /// [`Passthrough::Auto`], or no mount at all.
+    On,
+    /// Never.
+    Off,
+}
+
 /// How a volume is mounted. `docs/semantics.md` has the price of each default.
 #[derive(Clone, Debug)]
 pub struct MountOptions {
     /// Options of the volume itself, which the library takes as well. `quota` also says
-    /// `no_writeback`; `heat=exact` is `hot_track` with `direct_io`.
+    /// `no_writeback`; `heat=exact` is `hot_track` with `direct_io`, `heat=opens` is `hot_track` of
+    /// opens alone.
     pub volume: VolumeOptions,
     /// `transport=auto|uring|dev`.
     pub transport: Transport,
@@ -57,6 +70,9 @@ pub struct MountOptions {
     pub direct_io: bool,
     /// `readdirplus=auto|yes|no`.
     pub readdirplus: ReadDirPlus,
+    /// `passthrough=auto|on|off`: files below are read and written by the kernel itself, where what
+    /// is served has such files.
+    pub passthrough: Option<Passthrough>,
     /// `parallel_dirops`, `no_parallel_dirops`: lookups and listings of one directory side by side.
     pub parallel_dirops: bool,
     /// `max_write=BYTES`: largest read or write request.
@@ -77,6 +93,8 @@ pub struct MountOptions {
     pub sched_policy: SchedPolicy,
     /// `park=every`, for tests of the daemon.
     pub park: Park,
+    /// The directory may hold files: whoever mounts wants the mount to hide them. Cannot be typed.
+    pub covers: bool,
     /// Others change what is served: see [`hearth::KernelCache::is_changed_behind`].
     /// A [`Session`](crate::Session) sets this itself.
     pub changed_behind: bool,
@@ -97,6 +115,7 @@ impl Default for MountOptions {
             no_flush: false,
             direct_io: false,
             readdirplus: ReadDirPlus::Auto,
+            passthrough: None,
             parallel_dirops: true,
             max_write: 1 << 20,
             allow_other: None,
@@ -106,6 +125,7 @@ impl Default for MountOptions {
             noexec: false,
             sched_policy: SchedPolicy::Auto,
             park: Park::Needed,
+            covers: false,
             changed_behind: false,
         }
     }
@@ -166,6 +186,13 @@ impl MountOptions {
         }
     }
 
+    /// Whether the kernel is asked to pass data through: with a mode of its own for each file, and
+    /// only where there are files below, which others may change too.
+    pub fn passes_through(&self) -> bool {
+        let is_wanted = self.passthrough != Some(Passthrough::Off);
+        is_wanted && self.changed_behind && !self.direct_io && !self.no_open
+    }
+
     /// Carries the options that concern the volume itself over to its builder.
     pub fn volume(&self, builder: VolumeBuilder) -> VolumeBuilder {
         self.volume.apply(builder)
@@ -217,10 +244,21 @@ impl MountOptions {
                     _ => return Err(bad("auto, yes or no")),
                 };
             }
+            "passthrough" => {
+                self.passthrough = Some(match value {
+                    "auto" => Passthrough::Auto,
+                    "on" => Passthrough::On,
+                    "off" => Passthrough::Off,
+                    _ => return Err(bad("auto, on or off")),
+                });
+            }
             "heat" => match value {
                 // The kernel's page cache would serve reads that are then not counted.
                 "exact" => (self.volume.hot_track, self.direct_io) = (true, true),
-                _ => return Err(bad("exact; or the option hot_track")),
+                "opens" => {
+                    (self.volume.hot_track, self.volume.host.heat_by_opens) = (true, true);
+                }
+                _ => return Err(bad("exact or opens; or the option hot_track")),
             },
             "sched_policy" => {
                 let policy = SchedPolicy::parse(value);
@@ -286,6 +324,7 @@ mod tests {
         for option in [
             "transport=smoke",
             "readdirplus=maybe",
+            "passthrough=maybe",
             "errors=ignore",
             "attr_timeout=-1",
             "entry_timeout=nan",

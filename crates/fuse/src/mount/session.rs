@@ -9,6 +9,7 @@ use crate::mount::connection::Connection;
 use crate::mount::handshake::{answer_init, check_switch, first_request};
 use crate::mount::init::{self, Agreed};
 use crate::mount::options::{MountOptions, Transport};
+use crate::mount::passthrough::passthrough;
 use crate::mount::{self, MountError};
 use crate::placement::affinity_monitor::monitor_clients;
 use crate::placement::cpu;
@@ -116,7 +117,11 @@ impl<V: KernelCache> Session<V> {
         let charges = volume.charges_first();
         let (answer, agreed) = init::agree(&request, &options, queues.is_some(), charges);
         let keeps_sizes = agreed.has(bits::WRITEBACK_CACHE) && agreed.minor >= PRUNE_MINOR_VERSION;
-        let handles = Arc::new(Handles::new());
+        let passthrough = passthrough(&options, &agreed)?;
+        let handles = Arc::new(match passthrough == "on" {
+            true => Handles::passing_through(Arc::clone(&device)),
+            false => Handles::new(),
+        });
         let settings = Settings::new(&options, &agreed);
         let notifier = Notifier::new(
             Arc::clone(&device),
@@ -146,6 +151,10 @@ impl<V: KernelCache> Session<V> {
             .volume
             .stats()
             .set_info("sched_policy", policy.word());
+        if options.changed_behind {
+            let stats = session.volume.stats();
+            stats.set_info("passthrough", passthrough);
+        }
         session.volume.observe(session.observer());
         // Partner: a first limit of bytes, which asks who can be seen (`quotactl/collecting.rs`).
         fence(Ordering::SeqCst);

@@ -13,19 +13,25 @@ fn empty_directory(name: &str) -> PathBuf {
 fn a_directory_that_cannot_be_mounted_on_is_refused_with_the_reason() {
     let dir = empty_directory("checked");
     let file = dir.join("file");
-    assert!(matches!(check(&file), Err(MountError::Missing { .. })));
+    assert!(matches!(
+        check(&file, false),
+        Err(MountError::Missing { .. })
+    ));
     fs::write(&file, b"").unwrap();
     assert!(matches!(
-        check(&file),
+        check(&file, false),
         Err(MountError::NotADirectory { .. })
     ));
     assert!(matches!(
-        check(&file.join("x")),
+        check(&file.join("x"), false),
         Err(MountError::NotADirectory { .. })
     ));
-    assert!(matches!(check(&dir), Err(MountError::NotEmpty { .. })));
+    assert!(matches!(
+        check(&dir, false),
+        Err(MountError::NotEmpty { .. })
+    ));
     fs::remove_file(&file).unwrap();
-    assert_eq!(check(&dir).unwrap(), fs::canonicalize(&dir).unwrap());
+    assert_eq!(check(&dir, false).unwrap(), fs::canonicalize(&dir).unwrap());
     fs::remove_dir(&dir).unwrap();
 }
 

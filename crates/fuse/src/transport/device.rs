@@ -3,13 +3,26 @@
 use crate::wire::reply::out_header;
 use hearth::Errno;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 use zerocopy::IntoBytes;
 
 const DEVICE: &std::ffi::CStr = c"/dev/fuse";
 /// `FUSE_DEV_IOC_CLONE`: `_IOR(229, 0, u32)`.
 const IOC_CLONE: libc::c_ulong = 0x8004_e500;
+
+/// `FUSE_DEV_IOC_BACKING_OPEN`: `_IOW(229, 1, struct fuse_backing_map)`.
+const IOC_BACKING_OPEN: libc::c_ulong = 0x4010_e501;
+/// `FUSE_DEV_IOC_BACKING_CLOSE`: `_IOW(229, 2, u32)`.
+const IOC_BACKING_CLOSE: libc::c_ulong = 0x4004_e502;
+
+/// `struct fuse_backing_map`.
+#[repr(C)]
+struct BackingMap {
+    fd: i32,
+    flags: u32,
+    padding: u64,
+}
 
 /// One end of the connection to the kernel. The reply to a request goes through the
 /// descriptor that it was read from.
@@ -51,6 +64,32 @@ impl Device {
             0 => Ok(clone),
             _ => Err(io::Error::last_os_error()),
         }
+    }
+
+    /// Tells the kernel of a file below that it may use by itself; its number there. The kernel
+    /// uses it with the rights that this thread has now.
+    ///
+    /// # Errors
+    /// `EPERM` without `CAP_SYS_ADMIN`, `ELOOP` for a file of a filesystem that lies on another
+    /// one, `EINVAL` and `EISDIR` for what is no regular file.
+    pub fn open_backing(&self, fd: BorrowedFd<'_>) -> Result<i32, Errno> {
+        let map = BackingMap {
+            fd: fd.as_raw_fd(),
+            flags: 0,
+            padding: 0,
+        };
+        // SAFETY: the ioctl reads one structure of 16 bytes, as the number says.
+        let number = unsafe { libc::ioctl(self.raw(), IOC_BACKING_OPEN, &raw const map) };
+        match number {
+            ..0 => Err(io::Error::last_os_error().into()),
+            number => Ok(number),
+        }
+    }
+
+    /// The kernel opens no more files by this number.
+    pub fn close_backing(&self, number: i32) {
+        // SAFETY: the ioctl reads one u32. Nothing can be done if the mount is gone.
+        unsafe { libc::ioctl(self.raw(), IOC_BACKING_CLOSE, &raw const number) };
     }
 
     /// The descriptor's number.

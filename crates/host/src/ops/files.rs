@@ -41,7 +41,8 @@ impl Tree {
         }
         let reached = self.reach(node)?;
         let stat = attributes::stat(reached.as_fd())?;
-        if stat.stx_nlink == 0 && !node.may_reopen() {
+        let is_gone = stat.stx_nlink == 0 && !node.may_reopen();
+        if is_gone && !self.retries.may_open(caller.pid, node) {
             return Err(Errno::ESTALE);
         }
         let name = Tree::proc_name(reached.as_fd());

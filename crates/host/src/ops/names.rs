@@ -15,9 +15,17 @@ use rustix::fs::{
 impl Tree {
     /// The inode of `name` in `parent`, with a reference. The daemon looks, since the kernel has
     /// checked that the caller may: a refusal to one would make the kernel drop the name for all.
-    pub fn lookup(&self, parent: &Arc<Node>, name: &[u8]) -> Result<Attr> {
+    pub fn lookup(&self, caller: u32, parent: &Arc<Node>, name: &[u8]) -> Result<Attr> {
         let directory = self.reach(parent)?;
         let found = self.find(directory.as_fd(), name)?;
+        self.take_for(caller, parent, name, found)
+    }
+
+    /// [`Tree::lookup`] of a name that is listed, which nobody has asked for: no filesystem below is
+    /// entered.
+    pub fn lookup_listed(&self, parent: &Arc<Node>, name: &[u8]) -> Result<Attr> {
+        let directory = self.reach(parent)?;
+        let found = Tree::find_listed(directory.as_fd(), name)?;
         self.take(parent, name, found)
     }
 

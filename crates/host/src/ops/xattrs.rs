@@ -15,6 +15,7 @@ const MOST: usize = 64 << 10;
 const USUAL: usize = 1024;
 /// Whether setgid stays when this is set depends on the caller's groups.
 const ACL: &[u8] = b"system.posix_acl_access";
+const FILE_CAPABILITIES: &[u8] = b"security.capability";
 
 impl Tree {
     /// Value of an attribute.
@@ -60,9 +61,14 @@ impl Tree {
     /// Removes an attribute.
     pub fn removexattr(&self, caller: &Caller<'_>, node: &Arc<Node>, name: &[u8]) -> Result<()> {
         let reached = self.reach(node)?;
-        let (path, name) = (Tree::proc_path(reached.as_fd()), c_string(name)?);
-        self.rights
-            .act(caller, || removexattr(&*path, &*name).pass_on())
+        let (path, c_name) = (Tree::proc_path(reached.as_fd()), c_string(name)?);
+        let remove = || removexattr(&*path, &*c_name).pass_on();
+        match name {
+            // The kernel takes it off a file that anybody writes to, and asks who does so by hand
+            // for the capability beforehand.
+            FILE_CAPABILITIES => remove(),
+            _ => self.rights.act(caller, remove),
+        }
     }
 }
 

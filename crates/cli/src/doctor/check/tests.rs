@@ -20,6 +20,7 @@ impl Made {
         };
         made.file("proc/filesystems", "nodev\tfuse\n\text4\n");
         made.file("proc/sys/kernel/io_uring_disabled", "0\n");
+        made.file("proc/sys/kernel/osrelease", "6.9.0-1-amd64\n");
         made.file("sys/module/fuse/parameters/enable_uring", "Y\n");
         made.file("dev/fuse", "");
         made.file("etc/fuse.conf", "# user_allow_other\n");
@@ -105,7 +106,20 @@ fn a_user_needs_a_setuid_fusermount() {
     made.fusermount(0o4755);
     assert!(can_mount(&all(&made.machine())));
     let names: Vec<_> = made.found().iter().map(|found| found.0).collect();
-    assert_eq!(names, ["allow_other"]);
+    assert_eq!(names, ["passthrough", "allow_other"]);
+}
+
+#[test]
+fn passthrough_needs_a_kernel_and_a_right() {
+    let mut made = Made::new("passthrough");
+    made.file("proc/sys/kernel/osrelease", "6.8.12\n");
+    let found = made.found();
+    assert_eq!((found[0].0, found[0].1), ("passthrough", Status::Note));
+    assert!(found[0].2.contains("Linux 6.9"), "{found:?}");
+    made.file("proc/sys/kernel/osrelease", "6.18.44\n");
+    made.fusermount(0o4755);
+    made.right = MountRight::Helper;
+    assert!(made.found()[0].2.contains("as root"));
 }
 
 #[test]

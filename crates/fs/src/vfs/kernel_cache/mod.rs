@@ -22,6 +22,8 @@ mod volume_impl;
 use super::{Vfs, VfsResult};
 use crate::attr::{Attr, SetAttr};
 use crate::caller::Caller;
+use crate::errno::Result;
+use std::os::fd::BorrowedFd;
 
 /// A [`Vfs`] behind a kernel that caches.
 pub trait KernelCache: Vfs {
@@ -29,6 +31,19 @@ pub trait KernelCache: Vfs {
     /// caches for their timeouts only, collects no writes, and has the locks to itself.
     fn is_changed_behind(&self) -> bool {
         false
+    }
+
+    /// Whether the kernel may read and write what lies below `file` by itself, which nobody sees
+    /// then: passes the open file below to `register`, with the rights of `caller`. `None`:
+    /// somebody has to see it, or there is no such file. It is asked at the first open of an inode,
+    /// and the answer holds until the last close.
+    fn pass_through(
+        &self,
+        _caller: &Caller<'_>,
+        _file: &Self::File,
+        _register: &mut dyn FnMut(BorrowedFd<'_>) -> Result<i32>,
+    ) -> Option<Result<i32>> {
+        None
     }
 
     /// Stores the times of writes that the kernel has acknowledged. The kernel keeps these times

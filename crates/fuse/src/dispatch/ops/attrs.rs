@@ -13,13 +13,13 @@ use hearth_sync::primitive::Arc;
 impl<V: KernelCache> Dispatcher<V> {
     pub(crate) fn getattr(&self, cx: &Context<'_>, reply: &mut Reply<'_>) -> OpResult {
         let attr = self.vfs.getattr(cx.ino())?;
-        reply.push(&self.settings.timeouts.attr_out(&attr))?;
+        reply.push(&self.timeouts(attr.ino).attr_out(&attr))?;
         Ok(Outcome::Done(()))
     }
 
     pub(crate) fn statx(&self, cx: &Context<'_>, reply: &mut Reply<'_>) -> OpResult {
         let attr = self.vfs.getattr(cx.ino())?;
-        reply.push(&self.settings.timeouts.statx_out(&attr))?;
+        reply.push(&self.timeouts(attr.ino).statx_out(&attr))?;
         Ok(Outcome::Done(()))
     }
 
@@ -55,7 +55,7 @@ impl<V: KernelCache> Dispatcher<V> {
                 change.mtime = (time > attr.mtime).then_some(SetTime::At(time));
             }
             let attr = self.vfs.settle_times(&caller, cx.ino(), &change)?;
-            reply.push(&self.settings.timeouts.attr_out(&attr))?;
+            reply.push(&self.timeouts(attr.ino).attr_out(&attr))?;
             return Ok(Outcome::Done(()));
         }
         let handle = if args.valid & fattr::FH != 0 {
@@ -74,7 +74,7 @@ impl<V: KernelCache> Dispatcher<V> {
             || self.vfs.setattr(&caller, cx.ino(), None, &change),
         )?;
         tell(&self.cached_mtimes, &change, &attr);
-        reply.push(&self.settings.timeouts.attr_out(&attr))?;
+        reply.push(&self.timeouts(attr.ino).attr_out(&attr))?;
         Ok(Outcome::Done(()))
     }
 
@@ -100,7 +100,7 @@ impl<V: KernelCache> Dispatcher<V> {
             0 => None,
             handle => Some(self.file(handle)?),
         };
-        let (vfs, header, timeouts) = (self.vfs.clone(), cx.header, self.settings.timeouts);
+        let (vfs, header, timeouts) = (self.vfs.clone(), cx.header, self.timeouts(cx.ino()));
         let (volume, cached_mtimes) = (self.volume.clone(), Arc::clone(&self.cached_mtimes));
         Ok(Outcome::offload(BlockingClass::Whole, move || {
             let caller = caller(&header);

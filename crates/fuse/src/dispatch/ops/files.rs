@@ -11,7 +11,7 @@ use crate::wire::{
     RELEASE_FLOCK_UNLOCK, ReadIn, ReleaseIn, WRITE_CACHE, WRITE_KILL_SUIDGID, WriteIn, WriteOut,
     fopen,
 };
-use hearth::{Errno, KernelCache, VfsError, VfsFile, VfsResult, WriteAt};
+use hearth::{Caller, Errno, KernelCache, VfsError, VfsFile, VfsResult, WriteAt};
 use hearth_sync::primitive::Arc;
 
 /// Times closer together than this are the same to programs: a tick of the kernel's own clock.
@@ -34,7 +34,11 @@ impl<V: KernelCache> Dispatcher<V> {
             self.vfs.release(&file, None);
             return Err(errno);
         }
-        reply.push(&self.opened(file))?;
+        let opened = self.opened(&caller, file);
+        if opened.open_flags & fopen::PASSTHROUGH != 0 {
+            self.drop_attributes(cx.ino());
+        }
+        reply.push(&opened)?;
         Ok(Outcome::Done(()))
     }
 
@@ -290,7 +294,7 @@ impl<V: KernelCache> Dispatcher<V> {
     }
 
     /// Takes an open file into the table; what goes back to the kernel.
-    pub(crate) fn opened(&self, file: Arc<V::File>) -> OpenOut {
+    pub(crate) fn opened(&self, caller: &Caller<'_>, file: Arc<V::File>) -> OpenOut {
         if self.settings.writeback && !self.vfs.appends_only(&file) {
             // The kernel finds the end of the file itself, and reads what it is about to write
             // parts of.
@@ -302,6 +306,18 @@ impl<V: KernelCache> Dispatcher<V> {
         }
         // In this order: see `V::charges_first`.
         let fh = self.handles.insert(Arc::clone(&file));
+        if let Some(backing_id) = self.flow_begins(caller, &file) {
+            let flush = if self.settings.no_flush {
+                fopen::NOFLUSH
+            } else {
+                0
+            };
+            return OpenOut {
+                fh,
+                open_flags: fopen::PASSTHROUGH | flush,
+                backing_id,
+            };
+        }
         OpenOut {
             fh,
             open_flags: self.file_open_flags(&file),

@@ -143,8 +143,10 @@ impl<V: KernelCache> Dispatcher<V> {
         let (caller, mode) = (cx.caller(args.umask), (args.mode & 0o7777) as u16);
         let flags = args.flags as i32;
         let (attr, file) = self.vfs.create(&caller, cx.ino(), name, mode, flags)?;
+        // Before the attributes, whose validity follows from it.
+        let opened = self.opened(&caller, file);
         self.entry(&attr, reply)?;
-        reply.push(&self.opened(file))?;
+        reply.push(&opened)?;
         Ok(Outcome::Done(()))
     }
 
@@ -160,14 +162,16 @@ impl<V: KernelCache> Dispatcher<V> {
         let (caller, mode) = (cx.caller(args.umask), (args.mode & 0o7777) as u16);
         let flags = args.flags as i32;
         let (attr, file) = self.vfs.tmpfile(&caller, cx.ino(), mode, flags)?;
+        // Before the attributes, whose validity follows from it.
+        let opened = self.opened(&caller, file);
         self.entry(&attr, reply)?;
-        reply.push(&self.opened(file))?;
+        reply.push(&opened)?;
         Ok(Outcome::Done(()))
     }
 
     /// Replies with the inode of a name. The core has counted a reference of the kernel to it.
     fn entry(&self, attr: &Attr, reply: &mut Reply<'_>) -> OpResult {
-        reply.push(&self.settings.timeouts.entry_out(attr))?;
+        reply.push(&self.timeouts(attr.ino).entry_out(attr))?;
         Ok(Outcome::Done(()))
     }
 }

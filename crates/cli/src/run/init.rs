@@ -1,0 +1,53 @@
+//! Process 1 of a program's PID namespace.
+
+use super::{ended_child, exit_status, namespaces, pass_on, pid, signals};
+use crate::failure::{Failure, reason};
+use rustix::process::{Signal, set_parent_process_death_signal};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::process::Command;
+
+/// Exit statuses of a program that is not there, and of one that cannot be started.
+const NOT_FOUND: u8 = 127;
+const NOT_STARTED: u8 = 126;
+
+/// `hearth run-init`, which `hearth run` starts.
+#[derive(Debug, clap::Args)]
+pub struct InitArgs {
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    pub command: Vec<OsString>,
+}
+
+/// Starts the program, collects every orphan, and ends with the program.
+pub fn run(args: &InitArgs) -> Result<(), Failure> {
+    let dies = set_parent_process_death_signal(Some(Signal::KILL));
+    dies.map_err(|error| Failure::refused(format!("the runner's end: {error}")))?;
+    let mut signals = signals(&[SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2])?;
+    namespaces::mount_proc()?;
+    namespaces::give_up_rights()?;
+    let Some((name, rest)) = args.command.split_first() else {
+        return Err(Failure::usage("no program given; see 'hearth run --help'"));
+    };
+    let program = Command::new(name).args(rest).spawn().map_err(|error| {
+        let is_missing = error.kind() == ErrorKind::NotFound;
+        Failure {
+            status: if is_missing { NOT_FOUND } else { NOT_STARTED },
+            line: format!("{}: {}", name.display(), reason(&error)),
+        }
+    })?;
+    let program = pid(program.id());
+    for origin in signals.forever() {
+        if origin.signal != SIGCHLD {
+            pass_on(&origin, program);
+            continue;
+        }
+        while let Some((ended, status)) = ended_child()? {
+            if Some(ended) == program {
+                std::process::exit(i32::from(exit_status(status)));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,162 @@
+//! `hearth run`: a program inside a host volume over the current directory. See
+//! `docs/design/run.md`.
+//!
+//! This process has one thread: a PID namespace and a user namespace are for those only.
+
+mod init;
+mod namespaces;
+mod server;
+mod summary;
+
+pub use init::{InitArgs, run as init};
+pub use server::{ServerArgs, run as server};
+
+use crate::failure::{Failure, reason};
+use crate::{host, mounts};
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process};
+use server::Server;
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::iterator::SignalsInfo;
+use signal_hook::iterator::exfiltrator::WithOrigin;
+use signal_hook::low_level::siginfo::{Cause, Origin};
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::{Child, Command};
+
+/// Exit status where the program was not started, or what it works in has gone.
+const NOT_RUN: u8 = 125;
+
+/// `hearth run`.
+#[derive(Debug, clap::Args)]
+pub struct RunArgs {
+    /// Print the summary as one line of JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Mount options, separated by commas
+    #[arg(short, long = "options", value_name = "OPTS")]
+    pub options: Vec<String>,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    pub command: Vec<OsString>,
+}
+
+/// Runs a program in the current directory, which Hearth serves meanwhile. A failure carries the
+/// exit status of the program.
+pub fn run(args: &RunArgs) -> Result<(), Failure> {
+    let ended = begin(args).map_err(|failure| Failure {
+        status: NOT_RUN,
+        ..failure
+    })?;
+    match ended {
+        0 => Ok(()),
+        status => Err(Failure {
+            line: String::new(),
+            status,
+        }),
+    }
+}
+
+fn begin(args: &RunArgs) -> Result<u8, Failure> {
+    let here = std::env::current_dir();
+    let here = here.map_err(|error| Failure::at(Path::new("."), reason(&error)))?;
+    host::check_source(&here)?;
+    // Before a child may end.
+    let mut signals = signals(&[SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2])?;
+    let source = mounts::resolved(&here);
+    namespaces::enter_mounts()?;
+    let server = Server::start(&source, &args.options)?;
+    // Through the mount: this process still is in what the mount covers.
+    std::env::set_current_dir(&here).map_err(|error| Failure::at(&here, reason(&error)))?;
+    namespaces::enter_pids()?;
+    let init = start_init(&args.command)?;
+    let status = wait(init.id(), server.id(), &mut signals)?;
+    match status {
+        Some(status) => {
+            let told = summary::of(&here);
+            // The mount is in use otherwise.
+            let _ = std::env::set_current_dir("/");
+            server.end()?;
+            told.print(args.json);
+            Ok(status)
+        }
+        None => Err(Failure::at(
+            &here,
+            "its server has ended, and the program with it; what was written to files is there",
+        )),
+    }
+}
+
+fn start_init(command: &[OsString]) -> Result<Child, Failure> {
+    let mut init = Command::new("/proc/self/exe");
+    init.args(["run-init", "--"]).args(command);
+    init.spawn()
+        .map_err(|error| Failure::refused(format!("the program: {}", reason(&error))))
+}
+
+/// Handlers for `kinds` that tell who has sent a signal.
+fn signals(kinds: &[i32]) -> Result<SignalsInfo<WithOrigin>, Failure> {
+    let signals = SignalsInfo::<WithOrigin>::new(kinds);
+    signals.map_err(|error| Failure::refused(format!("signals: {}", reason(&error))))
+}
+
+/// Waits for the end of init, and passes signals on to it. Returns its exit status; nothing if the
+/// server has ended before.
+fn wait(
+    init: u32,
+    server: u32,
+    signals: &mut SignalsInfo<WithOrigin>,
+) -> Result<Option<u8>, Failure> {
+    let init = pid(init);
+    let mut has_server = true;
+    for origin in signals.forever() {
+        if origin.signal != SIGCHLD {
+            pass_on(&origin, init);
+            continue;
+        }
+        while let Some((ended, status)) = ended_child()? {
+            if Some(ended) == init {
+                return Ok(has_server.then(|| exit_status(status)));
+            }
+            if Some(ended) == pid(server) {
+                has_server = false;
+                // The program would only see errors, and might wait for ever.
+                let _ = init.map(|init| kill_process(init, Signal::KILL));
+            }
+        }
+    }
+    Ok(None)
+}
+
+fn pid(id: u32) -> Option<Pid> {
+    Pid::from_raw(id as i32)
+}
+
+/// A child that has ended.
+fn ended_child() -> Result<Option<(Pid, WaitStatus)>, Failure> {
+    match rustix::process::wait(WaitOptions::NOHANG) {
+        Ok(ended) => Ok(ended),
+        Err(rustix::io::Errno::CHILD) => Ok(None),
+        Err(error) => Err(Failure::refused(format!("waiting: {error}"))),
+    }
+}
+
+/// Sends a signal of a process on to `target`. One of the terminal has reached it already.
+fn pass_on(origin: &Origin, target: Option<Pid>) {
+    let is_sent = matches!(origin.cause, Cause::Sent(_));
+    if let Some(target) = target.filter(|_| is_sent)
+        && let Some(signal) = Signal::from_named_raw(origin.signal)
+    {
+        // It may have ended.
+        let _ = kill_process(target, signal);
+    }
+}
+
+/// The status that a shell shows.
+fn exit_status(status: WaitStatus) -> u8 {
+    let code = match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => code,
+        (None, Some(signal)) => 128 + signal,
+        (None, None) => i32::from(NOT_RUN),
+    };
+    u8::try_from(code).unwrap_or(u8::MAX)
+}

@@ -1,0 +1,21 @@
+//! What users of filesystems over a directory have met, tried on the directory itself and on the
+//! host volume over one like it: one test for each report, named by what is right. `HRn` are the
+//! numbers of `docs/reports.md`.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "../harness/mod.rs"]
+mod harness;
+
+mod behind;
+mod case;
+mod data;
+mod identity;
+mod mounts;
+mod names;
+mod removed;
+mod rights;
+mod room;
+mod special;
+mod trouble;
+mod usage;

@@ -1,0 +1,88 @@
+//! Names people and programs see.
+
+use crate::case::Case;
+use crate::harness::{Below, Mounted, Transport, hearth, program, said, shell, succeed};
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+
+#[test]
+fn hr83_the_mount_is_listed_as_a_local_filesystem_whatever_its_directory_is_called() {
+    for name in [
+        &b"with:colon"[..],
+        b"with space",
+        b"with,comma",
+        b"with#hash",
+        b"back\\slash",
+        b"\xff bytes",
+        b"new\nline",
+    ] {
+        let below = Below::tmpfs();
+        let directory = below.at(OsStr::from_bytes(name));
+        let place = below.outside("place");
+        fs::create_dir(&directory).unwrap();
+        fs::write(directory.join("f"), "x").unwrap();
+        let mut mount = hearth();
+        mount.args(["mount", "-o", "transport=dev"]);
+        succeed(mount.arg(&directory).arg(&place));
+        assert_eq!(fs::read(place.join("f")).unwrap(), b"x");
+        let local = succeed(program("df").args(["-l", "--output=target"]).arg(&place));
+        assert!(local.contains("place"), "{local}");
+        let real = succeed(&mut shell(&place, "findmnt --real -no TARGET -M \"$PWD\""));
+        assert!(real.contains("place"), "{real}");
+        succeed(hearth().arg("umount").arg(&place));
+    }
+}
+
+/// Nothing of ours is in the tree, and whoever reads all of it comes to an end.
+#[test]
+fn hr84_nothing_of_the_tree_is_hidden_and_nothing_of_ours_is_in_it() {
+    let case = Case::over(Below::ext4());
+    let control = "timeout 20 find .hearth -type f -exec cat {} + > /dev/null";
+    case.mounted.shell(control);
+    assert_eq!(case.mounted.shell("ls -A; tar -cf - . | tar t"), "./\n");
+    // Made behind, and on the mount.
+    fs::create_dir(case.below.at(".hearth")).unwrap();
+    fs::write(case.below.at(".hearth/x"), "mine").unwrap();
+    std::thread::sleep(crate::case::WAIT);
+    assert_eq!(case.mounted.shell("cat .hearth/x; ls -A"), "mine.hearth\n");
+    case.mounted.shell("rm -rf .hearth; mkdir a; touch a/.config .config; rm -rf * .config");
+    assert_eq!(fs::read_dir(case.below.path()).unwrap().count(), 0);
+    let stats = said(hearth().arg("stats").arg(case.mounted.path()));
+    assert!(stats.success(), "{stats:?}");
+}
+
+/// As in fstab, and over itself.
+#[test]
+fn a_mount_by_mount_8_and_a_remount_serve_the_directory() {
+    let below = Below::ext4();
+    fs::write(below.at("f"), "x").unwrap();
+    let place = below.outside("place");
+    let (bin, helper) = (below.outside("bin"), below.outside("bin/u"));
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_hearth"), helper.join("mount.hearth")).unwrap();
+    let source = format!("host:{}", below.path().display());
+    // A /sbin with the helper in it, for this script only.
+    let script = "exec unshare -m bash -euc '
+         cd /; mkdir $BIN/w; mount -t overlay -o lowerdir=/sbin,upperdir=$BIN/u,workdir=$BIN/w o /sbin
+         echo \"$SOURCE $PLACE hearth rw,transport=dev 0 0\" > $BIN/fstab
+         mount -T $BIN/fstab $PLACE > /dev/null; cat $PLACE/f; mount -T $BIN/fstab -a
+         findmnt -no FSTYPE,SOURCE $PLACE; umount $PLACE'";
+    let mut mount = shell(below.path(), script);
+    mount.env("BIN", &bin).env("SOURCE", &source);
+    let said = succeed(mount.env("PLACE", &place));
+    assert!(said.starts_with("xfuse.hearth /"), "{said}");
+    // Again and again, each time with what the directory has then.
+    let mounted = Mounted::over(Transport::Dev, below.path(), "");
+    for round in 0..3 {
+        fs::write(mounted.at("f"), format!("{round}")).unwrap();
+        mounted.unmount();
+        assert_eq!(fs::read(below.at("f")).unwrap(), format!("{round}").as_bytes());
+        fs::write(below.at("g"), format!("behind {round}")).unwrap();
+        mounted.mount_again(Transport::Dev, "");
+        assert_eq!(fs::read(mounted.at("g")).unwrap(), format!("behind {round}").as_bytes());
+    }
+    // After a kill too.
+    mounted.kill();
+    mounted.mount_again(Transport::Dev, "");
+    assert_eq!(fs::read(mounted.at("g")).unwrap(), b"behind 2");
+}

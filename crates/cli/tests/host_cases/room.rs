@@ -1,0 +1,123 @@
+//! Room to work: descriptors, memory, waits.
+
+use crate::case::Case;
+use crate::harness::{Below, hearth, program, said, shell, succeed, until};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A filesystem of FUSE below, whose server can be stopped.
+struct Slow {
+    server: Child,
+}
+
+impl Slow {
+    fn on(place: &std::path::Path, source: &std::path::Path) -> Slow {
+        let mut serve = Command::new("bindfs");
+        serve.arg("-f").arg(source).arg(place).stdout(Stdio::null());
+        let server = serve.spawn().expect("bindfs; cargo xtask test installs it");
+        let mounted = || said(program("mountpoint").arg("-q").arg(place)).success();
+        until("bindfs mounts", mounted);
+        Slow { server }
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_child(&self.server);
+        kill_process(pid, signal).unwrap();
+    }
+}
+
+impl Drop for Slow {
+    fn drop(&mut self) {
+        self.signal(Signal::CONT);
+        self.signal(Signal::TERM);
+        let _ = self.server.wait();
+    }
+}
+
+/// One filesystem that does not answer stops those who ask it and nobody else.
+#[test]
+fn hr67_a_filesystem_below_that_does_not_answer_stops_only_who_asks_it() {
+    let below = Below::tmpfs();
+    fs::create_dir(below.at("slow")).unwrap();
+    let source = below.outside("source");
+    for number in 0..200 {
+        fs::write(source.join(format!("{number}")), format!("{number}\n")).unwrap();
+    }
+    let slow = Slow::on(&below.at("slow"), &source);
+    let case = Case::over(below);
+    assert_eq!(case.mounted.shell("ls slow | wc -l"), "200\n");
+    slow.signal(Signal::STOP);
+    let readers: Vec<Child> = (0..200)
+        .map(|number| {
+            let mut cat = Command::new("cat");
+            let file = case.mounted.at(format!("slow/{number}"));
+            cat.arg(file).stdout(Stdio::piped());
+            cat.spawn().unwrap()
+        })
+        .collect();
+    let began = Instant::now();
+    case.mounted.shell("ls; ls -f; touch f; mkdir d; mv f d/; cat d/f; rm -r d");
+    succeed(hearth().arg("stats").arg(case.mounted.path()));
+    let took = began.elapsed();
+    slow.signal(Signal::CONT);
+    for (number, reader) in readers.into_iter().enumerate() {
+        let said = reader.wait_with_output().unwrap();
+        assert_eq!(said.stdout, format!("{number}\n").as_bytes());
+    }
+    assert!(took < Duration::from_secs(10), "{took:?}");
+    drop(slow);
+}
+
+#[test]
+fn hr67_a_frozen_filesystem_below_stops_only_who_writes_to_it() {
+    let below = Below::tmpfs();
+    fs::create_dir(below.at("frozen")).unwrap();
+    let disk = Below::ext4();
+    let mut bind = program("mount");
+    succeed(bind.arg("--bind").arg(disk.path()).arg(below.at("frozen")));
+    let case = Case::over(below);
+    let said = succeed(&mut shell(
+        case.mounted.path(),
+        "trap 'fsfreeze -u \"$DISK\"' EXIT; DISK=$(cd ../../; pwd)
+         DISK=$(findmnt -no TARGET -T \"$D\"); fsfreeze -f \"$DISK\"
+         (echo late > frozen/f) & sleep 0.2; timeout 10 ls > /dev/null; timeout 10 touch quick
+         fsfreeze -u \"$DISK\"; trap - EXIT; wait; cat frozen/f",
+    )
+    .env("D", disk.path()));
+    assert_eq!(said, "late\n");
+    until("unmounted", || {
+        said_ok(program("umount").arg(case.below.at("frozen")))
+    });
+}
+
+fn said_ok(command: &mut Command) -> bool {
+    said(command).success()
+}
+
+/// 4,000 names in directories of 17, names only.
+#[test]
+fn hr66_a_walk_by_names_makes_few_inodes_and_the_daemon_forgets_them() {
+    let below = Below::tmpfs();
+    succeed(&mut shell(
+        below.path(),
+        "for d in $(seq 240); do mkdir $d; (cd $d; touch {1..16}); done",
+    ));
+    let case = Case::over(below);
+    let memory = || {
+        let status = format!("/proc/{}/status", case.mounted.daemon());
+        let status = fs::read_to_string(status).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let text = line.unwrap().trim().trim_end_matches(" kB").to_owned();
+        text.parse::<u64>().unwrap()
+    };
+    case.mounted.shell("find . -ls > /dev/null");
+    let first = memory();
+    for _ in 0..5 {
+        fs::write("/proc/sys/vm/drop_caches", "2").unwrap();
+        case.mounted.shell("find . -ls > /dev/null");
+    }
+    let last = memory();
+    assert!(last < first + 8192, "{first} KiB at first, {last} KiB at last");
+}

@@ -1,0 +1,278 @@
+//! `hearth run`: a program in a directory that is served meanwhile, as root and as another user.
+
+use crate::harness;
+
+use harness::{
+    Private, Said, demand_root, hearth, mounts_below, pids_naming, program, refused, said, until,
+    with_devices,
+};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// Starts a program as an ordinary user.
+const AS_USER: &str = "setpriv --reuid daemon --regid daemon --clear-groups";
+const AS_ROOT: &str = "";
+/// Makes the device, open to every user.
+const OPEN_DEVICE: &str = "mknod -m 666 /dev/fuse c 10 229";
+
+/// A directory of its own for a program, and whose it is.
+struct Ground {
+    private: Private,
+    work: PathBuf,
+    who: &'static str,
+}
+
+impl Ground {
+    fn of(who: &'static str) -> Ground {
+        demand_root();
+        let private = Private::new();
+        let work = private.directory("w");
+        if who == AS_USER {
+            let daemon = nix_id("daemon");
+            std::os::unix::fs::chown(&work, Some(daemon), Some(daemon)).unwrap();
+        }
+        Ground { private, work, who }
+    }
+
+    /// `hearth run` with what is typed behind it.
+    fn command(&self, typed: &str) -> Command {
+        let who = self.who;
+        let script = format!("cd w; {who} \"$HEARTH\" run {typed}");
+        with_devices(&self.private, OPEN_DEVICE, &script)
+    }
+
+    fn run(&self, typed: &str) -> Said {
+        let said = said(&mut self.command(typed));
+        self.is_clean();
+        said
+    }
+
+    /// A program that runs until it is killed, whose word `up` has come.
+    fn start(&self, script: &str) -> Child {
+        let typed = format!("-- sh -c '{script}'");
+        let mut command = self.command(&typed);
+        let child = command.stderr(Stdio::piped()).spawn().unwrap();
+        until("the program is up", || self.work.join("up").exists());
+        child
+    }
+
+    /// Nothing is mounted, and no process of a run is left.
+    fn is_clean(&self) {
+        assert_eq!(mounts_below(self.private.path()), Vec::<PathBuf>::new());
+        until("no process is left", || pids_naming(&self.work).is_empty());
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.work.join(name)).unwrap_or_default()
+    }
+}
+
+fn nix_id(user: &str) -> u32 {
+    let users = fs::read_to_string("/etc/passwd").unwrap();
+    let line = users.lines().find(|line| line.starts_with(user)).unwrap();
+    line.split(':').nth(2).unwrap().parse().unwrap()
+}
+
+/// The process of a run whose arguments begin with `words`, and whose parents include `above`.
+fn process_of(above: u32, words: &[&str]) -> Option<u32> {
+    let children = fs::read_to_string(format!("/proc/{above}/task/{above}/children"));
+    for child in children.unwrap_or_default().split_whitespace() {
+        let child: u32 = child.parse().unwrap();
+        let line = fs::read(format!("/proc/{child}/cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        if words.iter().all(|word| line.contains(word)) && !line.starts_with("bash") {
+            return Some(child);
+        }
+        if let Some(found) = process_of(child, words) {
+            return Some(found);
+        }
+    }
+    None
+}
+
+fn kill(pid: u32) {
+    kill_process(Pid::from_raw(pid as i32).unwrap(), Signal::KILL).unwrap();
+}
+
+fn is_gone(pid: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    status.is_empty() || status.contains(") Z ")
+}
+
+#[test]
+fn a_program_works_in_a_served_directory_and_plain_files_are_left() {
+    for who in [AS_ROOT, AS_USER] {
+        let ground = Ground::of(who);
+        fs::write(ground.work.join("there"), "before").unwrap();
+        let said = ground.run(
+            "-- sh -c 'cat there; echo new > made; stat -f -c %T . > type; \
+             readlink /proc/self > own; id -u > uid; exit 3'",
+        );
+        assert_eq!(
+            (said.status.code(), &*said.out),
+            (Some(3), "before"),
+            "{said:?}"
+        );
+        assert_eq!(
+            (&*ground.read("made"), &*ground.read("type")),
+            ("new\n", "fuseblk\n")
+        );
+        // `/proc` is that of the program's own PIDs.
+        let own: u32 = ground.read("own").trim().parse().unwrap();
+        assert!(own < 100, "process {own}");
+        let owner = fs::metadata(ground.work.join("made")).unwrap().uid();
+        assert_eq!(ground.read("uid").trim(), owner.to_string());
+        let told = said.err.contains("operations") && said.err.contains("create");
+        assert!(told, "{}", said.err);
+    }
+}
+
+#[test]
+fn the_summary_is_json_when_asked_and_is_of_this_run_only() {
+    let ground = Ground::of(AS_ROOT);
+    ground.run("true");
+    let said = ground.run("--json -- sh -c 'for n in 1 2 3; do echo > f$n; done'");
+    let line = said.err.lines().last().unwrap();
+    let summary: serde_json::Value = serde_json::from_str(line).unwrap();
+    let operations = summary["operations"].as_array().unwrap();
+    let of = |name: &str| operations.iter().find(|one| one["name"] == name);
+    assert_eq!(of("create").unwrap()["count"], 3, "{line}");
+    assert_eq!(summary["directory"], ground.work.to_str().unwrap());
+}
+
+#[test]
+fn the_exit_status_is_that_of_the_program() {
+    let ground = Ground::of(AS_USER);
+    for (typed, status) in [
+        ("true", 0),
+        ("-- false", 1),
+        ("-- sh -c 'kill -TERM $$'", 143),
+        ("/no/such/program", 127),
+        ("/etc/passwd", 126),
+    ] {
+        assert_eq!(ground.run(typed).status.code(), Some(status), "{typed}");
+    }
+}
+
+#[test]
+fn a_signal_to_the_runner_reaches_the_program() {
+    for who in [AS_ROOT, AS_USER] {
+        let ground = Ground::of(who);
+        let mut bash = ground
+            .start("trap \"echo got > term; exit 7\" TERM; : > up; while :; do sleep 0.05; done");
+        let runner = process_of(bash.id(), &["run -- sh"]).unwrap();
+        kill_process(Pid::from_raw(runner as i32).unwrap(), Signal::TERM).unwrap();
+        assert_eq!(bash.wait().unwrap().code(), Some(7));
+        assert_eq!(ground.read("term"), "got\n");
+        ground.is_clean();
+    }
+}
+
+#[test]
+fn ctrl_c_reaches_the_program_and_the_summary_comes_after_it() {
+    let ground = Ground::of(AS_ROOT);
+    let typed = format!(
+        "{} run -- sh -c 'trap \"echo got > int; exit 5\" INT; echo up; sleep 60'",
+        env!("CARGO_BIN_EXE_hearth")
+    );
+    // The terminal gets a Ctrl-C some time after the program is up.
+    let script = format!(
+        "cd w; (sleep 2; printf '\\003'; sleep 1) | script -qec {} /dev/null",
+        shell_word(&typed)
+    );
+    let mut bash = program("bash");
+    bash.args(["-c", &script])
+        .current_dir(ground.private.path());
+    let said = said(&mut bash);
+    assert_eq!(
+        (said.status.code(), &*ground.read("int")),
+        (Some(5), "got\n"),
+        "{said:?}"
+    );
+    assert!(said.out.contains("operations"), "{said:?}");
+    ground.is_clean();
+}
+
+fn shell_word(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+#[test]
+fn whoever_is_killed_no_process_and_no_mount_is_left() {
+    let forever = "setsid sleep 1000 & : > up; sleep 1000";
+    for who in [AS_ROOT, AS_USER] {
+        for killed in ["run -- sh", "run-server", "run-init", "sleep 1000"] {
+            let ground = Ground::of(who);
+            let mut bash = ground.start(forever);
+            let find = |words: &str| process_of(bash.id(), &[words]).unwrap();
+            let all = ["run -- sh", "run-server", "run-init", "sh -c", "sleep 1000"].map(find);
+            let victim = find(killed);
+            kill(victim);
+            if killed == "sleep 1000" {
+                // What went into the background ends with the program, not before.
+                kill(find("sh -c"));
+            }
+            let status = bash.wait().unwrap().code();
+            let told = fs::read_dir(&ground.work).unwrap().count();
+            assert_eq!(told, 1, "plain files: {killed}");
+            if killed == "run-server" {
+                assert_eq!(status, Some(125));
+            }
+            for pid in all {
+                until(&format!("{pid} is gone after {killed}"), || is_gone(pid));
+            }
+            ground.is_clean();
+        }
+    }
+}
+
+#[test]
+fn what_a_program_leaves_in_the_background_ends_with_it() {
+    let ground = Ground::of(AS_USER);
+    let said = ground.run("-- sh -c '(sleep 0.5; echo late > late) & echo now > now'");
+    assert!(said.success(), "{said:?}");
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    assert_eq!((&*ground.read("now"), &*ground.read("late")), ("now\n", ""));
+}
+
+#[test]
+fn two_runs_in_two_directories_do_not_meet() {
+    let (first, second) = (Ground::of(AS_USER), Ground::of(AS_USER));
+    let script = "cat /proc/self/mounts > mounts; : > up; \
+                  while ! test -e end; do sleep 0.05; done";
+    let mut both = [first.start(script), second.start(script)];
+    for (ground, other) in [(&first, &second), (&second, &first)] {
+        let mounts = ground.read("mounts");
+        let has = |ground: &Ground| mounts.contains(ground.work.to_str().unwrap());
+        assert!(has(ground) && !has(other), "{mounts}");
+    }
+    for (ground, run) in [&first, &second].into_iter().zip(&mut both) {
+        fs::write(ground.work.join("end"), "").unwrap();
+        assert!(run.wait().unwrap().success());
+        ground.is_clean();
+    }
+}
+
+#[test]
+fn what_cannot_be_served_is_refused_in_one_line() {
+    let ground = Ground::of(AS_USER);
+    let who = ground.who;
+    let closed = "mknod -m 600 /dev/fuse c 10 229";
+    let script = format!("cd w; {who} \"$HEARTH\" run true");
+    let answer = said(&mut with_devices(&ground.private, closed, &script));
+    refused("a closed device", &answer, 125, &["/dev/fuse", "chmod 666"]);
+    let volume = ground.private.path().join("v");
+    assert!(said(hearth().args(["mkfs"]).arg(store(&volume))).success());
+    let mut run = hearth();
+    run.args(["run", "true"]).current_dir(&volume);
+    let answer = said(&mut run);
+    refused("a volume", &answer, 125, &["is a Hearth volume", "store:"]);
+    ground.is_clean();
+}
+
+fn store(path: &Path) -> String {
+    format!("store:{}", path.display())
+}

@@ -1,0 +1,201 @@
+//! How the data of each open file flows: through the kernel's cache and requests, or through the
+//! kernel to the file below, past this process. All opens of an inode agree for as long as one of
+//! them lasts, since the kernel refuses what mixes both: `docs/design/host.md`.
+
+use crate::transport::device::Device;
+use hearth::Errno;
+use hearth_sync::lock::Lock;
+use hearth_sync::lock_class;
+use hearth_sync::primitive::Arc;
+use hearth_sync::primitive::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::collections::HashMap;
+use std::os::fd::BorrowedFd;
+
+lock_class! {
+    /// Held while an inode is registered, which opens nothing: two opens at once must agree. So it
+    /// comes before all locks of what is served.
+    FlowLock = "fuse.flows", 798;
+}
+
+const SHARDS: usize = 16;
+
+/// The files below that the kernel uses by itself.
+pub(crate) struct Flows {
+    device: Arc<Device>,
+    shards: Vec<Lock<FlowLock, HashMap<u64, Flow>>>,
+    /// Inodes that are passed through and open for writing. Relaxed: who opened one to write to it
+    /// has had the reply after this was counted.
+    written: AtomicUsize,
+}
+
+/// An inode that is open.
+struct Flow {
+    /// The number of the file below in the kernel; `None`: it is cached.
+    backing: Option<i32>,
+    opens: u32,
+    /// How many of them may write.
+    writers: u32,
+}
+
+/// What came of asking for a file to be passed through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// It is, under this number.
+    Through(i32),
+    /// It is not: somebody has to see its data, or has it open so.
+    Cached,
+    /// The kernel refused.
+    Refused,
+}
+
+impl Flows {
+    /// Registers files through `device`.
+    pub fn new(device: Arc<Device>) -> Flows {
+        Flows {
+            device,
+            shards: (0..SHARDS).map(|_| Lock::new(HashMap::new())).collect(),
+            written: AtomicUsize::new(0),
+        }
+    }
+
+    /// A file of `ino` is opened. The first one decides: `register` passes the file below to the
+    /// function that it is given, or tells by `None` that somebody has to see the data.
+    pub fn open(
+        &self,
+        ino: u64,
+        writes: bool,
+        register: impl FnOnce(&mut Register<'_>) -> Option<Result<i32, Errno>>,
+    ) -> Asked {
+        let mut shard = self.shard(ino).lock();
+        let (flow, asked) = match shard.entry(ino) {
+            std::collections::hash_map::Entry::Occupied(flow) => {
+                let flow = flow.into_mut();
+                let asked = flow.backing.map_or(Asked::Cached, Asked::Through);
+                (flow, asked)
+            }
+            std::collections::hash_map::Entry::Vacant(place) => {
+                let asked = match register(&mut |fd| self.device.open_backing(fd)) {
+                    Some(Ok(backing)) => Asked::Through(backing),
+                    Some(Err(_)) => Asked::Refused,
+                    None => Asked::Cached,
+                };
+                let backing = match asked {
+                    Asked::Through(backing) => Some(backing),
+                    Asked::Cached | Asked::Refused => None,
+                };
+                let flow = Flow {
+                    backing,
+                    opens: 0,
+                    writers: 0,
+                };
+                (place.insert(flow), asked)
+            }
+        };
+        flow.opens += 1;
+        if writes {
+            flow.writers += 1;
+            self.count_written(flow, 1);
+        }
+        asked
+    }
+
+    /// A file of `ino` is closed. With the last one the kernel's number of the file below ends.
+    pub fn close(&self, ino: u64, writes: bool) {
+        let mut shard = self.shard(ino).lock();
+        let Some(flow) = shard.get_mut(&ino) else {
+            return;
+        };
+        if writes {
+            self.count_written(flow, 0);
+            flow.writers = flow.writers.saturating_sub(1);
+        }
+        flow.opens = flow.opens.saturating_sub(1);
+        if flow.opens > 0 {
+            return;
+        }
+        let ended = shard.remove(&ino);
+        if let Some(backing) = ended.and_then(|flow| flow.backing) {
+            self.device.close_backing(backing);
+        }
+    }
+
+    /// Whether stores through a mapping may change the file without a word to anybody.
+    pub fn is_written(&self, ino: u64) -> bool {
+        self.written.load(Relaxed) > 0 && {
+            let shard = self.shard(ino).lock();
+            let flow = shard.get(&ino);
+            flow.is_some_and(|flow| flow.backing.is_some() && flow.writers > 0)
+        }
+    }
+
+    /// Counts an inode that has its first writer (`begins` is 1), or whose last one is going.
+    fn count_written(&self, flow: &Flow, begins: usize) {
+        if flow.backing.is_none() || flow.writers != 1 {
+            return;
+        }
+        match begins {
+            0 => self.written.fetch_sub(1, Relaxed),
+            _ => self.written.fetch_add(1, Relaxed),
+        };
+    }
+
+    fn shard(&self, ino: u64) -> &Lock<FlowLock, HashMap<u64, Flow>> {
+        &self.shards[ino as usize % SHARDS]
+    }
+}
+
+/// Tells the kernel of an open file below; its number there.
+pub(crate) type Register<'a> = dyn FnMut(BorrowedFd<'_>) -> Result<i32, Errno> + 'a;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flows() -> Flows {
+        // Not connected to a mount: it refuses each file.
+        Flows::new(Arc::new(Device::open().expect("/dev/fuse")))
+    }
+
+    #[test]
+    fn the_first_open_decides_until_the_last_close() {
+        let flows = flows();
+        let through = |_: &mut Register<'_>| Some(Ok(7));
+        let cached = |_: &mut Register<'_>| None;
+        assert_eq!(flows.open(1, false, cached), Asked::Cached);
+        assert_eq!(flows.open(1, false, through), Asked::Cached);
+        assert_eq!(flows.open(2, false, through), Asked::Through(7));
+        flows.close(1, false);
+        assert_eq!(flows.open(1, true, through), Asked::Cached);
+        flows.close(1, true);
+        flows.close(1, false);
+        assert_eq!(flows.open(1, false, through), Asked::Through(7));
+        assert_eq!(flows.open(1, false, cached), Asked::Through(7));
+    }
+
+    #[test]
+    fn a_file_is_written_while_a_writer_has_it_open_and_passed_through() {
+        let flows = flows();
+        let through = |_: &mut Register<'_>| Some(Ok(7));
+        flows.open(1, false, through);
+        assert!(!flows.is_written(1));
+        flows.open(1, true, through);
+        flows.open(1, true, through);
+        flows.open(2, true, |_| None);
+        assert!(flows.is_written(1) && !flows.is_written(2) && !flows.is_written(3));
+        flows.close(1, true);
+        assert!(flows.is_written(1));
+        flows.close(1, true);
+        assert!(!flows.is_written(1));
+        assert_eq!(flows.written.load(Relaxed), 0);
+    }
+
+    #[test]
+    fn what_the_kernel_refuses_is_cached_as_long_as_it_is_open() {
+        let flows = flows();
+        let file = std::fs::File::open("/").expect("is there");
+        let register =
+            |register: &mut Register<'_>| Some(register(std::os::fd::AsFd::as_fd(&file)));
+        assert_eq!(flows.open(1, false, register), Asked::Refused);
+        assert_eq!(flows.open(1, false, |_| Some(Ok(7))), Asked::Cached);
+    }
+}

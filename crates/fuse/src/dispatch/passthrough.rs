@@ -1,0 +1,65 @@
+//! Passing the data of open files through to the files below.
+
+use crate::dispatch::Dispatcher;
+use crate::dispatch::flows::Asked;
+use crate::wire::reply::Timeouts;
+use hearth::{Caller, Event, KernelCache, Kind, VfsFile};
+use std::time::Duration;
+
+impl<V: KernelCache> Dispatcher<V> {
+    /// A file was opened; the number by which the kernel knows the file below, if it reads and
+    /// writes that by itself.
+    pub(super) fn flow_begins(&self, caller: &Caller<'_>, file: &V::File) -> Option<i32> {
+        let flows = self.handles.flows().filter(|_| has_flow(file))?;
+        let asked = flows.open(file.ino(), file.writable(), |register| {
+            self.vfs.pass_through(caller, file, register)
+        });
+        match asked {
+            Asked::Through(number) => {
+                self.volume.stats().event(Event::PassedThrough);
+                Some(number)
+            }
+            Asked::Cached => None,
+            Asked::Refused => {
+                self.volume.stats().event(Event::PassthroughRefused);
+                None
+            }
+        }
+    }
+
+    /// A file was closed.
+    pub(super) fn flow_ended(&self, file: &V::File) {
+        if let Some(flows) = self.handles.flows().filter(|_| has_flow(file)) {
+            flows.close(file.ino(), file.writable());
+        }
+    }
+
+    /// How long the kernel may believe what it is told of an inode: attributes not at all while
+    /// stores through a mapping may change them.
+    pub(super) fn timeouts(&self, ino: u64) -> Timeouts {
+        let timeouts = self.settings.timeouts;
+        match self.handles.flows() {
+            Some(flows) if flows.is_written(ino) => Timeouts {
+                attr: Duration::ZERO,
+                ..timeouts
+            },
+            _ => timeouts,
+        }
+    }
+
+    /// What the kernel believes of an inode that is open for writing and passed through is true no
+    /// longer. It takes no lock for that.
+    pub(super) fn drop_attributes(&self, ino: u64) {
+        if self
+            .handles
+            .flows()
+            .is_some_and(|flows| flows.is_written(ino))
+        {
+            self.notifier.inval_inode(ino, None);
+        }
+    }
+}
+
+fn has_flow(file: &impl VfsFile) -> bool {
+    file.kind() == Kind::File && !file.is_control()
+}

@@ -1,0 +1,197 @@
+//! Callers that were told `ESTALE`: the kernel looks their path up again, once, and repeats the
+//! call. What it finds then is kept open until the call comes, so that others who replace it in
+//! between do not make the second answer the same.
+//!
+//! A caller who opens `/proc/self/fd/N` of a file that lost its name behind the mount is told the
+//! same, and comes again without a lookup: there is no path. It gets what it has open.
+
+use crate::node::Node;
+use hearth_sync::lock::Lock;
+use hearth_sync::lock_class;
+use hearth_sync::primitive::atomic::{AtomicUsize, Ordering::Relaxed};
+use hearth_sync::primitive::{Arc, thread};
+use rustix::fd::OwnedFd;
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+lock_class!(RetriesLock = "host.retries", 805);
+
+/// The kernel repeats a call at once; a busy machine takes a while to get to it.
+const SOON: Duration = Duration::from_millis(200);
+/// Callers at a time. More of them are told the truth.
+const MOST: usize = 1024;
+
+/// Callers whose last call ended with `ESTALE`, by the number of their thread. Its lock is taken
+/// without another.
+#[derive(Debug, Default)]
+pub struct Retries {
+    state: Lock<RetriesLock, State>,
+    /// Size of the table, and one for somebody, so that who finds none takes no lock. Relaxed: a caller asks after its
+    /// own entry, which its own earlier call has made.
+    count: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    by_caller: HashMap<u32, Retry>,
+    /// When somebody was told so whose number the operation does not have. Whoever looks a name up
+    /// then may be that caller.
+    somebody: Option<Instant>,
+    /// A thread looks for those that are over.
+    is_swept: bool,
+}
+
+#[derive(Debug)]
+struct Retry {
+    /// The inode that was gone.
+    refused: u64,
+    /// What was found since.
+    found: Vec<Found>,
+    since: Instant,
+}
+
+/// An inode that is open for as long as this lives.
+#[derive(Debug)]
+struct Found {
+    node: Arc<Node>,
+    fd: Arc<OwnedFd>,
+}
+
+impl Drop for Found {
+    fn drop(&mut self) {
+        self.node.remove_open(&self.fd);
+    }
+}
+
+impl Retries {
+    /// `caller` was told that inode `number` is gone.
+    pub fn refused(self: &Arc<Retries>, caller: u32, number: u64) {
+        if caller == 0 {
+            return;
+        }
+        let retry = Retry {
+            refused: number,
+            found: Vec::new(),
+            since: Instant::now(),
+        };
+        let mut state = self.state.lock();
+        if state.by_caller.len() >= MOST {
+            return;
+        }
+        let old = state.by_caller.insert(caller, retry);
+        let begins = self.changed(&mut state);
+        drop(state);
+        drop(old);
+        if begins {
+            self.sweep();
+        }
+    }
+
+    /// Somebody was told that an inode is gone.
+    pub fn refused_somebody(self: &Arc<Retries>) {
+        let mut state = self.state.lock();
+        state.somebody = Some(Instant::now());
+        let begins = self.changed(&mut state);
+        drop(state);
+        if begins {
+            self.sweep();
+        }
+    }
+
+    /// The table has more or less in it. True if a thread has to sweep it from now on.
+    fn changed(&self, state: &mut State) -> bool {
+        let count = state.by_caller.len() + usize::from(state.somebody.is_some());
+        self.count.store(count, Relaxed);
+        let is_swept = std::mem::replace(&mut state.is_swept, count > 0);
+        count > 0 && !is_swept
+    }
+
+    /// `caller` has looked an inode up. If it does so for the second time, the inode stays.
+    pub fn found(&self, caller: u32, node: &Arc<Node>, fd: &Arc<OwnedFd>) {
+        if caller == 0 || self.count.load(Relaxed) == 0 {
+            return;
+        }
+        node.add_open(fd, false);
+        let (node, fd) = (Arc::clone(node), Arc::clone(fd));
+        let found = Found { node, fd };
+        let mut state = self.state.lock();
+        let may_be_somebody = state.somebody.is_some() && state.by_caller.len() < MOST;
+        if let Some(retry) = state.by_caller.get_mut(&caller) {
+            retry.found.push(found);
+        } else if may_be_somebody {
+            let retry = Retry {
+                refused: 0,
+                found: vec![found],
+                since: Instant::now(),
+            };
+            state.by_caller.insert(caller, retry);
+            self.changed(&mut state);
+        } else {
+            drop(state);
+            drop(found);
+        }
+    }
+
+    /// Whether `caller` may open an inode that has no name: it has just looked it up, or has come
+    /// again without looking.
+    pub fn may_open(&self, caller: u32, node: &Arc<Node>) -> bool {
+        if !self.is_repeating(caller) {
+            return false;
+        }
+        let state = self.state.lock();
+        let retry = state.by_caller.get(&caller);
+        retry.is_some_and(|retry| match &*retry.found {
+            [] => retry.refused == node.number && node.descriptor().is_some(),
+            found => found.iter().any(|one| Arc::ptr_eq(&one.node, node)),
+        })
+    }
+
+    /// Whether `caller` may be repeating a call. Takes no lock where nobody is.
+    fn is_repeating(&self, caller: u32) -> bool {
+        self.count.load(Relaxed) > 0 && self.state.lock().by_caller.contains_key(&caller)
+    }
+
+    /// The repeated call of `caller` has come.
+    pub fn ended(&self, caller: u32) {
+        if self.count.load(Relaxed) == 0 {
+            return;
+        }
+        let mut state = self.state.lock();
+        let gone = state.by_caller.remove(&caller);
+        let count = state.by_caller.len() + usize::from(state.somebody.is_some());
+        self.count.store(count, Relaxed);
+        drop(state);
+        drop(gone);
+    }
+
+    /// Starts the thread that forgets those who did not come again: what is open for them would
+    /// keep its room.
+    fn sweep(self: &Arc<Retries>) {
+        let retries = Arc::clone(self);
+        let sweep = move || {
+            loop {
+                thread::sleep(SOON);
+                if retries.forget_old() {
+                    break;
+                }
+            }
+        };
+        let thread = thread::Builder::new().name("hearth-retries".into());
+        if thread.spawn(sweep).is_err() {
+            self.state.lock().is_swept = false;
+        }
+    }
+
+    /// Forgets those who did not come. True if none are left.
+    fn forget_old(&self) -> bool {
+        let mut state = self.state.lock();
+        let old = |_: &u32, retry: &mut Retry| retry.since.elapsed() > SOON;
+        let gone: Vec<_> = state.by_caller.extract_if(old).collect();
+        state.somebody = state.somebody.filter(|since| since.elapsed() <= SOON);
+        self.changed(&mut state);
+        let is_done = !state.is_swept;
+        drop(state);
+        drop(gone);
+        is_done
+    }
+}

@@ -1,0 +1,199 @@
+//! Where what must outlive a mount lies: `DIR/KEY/{heat,quota}`, beside the served directory and
+//! never in it. `docs/design/host.md` has the rules.
+
+use crate::attributes;
+use crate::error::OpenError;
+use crate::fnv::fnv;
+use crate::identity::Identity;
+use crate::sys;
+use rustix::fd::{AsFd, BorrowedFd};
+use rustix::fs::fstatvfs;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// The state directory of one served directory. It is made by the first file.
+#[derive(Clone, Debug)]
+pub struct StateDir {
+    /// Where those of all served directories are.
+    base: PathBuf,
+    path: PathBuf,
+    source: PathBuf,
+}
+
+impl StateDir {
+    /// That of `source`, which is open as `root`: below `base`, or below the usual directory.
+    ///
+    /// # Errors
+    /// There is no usual one for this user, or it lies in the served directory.
+    pub fn of(
+        source: &Path,
+        root: BorrowedFd<'_>,
+        base: Option<&Path>,
+    ) -> Result<StateDir, OpenError> {
+        let usual = || usual(std::env::var_os("XDG_STATE_HOME"), std::env::var_os("HOME"));
+        let base = base.map(Path::to_path_buf).or_else(usual);
+        let Some(base) = base else {
+            return Err(OpenError::NoState);
+        };
+        let stat = attributes::stat(root).map_err(|errno| OpenError::Io {
+            path: source.to_owned(),
+            error: errno.into(),
+        })?;
+        let id = Identity::of(root, &stat);
+        if lies_in(&base, &id) {
+            return Err(OpenError::StateInside { path: base });
+        }
+        let mut who = filesystem(root, &id);
+        id.put(&mut who);
+        Ok(StateDir {
+            path: base.join(format!("{:016x}", fnv(&who))),
+            base,
+            source: source.to_owned(),
+        })
+    }
+
+    /// Makes the directory, if it is not there, and sees that it can be written to.
+    ///
+    /// # Errors
+    /// It cannot.
+    pub fn prepare(&self) -> Result<(), OpenError> {
+        let probe = self.path.join("probe");
+        let prepared = self.make().and_then(|()| {
+            File::create(&probe)?;
+            fs::remove_file(&probe)
+        });
+        prepared.map_err(|error| OpenError::State {
+            path: self.base.clone(),
+            error,
+        })
+    }
+
+    /// The contents of a file; `None` if there is none.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+        match fs::read(self.path.join(name)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            read => read.map(Some),
+        }
+    }
+
+    /// Replaces a file: the old one or the new one is there at any time, also after a crash.
+    ///
+    /// # Errors
+    /// The old one is there still.
+    pub fn replace(&self, name: &str, contents: &[u8]) -> io::Result<()> {
+        self.make()?;
+        let new = self.path.join(format!("{name}.new"));
+        let mut open = OpenOptions::new();
+        open.create(true).truncate(true).write(true).mode(0o600);
+        let mut file = open.open(&new)?;
+        file.write_all(contents)?;
+        file.sync_all()?;
+        fs::rename(&new, self.path.join(name))?;
+        File::open(&self.path)?.sync_all()
+    }
+
+    /// Puts a file aside that cannot be used.
+    pub fn put_aside(&self, name: &str) {
+        // One that cannot be moved is replaced by the next.
+        let _ = fs::rename(self.path.join(name), self.path.join(format!("{name}.bad")));
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Makes the directory. What users do is for their eyes.
+    fn make(&self) -> io::Result<()> {
+        if self.path.is_dir() {
+            return Ok(());
+        }
+        let mut make = DirBuilder::new();
+        make.recursive(true).mode(0o700).create(&self.path)?;
+        let mut name = self.source.as_os_str().as_bytes().to_vec();
+        name.push(b'\n');
+        fs::write(self.path.join("source"), name)
+    }
+}
+
+/// Where state lies if nothing is said: for root in one place, whoever became root how.
+fn usual(xdg: Option<std::ffi::OsString>, home: Option<std::ffi::OsString>) -> Option<PathBuf> {
+    if rustix::process::geteuid().is_root() {
+        return Some("/var/lib/hearth".into());
+    }
+    // Relative paths are to be ignored, says the specification.
+    let absolute = |path: PathBuf| path.is_absolute().then_some(path);
+    let xdg = xdg.map(PathBuf::from).and_then(absolute);
+    let of_home = || home.map(|home| PathBuf::from(home).join(".local/state"));
+    Some(xdg.or_else(of_home)?.join("hearth"))
+}
+
+/// Which filesystem it is, on whatever device it is found next time.
+fn filesystem(root: BorrowedFd<'_>, id: &Identity) -> Vec<u8> {
+    if let Some(uuid) = sys::filesystem_uuid(root) {
+        return uuid;
+    }
+    let number = fstatvfs(root).map_or(id.dev, |stat| stat.f_fsid);
+    number.to_le_bytes().to_vec()
+}
+
+/// Whether a path, or what is there of it, lies in a directory. Not by name: it may have several.
+fn lies_in(path: &Path, directory: &Identity) -> bool {
+    path.ancestors().any(|above| {
+        let Ok(file) = File::open(above) else {
+            return false;
+        };
+        let stat = attributes::stat(file.as_fd());
+        stat.is_ok_and(|stat| Identity::of(file.as_fd(), &stat).is_same_inode(directory))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_usual_place_is_that_of_the_user() {
+        let usual = |xdg: Option<&str>, home: Option<&str>| {
+            usual(xdg.map(Into::into), home.map(Into::into))
+        };
+        if rustix::process::geteuid().is_root() {
+            let expected = Some("/var/lib/hearth".into());
+            assert_eq!(usual(Some("/x"), Some("/h")), expected);
+            return;
+        }
+        assert_eq!(usual(Some("/x"), Some("/h")), Some("/x/hearth".into()));
+        let of_home = Some("/h/.local/state/hearth".into());
+        assert_eq!(usual(Some("relative"), Some("/h")), of_home);
+        assert_eq!(usual(None, None), None);
+    }
+
+    #[test]
+    fn a_directory_keeps_its_state_under_another_name_and_another_one_has_its_own() {
+        let temporary = std::env::temp_dir().join(format!("hearth-state-{}", std::process::id()));
+        let at = |name: &str| temporary.join(name);
+        for name in ["one", "two", "base"] {
+            fs::create_dir_all(at(name)).unwrap();
+        }
+        let of = |name: &str| {
+            let root = File::open(at(name)).unwrap();
+            StateDir::of(&at(name), root.as_fd(), Some(&at("base"))).unwrap()
+        };
+        let one = of("one");
+        one.replace("heat", b"warm").unwrap();
+        assert_ne!(of("two").path(), one.path());
+        assert_eq!(of("two").read("heat").unwrap(), None);
+        fs::rename(at("one"), at("renamed")).unwrap();
+        assert_eq!(of("renamed").read("heat").unwrap().unwrap(), b"warm");
+        let root = File::open(&temporary).unwrap();
+        let inside = StateDir::of(&temporary, root.as_fd(), Some(&at("base/deeper/still")));
+        assert!(matches!(inside, Err(OpenError::StateInside { .. })));
+        fs::remove_dir_all(&temporary).unwrap();
+    }
+}
