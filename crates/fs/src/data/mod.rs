@@ -44,6 +44,7 @@ mod tests;
 
 pub use root::{Data, PageMiss};
 pub use span::PAGE;
+pub(crate) use write::Written;
 pub(crate) use writeback::DirtyPages;
 
 /// Longest size of a file in bytes.

@@ -81,12 +81,15 @@ impl Page {
         self.seq.read(|| self.bytes.read(0, out));
     }
 
-    /// Puts `bytes` at `start`.
+    /// Puts `bytes` at `start`. Returns whether the page was clean: a flush that begins at this
+    /// moment may hide that.
     #[inline]
-    pub(super) fn write(&self, start: usize, bytes: &[u8]) {
+    pub(super) fn write(&self, start: usize, bytes: &[u8]) -> bool {
         let _changing = self.seq.write(&self.last);
         self.bytes.write(start, bytes);
+        let was_clean = !self.is_dirty();
         self.mark_written();
+        was_clean
     }
 
     /// Zeroes a range; a page that has zeros there already stays as it is.

@@ -95,21 +95,27 @@ pub struct Written {
     pub added: u64,
     /// Pages that were not in memory, including those of `added`.
     pub installed: u64,
+    /// Pages that the backend had as they were, or that nobody had: as many more it has yet to get.
+    pub dirtied: u64,
 }
 
 impl Written {
     fn add(&mut self, other: Written) {
         self.added += other.added;
         self.installed += other.installed;
+        self.dirtied += other.dirtied;
     }
 }
 
 /// Puts `bytes` into the page.
 fn write_page(slot: &PageSlot<'_>, start: usize, bytes: &[u8], g: &Guard) -> Written {
     debug_assert!(start + bytes.len() <= PAGE_BYTES);
+    let change = |page: &Page| Written {
+        dirtied: u64::from(page.write(start, bytes)),
+        ..Written::default()
+    };
     if let Some(page) = slot.slot.load(g) {
-        page.write(start, bytes);
-        return Written::default();
+        return change(page);
     }
     // While the slot is empty and the gate open, only a load may change the state, to a hole. Of
     // several writers only the one whose page is installed counts, and all see one state.
@@ -118,6 +124,7 @@ fn write_page(slot: &PageSlot<'_>, start: usize, bytes: &[u8], g: &Guard) -> Wri
         Ok(_) => Written {
             added,
             installed: 1,
+            dirtied: 1,
         },
         Err(lost) => {
             drop(lost);
@@ -125,8 +132,7 @@ fn write_page(slot: &PageSlot<'_>, start: usize, bytes: &[u8], g: &Guard) -> Wri
                 .slot
                 .load(g)
                 .expect("a slot is emptied only with the gate closed");
-            page.write(start, bytes);
-            Written::default()
+            change(page)
         }
     }
 }

@@ -194,7 +194,7 @@ pub(crate) fn write_acknowledged(
         }
         _ => None,
     };
-    let (at, len) = match done {
+    let Stored { at, len, dirtied } = match done {
         Some(done) => done,
         None => write_extending(cx, inode, data, (place, writer), src, g)?,
     };
@@ -214,17 +214,26 @@ pub(crate) fn write_acknowledged(
         let part = WrittenRange {
             ino: inode.number(),
             bytes: written.clone(),
-            sum: len as u64,
+            sum: dirtied * PAGE,
             is_cached: writer != Writer::Caller,
         };
         log.count_bytes(part, inode.tenant())
     };
-    if cx.sb.log().is_some_and(count) {
+    // What is written again before the backend has got it takes no more memory.
+    if dirtied > 0 && cx.sb.log().is_some_and(count) {
         cx.sb.look_at_room();
     }
     cx.inode_changed(inode, Some(written));
     cx.sb.heat.note(inode, Access::Write, at, len);
     Ok((at, len))
+}
+
+/// What a write has done.
+struct Stored {
+    at: u64,
+    len: usize,
+    /// Pages that the backend has yet to get because of it.
+    dirtied: u64,
 }
 
 /// Writes bytes that all lie below the size; `None` if the file shrank before the gate was entered.
@@ -235,7 +244,7 @@ fn write_inside(
     off: u64,
     src: &[u8],
     g: &Guard,
-) -> Attempt<Option<(u64, usize)>> {
+) -> Attempt<Option<Stored>> {
     let reaches = || inode.reaches(off + src.len() as u64);
     let inside = inode.gate.read(inode.percpu());
     if !reaches() {
@@ -244,14 +253,18 @@ fn write_inside(
     let done = store_all(cx, inode, data, off, src, g);
     drop(inside);
     if !is_refused(&done) {
-        return done.map(|()| Some((off, src.len())));
+        let stored = |dirtied| Stored {
+            at: off,
+            len: src.len(),
+            dirtied,
+        };
+        return done.map(|dirtied| Some(stored(dirtied)));
     }
     let _closed = inode.gate.write(inode.percpu());
     if !reaches() {
         return Ok(None);
     }
-    let len = store_what_fits(cx, inode, data, off, src, g)?;
-    Ok(Some((off, len)))
+    store_what_fits(cx, inode, data, off, src, g).map(Some)
 }
 
 fn write_extending(
@@ -261,7 +274,7 @@ fn write_extending(
     (place, writer): (WriteAt, Writer),
     src: &[u8],
     g: &Guard,
-) -> Attempt<(u64, usize)> {
+) -> Attempt<Stored> {
     let _growth = inode.meta.growth.lock();
     let size = inode.meta.size();
     let off = place.offset(size);
@@ -270,8 +283,8 @@ fn write_extending(
     }
     let len = (src.len() as u64).min(MAX_SIZE - off) as usize;
     let src = &src[..len];
-    let grow = |len: usize| {
-        let end = off + len as u64;
+    let grow = |stored: Stored| {
+        let end = off + stored.len as u64;
         if end > size {
             let is_late = writer != Writer::Caller && off > size;
             if let Some(log) = cx.sb.log().filter(|_| is_late) {
@@ -279,13 +292,13 @@ fn write_extending(
             }
             inode.set_size(end);
         }
-        Ok((off, len))
+        Ok(stored)
     };
     let inside = inode.gate.read(inode.percpu());
     let done = store_all(cx, inode, data, off, src, g);
     if !is_refused(&done) {
-        done?;
-        return grow(len);
+        let (at, dirtied) = (off, done?);
+        return grow(Stored { at, len, dirtied });
     }
     drop(inside);
     let _closed = inode.gate.write(inode.percpu());
@@ -294,11 +307,11 @@ fn write_extending(
 
 /// Whether space ran out. If two writers fill the same holes at once, both request space, and one
 /// of them gives it back. So a refused writer tries again with the gate closed.
-fn is_refused(done: &Attempt<()>) -> bool {
+fn is_refused(done: &Attempt<u64>) -> bool {
     matches!(done, Err(Stop::Errno(Errno::ENOSPC | Errno::EDQUOT)))
 }
 
-/// Writes until there is no more space, and returns the bytes written. Fails if there is no space
+/// Writes until there is no more space. Fails if there is no space
 /// for the first page. The gate is closed.
 fn store_what_fits(
     cx: &Ctx<'_>,
@@ -307,29 +320,39 @@ fn store_what_fits(
     off: u64,
     src: &[u8],
     g: &Guard,
-) -> Attempt<usize> {
+) -> Attempt<Stored> {
+    let mut all = Stored {
+        at: off,
+        len: src.len(),
+        dirtied: 0,
+    };
     let done = store_all(cx, inode, data, off, src, g);
     if !is_refused(&done) || !crosses_page(off, src) {
-        return done.map(|()| src.len());
+        all.dirtied = done?;
+        return Ok(all);
     }
-    let mut done = 0;
-    while done < src.len() {
-        let at = off + done as u64;
-        let rest = &src[done..];
+    all.len = 0;
+    while all.len < src.len() {
+        let at = off + all.len as u64;
+        let rest = &src[all.len..];
         let len = rest.len().min((PAGE - at % PAGE) as usize);
         match store_all(cx, inode, data, at, &rest[..len], g) {
-            Ok(()) => done += len,
-            Err(Stop::Errno(_)) if done > 0 => break,
+            Ok(dirtied) => {
+                all.len += len;
+                all.dirtied += dirtied;
+            }
+            Err(Stop::Errno(_)) if all.len > 0 => break,
             Err(stop) => return Err(stop),
         }
     }
-    Ok(done)
+    Ok(all)
 }
 
 fn crosses_page(off: u64, src: &[u8]) -> bool {
     off % PAGE + src.len() as u64 > PAGE
 }
 
+/// Writes all, or nothing. Returns the pages that the backend has yet to get because of it.
 fn store_all(
     cx: &Ctx<'_>,
     inode: &Inode,
@@ -337,13 +360,14 @@ fn store_all(
     off: u64,
     src: &[u8],
     g: &Guard,
-) -> Attempt<()> {
+) -> Attempt<u64> {
     // Reservations for this write were made before it was requested.
     if inode.state.has(StateBit::Reserved) {
-        let installed = reserve::store(cx, inode, data, (off, src), g)?;
+        let written = reserve::store(cx, inode, data, (off, src), g)?;
         cx.sb.note_dirty(inode);
-        cx.sb.cache.mem_usage.add(installed as i64 * PAGE_BYTES);
-        return Ok(());
+        let installed = written.installed as i64;
+        cx.sb.cache.mem_usage.add(installed * PAGE_BYTES);
+        return Ok(written.dirtied);
     }
     let need = data
         .absent_pages(off, src.len() as u64, g)
@@ -379,7 +403,7 @@ fn store_all(
             .mem_usage
             .add(written.installed as i64 * PAGE_BYTES);
     }
-    Ok(())
+    Ok(written.dirtied)
 }
 
 /// Runs an edit of a file with the gate closed and accounts for the memory that it took or freed.

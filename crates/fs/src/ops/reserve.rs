@@ -1,7 +1,7 @@
 //! Reservations: blocks for writes that a kernel in front may acknowledge by itself. See "Charged
 //! before it is acknowledged" in `docs/design/quota.md`.
 
-use crate::data::{Data, PageMiss};
+use crate::data::{Data, PageMiss, Written};
 use crate::errno::Errno;
 use crate::inode::{COUNT, Inode, StateBit};
 use crate::ops::ctx::Ctx;
@@ -86,15 +86,14 @@ pub(crate) fn reserve(cx: &Ctx<'_>, inode: &Inode, off: u64, len: usize, g: &Gua
     Ok(())
 }
 
-/// Stores bytes of a file that has reservations; returns the pages that had to be installed. Inside
-/// the gate.
+/// Stores bytes of a file that has reservations; returns what that added. Inside the gate.
 pub(crate) fn store(
     cx: &Ctx<'_>,
     inode: &Inode,
     data: &Data,
     (off, src): (u64, &[u8]),
     g: &Guard,
-) -> Attempt<u64> {
+) -> Attempt<Written> {
     let absent = |PageMiss(index)| miss_page(inode, index);
     // The pages that it writes in part must be in memory.
     data.absent_pages(off, src.len() as u64, g)
@@ -121,7 +120,7 @@ pub(crate) fn store(
         .ledger
         .free(account, Resource::Blocks, unused, g);
     inode.percpu().add(COUNT, written.added as i64);
-    Ok(written.installed)
+    Ok(written)
 }
 
 /// These pages are dropped or replaced: their reservations are given back. The gate is closed.

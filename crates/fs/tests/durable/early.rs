@@ -119,6 +119,31 @@ fn cuts_and_writes_beside_pages_that_a_kernel_keeps_lose_nothing() {
     });
 }
 
+/// Once, each write counted as more to be written back: a file of 4 MiB that was written over and
+/// over went to the disk at the rate of memory.
+#[test]
+fn what_is_written_again_before_it_was_written_back_counts_once() {
+    let (backend, _volume, root, calls) = begin();
+    let fd = root.open("/f", NEW, 0o644).unwrap();
+    let mut last = Vec::new();
+    for round in 0..100 {
+        last = (round..round + 4).flat_map(mib).collect();
+        assert_eq!(root.pwrite(fd, &last, 0), Ok(4 * MIB));
+    }
+    assert_eq!(calls.load(SeqCst), 0);
+    root.fsync(fd).unwrap();
+    assert!(text(&crashed(&backend).2, "/f") == last);
+    // Written back, it counts again.
+    for seed in 4..80 {
+        root.pwrite(fd, &mib(seed), (seed * MIB) as u64).unwrap();
+    }
+    let begun = Instant::now();
+    while calls.load(SeqCst) == 0 {
+        assert!(begun.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 /// Writes as a kernel does out of its page cache.
 fn keep(volume: &Volume, ino: u64, bytes: &[u8], at: u64) {
     let vfs = volume.vfs();

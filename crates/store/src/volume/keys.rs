@@ -270,11 +270,11 @@ impl Read for Kv {
         // One moment of all: under the lock of the layers none of them moves into the engine.
         let layers = self.shared.layers.read();
         let engine = self.shared.engine.read();
-        let changes = layers.range(table, from, to);
+        let changes = layers.changes(table);
         let view = engine.as_deref();
         let view = view.ok_or_else(|| self.shared.no_engine())?.view()?;
         drop(layers);
-        overlay::scan(changes, &*view, table, (from, to), visit)
+        overlay::scan(&changes, &*view, table, (from, to), visit)
     }
 }
 

@@ -31,6 +31,7 @@ mod options;
 mod overlay;
 mod replay;
 mod shared;
+mod sorted_map;
 mod superblock;
 mod upkeep;
 mod witness;

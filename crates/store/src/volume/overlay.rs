@@ -1,18 +1,13 @@
 //! What was committed and is not in the engine's tables yet, in memory.
 
 use super::FrameDigest;
+use super::sorted_map::{MapRange, SortedMap, Value};
 use crate::engine::{Change, View};
 use crate::error::Result;
 use crate::kv::{KvOp, Table};
 use hearth_sync::primitive::Arc;
-use std::collections::BTreeMap;
-use std::ops::Bound;
-
-type SharedKey = Arc<[u8]>;
-type Value = Option<Arc<[u8]>>;
-type Map = BTreeMap<SharedKey, Value>;
-/// Changes in the order of their keys.
-pub(crate) type Changes = Vec<(SharedKey, Value)>;
+use std::cmp::Ordering;
+use std::iter::Peekable;
 
 /// The key, in each table, of the epoch that the table is of: hidden from scans.
 pub(crate) const STAMP: &[u8] = &[0];
@@ -20,7 +15,7 @@ pub(crate) const STAMP: &[u8] = &[0];
 /// Changes of all tables: the last one of each key.
 #[derive(Default)]
 pub(crate) struct Overlay {
-    maps: [Map; 2],
+    maps: [SortedMap; 2],
     bytes: u64,
 }
 
@@ -53,16 +48,6 @@ impl Overlay {
     pub(crate) fn changes(&self, table: Table) -> impl Iterator<Item = Change<'_>> {
         let map = self.maps[table as usize].iter();
         map.map(|(key, value)| (&key[..], value.as_deref()))
-    }
-
-    fn range(
-        &self,
-        table: Table,
-        from: &[u8],
-        to: Option<&[u8]>,
-    ) -> impl Iterator<Item = (&SharedKey, &Value)> {
-        let end = to.map_or(Bound::Unbounded, Bound::Excluded);
-        self.maps[table as usize].range::<[u8], _>((Bound::Included(from), end))
     }
 }
 
@@ -112,43 +97,92 @@ impl Layers {
         Some(value.as_deref().map(<[u8]>::to_vec))
     }
 
-    /// All changes of a range. The keys and values are shared, not copied.
-    pub(crate) fn range(&self, table: Table, from: &[u8], to: Option<&[u8]>) -> Changes {
-        let shared = |(key, value): (&SharedKey, &Value)| (key.clone(), value.clone());
-        let mut found: Map = match &self.frozen {
-            Some((frozen, _)) => frozen.range(table, from, to).map(shared).collect(),
-            None => Map::new(),
-        };
-        found.extend(self.active.range(table, from, to).map(shared));
-        found.into_iter().collect()
+    /// All changes of a table at this moment. Nothing is copied.
+    pub(crate) fn changes(&self, table: Table) -> Changes {
+        let frozen = self.frozen.as_ref();
+        Changes {
+            active: self.active.maps[table as usize].clone(),
+            frozen: frozen.map(|(frozen, _)| Arc::clone(frozen)),
+            table,
+        }
     }
 }
 
-/// Scans `view` with `changes`, which are of the same range, laid over it.
+/// The changes of a table at one moment.
+pub(crate) struct Changes {
+    active: SortedMap,
+    frozen: Option<Arc<Overlay>>,
+    table: Table,
+}
+
+impl Changes {
+    /// Those of a range, in the order of their keys, each key once.
+    fn range<'c>(&'c self, from: &[u8], to: Option<&'c [u8]>) -> MergedChanges<'c> {
+        let frozen = (self.frozen.as_deref())
+            .map(|frozen| frozen.maps[self.table as usize].range(from, to).peekable());
+        MergedChanges {
+            active: self.active.range(from, to).peekable(),
+            frozen,
+        }
+    }
+}
+
+/// The entries of two layers, of which the newer one counts.
+struct MergedChanges<'c> {
+    active: Peekable<MapRange<'c>>,
+    frozen: Option<Peekable<MapRange<'c>>>,
+}
+
+impl<'c> Iterator for MergedChanges<'c> {
+    type Item = (&'c [u8], Option<&'c [u8]>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let frozen = self.frozen.as_mut();
+        let older = frozen.and_then(|frozen| Some((frozen.peek()?.0, frozen)));
+        let entry = match (self.active.peek(), older) {
+            (None, Some((_, frozen))) => frozen.next(),
+            (Some((key, _)), Some((older, frozen))) => match key.cmp(&older) {
+                Ordering::Less => self.active.next(),
+                Ordering::Equal => {
+                    frozen.next();
+                    self.active.next()
+                }
+                Ordering::Greater => frozen.next(),
+            },
+            (_, None) => self.active.next(),
+        };
+        entry.map(|(key, value)| (&key[..], value.as_deref()))
+    }
+}
+
+/// Scans `view` with `changes` laid over it.
 pub(crate) fn scan(
-    changes: Changes,
+    changes: &Changes,
     view: &dyn View,
     table: Table,
     (from, to): (&[u8], Option<&[u8]>),
     visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
 ) -> Result<()> {
-    let mut changes = changes.into_iter().peekable();
+    let mut changes = changes.range(from, to).peekable();
     let mut goes_on = true;
     view.scan(table, from, to, &mut |key, value| {
-        while let Some((new, value)) = changes.next_if(|(new, _)| &new[..] < key) {
-            goes_on = value.is_none_or(|value| visit(&new, &value));
+        while let Some((new, value)) = changes.next_if(|(new, _)| *new < key) {
+            goes_on = value.is_none_or(|value| visit(new, value));
             if !goes_on {
                 return false;
             }
         }
-        goes_on = match changes.next_if(|(new, _)| &new[..] == key) {
-            Some((_, value)) => value.is_none_or(|value| visit(key, &value)),
+        goes_on = match changes.next_if(|(new, _)| *new == key) {
+            Some((_, value)) => value.is_none_or(|value| visit(key, value)),
             None => key == STAMP || visit(key, value),
         };
         goes_on
     })?;
     for (key, value) in changes {
-        goes_on = goes_on && value.is_none_or(|value| visit(&key, &value));
+        if !goes_on {
+            break;
+        }
+        goes_on = value.is_none_or(|value| visit(key, value));
     }
     Ok(())
 }
