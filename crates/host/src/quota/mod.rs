@@ -47,9 +47,7 @@ pub(crate) struct Quotas {
     counted: AtomicU64,
 }
 
-impl OpenHost {
-    /// Whether what it is opened with cuts the file.
-    fn cuts(flags: i32) -> bool {
-        flags & libc::O_TRUNC != 0
-    }
+/// Whether an open with these flags cuts the file.
+fn cuts(flags: i32) -> bool {
+    flags & libc::O_TRUNC != 0
 }

@@ -255,7 +255,7 @@ impl HostVfs {
     ) -> Result<OpenHost> {
         let open = || self.tree.open_node(caller, node, flags);
         match &self.quotas {
-            Some(quotas) if OpenHost::cuts(flags) => quotas.settled(node, open),
+            Some(quotas) if super::cuts(flags) => quotas.settled(node, open),
             _ => open(),
         }
     }
