@@ -81,7 +81,7 @@ pub fn run(args: &ServerArgs) -> Result<(), Failure> {
     options.covers = true;
     hearth::yield_between_operations(true);
     let volume = serve::volume(&source, &options, directory)?;
-    let (session, _vfs) = host::start(directory, &volume, directory, options)?;
+    let (session, vfs) = host::start(directory, &volume, directory, options)?;
     // The runner may have ended.
     let _ = std::io::stdout().write_all(READY.as_bytes());
     let _ = std::io::stdout().flush();
@@ -92,6 +92,8 @@ pub fn run(args: &ServerArgs) -> Result<(), Failure> {
         session.wait();
     }
     let closed = volume.close();
+    let kept = vfs.end_quotas();
     unmounted.map_err(|error| Failure::at(directory, error))?;
-    closed.map_err(|error| Failure::at(directory, error))
+    closed.map_err(|error| Failure::at(directory, error))?;
+    kept.map_err(|error| Failure::at(directory, reason(&error)))
 }

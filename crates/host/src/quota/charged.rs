@@ -64,7 +64,7 @@ impl Record {
     }
 
     /// Makes the ledger hold this, whatever the limits say.
-    pub fn become_(&mut self, charges: &Charges, owners: Owners, amounts: Amounts) {
+    pub fn settle_to(&mut self, charges: &Charges, owners: Owners, amounts: Amounts) {
         if owners != self.owners {
             // What is no longer there goes first, what has come follows.
             let kept = [0, 1].map(|at| self.amounts[at].min(amounts[at]));

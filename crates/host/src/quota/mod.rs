@@ -29,7 +29,7 @@ use hearth::{Charges, KeptSetting};
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::AtomicU64;
 use projects::Projects;
-use state_dir::QuotaDir;
+use state_dir::{Lines, QuotaDir};
 
 /// The quotas of a directory that is served.
 #[derive(Debug)]
@@ -39,6 +39,7 @@ pub(crate) struct Quotas {
     projects: Projects,
     counting: Counting,
     state: QuotaDir,
+    settings: Lines,
     /// Settings as they were kept, until the walk has ended.
     kept: Vec<KeptSetting>,
     /// Whether the root is on XFS.

@@ -8,13 +8,15 @@ use crate::node::Node;
 use hearth::{Amounts, Attr, Caller, Errno, Kind, Owners, Result, StatFs, TreeChange};
 use hearth::{BLOCK, QuotaId};
 use hearth_sync::primitive::Arc;
-use rustix::fd::AsFd;
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::RenameFlags;
 use std::collections::HashSet;
 
 /// An inode that may lose a name.
 pub struct Victim {
     node: Arc<Node>,
+    /// Tells of the inode when it has no name.
+    fd: OwnedFd,
     /// Whether the kernel does not refer to it, so that the reference goes back.
     is_own: bool,
 }
@@ -106,13 +108,14 @@ impl Quotas {
     pub fn victim(&self, parent: &Arc<Node>, name: &[u8]) -> Option<Victim> {
         let reached = self.tree.reach(parent).ok()?;
         let found = self.tree.find(reached.as_fd(), name).ok()?;
+        let fd = found.fd.try_clone().ok()?;
         let is_own = self.tree.nodes.known(&found.id).is_none();
         let attr = self.tree.take(parent, name, found).ok()?;
         let node = self.tree.nodes.get(attr.ino).ok()?;
         if !is_own {
             self.tree.nodes.give_back(attr.ino, 1);
         }
-        let victim = Victim { node, is_own };
+        let victim = Victim { node, fd, is_own };
         self.was_found(&victim.node.id, &victim.node.charged, parent);
         drop(self.touch(&victim.node));
         Some(victim)
@@ -120,10 +123,12 @@ impl Quotas {
 
     /// After it: what nobody has open any more is free.
     pub fn lost(&self, victim: Option<Victim>) {
-        let Some(Victim { node, is_own }) = victim else {
+        let Some(Victim { node, fd, is_own }) = victim else {
             return;
         };
-        self.settle_node(&node);
+        if let Ok(mut touched) = self.touch(&node) {
+            self.settle(&mut touched, fd.as_fd());
+        }
         if is_own && self.tree.nodes.give_back(node.number, 1) {
             self.tree.descriptors.remove(node.number);
         }

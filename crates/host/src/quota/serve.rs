@@ -11,8 +11,8 @@ use crate::state::StateDir;
 use crate::tree::Tree;
 use crate::vfs::HostVfs;
 use hearth::{
-    Attr, Caller, CountedElsewhere, FsXAttr, KeptSetting, Kind, Result, SetAttr, StatFs, Volume,
-    WriteAt,
+    Attr, BLOCK, Caller, CountedElsewhere, Errno, FsXAttr, KeptSetting, Kind, Result, SetAttr,
+    StatFs, Volume, WriteAt,
 };
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicU64, Ordering::Relaxed};
@@ -108,9 +108,10 @@ impl Quotas {
         let kept: Vec<KeptSetting> = kept
             .filter_map(|(key, value)| Some((bytes(key), bytes(value?))))
             .collect();
+        let lines = settings.clone();
         charges.keep_settings(&kept, move |key, value| {
             let value = value.map(String::from_utf8_lossy);
-            settings.append(&String::from_utf8_lossy(key), value.as_deref());
+            lines.append(&String::from_utf8_lossy(key), value.as_deref());
         });
         let is_known = usage.is_some();
         if is_known {
@@ -124,6 +125,7 @@ impl Quotas {
             counting: Counting::new(!is_known),
             counted: AtomicU64::new(inodes.sum()),
             state,
+            settings,
             kept,
             is_xfs: fstatfs(tree.root()).is_ok_and(|found| found.f_type as u64 == XFS),
         }))
@@ -131,6 +133,7 @@ impl Quotas {
 
     fn end(&self) -> io::Result<()> {
         self.projects.sync()?;
+        self.settings.sync()?;
         match self.counting.is_on() {
             true => Ok(()),
             false => {
@@ -278,14 +281,27 @@ impl HostVfs {
         let Some(quotas) = &self.quotas else {
             return self.tree.write_back(node, off, data);
         };
-        let descriptor = node.descriptor();
-        let Some(fd) = descriptor else {
+        // Without one the host alone decides, and what it did is charged.
+        let Some(fd) = node.writable_descriptor() else {
             return quotas.settled(node, || self.tree.write_back(node, off, data));
         };
-        let range = (off, data.len() as u64);
-        quotas.allocate(node, fd.as_fd(), range, true, |fits| {
-            self.tree.write_back(node, off, &data[..fits as usize])
-        })
+        let write = |off: u64, data: &[u8]| {
+            let range = (off, data.len() as u64);
+            quotas.allocate(node, fd.as_fd(), range, false, |_| {
+                self.tree.write_back(node, off, data)
+            })
+        };
+        let whole = write(off, data);
+        if !matches!(whole, Err(Errno::EDQUOT | Errno::ENOSPC)) {
+            return whole;
+        }
+        // The kernel takes a part for the whole, so what does not fit is an error; the rest is
+        // written all the same.
+        let mut done = Ok(data.len());
+        for (n, block) in data.chunks(BLOCK as usize).enumerate() {
+            done = done.and(write(off + n as u64 * BLOCK, block).map(|_| data.len()));
+        }
+        done
     }
 
     pub(crate) fn allocate_range(

@@ -58,7 +58,7 @@ impl Quotas {
         if amounts == [0; 2] {
             self.counting.forget(&node.id);
         }
-        touched.record().become_(&self.charges, owners, amounts);
+        touched.record().settle_to(&self.charges, owners, amounts);
     }
 
     /// Settles an inode that an operation without a lock on it has changed.
@@ -70,7 +70,7 @@ impl Quotas {
             Ok(reached) => self.settle(&mut touched, reached.as_fd()),
             Err(Errno::ESTALE) => {
                 let owners = touched.record().owners;
-                touched.record().become_(&self.charges, owners, [0; 2]);
+                touched.record().settle_to(&self.charges, owners, [0; 2]);
                 self.counting.forget(&node.id);
             }
             Err(_) => {}
@@ -128,9 +128,9 @@ impl Quotas {
             _ if is_counted => self.charges.free(owners, amounts),
             Some(first) => {
                 let (owners, amounts) = first.began;
-                made.become_(&self.charges, owners, amounts);
+                made.settle_to(&self.charges, owners, amounts);
             }
-            None => made.become_(&self.charges, real, told),
+            None => made.settle_to(&self.charges, real, told),
         }
         if record.is_none() {
             *record = Some(Record::of(real, told));
