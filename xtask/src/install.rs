@@ -31,6 +31,12 @@ const PACKAGES: &[(&str, &str)] = &[
     ("xfsprogs", "xfs_io"),
     ("user-mode-linux", "linux.uml"),
     ("quota", "repquota"),
+    // Filesystems below host volumes, and others who serve a directory.
+    ("xfsprogs", "mkfs.xfs"),
+    ("btrfs-progs", "mkfs.btrfs"),
+    ("bindfs", "bindfs"),
+    ("libcap2-bin", "setcap"),
+    ("postgresql", "pgbench"),
 ];
 
 /// Crate, version, program.

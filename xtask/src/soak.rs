@@ -16,8 +16,12 @@ const SUITES: &[(&str, &str)] = &[
     ("suite", "model::"),
     ("store_kill", ""),
     ("store_cases", ""),
+    ("host_cases", "crowd::"),
+    ("host_cases", "programs::"),
 ];
 
+/// Seconds of each crowd and of PostgreSQL on a host volume.
+const HOST_SECONDS: u64 = 60;
 /// Races to the limits of quotas in each round.
 const QUOTA_ROUNDS: u64 = 2_000;
 /// Suites on a mount, by processes, over each transport: for what was acknowledged, and for what
@@ -130,7 +134,8 @@ fn round(seed: u64) -> Result<(), String> {
     for (suite, part) in SUITES {
         let mut test = process::cargo();
         test.args(["test", "--package", "hearth-cli", "--test", suite, part])
-            .env("HEARTH_SEED", seed.to_string());
+            .env("HEARTH_SEED", seed.to_string())
+            .env("HEARTH_SECONDS", HOST_SECONDS.to_string());
         if let Some((_, rounds)) = MOUNT_ROUNDS.iter().find(|(name, _)| name == suite) {
             test.env("HEARTH_SEED", (seed * rounds).to_string())
                 .env("HEARTH_ROUNDS", rounds.to_string());

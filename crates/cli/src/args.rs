@@ -110,6 +110,8 @@ Mount options (-o), the default first:
                                    as much as the disk of a store has
   create                           make the volume of store:DIR if DIR is new or empty
   xdev                             do not enter mounts below host:DIR
+  quota=off|wait|background        quotas of host:DIR; wait: count what is used before the mount
+                                   answers
   memory=BYTES                     memory for what is kept of a store: an eighth of the machine's
   commit=SECONDS                   time between commits of a store that nobody asked for: 5
   compress=lz4|none|zstd           how a store compresses what is written: as it was made

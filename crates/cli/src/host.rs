@@ -1,8 +1,8 @@
 //! Directories of the host as sources: what is refused beforehand, and how one is served.
 
 use crate::failure::{Failure, reason};
-use crate::mounts;
-use hearth::Volume;
+use crate::{mounts, output};
+use hearth::{HostQuotaMode, Volume};
 use hearth_fuse::{MountOptions, Passthrough, Session};
 use hearth_host::{HeatBy, HostOptions, HostVfs};
 use hearth_store::Kv;
@@ -77,13 +77,18 @@ pub fn options(directory: &Path, options: MountOptions) -> Result<MountOptions, 
         let line = "option 'heat=opens': 'direct_io' and 'heat=exact' show each access; choose one";
         return Err(Failure::usage(line));
     }
-    if options.volume.host.observe && options.volume.charge_first {
+    if options.volume.host.observe && wants_quotas(&options) {
         let line = "option 'observe': refuses nothing, as 'quota' would; leave one of them out";
         return Err(Failure::usage(line));
     }
     let sees_data = options.volume.hot_track && !of_opens;
     if options.passthrough == Some(Passthrough::On) && sees_data {
         let line = "option 'passthrough=on': heat by range has to see the data; add 'heat=opens', \
+                    or leave one of them out";
+        return Err(Failure::usage(line));
+    }
+    if options.passthrough == Some(Passthrough::On) && wants_quotas(&options) {
+        let line = "option 'passthrough=on': quotas have to see what is written; add 'quota=off', \
                     or leave one of them out";
         return Err(Failure::usage(line));
     }
@@ -102,8 +107,8 @@ pub fn options(directory: &Path, options: MountOptions) -> Result<MountOptions, 
         let name = shown(&mounts::resolved(directory));
         options.fsname = name.to_string_lossy().into_owned();
     }
-    // Limits of the volume beside would hold for nothing.
-    options.volume.quotas = false;
+    // Without quotas limits of the volume beside would hold for nothing.
+    options.volume.quotas = wants_quotas(&options);
     // A directory that is not there is told about later, with what to do.
     if let Ok(below) = statvfs(directory) {
         let has = |flag| below.f_flag.contains(flag);
@@ -115,13 +120,38 @@ pub fn options(directory: &Path, options: MountOptions) -> Result<MountOptions, 
     Ok(options)
 }
 
+fn wants_quotas(options: &MountOptions) -> bool {
+    let mode = options.volume.host.quota.unwrap_or(HostQuotaMode::Off);
+    mode != HostQuotaMode::Off
+}
+
+/// Adds quotas to a directory that is served.
+fn with_quotas(
+    vfs: HostVfs,
+    directory: &Path,
+    volume: &Volume,
+    waits: bool,
+) -> Result<HostVfs, Failure> {
+    volume.stats().set_info("quota", "counting");
+    let (name, stats) = (directory.display().to_string(), volume.clone());
+    let told = move |inodes: u64, is_done: bool| {
+        let word = if is_done { "on" } else { "not counted" };
+        stats.stats().set_info("quota", word);
+        output::say(format_args!(
+            "{name}: {inodes} inodes counted, quotas are {word}"
+        ));
+    };
+    vfs.with_quotas(directory, volume, waits, told)
+        .map_err(Failure::refused)
+}
+
 /// Serves a directory.
 pub fn start(
     directory: &Path,
     volume: &Volume,
     mountpoint: &Path,
     options: MountOptions,
-) -> Result<Session<HostVfs>, Failure> {
+) -> Result<(Session<HostVfs>, HostVfs), Failure> {
     let heat = match options.volume.host.heat_by_opens {
         true => HeatBy::Opens,
         false => HeatBy::Ranges,
@@ -132,6 +162,13 @@ pub fn start(
         state: state_of(&options)?,
     };
     let vfs = HostVfs::open(directory, host, volume).map_err(Failure::refused)?;
+    let vfs = match wants_quotas(&options) {
+        true => {
+            let waits = options.volume.host.quota == Some(HostQuotaMode::Wait);
+            with_quotas(vfs, directory, volume, waits)?
+        }
+        false => vfs,
+    };
     let stats = volume.stats();
     let words = |is: bool, yes, no| if is { yes } else { no };
     stats.set_info("below", &mounts::resolved(directory).to_string_lossy());
@@ -144,7 +181,7 @@ pub fn start(
     if let Some(device) = session.device() {
         vfs.set_own_device(device);
     }
-    Ok(session)
+    Ok((session, vfs))
 }
 
 /// The state directory that was named; a daemon goes elsewhere.

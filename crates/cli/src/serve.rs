@@ -67,8 +67,14 @@ pub fn run(source: Source, args: &MountArgs) -> Result<(), Failure> {
         log,
     };
     if let Source::Host(directory) = &source {
-        let session = host::start(directory, &attendant.volume, args.mountpoint(), options)?;
-        return attendant.attend(session);
+        let started = host::start(directory, &attendant.volume, args.mountpoint(), options);
+        let (session, vfs) = started?;
+        let ended = attendant.attend(session);
+        let kept = vfs.end_quotas().map_err(|error| {
+            let what = format!("quotas are counted again: {}", reason(&error));
+            Failure::at(directory, what)
+        });
+        return ended.and(kept);
     }
     let session = Session::start(attendant.volume.clone(), args.mountpoint(), options);
     attendant.attend(session.map_err(Failure::refused)?)

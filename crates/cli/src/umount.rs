@@ -3,18 +3,31 @@
 use crate::args::UmountArgs;
 use crate::failure::Failure;
 use crate::mounts;
+use hearth_sync::primitive::thread;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 /// Unmounts a volume.
 pub fn run(args: &UmountArgs) -> Result<(), Failure> {
-    let place = mounts::resolved(&args.mountpoint);
     let failed = |what: &str| Failure::at(&args.mountpoint, what);
+    let answers = answers(&args.mountpoint);
+    if !answers && !args.lazy {
+        let place = args.mountpoint.display();
+        return Err(failed(&format!(
+            "does not answer: its daemon is stopped, or waits for a disk; let that go on, or \
+             detach it with 'hearth umount --lazy {place}'"
+        )));
+    }
+    let place = match answers {
+        true => mounts::resolved(&args.mountpoint),
+        false => resolved_around(&args.mountpoint),
+    };
     match mounts::at(&place) {
         Ok(Some(mounted)) if mounted.is_ours() => {}
         Ok(Some(mounted)) => {
@@ -31,6 +44,9 @@ pub fn run(args: &UmountArgs) -> Result<(), Failure> {
         }
         Err(error) => return Err(Failure::at(Path::new("/proc/self/mountinfo"), error)),
     }
+    if !answers {
+        return detach(&place, true).map_err(|what| failed(&what));
+    }
     // Most of what is to be written is written before, while the mount can still be used.
     if let Ok(directory) = std::fs::File::open(&place) {
         let _ = rustix::fs::syncfs(&directory);
@@ -41,6 +57,34 @@ pub fn run(args: &UmountArgs) -> Result<(), Failure> {
         daemon.wait();
     }
     Ok(())
+}
+
+/// How long a mount may take to say anything at all.
+const PATIENCE: Duration = Duration::from_secs(8);
+const LOOK: Duration = Duration::from_millis(2);
+
+/// Whether what is mounted at `place` answers, if only by an error. The question is one that the
+/// kernel passes on; whoever waits for the answer goes with this process.
+fn answers(place: &Path) -> bool {
+    let asked = place.to_owned();
+    let question = thread::spawn(move || rustix::fs::statfs(&asked).is_ok());
+    let end = Instant::now() + PATIENCE;
+    while !question.is_finished() {
+        if Instant::now() >= end {
+            return false;
+        }
+        thread::sleep(LOOK);
+    }
+    true
+}
+
+/// `place` without links on the way to it; of itself nothing is asked.
+fn resolved_around(place: &Path) -> PathBuf {
+    let absolute = std::path::absolute(place).unwrap_or_else(|_| place.to_owned());
+    match (absolute.parent(), absolute.file_name()) {
+        (Some(parent), Some(name)) => mounts::resolved(parent).join(name),
+        _ => absolute,
+    }
 }
 
 /// The daemon of a mount. A volume is durable, and free for others, when its daemon has ended; the

@@ -59,6 +59,24 @@ fn posix_is_kept_over_a_directory_on_ext4() {
 }
 
 #[test]
+fn posix_is_kept_over_a_directory_on_xfs() {
+    let below = Below::xfs();
+    compare_with(
+        &Mounted::over(Transport::Dev, below.path(), ""),
+        below.path(),
+    );
+}
+
+#[test]
+fn posix_is_kept_over_a_directory_on_btrfs() {
+    let below = Below::btrfs();
+    compare_with(
+        &Mounted::over(Transport::Dev, below.path(), ""),
+        below.path(),
+    );
+}
+
+#[test]
 fn posix_is_kept_over_a_directory_whose_requests_are_all_suspended() {
     let below = Below::tmpfs();
     let mounted = Mounted::over(Transport::Dev, below.path(), "park=every");
@@ -94,7 +112,9 @@ fn compare_with(mounted: &Mounted, control: &Path) {
     let native = Outcome::of(&configuration, control);
     let ours = Outcome::of(&configuration, mounted.path());
 
-    assert_eq!(ours.failed, 0, "{}", ours.text);
+    // btrfs counts no links of directories, which one case finds wrong.
+    let broken: Vec<_> = ours.failed.difference(&native.failed).collect();
+    assert!(broken.is_empty(), "{broken:?}\n{}", ours.text);
     let mut lost: Vec<&String> = ours.skipped.difference(&native.skipped).collect();
     let before = lost.len();
     // libc knows how many links a file of ext4 may have by the type of the filesystem.
@@ -124,7 +144,7 @@ fn turn_all_quotas_on(mounted: &Mounted) {
 
 struct Outcome {
     passed: u64,
-    failed: u64,
+    failed: BTreeSet<String>,
     skipped: BTreeSet<String>,
     text: String,
 }
@@ -146,12 +166,16 @@ impl Outcome {
             let number = found.and_then(|number| number.trim().parse::<u64>().ok());
             number.unwrap_or_else(|| panic!("{word}: {summary}"))
         };
-        let skipped = text.lines().filter_map(|line| line.strip_suffix("skipped"));
-        let skipped: BTreeSet<String> = skipped.map(|case| case.trim().to_owned()).collect();
+        let named = |word: &str| -> BTreeSet<String> {
+            let cases = text.lines().filter_map(|line| line.strip_suffix(word));
+            cases.map(|case| case.trim().to_owned()).collect()
+        };
+        let (failed, skipped) = (named("FAILED"), named("skipped"));
+        assert_eq!(failed.len() as u64, number(" failed"), "{text}");
         assert_eq!(skipped.len() as u64, number(" skipped"), "{text}");
         Outcome {
             passed: number(" passed"),
-            failed: number(" failed"),
+            failed,
             skipped,
             text,
         }

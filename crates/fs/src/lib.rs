@@ -83,12 +83,12 @@ pub use quota::{
     QuotaKind, QuotaRecord, QuotaUsage, RefusalReason, Resource,
 };
 pub use quotactl::{
-    LimitChange, LimitUpdate, Quota, QuotaCheck, QuotaDefaults, QuotaDifference, QuotaError,
-    QuotaNumber, TreeChange,
+    Amounts, Charges, CountedElsewhere, KeptSetting, LimitChange, LimitUpdate, Quota, QuotaCheck,
+    QuotaDefaults, QuotaDifference, QuotaError, QuotaNumber, TreeChange,
 };
 pub use source::{
-    Compress, HostSourceOptions, OpenError, OptionError, Source, SourceError, SourceFault,
-    StoreOptions, VolumeOptions, is_free, open,
+    Compress, HostQuotaMode, HostSourceOptions, OpenError, OptionError, Source, SourceError,
+    SourceFault, StoreOptions, VolumeOptions, is_free, open,
 };
 pub use stats::{BUCKETS, Event, Op, OpStats, Stats};
 pub use superblock::{AtimeMode, OnError, Protection};

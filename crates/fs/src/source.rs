@@ -9,7 +9,7 @@ mod opening;
 mod options;
 mod store;
 
-pub use host::HostSourceOptions;
+pub use host::{HostQuotaMode, HostSourceOptions};
 pub use opening::is_free;
 pub use options::{OptionError, VolumeOptions};
 pub use store::{Compress, StoreOptions};

@@ -39,6 +39,8 @@ pub(crate) struct OpenHost {
     /// What the descriptor was opened with.
     opened: i32,
     keeps_cache: bool,
+    /// Whether the inode was made by this open.
+    pub is_new: bool,
     /// What heat knows of it, from its first use on.
     pub known: OnceLock<Arc<Known>>,
     /// Of a directory. Held while it is read: the position of the descriptor is part of it.
@@ -56,6 +58,7 @@ impl OpenHost {
             flags: AtomicU32::new(flags as u32),
             opened: flags,
             keeps_cache,
+            is_new: false,
             known: OnceLock::new(),
             listing: Lock::new(Listing::default()),
         }
@@ -85,6 +88,11 @@ impl OpenHost {
     /// Whether it was opened to be written to.
     pub fn is_writable(&self) -> bool {
         is_writable(self.opened)
+    }
+
+    /// Whether the open cut it to nothing.
+    pub fn cuts(&self) -> bool {
+        self.opened & libc::O_TRUNC != 0
     }
 
     /// Whether the descriptor itself appends.

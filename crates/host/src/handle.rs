@@ -60,6 +60,13 @@ impl FileHandle {
         sys::open_by_handle(mount, self.kind, &self.bytes[..usize::from(self.len)])
     }
 
+    /// As text.
+    pub fn text(&self) -> String {
+        let bytes = &self.bytes[..usize::from(self.len)];
+        let hex = bytes.iter().map(|byte| format!("{byte:02x}"));
+        format!("h{}.{}", self.kind, hex.collect::<String>())
+    }
+
     /// The generation of the inode, where the handle is known to hold it.
     pub fn generation(&self) -> u32 {
         let at = match (self.kind, self.len) {

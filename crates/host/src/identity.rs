@@ -43,6 +43,19 @@ impl Identity {
         }
     }
 
+    /// A name that is its own for as long as it exists, also on another mount: letters and digits.
+    /// Of the filesystem with device `own` the device is left out.
+    pub fn lasting(&self, own: u64) -> String {
+        let birth = match &self.birth {
+            Birth::Handle(handle) => handle.text(),
+            Birth::Time(sec, nsec) => format!("t{sec}.{nsec}"),
+        };
+        match self.dev == own {
+            true => format!("{}:{birth}", self.ino),
+            false => format!("{}:{birth}:{}", self.ino, self.dev),
+        }
+    }
+
     /// Whether it is the same inode, on whichever mount.
     pub fn is_same_inode(&self, other: &Identity) -> bool {
         (self.dev, self.ino, self.birth) == (other.dev, other.ino, other.birth)

@@ -57,7 +57,7 @@ impl KernelCache for HostVfs {
         _touches: bool,
     ) -> VfsResult<usize> {
         let node = self.node(ino)?;
-        let written = self.tree.write_back(&node, off, data)?;
+        let written = self.write_back_node(&node, off, data)?;
         self.heat.wrote_back(&node, off, written);
         Ok(written)
     }

@@ -23,6 +23,7 @@ mod listing;
 mod node;
 mod nodes;
 mod ops;
+mod quota;
 mod reach;
 mod retries;
 mod rights;

@@ -1,6 +1,7 @@
 //! An inode that the kernel, or an open file, refers to.
 
 use crate::identity::Identity;
+use crate::quota::Charged;
 use hearth::Kind;
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
@@ -34,6 +35,8 @@ pub struct Node {
     open: Lock<OpenLock, Open>,
     /// Stamps at the last open, to tell whether what the kernel has cached since is still true.
     seen: Lock<SeenLock, Option<Stamp>>,
+    /// What quotas have charged for it.
+    pub charged: Charged,
 }
 
 /// A name in a directory.
@@ -75,6 +78,7 @@ impl Node {
             place: Lock::new(place),
             open: Lock::new(Open::default()),
             seen: Lock::new(None),
+            charged: Charged::default(),
         }
     }
 
@@ -115,6 +119,11 @@ impl Node {
     pub fn remove_open(&self, fd: &Arc<OwnedFd>) {
         let mut open = self.open.lock();
         open.files.retain(|one| one.fd.as_ptr() != Arc::as_ptr(fd));
+    }
+
+    /// Whether somebody has it open.
+    pub fn is_open(&self) -> bool {
+        !self.open.lock().files.is_empty()
     }
 
     /// It has no name any more, and whoever uses it still may.

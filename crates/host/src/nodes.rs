@@ -141,6 +141,15 @@ impl Nodes {
         true
     }
 
+    /// All inodes that the kernel refers to, but for the root.
+    pub fn all(&self) -> Vec<Arc<Node>> {
+        let shards = self.by_number.iter();
+        let of = |shard: &Lock<NumbersLock, HashMap<u64, Arc<Node>>>| {
+            shard.lock().values().cloned().collect::<Vec<_>>()
+        };
+        shards.flat_map(of).collect()
+    }
+
     /// How many inodes the kernel refers to, the root beside.
     pub fn len(&self) -> u64 {
         let shards = self.by_id.iter();

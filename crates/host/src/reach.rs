@@ -100,7 +100,7 @@ impl Tree {
     /// # Errors
     /// `EXDEV` at the edge of another filesystem.
     pub fn find_listed(directory: BorrowedFd<'_>, name: &[u8]) -> Result<Found> {
-        Found::of(open_here(directory, &*c_name(name)?)?)
+        Found::of(open_here(directory, &c_name(name)?)?)
     }
 
     /// Takes a reference on what was found as `name` in `parent`, and tells its attributes.

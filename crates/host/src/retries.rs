@@ -26,8 +26,8 @@ const MOST: usize = 1024;
 #[derive(Debug, Default)]
 pub struct Retries {
     state: Lock<RetriesLock, State>,
-    /// Size of the table, and one for somebody, so that who finds none takes no lock. Relaxed: a caller asks after its
-    /// own entry, which its own earlier call has made.
+    /// Size of the table, and one for somebody, so that who finds none takes no lock. Relaxed: a
+    /// caller asks after its own entry, which its own earlier call has made.
     count: AtomicUsize,
 }
 
@@ -46,18 +46,18 @@ struct Retry {
     /// The inode that was gone.
     refused: u64,
     /// What was found since.
-    found: Vec<Found>,
+    found: Vec<Looked>,
     since: Instant,
 }
 
 /// An inode that is open for as long as this lives.
 #[derive(Debug)]
-struct Found {
+struct Looked {
     node: Arc<Node>,
     fd: Arc<OwnedFd>,
 }
 
-impl Drop for Found {
+impl Drop for Looked {
     fn drop(&mut self) {
         self.node.remove_open(&self.fd);
     }
@@ -113,7 +113,7 @@ impl Retries {
         }
         node.add_open(fd, false);
         let (node, fd) = (Arc::clone(node), Arc::clone(fd));
-        let found = Found { node, fd };
+        let found = Looked { node, fd };
         let mut state = self.state.lock();
         let may_be_somebody = state.somebody.is_some() && state.by_caller.len() < MOST;
         if let Some(retry) = state.by_caller.get_mut(&caller) {

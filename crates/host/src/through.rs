@@ -18,7 +18,7 @@ impl HostVfs {
         let Opened::Host(open) = &file.0 else {
             return None;
         };
-        if open.node.kind != Kind::File || self.heat.needs_bytes() {
+        if open.node.kind != Kind::File || self.heat.needs_bytes() || self.quotas.is_some() {
             return None;
         }
         let fd = match open.fd() {

@@ -4,6 +4,7 @@ use crate::error::OpenError;
 use crate::file::{HostFile, OpenHost, Opened};
 use crate::heat::HostHeat;
 use crate::node::Node;
+use crate::quota::Quotas;
 use crate::tree::{HostOptions, Tree};
 use hearth::{
     Attr, Caller, DirEntry, Errno, FsXAttr, Interrupt, Kind, LockRequest, Miss, NonBlocking, ROOT,
@@ -25,6 +26,8 @@ pub struct HostVfs {
     pub(crate) tree: Arc<Tree>,
     pub(crate) control: VolumeVfs<NonBlocking>,
     pub(crate) heat: Arc<HostHeat>,
+    /// Quotas, if they are asked for.
+    pub(crate) quotas: Option<Arc<Quotas>>,
 }
 
 impl HostVfs {
@@ -40,6 +43,7 @@ impl HostVfs {
             tree,
             control: volume.nonblocking_vfs(),
             heat: Arc::new(heat),
+            quotas: None,
         })
     }
 
@@ -67,7 +71,7 @@ impl HostVfs {
     fn looked_up(&self, caller: &Caller<'_>, parent: u64, name: &[u8]) -> Result<Attr, Errno> {
         let found = self
             .node(parent)
-            .and_then(|parent| self.tree.lookup(caller.pid, &parent, name));
+            .and_then(|parent| self.found(&parent, self.tree.lookup(caller.pid, &parent, name)));
         if found.as_ref().err() == Some(&Errno::ESTALE) {
             self.tree.retries.refused(caller.pid, parent);
         }
@@ -86,6 +90,19 @@ impl HostVfs {
         match result {
             Err(Errno::ESTALE) => self.tree.retries.refused(caller.pid, ino),
             _ => self.tree.retries.ended(caller.pid),
+        }
+        Ok(result?)
+    }
+
+    /// [`HostVfs::answer`] for a caller who is not told.
+    fn answer_somebody<T>(
+        &self,
+        ino: u64,
+        operation: impl FnOnce(&Arc<Node>) -> Result<T, Errno>,
+    ) -> VfsResult<T> {
+        let result = self.node(ino).and_then(|node| operation(&node));
+        if let Err(Errno::ESTALE) = result {
+            self.tree.retries.refused_somebody();
         }
         Ok(result?)
     }
@@ -159,7 +176,8 @@ impl Vfs for HostVfs {
         if is_control(parent) {
             return self.control.grab(shown);
         }
-        Ok(self.tree.lookup_listed(&self.node(parent)?, name)?)
+        let parent = self.node(parent)?;
+        Ok(self.found(&parent, self.tree.lookup_listed(&parent, name))?)
     }
 
     fn forget(&self, ino: u64, n: u64) {
@@ -190,11 +208,7 @@ impl Vfs for HostVfs {
         if is_control(ino) {
             return self.control.getattr(ino);
         }
-        let found = self.node(ino).and_then(|node| self.tree.getattr(&node));
-        if found.as_ref().err() == Some(&Errno::ESTALE) {
-            self.tree.retries.refused_somebody();
-        }
-        Ok(found?)
+        self.answer_somebody(ino, |node| self.tree.getattr(node))
     }
 
     fn setattr(
@@ -213,7 +227,7 @@ impl Vfs for HostVfs {
         }
         let file = file.map(HostFile::host).transpose()?;
         self.answer(caller, ino, |node| {
-            let attr = self.tree.setattr(caller, node, file, set)?;
+            let attr = self.set_attributes(caller, node, file, set)?;
             self.heat.changed(node, &attr, set.size.is_some());
             Ok(attr)
         })
@@ -223,7 +237,7 @@ impl Vfs for HostVfs {
         if is_control(ino) {
             return self.control.readlink(ino);
         }
-        Ok(self.tree.readlink(&self.node(ino)?)?)
+        self.answer_somebody(ino, |node| self.tree.readlink(node))
     }
 
     fn mknod(
@@ -237,15 +251,19 @@ impl Vfs for HostVfs {
     ) -> VfsResult<Attr> {
         refuse_control(parent)?;
         self.answer(caller, parent, |parent| {
-            let at = (parent, name);
-            self.tree.mknod(caller, at, kind, mode, rdev)
+            self.make(caller, parent, kind, || {
+                let at = (parent, name);
+                self.tree.mknod(caller, at, kind, mode, rdev)
+            })
         })
     }
 
     fn mkdir(&self, caller: &Caller<'_>, parent: u64, name: &[u8], mode: u16) -> VfsResult<Attr> {
         refuse_control(parent)?;
         self.answer(caller, parent, |parent| {
-            self.tree.mkdir(caller, parent, name, mode)
+            self.make(caller, parent, Kind::Directory, || {
+                self.tree.mkdir(caller, parent, name, mode)
+            })
         })
     }
 
@@ -258,7 +276,9 @@ impl Vfs for HostVfs {
     ) -> VfsResult<Attr> {
         refuse_control(parent)?;
         self.answer(caller, parent, |parent| {
-            self.tree.symlink(caller, parent, name, target)
+            self.make(caller, parent, Kind::Symlink, || {
+                self.tree.symlink(caller, parent, name, target)
+            })
         })
     }
 
@@ -266,21 +286,21 @@ impl Vfs for HostVfs {
         refuse_control(ino)?;
         refuse_control(parent)?;
         self.answer(caller, parent, |parent| {
-            self.tree.link(caller, &self.node(ino)?, parent, name)
+            self.link_node(caller, &self.node(ino)?, parent, name)
         })
     }
 
     fn unlink(&self, caller: &Caller<'_>, parent: u64, name: &[u8]) -> VfsResult<()> {
         refuse_control(parent)?;
         self.answer(caller, parent, |parent| {
-            self.tree.remove(caller, parent, name, AtFlags::empty())
+            self.remove_name(caller, parent, name, AtFlags::empty())
         })
     }
 
     fn rmdir(&self, caller: &Caller<'_>, parent: u64, name: &[u8]) -> VfsResult<()> {
         refuse_control(parent)?;
         self.answer(caller, parent, |parent| {
-            self.tree.remove(caller, parent, name, AtFlags::REMOVEDIR)
+            self.remove_name(caller, parent, name, AtFlags::REMOVEDIR)
         })
     }
 
@@ -297,8 +317,7 @@ impl Vfs for HostVfs {
         refuse_control(to)?;
         self.answer(caller, from, |from| {
             let to = self.node(to)?;
-            self.tree
-                .rename(caller, (from, name), (&to, new_name), flags)
+            self.rename_name(caller, (from, name), (&to, new_name), flags)
         })
     }
 
@@ -308,7 +327,7 @@ impl Vfs for HostVfs {
 
     fn statfs(&self, ino: u64) -> VfsResult<StatFs> {
         let ino = if is_control(ino) { ROOT } else { ino };
-        Ok(self.tree.statfs(&self.node(ino)?)?)
+        self.answer_somebody(ino, |node| self.room(node))
     }
 
     fn access(&self, caller: &Caller<'_>, ino: u64, mask: u32) -> VfsResult<()> {
@@ -322,7 +341,14 @@ impl Vfs for HostVfs {
         if is_control(ino) {
             return self.control.getxattr(caller, ino, name);
         }
-        self.answer(caller, ino, |node| self.tree.getxattr(caller, node, name))
+        // No end of a repeated call: the kernel reads ACLs on its way there.
+        let value = self
+            .node(ino)
+            .and_then(|node| self.tree.getxattr(caller, &node, name));
+        if value.as_ref().err() == Some(&Errno::ESTALE) {
+            self.tree.retries.refused(caller.pid, ino);
+        }
+        Ok(value?)
     }
 
     fn setxattr(
@@ -336,7 +362,9 @@ impl Vfs for HostVfs {
     ) -> VfsResult<()> {
         refuse_control(ino)?;
         self.answer(caller, ino, |node| {
-            self.tree.setxattr(caller, node, name, value, flags)
+            self.set_xattr(node, || {
+                self.tree.setxattr(caller, node, name, value, flags)
+            })
         })
     }
 
@@ -350,7 +378,7 @@ impl Vfs for HostVfs {
     fn removexattr(&self, caller: &Caller<'_>, ino: u64, name: &[u8]) -> VfsResult<()> {
         refuse_control(ino)?;
         self.answer(caller, ino, |node| {
-            self.tree.removexattr(caller, node, name)
+            self.remove_xattr(node, || self.tree.removexattr(caller, node, name))
         })
     }
 
@@ -370,12 +398,12 @@ impl Vfs for HostVfs {
         if is_control(ino) {
             return self.control.get_fsxattr(ino);
         }
-        Ok(self.tree.get_fsxattr(&self.node(ino)?)?)
+        Ok(self.flags_and_project(&self.node(ino)?)?)
     }
 
     fn set_fsxattr(&self, caller: &Caller<'_>, ino: u64, new: &FsXAttr) -> VfsResult<()> {
         refuse_control(ino)?;
-        Ok(self.tree.set_fsxattr(caller, &self.node(ino)?, new)?)
+        Ok(self.set_flags_and_project(caller, &self.node(ino)?, new)?)
     }
 
     fn open(&self, caller: &Caller<'_>, ino: u64, flags: i32) -> VfsResult<Arc<HostFile>> {
@@ -383,7 +411,7 @@ impl Vfs for HostVfs {
             let file = self.control.open(caller, ino, flags)?;
             return Ok(Arc::new(HostFile(Opened::Control(file))));
         }
-        let open = |node: &Arc<Node>| self.tree.open_node(caller, node, flags);
+        let open = |node: &Arc<Node>| self.open_file(caller, node, flags);
         Ok(self.opened(self.answer(caller, ino, open)?))
     }
 
@@ -396,7 +424,11 @@ impl Vfs for HostVfs {
         flags: i32,
     ) -> VfsResult<(Attr, Arc<HostFile>)> {
         refuse_control(parent)?;
-        let create = |parent: &Arc<Node>| self.tree.create(caller, (parent, name), mode, flags);
+        let create = |parent: &Arc<Node>| {
+            self.make_open(caller, parent, || {
+                self.tree.create(caller, (parent, name), mode, flags)
+            })
+        };
         let (attr, file) = self.answer(caller, parent, create)?;
         Ok((attr, self.opened(file)))
     }
@@ -409,7 +441,11 @@ impl Vfs for HostVfs {
         flags: i32,
     ) -> VfsResult<(Attr, Arc<HostFile>)> {
         refuse_control(parent)?;
-        let make = |parent: &Arc<Node>| self.tree.tmpfile(caller, parent, mode, flags);
+        let make = |parent: &Arc<Node>| {
+            self.make_open(caller, parent, || {
+                self.tree.tmpfile(caller, parent, mode, flags)
+            })
+        };
         let (attr, file) = self.answer(caller, parent, make)?;
         Ok((attr, self.opened(file)))
     }
@@ -435,7 +471,7 @@ impl Vfs for HostVfs {
     ) -> VfsResult<usize> {
         match &file.0 {
             Opened::Host(file) => {
-                let written = self.tree.write(caller, file, place, data)?;
+                let written = self.write_file(caller, file, place, data)?;
                 self.heat.wrote(file, place, written);
                 Ok(written)
             }
@@ -472,6 +508,7 @@ impl Vfs for HostVfs {
             Opened::Host(file) => {
                 self.heat.closes(file);
                 file.close();
+                self.settle_synced(file);
             }
             Opened::Control(file) => self.control.release(file, owner),
         }
@@ -479,7 +516,11 @@ impl Vfs for HostVfs {
 
     fn fsync(&self, file: &HostFile, data_only: bool) -> VfsResult<()> {
         match &file.0 {
-            Opened::Host(file) => Ok(Tree::fsync(file, data_only)?),
+            Opened::Host(file) => {
+                Tree::fsync(file, data_only)?;
+                self.settle_synced(file);
+                Ok(())
+            }
             Opened::Control(file) => self.control.fsync(file, data_only),
         }
     }
@@ -521,7 +562,7 @@ impl Vfs for HostVfs {
         off: u64,
         len: u64,
     ) -> VfsResult<()> {
-        Ok(self.tree.fallocate(caller, file.host()?, mode, off, len)?)
+        Ok(self.allocate_range(caller, file.host()?, mode, (off, len))?)
     }
 
     /// The host allocates at once.
@@ -554,7 +595,7 @@ impl Vfs for HostVfs {
             return Err(Errno::EINVAL.into());
         }
         let (from, to) = ((from.host()?, from_at), (to.host()?, to_at));
-        let copied = self.tree.copy_range(caller, from, to, len)?;
+        let copied = self.copy_between(caller, from, to, len)?;
         self.heat.read(from.0, from.1, copied as usize);
         self.heat.wrote(to.0, WriteAt::At(to.1), copied as usize);
         Ok(copied)

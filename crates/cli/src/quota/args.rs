@@ -202,6 +202,9 @@ pub struct OffArgs {
 /// `hearth quota check`.
 #[derive(Debug, Args)]
 pub struct CheckArgs {
+    /// Over a directory of the host: make the ledger say what is there
+    #[arg(long)]
+    pub repair: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -170,7 +170,9 @@ fn project(args: &ProjectArgs) -> Result<(), Failure> {
 }
 
 fn check(args: &CheckArgs) -> Result<(), Failure> {
-    let answer = question(&args.mount, &["check".to_owned()])?;
+    let mut words = vec!["check".to_owned()];
+    words.extend(args.repair.then(|| "repair".to_owned()));
+    let answer = question(&args.mount, &words)?;
     let found = object(&answer, &args.mount)?;
     if args.json {
         output::print(&answer)?;
@@ -195,6 +197,7 @@ fn check(args: &CheckArgs) -> Result<(), Failure> {
     }
     match found["clean"].as_bool() {
         Some(true) => Ok(()),
+        _ if args.repair => output::print("the ledger says now what the walk has found\n"),
         _ => {
             let what = "the ledger and the volume differ; check again when nothing writes to it";
             Err(Failure::at(&args.mount, what))

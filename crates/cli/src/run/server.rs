@@ -81,7 +81,7 @@ pub fn run(args: &ServerArgs) -> Result<(), Failure> {
     options.covers = true;
     hearth::yield_between_operations(true);
     let volume = serve::volume(&source, &options, directory)?;
-    let session = host::start(directory, &volume, directory, options)?;
+    let (session, _vfs) = host::start(directory, &volume, directory, options)?;
     // The runner may have ended.
     let _ = std::io::stdout().write_all(READY.as_bytes());
     let _ = std::io::stdout().flush();

@@ -65,7 +65,9 @@ import os,mmap,sys
 S=os.environ['S']
 maps=[]
 for i in range(1,101):
-    f=open(f'd/{i}','rb'); maps.append(mmap.mmap(f.fileno(),0,flags=mmap.MAP_PRIVATE,prot=mmap.PROT_READ)); f.close()
+    f=open(f'd/{i}','rb')
+    maps.append(mmap.mmap(f.fileno(),0,flags=mmap.MAP_PRIVATE,prot=mmap.PROT_READ))
+    f.close()
     if i%3==0: open(f'{S}/d/{i}','ab').write(b'y'*100)
     if i%7==0: os.unlink(f'{S}/d/{i}')
 for turn in range(3):

@@ -1,6 +1,6 @@
 //! The stage of a case: a directory, and the mount over another one like it.
 
-use crate::harness::{Below, Mounted, Transport, program, said, succeed};
+use crate::harness::{Below, Mounted, Transport, program, said, succeed, until};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -77,6 +77,14 @@ impl Case {
             found.err
         );
         expected
+    }
+
+    /// Takes off what was mounted over each of the filesystems.
+    pub fn uncovered(&self) {
+        for place in [self.native.path(), self.below.path()] {
+            let umount = || said(program("umount").arg(place)).success();
+            until("the cover goes", umount);
+        }
     }
 
     /// A script in the directory `name` of the mount.

@@ -10,7 +10,8 @@ fn hr49_direct_writes_work_where_they_work_below() {
         "hr49",
         r##"
 head -c 1M /dev/zero | tr '\0' a > src
-for bs in 512 4096 1M; do try dd if=src of=dst bs=$bs oflag=direct status=none; cmp src dst; try dd if=dst of=/dev/null bs=$bs iflag=direct status=none; done
+for bs in 512 4096 1M; do try dd if=src of=dst bs=$bs oflag=direct status=none; cmp src dst
+try dd if=dst of=/dev/null bs=$bs iflag=direct status=none; done
 /usr/bin/python3 - <<'P'
 import os,mmap,fcntl
 b=mmap.mmap(-1,8192); b[:]=b'z'*8192
@@ -18,8 +19,15 @@ f=os.open('d',os.O_CREAT|os.O_RDWR|os.O_DIRECT); g=os.open('d',os.O_RDWR)
 def t(n,c):
     try: print(n,c())
     except OSError as e: print(n,e.strerror)
-t('w',lambda:os.pwritev(f,[b],0)); print(os.pread(g,3,8189)); os.pwrite(g,b'abc',0); r=mmap.mmap(-1,4096); t('r',lambda:os.preadv(f,[r],0)); print(r[:3])
-fcntl.fcntl(g,fcntl.F_SETFL,os.O_DIRECT); t('setfl',lambda:os.pwritev(g,[b],4096)); print(os.fstat(g).st_size)
+t('w',lambda:os.pwritev(f,[b],0))
+print(os.pread(g,3,8189))
+os.pwrite(g,b'abc',0)
+r=mmap.mmap(-1,4096)
+t('r',lambda:os.preadv(f,[r],0))
+print(r[:3])
+fcntl.fcntl(g,fcntl.F_SETFL,os.O_DIRECT)
+t('setfl',lambda:os.pwritev(g,[b],4096))
+print(os.fstat(g).st_size)
 P
 "##,
     );
@@ -46,8 +54,16 @@ import time; time.sleep(1.1)
 for w in ('.',S):
     l=open(w+'/log','rb').read().split(b'\n')
     print(len(l), len(set(l)), set(map(len,l)))
-f=os.open('ap',os.O_CREAT|os.O_APPEND|os.O_RDWR); os.write(f,b'one'); os.pwrite(f,b'X',0); print(open('ap').read())
-g=os.open(S+'/ap',os.O_WRONLY); os.ftruncate(g,0); os.write(f,b'two'); print(repr(open(S+'/ap').read())); time.sleep(1.1); print(repr(open('ap').read()))
+f=os.open('ap',os.O_CREAT|os.O_APPEND|os.O_RDWR)
+os.write(f,b'one')
+os.pwrite(f,b'X',0)
+print(open('ap').read())
+g=os.open(S+'/ap',os.O_WRONLY)
+os.ftruncate(g,0)
+os.write(f,b'two')
+print(repr(open(S+'/ap').read()))
+time.sleep(1.1)
+print(repr(open('ap').read()))
 P
 )
 /usr/bin/python3 -c "$PY"
@@ -60,8 +76,11 @@ fn hr53_holes_are_those_below() {
     Case::on(Below::ext4).agrees(
         "hr53",
         r##"
-truncate -s 1M hole; truncate -s 1M start; printf x | dd of=start bs=1 seek=1000000 conv=notrunc status=none
-printf x > mid; truncate -s 300K mid; printf y | dd of=mid bs=1 seek=300000 conv=notrunc status=none; printf x > end; truncate -s 200K end; : > empty
+truncate -s 1M hole; truncate -s 1M start
+printf x | dd of=start bs=1 seek=1000000 conv=notrunc status=none
+printf x > mid; truncate -s 300K mid
+printf y | dd of=mid bs=1 seek=300000 conv=notrunc status=none; printf x > end
+truncate -s 200K end; : > empty
 PY=$(cat <<'P'
 import os
 for n in ('hole','start','mid','end','empty'):
@@ -71,11 +90,14 @@ for n in ('hole','start','mid','end','empty'):
             try: print(n,o,w,os.lseek(f,o,w))
             except OSError as e: print(n,o,w,e.strerror)
 f=os.open('dirty',os.O_CREAT|os.O_RDWR); os.ftruncate(f,1<<20); os.pwrite(f,b'd',500000)
-for o in (0,499712,503808): print(os.lseek(f,o,os.SEEK_DATA) if o<503808 else os.lseek(f,o,os.SEEK_HOLE))
+for o in (0,499712,503808):
+    print(os.lseek(f,o,os.SEEK_DATA) if o<503808 else os.lseek(f,o,os.SEEK_HOLE))
 P
 )
 /usr/bin/python3 -c "$PY"
-for f in hole start mid end; do cp --sparse=auto $f c.$f; stat -c '%n %b %s' c.$f; done; tar -cSf t.tar hole start mid end; stat -c %s t.tar; mkdir x; tar -xSf t.tar -C x; stat -c '%n %b' x/*
+for f in hole start mid end; do cp --sparse=auto $f c.$f; stat -c '%n %b %s' c.$f; done
+tar -cSf t.tar hole start mid end; stat -c %s t.tar; mkdir x; tar -xSf t.tar -C x
+stat -c '%n %b' x/*
 "##,
     );
 }
@@ -85,7 +107,8 @@ fn hr54_a_copy_falls_back_or_shares() {
     Case::on(Below::ext4).agrees(
         "hr54",
         r##"
-head -c 8M /dev/urandom > a; try cp --reflink=always a b0 | sed 's/.*/X/' ; cp --reflink=auto a b; cmp a b
+head -c 8M /dev/urandom > a; try cp --reflink=always a b0 | sed 's/.*/X/' 
+cp --reflink=auto a b; cmp a b
 /usr/bin/python3 - <<'P'
 import os
 a=os.open('a',os.O_RDONLY); c=os.open('c',os.O_CREAT|os.O_RDWR)
@@ -109,7 +132,9 @@ PY=$(cat <<'P'
 import os,subprocess
 S=os.environ['S']; bad={}
 for r in range(150):
-    f=os.open('run',os.O_CREAT|os.O_WRONLY|os.O_TRUNC,0o755); os.write(f,open('/bin/true','rb').read()); os.close(f)
+    f=os.open('run',os.O_CREAT|os.O_WRONLY|os.O_TRUNC,0o755)
+    os.write(f,open('/bin/true','rb').read())
+    os.close(f)
     for p in ('./run',S+'/run'):
         try: subprocess.run([p],check=True)
         except OSError as e: bad[p[0],e.strerror]=bad.get((p[0],e.strerror),0)+1
@@ -146,7 +171,8 @@ for flags in (0, os.O_APPEND):
     os.close(f); got = open('f', 'rb').read()
     print(sum == len(got), got == data[:len(got)], 1 << 20 < len(got) < 2 << 20)
     os.truncate('f', 100); g = os.open('f', os.O_WRONLY | os.O_APPEND)
-    print(os.write(g, data[100:4096]) == 3996, open('f', 'rb').read() == data[:4096]); os.unlink('f')
+    print(os.write(g, data[100:4096]) == 3996, open('f', 'rb').read() == data[:4096])
+    os.unlink('f')
 P
 "##,
     );
@@ -173,12 +199,16 @@ fn hr57_over_an_overlay_and_under_one() {
 m[0:1] = b\"U\"; m.flush()'; cat d/f",
     );
     let tree = ".\n./d\n./d/e\n./d/f\n./run\n";
-    assert_eq!(said, format!("lower\nupper\n2\nupper\n{tree}upper\nUpper\n"));
+    assert_eq!(
+        said,
+        format!("lower\nupper\n2\nupper\n{tree}upper\nUpper\n")
+    );
     mounted.unmount();
     succeed(program("umount").arg(layers.at("merged")));
     // The mount as both layers.
     let case = Case::over(Below::ext4());
-    case.mounted.shell("mkdir low up work merged; echo low > low/f");
+    case.mounted
+        .shell("mkdir low up work merged; echo low > low/f");
     succeed(&mut shell(
         case.mounted.path(),
         "mount -t overlay -o lowerdir=low o:up 2> /dev/null || true

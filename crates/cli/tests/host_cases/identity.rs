@@ -62,7 +62,10 @@ fn hr1_different_files_have_different_numbers_and_hard_links_the_same() {
          ln $v/d/f $v/g; done; btrfs -q subvolume snapshot v1 v3",
     ));
     let case = Case::over(below);
-    let (native, seen) = (numbers(case.below.path(), true), numbers(case.mounted.path(), false));
+    let (native, seen) = (
+        numbers(case.below.path(), true),
+        numbers(case.mounted.path(), false),
+    );
     // Two names of each file are one.
     assert_eq!((native, seen), (10, 10));
     let ino = |path: &str| fs::metadata(case.mounted.at(path)).unwrap().ino();
@@ -73,7 +76,10 @@ fn hr1_different_files_have_different_numbers_and_hard_links_the_same() {
     }
     let moved = fs::rename(case.mounted.at("v1/g"), case.mounted.at("v2/moved"));
     assert_eq!(moved.unwrap_err().raw_os_error(), Some(libc::EXDEV));
-    let find = succeed(&mut shell(case.mounted.path(), "find . -ls 2>&1 >/dev/null"));
+    let find = succeed(&mut shell(
+        case.mounted.path(),
+        "find . -ls 2>&1 >/dev/null",
+    ));
     assert_eq!(find, "");
 }
 

@@ -9,10 +9,12 @@ mod harness;
 
 mod behind;
 mod case;
+mod crowd;
 mod data;
 mod identity;
 mod mounts;
 mod names;
+mod programs;
 mod removed;
 mod rights;
 mod room;

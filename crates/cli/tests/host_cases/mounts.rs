@@ -81,7 +81,10 @@ fn hr25_mounts_of_before_and_after_are_seen_and_one_over_the_root_is_not() {
         umounted(&case.below.at(name));
     }
     sleep(WAIT);
-    assert_eq!(case.mounted.shell("ls -A before after"), "after:\n\nbefore:\n");
+    assert_eq!(
+        case.mounted.shell("ls -A before after"),
+        "after:\n\nbefore:\n"
+    );
 }
 
 #[test]
@@ -121,12 +124,18 @@ fn hr27_what_has_left_the_tree_is_not_reached_by_a_path() {
     fs::write(below.at("outside/f"), "secret").unwrap();
     let mounted = Mounted::over(Transport::Dev, &below.at("tree"), "");
     let outside = below.at("outside");
-    mount(&["--bind", outside.to_str().unwrap()], &below.at("tree/sub"));
+    mount(
+        &["--bind", outside.to_str().unwrap()],
+        &below.at("tree/sub"),
+    );
     sleep(WAIT);
     assert_eq!(fs::read(mounted.at("sub/f")).unwrap(), b"secret");
     umounted(&below.at("tree/sub"));
     let gone = errno(fs::read(mounted.at("sub/f")));
-    assert!([Some(libc::ENOENT), Some(libc::ESTALE)].contains(&gone), "{gone:?}");
+    assert!(
+        [Some(libc::ENOENT), Some(libc::ESTALE)].contains(&gone),
+        "{gone:?}"
+    );
     // The same filesystem, whose handles lead everywhere.
     fs::write(below.at("tree/g"), "moved").unwrap();
     assert_eq!(fs::read(mounted.at("g")).unwrap(), b"moved");
@@ -142,7 +151,9 @@ fn hr28_a_home_inside_the_source_makes_nothing_wait() {
     let place = below.outside("place");
     let mut mount = hearth();
     mount.args(["mount", "-o", "transport=dev"]);
-    mount.env("HOME", below.at("home")).env("XDG_STATE_HOME", below.at("home"));
+    mount
+        .env("HOME", below.at("home"))
+        .env("XDG_STATE_HOME", below.at("home"));
     succeed(mount.arg(below.path()).arg(&place));
     let found = succeed(&mut shell(&place, "timeout 10 find . | sort"));
     assert!(found.starts_with(".\n./home\n"), "{found}");
@@ -197,7 +208,10 @@ fn hr30_loops_that_are_made_later_make_nobody_wait_for_himself() {
     mount(&["--bind", mounted], &case.below.at("loop"));
     sleep(WAIT);
     let found = "timeout 10 find . -maxdepth 8 2> /dev/null | wc -l";
-    let found = succeed(&mut shell(case.mounted.path(), &format!("({found}) || true")));
+    let found = succeed(&mut shell(
+        case.mounted.path(),
+        &format!("({found}) || true"),
+    ));
     assert!(found.trim().parse::<u32>().unwrap() < 10, "{found}");
     umounted(&case.below.at("loop"));
     // It becomes the root of others.

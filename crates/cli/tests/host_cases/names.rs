@@ -46,7 +46,8 @@ fn hr84_nothing_of_the_tree_is_hidden_and_nothing_of_ours_is_in_it() {
     fs::write(case.below.at(".hearth/x"), "mine").unwrap();
     std::thread::sleep(crate::case::WAIT);
     assert_eq!(case.mounted.shell("cat .hearth/x; ls -A"), "mine.hearth\n");
-    case.mounted.shell("rm -rf .hearth; mkdir a; touch a/.config .config; rm -rf * .config");
+    case.mounted
+        .shell("rm -rf .hearth; mkdir a; touch a/.config .config; rm -rf * .config");
     assert_eq!(fs::read_dir(case.below.path()).unwrap().count(), 0);
     let stats = said(hearth().arg("stats").arg(case.mounted.path()));
     assert!(stats.success(), "{stats:?}");
@@ -63,7 +64,8 @@ fn a_mount_by_mount_8_and_a_remount_serve_the_directory() {
     let source = format!("host:{}", below.path().display());
     // A /sbin with the helper in it, for this script only.
     let script = "exec unshare -m bash -euc '
-         cd /; mkdir $BIN/w; mount -t overlay -o lowerdir=/sbin,upperdir=$BIN/u,workdir=$BIN/w o /sbin
+         cd /; mkdir $BIN/w
+         mount -t overlay -o lowerdir=/sbin,upperdir=$BIN/u,workdir=$BIN/w o /sbin
          echo \"$SOURCE $PLACE hearth rw,transport=dev 0 0\" > $BIN/fstab
          mount -T $BIN/fstab $PLACE > /dev/null; cat $PLACE/f; mount -T $BIN/fstab -a
          findmnt -no FSTYPE,SOURCE $PLACE; umount $PLACE'";
@@ -76,10 +78,16 @@ fn a_mount_by_mount_8_and_a_remount_serve_the_directory() {
     for round in 0..3 {
         fs::write(mounted.at("f"), format!("{round}")).unwrap();
         mounted.unmount();
-        assert_eq!(fs::read(below.at("f")).unwrap(), format!("{round}").as_bytes());
+        assert_eq!(
+            fs::read(below.at("f")).unwrap(),
+            format!("{round}").as_bytes()
+        );
         fs::write(below.at("g"), format!("behind {round}")).unwrap();
         mounted.mount_again(Transport::Dev, "");
-        assert_eq!(fs::read(mounted.at("g")).unwrap(), format!("behind {round}").as_bytes());
+        assert_eq!(
+            fs::read(mounted.at("g")).unwrap(),
+            format!("behind {round}").as_bytes()
+        );
     }
     // After a kill too.
     mounted.kill();

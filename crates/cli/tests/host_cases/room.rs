@@ -1,7 +1,7 @@
 //! Room to work: descriptors, memory, waits.
 
 use crate::case::Case;
-use crate::harness::{Below, hearth, program, said, shell, succeed, until};
+use crate::harness::{Below, hearth, program, refused, said, shell, succeed, until};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::process::{Child, Command, Stdio};
@@ -58,7 +58,8 @@ fn hr67_a_filesystem_below_that_does_not_answer_stops_only_who_asks_it() {
         })
         .collect();
     let began = Instant::now();
-    case.mounted.shell("ls; ls -f; touch f; mkdir d; mv f d/; cat d/f; rm -r d");
+    case.mounted
+        .shell("ls; ls -f; touch f; mkdir d; mv f d/; cat d/f; rm -r d");
     succeed(hearth().arg("stats").arg(case.mounted.path()));
     let took = began.elapsed();
     slow.signal(Signal::CONT);
@@ -78,14 +79,16 @@ fn hr67_a_frozen_filesystem_below_stops_only_who_writes_to_it() {
     let mut bind = program("mount");
     succeed(bind.arg("--bind").arg(disk.path()).arg(below.at("frozen")));
     let case = Case::over(below);
-    let said = succeed(&mut shell(
-        case.mounted.path(),
-        "trap 'fsfreeze -u \"$DISK\"' EXIT; DISK=$(cd ../../; pwd)
+    let said = succeed(
+        &mut shell(
+            case.mounted.path(),
+            "trap 'fsfreeze -u \"$DISK\"' EXIT; DISK=$(cd ../../; pwd)
          DISK=$(findmnt -no TARGET -T \"$D\"); fsfreeze -f \"$DISK\"
          (echo late > frozen/f) & sleep 0.2; timeout 10 ls > /dev/null; timeout 10 touch quick
          fsfreeze -u \"$DISK\"; trap - EXIT; wait; cat frozen/f",
-    )
-    .env("D", disk.path()));
+        )
+        .env("D", disk.path()),
+    );
     assert_eq!(said, "late\n");
     until("unmounted", || {
         said_ok(program("umount").arg(case.below.at("frozen")))
@@ -119,5 +122,32 @@ fn hr66_a_walk_by_names_makes_few_inodes_and_the_daemon_forgets_them() {
         case.mounted.shell("find . -ls > /dev/null");
     }
     let last = memory();
-    assert!(last < first + 8192, "{first} KiB at first, {last} KiB at last");
+    assert!(
+        last < first + 8192,
+        "{first} KiB at first, {last} KiB at last"
+    );
+}
+
+/// As in a suspend, which freezes the daemon before its callers.
+#[test]
+fn hr69_callers_of_a_frozen_daemon_can_be_killed_and_an_unmount_says_what_is_wrong() {
+    let case = Case::on(Below::tmpfs);
+    fs::write(case.mounted.at("f"), "x").unwrap();
+    let daemon = Pid::from_raw(case.mounted.daemon() as i32).unwrap();
+    std::thread::sleep(crate::case::WAIT);
+    kill_process(daemon, Signal::STOP).unwrap();
+    let mut cat = Command::new("cat")
+        .arg(case.mounted.at("f"))
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    cat.kill().unwrap();
+    assert!(!cat.wait().unwrap().success());
+    let began = Instant::now();
+    let refusal = said(hearth().arg("umount").arg(case.mounted.path()));
+    let took = began.elapsed();
+    kill_process(daemon, Signal::CONT).unwrap();
+    refused("umount", &refusal, 1, &["does not answer", "--lazy"]);
+    assert!(took < Duration::from_secs(60), "{took:?}");
+    assert_eq!(case.mounted.shell("cat f; touch g; ls"), "xf\ng\n");
 }

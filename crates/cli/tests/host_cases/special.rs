@@ -37,8 +37,12 @@ for n,l in kinds():
 f=os.open('f',os.O_RDWR); fcntl.fcntl(f,fcntl.F_SETLK,lk(fcntl.F_WRLCK,10,20)); me=os.getpid()
 p=os.fork()
 if p==0:
-    g=os.open('f',os.O_RDWR); r=struct.unpack('hhqqi',fcntl.fcntl(g,F_GETLK,lk(fcntl.F_WRLCK))[:28]); print(r[0],r[2],r[3],r[4]==me,flush=True)
-    fcntl.fcntl(g,fcntl.F_SETLK,lk(fcntl.F_WRLCK,0,10)); fcntl.fcntl(g,fcntl.F_SETLK,lk(fcntl.F_WRLCK,30,10)); os._exit(0)
+    g=os.open('f',os.O_RDWR)
+    r=struct.unpack('hhqqi',fcntl.fcntl(g,F_GETLK,lk(fcntl.F_WRLCK))[:28])
+    print(r[0],r[2],r[3],r[4]==me,flush=True)
+    fcntl.fcntl(g,fcntl.F_SETLK,lk(fcntl.F_WRLCK,0,10))
+    fcntl.fcntl(g,fcntl.F_SETLK,lk(fcntl.F_WRLCK,30,10))
+    os._exit(0)
 os.waitpid(p,0)
 h=os.open('f',os.O_RDWR); os.close(h)
 p=os.fork()
@@ -59,7 +63,9 @@ fn hr61_fifos_sockets_and_devices_are_opened_by_callers_only() {
         r##"
 for i in $(seq 100); do mkfifo f$i; mknod n$i c 1 3; done; /usr/bin/python3 -c 'import socket
 for i in range(100): socket.socket(socket.AF_UNIX).bind("s%d"%i)'
-ls -l | wc -l; getfattr -d * | wc -l; try lsattr f1 | tail -c 30; chmod 600 *; tar cf - . 2>/dev/null | tar t | wc -l; find . -type s | wc -l; (cat f1 > o & echo x > f1; wait); cat o; rm -r *; ls | wc -l
+ls -l | wc -l; getfattr -d * | wc -l; try lsattr f1 | tail -c 30; chmod 600 *
+tar cf - . 2>/dev/null | tar t | wc -l; find . -type s | wc -l; (cat f1 > o & echo x > f1; wait)
+cat o; rm -r *; ls | wc -l
 "##,
     );
 }
@@ -85,7 +91,8 @@ def pair(a,b):
     os.unlink('k'); return r
 M=os.getcwd()
 print(pair(M,M)); print(pair(S,S))
-if S!=M: assert pair(S,M).startswith('Connection refused') and pair(M,S).startswith('Connection refused')
+if S!=M:
+    assert pair(S,M).startswith('Connection refused') and pair(M,S).startswith('Connection refused')
 P
 )
 /usr/bin/python3 -c "$PY"
@@ -107,13 +114,19 @@ def t(n,c):
 for n in ('user.a','trusted.b','security.c','system.d','nope','user.'+'x'*250,'user.'+'x'*251):
     t(n[:9],lambda:os.setxattr('f',n,b'v')); t(n[:9],lambda:os.getxattr('f',n))
 t('empty',lambda:(os.setxattr('f','user.e',b''),os.getxattr('f','user.e')))
-t('big',lambda:os.setxattr('f','user.big',b'x'*65536)); t('toobig',lambda:os.setxattr('f','user.big',b'x'*65537))
+t('big',lambda:os.setxattr('f','user.big',b'x'*65536))
+t('toobig',lambda:os.setxattr('f','user.big',b'x'*65537))
 t('3000',lambda:(os.setxattr('f','user.big',b'x'*3000),len(os.getxattr('f','user.big'))))
-t('create',lambda:os.setxattr('f','user.a',b'w',os.XATTR_CREATE)); t('replace',lambda:os.setxattr('f','user.q',b'w',os.XATTR_REPLACE)); t('nodata',lambda:os.getxattr('f','user.q')); t('rm',lambda:os.removexattr('f','user.q'))
+t('create',lambda:os.setxattr('f','user.a',b'w',os.XATTR_CREATE))
+t('replace',lambda:os.setxattr('f','user.q',b'w',os.XATTR_REPLACE))
+t('nodata',lambda:os.getxattr('f','user.q'))
+t('rm',lambda:os.removexattr('f','user.q'))
 print(sorted(os.listxattr('f')))
 import ctypes
 libc=ctypes.CDLL(None,use_errno=True); b=ctypes.create_string_buffer(2)
-print(libc.getxattr(b'f',b'user.big',b,2),os.strerror(ctypes.get_errno()), libc.listxattr(b'f',b,2),os.strerror(ctypes.get_errno()), libc.getxattr(b'f',b'user.big',None,0))
+print(libc.getxattr(b'f',b'user.big',b,2),os.strerror(ctypes.get_errno()),
+    libc.listxattr(b'f',b,2),os.strerror(ctypes.get_errno()),
+        libc.getxattr(b'f',b'user.big',None,0))
 P
 )
 /usr/bin/python3 -c "$PY"

@@ -13,7 +13,12 @@ fn hr75_a_directory_can_be_made_durable() {
 mkdir d; echo x > d/f
 /usr/bin/python3 - <<'P'
 import os
-d=os.open('d',os.O_RDONLY); os.fsync(d); os.fdatasync(d); f=os.open('d/f',os.O_RDONLY); os.fsync(f); os.fdatasync(f)
+d=os.open('d',os.O_RDONLY)
+os.fsync(d)
+os.fdatasync(d)
+f=os.open('d/f',os.O_RDONLY)
+os.fsync(f)
+os.fdatasync(f)
 print('synced')
 P
 sync d; sync -f d/f; sync d/f; sync -d d/f; echo ok
@@ -33,7 +38,11 @@ fn hr71_a_source_that_has_shut_down_is_an_error_and_the_mount_goes_away() {
     let load = std::thread::spawn(move || said(&mut load));
     std::thread::sleep(Duration::from_millis(300));
     let mut shutdown = program("xfs_io");
-    succeed(shutdown.args(["-x", "-c", "shutdown"]).arg(case.below.path()));
+    succeed(
+        shutdown
+            .args(["-x", "-c", "shutdown"])
+            .arg(case.below.path()),
+    );
     assert!(load.join().unwrap().success());
     let made = fs::write(case.mounted.at("new"), "").unwrap_err();
     assert_eq!(made.raw_os_error(), Some(libc::EIO));
@@ -60,7 +69,12 @@ fn hr72_a_source_that_the_daemon_may_not_enter_is_refused_in_one_line() {
     let mut mount = hearth();
     mount.arg("mount").arg(&place).arg(below.outside("m"));
     let typed = format!("hearth mount {}", place.display());
-    refused(&typed, &said(&mut mount), 1, &["place", "may not enter", "allow_other"]);
+    refused(
+        &typed,
+        &said(&mut mount),
+        1,
+        &["place", "may not enter", "allow_other"],
+    );
     succeed(program("umount").arg(&place));
 }
 
@@ -90,9 +104,7 @@ print(os.listdir('.'))";
     let said = succeed(python.args(["-c", script]).current_dir(mounted.path()));
     assert_eq!(said, "[]\n");
     mounted.unmount();
-    crate::harness::until("bindfs ends", || {
-        said_ok(program("umount").arg(&fuse))
-    });
+    crate::harness::until("bindfs ends", || said_ok(program("umount").arg(&fuse)));
 }
 
 fn said_ok(command: &mut std::process::Command) -> bool {
@@ -120,7 +132,10 @@ fn hr74_a_daemon_without_roots_rights_over_files_serves_their_owners() {
     user.args(["--reuid", "1000", "--regid", "1000", "--clear-groups"]);
     user.args(["bash", "-euc", script]).current_dir(&place);
     let said = succeed(&mut user);
-    assert!(said.starts_with("x\ny\n") && said.contains(" 600 2 "), "{said}");
+    assert!(
+        said.starts_with("x\ny\n") && said.contains(" 600 2 "),
+        "{said}"
+    );
     succeed(hearth().arg("umount").arg(&place));
 }
 
@@ -137,15 +152,52 @@ for n, syncs in (('file', lambda f: os.fsync(f)), ('data', lambda f: os.fdatasyn
     let mut python = program("python3");
     succeed(python.args(["-c", script]).current_dir(case.mounted.path()));
     let mut shutdown = program("xfs_io");
-    succeed(shutdown.args(["-x", "-c", "shutdown"]).arg(case.below.path()));
+    succeed(
+        shutdown
+            .args(["-x", "-c", "shutdown"])
+            .arg(case.below.path()),
+    );
     case.mounted.unmount();
     let remount = "DEV=$(findmnt -no SOURCE \"$S\"); cd /; umount \"$S\"; mount $DEV \"$S\"";
     let mut remount = shell(std::path::Path::new("/"), remount);
     // The loop device goes with its mount, unless it is held meanwhile.
-    let held = succeed(program("findmnt").args(["-no", "SOURCE"]).arg(case.below.path()));
+    let held = succeed(
+        program("findmnt")
+            .args(["-no", "SOURCE"])
+            .arg(case.below.path()),
+    );
     let _held = fs::File::open(held.trim_end()).unwrap();
     succeed(remount.env("S", case.below.path()));
     for name in ["file", "data"] {
         assert_eq!(fs::read(case.below.at(name)).unwrap().len(), 6000, "{name}");
     }
+}
+
+/// ramfs has neither handles nor attributes, birth nor blocks.
+#[test]
+fn a_source_without_handles_and_attributes_is_served() {
+    let plain = || {
+        let below = Below::tmpfs();
+        succeed(
+            program("mount")
+                .args(["-t", "ramfs", "x"])
+                .arg(below.path()),
+        );
+        below
+    };
+    let case = Case::on(plain);
+    case.agrees(
+        "plain",
+        r##"
+echo x > f; try setfattr -n user.a -v b f; try getfattr -n user.a f; try setfacl -m u:1:r f
+try chattr +i f; try fallocate -l 4096 f; ln f g; mv g h; stat -c '%h %s %a' f; mkdir -p d/e
+mv d x; touch x/e/f; rm -r x; exec 3> t; rm t; echo y >&3; stat -L -c '%h %s' /proc/self/fd/3; ls
+"##,
+    );
+    let stats = case
+        .mounted
+        .shell("grep -o 'found_by=\"[a-z]*\"' .hearth/stats");
+    assert_eq!(stats, "found_by=\"descriptors\"\n");
+    case.mounted.unmount();
+    case.uncovered();
 }

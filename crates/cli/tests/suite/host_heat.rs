@@ -149,6 +149,14 @@ fn each_access_is_counted_where_it_lies(transport: Transport) {
     file.set_len(PAGE as u64).unwrap();
     let ranges = json(mounted.path(), &["top", "--by", "range"]);
     assert_eq!(ranges.as_array().unwrap().len(), 1);
+    // So does an open that cuts.
+    fs::write(mounted.at("other"), [1; PAGE]).unwrap();
+    let ranges = || json(mounted.path(), &["top", "--by", "range"]);
+    assert_eq!(ranges().as_array().unwrap().len(), 2);
+    File::create(mounted.at("other")).unwrap();
+    assert_eq!(ranges().as_array().unwrap().len(), 1);
+    fs::remove_file(mounted.at("other")).unwrap();
+    until("the end of the other", || top(&mounted).len() == 1);
     // Stores through a mapping are writes, when they are written.
     let mut map = program("python3");
     map.arg("-c").arg(

@@ -5,11 +5,6 @@ use std::collections::HashMap;
 
 type CountSums = HashMap<(u64, u64), Counts>;
 
-/// Whether a key is of a file with this generation, as far as keys keep it.
-fn is_of(key: Key, generation: u32) -> bool {
-    key.file().1 == Key::new(0, generation, 0).file().1
-}
-
 fn fold_into(sums: &mut CountSums, table: &PerCpuTable, seen: &mut DrainProgress) {
     table.drain(seen, |found| {
         if let Drained::Counts(key, counts) = found {
@@ -17,6 +12,11 @@ fn fold_into(sums: &mut CountSums, table: &PerCpuTable, seen: &mut DrainProgress
         }
     });
     table.renew(1000);
+}
+
+/// Whether the key is one of a file with this generation.
+fn is_of(key: Key, generation: u32) -> bool {
+    key.file() == super::super::key::file_id(key.ino, generation)
 }
 
 #[test]

@@ -171,6 +171,50 @@ impl Ledger {
         }
     }
 
+    /// [`Ledger::free`] of what exists elsewhere, by owners: as much as they have.
+    pub fn free_of(&self, owners: Owners, resource: Resource, amount: u64, g: &Guard) {
+        while amount > 0 {
+            let account = self.account(NO_ACCOUNT, owners, g);
+            if account.credit.give(resource, amount, self.keep) {
+                return;
+            }
+            let freed = self.with_state(g, |state, cx| {
+                state.free_elsewhere(account, resource, amount, cx)
+            });
+            if freed.is_ok() {
+                return;
+            }
+        }
+    }
+
+    /// [`Ledger::transfer`] of what exists elsewhere, by owners: as much as they have.
+    pub fn transfer_of(
+        &self,
+        from: Owners,
+        to: Owners,
+        amounts: [u64; 2],
+        force: bool,
+        g: &Guard,
+    ) -> Result<(), Refusal> {
+        loop {
+            let (left, entered) = (
+                self.account(NO_ACCOUNT, from, g),
+                self.account(NO_ACCOUNT, to, g),
+            );
+            if left.number == entered.number {
+                return Ok(());
+            }
+            let moved = self.with_state(g, |state, cx| {
+                state.transfer_elsewhere((left, entered), amounts, force, cx)
+            });
+            match moved {
+                Ok(()) => return Ok(()),
+                Err(Slow::Refused(refusal)) => return Err(refusal),
+                Err(Slow::Stale) => {}
+            }
+        }
+    }
+
     /// The use of `who`, and the limits in force.
     pub fn usage(&self, who: QuotaId, g: &Guard) -> [SampledUsage; 2] {
         self.sample(who, g).usage

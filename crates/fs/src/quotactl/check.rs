@@ -42,6 +42,24 @@ pub struct QuotaCheck {
 }
 
 impl QuotaCheck {
+    /// The result of a walk over inodes that the volume does not have: what their owners are charged
+    /// and what was found of them.
+    pub fn compared(
+        inodes: u64,
+        nameless: u64,
+        ledger: &[(Owners, [u64; 2])],
+        found: impl IntoIterator<Item = (Owners, [u64; 2])>,
+    ) -> QuotaCheck {
+        let mut result = QuotaCheck {
+            inodes,
+            nameless,
+            ..QuotaCheck::default()
+        };
+        let ledger = sum_by_id(ledger.iter().copied());
+        compare(&ledger, &sum_by_id(found), &mut result);
+        result
+    }
+
     /// Whether everything agrees.
     pub fn is_clean(&self) -> bool {
         self.wrong_blocks.is_empty() && self.differences.is_empty()
@@ -59,6 +77,11 @@ impl Quota<'_> {
     /// [`QuotaError::NotKeeper`]; [`QuotaError::Volume`] if the backend fails.
     pub fn check(&self) -> Result<QuotaCheck, QuotaError> {
         self.check_keeper()?;
+        if let Some(counter) = self.counter() {
+            return counter
+                .check(false)
+                .map_err(|errno| QuotaError::Volume { errno });
+        }
         let sb = self.sb;
         let mut count = Count::default();
         let (mut walk, mut stroll) = (TreeWalk::from(sb, ROOT), ThrottledLoop::begin());

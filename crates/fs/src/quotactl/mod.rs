@@ -2,6 +2,7 @@
 //!
 //! Named after `quotactl(2)`. Everything here is a slow path; charging is in [`crate::quota`].
 
+mod charges;
 mod check;
 mod collecting;
 mod error;
@@ -10,6 +11,7 @@ mod limits;
 mod record;
 mod tree;
 
+pub use charges::{Amounts, Charges, CountedElsewhere, KeptSetting};
 pub use check::{QuotaCheck, QuotaDifference};
 pub use error::{QuotaError, QuotaNumber};
 pub use limits::{LimitChange, LimitUpdate};

@@ -63,6 +63,15 @@ impl Quota<'_> {
         project: u32,
     ) -> Result<TreeChange, QuotaError> {
         self.may_enter(project)?;
+        if let Some(counter) = self.counter() {
+            return match counter.set_project(ino, project) {
+                Err(Errno::ENOTDIR) => Err(QuotaError::NotADirectory { path: path.into() }),
+                done => done.map_err(|errno| QuotaError::Path {
+                    path: path.into(),
+                    errno,
+                }),
+            };
+        }
         let top = self.sb.run(&Caller::ROOT, |cx, g| {
             let top = cx.sb.inode(ino, g)?;
             top.hold().ok_or(Stop::Restart)

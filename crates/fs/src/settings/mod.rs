@@ -20,7 +20,7 @@
 pub(crate) mod bytes;
 pub(crate) mod key;
 mod open;
-mod quota;
+pub(crate) mod quota;
 mod tenants;
 mod tunables;
 mod volume;

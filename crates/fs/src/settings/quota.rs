@@ -5,7 +5,7 @@ use super::words::{Undecodable, Words, WordsBuf};
 use crate::quota::{IdSettings, KeptQuota, KindSettings, Limit, QuotaId, QuotaKind, Resource};
 
 /// Key and value of what is kept; no value where there is nothing to say.
-pub(super) fn encode(kept: &KeptQuota) -> (Box<[u8]>, Option<Box<[u8]>>) {
+pub(crate) fn encode(kept: &KeptQuota) -> (Box<[u8]>, Option<Box<[u8]>>) {
     let mut words = WordsBuf::new();
     let key = match kept {
         KeptQuota::Id(who, own) => {
@@ -38,7 +38,7 @@ pub(super) fn encode(kept: &KeptQuota) -> (Box<[u8]>, Option<Box<[u8]>>) {
 }
 
 /// What a setting says of quotas; `None` for one of another kind.
-pub(super) fn decode(key: &[u8], value: &[u8]) -> Option<Result<KeptQuota, Undecodable>> {
+pub(crate) fn decode(key: &[u8], value: &[u8]) -> Option<Result<KeptQuota, Undecodable>> {
     if let Some(who) = name_in(key, QUOTA_ID) {
         return Some(id_settings(who, value));
     }

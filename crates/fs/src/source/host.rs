@@ -2,6 +2,17 @@
 
 use std::path::PathBuf;
 
+/// Quotas of a directory of the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostQuotaMode {
+    /// The directory is counted before the mount answers.
+    Wait,
+    /// It is counted beside.
+    Background,
+    /// There are none.
+    Off,
+}
+
 /// What only a directory of the host takes, besides `xdev`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostSourceOptions {
@@ -11,6 +22,8 @@ pub struct HostSourceOptions {
     pub observe: bool,
     /// `heat=opens`: heat is made of opens and sizes, and nobody looks at what is read and written.
     pub heat_by_opens: bool,
+    /// `quota=wait|background|off`: off if it is not said.
+    pub quota: Option<HostQuotaMode>,
 }
 
 impl HostSourceOptions {
@@ -20,6 +33,7 @@ impl HostSourceOptions {
             (self.state.is_some(), "state"),
             (self.observe, "observe"),
             (self.heat_by_opens, "heat=opens"),
+            (self.quota.is_some(), "quota="),
         ];
         given.iter().find(|(is, _)| *is).map(|(_, name)| *name)
     }

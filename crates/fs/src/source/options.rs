@@ -1,5 +1,6 @@
 //! Options of a volume as people write them: plain data, and how each is read.
 
+use super::HostQuotaMode;
 use super::{HostSourceOptions, StoreOptions};
 use crate::amount;
 use crate::builder::VolumeBuilder;
@@ -166,6 +167,14 @@ impl VolumeOptions {
                     _ => return Err(bad("remount-ro, continue or panic")),
                 };
             }
+            "quota" => {
+                self.host.quota = Some(match value {
+                    "wait" => HostQuotaMode::Wait,
+                    "background" => HostQuotaMode::Background,
+                    "off" => HostQuotaMode::Off,
+                    _ => return Err(bad("wait, background or off")),
+                });
+            }
             "state" if value.is_empty() => return Err(bad("a directory")),
             "state" => self.host.state = Some(value.into()),
             "workers" => {
@@ -217,6 +226,7 @@ impl OptionError {
             "xdev" => "a source host:DIR, since nothing else has mounts below it",
             "state" => "a source host:DIR, since a store keeps its state itself",
             "observe" => "a source host:DIR, since nothing else is there to be observed",
+            "quota=" => "a source host:DIR, since other volumes count what is used at any time",
             _ => "a source host:DIR, since elsewhere each access is seen",
         };
         OptionError {
@@ -229,7 +239,7 @@ impl OptionError {
     pub(super) fn not_of_a_host(name: &str) -> OptionError {
         let expected = match name {
             "noatime" | "strictatime" => "none for a host directory, whose own mount decides that",
-            "quota" => "none for a host directory yet; use memory: or store:DIR",
+            "quota" => "quota=wait, quota=background or quota=off for a host directory",
             _ => "none for a host directory, whose own filesystem decides that",
         };
         OptionError {

@@ -9,10 +9,11 @@
 use super::build_options::BuildOptions;
 use crate::data::PAGE;
 use crate::quota::{Ledger, Reservations, Tuning};
+use crate::quotactl::CountedElsewhere;
 use hearth_sync::epoch::pin;
 use hearth_sync::lock::RawLock;
 use hearth_sync::lock_class;
-use hearth_sync::primitive::{Arc, cores};
+use hearth_sync::primitive::{Arc, OnceLock, Weak, cores};
 
 /// The quota state of a volume. Operations charge the ledger; `quotactl` takes the locks.
 pub(crate) struct Quotas {
@@ -24,6 +25,8 @@ pub(crate) struct Quotas {
     pub setting: RawLock<SettingLock>,
     /// One tree becomes a project at a time.
     pub entering: RawLock<EnteringLock>,
+    /// Who counts the inodes of a volume that has none itself.
+    pub counter: OnceLock<Weak<dyn CountedElsewhere>>,
 }
 
 lock_class! {
@@ -49,6 +52,7 @@ impl Quotas {
             reservations: Reservations::new(),
             setting: RawLock::new(),
             entering: RawLock::new(),
+            counter: OnceLock::new(),
         }
     }
 }

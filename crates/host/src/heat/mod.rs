@@ -77,6 +77,7 @@ impl HostHeat {
         if let Some(heat) = self.by_ranges()
             && let Some(known) = self.known(file)
         {
+            known.reaches(off + len as u64);
             heat.note_read(known.file, off, len as u64);
         }
     }
@@ -107,6 +108,14 @@ impl HostHeat {
 
     /// A file was opened.
     pub fn opened(&self, file: &OpenHost) {
+        if file.cuts()
+            && self.has_records()
+            && let Some(known) = self.of_known_node(&file.node)
+        {
+            let facts = known.facts();
+            known.refresh(facts.uid, facts.gid, 0);
+            self.volume.heat().truncated(known.file, 0);
+        }
         if self.by_opens().is_none() || file.node.kind != Kind::File {
             return;
         }
@@ -138,9 +147,7 @@ impl HostHeat {
         if node.kind != Kind::File || !self.has_records() {
             return;
         }
-        let number = self.tracked.tree.shown(node.id.dev, node.id.ino);
-        let known = self.tracked.files.of_number(number);
-        let Some(known) = known.filter(|known| known.id == node.id) else {
+        let Some(known) = self.of_known_node(node) else {
             return;
         };
         known.refresh(attr.uid, attr.gid, attr.size);
@@ -154,10 +161,9 @@ impl HostHeat {
         if node.kind != Kind::File || !node.may_reopen() || !self.has_records() {
             return None;
         }
-        let number = self.tracked.tree.shown(node.id.dev, node.id.ino);
-        let known = self.tracked.files.of_number(number)?;
+        let known = self.of_known_node(node)?;
         let stat = attributes::stat(node.descriptor()?.as_fd()).ok()?;
-        (known.id == node.id && stat.stx_nlink == 0).then_some(known)
+        (stat.stx_nlink == 0).then_some(known)
     }
 
     /// The kernel has given back an inode that has no name: it has ended.
@@ -178,10 +184,15 @@ impl HostHeat {
         (heat.is_on() && self.tracked.by == HeatBy::Opens).then_some(heat)
     }
 
-    /// What is known of an open file, from its first use on.
+    /// What is known of an open file, from its first use on. Only the first use of a file that is
+    /// not known yet asks the host.
     fn known<'f>(&self, file: &'f OpenHost) -> Option<&'f Arc<Known>> {
         if let Some(known) = file.known.get() {
             return Some(known);
+        }
+        if let Some(known) = self.of_known_node(&file.node) {
+            known.set_node(&file.node);
+            return Some(file.known.get_or_init(|| known));
         }
         let fd = file.fd().ok()?;
         let stat = attributes::stat(fd.as_fd()).ok()?;
@@ -192,11 +203,16 @@ impl HostHeat {
         Some(file.known.get_or_init(|| known))
     }
 
-    /// What is known of an inode that nobody may have open.
-    fn of_node(&self, node: &Arc<Node>) -> Option<Arc<Known>> {
+    /// What is known of an inode by now.
+    fn of_known_node(&self, node: &Node) -> Option<Arc<Known>> {
         let number = self.tracked.tree.shown(node.id.dev, node.id.ino);
         let known = self.tracked.files.of_number(number);
-        if let Some(known) = known.filter(|known| known.id == node.id) {
+        known.filter(|known| known.id.is_same_inode(&node.id))
+    }
+
+    /// What is known of an inode that nobody may have open.
+    fn of_node(&self, node: &Arc<Node>) -> Option<Arc<Known>> {
+        if let Some(known) = self.of_known_node(node) {
             return Some(known);
         }
         let reached = self.tracked.tree.reach(node).ok()?;

@@ -144,7 +144,8 @@ impl Tree {
             name: name.into(),
         });
         let node = self.nodes.take(id, Kind::File, place);
-        let file = OpenHost::new(&node, fd, flags, false);
+        let mut file = OpenHost::new(&node, fd, flags, false);
+        file.is_new = true;
         Ok((self.attr(&node, &stat)?, file))
     }
 

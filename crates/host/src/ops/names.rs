@@ -1,10 +1,11 @@
 //! Names: looking them up, making, linking, renaming and removing them.
 
+use crate::attributes;
 use crate::errno::PassOn;
 use crate::node::{Node, Place};
 use crate::reach::{Found, c_name};
 use crate::tree::Tree;
-use hearth::{Attr, Caller, Kind, Result};
+use hearth::{Attr, Caller, Errno, Kind, Result};
 use hearth_sync::primitive::Arc;
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{
@@ -21,8 +22,8 @@ impl Tree {
         self.take_for(caller, parent, name, found)
     }
 
-    /// [`Tree::lookup`] of a name that is listed, which nobody has asked for: no filesystem below is
-    /// entered.
+    /// [`Tree::lookup`] of a name that is listed, which nobody has asked for: no filesystem below
+    /// is entered.
     pub fn lookup_listed(&self, parent: &Arc<Node>, name: &[u8]) -> Result<Attr> {
         let directory = self.reach(parent)?;
         let found = Tree::find_listed(directory.as_fd(), name)?;
@@ -45,7 +46,7 @@ impl Tree {
         self.rights.make(caller, mode, || {
             mknodat(at, &*entry, file_type, bits, rdev.into()).pass_on()
         })?;
-        self.made(at, parent, name)
+        self.made(at, parent, name, kind)
     }
 
     /// Makes a directory.
@@ -61,7 +62,7 @@ impl Tree {
         let bits = Mode::from_raw_mode(mode.into());
         self.rights
             .make(caller, mode, || mkdirat(at, &*entry, bits).pass_on())?;
-        self.made(at, parent, name)
+        self.made(at, parent, name, Kind::Directory)
     }
 
     /// Makes a symbolic link.
@@ -76,7 +77,7 @@ impl Tree {
         let (at, entry) = (directory.as_fd(), c_name(name)?);
         self.rights
             .act(caller, || symlinkat(target, at, &*entry).pass_on())?;
-        self.made(at, parent, name)
+        self.made(at, parent, name, Kind::Symlink)
     }
 
     /// Gives an inode one more name.
@@ -151,10 +152,20 @@ impl Tree {
         Ok(())
     }
 
-    /// The inode of a name that was made just now.
-    fn made(&self, at: BorrowedFd<'_>, parent: &Arc<Node>, name: &[u8]) -> Result<Attr> {
-        let found = self.find(at, name)?;
-        self.take(parent, name, found)
+    /// The inode of a name that was made just now. If others have removed or replaced it by
+    /// something of another type, the kernel looks again and makes it again: it came after them.
+    fn made(
+        &self,
+        at: BorrowedFd<'_>,
+        parent: &Arc<Node>,
+        name: &[u8],
+        kind: Kind,
+    ) -> Result<Attr> {
+        match self.find(at, name) {
+            Ok(found) if attributes::kind(&found.stat)? == kind => self.take(parent, name, found),
+            Ok(_) | Err(Errno::ENOENT) => Err(Errno::ESTALE),
+            Err(errno) => Err(errno),
+        }
     }
 
     /// The inode that a name means, if the kernel refers to it and it may lose its last name.

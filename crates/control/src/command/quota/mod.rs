@@ -22,6 +22,7 @@ quota on KIND, quota off KIND
                            although files are open for writing since before there was one
 quota project INODE ID     makes the directory with this inode number a project
 quota check                compares the ledger with the volume
+quota check repair         the same; over a directory of the host the ledger then says what is there
 quota events [AFTER]       what happened after the event with this number
                            WHO: user:ID group:ID project:ID volume; KIND: user group project";
 
@@ -112,6 +113,11 @@ fn run_with(quota: &Quota<'_>, caller: &Credentials, words: &[&str]) -> Parsed<S
         ["check"] => {
             let done = quota.check();
             let done = done.map_err(|e| Subject::of_all("check them").refused(e))?;
+            Ok(checked(&done))
+        }
+        ["check", "repair"] => {
+            let done = quota.repair();
+            let done = done.map_err(|e| Subject::of_all("repair them").refused(e))?;
             Ok(checked(&done))
         }
         ["events"] => events(quota, 0),

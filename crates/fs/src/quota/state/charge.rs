@@ -83,11 +83,15 @@ impl QuotaState {
             .dquots_of(account)
             .expect("what is charged keeps its account");
         let drained = account.credit.drain(resource, self.tuning.batch);
-        entry_mut(&mut self.accounts, account.number).reserved[resource as usize] -=
-            amount + drained;
+        let entry = entry_mut(&mut self.accounts, account.number);
+        let mut back = amount + drained;
+        if self.elsewhere {
+            back = back.min(entry.reserved[resource as usize]);
+        }
+        entry.reserved[resource as usize] -= back;
         for dquot in dquots {
             let usage = self.dquots[dquot].usage(resource);
-            let crossings = usage.put(amount + drained, cx.now);
+            let crossings = usage.put(back, cx.now);
             self.report_crossings(dquot, resource, crossings, cx);
         }
         if self.credit_for(&dquots, resource) > 0 {
@@ -134,7 +138,7 @@ impl QuotaState {
     }
 
     /// The records of a live account.
-    fn dquots_of(&self, account: &Account) -> Option<[usize; 4]> {
+    pub(super) fn dquots_of(&self, account: &Account) -> Option<[usize; 4]> {
         let entry = self.accounts.get(account.number as usize)?.as_ref()?;
         (entry.serial == account.serial).then_some(entry.dquots)
     }

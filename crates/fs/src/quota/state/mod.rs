@@ -5,6 +5,7 @@ mod charge;
 mod coalesce;
 mod deadlines;
 mod dquots;
+mod elsewhere;
 mod events;
 mod kept;
 mod sample;
@@ -112,6 +113,8 @@ pub(crate) struct QuotaState {
     events: Events,
     coalescer: Coalescer,
     deadlines: Deadlines,
+    /// What is charged exists elsewhere and may change unseen: more may be freed than is charged.
+    elsewhere: bool,
 }
 
 impl QuotaState {
@@ -131,6 +134,7 @@ impl QuotaState {
             events: Events::default(),
             coalescer: Coalescer::default(),
             deadlines: Deadlines::default(),
+            elsewhere: false,
         };
         let own = IdSettings::volume(blocks, inodes);
         let index = state.dquot(QuotaId::VOLUME);
@@ -265,7 +269,10 @@ impl QuotaState {
             return;
         }
         let account = cx.accounts.get(number, cx.g).expect(IN_BOTH);
-        let back = account.credit.close(resource);
+        let mut back = account.credit.close(resource);
+        if self.elsewhere {
+            back = back.min(entry.reserved[resource as usize]);
+        }
         entry.reserved[resource as usize] -= back;
         for dquot in entry.dquots {
             let dquot = &mut self.dquots[dquot];

@@ -1,0 +1,337 @@
+//! Quotas over directories of the host: limits hold for what goes through the mount, from however
+//! many threads, and what is used is known again after a clean end and after a crash.
+
+mod harness;
+mod quotas;
+
+use harness::{Below, Mounted, Transport, hearth, said, until};
+use quotas::{done, quota, refused, used, user_shell};
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{FileExt, MetadataExt, chown};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+const BLOCK: u64 = 4096;
+const THREADS: u64 = 64;
+const USER: u32 = 1234;
+
+fn over(below: &Below, options: &str) -> Mounted {
+    let state = below.outside("state");
+    let options = format!("{options},state={}", state.display());
+    Mounted::over(Transport::Dev, below.path(), &options)
+}
+
+/// A mount with a directory `d` for everybody.
+fn counted(below: &Below) -> Mounted {
+    let mounted = over(below, "quota=wait");
+    mounted.shell("mkdir d; chmod 1777 d");
+    mounted
+}
+
+/// What the files in a directory have allocated below.
+fn allocated(directory: &Path) -> (u64, u64) {
+    let files = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap());
+    let blocks = files.map(|file| file.metadata().unwrap().blocks());
+    blocks.fold((0, 0), |(bytes, n), blocks| (bytes + 512 * blocks, n + 1))
+}
+
+fn is_full(error: &std::io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::QuotaExceeded | ErrorKind::StorageFull
+    )
+}
+
+#[test]
+fn limits_of_users_groups_and_projects_hold_and_say_why() {
+    let below = Below::tmpfs();
+    let mounted = counted(&below);
+    let user = |script: &str| user_shell(USER, &mounted.at("d"), script);
+    done(
+        &mounted,
+        &format!("set user:{USER} --hard 64KiB --inodes-hard 5 @"),
+    );
+    let write = user("head -c 100000 /dev/zero > f; stat -c %s f");
+    assert!(write.err.contains("Disk quota exceeded"), "{write:?}");
+    assert_eq!(write.out, "65536\n", "a write is done as far as it fits");
+    // Overwriting, cutting, renaming and removing work at the limit; what is freed is there at once.
+    let more = user(
+        "dd if=/dev/zero of=f bs=65536 count=1 conv=notrunc && mv f g && \
+                     truncate -s 4096 g && head -c 61440 /dev/zero > h && rm g h && \
+                     head -c 65536 /dev/zero > f && ln f g && echo done",
+    );
+    assert_eq!(more.out, "done\n", "{more:?}");
+    let many = user("for i in 1 2 3 4 5 6; do mkdir d$i || break; echo $i; done");
+    assert_eq!(many.out, "1\n2\n3\n4\n", "{many:?}");
+    assert_eq!(used(&mounted, &format!("user:{USER}")), (65536, 5));
+    // A group, by chgrp of root.
+    done(&mounted, "set group:77 --hard 1MiB @");
+    mounted.shell("chgrp 77 d/f");
+    assert_eq!(used(&mounted, "group:77"), (65536, 1));
+    // A project: a full device, and df tells its size.
+    mounted.shell("mkdir p; head -c 8192 /dev/zero > p/before");
+    done(
+        &mounted,
+        &format!("project 7 {}", mounted.at("p").display()),
+    );
+    done(&mounted, "set project:7 --hard 40KiB --inodes-hard 4 @");
+    assert_eq!(used(&mounted, "project:7"), (8192, 2));
+    let error = fs::write(mounted.at("p/big"), vec![1; 100_000]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::StorageFull);
+    assert_eq!(allocated(&below.at("p")).0, 40960);
+    let df = mounted.shell("df --output=size,avail -B1 p | tail -n 1");
+    assert_eq!(df.split_whitespace().collect::<Vec<_>>(), ["40960", "0"]);
+    let out = fs::hard_link(mounted.at("d/f"), mounted.at("p/in")).unwrap_err();
+    assert_eq!(out.kind(), ErrorKind::CrossesDevices);
+    assert!(fs::rename(mounted.at("d/f"), mounted.at("p/in")).is_err());
+    // An open file without a name counts until its last close.
+    let held = File::open(mounted.at("p/big")).unwrap();
+    fs::remove_file(mounted.at("p/big")).unwrap();
+    assert_eq!(used(&mounted, "project:7"), (40960, 3));
+    done(&mounted, "check @");
+    drop(held);
+    until("the file is free", || {
+        used(&mounted, "project:7") == (8192, 2)
+    });
+    done(&mounted, "check @");
+    mounted.unmount();
+}
+
+#[test]
+fn preallocated_sparse_and_copied_blocks_are_charged_once() {
+    let below = Below::ext4();
+    let mounted = counted(&below);
+    mounted.shell("mkdir p");
+    done(
+        &mounted,
+        &format!("project 9 {}", mounted.at("p").display()),
+    );
+    done(&mounted, "set project:9 --hard 1MiB @");
+    let at = |name: &str| mounted.at(format!("p/{name}"));
+    // All of the limit is allocated ahead, and then written.
+    mounted.shell("fallocate -l 1M p/whole");
+    assert_eq!(used(&mounted, "project:9").0, 1 << 20);
+    let whole = OpenOptions::new().write(true).open(at("whole")).unwrap();
+    for block in (0..256).rev() {
+        whole.write_all_at(&[1; 4096], block * BLOCK).unwrap();
+    }
+    assert_eq!(used(&mounted, "project:9").0, 1 << 20);
+    assert!(is_full(
+        &File::create(at("one"))
+            .unwrap()
+            .write_all(b"x")
+            .unwrap_err()
+    ));
+    mounted.shell("fallocate -p -o 4096 -l 8192 p/whole");
+    assert_eq!(used(&mounted, "project:9").0, (1 << 20) - 8192);
+    // A hole costs nothing, a byte in it a block; a copy is charged as far as it fits.
+    whole.set_len(4096).unwrap();
+    mounted.shell("truncate -s 1G p/sparse");
+    let sparse = OpenOptions::new().write(true).open(at("sparse")).unwrap();
+    sparse.write_all_at(b"x", 500 << 20).unwrap();
+    assert_eq!(used(&mounted, "project:9").0, 8192);
+    fs::write(mounted.at("source"), vec![7; 2 << 20]).unwrap();
+    let copied = fs::copy(mounted.at("source"), at("copy"));
+    assert!(is_full(&copied.unwrap_err()));
+    assert_eq!(allocated(&below.at("p")).0, 1 << 20);
+    done(&mounted, "check @");
+    mounted.unmount();
+}
+
+#[test]
+fn sixty_four_threads_stop_at_the_limits_on_tmpfs() {
+    race(&Below::tmpfs(), 0);
+}
+
+#[test]
+fn sixty_four_threads_stop_at_the_limits_on_ext4() {
+    race(&Below::ext4(), 0);
+}
+
+#[test]
+#[ignore = "minutes with the others: cargo xtask soak"]
+fn sixty_four_threads_stop_at_the_limits_on_xfs() {
+    // XFS allocates ahead of open files; that is not the user's.
+    race(&Below::xfs(), 64 << 20);
+}
+
+#[test]
+#[ignore = "minutes with the others: cargo xtask soak"]
+fn sixty_four_threads_stop_at_the_limits_on_btrfs() {
+    race(&Below::btrfs(), 0);
+}
+
+/// 64 threads write into a project until each is refused, remove half of what they wrote, and write
+/// again; then they make files until each is refused. `ahead`: what `du` may show beyond while the
+/// files are open.
+fn race(below: &Below, ahead: u64) {
+    let mounted = counted(below);
+    mounted.shell("mkdir p");
+    done(
+        &mounted,
+        &format!("project 8 {}", mounted.at("p").display()),
+    );
+    let limit = 8 << 20;
+    done(&mounted, &format!("set project:8 --hard {limit} @"));
+    let (inside, outside) = (mounted.at("p"), below.at("p"));
+    for round in 0..3 {
+        each(|thread| fill(&inside, thread, round));
+        let (bytes, _) = allocated(&outside);
+        assert!(bytes <= limit + ahead, "round {round}: {bytes} of {limit}");
+        mounted.shell("sync -f .");
+        let (bytes, files) = allocated(&outside);
+        // An extent block of each fragmented file comes with its write-back.
+        let late = files * BLOCK;
+        assert!(bytes <= limit + late, "round {round}: {bytes} of {limit}");
+        assert!(
+            bytes + 16 * BLOCK >= limit,
+            "round {round}: {bytes} of {limit}"
+        );
+        each(|thread| {
+            let _ = fs::remove_file(inside.join(format!("{thread}.{}", thread % 2)));
+        });
+    }
+    let (_, now) = used(&mounted, "project:8");
+    done(
+        &mounted,
+        &format!("set project:8 --hard none --inodes-hard {} @", now + 1000),
+    );
+    let made = AtomicU64::new(0);
+    each(|thread| {
+        for name in 0.. {
+            let path = inside.join(format!("new.{thread}.{name}"));
+            match File::create_new(path) {
+                Ok(_) => made.fetch_add(1, Relaxed),
+                Err(error) if is_full(&error) => return,
+                Err(error) => panic!("{error}"),
+            };
+        }
+    });
+    assert_eq!(
+        made.into_inner(),
+        1000,
+        "to the last inode, and not one more"
+    );
+    done(&mounted, "check @");
+    mounted.kill();
+    harness::succeed(harness::program("umount").arg("-l").arg(mounted.path()));
+    let state = below.outside("state");
+    mounted.mount_again(
+        Transport::Dev,
+        &format!("quota=wait,state={}", state.display()),
+    );
+    assert_eq!(used(&mounted, "project:8").1, now + 1000);
+    done(&mounted, "check @");
+    mounted.unmount();
+}
+
+fn each(run: impl Fn(u64) + Sync) {
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let run = &run;
+            scope.spawn(move || run(thread));
+        }
+    });
+}
+
+/// Appends, writes in holes and small files, until there is no room.
+fn fill(directory: &Path, thread: u64, round: u64) {
+    let open = |name: String| {
+        let mut options = OpenOptions::new();
+        options.create(true).append(name.ends_with('0')).write(true);
+        options.open(directory.join(name)).unwrap()
+    };
+    let mut appended = open(format!("{thread}.0"));
+    let sparse = open(format!("{thread}.1"));
+    let mut at = round * BLOCK;
+    loop {
+        let bytes = vec![1; 1 + ((thread * 977 + at) % 20_000) as usize];
+        if appended.write(&bytes).is_err_and(|error| is_full(&error)) {
+            return;
+        }
+        if sparse
+            .write_at(&[2; 100], at)
+            .is_err_and(|error| is_full(&error))
+        {
+            return;
+        }
+        at += 2 * BLOCK;
+    }
+}
+
+#[test]
+fn usage_is_kept_over_a_clean_end_and_counted_again_after_a_kill() {
+    let below = Below::ext4();
+    fs::create_dir(below.at("d")).unwrap();
+    for name in 0..100 {
+        let path = below.at(format!("d/{name}"));
+        fs::write(&path, vec![1; 5000]).unwrap();
+        chown(&path, Some(USER), Some(USER)).unwrap();
+    }
+    let who = format!("user:{USER}");
+    let state = below.outside("state");
+    let again = |mounted: &Mounted, options: &str| {
+        let options = format!("{options},state={}", state.display());
+        mounted.mount_again(Transport::Dev, &options);
+    };
+    let mounted = over(&below, "quota=wait");
+    assert_eq!(used(&mounted, &who), (100 * 8192, 100));
+    done(&mounted, &format!("set {who} --hard 1MiB --soft 100KiB @"));
+    done(&mounted, "project 5 @/d");
+    mounted.unmount();
+    // Not walked: what is made behind is not seen, and told by a check.
+    fs::write(below.at("behind"), vec![1; 5000]).unwrap();
+    again(&mounted, "quota=wait");
+    assert_eq!(used(&mounted, &who), (100 * 8192, 100));
+    assert_eq!(used(&mounted, "project:5"), (100 * 8192, 101));
+    let record = quotas::record(&mounted, &who);
+    assert_eq!(record["bytes"]["hard"], 1 << 20);
+    let said = quota(&mounted, "check @");
+    assert!(!said.success() && said.out.contains("8192"), "{said:?}");
+    done(&mounted, "check --repair @");
+    done(&mounted, "check @");
+    // Counted again, beside: changes meanwhile count once.
+    mounted.shell("rm d/1; head -c 5000 /dev/zero > d/new");
+    mounted.kill();
+    harness::succeed(harness::program("umount").arg("-l").arg(mounted.path()));
+    again(&mounted, "quota=background");
+    mounted.shell("rm d/2; for i in 1 2 3; do head -c 9000 /dev/zero > d/more$i; done; mv d e");
+    until("the walk ends", || quota(&mounted, "check @").success());
+    assert_eq!(
+        used(&mounted, "project:5"),
+        (98 * 8192 + 8192 + 3 * 12288, 103)
+    );
+    assert_eq!(quotas::record(&mounted, &who)["bytes"]["hard"], 1 << 20);
+    mounted.unmount();
+}
+
+#[test]
+fn what_cannot_be_kept_is_refused_with_the_remedy() {
+    let below = Below::tmpfs();
+    let place = below.outside("mnt");
+    let mount = |options: &str| {
+        let mut mount = hearth();
+        mount
+            .args(["mount", "-o", options])
+            .arg(below.path())
+            .arg(&place);
+        said(&mut mount)
+    };
+    let inside = format!("quota=wait,state={}", below.at("state").display());
+    refused("state", &mount(&inside), 1, &["state", "-o state=DIR"]);
+    assert!(
+        fs::read_dir(below.path()).unwrap().next().is_none(),
+        "nothing is put there"
+    );
+    refused(
+        "quota=never",
+        &mount("quota=never"),
+        2,
+        &["wait, background or off"],
+    );
+    let both = mount("quota=wait,observe");
+    refused("observe", &both, 2, &["observe"]);
+    let both = mount("quota=wait,passthrough=on");
+    refused("passthrough", &both, 2, &["passthrough=on"]);
+}

@@ -1,0 +1,74 @@
+//! What an inode uses, by what the host says of it.
+
+use super::Quotas;
+use crate::errno::PassOn;
+use crate::sys;
+use crate::tree::Tree;
+use hearth::{Amounts, Attr, BLOCK, Kind};
+use rustix::fd::BorrowedFd;
+use rustix::fs::{Mode, OFlags, Statx, openat};
+
+/// `st_blocks` counts these.
+const UNIT: u64 = 512;
+/// Blocks of the file were allocated because a program asked for it.
+const FS_XFLAG_PREALLOC: u32 = 2;
+/// `XFS_SUPER_MAGIC`.
+pub const XFS: u64 = 0x5846_5342;
+
+/// Size and blocks as the host tells them.
+#[derive(Clone, Copy, Debug)]
+pub struct Told {
+    pub kind: Kind,
+    pub size: u64,
+    /// Of 512 bytes.
+    pub blocks: u64,
+}
+
+impl Told {
+    /// By `statx`.
+    pub fn by(stat: &Statx, kind: Kind) -> Told {
+        Told {
+            kind,
+            size: stat.stx_size,
+            blocks: stat.stx_blocks,
+        }
+    }
+
+    /// By the attributes of an operation.
+    pub fn by_attr(attr: &Attr) -> Told {
+        Told {
+            kind: attr.kind,
+            size: attr.size,
+            blocks: attr.blocks,
+        }
+    }
+
+    /// Blocks of the ledger, of which XFS may have allocated some ahead.
+    fn all(&self) -> u64 {
+        match self.kind {
+            Kind::File | Kind::Symlink => (self.blocks * UNIT).div_ceil(BLOCK),
+            _ => 0,
+        }
+    }
+}
+
+impl Quotas {
+    /// What an inode uses that has a name or is open.
+    pub fn amounts(&self, told: Told, fd: Option<BorrowedFd<'_>>) -> Amounts {
+        let (all, within) = (told.all(), told.size.div_ceil(BLOCK));
+        let is_ahead = self.is_xfs && told.kind == Kind::File && all > within;
+        let blocks = match is_ahead && !fd.is_some_and(|fd| self.is_preallocated(fd)) {
+            true => within,
+            false => all,
+        };
+        [blocks, 1]
+    }
+
+    fn is_preallocated(&self, fd: BorrowedFd<'_>) -> bool {
+        let name = Tree::proc_name(fd);
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let open = openat(self.tree.proc(), &*name, flags, Mode::empty()).pass_on();
+        open.and_then(|file| sys::get_fsxattr(rustix::fd::AsFd::as_fd(&file)))
+            .is_ok_and(|found| found.xflags & FS_XFLAG_PREALLOC != 0)
+    }
+}

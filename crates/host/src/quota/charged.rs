@@ -1,0 +1,83 @@
+//! What is charged for one inode.
+
+use hearth::{Amounts, Charges, Owners};
+use hearth_sync::lock::Lock;
+use hearth_sync::lock_class;
+use hearth_sync::primitive::atomic::{AtomicU32, Ordering::Relaxed};
+
+lock_class!(pub ChargedLock = "host.charged", 700);
+
+/// Of an inode whose project nobody has asked for yet.
+const UNKNOWN: u32 = u32::MAX;
+
+/// What quotas know of an inode that is in use.
+#[derive(Debug)]
+pub struct Charged {
+    record: Lock<ChargedLock, Option<Record>>,
+    /// The project. Relaxed: whoever moves an inode to another one settles it after.
+    project: AtomicU32,
+}
+
+/// What the ledger holds for an inode.
+#[derive(Clone, Copy, Debug)]
+pub struct Record {
+    pub owners: Owners,
+    pub amounts: Amounts,
+    /// What the record began with.
+    pub began: (Owners, Amounts),
+}
+
+impl Default for Charged {
+    fn default() -> Charged {
+        Charged {
+            record: Lock::new(None),
+            project: AtomicU32::new(UNKNOWN),
+        }
+    }
+}
+
+impl Charged {
+    /// The record, for one operation.
+    pub fn record(&self) -> &Lock<ChargedLock, Option<Record>> {
+        &self.record
+    }
+
+    /// The project, once it is known.
+    pub fn project(&self) -> Option<u32> {
+        Some(self.project.load(Relaxed)).filter(|&project| project != UNKNOWN)
+    }
+
+    /// It belongs to this project.
+    pub fn set_project(&self, project: u32) {
+        self.project.store(project, Relaxed);
+    }
+}
+
+impl Record {
+    /// What the ledger holds already.
+    pub fn of(owners: Owners, amounts: Amounts) -> Record {
+        Record {
+            owners,
+            amounts,
+            began: (owners, amounts),
+        }
+    }
+
+    /// Makes the ledger hold this, whatever the limits say.
+    pub fn become_(&mut self, charges: &Charges, owners: Owners, amounts: Amounts) {
+        if owners != self.owners {
+            // What is no longer there goes first, what has come follows.
+            let kept = [0, 1].map(|at| self.amounts[at].min(amounts[at]));
+            let gone = [0, 1].map(|at| self.amounts[at] - kept[at]);
+            charges.free(self.owners, gone);
+            // Forced, so it is not refused.
+            let _ = charges.transfer(self.owners, owners, kept, true);
+            (self.owners, self.amounts) = (owners, kept);
+        }
+        let more = [0, 1].map(|at| amounts[at].saturating_sub(self.amounts[at]));
+        let less = [0, 1].map(|at| self.amounts[at].saturating_sub(amounts[at]));
+        charges.free(owners, less);
+        charges.force(owners, more);
+        self.amounts = amounts;
+    }
+}

@@ -1,0 +1,156 @@
+//! What is used: found by a walk, kept over a clean end, compared with the ledger.
+
+use super::Quotas;
+use super::amounts::Told;
+use super::walk::Seen;
+use crate::attributes;
+use hearth::{Amounts, CountedElsewhere, Errno, Kind, Owners, QuotaCheck, Result, TreeChange};
+use hearth_sync::primitive::atomic::Ordering::Relaxed;
+use rustix::fd::{AsFd, BorrowedFd};
+use rustix::fs::{Mode, OFlags, makedev, openat};
+use std::collections::{BTreeMap, HashSet};
+
+/// What a walk has found.
+#[derive(Default)]
+struct Sums {
+    owners: BTreeMap<Owners, Amounts>,
+    /// Inodes of several names.
+    linked: HashSet<(u64, u64)>,
+    inodes: u64,
+}
+
+impl Quotas {
+    /// Counts the tree, in portions of whoever comes first.
+    ///
+    /// # Errors
+    /// Those of the walk.
+    pub fn count_all(&self) -> Result<()> {
+        let mut see = |seen: &Seen<'_>| {
+            let (owners, amounts) = self.seen_amounts(seen);
+            let is_new = self.counting.count_key(key(seen), || {
+                self.charges.force(owners, amounts);
+            });
+            self.counted.fetch_add(u64::from(is_new), Relaxed);
+            Ok(())
+        };
+        let root = self.tree.nodes.root();
+        self.walk(self.tree.root(), self.project(root), &mut see)?;
+        loop {
+            let moved = self.counting.take_moved();
+            if moved.is_empty() {
+                return Ok(());
+            }
+            for node in moved {
+                if let Ok(reached) = self.tree.reach(&node) {
+                    self.walk(reached.as_fd(), self.project(&node), &mut see)?;
+                }
+            }
+        }
+    }
+
+    /// Owners and amounts of what a walk has come to.
+    pub fn seen_amounts(&self, seen: &Seen<'_>) -> (Owners, Amounts) {
+        let owners = Owners {
+            uid: seen.stat.stx_uid,
+            gid: seen.stat.stx_gid,
+            project: seen.project,
+        };
+        let told = Told::by(seen.stat, seen.kind);
+        if seen.fd.is_some() || !self.is_xfs || seen.kind != Kind::File {
+            return (owners, self.amounts(told, seen.fd));
+        }
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let (directory, name) = seen.at;
+        let fd = openat(directory, name, flags, Mode::empty()).ok();
+        let fd: Option<BorrowedFd<'_>> = fd.as_ref().map(AsFd::as_fd);
+        (owners, self.amounts(told, fd))
+    }
+
+    fn sum(&self) -> Result<Sums> {
+        let mut sums = Sums::default();
+        let root = self.tree.nodes.root();
+        self.walk(self.tree.root(), self.project(root), &mut |seen| {
+            let is_linked = seen.kind != Kind::Directory && seen.stat.stx_nlink > 1;
+            if is_linked && !sums.linked.insert(key(seen)) {
+                return Ok(());
+            }
+            let (owners, amounts) = self.seen_amounts(seen);
+            sums.add(owners, amounts);
+            Ok(())
+        })?;
+        Ok(sums)
+    }
+
+    /// Inodes without a name that are open.
+    fn sum_nameless(&self, sums: &mut Sums) -> u64 {
+        let mut nameless = 0;
+        for node in self.tree.nodes.all() {
+            if !node.is_open() {
+                continue;
+            }
+            let Ok(mut touched) = self.touch(&node) else {
+                continue;
+            };
+            let Ok(reached) = self.tree.reach(&node) else {
+                continue;
+            };
+            self.settle(&mut touched, reached.as_fd());
+            if attributes::stat(reached.as_fd()).is_ok_and(|stat| stat.stx_nlink == 0) {
+                let record = touched.record();
+                sums.add(record.owners, record.amounts);
+                nameless += 1;
+            }
+        }
+        nameless
+    }
+
+    /// Makes the ledger say what was found.
+    fn repair(&self, ledger: &[(Owners, Amounts)], found: &BTreeMap<Owners, Amounts>) {
+        let mut more = found.clone();
+        for (owners, has) in ledger {
+            let is = more.remove(owners).unwrap_or_default();
+            let less = [0, 1].map(|at| has[at].saturating_sub(is[at]));
+            self.charges.free(*owners, less);
+            let missing = [0, 1].map(|at| is[at].saturating_sub(has[at]));
+            self.charges.force(*owners, missing);
+        }
+        for (owners, amounts) in more {
+            self.charges.force(owners, amounts);
+        }
+    }
+}
+
+impl Sums {
+    fn add(&mut self, owners: Owners, [blocks, inodes]: Amounts) {
+        let sum = self.owners.entry(owners).or_default();
+        sum[0] += blocks;
+        sum[1] += inodes;
+        self.inodes += 1;
+    }
+}
+
+fn key(seen: &Seen<'_>) -> (u64, u64) {
+    let dev = makedev(seen.stat.stx_dev_major, seen.stat.stx_dev_minor);
+    (dev, seen.stat.stx_ino)
+}
+
+impl CountedElsewhere for Quotas {
+    fn check(&self, repair: bool) -> Result<QuotaCheck> {
+        if self.counting.is_on() {
+            return Err(Errno::EAGAIN);
+        }
+        let mut sums = self.sum()?;
+        let nameless = self.sum_nameless(&mut sums);
+        let ledger = self.charges.by_owners();
+        let found = sums.owners.iter().map(|(owners, sum)| (*owners, *sum));
+        let check = QuotaCheck::compared(sums.inodes, nameless, &ledger, found);
+        if repair {
+            self.repair(&ledger, &sums.owners);
+        }
+        Ok(check)
+    }
+
+    fn set_project(&self, ino: u64, project: u32) -> Result<TreeChange> {
+        self.enter_project(ino, project)
+    }
+}

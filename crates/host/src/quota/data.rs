@@ -1,0 +1,227 @@
+//! Operations on contents and attributes, charged.
+
+use super::Quotas;
+use super::settle::Touched;
+use crate::file::OpenHost;
+use crate::node::Node;
+use hearth::{Caller, Errno, FsXAttr, Kind, Owners, Resource, Result, SetAttr, WriteAt};
+use hearth_sync::primitive::Arc;
+use rustix::fd::{AsFd, BorrowedFd};
+
+/// `FS_XFLAG_PROJINHERIT`.
+const PROJINHERIT: u32 = 0x200;
+/// Modes of `fallocate` that allocate nothing.
+const FREES: i32 = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_COLLAPSE_RANGE;
+
+impl Quotas {
+    /// Runs an operation that allocates nothing, and settles the inode.
+    ///
+    /// # Errors
+    /// Those of `run`.
+    pub fn settled<T>(&self, node: &Arc<Node>, run: impl FnOnce() -> Result<T>) -> Result<T> {
+        drop(self.touch(node)?);
+        let done = run();
+        self.settle_node(node);
+        done
+    }
+
+    /// Runs an operation that may allocate in a range of an open file, or of its beginning: `run`
+    /// gets how much of it there is room for.
+    ///
+    /// # Errors
+    /// `EDQUOT`, `ENOSPC`, and those of `run`.
+    pub fn allocate<T>(
+        &self,
+        node: &Arc<Node>,
+        fd: BorrowedFd<'_>,
+        range: (u64, u64),
+        in_part: bool,
+        run: impl FnOnce(u64) -> Result<T>,
+    ) -> Result<T> {
+        let mut touched = self.touch(node)?;
+        let done = self.reserve(&mut touched, fd, range, in_part).and_then(run);
+        self.settle(&mut touched, fd);
+        done
+    }
+
+    /// Writes to an open file.
+    ///
+    /// # Errors
+    /// As [`Quotas::allocate`].
+    pub fn write(
+        &self,
+        file: &OpenHost,
+        place: WriteAt,
+        data: &[u8],
+        run: impl FnOnce(&[u8]) -> Result<usize>,
+    ) -> Result<usize> {
+        let fd = file.fd()?;
+        let mut touched = self.touch(&file.node)?;
+        let off = match place {
+            WriteAt::At(off) => off,
+            // Appends come one after the other, by the record's lock.
+            WriteAt::End | WriteAt::EndFrom(_) => crate::attributes::stat(fd.as_fd())?.stx_size,
+        };
+        let range = (off, data.len() as u64);
+        let done = self
+            .reserve(&mut touched, fd.as_fd(), range, true)
+            .and_then(|fits| run(&data[..fits as usize]));
+        self.settle(&mut touched, fd.as_fd());
+        done
+    }
+
+    /// `fallocate(2)`.
+    ///
+    /// # Errors
+    /// As [`Quotas::allocate`].
+    pub fn fallocate(
+        &self,
+        file: &OpenHost,
+        mode: i32,
+        range: (u64, u64),
+        run: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        let is_insert = mode & libc::FALLOC_FL_INSERT_RANGE != 0;
+        match mode & FREES != 0 || is_insert {
+            true => self.settled(&file.node, run),
+            false => {
+                let fd = file.fd()?;
+                self.allocate(&file.node, fd.as_fd(), range, false, |_| run())
+            }
+        }
+    }
+
+    /// Changes attributes. New owners pay for everything, or nothing is changed.
+    ///
+    /// # Errors
+    /// `EDQUOT`, `ENOSPC`, and those of `run`.
+    pub fn setattr<T>(
+        &self,
+        caller: &Caller<'_>,
+        node: &Arc<Node>,
+        set: &SetAttr,
+        run: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        if set.uid.is_none() && set.gid.is_none() {
+            return match set.size {
+                Some(_) => self.settled(node, run),
+                None => run(),
+            };
+        }
+        let mut touched = self.touch(node)?;
+        let now = touched.record().owners;
+        let wanted = Owners {
+            uid: set.uid.unwrap_or(now.uid),
+            gid: set.gid.unwrap_or(now.gid),
+            ..now
+        };
+        self.give(&mut touched, wanted, caller.uid == 0, run)
+    }
+
+    /// Charges new owners, and runs what makes them the owners.
+    fn give<T>(
+        &self,
+        touched: &mut Touched<'_>,
+        wanted: Owners,
+        force: bool,
+        run: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        let record = touched.record();
+        let amounts = record.amounts;
+        self.charges
+            .transfer(record.owners, wanted, amounts, force)?;
+        record.owners = wanted;
+        let done = run();
+        // Also what was refused: the host says who owns it.
+        let node = touched.node;
+        if let Ok(reached) = self.tree.reach(node) {
+            self.settle(touched, reached.as_fd());
+        }
+        done
+    }
+
+    /// Sets an attribute, for which the host may take a block.
+    ///
+    /// # Errors
+    /// `EDQUOT`, `ENOSPC`, and those of `run`.
+    pub fn setxattr(&self, node: &Arc<Node>, run: impl FnOnce() -> Result<()>) -> Result<()> {
+        if node.kind != Kind::File {
+            return run();
+        }
+        let mut touched = self.touch(node)?;
+        let owners = touched.record().owners;
+        self.charges.charge(owners, [1, 0])?;
+        touched.record().amounts[Resource::Blocks as usize] += 1;
+        let done = run();
+        if let Ok(reached) = self.tree.reach(node) {
+            self.settle(&mut touched, reached.as_fd());
+        }
+        done
+    }
+
+    /// Flags as the host has them, with the project.
+    pub fn fsxattr(&self, node: &Node, found: Result<FsXAttr>) -> Result<FsXAttr> {
+        let project = self.project(node);
+        let mut found = match found {
+            Err(Errno::ENOTTY | Errno::EOPNOTSUPP) if self.projects.any() => FsXAttr::default(),
+            found => found?,
+        };
+        if project != 0 {
+            found.project = project;
+            if node.kind == Kind::Directory {
+                found.xflags |= PROJINHERIT;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Sets the project, and with `run` the flags if they change.
+    ///
+    /// # Errors
+    /// `EPERM` if `caller` does not own the inode; `ENOSPC`, `EDQUOT`, and those of `run`.
+    pub fn set_fsxattr(
+        &self,
+        caller: &Caller<'_>,
+        node: &Arc<Node>,
+        (now, new): (FsXAttr, &FsXAttr),
+        run: impl FnOnce(&FsXAttr) -> Result<()>,
+    ) -> Result<()> {
+        let mut touched = self.touch(node)?;
+        let owners = touched.record().owners;
+        if caller.uid != 0 && caller.uid != owners.uid {
+            return Err(Errno::EPERM);
+        }
+        let mut flags = new.clone();
+        flags.xflags &= !PROJINHERIT;
+        flags.project = 0;
+        let wanted = Owners {
+            project: new.project,
+            ..owners
+        };
+        let is_other = flags.xflags != now.xflags & !PROJINHERIT || flags.extsize != now.extsize;
+        self.charges
+            .transfer(owners, wanted, touched.record().amounts, caller.uid == 0)?;
+        touched.record().owners = wanted;
+        let done = match is_other {
+            true => run(&flags),
+            false => Ok(()),
+        };
+        if done.is_ok() && wanted != owners {
+            self.projects.set(&node.id, new.project);
+            node.charged.set_project(new.project);
+        }
+        if let Ok(reached) = self.tree.reach(node) {
+            self.settle(&mut touched, reached.as_fd());
+        }
+        done
+    }
+
+    /// A file was closed: what lost its name meanwhile is free, what the host allocated late or
+    /// ahead is counted.
+    pub fn closed(&self, file: &OpenHost) {
+        let is_known = file.node.charged.record().lock().is_some();
+        if is_known {
+            self.settle_node(&file.node);
+        }
+    }
+}

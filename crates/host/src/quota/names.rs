@@ -1,0 +1,283 @@
+//! Operations on names, charged.
+
+use super::Quotas;
+use super::walk::Seen;
+use crate::file::OpenHost;
+use crate::identity::Identity;
+use crate::node::Node;
+use hearth::{Amounts, Attr, Caller, Errno, Kind, Owners, Result, StatFs, TreeChange};
+use hearth::{BLOCK, QuotaId};
+use hearth_sync::primitive::Arc;
+use rustix::fd::AsFd;
+use rustix::fs::RenameFlags;
+use std::collections::HashSet;
+
+/// An inode that may lose a name.
+pub struct Victim {
+    node: Arc<Node>,
+    /// Whether the kernel does not refer to it, so that the reference goes back.
+    is_own: bool,
+}
+
+impl Quotas {
+    /// Makes an inode in a directory: `make` with a reservation of it and of `blocks`.
+    ///
+    /// # Errors
+    /// `EDQUOT`, `ENOSPC`, and those of `make`.
+    pub fn make(
+        &self,
+        caller: &Caller<'_>,
+        parent: &Arc<Node>,
+        blocks: u64,
+        make: impl FnOnce() -> Result<Attr>,
+    ) -> Result<Attr> {
+        let reserved = self.reserve_new(caller, parent, [blocks, 1])?;
+        match make() {
+            Ok(attr) => {
+                self.made(parent, reserved, &attr);
+                Ok(attr)
+            }
+            Err(errno) => {
+                self.charges.free(reserved.0, reserved.1);
+                Err(errno)
+            }
+        }
+    }
+
+    /// The same for an open that makes a file, or opens one that is there.
+    ///
+    /// # Errors
+    /// Those of [`Quotas::make`].
+    pub fn make_open(
+        &self,
+        caller: &Caller<'_>,
+        parent: &Arc<Node>,
+        make: impl FnOnce() -> Result<(Attr, OpenHost)>,
+    ) -> Result<(Attr, OpenHost)> {
+        let reserved = self.reserve_new(caller, parent, [0, 1])?;
+        match make() {
+            Ok((attr, file)) => {
+                match file.is_new {
+                    true => self.made(parent, reserved, &attr),
+                    false => {
+                        self.charges.free(reserved.0, reserved.1);
+                        self.found(parent, &attr);
+                        self.settle_node(&file.node);
+                    }
+                }
+                Ok((attr, file))
+            }
+            Err(errno) => {
+                self.charges.free(reserved.0, reserved.1);
+                Err(errno)
+            }
+        }
+    }
+
+    fn reserve_new(
+        &self,
+        caller: &Caller<'_>,
+        parent: &Arc<Node>,
+        amounts: Amounts,
+    ) -> Result<(Owners, Amounts)> {
+        let owners = self.owners_in(caller, parent)?;
+        self.charges.charge(owners, amounts)?;
+        Ok((owners, amounts))
+    }
+
+    fn made(&self, parent: &Arc<Node>, reserved: (Owners, Amounts), attr: &Attr) {
+        self.found(parent, attr);
+        match self.tree.nodes.get(attr.ino) {
+            Ok(node) => self.adopt(&node, reserved, attr),
+            Err(_) => self.charges.free(reserved.0, reserved.1),
+        }
+    }
+
+    /// An inode was found in a directory.
+    pub fn found(&self, parent: &Arc<Node>, attr: &Attr) {
+        if self.projects.any()
+            && let Ok(node) = self.tree.nodes.get(attr.ino)
+        {
+            self.was_found(&node.id, &node.charged, parent);
+        }
+    }
+
+    /// Before a name is removed or replaced: what it means, with its record.
+    pub fn victim(&self, parent: &Arc<Node>, name: &[u8]) -> Option<Victim> {
+        let reached = self.tree.reach(parent).ok()?;
+        let found = self.tree.find(reached.as_fd(), name).ok()?;
+        let is_own = self.tree.nodes.known(&found.id).is_none();
+        let attr = self.tree.take(parent, name, found).ok()?;
+        let node = self.tree.nodes.get(attr.ino).ok()?;
+        if !is_own {
+            self.tree.nodes.give_back(attr.ino, 1);
+        }
+        let victim = Victim { node, is_own };
+        self.was_found(&victim.node.id, &victim.node.charged, parent);
+        drop(self.touch(&victim.node));
+        Some(victim)
+    }
+
+    /// After it: what nobody has open any more is free.
+    pub fn lost(&self, victim: Option<Victim>) {
+        let Some(Victim { node, is_own }) = victim else {
+            return;
+        };
+        self.settle_node(&node);
+        if is_own && self.tree.nodes.give_back(node.number, 1) {
+            self.tree.descriptors.remove(node.number);
+        }
+    }
+
+    /// Whether a project keeps an inode from moving into a directory, as `EXDEV` tells.
+    ///
+    /// # Errors
+    /// `EXDEV`.
+    pub fn may_enter(&self, project: u32, to: &Node) -> Result<()> {
+        let there = self.project(to);
+        match there != 0 && there != project {
+            true => Err(Errno::EXDEV),
+            false => Ok(()),
+        }
+    }
+
+    /// Checks a rename against projects. Returns what leaves its project, and shall keep it.
+    ///
+    /// # Errors
+    /// `EXDEV`.
+    pub fn check_rename(
+        &self,
+        (from, name): (&Arc<Node>, &[u8]),
+        (to, new_name): (&Arc<Node>, &[u8]),
+        flags: RenameFlags,
+    ) -> Result<()> {
+        if !self.projects.any() {
+            return Ok(());
+        }
+        let reached = self.tree.reach(from)?;
+        let found = self.tree.find(reached.as_fd(), name)?;
+        let project = self.project_of_found(&found, from);
+        self.may_enter(project, to)?;
+        if flags.contains(RenameFlags::EXCHANGE) {
+            let reached = self.tree.reach(to)?;
+            let other = self.tree.find(reached.as_fd(), new_name)?;
+            self.may_enter(self.project_of_found(&other, to), from)?;
+        } else if project != self.project(to) {
+            // It belongs to its project wherever it is.
+            self.projects.set(&found.id, project);
+        }
+        Ok(())
+    }
+
+    /// A directory that has moved is counted where it is.
+    pub fn renamed(&self, to: &Arc<Node>, new_name: &[u8]) {
+        if !self.counting.is_on() {
+            return;
+        }
+        let Ok(reached) = self.tree.reach(to) else {
+            return;
+        };
+        if let Ok(found) = self.tree.find(reached.as_fd(), new_name)
+            && let Some(node) = self.tree.nodes.known(&found.id)
+            && node.kind == Kind::Directory
+        {
+            self.counting.moved(node);
+        }
+    }
+
+    /// Makes the directory that programs know by this number, and all below, a project.
+    ///
+    /// # Errors
+    /// `ENOENT`, `ENOTDIR`, those of the walk.
+    pub fn enter_project(&self, ino: u64, project: u32) -> Result<TreeChange> {
+        let tree = &self.tree;
+        let root = tree.nodes.root();
+        let is = |id: &Identity| tree.shown(id.dev, id.ino) == ino;
+        let top = match is(&root.id) {
+            true => Arc::clone(root),
+            false => tree.nodes.find(is).ok_or(Errno::ENOENT)?,
+        };
+        if top.kind != Kind::Directory {
+            return Err(Errno::ENOTDIR);
+        }
+        let reached = tree.reach(&top)?;
+        let before = self.project(&top);
+        let mut done = TreeChange::default();
+        let mut linked = HashSet::new();
+        // Who looks something up below from now on finds the new project.
+        self.projects.set(&top.id, project);
+        self.walk(reached.as_fd(), before, &mut |seen| {
+            let Some(id) = seen.id else { return Ok(()) };
+            match seen.project == project {
+                true => done.kept += 1,
+                false => done.changed += 1,
+            }
+            if *id != top.id {
+                self.projects.unset(id);
+            }
+            let is_linked = seen.kind != Kind::Directory && seen.stat.stx_nlink > 1;
+            if !is_linked || linked.insert((id.dev, id.ino)) {
+                self.move_to_project(seen, id, project);
+            }
+            Ok(())
+        })?;
+        Ok(done)
+    }
+
+    /// Charges what a walk has come to to another project.
+    fn move_to_project(&self, seen: &Seen<'_>, id: &Identity, project: u32) {
+        let root = self.tree.nodes.root();
+        let known = match *id == root.id {
+            true => Some(Arc::clone(root)),
+            false => self.tree.nodes.known(id),
+        };
+        let Some(node) = known else {
+            let (from, amounts) = self.seen_amounts(seen);
+            // Forced: a tree becomes a project even above its limits.
+            let _ = self
+                .charges
+                .transfer(from, Owners { project, ..from }, amounts, true);
+            return;
+        };
+        if node.charged.project().is_none() {
+            node.charged.set_project(seen.project);
+        }
+        if let Ok(mut touched) = self.touch(&node) {
+            node.charged.set_project(project);
+            if let Some(fd) = seen.fd {
+                self.settle(&mut touched, fd);
+            }
+        }
+    }
+
+    /// The result of `statfs(2)`: inside a project with a hard limit, the project's numbers.
+    pub fn statfs(&self, node: &Node, mut all: StatFs) -> StatFs {
+        let project = QuotaId::project(self.project(node));
+        if project.id == 0 {
+            return all;
+        }
+        let unit = u64::from(all.frsize.max(1));
+        let in_units = |blocks: u64| blocks.saturating_mul(BLOCK) / unit;
+        // A filesystem in memory may have no size of its own.
+        let is_sized = |of: u64, value: u64| if of == 0 { u64::MAX } else { value };
+        let [blocks, inodes] = self.charges.limits(project);
+        if let Some((limit, used)) = blocks {
+            let (most, free) = (
+                is_sized(all.blocks, all.blocks),
+                is_sized(all.blocks, all.bavail),
+            );
+            all.blocks = most.min(in_units(limit));
+            all.bfree = all.blocks.saturating_sub(in_units(used));
+            all.bavail = free.min(in_units(limit.saturating_sub(used)));
+        }
+        if let Some((limit, used)) = inodes {
+            let (most, free) = (
+                is_sized(all.files, all.files),
+                is_sized(all.files, all.ffree),
+            );
+            all.files = most.min(limit);
+            all.ffree = free.min(limit.saturating_sub(used));
+        }
+        all
+    }
+}

@@ -1,0 +1,113 @@
+//! Project ids: what was set is written down; below a directory it is inherited.
+
+use super::state_dir::Lines;
+use super::{Quotas, charged::Charged};
+use crate::identity::Identity;
+use crate::node::Node;
+use crate::reach::Found;
+use hearth_sync::lock::Lock;
+use hearth_sync::lock_class;
+use hearth_sync::primitive::atomic::{AtomicBool, Ordering::Relaxed};
+use std::collections::HashMap;
+
+lock_class!(ProjectsLock = "host.projects", 814);
+
+/// The projects of a tree.
+#[derive(Debug)]
+pub struct Projects {
+    /// By [`Identity::lasting`].
+    set: Lock<ProjectsLock, HashMap<Box<str>, u32>>,
+    /// Whether any was ever set: until then nobody looks. Relaxed: whoever sets the first one then
+    /// visits all inodes below.
+    any: AtomicBool,
+    lines: Lines,
+    /// Device of the root.
+    own: u64,
+}
+
+impl Projects {
+    /// Those that were kept.
+    pub fn new(lines: Lines, own: u64) -> Projects {
+        let kept = lines.read().into_iter();
+        let set: HashMap<Box<str>, u32> = kept
+            .filter_map(|(key, value)| Some((key.into(), value?.parse().ok()?)))
+            .collect();
+        Projects {
+            any: AtomicBool::new(!set.is_empty()),
+            set: Lock::new(set),
+            lines,
+            own,
+        }
+    }
+
+    /// Whether there are any.
+    pub fn any(&self) -> bool {
+        self.any.load(Relaxed)
+    }
+
+    /// What was set for an inode.
+    pub fn of(&self, id: &Identity) -> Option<u32> {
+        match self.any() {
+            true => self.set.lock().get(&*id.lasting(self.own)).copied(),
+            false => None,
+        }
+    }
+
+    /// Sets it, and writes it down.
+    pub fn set(&self, id: &Identity, project: u32) {
+        self.any.store(true, Relaxed);
+        let key = id.lasting(self.own);
+        let mut set = self.set.lock();
+        self.lines.append(&key, Some(&project.to_string()));
+        set.insert(key.into(), project);
+    }
+
+    /// Makes them durable.
+    ///
+    /// # Errors
+    /// Those of `fsync(2)`.
+    pub fn sync(&self) -> std::io::Result<()> {
+        self.lines.sync()
+    }
+
+    /// From now on the inode inherits.
+    pub fn unset(&self, id: &Identity) {
+        if !self.any() {
+            return;
+        }
+        let key = id.lasting(self.own);
+        let mut set = self.set.lock();
+        if set.remove(&*key).is_some() {
+            self.lines.append(&key, None);
+        }
+    }
+}
+
+impl Quotas {
+    /// The project of an inode.
+    pub fn project(&self, node: &Node) -> u32 {
+        match node.charged.project() {
+            Some(project) => project,
+            None => self.projects.of(&node.id).unwrap_or(0),
+        }
+    }
+
+    /// Of an inode that was found in a directory of project `above`.
+    pub fn project_below(&self, found: &Identity, above: u32) -> u32 {
+        self.projects.of(found).unwrap_or(above)
+    }
+
+    /// An inode was found in a directory.
+    pub fn was_found(&self, id: &Identity, charged: &Charged, parent: &Node) {
+        if self.projects.any() && charged.project().is_none() {
+            charged.set_project(self.project_below(id, self.project(parent)));
+        }
+    }
+
+    /// The project of what was found as a name of `parent`.
+    pub fn project_of_found(&self, found: &Found, parent: &Node) -> u32 {
+        let known = self.tree.nodes.known(&found.id);
+        let known = known.and_then(|node| node.charged.project());
+        known.unwrap_or_else(|| self.project_below(&found.id, self.project(parent)))
+    }
+}

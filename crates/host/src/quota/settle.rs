@@ -1,0 +1,191 @@
+//! Touching an inode before an operation, and settling it after.
+
+use super::amounts::Told;
+use super::charged::{ChargedLock, Record};
+use super::{Quotas, holes};
+use crate::attributes;
+use crate::node::Node;
+use hearth::{Amounts, Attr, BLOCK, Caller, Errno, Kind, Owners, Resource, Result};
+use hearth_sync::lock::LockGuard;
+use hearth_sync::primitive::Arc;
+use rustix::fd::{AsFd, BorrowedFd};
+use rustix::fs::Statx;
+
+/// An inode whose record is locked for an operation.
+pub struct Touched<'n> {
+    pub node: &'n Arc<Node>,
+    guard: LockGuard<'n, ChargedLock, Option<Record>>,
+}
+
+const TOUCHED: &str = "a touched inode has a record";
+
+impl Touched<'_> {
+    /// The record.
+    pub fn record(&mut self) -> &mut Record {
+        self.guard.as_mut().expect(TOUCHED)
+    }
+}
+
+impl Quotas {
+    /// Locks the record of an inode, which is made of what the host says if there is none.
+    ///
+    /// # Errors
+    /// `ESTALE` if the inode is gone.
+    pub fn touch<'n>(&self, node: &'n Arc<Node>) -> Result<Touched<'n>> {
+        let mut guard = node.charged.record().lock();
+        if guard.is_none() {
+            let reached = self.tree.reach(node)?;
+            let stat = attributes::stat(reached.as_fd())?;
+            let (owners, amounts) = self.told(node, reached.as_fd(), &stat);
+            if amounts != [0; 2] {
+                self.counting.count(&node.id, || {
+                    self.charges.force(owners, amounts);
+                });
+            }
+            *guard = Some(Record::of(owners, amounts));
+        }
+        Ok(Touched { node, guard })
+    }
+
+    /// Charges or frees the difference to what the host says now.
+    pub fn settle(&self, touched: &mut Touched<'_>, fd: BorrowedFd<'_>) {
+        let node = touched.node;
+        let gone = (touched.record().owners, [0; 2]);
+        let (owners, amounts) = match attributes::stat(fd) {
+            Ok(stat) => self.told(node, fd, &stat),
+            Err(_) => gone,
+        };
+        if amounts == [0; 2] {
+            self.counting.forget(&node.id);
+        }
+        touched.record().become_(&self.charges, owners, amounts);
+    }
+
+    /// Settles an inode that an operation without a lock on it has changed.
+    pub fn settle_node(&self, node: &Arc<Node>) {
+        let Ok(mut touched) = self.touch(node) else {
+            return;
+        };
+        match self.tree.reach(node) {
+            Ok(reached) => self.settle(&mut touched, reached.as_fd()),
+            Err(Errno::ESTALE) => {
+                let owners = touched.record().owners;
+                touched.record().become_(&self.charges, owners, [0; 2]);
+                self.counting.forget(&node.id);
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// What the host says that an inode uses, and who pays.
+    fn told(&self, node: &Node, fd: BorrowedFd<'_>, stat: &Statx) -> (Owners, Amounts) {
+        let owners = Owners {
+            uid: stat.stx_uid,
+            gid: stat.stx_gid,
+            project: self.project(node),
+        };
+        let is_gone = stat.stx_nlink == 0 && !node.is_open();
+        match is_gone {
+            true => (owners, [0; 2]),
+            false => (owners, self.amounts(Told::by(stat, node.kind), Some(fd))),
+        }
+    }
+
+    /// Who will own what `caller` makes in a directory.
+    ///
+    /// # Errors
+    /// `ESTALE` if the directory is gone.
+    pub fn owners_in(&self, caller: &Caller<'_>, parent: &Arc<Node>) -> Result<Owners> {
+        let reached = self.tree.reach(parent)?;
+        let stat = attributes::stat(reached.as_fd())?;
+        let own = || rustix::process::getegid().as_raw();
+        let (uid, gid) = match self.tree.rights.switches() {
+            true => (caller.uid, caller.gid),
+            false => (rustix::process::geteuid().as_raw(), own()),
+        };
+        let inherits = u32::from(stat.stx_mode) & libc::S_ISGID != 0;
+        Ok(Owners {
+            uid,
+            gid: if inherits { stat.stx_gid } else { gid },
+            project: self.project(parent),
+        })
+    }
+
+    /// Makes the reservation of a new inode the charge of what was made.
+    pub fn adopt(&self, node: &Node, reserved: (Owners, Amounts), attr: &Attr) {
+        let (owners, amounts) = reserved;
+        let mut made = Record::of(owners, amounts);
+        let mut record = node.charged.record().lock();
+        let real = Owners {
+            uid: attr.uid,
+            gid: attr.gid,
+            project: self.project(node),
+        };
+        let told = self.amounts(Told::by_attr(attr), None);
+        let is_counted = self.counting.is_on() && !self.counting.count(&node.id, || {});
+        match &*record {
+            // Whoever counted it has charged it.
+            _ if is_counted => self.charges.free(owners, amounts),
+            Some(first) => {
+                let (owners, amounts) = first.began;
+                made.become_(&self.charges, owners, amounts);
+            }
+            None => made.become_(&self.charges, real, told),
+        }
+        if record.is_none() {
+            *record = Some(Record::of(real, told));
+        }
+    }
+
+    /// Reserves what a write of `len` bytes at `off` may allocate in a file that is open as `fd`,
+    /// and returns how much of it may be written. The reservation is part of the record until the
+    /// file is settled.
+    ///
+    /// # Errors
+    /// `EDQUOT`, `ENOSPC` if nothing fits.
+    pub fn reserve(
+        &self,
+        touched: &mut Touched<'_>,
+        fd: BorrowedFd<'_>,
+        (off, len): (u64, u64),
+        in_part: bool,
+    ) -> Result<u64> {
+        let stat = attributes::stat(fd)?;
+        let holes = holes::holes(fd, off, len, stat.stx_size)?;
+        let mut need = holes::count(&holes);
+        if need > 0 && off < stat.stx_size {
+            // Space that was allocated in advance looks like a hole, and is charged.
+            let told = Told::by(&stat, Kind::File);
+            let [has, _] = self.amounts(told, Some(fd));
+            let all = stat.stx_size.max(off.saturating_add(len)).div_ceil(BLOCK);
+            need = need.min(all.saturating_sub(has));
+        }
+        let owners = touched.record().owners;
+        let (taken, refusal) = match self.charges.charge(owners, [need, 0]) {
+            Ok(()) => (need, None),
+            Err(errno) if !in_part => return Err(errno),
+            Err(errno) => (self.reserve_part(owners, need), Some(errno)),
+        };
+        touched.record().amounts[Resource::Blocks as usize] += taken;
+        let Some(errno) = refusal else {
+            return Ok(len);
+        };
+        // Also without one more block, what is allocated already can be written.
+        match holes::end_of(&holes, taken).saturating_sub(off).min(len) {
+            0 => Err(errno),
+            fits => Ok(fits),
+        }
+    }
+
+    /// As many of `need` blocks as fit.
+    fn reserve_part(&self, owners: Owners, need: u64) -> u64 {
+        let (mut taken, mut step) = (0, need / 2);
+        while step > 0 {
+            while taken + step < need && self.charges.charge(owners, [step, 0]).is_ok() {
+                taken += step;
+            }
+            step /= 2;
+        }
+        taken
+    }
+}

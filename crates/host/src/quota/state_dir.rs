@@ -1,0 +1,216 @@
+//! The directory beside in which usage, limits and projects are kept.
+
+use crate::error::OpenError;
+use crate::identity::Identity;
+use hearth::{Amounts, Owners};
+use hearth_sync::primitive::Arc;
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+const USAGE: &str = "usage";
+const FIRST: &str = "hearth usage 1";
+const LAST: &str = "end";
+
+/// The directory, which no other daemon uses meanwhile.
+#[derive(Debug)]
+pub struct QuotaDir {
+    path: PathBuf,
+    /// Locked for as long as it is open.
+    directory: File,
+}
+
+/// Lines of a key and a value, the last of which counts. Each change appends one.
+#[derive(Clone, Debug)]
+pub struct Lines {
+    path: PathBuf,
+    file: Arc<File>,
+}
+
+impl QuotaDir {
+    /// Opens or makes it.
+    ///
+    /// # Errors
+    /// Why it cannot be used.
+    pub fn open(path: &Path) -> Result<QuotaDir, OpenError> {
+        let failed = |error| state_error(path, error);
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(path)
+            .map_err(failed)?;
+        let directory = File::open(path).map_err(failed)?;
+        match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(QuotaDir {
+                path: path.to_owned(),
+                directory,
+            }),
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                Err(failed(io::Error::other("in use by another daemon")))
+            }
+            Err(error) => Err(failed(error.into())),
+        }
+    }
+
+    /// The lines of a file, each key once.
+    ///
+    /// # Errors
+    /// Why it cannot be used.
+    pub fn lines(&self, name: &str) -> Result<Lines, OpenError> {
+        let path = self.path.join(name);
+        let failed = |error| state_error(&path, error);
+        let kept = read_lines(&path);
+        let text: String = kept.iter().map(|(key, value)| line(key, value)).collect();
+        self.replace(name, text.as_bytes()).map_err(failed)?;
+        let file = OpenOptions::new().append(true).open(&path);
+        let file = Arc::new(file.map_err(failed)?);
+        Ok(Lines { path, file })
+    }
+
+    /// What was used when the last daemon that served this root ended cleanly. It counts once: from
+    /// now on use changes.
+    ///
+    /// # Errors
+    /// It cannot be removed, so a crash would not be seen.
+    pub fn take_usage(&self, root: &Identity) -> Result<Option<Vec<(Owners, Amounts)>>, OpenError> {
+        let path = self.path.join(USAGE);
+        let failed = |error| state_error(&path, error);
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(failed(error)),
+        };
+        std::fs::remove_file(&path).map_err(failed)?;
+        self.directory.sync_all().map_err(failed)?;
+        Ok(parsed(&text, &root.lasting(root.dev)))
+    }
+
+    /// Keeps what is used, at a clean end.
+    ///
+    /// # Errors
+    /// Those of the filesystem of the directory.
+    pub fn put_usage(&self, root: &Identity, usage: &[(Owners, Amounts)]) -> io::Result<()> {
+        let mut text = format!("{FIRST}\n{}\n", root.lasting(root.dev));
+        for (owners, [blocks, inodes]) in usage {
+            let Owners { uid, gid, project } = owners;
+            text += &format!("{uid} {gid} {project} {blocks} {inodes}\n");
+        }
+        text += LAST;
+        self.replace(USAGE, text.as_bytes())
+    }
+
+    fn replace(&self, name: &str, text: &[u8]) -> io::Result<()> {
+        let (path, new) = (self.path.join(name), self.path.join(format!("{name}.new")));
+        let mut options = OpenOptions::new();
+        options.create(true).truncate(true).write(true).mode(0o600);
+        let mut file = options.open(&new)?;
+        file.write_all(text)?;
+        file.sync_all()?;
+        std::fs::rename(&new, &path)?;
+        self.directory.sync_all()
+    }
+}
+
+impl Lines {
+    /// What they say, each key once.
+    pub fn read(&self) -> Vec<(String, Option<String>)> {
+        read_lines(&self.path)
+    }
+
+    /// Appends one; no value: there is nothing to say any more. What cannot be written is lost with
+    /// the daemon, which goes on.
+    pub fn append(&self, key: &str, value: Option<&str>) {
+        let line = line(key, &value.map(str::to_owned));
+        let _ = (&*self.file).write_all(line.as_bytes());
+    }
+
+    /// Makes them durable.
+    ///
+    /// # Errors
+    /// Those of `fsync(2)`.
+    pub fn sync(&self) -> io::Result<()> {
+        self.file.sync_all()
+    }
+}
+
+fn state_error(path: &Path, error: io::Error) -> OpenError {
+    OpenError::State {
+        path: path.to_owned(),
+        error,
+    }
+}
+
+fn line(key: &str, value: &Option<String>) -> String {
+    match value {
+        Some(value) => format!("{key}\t{value}\n"),
+        None => format!("{key}\n"),
+    }
+}
+
+/// Keys in the order in which they came first. A line that a crash has torn has no end and is left
+/// out.
+fn read_lines(path: &Path) -> Vec<(String, Option<String>)> {
+    let text = std::fs::read(path).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    let mut found: Vec<(String, Option<String>)> = Vec::new();
+    let mut places = std::collections::HashMap::new();
+    for line in whole.lines().filter(|line| !line.is_empty()) {
+        let (key, value) = match line.split_once('\t') {
+            Some((key, value)) => (key, Some(value.to_owned())),
+            None => (line, None),
+        };
+        let place = *places.entry(key.to_owned()).or_insert(found.len());
+        match place == found.len() {
+            true => found.push((key.to_owned(), value)),
+            false => found[place].1 = value,
+        }
+    }
+    found.retain(|(_, value)| value.is_some());
+    found
+}
+
+fn parsed(text: &str, root: &str) -> Option<Vec<(Owners, Amounts)>> {
+    let body = text.strip_prefix(FIRST)?.strip_prefix('\n')?;
+    let body = body.strip_prefix(root)?.strip_prefix('\n')?;
+    let body = body.strip_suffix(LAST)?;
+    let of_line = |line: &str| {
+        let numbers: Vec<u64> = line
+            .split(' ')
+            .map_while(|word| word.parse().ok())
+            .collect();
+        let [uid, gid, project, blocks, inodes] = *numbers else {
+            return None;
+        };
+        let id = |number: u64| u32::try_from(number).ok();
+        let owners = Owners {
+            uid: id(uid)?,
+            gid: id(gid)?,
+            project: id(project)?,
+        };
+        Some((owners, [blocks, inodes]))
+    };
+    body.lines().map(of_line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn usage_is_trusted_whole_and_of_the_same_root_only() {
+        let owners = Owners {
+            uid: 1000,
+            gid: 5,
+            project: 7,
+        };
+        let text = "hearth usage 1\n2:h1.00\n1000 5 7 12 3\nend";
+        assert_eq!(parsed(text, "2:h1.00"), Some(vec![(owners, [12, 3])]));
+        assert_eq!(parsed(text, "2:h1.01"), None);
+        for cut in 1..text.len() {
+            assert_eq!(parsed(&text[..cut], "2:h1.00"), None, "{cut}");
+        }
+    }
+}
