@@ -103,6 +103,11 @@ pub fn options(directory: &Path, options: MountOptions) -> Result<MountOptions, 
         return Err(Failure::usage(line));
     }
     let mut options = options;
+    // `quota` alone: nothing is written that is not counted.
+    if std::mem::take(&mut options.volume.charge_first) {
+        let quota = &mut options.volume.host.quota;
+        quota.get_or_insert(HostQuotaMode::Wait);
+    }
     if options.fsname == MountOptions::default().fsname {
         let name = shown(&mounts::resolved(directory));
         options.fsname = name.to_string_lossy().into_owned();

@@ -71,6 +71,12 @@ impl StateDir {
         })
     }
 
+    /// Whether this user may read it, or make it. Of another user's nothing is said.
+    pub fn is_readable(&self) -> bool {
+        let error = fs::metadata(&self.path).err().map(|error| error.kind());
+        error != Some(io::ErrorKind::PermissionDenied)
+    }
+
     /// The contents of a file; `None` if there is none.
     ///
     /// # Errors

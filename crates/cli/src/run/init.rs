@@ -1,24 +1,16 @@
 //! Process 1 of a program's PID namespace.
 
+use super::args::InitArgs;
 use super::{ended_child, exit_status, namespaces, pass_on, pid, signals};
 use crate::failure::{Failure, reason};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
-use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::process::Command;
 
 /// Exit statuses of a program that is not there, and of one that cannot be started.
 const NOT_FOUND: u8 = 127;
 const NOT_STARTED: u8 = 126;
-
-/// `hearth run-init`, which `hearth run` starts.
-#[derive(Debug, clap::Args)]
-pub struct InitArgs {
-    /// The program and its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
-    pub command: Vec<OsString>,
-}
 
 /// Starts the program, collects every orphan, and ends with the program.
 pub fn run(args: &InitArgs) -> Result<(), Failure> {

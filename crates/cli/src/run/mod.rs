@@ -3,13 +3,15 @@
 //!
 //! This process has one thread: a PID namespace and a user namespace are for those only.
 
+mod args;
 mod init;
 mod namespaces;
 mod server;
 mod summary;
 
-pub use init::{InitArgs, run as init};
-pub use server::{ServerArgs, run as server};
+pub use args::{InitArgs, RunArgs, ServerArgs};
+pub use init::run as init;
+pub use server::run as server;
 
 use crate::failure::{Failure, reason};
 use crate::{host, mounts};
@@ -25,20 +27,6 @@ use std::process::{Child, Command};
 
 /// Exit status where the program was not started, or what it works in has gone.
 const NOT_RUN: u8 = 125;
-
-/// `hearth run`.
-#[derive(Debug, clap::Args)]
-pub struct RunArgs {
-    /// Print the summary as one line of JSON
-    #[arg(long)]
-    pub json: bool,
-    /// Mount options, separated by commas
-    #[arg(short, long = "options", value_name = "OPTS")]
-    pub options: Vec<String>,
-    /// The program and its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
-    pub command: Vec<OsString>,
-}
 
 /// Runs a program in the current directory, which Hearth serves meanwhile. A failure carries the
 /// exit status of the program.

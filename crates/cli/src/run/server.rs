@@ -1,25 +1,16 @@
 //! What serves the directory of a program: a daemon that ends with its standard input.
 
+use super::args::ServerArgs;
 use crate::failure::{Failure, reason};
 use crate::{host, serve};
 use hearth::Source;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
 /// The word of a server that has mounted.
 const READY: &str = "ready\n";
-
-/// `hearth run-server`, which `hearth run` starts.
-#[derive(Debug, clap::Args)]
-pub struct ServerArgs {
-    /// The directory that is served at its own path
-    pub directory: PathBuf,
-    /// Mount options, separated by commas
-    #[arg(short, long = "options", value_name = "OPTS")]
-    pub options: Vec<String>,
-}
 
 /// A server that runs.
 pub struct Server {

@@ -126,7 +126,6 @@ impl VolumeOptions {
             (self.links_max.is_some(), "links_max"),
             (self.lock_ranges.is_some(), "lock_ranges"),
             (self.protected_hardlinks, "protected_hardlinks"),
-            (self.charge_first, "quota"),
             (self.atime == AtimeMode::No, "noatime"),
             (self.atime == AtimeMode::Strict, "strictatime"),
         ];
@@ -239,7 +238,6 @@ impl OptionError {
     pub(super) fn not_of_a_host(name: &str) -> OptionError {
         let expected = match name {
             "noatime" | "strictatime" => "none for a host directory, whose own mount decides that",
-            "quota" => "quota=wait, quota=background or quota=off for a host directory",
             _ => "none for a host directory, whose own filesystem decides that",
         };
         OptionError {

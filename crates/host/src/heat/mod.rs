@@ -50,7 +50,7 @@ impl HostHeat {
                 Some(place)
             }
             // It may be switched on later; then what is kept is kept if it can be.
-            false => place.ok(),
+            false => place.ok().filter(StateDir::is_readable),
         };
         let tracked = Arc::new(TrackedFiles::new(Arc::clone(tree), by, place));
         let kept = tracked.take_kept();
