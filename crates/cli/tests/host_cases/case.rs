@@ -34,27 +34,22 @@ pause() { sleep 1.1; }
 impl Case {
     /// Two filesystems of one kind, and a mount over one of them.
     pub fn on(make: fn() -> Below) -> Case {
-        Case::with(make, "")
-    }
-
-    /// [`Case::on`] with more options of the mount.
-    pub fn with(make: fn() -> Below, options: &str) -> Case {
-        let (below, native) = (make(), make());
-        let mounted = Mounted::over(Transport::Dev, below.path(), options);
-        Case {
-            mounted,
-            below,
-            native,
-        }
+        Case::of(make(), make())
     }
 
     /// A mount over this filesystem, and one in memory beside.
     pub fn over(below: Below) -> Case {
-        let mounted = Mounted::over(Transport::Dev, below.path(), "");
+        Case::of(below, Below::tmpfs())
+    }
+
+    /// `HEARTH_OPTIONS` are more options of the mount, such as `passthrough=off`.
+    fn of(below: Below, native: Below) -> Case {
+        let options = std::env::var("HEARTH_OPTIONS").unwrap_or_default();
+        let mounted = Mounted::over(Transport::Dev, below.path(), &options);
         Case {
             mounted,
             below,
-            native: Below::tmpfs(),
+            native,
         }
     }
 
