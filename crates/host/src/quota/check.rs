@@ -81,6 +81,16 @@ impl Quotas {
         Ok(sums)
     }
 
+    /// Charges what the host has allocated late, with the write-back of what was written before.
+    fn settle_known(&self) {
+        for node in self.tree.nodes.all() {
+            let has_record = node.charged.record().lock().is_some();
+            if has_record {
+                self.settle_node(&node);
+            }
+        }
+    }
+
     /// Inodes without a name that are open.
     fn sum_nameless(&self, sums: &mut Sums) -> u64 {
         let mut nameless = 0;
@@ -139,6 +149,7 @@ impl CountedElsewhere for Quotas {
         if self.counting.is_on() {
             return Err(Errno::EAGAIN);
         }
+        self.settle_known();
         let mut sums = self.sum()?;
         let nameless = self.sum_nameless(&mut sums);
         let ledger = self.charges.by_owners();

@@ -191,7 +191,7 @@ impl Quotas {
         if caller.uid != 0 && caller.uid != owners.uid {
             return Err(Errno::EPERM);
         }
-        let mut flags = new.clone();
+        let mut flags = *new;
         flags.xflags &= !PROJINHERIT;
         flags.project = 0;
         let wanted = Owners {

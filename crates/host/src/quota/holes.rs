@@ -38,6 +38,16 @@ pub fn holes(fd: BorrowedFd<'_>, off: u64, len: u64, size: u64) -> Result<Vec<Ra
     Ok(found)
 }
 
+/// Those of them that lie behind the end of the file.
+pub fn behind(off: u64, len: u64, size: u64) -> Vec<Range<u64>> {
+    let mut found = Vec::new();
+    let (first, last) = (off / BLOCK, off.saturating_add(len).div_ceil(BLOCK));
+    if len > 0 {
+        push(&mut found, first.max(size.div_ceil(BLOCK))..last);
+    }
+    found
+}
+
 /// How many blocks these are.
 pub fn count(holes: &[Range<u64>]) -> u64 {
     holes.iter().map(|hole| hole.end - hole.start).sum()
