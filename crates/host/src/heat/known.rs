@@ -24,11 +24,11 @@ pub struct Known {
     gid: AtomicU32,
     project: AtomicU32,
     size: AtomicU64,
-    seen: Lock<KnownLock, Seen>,
+    seen: Lock<KnownLock, LastSeen>,
 }
 
 #[derive(Debug)]
-struct Seen {
+struct LastSeen {
     /// Below the source, without a slash before it; empty if it never was seen.
     path: Box<[u8]>,
     /// Its node, as long as the kernel refers to it.
@@ -49,7 +49,7 @@ impl Known {
             gid: AtomicU32::new(facts.gid),
             project: AtomicU32::new(facts.project),
             size: AtomicU64::new(facts.size),
-            seen: Lock::new(Seen {
+            seen: Lock::new(LastSeen {
                 path: path.into(),
                 node: Weak::new(),
             }),

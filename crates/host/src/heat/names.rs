@@ -105,7 +105,7 @@ pub fn search(tree: &Tree, files: &[Arc<Known>], mut found: impl FnMut(&Known, &
     };
     let (mut stack, mut is_whole) = (Vec::new(), true);
     let mut enter = |fd: OwnedFd, path: Vec<u8>| {
-        let (level, complete) = Level::read(tree, fd, path, &mut wanted, &mut found);
+        let (level, complete) = OpenLevel::read(tree, fd, path, &mut wanted, &mut found);
         is_whole &= complete;
         (level, wanted.is_empty())
     };
@@ -132,14 +132,14 @@ const READS: OFlags = OFlags::RDONLY
     .union(OFlags::CLOEXEC);
 
 /// A directory of a walk: as many are open as the tree is deep.
-struct Level {
+struct OpenLevel {
     fd: OwnedFd,
     path: Vec<u8>,
     /// Directories that have not been entered yet.
     below: Vec<Box<[u8]>>,
 }
 
-impl Level {
+impl OpenLevel {
     /// Reads a directory; false beside it if that failed.
     fn read(
         tree: &Tree,
@@ -147,10 +147,10 @@ impl Level {
         path: Vec<u8>,
         wanted: &mut HashMap<u64, Vec<&Arc<Known>>>,
         found: &mut impl FnMut(&Known, &[u8]),
-    ) -> (Level, bool) {
+    ) -> (OpenLevel, bool) {
         let mut below = Vec::new();
         let Ok(entries) = Dir::read_from(&fd) else {
-            return (Level { fd, path, below }, false);
+            return (OpenLevel { fd, path, below }, false);
         };
         let mut is_whole = true;
         for entry in entries {
@@ -175,7 +175,7 @@ impl Level {
                 _ => {}
             }
         }
-        (Level { fd, path, below }, is_whole)
+        (OpenLevel { fd, path, below }, is_whole)
     }
 
     /// Opens a directory below, unless it is the mount that serves the tree.
