@@ -17,7 +17,7 @@ const THREADS: u64 = 64;
 const USER: u32 = 1234;
 
 fn over(below: &Below, options: &str) -> Mounted {
-    let state = below.outside("state");
+    let state = below.path().with_file_name("state");
     let options = format!("{options},state={}", state.display());
     Mounted::over(Transport::Dev, below.path(), &options)
 }
@@ -71,10 +71,7 @@ fn limits_of_users_groups_and_projects_hold_and_say_why() {
     assert_eq!(used(&mounted, "group:77"), (65536, 1));
     // A project: a full device, and df tells its size.
     mounted.shell("mkdir p; head -c 8192 /dev/zero > p/before");
-    done(
-        &mounted,
-        &format!("project 7 {}", mounted.at("p").display()),
-    );
+    done(&mounted, "project @/p 7");
     done(&mounted, "set project:7 --hard 40KiB --inodes-hard 4 @");
     assert_eq!(used(&mounted, "project:7"), (8192, 2));
     let error = fs::write(mounted.at("p/big"), vec![1; 100_000]).unwrap_err();
@@ -103,10 +100,7 @@ fn preallocated_sparse_and_copied_blocks_are_charged_once() {
     let below = Below::ext4();
     let mounted = counted(&below);
     mounted.shell("mkdir p");
-    done(
-        &mounted,
-        &format!("project 9 {}", mounted.at("p").display()),
-    );
+    done(&mounted, "project @/p 9");
     done(&mounted, "set project:9 --hard 1MiB @");
     let at = |name: &str| mounted.at(format!("p/{name}"));
     // All of the limit is allocated ahead, and then written.
@@ -134,6 +128,7 @@ fn preallocated_sparse_and_copied_blocks_are_charged_once() {
     fs::write(mounted.at("source"), vec![7; 2 << 20]).unwrap();
     let copied = fs::copy(mounted.at("source"), at("copy"));
     assert!(is_full(&copied.unwrap_err()));
+    drop((whole, sparse));
     assert_eq!(allocated(&below.at("p")).0, 1 << 20);
     done(&mounted, "check @");
     mounted.unmount();
@@ -165,10 +160,7 @@ fn sixty_four_threads_stop_at_the_limits_on_btrfs() {
 fn race(below: &Below, ahead: u64) {
     let mounted = counted(below);
     mounted.shell("mkdir p");
-    done(
-        &mounted,
-        &format!("project 8 {}", mounted.at("p").display()),
-    );
+    done(&mounted, "project @/p 8");
     let limit = 8 << 20;
     done(&mounted, &format!("set project:8 --hard {limit} @"));
     let (inside, outside) = (mounted.at("p"), below.at("p"));
@@ -213,7 +205,7 @@ fn race(below: &Below, ahead: u64) {
     done(&mounted, "check @");
     mounted.kill();
     harness::succeed(harness::program("umount").arg("-l").arg(mounted.path()));
-    let state = below.outside("state");
+    let state = below.path().with_file_name("state");
     mounted.mount_again(
         Transport::Dev,
         &format!("quota=wait,state={}", state.display()),
@@ -267,7 +259,7 @@ fn usage_is_kept_over_a_clean_end_and_counted_again_after_a_kill() {
         chown(&path, Some(USER), Some(USER)).unwrap();
     }
     let who = format!("user:{USER}");
-    let state = below.outside("state");
+    let state = below.path().with_file_name("state");
     let again = |mounted: &Mounted, options: &str| {
         let options = format!("{options},state={}", state.display());
         mounted.mount_again(Transport::Dev, &options);
@@ -275,7 +267,7 @@ fn usage_is_kept_over_a_clean_end_and_counted_again_after_a_kill() {
     let mounted = over(&below, "quota=wait");
     assert_eq!(used(&mounted, &who), (100 * 8192, 100));
     done(&mounted, &format!("set {who} --hard 1MiB --soft 100KiB @"));
-    done(&mounted, "project 5 @/d");
+    done(&mounted, "project @/d 5");
     mounted.unmount();
     // Not walked: what is made behind is not seen, and told by a check.
     fs::write(below.at("behind"), vec![1; 5000]).unwrap();
