@@ -71,7 +71,12 @@ pub fn is_served_at(directory: &Path, mountpoint: &Path) -> bool {
 }
 
 /// The options with what follows from the directory: its name, and the flags of its mount.
-pub fn options(directory: &Path, options: MountOptions) -> Result<MountOptions, Failure> {
+pub fn options(directory: &Path, mut options: MountOptions) -> Result<MountOptions, Failure> {
+    // `quota` alone: nothing is written that is not counted.
+    if std::mem::take(&mut options.volume.charge_first) {
+        let quota = &mut options.volume.host.quota;
+        quota.get_or_insert(HostQuotaMode::Wait);
+    }
     let of_opens = options.volume.host.heat_by_opens;
     if of_opens && options.direct_io {
         let line = "option 'heat=opens': 'direct_io' and 'heat=exact' show each access; choose one";
@@ -102,12 +107,6 @@ pub fn options(directory: &Path, options: MountOptions) -> Result<MountOptions, 
         );
         return Err(Failure::usage(line));
     }
-    let mut options = options;
-    // `quota` alone: nothing is written that is not counted.
-    if std::mem::take(&mut options.volume.charge_first) {
-        let quota = &mut options.volume.host.quota;
-        quota.get_or_insert(HostQuotaMode::Wait);
-    }
     if options.fsname == MountOptions::default().fsname {
         let name = shown(&mounts::resolved(directory));
         options.fsname = name.to_string_lossy().into_owned();
@@ -135,16 +134,18 @@ fn with_quotas(
     vfs: HostVfs,
     directory: &Path,
     volume: &Volume,
-    waits: bool,
+    (waits, is_told): (bool, bool),
 ) -> Result<HostVfs, Failure> {
     volume.stats().set_info("quota", "counting");
     let (name, stats) = (directory.display().to_string(), volume.clone());
     let told = move |inodes: u64, is_done: bool| {
         let word = if is_done { "on" } else { "not counted" };
         stats.stats().set_info("quota", word);
-        output::say(format_args!(
-            "{name}: {inodes} inodes counted, quotas are {word}"
-        ));
+        if is_told || !is_done {
+            output::say(format_args!(
+                "{name}: {inodes} inodes counted, quotas are {word}"
+            ));
+        }
     };
     vfs.with_quotas(directory, volume, waits, told)
         .map_err(Failure::refused)
@@ -170,7 +171,8 @@ pub fn start(
     let vfs = match wants_quotas(&options) {
         true => {
             let waits = options.volume.host.quota == Some(HostQuotaMode::Wait);
-            with_quotas(vfs, directory, volume, waits)?
+            // A program that runs inside has the standard error for itself.
+            with_quotas(vfs, directory, volume, (waits, !options.covers))?
         }
         false => vfs,
     };

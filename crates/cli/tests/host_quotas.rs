@@ -1,6 +1,8 @@
 //! Quotas over directories of the host: limits hold for what goes through the mount, from however
 //! many threads, and what is used is known again after a clean end and after a crash.
 
+#![allow(clippy::unwrap_used)]
+
 mod harness;
 mod quotas;
 
@@ -55,7 +57,8 @@ fn limits_of_users_groups_and_projects_hold_and_say_why() {
     let write = user("head -c 100000 /dev/zero > f; stat -c %s f");
     assert!(write.err.contains("Disk quota exceeded"), "{write:?}");
     assert_eq!(write.out, "65536\n", "a write is done as far as it fits");
-    // Overwriting, cutting, renaming and removing work at the limit; what is freed is there at once.
+    // Overwriting, cutting, renaming and removing work at the limit; what is freed is there at
+    // once.
     let more = user(
         "dd if=/dev/zero of=f bs=65536 count=1 conv=notrunc && mv f g && \
                      truncate -s 4096 g && head -c 61440 /dev/zero > h && rm g h && \

@@ -79,12 +79,13 @@ pub use profile::{
     Columns, LockCounts, LockProfile, LockRow, LockSampling, LockSide, LockSort, SiteRow,
 };
 pub use quota::{
-    BLOCK, DEFAULT_GRACE, EVENTS_KEPT, Limit, Owners, QuotaEvent, QuotaEventKind, QuotaId,
-    QuotaKind, QuotaRecord, QuotaUsage, RefusalReason, Resource,
+    BLOCK, CountedElsewhere, DEFAULT_GRACE, EVENTS_KEPT, Limit, Owners, QuotaCheck,
+    QuotaDifference, QuotaEvent, QuotaEventKind, QuotaId, QuotaKind, QuotaRecord, QuotaUsage,
+    RefusalReason, Resource, TreeChange,
 };
 pub use quotactl::{
-    Amounts, Charges, CountedElsewhere, KeptSetting, LimitChange, LimitUpdate, Quota, QuotaCheck,
-    QuotaDefaults, QuotaDifference, QuotaError, QuotaNumber, TreeChange,
+    Amounts, Charges, KeptSetting, LimitChange, LimitUpdate, Quota, QuotaDefaults, QuotaError,
+    QuotaNumber,
 };
 pub use source::{
     Compress, HostQuotaMode, HostSourceOptions, OpenError, OptionError, Source, SourceError,

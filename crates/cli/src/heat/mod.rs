@@ -14,6 +14,7 @@ mod transfer;
 mod units;
 
 pub use args::HeatArgs;
+pub use units::bytes;
 
 use crate::failure::{Failure, reason};
 use args::HeatVerb;

@@ -3,6 +3,7 @@
 //!
 //! This process has one thread: a PID namespace and a user namespace are for those only.
 
+mod account;
 mod args;
 mod init;
 mod namespaces;
@@ -52,7 +53,7 @@ fn begin(args: &RunArgs) -> Result<u8, Failure> {
     let mut signals = signals(&[SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2])?;
     let source = mounts::resolved(&here);
     namespaces::enter_mounts()?;
-    let server = Server::start(&source, &args.options)?;
+    let server = Server::start(&source, &args.limits)?;
     // Through the mount: this process still is in what the mount covers.
     std::env::set_current_dir(&here).map_err(|error| Failure::at(&here, reason(&error)))?;
     namespaces::enter_pids()?;
@@ -60,11 +61,9 @@ fn begin(args: &RunArgs) -> Result<u8, Failure> {
     let status = wait(init.id(), server.id(), &mut signals)?;
     match status {
         Some(status) => {
-            let told = summary::of(&here);
             // The mount is in use otherwise.
             let _ = std::env::set_current_dir("/");
-            server.end()?;
-            told.print(args.json);
+            summary::print(&here, &server.end()?, args.json);
             Ok(status)
         }
         None => Err(Failure::at(

@@ -2,7 +2,12 @@
 
 use crate::failure::{Failure, reason};
 use nix::sched::{CloneFlags, unshare};
-use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountFlags, MountPropagationFlags, fsconfig_create,
+    fsmount, fsopen, mount, mount_change,
+};
 use rustix::process::{getegid, geteuid};
 use rustix::thread::{
     CapabilitySet, capabilities, clear_ambient_capability_set, configure_capability_in_ambient_set,
@@ -42,6 +47,17 @@ pub fn mount_proc() -> Result<(), Failure> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     let _ = mount("proc", "/proc", "proc", flags, None);
     Ok(())
+}
+
+/// A directory in memory that has no name, and ends with this process.
+pub fn private_directory() -> Result<OwnedFd, Failure> {
+    let made = || {
+        let tmpfs = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+        fsconfig_create(tmpfs.as_fd())?;
+        let flags = MountAttrFlags::MOUNT_ATTR_NODEV | MountAttrFlags::MOUNT_ATTR_NOSUID;
+        fsmount(tmpfs.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, flags)
+    };
+    made().map_err(|error: Errno| Failure::refused(format!("a tmpfs for its state: {error}")))
 }
 
 /// What is started from here on has the rights of its user.

@@ -1,13 +1,16 @@
 //! What serves the directory of a program: a daemon that ends with its standard input.
 
-use super::args::ServerArgs;
+use super::account::{self, NO_LIMIT};
+use super::args::{RunLimits, ServerArgs};
+use super::namespaces;
 use crate::failure::{Failure, reason};
 use crate::{host, serve};
-use hearth::Source;
+use hearth::{LimitChange, LimitUpdate, QuotaId, Source, Volume};
+use rustix::fd::AsRawFd;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 /// The word of a server that has mounted.
 const READY: &str = "ready\n";
@@ -15,17 +18,25 @@ const READY: &str = "ready\n";
 /// A server that runs.
 pub struct Server {
     process: Child,
-    /// Ends with this.
+    /// It ends with this.
     input: ChildStdin,
+    /// Its word, then its account.
+    output: BufReader<ChildStdout>,
 }
 
 impl Server {
     /// Starts a server of `directory` and returns when it has mounted.
-    pub fn start(directory: &Path, options: &[String]) -> Result<Server, Failure> {
+    pub fn start(directory: &Path, limits: &RunLimits) -> Result<Server, Failure> {
         let mut command = Command::new("/proc/self/exe");
         command.arg("run-server");
-        for options in options {
+        for options in &limits.options {
             command.arg("-o").arg(options);
+        }
+        command.args(limits.observe.then_some("--observe"));
+        for (name, limit) in [("--limit", limits.limit), ("--inodes", limits.inodes)] {
+            if let Some(limit) = limit {
+                command.arg(name).arg(limit.to_string());
+            }
         }
         command.arg("--").arg(directory);
         // The terminal's signals are for the program.
@@ -37,10 +48,15 @@ impl Server {
             return Err(refused("no pipes"));
         };
         let mut word = String::new();
-        let read = BufReader::new(output).read_line(&mut word);
+        let mut output = BufReader::new(output);
+        let read = output.read_line(&mut word);
         read.map_err(|error| refused(&reason(&error)))?;
         if word == READY {
-            return Ok(Server { process, input });
+            return Ok(Server {
+                process,
+                input,
+                output,
+            });
         }
         let _ = process.wait();
         // It has said why.
@@ -54,29 +70,45 @@ impl Server {
         self.process.id()
     }
 
-    /// Ends it, and returns when it has ended.
-    pub fn end(self) -> Result<(), Failure> {
-        let Server { mut process, input } = self;
+    /// Ends it, and returns its account when it has ended.
+    pub fn end(self) -> Result<String, Failure> {
+        let Server {
+            mut process,
+            input,
+            mut output,
+        } = self;
         drop(input);
-        let ended = process.wait();
+        let mut account = String::new();
+        let read = output.read_to_string(&mut account);
+        let ended = read.and_then(|_| process.wait());
         ended.map_err(|error| Failure::refused(format!("the server: {}", reason(&error))))?;
-        Ok(())
+        Ok(account)
     }
 }
 
 /// Serves until standard input ends.
 pub fn run(args: &ServerArgs) -> Result<(), Failure> {
-    let directory = &args.directory;
+    let (directory, limits) = (&args.directory, &args.limits);
     let source = Source::Host(directory.clone());
-    let mut options = serve::source_options(&source, &args.options)?;
+    // Nothing of a run outlives it.
+    let state = namespaces::private_directory()?;
+    let mut typed = limits.options.clone();
+    typed.push(format!(
+        "hot_track,state=/proc/self/fd/{}",
+        state.as_raw_fd()
+    ));
+    typed.push(if limits.observe { "observe" } else { "quota" }.to_owned());
+    let mut options = serve::source_options(&source, &typed)?;
     options.covers = true;
     hearth::yield_between_operations(true);
     let volume = serve::volume(&source, &options, directory)?;
     let (session, vfs) = host::start(directory, &volume, directory, options)?;
+    limit(&volume, limits)?;
     // The runner may have ended.
     let _ = std::io::stdout().write_all(READY.as_bytes());
     let _ = std::io::stdout().flush();
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
+    let _ = writeln!(std::io::stdout(), "{}", account::of(&volume));
     // Whoever was in the namespace is gone. If not, the mount ends with this process.
     let unmounted = session.unmount();
     if unmounted.is_ok() {
@@ -87,4 +119,19 @@ pub fn run(args: &ServerArgs) -> Result<(), Failure> {
     unmounted.map_err(|error| Failure::at(directory, error))?;
     closed.map_err(|error| Failure::at(directory, error))?;
     kept.map_err(|error| Failure::at(directory, reason(&error)))
+}
+
+/// Sets the limits of the directory.
+fn limit(volume: &Volume, limits: &RunLimits) -> Result<(), Failure> {
+    if limits.limit.or(limits.inodes).is_none() {
+        return Ok(());
+    }
+    let update = |limit: Option<u64>| LimitUpdate::To(limit.unwrap_or(NO_LIMIT));
+    let change = LimitChange {
+        bytes_hard: update(limits.limit),
+        inodes_hard: update(limits.inodes),
+        ..LimitChange::default()
+    };
+    let set = volume.quota().set(QuotaId::VOLUME, &change);
+    set.map_err(|error| Failure::refused(format!("the limits: {error}")))
 }

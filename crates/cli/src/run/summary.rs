@@ -1,102 +1,88 @@
 //! What a program did to its directory, told at the end.
 
-use crate::stats::Samples;
-use serde_json::{Value, json};
+use crate::heat::bytes;
+use serde_json::Value;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
 
-/// Operations that are shown to people.
+/// Rows of a list that are shown to people.
 const SHOWN: usize = 5;
 
-/// What is told.
-pub struct Summary {
-    directory: String,
-    operations: Vec<Operation>,
+/// Prints the account of a server to standard error, which may be closed.
+pub fn print(directory: &Path, account: &str, in_json: bool) {
+    let Ok(mut account) = serde_json::from_str::<Value>(account) else {
+        return;
+    };
+    account["directory"] = directory.to_string_lossy().into();
+    let text = match in_json {
+        true => format!("{account}\n"),
+        false => text(&account),
+    };
+    let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
-/// What was done of one kind.
-struct Operation {
-    name: String,
-    count: u64,
-    errors: u64,
-    seconds: f64,
-}
-
-/// Reads the control files of the mount at `directory`.
-pub fn of(directory: &Path) -> Summary {
-    let text = std::fs::read_to_string(directory.join(".hearth/stats")).unwrap_or_default();
-    Summary {
-        directory: directory.display().to_string(),
-        operations: operations(&Samples::parse(&text)),
-    }
-}
-
-fn operations(samples: &Samples) -> Vec<Operation> {
-    let mut all: Vec<Operation> = Vec::new();
-    for (key, value) in samples.iter() {
-        let Some(name) = key.labels.get("op") else {
-            continue;
-        };
-        let at = all.iter().position(|operation| operation.name == *name);
-        let at = at.unwrap_or_else(|| {
-            all.push(Operation {
-                name: name.clone(),
-                count: 0,
-                errors: 0,
-                seconds: 0.0,
-            });
-            all.len() - 1
-        });
-        match &*key.name {
-            "hearth_op_seconds_count" => all[at].count = value as u64,
-            "hearth_op_seconds_sum" => all[at].seconds = value,
-            "hearth_op_errors_total" => all[at].errors = value as u64,
-            _ => {}
+fn text(account: &Value) -> String {
+    let mut text = format!("hearth: {}\n", account["directory"].as_str().unwrap_or("?"));
+    for (key, shown) in [("bytes", size as fn(u64) -> String), ("inodes", number)] {
+        if let Some(used) = account[key]["used"].as_u64() {
+            let of = account[key]["limit"]
+                .as_u64()
+                .map(|limit| format!(" of {}", shown(limit)));
+            let _ = writeln!(
+                text,
+                "  {key:<12} {}{}",
+                shown(used),
+                of.unwrap_or_default()
+            );
         }
     }
-    all.retain(|operation| operation.count > 0);
-    all.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-    all
+    for refused in rows(account, "refused") {
+        let resource = refused["resource"].as_str().unwrap_or("?");
+        let shown = if resource == "bytes" { size } else { number };
+        let (used, limit) = (count(refused, "used"), count(refused, "limit"));
+        let (used, limit) = (shown(used), shown(limit));
+        let _ = writeln!(
+            text,
+            "  refused      {resource} beyond {limit}, with {used} in use"
+        );
+    }
+    for file in rows(account, "files").take(SHOWN) {
+        let (read, written) = (count(file, "read_bytes"), count(file, "written_bytes"));
+        let _ = writeln!(
+            text,
+            "  {:>9} read, {:>9} written  {}",
+            size(read),
+            size(written),
+            file["path"].as_str().unwrap_or("(removed)")
+        );
+    }
+    let all = rows(account, "operations");
+    let (sum, seconds) = all.fold((0, 0.0), |(sum, seconds), one| {
+        let more = one["seconds"].as_f64().unwrap_or_default();
+        (sum + count(one, "count"), seconds + more)
+    });
+    let _ = write!(text, "  {sum} operations, {seconds:.3} s in them");
+    for one in rows(account, "operations").take(SHOWN) {
+        let name = one["name"].as_str().unwrap_or("?");
+        let _ = write!(text, ", {} {name}", count(one, "count"));
+    }
+    text.push('\n');
+    text
 }
 
-impl Summary {
-    /// Prints it to standard error, which may be closed.
-    pub fn print(&self, in_json: bool) {
-        let text = match in_json {
-            true => format!("{}\n", self.json()),
-            false => self.text(),
-        };
-        let _ = std::io::stderr().write_all(text.as_bytes());
-    }
+fn rows<'a>(account: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
+    account[key].as_array().into_iter().flatten()
+}
 
-    fn json(&self) -> Value {
-        let operation = |operation: &Operation| {
-            json!({
-                "name": operation.name,
-                "count": operation.count,
-                "errors": operation.errors,
-                "seconds": operation.seconds,
-            })
-        };
-        let operations: Vec<Value> = self.operations.iter().map(operation).collect();
-        json!({ "directory": self.directory, "operations": operations })
-    }
+fn count(row: &Value, key: &str) -> u64 {
+    row[key].as_u64().unwrap_or_default()
+}
 
-    fn text(&self) -> String {
-        let mut text = format!("hearth: {}\n", self.directory);
-        let sum: u64 = self.operations.iter().map(|one| one.count).sum();
-        let seconds: f64 = self.operations.iter().map(|one| one.seconds).sum();
-        let _ = writeln!(text, "  {sum} operations, {seconds:.3} s in them");
-        for one in self.operations.iter().take(SHOWN) {
-            let Operation {
-                name,
-                count,
-                seconds,
-                ..
-            } = one;
-            let _ = writeln!(text, "  {name:<12} {count:>9}  {seconds:>8.3} s");
-        }
-        text
-    }
+fn size(count: u64) -> String {
+    bytes(count as f64)
+}
+
+fn number(count: u64) -> String {
+    count.to_string()
 }

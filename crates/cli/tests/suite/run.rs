@@ -76,14 +76,16 @@ fn nix_id(user: &str) -> u32 {
     line.split(':').nth(2).unwrap().parse().unwrap()
 }
 
-/// The process of a run whose arguments begin with `words`, and whose parents include `above`.
-fn process_of(above: u32, words: &[&str]) -> Option<u32> {
+/// The process of a run below `above` that is called by `words`: those of Hearth by their verb,
+/// others by how they begin.
+fn process_of(above: u32, words: &str) -> Option<u32> {
     let children = fs::read_to_string(format!("/proc/{above}/task/{above}/children"));
     for child in children.unwrap_or_default().split_whitespace() {
         let child: u32 = child.parse().unwrap();
         let line = fs::read(format!("/proc/{child}/cmdline")).unwrap_or_default();
         let line = String::from_utf8_lossy(&line).replace('\0', " ");
-        if words.iter().all(|word| line.contains(word)) && !line.starts_with("bash") {
+        let is_verb = words.starts_with("run") && !line.starts_with("bash");
+        if line.starts_with(words) || is_verb && line.contains(words) {
             return Some(child);
         }
         if let Some(found) = process_of(child, words) {
@@ -135,12 +137,54 @@ fn the_summary_is_json_when_asked_and_is_of_this_run_only() {
     let ground = Ground::of(AS_ROOT);
     ground.run("true");
     let said = ground.run("--json -- sh -c 'for n in 1 2 3; do echo > f$n; done'");
-    let line = said.err.lines().last().unwrap();
-    let summary: serde_json::Value = serde_json::from_str(line).unwrap();
+    let summary = summary(&said);
     let operations = summary["operations"].as_array().unwrap();
     let of = |name: &str| operations.iter().find(|one| one["name"] == name);
-    assert_eq!(of("create").unwrap()["count"], 3, "{line}");
+    assert_eq!(of("create").unwrap()["count"], 3, "{summary}");
     assert_eq!(summary["directory"], ground.work.to_str().unwrap());
+}
+
+#[test]
+fn a_write_over_the_limit_is_refused_at_the_byte_and_the_summary_says_so() {
+    for who in [AS_ROOT, AS_USER] {
+        let ground = Ground::of(who);
+        fs::write(ground.work.join("there"), vec![b'x'; 64 << 10]).unwrap();
+        let said = ground.run(
+            "--json --limit 1MiB -- sh -c 'df -B1 --output=size . | tail -1; \
+             yes | head -c 4000000 > big 2> /dev/null; exit 0'",
+        );
+        assert_eq!(said.out.trim(), (1 << 20).to_string(), "{said:?}");
+        // What was there counts; not one block less than the rest was written.
+        let big = fs::metadata(ground.work.join("big")).unwrap().len();
+        assert_eq!(big, (1 << 20) - (64 << 10), "{said:?}");
+        let summary = summary(&said);
+        assert_eq!(summary["bytes"]["used"], 1 << 20, "{summary}");
+        assert_eq!(summary["refused"][0]["resource"], "bytes", "{summary}");
+        assert_eq!(summary["files"][0]["path"], "/big", "{summary}");
+    }
+}
+
+#[test]
+fn inodes_over_the_limit_are_refused_and_nothing_is_when_it_only_looks() {
+    let ground = Ground::of(AS_USER);
+    let many = "-- sh -c 'for n in 1 2 3 4 5 6 7 8 9; do touch f$n || exit 9; done'";
+    let limited = ground.run(&format!("--inodes 5 {many}"));
+    assert_eq!(limited.status.code(), Some(9), "{limited:?}");
+    // The directory is one of them.
+    assert_eq!(fs::read_dir(&ground.work).unwrap().count(), 4);
+    assert!(
+        limited.err.contains("5 of 5") && limited.err.contains("refused"),
+        "{limited:?}"
+    );
+    let observed = ground.run(&format!("--json --observe {many}"));
+    assert!(observed.success(), "{observed:?}");
+    assert!(summary(&observed)["operations"].is_array());
+    let both = ground.run("--observe --limit 1MiB true");
+    assert_eq!(both.status.code(), Some(2), "{both:?}");
+}
+
+fn summary(said: &Said) -> serde_json::Value {
+    serde_json::from_str(said.err.lines().last().unwrap()).unwrap()
 }
 
 #[test]
@@ -163,7 +207,7 @@ fn a_signal_to_the_runner_reaches_the_program() {
         let ground = Ground::of(who);
         let mut bash = ground
             .start("trap \"echo got > term; exit 7\" TERM; : > up; while :; do sleep 0.05; done");
-        let runner = process_of(bash.id(), &["run -- sh"]).unwrap();
+        let runner = process_of(bash.id(), "run -- sh").unwrap();
         kill_process(Pid::from_raw(runner as i32).unwrap(), Signal::TERM).unwrap();
         assert_eq!(bash.wait().unwrap().code(), Some(7));
         assert_eq!(ground.read("term"), "got\n");
@@ -202,12 +246,15 @@ fn shell_word(text: &str) -> String {
 
 #[test]
 fn whoever_is_killed_no_process_and_no_mount_is_left() {
-    let forever = "setsid sleep 1000 & : > up; sleep 1000";
+    // A shell becomes the last program that it is given.
+    let forever = "setsid sleep 1000 & : > up; sleep 1000; :";
     for who in [AS_ROOT, AS_USER] {
         for killed in ["run -- sh", "run-server", "run-init", "sleep 1000"] {
             let ground = Ground::of(who);
             let mut bash = ground.start(forever);
-            let find = |words: &str| process_of(bash.id(), &[words]).unwrap();
+            let is_up = || process_of(bash.id(), "sleep 1000").is_some();
+            until("the program sleeps", is_up);
+            let find = |words: &str| process_of(bash.id(), words).unwrap();
             let all = ["run -- sh", "run-server", "run-init", "sh -c", "sleep 1000"].map(find);
             let victim = find(killed);
             kill(victim);

@@ -173,7 +173,10 @@ impl Ledger {
 
     /// [`Ledger::free`] of what exists elsewhere, by owners: as much as they have.
     pub fn free_of(&self, owners: Owners, resource: Resource, amount: u64, g: &Guard) {
-        while amount > 0 {
+        if amount == 0 {
+            return;
+        }
+        loop {
             let account = self.account(NO_ACCOUNT, owners, g);
             if account.credit.give(resource, amount, self.keep) {
                 return;

@@ -12,6 +12,7 @@
 
 mod account;
 mod account_table;
+mod counted;
 mod credit;
 mod kept;
 mod kind;
@@ -23,6 +24,8 @@ mod state;
 mod usage;
 
 pub(crate) use account::NO_ACCOUNT;
+pub use counted::{CountedElsewhere, QuotaCheck, QuotaDifference, TreeChange};
+pub(crate) use counted::{compare, sum_by_id};
 pub(crate) use kept::KeptQuota;
 pub use kind::{BLOCK, Owners, QuotaId, QuotaKind, Resource};
 pub(crate) use ledger::{Charge, Ledger};

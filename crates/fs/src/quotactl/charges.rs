@@ -1,9 +1,9 @@
 //! The ledger of a volume for inodes that the volume does not have: those of a directory of the
 //! host, which a front end serves and counts (`docs/design/host.md`).
 
-use super::{Quota, QuotaCheck, QuotaError, TreeChange};
+use super::{Quota, QuotaError};
 use crate::errno::{Errno, Result};
-use crate::quota::{KeptQuota, Owners, QuotaId, Resource};
+use crate::quota::{CountedElsewhere, KeptQuota, Owners, QuotaCheck, QuotaId, Resource};
 use crate::settings::quota as settings;
 use crate::stats::Event;
 use crate::volume::Volume;
@@ -15,22 +15,6 @@ pub type Amounts = [u64; 2];
 
 /// Key and value of a kept setting, both one line of text.
 pub type KeptSetting = (Box<[u8]>, Box<[u8]>);
-
-/// Who counts the inodes that are charged by [`Charges`].
-pub trait CountedElsewhere: Send + Sync {
-    /// Walks all inodes and compares with the ledger; with `repair` the ledger then says what the
-    /// walk found.
-    ///
-    /// # Errors
-    /// What kept the walk from its end.
-    fn check(&self, repair: bool) -> Result<QuotaCheck>;
-
-    /// Makes the directory that programs know by inode number `ino`, and all below, a project.
-    ///
-    /// # Errors
-    /// `ENOENT` if nobody uses that inode, `ENOTDIR`, and what the host refuses.
-    fn set_project(&self, ino: u64, project: u32) -> Result<TreeChange>;
-}
 
 /// Charges for inodes that the volume does not have. Frees are clamped to what their owners have
 /// charged: what exists may change where nobody sees it.
@@ -54,7 +38,7 @@ impl Volume {
         Charges(self.clone())
     }
 
-    /// Who counts what is charged by [`Charges`]. The first one stays.
+    /// Names the counter of what is charged by [`Charges`]. The first one stays.
     pub fn counted_by(&self, counter: &Arc<dyn CountedElsewhere>) {
         let weak = Arc::downgrade(counter);
         self.sb.quotas.counter.get_or_init(|| weak);
@@ -162,7 +146,7 @@ impl std::fmt::Debug for Charges {
 }
 
 impl Quota<'_> {
-    /// Who counts the inodes of a volume that has none itself.
+    /// The counter of a volume that has no inodes itself.
     pub(super) fn counter(&self) -> Option<Arc<dyn CountedElsewhere>> {
         self.sb.quotas.counter.get().and_then(Weak::upgrade)
     }

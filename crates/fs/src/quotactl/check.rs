@@ -6,7 +6,7 @@ use crate::inode::{Inode, InodeExt, XattrsAcls};
 use crate::number::{ROOT, is_control};
 use crate::ops::ctx::Ctx;
 use crate::ops::reserve;
-use crate::quota::{Owners, QuotaId, Resource};
+use crate::quota::{Owners, QuotaCheck, QuotaId, Resource, compare, sum_by_id};
 use crate::superblock::Superblock;
 use crate::throttle::ThrottledLoop;
 use hearth_sync::epoch::{Guard, pin};
@@ -14,57 +14,6 @@ use std::collections::{BTreeMap, HashSet};
 
 /// Inodes that are visited under one guard.
 const STEP: usize = 256;
-
-/// One id for which the ledger and the volume disagree, in bytes or inodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct QuotaDifference {
-    /// The id.
-    pub who: QuotaId,
-    /// Bytes or inodes.
-    pub resource: Resource,
-    /// The value of the ledger.
-    pub ledger: u64,
-    /// The sum of the walk.
-    pub found: u64,
-}
-
-/// The result of a check.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct QuotaCheck {
-    /// Inodes that were walked.
-    pub inodes: u64,
-    /// Unlinked inodes among these.
-    pub nameless: u64,
-    /// Inodes with a wrong `st_blocks`: (number, value of `st_blocks`, blocks held).
-    pub wrong_blocks: Vec<(u64, u64, u64)>,
-    /// Where the ledger differs.
-    pub differences: Vec<QuotaDifference>,
-}
-
-impl QuotaCheck {
-    /// The result of a walk over inodes that the volume does not have: what their owners are charged
-    /// and what was found of them.
-    pub fn compared(
-        inodes: u64,
-        nameless: u64,
-        ledger: &[(Owners, [u64; 2])],
-        found: impl IntoIterator<Item = (Owners, [u64; 2])>,
-    ) -> QuotaCheck {
-        let mut result = QuotaCheck {
-            inodes,
-            nameless,
-            ..QuotaCheck::default()
-        };
-        let ledger = sum_by_id(ledger.iter().copied());
-        compare(&ledger, &sum_by_id(found), &mut result);
-        result
-    }
-
-    /// Whether everything agrees.
-    pub fn is_clean(&self) -> bool {
-        self.wrong_blocks.is_empty() && self.differences.is_empty()
-    }
-}
 
 impl Quota<'_> {
     /// Walks the whole volume, counts what every inode holds, and compares with the ledger and with
@@ -166,41 +115,5 @@ impl Count {
             left > 0
         });
         next
-    }
-}
-
-fn sum_by_id(owners: impl IntoIterator<Item = (Owners, [u64; 2])>) -> BTreeMap<QuotaId, [u64; 2]> {
-    let mut sums: BTreeMap<QuotaId, [u64; 2]> = BTreeMap::new();
-    for (owners, amounts) in owners {
-        for who in owners.ids() {
-            let sum = sums.entry(who).or_default();
-            sum[0] += amounts[0];
-            sum[1] += amounts[1];
-        }
-    }
-    sums
-}
-
-fn compare(
-    ledger: &BTreeMap<QuotaId, [u64; 2]>,
-    found: &BTreeMap<QuotaId, [u64; 2]>,
-    result: &mut QuotaCheck,
-) {
-    let ids: std::collections::BTreeSet<QuotaId> =
-        ledger.keys().chain(found.keys()).copied().collect();
-    for who in ids {
-        for resource in Resource::ALL {
-            let of = |side: &BTreeMap<QuotaId, [u64; 2]>| {
-                side.get(&who).map_or(0, |sum| sum[resource as usize]) * resource.unit()
-            };
-            if of(ledger) != of(found) {
-                result.differences.push(QuotaDifference {
-                    who,
-                    resource,
-                    ledger: of(ledger),
-                    found: of(found),
-                });
-            }
-        }
     }
 }

@@ -11,12 +11,10 @@ mod limits;
 mod record;
 mod tree;
 
-pub use charges::{Amounts, Charges, CountedElsewhere, KeptSetting};
-pub use check::{QuotaCheck, QuotaDifference};
+pub use charges::{Amounts, Charges, KeptSetting};
 pub use error::{QuotaError, QuotaNumber};
 pub use limits::{LimitChange, LimitUpdate};
 pub use record::QuotaDefaults;
-pub use tree::TreeChange;
 
 use crate::caller::Credentials;
 use crate::quota::{QuotaEvent, QuotaId, QuotaKind};

@@ -9,20 +9,11 @@ use crate::inode::{Inode, InodeRef};
 use crate::number::{ROOT, is_control};
 use crate::ops::ctx::Ctx;
 use crate::ops::{ioctl, list};
-use crate::quota::{QuotaId, QuotaKind};
+use crate::quota::{QuotaId, QuotaKind, TreeChange};
 use crate::superblock::{Attempt, Stop, Superblock};
 use crate::walk::{Follow, From, walk as find};
 use hearth_sync::epoch::{self, Guard, pin};
 use std::collections::HashSet;
-
-/// The result of [`Quota::set_project_tree`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TreeChange {
-    /// Inodes whose project changed.
-    pub changed: u64,
-    /// Inodes that had it already.
-    pub kept: u64,
-}
 
 impl Quota<'_> {
     /// Gives the directory at `path`, and everything below it, the project id `project` and lets

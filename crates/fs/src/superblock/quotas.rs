@@ -8,8 +8,7 @@
 
 use super::build_options::BuildOptions;
 use crate::data::PAGE;
-use crate::quota::{Ledger, Reservations, Tuning};
-use crate::quotactl::CountedElsewhere;
+use crate::quota::{CountedElsewhere, Ledger, Reservations, Tuning};
 use hearth_sync::epoch::pin;
 use hearth_sync::lock::RawLock;
 use hearth_sync::lock_class;
@@ -25,7 +24,7 @@ pub(crate) struct Quotas {
     pub setting: RawLock<SettingLock>,
     /// One tree becomes a project at a time.
     pub entering: RawLock<EnteringLock>,
-    /// Who counts the inodes of a volume that has none itself.
+    /// The counter of a volume that has no inodes itself.
     pub counter: OnceLock<Weak<dyn CountedElsewhere>>,
 }
 

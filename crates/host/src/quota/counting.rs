@@ -56,7 +56,7 @@ impl Counting {
         self.count_key((id.dev, id.ino), charge)
     }
 
-    /// The same by device and number.
+    /// By device and number.
     pub fn count_key(&self, key: Key, charge: impl FnOnce()) -> bool {
         if !self.is_on() {
             return false;

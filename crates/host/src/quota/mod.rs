@@ -21,7 +21,6 @@ mod settle;
 mod state_dir;
 mod walk;
 
-use crate::file::OpenHost;
 use crate::tree::Tree;
 pub use charged::Charged;
 use counting::Counting;

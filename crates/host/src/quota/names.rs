@@ -46,7 +46,7 @@ impl Quotas {
         }
     }
 
-    /// The same for an open that makes a file, or opens one that is there.
+    /// [`Quotas::make`] for an open that makes a file, or opens one that is there.
     ///
     /// # Errors
     /// Those of [`Quotas::make`].
@@ -256,16 +256,21 @@ impl Quotas {
     }
 
     /// The result of `statfs(2)`: inside a project with a hard limit, the project's numbers.
-    pub fn statfs(&self, node: &Node, mut all: StatFs) -> StatFs {
-        let project = QuotaId::project(self.project(node));
-        if project.id == 0 {
-            return all;
+    pub fn statfs(&self, node: &Node, all: StatFs) -> StatFs {
+        let all = self.narrowed(all, QuotaId::VOLUME);
+        match QuotaId::project(self.project(node)) {
+            none if none.id == 0 => all,
+            project => self.narrowed(all, project),
         }
+    }
+
+    /// The room that the limits of `who` leave.
+    fn narrowed(&self, mut all: StatFs, who: QuotaId) -> StatFs {
         let unit = u64::from(all.frsize.max(1));
         let in_units = |blocks: u64| blocks.saturating_mul(BLOCK) / unit;
         // A filesystem in memory may have no size of its own.
         let is_sized = |of: u64, value: u64| if of == 0 { u64::MAX } else { value };
-        let [blocks, inodes] = self.charges.limits(project);
+        let [blocks, inodes] = self.charges.limits(who);
         if let Some((limit, used)) = blocks {
             let (most, free) = (
                 is_sized(all.blocks, all.blocks),

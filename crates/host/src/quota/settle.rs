@@ -91,7 +91,7 @@ impl Quotas {
         }
     }
 
-    /// Who will own what `caller` makes in a directory.
+    /// The owners of what `caller` makes in a directory.
     ///
     /// # Errors
     /// `ESTALE` if the directory is gone.

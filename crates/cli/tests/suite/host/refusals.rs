@@ -32,7 +32,11 @@ fn what_cannot_be_served_is_refused_in_one_line() {
             2,
             &["size", "host directory"],
         ),
-        ("-o quota=now host:source m/deep", 2, &["quota", "wait, background or off"]),
+        (
+            "-o quota=now host:source m/deep",
+            2,
+            &["quota", "wait, background or off"],
+        ),
         ("-o writeback host:source m/deep", 2, &["writeback"]),
         ("-o no_open host:source m/deep", 2, &["no_open"]),
         ("-o xdev memory: m/deep", 2, &["xdev", "host:DIR"]),
