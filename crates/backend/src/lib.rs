@@ -37,20 +37,11 @@ pub trait Backend: Send + Sync + 'static {
     fn load_inode(&self, ino: u64) -> Result<Option<Inode>>;
 
     /// Inodes with numbers in `range`, each with what [`Backend::load_allocation`] returns of it,
-    /// in any order. Asked ahead of need: those that are dear to load may be left out, and one that
-    /// changes beside the call may be torn.
-    fn load_inodes(&self, range: Range<u64>) -> Result<Vec<(Inode, Allocation)>> {
-        let mut inodes = Vec::new();
-        for ino in range {
-            if let Some(inode) = self.load_inode(ino)? {
-                let allocation = match inode.attrs.kind {
-                    Kind::File if inode.pages > 0 => self.load_allocation(ino)?,
-                    _ => Allocation::new(),
-                };
-                inodes.push((inode, allocation));
-            }
-        }
-        Ok(inodes)
+    /// in any order. Asked ahead of need: those that are dear to load may be left out, all of them
+    /// where each costs as much as the one that is needed, and one that changes beside the call
+    /// may be torn.
+    fn load_inodes(&self, _range: Range<u64>) -> Result<Vec<(Inode, Allocation)>> {
+        Ok(Vec::new())
     }
 
     /// The target of entry `name` of directory `dir`, as of the last commit.

@@ -299,7 +299,7 @@ mod tests {
 
     /// Verbs that can be typed, each with whether it has `--json`.
     fn verbs(command: &clap::Command, above: &str, found: &mut Vec<(String, bool)>) {
-        for verb in command.get_subcommands() {
+        for verb in command.get_subcommands().filter(|verb| !verb.is_hide_set()) {
             let name = format!("{above} {}", verb.get_name()).trim().to_owned();
             if !verb.is_subcommand_required_set() {
                 let json = verb.get_arguments().any(|a| a.get_long() == Some("json"));
@@ -342,7 +342,11 @@ mod tests {
             "encrypt=FILE|env" => "encrypt=env".to_owned(),
             "sched_policy=auto|other|idle" => "sched_policy=idle".to_owned(),
             "park=needed|every" => "park=every".to_owned(),
+            "heat=opens" => "heat=opens".to_owned(),
             _ => match name.split_once('=') {
+                Some((name, words)) if words.contains('|') => {
+                    format!("{name}={}", words.split('|').next().unwrap())
+                }
                 Some((name, _)) => format!("{name}=8192"),
                 None => name.to_owned(),
             },

@@ -242,7 +242,10 @@ mod tests {
             ),
             ("memory:?xdev", "option 'xdev': expected a source host:DIR"),
             ("/srv?size=1G", "option 'size': expected none for a host"),
-            ("/srv?quota", "option 'quota': expected none for a host"),
+            (
+                "/srv?quota=now",
+                "option 'quota=now': expected wait, background or off",
+            ),
             ("/srv?create", "option 'create': expected none for a host"),
             ("/srv?noatime", "option 'noatime': expected none for a host"),
             (

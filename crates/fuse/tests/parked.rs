@@ -192,12 +192,18 @@ fn what_the_backend_answers_is_answered(transport: &str) {
 fn a_backend_that_panics_costs_the_request_that_asked_it(transport: &str) {
     let options = format!("{transport},direct_io,errors=continue");
     let mut mounted = harness::Mounted::start_slow(&options);
-    for call in ["load_entry", "load_inode", "load_pages"] {
+    // What was missed before is asked for with what is beside it.
+    for calls in [
+        "load_entry,load_directory",
+        "load_inode,load_inodes",
+        "load_pages",
+    ] {
+        let (call, _) = calls.split_once(',').unwrap_or((calls, ""));
         // One that the kernel does not know yet.
         mounted.command(&format!("write /{call} text"));
         mounted.command("evict");
         let path = mounted.path().join(call);
-        mounted.command(&format!("crash {call}"));
+        mounted.command(&format!("crash {calls}"));
         for _ in 0..20 {
             let error = fs::read(&path).unwrap_err();
             assert_eq!(error.raw_os_error(), Some(libc::EIO), "{call}");

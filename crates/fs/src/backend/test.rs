@@ -1,7 +1,8 @@
 //! A backend for tests: keeps everything in plain maps, and fails or delays calls as it is told to.
 
 use super::{
-    Attrs, Backend, Edit, Extent, Inode, PageSource, Place, Record, Restart, Usage, Xattr,
+    Allocation, Attrs, Backend, Edit, Extent, Inode, PageSource, Place, Record, Restart, Usage,
+    Xattr,
 };
 use crate::attr::Target;
 use crate::errno::{Errno, Result};
@@ -105,6 +106,13 @@ impl Backend for TestBackend {
         Ok(self.kept.lock().inodes.get(&ino).cloned())
     }
 
+    fn load_inodes(&self, range: Range<u64>) -> Result<Vec<(Inode, Allocation)>> {
+        self.enter("load_inodes")?;
+        let kept = self.kept.lock();
+        let of = |ino: u64| Some((kept.inodes.get(&ino)?.clone(), kept.allocation(ino)));
+        Ok(range.filter_map(of).collect())
+    }
+
     fn load_entry(&self, dir: u64, name: &[u8]) -> Result<Option<Target>> {
         self.enter("load_entry")?;
         let kept = self.kept.lock();
@@ -121,11 +129,7 @@ impl Backend for TestBackend {
 
     fn load_allocation(&self, ino: u64) -> Result<Vec<(Range<u64>, bool)>> {
         self.enter("load_allocation")?;
-        let kept = self.kept.lock();
-        let pages = kept.pages.get(&ino).into_iter().flatten();
-        Ok(pages
-            .map(|(&index, bytes)| (index..index + 1, bytes.is_some()))
-            .collect())
+        Ok(self.kept.lock().allocation(ino))
     }
 
     fn load_pages(
@@ -263,6 +267,14 @@ impl Contents {
         in_order(records)
             .into_iter()
             .for_each(|record| self.make(record));
+    }
+
+    /// Pages of a file that are allocated, each as a range.
+    fn allocation(&self, ino: u64) -> Allocation {
+        let pages = self.pages.get(&ino).into_iter().flatten();
+        pages
+            .map(|(&index, bytes)| (index..index + 1, bytes.is_some()))
+            .collect()
     }
 
     /// Names of a directory.

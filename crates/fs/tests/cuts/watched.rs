@@ -1,6 +1,6 @@
 //! A backend that notes how far the script was when an epoch was committed.
 
-use hearth::backend::{Backend, Extent, Inode, PageSource, Record, Restart};
+use hearth::backend::{Allocation, Backend, Extent, Inode, PageSource, Record, Restart};
 use hearth::{Errno, Target};
 use hearth_store::backend::StoreBackend;
 use std::collections::BTreeMap;
@@ -42,6 +42,10 @@ impl Backend for Watched {
 
     fn load_inode(&self, ino: u64) -> Result<Option<Inode>> {
         self.store.load_inode(ino)
+    }
+
+    fn load_inodes(&self, range: Range<u64>) -> Result<Vec<(Inode, Allocation)>> {
+        self.store.load_inodes(range)
     }
 
     fn load_entry(&self, dir: u64, name: &[u8]) -> Result<Option<Target>> {
