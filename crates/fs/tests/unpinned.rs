@@ -88,7 +88,7 @@ fn nothing_is_pinned_while_a_backend_loads_or_takes_pages() {
         "load_entry",
         "load_directory",
         "load_pages",
-        "load_allocation",
+        "load_inodes",
         "write_pages",
         "commit",
     ];

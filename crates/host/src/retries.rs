@@ -6,7 +6,6 @@
 //! same, and comes again without a lookup: there is no path. It gets what it has open.
 
 use crate::node::Node;
-use hearth::Kind;
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::primitive::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -107,11 +106,9 @@ impl Retries {
         count > 0 && !is_swept
     }
 
-    /// `caller` has looked an inode up. If it does so for the second time, the inode stays. A
-    /// directory does not: nobody replaces it by another in one step, and whoever opens it by a
-    /// name that the kernel has kept has to hear that it is gone.
+    /// `caller` has looked an inode up. If it does so for the second time, the inode stays.
     pub fn found(&self, caller: u32, node: &Arc<Node>, fd: &Arc<OwnedFd>) {
-        if caller == 0 || node.kind == Kind::Directory || self.count.load(Relaxed) == 0 {
+        if caller == 0 || self.count.load(Relaxed) == 0 {
             return;
         }
         node.add_open(fd, false);

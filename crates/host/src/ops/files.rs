@@ -41,8 +41,10 @@ impl Tree {
         }
         let reached = self.reach(node)?;
         let stat = attributes::stat(reached.as_fd())?;
-        let is_gone = stat.stx_nlink == 0 && !node.may_reopen();
-        if is_gone && !self.retries.may_open(caller.pid, node) {
+        // A directory without a name is empty for good, and its name may be another's by now.
+        let may_reopen = || node.may_reopen() || self.retries.may_open(caller.pid, node);
+        let is_gone = stat.stx_nlink == 0;
+        if is_gone && (node.kind == Kind::Directory || !may_reopen()) {
             return Err(Errno::ESTALE);
         }
         let name = Tree::proc_name(reached.as_fd());
