@@ -136,8 +136,13 @@ fn wanted(options: &MountOptions, minor: u32, uring: bool, may_collect: bool) ->
     let shares_locks = !options.no_open && !options.changed_behind;
     add(shares_locks, init::FLOCK_LOCKS);
     add(shares_locks && !options.no_flush, init::POSIX_LOCKS);
-    // A kernel that sends no opens has to send the cut.
-    add(!options.no_open, init::ATOMIC_O_TRUNC);
+    // A kernel that sends no opens has to send the cut. Elsewhere it refuses the cut of a program
+    // that runs only after an OPEN for reading has made it; below a directory of the host that
+    // would kill the program, whose pages are those of the file below.
+    add(
+        !options.no_open && !options.changed_behind,
+        init::ATOMIC_O_TRUNC,
+    );
     add(options.no_open, init::NO_OPEN_SUPPORT);
     add(options.no_opendir, init::NO_OPENDIR_SUPPORT);
     add(options.passes_through(), init::PASSTHROUGH);
