@@ -234,7 +234,7 @@ mod tests {
     /// was killed had yet to leave the kernel.
     #[test]
     fn a_lock_that_is_about_to_end_is_waited_for() {
-        let name = format!("hearth-state-{}", std::process::id());
+        let name = format!("hearth-quota-lock-{}", std::process::id());
         let path = std::env::temp_dir().join(name);
         let first = QuotaDir::open(&path).unwrap();
         let directory = File::open(&path).unwrap();
