@@ -28,9 +28,8 @@ pub const WORK: &[&str] = &[
     "git -C mnt/project add main.c",
     "git -C mnt/project -c user.name=demo -c user.email=demo@example.org commit --quiet -m first",
     "gcc -o mnt/project/main mnt/project/main.c && mnt/project/main",
-    "for i in $(seq 60); do head -c 4k /dev/zero | dd of=mnt/db/main.db bs=4k seek=$((i % 4)) \
-     conv=notrunc status=none; done",
-    "for i in $(seq 12); do echo \"request $i\" >> mnt/project/requests.log; done",
+    "head -c 800k /dev/zero | dd of=mnt/db/main.db bs=4k iflag=fullblock conv=notrunc status=none",
+    "for i in $(seq 25); do echo \"request $i\" >> mnt/project/requests.log; done",
 ];
 
 const QUOTA: &[&str] = &[
