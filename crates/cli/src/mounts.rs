@@ -73,6 +73,15 @@ pub fn ours() -> std::io::Result<Vec<PathBuf>> {
     Ok(of_hearth()?.into_iter().map(|mounted| mounted.at).collect())
 }
 
+/// `place` without links on the way to it; of itself nothing is asked.
+pub fn resolved_around(place: &Path) -> PathBuf {
+    let absolute = std::path::absolute(place).unwrap_or_else(|_| place.to_owned());
+    match (absolute.parent(), absolute.file_name()) {
+        (Some(parent), Some(name)) => resolved(parent).join(name),
+        _ => absolute,
+    }
+}
+
 fn parse(list: &[u8]) -> Vec<Mounted> {
     list.split(|byte| *byte == b'\n')
         .filter_map(|line| {

@@ -1,11 +1,16 @@
 //! What can be typed behind `hearth metrics`.
 
 use super::listen::Listen;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// `hearth metrics`.
 #[derive(Debug, clap::Args)]
 pub struct MetricsArgs {
+    /// Where volumes are mounted: only these, and one that is not mounted counts as down [default:
+    /// all of this machine]
+    #[arg(value_name = "MOUNT")]
+    pub mounts: Vec<PathBuf>,
     /// Serve GET /metrics here, until interrupted: unix:PATH or 127.0.0.1:PORT, whose PORT may be 0
     /// for a free one; without it, print the metrics once
     #[arg(long, value_name = "WHERE")]

@@ -9,10 +9,10 @@ use super::tenants::Tenants;
 use super::{locks, quotas, room};
 use crate::failure::{Failure, reason};
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-const MOUNTS: Metric = Metric::gauge("hearth_mounts", "Hearth mounts of this machine.");
+const MOUNTS: Metric = Metric::gauge("hearth_mounts", "Hearth mounts that were found.");
 const DENIED: Metric = Metric::gauge(
     "hearth_mounts_denied",
     "Mounts among them that do not let this user look.",
@@ -28,6 +28,8 @@ type Device = (u32, u32);
 
 /// Asks mounts, and remembers of each what the next scrape needs.
 pub struct Collector {
+    /// Places that are looked at; all if there is none.
+    only: Vec<PathBuf>,
     /// Tenants of a mount with numbers of their own.
     limit: usize,
     timeout: Duration,
@@ -42,9 +44,11 @@ pub struct Collector {
 type Timed = (Said, Duration);
 
 impl Collector {
-    /// Names at most `limit` tenants of a mount, and waits for mounts for at most `timeout`.
-    pub fn new(limit: usize, timeout: Duration) -> Collector {
+    /// Looks at the mounts at `only`, or at all if there is no such, names at most `limit` tenants
+    /// of each, and waits for them for at most `timeout`.
+    pub fn new(only: Vec<PathBuf>, limit: usize, timeout: Duration) -> Collector {
         Collector {
+            only,
             limit,
             timeout,
             open: HashMap::new(),
@@ -58,7 +62,7 @@ impl Collector {
     /// # Errors
     /// The kernel does not say what is mounted.
     pub fn collect(&mut self) -> Result<String, Failure> {
-        let targets = probe::targets()
+        let targets = probe::targets(&self.only)
             .map_err(|error| Failure::at(Path::new("/proc/self/mountinfo"), reason(&error)))?;
         let is_listed = |device: &Device| targets.iter().any(|t| t.device == *device);
         self.rankings.retain(|device, _| is_listed(device));
@@ -81,6 +85,10 @@ impl Collector {
                 Some((Said::Denied, _)) => denied += 1,
                 Some((Said::Hidden, _)) => mounts -= 1,
             }
+        }
+        let is_missing = |at: &&PathBuf| !targets.iter().any(|t| t.places.contains(*at));
+        for at in self.only.iter().filter(is_missing) {
+            page.add(&UP, &[("mount", &at.to_string_lossy())], 0.0);
         }
         page.add(&MOUNTS, &[], mounts.into());
         page.add(&DENIED, &[], denied.into());

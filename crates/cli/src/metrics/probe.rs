@@ -35,12 +35,19 @@ pub struct Texts {
     pub room: Option<StatVfs>,
 }
 
-/// The volumes that are mounted.
+/// The volumes that are mounted, all of them or those that show at one of `only`.
 ///
 /// # Errors
 /// What reading `/proc/self/mountinfo` answers.
-pub fn targets() -> std::io::Result<Vec<Target>> {
-    Ok(grouped(mounts::of_hearth()?))
+pub fn targets(only: &[PathBuf]) -> std::io::Result<Vec<Target>> {
+    let mut targets = grouped(mounts::of_hearth()?);
+    if !only.is_empty() {
+        for target in &mut targets {
+            target.places.retain(|place| only.contains(place));
+        }
+        targets.retain(|target| !target.places.is_empty());
+    }
+    Ok(targets)
 }
 
 /// A volume that is bound to another place is one volume; a part of one has no control files, and
