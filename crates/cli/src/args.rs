@@ -1,6 +1,7 @@
 //! What can be typed.
 
 use crate::heat::HeatArgs;
+use crate::metrics::MetricsArgs;
 use crate::quota::QuotaArgs;
 use crate::run::{InitArgs, RunArgs, ServerArgs};
 use crate::sched::SchedArgs;
@@ -56,6 +57,8 @@ pub enum Verb {
     Passphrase(PassphraseArgs),
     /// Show what a mounted volume does
     Stats(StatsArgs),
+    /// Print, or serve, what all mounted volumes do, for Prometheus
+    Metrics(MetricsArgs),
     /// Show which locks a mounted volume waits for
     Locks(LocksArgs),
     /// Put one question to a mounted volume, as it takes them in .hearth/ask
@@ -283,6 +286,7 @@ mod tests {
         ("load", "makes files"),
         ("passphrase", "sets"),
         ("ask", "prints the volume's own answer, which may be JSON"),
+        ("metrics", "prints the text that Prometheus reads"),
         ("completions", "prints a script"),
         ("man", "writes files"),
         ("quota set", "sets"),

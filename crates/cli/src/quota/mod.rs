@@ -10,6 +10,7 @@ pub mod who;
 
 pub use args::QuotaArgs;
 pub use log::EventLog;
+pub use record::{Report, Usage};
 pub use who::{id_of, with_names};
 
 use crate::ask::ask;
@@ -17,7 +18,7 @@ use crate::failure::{Failure, reason};
 use crate::{mounts, output};
 use args::{CheckArgs, GetArgs, ProjectArgs, QuotaVerb, ReportArgs, Shown};
 use hearth::{QuotaId, QuotaKind};
-use record::{Report, object};
+use record::object;
 use report::Form;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
