@@ -35,4 +35,5 @@ mod shells;
 mod sqlite;
 mod statx;
 mod store;
+mod top;
 mod tune;
