@@ -24,7 +24,7 @@ const DURATION: Metric = Metric::gauge(
 );
 
 /// Number of a mounted filesystem.
-type Device = (u32, u32);
+type DeviceNumber = (u32, u32);
 
 /// Asks mounts, and remembers of each what the next scrape needs.
 pub struct Collector {
@@ -35,8 +35,8 @@ pub struct Collector {
     timeout: Duration,
     /// Questions whose threads had not come back at the last scrape. A mount that does not answer
     /// holds one thread, however often it is scraped.
-    open: HashMap<Device, Question<Timed>>,
-    rankings: HashMap<Device, Ranking>,
+    open: HashMap<DeviceNumber, Question<Timed>>,
+    rankings: HashMap<DeviceNumber, Ranking>,
     names: Names,
 }
 
@@ -64,7 +64,7 @@ impl Collector {
     pub fn collect(&mut self) -> Result<String, Failure> {
         let targets = probe::targets(&self.only)
             .map_err(|error| Failure::at(Path::new("/proc/self/mountinfo"), reason(&error)))?;
-        let is_listed = |device: &Device| targets.iter().any(|t| t.device == *device);
+        let is_listed = |device: &DeviceNumber| targets.iter().any(|t| t.device == *device);
         self.rankings.retain(|device, _| is_listed(device));
         self.open.retain(|_, question| question.is_open());
         let until = Instant::now() + self.timeout;
@@ -110,7 +110,7 @@ impl Collector {
         Question::ask(timed).ok()
     }
 
-    fn add(&mut self, page: &mut Page, device: Device, texts: &Texts, took: Duration) {
+    fn add(&mut self, page: &mut Page, device: DeviceNumber, texts: &Texts, took: Duration) {
         let mount = &*texts.at.to_string_lossy();
         page.add(&UP, &[("mount", mount)], 1.0);
         page.add(&DURATION, &[("mount", mount)], took.as_secs_f64());

@@ -7,7 +7,7 @@ use crate::quota::{Report, Usage};
 use hearth::QuotaKind;
 use std::path::Path;
 
-type Record = (String, Usage, Usage);
+type QuotaRow = (String, Usage, Usage);
 
 const KNOWN: Metric = Metric::gauge(
     "hearth_quota_tenants",
@@ -46,7 +46,7 @@ pub fn add(page: &mut Page, mount: &str, json: &str, names: &mut Names, limit: u
     };
     for kind in [QuotaKind::User, QuotaKind::Group, QuotaKind::Project] {
         let of_kind = report.records.iter().filter(|r| r.who.kind == kind);
-        let mut records: Vec<Record> = of_kind
+        let mut records: Vec<QuotaRow> = of_kind
             .map(|r| (format!("{}:{}", kind.name(), r.who.id), r.bytes, r.inodes))
             .collect();
         if records.is_empty() {
@@ -68,7 +68,7 @@ pub fn add(page: &mut Page, mount: &str, json: &str, names: &mut Names, limit: u
             add_one(page, &labels, record, names);
         }
         if !others.is_empty() {
-            let sum = |of: fn(&Record) -> u64| others.iter().map(of).sum::<u64>() as f64;
+            let sum = |of: fn(&QuotaRow) -> u64| others.iter().map(of).sum::<u64>() as f64;
             let labels = [labels[0], labels[1], ("tenant", "other"), ("name", "other")];
             page.add(&BYTES.used, &labels, sum(|record| record.1.used));
             page.add(&INODES.used, &labels, sum(|record| record.2.used));
@@ -76,7 +76,7 @@ pub fn add(page: &mut Page, mount: &str, json: &str, names: &mut Names, limit: u
     }
 }
 
-fn add_one(page: &mut Page, labels: &[(&str, &str); 2], record: &Record, names: &Names) {
+fn add_one(page: &mut Page, labels: &[(&str, &str); 2], record: &QuotaRow, names: &Names) {
     let (tenant, bytes, inodes) = record;
     let labels = [
         labels[0],
@@ -99,7 +99,7 @@ fn add_one(page: &mut Page, labels: &[(&str, &str); 2], record: &Record, names: 
 }
 
 /// Use as a part of the nearest limit, 0 without one.
-fn nearness((_, bytes, inodes): &Record) -> f64 {
+fn nearness((_, bytes, inodes): &QuotaRow) -> f64 {
     let parts = [bytes, inodes].into_iter().flat_map(|usage| {
         let limits = [usage.soft, usage.hard].into_iter().flatten();
         limits.map(|limit| usage.used as f64 / (limit as f64).max(1.0))

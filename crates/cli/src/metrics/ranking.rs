@@ -136,9 +136,9 @@ mod tests {
         assert_eq!(named(&mut ranking, t, &of), ["c", "a"]);
         assert_eq!(ranking.other().unwrap()[0], 6);
         // A daemon that began anew.
-        let of = [("a", 9), ("b", 4), ("c", 52)];
+        let of = [("a", 9), ("b", 1), ("c", 52)];
         assert_eq!(named(&mut ranking, t, &of), ["c", "a"]);
-        assert_eq!(ranking.other().unwrap()[0], 10);
+        assert_eq!(ranking.other().unwrap()[0], 7);
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub fn run(place: &Listen, collector: Collector) -> Result<(), Failure> {
         Listener::Tcp(_) => None,
     };
     let shown = listener.shown();
-    let server = Arc::new(Server {
+    let server = Arc::new(MetricsServer {
         scrapes: Mutex::new(Scrapes {
             collector,
             last: None,
@@ -49,7 +49,7 @@ pub fn run(place: &Listen, collector: Collector) -> Result<(), Failure> {
     Ok(())
 }
 
-struct Server {
+struct MetricsServer {
     scrapes: Mutex<Scrapes>,
     /// A count alone: it orders nothing, so Relaxed is enough.
     connections: AtomicUsize,
@@ -61,8 +61,8 @@ struct Scrapes {
     last: Option<(Instant, Arc<String>)>,
 }
 
-impl Server {
-    fn accept(self: &Arc<Server>, listener: &Listener) {
+impl MetricsServer {
+    fn accept(self: &Arc<MetricsServer>, listener: &Listener) {
         loop {
             let Ok(mut connection) = listener.accept() else {
                 thread::sleep(REST);
@@ -120,7 +120,7 @@ impl Server {
                 }
                 Err(error) => {
                     failure = error.line + "\n";
-                    text("500 Internal Server Error", &failure)
+                    text("500 Internal MetricsServer Error", &failure)
                 }
             },
             (_, "/") => text("200 OK", "metrics of Hearth mounts are at /metrics\n"),
@@ -147,10 +147,10 @@ impl Server {
 }
 
 /// One of the connections that may be served at once.
-struct Turn(Arc<Server>);
+struct Turn(Arc<MetricsServer>);
 
 impl Turn {
-    fn take(server: &Arc<Server>) -> Option<Turn> {
+    fn take(server: &Arc<MetricsServer>) -> Option<Turn> {
         let before = server.connections.fetch_add(1, Ordering::Relaxed);
         let turn = Turn(Arc::clone(server));
         (before < CONNECTIONS).then_some(turn)

@@ -23,7 +23,8 @@ impl Prometheus {
         let config = format!(
             "global: {{scrape_interval: 1s, evaluation_interval: 1s}}\n\
              rule_files: [\"{}\"]\n\
-             scrape_configs: [{{job_name: hearth, static_configs: [{{targets: [\"{scraped}\"]}}]}}]\n",
+             scrape_configs:\n\
+             - {{job_name: hearth, static_configs: [{{targets: [\"{scraped}\"]}}]}}\n",
             rules.display()
         );
         let file = directory.join("prometheus.yml");
@@ -103,7 +104,7 @@ fn encoded(text: &str) -> String {
     text.bytes().map(byte).collect()
 }
 
-/// The same comparison with an answer, 0 or 1, also while it does not hold.
+/// An alert as a comparison that answers 0 or 1, also while it does not hold.
 fn answered(alert: &str) -> String {
     let word = |word: &str| match word {
         "==" | "!=" | "<" | ">" | "<=" | ">=" => format!("{word} bool"),
