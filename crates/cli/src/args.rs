@@ -1,6 +1,7 @@
 //! What can be typed.
 
 use crate::heat::HeatArgs;
+use crate::metrics::MetricsArgs;
 use crate::quota::QuotaArgs;
 use crate::run::{InitArgs, RunArgs, ServerArgs};
 use crate::sched::SchedArgs;
@@ -57,6 +58,8 @@ pub enum Verb {
     Passphrase(PassphraseArgs),
     /// Show what a mounted volume does
     Stats(StatsArgs),
+    /// Print, or serve, what all mounted volumes do, for Prometheus
+    Metrics(MetricsArgs),
     /// Show live what a mounted volume does, who does it, what is hot and what waits
     Top(TopArgs),
     /// Show which locks a mounted volume waits for
@@ -286,6 +289,7 @@ mod tests {
         ("load", "makes files"),
         ("passphrase", "sets"),
         ("ask", "prints the volume's own answer, which may be JSON"),
+        ("metrics", "prints the text that Prometheus reads"),
         ("completions", "prints a script"),
         ("man", "writes files"),
         ("quota set", "sets"),

@@ -16,6 +16,7 @@ mod generate;
 mod heat;
 mod host;
 mod locks;
+mod metrics;
 mod mount;
 mod mounted_info;
 mod mounts;

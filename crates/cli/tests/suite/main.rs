@@ -19,6 +19,7 @@ mod git;
 mod heat;
 mod host;
 mod host_heat;
+mod metrics;
 mod model;
 mod mount_rights;
 mod names;
