@@ -202,7 +202,7 @@ fn keys(screen: &mut Frame, state: &State, look: Look, places: usize) {
         (_, true, filter) => format!("/{filter}_   Enter keeps it, Esc clears it"),
         (_, _, "") => {
             let more = match state.tab {
-                Tab::Heat => "v files, ranges, directories  ",
+                Tab::Heat => "v next ranking  ",
                 Tab::Locks => "p profile on, off  ",
                 _ => "",
             };

@@ -204,7 +204,7 @@ impl View {
                 self.profile();
                 Ok(())
             }
-            Act::Repaint => screen.terminal.clear(),
+            Act::Repaint => screen.repaint(),
             Act::Suspend => screen.suspend(),
             Act::Quit => return Err(End::Quit),
         };

@@ -176,3 +176,72 @@ fn heat(mount: &Path, rankings: &[Ranked]) -> Result<HeatReading, Failure> {
         rankings: found,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// A tree with the control files that a daemon of another time has.
+    struct Old(std::path::PathBuf);
+
+    impl Old {
+        fn with(name: &str, files: &[(&str, &str)]) -> Old {
+            let top = std::env::temp_dir().join(format!("hearth-{name}-{}", std::process::id()));
+            fs::create_dir_all(top.join(".hearth")).unwrap();
+            for (file, text) in files {
+                fs::write(top.join(".hearth").join(file), text).unwrap();
+            }
+            Old(top)
+        }
+    }
+
+    impl Drop for Old {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn a_daemon_that_lacks_a_file_is_named_and_the_rest_is_read() {
+        let stats = ("stats", "hearth_inodes 7\n");
+        let old = Old::with(
+            "old",
+            &[stats, ("version", "hearth 0.0.1\n"), ("sched.json", "{")],
+        );
+        let reading = read(&old.0, &Wanted::all(&[Ranked::Files])).unwrap();
+        assert_eq!(reading.stats.iter().count(), 1);
+        for (part, file) in [
+            (reading.quota.map(|part| part.map(drop)), "ask"),
+            (reading.heat.map(|part| part.map(drop)), "heat/status.json"),
+            (reading.locks.map(|part| part.map(drop)), "locks.json"),
+        ] {
+            let why = part.unwrap().unwrap_err();
+            let wanted =
+                format!("there is no .hearth/{file}: its daemon is of hearth 0.0.1; mount");
+            assert!(why.contains(&wanted), "{why}");
+        }
+        let why = reading.sched.unwrap().unwrap_err();
+        assert!(why.contains("another form of .hearth/sched.json"), "{why}");
+    }
+
+    #[test]
+    fn nothing_is_shown_without_statistics() {
+        let other = Old::with("other", &[]);
+        let why = read(&other.0, &Wanted::default()).unwrap_err().line;
+        assert!(why.contains("no .hearth/stats: its tree may have"), "{why}");
+        assert!(!why.contains('\n'), "{why}");
+    }
+
+    #[test]
+    fn a_tab_reads_what_it_shows() {
+        let old = Old::with("tab", &[("stats", "hearth_inodes 7\n")]);
+        for tab in Tab::ALL {
+            let reading = read(&old.0, &Wanted::of(tab, Ranked::Files)).unwrap();
+            assert_eq!(reading.sched.is_some(), tab == Tab::Tenants);
+            assert_eq!(reading.quota.is_some(), tab == Tab::Tenants);
+            assert_eq!(reading.heat.is_some(), tab == Tab::Heat);
+            assert_eq!(reading.locks.is_some(), tab == Tab::Locks);
+        }
+    }
+}

@@ -8,6 +8,7 @@ use ratatui::crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 use ratatui::crossterm::{cursor, execute};
+use ratatui::layout::Rect;
 use std::io::{Stdout, stdout};
 
 /// The screen of a terminal. Dropping it gives the terminal back.
@@ -47,7 +48,17 @@ impl Screen {
         give_back()?;
         rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TSTP)?;
         enter(self.has_mouse)?;
-        self.terminal.clear()
+        self.repaint()
+    }
+
+    /// Draws everything anew next time. The library's own way asks the terminal for the cursor, and
+    /// the thread that reads keys would get the answer.
+    ///
+    /// # Errors
+    /// The terminal's.
+    pub fn repaint(&mut self) -> std::io::Result<()> {
+        let size = self.terminal.size()?;
+        self.terminal.resize(Rect::from(size))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::grid::{Cell, Column, Grid, Tone};
 use super::number;
-use crate::quota::{Record, Report, with_names};
+use crate::quota::{Record, Report, Usage, with_names};
 use hearth::QuotaKind;
 use serde_json::{Value, json};
 
@@ -91,13 +91,23 @@ pub fn between(
     }
     let known = |record: &Record| rows.iter().any(|row| row["tenant"] == *name(record));
     let others = quota.iter().flat_map(|quota| &quota.records);
-    for record in others.filter(|record| !known(record)) {
+    for record in others.filter(|record| !known(record) && is_worth_a_row(record)) {
         tenants.push(Tenant {
             name: with_names(&name(record)),
             ..usage(Some(record))
         });
     }
     tenants
+}
+
+/// Whether somebody who did nothing is shown: who has a limit, and every project.
+fn is_worth_a_row(record: &Record) -> bool {
+    let is_limited = |usage: &Usage| usage.hard.is_some() || usage.soft.is_some();
+    match (record.who.kind, record.who.id) {
+        (QuotaKind::Volume, _) => true,
+        (QuotaKind::Project, id) if id != 0 => true,
+        _ => is_limited(&record.bytes) || is_limited(&record.inodes),
+    }
 }
 
 fn name(record: &Record) -> String {
@@ -108,7 +118,7 @@ fn name(record: &Record) -> String {
 }
 
 fn usage(record: Option<&Record>) -> Tenant {
-    let of = |usage: &crate::quota::Usage| Use {
+    let of = |usage: &Usage| Use {
         used: usage.used,
         hard: usage.hard,
         soft: usage.soft,
@@ -247,7 +257,6 @@ pub fn object(tenant: &Tenant) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::quota::Usage;
     use hearth::QuotaId;
 
     fn sched(requests: u64, at_once: u64, run: u64, wait: u64) -> Value {
@@ -276,6 +285,9 @@ mod tests {
             records: vec![
                 record(QuotaId::VOLUME, 95, Some(100)),
                 record(QuotaId::user(4_000_000_000), 4096, Some(4096)),
+                record(QuotaId::user(4_000_000_001), 4096, None),
+                record(QuotaId::project(0), 4096, None),
+                record(QuotaId::project(7), 4096, None),
             ],
         }
     }
@@ -301,6 +313,8 @@ mod tests {
         let volume = &found[2];
         assert_eq!((&*volume.name, volume.work), ("volume", None));
         assert_eq!(fullness(volume), Tone::Warn);
+        // Who did nothing and has no limit is left out, unless it is a project.
+        assert_eq!((&*found[3].name, found.len()), ("project:7", 4));
         assert_eq!(grid(&found).rows[2].len(), COLUMNS.len());
     }
 

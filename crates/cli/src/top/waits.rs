@@ -68,7 +68,7 @@ pub fn note(mount: &Path, profile: &Value, file_locks: f64) -> String {
         (true, _) => format!("lock profile on, {} recorded", number::time(seconds)),
         (false, true) => format!("lock profile off, {} recorded", number::time(seconds)),
         (false, false) => format!(
-            "lock profile off and empty; p, or 'hearth locks {} --for 10s'",
+            "lock profile off and empty; 'hearth locks {} --for 10s' records one",
             mount.display()
         ),
     };

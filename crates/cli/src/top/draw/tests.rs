@@ -63,7 +63,11 @@ fn eighty_by_twenty_four_shows_a_title_tabs_a_table_and_keys() {
 }
 
 #[test]
-fn every_tab_has_rows_at_eighty_places() {
+fn every_tab_has_rows_and_keys_at_eighty_places() {
+    for tab in Tab::ALL {
+        let lines = lines(&state(tab));
+        assert!(lines[23].ends_with("? help  q quit"), "{lines:#?}");
+    }
     let first = |tab| lines(&state(tab))[4].clone();
     let tenant = first(Tab::Tenants);
     let wanted = "project:7 900 90% 0 30us 250ms 100 1.0M 1.0M 100% 0";
