@@ -44,12 +44,13 @@ pub fn note_opening() {
     }
 }
 
-/// A value that is dropped by the process that made it, and forgotten in its forks.
-pub struct Held<T>(Option<T>);
+/// A value that is dropped by the process that made it, and forgotten in its forks. It has memory
+/// of its own: that of Python's objects is aligned to 16 bytes.
+pub struct Held<T>(Option<Box<T>>);
 
 impl<T> Held<T> {
     pub fn new(value: T) -> Held<T> {
-        Held(Some(value))
+        Held(Some(Box::new(value)))
     }
 
     pub fn get(&self) -> &T {

@@ -35,10 +35,6 @@ impl Stat {
     pub fn new(attr: Attr) -> Stat {
         Stat { attr }
     }
-
-    pub fn attr(&self) -> &Attr {
-        &self.attr
-    }
 }
 
 impl From<StatFs> for StatVfs {

@@ -166,8 +166,11 @@ impl PyVolume {
         self.close(py)
     }
 
-    fn __repr__(&self) -> String {
-        let state = if self.closed() { " (closed)" } else { "" };
-        format!("<hearth_fs.Volume '{}'{state}>", self.source)
+    /// With its address: fsspec tells storage options apart by what they show.
+    fn __repr__(slf: Bound<'_, PyVolume>) -> String {
+        let volume = slf.get();
+        let state = if volume.closed() { " (closed)" } else { "" };
+        let (source, address) = (&volume.source, slf.as_ptr());
+        format!("<hearth_fs.Volume '{source}'{state} at {address:p}>")
     }
 }
