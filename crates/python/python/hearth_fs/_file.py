@@ -26,10 +26,10 @@ class File(io.RawIOBase):
 
     name: "StrOrBytesPath"
     mode: str
+    _fd = -1
 
     def __init__(self, process: Process, path: "StrOrBytesPath", mode: str = "rb") -> None:
         flags, self._reads, self._writes = _flags(mode)
-        self._fd = -1
         self._process = process
         self.name = path
         self.mode = mode if "b" in mode else mode + "b"
@@ -170,7 +170,7 @@ def open_file(
     try:
         buffered = _buffered(raw, buffering if buffering > 1 else 64 << 10)
         if is_binary:
-            return buffered  # type: ignore[return-value]
+            return buffered
         text = io.TextIOWrapper(
             buffered, encoding, errors, newline, line_buffering=buffering == 1
         )

@@ -82,8 +82,7 @@ class HearthFileSystem(AbstractFileSystem):
         if self._cached:
             return
         super().__init__(**storage_options)
-        is_text = isinstance(volume, str)
-        self.volume = _shared(volume, create) if is_text else volume
+        self.volume = _shared(volume, create) if isinstance(volume, str) else volume
         self.process = self.volume.process(uid, gid)
         self.auto_mkdir = auto_mkdir
 
@@ -204,7 +203,8 @@ class HearthFileSystem(AbstractFileSystem):
     def rm(self, path: Any, recursive: bool = False, maxdepth: int | None = None) -> None:
         """Removes files, and with recursive directories and what is below them."""
         paths = self.expand_path(path, recursive=recursive, maxdepth=maxdepth)
-        directories, files = [], []
+        directories: list[str] = []
+        files: list[str] = []
         for each, found in zip(paths, self.process.stat_many(paths, follow_symlinks=False)):
             if isinstance(found, OSError):
                 raise found

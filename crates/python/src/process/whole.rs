@@ -112,7 +112,8 @@ impl PyProcess {
     /// Opens the file at path as builtins.open() does: text or binary, buffered unless buffering
     /// is 0. The raw file below is a hearth_fs.File.
     #[pyo3(signature = (path, mode = "r", buffering = -1, encoding = None, errors = None,
-        newline = None))]
+        newline = None), text_signature = "($self, path, mode='r', buffering=-1, encoding=None, \
+        errors=None, newline=None)")]
     #[expect(clippy::too_many_arguments, reason = "those of builtins.open")]
     fn file<'py>(
         slf: Bound<'py, PyProcess>,
