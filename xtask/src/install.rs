@@ -37,6 +37,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("bindfs", "bindfs"),
     ("libcap2-bin", "setcap"),
     ("postgresql", "pgbench"),
+    ("python3", "python3"),
 ];
 
 /// Crate, version, program.

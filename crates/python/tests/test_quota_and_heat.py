@@ -74,7 +74,8 @@ def test_heat_names_the_hot_file_and_its_ranges():
             process.read_bytes("/d/hot", 2 << 20, (2 << 20) + 10)
         heat = volume.heat
         assert heat.enabled
-        first, second = heat.top_files(2, rank="reads")
+        first = heat.top_files(1, rank="reads")[0]
+        second = heat.file("/cold")
         assert (first.path, first.reads, first.read_bytes) == ("/d/hot", 100, 1000)
         assert first.ino == process.stat("/d/hot").st_ino
         assert first.temperature > second.temperature and second.path == "/cold"
