@@ -125,7 +125,10 @@ mod tests {
     fn the_command_for_one_test_is_told() {
         let line = "---- test_a.py::test_b stdout ----";
         for (again, told) in [
-            ("cargo test", "again: cargo test -- --exact test_a.py::test_b"),
+            (
+                "cargo test",
+                "again: cargo test -- --exact test_a.py::test_b",
+            ),
             ("pytest {} -x", "again: pytest test_a.py::test_b -x"),
         ] {
             let mut failures = Failures::of("part", again);

@@ -22,7 +22,9 @@ pub fn tests() -> Result<Part, String> {
     let mut command = Command::new(&python);
     let tests = place::root().join("crates/python/tests");
     // From there, so that the package that is tested is the one that was installed.
-    command.current_dir(&tests).args(["-m", "pytest", "--cargo"]);
+    command
+        .current_dir(&tests)
+        .args(["-m", "pytest", "--cargo"]);
     Ok(Part {
         name: "Python".into(),
         command,
@@ -39,6 +41,22 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     let mut tests = tests()?;
     tests.command.args(arguments);
     process::run(&mut tests.command)
+}
+
+/// `cargo xtask bench python`: calls from Python against those of os and of fsspec on a tmpfs.
+///
+/// # Errors
+/// What is missing or fails.
+pub fn bench(arguments: &[String]) -> Result<(), String> {
+    let folder = place::target().join("python");
+    let python = environment(&folder.join("venv"))?;
+    install_wheel(&python, &folder.join("wheels"), "release")?;
+    let mut bench = Command::new(&python);
+    bench
+        .current_dir(place::root())
+        .arg("crates/python/bench/bench.py")
+        .args(arguments);
+    process::run(&mut bench)
 }
 
 /// The Python of a new virtual environment with the requirements.
@@ -79,7 +97,11 @@ fn install_wheel(python: &Path, folder: &Path, profile: &str) -> Result<(), Stri
     let mut build = Command::new(python.with_file_name("maturin"));
     build
         .args(["build", "--quiet", "--locked", "--profile", profile])
-        .args(["--manifest-path", "crates/python/Cargo.toml", "--interpreter"])
+        .args([
+            "--manifest-path",
+            "crates/python/Cargo.toml",
+            "--interpreter",
+        ])
         .arg(python)
         .arg("--out")
         .arg(folder)
@@ -100,7 +122,13 @@ fn install_wheel(python: &Path, folder: &Path, profile: &str) -> Result<(), Stri
 fn pip(python: &Path, what: &[&str]) -> Result<(), String> {
     let mut install = Command::new(python);
     install
-        .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
+        .args([
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+        ])
         .args(what)
         .current_dir(place::root());
     process::run(&mut install)

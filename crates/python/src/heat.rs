@@ -1,8 +1,8 @@
 //! Heat: which files and ranges are hot.
 
 use crate::error;
+use crate::opened::SharedHandle;
 use crate::path::{PathArg, decoded};
-use crate::volume::PyVolume;
 use hearth::heat::{HeatRank, HeatStats, HeatTenant};
 use hearth::{Credentials, Errno, Time, Volume};
 use pyo3::prelude::*;
@@ -13,7 +13,7 @@ use std::time::Duration;
 /// was not used in the last so many seconds.
 #[pyclass(frozen, module = "hearth_fs")]
 pub struct Heat {
-    volume: Py<PyVolume>,
+    volume: SharedHandle,
 }
 
 /// The heat of a file, a range, a directory or a tenant.
@@ -52,7 +52,7 @@ pub struct HeatRow {
 }
 
 impl Heat {
-    pub fn new(volume: Py<PyVolume>) -> Heat {
+    pub fn new(volume: SharedHandle) -> Heat {
         Heat { volume }
     }
 

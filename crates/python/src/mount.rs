@@ -2,8 +2,8 @@
 
 use crate::error;
 use crate::fork::{self, Held};
+use crate::opened::SharedHandle;
 use crate::path;
-use crate::volume::PyVolume;
 use hearth_fuse::Session;
 use hearth_sync::primitive::Arc;
 use pyo3::prelude::*;
@@ -12,12 +12,12 @@ use std::os::unix::ffi::OsStrExt;
 /// A mount that threads of this process serve. A context manager that unmounts at its end.
 #[pyclass(frozen, module = "hearth_fs")]
 pub struct Mount {
-    volume: Py<PyVolume>,
+    volume: SharedHandle,
     session: Held<Arc<Session>>,
 }
 
 impl Mount {
-    pub fn new(volume: Py<PyVolume>, session: Arc<Session>) -> Mount {
+    pub fn new(volume: SharedHandle, session: Arc<Session>) -> Mount {
         Mount {
             volume,
             session: Held::new(session),

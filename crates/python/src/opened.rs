@@ -10,7 +10,7 @@
 //! with it.
 
 use crate::error;
-use crate::fork;
+use crate::fork::{self, Held};
 use hearth::{Errno, Source, Volume, VolumeOptions};
 use hearth_fuse::{MountError, Session};
 use hearth_sync::lock::Lock;
@@ -46,9 +46,14 @@ pub struct Opened {
 /// One use of an open volume. The last one that ends closes the volume.
 pub struct Handle {
     opened: Arc<Opened>,
+    /// The source as it was given.
+    source: String,
     /// Whether this use has ended. Only becomes true, under the table's lock.
     closed: AtomicBool,
 }
+
+/// A use that objects of Python share: it ends with the last of them.
+pub type SharedHandle = Arc<Held<Handle>>;
 
 impl Handle {
     /// Opens the volume of `source`, or takes another use of it.
@@ -68,7 +73,7 @@ impl Handle {
                 return Err(error::because_at(Errno::EBUSY, why, source));
             }
             row.users += 1;
-            return Ok(Handle::of(&row.opened));
+            return Ok(Handle::of(&row.opened, source));
         }
         fork::note_opening();
         let volume = build(&place, &options, source)?;
@@ -81,7 +86,7 @@ impl Handle {
             volume,
             sessions: Lock::new(Vec::new()),
         });
-        let handle = Handle::of(&opened);
+        let handle = Handle::of(&opened, source);
         table.push(Row {
             directory,
             options,
@@ -91,9 +96,10 @@ impl Handle {
         Ok(handle)
     }
 
-    fn of(opened: &Arc<Opened>) -> Handle {
+    fn of(opened: &Arc<Opened>, source: &str) -> Handle {
         Handle {
             opened: Arc::clone(opened),
+            source: source.to_owned(),
             closed: AtomicBool::new(false),
         }
     }
@@ -109,6 +115,11 @@ impl Handle {
             false => Ok(&self.opened),
             true => Err(error::closed()),
         }
+    }
+
+    /// The source as it was given.
+    pub fn source(&self) -> &str {
+        &self.source
     }
 
     /// Whether [`Handle::close`] was called.

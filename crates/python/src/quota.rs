@@ -2,15 +2,15 @@
 
 use crate::amounts::LimitArg;
 use crate::error;
+use crate::opened::SharedHandle;
 use crate::path::PathArg;
-use crate::volume::PyVolume;
 use hearth::{Errno, LimitChange, QuotaId};
 use pyo3::prelude::*;
 
 /// The quotas of a volume. An id is written "user:1000", "group:100", "project:7" or "volume".
 #[pyclass(frozen, module = "hearth_fs")]
 pub struct Quota {
-    volume: Py<PyVolume>,
+    volume: SharedHandle,
 }
 
 /// Use and limits of one id.
@@ -58,7 +58,7 @@ pub struct QuotaEvent {
 }
 
 impl Quota {
-    pub fn new(volume: Py<PyVolume>) -> Quota {
+    pub fn new(volume: SharedHandle) -> Quota {
         Quota { volume }
     }
 }
@@ -118,12 +118,7 @@ impl Quota {
     /// Makes the directory at path, and everything below it, a project; what is created there
     /// later belongs to it as well. 0 takes the tree out of any project. Returns how many inodes
     /// were changed.
-    fn set_project(
-        &self,
-        py: Python<'_>,
-        path: &Bound<'_, PyAny>,
-        project: u32,
-    ) -> PyResult<u64> {
+    fn set_project(&self, py: Python<'_>, path: &Bound<'_, PyAny>, project: u32) -> PyResult<u64> {
         let volume = self.volume.get().opened()?.volume();
         let path = PathArg::of(path)?;
         let bytes = path.bytes();
@@ -184,7 +179,10 @@ impl QuotaRecord {
 
     fn __repr__(&self) -> String {
         let (bytes, inodes) = (self.record.bytes.used, self.record.inodes.used);
-        format!("<QuotaRecord {}: {bytes} bytes, {inodes} inodes>", self.who())
+        format!(
+            "<QuotaRecord {}: {bytes} bytes, {inodes} inodes>",
+            self.who()
+        )
     }
 }
 

@@ -181,9 +181,7 @@ impl Stat {
     }
 
     fn __repr__(&self) -> String {
-        let Attr {
-            uid, gid, size, ..
-        } = self.attr;
+        let Attr { uid, gid, size, .. } = self.attr;
         let (mode, ino) = (self.attr.mode(), self.attr.shown_ino);
         format!(
             "Stat(st_mode=0o{mode:o}, st_ino={ino}, st_uid={uid}, st_gid={gid}, st_size={size})"

@@ -5,13 +5,14 @@ use crate::fork::{self, Held};
 use crate::heat::Heat;
 use crate::identity;
 use crate::mount::Mount;
-use crate::opened::{Handle, Opened};
+use crate::opened::{Handle, Opened, SharedHandle};
 use crate::path::PathArg;
 use crate::process::PyProcess;
 use crate::quota::Quota;
 use crate::stats;
 use hearth::Errno;
 use hearth_fuse::{MountOptions, Session};
+use hearth_sync::primitive::Arc;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::ffi::OsStr;
@@ -24,8 +25,7 @@ use std::path::Path;
 /// store that is closed makes its changes durable and frees its directory for others.
 #[pyclass(frozen, module = "hearth_fs", name = "Volume")]
 pub struct PyVolume {
-    handle: Held<Handle>,
-    source: String,
+    handle: SharedHandle,
 }
 
 /// Opens a volume.
@@ -45,8 +45,7 @@ pub fn open(py: Python<'_>, source: &str, create: bool, read_only: bool) -> PyRe
     }
     let handle = py.detach(|| Handle::open(source, create, read_only))?;
     Ok(PyVolume {
-        handle: Held::new(handle),
-        source: source.to_owned(),
+        handle: Arc::new(Held::new(handle)),
     })
 }
 
@@ -64,32 +63,32 @@ impl PyVolume {
     /// gid, no supplementary groups but those given.
     #[pyo3(signature = (uid = None, gid = None, groups = None))]
     fn process(
-        slf: Bound<'_, PyVolume>,
+        &self,
         uid: Option<u32>,
         gid: Option<u32>,
         groups: Option<Vec<u32>>,
     ) -> PyResult<PyProcess> {
         let credentials = identity::credentials(uid, gid, groups);
-        let process = slf.get().opened()?.volume().process(credentials);
-        Ok(PyProcess::new(slf.unbind(), process))
+        let process = self.opened()?.volume().process(credentials);
+        Ok(PyProcess::new(Arc::clone(&self.handle), process))
     }
 
     /// The quotas of the volume.
     #[getter]
-    fn quota(slf: Bound<'_, PyVolume>) -> Quota {
-        Quota::new(slf.unbind())
+    fn quota(&self) -> Quota {
+        Quota::new(Arc::clone(&self.handle))
     }
 
     /// Which files and ranges are hot.
     #[getter]
-    fn heat(slf: Bound<'_, PyVolume>) -> Heat {
-        Heat::new(slf.unbind())
+    fn heat(&self) -> Heat {
+        Heat::new(Arc::clone(&self.handle))
     }
 
     /// The source that it was opened with.
     #[getter]
     fn source(&self) -> &str {
-        &self.source
+        self.handle.get().source()
     }
 
     /// Whether close() was called.
@@ -127,23 +126,24 @@ impl PyVolume {
     /// options are those of `hearth mount -o`. Raises OSError with the reason and the remedy.
     #[pyo3(signature = (mountpoint, *options))]
     fn mount(
-        slf: Bound<'_, PyVolume>,
+        &self,
+        py: Python<'_>,
         mountpoint: &Bound<'_, PyAny>,
         options: Vec<String>,
     ) -> PyResult<Mount> {
         if fork::is_forked_now() {
             return Err(error::forked());
         }
-        let opened = slf.get().opened()?;
+        let opened = self.opened()?;
         let options = MountOptions::parse(&options);
         let options = options.map_err(|error| error::because(Errno::EINVAL, error))?;
         let path = PathArg::of(mountpoint)?;
         let place = Path::new(OsStr::from_bytes(path.bytes()));
         let begin = |volume| Session::start(volume, place, options);
-        let mounted = slf.py().detach(|| opened.mount(begin));
+        let mounted = py.detach(|| opened.mount(begin));
         let shown = place.display().to_string();
         let session = mounted.map_err(|error| error::of_mount(&error, &shown))?;
-        Ok(Mount::new(slf.unbind(), session))
+        Ok(Mount::new(Arc::clone(&self.handle), session))
     }
 
     /// Ends this use of the volume. The last one unmounts what this process has mounted of it,
@@ -170,7 +170,18 @@ impl PyVolume {
     fn __repr__(slf: Bound<'_, PyVolume>) -> String {
         let volume = slf.get();
         let state = if volume.closed() { " (closed)" } else { "" };
-        let (source, address) = (&volume.source, slf.as_ptr());
+        let (source, address) = (volume.handle.get().source(), slf.as_ptr());
         format!("<hearth_fs.Volume '{source}'{state} at {address:p}>")
+    }
+}
+
+#[pymethods]
+impl PyProcess {
+    /// The volume.
+    #[getter]
+    fn volume(&self) -> PyVolume {
+        PyVolume {
+            handle: Arc::clone(self.handle()),
+        }
     }
 }

@@ -19,7 +19,11 @@ impl PyProcess {
         paths: &Bound<'py, PyAny>,
         follow_symlinks: bool,
     ) -> PyResult<Bound<'py, PyList>> {
-        let flags = if follow_symlinks { 0 } else { libc::AT_SYMLINK_NOFOLLOW };
+        let flags = if follow_symlinks {
+            0
+        } else {
+            libc::AT_SYMLINK_NOFOLLOW
+        };
         let stat = |process: &hearth::Process, path: &[u8]| process.statat(AT_FDCWD, path, flags);
         self.each(py, paths, stat, |attr| {
             Ok(Bound::new(py, Stat::new(attr))?.into_any().unbind())
@@ -88,7 +92,7 @@ impl PyProcess {
         work: impl Fn(&hearth::Process, &[u8]) -> Result<T, Errno> + Sync,
         object: impl FnMut(T) -> PyResult<Py<PyAny>>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let given = paths.try_iter()?.collect::<PyResult<Vec<_>>>()?;
+        let given = collected(paths)?;
         let paths = given.iter().map(PathArg::of);
         let paths: Vec<PathArg<'_, '_>> = paths.collect::<PyResult<_>>()?;
         let bytes: Vec<&[u8]> = paths.iter().map(PathArg::bytes).collect();
@@ -96,6 +100,14 @@ impl PyProcess {
             bytes.into_iter().map(|path| work(process, path)).collect()
         })?;
         results(py, &paths, done, object)
+    }
+}
+
+/// The objects of an iterable. They are kept while the lock is released, whatever becomes of it.
+fn collected<'py>(items: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    match items.cast::<PyList>() {
+        Ok(list) => Ok(list.iter().collect()),
+        Err(_) => items.try_iter()?.collect(),
     }
 }
 

@@ -23,7 +23,11 @@ impl PyProcess {
         let path = PathArg::of(path)?;
         let bytes = path.bytes();
         // To empty a large file takes long.
-        let moved = if flags & libc::O_TRUNC != 0 { gil::MUCH } else { 0 };
+        let moved = if flags & libc::O_TRUNC != 0 {
+            gil::MUCH
+        } else {
+            0
+        };
         path.check(self.moving(py, moved, |process| process.open(bytes, flags, mode))?)
     }
 

@@ -81,12 +81,7 @@ impl PyProcess {
     }
 
     /// Gives a file another name.
-    fn link(
-        &self,
-        py: Python<'_>,
-        src: &Bound<'_, PyAny>,
-        dst: &Bound<'_, PyAny>,
-    ) -> PyResult<()> {
+    fn link(&self, py: Python<'_>, src: &Bound<'_, PyAny>, dst: &Bound<'_, PyAny>) -> PyResult<()> {
         let (src, dst) = (PathArg::of(src)?, PathArg::of(dst)?);
         let (from, to) = (src.bytes(), dst.bytes());
         let done = self.brief(py, |process| process.link(from, to))?;

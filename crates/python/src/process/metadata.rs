@@ -43,7 +43,9 @@ impl PyProcess {
     fn access(&self, py: Python<'_>, path: &Bound<'_, PyAny>, mode: u32) -> PyResult<bool> {
         let path = PathArg::of(path)?;
         let bytes = path.bytes();
-        Ok(self.brief(py, |process| process.access(bytes, mode))?.is_ok())
+        Ok(self
+            .brief(py, |process| process.access(bytes, mode))?
+            .is_ok())
     }
 
     /// Room of the volume, or of the project that the directory at path belongs to.
@@ -166,7 +168,11 @@ impl PyProcess {
 }
 
 fn at_flags(follow_symlinks: bool) -> i32 {
-    if follow_symlinks { 0 } else { libc::AT_SYMLINK_NOFOLLOW }
+    if follow_symlinks {
+        0
+    } else {
+        libc::AT_SYMLINK_NOFOLLOW
+    }
 }
 
 /// An owner or group as `os.chown` takes it.

@@ -12,8 +12,7 @@ mod whole;
 use crate::error;
 use crate::fork::Held;
 use crate::gil;
-use crate::opened::Opened;
-use crate::volume::PyVolume;
+use crate::opened::{Opened, SharedHandle};
 use hearth::Process;
 use pyo3::prelude::*;
 
@@ -24,16 +23,21 @@ use pyo3::prelude::*;
 /// Process, and mean nothing to os. Threads may share it.
 #[pyclass(frozen, module = "hearth_fs", name = "Process")]
 pub struct PyProcess {
-    volume: Py<PyVolume>,
+    volume: SharedHandle,
     process: Held<Process>,
 }
 
 impl PyProcess {
-    pub fn new(volume: Py<PyVolume>, process: Process) -> PyProcess {
+    pub fn new(volume: SharedHandle, process: Process) -> PyProcess {
         PyProcess {
             volume,
             process: Held::new(process),
         }
+    }
+
+    /// The use of the volume.
+    pub fn handle(&self) -> &SharedHandle {
+        &self.volume
     }
 
     #[inline]
@@ -80,12 +84,6 @@ impl PyProcess {
 
 #[pymethods]
 impl PyProcess {
-    /// The volume.
-    #[getter]
-    fn volume(&self, py: Python<'_>) -> Py<PyVolume> {
-        self.volume.clone_ref(py)
-    }
-
     /// Effective user.
     #[getter]
     fn uid(&self, py: Python<'_>) -> PyResult<u32> {

@@ -114,7 +114,6 @@ impl PyProcess {
     #[pyo3(signature = (path, mode = "r", buffering = -1, encoding = None, errors = None,
         newline = None), text_signature = "($self, path, mode='r', buffering=-1, encoding=None, \
         errors=None, newline=None)")]
-    #[expect(clippy::too_many_arguments, reason = "those of builtins.open")]
     fn file<'py>(
         slf: Bound<'py, PyProcess>,
         path: &Bound<'py, PyAny>,
@@ -211,12 +210,7 @@ pub fn read_whole(process: &Process, path: &[u8]) -> Result<Vec<u8>, Errno> {
 }
 
 /// Makes or empties the file at `path` and writes all of `data`.
-pub fn write_whole(
-    process: &Process,
-    path: &[u8],
-    data: &[u8],
-    mode: u16,
-) -> Result<usize, Errno> {
+pub fn write_whole(process: &Process, path: &[u8], data: &[u8], mode: u16) -> Result<usize, Errno> {
     let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC | libc::O_CLOEXEC;
     let fd = process.open(path, flags, mode)?;
     let mut done = 0;

@@ -144,7 +144,7 @@ impl Disk for RealDisk {
 /// and not with their copies of this value.
 struct HeldLock {
     file: fs::File,
-    /// Who took the lock.
+    /// The process that took the lock.
     process: u32,
 }
 
