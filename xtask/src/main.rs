@@ -15,6 +15,7 @@ mod parts;
 mod place;
 mod process;
 mod python;
+mod readme;
 mod rust_text;
 mod soak;
 mod suite;
@@ -25,8 +26,9 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 cargo xtask VERB
 
-  demo                 build, mount a volume in a temporary directory and use it
+  demo                 build, and show in a temporary directory what Hearth is for
   test [FILTER...]     install what is missing, run every test, end with `N passed, N failed`
+  readme [--write]     run every command of README.md and compare, or write what was printed
   check                formatting, clippy, documentation, tidy, layers, licences
   bench [WHAT...]      benchmarks (hearth-bench, release build): lib, mount, seeds, ...
   conflicts [WHAT...]  the conflict runner of hearth-bench
@@ -47,6 +49,7 @@ fn main() -> ExitCode {
     let done = match verb.as_str() {
         "demo" => demo::run(),
         "test" => suite::run(&rest),
+        "readme" => readme::run(&rest),
         "check" => check::run(),
         "bench" => bench::run(&rest),
         "conflicts" => bench::conflicts(&rest),

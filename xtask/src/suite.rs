@@ -3,7 +3,7 @@
 
 use crate::failures::Failures;
 use crate::parts::{self, Part};
-use crate::{demo, install, process, python};
+use crate::{demo, install, process, python, readme};
 use std::collections::VecDeque;
 use std::fmt::Write;
 use std::io::{BufRead, BufReader, PipeReader};
@@ -112,6 +112,8 @@ pub fn run(filter: &[String]) -> Result<(), String> {
     if filter.is_empty() {
         let start = Instant::now();
         done.add(Done::of("demonstration", start, demo::run()).counted());
+        let start = Instant::now();
+        done.add(Done::of("README.md", start, readme::run(&[])).counted());
     }
     done.show();
     println!("all tests: {} s", start.elapsed().as_secs());

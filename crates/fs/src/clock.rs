@@ -1,6 +1,8 @@
 //! The clock that stamps files.
 
 use crate::attr::Time;
+use hearth_sync::primitive::Arc;
+use hearth_sync::primitive::atomic::{AtomicU64, Ordering};
 use rustix::time::{ClockId, clock_gettime};
 
 /// Source of file times, handed to the volume.
@@ -26,5 +28,102 @@ impl Clock for SystemClock {
             sec: now.tv_sec,
             nsec: now.tv_nsec as u32,
         }
+    }
+}
+
+/// The longest tick of a coarse clock (`CONFIG_HZ=100`), in nanoseconds.
+const TICK: u64 = 10_000_000;
+
+/// The clock of a volume, which a kernel in front may have overtaken within a tick.
+///
+/// Linux stamps files (`ktime_get_coarse_real_ts64_mg`, 6.13) with the coarse clock or, if that is
+/// later, with the last fine time that it gave to a file of any filesystem. No call tells that
+/// time. A volume that stamps by the coarse clock alone would go back behind a stamp that the
+/// kernel has sent, and the kernel, for which the time has not changed, would not send it again. So
+/// what the kernel sends is a floor until the tick is over.
+pub(crate) struct VolumeClock {
+    source: Arc<dyn Clock>,
+    /// The latest stamp of a kernel that was ahead of `source`, in nanoseconds. Relaxed: the
+    /// request that brings a stamp is answered before the kernel does what relies on it.
+    floor: AtomicU64,
+}
+
+impl VolumeClock {
+    pub fn new(source: Arc<dyn Clock>) -> VolumeClock {
+        VolumeClock {
+            source,
+            floor: AtomicU64::new(0),
+        }
+    }
+
+    /// The time to stamp files with.
+    pub fn now(&self) -> Time {
+        let now = self.source.now();
+        let floor = self.floor.load(Ordering::Relaxed);
+        match is_ahead(floor, now) {
+            true => Time::from_nanos(floor),
+            false => now,
+        }
+    }
+
+    /// A kernel has stamped a file by its own clock. What is ahead by more than a tick is no time
+    /// of this clock and counts for nothing.
+    pub fn kernel_stamped(&self, time: Time) {
+        let (stamp, now) = (time.nanos(), self.source.now());
+        if !is_ahead(stamp, now) {
+            // The common case writes nothing.
+            return;
+        }
+        let raise = |floor| (stamp > floor || !is_ahead(floor, now)).then_some(stamp);
+        let _ = self
+            .floor
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, raise);
+    }
+
+    /// [`Clock::monotonic`].
+    pub fn monotonic(&self) -> u64 {
+        self.source.monotonic()
+    }
+}
+
+/// Whether `floor` is later than `now`, and in the same tick.
+fn is_ahead(floor: u64, now: Time) -> bool {
+    let ahead = floor.saturating_sub(now.nanos());
+    ahead > 0 && ahead < TICK
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Still(AtomicU64);
+
+    impl Clock for Arc<Still> {
+        fn now(&self) -> Time {
+            Time::from_nanos(self.0.load(Ordering::Relaxed))
+        }
+    }
+
+    #[test]
+    fn a_volumes_clock_does_not_go_back_behind_a_stamp_of_the_kernel_in_the_same_tick() {
+        let still = Arc::new(Still(AtomicU64::new(7_000_000_000)));
+        let clock = VolumeClock::new(Arc::new(Arc::clone(&still)));
+        let now = || clock.now().nanos();
+        clock.kernel_stamped(Time::from_nanos(7_000_900_000));
+        assert_eq!(now(), 7_000_900_000);
+        // An earlier one, such as comes late, takes nothing back.
+        clock.kernel_stamped(Time::from_nanos(7_000_300_000));
+        assert_eq!(now(), 7_000_900_000);
+        // No time of this clock.
+        clock.kernel_stamped(Time::from_nanos(9_000_000_000));
+        clock.kernel_stamped(Time { sec: -3, nsec: 0 });
+        assert_eq!(now(), 7_000_900_000);
+        still.0.store(7_004_000_000, Ordering::Relaxed);
+        assert_eq!(now(), 7_004_000_000, "the next tick");
+        // Somebody sets the clock back: the floor is no time of it any more.
+        still.0.store(6_000_000_000, Ordering::Relaxed);
+        assert_eq!(now(), 6_000_000_000);
+        clock.kernel_stamped(Time::from_nanos(6_000_100_000));
+        assert_eq!(now(), 6_000_100_000);
     }
 }

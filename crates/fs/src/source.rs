@@ -153,7 +153,13 @@ impl fmt::Display for SourceError {
             SourceFault::NoDirectory => {
                 write!(f, "source '{source}' names no directory; use '{source}DIR'")
             }
-            SourceFault::Unknown => write!(f, "source '{source}' is unknown; {used}"),
+            SourceFault::Unknown if source.contains(':') || source.is_empty() => {
+                write!(f, "source '{source}' is unknown; {used}")
+            }
+            SourceFault::Unknown => write!(
+                f,
+                "source '{source}' is unknown; {used}, or './{source}' for a directory of that name"
+            ),
         }
     }
 }

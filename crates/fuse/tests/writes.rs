@@ -366,20 +366,6 @@ on_both_transports! {
         assert_eq!(errno(touched), libc::EROFS);
     }
 
-    // Once, pages that came after the kernel had said when they were written moved the time.
-    fn a_write_that_was_collected_has_the_time_at_which_it_was_made(mounted, "writeback") {
-        for n in 0..300 {
-            let mut file = File::create(mounted.path().join("f")).unwrap();
-            write!(file, "{n}").unwrap();
-            // Until the clock has gone on.
-            thread::sleep(Duration::from_millis(5));
-            sync_all(mounted.path());
-            let told = file.metadata().unwrap();
-            let told = format!("{}.{:09}", told.mtime(), told.mtime_nsec());
-            assert_eq!(mounted.command("mtime /f"), told, "round {n}");
-        }
-    }
-
     // Once, an fsync waited behind what others had written, as much as the memory allowed.
     fn the_kernel_keeps_little_of_what_is_unwritten(mounted, "writeback") {
         let device = fs::metadata(mounted.path()).unwrap().dev();

@@ -34,6 +34,11 @@ pub enum OpenError {
         /// The state directory.
         path: PathBuf,
     },
+    /// Another daemon uses the state directory.
+    StateInUse {
+        /// The state directory.
+        path: PathBuf,
+    },
     /// The state directory cannot be written to.
     State {
         /// The state directory.
@@ -85,6 +90,12 @@ impl fmt::Display for OpenError {
                 f,
                 "source {}: root needs CAP_SETUID and CAP_SETGID here, to act for whoever asks: \
                  give them, or run as the owner of the files",
+                path.display()
+            ),
+            OpenError::StateInUse { path } => write!(
+                f,
+                "state directory {} is in use by another mount of this directory: unmount that \
+                 one, or give this one its own with '-o state=DIR'",
                 path.display()
             ),
             OpenError::NoState => write!(

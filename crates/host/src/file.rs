@@ -101,12 +101,6 @@ impl OpenHost {
     }
 }
 
-impl Drop for OpenHost {
-    fn drop(&mut self) {
-        self.close();
-    }
-}
-
 fn is_writable(flags: i32) -> bool {
     flags & libc::O_ACCMODE != libc::O_RDONLY
 }
@@ -165,5 +159,31 @@ impl VfsFile for HostFile {
 
     fn is_charged(&self) -> bool {
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identity::Identity;
+    use rustix::fd::AsFd;
+    use rustix::fs::{AtFlags, StatxFlags};
+
+    lock_class!(LastLock = "test.last", 9999);
+
+    /// Once, a request panicked that freed what an epoch had left, and the volume became read-only.
+    #[test]
+    fn a_file_may_be_dropped_below_any_lock() {
+        let fd: OwnedFd = std::fs::File::open("/").unwrap().into();
+        let stat = rustix::fs::statx(&fd, "", AtFlags::EMPTY_PATH, StatxFlags::ALL).unwrap();
+        let id = Identity::of(fd.as_fd(), &stat);
+        let node = Arc::new(Node::new(1, id, Kind::Directory, None));
+        let file = OpenHost::new(&node, fd, libc::O_RDONLY, false);
+        assert!(node.is_open());
+        let last = Lock::<LastLock, ()>::new(());
+        let held = last.lock();
+        drop(file);
+        drop(held);
+        assert!(!node.is_open());
     }
 }

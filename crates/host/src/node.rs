@@ -56,8 +56,16 @@ struct Open {
 
 #[derive(Debug)]
 struct OpenDescriptor {
+    /// Ends with the descriptor itself. So the drop of an open file takes no lock: it may come at
+    /// any time below any other, from the freeing of what an epoch has left behind.
     fd: Weak<OwnedFd>,
     is_writable: bool,
+}
+
+impl OpenDescriptor {
+    fn is_open(&self) -> bool {
+        self.fd.strong_count() > 0
+    }
 }
 
 /// What changes with each change of contents or attributes.
@@ -108,14 +116,18 @@ impl Node {
         able.find_map(|one| one.fd.upgrade())
     }
 
-    /// A file was opened.
+    /// A file was opened. It is open for as long as its descriptor lives, or until it is closed.
     pub fn add_open(&self, fd: &Arc<OwnedFd>, is_writable: bool) {
         let fd = Arc::downgrade(fd);
         let file = OpenDescriptor { fd, is_writable };
-        self.open.lock().files.push(file);
+        let mut open = self.open.lock();
+        if open.files.len() == open.files.capacity() {
+            open.files.retain(OpenDescriptor::is_open);
+        }
+        open.files.push(file);
     }
 
-    /// A file was closed.
+    /// A file was closed, also if an operation on it has yet to let its descriptor go.
     pub fn remove_open(&self, fd: &Arc<OwnedFd>) {
         let mut open = self.open.lock();
         open.files.retain(|one| one.fd.as_ptr() != Arc::as_ptr(fd));
@@ -123,7 +135,7 @@ impl Node {
 
     /// Whether somebody has it open.
     pub fn is_open(&self) -> bool {
-        !self.open.lock().files.is_empty()
+        self.open.lock().files.iter().any(OpenDescriptor::is_open)
     }
 
     /// It has no name any more, and whoever uses it still may.

@@ -54,13 +54,7 @@ struct Retry {
 #[derive(Debug)]
 struct Looked {
     node: Arc<Node>,
-    fd: Arc<OwnedFd>,
-}
-
-impl Drop for Looked {
-    fn drop(&mut self) {
-        self.node.remove_open(&self.fd);
-    }
+    _fd: Arc<OwnedFd>,
 }
 
 impl Retries {
@@ -113,7 +107,7 @@ impl Retries {
         }
         node.add_open(fd, false);
         let (node, fd) = (Arc::clone(node), Arc::clone(fd));
-        let found = Looked { node, fd };
+        let found = Looked { node, _fd: fd };
         let mut state = self.state.lock();
         let may_be_somebody = state.somebody.is_some() && state.by_caller.len() < MOST;
         if let Some(retry) = state.by_caller.get_mut(&caller) {

@@ -8,6 +8,7 @@ use crate::identity::Identity;
 use crate::sys;
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::fstatvfs;
+use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -33,7 +34,7 @@ impl StateDir {
         root: BorrowedFd<'_>,
         base: Option<&Path>,
     ) -> Result<StateDir, OpenError> {
-        let usual = || usual(std::env::var_os("XDG_STATE_HOME"), std::env::var_os("HOME"));
+        let usual = || usual(std::env::var_os);
         let base = base.map(Path::to_path_buf).or_else(usual);
         let Some(base) = base else {
             return Err(OpenError::NoState);
@@ -128,16 +129,23 @@ impl StateDir {
     }
 }
 
-/// Where state lies if nothing is said: for root in one place, whoever became root how.
-fn usual(xdg: Option<std::ffi::OsString>, home: Option<std::ffi::OsString>) -> Option<PathBuf> {
-    if rustix::process::geteuid().is_root() {
-        return Some("/var/lib/hearth".into());
-    }
-    // Relative paths are to be ignored, says the specification.
-    let absolute = |path: PathBuf| path.is_absolute().then_some(path);
-    let xdg = xdg.map(PathBuf::from).and_then(absolute);
-    let of_home = || home.map(|home| PathBuf::from(home).join(".local/state"));
-    Some(xdg.or_else(of_home)?.join("hearth"))
+/// Where state lies if nothing is said: where systemd says, else for root in one place, whoever
+/// became root how. Relative paths are to be ignored, say both specifications.
+fn usual(variable: impl Fn(&'static str) -> Option<OsString>) -> Option<PathBuf> {
+    let directory = |name, rest: &str| {
+        let value = variable(name)?;
+        // Of several directories of a unit the first is ours.
+        let first = std::env::split_paths(&value).next()?;
+        first.is_absolute().then(|| first.join(rest))
+    };
+    let of_user = || {
+        let state = directory("XDG_STATE_HOME", "hearth");
+        state.or_else(|| directory("HOME", ".local/state/hearth"))
+    };
+    directory("STATE_DIRECTORY", "").or_else(|| match rustix::process::geteuid().is_root() {
+        true => Some("/var/lib/hearth".into()),
+        false => of_user(),
+    })
 }
 
 /// Which filesystem it is, on whatever device it is found next time.
@@ -166,8 +174,24 @@ mod tests {
 
     #[test]
     fn the_usual_place_is_that_of_the_user() {
-        let usual = |xdg: Option<&str>, home: Option<&str>| {
-            usual(xdg.map(Into::into), home.map(Into::into))
+        let usual_of = |unit: Option<&'static str>, xdg, home| {
+            usual(move |name| {
+                let value = match name {
+                    "STATE_DIRECTORY" => unit,
+                    "XDG_STATE_HOME" => xdg,
+                    _ => home,
+                };
+                value.map(Into::into)
+            })
+        };
+        let of_unit = usual_of(Some("/u:/v"), Some("/x"), Some("/h"));
+        assert_eq!(of_unit, Some("/u".into()));
+        let usual = |xdg: Option<&'static str>, home: Option<&'static str>| {
+            assert_eq!(
+                usual_of(Some("relative"), xdg, home),
+                usual_of(None, xdg, home)
+            );
+            usual_of(None, xdg, home)
         };
         if rustix::process::geteuid().is_root() {
             let expected = Some("/var/lib/hearth".into());

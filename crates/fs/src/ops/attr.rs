@@ -68,6 +68,10 @@ pub(crate) fn setattr_acknowledged(
     if (gives || size.is_some() || set.kill_suidgid) && !inode.is_dir() {
         drop_capability_held(cx, inode, &change, g);
     }
+    if let Some(stamp) = set.ctime {
+        // Programs cannot set it: a kernel that keeps times itself sends what its clock said.
+        cx.sb.objects.clock.kernel_stamped(stamp);
+    }
     let now = cx.sb.now();
     if let Some(mode) = set.mode {
         chmod_acl(cx, inode, mode, g);

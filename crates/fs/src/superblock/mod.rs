@@ -57,6 +57,7 @@ pub(crate) use objects::Objects;
 pub(crate) use record::inode_record;
 
 use crate::attr::{Kind, Time};
+use crate::clock::VolumeClock;
 use crate::directory::{Directory, Entry, FIRST_TABLE_BYTES};
 use crate::errno::{Errno, Result};
 use crate::heat::Tracker;
@@ -180,7 +181,7 @@ impl Superblock {
                 inodes,
                 backend: options.backend,
                 log,
-                clock: options.clock,
+                clock: VolumeClock::new(options.clock),
                 foreign: OnceLock::new(),
             },
             sched,

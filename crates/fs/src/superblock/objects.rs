@@ -1,7 +1,7 @@
 //! The in-core inodes, the backend behind them, and the clock that stamps them.
 
 use crate::backend::Backend;
-use crate::clock::Clock;
+use crate::clock::VolumeClock;
 use crate::heat::ForeignFiles;
 use crate::inode::InodeInner;
 use crate::log::ChangeLog;
@@ -19,7 +19,7 @@ pub(crate) struct Objects {
     /// What the backend has yet to get; `None` if it keeps nothing.
     pub log: Option<Arc<ChangeLog>>,
     /// Stamps files, and ages heat.
-    pub clock: Arc<dyn Clock>,
+    pub clock: VolumeClock,
     /// Files whose heat is tracked instead of that of inodes.
     pub foreign: OnceLock<Arc<dyn ForeignFiles>>,
 }

@@ -3,16 +3,21 @@
 use crate::error::OpenError;
 use crate::identity::Identity;
 use hearth::{Amounts, Owners};
-use hearth_sync::primitive::Arc;
+use hearth_sync::primitive::{Arc, thread};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 const USAGE: &str = "usage";
 const FIRST: &str = "hearth usage 1";
 const LAST: &str = "end";
+
+/// How long the end of an earlier daemon is waited for, and how often it is looked at.
+const ENDING: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_millis(20);
 
 /// The directory, which no other daemon uses meanwhile.
 #[derive(Debug)]
@@ -42,16 +47,14 @@ impl QuotaDir {
             .create(path)
             .map_err(failed)?;
         let directory = File::open(path).map_err(failed)?;
-        match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(QuotaDir {
-                path: path.to_owned(),
-                directory,
-            }),
-            Err(rustix::io::Errno::WOULDBLOCK) => {
-                Err(failed(io::Error::other("in use by another daemon")))
-            }
-            Err(error) => Err(failed(error.into())),
+        if !locked_within(&directory, ENDING).map_err(failed)? {
+            let path = path.to_owned();
+            return Err(OpenError::StateInUse { path });
         }
+        Ok(QuotaDir {
+            path: path.to_owned(),
+            directory,
+        })
     }
 
     /// The lines of a file, each key once.
@@ -135,6 +138,20 @@ impl Lines {
     }
 }
 
+/// Whether the directory could be locked in this time. A daemon that was killed has left its mount
+/// some time before the last of its threads has left the kernel, and with it the lock.
+fn locked_within(directory: &File, time: Duration) -> io::Result<bool> {
+    let end = Instant::now() + time;
+    loop {
+        match flock(directory, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(true),
+            Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < end => thread::sleep(LOOK),
+            Err(rustix::io::Errno::WOULDBLOCK) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
 fn state_error(path: &Path, error: io::Error) -> OpenError {
     OpenError::State {
         path: path.to_owned(),
@@ -212,5 +229,23 @@ mod tests {
         for cut in 1..text.len() {
             assert_eq!(parsed(&text[..cut], "2:h1.00"), None, "{cut}");
         }
+    }
+    /// Once, a mount that followed a `kill -9` at once was refused, for threads of the daemon that
+    /// was killed had yet to leave the kernel.
+    #[test]
+    fn a_lock_that_is_about_to_end_is_waited_for() {
+        let name = format!("hearth-quota-lock-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let first = QuotaDir::open(&path).unwrap();
+        let directory = File::open(&path).unwrap();
+        assert!(!locked_within(&directory, LOOK).unwrap());
+        let ending = thread::spawn(move || {
+            thread::sleep(3 * LOOK);
+            drop(first);
+        });
+        let second = QuotaDir::open(&path);
+        ending.join().unwrap();
+        std::fs::remove_dir(&path).unwrap();
+        assert!(second.is_ok(), "{:?}", second.err());
     }
 }
