@@ -62,7 +62,7 @@ pub fn of_quota(error: &QuotaError) -> PyErr {
     because(error.errno(), error)
 }
 
-/// Why a mount was not made or not taken away.
+/// Why a mount was not made or not taken away. The text names the mount point as well.
 pub fn of_mount(error: &MountError, place: &str) -> PyErr {
     let errno = match error {
         MountError::Missing { .. } => Errno::ENOENT,
@@ -83,7 +83,10 @@ pub fn of_mount(error: &MountError, place: &str) -> PyErr {
         }
         _ => Errno::EIO,
     };
-    because_at(errno, error, place)
+    match place {
+        "" => because(errno, error),
+        place => because_at(errno, error, place),
+    }
 }
 
 /// What `os.strerror` says, without asking it.

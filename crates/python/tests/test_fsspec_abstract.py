@@ -16,7 +16,8 @@ import hearth_fs
 
 class HearthFixtures(AbstractFixtures):
     @pytest.fixture(scope="class")
-    def fs(self):
+    @classmethod
+    def fs(cls):
         with hearth_fs.open("memory:") as volume:
             yield fsspec.filesystem("hearth", volume=volume)
 

@@ -1,10 +1,12 @@
 """The examples of the pages run."""
 
+import doctest
 import os
 import re
 
 import pytest
 
+import hearth_fs
 import hearth_fs.fsspec
 
 ROOT = os.path.join(os.path.dirname(__file__), "..")
@@ -29,3 +31,10 @@ def test_the_examples_of_a_page_run_one_after_the_other(page, tmp_path, monkeypa
         for value in list(names.values()):
             if isinstance(value, hearth_fs.Volume):
                 value.close()
+
+
+@pytest.mark.parametrize("module", [hearth_fs, hearth_fs.fsspec])
+def test_the_examples_of_a_module_run(module):
+    done = doctest.testmod(module)
+    assert done.attempted > 0 and done.failed == 0
+    hearth_fs.fsspec.close("memory:")
