@@ -39,6 +39,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("postgresql", "pgbench"),
     // A real terminal, for what is drawn on one.
     ("tmux", "tmux"),
+    ("python3", "python3"),
 ];
 
 /// Debian package and programs of it that need nothing else of it: they go into `target/tools`,
