@@ -113,7 +113,10 @@ fn fixed_times(mount: &Path) {
     std::fs::remove_dir(&elsewhere).unwrap();
     assert!(expected.iter().any(|line| line.ends_with(": 1")));
     let seen = all_times(mount);
-    let mut differ = seen.iter().zip(&expected).filter(|(one, other)| one != other);
+    let mut differ = seen
+        .iter()
+        .zip(&expected)
+        .filter(|(one, other)| one != other);
     assert_eq!(differ.next(), None);
     assert_eq!(seen.len(), expected.len());
 }

@@ -160,9 +160,7 @@ impl Retries {
         let is_directory = node.kind == Kind::Directory;
         retry.is_some_and(|retry| match &*retry.found {
             _ if is_directory && (retry.refused == 0 || retry.missed) => false,
-            [] => {
-                !is_directory && retry.refused == node.number && node.descriptor().is_some()
-            }
+            [] => !is_directory && retry.refused == node.number && node.descriptor().is_some(),
             found => found.iter().any(|one| Arc::ptr_eq(&one.node, node)),
         })
     }
