@@ -37,8 +37,14 @@ const PACKAGES: &[(&str, &str)] = &[
     ("bindfs", "bindfs"),
     ("libcap2-bin", "setcap"),
     ("postgresql", "pgbench"),
+    // A real terminal, for what is drawn on one.
+    ("tmux", "tmux"),
     ("python3", "python3"),
 ];
+
+/// Debian package and programs of it that need nothing else of it: they go into `target/tools`,
+/// because the package, once installed, starts a service of its own.
+const UNPACKED: &[(&str, &[&str])] = &[("prometheus", &["prometheus", "promtool"])];
 
 /// Crate, version, program.
 const TOOLS: &[(&str, &str)] = &[("pjdfstest", "0.2.2"), ("fsx", "0.3.2")];
@@ -49,6 +55,9 @@ const CHECKER: (&str, &str) = ("cargo-deny", "0.20.2");
 /// Installs all that is missing.
 pub fn everything() -> Result<(), String> {
     packages(|_| true)?;
+    UNPACKED
+        .iter()
+        .try_for_each(|(package, programs)| unpacked(package, programs))?;
     tools()
 }
 
@@ -78,6 +87,42 @@ pub fn packages(is_wanted: impl Fn(&str) -> bool) -> Result<(), String> {
         .args(&missing)
         .env("DEBIAN_FRONTEND", "noninteractive");
     process::run(&mut install)
+}
+
+/// Takes programs out of a Debian package, which is not installed by that.
+fn unpacked(package: &str, programs: &[&str]) -> Result<(), String> {
+    let bin = place::tools().join("bin");
+    if programs.iter().all(|program| bin.join(program).is_file()) {
+        println!("programs of {package}: installed");
+        return Ok(());
+    }
+    println!(
+        "taking {} out of {package} into target/tools",
+        programs.join(", ")
+    );
+    let whole = place::tools().join("package");
+    let failed = |error: std::io::Error| format!("{}: {error}", whole.display());
+    // What an interrupted run has left.
+    let _ = std::fs::remove_dir_all(&whole);
+    std::fs::create_dir_all(&whole).map_err(failed)?;
+    std::fs::create_dir_all(&bin).map_err(failed)?;
+    if process::is_root() {
+        process::run(Command::new("apt-get").args(["-qq", "update"]))?;
+    }
+    let mut download = Command::new("apt-get");
+    // The user that apt downloads as may not write here.
+    download.args(["-qq", "-o", "APT::Sandbox::User=root", "download", package]);
+    process::run(download.current_dir(&whole))?;
+    let mut files = std::fs::read_dir(&whole).map_err(failed)?;
+    let file = files.next().ok_or("apt-get has downloaded nothing")?;
+    let file = file.map_err(failed)?.path();
+    let mut unpack = Command::new("dpkg-deb");
+    process::run(unpack.arg("-x").arg(file).arg(&whole))?;
+    for program in programs {
+        let from = whole.join("usr/bin").join(program);
+        std::fs::rename(from, bin.join(program)).map_err(failed)?;
+    }
+    std::fs::remove_dir_all(&whole).map_err(failed)
 }
 
 /// One program of each Debian package.

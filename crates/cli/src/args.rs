@@ -1,10 +1,12 @@
 //! What can be typed.
 
 use crate::heat::HeatArgs;
+use crate::metrics::MetricsArgs;
 use crate::quota::QuotaArgs;
 use crate::run::{InitArgs, RunArgs, ServerArgs};
 use crate::sched::SchedArgs;
 use crate::store::{DumpArgs, FsckArgs, InfoArgs, LoadArgs, MkfsArgs, PassphraseArgs};
+use crate::top::TopArgs;
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 use std::borrow::Cow;
@@ -56,6 +58,10 @@ pub enum Verb {
     Passphrase(PassphraseArgs),
     /// Show what a mounted volume does
     Stats(StatsArgs),
+    /// Print, or serve, what all mounted volumes do, for Prometheus
+    Metrics(MetricsArgs),
+    /// Show live what a mounted volume does, who does it, what is hot and what waits
+    Top(TopArgs),
     /// Show which locks a mounted volume waits for
     Locks(LocksArgs),
     /// Put one question to a mounted volume, as it takes them in .hearth/ask
@@ -283,6 +289,7 @@ mod tests {
         ("load", "makes files"),
         ("passphrase", "sets"),
         ("ask", "prints the volume's own answer, which may be JSON"),
+        ("metrics", "prints the text that Prometheus reads"),
         ("completions", "prints a script"),
         ("man", "writes files"),
         ("quota set", "sets"),

@@ -13,6 +13,10 @@ const OUR_TYPE: &str = "fuse.hearth";
 pub struct Mounted {
     /// Mount point.
     pub at: PathBuf,
+    /// Number of the filesystem, major and minor: what `stat` says of its files.
+    pub device: (u32, u32),
+    /// What of the filesystem shows there: `/`, or the directory that was bound.
+    pub root: PathBuf,
     /// Type, `fuse.hearth` or `ext4`.
     pub kind: String,
     /// What is mounted, as whoever mounted it calls it.
@@ -69,15 +73,33 @@ pub fn ours() -> std::io::Result<Vec<PathBuf>> {
     Ok(of_hearth()?.into_iter().map(|mounted| mounted.at).collect())
 }
 
+/// `place` without links on the way to it; of itself nothing is asked.
+pub fn resolved_around(place: &Path) -> PathBuf {
+    let absolute = std::path::absolute(place).unwrap_or_else(|_| place.to_owned());
+    match (absolute.parent(), absolute.file_name()) {
+        (Some(parent), Some(name)) => resolved(parent).join(name),
+        _ => absolute,
+    }
+}
+
 fn parse(list: &[u8]) -> Vec<Mounted> {
     list.split(|byte| *byte == b'\n')
         .filter_map(|line| {
             let mut words = line.split(|byte| *byte == b' ');
-            let at = unescaped(words.nth(4)?);
+            let device = std::str::from_utf8(words.nth(2)?).ok()?.split_once(':')?;
+            let device = (device.0.parse().ok()?, device.1.parse().ok()?);
+            let root = unescaped(words.next()?);
+            let at = unescaped(words.next()?);
             words.find(|word| *word == b"-")?;
             let kind = String::from_utf8_lossy(words.next()?).into_owned();
             let source = unescaped(words.next().unwrap_or_default());
-            Some(Mounted { at, kind, source })
+            Some(Mounted {
+                at,
+                device,
+                root,
+                kind,
+                source,
+            })
         })
         .collect()
 }
@@ -110,6 +132,8 @@ mod tests {
         let mounts = parse(list);
         assert!(mounts[0].at == Path::new("/mnt/a b") && mounts[0].is_ours());
         assert_eq!(mounts[0].source, Path::new("m"));
+        assert_eq!(mounts[0].device, (98, 0));
+        assert_eq!(mounts[0].root, Path::new("/"));
         assert!(mounts[1].at == Path::new("/mnt/c") && !mounts[1].is_ours());
     }
 

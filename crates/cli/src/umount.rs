@@ -9,7 +9,7 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,7 @@ pub fn run(args: &UmountArgs) -> Result<(), Failure> {
     }
     let place = match answers {
         true => mounts::resolved(&args.mountpoint),
-        false => resolved_around(&args.mountpoint),
+        false => mounts::resolved_around(&args.mountpoint),
     };
     match mounts::at(&place) {
         Ok(Some(mounted)) if mounted.is_ours() => {}
@@ -76,15 +76,6 @@ fn answers(place: &Path) -> bool {
         thread::sleep(LOOK);
     }
     true
-}
-
-/// `place` without links on the way to it; of itself nothing is asked.
-fn resolved_around(place: &Path) -> PathBuf {
-    let absolute = std::path::absolute(place).unwrap_or_else(|_| place.to_owned());
-    match (absolute.parent(), absolute.file_name()) {
-        (Some(parent), Some(name)) => mounts::resolved(parent).join(name),
-        _ => absolute,
-    }
 }
 
 /// The daemon of a mount. A volume is durable, and free for others, when its daemon has ended; the

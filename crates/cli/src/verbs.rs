@@ -3,8 +3,8 @@
 use crate::args::{Args, Verb};
 use crate::failure::Failure;
 use crate::{
-    ask, doctor, fstab, generate, heat, locks, mount, output, quota, run as run_in, sched, stats,
-    store, sync, tune, umount,
+    ask, doctor, fstab, generate, heat, locks, metrics, mount, output, quota, run as run_in, sched,
+    stats, store, sync, top, tune, umount,
 };
 use clap::Parser;
 use clap::error::ErrorKind;
@@ -63,6 +63,8 @@ fn verb(verb: Verb) -> Result<(), Failure> {
         Verb::Load(args) => store::load(&args),
         Verb::Passphrase(args) => store::passphrase(&args),
         Verb::Stats(args) => stats::run(&args),
+        Verb::Metrics(args) => metrics::run(&args),
+        Verb::Top(args) => top::run(&args),
         Verb::Locks(args) => locks::run(&args),
         Verb::Ask { mount, words } => output::print(&ask::ask(&mount, &words.join(" "))?),
         Verb::Quota(args) => quota::run(&args),

@@ -123,8 +123,9 @@ fn one(volume: &Volume, tenant: &TenantStats) -> String {
     let some = |limit: Option<u64>| limit.map_or("null".to_owned(), |limit| limit.to_string());
     format!(
         "{{\"tenant\":\"{}\",\"weight\":{},\"share\":{:.6},\"requests\":{},\"at_once\":{},\
-         \"run_ns\":{},\"wait_p50_ns\":{},\"wait_p99_ns\":{},\"wait_max_ns\":{},\"wait_ns\":{},\
-         \"throttled_ns\":{},\"charged_ops\":{},\"charged_bytes\":{},\"iops\":{},\"bw\":{}}}",
+         \"run_ns\":{},\"wait_p50_ns\":{},\"wait_p99_ns\":{},\"wait_max_ns\":{},\
+         \"wait_sum_ns\":{},\"wait_ns\":{},\"throttled_ns\":{},\"charged_ops\":{},\
+         \"charged_bytes\":{},\"iops\":{},\"bw\":{}}}",
         name(tenant.id),
         tenant.weight,
         tenant.share,
@@ -134,6 +135,7 @@ fn one(volume: &Volume, tenant: &TenantStats) -> String {
         service.wait_quantile_ns(0.5),
         service.wait_quantile_ns(0.99),
         service.wait.max_ns(),
+        service.wait.sum_ns(),
         histogram(&service.wait),
         tenant.throttled_ns,
         tenant.ops,

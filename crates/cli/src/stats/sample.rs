@@ -104,8 +104,8 @@ fn number(value: f64) -> serde_json::Value {
     }
 }
 
-/// `name{label="value",...} number`.
-fn sample(line: &str) -> Option<(Key, f64)> {
+/// `name{label="value",...} number`; nothing for a comment, and for what is no sample.
+pub fn sample(line: &str) -> Option<(Key, f64)> {
     let line = line.trim();
     if line.is_empty() || line.starts_with('#') {
         return None;

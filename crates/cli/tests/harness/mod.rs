@@ -24,7 +24,7 @@ pub use below::Below;
 pub use devices::with_devices;
 pub use mounted::{Mounted, Transport, hearth};
 pub use private::Private;
-pub use programs::{Said, demand_root, git, program, registry_tool, said, shell, succeed};
+pub use programs::{Said, demand_root, git, program, registry_tool, said, shell, succeed, tool};
 pub use random::{Random, seed};
 pub use refusal::{refused, state};
 pub use stuck::Lookout;

@@ -53,6 +53,11 @@ pub fn program(name: &str) -> Command {
 
 /// A program that `cargo xtask test` installs from the registry.
 pub fn registry_tool(name: &str) -> Command {
+    limited(&tool(name))
+}
+
+/// A program that `cargo xtask test` puts into `target/tools`.
+pub fn tool(name: &str) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/bin");
     let path = root.join(name);
     assert!(
@@ -60,7 +65,7 @@ pub fn registry_tool(name: &str) -> Command {
         "{} is missing; cargo xtask test installs it",
         path.display()
     );
-    limited(&path)
+    path
 }
 
 /// A script, ended by the first command that fails.
