@@ -1,6 +1,6 @@
 """What calls cost from Python: a volume in memory against os and fsspec on a tmpfs.
 
-`cargo xtask bench python [--quick] [--record DIR]` runs it in a virtual environment with a release
+`cargo xtask bench python [--quick] [--record]` runs it in a virtual environment with a release
 build. What is compared alternates; medians are shown, with half of their 95 % interval.
 """
 
@@ -20,6 +20,7 @@ import fsspec
 
 import hearth_fs
 
+RECORDS = os.path.join(os.path.dirname(__file__), "..", "..", "..", "docs", "benchmarks")
 BLOCK = b"x" * 4096
 BATCH = 100
 
@@ -340,7 +341,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="short runs, three of each")
     parser.add_argument("--only", help="calls with this in their name")
-    parser.add_argument("--record", metavar="DIR", help="writes python.txt and python.jsonl there")
+    parser.add_argument(
+        "--record", action="store_true", help="writes docs/benchmarks/python.txt and python.jsonl"
+    )
     parser.add_argument("--commit", default="unknown", help="the commit that is measured")
     given = parser.parse_args()
     rounds, seconds = (3, 0.1) if given.quick else (9, 0.4)
@@ -364,9 +367,9 @@ def main():
     lines = heading + table(cells)
     print("\n".join(lines))
     if given.record:
-        with open(os.path.join(given.record, "python.txt"), "w", encoding="utf-8") as file:
+        with open(os.path.join(RECORDS, "python.txt"), "w", encoding="utf-8") as file:
             file.write("\n".join(lines) + "\n")
-        with open(os.path.join(given.record, "python.jsonl"), "w", encoding="utf-8") as file:
+        with open(os.path.join(RECORDS, "python.jsonl"), "w", encoding="utf-8") as file:
             head = {"command": "cargo xtask bench python", "commit": given.commit}
             file.write(json.dumps(head, separators=(",", ":")) + "\n")
             for (workload, target, tasks), values in cells.items():
