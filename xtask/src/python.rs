@@ -55,8 +55,20 @@ pub fn bench(arguments: &[String]) -> Result<(), String> {
     bench
         .current_dir(place::root())
         .arg("crates/python/bench/bench.py")
+        .args(["--commit", &commit()])
         .args(arguments);
     process::run(&mut bench)
+}
+
+/// The commit that is checked out, as people write it.
+fn commit() -> String {
+    let mut git = Command::new("git");
+    let git = git.current_dir(place::root());
+    let output = git.args(["rev-parse", "--short", "HEAD"]).output();
+    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    text.ok()
+        .filter(|text| !text.is_empty())
+        .unwrap_or("unknown".into())
 }
 
 /// The Python of a new virtual environment with the requirements.

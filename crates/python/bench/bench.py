@@ -1,6 +1,6 @@
 """What calls cost from Python: a volume in memory against os and fsspec on a tmpfs.
 
-`cargo xtask bench python [--quick] [--record DIR]` runs it in a virtual environment with a release
+`cargo xtask bench python [--quick] [--record]` runs it in a virtual environment with a release
 build. What is compared alternates; medians are shown, with half of their 95 % interval.
 """
 
@@ -20,8 +20,10 @@ import fsspec
 
 import hearth_fs
 
+RECORDS = os.path.join(os.path.dirname(__file__), "..", "..", "..", "docs", "benchmarks")
 BLOCK = b"x" * 4096
-BATCH = 100
+LISTED = 100
+BATCH = 1000
 
 
 class Tmpfs:
@@ -63,7 +65,7 @@ class Tmpfs:
 
     def stat_batch(self, paths):
         def run(times):
-            for _ in range(times // BATCH):
+            for _ in range(times // len(paths)):
                 [os.stat(path) for path in paths]
 
         return run
@@ -72,7 +74,7 @@ class Tmpfs:
         one = [self.read(path) for path in paths]
 
         def run(times):
-            for _ in range(times // BATCH):
+            for _ in range(times // len(paths)):
                 for each in one:
                     each(1)
 
@@ -82,7 +84,7 @@ class Tmpfs:
         flags = os.O_CREAT | os.O_TRUNC | os.O_WRONLY
 
         def run(times):
-            for _ in range(times // BATCH):
+            for _ in range(times // len(paths)):
                 for path in paths:
                     fd = os.open(path, flags)
                     os.write(fd, BLOCK)
@@ -138,7 +140,7 @@ class Hearth:
         stat_many = self.process.stat_many
 
         def run(times):
-            for _ in range(times // BATCH):
+            for _ in range(times // len(paths)):
                 stat_many(paths)
 
         return run
@@ -147,7 +149,7 @@ class Hearth:
         read_many = self.process.read_many
 
         def run(times):
-            for _ in range(times // BATCH):
+            for _ in range(times // len(paths)):
                 read_many(paths)
 
         return run
@@ -157,7 +159,7 @@ class Hearth:
         files = [(path, BLOCK) for path in paths]
 
         def run(times):
-            for _ in range(times // BATCH):
+            for _ in range(times // len(paths)):
                 write_many(files)
 
         return run
@@ -184,9 +186,12 @@ CALLS = {
     "stat": ("stat", 1),
     "open, read 4 KiB, close": ("read", 1),
     "create and unlink": ("create", 1),
-    "stat_many of 100": ("stat_batch", BATCH),
-    "read_many of 100, 4 KiB each": ("read_batch", BATCH),
-    "write_many of 100, 4 KiB each": ("write_batch", BATCH),
+    "stat_many of 100": ("stat_batch", 100),
+    "stat_many of 1000": ("stat_batch", BATCH),
+    "read_many of 100, 4 KiB each": ("read_batch", 100),
+    "read_many of 1000, 4 KiB each": ("read_batch", BATCH),
+    "write_many of 100, 4 KiB each": ("write_batch", 100),
+    "write_many of 1000, 4 KiB each": ("write_batch", BATCH),
 }
 
 
@@ -213,7 +218,7 @@ def filled(side):
     """Makes the files that are looked at."""
     side.fs.pipe({f"{side.top}/one": BLOCK})
     side.fs.makedirs(f"{side.top}/listed")
-    for number in range(BATCH):
+    for number in range(LISTED):
         side.fs.pipe(f"{side.top}/listed/{number}", b"")
     for task in range(2):
         side.fs.makedirs(f"{side.top}/{task}")
@@ -284,12 +289,12 @@ def measure(rounds, seconds, only):
                         continue
 
                     def job(times, call=call):
-                        for _ in range(max(times // 20, 1)):
+                        for _ in range(max(times // 200, 1)):
                             call()
 
-                    # A job does a twentieth of what it counts.
+                    # A job does a part of what it counts.
                     key = (workload, side.name, 1)
-                    cells.setdefault(key, []).append(rate([job], seconds) / 20)
+                    cells.setdefault(key, []).append(rate([job], seconds) / 200)
     finally:
         for side in sides:
             side.close()
@@ -339,23 +344,30 @@ def order(row):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="short runs, three of each")
+    parser.add_argument("--rounds", type=int, help="how often each cell is measured")
+    parser.add_argument(
+        "--first", action="store_true", help="runs before all others (SCHED_FIFO); as root"
+    )
     parser.add_argument("--only", help="calls with this in their name")
-    parser.add_argument("--record", metavar="DIR", help="writes python.txt and python.jsonl there")
+    parser.add_argument(
+        "--record", action="store_true", help="writes docs/benchmarks/python.txt and python.jsonl"
+    )
     parser.add_argument("--commit", default="unknown", help="the commit that is measured")
     given = parser.parse_args()
-    rounds, seconds = (3, 0.1) if given.quick else (9, 0.4)
+    rounds, seconds = (3, 0.1) if given.quick else (9, 0.2)
+    rounds = given.rounds or rounds
     load = os.getloadavg()[0]
-    try:
-        os.setpriority(os.PRIO_PROCESS, 0, -20)
-    except PermissionError:
-        print("not root: it does not run before others", file=sys.stderr)
+    if given.first:
+        # Threads that are made later have it from this one.
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
     cells = measure(rounds, seconds, given.only)
     heading = [
         "# `cargo xtask bench python`",
         "",
         f"Commit {given.commit}; rows: `python.jsonl`. Python {platform.python_version()}, fsspec "
         f"{fsspec.__version__}.",
-        f"{processor()}; load {load:.1f} before, {os.getloadavg()[0]:.1f} after.",
+        f"{processor()}; load {load:.1f} before, {os.getloadavg()[0]:.1f} after"
+        + (", with SCHED_FIFO before all of it." if given.first else "."),
         "Microseconds a file; with two tasks (threads), of both together. `lock released`: a store",
         "whose files are in memory, where each call releases the interpreter's lock. The last column",
         "has tmpfs, hearth, lock released.",
@@ -364,9 +376,9 @@ def main():
     lines = heading + table(cells)
     print("\n".join(lines))
     if given.record:
-        with open(os.path.join(given.record, "python.txt"), "w", encoding="utf-8") as file:
+        with open(os.path.join(RECORDS, "python.txt"), "w", encoding="utf-8") as file:
             file.write("\n".join(lines) + "\n")
-        with open(os.path.join(given.record, "python.jsonl"), "w", encoding="utf-8") as file:
+        with open(os.path.join(RECORDS, "python.jsonl"), "w", encoding="utf-8") as file:
             head = {"command": "cargo xtask bench python", "commit": given.commit}
             file.write(json.dumps(head, separators=(",", ":")) + "\n")
             for (workload, target, tasks), values in cells.items():

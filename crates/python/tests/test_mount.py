@@ -31,7 +31,12 @@ def test_the_volume_and_its_mount_show_each_other_what_changes(volume, place):
         assert subprocess.check_output(["cat", place / "ours"]) == b"changed"
         process.unlink("/ours")
         assert os.listdir(place) == ["theirs"]
-        assert (place / ".hearth/version").read_text().startswith("hearth ")
+        version = process.read_bytes("/.hearth/version")
+        assert (place / ".hearth/version").read_bytes() == version
+        assert version.startswith(b"hearth ") and process.stat("/.hearth/version").st_size == 0
+        assert process.read_bytes("/.hearth/version", 1, 4) == version[1:4]
+        with process.file("/.hearth/version") as file:
+            assert file.read().encode() == version
         assert volume.stats()["operations"]["lookup"]["count"] > 0
     assert os.listdir(place) == []
     assert process.read_bytes("/theirs") == b"by the kernel"

@@ -9,6 +9,15 @@ use hearth::{AT_FDCWD, Errno};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
+/// About what a call on a name takes.
+const NAME_NS: usize = 150;
+
+/// About what a call on a whole small file takes.
+const FILE_NS: usize = 600;
+
+/// About how many bytes move in a nanosecond.
+const BYTES_IN_NS: usize = 8;
+
 #[pymethods]
 impl PyProcess {
     /// Attributes of many files: a list with a Stat, or the OSError, for each path.
@@ -25,7 +34,7 @@ impl PyProcess {
             libc::AT_SYMLINK_NOFOLLOW
         };
         let stat = |process: &hearth::Process, path: &[u8]| process.statat(AT_FDCWD, path, flags);
-        self.each(py, paths, stat, |attr| {
+        self.each(py, paths, NAME_NS, stat, |attr| {
             Ok(Bound::new(py, Stat::new(attr))?.into_any().unbind())
         })
     }
@@ -36,7 +45,7 @@ impl PyProcess {
         py: Python<'py>,
         paths: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyList>> {
-        self.each(py, paths, read_whole, |all| {
+        self.each(py, paths, FILE_NS, read_whole, |all| {
             Ok(PyBytes::new(py, &all).into_any().unbind())
         })
     }
@@ -48,7 +57,7 @@ impl PyProcess {
         paths: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyList>> {
         let unlink = |process: &hearth::Process, path: &[u8]| process.unlink(path);
-        self.each(py, paths, unlink, |()| Ok(py.None()))
+        self.each(py, paths, NAME_NS, unlink, |()| Ok(py.None()))
     }
 
     /// Makes or empties many files and writes them: pairs of a path and its data. Returns a list
@@ -73,7 +82,9 @@ impl PyProcess {
             .zip(&data)
             .map(|(path, data)| (path.bytes(), &**data))
             .collect();
-        let done = self.released(py, |process| -> Vec<Result<usize, Errno>> {
+        let moved: usize = data.iter().map(|data| data.len()).sum();
+        let ns = work.len() * FILE_NS + moved / BYTES_IN_NS;
+        let done = self.batched(py, ns, |process| -> Vec<Result<usize, Errno>> {
             let write = |(path, data)| write_whole(process, path, data, mode);
             work.into_iter().map(write).collect()
         })?;
@@ -84,11 +95,13 @@ impl PyProcess {
 }
 
 impl PyProcess {
-    /// Runs `work` for each path under one release, and makes objects of the results.
+    /// Runs `work`, of about `each_ns`, for each path under at most one release, and makes objects
+    /// of the results.
     fn each<'py, T: Send>(
         &self,
         py: Python<'py>,
         paths: &Bound<'py, PyAny>,
+        each_ns: usize,
         work: impl Fn(&hearth::Process, &[u8]) -> Result<T, Errno> + Sync,
         object: impl FnMut(T) -> PyResult<Py<PyAny>>,
     ) -> PyResult<Bound<'py, PyList>> {
@@ -96,7 +109,8 @@ impl PyProcess {
         let paths = given.iter().map(PathArg::of);
         let paths: Vec<PathArg<'_, '_>> = paths.collect::<PyResult<_>>()?;
         let bytes: Vec<&[u8]> = paths.iter().map(PathArg::bytes).collect();
-        let done = self.released(py, |process| -> Vec<Result<T, Errno>> {
+        let ns = bytes.len() * each_ns;
+        let done = self.batched(py, ns, |process| -> Vec<Result<T, Errno>> {
             bytes.into_iter().map(|path| work(process, path)).collect()
         })?;
         results(py, &paths, done, object)

@@ -70,6 +70,17 @@ impl PyProcess {
         Ok(gil::run(py, released, || f(process)))
     }
 
+    /// Runs a batch of about `ns` nanoseconds.
+    fn batched<T, F>(&self, py: Python<'_>, ns: usize, f: F) -> PyResult<T>
+    where
+        F: Send + FnOnce(&Process) -> T,
+        T: Send,
+    {
+        let released = self.opened()?.may_wait() || ns >= gil::LONG_NS;
+        let process = self.process.get();
+        Ok(gil::run(py, released, || f(process)))
+    }
+
     /// Runs a call that may wait or take long, without the interpreter's lock.
     fn released<T, F>(&self, py: Python<'_>, f: F) -> PyResult<T>
     where

@@ -34,19 +34,29 @@ impl PyProcess {
             process: self.process.get(),
             fd,
         };
-        let (start, end) = part(size, start, end);
         // A file without a size may be a control file, whose contents have none.
-        if size == 0 && start == 0 {
-            let all = self.released(py, |process| read_rest(process, fd, 0))?;
-            return Ok(PyBytes::new(py, &path.check(all)?));
+        if size == 0 {
+            let all = self.released(py, move |process| {
+                let all = read_rest(process, file.fd, 0);
+                drop(file);
+                all
+            })?;
+            let all = path.check(all)?;
+            let (start, end) = part(all.len() as u64, start, end);
+            return Ok(PyBytes::new(py, &all[start as usize..end as usize]));
         }
+        let (start, end) = part(size, start, end);
         let length = (end - start) as usize;
         let mut got = Ok(0);
-        let out = PyBytes::new_with(py, length, |out| {
-            got = self.moving(py, length, |process| read_full(process, fd, out, start))?;
+        let read = &mut got;
+        let out = PyBytes::new_with(py, length, move |out| {
+            *read = self.moving(py, length, move |process| {
+                let got = read_full(process, file.fd, out, start);
+                drop(file);
+                got
+            })?;
             Ok(())
         })?;
-        drop(file);
         match path.check(got)? {
             got if got == length => Ok(out),
             got => Ok(PyBytes::new(py, &out.as_bytes()[..got])),
