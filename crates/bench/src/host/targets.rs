@@ -1,11 +1,11 @@
-//! Who serves a directory, and how a command is run in it.
+//! The servers of a directory, and how a command is run in what they serve.
 
 use crate::daemons::{output, program};
 use crate::mounted::Mounted;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Who serves the directory.
+/// A server of the directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// Nobody: programs use it as it is.
