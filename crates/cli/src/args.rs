@@ -1,7 +1,7 @@
 //! What can be typed.
 
 use crate::heat::HeatArgs;
-use crate::metrics::MetricsArgs;
+use crate::metrics::{MetricsArgs, WorkArgs};
 use crate::quota::QuotaArgs;
 use crate::run::{InitArgs, RunArgs, ServerArgs};
 use crate::sched::SchedArgs;
@@ -59,6 +59,9 @@ pub enum Verb {
     Stats(StatsArgs),
     /// Print, or serve, what all mounted volumes do, for Prometheus
     Metrics(MetricsArgs),
+    /// Started by `hearth metrics`: looks into the mounts
+    #[command(hide = true)]
+    MetricsWorker(WorkArgs),
     /// Show which locks a mounted volume waits for
     Locks(LocksArgs),
     /// Put one question to a mounted volume, as it takes them in .hearth/ask
