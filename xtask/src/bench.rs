@@ -1,7 +1,7 @@
 //! `cargo xtask bench` and `conflicts`: both are verbs of the program `hearth-bench`; the second
 //! builds and runs the program `hearth-conflicts`.
 
-use crate::{place, process};
+use crate::{place, process, python};
 use std::process::Command;
 
 /// What measures nothing but the library.
@@ -11,6 +11,9 @@ const IN_PROCESS: &[&str] = &["lib", "memory", "instructions", "freeing", "laten
 pub fn run(what: &[String]) -> Result<(), String> {
     if what.first().is_some_and(|verb| verb == "locks") {
         return locks(what);
+    }
+    if let Some(("python", rest)) = what.split_first().map(|(verb, rest)| (&**verb, rest)) {
+        return python::bench(rest);
     }
     let mut build = process::cargo();
     build.args(["build", "--release"]);
@@ -25,13 +28,15 @@ pub fn run(what: &[String]) -> Result<(), String> {
             "hearth-bench/tokio",
         ]),
         Some(verb) if IN_PROCESS.contains(&&**verb) => build.args(["--package", "hearth-bench"]),
-        Some(verb) if ["seeds", "quota", "heat", "store"].contains(&&**verb) => build.args([
-            "--package",
-            "hearth-bench",
-            "--package",
-            "hearth-cli",
-            "--bins",
-        ]),
+        Some(verb) if ["seeds", "quota", "heat", "store", "host"].contains(&&**verb) => {
+            build.args([
+                "--package",
+                "hearth-bench",
+                "--package",
+                "hearth-cli",
+                "--bins",
+            ])
+        }
         _ => build.args(["--workspace", "--bins", "--examples"]),
     };
     process::run(&mut build)?;

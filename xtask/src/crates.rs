@@ -101,7 +101,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         name: "hearth-python",
-        below: &["hearth", "hearth-sync"],
+        below: &["hearth-fuse", "hearth", "hearth-sync"],
     },
     Rule {
         name: "xtask",

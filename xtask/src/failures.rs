@@ -13,7 +13,7 @@ const KEPT: usize = 40;
 pub struct Failures {
     /// The part that is running, or the program of it, as cargo named it.
     program: String,
-    /// What runs the part again.
+    /// What runs the part again, or one test of it where `{}` stands.
     again: String,
     /// The failed test whose output is being printed.
     section: Option<(String, VecDeque<String>)>,
@@ -68,7 +68,10 @@ impl Failures {
         self.backtrace = false;
         if let Some((name, said)) = self.section.take() {
             let heading = format!("{name}, of {}", self.program);
-            let again = format!("again: {} -- --exact {name}", self.again);
+            let again = match self.again.split_once("{}") {
+                Some((before, behind)) => format!("again: {before}{name}{behind}"),
+                None => format!("again: {} -- --exact {name}", self.again),
+            };
             self.report(heading, std::iter::once(again).chain(said).collect());
         }
     }
@@ -116,6 +119,22 @@ mod tests {
         assert!(reports[0].contains("the wheel broke") && !reports[0].contains("axle"));
         assert!(reports[0].contains("and fell") && !reports[0].contains("unwind"));
         assert!(reports[1].contains("so did the axle") && !reports[1].contains("dev::one"));
+    }
+
+    #[test]
+    fn the_command_for_one_test_is_told() {
+        let line = "---- test_a.py::test_b stdout ----";
+        for (again, told) in [
+            (
+                "cargo test",
+                "again: cargo test -- --exact test_a.py::test_b",
+            ),
+            ("pytest {} -x", "again: pytest test_a.py::test_b -x"),
+        ] {
+            let mut failures = Failures::of("part", again);
+            failures.line(line);
+            assert!(failures.reports()[0].contains(told));
+        }
     }
 
     #[test]

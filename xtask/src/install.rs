@@ -37,6 +37,9 @@ const PACKAGES: &[(&str, &str)] = &[
     ("bindfs", "bindfs"),
     ("libcap2-bin", "setcap"),
     ("postgresql", "pgbench"),
+    // A real terminal, for what is drawn on one.
+    ("tmux", "tmux"),
+    ("python3", "python3"),
 ];
 
 /// Debian package and programs of it that need nothing else of it: they go into `target/tools`,

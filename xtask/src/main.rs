@@ -14,6 +14,7 @@ mod page;
 mod parts;
 mod place;
 mod process;
+mod python;
 mod readme;
 mod rust_text;
 mod soak;
@@ -35,6 +36,7 @@ cargo xtask VERB
   soak suites [MINUTES]  the long suites again and again with new seeds (60 minutes)
   soak cuts            a million power cuts under whole volumes, a flip of every byte of a store
   miri [FILTER...]     the unit tests of hearth-sync under Miri, which finds undefined behaviour
+  python [ARGUMENT...] build the wheel, run its tests with pytest in a new virtual environment
   install-tools        install what `test` needs, and say what
   tidy                 sizes, unsafe homes, wording, what the pages say about the tree
   layers               direction of the crates, no rings between files
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
         "conflicts" => bench::conflicts(&rest),
         "soak" => soak::run(&rest),
         "miri" => miri::run(&rest),
+        "python" => python::run(&rest),
         "install-tools" => install::everything(),
         "tidy" => tidy::run(),
         "layers" => layers::run(),

@@ -10,7 +10,7 @@ pub struct Part {
     pub name: String,
     /// What runs.
     pub command: Command,
-    /// What runs a single test of it, but for the name of the test.
+    /// What runs a single test of it, but for the name of the test, or with `{}` for that.
     pub again: String,
     /// Whether nothing else may run beside it.
     pub alone: bool,

@@ -3,7 +3,7 @@
 
 use crate::failures::Failures;
 use crate::parts::{self, Part};
-use crate::{demo, install, process, readme};
+use crate::{demo, install, process, python, readme};
 use std::collections::VecDeque;
 use std::fmt::Write;
 use std::io::{BufRead, BufReader, PipeReader};
@@ -33,6 +33,8 @@ enum Work {
     /// Build the program of a target that needs a feature, then run it.
     Build(&'static Extra),
     Run(Box<Part>),
+    /// Build the Python wheel, then run its tests.
+    Python,
 }
 
 /// A target that needs a feature, and so a build of its own.
@@ -97,10 +99,10 @@ pub fn run(filter: &[String]) -> Result<(), String> {
             let (alone, beside): (Vec<_>, Vec<_>) = parts.into_iter().partition(|part| part.alone);
             let extras = EXTRAS.iter().map(Work::Build);
             let beside = beside.into_iter().chain([parts::documentation()]);
-            done.add(side_by_side(
-                extras.chain(beside.map(|part| Work::Run(Box::new(part)))),
-                filter,
-            ));
+            let beside = beside.map(|part| Work::Run(Box::new(part)));
+            // A filter is for test programs of Rust.
+            let python = filter.is_empty().then_some(Work::Python);
+            done.add(side_by_side(extras.chain(python).chain(beside), filter));
             for part in alone {
                 done.add(tested(part, filter));
             }
@@ -132,6 +134,17 @@ fn side_by_side(work: impl Iterator<Item = Work>, filter: &[String]) -> Done {
         while let Some(work) = next() {
             match work {
                 Work::Run(part) => done.add(tested(*part, filter)),
+                Work::Python => {
+                    let start = Instant::now();
+                    match python::tests() {
+                        Ok(part) => {
+                            let name = "building the Python wheel".to_owned();
+                            done.slow.push((start.elapsed(), name));
+                            done.add(tested(part, &[]));
+                        }
+                        Err(what) => done.add(Done::of("Python", start, Err(what))),
+                    }
+                }
                 Work::Build(extra) => {
                     let start = Instant::now();
                     let built = parts::build_with(extra.package, extra.feature, extra.target());

@@ -29,6 +29,7 @@ mod signals;
 mod stats;
 mod store;
 mod sync;
+mod top;
 mod tune;
 mod umount;
 mod verbs;

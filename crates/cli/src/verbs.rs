@@ -4,7 +4,7 @@ use crate::args::{Args, Verb};
 use crate::failure::Failure;
 use crate::{
     ask, doctor, fstab, generate, heat, locks, metrics, mount, output, quota, run as run_in, sched,
-    stats, store, sync, tune, umount,
+    stats, store, sync, top, tune, umount,
 };
 use clap::Parser;
 use clap::error::ErrorKind;
@@ -65,6 +65,7 @@ fn verb(verb: Verb) -> Result<(), Failure> {
         Verb::Stats(args) => stats::run(&args),
         Verb::Metrics(args) => metrics::run(&args),
         Verb::MetricsWorker(args) => metrics::work(&args),
+        Verb::Top(args) => top::run(&args),
         Verb::Locks(args) => locks::run(&args),
         Verb::Ask { mount, words } => output::print(&ask::ask(&mount, &words.join(" "))?),
         Verb::Quota(args) => quota::run(&args),

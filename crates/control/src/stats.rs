@@ -31,6 +31,7 @@ fn write_all(volume: &Volume, out: &mut String) -> std::fmt::Result {
     rates(volume, out)?;
     events(volume, out)?;
     objects(volume, out)?;
+    store(volume, out)?;
     heat(volume, out)
 }
 
@@ -194,6 +195,38 @@ fn objects(volume: &Volume, out: &mut String) -> std::fmt::Result {
     for (name, value, help) in gauges {
         head(out, name, "gauge", help)?;
         writeln!(out, "{name} {value}")?;
+    }
+    Ok(())
+}
+
+/// Of a durable volume; others have none of these numbers.
+fn store(volume: &Volume, out: &mut String) -> std::fmt::Result {
+    let Some(store) = volume.store_gauges() else {
+        return Ok(());
+    };
+    let dirty = Some(store.dirty_bytes);
+    let gauges = [
+        (
+            "hearth_store_dirty_bytes",
+            dirty,
+            "Bytes that were written and may not have reached the store.",
+        ),
+        (
+            "hearth_store_size_bytes",
+            store.room.map(|room| room.0),
+            "Bytes of the disk that holds the store.",
+        ),
+        (
+            "hearth_store_free_bytes",
+            store.room.map(|room| room.1),
+            "Bytes of that disk that are free.",
+        ),
+    ];
+    for (name, value, help) in gauges {
+        if let Some(value) = value {
+            head(out, name, "gauge", help)?;
+            writeln!(out, "{name} {value}")?;
+        }
     }
     Ok(())
 }

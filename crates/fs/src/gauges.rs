@@ -28,6 +28,15 @@ pub struct VolumeGauges {
     pub lock_waiters: u64,
 }
 
+/// What a durable volume has to write, and its room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoreGauges {
+    /// Bytes that were written and may not have reached the backend.
+    pub dirty_bytes: u64,
+    /// Bytes of the place that holds the volume, and how many of them are free, if it has an end.
+    pub room: Option<(u64, u64)>,
+}
+
 /// Inodes that [`dentries`] visits before it lets go of what others retired meanwhile.
 const STEP: usize = 1024;
 
@@ -55,6 +64,15 @@ impl Volume {
             budgeted_bytes: sb.cache.mem_usage.sum().max(0) as u64,
             lock_waiters: sb.file_locks.waits.waiting(),
         }
+    }
+
+    /// What a durable volume has to write, and its room; `None` of another.
+    pub fn store_gauges(&self) -> Option<StoreGauges> {
+        let log = self.sb.log()?;
+        Some(StoreGauges {
+            dirty_bytes: log.unwritten.bytes(),
+            room: self.sb.objects.backend.room(),
+        })
     }
 
     /// The memory budget in bytes, 0 for none; see [`crate::VolumeBuilder::memory_budget`].

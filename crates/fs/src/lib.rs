@@ -67,7 +67,7 @@ pub use calls::{Call, CallStats};
 pub use clock::{Clock, SystemClock};
 pub use control::{ControlError, ControlFile, ControlInput};
 pub use errno::{Errno, Result};
-pub use gauges::VolumeGauges;
+pub use gauges::{StoreGauges, VolumeGauges};
 pub use locks::{Interrupt, LockKind, LockRequest};
 pub use name::NAME_MAX;
 pub use number::{ROOT, is_control};

@@ -82,6 +82,8 @@ pub enum Event {
     PassedThrough,
     /// The kernel refused to do so.
     PassthroughRefused,
+    /// A commit has made changes durable.
+    Commit,
 }
 
 impl Event {
@@ -95,6 +97,7 @@ impl Event {
         Event::SettingIgnored,
         Event::PassedThrough,
         Event::PassthroughRefused,
+        Event::Commit,
     ];
 
     /// Name of its counter.
@@ -108,6 +111,7 @@ impl Event {
             Event::SettingIgnored => "settings_ignored",
             Event::PassedThrough => "passthrough_opens",
             Event::PassthroughRefused => "passthrough_refused",
+            Event::Commit => "commits",
         }
     }
 
@@ -122,6 +126,7 @@ impl Event {
             Event::SettingIgnored => "Kept settings that could not be read and do not hold.",
             Event::PassedThrough => "Opens of files that the kernel reads and writes by itself.",
             Event::PassthroughRefused => "Opens that the kernel refused to pass through.",
+            Event::Commit => "Commits that made changes durable.",
         }
     }
 }

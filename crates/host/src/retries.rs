@@ -6,6 +6,7 @@
 //! same, and comes again without a lookup: there is no path. It gets what it has open.
 
 use crate::node::Node;
+use hearth::Kind;
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::primitive::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -47,6 +48,9 @@ struct Retry {
     refused: u64,
     /// What was found since.
     found: Vec<Looked>,
+    /// A name was not there. Either it is to be made, or the program was told so and nothing is
+    /// repeated.
+    missed: bool,
     since: Instant,
 }
 
@@ -66,6 +70,7 @@ impl Retries {
         let retry = Retry {
             refused: number,
             found: Vec::new(),
+            missed: false,
             since: Instant::now(),
         };
         let mut state = self.state.lock();
@@ -116,6 +121,7 @@ impl Retries {
             let retry = Retry {
                 refused: 0,
                 found: vec![found],
+                missed: false,
                 since: Instant::now(),
             };
             state.by_caller.insert(caller, retry);
@@ -126,16 +132,29 @@ impl Retries {
         }
     }
 
+    /// `caller` has looked a name up that is not there.
+    pub fn missed(&self, caller: u32) {
+        if self.count.load(Relaxed) == 0 {
+            return;
+        }
+        if let Some(retry) = self.state.lock().by_caller.get_mut(&caller) {
+            retry.missed = true;
+        }
+    }
+
     /// Whether `caller` may open an inode that has no name: it has just looked it up, or has come
-    /// again without looking.
+    /// again without looking. A directory that was not looked up again after a refusal is not
+    /// opened: it is empty for good, and its name may be another's by now.
     pub fn may_open(&self, caller: u32, node: &Arc<Node>) -> bool {
         if !self.is_repeating(caller) {
             return false;
         }
         let state = self.state.lock();
         let retry = state.by_caller.get(&caller);
+        let is_directory = node.kind == Kind::Directory;
         retry.is_some_and(|retry| match &*retry.found {
-            [] => retry.refused == node.number && node.descriptor().is_some(),
+            _ if is_directory && (retry.refused == 0 || retry.missed) => false,
+            [] => !is_directory && retry.refused == node.number && node.descriptor().is_some(),
             found => found.iter().any(|one| Arc::ptr_eq(&one.node, node)),
         })
     }

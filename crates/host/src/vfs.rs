@@ -72,8 +72,10 @@ impl HostVfs {
         let found = self
             .node(parent)
             .and_then(|parent| self.found(&parent, self.tree.lookup(caller.pid, &parent, name)));
-        if found.as_ref().err() == Some(&Errno::ESTALE) {
-            self.tree.retries.refused(caller.pid, parent);
+        match found {
+            Err(Errno::ESTALE) => self.tree.retries.refused(caller.pid, parent),
+            Err(_) => self.tree.retries.missed(caller.pid),
+            Ok(_) => {}
         }
         found
     }

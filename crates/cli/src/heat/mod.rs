@@ -5,13 +5,13 @@ mod args;
 mod histogram;
 mod info;
 mod map;
-mod palette;
+pub mod palette;
 mod picture;
-mod place;
-mod row;
+pub mod place;
+pub mod row;
 mod top;
 mod transfer;
-mod units;
+pub mod units;
 
 pub use args::HeatArgs;
 pub use units::bytes;

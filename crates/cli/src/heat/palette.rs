@@ -33,6 +33,13 @@ pub fn colour(temperature: f64) -> (u8, u8, u8) {
     (mix(low.1, high.1), mix(low.2, high.2), mix(low.3, high.3))
 }
 
+/// The nearest of the 256 colours of a terminal.
+pub fn index(temperature: f64) -> u8 {
+    let (red, green, blue) = colour(temperature);
+    let fifth = |part: u8| ((u32::from(part) * 5 + 127) / 255) as u8;
+    16 + 36 * fifth(red) + 6 * fifth(green) + fifth(blue)
+}
+
 /// The colour of a temperature as CSS has it.
 pub fn css(temperature: f64) -> String {
     let (red, green, blue) = colour(temperature);
@@ -64,15 +71,13 @@ impl Shades {
 
     /// `text` in the colour of a temperature.
     pub fn paint(self, temperature: f64, text: &str) -> String {
-        let (red, green, blue) = colour(temperature);
         match self {
             Shades::None => text.to_owned(),
-            Shades::All => format!("\x1b[38;2;{red};{green};{blue}m{text}\x1b[0m"),
-            Shades::Few => {
-                let fifth = |part: u8| (u32::from(part) * 5 + 127) / 255;
-                let number = 16 + 36 * fifth(red) + 6 * fifth(green) + fifth(blue);
-                format!("\x1b[38;5;{number}m{text}\x1b[0m")
+            Shades::All => {
+                let (red, green, blue) = colour(temperature);
+                format!("\x1b[38;2;{red};{green};{blue}m{text}\x1b[0m")
             }
+            Shades::Few => format!("\x1b[38;5;{}m{text}\x1b[0m", index(temperature)),
         }
     }
 

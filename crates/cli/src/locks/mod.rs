@@ -78,8 +78,11 @@ fn record(mount: &Path, length: Duration, exact: bool) -> Result<(String, LockPr
     read(mount)
 }
 
-/// Writes a word to the switch.
-fn switch(mount: &Path, word: &str) -> Result<(), Failure> {
+/// Writes a word to the switch: `on`, `exact`, `off`.
+///
+/// # Errors
+/// It is not the caller's to switch, or the volume has no profile.
+pub fn switch(mount: &Path, word: &str) -> Result<(), Failure> {
     std::fs::write(mount.join(".hearth/locks"), word).map_err(|error| {
         let what = match error.kind() {
             ErrorKind::PermissionDenied => {
@@ -97,7 +100,11 @@ fn switch(mount: &Path, word: &str) -> Result<(), Failure> {
     })
 }
 
-fn read(mount: &Path) -> Result<(String, LockProfile), Failure> {
+/// The profile of the volume mounted at `mount`, as JSON and as the library has it.
+///
+/// # Errors
+/// It is no mount, or its control files cannot be read.
+pub fn read(mount: &Path) -> Result<(String, LockProfile), Failure> {
     let text = std::fs::read_to_string(mount.join(".hearth/locks.json")).map_err(|error| {
         let what = format!(
             "no lock profile of a Hearth mount here ({}); \

@@ -6,11 +6,11 @@
 
 mod args;
 mod collector;
+mod exposition;
 mod http;
 mod listen;
 mod locks;
 mod names;
-mod page;
 mod probe;
 mod question;
 mod quotas;

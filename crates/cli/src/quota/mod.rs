@@ -10,7 +10,7 @@ pub mod who;
 
 pub use args::QuotaArgs;
 pub use log::EventLog;
-pub use record::{Report, Usage};
+pub use record::{Record, Report, Usage};
 pub use who::{id_of, with_names};
 
 use crate::ask::ask;
@@ -40,6 +40,14 @@ pub fn run(args: &QuotaArgs) -> Result<(), Failure> {
         QuotaVerb::Check(args) => check(args),
         QuotaVerb::Events(args) => events::run(args),
     }
+}
+
+/// Use and limits of everybody that are the caller's to see.
+///
+/// # Errors
+/// The volume's own.
+pub fn everybody(mount: &Path) -> Result<Report, Failure> {
+    Report::parse(&question(mount, &["report".to_owned()])?, mount)
 }
 
 /// Asks about quotas; ids in a refusal get their names beside them.

@@ -1,7 +1,9 @@
 //! Process 1 of a program's PID namespace.
 
 use super::args::InitArgs;
-use super::{ended_child, exit_status, namespaces, pass_on, pid, signals};
+use super::{
+    ended_before, ended_child, exit_status, namespaces, pass_on, pass_on_early, pid, signals,
+};
 use crate::failure::{Failure, reason};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
@@ -22,6 +24,9 @@ pub fn run(args: &InitArgs) -> Result<(), Failure> {
     let Some((name, rest)) = args.command.split_first() else {
         return Err(Failure::usage("no program given; see 'hearth run --help'"));
     };
+    if let Some(status) = ended_before(&mut signals) {
+        std::process::exit(i32::from(status));
+    }
     let program = Command::new(name).args(rest).spawn().map_err(|error| {
         let is_missing = error.kind() == ErrorKind::NotFound;
         Failure {
@@ -30,16 +35,15 @@ pub fn run(args: &InitArgs) -> Result<(), Failure> {
         }
     })?;
     let program = pid(program.id());
-    for origin in signals.forever() {
-        if origin.signal != SIGCHLD {
-            pass_on(&origin, program);
-            continue;
-        }
+    pass_on_early(&mut signals, program);
+    loop {
         while let Some((ended, status)) = ended_child()? {
             if Some(ended) == program {
                 std::process::exit(i32::from(exit_status(status)));
             }
         }
+        for origin in signals.wait() {
+            pass_on(&origin, program);
+        }
     }
-    Ok(())
 }

@@ -23,8 +23,10 @@ use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::WithOrigin;
 use signal_hook::low_level::siginfo::{Cause, Origin};
 use std::ffi::OsString;
+use std::fs;
 use std::path::Path;
 use std::process::{Child, Command};
+use std::time::Duration;
 
 /// Exit status where the program was not started, or what it works in has gone.
 const NOT_RUN: u8 = 125;
@@ -53,12 +55,22 @@ fn begin(args: &RunArgs) -> Result<u8, Failure> {
     let mut signals = signals(&[SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2])?;
     let source = mounts::resolved(&here);
     namespaces::enter_mounts()?;
-    let server = Server::start(&source, &args.limits)?;
+    let server = match Server::start(&source, &args.limits) {
+        Ok(server) => server,
+        // The terminal's signal reaches the server too, until it has a process group of its own.
+        Err(failure) => return ended_before(&mut signals).ok_or(failure),
+    };
     // Through the mount: this process still is in what the mount covers.
     std::env::set_current_dir(&here).map_err(|error| Failure::at(&here, reason(&error)))?;
     namespaces::enter_pids()?;
-    let init = start_init(&args.command)?;
-    let status = wait(init.id(), server.id(), &mut signals)?;
+    let status = match ended_before(&mut signals) {
+        Some(status) => Some(status),
+        None => {
+            let init = start_init(&args.command)?;
+            until_caught(init.id());
+            wait(init.id(), server.id(), &mut signals)?
+        }
+    };
     match status {
         Some(status) => {
             // The mount is in use otherwise.
@@ -86,6 +98,41 @@ fn signals(kinds: &[i32]) -> Result<SignalsInfo<WithOrigin>, Failure> {
     signals.map_err(|error| Failure::refused(format!("signals: {}", reason(&error))))
 }
 
+/// The exit status if a signal has come that ends what is being started: there is no program yet
+/// that could decide otherwise.
+fn ended_before(signals: &mut SignalsInfo<WithOrigin>) -> Option<u8> {
+    // The end of a child, which is forgotten here, is looked for again by whoever waits for it.
+    let mut came = signals.pending().map(|origin| origin.signal);
+    let signal = came.find(|&signal| signal != SIGCHLD)?;
+    u8::try_from(128 + signal).ok()
+}
+
+/// Waits until init has its handlers, or has ended: the kernel drops what process 1 of a namespace
+/// has no handler for.
+fn until_caught(init: u32) {
+    let path = format!("/proc/{init}/status");
+    let catches = |status: &str| {
+        let mut lines = status.lines();
+        let caught = lines.find_map(|line| line.strip_prefix("SigCgt:"));
+        let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+        // It takes the last of its handlers last. A process that has ended has no handlers, and
+        // one that is not to be seen is not waited for.
+        caught.is_none_or(|mask| mask >> (SIGUSR2 - 1) & 1 == 1) || status.contains("(zombie)")
+    };
+    while fs::read_to_string(&path).is_ok_and(|status| !catches(&status)) {
+        hearth_sync::primitive::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Passes on what has come by now, from whomever: the terminal's signal came before `target` had
+/// handlers, or at best in the moment in which it got them.
+fn pass_on_early(signals: &mut SignalsInfo<WithOrigin>, target: Option<Pid>) {
+    let came = signals.pending().map(|origin| origin.signal);
+    for signal in came.filter(|&signal| signal != SIGCHLD) {
+        send(signal, target);
+    }
+}
+
 /// Waits for the end of init, and passes signals on to it. Returns its exit status; nothing if the
 /// server has ended before.
 fn wait(
@@ -95,11 +142,8 @@ fn wait(
 ) -> Result<Option<u8>, Failure> {
     let init = pid(init);
     let mut has_server = true;
-    for origin in signals.forever() {
-        if origin.signal != SIGCHLD {
-            pass_on(&origin, init);
-            continue;
-        }
+    pass_on_early(signals, init);
+    loop {
         while let Some((ended, status)) = ended_child()? {
             if Some(ended) == init {
                 return Ok(has_server.then(|| exit_status(status)));
@@ -110,8 +154,10 @@ fn wait(
                 let _ = init.map(|init| kill_process(init, Signal::KILL));
             }
         }
+        for origin in signals.wait() {
+            pass_on(&origin, init);
+        }
     }
-    Ok(None)
 }
 
 fn pid(id: u32) -> Option<Pid> {
@@ -129,10 +175,13 @@ fn ended_child() -> Result<Option<(Pid, WaitStatus)>, Failure> {
 
 /// Sends a signal of a process on to `target`. One of the terminal has reached it already.
 fn pass_on(origin: &Origin, target: Option<Pid>) {
-    let is_sent = matches!(origin.cause, Cause::Sent(_));
-    if let Some(target) = target.filter(|_| is_sent)
-        && let Some(signal) = Signal::from_named_raw(origin.signal)
-    {
+    if origin.signal != SIGCHLD && matches!(origin.cause, Cause::Sent(_)) {
+        send(origin.signal, target);
+    }
+}
+
+fn send(signal: i32, target: Option<Pid>) {
+    if let (Some(target), Some(signal)) = (target, Signal::from_named_raw(signal)) {
         // It may have ended.
         let _ = kill_process(target, signal);
     }

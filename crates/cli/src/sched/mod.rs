@@ -52,7 +52,11 @@ fn show(mount: &Path, json: bool, watch: bool) -> Result<(), Failure> {
     }
 }
 
-fn read(mount: &Path, json: bool) -> Result<String, Failure> {
+/// What the scheduler of the volume mounted at `mount` says.
+///
+/// # Errors
+/// It is no mount, or its control files cannot be read.
+pub fn read(mount: &Path, json: bool) -> Result<String, Failure> {
     let name = if json { "sched.json" } else { "sched" };
     let text = std::fs::read_to_string(mount.join(".hearth").join(name));
     let text = text.map_err(|error| {

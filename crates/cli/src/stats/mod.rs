@@ -10,6 +10,7 @@ use hearth_sync::primitive::thread;
 pub use sample::{Samples, sample};
 use std::path::Path;
 use std::time::Duration;
+pub use table::{Row, calls, operations};
 
 /// How long `--watch` gathers before it prints.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -36,7 +37,11 @@ fn shown(samples: &Samples, json: bool) -> String {
     }
 }
 
-fn read(mount: &Path) -> Result<Samples, Failure> {
+/// The numbers of the volume mounted at `mount`.
+///
+/// # Errors
+/// It is no mount, or its control files cannot be read.
+pub fn read(mount: &Path) -> Result<Samples, Failure> {
     let file = mount.join(".hearth/stats");
     match std::fs::read_to_string(&file) {
         Ok(text) if text.is_empty() => Err(Failure::empty(mount)),

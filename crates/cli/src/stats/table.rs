@@ -8,14 +8,40 @@ use std::fmt::Write;
 /// The label that names an operation.
 const OP: &str = "op";
 
+/// The histogram of the operations of front ends.
+const OPERATIONS: &str = "hearth_op_seconds";
+
 /// One operation.
 #[derive(Debug, Default)]
-struct Row {
-    count: f64,
-    errors: f64,
-    sum: f64,
+pub struct Row {
+    /// How often.
+    pub count: f64,
+    /// How often with an error.
+    pub errors: f64,
+    /// Time of all of them, in the unit of the histogram.
+    pub sum: f64,
     /// Upper bound and number of samples at or below it.
     buckets: Vec<(f64, f64)>,
+}
+
+impl Row {
+    /// Upper bound of the bucket that holds the given part of the samples; `None` where it has no
+    /// end or nothing was timed.
+    pub fn bound(&self, part: f64) -> Option<f64> {
+        let wanted = self.count * part;
+        let found = self.buckets.iter().find(|(_, below)| *below >= wanted);
+        found.map(|(bound, _)| *bound).filter(|b| b.is_finite())
+    }
+}
+
+/// The operations of front ends by name, those that were done at least once; times in seconds.
+pub fn operations(samples: &Samples) -> BTreeMap<String, Row> {
+    rows(samples, &Parts::of(OPERATIONS))
+}
+
+/// The calls of programs that use the library, without times.
+pub fn calls(samples: &Samples) -> BTreeMap<String, Row> {
+    rows(samples, &Parts::of_library())
 }
 
 /// The whole text.
@@ -24,11 +50,11 @@ pub fn text(samples: &Samples, paint: Paint) -> String {
     let mut in_table = BTreeSet::new();
     for histogram in samples.histograms() {
         let parts = Parts::of(histogram);
-        operations(&mut text, &rows(samples, &parts), histogram, paint);
+        timed(&mut text, &rows(samples, &parts), histogram, paint);
         in_table.extend([parts.bucket, parts.sum, parts.count, parts.errors]);
     }
     let parts = Parts::of_library();
-    calls(&mut text, &rows(samples, &parts), paint);
+    counted(&mut text, &rows(samples, &parts), paint);
     in_table.extend([parts.count, parts.errors]);
     let others: Vec<(String, f64)> = samples
         .iter()
@@ -117,7 +143,7 @@ fn rows(samples: &Samples, parts: &Parts) -> BTreeMap<String, Row> {
     rows
 }
 
-fn operations(text: &mut String, rows: &BTreeMap<String, Row>, histogram: &str, paint: Paint) {
+fn timed(text: &mut String, rows: &BTreeMap<String, Row>, histogram: &str, paint: Paint) {
     if rows.is_empty() {
         return;
     }
@@ -145,7 +171,7 @@ fn operations(text: &mut String, rows: &BTreeMap<String, Row>, histogram: &str, 
     text.push('\n');
 }
 
-fn calls(text: &mut String, rows: &BTreeMap<String, Row>, paint: Paint) {
+fn counted(text: &mut String, rows: &BTreeMap<String, Row>, paint: Paint) {
     if rows.is_empty() {
         return;
     }
@@ -160,13 +186,10 @@ fn calls(text: &mut String, rows: &BTreeMap<String, Row>, paint: Paint) {
     text.push('\n');
 }
 
-/// Upper bound of the bucket that holds the given part of the samples.
+/// How a bound is shown.
 fn bound(row: &Row, part: f64, unit: f64) -> String {
-    let wanted = row.count * part;
-    match row.buckets.iter().find(|(_, below)| *below >= wanted) {
-        Some((bound, _)) if bound.is_finite() => format!("<{:.1}", bound * unit),
-        _ => "-".to_owned(),
-    }
+    let bound = row.bound(part);
+    bound.map_or_else(|| "-".to_owned(), |bound| format!("<{:.1}", bound * unit))
 }
 
 #[cfg(test)]

@@ -36,4 +36,5 @@ mod shells;
 mod sqlite;
 mod statx;
 mod store;
+mod top;
 mod tune;

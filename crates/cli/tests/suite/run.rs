@@ -11,6 +11,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// Starts a program as an ordinary user.
 const AS_USER: &str = "setpriv --reuid daemon --regid daemon --clear-groups";
@@ -219,12 +220,12 @@ fn a_signal_to_the_runner_reaches_the_program() {
 fn ctrl_c_reaches_the_program_and_the_summary_comes_after_it() {
     let ground = Ground::of(AS_ROOT);
     let typed = format!(
-        "{} run -- sh -c 'trap \"echo got > int; exit 5\" INT; echo up; sleep 60'",
+        "{} run -- sh -c 'trap \"echo got > int; exit 5\" INT; : > up; sleep 60'",
         env!("CARGO_BIN_EXE_hearth")
     );
-    // The terminal gets a Ctrl-C some time after the program is up.
     let script = format!(
-        "cd w; (sleep 2; printf '\\003'; sleep 1) | script -qec {} /dev/null",
+        "cd w; (until [ -e up ]; do sleep 0.02; done; printf '\\003'; sleep 1) \
+         | script -qec {} /dev/null",
         shell_word(&typed)
     );
     let mut bash = program("bash");
@@ -238,6 +239,33 @@ fn ctrl_c_reaches_the_program_and_the_summary_comes_after_it() {
     );
     assert!(said.out.contains("operations"), "{said:?}");
     ground.is_clean();
+}
+
+/// Once, it was lost where the program was not up yet, and the program ran on.
+#[test]
+fn ctrl_c_while_the_program_is_started_ends_it() {
+    let ground = Ground::of(AS_ROOT);
+    let typed = format!(
+        ": > begun; exec {} run -- sleep 20",
+        env!("CARGO_BIN_EXE_hearth")
+    );
+    // The last of them find the program up, unless the machine is busy.
+    for wait in 0..10 {
+        let script = format!(
+            "cd w; rm -f begun; (until [ -e begun ]; do sleep 0.01; done; \
+             sleep {}; printf '\\003'; sleep 0.2) | script -qec {} /dev/null",
+            f64::from(wait) * 0.012,
+            shell_word(&typed)
+        );
+        let mut bash = program("bash");
+        bash.args(["-c", &script])
+            .current_dir(ground.private.path());
+        let begun = Instant::now();
+        let said = said(&mut bash);
+        assert_eq!(said.status.code(), Some(130), "{wait}: {said:?}");
+        assert!(begun.elapsed() < Duration::from_secs(20), "{wait}");
+        ground.is_clean();
+    }
 }
 
 fn shell_word(text: &str) -> String {
@@ -281,7 +309,7 @@ fn what_a_program_leaves_in_the_background_ends_with_it() {
     let ground = Ground::of(AS_USER);
     let said = ground.run("-- sh -c '(sleep 0.5; echo late > late) & echo now > now'");
     assert!(said.success(), "{said:?}");
-    std::thread::sleep(std::time::Duration::from_secs(1));
+    std::thread::sleep(Duration::from_secs(1));
     assert_eq!((&*ground.read("now"), &*ground.read("late")), ("now\n", ""));
 }
 

@@ -10,6 +10,7 @@ use super::sync::{Taken, check_unpinned};
 use crate::backend::Record;
 use crate::errno::{Errno, Result};
 use crate::log::{ChangeLog, Cut, GapWait};
+use crate::stats::Event;
 use crate::superblock::{CommitState, Superblock, WaitingCaller, WhenDurable};
 use hearth_sync::epoch::pin;
 use hearth_sync::primitive::{MutexGuard, thread};
@@ -231,6 +232,7 @@ impl Superblock {
         let committed = self.cache.on_disk(now, commit);
         committed.inspect_err(|&errno| self.latch(errno))?;
         log.set_applied(epoch);
+        self.stats.event(Event::Commit);
         self.look_at_room();
         for (ino, generation) in self.cache.ghosts.take_sent() {
             self.objects.inodes.release(ino, generation);

@@ -41,10 +41,10 @@ impl Tree {
         }
         let reached = self.reach(node)?;
         let stat = attributes::stat(reached.as_fd())?;
-        // A directory without a name is empty for good, and its name may be another's by now.
-        let may_reopen = || node.may_reopen() || self.retries.may_open(caller.pid, node);
+        // Whoever has a directory open opens another by its path all the same.
+        let is_kept = || node.kind != Kind::Directory && node.may_reopen();
         let is_gone = stat.stx_nlink == 0;
-        if is_gone && (node.kind == Kind::Directory || !may_reopen()) {
+        if is_gone && !is_kept() && !self.retries.may_open(caller.pid, node) {
             return Err(Errno::ESTALE);
         }
         let name = Tree::proc_name(reached.as_fd());

@@ -127,13 +127,33 @@ impl Disk for RealDisk {
             // A full disk keeps nobody from opening: the name is for messages.
             let _ = file.write_all(owner.as_bytes());
         }
-        Ok(Box::new(file))
+        Ok(Box::new(HeldLock {
+            file,
+            process: std::process::id(),
+        }))
     }
 
     fn room(&self) -> Result<(u64, u64)> {
         let is = rustix::fs::statvfs(&self.place)
             .map_err(|error| Error::io("measure", &self.place, error.into()))?;
         Ok((is.f_blocks * is.f_frsize, is.f_bavail * is.f_frsize))
+    }
+}
+
+/// A lock of a file. It ends with this value although forks of the process share the open file,
+/// and not with their copies of this value.
+struct HeldLock {
+    file: fs::File,
+    /// The process that took the lock.
+    process: u32,
+}
+
+impl Drop for HeldLock {
+    fn drop(&mut self) {
+        if self.process == std::process::id() {
+            // Without it the lock would last until the last fork has closed the file.
+            let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
+        }
     }
 }
 

@@ -1,0 +1,85 @@
+//! A tab as a note and a table, for the screen and for text.
+
+use super::frame::Frame;
+use super::grid::{Grid, Sorting};
+use super::hot::Ranking;
+use super::tab::{Ranked, Tab};
+use super::{hot, operations, tenants, volume, waits};
+use std::path::Path;
+
+/// What a tab shows.
+#[derive(Debug, Default)]
+pub struct Page {
+    /// A line above the table.
+    pub note: String,
+    /// The table, not yet filtered or sorted.
+    pub grid: Grid,
+}
+
+/// How the rows of a tab are sorted at first.
+pub fn sorting(tab: Tab) -> Sorting {
+    let column = match tab {
+        Tab::Operations | Tab::Tenants | Tab::Heat => 1,
+        Tab::Locks => 2,
+        // Facts stay in their order.
+        Tab::Store => usize::MAX,
+    };
+    Sorting {
+        column,
+        reversed: false,
+    }
+}
+
+/// What `tab` shows of `frame`; of heat, what is `ranked`.
+pub fn page(mount: &Path, frame: &Frame, tab: Tab, ranked: Ranked) -> Page {
+    match tab {
+        Tab::Operations => Page {
+            note: "P50 and P99 are bounds; TOTAL is since the mount".to_owned(),
+            grid: operations::grid(&frame.operations),
+        },
+        Tab::Tenants => of_part(&frame.tenants, |tenants| Page {
+            note: match &frame.no_quota {
+                Some(why) => format!("no quotas: {why}"),
+                None => "WAIT is for a core, HELD by a rate limit".to_owned(),
+            },
+            grid: tenants::grid(tenants),
+        }),
+        Tab::Heat => of_part(&frame.heat, |(status, rankings)| {
+            let found = rankings.iter().find(|ranking| ranking.ranked == ranked);
+            let none = Ranking {
+                ranked,
+                rows: Vec::new(),
+            };
+            Page {
+                note: format!("{}: {}", ranked.name(), hot::note(mount, status)),
+                grid: hot::grid(found.unwrap_or(&none)),
+            }
+        }),
+        Tab::Locks => of_part(&frame.locks, |profile| Page {
+            note: waits::note(mount, profile, frame.volume.file_locks),
+            grid: waits::grid(profile),
+        }),
+        Tab::Store => Page {
+            note: match (&frame.volume.store, frame.volume.labels.get("below")) {
+                (Some(_), _) => "a store".to_owned(),
+                (None, Some(_)) => "a directory of the host: no store to write to".to_owned(),
+                (None, None) => "a volume in memory: no store to write to".to_owned(),
+            },
+            grid: volume::grid(&frame.volume),
+        },
+    }
+}
+
+fn of_part<T>(part: &super::reading::Part<T>, page: impl FnOnce(&T) -> Page) -> Page {
+    match part {
+        Some(Ok(part)) => page(part),
+        Some(Err(why)) => Page {
+            note: why.clone(),
+            ..Page::default()
+        },
+        None => Page {
+            note: "reading ...".to_owned(),
+            ..Page::default()
+        },
+    }
+}

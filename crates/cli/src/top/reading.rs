@@ -1,0 +1,247 @@
+//! One look at a mount: its control files and answers, by the readers that the other verbs use.
+
+use super::tab::{Ranked, Tab};
+use crate::failure::{Failure, reason};
+use crate::heat::place::{ask_json, read_json};
+use crate::quota::{self, Report};
+use crate::stats::{self, Samples};
+use crate::{locks, sched};
+use serde_json::Value;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// Most rows of heat.
+const HOTTEST: u32 = 200;
+/// Temperatures along a file, as many as a wide terminal shows.
+pub const CELLS: usize = 64;
+
+/// A part that not every tab shows: `None` where it was not asked for, or why it is not to be had.
+pub type Part<T> = Option<Result<T, String>>;
+
+/// Which parts are read. The statistics always are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// Tenants and quotas.
+    pub tenants: bool,
+    /// Rankings by heat.
+    pub heat: Vec<Ranked>,
+    /// The lock profile.
+    pub locks: bool,
+}
+
+impl Wanted {
+    /// Everything; of heat, these rankings.
+    pub fn all(heat: &[Ranked]) -> Wanted {
+        Wanted {
+            tenants: true,
+            heat: heat.to_vec(),
+            locks: true,
+        }
+    }
+
+    /// What one tab shows.
+    pub fn of(tab: Tab, ranked: Ranked) -> Wanted {
+        Wanted {
+            tenants: tab == Tab::Tenants,
+            heat: (tab == Tab::Heat).then_some(ranked).into_iter().collect(),
+            locks: tab == Tab::Locks,
+        }
+    }
+}
+
+/// One look.
+#[derive(Debug)]
+pub struct Reading {
+    /// When it began.
+    pub at: Instant,
+    /// The same by the wall clock, in seconds.
+    pub wall: f64,
+    /// The device number of the mount: another one is another mount.
+    pub device: u64,
+    /// All counters.
+    pub stats: Samples,
+    /// Cores and tenants.
+    pub sched: Part<Value>,
+    /// Use and limits.
+    pub quota: Part<Report>,
+    /// Rankings by heat.
+    pub heat: Part<HeatReading>,
+    /// The lock profile.
+    pub locks: Part<Value>,
+}
+
+/// What was read of heat.
+#[derive(Debug)]
+pub struct HeatReading {
+    /// Whether it is on, and what is counted.
+    pub status: Value,
+    /// Rows, hottest first, of each ranking that was wanted.
+    pub rankings: Vec<(Ranked, Vec<Value>)>,
+}
+
+/// Looks at the mount whose top is `mount`.
+///
+/// # Errors
+/// There is no mount any more, or nobody answers for it.
+pub fn read(mount: &Path, wanted: &Wanted) -> Result<Reading, Failure> {
+    let at = Instant::now();
+    let wall = SystemTime::now().duration_since(UNIX_EPOCH);
+    let device = std::fs::metadata(mount).map_err(|error| Failure::at(mount, ended(&error)))?;
+    let stats = stats::read(mount).map_err(|failure| known(mount, "stats", failure))?;
+    Ok(Reading {
+        at,
+        wall: wall.map_or(0.0, |wall| wall.as_secs_f64()),
+        device: device.dev(),
+        stats,
+        sched: part(wanted.tenants, mount, "sched.json", || tenants(mount)),
+        quota: part(wanted.tenants, mount, "ask", || quota::everybody(mount)),
+        heat: part(!wanted.heat.is_empty(), mount, "heat/status.json", || {
+            heat(mount, &wanted.heat)
+        }),
+        locks: part(wanted.locks, mount, "locks.json", || {
+            json(mount, "locks.json", &locks::read(mount)?.0)
+        }),
+    })
+}
+
+fn ended(error: &std::io::Error) -> String {
+    match error.kind() {
+        ErrorKind::NotConnected => {
+            "its daemon has ended; 'hearth umount' takes the mount away".to_owned()
+        }
+        _ => reason(error),
+    }
+}
+
+fn part<T>(
+    is_wanted: bool,
+    mount: &Path,
+    file: &str,
+    read: impl FnOnce() -> Result<T, Failure>,
+) -> Part<T> {
+    is_wanted.then(|| read().map_err(|failure| known(mount, file, failure).line))
+}
+
+/// Why a control file cannot be read, where the reason is not in the file itself.
+fn known(mount: &Path, file: &str, failure: Failure) -> Failure {
+    let control = mount.join(".hearth");
+    match std::fs::symlink_metadata(control.join(file)) {
+        Err(error) if error.kind() == ErrorKind::NotConnected => Failure::at(mount, ended(&error)),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let version = std::fs::read_to_string(control.join("version")).unwrap_or_default();
+            let whose = match version.trim() {
+                "" => "its tree may have a .hearth of its own; rename that one".to_owned(),
+                version => format!(
+                    "its daemon is of {version}; mount it again with this one, {}",
+                    env!("CARGO_PKG_VERSION")
+                ),
+            };
+            Failure::at(mount, format!("there is no .hearth/{file}: {whose}"))
+        }
+        _ => failure,
+    }
+}
+
+fn json(mount: &Path, file: &str, text: &str) -> Result<Value, Failure> {
+    serde_json::from_str(text).map_err(|_| {
+        let what = format!(
+            "its daemon writes another form of .hearth/{file}; use the 'hearth' that mounted it"
+        );
+        Failure::at(mount, what)
+    })
+}
+
+fn tenants(mount: &Path) -> Result<Value, Failure> {
+    json(mount, "sched.json", &sched::read(mount, true)?)
+}
+
+fn heat(mount: &Path, rankings: &[Ranked]) -> Result<HeatReading, Failure> {
+    let status = read_json(mount, "status.json")?;
+    let mut found = Vec::with_capacity(rankings.len());
+    for &ranked in rankings {
+        let question = match ranked {
+            Ranked::Files => format!("heat map {HOTTEST} {CELLS}"),
+            Ranked::Ranges => format!("heat top range accesses {HOTTEST} -"),
+            Ranked::Directories => format!("heat top dir accesses {HOTTEST} -"),
+        };
+        match ask_json(mount, &question)? {
+            Value::Array(rows) => found.push((ranked, rows)),
+            _ => found.push((ranked, Vec::new())),
+        }
+    }
+    Ok(HeatReading {
+        status,
+        rankings: found,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// A tree with the control files that a daemon of another time has.
+    struct Old(std::path::PathBuf);
+
+    impl Old {
+        fn with(name: &str, files: &[(&str, &str)]) -> Old {
+            let top = std::env::temp_dir().join(format!("hearth-{name}-{}", std::process::id()));
+            fs::create_dir_all(top.join(".hearth")).unwrap();
+            for (file, text) in files {
+                fs::write(top.join(".hearth").join(file), text).unwrap();
+            }
+            Old(top)
+        }
+    }
+
+    impl Drop for Old {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn a_daemon_that_lacks_a_file_is_named_and_the_rest_is_read() {
+        let stats = ("stats", "hearth_inodes 7\n");
+        let old = Old::with(
+            "old",
+            &[stats, ("version", "hearth 0.0.1\n"), ("sched.json", "{")],
+        );
+        let reading = read(&old.0, &Wanted::all(&[Ranked::Files])).unwrap();
+        assert_eq!(reading.stats.iter().count(), 1);
+        for (part, file) in [
+            (reading.quota.map(|part| part.map(drop)), "ask"),
+            (reading.heat.map(|part| part.map(drop)), "heat/status.json"),
+            (reading.locks.map(|part| part.map(drop)), "locks.json"),
+        ] {
+            let why = part.unwrap().unwrap_err();
+            let wanted =
+                format!("there is no .hearth/{file}: its daemon is of hearth 0.0.1; mount");
+            assert!(why.contains(&wanted), "{why}");
+        }
+        let why = reading.sched.unwrap().unwrap_err();
+        assert!(why.contains("another form of .hearth/sched.json"), "{why}");
+    }
+
+    #[test]
+    fn nothing_is_shown_without_statistics() {
+        let other = Old::with("other", &[]);
+        let why = read(&other.0, &Wanted::default()).unwrap_err().line;
+        assert!(why.contains("no .hearth/stats: its tree may have"), "{why}");
+        assert!(!why.contains('\n'), "{why}");
+    }
+
+    #[test]
+    fn a_tab_reads_what_it_shows() {
+        let old = Old::with("tab", &[("stats", "hearth_inodes 7\n")]);
+        for tab in Tab::ALL {
+            let reading = read(&old.0, &Wanted::of(tab, Ranked::Files)).unwrap();
+            assert_eq!(reading.sched.is_some(), tab == Tab::Tenants);
+            assert_eq!(reading.quota.is_some(), tab == Tab::Tenants);
+            assert_eq!(reading.heat.is_some(), tab == Tab::Heat);
+            assert_eq!(reading.locks.is_some(), tab == Tab::Locks);
+        }
+    }
+}

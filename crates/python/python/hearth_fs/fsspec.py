@@ -1,0 +1,431 @@
+"""Hearth volumes for fsspec: ``hearth://``.
+
+    >>> import fsspec
+    >>> fs = fsspec.filesystem("hearth", volume="memory:")
+    >>> fs.pipe_file("/table.csv", b"a,b\\n1,2\\n")
+    >>> fs.cat_file("/table.csv")
+    b'a,b\\n1,2\\n'
+
+``hearth://a/b`` and ``hearth:///a/b`` are the path ``/a/b`` of the volume that the storage option
+``volume`` names.
+"""
+
+import errno
+import io
+import os
+import secrets
+import stat as _stat
+import threading
+from datetime import datetime, timezone
+from typing import Any
+
+from fsspec import AbstractFileSystem
+from fsspec.utils import stringify_path
+
+from . import _native
+from ._file import File
+
+_BUFFER = 64 << 10
+_volumes: dict[str, _native.Volume] = {}
+_volumes_lock = threading.Lock()
+
+
+def _shared(source: str, create: bool) -> _native.Volume:
+    """The volume of a source, open once in this process for all instances."""
+    with _volumes_lock:
+        volume = _volumes.get(source)
+        if volume is None or volume.closed:
+            volume = _volumes[source] = _native.open(source, create=create)
+        return volume
+
+
+def close(source: str) -> None:
+    """Closes the volume that instances with ``volume=source`` use, as hearth_fs.open() would be
+    closed. Later instances open it again."""
+    with _volumes_lock:
+        volume = _volumes.pop(source, None)
+        # Its instances must not be found again.
+        HearthFileSystem.clear_instance_cache()
+        if volume is not None:
+            volume.close()
+
+
+class HearthFileSystem(AbstractFileSystem):
+    """Files of a Hearth volume.
+
+    Parameters
+    ----------
+    volume: str or hearth_fs.Volume
+        A source such as "store:/srv/v" or "memory:?size=1GiB". All instances with one source use
+        one volume, also in other threads; "memory:" is the default, and ends with the process.
+    create: bool
+        Makes a store of a directory that is new or empty.
+    auto_mkdir: bool
+        Writing a file makes the directories above it.
+    uid, gid: int
+        As whom; by default as this process.
+    """
+
+    protocol = "hearth"
+    root_marker = "/"
+    local_file = False
+
+    def __init__(
+        self,
+        volume: str | _native.Volume = "memory:",
+        create: bool = False,
+        auto_mkdir: bool = True,
+        uid: int | None = None,
+        gid: int | None = None,
+        **storage_options: Any,
+    ) -> None:
+        if self._cached:
+            return
+        super().__init__(**storage_options)
+        self.volume = _shared(volume, create) if isinstance(volume, str) else volume
+        self.process = self.volume.process(uid, gid)
+        self.auto_mkdir = auto_mkdir
+
+    @classmethod
+    def _strip_protocol(cls, path: Any) -> Any:
+        if isinstance(path, list):
+            return [cls._strip_protocol(each) for each in path]
+        path = stringify_path(path)
+        if path.startswith("hearth://"):
+            path = path[len("hearth://") :]
+        elif path.startswith("hearth:"):
+            path = path[len("hearth:") :]
+        return "/" + path.strip("/")
+
+    def unstrip_protocol(self, name: str) -> str:
+        """The URL of a path."""
+        return "hearth://" + self._strip_protocol(name)
+
+    @property
+    def fsid(self) -> str:
+        """Tells volumes apart."""
+        return f"hearth_{self.volume.source}"
+
+    # Looking.
+
+    def info(self, path: str, **kwargs: Any) -> dict[str, Any]:
+        """Attributes: name, size, type ("file", "directory", "link" or "other"), and those of
+        stat."""
+        path = self._strip_protocol(path)
+        found = self.process.lstat(path)
+        if not _stat.S_ISLNK(found.st_mode):
+            return _info(path, found)
+        try:
+            target = self.process.stat(path)
+        except OSError:
+            target = None
+        return _link(path, found, target, self.process.readlink(path))
+
+    def ls(self, path: str, detail: bool = True, **kwargs: Any) -> list[Any]:
+        """The entries of a directory, or the file itself, sorted by name."""
+        path = self._strip_protocol(path)
+        if not detail:
+            return self._names(path)
+        try:
+            entries = self.process.scandir(path)
+        except NotADirectoryError:
+            return [self.info(path)]
+        found = []
+        for entry in entries:
+            if entry.is_symlink():
+                found.append(self.info(entry.path))
+            else:
+                found.append(_info(entry.path, entry.stat()))
+        found.sort(key=_by_name)
+        return found
+
+    def _names(self, path: str) -> list[str]:
+        try:
+            names = self.process.listdir(path)
+        except NotADirectoryError:
+            return [path]
+        above = path if path == "/" else path + "/"
+        return sorted([above + name for name in names])
+
+    def exists(self, path: str, **kwargs: Any) -> bool:
+        """Whether there is something at path."""
+        return self.process.exists(self._strip_protocol(path))
+
+    lexists = exists
+
+    def isfile(self, path: str) -> bool:
+        """Whether there is a file at path."""
+        try:
+            return _stat.S_ISREG(self.process.stat(self._strip_protocol(path)).st_mode)
+        except OSError:
+            return False
+
+    def isdir(self, path: str) -> bool:
+        """Whether there is a directory at path."""
+        try:
+            return _stat.S_ISDIR(self.process.stat(self._strip_protocol(path)).st_mode)
+        except OSError:
+            return False
+
+    def created(self, path: str) -> datetime:
+        """When the file was made."""
+        found = self.process.stat(self._strip_protocol(path))
+        return datetime.fromtimestamp(found.st_birthtime, tz=timezone.utc)
+
+    def modified(self, path: str) -> datetime:
+        """When the contents changed last."""
+        found = self.process.stat(self._strip_protocol(path))
+        return datetime.fromtimestamp(found.st_mtime, tz=timezone.utc)
+
+    # Directories and names.
+
+    def mkdir(self, path: str, create_parents: bool = True, **kwargs: Any) -> None:
+        """Makes a directory."""
+        path = self._strip_protocol(path)
+        if create_parents:
+            self._make_parent(path)
+        self.process.mkdir(path)
+
+    def makedirs(self, path: str, exist_ok: bool = False) -> None:
+        """Makes a directory and those above it."""
+        self.process.makedirs(self._strip_protocol(path), exist_ok=exist_ok)
+
+    def rmdir(self, path: str) -> None:
+        """Removes an empty directory."""
+        self.process.rmdir(self._strip_protocol(path))
+
+    def rm_file(self, path: str) -> None:
+        """Removes a file."""
+        self.process.unlink(self._strip_protocol(path))
+
+    _rm = rm_file
+
+    def rm(self, path: Any, recursive: bool = False, maxdepth: int | None = None) -> None:
+        """Removes files, and with recursive directories and what is below them."""
+        paths = self.expand_path(path, recursive=recursive, maxdepth=maxdepth)
+        directories: list[str] = []
+        files: list[str] = []
+        for each, found in zip(paths, self.process.stat_many(paths, follow_symlinks=False)):
+            if isinstance(found, OSError):
+                raise found
+            (directories if _stat.S_ISDIR(found.st_mode) else files).append(each)
+        if directories and not recursive:
+            raise IsADirectoryError(
+                errno.EISDIR, "a directory is removed with recursive=True", directories[0]
+            )
+        for failed in self.process.unlink_many(files):
+            if failed is not None:
+                raise failed
+        for each in sorted(directories, key=len, reverse=True):
+            if each != "/":
+                self.process.rmdir(each)
+
+    def cp_file(self, path1: str, path2: str, **kwargs: Any) -> None:
+        """Copies a file, or makes the directory that path1 is."""
+        path1, path2 = self._strip_protocol(path1), self._strip_protocol(path2)
+        if self.auto_mkdir:
+            self._make_parent(path2)
+        if self.isdir(path1):
+            self.process.makedirs(path2, exist_ok=True)
+        else:
+            self.process.copy(path1, path2)
+
+    def mv(self, path1: str, path2: str, recursive: bool = False, **kwargs: Any) -> None:
+        """Moves a file or a directory, as rename does where both are plain paths."""
+        one, two = self._strip_protocol(path1), self._strip_protocol(path2)
+        if self.isdir(two):
+            two = two.rstrip("/") + "/" + one.rsplit("/", 1)[-1]
+        if self.auto_mkdir:
+            self._make_parent(two)
+        self.process.rename(one, two)
+
+    def link(self, src: str, dst: str, **kwargs: Any) -> None:
+        """Gives a file another name."""
+        self.process.link(self._strip_protocol(src), self._strip_protocol(dst))
+
+    def symlink(self, src: str, dst: str, **kwargs: Any) -> None:
+        """Makes a symbolic link at dst that leads to src."""
+        self.process.symlink(src, self._strip_protocol(dst))
+
+    def islink(self, path: str) -> bool:
+        """Whether there is a symbolic link at path."""
+        try:
+            return _stat.S_ISLNK(self.process.lstat(self._strip_protocol(path)).st_mode)
+        except OSError:
+            return False
+
+    def chmod(self, path: str, mode: int) -> None:
+        """Changes permission bits."""
+        self.process.chmod(self._strip_protocol(path), mode)
+
+    def touch(self, path: str, truncate: bool = True, **kwargs: Any) -> None:
+        """Makes an empty file, or empties one, or with truncate=False moves its times."""
+        path = self._strip_protocol(path)
+        if self.auto_mkdir:
+            self._make_parent(path)
+        if truncate:
+            self.process.write_bytes(path, b"")
+        else:
+            self.process.touch(path)
+
+    # Contents.
+
+    def cat_file(
+        self, path: str, start: int | None = None, end: int | None = None, **kwargs: Any
+    ) -> bytes:
+        """The contents of a file, or a part of it."""
+        return self.process.read_bytes(self._strip_protocol(path), start, end)
+
+    def cat(
+        self, path: Any, recursive: bool = False, on_error: str = "raise", **kwargs: Any
+    ) -> Any:
+        """The contents of files: bytes for one plain path, else {path: bytes}."""
+        is_plain = isinstance(path, str) and not recursive and not _has_magic(path)
+        if is_plain and on_error == "raise":
+            return self.cat_file(path, **kwargs)
+        if kwargs:
+            return super().cat(path, recursive=recursive, on_error=on_error, **kwargs)
+        paths = self.expand_path(path, recursive=recursive)
+        if is_plain:
+            found = self.process.read_many(paths)[0]
+            return found if isinstance(found, bytes) or on_error == "return" else {}
+        all_ = dict(zip(paths, self.process.read_many(paths)))
+        failed = {each: found for each, found in all_.items() if isinstance(found, OSError)}
+        if on_error == "return":
+            return all_
+        for each, found in failed.items():
+            # Directories that a pattern has found have no contents.
+            if isinstance(found, IsADirectoryError) and recursive or on_error == "omit":
+                del all_[each]
+            else:
+                raise found
+        return all_
+
+    def pipe_file(self, path: str, value: Any, mode: str = "overwrite", **kwargs: Any) -> None:
+        """Writes a file; mode "create" refuses one that is there."""
+        path = self._strip_protocol(path)
+        if mode == "create":
+            with self.open(path, "xb") as file:
+                file.write(value)
+            return
+        try:
+            self.process.write_bytes(path, value)
+        except FileNotFoundError:
+            if not self.auto_mkdir:
+                raise
+            self._make_parent(path)
+            self.process.write_bytes(path, value)
+
+    def pipe(self, path: Any, value: Any = None, **kwargs: Any) -> None:
+        """Writes one file, or the files of {path: bytes}."""
+        if isinstance(path, str) and not kwargs:
+            self.pipe_file(path, value)
+            return
+        if not isinstance(path, dict) or kwargs:
+            super().pipe(path, value, **kwargs)
+            return
+        files = [(self._strip_protocol(each), data) for each, data in path.items()]
+        for (each, data), done in zip(files, self.process.write_many(files)):
+            if isinstance(done, FileNotFoundError):
+                self.pipe_file(each, data)
+            elif isinstance(done, OSError):
+                raise done
+
+    def _open(
+        self,
+        path: str,
+        mode: str = "rb",
+        block_size: int | str | None = None,
+        autocommit: bool = True,
+        cache_options: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        path = self._strip_protocol(path)
+        size = block_size if isinstance(block_size, int) and block_size > 0 else _BUFFER
+        if self.auto_mkdir and "r" not in mode:
+            self._make_parent(path)
+        if not autocommit and ("w" in mode or "x" in mode):
+            return _Pending(self.process, path, mode, size)
+        raw = File(self.process, path, mode)
+        if "+" in mode:
+            return io.BufferedRandom(raw, size)
+        if raw.readable():
+            return io.BufferedReader(raw, size)
+        return io.BufferedWriter(raw, size)
+
+    def _make_parent(self, path: str) -> None:
+        above = path.rsplit("/", 1)[0]
+        if above and not self.process.exists(above):
+            self.process.makedirs(above, exist_ok=True)
+
+    def sign(self, path: str, expiration: int = 100, **kwargs: Any) -> str:
+        """Not for a volume, which no URL reaches from elsewhere."""
+        raise NotImplementedError("a volume has no signed URLs")
+
+
+class _Pending(io.BufferedWriter):
+    """A file of a transaction: it takes its name when the transaction ends."""
+
+    def __init__(self, process: _native.Process, path: str, mode: str, size: int) -> None:
+        self.path = path
+        self._is_new = "x" in mode
+        self._process = process
+        self._place = f"{path}.{secrets.token_hex(6)}.part"
+        super().__init__(File(process, self._place, "xb"), size)
+
+    def commit(self) -> None:
+        """Gives the file its name."""
+        self.close()
+        if self._is_new:
+            self._process.link(self._place, self.path)
+            self._process.unlink(self._place)
+        else:
+            self._process.rename(self._place, self.path)
+
+    def discard(self) -> None:
+        """Removes what was written."""
+        self.close()
+        self._process.unlink(self._place)
+
+
+def _by_name(info: dict[str, Any]) -> str:
+    return info["name"]
+
+
+def _has_magic(path: str) -> bool:
+    return "*" in path or "?" in path or "[" in path
+
+
+def _info(path: str, found: _native.Stat) -> dict[str, Any]:
+    mode = found.st_mode
+    if _stat.S_ISREG(mode):
+        kind, size = "file", found.st_size
+    elif _stat.S_ISDIR(mode):
+        kind, size = "directory", 0
+    else:
+        kind, size = "other", found.st_size
+    return {
+        "name": path,
+        "size": size,
+        "type": kind,
+        "created": found.st_birthtime,
+        "mtime": found.st_mtime,
+        "mode": mode,
+        "uid": found.st_uid,
+        "gid": found.st_gid,
+        "ino": found.st_ino,
+        "nlink": found.st_nlink,
+        "islink": False,
+    }
+
+
+def _link(
+    path: str, found: _native.Stat, target: _native.Stat | None, destination: Any
+) -> dict[str, Any]:
+    """A symbolic link counts as what it leads to, as in fsspec's local filesystem."""
+    info = _info(path, target if target is not None else found)
+    if target is None:
+        info["type"] = "link"
+    info["islink"] = True
+    info["destination"] = os.fspath(destination)
+    return info
