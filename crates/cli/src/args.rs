@@ -1,7 +1,7 @@
 //! What can be typed.
 
 use crate::heat::HeatArgs;
-use crate::metrics::MetricsArgs;
+use crate::metrics::{MetricsArgs, WorkArgs};
 use crate::quota::QuotaArgs;
 use crate::run::{InitArgs, RunArgs, ServerArgs};
 use crate::sched::SchedArgs;
@@ -60,6 +60,9 @@ pub enum Verb {
     Stats(StatsArgs),
     /// Print, or serve, what all mounted volumes do, for Prometheus
     Metrics(MetricsArgs),
+    /// Started by `hearth metrics`: looks into the mounts
+    #[command(hide = true)]
+    MetricsWorker(WorkArgs),
     /// Show live what a mounted volume does, who does it, what is hot and what waits
     Top(TopArgs),
     /// Show which locks a mounted volume waits for

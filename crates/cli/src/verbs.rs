@@ -64,6 +64,7 @@ fn verb(verb: Verb) -> Result<(), Failure> {
         Verb::Passphrase(args) => store::passphrase(&args),
         Verb::Stats(args) => stats::run(&args),
         Verb::Metrics(args) => metrics::run(&args),
+        Verb::MetricsWorker(args) => metrics::work(&args),
         Verb::Top(args) => top::run(&args),
         Verb::Locks(args) => locks::run(&args),
         Verb::Ask { mount, words } => output::print(&ask::ask(&mount, &words.join(" "))?),

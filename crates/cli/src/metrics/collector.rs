@@ -1,10 +1,10 @@
 //! One scrape: all mounts are asked at once, and what came in time is one page.
 
+use super::exposition::{Exposition, Metric};
 use super::names::Names;
-use super::page::{Metric, Page};
 use super::probe::{self, Said, Target, Texts};
 use super::question::Question;
-use super::ranking::Ranking;
+use super::ranking::TenantRanking;
 use super::tenants::Tenants;
 use super::{locks, quotas, room};
 use crate::failure::{Failure, reason};
@@ -36,7 +36,7 @@ pub struct Collector {
     /// Questions whose threads had not come back at the last scrape. A mount that does not answer
     /// holds one thread, however often it is scraped.
     open: HashMap<DeviceNumber, Question<Timed>>,
-    rankings: HashMap<DeviceNumber, Ranking>,
+    rankings: HashMap<DeviceNumber, TenantRanking>,
     names: Names,
 }
 
@@ -69,7 +69,7 @@ impl Collector {
         self.open.retain(|_, question| question.is_open());
         let until = Instant::now() + self.timeout;
         let asked: Vec<_> = targets.iter().map(|target| self.ask(target)).collect();
-        let (mut page, mut mounts, mut denied) = (Page::default(), 0u32, 0u32);
+        let (mut page, mut mounts, mut denied) = (Exposition::default(), 0u32, 0u32);
         for (target, question) in targets.iter().zip(asked) {
             let said = question.as_ref().and_then(|question| question.wait(until));
             if let (None, Some(question)) = (&said, question) {
@@ -110,7 +110,7 @@ impl Collector {
         Question::ask(timed).ok()
     }
 
-    fn add(&mut self, page: &mut Page, device: DeviceNumber, texts: &Texts, took: Duration) {
+    fn add(&mut self, page: &mut Exposition, device: DeviceNumber, texts: &Texts, took: Duration) {
         let mount = &*texts.at.to_string_lossy();
         page.add(&UP, &[("mount", mount)], 1.0);
         page.add(&DURATION, &[("mount", mount)], took.as_secs_f64());

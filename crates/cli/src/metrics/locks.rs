@@ -1,6 +1,6 @@
 //! The lock profile of a mount, where one was recorded.
 
-use super::page::{Metric, Page};
+use super::exposition::{Exposition, Metric};
 use serde_json::Value;
 
 const RUNNING: Metric = Metric::gauge(
@@ -17,7 +17,7 @@ const SECONDS: Metric = Metric::counter(
 );
 
 /// Adds what `.hearth/locks.json` says, nothing of a daemon that says something else.
-pub fn add(page: &mut Page, mount: &str, json: &str) {
+pub fn add(page: &mut Exposition, mount: &str, json: &str) {
     let Ok(profile) = serde_json::from_str::<Value>(json) else {
         return;
     };
@@ -42,7 +42,7 @@ mod tests {
 
     #[test]
     fn classes_and_sides_are_labels() {
-        let mut page = Page::default();
+        let mut page = Exposition::default();
         let json = r#"{"running":true,"locks":[
             {"class":"inode","side":"write","waited":3,"wait_ns":2500000000,"sites":[]},
             {"class":"of another daemon"}]}"#;

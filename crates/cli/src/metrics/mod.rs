@@ -6,11 +6,11 @@
 
 mod args;
 mod collector;
+mod exposition;
 mod http;
 mod listen;
 mod locks;
 mod names;
-mod page;
 mod probe;
 mod question;
 mod quotas;
@@ -18,28 +18,32 @@ mod ranking;
 mod room;
 mod server;
 mod tenants;
+mod worker;
 
-pub use args::MetricsArgs;
+pub use args::{MetricsArgs, WorkArgs};
+pub use worker::work;
 
 use crate::ask::NO_MOUNT;
 use crate::failure::Failure;
 use crate::mounts::{self, resolved_around};
 use crate::output;
-use collector::Collector;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use worker::Worker;
 
 /// Prints the metrics once, or serves them until the program is asked to end.
 pub fn run(args: &MetricsArgs) -> Result<(), Failure> {
-    let only: Vec<PathBuf> = args.mounts.iter().map(|at| resolved_around(at)).collect();
-    let mut collector = Collector::new(only.clone(), args.tenants, args.timeout);
+    let mut work = args.work.clone();
+    for at in &mut work.mounts {
+        *at = resolved_around(at);
+    }
     if let Some(place) = &args.listen {
         // Volumes may be mounted later.
-        return server::run(place, collector);
+        return server::run(place, Worker::new(work));
     }
-    if let Some(none) = only.iter().find(|at| !is_mount(at)) {
+    if let Some(none) = work.mounts.iter().find(|at| !is_mount(at)) {
         return Err(Failure::at(none, NO_MOUNT));
     }
-    output::print(&collector.collect()?)
+    output::print(&Worker::new(work).collect()?)
 }
 
 fn is_mount(at: &Path) -> bool {

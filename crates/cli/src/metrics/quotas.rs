@@ -1,8 +1,8 @@
 //! Quotas of a mount: use and limits of those who are nearest to a limit, else of those who use
 //! most, and the use of the others as one sum. Only the owner of a volume may see them all.
 
+use super::exposition::{Exposition, Metric};
 use super::names::Names;
-use super::page::{Metric, Page};
 use crate::quota::{Report, Usage};
 use hearth::QuotaKind;
 use std::path::Path;
@@ -40,7 +40,7 @@ const INODES: Metrics = Metrics {
 };
 
 /// Adds what `.hearth/quota/report.json` says, nothing of a daemon that says something else.
-pub fn add(page: &mut Page, mount: &str, json: &str, names: &mut Names, limit: usize) {
+pub fn add(page: &mut Exposition, mount: &str, json: &str, names: &mut Names, limit: usize) {
     let Ok(report) = Report::parse(json, Path::new(mount)) else {
         return;
     };
@@ -76,7 +76,7 @@ pub fn add(page: &mut Page, mount: &str, json: &str, names: &mut Names, limit: u
     }
 }
 
-fn add_one(page: &mut Page, labels: &[(&str, &str); 2], record: &QuotaRow, names: &Names) {
+fn add_one(page: &mut Exposition, labels: &[(&str, &str); 2], record: &QuotaRow, names: &Names) {
     let (tenant, bytes, inodes) = record;
     let labels = [
         labels[0],
@@ -137,7 +137,7 @@ mod tests {
             rules("project"),
             records.join(",")
         );
-        let mut page = Page::default();
+        let mut page = Exposition::default();
         add(&mut page, "/m", &json, &mut Names::default(), 2);
         let text = page.text();
         let of = |id: &str| format!("mount=\"/m\",kind=\"project\",tenant=\"{id}\",name=\"{id}\"");

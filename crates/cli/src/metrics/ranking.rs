@@ -17,7 +17,7 @@ pub type Counts = Vec<u64>;
 
 /// The tenants of one mount as of the last scrape.
 #[derive(Debug, Default)]
-pub struct Ranking {
+pub struct TenantRanking {
     known: HashMap<String, Known>,
     other: Counts,
     last: Option<Instant>,
@@ -31,7 +31,7 @@ struct Known {
     named: bool,
 }
 
-impl Ranking {
+impl TenantRanking {
     /// Takes what the tenants have counted by `now`; the element `by` of their counts says who
     /// used most. Returns those with numbers of their own, at most `limit` places in `tenants`,
     /// the greatest user first.
@@ -110,7 +110,7 @@ mod tests {
         of.iter().map(one).collect()
     }
 
-    fn named(ranking: &mut Ranking, at: Instant, of: &[(&str, u64)]) -> Vec<String> {
+    fn named(ranking: &mut TenantRanking, at: Instant, of: &[(&str, u64)]) -> Vec<String> {
         let of = tenants(of);
         let places = ranking.update(at, &of, 0, 2);
         places
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn the_sum_of_the_others_never_falls_and_counts_nothing_twice() {
-        let (mut ranking, t) = (Ranking::default(), Instant::now());
+        let (mut ranking, t) = (TenantRanking::default(), Instant::now());
         assert_eq!(
             named(&mut ranking, t, &[("a", 9), ("b", 8), ("c", 5)]),
             ["a", "b"]
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_little_more_use_takes_nobody_his_place() {
-        let (mut ranking, t) = (Ranking::default(), Instant::now());
+        let (mut ranking, t) = (TenantRanking::default(), Instant::now());
         assert_eq!(
             named(&mut ranking, t, &[("a", 90), ("b", 80), ("c", 70)]),
             ["a", "b"]
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn use_of_long_ago_counts_less_than_use_of_now() {
-        let (mut ranking, t) = (Ranking::default(), Instant::now());
+        let (mut ranking, t) = (TenantRanking::default(), Instant::now());
         let old = [("a", 1_000_000), ("b", 1_000_000), ("c", 0)];
         assert_eq!(named(&mut ranking, t, &old), ["a", "b"]);
         let day = t + Duration::from_secs(86_400);
@@ -170,10 +170,10 @@ mod tests {
 
     #[test]
     fn without_others_there_is_no_sum_and_without_a_limit_of_names_no_names() {
-        let (mut ranking, t) = (Ranking::default(), Instant::now());
+        let (mut ranking, t) = (TenantRanking::default(), Instant::now());
         assert_eq!(named(&mut ranking, t, &[("a", 9)]), ["a"]);
         assert_eq!(ranking.other(), None);
-        let mut none = Ranking::default();
+        let mut none = TenantRanking::default();
         assert!(
             none.update(t, &tenants(&[("a", 9), ("b", 1)]), 0, 0)
                 .is_empty()

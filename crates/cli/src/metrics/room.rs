@@ -1,6 +1,6 @@
 //! Room of a mount, as `df` shows it.
 
-use super::page::{Metric, Page};
+use super::exposition::{Exposition, Metric};
 use rustix::fs::StatVfs;
 
 const SIZE: Metric = Metric::gauge("hearth_filesystem_size_bytes", "Room of the volume.");
@@ -16,7 +16,7 @@ const FILES: Metric = Metric::gauge(
 const FREE_FILES: Metric = Metric::gauge("hearth_filesystem_files_free", "Free inodes.");
 
 /// Adds them.
-pub fn add(page: &mut Page, mount: &str, room: &StatVfs) {
+pub fn add(page: &mut Exposition, mount: &str, room: &StatVfs) {
     let bytes = |blocks: u64| blocks as f64 * room.f_frsize as f64;
     let values = [
         (SIZE, bytes(room.f_blocks)),

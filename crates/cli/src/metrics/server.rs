@@ -1,8 +1,8 @@
 //! The server: a thread for each connection, one scrape at a time.
 
-use super::collector::Collector;
 use super::http::{self, Asked, Reply};
 use super::listen::{Listen, Listener};
+use super::worker::Worker;
 use crate::failure::{Failure, reason};
 use crate::{output, signals};
 use hearth_sync::primitive::atomic::{AtomicUsize, Ordering};
@@ -20,7 +20,7 @@ const REST: Duration = Duration::from_millis(100);
 ///
 /// # Errors
 /// The place cannot be listened on.
-pub fn run(place: &Listen, collector: Collector) -> Result<(), Failure> {
+pub fn run(place: &Listen, worker: Worker) -> Result<(), Failure> {
     let mut signals = Signals::new(signals::of_an_end())
         .map_err(|error| Failure::refused(format!("signals: {}", reason(&error))))?;
     let listener = Listener::bind(place)?;
@@ -30,10 +30,7 @@ pub fn run(place: &Listen, collector: Collector) -> Result<(), Failure> {
     };
     let shown = listener.shown();
     let server = Arc::new(MetricsServer {
-        scrapes: Mutex::new(Scrapes {
-            collector,
-            last: None,
-        }),
+        scrapes: Mutex::new(Scrapes { worker, last: None }),
         connections: AtomicUsize::new(0),
     });
     let accepting = move || server.accept(&listener);
@@ -56,7 +53,7 @@ struct MetricsServer {
 }
 
 struct Scrapes {
-    collector: Collector,
+    worker: Worker,
     /// When the last page was begun, and the page.
     last: Option<(Instant, Arc<String>)>,
 }
@@ -140,7 +137,7 @@ impl MetricsServer {
             return Ok(Arc::clone(page));
         }
         let begun = Instant::now();
-        let page = Arc::new(scrapes.collector.collect()?);
+        let page = Arc::new(scrapes.worker.collect()?);
         scrapes.last = Some((begun, Arc::clone(&page)));
         Ok(page)
     }

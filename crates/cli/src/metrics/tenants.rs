@@ -1,8 +1,8 @@
 //! Tenants of a mount: what the scheduler did for each, and what it may have.
 
+use super::exposition::{Exposition, Labels, Metric};
 use super::names::Names;
-use super::page::{Labels, Metric, Page};
-use super::ranking::{Counts, Ranking};
+use super::ranking::{Counts, TenantRanking};
 use serde_json::Value;
 use std::time::Instant;
 
@@ -108,9 +108,9 @@ impl Tenants {
     /// Adds those with numbers of their own, at most `limit`, and the sum of the others.
     pub fn add(
         &self,
-        page: &mut Page,
+        page: &mut Exposition,
         mount: &str,
-        ranking: &mut Ranking,
+        ranking: &mut TenantRanking,
         names: &mut Names,
         limit: usize,
     ) {
@@ -139,7 +139,7 @@ impl Tenants {
         }
     }
 
-    fn add_counts(&self, page: &mut Page, labels: &Labels<'_>, counts: &Counts) {
+    fn add_counts(&self, page: &mut Exposition, labels: &Labels<'_>, counts: &Counts) {
         for ((field, metric, unit), count) in COUNTERS.iter().zip(counts) {
             if self.has(field) {
                 page.add(metric, labels, *count as f64 / unit);
@@ -151,7 +151,7 @@ impl Tenants {
         let [sum, waits @ ..] = &counts[COUNTERS.len()..] else {
             return;
         };
-        let bucket = |page: &mut Page, bound: &str, below: u64| {
+        let bucket = |page: &mut Exposition, bound: &str, below: u64| {
             let labels: Vec<_> = labels.iter().copied().chain([("le", bound)]).collect();
             page.add_part(&WAIT, "_bucket", &labels, below as f64);
         };
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     fn page(json: &str, limit: usize) -> String {
-        let (mut page, mut ranking) = (Page::default(), Ranking::default());
+        let (mut page, mut ranking) = (Exposition::default(), TenantRanking::default());
         let tenants = Tenants::parse(json).unwrap();
         tenants.add(&mut page, "/m", &mut ranking, &mut Names::default(), limit);
         page.text()

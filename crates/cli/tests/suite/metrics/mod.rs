@@ -26,7 +26,7 @@ fn metrics(typed: &[&str]) -> Said {
 }
 
 /// Has to work; what it printed.
-fn page(typed: &[&str]) -> String {
+fn page_of(typed: &[&str]) -> String {
     succeed(hearth().arg("metrics").args(typed))
 }
 
@@ -76,7 +76,7 @@ fn what_mounts_do_is_printed_as_prometheus_wants_it(transport: Transport) {
     ));
     memory.shell("echo exact > .hearth/locks; touch a b c");
 
-    let page = page(&[typed(&memory), typed(&host)]);
+    let page = page_of(&[typed(&memory), typed(&host)]);
     for mounted in [&memory, &host] {
         assert_eq!(value(&page, &of("hearth_up", mounted)), 1.0);
         let mount = mounted.path().display();
@@ -139,7 +139,7 @@ fn at_most_so_many_tenants_have_numbers_of_their_own() {
         let touch = format!("setpriv --reuid {uid} --clear-groups touch f{uid}");
         mounted.shell(&touch);
     }
-    let page = page(&[typed(&mounted), "--tenants", "3"]);
+    let page = page_of(&[typed(&mounted), "--tenants", "3"]);
     let tenants = |name: &str| {
         let lines = page
             .lines()
@@ -204,10 +204,33 @@ fn a_mount_that_does_not_answer_is_down_and_holds_nobody_up(transport: Transport
         "{:?}",
         begin.elapsed()
     );
+    // Whoever prints once is not held up either, also not at the end of the program.
+    let begin = Instant::now();
+    let once = page_of(&[typed(&stopped), "--timeout", "500ms"]);
+    assert_eq!(value(&once, &of("hearth_up", &stopped)), 0.0);
+    assert!(
+        begin.elapsed() < Duration::from_secs(10),
+        "{:?}",
+        begin.elapsed()
+    );
+    let another = Server::start(&[typed(&stopped), "--listen", "127.0.0.1:0"]);
+    assert_eq!(value(&another.page(), &of("hearth_up", &stopped)), 0.0);
+    let place = another.place().to_owned();
+    another.end();
+    Server::start(&["--listen", &place]).end();
+    assert!(
+        begin.elapsed() < Duration::from_secs(30),
+        "{:?}",
+        begin.elapsed()
+    );
     // One thread waits for it, however often it is asked.
     let threads = |server: &Server| {
-        let tasks = format!("/proc/{}/task", server.pid());
-        std::fs::read_dir(tasks).unwrap().count()
+        let tasks = |pid: u32| {
+            std::fs::read_dir(format!("/proc/{pid}/task"))
+                .unwrap()
+                .count()
+        };
+        tasks(server.pid()) + tasks(server.worker())
     };
     let before = threads(&server);
     for _ in 0..5 {
@@ -285,6 +308,10 @@ fn what_was_asked_is_answered_over_both_kinds_of_socket() {
             head.ends_with("\r\n\r\n") && head.contains("Content-Length: "),
             "{head}"
         );
+        // Whoever looks into mounts may be killed, and another comes.
+        let worker = server.worker();
+        succeed(Command::new("kill").args(["-KILL", &worker.to_string()]));
+        assert!(server.page().contains(&of("hearth_up", &mounted)));
         // Many at once are one scrape after another, and all get a whole page.
         std::thread::scope(|scope| {
             let ask = || {

@@ -3,7 +3,7 @@
 use super::alerts::folder;
 use super::board::Board;
 use super::server::{Server, get};
-use super::typed;
+use super::{documented, typed};
 use crate::harness::{Mounted, Transport, hearth, succeed, tool, until};
 use serde_json::Value;
 use std::net::TcpListener;
@@ -162,6 +162,7 @@ fn every_query_of_the_board_and_every_alert_has_an_answer_from_a_busy_mount() {
             until(&query, || prometheus.answers(&query));
         }
         assert!(!prometheus.answers("hearth_no_such_metric"));
+        documented(&server.page());
     });
     succeed(Command::new("sync").arg("-f").arg(mounted.path()));
 }

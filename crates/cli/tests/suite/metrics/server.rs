@@ -41,6 +41,18 @@ impl Server {
         self.child.id()
     }
 
+    /// The process that looks into mounts for it.
+    pub fn worker(&self) -> u32 {
+        let mut all = String::new();
+        // It is the child of the thread that served the first scrape, and then of the process.
+        for task in std::fs::read_dir(format!("/proc/{}/task", self.pid())).unwrap() {
+            let children = task.unwrap().path().join("children");
+            all += &std::fs::read_to_string(children).unwrap_or_default();
+        }
+        let one = all.split_whitespace().next();
+        one.expect("a worker").parse().unwrap()
+    }
+
     /// What a scrape gets.
     pub fn page(&self) -> String {
         let reply = get(&self.place, "GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n");

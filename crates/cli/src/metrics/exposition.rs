@@ -43,7 +43,7 @@ pub type Labels<'a> = [(&'a str, &'a str)];
 
 /// The samples of all mounts, those of a metric together, as the format wants them.
 #[derive(Debug, Default)]
-pub struct Page(BTreeMap<String, Family>);
+pub struct Exposition(BTreeMap<String, Family>);
 
 #[derive(Debug)]
 struct Family {
@@ -52,7 +52,7 @@ struct Family {
     lines: Vec<String>,
 }
 
-impl Page {
+impl Exposition {
     /// Adds a sample.
     pub fn add(&mut self, metric: &Metric, labels: &Labels<'_>, value: f64) {
         self.add_part(metric, "", labels, value);
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn samples_of_two_mounts_stand_below_one_head() {
-        let mut page = Page::default();
+        let mut page = Exposition::default();
         page.add_text(TEXT, "/a \"1\"\n");
         page.add_text("# TYPE a_total counter\na_total 4\n", "/b");
         assert_eq!(
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_metric_of_another_type_than_before_is_left_out() {
-        let mut page = Page::default();
+        let mut page = Exposition::default();
         page.add(&Metric::gauge("a_total", "A."), &[], 1.0);
         page.add_text(TEXT, "/a");
         assert!(
