@@ -28,13 +28,15 @@ pub fn run(what: &[String]) -> Result<(), String> {
             "hearth-bench/tokio",
         ]),
         Some(verb) if IN_PROCESS.contains(&&**verb) => build.args(["--package", "hearth-bench"]),
-        Some(verb) if ["seeds", "quota", "heat", "store"].contains(&&**verb) => build.args([
-            "--package",
-            "hearth-bench",
-            "--package",
-            "hearth-cli",
-            "--bins",
-        ]),
+        Some(verb) if ["seeds", "quota", "heat", "store", "host"].contains(&&**verb) => {
+            build.args([
+                "--package",
+                "hearth-bench",
+                "--package",
+                "hearth-cli",
+                "--bins",
+            ])
+        }
         _ => build.args(["--workspace", "--bins", "--examples"]),
     };
     process::run(&mut build)?;

@@ -3,7 +3,7 @@
 use crate::options::Options;
 use crate::report::Report;
 use crate::suites::{basic, freeing, instructions, latency, locks, memory, quota};
-use crate::{heat, instrumented, mounted, record, sched, seeds, store};
+use crate::{heat, host, instrumented, mounted, record, sched, seeds, store};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
@@ -26,7 +26,7 @@ type InnerVerb = (&'static str, fn(&[String]) -> Result<(), String>);
 /// The name of a part that is a whole suite.
 const WHOLE: &str = "";
 
-const SUITES: [Suite; 11] = [
+const SUITES: [Suite; 12] = [
     Suite {
         verb: "lib",
         about: "the library in process against system calls on tmpfs",
@@ -104,6 +104,13 @@ const SUITES: [Suite; 11] = [
             ("library", store::library),
             ("files", store::files),
         ],
+        is_recorded: false,
+    },
+    Suite {
+        verb: "host",
+        about: "a directory that is there: directly, through Hearth, in hearth run, and through\n\
+                bindfs, fuse-overlayfs and mergerfs",
+        parts: &[(WHOLE, host::run)],
         is_recorded: false,
     },
     Suite {

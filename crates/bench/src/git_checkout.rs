@@ -40,6 +40,11 @@ impl Checkout {
         Ok(checkout)
     }
 
+    /// Where it lies.
+    pub fn path(&self) -> &Path {
+        &self.repository
+    }
+
     /// Clones to `clone` and checks out; returns the seconds of the checkout.
     pub fn run(&self, clone: &Path) -> Result<f64, String> {
         let mut command = git();

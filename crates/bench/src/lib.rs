@@ -41,6 +41,7 @@ pub mod fs_mark;
 pub mod git_checkout;
 pub mod heat;
 pub mod histogram;
+pub mod host;
 pub mod instrumented;
 pub mod live;
 pub mod loops;

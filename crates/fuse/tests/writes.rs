@@ -15,7 +15,6 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
 
 /// `FS_APPEND_FL`.
 const APPEND: libc::c_long = 0x20;
@@ -39,13 +38,6 @@ fn set_flags(path: &Path, flags: libc::c_long) {
     let file = File::open(path).unwrap();
     // SAFETY: the ioctl reads one number, which lives through the call.
     check(unsafe { libc::ioctl(file.as_raw_fd(), libc::FS_IOC_SETFLAGS, &flags) });
-}
-
-/// Has the kernel write all pages back, and wait for them only after it has begun with all.
-fn sync_all(mount: &Path) {
-    let root = File::open(mount).unwrap();
-    // SAFETY: a descriptor.
-    check(unsafe { libc::syncfs(root.as_raw_fd()) });
 }
 
 /// Opened for appending and for reading.
@@ -277,6 +269,69 @@ fn loses_setuid(mount: &Path, is_opened: bool) {
     }
 }
 
+/// Runs `work` as somebody who is neither the owner nor of the group of what root has made.
+fn outside_of_the_group<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    thread::scope(|scope| {
+        let stranger = scope.spawn(|| {
+            // SAFETY: numbers. The system calls are for the calling thread alone, which ends soon.
+            unsafe {
+                let no_groups = std::ptr::null::<libc::gid_t>();
+                check(libc::syscall(libc::SYS_setgroups, 0, no_groups) as libc::c_int);
+                check(libc::syscall(libc::SYS_setresgid, 1000, 1000, 1000) as libc::c_int);
+                check(libc::syscall(libc::SYS_setresuid, 1000, 1000, 1000) as libc::c_int);
+            }
+            work()
+        });
+        stranger.join().unwrap()
+    })
+}
+
+/// The modes of a file of root's, setgid without group execute and open to all, after changes by a
+/// stranger and by a member of its group.
+fn setgid_alone(below: &Path) -> Vec<String> {
+    fs::set_permissions(below, Permissions::from_mode(0o755)).unwrap();
+    let path = below.join("marked");
+    let punch = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+    let fallocate = |file: &File, mode| {
+        // SAFETY: a descriptor and numbers.
+        check(unsafe { libc::fallocate(file.as_raw_fd(), mode, 0, 8192) });
+    };
+    let changes: [(&str, Change<'_>); 5] = [
+        ("write", &|file| file.write_all_at(b"!", 0).unwrap()),
+        ("allocation", &|file| fallocate(file, 0)),
+        ("hole", &|file| fallocate(file, punch)),
+        ("zeros", &|file| fallocate(file, libc::FALLOC_FL_ZERO_RANGE)),
+        ("cut", &|file| file.set_len(3).unwrap()),
+    ];
+    let mut seen = Vec::new();
+    for (what, change) in changes {
+        for is_member in [false, true] {
+            let _ = fs::remove_file(&path);
+            fs::write(&path, "contents").unwrap();
+            fs::set_permissions(&path, Permissions::from_mode(0o2666)).unwrap();
+            let file = OpenOptions::new().write(true).open(&path).unwrap();
+            match is_member {
+                true => as_stranger(|| change(&file)),
+                false => outside_of_the_group(|| change(&file)),
+            }
+            drop(file);
+            let mode = mode_alone(&path);
+            seen.push(format!("{what} by a member {is_member}: {mode:o}"));
+        }
+    }
+    fs::remove_file(&path).unwrap();
+    seen
+}
+
+/// As on the filesystem of the temporary directory.
+fn loses_setgid_alone(mount: &Path) {
+    let elsewhere = harness::fresh_directory();
+    let expected = setgid_alone(&elsewhere);
+    fs::remove_dir(elsewhere).unwrap();
+    assert!(expected.contains(&"hole by a member false: 666".to_owned()));
+    assert_eq!(setgid_alone(mount), expected);
+}
+
 /// A stranger opens a name, or makes it, while the library makes it for root and removes it again:
 /// never is he let into root's file.
 fn makes_or_is_refused(mounted: &mut harness::Mounted) {
@@ -400,6 +455,15 @@ on_both_transports! {
 
     fn a_strangers_change_without_an_open_takes_setuid_too(mounted, "no_open,no_writeback") {
         loses_setuid(mounted.path(), false);
+    }
+
+    // Once, a stranger's allocations and holes left it.
+    fn setgid_without_group_execute_goes_with_a_strangers_change(mounted, "allow_other") {
+        loses_setgid_alone(mounted.path());
+    }
+
+    fn setgid_without_group_execute_goes_at_once(mounted, "no_writeback,allow_other") {
+        loses_setgid_alone(mounted.path());
     }
 
     // Once, the kernel was given what the library had made meanwhile, for which it checks nothing.

@@ -10,7 +10,7 @@ import hearth_fs
 import hearth_fs.fsspec
 
 ROOT = os.path.join(os.path.dirname(__file__), "..")
-PAGES = ["README.md", "../../docs/python.md"]
+PAGES = ["README.md", "../../README.md", "../../docs/python.md"]
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -2,7 +2,7 @@
 
 use super::io::set_size;
 use super::perm::{WRITE, may, may_own};
-use super::privilege::{drop_capability, drop_capability_held, keeps_setgid};
+use super::privilege::{drop_capability, drop_capability_held, is_member, keeps_setgid};
 use super::reserve;
 use crate::attr::{SetAttr, SetTime, Time};
 use crate::data::MAX_SIZE;
@@ -27,7 +27,31 @@ pub(crate) fn setattr(
     g: &Guard,
 ) -> Attempt<()> {
     cx.begin_change(inode)?;
+    check_times_of_fixed(cx, inode, set)?;
     setattr_acknowledged(cx, inode, set, opened, g)
+}
+
+/// What a kernel in front does not check, because it does not know the flags: the times of an
+/// immutable inode, and those of an append-only one unless both become those of now.
+fn check_times_of_fixed(cx: &Ctx<'_>, inode: &Inode, set: &SetAttr) -> Attempt<()> {
+    let flags = inode.meta.owner().flags;
+    if cx.caller.checks() || flags & (flags::IMMUTABLE | flags::APPEND) == 0 || set.size.is_some() {
+        // Programs of the library are checked with everything else, and so is a size.
+        return Ok(());
+    }
+    let is_touched = match (set.atime, set.mtime, set.ctime) {
+        (None, None, _) => return Ok(()),
+        // Not a program's: the kernel says that the inode has changed, and the time that it has.
+        (None, Some(SetTime::At(time)), Some(_)) if time == inode.fields().mtime => return Ok(()),
+        (Some(SetTime::Now), Some(SetTime::Now), _) => true,
+        // A kernel that keeps times itself has taken its own now.
+        (Some(SetTime::Now), Some(SetTime::At(time)), Some(now)) => time == now,
+        _ => false,
+    };
+    match is_touched && flags & flags::IMMUTABLE == 0 {
+        true => Ok(()),
+        false => Err(Errno::EPERM.into()),
+    }
 }
 
 /// [`setattr`] although the volume has become read-only since: a kernel in front has acknowledged
@@ -93,7 +117,11 @@ pub(crate) fn setattr_acknowledged(
             }
             apply(cx, fields, set, now);
             if set.kill_suidgid && !gives && set.mode.is_none() {
-                let member = keeps_setgid(cx.caller, fields.gid);
+                // A kernel in front decides with a change of owner, and not with a size.
+                let member = match size {
+                    Some(_) => is_member(cx.caller, fields.gid),
+                    None => keeps_setgid(cx.caller, fields.gid),
+                };
                 fields.kill_suidgid(kind, member);
             }
         });

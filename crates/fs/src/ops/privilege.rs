@@ -28,14 +28,23 @@ pub(crate) fn has_suidgid(inode: &Inode) -> bool {
 /// Clears setuid and setgid of a file whose contents `caller` changes; true if that changed its
 /// mode.
 pub(crate) fn strip_suidgid(cx: &Ctx<'_>, inode: &Inode) -> bool {
-    let caller = cx.caller;
+    strip_unless(cx, inode, |gid| keeps_setgid(cx.caller, gid))
+}
+
+/// [`strip_suidgid`] where a kernel in front has decided nothing: setgid without group execute
+/// stays for a member of the group only.
+pub(crate) fn strip_suidgid_undecided(cx: &Ctx<'_>, inode: &Inode) -> bool {
+    strip_unless(cx, inode, |gid| is_member(cx.caller, gid))
+}
+
+fn strip_unless(cx: &Ctx<'_>, inode: &Inode, stays: impl Fn(u32) -> bool) -> bool {
     if !has_suidgid(inode) {
         return false;
     }
     let kind = inode.kind();
     let mut is_changed = false;
     cx.sb.change_attrs(inode, |fields| {
-        let (member, before) = (keeps_setgid(caller, fields.gid), fields.perm);
+        let (member, before) = (stays(fields.gid), fields.perm);
         fields.kill_suidgid(kind, member);
         is_changed = fields.perm != before;
     });
@@ -44,7 +53,13 @@ pub(crate) fn strip_suidgid(cx: &Ctx<'_>, inode: &Inode) -> bool {
 
 /// Whether setgid may stay for `caller`. A kernel in front has decided already.
 pub(crate) fn keeps_setgid(caller: &Caller<'_>, gid: u32) -> bool {
-    !caller.checks() || caller.privileged() || caller.in_group(gid)
+    !caller.checks() || is_member(caller, gid)
+}
+
+/// Whether setgid without group execute may stay in a file that `caller` changes. Of the groups of
+/// a caller behind a kernel only the first is known.
+pub(crate) fn is_member(caller: &Caller<'_>, gid: u32) -> bool {
+    caller.privileged() || caller.in_group(gid)
 }
 
 /// Drops the capabilities of a file whose contents have changed.

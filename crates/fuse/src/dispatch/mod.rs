@@ -13,6 +13,7 @@ mod statistics;
 use crate::dispatch::handles::Handles;
 use crate::dispatch::kernel_cache::cached_mtime::CachedMtimes;
 use crate::dispatch::kernel_cache::notifier::Notifier;
+use crate::dispatch::kernel_cache::told_blocks::ToldBlocks;
 use crate::log::say;
 use crate::wait::enospc_retry::is_enospc;
 use crate::wait::outcome::{Attempt, Chunked, Missing, Offload, Outcome, Span, WaitFor};
@@ -38,6 +39,7 @@ pub(crate) struct Dispatcher<V: KernelCache> {
     pub(crate) settings: Settings,
     pub(crate) notifier: Arc<Notifier<V>>,
     pub(crate) cached_mtimes: Arc<CachedMtimes>,
+    pub(crate) told_blocks: Arc<ToldBlocks>,
     pub(crate) workers: Arc<Workers>,
     pub(crate) volume: Volume,
 }
@@ -163,6 +165,7 @@ impl<V: KernelCache> Dispatcher<V> {
             settings,
             notifier,
             cached_mtimes: Arc::default(),
+            told_blocks: Arc::default(),
             workers,
             volume,
         }

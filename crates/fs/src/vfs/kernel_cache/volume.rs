@@ -124,7 +124,7 @@ impl<W: WaitMode> VolumeVfs<W> {
             }
             cx.begin_acknowledged(inode)?;
             let _kept = cx.pin_inode(inode, g)?;
-            Ok(privilege::strip_suidgid(cx, inode))
+            Ok(privilege::strip_suidgid_undecided(cx, inode))
         })
     }
 

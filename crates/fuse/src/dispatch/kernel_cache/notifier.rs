@@ -106,6 +106,11 @@ impl<V: KernelCache> Notifier<V> {
         drop(device);
     }
 
+    /// Whether the session is over.
+    pub fn is_closed(&self) -> bool {
+        self.device.lock().is_none()
+    }
+
     /// Whether the kernel has an inode whose size and times it should drop.
     pub fn is_stale(&self, ino: u64) -> bool {
         self.stale.as_ref().is_some_and(|stale| {

@@ -108,6 +108,7 @@ impl<V: KernelCache> Dispatcher<V> {
                     // When pages were written to a kernel with a writeback cache says itself, and
                     // says it first if it writes pages back without waiting for them.
                     let touches = !self.settings.writeback;
+                    self.blocks_may_grow(ino);
                     strip()?;
                     self.vfs
                         .write_back(&caller, ino, offset, rest, kill, touches)
@@ -207,6 +208,7 @@ impl<V: KernelCache> Dispatcher<V> {
             return Err(Errno(libc::ENOSYS).into());
         }
         if args.fh != 0 {
+            self.blocks_are_asked_again(args.fh);
             let flush = |handle: &Handle<V::File>| {
                 handle.remove_lock_owner(args.lock_owner);
                 self.vfs.flush(&handle.file, args.lock_owner)
@@ -265,6 +267,7 @@ impl<V: KernelCache> Dispatcher<V> {
             return self.syncfs();
         }
         let (file, data_only) = (self.file(args.fh)?, args.fsync_flags & FSYNC_FDATASYNC != 0);
+        self.tell_blocks(file.ino());
         let vfs = self.vfs.clone();
         if let Some(point) = vfs.begin_fsync(&file) {
             // The thread that makes it durable replies to all whom it served.

@@ -73,6 +73,7 @@ impl<V: KernelCache> Dispatcher<V> {
             FS_IOC_SETFLAGS => {
                 self.vfs
                     .set_flags(&cx.caller(0), cx.ino(), argument::<u32>(data)?)?;
+                self.changed_by_ioctl(cx.ino());
                 answer(0, &[], reply)
             }
             FS_IOC_FSGETXATTR => {
@@ -97,6 +98,7 @@ impl<V: KernelCache> Dispatcher<V> {
                     cowextsize: value.cowextsize,
                 };
                 self.vfs.set_fsxattr(&cx.caller(0), cx.ino(), &attr)?;
+                self.changed_by_ioctl(cx.ino());
                 answer(0, &[], reply)
             }
             FS_IOC_GET_HEAT_INFO => self.heat_info(cx, true, out, reply),
@@ -110,6 +112,14 @@ impl<V: KernelCache> Dispatcher<V> {
             }
             _ => Err(Errno::ENOTTY.into()),
         }
+    }
+
+    /// The kernel takes nothing for stale after an ioctl, and the time of change has moved. The
+    /// inode is open, so telling waits for nobody. A kernel that keeps the times of files itself
+    /// drops this one at its close.
+    fn changed_by_ioctl(&self, ino: u64) {
+        self.notifier.inval_inode(ino, None);
+        self.notifier.mark_stale(ino);
     }
 
     fn heat_info(
