@@ -12,6 +12,7 @@ mod statistics;
 
 use crate::dispatch::handles::Handles;
 use crate::dispatch::kernel_cache::cached_mtime::CachedMtimes;
+use crate::dispatch::kernel_cache::direct_writes::{DirectWrites, writes_directly};
 use crate::dispatch::kernel_cache::notifier::Notifier;
 use crate::dispatch::kernel_cache::told_blocks::ToldBlocks;
 use crate::log::say;
@@ -40,6 +41,7 @@ pub(crate) struct Dispatcher<V: KernelCache> {
     pub(crate) notifier: Arc<Notifier<V>>,
     pub(crate) cached_mtimes: Arc<CachedMtimes>,
     pub(crate) told_blocks: Arc<ToldBlocks>,
+    pub(crate) direct_writes: Arc<DirectWrites>,
     pub(crate) workers: Arc<Workers>,
     pub(crate) volume: Volume,
 }
@@ -166,6 +168,7 @@ impl<V: KernelCache> Dispatcher<V> {
             notifier,
             cached_mtimes: Arc::default(),
             told_blocks: Arc::default(),
+            direct_writes: Arc::default(),
             workers,
             volume,
         }
@@ -200,6 +203,9 @@ impl<V: KernelCache> Dispatcher<V> {
         for owner in lock_owners {
             // Only a file that was released already has no locks to give up.
             let _ = self.vfs.flush(&file, owner);
+        }
+        if writes_directly(file.flags()) {
+            self.direct_writes.closed(file.ino());
         }
         self.vfs.release(&file, flock_owner);
         self.flow_ended(&*file);

@@ -7,11 +7,13 @@
 //! | names, attributes, pages | [`notifier`]: library threads announce their changes |
 //! | sizes and times, with a writeback cache | [`notifier`]: the kernel drops stale inodes |
 //! | an older mtime than that of a write it passed on | [`cached_mtime`]: it is not stored |
+//! | pages read beside an asynchronous direct write | [`direct_writes`]: dropped before its reply |
 //! | blocks of an open file, with a writeback cache | [`told_blocks`]: told when pages have come |
 //! | the mode of a file whose contents change | [`suid_killer`]: told before the contents change |
 //! | writes of files that may be limited | `FOPEN_DIRECT_IO`: `ops/files.rs` opens them so |
 
 pub(crate) mod cached_mtime;
+pub(crate) mod direct_writes;
 pub(crate) mod notifier;
 pub(crate) mod suid_killer;
 pub(crate) mod told_blocks;

@@ -1,6 +1,7 @@
 //! Open files: opening, reading, writing, closing, making durable.
 
 use crate::dispatch::handles::Handle;
+use crate::dispatch::kernel_cache::direct_writes::writes_directly;
 use crate::dispatch::kernel_cache::suid_killer::SuidKiller;
 use crate::dispatch::{Context, Dispatcher, OpResult};
 use crate::wait::enospc_retry::retry_enospc;
@@ -13,6 +14,7 @@ use crate::wire::{
 };
 use hearth::{Caller, Errno, KernelCache, VfsError, VfsFile, VfsResult, WriteAt};
 use hearth_sync::primitive::Arc;
+use std::ops::Range;
 
 /// Times closer together than this are the same to programs: a tick of the kernel's own clock.
 const TICK_NS: u64 = 10_000_000;
@@ -47,6 +49,9 @@ impl<V: KernelCache> Dispatcher<V> {
         let is_for_cache = args.read_flags & READ_LOCKOWNER == 0;
         // The kernel keeps what it has read: large parts of a file need not be kept here as well.
         let may_pass = is_for_cache && args.size >= THROUGH_LEAST;
+        if is_for_cache {
+            self.direct_writes.reads_pages(cx.ino());
+        }
         let read = reply.fill(args.size as usize, |buffer| {
             let slot = std::cell::RefCell::new(buffer);
             self.on_file(
@@ -83,6 +88,7 @@ impl<V: KernelCache> Dispatcher<V> {
         // From the page cache the handle is a guess that may be gone by now; the inode is certain.
         let was_cached = args.write_flags & WRITE_CACHE != 0;
         let handle = if was_cached { 0 } else { args.fh };
+        let is_direct = !was_cached && args.flags as i32 & libc::O_DIRECT != 0;
         if self.vfs.sync_waits() && handle != 0 {
             let file = self.file(handle)?;
             if file.is_synchronous() {
@@ -131,11 +137,39 @@ impl<V: KernelCache> Dispatcher<V> {
             // Nothing was put into the reply: its memory may be where the rest of the data is.
             return Ok(Outcome::Wait(WaitFor::Space(size)));
         }
-        reply.push(&WriteOut {
+        let written = WriteOut {
             size: size as u32,
             padding: 0,
-        })?;
+        };
+        if is_direct && self.direct_writes.is_read(ino) {
+            let range = args.offset..args.offset.saturating_add(size as u64);
+            if let Some(waiting) = self.drop_pages(ino, range, InlineReply::new(&written)) {
+                return Ok(waiting);
+            }
+        }
+        reply.push(&written)?;
         Ok(Outcome::Done(()))
+    }
+
+    /// A worker has the kernel drop pages of `ino`, and replies to the write. `None`: the worker
+    /// does not reply, so many writes wait already.
+    fn drop_pages(&self, ino: u64, range: Range<u64>, reply: InlineReply) -> Option<Outcome<()>> {
+        let notifier = Arc::clone(&self.notifier);
+        let Some(waiting) = self.direct_writes.wait() else {
+            let work = Box::new(move || {
+                notifier.inval_inode(ino, Some(range));
+                Ok(InlineReply::default())
+            });
+            let class = BlockingClass::Io;
+            let offload = Offload::Blocks { class, work };
+            self.workers.submit(offload, Box::new(|_| {}));
+            return None;
+        };
+        Some(Outcome::offload(BlockingClass::Io, move || {
+            notifier.inval_inode(ino, Some(range));
+            drop(waiting);
+            Ok(reply)
+        }))
     }
 
     /// Where a write goes: `O_APPEND` may have changed since the open, and comes with each write.
@@ -306,6 +340,9 @@ impl<V: KernelCache> Dispatcher<V> {
                 other => other,
             };
             file.set_flags(file.flags() & !(libc::O_APPEND | libc::O_ACCMODE) | access);
+        }
+        if writes_directly(file.flags()) {
+            self.direct_writes.opened(file.ino());
         }
         // In this order: see `V::charges_first`.
         let fh = self.handles.insert(Arc::clone(&file));
