@@ -7,7 +7,7 @@ use crate::args::StatsArgs;
 use crate::failure::{Failure, reason};
 use crate::output;
 use hearth_sync::primitive::thread;
-pub use sample::{Samples, sample};
+pub use sample::{Samples, number as json_number, sample};
 use std::path::Path;
 use std::time::Duration;
 pub use table::{Row, calls, operations};

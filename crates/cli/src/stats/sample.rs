@@ -95,8 +95,8 @@ impl Samples {
     }
 }
 
-/// Whole numbers stay whole in JSON.
-fn number(value: f64) -> serde_json::Value {
+/// A number for JSON, where whole ones stay whole.
+pub fn number(value: f64) -> serde_json::Value {
     if value.fract() == 0.0 && value.abs() < 9e15 {
         serde_json::json!(value as i64)
     } else {

@@ -5,7 +5,7 @@ use super::draw::{HEADS, TABS, column_at, draw, tab_at};
 use super::frame::Frame;
 use super::inbox::{Inbox, Input};
 use super::look::Look;
-use super::reading::Reading;
+use super::reading::{Reading, lost};
 use super::sampler::{self, Orders};
 use super::screen::{Screen, give_back_modes};
 use super::state::{Act, State};
@@ -15,7 +15,6 @@ use crate::{locks, signals};
 use hearth_sync::primitive::{Arc, thread};
 use ratatui::crossterm::event::{self, Event, KeyEventKind, MouseButton, MouseEventKind};
 use rustix::event::{PollFd, PollFlags, poll};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// How often the screen is drawn without a reason: it tells how long the mount has been silent.
@@ -251,10 +250,10 @@ impl View {
 
     /// The difference to the look before is what is shown.
     fn look(&mut self, look: Result<Reading, Failure>) -> Result<(), End> {
-        let reading = look.map_err(|failure| End::Failed(self.ended(&failure)))?;
+        let reading = look.map_err(|failure| self.ended(failure))?;
         if *self.first_device.get_or_insert(reading.device) != reading.device {
             let other = Failure::refused("another filesystem is there now");
-            return Err(End::Failed(self.ended(&other)));
+            return Err(self.ended(other));
         }
         if let Some(last) = &self.last {
             let frame = Frame::between(&self.state.mount, last, &reading);
@@ -272,13 +271,10 @@ impl View {
         Ok(())
     }
 
-    fn ended(&self, failure: &Failure) -> Failure {
-        let mount: &Path = &self.state.mount;
-        if self.last.is_none() {
-            return Failure::refused(&failure.line);
-        }
-        let shown = format!("{}: ", mount.display());
-        let why = failure.line.strip_prefix(&shown).unwrap_or(&failure.line);
-        Failure::at(mount, format!("the mount has ended: {why}"))
+    fn ended(&self, failure: Failure) -> End {
+        End::Failed(match self.last {
+            Some(_) => lost(&self.state.mount, &failure),
+            None => failure,
+        })
     }
 }

@@ -30,7 +30,7 @@ use crate::heat::place::mount_of;
 use crate::output;
 use frame::Frame;
 use hearth_sync::primitive::thread;
-use reading::{Wanted, read};
+use reading::{Wanted, lost, read};
 use state::State;
 use std::io::IsTerminal;
 use std::path::Path;
@@ -75,11 +75,12 @@ fn once(mount: &Path, args: &TopArgs) -> Result<(), Failure> {
     };
     let before = read(mount, &wanted)?;
     thread::sleep(args.interval);
-    let now = read(mount, &wanted).and_then(|now| match now.device == before.device {
-        true => Ok(now),
-        false => Err(Failure::at(mount, "another filesystem is there now")),
-    });
-    let frame = Frame::between(mount, &before, &now?);
+    let now = read(mount, &wanted).map_err(|failure| lost(mount, &failure))?;
+    if now.device != before.device {
+        let other = Failure::refused("another filesystem is there now");
+        return Err(lost(mount, &other));
+    }
+    let frame = Frame::between(mount, &before, &now);
     if args.json {
         return output::print(&format!("{}\n", frame.object(mount)));
     }

@@ -2,7 +2,7 @@
 
 use super::grid::{Cell, Column, Grid, Tone};
 use super::number;
-use crate::stats::{Row, Samples, calls, operations};
+use crate::stats::{Row, Samples, calls, json_number, operations};
 use serde_json::{Value, json};
 
 /// One operation.
@@ -109,7 +109,7 @@ pub fn object(op: &Operation) -> Value {
         "mean_seconds": op.mean,
         "p50_seconds_max": op.bounds[0],
         "p99_seconds_max": op.bounds[1],
-        "total": op.total,
+        "total": json_number(op.total),
     })
 }
 

@@ -5,7 +5,7 @@ use crate::failure::{Failure, reason};
 use crate::heat::place::{ask_json, read_json};
 use crate::quota::{self, Report};
 use crate::stats::{self, Samples};
-use crate::{locks, sched};
+use crate::{locks, mounts, sched};
 use serde_json::Value;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
@@ -104,6 +104,17 @@ pub fn read(mount: &Path, wanted: &Wanted) -> Result<Reading, Failure> {
             json(mount, "locks.json", &locks::read(mount)?.0)
         }),
     })
+}
+
+/// Why there is no other look at a mount that was there before.
+pub fn lost(mount: &Path, failure: &Failure) -> Failure {
+    let is_mounted = mounts::ours().is_ok_and(|ours| ours.iter().any(|at| at == mount));
+    let shown = format!("{}: ", mount.display());
+    let why = match is_mounted {
+        true => failure.line.strip_prefix(&shown).unwrap_or(&failure.line),
+        false => "it was unmounted",
+    };
+    Failure::at(mount, format!("the mount has ended: {why}"))
 }
 
 fn ended(error: &std::io::Error) -> String {

@@ -11,6 +11,9 @@ use ratatui::crossterm::{cursor, execute};
 use ratatui::layout::Rect;
 use std::io::{Stdout, stdout};
 
+/// The status of a program that has panicked.
+const PANICKED: i32 = 101;
+
 /// The screen of a terminal. Dropping it gives the terminal back.
 pub struct Screen {
     /// Where it is drawn.
@@ -24,20 +27,23 @@ impl Screen {
     /// # Errors
     /// The terminal's.
     pub fn take(has_mouse: bool) -> std::io::Result<Screen> {
+        let screen = Screen {
+            terminal: Terminal::new(CrosstermBackend::new(stdout()))?,
+            has_mouse,
+        };
         let before = std::panic::take_hook();
-        // What a panic says is to be read on the terminal as it was.
+        // What a panic says is to be read on the terminal as it was. Whichever thread it ends, the
+        // others are of no use without it.
         std::panic::set_hook(Box::new(move |info| {
             let _ = give_back();
             before(info);
+            std::process::exit(PANICKED);
         }));
         // Who does not want colours gets the terminal's own from us; what else the variable does in
         // this library is to leave out bold and reverse.
         force_color_output(true);
         enter(has_mouse)?;
-        Ok(Screen {
-            terminal: Terminal::new(CrosstermBackend::new(stdout()))?,
-            has_mouse,
-        })
+        Ok(screen)
     }
 
     /// Stops this program as Ctrl-Z does, and takes the terminal again when it goes on.

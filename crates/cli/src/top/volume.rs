@@ -2,7 +2,7 @@
 
 use super::grid::{Cell, Column, Grid, Tone};
 use super::number;
-use crate::stats::{Samples, operations};
+use crate::stats::{Samples, json_number, operations};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -151,13 +151,13 @@ fn shown(text: &str) -> String {
 pub fn object(volume: &Volume) -> Value {
     let store = volume.store.map(|s| {
         json!({
-            "dirty_bytes": s.dirty,
+            "dirty_bytes": json_number(s.dirty),
             "commits_per_second": s.commits[0],
-            "commits": s.commits[1],
+            "commits": json_number(s.commits[1]),
             "fsync_mean_seconds": s.fsync,
-            "size_bytes": s.room.map(|room| room[0]),
-            "free_bytes": s.room.map(|room| room[1]),
-            "disk_silent_seconds": volume.silent,
+            "size_bytes": s.room.map(|room| json_number(room[0])),
+            "free_bytes": s.room.map(|room| json_number(room[1])),
+            "disk_silent_seconds": json_number(volume.silent),
         })
     });
     let labels = volume.labels.iter();
@@ -166,12 +166,12 @@ pub fn object(volume: &Volume) -> Value {
         "info": labels.collect::<Map<_, _>>(),
         "ops_per_second": volume.ops_per_second,
         "read_only": volume.read_only,
-        "file_lock_waiters": volume.file_locks,
-        "inodes": volume.inodes[0],
-        "inodes_in_memory": volume.inodes[1],
-        "contents_bytes": volume.bytes[0],
-        "resident_bytes": volume.bytes[1],
-        "panics": volume.panics,
+        "file_lock_waiters": json_number(volume.file_locks),
+        "inodes": json_number(volume.inodes[0]),
+        "inodes_in_memory": json_number(volume.inodes[1]),
+        "contents_bytes": json_number(volume.bytes[0]),
+        "resident_bytes": json_number(volume.bytes[1]),
+        "panics": json_number(volume.panics),
         "store": store,
     })
 }
@@ -203,7 +203,7 @@ mod tests {
         let silent = Cell::text("silent for 9.0s").toned(Tone::Bad);
         assert_eq!(value(&grid, "disk"), Some(silent));
         assert_eq!(value(&grid, "transport"), Some(Cell::text("dev")));
-        assert_eq!(object(&volume)["store"]["commits"], 12.0);
+        assert_eq!(object(&volume)["store"]["commits"], 12);
     }
 
     #[test]

@@ -192,6 +192,24 @@ fn each_tab_shows_its_own_and_another_size_is_drawn_anew() {
 }
 
 #[test]
+fn a_mouse_opens_tabs_and_sorts_columns() {
+    let mounted = busy();
+    let path = mounted.path().to_str().unwrap();
+    let top = Terminal::new(
+        &mounted,
+        &format!("\"$HEARTH\" top --mouse -i 200ms {path}"),
+    );
+    top.until("a screen", |lines| !names(lines).is_empty());
+    top.click(3, 4);
+    let sorted = top.until("rows by name", |lines| lines[3].contains("OPERATION*"));
+    assert!(names(&sorted).is_sorted(), "{sorted:#?}");
+    top.click(34, 2);
+    top.until("locks", |lines| lines[2].contains("lock profile"));
+    top.press("q");
+    top.until_dead(0);
+}
+
+#[test]
 fn a_terminal_without_colour_gets_none_and_one_with_gets_some() {
     let mounted = busy();
     under_load(&mounted, || {
@@ -213,14 +231,15 @@ fn a_terminal_without_colour_gets_none_and_one_with_gets_some() {
         }
     });
     for typed in ["TERM=dumb", "TERM="] {
-        let script = format!("{typed} \"$HEARTH\" top {}", mounted.path().display());
+        let path = mounted.path().display();
+        let script = format!("{typed} \"$HEARTH\" top {path}; echo status $?; sleep 100");
         let top = Terminal::new(&mounted, &script);
-        top.until("what to do instead", |lines| {
-            lines[0].contains("TERM is dumb")
-        });
-        let lines = top.lines().concat();
-        assert!(lines.contains("hearth top --once"), "{lines}");
-        top.until_dead(2);
+        let lines = top.until("the shell", |lines| lines.concat().contains("status 2"));
+        let said = lines.concat();
+        assert!(
+            said.contains("TERM is dumb") && said.contains("--once"),
+            "{said}"
+        );
     }
 }
 
@@ -279,7 +298,7 @@ fn signals_and_the_end_of_the_mount_leave_the_terminal_as_it_was() {
             }
             false => {
                 mounted.unmount();
-                ""
+                "it was unmounted"
             }
         };
         let lines = until_given_back(&top, "status 1");
