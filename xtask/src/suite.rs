@@ -3,7 +3,7 @@
 
 use crate::failures::Failures;
 use crate::parts::{self, Part};
-use crate::{demo, install, process, readme};
+use crate::{demo, dist, install, process, readme};
 use std::collections::VecDeque;
 use std::fmt::Write;
 use std::io::{BufRead, BufReader, PipeReader};
@@ -97,6 +97,8 @@ pub fn run(filter: &[String]) -> Result<(), String> {
             let (alone, beside): (Vec<_>, Vec<_>) = parts.into_iter().partition(|part| part.alone);
             let extras = EXTRAS.iter().map(Work::Build);
             let beside = beside.into_iter().chain([parts::documentation()]);
+            let packages = filter.is_empty().then(dist::part).into_iter();
+            let beside = beside.chain(packages);
             done.add(side_by_side(
                 extras.chain(beside.map(|part| Work::Run(Box::new(part)))),
                 filter,
