@@ -40,6 +40,11 @@ const PACKAGES: &[(&str, &str)] = &[
     // A real terminal, for what is drawn on one.
     ("tmux", "tmux"),
     ("python3", "python3"),
+    // The Debian package, and a system to try it in.
+    ("debhelper", "dh"),
+    ("dpkg-dev", "dpkg-buildpackage"),
+    ("lintian", "lintian"),
+    ("debootstrap", "debootstrap"),
 ];
 
 /// Debian package and programs of it that need nothing else of it: they go into `target/tools`,
@@ -51,6 +56,9 @@ const TOOLS: &[(&str, &str)] = &[("pjdfstest", "0.2.2"), ("fsx", "0.3.2")];
 
 /// Looks at licences, sources and known faults of dependencies.
 const CHECKER: (&str, &str) = ("cargo-deny", "0.20.2");
+
+/// Lists what a program is made of, for `cargo xtask dist`.
+const LISTER: (&str, &str) = ("cargo-cyclonedx", "0.5.9");
 
 /// Installs all that is missing.
 pub fn everything() -> Result<(), String> {
@@ -139,6 +147,11 @@ pub fn tools() -> Result<(), String> {
 /// Installs what `cargo xtask check` needs and no test does; it takes minutes to build.
 pub fn checker() -> Result<(), String> {
     crates(&[CHECKER])
+}
+
+/// Installs what lists the components of a release; it takes minutes to build.
+pub fn lister() -> Result<(), String> {
+    crates(&[LISTER])
 }
 
 fn crates(wanted: &[(&str, &str)]) -> Result<(), String> {

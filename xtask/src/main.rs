@@ -5,6 +5,7 @@ mod check;
 mod counted;
 mod crates;
 mod demo;
+mod dist;
 mod failures;
 mod imports;
 mod install;
@@ -29,6 +30,9 @@ cargo xtask VERB
   demo                 build, and show in a temporary directory what Hearth is for
   test [FILTER...]     install what is missing, run every test, end with `N passed, N failed`
   readme [--write]     run every command of README.md and compare, or write what was printed
+  dist [--dev|--try]   what users install: static program, Debian package, tarball, sums, components;
+                       --dev: the package alone, of the program that the tests have built;
+                       --try: that package installed, upgraded, removed in a system of its own
   check                formatting, clippy, documentation, tidy, layers, licences
   bench [WHAT...]      benchmarks (hearth-bench, release build): lib, mount, seeds, ...
   conflicts [WHAT...]  the conflict runner of hearth-bench
@@ -48,6 +52,7 @@ fn main() -> ExitCode {
     let rest: Vec<String> = args.collect();
     let done = match verb.as_str() {
         "demo" => demo::run(),
+        "dist" => dist::run(&rest),
         "test" => suite::run(&rest),
         "readme" => readme::run(&rest),
         "check" => check::run(),

@@ -3,7 +3,7 @@
 
 use crate::failures::Failures;
 use crate::parts::{self, Part};
-use crate::{demo, install, process, python, readme};
+use crate::{demo, dist, install, process, python, readme};
 use std::collections::VecDeque;
 use std::fmt::Write;
 use std::io::{BufRead, BufReader, PipeReader};
@@ -99,6 +99,8 @@ pub fn run(filter: &[String]) -> Result<(), String> {
             let (alone, beside): (Vec<_>, Vec<_>) = parts.into_iter().partition(|part| part.alone);
             let extras = EXTRAS.iter().map(Work::Build);
             let beside = beside.into_iter().chain([parts::documentation()]);
+            let packages = filter.is_empty().then(dist::part);
+            let beside = beside.chain(packages);
             let beside = beside.map(|part| Work::Run(Box::new(part)));
             // A filter is for test programs of Rust.
             let python = filter.is_empty().then_some(Work::Python);

@@ -159,14 +159,25 @@ Options of mount(8) and fstab (defaults, noauto, user, nofail, _netdev, x-*, ...
 /// `hearth mount`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(
-    override_usage = "hearth mount [OPTIONS] [SOURCE] <MOUNTPOINT>",
+    override_usage = "hearth mount [OPTIONS] [SOURCE] <MOUNTPOINT>\n       \
+                      hearth mount [OPTIONS] --config <FILE>",
     after_help = MOUNT_OPTIONS
 )]
 pub struct MountArgs {
     /// An empty directory; before it, where the volume lives: memory:, gone after the unmount,
     /// store:DIR, kept in DIR, or host:DIR or a path, that directory as it is [default: memory:]
-    #[arg(value_name = "MOUNTPOINT", num_args = 1..=2, required = true)]
+    #[arg(
+        value_name = "MOUNTPOINT",
+        num_args = 1..=2,
+        required_unless_present = "config",
+        conflicts_with = "config"
+    )]
     pub places: Vec<PathBuf>,
+    /// A file that says what is mounted where: mountpoint = "/srv/data", source = "store:DIR",
+    /// options = ["ro", "size=1G"], log = "FILE"; for hearth@NAME.service it is
+    /// /etc/hearth/NAME.toml
+    #[arg(short, long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
     /// Mount options, separated by commas
     #[arg(short, long = "options", value_name = "OPTS")]
     pub options: Vec<String>,
@@ -204,7 +215,11 @@ impl MountArgs {
 #[derive(Debug, clap::Args)]
 pub struct UmountArgs {
     /// Where the volume is mounted
-    pub mountpoint: PathBuf,
+    #[arg(required_unless_present = "config", conflicts_with = "config")]
+    pub mountpoint: Option<PathBuf>,
+    /// The file that it was mounted by, which names the place
+    #[arg(short, long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
     /// Detach the mount now even if it is in use; it ends with its last user
     #[arg(short, long)]
     pub lazy: bool,

@@ -54,11 +54,14 @@ fn is_theirs(option: &str) -> bool {
         || starts("user=")
 }
 
-/// Whether the program was called as mount(8) calls a helper: `mount.hearth`.
+/// What mount(8) calls for `-t hearth`, and for `-t fuse.hearth`, as the kernel names the type.
+const HELPERS: [&str; 2] = ["mount.hearth", "mount.fuse.hearth"];
+
+/// Whether the program was called as mount(8) calls a helper.
 pub fn is_helper(program: &OsString) -> bool {
     std::path::Path::new(program)
         .file_name()
-        .is_some_and(|name| name == "mount.hearth")
+        .is_some_and(|name| HELPERS.iter().any(|helper| name == *helper))
 }
 
 /// Reads `mount.hearth SOURCE MOUNTPOINT [-sfnv] [-o OPTS] [-t TYPE] [-N NAMESPACE]`; `None` when
@@ -99,6 +102,7 @@ pub fn helper(mut words: impl Iterator<Item = OsString>) -> Result<Option<MountA
     }
     Ok((!fake).then(|| MountArgs {
         places: vec![source.into(), mountpoint.into()],
+        config: None,
         options,
         foreground: false,
         log: None,

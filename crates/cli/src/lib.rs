@@ -5,9 +5,11 @@
 // A log that cannot be written to would end the thread that writes it.
 #![deny(clippy::print_stderr)]
 
+mod accounts;
 mod allocator;
 mod args;
 mod ask;
+mod config;
 mod disk_watch;
 mod doctor;
 mod failure;
@@ -22,6 +24,7 @@ mod mounted_info;
 mod mounts;
 mod output;
 mod quota;
+mod readiness;
 mod run;
 mod sched;
 mod serve;

@@ -6,7 +6,7 @@
 
 use crate::args::MountArgs;
 use crate::failure::{Failure, reason};
-use crate::{allocator, host, mounts, output, serve, umount};
+use crate::{allocator, config, host, mounts, output, serve, umount};
 use hearth::Source;
 use rustix::io::Errno;
 use std::ffi::OsStr;
@@ -21,7 +21,7 @@ const MUCH_MEMORY: u64 = 1 << 30;
 
 /// Mounts a volume, in the background unless asked otherwise.
 pub fn run(args: &MountArgs) -> Result<(), Failure> {
-    let mut args = args.clone();
+    let mut args = config::completed(args.clone())?;
     let source = source(&args)?;
     if args.detach {
         return serve::run(source, &args);
@@ -40,8 +40,9 @@ pub fn run(args: &MountArgs) -> Result<(), Failure> {
         // Before a volume is made.
         hearth_fuse::check_mountpoint(args.mountpoint()).map_err(Failure::refused)?;
         let is_asked = options.volume.store.create || options.volume.read_only;
-        // Whoever types this at a terminal may want a new volume; a boot script never does.
-        if !is_asked && args.by_hand && stdin().is_terminal() && hearth::is_free(directory) {
+        // Whoever types this at a terminal may want a new volume; what is mounted at boot was there.
+        let by_hand = args.by_hand && args.config.is_none();
+        if !is_asked && by_hand && stdin().is_terminal() && hearth::is_free(directory) {
             args.options.push("create".to_owned());
         }
     }

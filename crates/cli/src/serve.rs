@@ -4,7 +4,7 @@ use crate::args::MountArgs;
 use crate::disk_watch::DiskWatch;
 use crate::failure::{Failure, reason};
 use crate::quota::EventLog;
-use crate::{fstab, host, mounts, output, signals, store};
+use crate::{fstab, host, mounts, output, readiness, signals, store};
 use hearth::{HostSourceOptions, KernelCache, OpenError, Source, Volume, VolumeBuilder};
 use hearth_fuse::{MountOptions, SchedPolicy, Session};
 use hearth_store::Error;
@@ -113,6 +113,9 @@ impl Attendant<'_> {
         ))?;
         if let Some(log) = &log {
             detach(log)?;
+        }
+        if args.foreground {
+            readiness::tell();
         }
         let log = EventLog::start(&volume);
         let watch = DiskWatch::start(&volume, &args.source());

@@ -2,31 +2,35 @@
 
 use crate::args::UmountArgs;
 use crate::failure::Failure;
-use crate::mounts;
+use crate::{config, mounts};
 use hearth_sync::primitive::thread;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Unmounts a volume.
 pub fn run(args: &UmountArgs) -> Result<(), Failure> {
-    let failed = |what: &str| Failure::at(&args.mountpoint, what);
-    let answers = answers(&args.mountpoint);
+    let mountpoint = &match (&args.config, &args.mountpoint) {
+        (Some(file), _) => of_unit(file)?,
+        (None, place) => place.clone().unwrap_or_default(),
+    };
+    let failed = |what: &str| Failure::at(mountpoint, what);
+    let answers = answers(mountpoint);
     if !answers && !args.lazy {
-        let place = args.mountpoint.display();
+        let place = mountpoint.display();
         return Err(failed(&format!(
             "does not answer: its daemon is stopped, or waits for a disk; let that go on, or \
              detach it with 'hearth umount --lazy {place}'"
         )));
     }
     let place = match answers {
-        true => mounts::resolved(&args.mountpoint),
-        false => mounts::resolved_around(&args.mountpoint),
+        true => mounts::resolved(mountpoint),
+        false => mounts::resolved_around(mountpoint),
     };
     match mounts::at(&place) {
         Ok(Some(mounted)) if mounted.is_ours() => {}
@@ -57,6 +61,25 @@ pub fn run(args: &UmountArgs) -> Result<(), Failure> {
         daemon.wait();
     }
     Ok(())
+}
+
+/// The mount point that a file names. In a unit of systemd only the unit's own mount: the file may
+/// have changed since.
+fn of_unit(file: &Path) -> Result<PathBuf, Failure> {
+    let place = config::mountpoint(file)?;
+    let unit = std::env::var("MAINPID").ok();
+    let daemon = std::fs::read_to_string(place.join(".hearth/pid")).ok();
+    match unit.zip(daemon) {
+        Some((unit, daemon)) if unit.trim() != daemon.trim() => {
+            let what = format!(
+                "is served by another process ({}), not by this unit ({unit}); {} has changed",
+                daemon.trim(),
+                file.display()
+            );
+            Err(Failure::at(&place, what))
+        }
+        _ => Ok(place),
+    }
 }
 
 /// How long a mount may take to say anything at all.

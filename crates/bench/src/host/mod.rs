@@ -79,7 +79,7 @@ pub fn run(options: &Options, report: &mut Report) -> Result<(), String> {
         .collect();
     let is_there = |name: &String| grid.cells().any(|(key, _)| key.target == *name);
     let names: Vec<String> = names.into_iter().filter(is_there).collect();
-    let no_more: (&[&str], &dyn Fn(&str) -> Vec<String>) = (&[], &|_| Vec::new());
+    let no_more: report::Columns<'_> = (&[], &|_| Vec::new());
     println!(
         "{}",
         report::table("seconds", &grid, &names, &["directory"], no_more)

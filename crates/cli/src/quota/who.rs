@@ -1,8 +1,8 @@
 //! Users, groups and projects: names and numbers as they are typed, and back.
 
+use crate::accounts::Accounts;
 use crate::failure::Failure;
 use hearth::{QuotaId, QuotaKind};
-use nix::unistd::{Gid, Group, Uid, User};
 use std::collections::HashMap;
 use std::path::Path;
 use std::str::FromStr;
@@ -84,14 +84,8 @@ pub fn id_of(kind: QuotaKind, name: &str) -> Result<u32, String> {
     }
     let found = match kind {
         QuotaKind::Volume => None,
-        QuotaKind::User => User::from_name(name)
-            .ok()
-            .flatten()
-            .map(|user| user.uid.as_raw()),
-        QuotaKind::Group => Group::from_name(name)
-            .ok()
-            .flatten()
-            .map(|group| group.gid.as_raw()),
+        QuotaKind::User => Accounts::Users.number(name),
+        QuotaKind::Group => Accounts::Groups.number(name),
         QuotaKind::Project => projects()
             .into_iter()
             .find(|(n, _)| n == name)
@@ -113,14 +107,8 @@ pub fn id_of(kind: QuotaKind, name: &str) -> Result<u32, String> {
 pub fn name_of(who: QuotaId) -> Option<String> {
     match who.kind {
         QuotaKind::Volume => None,
-        QuotaKind::User => {
-            let user = User::from_uid(Uid::from_raw(who.id)).ok().flatten();
-            user.map(|user| user.name)
-        }
-        QuotaKind::Group => {
-            let group = Group::from_gid(Gid::from_raw(who.id)).ok().flatten();
-            group.map(|group| group.name)
-        }
+        QuotaKind::User => Accounts::Users.name(who.id),
+        QuotaKind::Group => Accounts::Groups.name(who.id),
         QuotaKind::Project => PROJECTS.with(|names| names.get(&who.id).cloned()),
     }
 }

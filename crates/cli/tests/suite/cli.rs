@@ -187,8 +187,10 @@ fn mount_8_finds_its_helper() {
     demand_root();
     let private = Private::new();
     let (place, bin) = (private.directory("m"), private.directory("bin"));
-    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_hearth"), bin.join("mount.hearth")).unwrap();
-    // In a mount namespace of its own the helper is installed and fstab has a line.
+    for helper in ["mount.hearth", "mount.fuse.hearth"] {
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_hearth"), bin.join(helper)).unwrap();
+    }
+    // In a mount namespace of its own the helpers are installed and fstab has a line.
     let script = r#"
         trap 'umount -l m 2> /dev/null || true' EXIT
         sbin=$(realpath /sbin)
@@ -198,6 +200,9 @@ fn mount_8_finds_its_helper() {
         mount -t hearth memory: m -o noatime,transport=dev
         echo text > m/file; cat m/file
         findmnt -n -o FSTYPE,OPTIONS m | grep -q 'fuse.hearth.*noatime'
+        umount m
+        mount -t fuse.hearth memory: m -o size=512m,transport=dev
+        stat -f -c '%b %S' m | awk '{ print $1 * $2 }'
         umount m
         mount --fstab fstab "$PWD/m"
         stat -f -c '%b %S' m | awk '{ print $1 * $2 }'
@@ -212,7 +217,7 @@ fn mount_8_finds_its_helper() {
     namespace.args(["--mount", "bash", "-euo", "pipefail", "-c", script]);
     let out = succeed(namespace.current_dir(private.path()));
     let ours = out.lines().filter(|line| !line.starts_with("hearth: "));
-    let wanted = ["text", "1073741824", "memory:"];
+    let wanted = ["text", "536870912", "1073741824", "memory:"];
     assert_eq!(ours.collect::<Vec<_>>(), wanted, "{out}");
     until("the daemon ends", || pids_naming(&place).is_empty());
     let wrong = said(Command::new(bin.join("mount.hearth")).args(["memory:", "/m", "-q"]));

@@ -13,6 +13,7 @@ mod quotas;
 mod atime;
 mod c_project;
 mod cli;
+mod config;
 mod control;
 mod fsx;
 mod git;
