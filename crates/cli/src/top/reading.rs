@@ -56,7 +56,7 @@ impl Wanted {
 pub struct Reading {
     /// When it began.
     pub at: Instant,
-    /// The same by the wall clock, in seconds.
+    /// The wall clock then, in seconds.
     pub wall: f64,
     /// The device number of the mount: another one is another mount.
     pub device: u64,
