@@ -255,4 +255,16 @@ mod tests {
             assert_eq!(reading.locks.is_some(), tab == Tab::Locks);
         }
     }
+
+    #[test]
+    fn what_was_unmounted_meanwhile_is_told_so_and_not_what_lies_there() {
+        let under = Old::with("under", &[]);
+        let failure = read(&under.0, &Wanted::default()).unwrap_err();
+        let said = lost(&under.0, &failure).line;
+        let wanted = format!(
+            "{}: the mount has ended: it was unmounted",
+            under.0.display()
+        );
+        assert_eq!(said, wanted);
+    }
 }
