@@ -34,7 +34,7 @@ pub fn totals(function: &str, args: &[String], calls: usize) -> Result<Vec<u64>,
 
 /// What one call of a counted function took.
 #[derive(Clone, Copy, Debug)]
-pub struct Counts {
+pub struct CallCounts {
     pub instructions: u64,
     /// Instructions that lock a cache line, and full barriers.
     pub locked: u64,
@@ -46,7 +46,7 @@ pub fn counts_of(
     function: &str,
     args: &[String],
     calls: usize,
-) -> Result<Vec<Counts>, String> {
+) -> Result<Vec<CallCounts>, String> {
     let by_instruction = [
         "--dump-instr=yes",
         "--compress-strings=no",
@@ -56,7 +56,7 @@ pub fn counts_of(
     let mut images = Images::default();
     let counts = (1..=calls).map(|n| {
         let text = files.read(n)?;
-        Ok(Counts {
+        Ok(CallCounts {
             instructions: files.total(n)?,
             locked: images.locked_in(&text)?,
         })

@@ -2,7 +2,7 @@
 //! lock, which a busy machine does not change, held against the counts in
 //! `docs/benchmarks/instructions.json`.
 
-use crate::callgrind::{Counts, counts_of, only_in_release};
+use crate::callgrind::{CallCounts, counts_of, only_in_release};
 use crate::cells;
 use crate::loops::{self, LoopFixture, Operation};
 use crate::options::Options;
@@ -119,7 +119,7 @@ pub fn count(program: &Path) -> Result<Vec<Row>, String> {
     Ok(rows)
 }
 
-fn rows_of(name: &str, target: &str, counts: Counts) -> Result<[Row; 2], String> {
+fn rows_of(name: &str, target: &str, counts: CallCounts) -> Result<[Row; 2], String> {
     // The loop itself takes some instructions; an operation takes hundreds.
     if counts.instructions < 100 * TIMES as u64 {
         return Err(format!(
