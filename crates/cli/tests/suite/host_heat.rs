@@ -364,3 +364,39 @@ fn without_tracking_there_is_no_state() {
     mounted.unmount();
     assert!(!state(&below).exists());
 }
+
+/// Once, a project of a directory had limits of bytes only: its rate limit was nobody's, and its
+/// heat was that of the user.
+#[test]
+fn a_project_of_a_directory_is_a_tenant_and_has_its_heat() {
+    let below = Below::tmpfs();
+    fs::create_dir(below.at("p")).unwrap();
+    fs::write(below.at("p/before"), [1; PAGE]).unwrap();
+    let mounted = mounted(Transport::Dev, &below, "quota=wait,hot_track");
+    succeed(
+        hearth()
+            .args(["quota", "project"])
+            .arg(mounted.at("p"))
+            .arg("9"),
+    );
+    let limit = ["sched", "limit", "project:9", "--iops", "1k"];
+    succeed(hearth().args(limit).arg(mounted.path()));
+    for n in 0..20 {
+        fs::write(mounted.at(format!("p/{n}")), [n; PAGE]).unwrap();
+    }
+    read_pages(&mounted.at("p/before"), 8);
+    let sched = fs::read_to_string(mounted.at(".hearth/sched.json")).unwrap();
+    let sched: Value = serde_json::from_str(&sched).unwrap();
+    let tenants = sched["tenants"].as_array().unwrap();
+    let project = tenants
+        .iter()
+        .find(|tenant| tenant["tenant"] == "project:9");
+    let project = project.unwrap_or_else(|| panic!("{sched}"));
+    assert!(project["requests"].as_u64().unwrap() >= 28, "{project}");
+    let rows = json(mounted.path(), &["top", "--by", "project"]);
+    let of = |id: u64| {
+        let rows = rows.as_array().unwrap().iter();
+        rows.filter(|row| row["id"] == id).count()
+    };
+    assert_eq!((of(9), of(0)), (1, 0), "{rows}");
+}
