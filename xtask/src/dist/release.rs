@@ -1,7 +1,7 @@
 //! The release: built, packed, and shown to run where there is nothing else.
 
 use super::{components, folder, package, stage, version};
-use crate::{place, process};
+use crate::{place, process, python};
 use std::path::Path;
 use std::process::Command;
 
@@ -25,7 +25,7 @@ pub fn make() -> Result<(), String> {
     runs_alone(&folder)?;
     let name = tarball(&folder)?;
     components::list(&folder, &name)?;
-    wheel(&folder)?;
+    python::release_wheel(&folder)?;
     sums(&folder)?;
     println!("\nin {}:", place::shown(&folder));
     process::run(Command::new("cat").arg(folder.join("SHA256SUMS")))
@@ -84,22 +84,6 @@ fn tarball(folder: &Path) -> Result<String, String> {
     tar.arg(format!("--transform=s,^files,{name},"));
     process::run(tar.arg("-C").arg(folder.join("hearth")).arg("files"))?;
     Ok(name)
-}
-
-/// The Python package, where the repository has one.
-fn wheel(folder: &Path) -> Result<(), String> {
-    let crate_of_it = place::root().join("crates/python");
-    if !crate_of_it.join("pyproject.toml").is_file() {
-        return Ok(());
-    }
-    let venv = folder.join("venv");
-    process::run(Command::new("python3").args(["-m", "venv"]).arg(&venv))?;
-    let mut wheel = Command::new(venv.join("bin/pip"));
-    wheel
-        .args(["wheel", "--quiet", "--no-deps", "--wheel-dir"])
-        .arg(folder);
-    process::run(wheel.arg(crate_of_it))?;
-    std::fs::remove_dir_all(&venv).map_err(|error| format!("{}: {error}", venv.display()))
 }
 
 /// SHA-256 of each file that is given away.
