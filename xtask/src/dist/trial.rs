@@ -153,6 +153,14 @@ pub fn run() -> Result<(), String> {
     }
     let package = package::of_tests()?;
     units()?;
+    of(&package)
+}
+
+/// Tries a package.
+///
+/// # Errors
+/// The first fact that is none.
+pub fn of(package: &Path) -> Result<(), String> {
     let base = base()?;
     let root = folder("root");
     std::fs::create_dir_all(&root).map_err(|error| format!("{}: {error}", root.display()))?;
