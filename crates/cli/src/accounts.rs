@@ -22,7 +22,7 @@ pub enum Accounts {
 }
 
 thread_local! {
-    static KNOWN: [RefCell<Option<Answers>>; 2] = const { [RefCell::new(None), RefCell::new(None)] };
+    static FOUND: [RefCell<Option<Answers>>; 2] = const { [RefCell::new(None), RefCell::new(None)] };
 }
 
 impl Accounts {
@@ -56,7 +56,7 @@ impl Accounts {
     }
 
     fn with<T>(self, look: impl FnOnce(&mut Answers) -> T) -> T {
-        KNOWN.with(|known| {
+        FOUND.with(|known| {
             let mut known = known[self as usize].borrow_mut();
             let fresh = known.take().filter(|known| known.read.elapsed() < AGE);
             look(known.insert(fresh.unwrap_or_else(|| self.read())))
