@@ -3,7 +3,10 @@
 //! Under valgrind a thread has no restartable-sequence area and its clock is a system call, so a
 //! count is some instructions off what the processor executes; it is the same every time.
 
+mod locked;
+
 use crate::valgrind::missing;
+use locked::Images;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,6 +32,38 @@ pub fn totals(function: &str, args: &[String], calls: usize) -> Result<Vec<u64>,
     totals_of(&program, function, args, calls)
 }
 
+/// What one call of a counted function took.
+#[derive(Clone, Copy, Debug)]
+pub struct CallCounts {
+    pub instructions: u64,
+    /// Instructions that lock a cache line, and full barriers.
+    pub locked: u64,
+}
+
+/// Counts as [`totals`] does, and tells which of the instructions lock.
+pub fn counts_of(
+    program: &Path,
+    function: &str,
+    args: &[String],
+    calls: usize,
+) -> Result<Vec<CallCounts>, String> {
+    let by_instruction = [
+        "--dump-instr=yes",
+        "--compress-strings=no",
+        "--compress-pos=no",
+    ];
+    let files = run(program, function, args, &by_instruction)?;
+    let mut images = Images::default();
+    let counts = (1..=calls).map(|n| {
+        let text = files.read(n)?;
+        Ok(CallCounts {
+            instructions: files.total(n)?,
+            locked: images.locked_in(&text)?,
+        })
+    });
+    counts.collect()
+}
+
 /// Counts as [`totals`] does, in `program`, another build of this one.
 pub fn totals_of(
     program: &Path,
@@ -36,15 +71,24 @@ pub fn totals_of(
     args: &[String],
     calls: usize,
 ) -> Result<Vec<u64>, String> {
+    let files = run(program, function, args, &[])?;
+    (1..=calls).map(|n| files.total(n)).collect()
+}
+
+/// Runs `program` under callgrind, which writes one file for each call of `function`.
+fn run(
+    program: &Path,
+    function: &str,
+    args: &[String],
+    options: &[&str],
+) -> Result<Scratch, String> {
     let dir = Scratch::new()?;
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--quiet", "--collect-atstart=no"])
+        .args(options)
         .arg(format!("--toggle-collect={function}"))
         .arg(format!("--dump-after={function}"))
-        .arg(format!(
-            "--callgrind-out-file={}",
-            dir.0.join("out").display()
-        ))
+        .arg(format!("--callgrind-out-file={}", dir.file().display()))
         .arg(program)
         .args(args)
         .env("GLIBC_TUNABLES", TUNABLES)
@@ -54,17 +98,10 @@ pub fn totals_of(
         let said = String::from_utf8_lossy(&output.stderr);
         return Err(format!("valgrind: {}: {}", output.status, said.trim()));
     }
-    (1..=calls)
-        .map(|n| total(&dir.0.join(format!("out.{n}"))))
-        .collect()
+    Ok(dir)
 }
 
 /// The sum in one file of callgrind: its line `totals:` or `summary:`.
-fn total(path: &Path) -> Result<u64, String> {
-    let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
-    sum(&text).ok_or_else(|| format!("{}: no sum in it", path.display()))
-}
-
 fn sum(text: &str) -> Option<u64> {
     let number = |line: &str| {
         let number = line
@@ -87,6 +124,22 @@ impl Scratch {
         let place = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&place).map_err(|e| format!("{}: {e}", place.display()))?;
         Ok(Scratch(place))
+    }
+
+    /// What callgrind names its files after.
+    fn file(&self) -> PathBuf {
+        self.0.join("out")
+    }
+
+    /// The text of the file of call number `n`, from 1 on.
+    fn read(&self, n: usize) -> Result<String, String> {
+        let path = self.0.join(format!("out.{n}"));
+        std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))
+    }
+
+    /// The instructions of call number `n`.
+    fn total(&self, n: usize) -> Result<u64, String> {
+        sum(&self.read(n)?).ok_or_else(|| format!("call {n}: no sum in callgrind's file"))
     }
 }
 

@@ -141,7 +141,7 @@ const INNER: [InnerVerb; 13] = [
     (sched::yields::counted::LOOPS, |_| {
         sched::yields::counted::run_loops()
     }),
-    (instructions::LOOPS, |_| instructions::run_loops()),
+    (instructions::LOOPS, instructions::run_loops),
     (seeds::thread_perf::CHILD, seeds::thread_perf::run_child),
     (seeds::counted::LOOPS, seeds::counted::run_loops),
     (store::MAKE, store::run_make),

@@ -19,6 +19,8 @@ pub struct LoopFixture<const N: usize> {
     pub listed: String,
     /// Names of files that are not there.
     pub new: Vec<String>,
+    /// Symbolic links in the root.
+    pub links: Vec<String>,
     /// A file of `N` pages.
     pub open: Fd,
 }
@@ -42,6 +44,10 @@ impl<const N: usize> LoopFixture<N> {
         for path in shallow.iter().chain(&deep) {
             process.mknod(path, libc::S_IFREG | 0o644, 0)?;
         }
+        let links = names("", "link");
+        for path in &links {
+            process.symlink("file-0", path)?;
+        }
         for path in shallow.iter().filter(|_| size > 0) {
             let fd = process.open(path, libc::O_RDWR, 0)?;
             process.write(fd, &vec![7; size])?;
@@ -55,6 +61,7 @@ impl<const N: usize> LoopFixture<N> {
             deep,
             listed: below,
             new: names("", "new"),
+            links,
             open,
         })
     }
@@ -106,6 +113,37 @@ pub fn read_page<const N: usize>(on: &LoopFixture<N>, turn: usize) -> Result<(),
 pub fn write_page<const N: usize>(on: &LoopFixture<N>, turn: usize) -> Result<(), Errno> {
     let at = (turn % N * PAGE) as u64;
     on.process.pwrite(on.open, &[7; PAGE], at).map(drop)
+}
+
+pub fn fstat<const N: usize>(on: &LoopFixture<N>, _turn: usize) -> Result<(), Errno> {
+    on.process.fstat(on.open).map(drop)
+}
+
+pub fn readlink<const N: usize>(on: &LoopFixture<N>, turn: usize) -> Result<(), Errno> {
+    on.process.readlink(&on.links[turn % N]).map(drop)
+}
+
+/// Gives a file another name in its directory; back again on the next round.
+pub fn rename<const N: usize>(on: &LoopFixture<N>, turn: usize) -> Result<(), Errno> {
+    let (one, other) = (on.file(turn), on.free(turn));
+    match turn / N % 2 {
+        0 => on.process.rename(one, other),
+        _ => on.process.rename(other, one),
+    }
+}
+
+pub fn mkdir_rmdir<const N: usize>(on: &LoopFixture<N>, turn: usize) -> Result<(), Errno> {
+    let name = on.free(turn);
+    on.process.mkdir(name, 0o755)?;
+    on.process.rmdir(name)
+}
+
+/// The files have a page.
+pub fn open_read_close<const N: usize>(on: &LoopFixture<N>, turn: usize) -> Result<(), Errno> {
+    let fd = on.process.open(on.file(turn), libc::O_RDONLY, 0)?;
+    let got = on.process.read(fd, &mut [0; PAGE])?;
+    on.process.close(fd)?;
+    if got == PAGE { Ok(()) } else { Err(Errno::EIO) }
 }
 
 /// `.`, `..` and `N` names of at least this length.

@@ -6,7 +6,7 @@ use crate::quota::QuotaArgs;
 use crate::run::{InitArgs, RunArgs, ServerArgs};
 use crate::sched::SchedArgs;
 use crate::store::{DumpArgs, FsckArgs, InfoArgs, LoadArgs, MkfsArgs, PassphraseArgs};
-use crate::top::TopArgs;
+use crate::top::LiveArgs;
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 use std::borrow::Cow;
@@ -64,7 +64,7 @@ pub enum Verb {
     #[command(hide = true)]
     MetricsWorker(WorkArgs),
     /// Show live what a mounted volume does, who does it, what is hot and what waits
-    Top(TopArgs),
+    Top(LiveArgs),
     /// Show which locks a mounted volume waits for
     Locks(LocksArgs),
     /// Put one question to a mounted volume, as it takes them in .hearth/ask

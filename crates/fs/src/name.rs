@@ -2,6 +2,7 @@
 
 use crate::errno::{Errno, Result};
 use ahash::RandomState;
+use std::hash::{BuildHasher, Hasher};
 
 /// Longest name in bytes.
 pub const NAME_MAX: usize = 255;
@@ -26,8 +27,12 @@ impl NameHash {
     /// Bits of a hash. A cookie has the same width, so that it stays positive as `off_t`.
     pub const BITS: u32 = 62;
 
+    #[inline]
     pub fn of(keys: &RandomState, name: &[u8]) -> NameHash {
-        NameHash((keys.hash_one(name) >> (64 - Self::BITS)).max(1 << Self::PROBE_BITS))
+        // Without the length, which a hash of a slice has in front: the bytes are all there is.
+        let mut hasher = keys.build_hasher();
+        hasher.write(name);
+        NameHash((hasher.finish() >> (64 - Self::BITS)).max(1 << Self::PROBE_BITS))
     }
 
     /// The hash with this value.

@@ -71,12 +71,7 @@ const ALL: [(&str, Operation<FILES>); 10] = [
         let got = on.process.pread(on.open, &mut [0; 64], at)?;
         if got == 64 { Ok(()) } else { Err(Errno::EIO) }
     }),
-    ("open+read 4 KiB+close, 64 files", |on, turn| {
-        let fd = on.process.open(on.file(turn), libc::O_RDONLY, 0)?;
-        let got = on.process.read(fd, &mut [0; PAGE])?;
-        on.process.close(fd)?;
-        if got == PAGE { Ok(()) } else { Err(Errno::EIO) }
-    }),
+    ("open+read 4 KiB+close, 64 files", loops::open_read_close),
 ];
 
 /// A volume whose heat is folded when it is told.

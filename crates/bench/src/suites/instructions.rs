@@ -1,15 +1,16 @@
-//! `hearth-bench instructions`: what a warm operation costs in instructions, which a busy machine
-//! does not change, held against the counts in `docs/benchmarks/instructions.json`.
+//! `hearth-bench instructions`: what a warm operation costs in instructions, and how many of them
+//! lock, which a busy machine does not change, held against the counts in
+//! `docs/benchmarks/instructions.json`.
 
-use crate::callgrind::{only_in_release, totals_of};
+use crate::callgrind::{CallCounts, counts_of, only_in_release};
 use crate::cells;
 use crate::loops::{self, LoopFixture, Operation};
 use crate::options::Options;
 use crate::pinned::pin_first;
 use crate::record::{RECORD, folder};
-use crate::row::{Row, write_json};
+use crate::row::{Metric, Row, write_json};
 use crate::table::Table;
-use hearth::{Errno, Volume};
+use hearth::{Errno, LimitChange, LimitUpdate, QuotaId, Volume};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
@@ -26,19 +27,36 @@ const WARM: usize = 1_024;
 const TIMES: usize = 8_192;
 /// How much more than recorded an operation may take.
 const MAY_GROW: f64 = 0.05;
+/// How many more locked instructions: a turn of the collector more or less.
+const MAY_LOCK: f64 = 0.2;
+const INSTRUCTIONS: Metric = ("instructions_per_op", "1");
+const LOCKED: Metric = ("locked_instructions_per_op", "1");
+/// A volume as it comes, and one with limits and with heat.
+const PLAIN: &str = "lib";
+const TRACKED: &str = "lib, limits and heat";
+/// The project of the files there.
+const PROJECT: u32 = 7;
+/// Far from every count.
+const LIMIT: u64 = 1 << 40;
 /// How the message about too many instructions begins.
 const TOO_MUCH: &str = "an operation takes over 5 % more instructions than recorded; make it \
                         cheaper, or commit with your change what \
                         `cargo xtask bench instructions --record` writes";
 
 /// What is counted, in the order of its counts.
-const ALL: [(&str, Operation<FILES>); 6] = [
+const ALL: [(&str, Operation<FILES>); 12] = [
     ("open+close", loops::open_close),
     ("stat, depth 1", loops::stat),
     ("stat, depth 8", loops::stat_deep),
     ("create+unlink", loops::create_unlink),
     ("pread 4 KiB", loops::read_page),
     ("readdir of 64", loops::list),
+    ("pwrite 4 KiB", loops::write_page),
+    ("fstat", loops::fstat),
+    ("rename in place", loops::rename),
+    ("mkdir+rmdir", loops::mkdir_rmdir),
+    ("readlink", loops::readlink),
+    ("open+read 4 KiB+close", loops::open_read_close),
 ];
 
 /// Counts, prints the table, and records or compares.
@@ -80,34 +98,61 @@ pub fn run(args: &[String]) -> Result<(), String> {
     }
 }
 
-/// Counts every loop of `program`, which is this one or another build of it.
+/// Counts every loop of `program`, which is this one or another build of it, on both volumes.
 pub fn count(program: &Path) -> Result<Vec<Row>, String> {
-    let totals = totals_of(program, COUNTED, &[LOOPS.to_owned()], ALL.len())?;
-    let rows = ALL.iter().zip(totals).map(|((name, _), total)| {
-        // The loop itself takes some instructions; an operation takes hundreds.
-        if total < 100 * TIMES as u64 {
-            return Err(format!(
-                "{name}: callgrind saw no loop, only {total} instructions"
-            ));
-        }
-        Ok(row(name, (total as f64 / TIMES as f64).round()))
+    let count = |target: &str| {
+        let args = [LOOPS.to_owned(), target.to_owned()];
+        counts_of(program, COUNTED, &args, ALL.len())
+    };
+    // Side by side: instructions do not mind.
+    let (plain, tracked) = std::thread::scope(|scope| {
+        let tracked = scope.spawn(|| count(TRACKED));
+        (count(PLAIN), tracked.join())
     });
-    rows.collect()
+    let tracked = tracked.map_err(|_| "counting panicked")??;
+    let mut rows = Vec::new();
+    for (target, counts) in [(PLAIN, plain?), (TRACKED, tracked)] {
+        for ((name, _), counts) in ALL.iter().zip(counts) {
+            rows.extend(rows_of(name, target, counts)?);
+        }
+    }
+    Ok(rows)
 }
 
-fn row(name: &str, value: f64) -> Row {
-    Row::exact(
-        "instructions",
-        (name, "lib", 1),
-        ("instructions_per_op", "1"),
-        value,
-    )
+fn rows_of(name: &str, target: &str, counts: CallCounts) -> Result<[Row; 2], String> {
+    // The loop itself takes some instructions; an operation takes hundreds.
+    if counts.instructions < 100 * TIMES as u64 {
+        return Err(format!(
+            "{name}: callgrind saw no loop, only {} instructions",
+            counts.instructions
+        ));
+    }
+    let each = |count: u64| count as f64 / TIMES as f64;
+    let locked = (each(counts.locked) * 10.0).round() / 10.0;
+    Ok([
+        row(
+            name,
+            target,
+            INSTRUCTIONS,
+            each(counts.instructions).round(),
+        ),
+        row(name, target, LOCKED, locked),
+    ])
 }
 
-/// Runs all loops; callgrind counts what `counted` does.
-pub fn run_loops() -> Result<(), String> {
+fn row(name: &str, target: &str, metric: Metric, value: f64) -> Row {
+    Row::exact("instructions", (name, target, 1), metric, value)
+}
+
+/// Runs all loops on the volume that `args` name; callgrind counts what `counted` does.
+pub fn run_loops(args: &[String]) -> Result<(), String> {
     pin_first()?;
-    let fixture = LoopFixture::new(&Volume::memory(), 0);
+    let volume = match args {
+        [target] if target == PLAIN => Volume::memory(),
+        [target] if target == TRACKED => tracked()?,
+        _ => return Err(format!("{LOOPS} takes {PLAIN} or {TRACKED}: {args:?}")),
+    };
+    let fixture = LoopFixture::new(&volume, loops::PAGE);
     let fixture = fixture.map_err(|errno| format!("preparing: {errno}"))?;
     for (name, operation) in ALL {
         (0..WARM)
@@ -116,6 +161,24 @@ pub fn run_loops() -> Result<(), String> {
             .map_err(|errno| format!("{name}: {errno}"))?;
     }
     Ok(())
+}
+
+/// A volume whose files have a project with limits, and which tracks heat.
+fn tracked() -> Result<Volume, String> {
+    let volume = Volume::builder().hot_track(true).build();
+    let volume = volume.map_err(|error| format!("building: {error}"))?;
+    let limits = LimitChange {
+        bytes_hard: LimitUpdate::To(LIMIT),
+        inodes_hard: LimitUpdate::To(LIMIT),
+        ..LimitChange::default()
+    };
+    // The user is root, who is never limited; the project of its files is.
+    let quota = volume.quota();
+    quota
+        .set_project_tree("/", PROJECT)
+        .and_then(|_| quota.set(QuotaId::project(PROJECT), &limits))
+        .map_err(|error| format!("limits: {error}"))?;
+    Ok(volume)
 }
 
 /// Callgrind knows this function by its name.
@@ -136,20 +199,25 @@ fn recorded(rows: &[Row]) -> Value {
     })
 }
 
-fn count_of(recorded: &Value, operation: &str) -> Option<f64> {
+/// The recorded value of the cell and metric of `row`.
+fn before(recorded: &Value, row: &Row) -> Option<f64> {
     let rows = recorded["rows"].as_array()?;
-    let row = rows.iter().find(|row| row["workload"] == operation)?;
-    row["value"].as_f64()
+    let same = |old: &&Value| {
+        old["workload"] == row.workload
+            && old["target"] == row.target
+            && old["metric"] == row.metric
+    };
+    rows.iter().find(same)?["value"].as_f64()
 }
 
 /// One line for each count that grew too much, is not recorded or is no longer counted.
 fn grown(recorded: &Value, rows: &[Row]) -> Vec<String> {
     let mut lines: Vec<String> = rows
         .iter()
-        .filter_map(|row| match count_of(recorded, &row.workload) {
-            Some(before) if row.value <= before * (1.0 + MAY_GROW) => None,
-            Some(before) => Some(format!("{}: {} after {before}", row.workload, row.value)),
-            None => Some(format!("{}: {}, not recorded", row.workload, row.value)),
+        .filter_map(|row| match before(recorded, row) {
+            Some(before) if row.value <= most(row, before) => None,
+            Some(before) => Some(format!("{}: {} after {before}", cell(row), row.value)),
+            None => Some(format!("{}: {}, not recorded", cell(row), row.value)),
         })
         .collect();
     let names = recorded["rows"].as_array().into_iter().flatten();
@@ -164,6 +232,22 @@ fn grown(recorded: &Value, rows: &[Row]) -> Vec<String> {
     lines
 }
 
+/// How large a count may be that was `before`.
+fn most(row: &Row, before: f64) -> f64 {
+    match row.metric == LOCKED.0 {
+        true => before + MAY_LOCK,
+        false => before * (1.0 + MAY_GROW),
+    }
+}
+
+fn cell(row: &Row) -> String {
+    let what = match row.metric == LOCKED.0 {
+        true => ", locked",
+        false => "",
+    };
+    format!("{} ({}{what})", row.workload, row.target)
+}
+
 /// The compiler that cargo would use.
 fn rustc() -> String {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
@@ -174,23 +258,30 @@ fn rustc() -> String {
     )
 }
 
+/// A line for each operation and volume: instructions and, of those, the locked ones.
 fn table(rows: &[Row], recorded: &Value) -> String {
     let mut table = Table::new([
-        "instructions per warm operation",
-        "now",
+        "per warm operation",
+        "volume",
+        "instructions",
         "recorded",
         "change",
+        "locked",
+        "recorded",
     ]);
-    for row in rows {
-        let before = count_of(recorded, &row.workload);
-        let change = before.map(|before| format!("{:+.1} %", (row.value / before - 1.0) * 100.0));
-        let before = before.map_or("-".to_owned(), |before| format!("{before:.0}"));
-        let change = change.unwrap_or("-".to_owned());
+    for pair in rows.chunks(2) {
+        let [count, locked] = pair else { continue };
+        let then = before(recorded, count);
+        let change = then.map(|then| format!("{:+.1} %", (count.value / then - 1.0) * 100.0));
+        let shown = |value: Option<f64>| value.map_or("-".to_owned(), |value| value.to_string());
         table.row(cells![
-            row.workload,
-            format!("{:.0}", row.value),
-            before,
-            change
+            count.workload,
+            count.target,
+            count.value,
+            shown(then),
+            change.unwrap_or("-".to_owned()),
+            locked.value,
+            shown(before(recorded, locked))
         ]);
     }
     table.text()
@@ -212,20 +303,36 @@ mod tests {
 
     #[test]
     fn five_percent_more_is_the_most_and_what_is_on_one_side_only_is_named() {
+        let row = |name, value| row(name, PLAIN, INSTRUCTIONS, value);
         let before = recorded(&[row("stat", 1000.0), row("open", 500.0)]);
         let grown = |stat, open| super::grown(&before, &[row("stat", stat), row("open", open)]);
         assert!(grown(1050.0, 100.0).is_empty());
-        assert_eq!(grown(1051.0, 525.0), ["stat: 1051 after 1000"]);
+        assert_eq!(grown(1051.0, 525.0), ["stat (lib): 1051 after 1000"]);
         let others = super::grown(&before, &[row("stat", 1.0), row("close", 1.0)]);
         assert_eq!(
             others,
-            ["close: 1, not recorded", "open: recorded, not counted"]
+            [
+                "close (lib): 1, not recorded",
+                "open: recorded, not counted"
+            ]
+        );
+    }
+
+    #[test]
+    fn one_locked_instruction_more_is_too_many_on_either_volume() {
+        let row = |target, value| row("stat", target, LOCKED, value);
+        let before = recorded(&[row(PLAIN, 2.0), row(TRACKED, 3.0)]);
+        let grown = |a, b| super::grown(&before, &[row(PLAIN, a), row(TRACKED, b)]);
+        assert!(grown(2.1, 3.0).is_empty());
+        assert_eq!(
+            grown(2.0, 4.0),
+            ["stat (lib, limits and heat, locked): 4 after 3"]
         );
     }
 
     #[test]
     fn every_loop_does_what_its_name_says() {
-        let on = LoopFixture::new(&Volume::memory(), 0).unwrap();
+        let on = LoopFixture::new(&tracked().unwrap(), loops::PAGE).unwrap();
         let depth = |path: &str| path.matches('/').count();
         assert!(on.shallow.iter().all(|path| depth(path) == 1));
         assert!(on.deep.iter().all(|path| depth(path) == 8));
@@ -236,12 +343,13 @@ mod tests {
             assert_eq!(on.process.open_fds(), [on.open], "{name}");
         }
         // What the loops work on is what decides whether they succeed.
-        on.process.ftruncate(on.open, 0).unwrap();
-        for path in on.shallow.iter().chain(&on.deep) {
+        on.process.close(on.open).unwrap();
+        for path in on.shallow.iter().chain(&on.deep).chain(&on.links) {
             on.process.unlink(path).unwrap();
         }
         for (name, operation) in ALL {
-            assert_eq!(operation(&on, 0).is_ok(), name == "create+unlink", "{name}");
+            let makes = ["create+unlink", "mkdir+rmdir"].contains(&name);
+            assert_eq!(operation(&on, 0).is_ok(), makes, "{name}");
         }
     }
 }

@@ -10,18 +10,18 @@ const ABOUT: &str = "\
 Keys: Tab or 1-5 another tab, s sort by the next column, r the other way round, / filter by name,
 Space freeze, v files, ranges or directories, p lock profile on and off, ? help, q quit.
 MOUNT is any path on the mount; without it, the mount of the working directory, or the only one.
-NO_COLOR leaves colours out. What top itself reads is counted too: a few operations each time.";
+NO_COLOR leaves colours out. What top itself reads is counted too: 20 to 50 requests each time.";
 
 /// `hearth top`.
 #[derive(Debug, Args)]
 #[command(after_help = ABOUT)]
-pub struct TopArgs {
+pub struct LiveArgs {
     /// Where the volume is mounted
     pub mount: Option<PathBuf>,
     /// Print what happens in one interval, hot files first, and end
     #[arg(long)]
     pub once: bool,
-    /// The same as JSON, one object
+    /// Print that as JSON, one object
     #[arg(long)]
     pub json: bool,
     /// Time between two looks (500ms, 2s, 1m)

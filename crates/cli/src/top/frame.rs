@@ -1,9 +1,9 @@
 //! What a screen shows: the difference of two readings.
 
-use super::hot::{self, Ranking};
+use super::hot::{self, HotList};
 use super::operations::{self, Operation};
 use super::reading::{Part, Reading};
-use super::tenants::{self, Tenant};
+use super::tenants::{self, TenantRow};
 use super::volume::{self, Volume};
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -20,11 +20,11 @@ pub struct Frame {
     /// Operations that were ever done.
     pub operations: Vec<Operation>,
     /// Tenants.
-    pub tenants: Part<Vec<Tenant>>,
+    pub tenants: Part<Vec<TenantRow>>,
     /// Why their quotas are not known.
     pub no_quota: Option<String>,
     /// Heat: its state and rankings.
-    pub heat: Part<(Value, Vec<Ranking>)>,
+    pub heat: Part<(Value, Vec<HotList>)>,
     /// The lock profile.
     pub locks: Part<Value>,
 }
@@ -69,7 +69,7 @@ impl Frame {
             Value::Array(tenants.iter().map(tenants::object).collect())
         });
         let heat = list(&self.heat, |(status, rankings)| {
-            let ranking = |ranking: &Ranking| {
+            let ranking = |ranking: &HotList| {
                 let rows = ranking.rows.iter().map(hot::object).collect();
                 (ranking.ranked.name().to_owned(), Value::Array(rows))
             };
@@ -113,7 +113,7 @@ fn mapped<T, U>(part: &Part<T>, map: impl FnOnce(&T) -> U) -> Part<U> {
 }
 
 /// Rates of what was not read before are not those of the interval: they are left out.
-fn without_first(tenants: Part<Vec<Tenant>>, was_read: bool) -> Part<Vec<Tenant>> {
+fn without_first(tenants: Part<Vec<TenantRow>>, was_read: bool) -> Part<Vec<TenantRow>> {
     tenants.map(|tenants| {
         tenants.map(|mut tenants| {
             for work in tenants.iter_mut().filter_map(|tenant| tenant.work.as_mut()) {

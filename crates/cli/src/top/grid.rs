@@ -112,7 +112,7 @@ impl Cell {
         }
     }
 
-    /// The same in another tone.
+    /// This cell in another tone.
     pub fn toned(self, tone: Tone) -> Cell {
         Cell { tone, ..self }
     }

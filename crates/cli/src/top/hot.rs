@@ -11,7 +11,7 @@ use std::path::Path;
 
 /// One ranking.
 #[derive(Debug, Default)]
-pub struct Ranking {
+pub struct HotList {
     /// What is ranked.
     pub ranked: Ranked,
     /// Hottest first.
@@ -68,7 +68,7 @@ pub fn between(
     now: &HeatReading,
     seconds: f64,
     wall: f64,
-) -> Vec<Ranking> {
+) -> Vec<HotList> {
     let ranking = |(ranked, rows): &(Ranked, Vec<Value>)| {
         let old = before.and_then(|before| {
             let found = before.rankings.iter().find(|(old, _)| old == ranked);
@@ -78,7 +78,7 @@ pub fn between(
             let old = old.and_then(|old| old.iter().find(|old| is_same(*ranked, old, row)));
             hot(mount, *ranked, old, row, seconds, wall)
         };
-        Ranking {
+        HotList {
             ranked: *ranked,
             rows: rows.iter().map(hot).collect(),
         }
@@ -131,7 +131,7 @@ fn shown(ranked: Ranked, row: &Value) -> String {
 }
 
 /// The rows of a table.
-pub fn grid(ranking: &Ranking) -> Grid {
+pub fn grid(ranking: &HotList) -> Grid {
     let is_file = ranking.ranked == Ranked::Files;
     let row = |hot: &Hot| {
         let rate = |number: usize| hot.rates.map(|rates| rates[number]);

@@ -250,10 +250,10 @@ impl View {
 
     /// The difference to the look before is what is shown.
     fn look(&mut self, look: Result<Reading, Failure>) -> Result<(), End> {
-        let reading = look.map_err(|failure| self.ended(failure))?;
+        let reading = look.map_err(|failure| self.ended(&failure))?;
         if *self.first_device.get_or_insert(reading.device) != reading.device {
             let other = Failure::refused("another filesystem is there now");
-            return Err(self.ended(other));
+            return Err(self.ended(&other));
         }
         if let Some(last) = &self.last {
             let frame = Frame::between(&self.state.mount, last, &reading);
@@ -271,10 +271,8 @@ impl View {
         Ok(())
     }
 
-    fn ended(&self, failure: Failure) -> End {
-        End::Failed(match self.last {
-            Some(_) => lost(&self.state.mount, &failure),
-            None => failure,
-        })
+    /// The mount was there when the view began.
+    fn ended(&self, failure: &Failure) -> End {
+        End::Failed(lost(&self.state.mount, failure))
     }
 }

@@ -23,7 +23,7 @@ mod tenants;
 mod volume;
 mod waits;
 
-pub use args::TopArgs;
+pub use args::LiveArgs;
 
 use crate::failure::Failure;
 use crate::heat::place::mount_of;
@@ -40,7 +40,7 @@ use tab::{Ranked, Tab};
 const WIDTH: usize = 80;
 
 /// Shows what a mounted volume does.
-pub fn run(args: &TopArgs) -> Result<(), Failure> {
+pub fn run(args: &LiveArgs) -> Result<(), Failure> {
     let mount = mount_of(args.mount.as_deref())?;
     if args.once || args.json {
         return once(&mount, args);
@@ -67,7 +67,7 @@ pub fn run(args: &TopArgs) -> Result<(), Failure> {
 }
 
 /// What happens in one interval.
-fn once(mount: &Path, args: &TopArgs) -> Result<(), Failure> {
+fn once(mount: &Path, args: &LiveArgs) -> Result<(), Failure> {
     let wanted = match (args.json, args.tab) {
         (true, None) => Wanted::all(&Ranked::ALL),
         (false, None) => Wanted::all(&[Ranked::Files]),

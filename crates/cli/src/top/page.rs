@@ -2,14 +2,14 @@
 
 use super::frame::Frame;
 use super::grid::{Grid, Sorting};
-use super::hot::Ranking;
+use super::hot::HotList;
 use super::tab::{Ranked, Tab};
 use super::{hot, operations, tenants, volume, waits};
 use std::path::Path;
 
 /// What a tab shows.
 #[derive(Debug, Default)]
-pub struct Page {
+pub struct TabView {
     /// A line above the table.
     pub note: String,
     /// The table, not yet filtered or sorted.
@@ -31,13 +31,13 @@ pub fn sorting(tab: Tab) -> Sorting {
 }
 
 /// What `tab` shows of `frame`; of heat, what is `ranked`.
-pub fn page(mount: &Path, frame: &Frame, tab: Tab, ranked: Ranked) -> Page {
+pub fn page(mount: &Path, frame: &Frame, tab: Tab, ranked: Ranked) -> TabView {
     match tab {
-        Tab::Operations => Page {
+        Tab::Operations => TabView {
             note: "P50 and P99 are bounds; TOTAL is since the mount".to_owned(),
             grid: operations::grid(&frame.operations),
         },
-        Tab::Tenants => of_part(&frame.tenants, |tenants| Page {
+        Tab::Tenants => of_part(&frame.tenants, |tenants| TabView {
             note: match &frame.no_quota {
                 Some(why) => format!("no quotas: {why}"),
                 None => "WAIT is for a core, HELD by a rate limit".to_owned(),
@@ -46,20 +46,20 @@ pub fn page(mount: &Path, frame: &Frame, tab: Tab, ranked: Ranked) -> Page {
         }),
         Tab::Heat => of_part(&frame.heat, |(status, rankings)| {
             let found = rankings.iter().find(|ranking| ranking.ranked == ranked);
-            let none = Ranking {
+            let none = HotList {
                 ranked,
                 rows: Vec::new(),
             };
-            Page {
+            TabView {
                 note: format!("{}: {}", ranked.name(), hot::note(mount, status)),
                 grid: hot::grid(found.unwrap_or(&none)),
             }
         }),
-        Tab::Locks => of_part(&frame.locks, |profile| Page {
+        Tab::Locks => of_part(&frame.locks, |profile| TabView {
             note: waits::note(mount, profile, frame.volume.file_locks),
             grid: waits::grid(profile),
         }),
-        Tab::Store => Page {
+        Tab::Store => TabView {
             note: match (&frame.volume.store, frame.volume.labels.get("below")) {
                 (Some(_), _) => "a store".to_owned(),
                 (None, Some(_)) => "a directory of the host: no store to write to".to_owned(),
@@ -70,16 +70,16 @@ pub fn page(mount: &Path, frame: &Frame, tab: Tab, ranked: Ranked) -> Page {
     }
 }
 
-fn of_part<T>(part: &super::reading::Part<T>, page: impl FnOnce(&T) -> Page) -> Page {
+fn of_part<T>(part: &super::reading::Part<T>, page: impl FnOnce(&T) -> TabView) -> TabView {
     match part {
         Some(Ok(part)) => page(part),
-        Some(Err(why)) => Page {
+        Some(Err(why)) => TabView {
             note: why.clone(),
-            ..Page::default()
+            ..TabView::default()
         },
-        None => Page {
+        None => TabView {
             note: "reading ...".to_owned(),
-            ..Page::default()
+            ..TabView::default()
         },
     }
 }

@@ -56,7 +56,7 @@ impl Wanted {
 pub struct Reading {
     /// When it began.
     pub at: Instant,
-    /// The same by the wall clock, in seconds.
+    /// The wall clock then, in seconds.
     pub wall: f64,
     /// The device number of the mount: another one is another mount.
     pub device: u64,
@@ -254,5 +254,17 @@ mod tests {
             assert_eq!(reading.heat.is_some(), tab == Tab::Heat);
             assert_eq!(reading.locks.is_some(), tab == Tab::Locks);
         }
+    }
+
+    #[test]
+    fn what_was_unmounted_meanwhile_is_told_so_and_not_what_lies_there() {
+        let under = Old::with("under", &[]);
+        let failure = read(&under.0, &Wanted::default()).unwrap_err();
+        let said = lost(&under.0, &failure).line;
+        let wanted = format!(
+            "{}: the mount has ended: it was unmounted",
+            under.0.display()
+        );
+        assert_eq!(said, wanted);
     }
 }

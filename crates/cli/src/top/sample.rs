@@ -1,10 +1,10 @@
 //! A frame of which tests know everything.
 
 use super::frame::Frame;
-use super::hot::{Hot, Ranking};
+use super::hot::{Hot, HotList};
 use super::operations::Operation;
 use super::tab::Ranked;
-use super::tenants::{Tenant, Use, Work};
+use super::tenants::{TenantRow, Use, Work};
 use super::volume::{Store, Volume};
 use serde_json::json;
 
@@ -48,7 +48,7 @@ pub fn frame() -> Frame {
 }
 
 /// A ranking of two files.
-pub fn ranking(ranked: Ranked) -> Ranking {
+pub fn ranking(ranked: Ranked) -> HotList {
     let hot = |name: &str, temperature, cells: &[Option<f64>]| Hot {
         name: name.to_owned(),
         temperature,
@@ -58,7 +58,7 @@ pub fn ranking(ranked: Ranked) -> Ranking {
         cells: cells.to_vec(),
         row: json!({ "last_access": 999.0 }),
     };
-    Ranking {
+    HotList {
         ranked,
         rows: vec![
             hot("/logs/hot.log", 99.5, &[Some(99.5), Some(3.0), None]),
@@ -80,8 +80,8 @@ fn operation(name: &str, per_second: f64) -> Operation {
     }
 }
 
-fn tenant(name: &str, per_second: f64) -> Tenant {
-    Tenant {
+fn tenant(name: &str, per_second: f64) -> TenantRow {
+    TenantRow {
         name: name.to_owned(),
         work: Some(Work {
             per_second,

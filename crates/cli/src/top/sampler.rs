@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 #[derive(Default)]
 pub struct Orders {
     // Protected by its lock; `came` is told of every change.
-    orders: Mutex<Order>,
+    orders: Mutex<Pending>,
     came: Condvar,
 }
 
 #[derive(Default)]
-struct Order {
+struct Pending {
     wanted: Wanted,
     interval: Duration,
     /// Look now.

@@ -3,7 +3,7 @@
 use super::args::INTERVALS;
 use super::frame::Frame;
 use super::grid::Sorting;
-use super::page::{Page, page, sorting};
+use super::page::{TabView, page, sorting};
 use super::reading::Wanted;
 use super::tab::{Ranked, Tab};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -105,11 +105,11 @@ impl State {
     }
 
     /// The tab, filtered and sorted.
-    pub fn page(&self) -> Page {
+    pub fn page(&self) -> TabView {
         let Some(frame) = &self.frame else {
-            return Page {
+            return TabView {
                 note: "reading ...".to_owned(),
-                ..Page::default()
+                ..TabView::default()
             };
         };
         let mut page = page(&self.mount, frame, self.tab, self.ranked);

@@ -7,7 +7,7 @@ use clap::ValueEnum;
 pub enum Tab {
     /// Operations and how long they take
     Operations,
-    /// Who does how much, waits and uses
+    /// Users and projects: what each does, waits for and uses
     Tenants,
     /// Hot files, ranges or directories
     Heat,

@@ -1,4 +1,4 @@
-//! Who did how much in an interval, waited for it, and uses how much room.
+//! Users and projects: what each did in an interval, waited for it, and uses of the room.
 
 use super::grid::{Cell, Column, Grid, Tone};
 use super::number;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 /// A tenant of the scheduler, or somebody with a quota, or both.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Tenant {
+pub struct TenantRow {
     /// `user:alice`, `project:7`, `group:staff`, `volume`, `system`.
     pub name: String,
     /// What the scheduler says.
@@ -68,7 +68,7 @@ pub fn between(
     now: &Value,
     quota: Option<&Report>,
     seconds: f64,
-) -> Vec<Tenant> {
+) -> Vec<TenantRow> {
     let list = |value: &Value| value["tenants"].as_array().cloned().unwrap_or_default();
     let old = before.map(list).unwrap_or_default();
     let rows = list(now);
@@ -78,12 +78,12 @@ pub fn between(
         .map(|row| counted(was(row), row, "run_ns"))
         .collect();
     let all = ran.iter().sum::<u64>().max(1) as f64;
-    let mut tenants: Vec<Tenant> = Vec::new();
+    let mut tenants: Vec<TenantRow> = Vec::new();
     for (row, ran) in rows.iter().zip(ran) {
         let work = work(was(row), row, ran as f64 / all, seconds);
         let id = row["tenant"].as_str().unwrap_or_default();
         let record = quota.and_then(|quota| quota.records.iter().find(|r| name(r) == id));
-        tenants.push(Tenant {
+        tenants.push(TenantRow {
             name: with_names(id),
             work: Some(work),
             ..usage(record)
@@ -92,7 +92,7 @@ pub fn between(
     let known = |record: &Record| rows.iter().any(|row| row["tenant"] == *name(record));
     let others = quota.iter().flat_map(|quota| &quota.records);
     for record in others.filter(|record| !known(record) && is_worth_a_row(record)) {
-        tenants.push(Tenant {
+        tenants.push(TenantRow {
             name: with_names(&name(record)),
             ..usage(Some(record))
         });
@@ -117,16 +117,16 @@ fn name(record: &Record) -> String {
     }
 }
 
-fn usage(record: Option<&Record>) -> Tenant {
+fn usage(record: Option<&Record>) -> TenantRow {
     let of = |usage: &Usage| Use {
         used: usage.used,
         hard: usage.hard,
         soft: usage.soft,
     };
-    Tenant {
+    TenantRow {
         bytes: record.map(|record| of(&record.bytes)),
         inodes: record.map(|record| of(&record.inodes)),
-        ..Tenant::default()
+        ..TenantRow::default()
     }
 }
 
@@ -184,8 +184,8 @@ fn waits(before: Option<&Value>, now: &Value) -> [f64; 2] {
 }
 
 /// The rows of a table.
-pub fn grid(tenants: &[Tenant]) -> Grid {
-    let row = |tenant: &Tenant| {
+pub fn grid(tenants: &[TenantRow]) -> Grid {
+    let row = |tenant: &TenantRow| {
         let work = tenant.work;
         let number = |of: fn(&Work) -> f64| work.as_ref().map(of);
         let bytes = |of: fn(&Use) -> Option<u64>| tenant.bytes.as_ref().and_then(of);
@@ -215,7 +215,7 @@ pub fn grid(tenants: &[Tenant]) -> Grid {
 }
 
 /// At a hard limit, above a soft one or near a hard one, or neither.
-fn fullness(tenant: &Tenant) -> Tone {
+fn fullness(tenant: &TenantRow) -> Tone {
     let uses = [tenant.bytes, tenant.inodes].into_iter().flatten();
     let tone = |u: Use| match (u.soft, u.hard) {
         (_, Some(hard)) if u.used >= hard && u.used > 0 => 2,
@@ -231,7 +231,7 @@ fn fullness(tenant: &Tenant) -> Tone {
 }
 
 /// A tenant as an object.
-pub fn object(tenant: &Tenant) -> Value {
+pub fn object(tenant: &TenantRow) -> Value {
     let room =
         |room: Option<Use>| room.map(|u| json!({ "used": u.used, "hard": u.hard, "soft": u.soft }));
     let work = tenant.work.map(|w| {
@@ -264,8 +264,8 @@ mod tests {
             { "tenant": "user:4000000000", "weight": 100, "requests": requests,
               "at_once": at_once, "run_ns": run, "throttled_ns": run,
               "wait_ns": [[1000, wait], [2_000_000, 2]], "iops": 50, "bw": null },
-            { "tenant": "system", "weight": 10, "requests": 0, "at_once": 0, "run_ns": 3_000_000_000_u64,
-              "throttled_ns": 0, "wait_ns": [] },
+            { "tenant": "system", "weight": 10, "requests": 0, "at_once": 0,
+              "run_ns": 3_000_000_000_u64, "throttled_ns": 0, "wait_ns": [] },
         ]})
     }
 

@@ -12,11 +12,9 @@ use hearth_sync::primitive::atomic::{Ordering, fence};
 impl Superblock {
     /// Gives a reference back. The last reference of an unlinked inode ends the inode.
     pub fn release(&self, inode: InodeRef, g: &Guard) {
-        let number = inode.number();
+        let released = inode.pinned(g);
         drop(inode);
-        if let Some(inode) = self.objects.inodes.get(number, g) {
-            self.iput_final(inode, g);
-        }
+        self.iput_final(released, g);
     }
 
     /// Frees an inode that has neither name nor reference.

@@ -194,7 +194,7 @@ impl Deferred for RunCommand {
 
 /// Work for later, with nothing pinned or locked; then the call is repeated.
 fn deferred(work: impl Deferred + 'static) -> Stop {
-    Stop::Miss(Fetch::Deferred(Arc::new(work)))
+    Stop::miss(Fetch::Deferred(Arc::new(work)))
 }
 
 fn volume(sb: &Superblock) -> Result<Volume> {

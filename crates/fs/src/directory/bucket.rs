@@ -42,16 +42,32 @@ struct Overflow {
     next: RcuSlot<Overflow>,
 }
 
-#[inline]
+/// Where the entry of a name goes, found by one look at every slot.
+pub(super) struct Place<'g> {
+    /// The entry of this name, with its slot.
+    pub old: Option<(&'g TagSlot<Entry>, &'g Entry)>,
+    /// A free slot.
+    slot: Option<&'g TagSlot<Entry>>,
+    /// Another entry has the same tag, and so perhaps the same cookie.
+    pub is_tagged: bool,
+}
+
+#[inline(always)]
 fn find_in<'g>(
     slots: &'g [TagSlot<Entry>],
     name: &[u8],
     tag: u16,
     g: &'g Guard,
 ) -> Option<&'g Entry> {
-    slots
-        .iter()
-        .find_map(|s| s.load_if(tag, g).filter(|e| e.name() == name))
+    // A plain loop: as a chain of iterators it becomes a function, which takes more than the slots.
+    for slot in slots {
+        if let Some(entry) = slot.load_if(tag, g)
+            && entry.is_named(name)
+        {
+            return Some(entry);
+        }
+    }
+    None
 }
 
 impl Overflow {
@@ -139,26 +155,38 @@ impl Bucket {
         });
     }
 
-    /// Puts `entry` in place of the entry of the same name, or in a free slot; true if a line was
-    /// added for it. Needs the lock and a write section.
-    pub fn put(&self, tag: u16, entry: Box<Entry>, g: &Guard) -> bool {
-        let mut free: Option<&TagSlot<Entry>> = None;
-        let mut old: Option<&TagSlot<Entry>> = None;
+    /// Where the entry of `name` goes. Needs the lock.
+    pub fn place<'g>(&'g self, name: &[u8], tag: u16, g: &'g Guard) -> Place<'g> {
+        let mut place = Place {
+            old: None,
+            slot: None,
+            is_tagged: false,
+        };
         self.for_each_slot(g, |slot| match slot.load(g) {
-            None => free = free.or(Some(slot)),
-            Some((t, e)) if t == tag && e.name() == entry.name() => old = Some(slot),
+            None => place.slot = place.slot.or(Some(slot)),
+            Some((t, entry)) if t == tag => match entry.is_named(name) {
+                true => place.old = Some((slot, entry)),
+                false => place.is_tagged = true,
+            },
             Some(_) => {}
         });
-        let found = old.or(free);
+        place
+    }
+
+    /// Puts `entry` in its place; true if a line was added for it. Needs the lock, held since the
+    /// place was found, and a write section.
+    pub fn put(&self, place: &Place<'_>, tag: u16, entry: Box<Entry>, g: &Guard) -> bool {
+        let found = place.old.map(|(slot, _)| slot).or(place.slot);
         found
             .unwrap_or_else(|| self.add_line(g))
             .store(Some((tag, entry)), g);
         found.is_none()
     }
 
-    /// Puts a negative entry like [`Bucket::put`]. If there are many that the backend, which has
-    /// every epoch up to `applied`, can give again, it replaces one of them; true then as well.
-    pub fn put_negative(&self, tag: u16, entry: Box<Entry>, applied: u32, g: &Guard) -> bool {
+    /// Makes room for a negative entry: if there are many that the backend, which has every epoch
+    /// up to `applied`, can give again, one of them goes. True if one went. Needs the lock and a
+    /// write section.
+    pub fn drop_spare(&self, tag: u16, applied: u32, g: &Guard) -> bool {
         let is_negative = |slot: &TagSlot<Entry>| {
             let held = slot.load(g);
             held.is_some_and(|(_, entry)| entry.is_spare(applied))
@@ -178,16 +206,25 @@ impl Bucket {
                 }
             });
         }
-        self.put(tag, entry, g) | is_full
+        is_full
     }
 
     /// Removes the entry of `name`. Needs the lock and a write section.
     pub fn remove(&self, name: &[u8], tag: u16, g: &Guard) {
-        self.for_each_slot(g, |slot| {
-            if slot.load_if(tag, g).is_some_and(|e| e.name() == name) {
-                slot.take(g);
+        let mut slots = &self.slots[..];
+        let mut next = &self.next;
+        loop {
+            for slot in slots {
+                if let Some(entry) = slot.load_if(tag, g)
+                    && entry.is_named(name)
+                {
+                    slot.take(g);
+                    return;
+                }
             }
-        });
+            let Some(line) = next.load(g) else { return };
+            (slots, next) = (&line.slots, &line.next);
+        }
     }
 
     /// Moves every entry to the bucket that `target` names for its tag, or for the entry. Needs
@@ -213,7 +250,9 @@ impl Bucket {
 
     #[inline]
     fn for_each_slot<'s>(&'s self, g: &'s Guard, mut f: impl FnMut(&'s TagSlot<Entry>)) {
-        self.slots.iter().for_each(&mut f);
+        for slot in &self.slots {
+            f(slot);
+        }
         let mut line = self.next.load(g);
         while let Some(overflow) = line {
             overflow.slots.iter().for_each(&mut f);

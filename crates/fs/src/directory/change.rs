@@ -1,6 +1,6 @@
 //! Changes of a directory: one or two locked buckets, and the removal of a directory.
 
-use super::bucket::Bucket;
+use super::bucket::{Bucket, Place};
 use super::entry::Entry;
 use super::table::BucketTable;
 use super::{Directory, FIRST_LOG2, Lookup, UNKNOWN};
@@ -325,8 +325,9 @@ impl Removal<'_> {
 
 /// Returns whether a line was added to the bucket.
 pub(super) fn put(bucket: &Bucket, at: &Hashed<'_>, to: Target, g: &Guard) -> bool {
-    let entry = Entry::new(at.name, cookie_for(bucket, at, g), to);
-    bucket.put(at.hash.tag(), Box::new(entry), g)
+    let place = bucket.place(at.name, at.hash.tag(), g);
+    let entry = Entry::new(at.name, cookie_for(bucket, at, &place, g), to);
+    bucket.put(&place, at.hash.tag(), Box::new(entry), g)
 }
 
 /// Puts a negative entry for a name that is not there. Returns whether a line was added to the
@@ -339,13 +340,17 @@ pub(super) fn put_negative(
     (removed, applied): (u32, u32),
     g: &Guard,
 ) -> bool {
-    let entry = Entry::negative(at.name, cookie_for(bucket, at, g), removed);
-    bucket.put_negative(at.hash.tag(), Box::new(entry), applied, g)
+    let has_room = bucket.drop_spare(at.hash.tag(), applied, g);
+    let place = bucket.place(at.name, at.hash.tag(), g);
+    let entry = Entry::negative(at.name, cookie_for(bucket, at, &place, g), removed);
+    bucket.put(&place, at.hash.tag(), Box::new(entry), g) | has_room
 }
 
-fn cookie_for(bucket: &Bucket, at: &Hashed<'_>, g: &Guard) -> u64 {
-    match bucket.find(at.name, at.hash.tag(), g) {
-        Some(old) => old.cookie,
+fn cookie_for(bucket: &Bucket, at: &Hashed<'_>, place: &Place<'_>, g: &Guard) -> u64 {
+    match place.old {
+        Some((_, old)) => old.cookie,
+        // Equal cookies have equal tags.
+        None if !place.is_tagged => at.hash.value(),
         None => free_cookie(bucket, at.hash, g),
     }
 }

@@ -5,7 +5,7 @@ use super::{Directory, Entry};
 use crate::name::NameHash;
 use hearth_sync::epoch::Guard;
 
-/// Entries that are sorted by counting. A bucket rarely has more.
+/// Entries that are sorted without branches. A bucket rarely has more.
 const FEW: usize = 8;
 
 impl Directory {
@@ -73,26 +73,29 @@ impl Directory {
 
 /// Passes the entries of a bucket to `f` in cookie order until it returns false; returns the last
 /// result of `f`.
-///
-/// Their order is random, so a comparing sort mispredicts every other branch. Few entries are
-/// sorted without branches: each goes to the index that is the number of lower cookies.
 #[inline]
 fn in_order<'g>(found: &mut [&'g Entry], f: &mut impl FnMut(&'g Entry) -> bool) -> bool {
-    let count = found.len();
-    if count > FEW {
-        found.sort_unstable_by_key(|entry| entry.cookie);
-        return found.iter().all(|entry| f(entry));
+    match found.len() > FEW {
+        true => found.sort_unstable_by_key(|entry| entry.cookie),
+        false => sort_few(found),
     }
-    let Some(&first) = found.first() else {
-        return true;
-    };
-    let mut ordered = [first; FEW];
-    for (at, entry) in found.iter().enumerate() {
-        let before = found[..at].iter().filter(|e| e.cookie <= entry.cookie);
-        let after = found[at..].iter().filter(|e| e.cookie < entry.cookie);
-        ordered[(before.count() + after.count()) % FEW] = entry;
+    found.iter().all(|entry| f(entry))
+}
+
+/// Sorts by selection of the largest: their order is random, so a sort that branches on each
+/// comparison mispredicts every other one. This one moves two pointers either way.
+#[inline]
+fn sort_few(found: &mut [&Entry]) {
+    for end in (1..found.len()).rev() {
+        let mut largest = found[0];
+        for at in 0..end {
+            let next = found[at + 1];
+            let is_larger = next.cookie >= largest.cookie;
+            found[at] = if is_larger { largest } else { next };
+            largest = if is_larger { next } else { largest };
+        }
+        found[end] = largest;
     }
-    ordered[..count].iter().all(|entry| f(entry))
 }
 
 #[cfg(test)]

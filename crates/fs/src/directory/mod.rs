@@ -200,6 +200,8 @@ impl Directory {
     }
 
     /// Looks `name` up without a lock or a shared write.
+    // Always inlined: it is most of a step of a walk, and a call would take a third as much again.
+    #[inline(always)]
     pub fn lookup<'g>(&'g self, name: &[u8], hash: NameHash, g: &'g Guard) -> Lookup<'g> {
         loop {
             let Some((_, bucket)) = self.live(hash.value(), g) else {

@@ -103,6 +103,14 @@ pub(crate) struct Fields {
     pub btime: Time,
 }
 
+/// When contents and attributes were read and changed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    pub atime: Time,
+    pub mtime: Time,
+    pub ctime: Time,
+}
+
 /// What a permission check reads, and what an inode hands on to inodes made in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Owner {
@@ -151,10 +159,20 @@ impl Meta {
         }
     }
 
+    #[inline(always)]
     pub fn read(&self) -> Fields {
         self.lock.read(|| Fields {
             size: self.size(),
             ..self.fields_but_size()
+        })
+    }
+
+    /// The times alone, for a check at every read.
+    pub fn times(&self) -> Times {
+        self.lock.read(|| Times {
+            atime: self.time(0),
+            mtime: self.time(1),
+            ctime: self.time(2),
         })
     }
 
@@ -276,6 +294,14 @@ impl Meta {
         self.logged.store(other.logged.load(Relaxed), Relaxed);
     }
 
+    #[inline(always)]
+    fn time(&self, which: usize) -> Time {
+        Time {
+            sec: self.seconds[which].load(Relaxed),
+            nsec: self.nanoseconds[which].load(Relaxed),
+        }
+    }
+
     fn owner_fields(&self) -> Owner {
         Owner {
             perm: self.perm.load(Relaxed),
@@ -287,12 +313,9 @@ impl Meta {
         }
     }
 
+    #[inline(always)]
     fn fields_but_size(&self) -> Fields {
         let owner = self.owner_fields();
-        let time = |i: usize| Time {
-            sec: self.seconds[i].load(Relaxed),
-            nsec: self.nanoseconds[i].load(Relaxed),
-        };
         Fields {
             perm: owner.perm,
             uid: owner.uid,
@@ -304,9 +327,9 @@ impl Meta {
             project: owner.project,
             account: self.account.load(Relaxed),
             size: 0,
-            atime: time(0),
-            mtime: time(1),
-            ctime: time(2),
+            atime: self.time(0),
+            mtime: self.time(1),
+            ctime: self.time(2),
             btime: Time::from_nanos(self.btime.load(Relaxed)),
         }
     }

@@ -28,7 +28,7 @@ mod state;
 mod xattrs;
 mod xattrs_acls;
 
-pub(crate) use meta::{ChangeLock, Fields, GrowthLock, Owner};
+pub(crate) use meta::{ChangeLock, Fields, GrowthLock, Owner, Times};
 pub(crate) use padded_bytes::PaddedBytes;
 pub(crate) use state::{StateBit, StateBits};
 pub(crate) use xattrs_acls::{CAPABILITY, XattrsAcls, xattrs_of};
@@ -313,9 +313,14 @@ pub(crate) trait InodeExt {
     fn rdev(&self) -> u32;
     /// Attributes with the per-core parts merged in.
     fn fields(&self) -> Fields;
+    /// Times with the per-core parts merged in.
+    fn times(&self) -> Times;
 }
 
 impl InodeExt for Inode {
+    // Always inlined, with what it reads: the attributes are then written once, to where the caller
+    // wants them, and not copied from function to function.
+    #[inline(always)]
     fn attr(&self) -> Attr {
         let f = self.fields();
         let blocks = self.blocks() * (PAGE / 512);
@@ -384,15 +389,12 @@ impl InodeExt for Inode {
     }
 
     fn count_entry(&self, delta: i64, subdirectory: bool, now: Time) {
-        self.percpu().add(
-            COUNT,
-            if subdirectory {
-                delta * (SUBDIR + 1)
-            } else {
-                delta
-            },
-        );
-        self.touch(now);
+        let delta = match subdirectory {
+            true => delta * (SUBDIR + 1),
+            false => delta,
+        };
+        self.percpu()
+            .add_and_raise((COUNT, delta), (TOUCHED, now.nanos()));
     }
 
     fn entries(&self) -> u64 {
@@ -410,14 +412,26 @@ impl InodeExt for Inode {
         }
     }
 
+    #[inline(always)]
     fn fields(&self) -> Fields {
         let mut f = self.meta.read();
-        let touched = self.percpu().max(TOUCHED);
-        if touched != 0 {
-            f.mtime = Time::from_nanos(touched);
-            f.ctime = f.ctime.max(f.mtime);
-        }
+        touch_by(self.touched(), &mut f.mtime, &mut f.ctime);
         f
+    }
+
+    fn times(&self) -> Times {
+        let mut times = self.meta.times();
+        touch_by(self.touched(), &mut times.mtime, &mut times.ctime);
+        times
+    }
+}
+
+/// Merges the latest change of contents into the times, if they do not have it.
+#[inline(always)]
+fn touch_by(touched: u64, mtime: &mut Time, ctime: &mut Time) {
+    if touched != 0 {
+        *mtime = Time::from_nanos(touched);
+        *ctime = (*ctime).max(*mtime);
     }
 }
 

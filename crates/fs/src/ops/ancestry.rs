@@ -36,7 +36,7 @@ pub(crate) fn is_at_or_above(cx: &Ctx<'_>, ino: u64, below: &Inode, g: &Guard) -
             // An ancestor was removed: a path to this directory does not exist any more.
             Stop::Errno(_) => Stop::Errno(Errno::ENOENT),
             // The child may have another parent by the time this one is fetched.
-            Stop::Miss(_) if here != child => Stop::Miss(Fetch::Above(child)),
+            Stop::Miss(_) if here != child => Stop::miss(Fetch::Above(child)),
             other => other,
         })?;
         child = here;

@@ -1,11 +1,11 @@
 //! Making inodes: files, directories, symbolic links, device nodes, unlinked files.
 
-use super::lookup::{find, hashed, miss_entry};
+use super::lookup::{find, miss_entry};
 use super::perm::may_create;
 use crate::acl::Acl;
 use crate::attr::Kind;
 use crate::data::Data;
-use crate::directory::{Directory, EntryChange, Lookup};
+use crate::directory::{Directory, EntryChange, Hashed, Lookup};
 use crate::errno::Errno;
 use crate::flags;
 use crate::inode::{Body, Fields, Inode, InodeExt, InodeRef, PaddedBytes, XattrsAcls};
@@ -39,25 +39,47 @@ impl New<'_> {
     }
 }
 
-/// Makes `name` in `parent`; `EEXIST` if it exists. Returns a reference to the new inode.
+/// Makes a name in `parent`; `EEXIST` if it exists. Returns a reference to the new inode.
 pub(crate) fn create(
     cx: &Ctx<'_>,
     parent: &Inode,
-    name: &[u8],
+    at: Hashed<'_>,
     new: &New<'_>,
     mode: u16,
     g: &Guard,
 ) -> Attempt<InodeRef> {
-    if parent.meta.is_unlinked() {
-        // Checked before the name is looked up, as in Linux.
-        return Err(Errno::ENOENT.into());
-    }
-    check_name(name)?;
-    let directory = parent.directory().ok_or(Errno::ENOTDIR)?;
-    let at = hashed(cx, name);
-    if is_control_name(parent.number(), name) || find(parent, at, g)?.is_some() {
+    check_new_name(parent, at.name)?;
+    if find(parent, at, g)?.is_some() {
         return Err(Errno::EEXIST.into());
     }
+    create_absent(cx, parent, at, new, mode, g)
+}
+
+/// Whether a new object may have this name.
+fn check_new_name(parent: &Inode, name: &[u8]) -> Result<(), Errno> {
+    if parent.meta.is_unlinked() {
+        // Checked before the name is looked up, as in Linux.
+        return Err(Errno::ENOENT);
+    }
+    check_name(name)?;
+    match is_control_name(parent.number(), name) {
+        true => Err(Errno::EEXIST),
+        false => Ok(()),
+    }
+}
+
+/// [`create`] of a name that the caller has just looked up and not found. Another thread may have
+/// made it since, so the name is looked up once more under the lock of its bucket.
+pub(crate) fn create_absent(
+    cx: &Ctx<'_>,
+    parent: &Inode,
+    at: Hashed<'_>,
+    new: &New<'_>,
+    mode: u16,
+    g: &Guard,
+) -> Attempt<InodeRef> {
+    check_new_name(parent, at.name)?;
+    let directory = parent.directory().ok_or(Errno::ENOTDIR)?;
     cx.begin_change(parent)?;
     may_create(cx.caller, parent, g)?;
     if let New::Special(kind @ (Kind::Char | Kind::Block), rdev) = *new
@@ -79,7 +101,7 @@ pub(crate) fn create(
                 directory.grow_some(|| parent.entries(), g);
                 cx.sb.recount(directory, g);
             }
-            cx.entry_changed(parent, name);
+            cx.entry_changed(parent, at.name);
             Ok(inode)
         }
         Err(stop) => {
@@ -110,7 +132,7 @@ fn insert(
     cx: &Ctx<'_>,
     parent: &Inode,
     directory: &Directory,
-    at: crate::directory::Hashed<'_>,
+    at: Hashed<'_>,
     inode: &InodeRef,
     g: &Guard,
 ) -> Attempt<bool> {
@@ -233,5 +255,5 @@ pub(crate) fn discard(cx: &Ctx<'_>, inode: InodeRef, g: &Guard) {
 
 /// The stop for a missing directory: all of its entries are to be fetched.
 pub(crate) fn miss_directory(inode: &Inode) -> Stop {
-    Stop::Miss(Fetch::Directory(inode.number()))
+    Stop::miss(Fetch::Directory(inode.number()))
 }

@@ -52,7 +52,7 @@ impl Ctx<'_> {
     pub fn begin_acknowledged(&self, inode: &Inode) -> Attempt<()> {
         match self.sb.log() {
             Some(log) if !log.may_begin() => Err(Stop::Restart),
-            Some(log) if log.is_overfull(|| self.payer_of(inode)) => Err(Stop::Miss(Fetch::Sync)),
+            Some(log) if log.is_overfull(|| self.payer_of(inode)) => Err(Stop::miss(Fetch::Sync)),
             _ => Ok(()),
         }
     }

@@ -78,7 +78,7 @@ fn fill(cx: &Ctx<'_>, inode: &Inode, off: u64, out: &mut [u8], g: &Guard) -> Att
         let before = (absent.0 * PAGE).saturating_sub(off) as usize;
         if before == 0 || !cx.allow_partial {
             let pages = (off + len as u64).div_ceil(PAGE) - absent.0;
-            return Err(Stop::Miss(Fetch::Page {
+            return Err(Stop::miss(Fetch::Page {
                 ino: inode.number(),
                 index: absent.0,
                 pages,
@@ -487,14 +487,14 @@ pub(crate) fn touch_atime(cx: &Ctx<'_>, inode: &Inode, noatime: bool) -> Attempt
     if noatime || cx.sb.atime() == AtimeMode::No || cx.sb.is_read_only() {
         return Ok(());
     }
-    let fields = inode.fields();
-    if fields.flags & flags::NOATIME != 0 {
+    if inode.meta.flags() & flags::NOATIME != 0 {
         return Ok(());
     }
+    let times = inode.times();
     let now = cx.sb.now();
-    let day_old = now.sec.saturating_sub(fields.atime.sec) >= 24 * 60 * 60;
-    let stale = fields.atime <= fields.mtime || fields.atime <= fields.ctime || day_old;
-    if (cx.sb.atime() == AtimeMode::Strict || stale) && fields.atime != now {
+    let day_old = now.sec.saturating_sub(times.atime.sec) >= 24 * 60 * 60;
+    let stale = times.atime <= times.mtime || times.atime <= times.ctime || day_old;
+    if (cx.sb.atime() == AtimeMode::Strict || stale) && times.atime != now {
         set_atime(cx, inode, now)?;
         cx.inode_changed(inode, None);
     }
@@ -517,7 +517,7 @@ pub(crate) fn data_of(inode: &Inode) -> Result<&Data, Errno> {
 }
 
 pub(crate) fn miss_page(inode: &Inode, PageMiss(index): PageMiss) -> Stop {
-    Stop::Miss(Fetch::Page {
+    Stop::miss(Fetch::Page {
         ino: inode.number(),
         index,
         pages: 1,

@@ -1,10 +1,10 @@
 //! Hard links and reading symbolic ones.
 
-use super::lookup::{find, hashed, miss_entry};
+use super::lookup::{find, miss_entry};
 use super::perm::{READ, WRITE, may_access, may_create};
 use crate::attr::Kind;
 use crate::caller::Caller;
-use crate::directory::{EntryChange, Lookup};
+use crate::directory::{EntryChange, Hashed, Lookup};
 use crate::errno::Errno;
 use crate::flags;
 use crate::inode::{Body, Inode, InodeExt};
@@ -20,13 +20,12 @@ pub(crate) fn link(
     cx: &Ctx<'_>,
     inode: &Inode,
     parent: &Inode,
-    name: &[u8],
+    at: Hashed<'_>,
     g: &Guard,
 ) -> Attempt<()> {
-    check_name(name)?;
+    check_name(at.name)?;
     let directory = parent.directory().ok_or(Errno::ENOTDIR)?;
-    let at = hashed(cx, name);
-    if is_control_name(parent.number(), name) || find(parent, at, g)?.is_some() {
+    if is_control_name(parent.number(), at.name) || find(parent, at, g)?.is_some() {
         return Err(Errno::EEXIST.into());
     }
     cx.begin_change(parent)?;
@@ -48,7 +47,7 @@ pub(crate) fn link(
     match locked.find(at, g) {
         Lookup::Negative => {}
         Lookup::Hit(_) => return Err(Errno::EEXIST.into()),
-        Lookup::Unknown => return Err(miss_entry(parent, name)),
+        Lookup::Unknown => return Err(miss_entry(parent, at.name)),
     }
     let now = cx.sb.now();
     // The count goes first: an inode whose last name is removed meanwhile must not be freed.
@@ -74,7 +73,7 @@ pub(crate) fn link(
         directory.grow_some(|| parent.entries(), g);
         cx.sb.recount(directory, g);
     }
-    cx.entry_changed(parent, name);
+    cx.entry_changed(parent, at.name);
     cx.inode_changed(inode, None);
     Ok(())
 }

@@ -13,8 +13,8 @@ use hearth_sync::epoch::Guard;
 
 /// The end of a walk: an inode, or only its name.
 pub(crate) trait WalkEnd<'g>: Copy {
-    /// The result for `name` in `parent`.
-    fn find(cx: &Ctx<'_>, parent: &'g Inode, name: &[u8], g: &'g Guard) -> Attempt<Self>;
+    /// The result for a name in `parent`.
+    fn find(cx: &Ctx<'_>, parent: &'g Inode, at: Hashed<'_>, g: &'g Guard) -> Attempt<Self>;
 
     fn of(inode: &'g Inode) -> Self;
 
@@ -26,8 +26,8 @@ pub(crate) trait WalkEnd<'g>: Copy {
 
 impl<'g> WalkEnd<'g> for &'g Inode {
     #[inline]
-    fn find(cx: &Ctx<'_>, parent: &'g Inode, name: &[u8], g: &'g Guard) -> Attempt<Self> {
-        lookup(cx, parent, name, g)
+    fn find(cx: &Ctx<'_>, parent: &'g Inode, at: Hashed<'_>, g: &'g Guard) -> Attempt<Self> {
+        named(cx, parent, at, g)?.inode(cx, g)
     }
 
     fn of(inode: &'g Inode) -> Self {
@@ -60,8 +60,8 @@ impl Named<'_> {
 }
 
 impl<'g> WalkEnd<'g> for Named<'g> {
-    fn find(cx: &Ctx<'_>, parent: &'g Inode, name: &[u8], g: &'g Guard) -> Attempt<Self> {
-        named(cx, parent, name, g)
+    fn find(cx: &Ctx<'_>, parent: &'g Inode, at: Hashed<'_>, g: &'g Guard) -> Attempt<Self> {
+        named(cx, parent, at, g)
     }
 
     fn of(inode: &'g Inode) -> Self {
@@ -75,6 +75,8 @@ impl<'g> WalkEnd<'g> for Named<'g> {
         }
     }
 
+    // Always inlined, like what it calls: each step of a walk ends here.
+    #[inline(always)]
     fn inode(self, cx: &Ctx<'_>, g: &'g Guard) -> Attempt<&'g Inode> {
         match self {
             Named::Inode(inode) => Ok(inode),
@@ -91,13 +93,14 @@ pub(crate) fn lookup<'g>(
     name: &[u8],
     g: &'g Guard,
 ) -> Attempt<&'g Inode> {
-    named(cx, parent, name, g)?.inode(cx, g)
+    WalkEnd::find(cx, parent, hashed(cx, name), g)
 }
 
-/// The target of `name` in `parent`; see [`lookup`].
+/// The target of a name in `parent`; see [`lookup`].
 // Always inlined: `lookup` is then as short as if it looked for inodes only.
 #[inline(always)]
-fn named<'g>(cx: &Ctx<'_>, parent: &'g Inode, name: &[u8], g: &'g Guard) -> Attempt<Named<'g>> {
+fn named<'g>(cx: &Ctx<'_>, parent: &'g Inode, at: Hashed<'_>, g: &'g Guard) -> Attempt<Named<'g>> {
+    let name = at.name;
     let directory = parent.directory().ok_or(Errno::ENOTDIR)?;
     may_search(cx.caller, parent, g)?;
     if name.len() > NAME_MAX {
@@ -117,16 +120,10 @@ fn named<'g>(cx: &Ctx<'_>, parent: &'g Inode, name: &[u8], g: &'g Guard) -> Atte
     if is_control_name(parent.number(), name) {
         return cx.sb.inode(CONTROL, g).map(Named::Inode);
     }
-    match find(
-        parent,
-        Hashed {
-            name,
-            hash: cx.sb.hash(name),
-        },
-        g,
-    )? {
-        Some(entry) => Ok(Named::Entry(parent, entry)),
-        None => Err(Errno::ENOENT.into()),
+    match directory.lookup(name, at.hash, g) {
+        Lookup::Hit(entry) => Ok(Named::Entry(parent, entry)),
+        Lookup::Negative => Err(Errno::ENOENT.into()),
+        Lookup::Unknown => Err(miss_entry(parent, name)),
     }
 }
 
@@ -142,7 +139,7 @@ fn above<'g>(
     let removed = here.meta.is_unlinked();
     match above {
         _ if removed && directory.dead_parent() == NO_PARENT => Err(Errno::ENOENT.into()),
-        Err(Stop::Miss(_)) => Err(Stop::Miss(Fetch::Above(here.number()))),
+        Err(Stop::Miss(_)) => Err(Stop::miss(Fetch::Above(here.number()))),
         above if !removed => above,
         Ok(inode) if inode.generation() == directory.dead_parent() => Ok(inode),
         _ => Err(Errno::ENOENT.into()),
@@ -164,14 +161,16 @@ pub(crate) fn find<'g>(
 }
 
 /// The fetch of an unknown name.
+#[cold]
 pub(crate) fn miss_entry(parent: &Inode, name: &[u8]) -> Stop {
-    Stop::Miss(Fetch::Entry {
+    Stop::miss(Fetch::Entry {
         dir: parent.number(),
         name: name.into(),
     })
 }
 
 /// The name with its hash.
+#[inline]
 pub(crate) fn hashed<'n>(cx: &Ctx<'_>, name: &'n [u8]) -> Hashed<'n> {
     let hash: NameHash = cx.sb.hash(name);
     Hashed { name, hash }

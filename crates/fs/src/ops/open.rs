@@ -1,14 +1,15 @@
 //! Opening files, and open file descriptions.
 
-use super::create::{New, create, tmpfile};
+use super::create::{New, create_absent, tmpfile};
 use super::io::set_size;
-use super::lookup::{find, hashed};
+use super::lookup::find;
 use super::perm::{READ, WRITE, may};
 use super::privilege::drop_capability;
 use super::reserve;
 use crate::attr::Kind;
 use crate::cache_padded::CachePadded;
 use crate::caller::Caller;
+use crate::directory::Hashed;
 use crate::errno::{Errno, Result};
 use crate::fdtable::{Described, Handles};
 use crate::flags;
@@ -20,6 +21,7 @@ use hearth_sync::epoch::Guard;
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::object::RefSlot;
+use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 /// An open file description (`open(2)`), which descriptors made by `dup` and `fork` share.
@@ -63,12 +65,13 @@ struct Moving {
 }
 
 impl OpenFile {
-    pub(crate) fn new(cx: &Ctx<'_>, inode: InodeRef, flags: i32) -> OpenFile {
+    /// Made where it stays: it is too large to be handed from function to function.
+    pub(crate) fn new(cx: &Ctx<'_>, inode: InodeRef, flags: i32) -> Arc<OpenFile> {
         let control = match is_control(inode.number()).then_some(&inode.body) {
             Some(Body::Control(file)) => cx.sb.control.open(*file, cx.sb),
             _ => None,
         };
-        OpenFile {
+        Arc::new(OpenFile {
             kind: inode.kind(),
             ino: inode.number(),
             inode: RefSlot::new(inode),
@@ -84,7 +87,7 @@ impl OpenFile {
                 groups: (!cx.caller.groups.is_empty()).then(|| cx.caller.groups.into()),
             },
             control,
-        }
+        })
     }
 
     /// Whether it was opened with the credentials of `caller`.
@@ -226,7 +229,7 @@ impl std::fmt::Debug for OpenFile {
 }
 
 /// Opens an inode that exists.
-pub(crate) fn open(cx: &Ctx<'_>, inode: &Inode, flags: i32, g: &Guard) -> Attempt<OpenFile> {
+pub(crate) fn open(cx: &Ctx<'_>, inode: &Inode, flags: i32, g: &Guard) -> Attempt<Arc<OpenFile>> {
     if flags & libc::O_PATH != 0 {
         let held = inode.hold().ok_or(Stop::Restart)?;
         return Ok(OpenFile::new(cx, held, flags));
@@ -264,16 +267,16 @@ pub(crate) fn open(cx: &Ctx<'_>, inode: &Inode, flags: i32, g: &Guard) -> Attemp
     Ok(OpenFile::new(cx, held, status_flags(flags)))
 }
 
-/// Opens `name` in `parent`, making it if it does not exist (`O_CREAT`).
+/// Opens a name in `parent`, making it if it does not exist (`O_CREAT`).
 pub(crate) fn open_create(
     cx: &Ctx<'_>,
     parent: &Inode,
-    name: &[u8],
+    at: Hashed<'_>,
     mode: u16,
     flags: i32,
     g: &Guard,
-) -> Attempt<OpenFile> {
-    if let Some(entry) = find(parent, hashed(cx, name), g)? {
+) -> Attempt<Arc<OpenFile>> {
+    if let Some(entry) = find(parent, at, g)? {
         if flags & libc::O_EXCL != 0 {
             return Err(Errno::EEXIST.into());
         }
@@ -286,7 +289,19 @@ pub(crate) fn open_create(
         let inode = cx.sb.entry_inode(parent, entry, g)?;
         return open_existing(cx, parent, inode, flags, g);
     }
-    match create(cx, parent, name, &New::File, mode & 0o7777, g) {
+    open_absent(cx, parent, at, mode, flags, g)
+}
+
+/// [`open_create`] of a name that the caller has just looked up and not found.
+pub(crate) fn open_absent(
+    cx: &Ctx<'_>,
+    parent: &Inode,
+    at: Hashed<'_>,
+    mode: u16,
+    flags: i32,
+    g: &Guard,
+) -> Attempt<Arc<OpenFile>> {
+    match create_absent(cx, parent, at, &New::File, mode & 0o7777, g) {
         Ok(inode) => Ok(OpenFile::new(cx, inode, status_flags(flags))),
         // Another thread made the file first: open that file.
         Err(Stop::Errno(Errno::EEXIST)) if flags & libc::O_EXCL == 0 => Err(Stop::Restart),
@@ -301,7 +316,7 @@ pub(crate) fn open_existing(
     inode: &Inode,
     flags: i32,
     g: &Guard,
-) -> Attempt<OpenFile> {
+) -> Attempt<Arc<OpenFile>> {
     may_open_sticky(cx, parent, inode)?;
     open(cx, inode, flags, g)
 }
@@ -329,7 +344,7 @@ pub(crate) fn open_tmpfile(
     mode: u16,
     flags: i32,
     g: &Guard,
-) -> Attempt<OpenFile> {
+) -> Attempt<Arc<OpenFile>> {
     if !access_of(flags).1 {
         return Err(Errno::EINVAL.into());
     }

@@ -18,14 +18,19 @@ pub(crate) const READ: u32 = 4;
 /// Checks `want` ([`READ`], [`WRITE`], [`EXEC`]) on `inode`, like `generic_permission` of Linux:
 /// `EACCES` where the caller may not, `EPERM` for a write to an immutable inode.
 pub(crate) fn may(caller: &Caller<'_>, inode: &Inode, want: u32, g: &Guard) -> Result<()> {
-    let owner = inode.meta.owner();
+    may_of(caller, inode, &inode.meta.owner(), want, g)
+}
+
+/// [`may`] for a caller that has read the owner.
+#[inline]
+fn may_of(caller: &Caller<'_>, inode: &Inode, owner: &Owner, want: u32, g: &Guard) -> Result<()> {
     if want & WRITE != 0 && owner.flags & flags::IMMUTABLE != 0 {
         return Err(Errno::EPERM);
     }
     if !caller.checks() {
         return Ok(());
     }
-    may_access(caller, inode, &owner, want, g)
+    may_access(caller, inode, owner, want, g)
 }
 
 /// Whether names may be looked up in `directory`: [`may`] with [`EXEC`], checked for every
@@ -96,8 +101,9 @@ pub(crate) fn may_delete(
     victim: &Inode,
     g: &Guard,
 ) -> Result<()> {
-    may(caller, parent, WRITE | EXEC, g)?;
-    let (dir, file) = (parent.meta.owner(), victim.meta.owner());
+    let dir = parent.meta.owner();
+    may_of(caller, parent, &dir, WRITE | EXEC, g)?;
+    let file = victim.meta.owner();
     if dir.flags & flags::APPEND != 0 {
         return Err(Errno::EPERM);
     }

@@ -1,7 +1,7 @@
 //! Removing entries: unlink and rmdir.
 
 use super::create::miss_directory;
-use super::lookup::{find, hashed, miss_entry};
+use super::lookup::{find, miss_entry};
 use super::perm::may_delete;
 use crate::directory::{EntryChange, Hashed, Locked, Lookup, Refused, Removal};
 use crate::errno::Errno;
@@ -14,10 +14,20 @@ use hearth_sync::epoch::Guard;
 
 /// Removes a name that is not a directory's. A read-only volume refuses before the name is looked
 /// up.
-pub(crate) fn unlink(cx: &Ctx<'_>, parent: &Inode, name: &[u8], g: &Guard) -> Attempt<()> {
+pub(crate) fn unlink(cx: &Ctx<'_>, parent: &Inode, at: Hashed<'_>, g: &Guard) -> Attempt<()> {
     cx.begin_change(parent)?;
+    check_removable(parent, at.name)?;
+    // Without the lock, so that threads at work beside a name that is not there are not disturbed.
+    find(parent, at, g)?.ok_or(Errno::ENOENT)?;
+    unlink_found(cx, parent, at, g)
+}
+
+/// [`unlink`] of a name that the caller has just looked up and found.
+pub(crate) fn unlink_found(cx: &Ctx<'_>, parent: &Inode, at: Hashed<'_>, g: &Guard) -> Attempt<()> {
+    cx.begin_change(parent)?;
+    check_removable(parent, at.name)?;
     let _parent = cx.pin_inode(parent, g)?;
-    let (locked, at, victim) = lock_victim(cx, parent, name, g)?;
+    let (locked, victim) = lock_victim(cx, parent, at, g)?;
     let _victim = cx.pin_inode(victim, g)?;
     may_delete(cx.caller, parent, victim, g)?;
     if victim.is_dir() {
@@ -28,22 +38,23 @@ pub(crate) fn unlink(cx: &Ctx<'_>, parent: &Inode, name: &[u8], g: &Guard) -> At
     cx.sb.count_entry(parent, -1, false, now);
     cx.sb
         .change_attrs_at(victim, now, |fields| fields.nlink -= 1);
-    cx.entry_changed(parent, name);
+    cx.entry_changed(parent, at.name);
     cx.inode_changed(victim, None);
     cx.sb.iput_final(victim, g);
     Ok(())
 }
 
 /// Removes an empty directory. A read-only volume refuses first, like in [`unlink`].
-pub(crate) fn rmdir(cx: &Ctx<'_>, parent: &Inode, name: &[u8], g: &Guard) -> Attempt<()> {
-    match name {
+pub(crate) fn rmdir(cx: &Ctx<'_>, parent: &Inode, at: Hashed<'_>, g: &Guard) -> Attempt<()> {
+    match at.name {
         b"." => return Err(Errno::EINVAL.into()),
         b".." => return Err(Errno::ENOTEMPTY.into()),
         _ => cx.begin_change(parent)?,
     }
+    check_removable(parent, at.name)?;
     let _parent = cx.pin_inode(parent, g)?;
-    refuse_occupied(cx, parent, name, g)?;
-    let (locked, at, victim) = lock_victim(cx, parent, name, g)?;
+    refuse_occupied(cx, parent, at, g)?;
+    let (locked, victim) = lock_victim(cx, parent, at, g)?;
     let _victim = cx.pin_inode(victim, g)?;
     may_delete(cx.caller, parent, victim, g)?;
     let killing = begin_removal(victim, g)?;
@@ -56,20 +67,15 @@ pub(crate) fn rmdir(cx: &Ctx<'_>, parent: &Inode, name: &[u8], g: &Guard) -> Att
     cx.sb.count_entry(parent, -1, true, now);
     cx.sb
         .change_attrs_at(victim, now, |fields| fields.nlink = 0);
-    cx.entry_changed(parent, name);
+    cx.entry_changed(parent, at.name);
     cx.sb.iput_final(victim, g);
     Ok(())
 }
 
-/// Refuses a directory with entries without taking a lock, so that threads at work in it or beside
-/// it are not disturbed.
-fn refuse_occupied(cx: &Ctx<'_>, parent: &Inode, name: &[u8], g: &Guard) -> Attempt<()> {
-    if name.len() > NAME_MAX || is_control_name(parent.number(), name) {
-        return Ok(());
-    }
-    let Some(entry) = find(parent, hashed(cx, name), g)? else {
-        return Ok(());
-    };
+/// Refuses a directory with entries, and a name that is not there, without taking a lock, so that
+/// threads at work in it or beside it are not disturbed.
+fn refuse_occupied(cx: &Ctx<'_>, parent: &Inode, at: Hashed<'_>, g: &Guard) -> Attempt<()> {
+    let entry = find(parent, at, g)?.ok_or(Errno::ENOENT)?;
     let victim = cx.sb.entry_inode(parent, entry, g)?;
     let occupied = victim
         .directory()
@@ -92,32 +98,36 @@ pub(crate) fn begin_removal<'g>(victim: &'g Inode, g: &'g Guard) -> Attempt<Remo
     })
 }
 
-/// The locked bucket of `name`, and its inode.
-fn lock_victim<'g, 'n>(
+/// Whether `parent` can have a name like this that can be removed.
+fn check_removable(parent: &Inode, name: &[u8]) -> Result<(), Errno> {
+    if !parent.is_dir() {
+        return Err(Errno::ENOTDIR);
+    }
+    if name.len() > NAME_MAX {
+        return Err(Errno::ENAMETOOLONG);
+    }
+    match is_control_name(parent.number(), name) {
+        true => Err(Errno::EBUSY),
+        false => Ok(()),
+    }
+}
+
+/// The locked bucket of a name, and its inode.
+fn lock_victim<'g>(
     cx: &Ctx<'_>,
     parent: &'g Inode,
-    name: &'n [u8],
+    at: Hashed<'_>,
     g: &'g Guard,
-) -> Attempt<(Locked<'g>, Hashed<'n>, &'g Inode)> {
+) -> Attempt<(Locked<'g>, &'g Inode)> {
     let directory = parent.directory().ok_or(Errno::ENOTDIR)?;
-    if name.len() > NAME_MAX {
-        return Err(Errno::ENAMETOOLONG.into());
-    }
-    if is_control_name(parent.number(), name) {
-        return Err(Errno::EBUSY.into());
-    }
-    let at = hashed(cx, name);
-    if find(parent, at, g)?.is_none() {
-        return Err(Errno::ENOENT.into());
-    }
     let locked = directory.lock(at, g).map_err(|_| Errno::ENOENT)?;
     match locked.find(at, g) {
         Lookup::Hit(entry) => {
             let victim = cx.sb.entry_inode(parent, entry, g)?;
-            Ok((locked, at, victim))
+            Ok((locked, victim))
         }
         Lookup::Negative => Err(Errno::ENOENT.into()),
-        Lookup::Unknown => Err(miss_entry(parent, name)),
+        Lookup::Unknown => Err(miss_entry(parent, at.name)),
     }
 }
 

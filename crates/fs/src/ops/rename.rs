@@ -8,7 +8,7 @@
 use super::ancestry::{check_not_above, is_at_or_above};
 use super::create::{New, make};
 use super::link::takes_in;
-use super::lookup::{find, hashed, miss_entry};
+use super::lookup::{find, miss_entry};
 use super::perm::{WRITE, may, may_create, may_delete};
 use super::remove::{check_kinds, check_replace};
 use crate::attr::Kind;
@@ -27,7 +27,7 @@ use hearth_sync::lock;
 #[derive(Clone, Copy)]
 pub(crate) struct End<'a> {
     pub parent: &'a Inode,
-    pub name: &'a [u8],
+    pub at: Hashed<'a>,
 }
 
 const NOREPLACE: u32 = libc::RENAME_NOREPLACE;
@@ -46,22 +46,22 @@ pub(crate) fn rename(
     if flags & !known != 0 || (flags & EXCHANGE != 0 && flags & (NOREPLACE | WHITEOUT) != 0) {
         return Err(Errno::EINVAL.into());
     }
-    check_dots(from.name, Errno::EBUSY)?;
+    check_dots(from.at.name, Errno::EBUSY)?;
     let dots = match flags & NOREPLACE {
         0 => Errno::EBUSY,
         _ => Errno::EEXIST,
     };
-    check_dots(to.name, dots)?;
+    check_dots(to.at.name, dots)?;
     // Checked before either name is looked up.
     cx.begin_change(from.parent)?;
-    check_name(from.name)?;
-    check_name(to.name)?;
-    if is_control_name(from.parent.number(), from.name)
-        || is_control_name(to.parent.number(), to.name)
+    check_name(from.at.name)?;
+    check_name(to.at.name)?;
+    if is_control_name(from.parent.number(), from.at.name)
+        || is_control_name(to.parent.number(), to.at.name)
     {
         return Err(Errno::EBUSY.into());
     }
-    let (from_at, to_at) = (hashed(cx, from.name), hashed(cx, to.name));
+    let (from_at, to_at) = (from.at, to.at);
     if from.parent.meta.is_unlinked() || to.parent.meta.is_unlinked() {
         return Err(Errno::ENOENT.into());
     }
@@ -307,8 +307,8 @@ impl<'a> LockedRename<'a> {
     }
 
     fn tell(&self, source: &Inode) {
-        self.cx.entry_changed(self.from.parent, self.from.name);
-        self.cx.entry_changed(self.to.parent, self.to.name);
+        self.cx.entry_changed(self.from.parent, self.from.at.name);
+        self.cx.entry_changed(self.to.parent, self.to.at.name);
         self.cx.inode_changed(source, None);
     }
 

@@ -176,7 +176,7 @@ pub(crate) fn count(sb: &Superblock, inode: &Inode) -> u64 {
 
 fn miss_page(inode: &Inode, index: u64) -> Stop {
     let ino = inode.number();
-    Stop::Miss(Fetch::Page {
+    Stop::miss(Fetch::Page {
         ino,
         index,
         pages: 1,

@@ -65,7 +65,7 @@ impl Superblock {
         mut operation: impl FnMut(&Ctx<'_>, &Guard) -> Attempt<T>,
     ) -> Attempt<T> {
         if let Some(bytes) = self.excess() {
-            return Err(Stop::Miss(Fetch::Room(bytes)));
+            return Err(Stop::miss(Fetch::Room(bytes)));
         }
         throttle();
         let mut guard = pin();
@@ -81,7 +81,7 @@ impl Superblock {
                     if self.is_durable() && is_pinned() {
                         // The caller has a guard too, and a cut that this waits for would wait for
                         // that one.
-                        return Err(Stop::Miss(Fetch::Turn));
+                        return Err(Stop::miss(Fetch::Turn));
                     }
                     yield_now();
                     guard = pin();
@@ -155,7 +155,7 @@ impl<'c> Run<'c> {
                         break errno;
                     }
                     if let Err(errno) = self.sb.fetch(&miss) {
-                        if !self.allow_partial || !matches!(miss, Fetch::Page { .. }) {
+                        if !self.allow_partial || !matches!(*miss, Fetch::Page { .. }) {
                             break errno;
                         }
                         failed = Some(errno);

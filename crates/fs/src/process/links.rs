@@ -3,8 +3,9 @@
 use super::{AT_FDCWD, Fd, Process, check_length};
 use crate::attr::Kind;
 use crate::calls::Call;
+use crate::directory::Hashed;
 use crate::errno::{Errno, Result};
-use crate::ops::create::{New, create};
+use crate::ops::create::{New, create_absent};
 use crate::ops::ctx::Ctx;
 use crate::ops::lookup::{Named, WalkEnd};
 use crate::ops::{link, remove, rename};
@@ -61,8 +62,8 @@ impl Process {
                     }
                 };
                 let to = walk::<Named>(cx, self.from(newdirfd, new, g)?, new, Follow::Never, g)?;
-                let (parent, name) = new_name(&to, false)?;
-                link::link(cx, old.inode(cx, g)?, parent, name, g)
+                let (parent, at) = new_name(&to, false)?;
+                link::link(cx, old.inode(cx, g)?, parent, at, g)
             })
         })
     }
@@ -168,7 +169,7 @@ impl Process {
                 if flags & libc::AT_REMOVEDIR != 0 {
                     check_no_dots(&walked)?;
                     is_writable?;
-                    remove::rmdir(cx, walked.parent, walked.name, g)
+                    remove::rmdir(cx, walked.parent, walked.at, g)
                 } else {
                     unlink(cx, &walked, is_writable, g)
                 }
@@ -230,11 +231,11 @@ impl Process {
                 check_slashes(&from, &to, source.is_dir(), exchange)?;
                 let from = rename::End {
                     parent: from.parent,
-                    name: from.name,
+                    at: from.at,
                 };
                 let to = rename::End {
                     parent: to.parent,
-                    name: to.name,
+                    at: to.at,
                 };
                 rename::rename(cx, from, to, flags, g)
             })
@@ -244,8 +245,8 @@ impl Process {
     fn make(&self, dirfd: Fd, path: &[u8], new: &New<'_>, mode: u16) -> Result<()> {
         let directory = matches!(new, New::Directory);
         self.at_name(dirfd, path, Follow::Never, |cx, walked, g| {
-            let (parent, name) = new_name(&walked, directory)?;
-            let inode = create(cx, parent, name, new, mode, g)?;
+            let (parent, at) = new_name(&walked, directory)?;
+            let inode = create_absent(cx, parent, at, new, mode, g)?;
             cx.sb.release(inode, g);
             Ok(())
         })
@@ -256,14 +257,14 @@ impl Process {
 fn new_name<'x>(
     walked: &ToName<'x>,
     directory: bool,
-) -> std::result::Result<(&'x crate::inode::Inode, &'x [u8]), Errno> {
+) -> std::result::Result<(&'x crate::inode::Inode, Hashed<'x>), Errno> {
     if walked.last != Last::Name || walked.found().is_some() {
         return Err(Errno::EEXIST);
     }
     if walked.slash && !directory {
         return Err(Errno::ENOENT);
     }
-    Ok((walked.parent, walked.name))
+    Ok((walked.parent, walked.at))
 }
 
 /// Slashes behind a name in a rename require a directory.
@@ -313,7 +314,10 @@ fn unlink(cx: &Ctx<'_>, walked: &ToName<'_>, is_writable: Result<()>, g: &Guard)
         };
         return Err(errno.into());
     }
-    remove::unlink(cx, walked.parent, walked.name, g)
+    match walked.found() {
+        Some(_) => remove::unlink_found(cx, walked.parent, walked.at, g),
+        None => Err(Errno::ENOENT.into()),
+    }
 }
 
 /// Errors for last components that can never be removed as a directory.

@@ -4,9 +4,9 @@ use super::{AT_FDCWD, Fd, Process};
 use crate::calls::Call;
 use crate::errno::{Errno, Result};
 use crate::ops::ctx::Ctx;
-use crate::ops::lookup::{WalkEnd, lookup};
-use crate::ops::open::{OpenFile, open, open_create, open_existing, open_tmpfile};
-use crate::superblock::{Attempt, Stop};
+use crate::ops::lookup::WalkEnd;
+use crate::ops::open::{OpenFile, open, open_absent, open_existing, open_tmpfile};
+use crate::superblock::Attempt;
 use crate::walk::{Follow, Last, Walked};
 use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::primitive::Arc;
@@ -38,7 +38,7 @@ impl Process {
                     open_walked(cx, &walked, flags, mode, g)
                 })?
             };
-            Ok(reserved.install(Arc::new(file)))
+            Ok(reserved.install(file))
         })
     }
 
@@ -59,7 +59,7 @@ fn open_walked<'x, F: WalkEnd<'x>>(
     flags: i32,
     mode: u16,
     g: &'x Guard,
-) -> Attempt<OpenFile> {
+) -> Attempt<Arc<OpenFile>> {
     if flags & TMPFILE != 0 {
         let parent = walked.existing()?.inode(cx, g)?;
         return open_tmpfile(cx, parent, mode, flags, g);
@@ -81,16 +81,7 @@ fn open_walked<'x, F: WalkEnd<'x>>(
         }
         return open_existing(cx, walked.parent, found.inode(cx, g)?, flags, g);
     }
-    match open_create(cx, walked.parent, walked.name, mode, flags, g) {
-        // A symbolic link has appeared meanwhile; it must be followed.
-        Err(Stop::Errno(Errno::ELOOP))
-            if flags & libc::O_NOFOLLOW == 0
-                && lookup(cx, walked.parent, walked.name, g).is_ok() =>
-        {
-            Err(Stop::Restart)
-        }
-        result => result,
-    }
+    open_absent(cx, walked.parent, walked.at, mode, flags, g)
 }
 
 /// The flags as Linux takes them, or `EINVAL` for a forbidden combination.

@@ -78,6 +78,9 @@ pub trait CountedElsewhere: Send + Sync {
     /// # Errors
     /// `ENOENT` if nobody uses that inode, `ENOTDIR`, and what the host refuses.
     fn set_project(&self, ino: u64, project: u32) -> Result<TreeChange>;
+
+    /// The project of what programs know by inode number `ino`; 0 for none, or if nobody uses it.
+    fn project_of(&self, ino: u64) -> u32;
 }
 
 /// What all ids have of what owners have.

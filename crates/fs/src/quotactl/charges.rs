@@ -52,6 +52,7 @@ impl Charges {
     /// `EDQUOT` for a limit of a user or group, `ENOSPC` for one of a project.
     pub fn charge(&self, owners: Owners, amounts: Amounts) -> Result<()> {
         let (ledger, g) = (&self.0.sb.quotas.ledger, pin());
+        self.0.sb.note_project(owners.project);
         let amount = |resource| (resource, amounts[resource as usize]);
         let none = crate::quota::NO_ACCOUNT;
         let inodes = ledger.charge_new(none, owners, amount(Resource::Inodes), &g);
@@ -65,12 +66,10 @@ impl Charges {
 
     /// Charges what exists already, whatever the limits say.
     pub fn force(&self, owners: Owners, amounts: Amounts) {
+        self.0.sb.note_project(owners.project);
         if amounts != [0; 2] {
-            self.0
-                .sb
-                .quotas
-                .ledger
-                .charge_forced(owners, amounts, &pin());
+            let ledger = &self.0.sb.quotas.ledger;
+            ledger.charge_forced(owners, amounts, &pin());
         }
     }
 
@@ -89,6 +88,7 @@ impl Charges {
     /// As [`Charges::charge`]; nothing has moved then.
     pub fn transfer(&self, from: Owners, to: Owners, amounts: Amounts, force: bool) -> Result<()> {
         let ledger = &self.0.sb.quotas.ledger;
+        self.0.sb.note_project(to.project);
         Ok(ledger.transfer_of(from, to, amounts, force, &pin())?)
     }
 

@@ -14,10 +14,21 @@ pub(crate) type Attempt<T> = std::result::Result<T, Stop>;
 pub(crate) enum Stop {
     /// The operation fails.
     Errno(Errno),
-    /// Something is not in memory. It is fetched, and the operation runs again.
-    Miss(Fetch),
+    /// Something is not in memory. It is fetched, and the operation runs again. In a box, so that
+    /// the result of every step of an operation fits into two registers.
+    Miss(Box<Fetch>),
     /// The attempt lost a race. The operation runs again.
     Restart,
+}
+
+const _: () = assert!(size_of::<Attempt<&u8>>() == 16);
+
+impl Stop {
+    /// A stop for what is to be fetched.
+    #[cold]
+    pub fn miss(fetch: Fetch) -> Stop {
+        Stop::Miss(Box::new(fetch))
+    }
 }
 
 impl From<Errno> for Stop {

@@ -201,13 +201,15 @@ impl Superblock {
     pub fn inode<'g>(&self, ino: u64, g: &'g Guard) -> Attempt<&'g Inode> {
         match self.objects.inodes.get(ino, g) {
             Some(inode) => Ok(inode),
-            None if self.is_durable() => Err(Stop::Miss(Fetch::Inode(ino))),
+            None if self.is_durable() => Err(Stop::miss(Fetch::Inode(ino))),
             None => Err(Stop::Errno(Errno::ESTALE)),
         }
     }
 
     /// The inode of an entry of `parent` that was found under `g`. The inode may have lost its last
     /// name and be gone since. Then the entry is gone as well, and the lookup restarts.
+    // Always inlined: it is a part of every step of a walk.
+    #[inline(always)]
     pub fn entry_inode<'g>(
         &self,
         parent: &Inode,
@@ -216,7 +218,7 @@ impl Superblock {
     ) -> Attempt<&'g Inode> {
         match self.objects.inodes.get(entry.ino(), g) {
             Some(inode) if inode.generation() == entry.generation() => Ok(inode),
-            None if self.is_durable() => Err(Stop::Miss(named(parent, entry))),
+            None if self.is_durable() => Err(Stop::miss(named(parent, entry))),
             _ => Err(Stop::Restart),
         }
     }
@@ -236,10 +238,9 @@ impl Superblock {
         let mut inode_charge = self.quotas.ledger.charge_new(hint, owners, one, g)?;
         fields.account = inode_charge.account();
         let blocks = extra.as_ref().map_or(0, XattrsAcls::blocks);
-        let mut block_charge =
-            self.quotas
-                .ledger
-                .charge(fields.account, Resource::Blocks, blocks, g)?;
+        let ledger = &self.quotas.ledger;
+        let charged = || ledger.charge(fields.account, Resource::Blocks, blocks, g);
+        let block_charge = (blocks > 0).then(charged).transpose()?;
         let inode = self.objects.inodes.insert(|number, generation| {
             let inode = InodeInner::new((number, generation), kind, &fields, body);
             if let Some(extra) = extra {
@@ -249,7 +250,9 @@ impl Superblock {
             inode
         });
         inode_charge.spend(1);
-        block_charge.spend(blocks);
+        if let Some(mut charge) = block_charge {
+            charge.spend(blocks);
+        }
         self.cache.mem_usage.add(inode_bytes(kind));
         Ok(inode)
     }

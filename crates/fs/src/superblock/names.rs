@@ -32,6 +32,7 @@ impl Namespace {
 
 impl Superblock {
     /// The hash of a directory entry's name in this volume.
+    #[inline(always)]
     pub fn hash(&self, name: &[u8]) -> NameHash {
         NameHash::of(&self.names.keys, name)
     }

@@ -80,7 +80,7 @@ impl Superblock {
     pub fn check_room_for(&self, bytes: u64) -> Attempt<()> {
         match self.has_room_for(bytes) {
             true => Ok(()),
-            false if self.is_full_for_long() => Err(Stop::Miss(Fetch::Space)),
+            false if self.is_full_for_long() => Err(Stop::miss(Fetch::Space)),
             false => Err(Errno::ENOSPC.into()),
         }
     }
@@ -93,7 +93,7 @@ impl Superblock {
                 Ok(())
             }
             (false, FULL) if !self.is_full_for_long() => Err(Errno::ENOSPC.into()),
-            (false, _) => Err(Stop::Miss(Fetch::Space)),
+            (false, _) => Err(Stop::miss(Fetch::Space)),
         }
     }
 

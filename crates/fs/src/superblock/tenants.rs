@@ -3,6 +3,7 @@
 use super::Superblock;
 use crate::tenant::TenantId;
 use hearth_sync::epoch::pin;
+use hearth_sync::primitive::Weak;
 use hearth_sync::primitive::atomic::{AtomicBool, Ordering};
 
 /// Whether an inode was ever given a project. Every request reads this. It is stored once.
@@ -35,8 +36,10 @@ impl Superblock {
     }
 
     fn project_of(&self, ino: u64) -> Option<TenantId> {
-        let g = pin();
-        let project = self.objects.inodes.get(ino, &g)?.meta.project();
+        let project = match self.quotas.counter.get().and_then(Weak::upgrade) {
+            Some(counter) => counter.project_of(ino),
+            None => self.objects.inodes.get(ino, &pin())?.meta.project(),
+        };
         (project != 0).then_some(TenantId::Project(project))
     }
 }

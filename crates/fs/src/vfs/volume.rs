@@ -7,6 +7,7 @@ use crate::caller::{Caller, Origin};
 use crate::errno::Errno;
 use crate::inode::{Inode, InodeExt, InodeRef};
 use crate::ops::ctx::Ctx;
+use crate::ops::lookup::hashed;
 use crate::ops::open::OpenFile;
 use crate::ops::{attr, create, ioctl, link, lookup, perm, remove, rename, statfs, xattr};
 use crate::superblock::{Attempt, Fetch};
@@ -204,7 +205,7 @@ impl<W: WaitMode> VolumeVfs<W> {
             special => create::New::Special(special, rdev),
         };
         self.make(caller, parent, |cx, dir, g| {
-            create::create(cx, dir, name, &new, mode, g)
+            create::create(cx, dir, hashed(cx, name), &new, mode, g)
         })
     }
 
@@ -217,7 +218,7 @@ impl<W: WaitMode> VolumeVfs<W> {
         mode: u16,
     ) -> Result<Attr, W::Error> {
         self.make(caller, parent, |cx, dir, g| {
-            create::create(cx, dir, name, &create::New::Directory, mode, g)
+            create::create(cx, dir, hashed(cx, name), &create::New::Directory, mode, g)
         })
     }
 
@@ -230,7 +231,14 @@ impl<W: WaitMode> VolumeVfs<W> {
         target: &[u8],
     ) -> Result<Attr, W::Error> {
         self.make(caller, parent, |cx, dir, g| {
-            create::create(cx, dir, name, &create::New::Symlink(target), 0o777, g)
+            create::create(
+                cx,
+                dir,
+                hashed(cx, name),
+                &create::New::Symlink(target),
+                0o777,
+                g,
+            )
         })
     }
 
@@ -244,7 +252,7 @@ impl<W: WaitMode> VolumeVfs<W> {
     ) -> Result<Attr, W::Error> {
         self.run(caller, |cx, g| {
             let (inode, parent) = (cx.sb.inode(ino, g)?, cx.sb.inode(parent, g)?);
-            link::link(cx, inode, parent, name, g)?;
+            link::link(cx, inode, parent, hashed(cx, name), g)?;
             take(inode)
         })
     }
@@ -252,14 +260,14 @@ impl<W: WaitMode> VolumeVfs<W> {
     /// [`crate::Vfs::unlink`].
     pub fn unlink(&self, caller: &Caller<'_>, parent: u64, name: &[u8]) -> Result<(), W::Error> {
         self.on(caller, parent, |cx, parent, g| {
-            remove::unlink(cx, parent, name, g)
+            remove::unlink(cx, parent, hashed(cx, name), g)
         })
     }
 
     /// [`crate::Vfs::rmdir`].
     pub fn rmdir(&self, caller: &Caller<'_>, parent: u64, name: &[u8]) -> Result<(), W::Error> {
         self.on(caller, parent, |cx, parent, g| {
-            remove::rmdir(cx, parent, name, g)
+            remove::rmdir(cx, parent, hashed(cx, name), g)
         })
     }
 
@@ -276,11 +284,11 @@ impl<W: WaitMode> VolumeVfs<W> {
         self.run(caller, |cx, g| {
             let source = rename::End {
                 parent: cx.sb.inode(from, g)?,
-                name,
+                at: hashed(cx, name),
             };
             let target = rename::End {
                 parent: cx.sb.inode(to, g)?,
-                name: new_name,
+                at: hashed(cx, new_name),
             };
             rename::rename(cx, source, target, flags, g)
         })

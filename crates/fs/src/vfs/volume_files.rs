@@ -10,6 +10,7 @@ use crate::flags;
 use crate::inode::Inode;
 use crate::locks::{Interrupt, LockRequest};
 use crate::ops::io::WriteAt;
+use crate::ops::lookup::hashed;
 use crate::ops::open::OpenFile;
 use crate::ops::{io, list, lock, open, range};
 use crate::superblock::Attempt;
@@ -24,9 +25,7 @@ impl<W: WaitMode> VolumeVfs<W> {
         ino: u64,
         flags: i32,
     ) -> Result<Arc<OpenFile>, W::Error> {
-        self.on(caller, ino, |cx, inode, g| {
-            open::open(cx, inode, flags, g).map(Arc::new)
-        })
+        self.on(caller, ino, |cx, inode, g| open::open(cx, inode, flags, g))
     }
 
     /// [`crate::Vfs::create`].
@@ -39,8 +38,8 @@ impl<W: WaitMode> VolumeVfs<W> {
         flags: i32,
     ) -> Result<(Attr, Arc<OpenFile>), W::Error> {
         self.on(caller, parent, |cx, parent, g| {
-            let file = open::open_create(cx, parent, name, mode, flags, g)?;
-            Ok((take(file.inode(g)?)?, Arc::new(file)))
+            let file = open::open_create(cx, parent, hashed(cx, name), mode, flags, g)?;
+            Ok((take(file.inode(g)?)?, file))
         })
     }
 
@@ -54,7 +53,7 @@ impl<W: WaitMode> VolumeVfs<W> {
     ) -> Result<(Attr, Arc<OpenFile>), W::Error> {
         self.on(caller, parent, |cx, parent, g| {
             let file = open::open_tmpfile(cx, parent, mode, flags, g)?;
-            Ok((take(file.inode(g)?)?, Arc::new(file)))
+            Ok((take(file.inode(g)?)?, file))
         })
     }
 

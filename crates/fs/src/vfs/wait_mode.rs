@@ -80,7 +80,7 @@ impl sealed::Run for NonBlocking {
     ) -> Result<T, VfsError> {
         sb.try_run(caller, operation).map_err(|stop| match stop {
             Stop::Errno(errno) => VfsError::Errno(errno),
-            Stop::Miss(fetch) => VfsError::Miss(Miss(MissKind::Core(fetch))),
+            Stop::Miss(fetch) => VfsError::Miss(Miss(MissKind::Core(*fetch))),
             // `try_run` restarts by itself.
             Stop::Restart => VfsError::Errno(Errno::EAGAIN),
         })

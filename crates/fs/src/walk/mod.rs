@@ -9,11 +9,12 @@
 mod seq_trail;
 
 use crate::attr::Kind;
+use crate::directory::Hashed;
 use crate::errno::Errno;
 use crate::inode::{Body, Inode};
 use crate::ops::ctx::Ctx;
 use crate::ops::link::readlink;
-use crate::ops::lookup::{Named, WalkEnd};
+use crate::ops::lookup::{Named, WalkEnd, hashed};
 use crate::stats::Event;
 use crate::superblock::{Attempt, Stop};
 use hearth_sync::epoch::Guard;
@@ -61,8 +62,8 @@ pub(crate) enum Last {
 pub(crate) struct Walked<'x, F> {
     /// Directory of the last component.
     pub parent: &'x Inode,
-    /// Last component.
-    pub name: &'x [u8],
+    /// Last component. Its hash is taken once, for the walk and for the operation behind it.
+    pub at: Hashed<'x>,
     pub last: Last,
     /// The inode or entry; `None` if the name is not there.
     found: Option<F>,
@@ -174,7 +175,7 @@ impl<'c, 'x> Walker<'c, 'x> {
         if rest.is_empty() {
             let root = Walked {
                 parent: here,
-                name: b"/",
+                at: self.unnamed(b"/"),
                 last: Last::Root,
                 found: Some(F::of(here)),
                 slash: false,
@@ -185,10 +186,11 @@ impl<'c, 'x> Walker<'c, 'x> {
         loop {
             let (name, after) = rest.split_at(end_of_name(rest));
             rest = skip_slashes(after);
+            let at = hashed(self.cx, name);
             if rest.is_empty() {
-                return self.last(here, name, !after.is_empty(), follow);
+                return self.last(here, at, !after.is_empty(), follow);
             }
-            let inode = self.step::<&Inode>(here, name)?;
+            let inode = self.step::<&Inode>(here, at)?;
             let (next, above) = match &inode.body {
                 Body::Symlink(_) => {
                     self.inner += 1;
@@ -210,12 +212,15 @@ impl<'c, 'x> Walker<'c, 'x> {
     fn last<F: WalkEnd<'x>>(
         &mut self,
         parent: &'x Inode,
-        name: &'x [u8],
+        at: Hashed<'x>,
         slash: bool,
         follow: Follow,
     ) -> Attempt<Walked<'x, F>> {
-        let found = match self.step::<F>(parent, if follow == Follow::Parent { b"." } else { name })
-        {
+        let looked_up = match follow {
+            Follow::Parent => self.unnamed(b"."),
+            _ => at,
+        };
+        let found = match self.step::<F>(parent, looked_up) {
             Ok(_) if follow == Follow::Parent => None,
             Ok(found) => Some(found),
             Err(Stop::Errno(Errno::ENOENT)) => None,
@@ -234,28 +239,34 @@ impl<'c, 'x> Walker<'c, 'x> {
                 ..walked
             });
         }
-        let last = match name {
+        let last = match at.name {
             b"." => Last::Dot,
             b".." => Last::DotDot,
             _ => Last::Name,
         };
         Ok(Walked {
             parent,
-            name,
+            at,
             last,
             found,
             slash,
         })
     }
 
-    fn step<F: WalkEnd<'x>>(&mut self, here: &'x Inode, name: &[u8]) -> Attempt<F> {
-        if name == b".." {
+    fn step<F: WalkEnd<'x>>(&mut self, here: &'x Inode, at: Hashed<'_>) -> Attempt<F> {
+        if at.name == b".." {
             self.up = true;
             if std::ptr::eq(here, self.root) {
-                return F::find(self.cx, here, b".", self.g);
+                return F::find(self.cx, here, self.unnamed(b"."), self.g);
             }
         }
-        F::find(self.cx, here, name, self.g)
+        F::find(self.cx, here, at, self.g)
+    }
+
+    /// What stands for a directory itself, and is in no table.
+    #[cold]
+    fn unnamed(&self, name: &'static [u8]) -> Hashed<'static> {
+        hashed(self.cx, name)
     }
 
     fn follow<F: WalkEnd<'x>>(
@@ -293,19 +304,33 @@ fn skip_slashes(mut path: &[u8]) -> &[u8] {
 /// Index of the first slash, or the length. Looks at eight bytes at a time: every path goes through
 /// here.
 fn end_of_name(path: &[u8]) -> usize {
-    const EACH: u64 = u64::from_ne_bytes([1; 8]);
     let mut at = 0;
     while let Some(eight) = path[at..].first_chunk::<8>() {
-        // A slash becomes zero; the lowest byte of `zero` that is set is the first zero.
-        let other = u64::from_le_bytes(*eight) ^ (EACH * b'/' as u64);
-        let zero = other.wrapping_sub(EACH) & !other & (EACH * 0x80);
-        if zero != 0 {
-            return at + zero.trailing_zeros() as usize / 8;
+        if let Some(slash) = first_slash(u64::from_le_bytes(*eight)) {
+            return at + slash;
         }
         at += 8;
     }
     let rest = &path[at..];
-    at + rest.iter().position(|&b| b == b'/').unwrap_or(rest.len())
+    let slash = match (rest.first_chunk::<4>(), rest.last_chunk::<4>()) {
+        (Some(first), Some(last)) => {
+            let in_four = |four: &[u8; 4]| first_slash(u64::from(u32::from_le_bytes(*four)));
+            let in_last = || Some(rest.len() - 4 + in_four(last)?);
+            in_four(first).or_else(in_last)
+        }
+        _ => rest.iter().position(|&b| b == b'/'),
+    };
+    at + slash.unwrap_or(rest.len())
+}
+
+/// Index of the lowest byte of `word` that is a slash.
+#[inline(always)]
+fn first_slash(word: u64) -> Option<usize> {
+    const EACH: u64 = u64::from_ne_bytes([1; 8]);
+    // A slash becomes zero; the lowest byte of `zero` that is set is the first zero.
+    let other = word ^ (EACH * b'/' as u64);
+    let zero = other.wrapping_sub(EACH) & !other & (EACH * 0x80);
+    (zero != 0).then(|| zero.trailing_zeros() as usize / 8)
 }
 
 #[cfg(test)]

@@ -98,8 +98,11 @@ impl Known {
         drop(old);
     }
 
-    /// Its node is this one.
+    /// Its node is this one, which knows its project where quotas are kept.
     pub fn set_node(&self, node: &Arc<Node>) {
+        if let Some(project) = node.charged.project() {
+            self.project.store(project, Relaxed);
+        }
         let old = std::mem::replace(&mut self.seen.lock().node, Arc::downgrade(node));
         drop(old);
     }

@@ -164,4 +164,9 @@ impl CountedElsewhere for Quotas {
     fn set_project(&self, ino: u64, project: u32) -> Result<TreeChange> {
         self.enter_project(ino, project)
     }
+
+    fn project_of(&self, ino: u64) -> u32 {
+        let node = self.tree.nodes.get(ino);
+        node.map_or(0, |node| self.project(&node))
+    }
 }

@@ -106,6 +106,8 @@ impl<'a, T> Entry<'a, T> {
     }
 
     /// Stores the number's object; returns it if that cannot be done here.
+    // Always inlined: the object is then made where it stays, or copied once.
+    #[inline(always)]
     pub(super) fn fill(self, body: Body<T>) -> Result<NonNull<Object<T>>, NotFilled<T>> {
         let free = ptr::null_mut();
         let taken = tagged(free);

@@ -226,6 +226,8 @@ impl<T: Send + Sync + 'static> Table<T> {
 
     /// Stores a new object with one reference in `entry`, that of `number`; returns it if the entry
     /// has one. The caller is pinned.
+    // Always inlined: see `Entry::fill`.
+    #[inline(always)]
     fn publish<'a>(
         &'a self,
         mut entry: Entry<'a, T>,

@@ -112,9 +112,32 @@ impl<const N: usize> PerCpuCounters<N> {
         }
     }
 
+    /// [`PerCpuCounters::add`] and [`PerCpuCounters::raise`] of two slots, asking for the core
+    /// once.
+    ///
+    /// # Panics
+    ///
+    /// When one of the slots is reserved.
+    #[inline]
+    pub fn add_and_raise(&self, (sum, delta): (usize, i64), (max, value): (usize, u64)) {
+        self.check_writable(sum);
+        self.check_writable(max);
+        let [sum, max] = self.local_words([sum, max]);
+        // Relaxed: see `add`.
+        sum.fetch_add(delta.cast_unsigned(), Ordering::Relaxed);
+        // Relaxed: see `raise`.
+        if max.load(Ordering::Relaxed) < value {
+            max.fetch_max(value, Ordering::Relaxed);
+        }
+    }
+
     /// The sum in `slot`: exact while nobody adds.
     #[inline]
     pub fn sum(&self, slot: usize) -> i64 {
+        if !self.is_inflated() {
+            // Relaxed: see `add`.
+            return self.inline[slot].load(Ordering::Relaxed).cast_signed();
+        }
         // Relaxed: see `add`.
         self.words(slot)
             .fold(0, |sum: u64, word| {
@@ -126,6 +149,10 @@ impl<const N: usize> PerCpuCounters<N> {
     /// The maximum in `slot`.
     #[inline]
     pub fn max(&self, slot: usize) -> u64 {
+        if !self.is_inflated() {
+            // Relaxed: see `raise`.
+            return self.inline[slot].load(Ordering::Relaxed);
+        }
         // Relaxed: see `raise`.
         self.words(slot)
             .fold(0, |max, word| max.max(word.load(Ordering::Relaxed)))
@@ -171,19 +198,27 @@ impl<const N: usize> PerCpuCounters<N> {
     /// counter.
     #[inline]
     pub(crate) fn local_word(&self, slot: usize) -> &AtomicU64 {
+        let [word] = self.local_words([slot]);
+        word
+    }
+
+    /// The counters of several slots that this core should write now.
+    #[inline]
+    fn local_words<const M: usize>(&self, slots: [usize; M]) -> [&AtomicU64; M] {
         let core = core();
         // Acquire: pairs with the Release in `inflate`; the parts are zeroed.
         let percpu = self.percpu.load(Ordering::Acquire);
         if !percpu.is_null() {
             debug_assert!(core < cores());
             // SAFETY: `percpu` has `cores()` elements, lives until drop, and `core` is below.
-            return unsafe { &*percpu.add(core) }.word(slot, self.second_line);
+            let part = unsafe { &*percpu.add(core) };
+            return slots.map(|slot| part.word(slot, self.second_line));
         }
         // Relaxed: ownership is a matter of speed, see the type.
         if self.owner.load(Ordering::Relaxed) == owner_of(core) {
-            return &self.inline[slot];
+            return slots.map(|slot| &self.inline[slot]);
         }
-        self.claim_or_inflate(core, slot)
+        slots.map(|slot| self.claim_or_inflate(core, slot))
     }
 
     /// All counters of `slot` as this thread sees them now.

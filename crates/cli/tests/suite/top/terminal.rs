@@ -65,8 +65,8 @@ impl Terminal {
         succeed(self.tmux("send-keys").arg(keys));
     }
 
-    /// Presses the left button of the mouse, as a terminal of today tells it: columns and lines from
-    /// 1.
+    /// Presses the left button of the mouse, as a terminal of today tells it. Columns and lines
+    /// count from 1.
     pub fn click(&self, column: u32, line: u32) {
         let told = format!("\x1b[<0;{column};{line}M");
         succeed(self.tmux("send-keys").arg("-l").arg(told));
@@ -81,7 +81,7 @@ impl Terminal {
             .collect()
     }
 
-    /// The same with the codes of its looks.
+    /// The screen with the codes of its looks.
     pub fn coded(&self) -> String {
         succeed(self.tmux("capture-pane").args(["-p", "-e"]))
     }
