@@ -60,6 +60,26 @@ pub fn bench(arguments: &[String]) -> Result<(), String> {
     process::run(&mut bench)
 }
 
+/// Builds the wheel that is given away, sees that it can be installed and imported, and puts it
+/// into `folder`.
+///
+/// # Errors
+/// What is missing or fails.
+pub fn release_wheel(folder: &Path) -> Result<(), String> {
+    let work = folder.join("python");
+    let python = environment(&work.join("venv"))?;
+    let wheels = work.join("wheels");
+    install_wheel(&python, &wheels, "release")?;
+    process::run(Command::new(&python).args(["-c", "import hearth_fs"]))?;
+    process::run(
+        Command::new("cp")
+            .arg("-r")
+            .arg(wheels.join("."))
+            .arg(folder),
+    )?;
+    std::fs::remove_dir_all(&work).map_err(|error| format!("{work:?}: {error}"))
+}
+
 /// The commit that is checked out, as people write it.
 fn commit() -> String {
     let mut git = Command::new("git");

@@ -22,7 +22,7 @@ pub enum Accounts {
 }
 
 thread_local! {
-    static KNOWN: [RefCell<Option<Known>>; 2] = const { [RefCell::new(None), RefCell::new(None)] };
+    static FOUND: [RefCell<Option<Answers>>; 2] = const { [RefCell::new(None), RefCell::new(None)] };
 }
 
 impl Accounts {
@@ -55,8 +55,8 @@ impl Accounts {
         })
     }
 
-    fn with<T>(self, look: impl FnOnce(&mut Known) -> T) -> T {
-        KNOWN.with(|known| {
+    fn with<T>(self, look: impl FnOnce(&mut Answers) -> T) -> T {
+        FOUND.with(|known| {
             let mut known = known[self as usize].borrow_mut();
             let fresh = known.take().filter(|known| known.read.elapsed() < AGE);
             look(known.insert(fresh.unwrap_or_else(|| self.read())))
@@ -71,12 +71,12 @@ impl Accounts {
         }
     }
 
-    fn read(self) -> Known {
+    fn read(self) -> Answers {
         let read = |name: &str| std::fs::read(format!("/etc/{name}")).unwrap_or_default();
         let lines = read(self.database());
         let switch = read("nsswitch.conf");
         let switch = String::from_utf8_lossy(&switch);
-        Known::of(
+        Answers::of(
             &String::from_utf8_lossy(&lines),
             asks(&switch, self.database()),
         )
@@ -95,7 +95,7 @@ impl Accounts {
 }
 
 /// What was found, `None` for what is not there.
-struct Known {
+struct Answers {
     read: Instant,
     /// Whether others know more than the file.
     asks: bool,
@@ -103,15 +103,15 @@ struct Known {
     numbers: HashMap<String, Option<u32>>,
 }
 
-impl Known {
+impl Answers {
     /// What the lines of a file say; of two with one name or number the first counts.
-    fn of(lines: &str, asks: bool) -> Known {
+    fn of(lines: &str, asks: bool) -> Answers {
         let (mut names, mut numbers) = (HashMap::new(), HashMap::new());
         for (name, id) in lines.lines().filter_map(entry) {
             names.entry(id).or_insert_with(|| Some(name.clone()));
             numbers.entry(name).or_insert(Some(id));
         }
-        Known {
+        Answers {
             read: Instant::now(),
             asks,
             names,
@@ -157,7 +157,7 @@ mod tests {
     fn lines_are_read_and_the_first_of_two_counts() {
         let lines = "root:x:0:0:root:/root:/bin/bash\n# a note:x:7\n+nis:x:8\n\
                      toor:x:0:0::/root:/bin/sh\nalice:x:1000:1000\nbroken:x\n:x:9\n";
-        let known = Known::of(lines, false);
+        let known = Answers::of(lines, false);
         assert_eq!(known.names[&0].as_deref(), Some("root"));
         assert_eq!(
             (known.numbers["toor"], known.numbers["alice"]),

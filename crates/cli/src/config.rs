@@ -1,4 +1,5 @@
-//! Files that say what is mounted where: `/etc/hearth/NAME.toml`, which `hearth@NAME.service` reads.
+//! Files that say what is mounted where: `/etc/hearth/NAME.toml`, which `hearth@NAME.service`
+//! reads.
 
 use crate::args::MountArgs;
 use crate::failure::{Failure, reason};
@@ -113,7 +114,7 @@ impl File<'_> {
         self.absolute("mountpoint", written.into_inner(), span)
     }
 
-    /// Who reads the file may stand in any directory.
+    /// The file is read from any directory, so its paths begin at the root.
     fn absolute(&self, key: &str, path: PathBuf, span: Range<usize>) -> Result<PathBuf, Failure> {
         if path.is_absolute() {
             return Ok(path);

@@ -40,7 +40,7 @@ pub fn run(args: &MountArgs) -> Result<(), Failure> {
         // Before a volume is made.
         hearth_fuse::check_mountpoint(args.mountpoint()).map_err(Failure::refused)?;
         let is_asked = options.volume.store.create || options.volume.read_only;
-        // Whoever types this at a terminal may want a new volume; what is mounted at boot was there.
+        // Whoever types this at a terminal may want a new volume; what a file names was there.
         let by_hand = args.by_hand && args.config.is_none();
         if !is_asked && by_hand && stdin().is_terminal() && hearth::is_free(directory) {
             args.options.push("create".to_owned());

@@ -25,6 +25,8 @@ pub fn list(folder: &Path, name: &str) -> Result<(), String> {
     process::run(lister.current_dir(&copy))?;
     let made = stage::only(&copy.join("crates/cli"), ".json")?;
     let list = folder.join(format!("{name}.cdx.json"));
-    std::fs::copy(&made, &list).map_err(|error| format!("{}: {error}", list.display()))?;
+    // Where it was made is nobody's concern.
+    let text = super::read(&made)?.replace(&*copy.to_string_lossy(), "");
+    std::fs::write(&list, text).map_err(|error| format!("{}: {error}", list.display()))?;
     std::fs::remove_dir_all(&copy).map_err(|error| format!("{}: {error}", copy.display()))
 }

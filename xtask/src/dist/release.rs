@@ -1,7 +1,7 @@
 //! The release: built, packed, and shown to run where there is nothing else.
 
-use super::{components, folder, package, stage, version};
-use crate::{place, process};
+use super::{components, folder, package, stage, trial, version};
+use crate::{place, process, python};
 use std::path::Path;
 use std::process::Command;
 
@@ -21,11 +21,16 @@ pub fn make() -> Result<(), String> {
     let program = place::target().join(TARGET).join("release/hearth");
     is_static(&program)?;
     let folder = folder("release");
-    package::make(&folder, &program, false)?;
-    runs_alone(&folder)?;
+    let package = package::make(&folder, &program, false)?;
+    if process::is_root() {
+        trial::of(&package)?;
+        runs_alone(&folder)?;
+    } else {
+        println!("not root: the package and the program alone are not tried");
+    }
     let name = tarball(&folder)?;
     components::list(&folder, &name)?;
-    wheel(&folder)?;
+    python::release_wheel(&folder)?;
     sums(&folder)?;
     println!("\nin {}:", place::shown(&folder));
     process::run(Command::new("cat").arg(folder.join("SHA256SUMS")))
@@ -43,10 +48,6 @@ fn is_static(program: &Path) -> Result<(), String> {
 /// The image of the Dockerfile has the program and nothing else. There it says its version, and
 /// that there is no such user: the names of users are asked of nobody.
 fn runs_alone(folder: &Path) -> Result<(), String> {
-    if !process::is_root() {
-        println!("not root: the program is not tried in an empty directory");
-        return Ok(());
-    }
     let image = folder.join("image");
     std::fs::create_dir_all(&image).map_err(|error| format!("{}: {error}", image.display()))?;
     let hearth = folder.join("hearth/files/bin/hearth");
@@ -86,26 +87,10 @@ fn tarball(folder: &Path) -> Result<String, String> {
     Ok(name)
 }
 
-/// The Python package, where the repository has one.
-fn wheel(folder: &Path) -> Result<(), String> {
-    let crate_of_it = place::root().join("crates/python");
-    if !crate_of_it.join("pyproject.toml").is_file() {
-        return Ok(());
-    }
-    let venv = folder.join("venv");
-    process::run(Command::new("python3").args(["-m", "venv"]).arg(&venv))?;
-    let mut wheel = Command::new(venv.join("bin/pip"));
-    wheel
-        .args(["wheel", "--quiet", "--no-deps", "--wheel-dir"])
-        .arg(folder);
-    process::run(wheel.arg(crate_of_it))?;
-    std::fs::remove_dir_all(&venv).map_err(|error| format!("{}: {error}", venv.display()))
-}
-
 /// SHA-256 of each file that is given away.
 fn sums(folder: &Path) -> Result<(), String> {
-    let sums = "sha256sum *.deb *.tar.gz *.json *.whl 2>/dev/null > SHA256SUMS || true
-                test -s SHA256SUMS && sha256sum --check --quiet SHA256SUMS";
+    let sums = "sha256sum *.deb *.tar.gz *.json *.whl > SHA256SUMS
+                sha256sum --check --quiet SHA256SUMS";
     let mut shell = Command::new("sh");
-    process::run(shell.args(["-c", sums]).current_dir(folder))
+    process::run(shell.args(["-ec", sums]).current_dir(folder))
 }

@@ -6,7 +6,7 @@ use super::{folder, package, read, stage};
 use crate::parts::Part;
 use crate::{place, process};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// What is true of the package, and the script that fails if it is not. They run in this order in
 /// one system, whose mount points are `/srv/data` and `/srv/more`.
@@ -96,6 +96,7 @@ const FACTS: &[(&str, &str)] = &[
         exec 3>> /srv/data/file
         dpkg --install /hearth.deb
         test "$(cat /srv/data/.hearth/pid)" = $pid
+        ! grep -hE 'hearth@|(systemctl|invoke).* (re|try-re)?start' /var/lib/dpkg/info/hearth.p*
         readlink /proc/$pid/exe | grep -q '(deleted)'
         echo more >&3; exec 3>&-
         hearth stats /srv/data > /dev/null
@@ -153,6 +154,14 @@ pub fn run() -> Result<(), String> {
     }
     let package = package::of_tests()?;
     units()?;
+    of(&package)
+}
+
+/// Tries a package.
+///
+/// # Errors
+/// The first fact that is none.
+pub fn of(package: &Path) -> Result<(), String> {
     let base = base()?;
     let root = folder("root");
     std::fs::create_dir_all(&root).map_err(|error| format!("{}: {error}", root.display()))?;
@@ -243,6 +252,8 @@ fn base() -> Result<PathBuf, String> {
     std::fs::create_dir_all(&tools).map_err(|error| format!("{}: {error}", tools.display()))?;
     let mut make = Command::new("unshare");
     make.args(["--mount", "debootstrap", "--variant=minbase", name]);
+    // Hundreds of lines; what fails is on standard error and in its log.
+    make.stdout(Stdio::null());
     process::run(make.arg(&tree).arg("http://deb.debian.org/debian"))?;
     let part = tools.join("chroot.part");
     let mut pack = Command::new("tar");
