@@ -11,5 +11,7 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    // A daemon is started as `/proc/self/exe`, which is no name to look for.
+    let _ = rustix::thread::set_name(c"hearth");
     hearth_cli::run(std::env::args_os())
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 /// One job.
-pub struct Job {
+pub struct HostJob {
     pub name: &'static str,
     /// Runs in the directory.
     pub line: &'static str,
@@ -17,32 +17,32 @@ pub struct Job {
 /// Makes what a job finds in the directory.
 type Prepare = fn(&Path, &Checkout) -> Result<(), String>;
 
-pub const ALL: &[Job] = &[
-    Job {
+pub const ALL: &[HostJob] = &[
+    HostJob {
         name: "git checkout",
         line: "git -C clone checkout --quiet --force",
         passes: false,
         prepare: clone,
     },
-    Job {
+    HostJob {
         name: "C build, 60 files",
         line: "make --silent -j2",
         passes: false,
         prepare: sources,
     },
-    Job {
+    HostJob {
         name: "grep of a tree",
         line: "grep -r --count main . > /dev/null",
         passes: false,
         prepare: sources,
     },
-    Job {
+    HostJob {
         name: "write 256 MiB",
         line: "dd if=/dev/zero of=large bs=1M count=256 conv=fsync status=none",
         passes: true,
         prepare: |_, _| Ok(()),
     },
-    Job {
+    HostJob {
         name: "read 256 MiB, cached below",
         line: "dd if=large of=/dev/null bs=1M status=none",
         passes: true,
@@ -53,7 +53,7 @@ pub const ALL: &[Job] = &[
 /// C files of the build.
 const SOURCES: usize = 60;
 
-impl Job {
+impl HostJob {
     /// Makes what the job finds.
     pub fn prepare(&self, directory: &Path, repository: &Checkout) -> Result<(), String> {
         (self.prepare)(directory, repository)

@@ -16,7 +16,7 @@ use crate::stats::Grid;
 use crate::watchdog::{beat, patiently};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use targets::Target;
+use targets::HostTarget;
 
 /// How long one job may take on one target.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -35,7 +35,7 @@ const PASSED: f64 = 1.05;
 
 /// Measures and prints the tables.
 pub fn run(options: &Options, report: &mut Report) -> Result<(), String> {
-    let place = Place::new()?;
+    let place = HostPlace::new()?;
     let directories = if options.quick { 5 } else { 20 };
     let repository = Checkout::new(directories)?;
     let rounds = options.rounds.unwrap_or(if options.quick { 1 } else { 7 });
@@ -43,7 +43,7 @@ pub fn run(options: &Options, report: &mut Report) -> Result<(), String> {
     let mut missing = Vec::new();
     for round in 0..rounds {
         for job in jobs::ALL.iter().filter(|job| options.wants(job.name)) {
-            let mut order: Vec<Target> = targets::ALL.to_vec();
+            let mut order: Vec<HostTarget> = targets::ALL.to_vec();
             // Nobody is always first, or always behind the same.
             order.rotate_left(round % targets::ALL.len());
             for target in order {
@@ -117,18 +117,18 @@ fn remove(below: &std::path::Path) -> Result<(), String> {
 }
 
 /// Where the trees lie, removed with all that is in it.
-struct Place(PathBuf);
+struct HostPlace(PathBuf);
 
-impl Place {
-    fn new() -> Result<Place, String> {
+impl HostPlace {
+    fn new() -> Result<HostPlace, String> {
         let name = format!("hearth-test-{}-host", std::process::id());
         let path = std::env::temp_dir().join(name);
         std::fs::create_dir(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok(Place(path))
+        Ok(HostPlace(path))
     }
 }
 
-impl Drop for Place {
+impl Drop for HostPlace {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }

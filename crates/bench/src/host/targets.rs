@@ -7,7 +7,7 @@ use std::process::Command;
 
 /// A server of the directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum HostTarget {
     /// Nobody: programs use it as it is.
     Directory,
     /// `hearth mount` with these options more.
@@ -20,57 +20,57 @@ pub enum Target {
 }
 
 /// All, in the order of the table.
-pub const ALL: &[Target] = &[
-    Target::Directory,
-    Target::Hearth("hearth", ""),
-    Target::Hearth("hearth quota", ",quota=wait"),
-    Target::Hearth("hearth heat", ",hot_track"),
-    Target::Run,
-    Target::Bindfs,
-    Target::FuseOverlayfs,
-    Target::Mergerfs,
+pub const ALL: &[HostTarget] = &[
+    HostTarget::Directory,
+    HostTarget::Hearth("hearth", ""),
+    HostTarget::Hearth("hearth quota", ",quota=wait"),
+    HostTarget::Hearth("hearth heat", ",hot_track"),
+    HostTarget::Run,
+    HostTarget::Bindfs,
+    HostTarget::FuseOverlayfs,
+    HostTarget::Mergerfs,
 ];
 
 /// A directory that is served for as long as this lives.
-pub struct Served {
+pub struct ServedDirectory {
     directory: PathBuf,
     mount: Option<Mounted>,
     runs_inside: bool,
     state: PathBuf,
 }
 
-impl Target {
+impl HostTarget {
     /// What it is called in tables.
     pub fn name(self) -> &'static str {
         match self {
-            Target::Directory => "directory",
-            Target::Hearth(name, _) => name,
-            Target::Run => "hearth run",
-            Target::Bindfs => "bindfs",
-            Target::FuseOverlayfs => "fuse-overlayfs",
-            Target::Mergerfs => "mergerfs",
+            HostTarget::Directory => "directory",
+            HostTarget::Hearth(name, _) => name,
+            HostTarget::Run => "hearth run",
+            HostTarget::Bindfs => "bindfs",
+            HostTarget::FuseOverlayfs => "fuse-overlayfs",
+            HostTarget::Mergerfs => "mergerfs",
         }
     }
 
     /// Serves `below`. What has to be kept beside lies in `state`.
-    pub fn serve(self, below: &Path, state: &Path) -> Result<Served, String> {
+    pub fn serve(self, below: &Path, state: &Path) -> Result<ServedDirectory, String> {
         let mount = match self {
-            Target::Directory | Target::Run => None,
-            Target::Hearth(_, more) => {
+            HostTarget::Directory | HostTarget::Run => None,
+            HostTarget::Hearth(_, more) => {
                 let mut daemon = Command::new(program());
                 let options = format!("state={}{more}", state.display());
                 daemon.args(["mount", "-f", "-o", &options]).arg(below);
                 Some(Mounted::served("hearth", daemon)?)
             }
-            Target::Bindfs => Some(peer("bindfs", &["-f"], Some(below))?),
-            Target::FuseOverlayfs => Some(overlay(below, state)?),
-            Target::Mergerfs => Some(peer("mergerfs", &["-f"], Some(below))?),
+            HostTarget::Bindfs => Some(peer("bindfs", &["-f"], Some(below))?),
+            HostTarget::FuseOverlayfs => Some(overlay(below, state)?),
+            HostTarget::Mergerfs => Some(peer("mergerfs", &["-f"], Some(below))?),
         };
         let directory = mount.as_ref().map_or(below, Mounted::directory).to_owned();
-        Ok(Served {
+        Ok(ServedDirectory {
             directory,
             mount,
-            runs_inside: self == Target::Run,
+            runs_inside: self == HostTarget::Run,
             state: state.to_owned(),
         })
     }
@@ -104,7 +104,7 @@ fn overlay(below: &Path, state: &Path) -> Result<Mounted, String> {
     peer("fuse-overlayfs", &["-f", "-o", &layers], None)
 }
 
-impl Served {
+impl ServedDirectory {
     /// Runs a command in the directory to its end.
     pub fn shell(&self, line: &str) -> Result<(), String> {
         let mut command = match self.runs_inside {
@@ -124,7 +124,7 @@ impl Served {
     }
 }
 
-impl Drop for Served {
+impl Drop for ServedDirectory {
     fn drop(&mut self) {
         // Before the directory below is removed.
         drop(self.mount.take());

@@ -18,13 +18,13 @@ pub type Counts = Vec<u64>;
 /// The tenants of one mount as of the last scrape.
 #[derive(Debug, Default)]
 pub struct TenantRanking {
-    known: HashMap<String, Known>,
+    known: HashMap<String, RankedTenant>,
     other: Counts,
     last: Option<Instant>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct RankedTenant {
     counts: Counts,
     /// Use of late.
     used: f64,
@@ -46,7 +46,7 @@ impl TenantRanking {
         let passed = since.map_or(0.0, |last| now.duration_since(last).as_secs_f64());
         let decay = 0.5f64.powf(passed / HALF_LIFE);
         let mut before = std::mem::take(&mut self.known);
-        let mut rows: Vec<(usize, Known, Counts)> = Vec::with_capacity(tenants.len());
+        let mut rows: Vec<(usize, RankedTenant, Counts)> = Vec::with_capacity(tenants.len());
         for (place, (name, counts)) in tenants.iter().enumerate() {
             let old = before.remove(name).unwrap_or_default();
             let new = growth(counts, &old.counts);
@@ -55,7 +55,7 @@ impl TenantRanking {
             let named = old.named;
             rows.push((
                 place,
-                Known {
+                RankedTenant {
                     counts,
                     used,
                     named,
@@ -63,7 +63,7 @@ impl TenantRanking {
                 new,
             ));
         }
-        let weight = |known: &Known| known.used * if known.named { LEAD } else { 1.0 };
+        let weight = |known: &RankedTenant| known.used * if known.named { LEAD } else { 1.0 };
         rows.sort_by(|(a, x, _), (b, y, _)| descending(weight(x), weight(y)).then(a.cmp(b)));
         for (rank, (place, mut known, new)) in rows.into_iter().enumerate() {
             known.named = rank < limit;

@@ -48,6 +48,16 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
 }
 
 fn begin(args: &RunArgs) -> Result<u8, Failure> {
+    // A misspelt option is taken for the program.
+    if let Some(option) = args
+        .command
+        .first()
+        .filter(|word| word.as_encoded_bytes().starts_with(b"-"))
+    {
+        let option = option.display();
+        let what = format!("option '{option}' is unknown; see 'hearth run --help'");
+        return Err(Failure::usage(what));
+    }
     let here = std::env::current_dir();
     let here = here.map_err(|error| Failure::at(Path::new("."), reason(&error)))?;
     host::check_source(&here)?;

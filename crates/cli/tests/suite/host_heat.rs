@@ -371,7 +371,7 @@ fn without_tracking_there_is_no_state() {
 fn a_project_of_a_directory_is_a_tenant_and_has_its_heat() {
     let below = Below::tmpfs();
     fs::create_dir(below.at("p")).unwrap();
-    fs::write(below.at("p/before"), [1; PAGE]).unwrap();
+    fs::write(below.at("p/before"), [1; 4 * PAGE]).unwrap();
     let mounted = mounted(Transport::Dev, &below, "quota=wait,hot_track");
     succeed(
         hearth()

@@ -345,6 +345,13 @@ fn what_cannot_be_served_is_refused_in_one_line() {
     run.args(["run", "true"]).current_dir(&volume);
     let answer = said(&mut run);
     refused("a volume", &answer, 125, &["is a Hearth volume", "store:"]);
+    let answer = said(hearth().args(["run", "--limt", "1G", "--", "true"]));
+    refused(
+        "a word",
+        &answer,
+        125,
+        &["'--limt' is unknown", "hearth run --help"],
+    );
     ground.is_clean();
 }
 
