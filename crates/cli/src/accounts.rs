@@ -21,8 +21,11 @@ pub enum Accounts {
     Groups,
 }
 
+/// What this thread knows of one kind.
+type Slot = RefCell<Option<Answers>>;
+
 thread_local! {
-    static FOUND: [RefCell<Option<Answers>>; 2] = const { [RefCell::new(None), RefCell::new(None)] };
+    static FOUND: [Slot; 2] = const { [Slot::new(None), Slot::new(None)] };
 }
 
 impl Accounts {
