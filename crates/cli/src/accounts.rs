@@ -22,10 +22,10 @@ pub enum Accounts {
 }
 
 /// What this thread knows of one kind.
-type Slot = RefCell<Option<Answers>>;
+type Remembered = RefCell<Option<Answers>>;
 
 thread_local! {
-    static FOUND: [Slot; 2] = const { [Slot::new(None), Slot::new(None)] };
+    static FOUND: [Remembered; 2] = const { [Remembered::new(None), Remembered::new(None)] };
 }
 
 impl Accounts {
