@@ -21,8 +21,11 @@ pub enum Accounts {
     Groups,
 }
 
+/// What this thread knows of one kind.
+type Remembered = RefCell<Option<Answers>>;
+
 thread_local! {
-    static FOUND: [RefCell<Option<Answers>>; 2] = const { [RefCell::new(None), RefCell::new(None)] };
+    static FOUND: [Remembered; 2] = const { [Remembered::new(None), Remembered::new(None)] };
 }
 
 impl Accounts {
