@@ -208,8 +208,8 @@ fn check(args: &CheckArgs) -> Result<(), Failure> {
         Some(true) => Ok(()),
         _ if args.repair => output::print("the ledger says now what the walk has found\n"),
         _ => {
-            let what = "the ledger and the volume differ; check again when nothing writes to it; if they \
-                        still do, 'hearth quota check --repair' believes the volume";
+            let what = "the ledger and the volume differ; check again when nothing writes to \
+                        it, then 'hearth quota check --repair' believes the volume";
             Err(Failure::at(&args.mount, what))
         }
     }
