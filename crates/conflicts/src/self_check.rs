@@ -70,7 +70,7 @@ fn make_and_remove(process: &Process, side: usize) {
 const SMALL: &str = "mkdir(/d1/m) | mkdir(/d2/m)";
 
 /// Where the report finds the injected fault: a volume reads its clock there.
-const INJECTED_AT: &str = "Superblock.now";
+const INJECTED_AT: &str = "VolumeClock.now";
 
 /// Makes a small run as a whole, from the plan to the report, with and without the injected fault.
 /// The caller has no other thread.

@@ -27,6 +27,9 @@ pub(crate) struct Swept {
     pub freed: u64,
     /// Whether the step reached the end of the table.
     pub wrapped: bool,
+    /// Whether the backend took what it lacked, and a file was changed again before it could be
+    /// evicted: it is not in use, and a later step wins it.
+    pub is_overtaken: bool,
     /// Inodes that front ends have looked up.
     pub known: Vec<u64>,
 }
@@ -82,18 +85,24 @@ impl Superblock {
 
     /// Evicts until `bytes` are freed or the whole table was seen twice. Returns the bytes freed.
     pub(crate) fn reclaim(&self, bytes: u64) -> u64 {
-        let (mut freed, mut wraps) = (0, 0);
+        let (mut freed, mut wraps, mut is_overtaken) = (0, 0, false);
+        // Relaxed: a statistic; it need only have grown.
+        let swept = self.cache.swept.0.load(Relaxed);
         while self.is_durable() && freed < bytes && wraps < 3 {
             let step = self.sweep(bytes - freed);
             freed += step.freed;
             wraps += u32::from(step.wrapped);
+            is_overtaken |= step.is_overtaken;
             // A front end may wait for what an operation of its own is about to do: where there is
             // a task in the background, that one asks.
             if self.maintenance.task.get().is_none() {
                 self.let_go(&step.known);
             }
         }
-        self.maintenance.set_stuck(freed < bytes);
+        // Relaxed: as above.
+        let of_all = self.cache.swept.0.load(Relaxed).wrapping_sub(swept);
+        let is_stuck = of_all < bytes && !is_overtaken && self.over_budget() > 0;
+        self.maintenance.set_stuck(is_stuck);
         self.cache.mem_usage.lower_watermark();
         freed
     }
@@ -116,8 +125,8 @@ impl Superblock {
         self.cache.sweep.0.store(next, Relaxed);
         drop(g);
         // With no epoch pinned. What is written or changed from here on stays in memory.
-        self.settle(&seen);
-        let mut freed = 0;
+        let is_settled = self.settle(&seen);
+        let (mut freed, mut is_overtaken) = (0, false);
         let mut known = Vec::new();
         let mut stopped = None;
         for ino in seen {
@@ -128,11 +137,14 @@ impl Superblock {
             let g = pin();
             if let Some(inode) = self.objects.inodes.get(ino, &g) {
                 freed += self.evict(inode, bytes - freed, &g);
+                is_overtaken |= is_settled && freed < bytes && self.is_unsettled(inode);
                 if inode.raw_counts() > 0 {
                     known.push(ino);
                 }
             }
         }
+        // Relaxed: see `reclaim`.
+        self.cache.swept.0.fetch_add(freed, Relaxed);
         if let Some(ino) = stopped {
             // The next step goes on here, unless another one has begun: what stays would keep the
             // memory of the numbers around it.
@@ -145,6 +157,7 @@ impl Superblock {
         Swept {
             freed,
             wrapped: wrapped && stopped.is_none(),
+            is_overtaken,
             known,
         }
     }
@@ -160,12 +173,12 @@ impl Superblock {
         }
     }
 
-    /// Gives the backend what it lacks of these inodes. An error is left to the next sync: what the
-    /// backend does not have stays in memory. Does nothing for a caller who is pinned, such as one
-    /// inside a listing: a commit would wait for him.
-    fn settle(&self, inodes: &[u64]) {
+    /// Gives the backend what it lacks of these inodes, and returns whether it has taken it. An
+    /// error is left to the next sync: what the backend does not have stays in memory. Does nothing
+    /// for a caller who is pinned, such as one inside a listing: a commit would wait for him.
+    fn settle(&self, inodes: &[u64]) -> bool {
         let Some(log) = self.log().filter(|_| !epoch::is_pinned()) else {
-            return;
+            return false;
         };
         let mut is_pending = false;
         for &ino in inodes {
@@ -173,17 +186,19 @@ impl Superblock {
                 continue;
             };
             let flushed = self.with_held(inode, |inode| {
-                is_pending |= self.is_inode_pending(inode) || inode.state.has(StateBit::Dirty);
-                is_pending |= inode.is_dir();
+                is_pending |= self.is_unsettled(inode) || inode.is_dir();
                 self.flush(inode, GapWait::InFlight)
             });
             if flushed.is_err() {
-                return;
+                return false;
             }
         }
-        if is_pending {
-            let _ = self.commit_through(log.epoch());
-        }
+        !is_pending || self.commit_through(log.epoch()).is_ok()
+    }
+
+    /// Whether the backend lacks something of it, or may.
+    fn is_unsettled(&self, inode: &Inode) -> bool {
+        self.is_inode_pending(inode) || inode.state.has(StateBit::Dirty)
     }
 
     /// Evicts what `inode` has in memory, and `inode` if nobody refers to it, until about `bytes`

@@ -208,7 +208,7 @@ impl Jobs {
         for _ in 0..SWEEPS {
             let step = sb.sweep(bytes - freed);
             freed += step.freed;
-            self.barren += u32::from(step.wrapped);
+            self.barren += u32::from(step.wrapped && !step.is_overtaken);
             sb.let_go(&step.known);
             if freed >= bytes {
                 break;

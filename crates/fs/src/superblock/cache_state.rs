@@ -60,6 +60,9 @@ pub(crate) struct CacheState {
     /// The inode number where the next sweep of reclaim goes on. Relaxed: a hint. On a line of
     /// its own, because every operation reads the budget beside it.
     pub sweep: Box<CachePadded<AtomicU64>>,
+    /// Bytes that all sweeps have freed: one that frees little beside others has found no end of
+    /// what can be freed.
+    pub swept: Box<CachePadded<AtomicU64>>,
     /// Keeps the root and the control files in memory for ever.
     pinned: Lock<PinnedLock, Vec<InodeRef>>,
     /// Orders who writes which file back: see `cache::flush`.
@@ -142,6 +145,7 @@ impl CacheState {
             inode_ahead: InodeAhead::default(),
             ghosts: Ghosts::new(),
             sweep: Box::new(CachePadded(AtomicU64::new(0))),
+            swept: Box::new(CachePadded(AtomicU64::new(0))),
             pinned: Lock::new(Vec::new()),
             flushing: Mutex::new(()),
             flushed: Condvar::new(),

@@ -113,7 +113,13 @@ impl Terminal {
             }
             // The status comes a moment after the end.
             let is_early = matches!(&*told, "0" | "1") && Instant::now() < end;
-            assert!(is_early, "{told}, not {wanted}\n{:#?}", self.lines());
+            let signal = || self.told("#{pane_dead_signal}");
+            assert!(
+                is_early,
+                "{told}, not {wanted}, signal {}\n{:#?}",
+                signal(),
+                self.lines()
+            );
             thread::sleep(Duration::from_millis(20));
         }
     }
