@@ -199,7 +199,8 @@ fn sr28_the_first_write_into_what_was_allocated_finds_room() {
     c.unlink("g");
     c.sync(".");
     soon("the room of g", || match free(c.root()) {
-        now if now > low + part(25) => Ok(()),
+        // The logs take room as well that they lacked while the disk was full.
+        now if now > low + part(15) => Ok(()),
         now => Err(Error::other(format!("{now}, before {low}"))),
     });
 }
