@@ -25,8 +25,8 @@ const SECONDS: Metric = ("seconds", "s");
 
 /// What of the time of a job without it one with it may take at most: with, without.
 const ASKED: &[(&str, &str, f64)] = &[
-    ("hearth quota", "hearth", 1.03),
-    ("hearth heat", "hearth", 1.03),
+    ("hearth quota", targets::SEEN, 1.03),
+    ("hearth heat", targets::SEEN, 1.03),
 ];
 
 /// What of the time of the directory itself large reads and writes that the kernel passes through

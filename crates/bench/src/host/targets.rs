@@ -19,10 +19,14 @@ pub enum HostTarget {
     Mergerfs,
 }
 
+/// Without quotas and heat, where the daemon sees all bytes, as it does with them.
+pub const SEEN: &str = "hearth, seen";
+
 /// All, in the order of the table.
 pub const ALL: &[HostTarget] = &[
     HostTarget::Directory,
     HostTarget::Hearth("hearth", ""),
+    HostTarget::Hearth(SEEN, ",passthrough=off"),
     HostTarget::Hearth("hearth quota", ",quota=wait"),
     HostTarget::Hearth("hearth heat", ",hot_track"),
     HostTarget::Run,
