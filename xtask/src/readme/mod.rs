@@ -134,8 +134,7 @@ fn session(commands: &[&Shown]) -> Result<Vec<Ran>, String> {
     }
 }
 
-/// Empty places for the paths of the README, and what it takes for there. `/mnt` stays a plain
-/// directory of the root, which a mount covers.
+/// Empty places for the paths of the README, and what it takes to be there.
 const PREPARE: &str = "\
 exec 2>&1 </dev/null
 set -u

@@ -67,6 +67,7 @@ pub fn run(options: &Options, report: &mut Report) -> Result<(), String> {
                 patiently(PATIENCE, || served.shell(job.line))
                     .map_err(|what| format!("{}, {}: {what}", target.name(), job.name))?;
                 grid.push(job.name, target.name(), 1, began.elapsed().as_secs_f64());
+                // Unmounted before the directory below is removed.
                 drop(served);
                 remove(&below)?;
             }

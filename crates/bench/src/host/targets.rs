@@ -38,7 +38,7 @@ pub const ALL: &[HostTarget] = &[
 /// A directory that is served for as long as this lives.
 pub struct ServedDirectory {
     directory: PathBuf,
-    mount: Option<Mounted>,
+    _mount: Option<Mounted>,
     runs_inside: bool,
     state: PathBuf,
 }
@@ -73,7 +73,7 @@ impl HostTarget {
         let directory = mount.as_ref().map_or(below, Mounted::directory).to_owned();
         Ok(ServedDirectory {
             directory,
-            mount,
+            _mount: mount,
             runs_inside: self == HostTarget::Run,
             state: state.to_owned(),
         })
@@ -125,12 +125,5 @@ impl ServedDirectory {
             }
         };
         output(command.current_dir(&self.directory)).map(drop)
-    }
-}
-
-impl Drop for ServedDirectory {
-    fn drop(&mut self) {
-        // Before the directory below is removed.
-        drop(self.mount.take());
     }
 }

@@ -137,7 +137,7 @@ impl Superblock {
             let g = pin();
             if let Some(inode) = self.objects.inodes.get(ino, &g) {
                 freed += self.evict(inode, bytes - freed, &g);
-                is_overtaken |= is_settled && freed < bytes && self.is_unsettled(inode);
+                is_overtaken |= is_settled && freed < bytes && self.is_unsettled_file(inode);
                 if inode.raw_counts() > 0 {
                     known.push(ino);
                 }
@@ -194,6 +194,11 @@ impl Superblock {
             }
         }
         !is_pending || self.commit_through(log.epoch()).is_ok()
+    }
+
+    /// Whether it is a file of which the backend lacks something, or may.
+    fn is_unsettled_file(&self, inode: &Inode) -> bool {
+        inode.data().is_some() && self.is_unsettled(inode)
     }
 
     /// Whether the backend lacks something of it, or may.

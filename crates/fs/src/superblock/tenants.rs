@@ -36,6 +36,8 @@ impl Superblock {
     }
 
     fn project_of(&self, ino: u64) -> Option<TenantId> {
+        // A volume beside a served directory takes a reference here, which other cores write too:
+        // each of its requests makes system calls, which cost far more.
         let project = match self.quotas.counter.get().and_then(Weak::upgrade) {
             Some(counter) => counter.project_of(ino),
             None => self.objects.inodes.get(ino, &pin())?.meta.project(),

@@ -8,63 +8,51 @@
 //! time that the kernel was last told. With a handle it is never a program's, and may be one that
 //! the kernel has made itself, of a cut or of a store through a mapping: the later one counts.
 
+use super::by_inode::ByInode;
 use hearth::Time;
-use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
-use hearth_sync::primitive::atomic::{AtomicUsize, Ordering};
-use std::collections::HashMap;
 
 lock_class!(CachedMtimesLock = "fuse.believed-times", 878);
 
 /// The mtimes that the kernel has cached of files whose writes it has passed on, until it forgets
-/// the inode.
+/// the inode. The kernel sends times after the reply to the write, so a request that finds none
+/// has none to find.
 #[derive(Default)]
-pub(crate) struct CachedMtimes {
-    times: Lock<CachedMtimesLock, HashMap<u64, Time>>,
-    /// Size of `times`, so that requests need not take the lock to see that there are none.
-    /// Relaxed: the kernel sends times after the reply to the write.
-    count: AtomicUsize,
-}
+pub(crate) struct CachedMtimes(ByInode<CachedMtimesLock, Time>);
 
 impl CachedMtimes {
     /// A first write to `ino` is passed on: until now it has the mtime that the kernel believes,
     /// unless there was another write before.
     pub fn wrote(&self, ino: u64, before: Time) {
-        let mut times = self.times.lock();
-        times.entry(ino).or_insert(before);
-        self.count.store(times.len(), Ordering::Relaxed);
+        self.0.with(ino, |times| {
+            times.entry(ino).or_insert(before);
+        });
     }
 
     /// Whether writes to `ino` were passed on.
     pub fn knows(&self, ino: u64) -> bool {
-        self.any() && self.times.lock().contains_key(&ino)
+        self.0.may_know(ino) && self.0.with(ino, |times| times.contains_key(&ino))
     }
 
     /// Whether that is so, and the kernel believes that it has this time.
     pub fn has(&self, ino: u64, time: Time) -> bool {
-        self.any() && self.times.lock().get(&ino) == Some(&time)
+        self.0.may_know(ino) && self.0.with(ino, |times| times.get(&ino) == Some(&time))
     }
 
     /// The kernel knows that `ino` has this time.
     pub fn set(&self, ino: u64, time: Time) {
-        if self.any()
-            && let Some(cached_mtimes) = self.times.lock().get_mut(&ino)
-        {
-            *cached_mtimes = time;
+        if self.0.may_know(ino) {
+            self.0.with(ino, |times| {
+                times.entry(ino).and_modify(|known| *known = time);
+            });
         }
     }
 
     /// The kernel has dropped the inode.
     pub fn forgotten(&self, ino: u64) {
-        if self.any() {
-            let mut times = self.times.lock();
-            times.remove(&ino);
-            self.count.store(times.len(), Ordering::Relaxed);
+        if self.0.may_know(ino) {
+            self.0.with(ino, |times| times.remove(&ino));
         }
-    }
-
-    fn any(&self) -> bool {
-        self.count.load(Ordering::Relaxed) > 0
     }
 }
 

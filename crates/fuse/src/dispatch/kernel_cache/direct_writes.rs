@@ -12,17 +12,15 @@
 //! was noted then, and has locked its page. Reads from before the open need no note: their pages go
 //! before the write is sent. A file that was read once counts as read until its direct writers have
 //! closed it, because writes that were sent before the read may come at any time.
-
 //!
 //! A write that waits so keeps its place among the requests that the kernel has under way in the
 //! background, and the read that it waits for may need one. So no more than [`MOST`] wait; others
 //! are replied to first, and their pages dropped a moment later.
 
-use hearth_sync::lock::Lock;
+use super::by_inode::ByInode;
 use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicUsize, Ordering, fence};
-use std::collections::HashMap;
 
 lock_class!(DirectWritesLock = "fuse.direct-writes", 878);
 
@@ -35,9 +33,7 @@ const MOST: usize = 64;
 pub(crate) struct DirectWrites {
     /// Writes that wait. Relaxed: one more or less does no harm.
     waiting: AtomicUsize,
-    files: Lock<DirectWritesLock, HashMap<u64, File>>,
-    /// Size of `files`, so that reads need not take the lock to see that it is empty.
-    count: AtomicUsize,
+    files: ByInode<DirectWritesLock, File>,
 }
 
 /// A write whose reply waits for pages to be dropped.
@@ -65,10 +61,8 @@ pub(crate) fn writes_directly(flags: i32) -> bool {
 impl DirectWrites {
     /// `ino` is being opened to be written directly; the reply has not been sent.
     pub fn opened(&self, ino: u64) {
-        let mut files = self.files.lock();
-        files.entry(ino).or_default().handles += 1;
-        self.count.store(files.len(), Ordering::Relaxed);
-        drop(files);
+        self.files
+            .with(ino, |files| files.entry(ino).or_default().handles += 1);
         // Partner: `reads_pages`. Either the read finds the file, or it has locked its page before
         // the kernel has the reply to the open, and so before a write.
         fence(Ordering::SeqCst);
@@ -77,18 +71,18 @@ impl DirectWrites {
     /// Pages of `ino` are read for the kernel, after this call.
     pub fn reads_pages(&self, ino: u64) {
         fence(Ordering::SeqCst);
-        if self.count.load(Ordering::Relaxed) > 0
-            && let Some(file) = self.files.lock().get_mut(&ino)
-        {
-            file.is_read = true;
+        if self.files.may_know(ino) {
+            self.files.with(ino, |files| {
+                files.entry(ino).and_modify(|file| file.is_read = true);
+            });
         }
     }
 
     /// The bytes of a direct write to `ino` are in the volume: whether pages are to be dropped.
     pub fn is_read(&self, ino: u64) -> bool {
         // A file that was opened otherwise, and is direct by `F_SETFL`, is not known.
-        let files = self.files.lock();
-        files.get(&ino).is_none_or(|file| file.is_read)
+        self.files
+            .with(ino, |files| files.get(&ino).is_none_or(|file| file.is_read))
     }
 
     /// The reply to a write may wait; `None` if many do.
@@ -101,14 +95,15 @@ impl DirectWrites {
 
     /// A handle that [`DirectWrites::opened`] was told of is closed.
     pub fn closed(&self, ino: u64) {
-        let mut files = self.files.lock();
-        if let Some(file) = files.get_mut(&ino) {
+        self.files.with(ino, |files| {
+            let Some(file) = files.get_mut(&ino) else {
+                return;
+            };
             file.handles = file.handles.saturating_sub(1);
             if file.handles == 0 {
                 files.remove(&ino);
             }
-        }
-        self.count.store(files.len(), Ordering::Relaxed);
+        });
     }
 }
 

@@ -7,12 +7,12 @@
 //! be on its way out of the kernel while its last pages are written back, and a notification would
 //! wait for it, and it for the reply.
 
+use super::by_inode::ByInode;
 use crate::dispatch::Dispatcher;
 use crate::wait::outcome::{BlockingClass, InlineReply, Offload};
 use hearth::{KernelCache, VfsFile};
-use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
-use hearth_sync::primitive::atomic::{AtomicUsize, Ordering};
+use hearth_sync::primitive::atomic::{AtomicBool, Ordering};
 use hearth_sync::primitive::{Arc, thread};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -24,55 +24,43 @@ lock_class!(ToldBlocksLock = "fuse.told-blocks", 878);
 const LOOKS: u32 = 40;
 const BETWEEN: Duration = Duration::from_millis(25);
 
-/// The blocks that the kernel knows of files whose pages it has written back since.
+/// The blocks that the kernel knows of files whose pages it has written back since. It sends an
+/// fsync or a flush after the replies to the writes, so a request that finds none has none to find.
 #[derive(Default)]
 pub(crate) struct ToldBlocks {
-    state: Lock<ToldBlocksLock, State>,
-    /// Size of the table, so that requests need not take the lock to see that it is empty. Relaxed:
-    /// the kernel sends an fsync or a flush after the replies to the writes.
-    count: AtomicUsize,
-}
-
-#[derive(Default)]
-struct State {
-    told: HashMap<u64, u64>,
-    /// A worker will tell.
-    is_awaited: bool,
+    told: ByInode<ToldBlocksLock, u64>,
+    /// A worker will tell. Relaxed: it is cleared before the parts of the table are taken, each
+    /// under its lock, and read after an entry was put into one under the same lock. So whoever
+    /// puts in what was not taken sees it cleared.
+    is_awaited: AtomicBool,
 }
 
 impl ToldBlocks {
     fn knows(&self, ino: u64) -> bool {
-        self.count.load(Ordering::Relaxed) > 0 && self.state.lock().told.contains_key(&ino)
+        self.told.may_know(ino) && self.told.with(ino, |told| told.contains_key(&ino))
     }
 
     /// Pages of `ino`, which has `blocks`, are written back. True if a worker is to wait for more.
     fn begins(&self, ino: u64, blocks: u64) -> bool {
-        let mut state = self.state.lock();
-        state.told.entry(ino).or_insert(blocks);
-        self.count.store(state.told.len(), Ordering::Relaxed);
-        !std::mem::replace(&mut state.is_awaited, true)
+        self.told.with(ino, |told| {
+            told.entry(ino).or_insert(blocks);
+        });
+        !self.is_awaited.load(Ordering::Relaxed) && !self.is_awaited.swap(true, Ordering::Relaxed)
     }
 
     /// The kernel asks again by itself, or is told: what it knew.
     fn take(&self, ino: u64) -> Option<u64> {
-        if self.count.load(Ordering::Relaxed) == 0 {
-            return None;
-        }
-        let mut state = self.state.lock();
-        let told = state.told.remove(&ino);
-        self.count.store(state.told.len(), Ordering::Relaxed);
-        told
+        let told = self.told.may_know(ino);
+        told.then(|| self.told.with(ino, |told| told.remove(&ino)))?
     }
 
     /// All of them, if there are any more or the time is over; the wait ends then.
     fn end(&self, is_over: bool) -> Option<HashMap<u64, u64>> {
-        let mut state = self.state.lock();
-        if !is_over && !state.told.is_empty() {
+        if !is_over && !self.told.is_empty() {
             return None;
         }
-        state.is_awaited = false;
-        self.count.store(0, Ordering::Relaxed);
-        Some(std::mem::take(&mut state.told))
+        self.is_awaited.store(false, Ordering::Relaxed);
+        Some(self.told.drain())
     }
 }
 
@@ -92,7 +80,7 @@ impl<V: KernelCache> Dispatcher<V> {
 
     /// The kernel takes the blocks for stale by itself.
     pub(crate) fn blocks_are_asked_again(&self, handle: u64) {
-        if self.told_blocks.count.load(Ordering::Relaxed) > 0
+        if self.settings.writeback
             && let Some(ino) = self.handles.with(handle, |handle| handle.file.ino())
         {
             self.told_blocks.take(ino);
