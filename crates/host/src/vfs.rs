@@ -52,6 +52,12 @@ impl HostVfs {
         self.tree.set_own_device(dev);
     }
 
+    /// Whether another filesystem's directory had this name when it was served last with state. It
+    /// may be that the filesystem that is meant is not mounted.
+    pub fn is_elsewhere(&self) -> bool {
+        self.tree.is_elsewhere()
+    }
+
     /// Whether inodes are found again by file handles. Else a bounded set of descriptors is kept.
     pub fn opens_handles(&self) -> bool {
         self.tree.opens_handles

@@ -6,6 +6,8 @@
 
 #[path = "../harness/mod.rs"]
 mod harness;
+#[path = "../quotas/mod.rs"]
+mod quotas;
 
 mod behind;
 mod case;

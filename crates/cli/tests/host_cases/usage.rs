@@ -1,7 +1,10 @@
 //! What is used and what is left.
 
 use crate::case::Case;
-use crate::harness::{Below, hearth, shell, succeed};
+use crate::harness::{Below, Mounted, Transport, hearth, program, said, shell, succeed, until};
+use crate::quotas::{done, used};
+use std::fs::{self, File};
+use std::path::Path;
 
 #[test]
 fn hr81_room_is_that_of_the_directory() {
@@ -39,4 +42,138 @@ fn hr82_the_limit_of_a_files_size_is_the_callers() {
     std::fs::write(place.join("f"), vec![1; 1 << 20]).unwrap();
     assert_eq!(std::fs::read(below.at("f")).unwrap().len(), 1 << 20);
     succeed(hearth().arg("umount").arg(&place));
+}
+
+const USER: &str = "user:1234";
+/// 200 KB in a file.
+const LARGE: u64 = 200 << 10;
+
+/// A file of that user.
+fn large(path: &Path) {
+    fs::write(path, vec![1; LARGE as usize]).unwrap();
+    std::os::unix::fs::chown(path, Some(1234), Some(1234)).unwrap();
+}
+
+/// Options with the state beside the directory.
+fn counted(below: &Below) -> String {
+    let state = below.path().with_file_name("state");
+    format!("quota=wait,state={}", state.display())
+}
+
+fn bind(from: &Path, to: &Path) {
+    fs::create_dir(to).unwrap();
+    succeed(program("mount").arg("--bind").arg(from).arg(to));
+}
+
+/// A mount below may be of the same filesystem, and show a directory for the second time.
+#[test]
+fn hr79_what_is_used_is_counted_once_and_as_it_is_mounted_now() {
+    let below = Below::ext4();
+    fs::create_dir_all(below.at("s/a")).unwrap();
+    fs::create_dir(below.at("out")).unwrap();
+    large(&below.at("s/a/f"));
+    fs::hard_link(below.at("s/a/f"), below.at("s/a/g")).unwrap();
+    large(&below.at("out/f"));
+    File::create(below.at("s/sparse"))
+        .unwrap()
+        .set_len(1 << 30)
+        .unwrap();
+    bind(&below.at("s/a"), &below.at("s/b"));
+    bind(&below.at("out"), &below.at("s/c"));
+    let options = counted(&below);
+    let mounted = Mounted::over(Transport::Dev, &below.at("s"), &options);
+    assert_eq!(used(&mounted, USER), (2 * LARGE, 2));
+    done(&mounted, "check @");
+    mounted.unmount();
+    succeed(program("umount").arg(below.at("s/c")));
+    // What was used with the mounts is not what is used without.
+    mounted.mount_again(Transport::Dev, &options);
+    assert_eq!(used(&mounted, USER), (LARGE, 1));
+    mounted.unmount();
+    succeed(program("umount").arg(below.at("s/b")));
+    mounted.mount_again(Transport::Dev, &options);
+    mounted.unmount();
+    // Without mounts below it is kept, until there is one.
+    succeed(
+        program("mount")
+            .arg("--bind")
+            .args([below.at("out"), below.at("s/c")]),
+    );
+    mounted.mount_again(Transport::Dev, &options);
+    assert_eq!(used(&mounted, USER), (2 * LARGE, 2));
+    mounted.unmount();
+    succeed(program("umount").arg(below.at("s/c")));
+}
+
+#[test]
+fn hr80_a_removed_file_is_charged_until_its_last_close_through_the_mount() {
+    let below = Below::ext4();
+    let mounted = Mounted::over(Transport::Dev, below.path(), &counted(&below));
+    for (opened, stays) in [(mounted.at("f"), true), (below.at("f"), false)] {
+        large(&mounted.at("f"));
+        assert_eq!(used(&mounted, USER), (LARGE, 1));
+        let open = File::open(opened).unwrap();
+        fs::remove_file(mounted.at("f")).unwrap();
+        if stays {
+            assert_eq!(used(&mounted, USER), (LARGE, 1));
+            drop(open);
+        }
+        until("it is not charged", || used(&mounted, USER) == (0, 0));
+    }
+    large(&mounted.at("f"));
+    fs::remove_file(below.at("f")).unwrap();
+    done(&mounted, "check --repair @");
+    assert_eq!(used(&mounted, USER), (0, 0));
+    mounted.unmount();
+}
+
+/// The directory under a filesystem that is not mounted has limits, use and heat of its own.
+#[test]
+fn hr32_a_source_that_is_not_mounted_is_said_and_changes_nothing_of_the_one_that_is_meant() {
+    let below = Below::ext4();
+    let (disk, source, place) = (below.at("disk"), below.at("s"), below.outside("place"));
+    fs::create_dir(&source).unwrap();
+    File::create(&disk).unwrap().set_len(16 << 20).unwrap();
+    succeed(program("mkfs.ext4").arg("-q").arg(&disk));
+    let options = counted(&below);
+    let serve = || {
+        let mut mount = hearth();
+        mount
+            .args(["mount", "-o", &options])
+            .arg(&source)
+            .arg(&place);
+        let said = said(&mut mount);
+        assert!(said.success(), "{said:?}");
+        said.out + &said.err
+    };
+    let quota = |words: &[&str]| {
+        let said = said(hearth().arg("quota").args(words).arg(&place));
+        assert!(said.success(), "{said:?}");
+        said.out
+    };
+    let mount_disk = || succeed(program("mount").args(["-o", "loop"]).args([&disk, &source]));
+    let end = |is_disk: bool| {
+        succeed(hearth().arg("umount").arg(&place));
+        if is_disk {
+            succeed(program("umount").arg(&source));
+        }
+    };
+    mount_disk();
+    assert!(!serve().contains("filesystem"));
+    quota(&["set", USER, "--hard", "1MiB"]);
+    large(&place.join("f"));
+    end(true);
+
+    assert!(serve().contains("on another filesystem when it was served last"));
+    assert!(!quota(&["report"]).contains("1234"));
+    end(false);
+
+    mount_disk();
+    assert!(serve().contains("on another filesystem when it was served last"));
+    let report = quota(&["report"]);
+    assert!(
+        report.contains("1024") && report.contains("200"),
+        "{report}"
+    );
+    end(true);
 }

@@ -14,6 +14,7 @@ mod check;
 mod counting;
 mod data;
 mod holes;
+mod mounts_below;
 mod names;
 mod projects;
 mod serve;
@@ -29,6 +30,7 @@ use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::AtomicU64;
 use projects::Projects;
 use state_dir::{Lines, QuotaDir};
+use std::path::PathBuf;
 
 /// The quotas of a directory that is served.
 #[derive(Debug)]
@@ -38,6 +40,7 @@ pub(crate) struct Quotas {
     projects: Projects,
     counting: Counting,
     state: QuotaDir,
+    source: PathBuf,
     settings: Lines,
     /// Settings as they were kept, until the walk has ended.
     kept: Vec<KeptSetting>,

@@ -2,6 +2,7 @@
 //! [`crate::HostVfs`] with them. Without quotas each is the plain one.
 
 use super::amounts::XFS;
+use super::mounts_below::has_mounts_below;
 use super::state_dir::QuotaDir;
 use super::{Counting, Projects, Quotas};
 use crate::error::OpenError;
@@ -94,11 +95,13 @@ impl Quotas {
         volume: &Volume,
     ) -> std::result::Result<Arc<Quotas>, OpenError> {
         let beside = StateDir::of(source, tree.root(), tree.options.state.as_deref())?;
-        beside.prepare()?;
+        tree.served_at(beside.prepare()?);
         let state = QuotaDir::open(&beside.path().join("quota"))?;
         let root = tree.nodes.root().id;
         let (settings, projects) = (state.lines("settings")?, state.lines("projects")?);
+        // What was kept has nothing of mounts below: with one there now the tree is counted.
         let usage = state.take_usage(&root)?;
+        let usage = usage.filter(|_| !has_mounts_below(tree, source));
         let charges = volume.charges();
         for (owners, amounts) in usage.iter().flatten() {
             charges.force(*owners, *amounts);
@@ -125,6 +128,7 @@ impl Quotas {
             counting: Counting::new(!is_known),
             counted: AtomicU64::new(inodes.sum()),
             state,
+            source: source.to_owned(),
             settings,
             kept,
             is_xfs: fstatfs(tree.root()).is_ok_and(|found| found.f_type as u64 == XFS),
@@ -134,7 +138,8 @@ impl Quotas {
     fn end(&self) -> io::Result<()> {
         self.projects.sync()?;
         self.settings.sync()?;
-        match self.counting.is_on() {
+        // With a mount below, what is used depends on what will be mounted there.
+        match self.counting.is_on() || has_mounts_below(&self.tree, &self.source) {
             true => Ok(()),
             false => {
                 let usage = self.charges.by_owners();
