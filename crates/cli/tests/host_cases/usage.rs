@@ -2,8 +2,9 @@
 
 use crate::case::Case;
 use crate::harness::{Below, Mounted, Transport, hearth, program, said, shell, succeed, until};
-use crate::quotas::{done, used};
+use crate::quotas::{done, quota, used};
 use std::fs::{self, File};
+use std::io::Write;
 use std::path::Path;
 
 #[test]
@@ -146,7 +147,7 @@ fn hr32_a_source_that_is_not_mounted_is_said_and_changes_nothing_of_the_one_that
         assert!(said.success(), "{said:?}");
         said.out + &said.err
     };
-    let quota = |words: &[&str]| {
+    let said_of = |words: &[&str]| {
         let said = said(hearth().arg("quota").args(words).arg(&place));
         assert!(said.success(), "{said:?}");
         said.out
@@ -160,20 +161,57 @@ fn hr32_a_source_that_is_not_mounted_is_said_and_changes_nothing_of_the_one_that
     };
     mount_disk();
     assert!(!serve().contains("filesystem"));
-    quota(&["set", USER, "--hard", "1MiB"]);
+    said_of(&["set", USER, "--hard", "1MiB"]);
     large(&place.join("f"));
     end(true);
 
     assert!(serve().contains("on another filesystem when it was served last"));
-    assert!(!quota(&["report"]).contains("1234"));
+    assert!(!said_of(&["report"]).contains("1234"));
     end(false);
 
     mount_disk();
     assert!(serve().contains("on another filesystem when it was served last"));
-    let report = quota(&["report"]);
+    let report = said_of(&["report"]);
     assert!(
         report.contains("1024") && report.contains("200"),
         "{report}"
     );
     end(true);
+}
+
+/// A filesystem that tells blocks when a file is closed, or a second after.
+#[test]
+fn hr77_a_limit_holds_where_blocks_are_told_late() {
+    let late = Mounted::new(Transport::Dev, "");
+    fs::create_dir(late.at("s")).unwrap();
+    let state = late.at("state");
+    let options = format!("quota=wait,state={}", state.display());
+    let mounted = Mounted::over(Transport::Dev, &late.at("s"), &options);
+    let limit = 4 << 20;
+    done(&mounted, "set volume --hard 4MiB --inodes-hard 1m @");
+    let write = |member: u64| {
+        let (mut written, mut refused) = (0, 0);
+        for n in 0..20 {
+            let mut file = File::create(mounted.at(format!("{member}-{n}"))).unwrap();
+            match file.write(&[1; 100_000]) {
+                Ok(n) => written += n,
+                Err(_) => refused += 1,
+            }
+        }
+        (written, refused)
+    };
+    let written: Vec<(usize, u32)> = std::thread::scope(|scope| {
+        let members: Vec<_> = (0..16).map(|m| scope.spawn(move || write(m))).collect();
+        members.into_iter().map(|m| m.join().unwrap()).collect()
+    });
+    let all: usize = written.iter().map(|(bytes, _)| bytes).sum();
+    assert!(all <= limit, "{all} bytes fit in {limit}");
+    assert!(
+        all > limit / 2 && written.iter().any(|(_, refused)| *refused > 0),
+        "{written:?}"
+    );
+    until("what is told is what is charged", || {
+        quota(&mounted, "check @").success()
+    });
+    mounted.unmount();
 }

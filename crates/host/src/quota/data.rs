@@ -40,6 +40,7 @@ impl Quotas {
     ) -> Result<T> {
         let mut touched = self.touch(node)?;
         let done = self.reserve(&mut touched, fd, range, in_part).and_then(run);
+        self.wrote(&mut touched);
         self.settle(&mut touched, fd);
         done
     }
@@ -66,6 +67,7 @@ impl Quotas {
         let done = self
             .reserve(&mut touched, fd.as_fd(), range, true)
             .and_then(|fits| run(&data[..fits as usize]));
+        self.wrote(&mut touched);
         self.settle(&mut touched, fd.as_fd());
         done
     }

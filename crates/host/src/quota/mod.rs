@@ -14,6 +14,7 @@ mod check;
 mod counting;
 mod data;
 mod holes;
+mod late;
 mod mounts_below;
 mod names;
 mod projects;
@@ -28,6 +29,7 @@ use counting::Counting;
 use hearth::{Charges, KeptSetting};
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::AtomicU64;
+use late::Late;
 use projects::Projects;
 use state_dir::{Lines, QuotaDir};
 use std::path::PathBuf;
@@ -39,6 +41,7 @@ pub(crate) struct Quotas {
     charges: Charges,
     projects: Projects,
     counting: Counting,
+    late: Late,
     state: QuotaDir,
     source: PathBuf,
     settings: Lines,

@@ -2,6 +2,7 @@
 //! [`crate::HostVfs`] with them. Without quotas each is the plain one.
 
 use super::amounts::XFS;
+use super::late::Late;
 use super::mounts_below::has_mounts_below;
 use super::state_dir::QuotaDir;
 use super::{Counting, Projects, Quotas};
@@ -121,11 +122,12 @@ impl Quotas {
             charges.resume_grace(&kept);
         }
         let inodes = usage.iter().flatten().map(|(_, amounts)| amounts[1]);
-        Ok(Arc::new(Quotas {
+        Ok(Arc::new_cyclic(|quotas| Quotas {
             tree: Arc::clone(tree),
             charges,
             projects: Projects::new(projects, root.dev),
             counting: Counting::new(!is_known),
+            late: Late::of(tree.root(), quotas),
             counted: AtomicU64::new(inodes.sum()),
             state,
             source: source.to_owned(),
@@ -139,7 +141,8 @@ impl Quotas {
         self.projects.sync()?;
         self.settings.sync()?;
         // With a mount below, what is used depends on what will be mounted there.
-        match self.counting.is_on() || has_mounts_below(&self.tree, &self.source) {
+        let is_open = self.late.has_some() || has_mounts_below(&self.tree, &self.source);
+        match self.counting.is_on() || is_open {
             true => Ok(()),
             false => {
                 let usage = self.charges.by_owners();
