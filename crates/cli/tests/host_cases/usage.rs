@@ -2,7 +2,7 @@
 
 use crate::case::Case;
 use crate::harness::{Below, Mounted, Transport, hearth, program, said, shell, succeed, until};
-use crate::quotas::{done, quota, used};
+use crate::quotas::{done, quota, used, user_shell};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
@@ -177,6 +177,64 @@ fn hr32_a_source_that_is_not_mounted_is_said_and_changes_nothing_of_the_one_that
         "{report}"
     );
     end(true);
+}
+
+/// What was made is there, or nothing is.
+#[test]
+fn hr39_a_file_that_is_refused_is_not_there() {
+    let below = Below::ext4();
+    let mounted = Mounted::over(Transport::Dev, below.path(), &counted(&below));
+    mounted.shell("mkdir -m 777 d");
+    done(&mounted, "set user:1234 --inodes-hard 3 @");
+    let made = user_shell(
+        1234,
+        &mounted.at("d"),
+        "for n in 1 2 3 4 5; do mkdir d$n; done; : > f; ln -s x l; mkfifo p",
+    );
+    assert_eq!(made.err.matches("quota exceeded").count(), 5, "{made:?}");
+    let mut names: Vec<_> = fs::read_dir(below.at("d")).unwrap().collect();
+    names.sort_by_key(|name| name.as_ref().unwrap().file_name());
+    let names: Vec<_> = names
+        .into_iter()
+        .map(|name| name.unwrap().file_name())
+        .collect();
+    assert_eq!(names, ["d1", "d2", "d3"]);
+    assert_eq!(used(&mounted, USER), (0, 3));
+    mounted.unmount();
+}
+
+/// XFS allocates ahead of a file that grows: that is not its user's.
+#[test]
+fn hr76_a_growing_file_of_xfs_reaches_its_limit_and_gives_all_back() {
+    let below = Below::xfs();
+    let mounted = Mounted::over(Transport::Dev, below.path(), &counted(&below));
+    mounted.shell("mkdir p");
+    done(&mounted, "project @/p 9");
+    done(&mounted, "set project:9 --hard 40MiB @");
+    let grow = |name: &str, most: usize| {
+        let mut file = File::create(mounted.at("p").join(name)).unwrap();
+        let mut size = 0;
+        while size < most && file.write_all(&[1; 1 << 16]).is_ok() {
+            size += 1 << 16;
+            if size % (4 << 20) == 0 {
+                file.sync_all().unwrap();
+            }
+        }
+        (file, size)
+    };
+    let (file, size) = grow("one", usize::MAX);
+    assert_eq!(size, 40 << 20);
+    drop(file);
+    fs::remove_file(mounted.at("p/one")).unwrap();
+    until("it is given back", || used(&mounted, "project:9") == (0, 1));
+    let open: Vec<_> = (0..32).map(|n| grow(&n.to_string(), 1 << 20).0).collect();
+    assert_eq!(used(&mounted, "project:9"), (32 << 20, 33));
+    drop(open);
+    fs::remove_dir_all(mounted.at("p")).unwrap();
+    until("nothing is charged", || {
+        used(&mounted, "project:9") == (0, 0)
+    });
+    mounted.unmount();
 }
 
 /// A filesystem that tells blocks when a file is closed, or a second after.
