@@ -27,17 +27,17 @@ pub struct Late {
     /// Whether the filesystem of the root tells at once.
     is_root_prompt: bool,
     quotas: Weak<Quotas>,
-    state: Lock<LateLock, State>,
+    state: Lock<LateLock, LateFiles>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct LateFiles {
     files: Vec<Arc<Node>>,
     /// A thread looks after them.
     is_swept: bool,
 }
 
-impl State {
+impl LateFiles {
     /// Takes one out.
     fn take(&mut self, is: impl Fn(&Arc<Node>) -> bool) -> Option<Arc<Node>> {
         let at = self.files.iter().position(is)?;
@@ -120,8 +120,7 @@ impl Quotas {
         }
         let is_same = |one: &Arc<Node>| !Arc::ptr_eq(one, node) && one.id == node.id;
         let old = self.late.state.lock().take(is_same)?;
-        let record = old.charged.record().lock().take();
-        record
+        old.charged.record().lock().take()
     }
 
     /// The file came back before what was charged for it was told.
