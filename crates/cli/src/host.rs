@@ -176,6 +176,10 @@ pub fn start(
         }
         false => vfs,
     };
+    let vfs = match options.volume.host.watch {
+        true => vfs.watched(directory, volume).map_err(Failure::refused)?,
+        false => vfs,
+    };
     if vfs.is_elsewhere() {
         output::say(format_args!(
             "{}: it was on another filesystem when it was served last; if that is not mounted, \

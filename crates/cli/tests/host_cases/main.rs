@@ -23,3 +23,4 @@ mod room;
 mod special;
 mod trouble;
 mod usage;
+mod watch;
