@@ -1,7 +1,7 @@
 //! The map as SVG, and as a page around it.
 
 use super::palette::css;
-use super::row::{accesses, cells, count, grade, number, shown_path};
+use super::row::{accesses, cells, grade, number, shown_path};
 use super::units::{bytes, rate};
 use serde_json::Value;
 use std::fmt::Write;

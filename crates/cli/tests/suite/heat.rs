@@ -108,7 +108,7 @@ fn each_read_of_a_mount_counts_however_many_files_are_read(transport: Transport)
         files[file].read_exact_at(&mut [0; 4096], 0).unwrap();
         due[file] += 1;
     }
-    let rows = json(heat(&mounted, &["top", "--reads", "-n", "1000"]));
+    let rows = json(&mut heat(&mounted, &["top", "--reads", "-n", "1000"]));
     let mut seen = vec![0; FILES];
     for row in rows.as_array().unwrap() {
         let name = Path::new(text(&row["path"])).file_name().unwrap();
