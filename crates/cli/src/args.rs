@@ -1,5 +1,6 @@
 //! What can be typed.
 
+use crate::events::EventsArgs;
 use crate::heat::HeatArgs;
 use crate::metrics::{MetricsArgs, WorkArgs};
 use crate::quota::QuotaArgs;
@@ -67,6 +68,8 @@ pub enum Verb {
     Top(LiveArgs),
     /// Show which locks a mounted volume waits for
     Locks(LocksArgs),
+    /// Print names of a mounted volume as they are made, removed and renamed, and by whom
+    Events(EventsArgs),
     /// Put one question to a mounted volume, as it takes them in .hearth/ask
     Ask {
         /// Where the volume is mounted

@@ -12,6 +12,7 @@ mod ask;
 mod config;
 mod disk_watch;
 mod doctor;
+mod events;
 mod failure;
 mod fstab;
 mod generate;

@@ -20,8 +20,10 @@
 
 mod command;
 mod entry;
+mod events;
 mod files;
 mod heat;
+mod hex;
 mod locks;
 mod quota;
 mod sched;

@@ -55,6 +55,7 @@ mod throttle;
 mod vfs;
 mod volume;
 mod walk;
+mod watch;
 mod write_streams;
 
 pub use hearth_backend::flags;
@@ -65,7 +66,7 @@ pub use builder::VolumeBuilder;
 pub use caller::{Caller, Credentials, Origin};
 pub use calls::{Call, CallStats};
 pub use clock::{Clock, SystemClock};
-pub use control::{ControlError, ControlFile, ControlInput};
+pub use control::{ControlError, ControlFile, ControlInput, ControlStream};
 pub use errno::{Errno, Result};
 pub use gauges::{StoreGauges, VolumeGauges};
 pub use locks::{Interrupt, LockKind, LockRequest};
@@ -99,6 +100,10 @@ pub use vfs::{
     VfsResult, VolumeVfs, WhenDurable,
 };
 pub use volume::{BuildError, Volume};
+pub use watch::{
+    NAME_EVENTS_KEPT, NameChange, NameChanger, NameEvent, NameEvents, NamePlace, NameTeller,
+    NameWatch,
+};
 
 /// Lets threads yield between operations: for a program with more threads than cores.
 pub use hearth_sync::epoch::yield_between_operations;
