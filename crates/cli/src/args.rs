@@ -197,6 +197,9 @@ pub struct MountArgs {
     /// Not called by mount(8).
     #[arg(skip = true)]
     pub by_hand: bool,
+    /// Called by mount(8) without `-v`: nothing is said of what works.
+    #[arg(skip = false)]
+    pub quiet: bool,
 }
 
 impl MountArgs {

@@ -26,6 +26,7 @@ mod mounts;
 mod output;
 mod quota;
 mod readiness;
+mod remount;
 mod run;
 mod sched;
 mod serve;

@@ -53,7 +53,7 @@ pub fn run(mounted: &Mounted, in_json: bool) -> Result<(), Failure> {
 }
 
 /// What the daemon says of itself; nothing where the tree hides its control files.
-fn labels(at: &Path) -> std::collections::BTreeMap<String, String> {
+pub fn labels(at: &Path) -> std::collections::BTreeMap<String, String> {
     let text = std::fs::read_to_string(at.join(".hearth/stats")).unwrap_or_default();
     let line = text.lines().find_map(|line| {
         let line = line.strip_prefix("hearth_info{")?;

@@ -32,6 +32,7 @@ mod quota_refusals;
 mod quota_returns;
 mod quota_rights;
 mod quota_rules;
+mod remount;
 mod rsync_tar;
 mod run;
 mod shells;
