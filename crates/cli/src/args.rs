@@ -66,7 +66,7 @@ pub enum Verb {
     MetricsWorker(WorkArgs),
     /// Show live what a mounted volume does, who does it, what is hot and what waits
     Top(LiveArgs),
-    /// Show which locks a mounted volume waits for
+    /// Show which locks a mounted volume waits for, or its file locks
     Locks(LocksArgs),
     /// Print names of a mounted volume as they are made, removed and renamed, and by whom
     Events(EventsArgs),
@@ -277,6 +277,9 @@ pub struct LocksArgs {
     /// Record every lock, at its price, not only every wait
     #[arg(long, requires = "length")]
     pub exact: bool,
+    /// Show who holds which file lock (flock, fcntl) instead, and who waits for whom
+    #[arg(long, conflicts_with_all = ["length", "exact", "sort"])]
+    pub files: bool,
     /// Column to sort by
     #[arg(long, value_enum, default_value_t = LocksSort::Util)]
     pub sort: LocksSort,

@@ -1,7 +1,7 @@
 //! The table of control files, and how a volume gets them.
 
 use crate::entry::{Entry, Takes};
-use crate::{command, events, heat, locks, quota, sched, stats, tunables};
+use crate::{command, events, file_locks, heat, locks, quota, sched, stats, tunables};
 use hearth::Volume;
 use hearth::{ControlError, ControlFile, ControlInput, ControlStream, Credentials, Errno, Result};
 use hearth_sync::primitive::Arc;
@@ -109,6 +109,9 @@ static FILES: &[Entry] = &[
     Entry::new("heat/import", heat::import_hint)
         .takes(Takes::Lines(heat::import))
         .private(),
+    Entry::new("file-locks.json", file_locks::text)
+        .private()
+        .slow(),
     Entry::new("locks", locks::table).sets(locks::switch, "on, exact, off or reset"),
     Entry::new("locks.json", locks::json),
     Entry::new("sched", sched::table),

@@ -21,6 +21,7 @@
 mod command;
 mod entry;
 mod events;
+mod file_locks;
 mod files;
 mod heat;
 mod hex;

@@ -69,7 +69,7 @@ pub use clock::{Clock, SystemClock};
 pub use control::{ControlError, ControlFile, ControlInput, ControlStream};
 pub use errno::{Errno, Result};
 pub use gauges::{StoreGauges, VolumeGauges};
-pub use locks::{Interrupt, LockKind, LockRequest};
+pub use locks::{Interrupt, ListedLock, LockKind, LockRequest};
 pub use name::NAME_MAX;
 pub use number::{ROOT, is_control};
 pub use observer::Observer;
@@ -99,7 +99,7 @@ pub use vfs::{
     Blocking, BlockingWork, KernelCache, Miss, NonBlocking, SyncPoint, Vfs, VfsError, VfsFile,
     VfsResult, VolumeVfs, WhenDurable,
 };
-pub use volume::{BuildError, Volume};
+pub use volume::{BuildError, FileLockReport, FileLockRow, Volume};
 pub use watch::{
     NAME_EVENTS_KEPT, NameChange, NameChanger, NameEvent, NameEvents, NamePlace, NameTeller,
     NameWatch,

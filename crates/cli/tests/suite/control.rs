@@ -28,6 +28,7 @@ fn the_directory_is_found_and_not_listed(transport: Transport) {
     let expected = [
         "./ask",
         "./events",
+        "./file-locks.json",
         "./heat/histogram.json",
         "./heat/import",
         "./heat/map.json",

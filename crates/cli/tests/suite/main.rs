@@ -21,6 +21,7 @@ mod git;
 mod heat;
 mod host;
 mod host_heat;
+mod kernel_limits;
 mod metrics;
 mod model;
 mod mount_rights;
