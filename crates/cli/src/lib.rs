@@ -10,6 +10,7 @@ mod allocator;
 mod args;
 mod ask;
 mod config;
+mod control_file;
 mod disk_watch;
 mod doctor;
 mod events;

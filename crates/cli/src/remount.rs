@@ -5,11 +5,12 @@ use crate::args::MountArgs;
 use crate::failure::{Failure, reason};
 use crate::mounted_info::labels;
 use crate::mounts::{self, Mounted};
-use crate::{fstab, output};
+use crate::{control_file, fstab, output};
 use hearth_fuse::MountOptions;
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount_remount};
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::Path;
 
 /// What the kernel writes into its table of mounts, from where mount(8) takes it.
@@ -40,9 +41,14 @@ const ATIMES: [(&str, MountFlags); 3] = [
     ("strictatime", MountFlags::STRICTATIME),
 ];
 
+/// Tunables, below `.hearth`.
+const ATIME: &str = "sys/fs/atime";
+const HOT_TRACK: &str = "sys/fs/hot-track";
+const READ_ONLY: &str = "sys/fs/read-only";
+
 /// What is asked for.
 #[derive(Debug, PartialEq, Eq)]
-struct Wanted<'a> {
+struct RemountRequest<'a> {
     flags: MountFlags,
     /// Whether the volume itself shall refuse changes; `None` if nothing was said.
     read_only: Option<bool>,
@@ -86,8 +92,8 @@ pub fn run(args: &MountArgs) -> Result<(), Failure> {
 }
 
 /// What the options say, beginning with these flags.
-fn wanted<'a>(flags: MountFlags, typed: impl Iterator<Item = &'a str>) -> Wanted<'a> {
-    let mut wanted = Wanted {
+fn wanted<'a>(flags: MountFlags, typed: impl Iterator<Item = &'a str>) -> RemountRequest<'a> {
+    let mut wanted = RemountRequest {
         flags,
         read_only: None,
         tunables: BTreeMap::new(),
@@ -105,10 +111,10 @@ fn wanted<'a>(flags: MountFlags, typed: impl Iterator<Item = &'a str>) -> Wanted
         } else if let Some((_, flag)) = atime {
             wanted.flags.remove(atimes());
             wanted.flags.insert(*flag);
-            wanted.tunables.insert("atime", option);
+            wanted.tunables.insert(ATIME, option);
         } else if let "hot_track" | "no_hot_track" = option {
             let value = if option == "hot_track" { "1" } else { "0" };
-            wanted.tunables.insert("hot-track", value);
+            wanted.tunables.insert(HOT_TRACK, value);
         } else if option != "remount" && !fstab::is_theirs(option) && !is_kernels(option) {
             wanted.others.push(option);
         }
@@ -141,7 +147,7 @@ fn is_kernels(option: &str) -> bool {
 /// Refuses what cannot change, before anything changes.
 fn check(
     mounted: &Mounted,
-    wanted: &Wanted<'_>,
+    wanted: &RemountRequest<'_>,
     labels: &BTreeMap<String, String>,
 ) -> Result<(), Failure> {
     let empty = String::new();
@@ -159,8 +165,8 @@ fn check(
     for option in &wanted.others {
         if is != format!("{:?}", parse(&[option])?) {
             let what = format!(
-                "option '{option}' cannot change while it is mounted; unmount it, and mount it with \
-                 the option"
+                "option '{option}' cannot change while it is mounted; unmount it, and mount it \
+                 with the option"
             );
             return Err(Failure::at(&mounted.at, what));
         }
@@ -180,8 +186,12 @@ fn check(
 }
 
 /// A directory of the host decides about access times, and keeps the flags of its own mount.
-fn check_below(mounted: &Mounted, wanted: &Wanted<'_>, below: &Path) -> Result<(), Failure> {
-    if let Some(option @ ("noatime" | "strictatime")) = wanted.tunables.get("atime").copied() {
+fn check_below(
+    mounted: &Mounted,
+    wanted: &RemountRequest<'_>,
+    below: &Path,
+) -> Result<(), Failure> {
+    if let Some(option @ ("noatime" | "strictatime")) = wanted.tunables.get(ATIME).copied() {
         let what = format!(
             "option '{option}': the filesystem of {} decides that; leave the option out",
             below.display()
@@ -207,7 +217,7 @@ fn check_below(mounted: &Mounted, wanted: &Wanted<'_>, below: &Path) -> Result<(
 
 /// The control files can be written while the mount takes writes: before it becomes read-only, and
 /// after it has become writable.
-fn apply(mounted: &Mounted, wanted: &Wanted<'_>) -> Result<(), Failure> {
+fn apply(mounted: &Mounted, wanted: &RemountRequest<'_>) -> Result<(), Failure> {
     let place = &mounted.at;
     let was_ro = flags_of(mounted).contains(MountFlags::RDONLY);
     let is_ro = wanted.flags.contains(MountFlags::RDONLY);
@@ -234,7 +244,7 @@ fn apply(mounted: &Mounted, wanted: &Wanted<'_>) -> Result<(), Failure> {
 }
 
 /// Changes the flags of the mount, and if `ro` or `rw` was said those of the filesystem too.
-fn remount(place: &Path, wanted: &Wanted<'_>) -> Result<(), Failure> {
+fn remount(place: &Path, wanted: &RemountRequest<'_>) -> Result<(), Failure> {
     let flags = match wanted.read_only {
         Some(_) => wanted.flags,
         None => wanted.flags | MountFlags::BIND,
@@ -251,21 +261,20 @@ fn remount(place: &Path, wanted: &Wanted<'_>) -> Result<(), Failure> {
     })
 }
 
-fn tune(place: &Path, wanted: &Wanted<'_>) -> Result<(), Failure> {
-    wanted
-        .tunables
-        .iter()
-        .try_for_each(|(name, value)| set(place, name, value))
+fn tune(place: &Path, wanted: &RemountRequest<'_>) -> Result<(), Failure> {
+    wanted.tunables.iter().try_for_each(|(name, value)| {
+        control_file::write(place, name, value).map_err(|error| tuning(place, name, &error))
+    })
 }
 
 /// Nothing where a file of the host hides the control files: nobody else changes such a volume.
 fn set_read_only(place: &Path, is: bool) -> Result<(), Failure> {
-    if !tunable(place, "read-only").exists() {
-        return Ok(());
-    }
     let value = if is { "1" } else { "0" };
-    set(place, "read-only", value)?;
-    match std::fs::read_to_string(tunable(place, "read-only")) {
+    match control_file::write(place, READ_ONLY, value) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        written => written.map_err(|error| tuning(place, READ_ONLY, &error))?,
+    }
+    match control_file::read(place, READ_ONLY) {
         Ok(now) if now.trim() != value => {
             let what = "the volume stays read-only after an error; see its log";
             Err(Failure::at(place, what))
@@ -274,13 +283,8 @@ fn set_read_only(place: &Path, is: bool) -> Result<(), Failure> {
     }
 }
 
-fn set(place: &Path, name: &str, value: &str) -> Result<(), Failure> {
-    let path = tunable(place, name);
-    std::fs::write(&path, value).map_err(|error| Failure::at(&path, reason(&error)))
-}
-
-fn tunable(place: &Path, name: &str) -> std::path::PathBuf {
-    place.join(".hearth/sys/fs").join(name)
+fn tuning(place: &Path, name: &str, error: &std::io::Error) -> Failure {
+    Failure::at(&place.join(".hearth").join(name), reason(error))
 }
 
 #[cfg(test)]
@@ -316,7 +320,7 @@ mod tests {
         let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::RELATIME;
         assert_eq!((wanted.flags, wanted.read_only), (flags, Some(false)));
         assert_eq!(wanted.others, ["size=1G"]);
-        let tunables = [("atime", "relatime"), ("hot-track", "0")];
+        let tunables = [(ATIME, "relatime"), (HOT_TRACK, "0")];
         assert_eq!(wanted.tunables, tunables.into());
     }
 }

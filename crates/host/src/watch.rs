@@ -1,5 +1,5 @@
-//! Telling listeners what callers do to names (`docs/design/events.md`). Nothing is looked for while
-//! nobody listens.
+//! Telling listeners what callers do to names (`docs/design/events.md`). Nothing is looked for
+//! while nobody listens.
 
 use crate::attributes;
 use crate::heat::path_of;
@@ -11,14 +11,14 @@ use rustix::fd::AsFd;
 use rustix::fs::RenameFlags;
 
 /// An inode number as programs see it, and the kind.
-type Seen = (u64, Kind);
+type NameMeaning = (u64, Kind);
 /// A name in a directory.
 type At<'a> = (&'a Arc<Node>, &'a [u8]);
 
 /// What two names meant before a rename.
 pub struct BeforeRename {
-    source: Option<Seen>,
-    target: Option<Seen>,
+    source: Option<NameMeaning>,
+    target: Option<NameMeaning>,
 }
 
 impl HostVfs {
@@ -31,12 +31,12 @@ impl HostVfs {
     }
 
     /// What a name means that is about to be removed.
-    pub fn before_removal(&self, at: At<'_>) -> Option<Seen> {
+    pub fn before_removal(&self, at: At<'_>) -> Option<NameMeaning> {
         self.names.is_watched().then(|| self.seen(at)).flatten()
     }
 
     /// Tells that a name was removed, with what it meant [before](HostVfs::before_removal).
-    pub fn tell_removed(&self, caller: &Caller<'_>, at: At<'_>, seen: Option<Seen>) {
+    pub fn tell_removed(&self, caller: &Caller<'_>, at: At<'_>, seen: Option<NameMeaning>) {
         if self.names.is_watched() {
             self.tell(caller, seen, at, NameChange::Remove);
         }
@@ -77,7 +77,7 @@ impl HostVfs {
         }
     }
 
-    fn tell(&self, caller: &Caller<'_>, what: Option<Seen>, at: At<'_>, change: NameChange) {
+    fn tell(&self, caller: &Caller<'_>, what: Option<NameMeaning>, at: At<'_>, change: NameChange) {
         let at = self.place(at);
         self.names.tell(caller, SystemClock.now(), what, at, change);
     }
@@ -102,7 +102,7 @@ impl HostVfs {
         }
     }
 
-    fn seen(&self, (parent, name): At<'_>) -> Option<Seen> {
+    fn seen(&self, (parent, name): At<'_>) -> Option<NameMeaning> {
         let directory = self.tree.reach(parent).ok()?;
         let found = self.tree.find(directory.as_fd(), name).ok()?;
         let kind = attributes::kind(&found.stat).ok()?;

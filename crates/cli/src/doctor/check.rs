@@ -212,7 +212,7 @@ fn helper(machine: &Machine) -> Check {
         ),
         (true, false) => note(
             "mount.hearth",
-            "works for fstab; 'mount -o remount' looks for mount.fuse.hearth, which is not installed",
+            "works for fstab; 'mount -o remount' needs mount.fuse.hearth, which is not there",
             "ln -s \"$(command -v hearth)\" /sbin/mount.fuse.hearth (as root)",
         ),
         (false, _) => note(

@@ -4,7 +4,7 @@ mod moment;
 
 use crate::ask::NO_MOUNT;
 use crate::failure::{Failure, reason};
-use crate::output;
+use crate::{control_file, output};
 use hearth_sync::primitive::thread;
 use moment::moment;
 use serde_json::Value;
@@ -21,7 +21,7 @@ const PIECE: usize = 128 << 10;
 
 /// `hearth events`.
 #[derive(Debug, clap::Args)]
-pub struct EventsArgs {
+pub struct WatchArgs {
     /// Where the volume is mounted
     mount: PathBuf,
     /// Print JSON, an object a line
@@ -33,7 +33,7 @@ pub struct EventsArgs {
 }
 
 /// Prints what happens to names from now on, until an interrupt or the end of the mount.
-pub fn run(args: &EventsArgs) -> Result<(), Failure> {
+pub fn run(args: &WatchArgs) -> Result<(), Failure> {
     let mount = &args.mount;
     let mut stream = Lines::open(mount)?;
     output::say(format_args!("listening to {}", mount.display()));
@@ -71,7 +71,7 @@ struct Lines {
 
 impl Lines {
     fn open(mount: &Path) -> Result<Lines, Failure> {
-        let opened = File::open(mount.join(".hearth/events")).map_err(|error| {
+        let opened = control_file::open_to_read(mount, "events").map_err(|error| {
             let what = match error.kind() {
                 ErrorKind::NotFound | ErrorKind::NotADirectory => NO_MOUNT.to_owned(),
                 ErrorKind::PermissionDenied => {

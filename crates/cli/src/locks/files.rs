@@ -3,7 +3,7 @@
 
 use crate::failure::{Failure, reason};
 use crate::mounted_info::labels;
-use crate::output;
+use crate::{control_file, output};
 use serde_json::Value;
 use std::path::Path;
 
@@ -18,8 +18,7 @@ pub fn run(mount: &Path, json: bool) -> Result<(), Failure> {
         let what = format!("{how}; 'lslocks' and /proc/locks show them");
         return Err(Failure::at(mount, what));
     }
-    let path = mount.join(".hearth/file-locks.json");
-    let text = std::fs::read_to_string(&path).map_err(|error| {
+    let text = control_file::read(mount, "file-locks.json").map_err(|error| {
         let what = match error.kind() {
             std::io::ErrorKind::PermissionDenied => {
                 "only the owner of the mount and root may see the locks of all".to_owned()

@@ -169,6 +169,26 @@ fn a_directory_of_the_host_keeps_the_flags_of_its_own_mount() {
     }
     let refused = remount("remount,noatime");
     assert!(refused.err.contains("leave the option out"), "{refused:?}");
+    // A link that somebody has put in the place of a control file is not followed.
+    let precious = mounted.outside("outside").join("precious");
+    fs::write(&precious, "old").unwrap();
+    fs::create_dir_all(mounted.at("tree/sys/fs")).unwrap();
+    std::os::unix::fs::symlink(&precious, mounted.at("tree/sys/fs/read-only")).unwrap();
+    fs::write(
+        below.at("stats"),
+        "hearth_info{source=\"store:x\",options=\"ro\"} 1\n",
+    )
+    .unwrap();
+    fs::rename(below.at("stats"), below.at("tree/stats")).unwrap();
+    fs::rename(below.at("tree"), below.at(".hearth")).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(1_100));
+    for options in ["remount,ro", "remount,rw"] {
+        let said = remount(options);
+        assert!(said.success(), "{options}: {said:?}");
+    }
+    assert_eq!(fs::read(&precious).unwrap(), b"old");
+    fs::remove_dir_all(below.at(".hearth")).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(1_100));
     succeed(
         program("mount")
             .args(["-o", "remount,nosuid"])

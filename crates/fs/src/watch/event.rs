@@ -17,7 +17,7 @@ pub struct NameEvent {
     pub what: Option<(u64, Kind)>,
     /// The name, of a rename the old one.
     pub at: NamePlace,
-    /// Who did it.
+    /// The caller of the change.
     pub by: NameChanger,
     /// The names are not the volume's own, so nothing is to be looked for in it.
     pub(super) is_foreign: bool,
@@ -61,7 +61,7 @@ pub struct NamePlace {
     pub path: Option<Box<[u8]>>,
 }
 
-/// Who changed a name.
+/// The caller that changed a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NameChanger {
     /// The library, or a kernel in front.

@@ -16,11 +16,11 @@ const MOST: usize = 16_384;
 const DEPTH: usize = 4096;
 
 /// Number of the directory above, and the name in it.
-type Place = (u64, Box<[u8]>);
+type DirectoryName = (u64, Box<[u8]>);
 
 /// Where directories are, as of the last event that was read.
 #[derive(Default)]
-pub(super) struct Places(HashMap<u64, Place>);
+pub(super) struct Places(HashMap<u64, DirectoryName>);
 
 impl Places {
     /// Everything is forgotten: events were lost.
@@ -95,7 +95,7 @@ impl Places {
 }
 
 /// Where the directories that events move or remove were before the first of these events.
-fn before(events: &[NameEvent]) -> HashMap<u64, Place> {
+fn before(events: &[NameEvent]) -> HashMap<u64, DirectoryName> {
     let mut places = HashMap::new();
     for event in events.iter().rev() {
         let here = || (event.at.directory, event.at.name.clone());
@@ -121,7 +121,7 @@ fn before(events: &[NameEvent]) -> HashMap<u64, Place> {
 }
 
 /// Looks a directory up by its number, in the listing of its parent.
-fn find(sb: &Superblock, directory: u64) -> Option<Place> {
+fn find(sb: &Superblock, directory: u64) -> Option<DirectoryName> {
     let found = sb.run(&Caller::ROOT, |cx, g| {
         let inode = cx.sb.inode(directory, g)?;
         if inode.meta.is_unlinked() {
