@@ -2,13 +2,16 @@
 
 use hearth::{ControlError, ControlStream, Result, Volume};
 
+/// Begins a stream for one open of its file.
+pub(crate) type OpenStream = fn(&Volume) -> Box<dyn ControlStream>;
+
 /// A row of the table of control files.
 pub(crate) struct Entry {
     /// Path below `.hearth`.
     pub path: &'static str,
     pub text: fn(&Volume) -> String,
     /// What an open reads instead of the text.
-    pub stream: Option<fn(&Volume) -> Box<dyn ControlStream>>,
+    pub stream: Option<OpenStream>,
     pub takes: Takes,
     /// Whether only the owner of the volume may read it.
     pub private: bool,
@@ -48,10 +51,7 @@ impl Entry {
     }
 
     /// A file that only the owner of the volume may read, and each open reads as a stream.
-    pub const fn streaming(
-        path: &'static str,
-        stream: fn(&Volume) -> Box<dyn ControlStream>,
-    ) -> Entry {
+    pub const fn streaming(path: &'static str, stream: OpenStream) -> Entry {
         let mut entry = Entry::new(path, |_| String::new()).private();
         entry.stream = Some(stream);
         entry
