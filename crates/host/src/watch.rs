@@ -1,111 +1,153 @@
-//! Telling listeners what callers do to names (`docs/design/events.md`). Nothing is looked for
-//! while nobody listens.
+//! `-o watch`: what others change behind the mount is announced to the kernel at once. One fanotify
+//! group hears of the whole filesystem, and one thread looks up which of it the kernel refers to.
+//!
+//! The thread answers no request, and no request waits for it: an announcement may wait for a
+//! request, or for pages that are written back.
 
 use crate::attributes;
-use crate::heat::path_of;
+use crate::error::OpenError;
+use crate::handle::FileHandle;
+use crate::identity::Identity;
 use crate::node::Node;
-use crate::vfs::HostVfs;
-use hearth::{Attr, Caller, Clock, Kind, NameChange, NamePlace, SystemClock};
-use hearth_sync::primitive::Arc;
-use rustix::fd::AsFd;
-use rustix::fs::RenameFlags;
+use crate::sys::{self, FanEvent};
+use crate::tree::Tree;
+use hearth::{Errno, Volume};
+use hearth_sync::primitive::{Arc, thread};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::pipe::{PipeFlags, pipe_with};
+use std::collections::HashSet;
+use std::path::Path;
 
-/// An inode number as programs see it, and the kind.
-type NameMeaning = (u64, Kind);
-/// A name in a directory.
-type At<'a> = (&'a Arc<Node>, &'a [u8]);
+/// Room for events of one look; one with the longest name takes 400 bytes.
+const ROOM: usize = 64 << 10;
+/// Names in a directory: made, removed, moved.
+const NAMES: u64 = libc::FAN_CREATE | libc::FAN_DELETE | libc::FAN_MOVED_FROM | libc::FAN_MOVED_TO;
+const MASK: u64 = NAMES | libc::FAN_MODIFY | libc::FAN_ATTRIB | libc::FAN_ONDIR;
 
-/// What two names meant before a rename.
-pub struct BeforeRename {
-    source: Option<NameMeaning>,
-    target: Option<NameMeaning>,
+/// The watch over the filesystem of a directory. It ends when this is dropped.
+#[derive(Debug)]
+pub struct Watch {
+    _end: OwnedFd,
 }
 
-impl HostVfs {
-    /// Tells that a name was made.
-    pub fn tell_made(&self, caller: &Caller<'_>, at: At<'_>, attr: &Attr) {
-        if self.names.is_watched() {
-            let what = Some((attr.shown_ino, attr.kind));
-            self.tell(caller, what, at, NameChange::Create);
+struct Watcher {
+    tree: Arc<Tree>,
+    volume: Volume,
+    /// Is told of inodes whose use may have changed.
+    settle: Box<dyn Fn(&Arc<Node>) + Send>,
+}
+
+impl Watch {
+    /// Watches the filesystem that `tree`, which is served from `source`, is on. Changes are
+    /// announced to observers of `volume`.
+    ///
+    /// # Errors
+    /// The kernel does not let this user, or cannot for this filesystem.
+    pub fn begin(
+        source: &Path,
+        tree: &Arc<Tree>,
+        volume: &Volume,
+        settle: Box<dyn Fn(&Arc<Node>) + Send>,
+    ) -> Result<Watch, OpenError> {
+        let failed = |errno: Errno| OpenError::NoWatch {
+            path: source.to_owned(),
+            error: errno.into(),
+        };
+        let group = sys::fanotify_group().map_err(failed)?;
+        sys::fanotify_watch(group.as_fd(), MASK, tree.root()).map_err(failed)?;
+        let other = |error: rustix::io::Errno| failed(Errno(error.raw_os_error()));
+        let (stop, end) = pipe_with(PipeFlags::CLOEXEC).map_err(other)?;
+        let watcher = Watcher {
+            tree: Arc::clone(tree),
+            volume: volume.clone(),
+            settle,
+        };
+        let thread = thread::Builder::new().name("hearth-watch".into());
+        let thread = thread.spawn(move || watcher.run(group.as_fd(), stop.as_fd()));
+        thread.map_err(|error| OpenError::of(source.to_owned(), error))?;
+        Ok(Watch { _end: end })
+    }
+}
+
+impl Watcher {
+    fn run(&self, group: BorrowedFd<'_>, stop: BorrowedFd<'_>) {
+        let mut room = vec![0; ROOM];
+        loop {
+            let mut both = [
+                PollFd::from_borrowed_fd(group, PollFlags::IN),
+                PollFd::from_borrowed_fd(stop, PollFlags::IN),
+            ];
+            let polled = poll(&mut both, None);
+            if !both[1].revents().is_empty() {
+                return;
+            }
+            match polled.and_then(|_| rustix::io::read(group, &mut room)) {
+                Ok(0) => return,
+                Ok(len) => self.announce_all(&room[..len]),
+                Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
+                Err(_) => return,
+            }
         }
     }
 
-    /// What a name means that is about to be removed.
-    pub fn before_removal(&self, at: At<'_>) -> Option<NameMeaning> {
-        self.names.is_watched().then(|| self.seen(at)).flatten()
-    }
-
-    /// Tells that a name was removed, with what it meant [before](HostVfs::before_removal).
-    pub fn tell_removed(&self, caller: &Caller<'_>, at: At<'_>, seen: Option<NameMeaning>) {
-        if self.names.is_watched() {
-            self.tell(caller, seen, at, NameChange::Remove);
+    /// Announces events, each once.
+    fn announce_all(&self, events: &[u8]) {
+        let own = std::process::id();
+        let mut seen = HashSet::new();
+        for event in sys::fanotify_events(events) {
+            if event.mask & libc::FAN_Q_OVERFLOW != 0 {
+                self.lost();
+            } else if event.process != own && seen.insert((event.mask, event.handle, event.name)) {
+                self.announce(&event);
+            }
         }
     }
 
-    /// What the names of a rename mean.
-    pub fn before_rename(&self, from: At<'_>, to: At<'_>) -> Option<BeforeRename> {
-        self.names.is_watched().then(|| BeforeRename {
-            source: self.seen(from),
-            target: self.seen(to),
-        })
-    }
-
-    /// Tells that a name was changed, if somebody listened [before](HostVfs::before_rename). Two
-    /// names of one inode stay as they are.
-    pub fn tell_renamed(
-        &self,
-        caller: &Caller<'_>,
-        (from, to): (At<'_>, At<'_>),
-        flags: u32,
-        before: Option<BeforeRename>,
-    ) {
-        let Some(BeforeRename { source, target }) = before else {
+    /// Announces one event, if the kernel refers to its directory.
+    fn announce(&self, event: &FanEvent<'_>) {
+        let (kind, bytes) = event.handle;
+        let Some(handle) = FileHandle::new(kind, bytes) else {
             return;
         };
-        if source.is_some() && source == target {
+        let Some((directory, fd)) = self.known(handle) else {
+            return;
+        };
+        let is_itself = matches!(event.name, b"" | b".");
+        if is_itself || event.mask & NAMES != 0 {
+            self.volume
+                .announce_inode(directory.number, Some(0..u64::MAX));
+        }
+        if is_itself {
             return;
         }
-        let flags = RenameFlags::from_bits_retain(flags);
-        let change = NameChange::Rename {
-            to: self.place(to),
-            displaced: target,
-            exchange: flags.contains(RenameFlags::EXCHANGE),
-        };
-        self.tell(caller, source, from, change);
-        if flags.contains(RenameFlags::WHITEOUT) {
-            self.tell(caller, self.seen(from), from, NameChange::Create);
+        if event.mask & NAMES != 0 {
+            self.volume.announce_entry(directory.number, event.name);
         }
-    }
-
-    fn tell(&self, caller: &Caller<'_>, what: Option<NameMeaning>, at: At<'_>, change: NameChange) {
-        let at = self.place(at);
-        self.names.tell(caller, SystemClock.now(), what, at, change);
-    }
-
-    /// A name with the path of its directory as of now.
-    fn place(&self, (parent, name): At<'_>) -> NamePlace {
-        let tree = &self.tree;
-        let above = match Arc::ptr_eq(parent, tree.nodes.root()) {
-            true => Some(Box::default()),
-            false => tree
-                .reach(parent)
-                .ok()
-                .and_then(|directory| path_of(tree, directory.as_fd())),
+        let child = self.tree.find(fd.as_fd(), event.name).ok();
+        let Some(node) = child.and_then(|found| self.tree.nodes.known(&found.id)) else {
+            return;
         };
-        let path = above.map(|above| match above.is_empty() {
-            true => [b"/", name].concat().into(),
-            false => [b"/", &*above, b"/", name].concat().into(),
-        });
-        NamePlace {
-            path,
-            ..NamePlace::new(tree.shown(parent.id.dev, parent.id.ino), name)
-        }
+        let is_data = event.mask & libc::FAN_MODIFY != 0;
+        let data = is_data.then_some(0..u64::MAX);
+        self.volume.announce_inode(node.number, data);
+        (self.settle)(&node);
     }
 
-    fn seen(&self, (parent, name): At<'_>) -> Option<NameMeaning> {
-        let directory = self.tree.reach(parent).ok()?;
-        let found = self.tree.find(directory.as_fd(), name).ok()?;
-        let kind = attributes::kind(&found.stat).ok()?;
-        Some((self.tree.shown(found.id.dev, found.id.ino), kind))
+    /// The inode of a handle, if the kernel refers to it.
+    fn known(&self, handle: FileHandle) -> Option<(Arc<Node>, OwnedFd)> {
+        let fd = handle.open(self.tree.root()).ok()?;
+        let stat = attributes::stat(fd.as_fd()).ok()?;
+        let id = Identity::of(fd.as_fd(), &stat);
+        Some((self.tree.nodes.known(&id)?, fd))
+    }
+
+    /// Events were lost: attributes and contents of everything are announced. Names are believed
+    /// until they time out.
+    fn lost(&self) {
+        for node in self.tree.nodes.all() {
+            self.volume.announce_inode(node.number, Some(0..u64::MAX));
+            (self.settle)(&node);
+        }
     }
 }
