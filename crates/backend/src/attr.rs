@@ -71,6 +71,19 @@ impl Kind {
         })
     }
 
+    /// The word for it: `file`, `directory`, `symlink`, `fifo`, `socket`, `char`, `block`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::File => "file",
+            Kind::Directory => "directory",
+            Kind::Symlink => "symlink",
+            Kind::Fifo => "fifo",
+            Kind::Socket => "socket",
+            Kind::Char => "char",
+            Kind::Block => "block",
+        }
+    }
+
     /// The `S_IFMT` bits.
     pub fn mode_bits(self) -> u32 {
         u32::from(self as u8) << 12

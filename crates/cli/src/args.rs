@@ -1,5 +1,6 @@
 //! What can be typed.
 
+use crate::events::WatchArgs;
 use crate::heat::HeatArgs;
 use crate::metrics::{MetricsArgs, WorkArgs};
 use crate::quota::QuotaArgs;
@@ -65,8 +66,10 @@ pub enum Verb {
     MetricsWorker(WorkArgs),
     /// Show live what a mounted volume does, who does it, what is hot and what waits
     Top(LiveArgs),
-    /// Show which locks a mounted volume waits for
+    /// Show which locks a mounted volume waits for, or its file locks
     Locks(LocksArgs),
+    /// Print names of a mounted volume as they are made, removed and renamed, and by whom
+    Events(WatchArgs),
     /// Put one question to a mounted volume, as it takes them in .hearth/ask
     Ask {
         /// Where the volume is mounted
@@ -195,6 +198,9 @@ pub struct MountArgs {
     /// Not called by mount(8).
     #[arg(skip = true)]
     pub by_hand: bool,
+    /// Called by mount(8) without `-v`: nothing is said of what works.
+    #[arg(skip = false)]
+    pub quiet: bool,
 }
 
 impl MountArgs {
@@ -272,6 +278,9 @@ pub struct LocksArgs {
     /// Record every lock, at its price, not only every wait
     #[arg(long, requires = "length")]
     pub exact: bool,
+    /// Show who holds which file lock (flock, fcntl) instead, and who waits for whom
+    #[arg(long, conflicts_with_all = ["length", "exact", "sort"])]
+    pub files: bool,
     /// Column to sort by
     #[arg(long, value_enum, default_value_t = LocksSort::Util)]
     pub sort: LocksSort,

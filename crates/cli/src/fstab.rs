@@ -37,15 +37,20 @@ const THEIRS: &[&str] = &[
 
 /// The options that are meant for Hearth, of any number of `-o` arguments.
 pub fn ours(arguments: &[String]) -> Vec<&str> {
-    arguments
-        .iter()
-        .flat_map(|argument| argument.split(','))
-        .map(str::trim)
-        .filter(|option| !option.is_empty() && !is_theirs(option))
+    typed(arguments)
+        .filter(|option| !is_theirs(option))
         .collect()
 }
 
-fn is_theirs(option: &str) -> bool {
+/// All options of any number of `-o` arguments.
+pub fn typed(arguments: &[String]) -> impl Iterator<Item = &str> {
+    arguments
+        .iter()
+        .flat_map(|list| hearth_fuse::split_options(list))
+}
+
+/// Whether an option is for mount(8), boot scripts or systemd.
+pub fn is_theirs(option: &str) -> bool {
     let starts = |prefix: &str| option.starts_with(prefix);
     THEIRS.contains(&option)
         || starts("x-")
@@ -67,7 +72,8 @@ pub fn is_helper(program: &OsString) -> bool {
 /// Reads `mount.hearth SOURCE MOUNTPOINT [-sfnv] [-o OPTS] [-t TYPE] [-N NAMESPACE]`; `None` when
 /// nothing is to be mounted (`-f`).
 pub fn helper(mut words: impl Iterator<Item = OsString>) -> Result<Option<MountArgs>, Failure> {
-    let (mut places, mut options, mut fake) = (Vec::new(), Vec::new(), false);
+    let (mut places, mut options) = (Vec::new(), Vec::new());
+    let (mut fake, mut verbose) = (false, false);
     while let Some(place) = words.next() {
         // A place may have any name; what is not UTF-8 is no option.
         let word = place.to_str().unwrap_or_default();
@@ -81,6 +87,7 @@ pub fn helper(mut words: impl Iterator<Item = OsString>) -> Result<Option<MountA
                     )));
                 }
                 fake |= word.contains('f');
+                verbose |= word.contains('v');
             }
             _ => places.push(place),
         }
@@ -94,10 +101,11 @@ pub fn helper(mut words: impl Iterator<Item = OsString>) -> Result<Option<MountA
     })?;
     // The table of mounts says what fstab says, so that mount(8) sees what is mounted already. A
     // name that is typed comes later and wins. A directory of the host has its own name there,
-    // which has no colon.
+    // which has no colon. A remount keeps the name.
     let is_host = |name: &str| matches!(name.parse(), Ok(Source::Host(_)));
     let name = source.to_str().filter(|name| !name.contains(','));
-    if let Some(name) = name.filter(|name| !is_host(name)) {
+    let is_kept = typed(&options).any(|option| option == "remount");
+    if let Some(name) = name.filter(|name| !is_kept && !is_host(name)) {
         options.insert(0, format!("fsname={name}"));
     }
     Ok((!fake).then(|| MountArgs {
@@ -108,6 +116,7 @@ pub fn helper(mut words: impl Iterator<Item = OsString>) -> Result<Option<MountA
         log: None,
         detach: false,
         by_hand: false,
+        quiet: !verbose,
     }))
 }
 

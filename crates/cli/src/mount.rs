@@ -6,7 +6,7 @@
 
 use crate::args::MountArgs;
 use crate::failure::{Failure, reason};
-use crate::{allocator, config, host, mounts, output, serve, umount};
+use crate::{allocator, config, host, mounts, output, remount, serve, umount};
 use hearth::Source;
 use rustix::io::Errno;
 use std::ffi::OsStr;
@@ -22,12 +22,15 @@ const MUCH_MEMORY: u64 = 1 << 30;
 /// Mounts a volume, in the background unless asked otherwise.
 pub fn run(args: &MountArgs) -> Result<(), Failure> {
     let mut args = config::completed(args.clone())?;
+    if remount::is_asked(&args) {
+        return remount::run(&args);
+    }
     let source = source(&args)?;
     if args.detach {
         return serve::run(source, &args);
     }
     let options = serve::options(&source, &args)?;
-    clear_dead(args.mountpoint())?;
+    clear_dead(&args)?;
     if let Source::Host(directory) = &source {
         // `mount -a` does not know it by the name that it has in fstab.
         if !args.by_hand && host::is_served_at(directory, args.mountpoint()) {
@@ -97,7 +100,8 @@ fn apart(directory: &Path, mountpoint: &Path) -> Result<(), Failure> {
 }
 
 /// Takes a mount whose daemon is gone off the mount point, and says so.
-fn clear_dead(mountpoint: &Path) -> Result<(), Failure> {
+fn clear_dead(args: &MountArgs) -> Result<(), Failure> {
+    let mountpoint = args.mountpoint();
     let place = mounts::resolved(mountpoint);
     while is_dead(&place) {
         let mounted = mounts::at(&place).map_err(|error| Failure::at(mountpoint, error))?;
@@ -111,6 +115,9 @@ fn clear_dead(mountpoint: &Path) -> Result<(), Failure> {
             ));
         }
         umount::detach(&place, true).map_err(|what| Failure::at(mountpoint, what))?;
+        if args.quiet {
+            continue;
+        }
         output::print_and_go_on(&format!(
             "hearth: {}: the daemon of an earlier mount is gone; unmounted what it left\n",
             mountpoint.display()
@@ -145,7 +152,10 @@ fn in_background(mut daemon: Command, args: &MountArgs) -> Result<(), Failure> {
     // The kernel holds this call back until the daemon has answered the first request.
     rustix::fs::statfs(args.mountpoint())
         .map_err(|error| unanswered(args.mountpoint(), &serve::log_name(args), error))?;
-    output::print(&report)
+    match args.quiet {
+        true => Ok(()),
+        false => output::print(&report),
+    }
 }
 
 /// The failure of a daemon that ended after its report.

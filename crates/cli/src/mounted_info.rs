@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::mounts::{self, Mounted};
-use crate::output;
+use crate::{control_file, output};
 use serde_json::{Map, Value};
 use std::path::Path;
 
@@ -53,8 +53,8 @@ pub fn run(mounted: &Mounted, in_json: bool) -> Result<(), Failure> {
 }
 
 /// What the daemon says of itself; nothing where the tree hides its control files.
-fn labels(at: &Path) -> std::collections::BTreeMap<String, String> {
-    let text = std::fs::read_to_string(at.join(".hearth/stats")).unwrap_or_default();
+pub fn labels(at: &Path) -> std::collections::BTreeMap<String, String> {
+    let text = control_file::read(at, "stats").unwrap_or_default();
     let line = text.lines().find_map(|line| {
         let line = line.strip_prefix("hearth_info{")?;
         line.strip_suffix("} 1")

@@ -17,6 +17,8 @@ pub struct Mounted {
     pub device: (u32, u32),
     /// What of the filesystem shows there: `/`, or the directory that was bound.
     pub root: PathBuf,
+    /// Flags of the mount, not of the filesystem: `rw,nosuid,relatime`.
+    pub flags: String,
     /// Type, `fuse.hearth` or `ext4`.
     pub kind: String,
     /// What is mounted, as whoever mounted it calls it.
@@ -90,6 +92,7 @@ fn parse(list: &[u8]) -> Vec<Mounted> {
             let device = (device.0.parse().ok()?, device.1.parse().ok()?);
             let root = unescaped(words.next()?);
             let at = unescaped(words.next()?);
+            let flags = String::from_utf8_lossy(words.next()?).into_owned();
             words.find(|word| *word == b"-")?;
             let kind = String::from_utf8_lossy(words.next()?).into_owned();
             let source = unescaped(words.next().unwrap_or_default());
@@ -97,6 +100,7 @@ fn parse(list: &[u8]) -> Vec<Mounted> {
                 at,
                 device,
                 root,
+                flags,
                 kind,
                 source,
             })
@@ -132,7 +136,10 @@ mod tests {
         let mounts = parse(list);
         assert!(mounts[0].at == Path::new("/mnt/a b") && mounts[0].is_ours());
         assert_eq!(mounts[0].source, Path::new("m"));
-        assert_eq!(mounts[0].device, (98, 0));
+        assert_eq!(
+            (mounts[0].device, &*mounts[0].flags),
+            ((98, 0), "rw,noatime")
+        );
         assert_eq!(mounts[0].root, Path::new("/"));
         assert!(mounts[1].at == Path::new("/mnt/c") && !mounts[1].is_ours());
     }

@@ -59,6 +59,10 @@ pub fn run(source: Source, args: &MountArgs) -> Result<(), Failure> {
     policy.check().map_err(|error| refused_policy(&error))?;
     hearth::yield_between_operations(true);
     let volume = volume(&source, &options, args.mountpoint())?;
+    // What a remount may ask for again.
+    let typed = fstab::ours(&args.options).join(",");
+    volume.stats().set_info("options", &typed);
+    volume.stats().set_info("source", &source.to_string());
     let attendant = Attendant {
         args,
         volume,

@@ -3,8 +3,8 @@
 use crate::args::{Args, Verb};
 use crate::failure::Failure;
 use crate::{
-    ask, doctor, fstab, generate, heat, locks, metrics, mount, output, quota, run as run_in, sched,
-    stats, store, sync, top, tune, umount,
+    ask, doctor, events, fstab, generate, heat, locks, metrics, mount, output, quota,
+    run as run_in, sched, stats, store, sync, top, tune, umount,
 };
 use clap::Parser;
 use clap::error::ErrorKind;
@@ -67,6 +67,7 @@ fn verb(verb: Verb) -> Result<(), Failure> {
         Verb::MetricsWorker(args) => metrics::work(&args),
         Verb::Top(args) => top::run(&args),
         Verb::Locks(args) => locks::run(&args),
+        Verb::Events(args) => events::run(&args),
         Verb::Ask { mount, words } => output::print(&ask::ask(&mount, &words.join(" "))?),
         Verb::Quota(args) => quota::run(&args),
         Verb::Heat(args) => heat::run(&args),

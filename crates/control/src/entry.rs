@@ -1,12 +1,17 @@
 //! A row of the table of control files.
 
-use hearth::{ControlError, Result, Volume};
+use hearth::{ControlError, ControlStream, Result, Volume};
+
+/// Begins a stream for one open of its file.
+pub(crate) type OpenStream = fn(&Volume) -> Box<dyn ControlStream>;
 
 /// A row of the table of control files.
 pub(crate) struct Entry {
     /// Path below `.hearth`.
     pub path: &'static str,
     pub text: fn(&Volume) -> String,
+    /// What an open reads instead of the text.
+    pub stream: Option<OpenStream>,
     pub takes: Takes,
     /// Whether only the owner of the volume may read it.
     pub private: bool,
@@ -38,10 +43,18 @@ impl Entry {
         Entry {
             path,
             text,
+            stream: None,
             takes: Takes::Nothing,
             private: false,
             slow: false,
         }
+    }
+
+    /// A file that only the owner of the volume may read, and each open reads as a stream.
+    pub const fn streaming(path: &'static str, stream: OpenStream) -> Entry {
+        let mut entry = Entry::new(path, |_| String::new()).private();
+        entry.stream = Some(stream);
+        entry
     }
 
     pub const fn takes(mut self, takes: Takes) -> Entry {

@@ -1,9 +1,9 @@
 //! The table of control files, and how a volume gets them.
 
 use crate::entry::{Entry, Takes};
-use crate::{command, heat, locks, quota, sched, stats, tunables};
+use crate::{command, events, file_locks, heat, locks, quota, sched, stats, tunables};
 use hearth::Volume;
-use hearth::{ControlError, ControlFile, ControlInput, Credentials, Errno, Result};
+use hearth::{ControlError, ControlFile, ControlInput, ControlStream, Credentials, Errno, Result};
 use hearth_sync::primitive::Arc;
 
 /// Adds the control files to `volume`; nothing happens if it has them.
@@ -51,6 +51,10 @@ impl ControlFile for File {
         self.0.slow
     }
 
+    fn stream(&self, volume: &Volume) -> Option<Box<dyn ControlStream>> {
+        self.0.stream.map(|stream| stream(volume))
+    }
+
     fn text(&self, volume: &Volume) -> String {
         (self.0.text)(volume)
     }
@@ -84,6 +88,7 @@ static FILES: &[Entry] = &[
     Entry::new("ask", command::hint).takes(Takes::Command),
     // Visits every directory for its names.
     Entry::new("stats", stats::text).slow(),
+    Entry::streaming("events", events::stream),
     Entry::new("quota/report.json", quota::all).private(),
     Entry::new("quota/events", quota::events).private(),
     Entry::new("heat/status.json", heat::status_text),
@@ -104,6 +109,9 @@ static FILES: &[Entry] = &[
     Entry::new("heat/import", heat::import_hint)
         .takes(Takes::Lines(heat::import))
         .private(),
+    Entry::new("file-locks.json", file_locks::text)
+        .private()
+        .slow(),
     Entry::new("locks", locks::table).sets(locks::switch, "on, exact, off or reset"),
     Entry::new("locks.json", locks::json),
     Entry::new("sched", sched::table),

@@ -20,8 +20,11 @@
 
 mod command;
 mod entry;
+mod events;
+mod file_locks;
 mod files;
 mod heat;
+mod hex;
 mod locks;
 mod quota;
 mod sched;

@@ -55,6 +55,7 @@ mod throttle;
 mod vfs;
 mod volume;
 mod walk;
+mod watch;
 mod write_streams;
 
 pub use hearth_backend::flags;
@@ -65,10 +66,10 @@ pub use builder::VolumeBuilder;
 pub use caller::{Caller, Credentials, Origin};
 pub use calls::{Call, CallStats};
 pub use clock::{Clock, SystemClock};
-pub use control::{ControlError, ControlFile, ControlInput};
+pub use control::{ControlError, ControlFile, ControlInput, ControlStream};
 pub use errno::{Errno, Result};
 pub use gauges::{StoreGauges, VolumeGauges};
-pub use locks::{Interrupt, LockKind, LockRequest};
+pub use locks::{Interrupt, ListedLock, LockKind, LockRequest};
 pub use name::NAME_MAX;
 pub use number::{ROOT, is_control};
 pub use observer::Observer;
@@ -98,7 +99,11 @@ pub use vfs::{
     Blocking, BlockingWork, KernelCache, Miss, NonBlocking, SyncPoint, Vfs, VfsError, VfsFile,
     VfsResult, VolumeVfs, WhenDurable,
 };
-pub use volume::{BuildError, Volume};
+pub use volume::{BuildError, FileLockReport, FileLockRow, Volume};
+pub use watch::{
+    NAME_EVENTS_KEPT, NameChange, NameChanger, NameEvent, NameEvents, NamePlace, NameTeller,
+    NameWatch,
+};
 
 /// Lets threads yield between operations: for a program with more threads than cores.
 pub use hearth_sync::epoch::yield_between_operations;

@@ -84,6 +84,8 @@ pub enum Event {
     PassthroughRefused,
     /// A commit has made changes durable.
     Commit,
+    /// An event of the stream of names was dropped before a listener had read it.
+    NameEventLost,
 }
 
 impl Event {
@@ -98,6 +100,7 @@ impl Event {
         Event::PassedThrough,
         Event::PassthroughRefused,
         Event::Commit,
+        Event::NameEventLost,
     ];
 
     /// Name of its counter.
@@ -112,6 +115,7 @@ impl Event {
             Event::PassedThrough => "passthrough_opens",
             Event::PassthroughRefused => "passthrough_refused",
             Event::Commit => "commits",
+            Event::NameEventLost => "name_events_lost",
         }
     }
 
@@ -127,6 +131,7 @@ impl Event {
             Event::PassedThrough => "Opens of files that the kernel reads and writes by itself.",
             Event::PassthroughRefused => "Opens that the kernel refused to pass through.",
             Event::Commit => "Commits that made changes durable.",
+            Event::NameEventLost => "Events of names that a listener lost by reading too slowly.",
         }
     }
 }
@@ -218,7 +223,12 @@ impl Stats {
 
     /// Counts one event.
     pub fn event(&self, event: Event) {
-        self.cpus.get().events[event as usize].fetch_add(1, Relaxed);
+        self.count_events(event, 1);
+    }
+
+    /// Counts `n` events of one kind.
+    pub(crate) fn count_events(&self, event: Event, n: u64) {
+        self.cpus.get().events[event as usize].fetch_add(n, Relaxed);
     }
 
     /// Sum of one event.

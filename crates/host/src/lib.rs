@@ -29,6 +29,7 @@ mod retries;
 mod rights;
 mod state;
 mod sys;
+mod tell_names;
 mod through;
 mod tree;
 mod vfs;

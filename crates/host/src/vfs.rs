@@ -8,8 +8,9 @@ use crate::quota::Quotas;
 use crate::tree::{HostOptions, Tree};
 use crate::watch::Watch;
 use hearth::{
-    Attr, Caller, DirEntry, Errno, FsXAttr, Interrupt, Kind, LockRequest, Miss, NonBlocking, ROOT,
-    SetAttr, StatFs, Vfs, VfsError, VfsResult, Volume, VolumeVfs, WriteAt, is_control,
+    Attr, Caller, DirEntry, Errno, FsXAttr, Interrupt, Kind, LockRequest, Miss, NameTeller,
+    NonBlocking, ROOT, SetAttr, StatFs, Vfs, VfsError, VfsResult, Volume, VolumeVfs, WriteAt,
+    is_control,
 };
 use hearth_sync::primitive::Arc;
 use rustix::fd::AsFd;
@@ -27,6 +28,8 @@ pub struct HostVfs {
     pub(crate) tree: Arc<Tree>,
     pub(crate) control: VolumeVfs<NonBlocking>,
     pub(crate) heat: Arc<HostHeat>,
+    /// Tells listeners what happens to names.
+    pub(crate) names: NameTeller,
     /// Quotas, if they are asked for.
     pub(crate) quotas: Option<Arc<Quotas>>,
     /// Changes of others are announced, if that is asked for.
@@ -46,6 +49,7 @@ impl HostVfs {
             tree,
             control: volume.nonblocking_vfs(),
             heat: Arc::new(heat),
+            names: volume.name_teller(),
             quotas: None,
             watch: None,
         })
@@ -136,6 +140,22 @@ impl HostVfs {
             self.tree.retries.refused(caller.pid, ino, true);
         }
         Ok(result?)
+    }
+
+    /// Removes a name of something, or with `REMOVEDIR` of a directory.
+    fn remove(
+        &self,
+        caller: &Caller<'_>,
+        parent: u64,
+        name: &[u8],
+        flags: AtFlags,
+    ) -> VfsResult<()> {
+        self.answer(caller, parent, |parent| {
+            let seen = self.before_removal((parent, name));
+            self.remove_name(caller, parent, name, flags)?;
+            self.tell_removed(caller, (parent, name), seen);
+            Ok(())
+        })
     }
 
     fn opened(&self, file: OpenHost) -> Arc<HostFile> {
@@ -282,19 +302,23 @@ impl Vfs for HostVfs {
     ) -> VfsResult<Attr> {
         refuse_control(parent)?;
         self.answer(caller, parent, |parent| {
-            self.make(caller, parent, kind, || {
-                let at = (parent, name);
+            let at = (parent, name);
+            let attr = self.make(caller, parent, kind, || {
                 self.tree.mknod(caller, at, kind, mode, rdev)
-            })
+            })?;
+            self.tell_made(caller, at, &attr);
+            Ok(attr)
         })
     }
 
     fn mkdir(&self, caller: &Caller<'_>, parent: u64, name: &[u8], mode: u16) -> VfsResult<Attr> {
         refuse_control(parent)?;
         self.answer(caller, parent, |parent| {
-            self.make(caller, parent, Kind::Directory, || {
+            let attr = self.make(caller, parent, Kind::Directory, || {
                 self.tree.mkdir(caller, parent, name, mode)
-            })
+            })?;
+            self.tell_made(caller, (parent, name), &attr);
+            Ok(attr)
         })
     }
 
@@ -307,9 +331,11 @@ impl Vfs for HostVfs {
     ) -> VfsResult<Attr> {
         refuse_control(parent)?;
         self.answer(caller, parent, |parent| {
-            self.make(caller, parent, Kind::Symlink, || {
+            let attr = self.make(caller, parent, Kind::Symlink, || {
                 self.tree.symlink(caller, parent, name, target)
-            })
+            })?;
+            self.tell_made(caller, (parent, name), &attr);
+            Ok(attr)
         })
     }
 
@@ -317,22 +343,20 @@ impl Vfs for HostVfs {
         refuse_control(ino)?;
         refuse_control(parent)?;
         self.answer(caller, parent, |parent| {
-            self.link_node(caller, &self.node(ino)?, parent, name)
+            let attr = self.link_node(caller, &self.node(ino)?, parent, name)?;
+            self.tell_made(caller, (parent, name), &attr);
+            Ok(attr)
         })
     }
 
     fn unlink(&self, caller: &Caller<'_>, parent: u64, name: &[u8]) -> VfsResult<()> {
         refuse_control(parent)?;
-        self.answer(caller, parent, |parent| {
-            self.remove_name(caller, parent, name, AtFlags::empty())
-        })
+        self.remove(caller, parent, name, AtFlags::empty())
     }
 
     fn rmdir(&self, caller: &Caller<'_>, parent: u64, name: &[u8]) -> VfsResult<()> {
         refuse_control(parent)?;
-        self.answer(caller, parent, |parent| {
-            self.remove_name(caller, parent, name, AtFlags::REMOVEDIR)
-        })
+        self.remove(caller, parent, name, AtFlags::REMOVEDIR)
     }
 
     fn rename(
@@ -348,7 +372,11 @@ impl Vfs for HostVfs {
         refuse_control(to)?;
         self.answer(caller, from, |from| {
             let to = self.node(to)?;
-            self.rename_name(caller, (from, name), (&to, new_name), flags)
+            let (from, to) = ((from, name), (&to, new_name));
+            let before = self.before_rename(from, to);
+            self.rename_name(caller, from, to, flags)?;
+            self.tell_renamed(caller, (from, to), flags, before);
+            Ok(())
         })
     }
 
@@ -449,9 +477,13 @@ impl Vfs for HostVfs {
     ) -> VfsResult<(Attr, Arc<HostFile>)> {
         refuse_control(parent)?;
         let create = |parent: &Arc<Node>| {
-            self.make_open(caller, parent, || {
+            let (attr, file) = self.make_open(caller, parent, || {
                 self.tree.create(caller, (parent, name), mode, flags)
-            })
+            })?;
+            if file.is_new {
+                self.tell_made(caller, (parent, name), &attr);
+            }
+            Ok((attr, file))
         };
         let (attr, file) = self.answer(caller, parent, create)?;
         Ok((attr, self.opened(file)))

@@ -15,6 +15,7 @@ fn mount(text: &str, typed: &[&str]) -> Result<MountArgs, String> {
         foreground: true,
         log: None,
         detach: false,
+        quiet: false,
         by_hand: true,
         config: Some(path.clone()),
     };

@@ -51,6 +51,7 @@ pub fn all(machine: &Machine) -> Vec<Check> {
         checks.push(allow_other(machine));
     }
     checks.push(helper(machine));
+    checks.push(quota_tools(machine));
     checks
 }
 
@@ -204,15 +205,36 @@ fn allow_other(machine: &Machine) -> Check {
 }
 
 fn helper(machine: &Machine) -> Check {
-    if machine.has_helper() {
-        ok("mount.hearth", "'mount -t hearth' and fstab work")
-    } else {
-        note(
+    match (machine.has_helper(), machine.has_typed_helper()) {
+        (true, true) => ok(
+            "mount.hearth",
+            "'mount -t hearth', fstab and 'mount -o remount' work",
+        ),
+        (true, false) => note(
+            "mount.hearth",
+            "works for fstab; 'mount -o remount' needs mount.fuse.hearth, which is not there",
+            "ln -s \"$(command -v hearth)\" /sbin/mount.fuse.hearth (as root)",
+        ),
+        (false, _) => note(
             "mount.hearth",
             "is not installed: no 'mount -t hearth', no fstab",
-            "ln -s \"$(command -v hearth)\" /sbin/mount.hearth (as root)",
-        )
+            "for t in hearth fuse.hearth; do ln -s \"$(command -v hearth)\" /sbin/mount.$t; done \
+             (as root)",
+        ),
     }
+}
+
+/// Nothing that could be repaired: the kernel passes the call on to no FUSE filesystem.
+fn quota_tools(machine: &Machine) -> Check {
+    let tools = machine.quota_tools();
+    let whose = match tools.is_empty() {
+        true => String::new(),
+        false => format!(": {} do not see mounts", tools.join(", ")),
+    };
+    ok(
+        "quota tools",
+        format!("quotactl(2) does not reach FUSE{whose}; use 'hearth quota'"),
+    )
 }
 
 #[cfg(test)]

@@ -99,9 +99,29 @@ impl Machine {
 
     /// Whether `mount -t hearth` finds its helper.
     pub fn has_helper(&self) -> bool {
-        ["sbin/mount.hearth", "usr/sbin/mount.hearth"]
+        self.has_program("mount.hearth")
+    }
+
+    /// Whether `mount -t fuse.hearth` does, and `mount -o remount`, which knows the type by the
+    /// kernel's table.
+    pub fn has_typed_helper(&self) -> bool {
+        self.has_program("mount.fuse.hearth")
+    }
+
+    /// Which tools are installed that ask for quotas by `quotactl(2)`.
+    pub fn quota_tools(&self) -> Vec<&'static str> {
+        let tools = ["quota", "repquota", "setquota", "edquota", "xfs_quota"];
+        tools
+            .into_iter()
+            .filter(|tool| self.has_program(tool))
+            .collect()
+    }
+
+    fn has_program(&self, name: &str) -> bool {
+        let places = ["sbin", "usr/sbin", "bin", "usr/bin"];
+        places
             .iter()
-            .any(|place| self.root.join(place).exists())
+            .any(|place| self.root.join(place).join(name).exists())
     }
 
     fn below(&self, path: &Path) -> PathBuf {

@@ -1,6 +1,7 @@
 //! `hearth locks`: the control files `.hearth/locks` and `.hearth/locks.json` for people and for
 //! programs.
 
+mod files;
 mod length;
 mod parse;
 
@@ -21,6 +22,9 @@ const PACE: Duration = Duration::from_millis(50);
 
 /// Prints the lock profile of a mounted volume, after recording one if asked to.
 pub fn run(args: &LocksArgs) -> Result<(), Failure> {
+    if args.files {
+        return files::run(&args.mount, args.json);
+    }
     let (text, profile) = match args.length {
         Some(length) => record(&args.mount, length, args.exact)?,
         None => read(&args.mount)?,

@@ -119,6 +119,7 @@ mod tests {
         Mounted {
             at: at.into(),
             device: (0, minor),
+            flags: "rw".to_owned(),
             root: root.into(),
             kind: "fuse.hearth".into(),
             source: "memory:".into(),

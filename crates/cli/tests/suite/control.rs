@@ -27,6 +27,8 @@ fn the_directory_is_found_and_not_listed(transport: Transport) {
     let inside = succeed(&mut shell(&mounted.at(".hearth"), "find . -type f | sort"));
     let expected = [
         "./ask",
+        "./events",
+        "./file-locks.json",
         "./heat/histogram.json",
         "./heat/import",
         "./heat/map.json",

@@ -1,6 +1,7 @@
 //! Exported records as lines of JSON.
 
 use super::parse::{ESTIMATED, LONG_RATES, RATES, TOTALS};
+use crate::hex::hex;
 use hearth::heat::{ExportedHeat, HeatRates};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
@@ -57,8 +58,7 @@ fn line(record: &ExportedHeat) -> Value {
 pub(super) fn path_fields(fields: &mut Map<String, Value>, path: &[u8]) {
     let text = String::from_utf8_lossy(path);
     if text.as_bytes() != path {
-        let hex = path.iter().map(|byte| format!("{byte:02x}"));
-        fields.insert("path_hex".to_owned(), json!(hex.collect::<String>()));
+        fields.insert("path_hex".to_owned(), json!(hex(path)));
     }
     fields.insert("path".to_owned(), json!(text));
 }

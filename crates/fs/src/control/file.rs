@@ -20,6 +20,12 @@ pub trait ControlFile: Send + Sync {
     /// for the first read and with nothing pinned; otherwise it is made at the open.
     fn is_slow(&self) -> bool;
 
+    /// What an open of the file reads instead of [`ControlFile::text`], if it is a stream.
+    fn stream(&self, volume: &Volume) -> Option<Box<dyn ControlStream>> {
+        let _ = volume;
+        None
+    }
+
     /// The text as of now.
     fn text(&self, volume: &Volume) -> String;
 
@@ -46,6 +52,13 @@ pub trait ControlFile: Send + Sync {
         let _ = (volume, caller, input);
         Err(Errno::EACCES.into())
     }
+}
+
+/// What one open of a control file reads bit by bit.
+pub trait ControlStream: Send {
+    /// What there is to read since the last call, possibly nothing. It may take long; nothing is
+    /// pinned or locked meanwhile.
+    fn next(&mut self, volume: &Volume) -> String;
 }
 
 /// How a control file takes writes.

@@ -10,4 +10,4 @@ mod file;
 mod session;
 
 pub(crate) use dir::make_dir;
-pub use file::{ControlError, ControlFile, ControlInput};
+pub use file::{ControlError, ControlFile, ControlInput, ControlStream};

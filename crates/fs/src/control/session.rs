@@ -1,6 +1,6 @@
 //! One open of a control file: the text that it shows, and what is written to it.
 
-use super::file::{ControlFile, ControlInput};
+use super::file::{ControlFile, ControlInput, ControlStream};
 use crate::caller::{Caller, Credentials};
 use crate::errno::{Errno, Result};
 use crate::superblock::{Attempt, ControlIo, Deferred, Fetch, Stop, Superblock};
@@ -22,7 +22,8 @@ lock_class! {
 
 /// One open of a control file. It reads the text as of the open, or as of the first read if the
 /// text is slow to make or the file was set since. After a command it reads the answer; after a
-/// refused setting it reads the reason.
+/// refused setting it reads the reason. Of a stream it reads what comes: nothing new is an end of
+/// file, behind which the next read goes on.
 pub(crate) struct ControlSession {
     file: Arc<dyn ControlFile>,
     /// Taken for copies and moves only.
@@ -40,11 +41,32 @@ struct State {
     done: Option<Box<[u8]>>,
     /// Lines whose end has not come yet.
     pending: Vec<u8>,
+    stream: Streaming,
+}
+
+/// Where the text of an open control file comes from, if it is a stream.
+#[derive(Default)]
+enum Streaming {
+    /// It is none.
+    #[default]
+    No,
+    Idle(Box<dyn ControlStream>),
+    /// Somebody makes the next text, with nothing locked.
+    Busy,
+    /// There was nothing new; the next read at the end says so.
+    Dry(Box<dyn ControlStream>),
 }
 
 /// Makes the text for a read.
 #[derive(Debug)]
 struct MakeText(Arc<ControlSession>);
+
+/// Makes what comes after the text, which ends at `end`.
+#[derive(Debug)]
+struct ReadOn {
+    session: Arc<ControlSession>,
+    end: u64,
+}
 
 /// Runs what was written.
 #[derive(Debug)]
@@ -61,13 +83,21 @@ struct RunCommand {
 impl ControlSession {
     /// Opens `file` of the volume.
     pub fn open(file: &Arc<dyn ControlFile>, sb: &Superblock) -> Arc<ControlSession> {
-        let text = (!file.is_slow()).then(|| text_of(&**file, sb));
+        let stream = Volume::of(sb).and_then(|volume| file.stream(&volume));
+        let state = match stream {
+            Some(stream) => State {
+                text: Some(Box::default()),
+                stream: Streaming::Idle(stream),
+                ..State::default()
+            },
+            None => State {
+                text: (!file.is_slow()).then(|| text_of(&**file, sb)),
+                ..State::default()
+            },
+        };
         Arc::new(ControlSession {
             file: Arc::clone(file),
-            state: Lock::new(State {
-                text,
-                ..State::default()
-            }),
+            state: Lock::new(state),
         })
     }
 
@@ -110,7 +140,14 @@ impl ControlSession {
 impl ControlIo for ControlSession {
     /// Reads at `offset` and returns the number of bytes; `EINVAL` before the start of an answer.
     fn read(self: Arc<Self>, offset: u64, out: &mut [u8]) -> Attempt<usize> {
-        let state = self.state.lock();
+        let mut state = self.state.lock();
+        if state.wants_more(offset) {
+            let session = Arc::clone(&self);
+            return Err(deferred(ReadOn {
+                session,
+                end: offset,
+            }));
+        }
         let Some(text) = &state.text else {
             return Err(deferred(MakeText(Arc::clone(&self))));
         };
@@ -163,6 +200,65 @@ impl ControlIo for ControlSession {
             }
         }
         Ok(input.len())
+    }
+}
+
+impl State {
+    /// Offset behind the text.
+    fn end(&self) -> u64 {
+        self.start + self.text.as_ref().map_or(0, |text| text.len() as u64)
+    }
+
+    /// Whether a read at `offset` has to look for more in the stream.
+    fn wants_more(&mut self, offset: u64) -> bool {
+        if offset != self.end() {
+            return false;
+        }
+        match std::mem::take(&mut self.stream) {
+            Streaming::Dry(stream) => {
+                self.stream = Streaming::Idle(stream);
+                false
+            }
+            other => {
+                self.stream = other;
+                matches!(self.stream, Streaming::Idle(_))
+            }
+        }
+    }
+
+    /// Takes the stream to read on at `end`; `None` if another reader does or did.
+    fn begin_reading(&mut self, end: u64) -> Option<Box<dyn ControlStream>> {
+        if end != self.end() {
+            return None;
+        }
+        match std::mem::replace(&mut self.stream, Streaming::Busy) {
+            Streaming::Idle(stream) => Some(stream),
+            other => {
+                self.stream = other;
+                None
+            }
+        }
+    }
+}
+
+impl Deferred for ReadOn {
+    fn run(&self, sb: &Superblock) -> Result<()> {
+        let volume = volume(sb)?;
+        let begun = self.session.state.lock().begin_reading(self.end);
+        let Some(mut stream) = begun else {
+            return Ok(());
+        };
+        let text: Box<[u8]> = stream.next(&volume).into_bytes().into();
+        let _read = {
+            let mut state = self.session.state.lock();
+            state.stream = match text.is_empty() {
+                true => Streaming::Dry(stream),
+                false => Streaming::Idle(stream),
+            };
+            state.start = self.end;
+            state.text.replace(text)
+        };
+        Ok(())
     }
 }
 

@@ -62,6 +62,31 @@ impl HeldLocks {
         flocks.chain(records)
     }
 
+    /// All locks: `flock`s, then record locks by owner.
+    pub(super) fn all(&self) -> impl Iterator<Item = LockRequest> {
+        let flocks = self.flocks.iter().map(|held| LockRequest {
+            owner: held.owner,
+            pid: held.pid,
+            kind: held.kind,
+            start: 0,
+            end: LockRequest::EOF,
+            flock: true,
+        });
+        let records = self.records.iter().flat_map(|(owner, ranges)| {
+            ranges
+                .iter()
+                .map(|(start, Range { end, kind, pid })| LockRequest {
+                    owner: *owner,
+                    pid,
+                    kind,
+                    start,
+                    end,
+                    flock: false,
+                })
+        });
+        flocks.chain(records)
+    }
+
     /// How many more ranges the owner has after `request`.
     pub(super) fn growth(&self, request: &LockRequest) -> i64 {
         let of_owner = self

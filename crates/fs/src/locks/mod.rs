@@ -19,6 +19,7 @@
 mod allowance;
 mod held;
 mod interrupt;
+mod listed;
 mod ranges;
 mod request;
 mod wait;
@@ -43,6 +44,7 @@ use waiting::{DEADLOCKED, GRANTED, REFUSED, WAITING, WaitingRequest, wake};
 
 pub use allowance::LockAllowance;
 pub use interrupt::Interrupt;
+pub use listed::ListedLock;
 pub use request::{LockKind, LockRequest};
 pub use wait::WaitGraph;
 

@@ -123,7 +123,6 @@ impl Ranges {
         }
     }
 
-    #[cfg(test)]
     pub(super) fn iter(&self) -> impl Iterator<Item = (u64, Range)> + '_ {
         self.by_start.iter().map(|(&start, &range)| (start, range))
     }

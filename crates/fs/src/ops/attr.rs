@@ -26,7 +26,10 @@ pub(crate) fn setattr(
     opened: bool,
     g: &Guard,
 ) -> Attempt<()> {
-    cx.begin_change(inode)?;
+    // Who empties a control file is about to write to it, also to end that the volume is read-only.
+    if !(is_control(inode.number()) && set.size.is_some()) {
+        cx.begin_change(inode)?;
+    }
     check_times_of_fixed(cx, inode, set)?;
     setattr_acknowledged(cx, inode, set, opened, g)
 }

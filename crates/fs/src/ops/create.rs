@@ -13,6 +13,7 @@ use crate::name::check_name;
 use crate::number::is_control_name;
 use crate::ops::ctx::Ctx;
 use crate::superblock::{Attempt, Fetch, Stop};
+use crate::watch::NameChange;
 use hearth_sync::epoch::Guard;
 
 /// The object to make.
@@ -145,6 +146,7 @@ fn insert(
     let to = inode.target();
     cx.sb.record_new(inode, g);
     cx.sb.record_name(parent, &locked, at, Some(to));
+    cx.tell_name(parent, at.name, (to.ino, to.kind), || NameChange::Create);
     let needs_growth = locked.apply(EntryChange { at, to: Some(to) }, g);
     cx.sb
         .count_entry(parent, 1, to.kind == Kind::Directory, cx.sb.now());

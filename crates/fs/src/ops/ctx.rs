@@ -1,10 +1,12 @@
 //! The context of an operation: what each attempt of it runs with.
 
+use crate::attr::Kind;
 use crate::caller::Caller;
 use crate::inode::{Inode, InodeRef};
 use crate::observer::FsEvent;
 use crate::superblock::{Attempt, Fetch, Stop, Superblock};
 use crate::tenant::TenantId;
+use crate::watch::{NameChange, NameEvent, NamePlace};
 use hearth_sync::epoch::Guard;
 use std::cell::RefCell;
 
@@ -21,6 +23,29 @@ pub(crate) struct Ctx<'a> {
 }
 
 impl Ctx<'_> {
+    /// Tells listeners that a name of `what`, an inode number and its kind, is about to change.
+    /// Called under the lock of the name, when nothing can refuse the change any more. One load
+    /// while nobody listens.
+    #[inline]
+    pub fn tell_name(
+        &self,
+        parent: &Inode,
+        name: &[u8],
+        what: (u64, Kind),
+        change: impl FnOnce() -> NameChange,
+    ) {
+        if self.sb.watched_names.is_watched() {
+            self.tell_watched(parent, name, what, change());
+        }
+    }
+
+    #[cold]
+    fn tell_watched(&self, parent: &Inode, name: &[u8], what: (u64, Kind), change: NameChange) {
+        let at = NamePlace::new(parent.number(), name);
+        let event = NameEvent::new(self.caller, self.sb.now(), what, at, change);
+        self.sb.watched_names.tell(event);
+    }
+
     /// Records that `name` in `parent` changed.
     pub fn entry_changed(&self, parent: &Inode, name: &[u8]) {
         if self.observed {

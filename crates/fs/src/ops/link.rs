@@ -12,6 +12,7 @@ use crate::name::check_name;
 use crate::number::{is_control, is_control_name};
 use crate::ops::ctx::Ctx;
 use crate::superblock::Attempt;
+use crate::watch::NameChange;
 use hearth_sync::epoch::Guard;
 
 /// Gives `inode` another name. An unlinked inode gets its first name only if it was made for that
@@ -67,6 +68,7 @@ pub(crate) fn link(
     }
     let to = inode.target();
     cx.sb.record_name(parent, &locked, at, Some(to));
+    cx.tell_name(parent, at.name, (to.ino, to.kind), || NameChange::Create);
     let needs_growth = locked.apply(EntryChange { at, to: Some(to) }, g);
     cx.sb.count_entry(parent, 1, false, now);
     if needs_growth {

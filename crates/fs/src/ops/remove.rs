@@ -10,6 +10,7 @@ use crate::name::NAME_MAX;
 use crate::number::is_control_name;
 use crate::ops::ctx::Ctx;
 use crate::superblock::{Attempt, Stop};
+use crate::watch::NameChange;
 use hearth_sync::epoch::Guard;
 
 /// Removes a name that is not a directory's. A read-only volume refuses before the name is looked
@@ -33,7 +34,7 @@ pub(crate) fn unlink_found(cx: &Ctx<'_>, parent: &Inode, at: Hashed<'_>, g: &Gua
     if victim.is_dir() {
         return Err(Errno::EISDIR.into());
     }
-    take_out(cx, parent, locked, at, g);
+    take_out(cx, parent, (locked, victim), at, g);
     let now = cx.sb.now();
     cx.sb.count_entry(parent, -1, false, now);
     cx.sb
@@ -58,7 +59,7 @@ pub(crate) fn rmdir(cx: &Ctx<'_>, parent: &Inode, at: Hashed<'_>, g: &Guard) -> 
     let _victim = cx.pin_inode(victim, g)?;
     may_delete(cx.caller, parent, victim, g)?;
     let killing = begin_removal(victim, g)?;
-    take_out(cx, parent, locked, at, g);
+    take_out(cx, parent, (locked, victim), at, g);
     killing.finish();
     if let Some(directory) = victim.directory() {
         directory.set_dead_parent(parent.generation());
@@ -131,10 +132,18 @@ fn lock_victim<'g>(
     }
 }
 
-/// Takes a name out and releases its bucket.
+/// Takes the name of `victim` out and releases its bucket.
 #[inline]
-fn take_out(cx: &Ctx<'_>, parent: &Inode, locked: Locked<'_>, at: Hashed<'_>, g: &Guard) {
+fn take_out(
+    cx: &Ctx<'_>,
+    parent: &Inode,
+    (locked, victim): (Locked<'_>, &Inode),
+    at: Hashed<'_>,
+    g: &Guard,
+) {
     cx.sb.record_name(parent, &locked, at, None);
+    let what = (victim.number(), victim.kind());
+    cx.tell_name(parent, at.name, what, || NameChange::Remove);
     locked.apply(EntryChange { at, to: None }, g);
 }
 

@@ -11,7 +11,7 @@ use super::link::takes_in;
 use super::lookup::{find, miss_entry};
 use super::perm::{WRITE, may, may_create, may_delete};
 use super::remove::{check_kinds, check_replace};
-use crate::attr::Kind;
+use crate::attr::{Kind, Target};
 use crate::directory::{Directory, EntryChange, Hashed, Lookup, Pair, lock_pair};
 use crate::errno::Errno;
 use crate::inode::{Inode, InodeExt, InodeRef};
@@ -19,6 +19,7 @@ use crate::name::check_name;
 use crate::number::is_control_name;
 use crate::ops::ctx::Ctx;
 use crate::superblock::{Attempt, RenameLock, Stop, Superblock};
+use crate::watch::{NameChange, NamePlace};
 use hearth_backend::Record;
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock;
@@ -181,6 +182,7 @@ impl<'a> LockedRename<'a> {
             at: self.to_at,
             to: Some(source.target()),
         };
+        self.tell_names(source, target, left);
         let needs_growth = self.apply(pair, source, None, here, there);
         if let Some(killing) = killing {
             killing.finish();
@@ -291,6 +293,7 @@ impl<'a> LockedRename<'a> {
             at: self.to_at,
             to: Some(source.target()),
         };
+        self.tell_names(source, Some(target), None);
         let needs_growth = self.apply(pair, source, Some(target), here, there);
         let now = cx.sb.now();
         for (parent, gone, come) in [
@@ -304,6 +307,22 @@ impl<'a> LockedRename<'a> {
         self.tell(source);
         cx.inode_changed(target, None);
         Ok(needs_growth)
+    }
+
+    /// Tells listeners, with both buckets locked. `whiteout` is what the old name will mean.
+    fn tell_names(&self, source: &Inode, target: Option<&Inode>, whiteout: Option<Target>) {
+        let (parent, name) = (self.from.parent, self.from.at.name);
+        let what = |inode: &Inode| (inode.number(), inode.kind());
+        self.cx
+            .tell_name(parent, name, what(source), || NameChange::Rename {
+                to: NamePlace::new(self.to.parent.number(), self.to.at.name),
+                displaced: target.map(what),
+                exchange: self.flags & EXCHANGE != 0,
+            });
+        if let Some(made) = whiteout {
+            let what = (made.ino, made.kind);
+            self.cx.tell_name(parent, name, what, || NameChange::Create);
+        }
     }
 
     fn tell(&self, source: &Inode) {

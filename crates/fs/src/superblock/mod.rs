@@ -9,6 +9,7 @@
 //! | [`Options`] | mount options | control files, [`crate::Volume`] |
 //! | [`FileLocking`] | waiters and bounds of file locks | `ops::lock` |
 //! | [`Observers`] | who is notified | [`crate::Volume::observe`] |
+//! | [`NameRing`] | changes of names for listeners | every change while somebody listens |
 //! | [`ControlFiles`] | the files below `/.hearth` | set once |
 //! | [`Maintenance`] | state of the background work | `service` |
 //!
@@ -67,6 +68,7 @@ use crate::number::{ROOT, is_control};
 use crate::owed::LogBounds;
 use crate::quota::{NO_ACCOUNT, Resource};
 use crate::stats::Stats;
+use crate::watch::NameRing;
 use cache_state::CacheState;
 use control::ControlSlot;
 use file_locks::FileLocking;
@@ -115,6 +117,8 @@ pub(crate) struct Superblock {
     pub heat: Tracker,
     pub maintenance: Maintenance,
     pub observers: Observers,
+    /// Written while somebody listens. Shared with those who do.
+    pub watched_names: Arc<NameRing>,
     pub control: ControlSlot,
     handles: HandleShares<Superblock>,
     projects: Projects,
@@ -173,6 +177,7 @@ impl Superblock {
             heat: Tracker::new(options.hot_track),
             maintenance: Maintenance::new(),
             observers: Observers::new(),
+            watched_names: Arc::new(NameRing::new()),
             control: ControlSlot::new(),
             handles: HandleShares::new(),
             projects: Projects::none(),

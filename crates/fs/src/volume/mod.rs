@@ -1,8 +1,10 @@
 //! The handle of a volume, and what programs do with it.
 
 mod error;
+mod file_locks;
 
 pub use error::BuildError;
+pub use file_locks::{FileLockReport, FileLockRow};
 
 use crate::errno::Result;
 use crate::observer::Observer;

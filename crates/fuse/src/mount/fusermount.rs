@@ -1,7 +1,7 @@
 //! Mounting without root: `fusermount3` is setuid, mounts, and sends the descriptor back through a
 //! socket.
 
-use super::MountError;
+use super::{MountError, security};
 use crate::mount::options::MountOptions;
 use crate::transport::device::Device;
 use hearth::AtimeMode;
@@ -94,6 +94,10 @@ fn list(options: &MountOptions) -> String {
     add(options.volume.read_only, "ro");
     add(options.noexec, "noexec");
     add(options.volume.atime == AtimeMode::No, "noatime");
+    for option in security::handed_over(&options.security) {
+        // Handed on to the kernel.
+        add(true, &option.replace(',', "\\,"));
+    }
     list
 }
 

@@ -9,15 +9,18 @@ mod fusermount;
 mod handshake;
 pub(crate) mod init;
 mod option_error;
+mod option_list;
 pub(crate) mod options;
 mod passthrough;
 mod right;
+mod security;
 pub(crate) mod session;
 mod table;
 pub(crate) mod uring_switch;
 
 pub use error::MountError;
 pub use option_error::OptionError;
+pub use option_list::split_options;
 pub use right::{MountRight, mount_right};
 pub use table::resolved;
 
@@ -234,6 +237,9 @@ fn direct(path: &Path, options: &MountOptions) -> Result<Device, MountError> {
     );
     if options.allow_other != Some(false) {
         data.push_str(",allow_other");
+    }
+    for option in security::handed_over(&options.security) {
+        data = data + "," + option;
     }
     let source = c_string(OsStr::new(&options.fsname)).map_err(failed)?;
     let target = c_string(path.as_os_str()).map_err(failed)?;

@@ -1,6 +1,8 @@
 //! Mount options: parsed from `-o` strings, plain data with measured defaults.
 
 use super::option_error::OptionError;
+use super::option_list::split_options;
+use super::security;
 use crate::placement::idle_policy::SchedPolicy;
 use crate::wait::Park;
 use hearth::{VolumeBuilder, VolumeOptions, amount};
@@ -88,6 +90,8 @@ pub struct MountOptions {
     pub nosuid: bool,
     /// `noexec`.
     pub noexec: bool,
+    /// `context=` and its kin, as they were typed: for the kernel, if it has SELinux.
+    pub security: Vec<String>,
     /// `sched_policy=auto|other|idle`: the last for the program that serves, which applies it to
     /// all its threads; a [`Session`](crate::Session) sees to the first.
     pub sched_policy: SchedPolicy,
@@ -123,6 +127,7 @@ impl Default for MountOptions {
             nodev: false,
             nosuid: false,
             noexec: false,
+            security: Vec::new(),
             sched_policy: SchedPolicy::Auto,
             park: Park::Needed,
             covers: false,
@@ -158,8 +163,8 @@ impl MountOptions {
     /// # Errors
     /// The first option that is unknown or whose value makes no sense.
     pub fn with<S: AsRef<str>>(mut self, given: &[S]) -> Result<MountOptions, OptionError> {
-        for option in given.iter().flat_map(|list| list.as_ref().split(',')) {
-            self.set(option.trim())?;
+        for option in given.iter().flat_map(|list| split_options(list.as_ref())) {
+            self.set(option)?;
         }
         Ok(self)
     }
@@ -279,6 +284,7 @@ impl MountOptions {
             }
             "fsname" if !value.is_empty() => self.fsname = value.to_owned(),
             "fsname" => return Err(bad("a name")),
+            _ if security::NAMES.contains(&name) => self.security.push(option.to_owned()),
             _ => self.volume.set(option)?,
         }
         Ok(())

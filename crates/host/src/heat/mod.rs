@@ -9,6 +9,8 @@ pub mod known;
 mod names;
 mod tracked;
 
+pub use names::path_of;
+
 use crate::attributes;
 use crate::error::OpenError;
 use crate::file::OpenHost;

@@ -25,6 +25,7 @@ impl Made {
         made.file("dev/fuse", "");
         made.file("etc/fuse.conf", "# user_allow_other\n");
         made.file("sbin/mount.hearth", "");
+        made.file("sbin/mount.fuse.hearth", "");
         made
     }
 
@@ -140,4 +141,33 @@ fn a_helper_that_cannot_have_the_capability_is_no_way_to_mount() {
     let found = made.found();
     assert_eq!((found[0].0, found[0].1), ("privilege", Status::Fail));
     assert!(found[0].2.contains("--cap-add SYS_ADMIN"), "{found:?}");
+}
+
+#[test]
+fn a_remount_needs_the_helper_of_the_type_in_the_table_of_mounts() {
+    let made = Made::new("helpers");
+    made.gone("sbin/mount.fuse.hearth");
+    let found = made.found();
+    assert_eq!((found[0].0, found[0].1), ("mount.hearth", Status::Note));
+    assert!(found[0].2.contains("/sbin/mount.fuse.hearth"), "{found:?}");
+    made.gone("sbin/mount.hearth");
+    assert!(made.found()[0].2.contains("for t in hearth fuse.hearth"));
+}
+
+#[test]
+fn tools_that_ask_by_quotactl_are_named_where_they_are_installed() {
+    let made = Made::new("quotas");
+    let said = || {
+        let checks = all(&made.machine());
+        let check = checks.into_iter().find(|check| check.name == "quota tools");
+        check.unwrap().finding
+    };
+    assert!(said().contains("quotactl(2) does not reach FUSE; use 'hearth quota'"));
+    made.file("usr/sbin/repquota", "");
+    made.file("usr/sbin/xfs_quota", "");
+    assert!(
+        said().contains(": repquota, xfs_quota do not see mounts; use"),
+        "{}",
+        said()
+    );
 }

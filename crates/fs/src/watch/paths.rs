@@ -1,0 +1,143 @@
+//! Paths of events: what a listener knows of the names of directories, as of each event.
+
+use super::event::{NameChange, NameEvent, NamePlace};
+use crate::attr::Kind;
+use crate::caller::Caller;
+use crate::errno::Errno;
+use crate::number::ROOT;
+use crate::ops::list::list;
+use crate::superblock::Superblock;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+/// Directories whose names are known at most.
+const MOST: usize = 16_384;
+/// Directories above each other at most: what was met while others moved it may lead in a circle.
+const DEPTH: usize = 4096;
+
+/// Number of the directory above, and the name in it.
+type DirectoryName = (u64, Box<[u8]>);
+
+/// Where directories are, as of the last event that was read.
+#[derive(Default)]
+pub(super) struct Places(HashMap<u64, DirectoryName>);
+
+impl Places {
+    /// Everything is forgotten: events were lost.
+    pub fn forget(&mut self) {
+        self.0.clear();
+    }
+
+    /// Gives each event the path that its names had then. Nothing may be pinned or locked: a
+    /// directory that is not known is looked for in the volume.
+    pub fn complete(&mut self, sb: &Superblock, events: &mut [NameEvent]) {
+        if self.0.len() > MOST {
+            self.forget();
+        }
+        for (directory, place) in before(events) {
+            self.0.entry(directory).or_insert(place);
+        }
+        for event in events.iter_mut().filter(|event| !event.is_foreign) {
+            if event.at.path.is_none() {
+                event.at.path = self.path(sb, &event.at);
+            }
+            self.apply(event);
+            if let NameChange::Rename { to, .. } = &mut event.change
+                && to.path.is_none()
+            {
+                to.path = self.path(sb, to);
+            }
+        }
+    }
+
+    /// Learns what an event says of directories.
+    fn apply(&mut self, event: &NameEvent) {
+        let here = || (event.at.directory, event.at.name.clone());
+        match (&event.change, event.directory()) {
+            (NameChange::Create, Some(ino)) => drop(self.0.insert(ino, here())),
+            (NameChange::Remove, Some(ino)) => drop(self.0.remove(&ino)),
+            (NameChange::Rename { to, .. }, Some(ino)) => {
+                self.0.insert(ino, (to.directory, to.name.clone()));
+            }
+            _ => {}
+        }
+        if let NameChange::Rename {
+            displaced: Some((ino, Kind::Directory)),
+            exchange,
+            ..
+        } = event.change
+        {
+            match exchange {
+                true => drop(self.0.insert(ino, here())),
+                false => drop(self.0.remove(&ino)),
+            }
+        }
+    }
+
+    /// The path of a name; `None` if a directory above it is gone, or cannot be read.
+    fn path(&mut self, sb: &Superblock, at: &NamePlace) -> Option<Box<[u8]>> {
+        let mut names = vec![at.name.clone()];
+        let mut directory = at.directory;
+        while directory != ROOT {
+            if names.len() > DEPTH {
+                return None;
+            }
+            let place = match self.0.entry(directory) {
+                Entry::Occupied(known) => known.get().clone(),
+                Entry::Vacant(unknown) => unknown.insert(find(sb, directory)?).clone(),
+            };
+            names.push(place.1);
+            directory = place.0;
+        }
+        let path = names.iter().rev().flat_map(|name| [b"/", &name[..]]);
+        Some(path.collect::<Vec<_>>().concat().into())
+    }
+}
+
+/// Where the directories that events move or remove were before the first of these events.
+fn before(events: &[NameEvent]) -> HashMap<u64, DirectoryName> {
+    let mut places = HashMap::new();
+    for event in events.iter().rev() {
+        let here = || (event.at.directory, event.at.name.clone());
+        if let Some(ino) = event.directory() {
+            match event.change {
+                NameChange::Create => drop(places.remove(&ino)),
+                NameChange::Remove | NameChange::Rename { .. } => {
+                    places.insert(ino, here());
+                }
+            }
+        }
+        if let NameChange::Rename {
+            to,
+            displaced: Some((ino, Kind::Directory)),
+            ..
+        } = &event.change
+            && !event.is_foreign
+        {
+            places.insert(*ino, (to.directory, to.name.clone()));
+        }
+    }
+    places
+}
+
+/// Looks a directory up by its number, in the listing of its parent.
+fn find(sb: &Superblock, directory: u64) -> Option<DirectoryName> {
+    let found = sb.run(&Caller::ROOT, |cx, g| {
+        let inode = cx.sb.inode(directory, g)?;
+        if inode.meta.is_unlinked() {
+            return Ok(None);
+        }
+        let above = inode.directory().ok_or(Errno::ENOTDIR)?.parent();
+        let mut name = None;
+        let mut look = |entry: crate::attr::DirEntry<'_>| {
+            let is_it = entry.ino == directory && entry.name != b"." && entry.name != b"..";
+            if is_it {
+                name = Some(Box::from(entry.name));
+            }
+            !is_it
+        };
+        list(cx, cx.sb.inode(above, g)?, 0, true, &mut look, g)?;
+        Ok(name.map(|name| (above, name)))
+    });
+    found.ok().flatten()
+}
