@@ -36,5 +36,6 @@ mod vfs;
 pub use error::OpenError;
 pub use file::HostFile;
 pub use heat_by::HeatBy;
+pub use quota::Refusal;
 pub use tree::HostOptions;
 pub use vfs::HostVfs;

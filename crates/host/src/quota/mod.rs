@@ -16,6 +16,7 @@ mod data;
 mod holes;
 mod names;
 mod projects;
+mod refusals;
 mod serve;
 mod settle;
 mod state_dir;
@@ -28,6 +29,8 @@ use hearth::{Charges, KeptSetting};
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::AtomicU64;
 use projects::Projects;
+pub use refusals::Refusal;
+use refusals::Refusals;
 use state_dir::{Lines, QuotaDir};
 
 /// The quotas of a directory that is served.
@@ -37,6 +40,7 @@ pub(crate) struct Quotas {
     charges: Charges,
     projects: Projects,
     counting: Counting,
+    refusals: Refusals,
     state: QuotaDir,
     settings: Lines,
     /// Settings as they were kept, until the walk has ended.

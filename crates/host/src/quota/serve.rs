@@ -3,7 +3,8 @@
 
 use super::amounts::XFS;
 use super::state_dir::QuotaDir;
-use super::{Counting, Projects, Quotas};
+use super::refusals::Refusals;
+use super::{Counting, Projects, Quotas, Refusal};
 use crate::error::OpenError;
 use crate::file::OpenHost;
 use crate::node::Node;
@@ -80,6 +81,12 @@ impl HostVfs {
         }
     }
 
+    /// Where quotas have refused room since the mount, the first places first.
+    pub fn refusals(&self) -> Vec<Refusal> {
+        let quotas = self.quotas.as_ref();
+        quotas.map_or(Vec::new(), |quotas| quotas.refusals.all())
+    }
+
     /// Inodes that were counted at the start, and whether that is over.
     pub fn counted(&self) -> Option<(u64, bool)> {
         let quotas = self.quotas.as_ref()?;
@@ -123,6 +130,7 @@ impl Quotas {
             charges,
             projects: Projects::new(projects, root.dev),
             counting: Counting::new(!is_known),
+            refusals: Refusals::default(),
             counted: AtomicU64::new(inodes.sum()),
             state,
             settings,
