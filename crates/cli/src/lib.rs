@@ -22,6 +22,7 @@ mod metrics;
 mod mount;
 mod mounted_info;
 mod mounts;
+mod naming;
 mod output;
 mod quota;
 mod readiness;

@@ -6,7 +6,7 @@
 
 use crate::args::MountArgs;
 use crate::failure::{Failure, reason};
-use crate::{allocator, config, host, mounts, output, serve, umount};
+use crate::{allocator, config, host, mounts, naming, output, serve, umount};
 use hearth::Source;
 use rustix::io::Errno;
 use std::ffi::OsStr;
@@ -28,11 +28,10 @@ pub fn run(args: &MountArgs) -> Result<(), Failure> {
     }
     let options = serve::options(&source, &args)?;
     clear_dead(args.mountpoint())?;
+    if !args.by_hand && naming::is_mounted_at(&source, args.mountpoint()) {
+        return Ok(());
+    }
     if let Source::Host(directory) = &source {
-        // `mount -a` does not know it by the name that it has in fstab.
-        if !args.by_hand && host::is_served_at(directory, args.mountpoint()) {
-            return Ok(());
-        }
         host::check(directory, args.mountpoint())?;
     }
     if let Source::Store(directory) = &source {

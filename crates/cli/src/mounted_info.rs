@@ -24,9 +24,13 @@ pub fn at(place: &Path) -> Option<Mounted> {
 /// Describes a mount.
 pub fn run(mounted: &Mounted, in_json: bool) -> Result<(), Failure> {
     let mut labels = labels(&mounted.at);
-    let source = match labels.get("below") {
-        Some(below) => format!("host:{below}"),
-        None => mounted.source.to_string_lossy().into_owned(),
+    let named = mounted.source.to_string_lossy();
+    let source = match (labels.get("below"), labels.get("store")) {
+        (Some(below), _) => format!("host:{below}"),
+        (None, Some(store)) => format!("store:{store}"),
+        // Nothing but its own name is known of a mount with another one.
+        (None, None) if named == "memory" => "memory:".to_owned(),
+        (None, None) => named.into_owned(),
     };
     labels.insert("source".to_owned(), source);
     if let Some(below) = labels.get("below").cloned() {

@@ -2,8 +2,8 @@
 //! [`crate::HostVfs`] with them. Without quotas each is the plain one.
 
 use super::amounts::XFS;
-use super::state_dir::QuotaDir;
 use super::refusals::Refusals;
+use super::state_dir::QuotaDir;
 use super::{Counting, Projects, Quotas, Refusal};
 use crate::error::OpenError;
 use crate::file::OpenHost;
