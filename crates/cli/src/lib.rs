@@ -19,6 +19,7 @@ mod heat;
 mod host;
 mod locks;
 mod metrics;
+mod moment;
 mod mount;
 mod mounted_info;
 mod mounts;
@@ -37,5 +38,6 @@ mod top;
 mod tune;
 mod umount;
 mod verbs;
+mod which;
 
 pub use verbs::run;

@@ -7,13 +7,14 @@ use serde_json::{Map, Value};
 use std::path::Path;
 
 /// Labels of a mount that are shown, each with its row.
-const ROWS: [(&str, &str); 6] = [
+const ROWS: [(&str, &str); 7] = [
     ("source", "source"),
     ("below", "below"),
     ("below_type", "type below"),
     ("found_by", "found by"),
     ("rights_of", "rights of"),
     ("passthrough", "passthrough"),
+    ("quota", "quotas"),
 ];
 
 /// The mount of Hearth at `place`.

@@ -52,6 +52,11 @@ pub enum Error {
         /// The volume's directory.
         path: PathBuf,
     },
+    /// A volume holds a part of a dump, since its loading goes on or was cut off.
+    Loading {
+        /// The volume's directory.
+        path: PathBuf,
+    },
     /// A volume cannot be made here, because something is here already.
     NotEmpty {
         /// What was given.
@@ -160,6 +165,7 @@ impl Error {
             Error::InUse { .. } => Errno::EBUSY,
             Error::NotAVolume { .. }
             | Error::Unfinished { .. }
+            | Error::Loading { .. }
             | Error::Newer { .. }
             | Error::UnknownFeature { .. } => Errno::EINVAL,
             Error::NotEmpty { .. } => Errno::ENOTEMPTY,
@@ -202,6 +208,12 @@ impl fmt::Display for Error {
             Error::Unfinished { path } => write!(
                 f,
                 "{}: unfinished volume; run hearth mkfs again",
+                path.display()
+            ),
+            Error::Loading { path } => write!(
+                f,
+                "{}: holds a part of a dump, whose load goes on or was cut off; if it was, remove \
+                 the directory and load again",
                 path.display()
             ),
             Error::NotEmpty { path, what } => write!(

@@ -26,12 +26,12 @@ pub enum HeatVerb {
     /// Record from now on which files and ranges are used, and how much
     On {
         /// Where the volume is mounted
-        mount: PathBuf,
+        mount: Option<PathBuf>,
     },
     /// Record nothing from now on; what is known stays, and cools
     Off {
         /// Where the volume is mounted
-        mount: PathBuf,
+        mount: Option<PathBuf>,
     },
     /// Show the hottest, hottest first
     Top(TopArgs),

@@ -6,6 +6,7 @@ use super::checkpoint::{TABLES, stamp};
 use super::fields::random;
 use super::file_names::{LOCK, UNFINISHED};
 use super::large;
+use super::loading;
 use super::log::{LogWriter, open_files};
 use super::overlay::{Layers, Point};
 use super::replay::{Replay, replay, wipe};
@@ -109,6 +110,7 @@ fn examine(parts: &Parts, options: &OpenOptions, owner: Option<&str>) -> Result<
         Err(Error::InUse { .. }) if !writes => None,
         lock => lock?,
     };
+    loading::check(disk)?;
     let superblock = Superblock::read(disk, access)?;
     superblock.check_features(disk, writes)?;
     if superblock.slot.cipher != 0 && options.cipher.is_none() {
