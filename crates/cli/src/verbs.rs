@@ -106,8 +106,10 @@ fn not_understood(error: &clap::Error) -> Result<(), Failure> {
             let line = line.strip_prefix("error: ").unwrap_or(&line);
             let mut lines = text.lines().map(str::trim);
             let tip = lines.find(|line| line.starts_with("tip: "));
-            let lacks_mount =
-                error.kind() == ErrorKind::MissingRequiredArgument && line.contains("<MOUNT>");
+            // `hearth mount` makes one.
+            let lacks_mount = error.kind() == ErrorKind::MissingRequiredArgument
+                && line.contains("<MOUNT")
+                && !text.contains("hearth mount [");
             let more = match tip {
                 Some(tip) => format!("; {tip}"),
                 None if lacks_mount => format!("; {}", which::hint()),

@@ -15,6 +15,7 @@ mod c_project;
 mod cli;
 mod config;
 mod control;
+mod first_hour;
 mod fsx;
 mod git;
 mod heat;
