@@ -153,6 +153,41 @@ fn project(args: &ProjectArgs) -> Result<(), Failure> {
         return Err(Failure::at(directory, what));
     }
     let words = ["project".to_owned(), inode.to_string(), id.to_string()];
+    let answer = question(&mount, &words).map_err(|failure| Failure {
+        line: failure
+            .line
+            .replace(&format!("inode {inode}"), &directory.display().to_string()),
+        ..failure
+    })?;
+    if args.json {
+        return output::print(&answer);
+    }
+    let answer = object(&answer, &mount)?;
+    let (changed, kept) = (&answer["changed"], &answer["kept"]);
+    let who = QuotaId::project(id).to_string();
+    let outcome = match id {
+        0 => "of no project".to_owned(),
+        _ => with_names(&who),
+    };
+    let mut text = format!(
+        "hearth: {}: {outcome}; {changed} inodes changed, {kept} were so already\n",
+        directory.display()
+    );
+    for above in answer["above"].as_array().into_iter().flatten() {
+        let (resource, used) = (above["resource"].as_str(), &above["used"]);
+        let (who, resource) = (with_names_and_ids(&who), resource.unwrap_or_default());
+        text += &format!(
+            "hearth: {who} uses {used} {resource}, above its hard limit of {}; it cannot grow\n",
+            above["hard"]
+        );
+    }
+    output::print(&text)
+}
+
+fn check(args: &CheckArgs) -> Result<(), Failure> {
+    let mut words = vec!["check".to_owned()];
+    words.extend(args.repair.then(|| "repair".to_owned()));
+    let mount = typed_or_only(args.mount.as_deref())?;
     let answer = question(&mount, &words)?;
     let found = object(&answer, &mount)?;
     if args.json {
