@@ -105,7 +105,7 @@ fn not_understood(error: &clap::Error) -> Result<(), Failure> {
             let line = first.join(" ");
             let line = line.strip_prefix("error: ").unwrap_or(&line);
             let mut lines = text.lines().map(str::trim);
-            let tip = lines.find(|line| line.starts_with("tip: "));
+            let tip = lines.find(|line| line.starts_with("tip: ") && line.contains("similar"));
             // `hearth mount` makes one.
             let lacks_mount = error.kind() == ErrorKind::MissingRequiredArgument
                 && line.contains("<MOUNT")
