@@ -117,7 +117,7 @@ pub fn open(
     StoreBackend::open(directory, how).map_err(|error| refusal(directory, &error))
 }
 
-/// Who has the volume open for writing: what a reader sees then is as of its last commit.
+/// The process that has the volume open for writing: a reader sees its last commit then.
 pub fn user(directory: &Path) -> Result<Option<String>, Failure> {
     Kv::user_of(directory).map_err(|error| refusal(directory, &error))
 }
