@@ -4,7 +4,7 @@ use super::file_names::LOADING;
 use super::keys::Kv;
 use crate::disk::Disk;
 use crate::disk::real::RealDisk;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use std::path::Path;
 
 impl Kv {
@@ -27,16 +27,5 @@ impl Kv {
         let disk = RealDisk::new(dir);
         disk.remove(LOADING)?;
         disk.sync_dir("")
-    }
-}
-
-/// Refuses a volume that holds a part of a dump.
-pub(super) fn check(disk: &dyn Disk) -> Result<()> {
-    let names = disk.list("")?;
-    match names.iter().any(|name| name == LOADING) {
-        true => Err(Error::Loading {
-            path: disk.place().to_path_buf(),
-        }),
-        false => Ok(()),
     }
 }
