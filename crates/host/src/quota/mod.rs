@@ -14,6 +14,8 @@ mod check;
 mod counting;
 mod data;
 mod holes;
+mod late;
+mod mounts_below;
 mod names;
 mod projects;
 mod refusals;
@@ -28,10 +30,12 @@ use counting::Counting;
 use hearth::{Charges, KeptSetting};
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::AtomicU64;
+use late::Late;
 use projects::Projects;
 pub use refusals::Refusal;
 use refusals::Refusals;
 use state_dir::{Lines, QuotaDir};
+use std::path::PathBuf;
 
 /// The quotas of a directory that is served.
 #[derive(Debug)]
@@ -41,7 +45,9 @@ pub(crate) struct Quotas {
     projects: Projects,
     counting: Counting,
     refusals: Refusals,
+    late: Late,
     state: QuotaDir,
+    source: PathBuf,
     settings: Lines,
     /// Settings as they were kept, until the walk has ended.
     kept: Vec<KeptSetting>,
