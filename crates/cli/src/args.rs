@@ -235,15 +235,15 @@ pub struct UmountArgs {
 /// `hearth sync`.
 #[derive(Debug, clap::Args)]
 pub struct SyncArgs {
-    /// Where the volume is mounted
-    pub mount: PathBuf,
+    /// Where the volume is mounted [default: as of the working directory, or the only one]
+    pub mount: Option<PathBuf>,
 }
 
 /// `hearth stats`.
 #[derive(Debug, clap::Args)]
 pub struct StatsArgs {
-    /// Where the volume is mounted
-    pub mount: PathBuf,
+    /// Where the volume is mounted [default: as of the working directory, or the only one]
+    pub mount: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -2,7 +2,6 @@
 
 use crate::args::MountArgs;
 use crate::failure::Failure;
-use hearth::Source;
 use std::ffi::OsString;
 
 /// Options that mount(8) and boot scripts act on, or that ask for what is so anyway.
@@ -99,15 +98,6 @@ pub fn helper(mut words: impl Iterator<Item = OsString>) -> Result<Option<MountA
             places.len()
         ))
     })?;
-    // The table of mounts says what fstab says, so that mount(8) sees what is mounted already. A
-    // name that is typed comes later and wins. A directory of the host has its own name there,
-    // which has no colon. A remount keeps the name.
-    let is_host = |name: &str| matches!(name.parse(), Ok(Source::Host(_)));
-    let name = source.to_str().filter(|name| !name.contains(','));
-    let is_kept = typed(&options).any(|option| option == "remount");
-    if let Some(name) = name.filter(|name| !is_kept && !is_host(name)) {
-        options.insert(0, format!("fsname={name}"));
-    }
     Ok((!fake).then(|| MountArgs {
         places: vec![source.into(), mountpoint.into()],
         config: None,
@@ -166,10 +156,7 @@ mod tests {
         let args = call.expect("a good call").expect("not a fake one");
         assert_eq!(
             (&*args.source(), &*args.options),
-            (
-                "memory:",
-                &["fsname=memory:".to_owned(), "ro,noauto".into()][..]
-            )
+            ("memory:", &["ro,noauto".to_owned()][..])
         );
         assert!(helper(words("memory: /mnt/a -f")).expect("fake").is_none());
         let host = helper(words("host:/srv/data /mnt/a -o ro")).expect("a good call");

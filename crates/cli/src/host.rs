@@ -1,14 +1,13 @@
 //! Directories of the host as sources: what is refused beforehand, and how one is served.
 
 use crate::failure::{Failure, reason};
-use crate::{mounts, output};
+use crate::{mounts, naming, output};
 use hearth::{HostQuotaMode, Volume};
 use hearth_fuse::{MountOptions, Passthrough, Session};
 use hearth_host::{HeatBy, HostOptions, HostVfs};
 use hearth_store::Kv;
 use rustix::fs::{StatVfsMountFlags, statvfs};
 use std::fs::Metadata;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -53,7 +52,7 @@ pub fn check(directory: &Path, mountpoint: &Path) -> Result<(), Failure> {
         let what = "holds the mount point, which would show itself; mount outside of it";
         return Err(Failure::at(directory, what));
     }
-    let name = shown(&below);
+    let name = naming::of_directory(&below);
     let others = mounts::of_hearth().map_err(|error| Failure::at(directory, error))?;
     if let Some(other) = others.iter().find(|other| other.source == name) {
         let place = other.at.display();
@@ -63,14 +62,7 @@ pub fn check(directory: &Path, mountpoint: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether a directory is served at this very mount point.
-pub fn is_served_at(directory: &Path, mountpoint: &Path) -> bool {
-    let mounted = mounts::at(&mounts::resolved(mountpoint));
-    let name = shown(&mounts::resolved(directory));
-    mounted.is_ok_and(|mounted| mounted.is_some_and(|one| one.is_ours() && one.source == name))
-}
-
-/// The options with what follows from the directory: its name, and the flags of its mount.
+/// The options with what follows from the directory: the flags of its mount.
 pub fn options(directory: &Path, mut options: MountOptions) -> Result<MountOptions, Failure> {
     // `quota` alone: nothing is written that is not counted.
     if std::mem::take(&mut options.volume.charge_first) {
@@ -106,10 +98,6 @@ pub fn options(directory: &Path, mut options: MountOptions) -> Result<MountOptio
             "option '{name}': a host directory is changed behind the mount; leave the option out"
         );
         return Err(Failure::usage(line));
-    }
-    if options.fsname == MountOptions::default().fsname {
-        let name = shown(&mounts::resolved(directory));
-        options.fsname = name.to_string_lossy().into_owned();
     }
     // Without quotas limits of the volume beside would hold for nothing.
     options.volume.quotas = wants_quotas(&options);
@@ -208,18 +196,6 @@ fn state_of(options: &MountOptions) -> Result<Option<PathBuf>, Failure> {
     let absolute =
         |path: &Path| std::path::absolute(path).map_err(|error| Failure::at(path, reason(&error)));
     state.map(absolute).transpose()
-}
-
-/// What the mount is called in `/proc/mounts`: its directory, without colons, by which `df` and
-/// others know a network filesystem.
-pub fn shown(directory: &Path) -> PathBuf {
-    let mut name = directory.as_os_str().as_bytes().to_vec();
-    for byte in &mut name {
-        if *byte == b':' {
-            *byte = b'_';
-        }
-    }
-    std::ffi::OsString::from_vec(name).into()
 }
 
 /// Whether `path`, or a directory above it, is one that `is` knows. Not by name: a directory may

@@ -21,9 +21,11 @@ mod heat;
 mod host;
 mod locks;
 mod metrics;
+mod moment;
 mod mount;
 mod mounted_info;
 mod mounts;
+mod naming;
 mod output;
 mod quota;
 mod readiness;
@@ -39,5 +41,6 @@ mod top;
 mod tune;
 mod umount;
 mod verbs;
+mod which;
 
 pub use verbs::run;

@@ -6,8 +6,9 @@
 
 use crate::args::MountArgs;
 use crate::failure::{Failure, reason};
-use crate::{allocator, config, host, mounts, output, remount, serve, umount};
+use crate::{allocator, config, host, mounts, naming, output, remount, serve, umount};
 use hearth::Source;
+use hearth_fuse::MountError;
 use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::io::{IsTerminal, Read, stdin};
@@ -31,11 +32,13 @@ pub fn run(args: &MountArgs) -> Result<(), Failure> {
     }
     let options = serve::options(&source, &args)?;
     clear_dead(&args)?;
+    if !args.by_hand && naming::is_mounted_at(&source, args.mountpoint()) {
+        return Ok(());
+    }
+    if let [place] = &*args.places {
+        check_alone(place)?;
+    }
     if let Source::Host(directory) = &source {
-        // `mount -a` does not know it by the name that it has in fstab.
-        if !args.by_hand && host::is_served_at(directory, args.mountpoint()) {
-            return Ok(());
-        }
         host::check(directory, args.mountpoint())?;
     }
     if let Source::Store(directory) = &source {
@@ -84,6 +87,22 @@ fn source(args: &MountArgs) -> Result<Source, Failure> {
         Source::Store(_) => Source::Store(absolute(b"store:")?),
         Source::Host(_) => Source::Host(absolute(b"host:")?),
     })
+}
+
+/// Refuses a directory with files that was typed alone: whoever means that one has to say where it
+/// shall be seen.
+fn check_alone(place: &Path) -> Result<(), Failure> {
+    match hearth_fuse::check_mountpoint(place) {
+        Err(MountError::NotEmpty { .. }) => {
+            let shown = place.display();
+            let what = format!(
+                "alone is where a volume in memory would be seen, and it is not empty; give an \
+                 empty directory, or 'hearth mount {shown} MOUNTPOINT' to serve what is in it"
+            );
+            Err(Failure::at(place, what))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Refuses a store that its own mount would cover, or that would be mounted inside itself.

@@ -7,13 +7,14 @@ use serde_json::{Map, Value};
 use std::path::Path;
 
 /// Labels of a mount that are shown, each with its row.
-const ROWS: [(&str, &str); 6] = [
+const ROWS: [(&str, &str); 7] = [
     ("source", "source"),
     ("below", "below"),
     ("below_type", "type below"),
     ("found_by", "found by"),
     ("rights_of", "rights of"),
     ("passthrough", "passthrough"),
+    ("quota", "quotas"),
 ];
 
 /// The mount of Hearth at `place`.
@@ -24,9 +25,13 @@ pub fn at(place: &Path) -> Option<Mounted> {
 /// Describes a mount.
 pub fn run(mounted: &Mounted, in_json: bool) -> Result<(), Failure> {
     let mut labels = labels(&mounted.at);
-    let source = match labels.get("below") {
-        Some(below) => format!("host:{below}"),
-        None => mounted.source.to_string_lossy().into_owned(),
+    let named = mounted.source.to_string_lossy();
+    let source = match (labels.get("below"), labels.get("store")) {
+        (Some(below), _) => format!("host:{below}"),
+        (None, Some(store)) => format!("store:{store}"),
+        // Nothing but its own name is known of a mount with another one.
+        (None, None) if named == "memory" => "memory:".to_owned(),
+        (None, None) => named.into_owned(),
     };
     labels.insert("source".to_owned(), source);
     if let Some(below) = labels.get("below").cloned() {

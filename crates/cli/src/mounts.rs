@@ -44,6 +44,23 @@ pub fn at(at: &Path) -> std::io::Result<Option<Mounted>> {
         .rfind(|mounted| mounted.at == place))
 }
 
+/// The user who has mounted what is at `at`, a path without links.
+///
+/// # Errors
+/// What reading `/proc/self/mountinfo` answers.
+pub fn owner(at: &Path) -> std::io::Result<Option<u32>> {
+    let list = std::fs::read_to_string("/proc/self/mountinfo")?;
+    let is_there = |line: &&str| {
+        parse(line.as_bytes())
+            .first()
+            .is_some_and(|one| one.at == at)
+    };
+    let line = list.lines().rfind(is_there).unwrap_or_default();
+    let mut words = line.split([' ', ',']);
+    let id = words.find_map(|word| word.strip_prefix("user_id="));
+    Ok(id.and_then(|id| id.parse().ok()))
+}
+
 /// The mount that `place` lies on, which is absolute and has no symbolic links in it.
 ///
 /// # Errors

@@ -4,7 +4,7 @@ use crate::args::MountArgs;
 use crate::disk_watch::DiskWatch;
 use crate::failure::{Failure, reason};
 use crate::quota::EventLog;
-use crate::{fstab, host, mounts, output, readiness, signals, store};
+use crate::{fstab, host, mounts, naming, output, readiness, signals, store};
 use hearth::{HostSourceOptions, KernelCache, OpenError, Source, Volume, VolumeBuilder};
 use hearth_fuse::{MountOptions, SchedPolicy, Session};
 use hearth_store::Error;
@@ -31,7 +31,10 @@ pub fn source_options(source: &Source, typed: &[String]) -> Result<MountOptions,
         Source::Host(_) => MountOptions::changed_behind(),
         Source::Memory | Source::Store(_) => MountOptions::default(),
     };
-    let options = defaults.with(&given).map_err(|error| usage(&error))?;
+    let mut options = defaults.with(&given).map_err(|error| usage(&error))?;
+    if options.fsname == MountOptions::default().fsname {
+        options.fsname = naming::of(source).to_string_lossy().into_owned();
+    }
     source
         .takes(&options.volume)
         .map_err(|error| usage(&error))?;
@@ -160,10 +163,15 @@ pub fn volume(
     }
     // A new volume belongs to whoever makes it.
     let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
-    builder
+    let volume = builder
         .root_owner(user.as_raw(), group.as_raw())
         .build()
-        .map_err(|error| Failure::refused(format!("the volume cannot be made: {error}")))
+        .map_err(|error| Failure::refused(format!("the volume cannot be made: {error}")))?;
+    if let Source::Store(directory) = source {
+        let store = mounts::resolved(directory);
+        volume.stats().set_info("store", &store.to_string_lossy());
+    }
+    Ok(volume)
 }
 
 /// The builder of the volume. A daemon whose mount is gone already, because `umount(8)` does not

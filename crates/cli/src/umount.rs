@@ -1,5 +1,6 @@
 //! `hearth umount`.
 
+use crate::accounts::Accounts;
 use crate::args::UmountArgs;
 use crate::failure::Failure;
 use crate::{config, mounts};
@@ -8,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, geteuid, pidfd_open};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -142,6 +143,14 @@ pub fn detach(place: &Path, lazy: bool) -> Result<(), String> {
 }
 
 fn by_fusermount(place: &Path, lazy: bool) -> Result<(), String> {
+    let owner = mounts::owner(place).ok().flatten();
+    if let Some(owner) = owner.filter(|&owner| owner != geteuid().as_raw()) {
+        let name = Accounts::Users.name(owner);
+        let name = name.unwrap_or_else(|| owner.to_string());
+        return Err(format!(
+            "was mounted by {name}; unmount it as {name} or as root"
+        ));
+    }
     let mut command = Command::new("fusermount3");
     command
         .arg(if lazy { "-uz" } else { "-u" })

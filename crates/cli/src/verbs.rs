@@ -4,7 +4,7 @@ use crate::args::{Args, Verb};
 use crate::failure::Failure;
 use crate::{
     ask, doctor, events, fstab, generate, heat, locks, metrics, mount, output, quota,
-    run as run_in, sched, stats, store, sync, top, tune, umount,
+    run as run_in, sched, stats, store, sync, top, tune, umount, which,
 };
 use clap::Parser;
 use clap::error::ErrorKind;
@@ -105,7 +105,18 @@ fn not_understood(error: &clap::Error) -> Result<(), Failure> {
                 .collect();
             let line = first.join(" ");
             let line = line.strip_prefix("error: ").unwrap_or(&line);
-            Err(Failure::usage(format!("{line}; see 'hearth --help'")))
+            let mut lines = text.lines().map(str::trim);
+            let tip = lines.find(|line| line.starts_with("tip: ") && line.contains("similar"));
+            // `hearth mount` makes one.
+            let lacks_mount = error.kind() == ErrorKind::MissingRequiredArgument
+                && line.contains("<MOUNT")
+                && !text.contains("hearth mount [");
+            let more = match tip {
+                Some(tip) => format!("; {tip}"),
+                None if lacks_mount => format!("; {}", which::hint()),
+                None => String::new(),
+            };
+            Err(Failure::usage(format!("{line}{more}; see 'hearth --help'")))
         }
     }
 }

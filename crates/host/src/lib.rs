@@ -38,5 +38,6 @@ mod watch;
 pub use error::OpenError;
 pub use file::HostFile;
 pub use heat_by::HeatBy;
+pub use quota::Refusal;
 pub use tree::HostOptions;
 pub use vfs::HostVfs;

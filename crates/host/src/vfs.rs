@@ -9,8 +9,7 @@ use crate::tree::{HostOptions, Tree};
 use crate::watch::Watch;
 use hearth::{
     Attr, Caller, DirEntry, Errno, FsXAttr, Interrupt, Kind, LockRequest, Miss, NameTeller,
-    NonBlocking, ROOT, SetAttr, StatFs, Vfs, VfsError, VfsResult, Volume, VolumeVfs, WriteAt,
-    is_control,
+    NonBlocking, ROOT, SetAttr, StatFs, Vfs, VfsResult, Volume, VolumeVfs, WriteAt, is_control,
 };
 use hearth_sync::primitive::Arc;
 use rustix::fd::AsFd;
@@ -158,6 +157,16 @@ impl HostVfs {
         })
     }
 
+    /// Refuses changes of the control directory, and all of them while the volume is read-only.
+    /// What the kernel has acknowledged is written all the same.
+    fn may_change(&self, ino: u64) -> Result<(), Errno> {
+        match self.control.volume().read_only() {
+            _ if is_control(ino) => Err(Errno::EPERM),
+            true => Err(Errno::EROFS),
+            false => Ok(()),
+        }
+    }
+
     fn opened(&self, file: OpenHost) -> Arc<HostFile> {
         self.heat.opened(&file);
         Arc::new(HostFile(Opened::Host(file)))
@@ -276,6 +285,7 @@ impl Vfs for HostVfs {
             });
             return self.control.setattr(caller, ino, file, set);
         }
+        self.may_change(ino)?;
         let file = file.map(HostFile::host).transpose()?;
         self.answer(caller, ino, |node| {
             let attr = self.set_attributes(caller, node, file, set)?;
@@ -300,7 +310,7 @@ impl Vfs for HostVfs {
         mode: u16,
         rdev: u32,
     ) -> VfsResult<Attr> {
-        refuse_control(parent)?;
+        self.may_change(parent)?;
         self.answer(caller, parent, |parent| {
             let at = (parent, name);
             let attr = self.make(caller, parent, kind, || {
@@ -312,7 +322,7 @@ impl Vfs for HostVfs {
     }
 
     fn mkdir(&self, caller: &Caller<'_>, parent: u64, name: &[u8], mode: u16) -> VfsResult<Attr> {
-        refuse_control(parent)?;
+        self.may_change(parent)?;
         self.answer(caller, parent, |parent| {
             let attr = self.make(caller, parent, Kind::Directory, || {
                 self.tree.mkdir(caller, parent, name, mode)
@@ -329,7 +339,7 @@ impl Vfs for HostVfs {
         name: &[u8],
         target: &[u8],
     ) -> VfsResult<Attr> {
-        refuse_control(parent)?;
+        self.may_change(parent)?;
         self.answer(caller, parent, |parent| {
             let attr = self.make(caller, parent, Kind::Symlink, || {
                 self.tree.symlink(caller, parent, name, target)
@@ -340,8 +350,8 @@ impl Vfs for HostVfs {
     }
 
     fn link(&self, caller: &Caller<'_>, ino: u64, parent: u64, name: &[u8]) -> VfsResult<Attr> {
-        refuse_control(ino)?;
-        refuse_control(parent)?;
+        self.may_change(ino)?;
+        self.may_change(parent)?;
         self.answer(caller, parent, |parent| {
             let attr = self.link_node(caller, &self.node(ino)?, parent, name)?;
             self.tell_made(caller, (parent, name), &attr);
@@ -350,12 +360,12 @@ impl Vfs for HostVfs {
     }
 
     fn unlink(&self, caller: &Caller<'_>, parent: u64, name: &[u8]) -> VfsResult<()> {
-        refuse_control(parent)?;
+        self.may_change(parent)?;
         self.remove(caller, parent, name, AtFlags::empty())
     }
 
     fn rmdir(&self, caller: &Caller<'_>, parent: u64, name: &[u8]) -> VfsResult<()> {
-        refuse_control(parent)?;
+        self.may_change(parent)?;
         self.remove(caller, parent, name, AtFlags::REMOVEDIR)
     }
 
@@ -368,8 +378,8 @@ impl Vfs for HostVfs {
         new_name: &[u8],
         flags: u32,
     ) -> VfsResult<()> {
-        refuse_control(from)?;
-        refuse_control(to)?;
+        self.may_change(from)?;
+        self.may_change(to)?;
         self.answer(caller, from, |from| {
             let to = self.node(to)?;
             let (from, to) = ((from, name), (&to, new_name));
@@ -393,6 +403,9 @@ impl Vfs for HostVfs {
         if is_control(ino) {
             return self.control.access(caller, ino, mask);
         }
+        if mask & libc::W_OK as u32 != 0 {
+            self.may_change(ino)?;
+        }
         self.answer(caller, ino, |node| self.tree.access(caller, node, mask))
     }
 
@@ -412,7 +425,7 @@ impl Vfs for HostVfs {
         flags: i32,
         _kill_sgid: bool,
     ) -> VfsResult<()> {
-        refuse_control(ino)?;
+        self.may_change(ino)?;
         self.answer(caller, ino, |node| {
             self.set_xattr(node, || {
                 self.tree.setxattr(caller, node, name, value, flags)
@@ -428,7 +441,7 @@ impl Vfs for HostVfs {
     }
 
     fn removexattr(&self, caller: &Caller<'_>, ino: u64, name: &[u8]) -> VfsResult<()> {
-        refuse_control(ino)?;
+        self.may_change(ino)?;
         self.answer(caller, ino, |node| {
             self.remove_xattr(node, || self.tree.removexattr(caller, node, name))
         })
@@ -442,7 +455,7 @@ impl Vfs for HostVfs {
     }
 
     fn set_flags(&self, caller: &Caller<'_>, ino: u64, flags: u32) -> VfsResult<()> {
-        refuse_control(ino)?;
+        self.may_change(ino)?;
         Ok(self.tree.set_flags(caller, &self.node(ino)?, flags)?)
     }
 
@@ -454,7 +467,7 @@ impl Vfs for HostVfs {
     }
 
     fn set_fsxattr(&self, caller: &Caller<'_>, ino: u64, new: &FsXAttr) -> VfsResult<()> {
-        refuse_control(ino)?;
+        self.may_change(ino)?;
         Ok(self.set_flags_and_project(caller, &self.node(ino)?, new)?)
     }
 
@@ -462,6 +475,9 @@ impl Vfs for HostVfs {
         if is_control(ino) {
             let file = self.control.open(caller, ino, flags)?;
             return Ok(Arc::new(HostFile(Opened::Control(file))));
+        }
+        if flags & (libc::O_ACCMODE | libc::O_TRUNC) != libc::O_RDONLY {
+            self.may_change(ino)?;
         }
         let open = |node: &Arc<Node>| self.open_file(caller, node, flags);
         Ok(self.opened(self.answer(caller, ino, open)?))
@@ -475,7 +491,7 @@ impl Vfs for HostVfs {
         mode: u16,
         flags: i32,
     ) -> VfsResult<(Attr, Arc<HostFile>)> {
-        refuse_control(parent)?;
+        self.may_change(parent)?;
         let create = |parent: &Arc<Node>| {
             let (attr, file) = self.make_open(caller, parent, || {
                 self.tree.create(caller, (parent, name), mode, flags)
@@ -496,7 +512,7 @@ impl Vfs for HostVfs {
         mode: u16,
         flags: i32,
     ) -> VfsResult<(Attr, Arc<HostFile>)> {
-        refuse_control(parent)?;
+        self.may_change(parent)?;
         let make = |parent: &Arc<Node>| {
             self.make_open(caller, parent, || {
                 self.tree.tmpfile(caller, parent, mode, flags)
@@ -527,6 +543,7 @@ impl Vfs for HostVfs {
     ) -> VfsResult<usize> {
         match &file.0 {
             Opened::Host(file) => {
+                self.may_change(file.node.number)?;
                 let written = self.write_file(caller, file, place, data)?;
                 self.heat.wrote(file, place, written);
                 Ok(written)
@@ -618,7 +635,9 @@ impl Vfs for HostVfs {
         off: u64,
         len: u64,
     ) -> VfsResult<()> {
-        Ok(self.allocate_range(caller, file.host()?, mode, (off, len))?)
+        let file = file.host()?;
+        self.may_change(file.node.number)?;
+        Ok(self.allocate_range(caller, file, mode, (off, len))?)
     }
 
     /// The host allocates at once.
@@ -651,6 +670,7 @@ impl Vfs for HostVfs {
             return Err(Errno::EINVAL.into());
         }
         let (from, to) = ((from.host()?, from_at), (to.host()?, to_at));
+        self.may_change(to.0.node.number)?;
         let copied = self.copy_between(caller, from, to, len)?;
         self.heat.read(from.0, from.1, copied as usize);
         self.heat.wrote(to.0, WriteAt::At(to.1), copied as usize);
@@ -664,13 +684,5 @@ impl Vfs for HostVfs {
 
     fn setlk(&self, _: &HostFile, _: &LockRequest, _: Option<&Interrupt>) -> VfsResult<()> {
         Err(Errno::ENOSYS.into())
-    }
-}
-
-/// The control directory takes no changes of names.
-fn refuse_control(ino: u64) -> Result<(), VfsError> {
-    match is_control(ino) {
-        true => Err(Errno::EPERM.into()),
-        false => Ok(()),
     }
 }

@@ -244,8 +244,9 @@ fn rank(text: &str) -> PyResult<HeatRank> {
         "reads" => HeatRank::Reads,
         "writes" => HeatRank::Writes,
         "bytes" => HeatRank::Bytes,
+        "temperature" => HeatRank::Temperature,
         _ => {
-            let expected = "expected accesses, reads, writes or bytes";
+            let expected = "expected accesses, reads, writes, bytes or temperature";
             return Err(error::because(
                 Errno::EINVAL,
                 format!("'{text}': {expected}"),

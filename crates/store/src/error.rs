@@ -24,6 +24,13 @@ pub enum Error {
         /// What is wrong.
         what: String,
     },
+    /// The engine behind the log does not open, whatever for.
+    Engine {
+        /// Its files that are not what was written, relative to the volume's directory.
+        files: Vec<String>,
+        /// What is wrong.
+        what: String,
+    },
     /// Acknowledged epochs are missing.
     Gap {
         /// The first epoch that is missing.
@@ -49,6 +56,11 @@ pub enum Error {
     },
     /// A volume was begun and not finished here.
     Unfinished {
+        /// The volume's directory.
+        path: PathBuf,
+    },
+    /// A volume holds a part of a dump, since its loading goes on or was cut off.
+    Loading {
         /// The volume's directory.
         path: PathBuf,
     },
@@ -152,14 +164,43 @@ impl Error {
         )
     }
 
+    /// What is wrong with the log, without what to do, which who is at it knows.
+    pub(crate) fn fault(&self) -> String {
+        match self {
+            Error::Corrupt { file, offset, what } => {
+                format!("{}, byte {offset}: {what}", file.display())
+            }
+            Error::Gap {
+                first,
+                newest,
+                file,
+            } if first == newest => {
+                format!("epoch {first} is missing, which {} names", file.display())
+            }
+            Error::Gap {
+                first,
+                newest,
+                file,
+            } => {
+                let file = file.display();
+                format!("epochs {first} to {newest} are missing, {file} names the last one")
+            }
+            other => other.to_string(),
+        }
+    }
+
     /// The errno for a caller of the filesystem.
     pub fn errno(&self) -> Errno {
         match self {
             Error::NoSpace { .. } => Errno::ENOSPC,
-            Error::Corrupt { .. } | Error::Gap { .. } | Error::Stale { .. } => Errno::EIO,
+            Error::Corrupt { .. }
+            | Error::Engine { .. }
+            | Error::Gap { .. }
+            | Error::Stale { .. } => Errno::EIO,
             Error::InUse { .. } => Errno::EBUSY,
             Error::NotAVolume { .. }
             | Error::Unfinished { .. }
+            | Error::Loading { .. }
             | Error::Newer { .. }
             | Error::UnknownFeature { .. } => Errno::EINVAL,
             Error::NotEmpty { .. } => Errno::ENOTEMPTY,
@@ -176,21 +217,20 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::NoSpace { what } => write!(f, "no room to {what}; remove files or add room"),
-            Error::Corrupt { file, offset, what } => write!(
-                f,
-                "{}, byte {offset}: {what}; run hearth fsck, or mount with -o ro",
-                file.display()
-            ),
-            Error::Gap {
-                first,
-                newest,
-                file,
-            } => write!(
-                f,
-                "epochs {first} to {newest} are missing, {} names the last one; \
-                 run hearth fsck, or mount with -o ro",
-                file.display()
-            ),
+            Error::Corrupt { .. } | Error::Gap { .. } => {
+                write!(f, "{}; run hearth fsck, or mount with -o ro", self.fault())
+            }
+            Error::Engine { files, what } => {
+                let files = match &files[..] {
+                    [] => "engine".to_owned(),
+                    files => files.join(", "),
+                };
+                write!(
+                    f,
+                    "{files}: {what}; neither a check nor -o ro gets past that: put what is \
+                     damaged back from a copy of the volume, or load a dump"
+                )
+            }
             Error::InUse { path, who } => {
                 write!(f, "{}: in use by {who}; unmount it there", path.display())
             }
@@ -202,6 +242,12 @@ impl fmt::Display for Error {
             Error::Unfinished { path } => write!(
                 f,
                 "{}: unfinished volume; run hearth mkfs again",
+                path.display()
+            ),
+            Error::Loading { path } => write!(
+                f,
+                "{}: holds a part of a dump, whose load goes on or was cut off; if it was, remove \
+                 the directory and load again",
                 path.display()
             ),
             Error::NotEmpty { path, what } => write!(

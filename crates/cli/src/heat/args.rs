@@ -26,12 +26,12 @@ pub enum HeatVerb {
     /// Record from now on which files and ranges are used, and how much
     On {
         /// Where the volume is mounted
-        mount: PathBuf,
+        mount: Option<PathBuf>,
     },
     /// Record nothing from now on; what is known stays, and cools
     Off {
         /// Where the volume is mounted
-        mount: PathBuf,
+        mount: Option<PathBuf>,
     },
     /// Show the hottest, hottest first
     Top(TopArgs),
@@ -89,7 +89,10 @@ pub struct TopArgs {
     /// What to rank
     #[arg(long, value_enum, default_value_t = By::File)]
     pub by: By,
-    /// Rank by reads, not by reads and writes
+    /// What to rank by; of what is equally hot, what is used more comes first
+    #[arg(long, value_enum, default_value_t = Sort::Temp, conflicts_with = "rank")]
+    pub sort: Sort,
+    /// Rank by reads
     #[arg(long, group = "rank")]
     pub reads: bool,
     /// Rank by writes
@@ -120,7 +123,35 @@ impl TopArgs {
             (true, _, _) => "reads",
             (_, true, _) => "writes",
             (_, _, true) => "bytes",
-            _ => "accesses",
+            _ => self.sort.word(),
+        }
+    }
+}
+
+/// Columns to rank by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Sort {
+    /// Temperature, TEMP
+    Temp,
+    /// READS and WRITES
+    Accesses,
+    /// READS
+    Reads,
+    /// WRITES
+    Writes,
+    /// BYTES
+    Bytes,
+}
+
+impl Sort {
+    /// As a volume knows it.
+    fn word(self) -> &'static str {
+        match self {
+            Sort::Temp => "temperature",
+            Sort::Accesses => "accesses",
+            Sort::Reads => "reads",
+            Sort::Writes => "writes",
+            Sort::Bytes => "bytes",
         }
     }
 }

@@ -1,12 +1,13 @@
 //! `hearth heat histogram` and `hearth heat report`.
 
 use super::palette::Shades;
-use super::place::{ask_json, mount_of, read_json};
+use super::place::{ask_json, read_json};
 use super::row::{count, number};
 use super::top::counted;
 use super::units::{bytes, span};
 use crate::failure::Failure;
 use crate::output;
+use crate::which::mount_of;
 use serde_json::Value;
 use std::fmt::Write;
 use std::path::Path;

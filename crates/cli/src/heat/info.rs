@@ -1,12 +1,13 @@
 //! `hearth heat info`.
 
 use super::palette::Shades;
-use super::place::{ask_json, mount_of, read_json};
+use super::place::{ask_json, read_json};
 use super::row::{accesses, cells, count, grade, number, on_mount, set_path, shown_path};
 use super::top::{counted, owner};
 use super::units::{ago, bytes, rate};
 use crate::failure::{Failure, reason};
 use crate::output;
+use crate::which::mount_of;
 use hearth::QuotaKind;
 use serde_json::Value;
 use std::fmt::Write;

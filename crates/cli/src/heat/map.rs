@@ -3,12 +3,13 @@
 use super::args::MapArgs;
 use super::palette::Shades;
 use super::picture;
-use super::place::{ask_json, mount_of};
+use super::place::ask_json;
 use super::row::{cells, grade, list, number, on_mount, shown_path};
 use super::top::counted;
 use super::units::bytes;
 use crate::failure::{Failure, reason};
 use crate::output;
+use crate::which::mount_of;
 use serde_json::Value;
 use std::fmt::Write;
 use std::path::Path;

@@ -17,6 +17,7 @@ pub use args::HeatArgs;
 pub use units::bytes;
 
 use crate::failure::{Failure, reason};
+use crate::which::mount_of;
 use args::HeatVerb;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -24,8 +25,8 @@ use std::path::Path;
 /// Does what was asked for.
 pub fn run(args: &HeatArgs) -> Result<(), Failure> {
     match &args.verb {
-        HeatVerb::On { mount } => switch(mount, "1"),
-        HeatVerb::Off { mount } => switch(mount, "0"),
+        HeatVerb::On { mount } => switch(mount.as_deref(), "1"),
+        HeatVerb::Off { mount } => switch(mount.as_deref(), "0"),
         HeatVerb::Top(args) => top::run(args),
         HeatVerb::Info { path, json } => info::run(path, *json),
         HeatVerb::Histogram { mount, json } => histogram::run(mount.as_deref(), *json),
@@ -40,8 +41,8 @@ pub fn run(args: &HeatArgs) -> Result<(), Failure> {
     }
 }
 
-fn switch(mount: &Path, to: &str) -> Result<(), Failure> {
-    let top = place::mount_of(Some(mount))?;
+fn switch(mount: Option<&Path>, to: &str) -> Result<(), Failure> {
+    let top = mount_of(mount)?;
     std::fs::write(top.join(".hearth/sys/fs/hot-track"), to).map_err(|error| {
         let what = match error.kind() {
             ErrorKind::PermissionDenied => {
@@ -49,6 +50,6 @@ fn switch(mount: &Path, to: &str) -> Result<(), Failure> {
             }
             _ => reason(&error),
         };
-        Failure::at(mount, what)
+        Failure::at(&top, what)
     })
 }

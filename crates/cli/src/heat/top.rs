@@ -2,12 +2,13 @@
 
 use super::args::{By, TopArgs};
 use super::palette::Shades;
-use super::place::{ask_json, mount_of, read_json};
+use super::place::{ask_json, read_json};
 use super::row::{accesses, count, grade, is_sampled, list, number, on_mount, shown_path};
 use super::units::{ago, bytes, rate};
 use crate::failure::Failure;
 use crate::output;
 use crate::quota::who::name_of;
+use crate::which::mount_of;
 use hearth::{QuotaId, QuotaKind};
 use hearth_sync::primitive::thread;
 use serde_json::Value;

@@ -1,9 +1,9 @@
 //! `hearth heat export` and `hearth heat import`.
 
-use super::place::mount_of;
 use crate::ask::ask;
 use crate::failure::{Failure, reason};
 use crate::output;
+use crate::which::mount_of;
 use hearth_control::bad_lines;
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};

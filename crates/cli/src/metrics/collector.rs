@@ -6,7 +6,7 @@ use super::probe::{self, Said, Target, Texts};
 use super::question::Question;
 use super::ranking::TenantRanking;
 use super::tenants::Tenants;
-use super::{locks, quotas, room};
+use super::{heat, locks, quotas, room};
 use crate::failure::{Failure, reason};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -123,6 +123,9 @@ impl Collector {
         }
         if let Some(json) = &texts.quota {
             quotas::add(page, mount, json, &mut self.names, self.limit);
+        }
+        if let Some(json) = &texts.heat {
+            heat::add(page, mount, json, &mut self.names, self.limit);
         }
         if let Some(json) = &texts.locks {
             locks::add(page, mount, json);

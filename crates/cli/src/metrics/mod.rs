@@ -7,6 +7,7 @@
 mod args;
 mod collector;
 mod exposition;
+mod heat;
 mod http;
 mod listen;
 mod locks;

@@ -31,6 +31,7 @@ pub struct Texts {
     pub stats: Option<String>,
     pub sched: Option<String>,
     pub quota: Option<String>,
+    pub heat: Option<String>,
     pub locks: Option<String>,
     pub room: Option<StatVfs>,
 }
@@ -101,8 +102,12 @@ fn texts(place: &Path) -> Said {
         Err(_) => return Said::Nothing,
     };
     let read = |name: &str| std::fs::read_to_string(control.join(name)).ok();
+    // It costs a walk over records, for nothing where none are kept.
+    let has_heat = |text: &String| text.lines().any(|line| line == "hearth_heat_on 1");
+    let is_tracked = stats.as_ref().is_some_and(has_heat);
     Said::Texts(Box::new(Texts {
         at: place.to_owned(),
+        heat: is_tracked.then(|| read("heat/tenants.json")).flatten(),
         stats,
         sched: read("sched.json"),
         quota: read("quota/report.json"),

@@ -112,17 +112,17 @@ pub struct ReportArgs {
     /// How
     #[command(flatten)]
     pub shown: Shown,
-    /// Where the volume is mounted
-    pub mount: PathBuf,
+    /// Where the volume is mounted [default: as of the working directory, or the only one]
+    pub mount: Option<PathBuf>,
 }
 
 /// `hearth quota get`.
 #[derive(Debug, Args)]
-#[command(override_usage = "hearth quota get [OPTIONS] [WHO] <MOUNT>")]
+#[command(override_usage = "hearth quota get [OPTIONS] [WHO] [MOUNT]")]
 pub struct GetArgs {
-    /// Where the volume is mounted; before it, user:NAME, group:NAME, project:NAME or volume
-    /// [default: your user and your group]
-    #[arg(value_name = "MOUNT", num_args = 1..=2, required = true)]
+    /// Where the volume is mounted [default: as of the working directory, or the only one]; before
+    /// it, user:NAME, group:NAME, project:NAME or volume [default: your user and your group]
+    #[arg(value_name = "MOUNT", num_args = 0..=2)]
     pub places: Vec<String>,
     /// How
     #[command(flatten)]
@@ -208,8 +208,8 @@ pub struct CheckArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-    /// Where the volume is mounted
-    pub mount: PathBuf,
+    /// Where the volume is mounted [default: as of the working directory, or the only one]
+    pub mount: Option<PathBuf>,
 }
 
 /// `hearth quota events`.

@@ -5,6 +5,7 @@ use super::question;
 use super::record::{foreign, object};
 use super::who::with_names;
 use crate::failure::Failure;
+use crate::moment::iso;
 use crate::output;
 use hearth_sync::primitive::thread;
 use serde_json::Value;
@@ -41,7 +42,8 @@ fn since(mount: &Path, after: u64) -> Result<Vec<Value>, Failure> {
     }
 }
 
-/// `17 1763720000 user:alice soft-crossed until=1764324800 bytes=8192 limit=4096`.
+/// `17 2025-11-21T10:13:20Z user:alice soft-crossed until=2025-11-28T10:13:20Z bytes=8192
+/// limit=4096`.
 fn shown(event: &Value) -> String {
     let word = |key: &str| event[key].as_str().unwrap_or_default().to_owned();
     let who = match &*word("kind") {
@@ -50,7 +52,7 @@ fn shown(event: &Value) -> String {
     };
     let until = match &event["deadline"] {
         Value::Null => String::new(),
-        deadline => format!(" until={deadline}"),
+        deadline => format!(" until={}", moment(deadline)),
     };
     let times = match event["times"].as_u64() {
         None | Some(1) => String::new(),
@@ -59,10 +61,15 @@ fn shown(event: &Value) -> String {
     format!(
         "{} {} {who} {}{until} {}={} limit={}{times}\n",
         event["sequence"],
-        event["time"],
+        moment(&event["time"]),
         word("what"),
         word("resource"),
         event["used"],
         event["limit"],
     )
+}
+
+/// Seconds since 1970 for people.
+fn moment(seconds: &Value) -> String {
+    seconds.as_i64().map_or_else(|| seconds.to_string(), iso)
 }

@@ -15,6 +15,7 @@ pub use who::{id_of, with_names};
 
 use crate::ask::ask;
 use crate::failure::{Failure, reason};
+use crate::which::{mount_of, typed_or_only};
 use crate::{mounts, output};
 use args::{CheckArgs, GetArgs, ProjectArgs, QuotaVerb, ReportArgs, Shown};
 use hearth::{QuotaId, QuotaKind};
@@ -22,7 +23,7 @@ use record::object;
 use report::Form;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use who::{Who, mount_above, with_names_and_ids};
 
@@ -75,28 +76,33 @@ fn report(args: &ReportArgs) -> Result<(), Failure> {
             .collect(),
         false => all.to_vec(),
     };
-    let answer = question(&args.mount, &["report".to_owned()])?;
-    show(&answer, &args.mount, &args.shown, &wanted)
+    let mount = typed_or_only(args.mount.as_deref())?;
+    let answer = question(&mount, &["report".to_owned()])?;
+    show(&answer, &mount, &args.shown, &wanted)
 }
 
 fn get(args: &GetArgs) -> Result<(), Failure> {
-    let (who, mount) = match &*args.places {
-        [who, mount] => (
-            Some(who.parse::<Who>().map_err(|why| wrong_who(who, &why))?),
-            mount,
-        ),
-        places => (None, places.last().unwrap_or(&args.places[0])),
+    let (who, mount): (Option<Who>, PathBuf) = match &*args.places {
+        [] => (None, mount_of(None)?),
+        [mount] => match mount.parse::<Who>() {
+            Ok(who) if !Path::new(mount).exists() => (Some(who), mount_of(None)?),
+            _ => (None, mount.into()),
+        },
+        [who, mount, ..] => {
+            let who = who.parse::<Who>().map_err(|why| wrong_who(who, &why))?;
+            (Some(who), mount.into())
+        }
     };
     let mut words = vec!["get".to_owned()];
     words.extend(who.map(|who| who.0.to_string()));
-    let answer = question(Path::new(mount), &words)?;
+    let answer = question(&mount, &words)?;
     let all = [
         QuotaKind::Volume,
         QuotaKind::User,
         QuotaKind::Group,
         QuotaKind::Project,
     ];
-    show(&answer, Path::new(mount), &args.shown, &all)
+    show(&answer, &mount, &args.shown, &all)
 }
 
 fn show(answer: &str, mount: &Path, shown: &Shown, wanted: &[QuotaKind]) -> Result<(), Failure> {
@@ -181,8 +187,9 @@ fn project(args: &ProjectArgs) -> Result<(), Failure> {
 fn check(args: &CheckArgs) -> Result<(), Failure> {
     let mut words = vec!["check".to_owned()];
     words.extend(args.repair.then(|| "repair".to_owned()));
-    let answer = question(&args.mount, &words)?;
-    let found = object(&answer, &args.mount)?;
+    let mount = typed_or_only(args.mount.as_deref())?;
+    let answer = question(&mount, &words)?;
+    let found = object(&answer, &mount)?;
     if args.json {
         output::print(&answer)?;
     } else {
@@ -210,7 +217,7 @@ fn check(args: &CheckArgs) -> Result<(), Failure> {
         _ => {
             let what = "the ledger and the volume differ; check again when nothing writes to \
                         it, then 'hearth quota check --repair' believes the volume";
-            Err(Failure::at(&args.mount, what))
+            Err(Failure::at(&mount, what))
         }
     }
 }

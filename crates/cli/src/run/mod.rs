@@ -66,6 +66,7 @@ fn begin(args: &RunArgs) -> Result<u8, Failure> {
     let here = std::env::current_dir();
     let here = here.map_err(|error| Failure::at(Path::new("."), reason(&error)))?;
     host::check_source(&here)?;
+    check_place(&here)?;
     // Before a child may end.
     let mut signals = signals(&[SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2])?;
     let source = mounts::resolved(&here);
@@ -110,6 +111,21 @@ fn begin(args: &RunArgs) -> Result<u8, Failure> {
             "its server has ended, and the program with it; what was written to files is there",
         )),
     }
+}
+
+/// Refuses directories that cannot be covered by a mount of their own contents.
+fn check_place(here: &Path) -> Result<(), Failure> {
+    if here == Path::new("/") {
+        let what = "holds what the server itself needs; change to the directory of the work first";
+        return Err(Failure::at(here, what));
+    }
+    let mounted = mounts::at(&mounts::resolved(here)).ok().flatten();
+    if mounted.is_some_and(|mounted| mounted.is_ours()) {
+        let what = "is served by Hearth already, by a mount or another 'hearth run'; start the \
+                    program without 'hearth run', or in a directory below";
+        return Err(Failure::at(here, what));
+    }
+    Ok(())
 }
 
 fn start_init(command: &[OsString]) -> Result<Child, Failure> {

@@ -108,7 +108,11 @@ pub fn run(args: &ServerArgs) -> Result<(), Failure> {
     let _ = std::io::stdout().write_all(READY.as_bytes());
     let _ = std::io::stdout().flush();
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
-    let _ = writeln!(std::io::stdout(), "{}", account::of(&volume));
+    let _ = writeln!(
+        std::io::stdout(),
+        "{}",
+        account::of(&volume, &vfs.refusals())
+    );
     // Whoever was in the namespace is gone. If not, the mount ends with this process.
     let unmounted = session.unmount();
     if unmounted.is_ok() {

@@ -38,37 +38,76 @@ fn text(account: &Value) -> String {
         }
     }
     for refused in rows(account, "refused") {
-        let resource = refused["resource"].as_str().unwrap_or("?");
-        let shown = if resource == "bytes" { size } else { number };
-        let (used, limit) = (count(refused, "used"), count(refused, "limit"));
-        let (used, limit) = (shown(used), shown(limit));
-        let _ = writeln!(
-            text,
-            "  refused      {resource} beyond {limit}, with {used} in use"
-        );
+        text += &refusal(account, refused);
     }
     for file in rows(account, "files").take(SHOWN) {
-        let (read, written) = (count(file, "read_bytes"), count(file, "written_bytes"));
-        let _ = writeln!(
-            text,
-            "  {:>9} read, {:>9} written  {}",
-            size(read),
-            size(written),
-            file["path"].as_str().unwrap_or("(removed)")
-        );
+        let path = file["path"].as_str().unwrap_or("(removed)");
+        text += &moved(file, path);
     }
-    let all = rows(account, "operations");
-    let (sum, seconds) = all.fold((0, 0.0), |(sum, seconds), one| {
-        let more = one["seconds"].as_f64().unwrap_or_default();
-        (sum + count(one, "count"), seconds + more)
+    text += &ranges(account);
+    text + &waits(account)
+}
+
+/// What was refused, and where.
+fn refusal(account: &Value, refused: &Value) -> String {
+    let resource = refused["resource"].as_str().unwrap_or("?");
+    let shown = if resource == "bytes" { size } else { number };
+    let (used, limit) = (count(refused, "used"), count(refused, "limit"));
+    let places = rows(account, "refused_at").filter(|place| place["resource"] == resource);
+    let places: Vec<&str> = places
+        .map(|place| place["path"].as_str().unwrap_or("(removed)"))
+        .collect();
+    let named = places[..places.len().min(SHOWN)].join(", ");
+    let more = match places.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let at = match (places.is_empty(), resource) {
+        (true, _) => String::new(),
+        (false, "inodes") => format!(", in {named}{more}"),
+        (false, _) => format!(", at {named}{more}"),
+    };
+    let (used, limit) = (shown(used), shown(limit));
+    format!("  refused      {resource} beyond {limit}, with {used} in use{at}\n")
+}
+
+/// A file or a range with what was read and written of it.
+fn moved(row: &Value, name: &str) -> String {
+    let (read, written) = (count(row, "read_bytes"), count(row, "written_bytes"));
+    let (read, written) = (size(read), size(written));
+    format!("  {read:>9} read, {written:>9} written  {name}\n")
+}
+
+/// The hottest ranges, where there is a file that has more than one.
+fn ranges(account: &Value) -> String {
+    let is_whole = |range: &&Value| {
+        let same = |other: &&Value| other["path"] == range["path"];
+        rows(account, "ranges").filter(same).count() < 2
+    };
+    let parts = rows(account, "ranges").filter(|range| !is_whole(range));
+    let parts = parts.take(SHOWN).map(|range| {
+        let (start, len) = (count(range, "start") >> 20, count(range, "len") >> 20);
+        let path = range["path"].as_str().unwrap_or("(removed)");
+        let name = format!("{path}, MiB {start} to {}", start + len);
+        moved(range, &name)
     });
-    let _ = write!(text, "  {sum} operations, {seconds:.3} s in them");
-    for one in rows(account, "operations").take(SHOWN) {
+    parts.collect()
+}
+
+/// What the program waited for, the longest first.
+fn waits(account: &Value) -> String {
+    let sum: u64 = rows(account, "operations")
+        .map(|one| count(one, "count"))
+        .sum();
+    let all = account["waited_seconds"].as_f64().unwrap_or_default();
+    let mut text = format!("  waited       {all:.3} s for {sum} operations");
+    for (n, one) in rows(account, "operations").take(SHOWN).enumerate() {
         let name = one["name"].as_str().unwrap_or("?");
-        let _ = write!(text, ", {} {name}", count(one, "count"));
+        let seconds = one["seconds"].as_f64().unwrap_or_default();
+        let begin = if n == 0 { ": " } else { ", " };
+        text += &format!("{begin}{name} {seconds:.3} s ({})", count(one, "count"));
     }
-    text.push('\n');
-    text
+    text + "\n"
 }
 
 fn rows<'a>(account: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {

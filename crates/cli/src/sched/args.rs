@@ -8,14 +8,13 @@ use std::str::FromStr;
 
 /// `hearth sched`.
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(args_conflicts_with_subcommands = true)]
 #[command(after_help = ABOUT)]
 pub struct SchedArgs {
     /// What to set; without it, show
     #[command(subcommand)]
     pub verb: Option<SchedVerb>,
-    /// Where the volume is mounted
-    #[arg(required = true)]
+    /// Where the volume is mounted [default: as of the working directory, or the only one]
     pub mount: Option<PathBuf>,
     /// Print again every second, until interrupted
     #[arg(short, long)]

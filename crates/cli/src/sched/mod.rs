@@ -9,6 +9,7 @@ use crate::ask::ask;
 use crate::failure::{Failure, reason};
 use crate::output;
 use crate::quota::with_names;
+use crate::which::mount_of;
 use args::{Ceiling, SchedVerb};
 use hearth_sync::primitive::thread;
 use std::path::Path;
@@ -36,7 +37,7 @@ pub fn run(args: &SchedArgs) -> Result<(), Failure> {
             ask(&args.mount, &question).map(drop)
         }
         (None, Some(mount)) => show(mount, args.json, args.watch),
-        (None, None) => Err(Failure::usage("say where the volume is mounted")),
+        (None, None) => show(&mount_of(None)?, args.json, args.watch),
     }
 }
 

@@ -6,6 +6,7 @@ mod table;
 use crate::args::StatsArgs;
 use crate::failure::{Failure, reason};
 use crate::output;
+use crate::which::typed_or_only;
 use hearth_sync::primitive::thread;
 pub use sample::{Samples, number as json_number, sample};
 use std::path::Path;
@@ -17,13 +18,14 @@ const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Prints the statistics of a mounted volume.
 pub fn run(args: &StatsArgs) -> Result<(), Failure> {
-    let mut before = read(&args.mount)?;
+    let mount = &typed_or_only(args.mount.as_deref())?;
+    let mut before = read(mount)?;
     if !args.watch {
         return output::print(&shown(&before, args.json));
     }
     loop {
         thread::sleep(INTERVAL);
-        let now = read(&args.mount)?;
+        let now = read(mount)?;
         output::print(&shown(&now.since(&before), args.json))?;
         before = now;
     }

@@ -23,7 +23,15 @@ pub fn run(args: &DumpArgs) -> Result<(), Failure> {
         let line = "a dump is nothing for a terminal; give a FILE, or a pipe";
         return Err(Failure::usage(line));
     }
+    let user = place::user(directory)?;
     let store = place::open(directory, OpenMode::ReadOnly, &options)?;
+    if let Some(who) = user {
+        output::say(format_args!(
+            "{}: in use by {who}: the dump has what its last commit has; 'hearth sync' before it \
+             makes that everything",
+            directory.display()
+        ));
+    }
     let mut progress = Progress::new();
     let mut watch = |done: &dump::Progress| {
         progress.show(|| {

@@ -6,9 +6,9 @@ use super::progress::Progress;
 use crate::failure::Failure;
 use crate::output::{self, Colour, Paint};
 use hearth::VolumeOptions;
+use hearth_store::OpenMode;
 use hearth_store::backend::StoreBackend;
 use hearth_store::fsck::{self, About, Code, Finding, Options, Report, Segmented, Severity, Step};
-use hearth_store::{Kv, OpenMode};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -41,11 +41,19 @@ fn checked(args: &FsckArgs) -> Result<(), Failure> {
     if args.repair {
         return repair(args, directory, &options, data);
     }
+    let user = place::user(directory)?;
     let report = look(directory, &options, data)?;
     if args.json {
-        output::print(&format!("{}\n", in_json(&report, None)))?;
+        let mut all = in_json(&report, None);
+        all["in_use_by"] = json!(user);
+        output::print(&format!("{all}\n"))?;
     } else {
-        output::print(&text(directory, &report, None, Paint::for_stdout()))?;
+        let paint = Paint::for_stdout();
+        let mut text = findings(&report, paint) + &summary(directory, &report, None, paint);
+        if let Some(who) = user {
+            text += &format!("in use by {who}: this is what its last commit has\n");
+        }
+        output::print(&text)?;
     }
     ended(if report.is_clean() { 0 } else { LEFT })
 }
@@ -61,8 +69,7 @@ fn look(directory: &Path, options: &VolumeOptions, data: Options) -> Result<Repo
             Some(before) => before.kept_in(found),
             None => found,
         };
-        let user = Kv::user_of(directory).map_err(|error| refusal(directory, &error))?;
-        if found.is_clean() || user.is_none() {
+        if found.is_clean() || place::user(directory)?.is_none() {
             return Ok(found);
         }
         report = Some(found);
@@ -110,7 +117,7 @@ fn repair(
     }
     let paint = Paint::for_stdout();
     if !args.json {
-        output::print_and_go_on(&text(directory, &found, None, paint))?;
+        output::print_and_go_on(&findings(&found, paint))?;
     }
     let mut left = found.clone();
     if found.is_repairable() {
@@ -128,7 +135,7 @@ fn repair(
         .map_err(|error| refusal(directory, &error))?;
     if args.json {
         output::print_and_go_on(&format!("{}\n", in_json(&found, Some(&left))))?;
-    } else if found.is_repairable() {
+    } else {
         output::print_and_go_on(&summary(directory, &left, Some(&found), paint))?;
     }
     ended(match (found.is_clean(), left.is_clean()) {
@@ -158,7 +165,8 @@ fn shown(directory: &Path, step: Step) -> String {
     }
 }
 
-fn text(directory: &Path, report: &Report, before: Option<&Report>, paint: Paint) -> String {
+/// A paragraph for each finding.
+fn findings(report: &Report, paint: Paint) -> String {
     let mut text = String::new();
     for finding in &report.findings {
         text += &line(finding, paint);
@@ -168,7 +176,7 @@ fn text(directory: &Path, report: &Report, before: Option<&Report>, paint: Paint
             text += &format!("{}: {} more\n", code.name(), total - Report::LISTED);
         }
     }
-    text + &summary(directory, report, before, paint)
+    text
 }
 
 fn line(finding: &Finding, paint: Paint) -> String {
@@ -215,11 +223,16 @@ fn place_text(finding: &Finding) -> String {
 
 fn summary(directory: &Path, report: &Report, before: Option<&Report>, paint: Paint) -> String {
     let counted = report.counted;
+    let was_clean = before.is_none_or(Report::is_clean);
     let state = match (report.is_clean(), before) {
-        (true, None) => paint.paint(Colour::Green, "clean"),
-        (true, Some(_)) => paint.paint(Colour::Green, "put right"),
-        (false, _) if report.has_loss() => paint.paint(Colour::Red, "bytes are lost"),
-        (false, _) => paint.paint(Colour::Yellow, "damaged; --repair puts it right"),
+        (true, _) if was_clean => paint.paint(Colour::Green, "clean"),
+        (true, _) => paint.paint(Colour::Green, "repaired"),
+        (false, None) if report.has_loss() => paint.paint(Colour::Red, "bytes are lost"),
+        (false, None) => paint.paint(Colour::Yellow, "damaged; --repair puts it right"),
+        (false, Some(_)) if report.has_loss() => {
+            paint.paint(Colour::Red, "repaired but for the bytes that are lost")
+        }
+        (false, Some(_)) => paint.paint(Colour::Yellow, "damage is left; run --repair again"),
     };
     let blocks = match counted.blocks {
         0 => String::new(),
@@ -237,8 +250,7 @@ fn summary(directory: &Path, report: &Report, before: Option<&Report>, paint: Pa
 }
 
 fn in_json(report: &Report, left: Option<&Report>) -> Value {
-    let findings =
-        |report: &Report| -> Vec<Value> { report.findings.iter().map(finding).collect() };
+    let list = |report: &Report| -> Vec<Value> { report.findings.iter().map(finding).collect() };
     let totals = |report: &Report| -> Value {
         let each = report.totals.iter();
         each.map(|(code, total): (&Code, &u64)| (code.name().to_owned(), json!(total)))
@@ -258,10 +270,10 @@ fn in_json(report: &Report, left: Option<&Report>) -> Value {
             "blocks_verified": counted.blocks,
         },
         "totals": totals(report),
-        "findings": findings(report),
+        "findings": list(report),
     });
     if let Some(left) = left {
-        all["left"] = json!(findings(left));
+        all["left"] = json!(list(left));
     }
     all
 }

@@ -8,7 +8,7 @@ use crate::failure::{Failure, reason};
 use crate::output;
 use hearth::VolumeOptions;
 use hearth_store::dump::{self, DumpReader, Head};
-use hearth_store::{Kv, OpenMode};
+use hearth_store::{Error, Kv, OpenMode};
 use std::fs::File;
 use std::io::{BufReader, IsTerminal, Read};
 use std::path::Path;
@@ -71,13 +71,26 @@ fn into_volume(
     }
     let who = "hearth load".to_owned();
     let store = place::open(directory, OpenMode::Write { who }, options)?;
+    let told = |error: Error| refusal(directory, &error);
+    // Else what is there would be refused as a part.
+    if !store.is_new().map_err(told)? {
+        return Err(Failure::at(directory, dump::DumpError::NotEmpty));
+    }
+    Kv::begin_load(directory).map_err(told)?;
     let mut progress = Progress::new();
     let mut watch = |done: &dump::Progress| progress.show(|| shown(directory, done));
     let done = dump::into_volume(reader, head, &store, &mut watch);
     drop(progress);
     let closed = store.kv().close();
-    let done = done.map_err(|error| incomplete(directory, &error))?;
-    closed.map_err(|error| refusal(directory, &error))?;
+    let done = done.map_err(|error| {
+        let what = format!(
+            "{error}; what was loaded is a part and is not mounted: remove it; into a plain \
+             directory a part is loaded too"
+        );
+        Failure::at(directory, what)
+    })?;
+    closed.map_err(told)?;
+    Kv::end_load(directory).map_err(told)?;
     output::print(&format!("hearth: store:{}\n", shown(directory, &done)))
 }
 

@@ -117,6 +117,11 @@ pub fn open(
     StoreBackend::open(directory, how).map_err(|error| refusal(directory, &error))
 }
 
+/// The process that has the volume open for writing: a reader sees its last commit then.
+pub fn user(directory: &Path) -> Result<Option<String>, Failure> {
+    Kv::user_of(directory).map_err(|error| refusal(directory, &error))
+}
+
 /// An error of the store as a line that names the directory.
 pub fn refusal(directory: &Path, error: &Error) -> Failure {
     if let Error::Io {

@@ -26,8 +26,8 @@ mod waits;
 pub use args::LiveArgs;
 
 use crate::failure::Failure;
-use crate::heat::place::mount_of;
 use crate::output;
+use crate::which::mount_of;
 use frame::Frame;
 use hearth_sync::primitive::thread;
 use reading::{Wanted, lost, read};

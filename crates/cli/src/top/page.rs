@@ -7,6 +7,9 @@ use super::tab::{Ranked, Tab};
 use super::{hot, operations, tenants, volume, waits};
 use std::path::Path;
 
+/// Requests by which the statistics are read: the mount counts them too.
+const OWN: usize = 20;
+
 /// What a tab shows.
 #[derive(Debug, Default)]
 pub struct TabView {
@@ -34,7 +37,7 @@ pub fn sorting(tab: Tab) -> Sorting {
 pub fn page(mount: &Path, frame: &Frame, tab: Tab, ranked: Ranked) -> TabView {
     match tab {
         Tab::Operations => TabView {
-            note: "P50 and P99 are bounds; TOTAL is since the mount".to_owned(),
+            note: format!("P50, P99 are bounds; {OWN} requests of each look are this view's own"),
             grid: operations::grid(&frame.operations),
         },
         Tab::Tenants => of_part(&frame.tenants, |tenants| TabView {

@@ -217,7 +217,7 @@ fn mount_8_finds_its_helper() {
     namespace.args(["--mount", "bash", "-euo", "pipefail", "-c", script]);
     let out = succeed(namespace.current_dir(private.path()));
     let ours = out.lines().filter(|line| !line.starts_with("hearth: "));
-    let wanted = ["text", "536870912", "1073741824", "memory:"];
+    let wanted = ["text", "536870912", "1073741824", "memory"];
     assert_eq!(ours.collect::<Vec<_>>(), wanted, "{out}");
     until("the daemon ends", || pids_naming(&place).is_empty());
     let wrong = said(Command::new(bin.join("mount.hearth")).args(["memory:", "/m", "-q"]));

@@ -16,6 +16,7 @@ mod cli;
 mod config;
 mod control;
 mod events;
+mod first_hour;
 mod fsx;
 mod git;
 mod heat;

@@ -44,7 +44,23 @@ fn crossing_a_limit_is_told_in_the_file_by_the_verb_and_in_the_log(transport: Tr
     let period = crossed["deadline"].as_i64().unwrap() - crossed["time"].as_i64().unwrap();
     assert_eq!(period, 604_800);
     let file = std::fs::read_to_string(mounted.at(".hearth/quota/events")).unwrap();
-    assert_eq!(done(&mounted, "events @"), file);
+    // People see moments, programs seconds.
+    let with_moment = |line: &str| {
+        let mut words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        for word in words.iter_mut().skip(1) {
+            let (head, seconds) = match word.strip_prefix("until=") {
+                Some(seconds) => ("until=", seconds),
+                None => ("", &**word),
+            };
+            if seconds.parse::<i64>().is_ok() {
+                let moment = format!("date -u -d @{seconds} +%FT%TZ");
+                *word = format!("{head}{}", mounted.shell(&moment).trim_end());
+            }
+        }
+        words.join(" ") + "\n"
+    };
+    let shown: String = file.lines().map(with_moment).collect();
+    assert_eq!(done(&mounted, "events @"), shown);
     assert_eq!(done(&mounted, "events --after 2 @").lines().count(), 1);
     let logged = format!("hearth: quota: {}\n", file.lines().nth(1).unwrap());
     until("the event is in the log", || {

@@ -161,6 +161,16 @@ fn a_write_over_the_limit_is_refused_at_the_byte_and_the_summary_says_so() {
         let summary = summary(&said);
         assert_eq!(summary["bytes"]["used"], 1 << 20, "{summary}");
         assert_eq!(summary["refused"][0]["resource"], "bytes", "{summary}");
+        let at = &summary["refused_at"][0];
+        let of = (&at["path"], &at["resource"]);
+        assert_eq!(of, (&"/big".into(), &"bytes".into()), "{summary}");
+        assert!(at["times"].as_u64() > Some(0), "{summary}");
+        assert!(summary["waited_seconds"].as_f64() > Some(0.0), "{summary}");
+        let range = &summary["ranges"][0];
+        assert_eq!(
+            (&range["path"], &range["start"]),
+            (&"/big".into(), &0.into())
+        );
         assert_eq!(summary["files"][0]["path"], "/big", "{summary}");
     }
 }
@@ -177,6 +187,9 @@ fn inodes_over_the_limit_are_refused_and_nothing_is_when_it_only_looks() {
         limited.err.contains("5 of 5") && limited.err.contains("refused"),
         "{limited:?}"
     );
+    let lines = ["with 5 in use, in /\n", "\n  waited  "];
+    let missing = lines.iter().find(|line| !limited.err.contains(**line));
+    assert_eq!(missing, None, "{limited:?}");
     let observed = ground.run(&format!("--json --observe {many}"));
     assert!(observed.success(), "{observed:?}");
     assert!(summary(&observed)["operations"].is_array());

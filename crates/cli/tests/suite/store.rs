@@ -53,7 +53,9 @@ impl Place {
     fn mount(&self, source: &str, options: &str) {
         let mut mount = self.hearth("mount --log log");
         let options = format!("transport=dev,{options}");
-        succeed(mount.args(["-o", options.trim_end_matches(','), source, "m"]));
+        mount.args(["-o", options.trim_end_matches(','), source]);
+        // By this path the daemon is found again.
+        succeed(mount.arg(self.at("m")));
     }
 
     fn unmount(&self) {
@@ -67,7 +69,9 @@ impl Place {
     }
 
     fn kill(&self) {
-        for pid in pids_naming(&self.at("m")) {
+        let daemons = pids_naming(&self.at("m"));
+        assert_eq!(daemons.len(), 1, "the daemon is found");
+        for pid in daemons {
             let pid = rustix::process::Pid::from_raw(pid as i32).unwrap();
             rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
         }
@@ -413,10 +417,7 @@ fn a_volume_in_use_is_looked_at_and_not_repaired() {
     place.shell("(for i in $(seq 200); do echo $i > m/f$i; rm -f m/f$((i-3)); done) &");
     for _ in 0..3 {
         let fsck = said(&mut place.hearth("fsck v"));
-        assert!(
-            fsck.success() && fsck.out.ends_with(": clean\n"),
-            "{fsck:?}"
-        );
+        assert!(fsck.success() && fsck.out.contains(": clean\n"), "{fsck:?}");
     }
     let user = place.at("m").display().to_string();
     for typed in [

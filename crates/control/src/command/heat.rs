@@ -7,7 +7,8 @@ use std::time::Duration;
 
 pub(super) const HELP: &str = "\
 heat top BY RANK MOST SINCE hottest first, as JSON; BY file|range|dir|user|group|project, RANK
-                           accesses|reads|writes|bytes, used within SINCE milliseconds or -
+                           accesses|reads|writes|bytes|temperature, used within SINCE
+                           milliseconds or -
 heat info INO CELLS        one file, and so many temperatures along it
 heat ranges INO            ranges of one file that have records, in its order
 heat map MOST CELLS        the hottest files, and so many temperatures along each
@@ -92,8 +93,9 @@ fn rank_of(word: &str) -> Result<HeatRank, ControlError> {
         "reads" => HeatRank::Reads,
         "writes" => HeatRank::Writes,
         "bytes" => HeatRank::Bytes,
+        "temperature" => HeatRank::Temperature,
         _ => {
-            let expected = "accesses, reads, writes or bytes";
+            let expected = "accesses, reads, writes, bytes or temperature";
             return Err(ControlError::invalid(format!("'{word}' is not {expected}")));
         }
     })

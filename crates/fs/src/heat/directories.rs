@@ -1,5 +1,6 @@
 //! Heat of directories: sums over their files, computed on request because records have no names.
 
+use super::rows::by_temperature;
 use super::{FileHeat, Heat, HeatRank, HeatStats};
 use crate::errno::Result;
 use std::collections::HashMap;
@@ -72,13 +73,17 @@ impl Heat<'_> {
 }
 
 impl HeatRank {
-    /// The rate that this ranking goes by.
+    /// The rate or the temperature that this ranking goes by.
     pub fn rate(self, warm: &HeatStats) -> f64 {
         match self {
             HeatRank::Accesses => warm.reads_per_second + warm.writes_per_second,
             HeatRank::Reads => warm.reads_per_second,
             HeatRank::Writes => warm.writes_per_second,
             HeatRank::Bytes => warm.bytes_per_second,
+            HeatRank::Temperature => {
+                let accesses = warm.reads_per_second + warm.writes_per_second;
+                by_temperature(warm.temperature, accesses)
+            }
         }
     }
 }

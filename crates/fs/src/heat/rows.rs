@@ -73,7 +73,7 @@ pub struct TenantHeat {
     pub stats: HeatStats,
 }
 
-/// What rankings go by: decayed rates.
+/// What rankings go by: decayed rates, or the temperature.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HeatRank {
     /// Reads and writes.
@@ -85,6 +85,13 @@ pub enum HeatRank {
     Writes,
     /// Bytes read and written.
     Bytes,
+    /// Temperature; of what is equally hot, reads and writes.
+    Temperature,
+}
+
+/// The score of a [`HeatRank::Temperature`]: `accesses` decide only between equals.
+pub(super) fn by_temperature(degrees: f64, accesses: f64) -> f64 {
+    degrees + 1e-3 * accesses / (1.0 + accesses)
 }
 
 /// What a fast tier of each size would have served, of accesses weighted by their age.

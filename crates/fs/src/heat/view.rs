@@ -2,7 +2,7 @@
 
 use super::percpu::RANGE_SHIFT;
 use super::record::{FileId, Record, WHOLE};
-use super::rows::{HeatRank, HeatStats, RANGE_BYTES, RangeHeat};
+use super::rows::{HeatRank, HeatStats, RANGE_BYTES, RangeHeat, by_temperature};
 use super::score::{Counts, HalfLives, Millis, Score, per_second};
 use super::state::{HeatState, is_gone, now};
 use super::tracker::Tracker;
@@ -77,12 +77,14 @@ impl<'a> View<'a> {
     }
 
     pub fn score(&self, rank: HeatRank, score: &Score) -> f64 {
-        let short = score.at(self.now, &self.lives).short;
+        let score = score.at(self.now, &self.lives);
+        let short = &score.short;
         match rank {
             HeatRank::Accesses => short.accesses(),
             HeatRank::Reads => short.reads,
             HeatRank::Writes => short.writes,
             HeatRank::Bytes => short.bytes,
+            HeatRank::Temperature => by_temperature(score.degrees(), short.accesses()),
         }
     }
 

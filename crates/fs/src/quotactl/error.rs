@@ -214,6 +214,12 @@ impl fmt::Display for QuotaError {
                 )
             }
             QuotaError::Path { path: p, errno } => write!(f, "{}: {errno}", path(p)),
+            QuotaError::Volume {
+                errno: Errno::EAGAIN,
+            } => f.write_str(
+                "what is used is still counted; ask again some seconds after 'hearth info' shows \
+                 quotas on",
+            ),
             QuotaError::Volume { errno } => write!(f, "the volume cannot be read: {errno}"),
         }
     }

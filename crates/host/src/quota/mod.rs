@@ -18,6 +18,7 @@ mod late;
 mod mounts_below;
 mod names;
 mod projects;
+mod refusals;
 mod serve;
 mod settle;
 mod state_dir;
@@ -31,6 +32,8 @@ use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::AtomicU64;
 use late::Late;
 use projects::Projects;
+pub use refusals::Refusal;
+use refusals::Refusals;
 use state_dir::{Lines, QuotaDir};
 use std::path::PathBuf;
 
@@ -41,6 +44,7 @@ pub(crate) struct Quotas {
     charges: Charges,
     projects: Projects,
     counting: Counting,
+    refusals: Refusals,
     late: Late,
     state: QuotaDir,
     source: PathBuf,

@@ -5,7 +5,7 @@ use super::walk::Seen;
 use crate::file::OpenHost;
 use crate::identity::Identity;
 use crate::node::Node;
-use hearth::{Amounts, Attr, Caller, Errno, Kind, Owners, Result, StatFs, TreeChange};
+use hearth::{Amounts, Attr, Caller, Errno, Kind, Owners, Resource, Result, StatFs, TreeChange};
 use hearth::{BLOCK, QuotaId};
 use hearth_sync::primitive::Arc;
 use rustix::fd::{AsFd, OwnedFd};
@@ -83,8 +83,22 @@ impl Quotas {
         amounts: Amounts,
     ) -> Result<(Owners, Amounts)> {
         let owners = self.owners_in(caller, parent)?;
-        self.charges.charge(owners, amounts)?;
+        if let Err(errno) = self.charges.charge(owners, amounts) {
+            let resource = self.lacking(owners, amounts);
+            self.refusals.note(&self.tree, parent, resource, errno);
+            return Err(errno);
+        }
         Ok((owners, amounts))
+    }
+
+    /// What there is none left of, where a new inode was refused.
+    fn lacking(&self, owners: Owners, [blocks, inodes]: Amounts) -> Resource {
+        let alone = [0, inodes];
+        if blocks == 0 || self.charges.charge(owners, alone).is_err() {
+            return Resource::Inodes;
+        }
+        self.charges.free(owners, alone);
+        Resource::Blocks
     }
 
     fn made(&self, parent: &Arc<Node>, reserved: (Owners, Amounts), attr: &Attr) {

@@ -4,8 +4,9 @@
 use super::amounts::XFS;
 use super::late::Late;
 use super::mounts_below::has_mounts_below;
+use super::refusals::Refusals;
 use super::state_dir::QuotaDir;
-use super::{Counting, Projects, Quotas};
+use super::{Counting, Projects, Quotas, Refusal};
 use crate::error::OpenError;
 use crate::file::OpenHost;
 use crate::node::Node;
@@ -82,6 +83,12 @@ impl HostVfs {
         }
     }
 
+    /// Where quotas have refused room since the mount, the first places first.
+    pub fn refusals(&self) -> Vec<Refusal> {
+        let quotas = self.quotas.as_ref();
+        quotas.map_or(Vec::new(), |quotas| quotas.refusals.all())
+    }
+
     /// Inodes that were counted at the start, and whether that is over.
     pub fn counted(&self) -> Option<(u64, bool)> {
         let quotas = self.quotas.as_ref()?;
@@ -127,6 +134,7 @@ impl Quotas {
             charges,
             projects: Projects::new(projects, root.dev),
             counting: Counting::new(!is_known),
+            refusals: Refusals::default(),
             late: Late::of(tree.root(), quotas),
             counted: AtomicU64::new(inodes.sum()),
             state,

@@ -186,8 +186,15 @@ impl Quotas {
         let owners = touched.record().owners;
         let (taken, refusal) = match self.charges.charge(owners, [need, 0]) {
             Ok(()) => (need, None),
-            Err(errno) if !in_part => return Err(errno),
-            Err(errno) => (self.reserve_part(owners, need), Some(errno)),
+            Err(errno) => {
+                let node = touched.node;
+                self.refusals
+                    .note(&self.tree, node, Resource::Blocks, errno);
+                if !in_part {
+                    return Err(errno);
+                }
+                (self.reserve_part(owners, need), Some(errno))
+            }
         };
         touched.record().amounts[Resource::Blocks as usize] += taken;
         let Some(errno) = refusal else {

@@ -25,7 +25,7 @@ __all__ = [
 __version__: Final[str]
 
 _Limit = int | str | None
-_Rank = Literal["accesses", "reads", "writes", "bytes"]
+_Rank = Literal["accesses", "reads", "writes", "bytes", "temperature"]
 
 def open(source: str, *, create: bool = False, read_only: bool = False) -> Volume: ...
 def _close_all() -> None: ...

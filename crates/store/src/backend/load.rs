@@ -18,9 +18,14 @@ const BATCH: usize = 256;
 /// How often bytes that are not where they were are looked up again.
 const TRIES: usize = 16;
 
+/// Whether there is no root, which the first commit makes.
+pub(super) fn is_new(kv: &dyn KeyValues) -> Result<bool> {
+    Ok(kv.get(Table::Meta, &key::inode(ROOT))?.is_none())
+}
+
 /// What an opened volume needs to go on.
 pub(super) fn restart(kv: &dyn KeyValues, counters: &Counters) -> Result<Option<Restart>> {
-    if kv.get(Table::Meta, &key::inode(ROOT))?.is_none() {
+    if is_new(kv)? {
         return Ok(None);
     }
     let mut restart = Restart {

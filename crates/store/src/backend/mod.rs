@@ -144,6 +144,14 @@ impl StoreBackend {
         self.state.lock().strays
     }
 
+    /// Whether nothing was ever committed.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    pub fn is_new(&self) -> Result<bool> {
+        load::is_new(&*self.kv)
+    }
+
     /// Keys and values.
     pub fn kv(&self) -> &dyn KeyValues {
         &*self.kv

@@ -367,8 +367,27 @@ fn failed(op: &'static str) -> impl Fn(fjall::Error) -> Error {
                 path: file.to_path_buf(),
                 errno: Errno::EBUSY,
             },
-            other => Error::corrupt(FOLDER, 0, format!("cannot {op}: {other:?}")),
+            other => Error::corrupt(FOLDER, 0, format!("cannot {op}: {}", why(&other))),
         }
+    }
+}
+
+/// What fjall has found, in words: its own are those of its source.
+fn why(error: &fjall::Error) -> &'static str {
+    use fjall::LsmError;
+    match error {
+        fjall::Error::Storage(LsmError::ChecksumMismatch { .. }) => {
+            "a part of a table does not fit its checksum"
+        }
+        fjall::Error::Storage(LsmError::Unrecoverable) | fjall::Error::Unrecoverable => {
+            "files of the engine are missing or not its own"
+        }
+        fjall::Error::Storage(LsmError::InvalidVersion(_)) | fjall::Error::InvalidVersion(_) => {
+            "a file has a version that the engine does not know"
+        }
+        fjall::Error::Storage(_) => "a part of a table makes no sense",
+        fjall::Error::Poisoned => "a write to its disk has failed before",
+        _ => "a file of the engine makes no sense",
     }
 }
 

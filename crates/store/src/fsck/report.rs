@@ -100,7 +100,7 @@ impl Report {
     /// Adds what is wrong with the log, as the opening found.
     pub fn add_damage(&mut self, damage: &Error) {
         if !self.totals.contains_key(&Code::Log) {
-            self.find(Code::Log, About::Volume, damage.to_string());
+            self.find(Code::Log, About::Volume, damage.fault());
         }
     }
 

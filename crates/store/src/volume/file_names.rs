@@ -2,5 +2,7 @@
 
 /// Stands in a directory as long as `mkfs` has not ended.
 pub(super) const UNFINISHED: &str = "unfinished";
+/// Stands in the directory of a volume as long as a dump is loaded into it.
+pub(super) const LOADING: &str = "loading";
 /// Locked by who has the volume open; holds the name of a writer.
 pub(super) const LOCK: &str = "lock";

@@ -24,6 +24,7 @@ mod file_names;
 mod frame;
 mod keys;
 mod large;
+mod loading;
 mod log;
 mod mkfs;
 mod open;

@@ -4,7 +4,7 @@ use super::background::Background;
 use super::ballast::Ballast;
 use super::checkpoint::{TABLES, stamp};
 use super::fields::random;
-use super::file_names::{LOCK, UNFINISHED};
+use super::file_names::{LOADING, LOCK, UNFINISHED};
 use super::large;
 use super::log::{LogWriter, open_files};
 use super::overlay::{Layers, Point};
@@ -109,6 +109,7 @@ fn examine(parts: &Parts, options: &OpenOptions, owner: Option<&str>) -> Result<
         Err(Error::InUse { .. }) if !writes => None,
         lock => lock?,
     };
+    refuse_part(disk)?;
     let superblock = Superblock::read(disk, access)?;
     superblock.check_features(disk, writes)?;
     if superblock.slot.cipher != 0 && options.cipher.is_none() {
@@ -218,6 +219,17 @@ fn lock(disk: &dyn Disk, owner: Option<&str>) -> Result<Option<Box<dyn Send + Sy
         // A copy may lack the file, and a reader makes none.
         Err(error) if owner.is_none() && error.is_absent() => Ok(None),
         Err(error) => Err(error),
+    }
+}
+
+/// Refuses a volume that holds a part of a dump.
+fn refuse_part(disk: &dyn Disk) -> Result<()> {
+    let names = disk.list("")?;
+    match names.iter().any(|name| name == LOADING) {
+        true => Err(Error::Loading {
+            path: disk.place().to_path_buf(),
+        }),
+        false => Ok(()),
     }
 }
 

@@ -97,6 +97,15 @@ fn what_mounts_do_is_printed_as_prometheus_wants_it(transport: Transport) {
         value(&page, &format!("hearth_quota_soft_limit_bytes{{{user}}}")),
         4096.0
     );
+    let root = format!("mount=\"{mount}\",kind=\"user\",tenant=\"user:0\",name=\"user:root\"");
+    let heat = format!("hearth_heat_tenant_temperature_ratio{{{root}}}");
+    assert!((0.0..=1.0).contains(&value(&page, &heat)), "{page}");
+    assert!(
+        value(
+            &page,
+            &format!("hearth_heat_tenant_writes_per_second{{{root}}}")
+        ) > 0.0
+    );
     let above = format!("hearth_quota_tenants_above_soft{{mount=\"{mount}\",kind=\"user\"}}");
     assert_eq!(value(&page, &above), 1.0);
     assert!(page.contains("hearth_lock_profile_waits_total{"), "{page}");
