@@ -23,7 +23,6 @@ use hearth::heat::{ForeignFiles, Heat};
 use hearth::{Attr, Kind, Volume, WriteAt};
 use hearth_sync::primitive::Arc;
 use known::Known;
-pub use names::path_of;
 use rustix::fd::AsFd;
 use std::path::Path;
 use tracked::TrackedFiles;
