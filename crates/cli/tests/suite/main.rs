@@ -24,6 +24,7 @@ mod metrics;
 mod model;
 mod mount_rights;
 mod names;
+mod narrow_programs;
 mod passthrough;
 mod quota;
 mod quota_events;
