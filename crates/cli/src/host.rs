@@ -107,6 +107,11 @@ pub fn options(directory: &Path, mut options: MountOptions) -> Result<MountOptio
         );
         return Err(Failure::usage(line));
     }
+    if options.idmap {
+        let line = "option 'idmap': a host directory asks for the caller's own identity, which \
+                    such a request does not have; map the ids of the directory below instead";
+        return Err(Failure::usage(line));
+    }
     if options.fsname == MountOptions::default().fsname {
         let name = shown(&mounts::resolved(directory));
         options.fsname = name.to_string_lossy().into_owned();

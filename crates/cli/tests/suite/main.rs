@@ -20,6 +20,7 @@ mod git;
 mod heat;
 mod host;
 mod host_heat;
+mod idmapped;
 mod metrics;
 mod model;
 mod mount_rights;
