@@ -8,8 +8,7 @@ use std::path::Path;
 
 harness::on_both_transports!(ids_are_mapped_and_rights_are_those_of_the_mapped_user);
 
-/// In front of a command: who is root, and user 1000, of the mapped mount. `m` is the mount, `p` the
-/// mapped one.
+/// What the scripts call. `m` is the mount, `p` the mapped one.
 const WHO: &str = "
 as() { local id=$1; shift; setpriv --reuid $id --regid $id --clear-groups \"$@\"; }
 refused() { local word=$1; shift; if said=$(\"$@\" 2>&1); then echo \"done: $*\"; return 1; fi
@@ -62,7 +61,7 @@ fn rights(mounted: &Mounted) {
         # Root of the machine has no id there.
         refused 'Value too large' touch \"$p/nobody\"
         # A user of the plain mount.
-        as 1000 bash -ec 'echo 1 > \"$m/all/plain\"; chmod 600 \"$m/all/plain\"; rm \"$m/all/plain\"'
+        as 1000 bash -ec 'cd \"$m/all\"; echo 1 > plain; chmod 600 plain; rm plain'
         refused denied as 1001 cat \"$m/all/other\"
         stat -c %u:%a:%s \"$m/all/other\" \"$p/all/other\"",
     );

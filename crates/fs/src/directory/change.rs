@@ -354,8 +354,8 @@ fn cookie_for(bucket: &Bucket, at: &Hashed<'_>, place: &Place<'_>, g: &Guard) ->
     }
 }
 
-/// A cookie for `hash` that no entry of the bucket has: its own, or the next free value that differs
-/// in the low bits only and so stays in the same bucket at every table size.
+/// A cookie for `hash` that no entry of the bucket has: its own, or the next free value that
+/// differs in the low bits only and so stays in the same bucket at every table size.
 fn free_cookie(bucket: &Bucket, hash: NameHash, g: &Guard) -> u64 {
     let low = (1u64 << NameHash::PROBE_BITS) - 1;
     let (base, start) = (hash.cookie() & !low, hash.cookie() & low);

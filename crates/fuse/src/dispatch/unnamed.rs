@@ -11,7 +11,7 @@ use crate::wire::{InHeader, Opcode};
 /// In place of a user or group that the kernel does not name.
 pub(crate) const NOBODY: u32 = u32::MAX;
 
-/// Who asks: what a request did not say.
+/// The user and the groups of the process that waits for the answer.
 #[derive(Debug, PartialEq, Eq)]
 struct Asker {
     uid: u32,
