@@ -14,6 +14,8 @@ const PACKAGES: &[(&str, &str)] = &[
     ("acl", "setfacl"),
     ("git", "git"),
     ("gcc", "gcc"),
+    // For programs of 32 bits, which it has no program of its own for.
+    ("gcc-multilib", "/usr/lib32/crt1.o"),
     ("make", "make"),
     ("sqlite3", "sqlite3"),
     ("rsync", "rsync"),

@@ -157,6 +157,7 @@ Mount options (-o), the default first:
   no_parallel_dirops               one lookup or listing of a directory at a time
   max_write=BYTES                  largest read or write request
   allow_other                      users other than yourself may look
+  idmap                            mounts with mapped ids may be made of it (Linux 6.12)
   fsname=NAME                      first column of df
 Options of mount(8) and fstab (defaults, noauto, user, nofail, _netdev, x-*, ...) are ignored.";
 

@@ -99,6 +99,11 @@ pub fn options(directory: &Path, mut options: MountOptions) -> Result<MountOptio
         );
         return Err(Failure::usage(line));
     }
+    if options.idmap {
+        let line = "option 'idmap': a host directory asks for the caller's own identity, which \
+                    such a request does not have; map the ids of the directory below instead";
+        return Err(Failure::usage(line));
+    }
     // Without quotas limits of the volume beside would hold for nothing.
     options.volume.quotas = wants_quotas(&options);
     // A directory that is not there is told about later, with what to do.

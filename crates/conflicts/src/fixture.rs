@@ -177,8 +177,8 @@ fn names(p: &Process, candidates: usize) -> [Vec<String>; EIGHTHS] {
             .expect("a new name");
     }
     let listed = p.read_dir("/names").expect("a directory");
-    // Cookies have 62 bits.
-    let eighth = |cookie: u64| (cookie >> 59) as usize % EIGHTHS;
+    // Cookies have 31 bits.
+    let eighth = |cookie: u64| (cookie >> 28) as usize % EIGHTHS;
     let mut names: [Vec<String>; EIGHTHS] = Default::default();
     for entry in listed {
         let name = String::from_utf8_lossy(&entry.name).into_owned();

@@ -24,7 +24,7 @@ pub(crate) fn check_name(name: &[u8]) -> Result<()> {
 pub(crate) struct NameHash(u64);
 
 impl NameHash {
-    /// Bits of a hash. A cookie has the same width, so that it stays positive as `off_t`.
+    /// Bits of a hash.
     pub const BITS: u32 = 62;
 
     #[inline]
@@ -32,7 +32,7 @@ impl NameHash {
         // Without the length, which a hash of a slice has in front: the bytes are all there is.
         let mut hasher = keys.build_hasher();
         hasher.write(name);
-        NameHash((hasher.finish() >> (64 - Self::BITS)).max(1 << Self::PROBE_BITS))
+        NameHash((hasher.finish() >> (64 - Self::BITS)).max(1 << Self::GROUP_SHIFT))
     }
 
     /// The hash with this value.
@@ -41,8 +41,29 @@ impl NameHash {
         NameHash(value)
     }
 
-    /// Low bits in which the cookies of entries with one hash may differ.
-    pub const PROBE_BITS: u32 = 16;
+    /// Bits of a cookie, the upper ones of the hash: as many as a program has for a file offset
+    /// whose `off_t` has 32 bits.
+    pub const COOKIE_BITS: u32 = 31;
+
+    /// Low bits of a cookie, in which entries with one hash may differ. The names of a directory
+    /// whose hashes agree above them are a *group*; a billion names make groups of 119.
+    pub const PROBE_BITS: u32 = 8;
+
+    /// Upper bits that all hashes and cookies of a group share. A table has no more buckets than
+    /// there are groups: the cookie must decide the bucket.
+    pub const GROUP_BITS: u32 = Self::COOKIE_BITS - Self::PROBE_BITS;
+
+    const GROUP_SHIFT: u32 = Self::BITS - Self::GROUP_BITS;
+
+    /// The cookie of the entry, unless another entry of its group has it.
+    pub fn cookie(self) -> u64 {
+        self.0 >> (Self::BITS - Self::COOKIE_BITS)
+    }
+
+    /// The least hash of an entry with this cookie or a larger one.
+    pub fn position_of(cookie: u64) -> u64 {
+        cookie << (Self::BITS - Self::COOKIE_BITS)
+    }
 
     pub fn value(self) -> u64 {
         self.0
@@ -54,8 +75,8 @@ impl NameHash {
     }
 
     /// The bits that are kept beside the pointer to an entry. A lookup so does not follow the
-    /// pointers to all other entries of a bucket, and neither does the search for a free cookie:
-    /// two cookies can be equal only where these bits are.
+    /// pointers to all other entries of a bucket, and the search for a free cookie only those to
+    /// entries that may be of its group ([`may_share_group`]).
     ///
     /// They choose the bucket in large tables, so that moving entries there follows no pointer
     /// either ([`split_by_tag`]). The larger the table, the fewer of them distinguish the names of
@@ -81,7 +102,13 @@ pub(crate) fn split_by_tag(index: usize, tag: u16, from: u32, to: u32) -> Option
     Some(index << more | bits & ((1 << more) - 1))
 }
 
-/// Index of the bucket of a cookie or hash.
+/// Whether hashes with these tags, of one bucket, may be of one group: the bits that tags and
+/// groups have in common.
+pub(crate) fn may_share_group(one: u16, other: u16) -> bool {
+    (one ^ other) >> (TAGGED_END - NameHash::GROUP_BITS) == 0
+}
+
+/// Index of the bucket of a hash.
 pub(crate) fn bucket_of(hash: u64, log2: u32) -> usize {
     if log2 == 0 {
         0

@@ -77,6 +77,7 @@ pub fn of_mount(error: &MountError, place: &str) -> PyErr {
         MountError::Limited { .. } => Errno::EAGAIN,
         MountError::NoUring { .. }
         | MountError::NoPassthrough { .. }
+        | MountError::NoIdmap
         | MountError::TooOld { .. } => Errno::EOPNOTSUPP,
         MountError::Unmount { error, .. } | MountError::Io { error, .. } => {
             Errno(error.raw_os_error().unwrap_or(libc::EIO))

@@ -6,6 +6,7 @@
 //! rename changes is therefore seen before or after it, never in between.
 
 use super::entry::Entry;
+use crate::name::may_share_group;
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock::RawLock;
 use hearth_sync::lock_class;
@@ -48,8 +49,8 @@ pub(super) struct Place<'g> {
     pub old: Option<(&'g TagSlot<Entry>, &'g Entry)>,
     /// A free slot.
     slot: Option<&'g TagSlot<Entry>>,
-    /// Another entry has the same tag, and so perhaps the same cookie.
-    pub is_tagged: bool,
+    /// Another entry may be of the same group, and so have the same cookie.
+    pub has_group: bool,
 }
 
 #[inline(always)]
@@ -146,10 +147,12 @@ impl Bucket {
         });
     }
 
-    /// Every entry with this tag, in arbitrary order; touches no other entry.
-    pub fn for_each_tagged<'g>(&'g self, tag: u16, g: &'g Guard, mut f: impl FnMut(&'g Entry)) {
+    /// Every entry whose tag is one of its group's, in arbitrary order; touches no other entry.
+    pub fn for_each_in_group<'g>(&'g self, tag: u16, g: &'g Guard, mut f: impl FnMut(&'g Entry)) {
         self.for_each_slot(g, |slot| {
-            if let Some(entry) = slot.load_if(tag, g) {
+            if let Some((found, entry)) = slot.load(g)
+                && may_share_group(found, tag)
+            {
                 f(entry);
             }
         });
@@ -160,15 +163,14 @@ impl Bucket {
         let mut place = Place {
             old: None,
             slot: None,
-            is_tagged: false,
+            has_group: false,
         };
         self.for_each_slot(g, |slot| match slot.load(g) {
             None => place.slot = place.slot.or(Some(slot)),
-            Some((t, entry)) if t == tag => match entry.is_named(name) {
-                true => place.old = Some((slot, entry)),
-                false => place.is_tagged = true,
-            },
-            Some(_) => {}
+            Some((t, entry)) if t == tag && entry.is_named(name) => {
+                place.old = Some((slot, entry));
+            }
+            Some((t, _)) => place.has_group |= may_share_group(t, tag),
         });
         place
     }

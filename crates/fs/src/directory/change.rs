@@ -349,19 +349,18 @@ pub(super) fn put_negative(
 fn cookie_for(bucket: &Bucket, at: &Hashed<'_>, place: &Place<'_>, g: &Guard) -> u64 {
     match place.old {
         Some((_, old)) => old.cookie,
-        // Equal cookies have equal tags.
-        None if !place.is_tagged => at.hash.value(),
+        None if !place.has_group => at.hash.cookie(),
         None => free_cookie(bucket, at.hash, g),
     }
 }
 
-/// A cookie for `hash` that no entry of the bucket has: the hash itself, or the next free value
-/// that differs in the low bits only and so stays in the same bucket at every table size.
+/// A cookie for `hash` that no entry of the bucket has: its own, or the next free value that
+/// differs in the low bits only and so stays in the same bucket at every table size.
 fn free_cookie(bucket: &Bucket, hash: NameHash, g: &Guard) -> u64 {
     let low = (1u64 << NameHash::PROBE_BITS) - 1;
-    let (base, start) = (hash.value() & !low, hash.value() & low);
+    let (base, start) = (hash.cookie() & !low, hash.cookie() & low);
     let mut taken = Vec::new();
-    bucket.for_each_tagged(hash.tag(), g, |entry| {
+    bucket.for_each_in_group(hash.tag(), g, |entry| {
         if entry.cookie & !low == base {
             taken.push(entry.cookie & low);
         }

@@ -8,8 +8,8 @@ use crate::attr::{Kind, Target};
 /// Sixty-four bytes on a line of its own, so that no writer of a neighbour disturbs a reader.
 #[repr(align(64))]
 pub(crate) struct Entry {
-    /// Position in the listing order, unique within the directory. It agrees with the hash of the
-    /// name in all but the low [`crate::name::NameHash::PROBE_BITS`] bits.
+    /// Position in the listing order, unique within the directory. It agrees with
+    /// [`crate::name::NameHash::cookie`] of the name in all but the low `PROBE_BITS` bits.
     pub cookie: u64,
     /// Number in the low 60 bits, kind in the upper four.
     ino: u64,

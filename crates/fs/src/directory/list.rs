@@ -19,9 +19,10 @@ impl Directory {
         mut f: impl FnMut(&'g Entry) -> bool,
     ) -> bool {
         let mut found: Vec<&'g Entry> = Vec::with_capacity(2 * FEW);
+        // A cookie here, of the first entry that is wanted.
         let mut position = cookie.saturating_add(1);
-        while position < 1 << NameHash::BITS {
-            let live = self.live(position, g);
+        while position < 1 << NameHash::COOKIE_BITS {
+            let live = self.live(NameHash::position_of(position), g);
             if !self.is_complete() {
                 return false;
             }

@@ -54,8 +54,8 @@ const NEW: u8 = 2;
 pub(crate) const NO_PARENT: u32 = u32::MAX;
 /// Buckets of a new table, as a power of two.
 const FIRST_LOG2: u32 = 3;
-/// Largest table; the cookie's upper bits choose the bucket.
-const MAX_LOG2: u32 = 32;
+/// Largest table; the upper bits of a cookie choose the bucket.
+const MAX_LOG2: u32 = NameHash::GROUP_BITS;
 /// A table grows when it holds more entries than this per bucket.
 const FULL: u64 = 4;
 /// A bucket in the memory budget: its line, and lines of the names in it. Between two growths there
@@ -229,7 +229,7 @@ impl Directory {
     #[inline]
     fn live<'g>(&'g self, position: u64, g: &'g Guard) -> Option<(&'g BucketTable, &'g Bucket)> {
         let table = self.table.load(g)?;
-        let bucket = table.bucket_of_cookie(position);
+        let bucket = table.bucket_at(position);
         if bucket.is_moved() {
             return self.live_elsewhere(position, g);
         }
@@ -249,7 +249,7 @@ impl Directory {
         loop {
             let mut table = self.table.load(g)?;
             loop {
-                let bucket = table.bucket_of_cookie(position);
+                let bucket = table.bucket_at(position);
                 if !bucket.is_moved() {
                     return Some((table, bucket));
                 }

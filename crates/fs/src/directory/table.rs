@@ -51,8 +51,9 @@ impl BucketTable {
         &self.buckets[hash.bucket(self.log2)]
     }
 
-    pub fn bucket_of_cookie(&self, cookie: u64) -> &Bucket {
-        &self.buckets[bucket_of(cookie, self.log2)]
+    /// The bucket of the hash `position`.
+    pub fn bucket_at(&self, position: u64) -> &Bucket {
+        &self.buckets[bucket_of(position, self.log2)]
     }
 
     /// The bucket to which an entry goes that is in bucket `index` of a table of `1 << from`
@@ -61,7 +62,7 @@ impl BucketTable {
     pub fn successor_of(&self, index: usize, from: u32, tag: u16, entry: &Entry) -> &Bucket {
         match split_by_tag(index, tag, from, self.log2) {
             Some(index) => &self.buckets[index],
-            None => self.bucket_of_cookie(entry.cookie),
+            None => self.bucket_at(NameHash::position_of(entry.cookie)),
         }
     }
 
@@ -82,10 +83,10 @@ impl BucketTable {
 
     /// First cookie that belongs to the bucket after `index`.
     pub fn end_of(&self, index: usize) -> u64 {
-        ((index as u64) + 1) << (NameHash::BITS - self.log2)
+        ((index as u64) + 1) << (NameHash::COOKIE_BITS - self.log2)
     }
 
     pub fn index_of(&self, cookie: u64) -> usize {
-        bucket_of(cookie, self.log2)
+        bucket_of(NameHash::position_of(cookie), self.log2)
     }
 }

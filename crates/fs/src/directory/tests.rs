@@ -105,13 +105,18 @@ fn names_with_one_hash_are_distinct_at_every_table_size() {
 
 /// The second one is displaced, to where the third one's own hash points.
 #[test]
-fn names_whose_hashes_differ_in_the_low_bits_only_have_cookies_of_their_own() {
+fn names_whose_cookies_would_be_equal_have_cookies_of_their_own() {
     let names = Names::new();
-    let hash = NameHash::of(&names.keys, b"any").value() & !7;
-    for (n, (name, hash)) in [("first", hash), ("second", hash), ("third", hash + 1)]
-        .into_iter()
-        .enumerate()
-    {
+    let one = NameHash::position_of(1);
+    let hash = NameHash::of(&names.keys, b"any").value() & !(8 * one - 1);
+    // With tags of their own.
+    let all = [
+        ("first", hash),
+        ("second", hash | 1),
+        ("third", hash + one),
+        ("other", hash + 5 * one),
+    ];
+    for (n, (name, hash)) in all.into_iter().enumerate() {
         let at = Hashed {
             name: name.as_bytes(),
             hash: NameHash::from_value(hash),
@@ -123,7 +128,37 @@ fn names_whose_hashes_differ_in_the_low_bits_only_have_cookies_of_their_own() {
         cookies.push((entry.ino(), entry.cookie));
         true
     });
-    assert_eq!(cookies, [(1, hash), (2, hash + 1), (3, hash + 2)]);
+    let first = NameHash::from_value(hash).cookie();
+    assert_eq!(
+        cookies,
+        [(1, first), (2, first + 1), (3, first + 2), (4, first + 5)]
+    );
+}
+
+/// A program whose `off_t` has 32 bits can take them all, and none is that of a dot.
+#[test]
+fn cookies_fit_in_31_bits_and_a_full_group_has_256_of_them() {
+    let names = Names::new();
+    let hashes = [0, NameHash::position_of(1 << 20), (1 << NameHash::BITS) - 1];
+    for (kind, hash) in hashes.into_iter().enumerate() {
+        for n in 0..256 {
+            let name = format!("{kind}-{n}");
+            let least = 1 << (NameHash::BITS - NameHash::GROUP_BITS);
+            let at = Hashed {
+                name: name.as_bytes(),
+                hash: NameHash::from_value(hash.max(least)),
+            };
+            names.set_hashed(at, Some(n + 1));
+        }
+    }
+    let mut cookies = Vec::new();
+    names.directory.list(2, &pin(), |entry| {
+        cookies.push(entry.cookie);
+        true
+    });
+    assert_eq!(cookies.len(), 3 * 256);
+    assert!(cookies.is_sorted_by(|a, b| a < b), "each once");
+    assert!(cookies[0] > 2 && cookies[3 * 256 - 1] <= i32::MAX as u64);
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod panics;
 mod passthrough;
 pub(crate) mod settings;
 mod statistics;
+mod unnamed;
 
 use crate::dispatch::handles::Handles;
 use crate::dispatch::kernel_cache::cached_mtime::CachedMtimes;
@@ -85,10 +86,11 @@ impl<V: KernelCache> Service for Dispatcher<V> {
                 return Handled { outcome, span };
             }
         };
-        let groups = request.groups();
+        let (groups, mut header) = (request.groups(), request.header);
+        let more = unnamed::identify(&mut header);
         let context = Context {
-            header: request.header,
-            groups: groups.ids(),
+            header,
+            groups: more.as_deref().unwrap_or(groups.ids()),
             attempt,
         };
         let mut reply = Reply::new(out);
@@ -128,8 +130,10 @@ impl<V: KernelCache> Service for Dispatcher<V> {
     }
 
     fn tenant(&self, header: &InHeader) -> TenantId {
-        // Pages that the kernel writes back come from no process.
-        match header.pid == 0 && header.opcode == Opcode::Write as u32 {
+        // Pages that the kernel writes back come from no process; a kernel that maps ids does not
+        // say from whom.
+        let is_written_back = header.pid == 0 && header.opcode == Opcode::Write as u32;
+        match is_written_back || header.uid == unnamed::NOBODY {
             true => self.volume.tenant_behind(header.nodeid),
             false => self.volume.tenant_of(header.nodeid, header.uid),
         }

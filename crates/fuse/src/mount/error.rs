@@ -63,6 +63,8 @@ pub enum MountError {
         /// What is missing.
         reason: &'static str,
     },
+    /// `idmap` was asked for and the kernel's FUSE does not have it.
+    NoIdmap,
     /// The kernel's FUSE is too old.
     TooOld {
         /// What the kernel speaks.
@@ -117,6 +119,7 @@ impl MountError {
             | MountError::Helper { .. }
             | MountError::NoUring { .. }
             | MountError::NoPassthrough { .. }
+            | MountError::NoIdmap
             | MountError::TooOld { .. } => Path::new(""),
         }
     }
@@ -172,6 +175,10 @@ impl fmt::Display for MountError {
             MountError::NoPassthrough { reason } => {
                 write!(f, "passthrough=on: {reason}; use passthrough=auto")
             }
+            MountError::NoIdmap => f.write_str(
+                "idmap: this kernel's FUSE has no mapped ids (Linux 6.12 or later has): leave the \
+                 option out",
+            ),
             MountError::TooOld { version } => {
                 let (major, minor) = version;
                 write!(

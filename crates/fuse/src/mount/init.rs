@@ -146,6 +146,8 @@ fn wanted(options: &MountOptions, minor: u32, uring: bool, may_collect: bool) ->
     add(options.no_open, init::NO_OPEN_SUPPORT);
     add(options.no_opendir, init::NO_OPENDIR_SUPPORT);
     add(options.passes_through(), init::PASSTHROUGH);
+    // The kernel then names no user in most requests, so it is never asked for unasked.
+    add(options.idmap, init::ALLOW_IDMAP);
     add(uring, init::OVER_IO_URING);
     bits
 }

@@ -82,6 +82,8 @@ pub struct MountOptions {
     /// `allow_other`: users other than the one who mounts may look. Without it only root's mounts
     /// may be looked at by others.
     pub allow_other: Option<bool>,
+    /// `idmap`: mounts of the volume with mapped ids may be made (`mount_setattr(2)`, Linux 6.12).
+    pub idmap: bool,
     /// `fsname=NAME`: first column of `df` and `mount`.
     pub fsname: String,
     /// `nodev`.
@@ -123,6 +125,7 @@ impl Default for MountOptions {
             parallel_dirops: true,
             max_write: 1 << 20,
             allow_other: None,
+            idmap: false,
             fsname: "hearth".to_owned(),
             nodev: false,
             nosuid: false,
@@ -213,6 +216,7 @@ impl MountOptions {
             "exec" => self.noexec = false,
             "noexec" => self.noexec = true,
             "allow_other" => self.allow_other = Some(true),
+            "idmap" => self.idmap = true,
             "writeback" => self.writeback = Some(true),
             "no_writeback" => self.writeback = Some(false),
             "no_open" => self.no_open = true,

@@ -117,6 +117,9 @@ impl<V: KernelCache> Session<V> {
         let charges = volume.charges_first();
         let (answer, agreed) = init::agree(&request, &options, queues.is_some(), charges);
         let keeps_sizes = agreed.has(bits::WRITEBACK_CACHE) && agreed.minor >= PRUNE_MINOR_VERSION;
+        if options.idmap && !agreed.has(bits::ALLOW_IDMAP) {
+            return Err(MountError::NoIdmap);
+        }
         let passthrough = passthrough(&options, &agreed)?;
         let handles = Arc::new(match passthrough == "on" {
             true => Handles::passing_through(Arc::clone(&device)),

@@ -29,6 +29,7 @@ pub(crate) mod init {
     pub const CREATE_SUPP_GROUP: u64 = 1 << 34;
     pub const DIRECT_IO_ALLOW_MMAP: u64 = 1 << 36;
     pub const PASSTHROUGH: u64 = 1 << 37;
+    pub const ALLOW_IDMAP: u64 = 1 << 40;
     pub const OVER_IO_URING: u64 = 1 << 41;
 }
 
