@@ -131,7 +131,7 @@ impl Tree {
         let node = self.nodes.take(found.id, kind, place);
         let attr = self.attr(&node, &found.stat)?;
         let fd = Arc::new(found.fd);
-        self.retries.found(caller, &node, &fd);
+        self.retries.found(caller, (parent, name), (&node, &fd));
         if !by_handle {
             self.keep(&node, &fd);
         }

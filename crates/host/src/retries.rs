@@ -18,7 +18,10 @@ use std::time::{Duration, Instant};
 lock_class!(RetriesLock = "host.retries", 805);
 
 /// The kernel repeats a call at once; a busy machine takes a while to get to it.
-const SOON: Duration = Duration::from_millis(200);
+const SOON: Duration = Duration::from_secs(1);
+/// A call that only read attributes may be over without another request. What was found in it is
+/// opened only so shortly after: its name may be another's by then.
+const AT_ONCE: Duration = Duration::from_millis(50);
 /// Callers at a time. More of them are told the truth.
 const MOST: usize = 1024;
 
@@ -27,7 +30,7 @@ const MOST: usize = 1024;
 #[derive(Debug, Default)]
 pub struct Retries {
     state: Lock<RetriesLock, State>,
-    /// Size of the table, and one for somebody, so that who finds none takes no lock. Relaxed: a
+    /// Size of the table, so that who finds none takes no lock. Relaxed: a
     /// caller asks after its own entry, which its own earlier call has made.
     count: AtomicUsize,
 }
@@ -35,9 +38,6 @@ pub struct Retries {
 #[derive(Debug, Default)]
 struct State {
     by_caller: HashMap<u32, Retry>,
-    /// When somebody was told so whose number the operation does not have. Whoever looks a name up
-    /// then may be that caller.
-    somebody: Option<Instant>,
     /// A thread looks for those that are over.
     is_swept: bool,
 }
@@ -46,6 +46,9 @@ struct State {
 struct Retry {
     /// The inode that was gone.
     refused: u64,
+    /// The refused request was for attributes: the call may have been for them, or the kernel was
+    /// on its way to another request.
+    on_the_way: bool,
     /// What was found since.
     found: Vec<Looked>,
     /// A name was not there. Either it is to be made, or the program was told so and nothing is
@@ -58,17 +61,33 @@ struct Retry {
 #[derive(Debug)]
 struct Looked {
     node: Arc<Node>,
+    parent: Arc<Node>,
+    name: Box<[u8]>,
+    at: Instant,
     _fd: Arc<OwnedFd>,
 }
 
+/// Whether a caller may open an inode that has no name.
+#[derive(Debug)]
+pub enum MayOpen {
+    /// It has just looked it up, or has come again without looking.
+    Yes,
+    /// If this name is there, the kernel has to look again. Else it is not there for the caller
+    /// either.
+    Unless(Arc<Node>, Box<[u8]>),
+    /// The kernel has to look again.
+    No,
+}
+
 impl Retries {
-    /// `caller` was told that inode `number` is gone.
-    pub fn refused(self: &Arc<Retries>, caller: u32, number: u64) {
+    /// `caller` was told that inode `number` is gone, `on_the_way` when it asked for attributes.
+    pub fn refused(self: &Arc<Retries>, caller: u32, number: u64, on_the_way: bool) {
         if caller == 0 {
             return;
         }
         let retry = Retry {
             refused: number,
+            on_the_way,
             found: Vec::new(),
             missed: false,
             since: Instant::now(),
@@ -86,46 +105,35 @@ impl Retries {
         }
     }
 
-    /// Somebody was told that an inode is gone.
-    pub fn refused_somebody(self: &Arc<Retries>) {
-        let mut state = self.state.lock();
-        state.somebody = Some(Instant::now());
-        let begins = self.changed(&mut state);
-        drop(state);
-        if begins {
-            self.sweep();
-        }
-    }
-
     /// The table has more or less in it. True if a thread has to sweep it from now on.
     fn changed(&self, state: &mut State) -> bool {
-        let count = state.by_caller.len() + usize::from(state.somebody.is_some());
+        let count = state.by_caller.len();
         self.count.store(count, Relaxed);
         let is_swept = std::mem::replace(&mut state.is_swept, count > 0);
         count > 0 && !is_swept
     }
 
     /// `caller` has looked an inode up. If it does so for the second time, the inode stays.
-    pub fn found(&self, caller: u32, node: &Arc<Node>, fd: &Arc<OwnedFd>) {
+    pub fn found(
+        &self,
+        caller: u32,
+        (parent, name): (&Arc<Node>, &[u8]),
+        (node, fd): (&Arc<Node>, &Arc<OwnedFd>),
+    ) {
         if caller == 0 || self.count.load(Relaxed) == 0 {
             return;
         }
         node.add_open(fd, false);
-        let (node, fd) = (Arc::clone(node), Arc::clone(fd));
-        let found = Looked { node, _fd: fd };
+        let found = Looked {
+            node: Arc::clone(node),
+            parent: Arc::clone(parent),
+            name: name.into(),
+            at: Instant::now(),
+            _fd: Arc::clone(fd),
+        };
         let mut state = self.state.lock();
-        let may_be_somebody = state.somebody.is_some() && state.by_caller.len() < MOST;
         if let Some(retry) = state.by_caller.get_mut(&caller) {
             retry.found.push(found);
-        } else if may_be_somebody {
-            let retry = Retry {
-                refused: 0,
-                found: vec![found],
-                missed: false,
-                since: Instant::now(),
-            };
-            state.by_caller.insert(caller, retry);
-            self.changed(&mut state);
         } else {
             drop(state);
             drop(found);
@@ -142,21 +150,29 @@ impl Retries {
         }
     }
 
-    /// Whether `caller` may open an inode that has no name: it has just looked it up, or has come
-    /// again without looking. A directory that was not looked up again after a refusal is not
-    /// opened: it is empty for good, and its name may be another's by now.
-    pub fn may_open(&self, caller: u32, node: &Arc<Node>) -> bool {
+    /// Whether `caller` may open an inode that has no name. A directory that was not looked up
+    /// again after a refusal is not opened: it is empty for good, and its name may be another's.
+    pub fn may_open(&self, caller: u32, node: &Arc<Node>) -> MayOpen {
         if !self.is_repeating(caller) {
-            return false;
+            return MayOpen::No;
         }
         let state = self.state.lock();
-        let retry = state.by_caller.get(&caller);
+        let Some(retry) = state.by_caller.get(&caller) else {
+            return MayOpen::No;
+        };
         let is_directory = node.kind == Kind::Directory;
-        retry.is_some_and(|retry| match &*retry.found {
-            _ if is_directory && (retry.refused == 0 || retry.missed) => false,
-            [] => !is_directory && retry.refused == node.number && node.descriptor().is_some(),
-            found => found.iter().any(|one| Arc::ptr_eq(&one.node, node)),
-        })
+        let is_same = !is_directory && retry.refused == node.number && node.descriptor().is_some();
+        let looked = retry.found.iter().rfind(|one| Arc::ptr_eq(&one.node, node));
+        match looked {
+            None if retry.found.is_empty() && is_same => MayOpen::Yes,
+            None => MayOpen::No,
+            Some(_) if is_directory && retry.missed => MayOpen::No,
+            Some(one) if is_directory && retry.on_the_way => {
+                MayOpen::Unless(Arc::clone(&one.parent), one.name.clone())
+            }
+            Some(one) if retry.on_the_way && one.at.elapsed() > AT_ONCE => MayOpen::No,
+            Some(_) => MayOpen::Yes,
+        }
     }
 
     /// Whether `caller` may be repeating a call. Takes no lock where nobody is.
@@ -171,7 +187,7 @@ impl Retries {
         }
         let mut state = self.state.lock();
         let gone = state.by_caller.remove(&caller);
-        let count = state.by_caller.len() + usize::from(state.somebody.is_some());
+        let count = state.by_caller.len();
         self.count.store(count, Relaxed);
         drop(state);
         drop(gone);
@@ -200,7 +216,6 @@ impl Retries {
         let mut state = self.state.lock();
         let old = |_: &u32, retry: &mut Retry| retry.since.elapsed() > SOON;
         let gone: Vec<_> = state.by_caller.extract_if(old).collect();
-        state.somebody = state.somebody.filter(|since| since.elapsed() <= SOON);
         self.changed(&mut state);
         let is_done = !state.is_swept;
         drop(state);

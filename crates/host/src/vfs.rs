@@ -73,7 +73,7 @@ impl HostVfs {
             .node(parent)
             .and_then(|parent| self.found(&parent, self.tree.lookup(caller.pid, &parent, name)));
         match found {
-            Err(Errno::ESTALE) => self.tree.retries.refused(caller.pid, parent),
+            Err(Errno::ESTALE) => self.tree.retries.refused(caller.pid, parent, false),
             Err(_) => self.tree.retries.missed(caller.pid),
             Ok(_) => {}
         }
@@ -90,21 +90,23 @@ impl HostVfs {
     ) -> VfsResult<T> {
         let result = self.node(ino).and_then(|node| operation(&node));
         match result {
-            Err(Errno::ESTALE) => self.tree.retries.refused(caller.pid, ino),
+            Err(Errno::ESTALE) => self.tree.retries.refused(caller.pid, ino, false),
             _ => self.tree.retries.ended(caller.pid),
         }
         Ok(result?)
     }
 
-    /// [`HostVfs::answer`] for a caller who is not told.
-    fn answer_somebody<T>(
+    /// Like [`HostVfs::answer`], but does not end a repeated call: the kernel reads this on its way
+    /// there.
+    fn answer_on_the_way<T>(
         &self,
+        caller: &Caller<'_>,
         ino: u64,
         operation: impl FnOnce(&Arc<Node>) -> Result<T, Errno>,
     ) -> VfsResult<T> {
         let result = self.node(ino).and_then(|node| operation(&node));
-        if let Err(Errno::ESTALE) = result {
-            self.tree.retries.refused_somebody();
+        if result.as_ref().err() == Some(&Errno::ESTALE) {
+            self.tree.retries.refused(caller.pid, ino, true);
         }
         Ok(result?)
     }
@@ -206,11 +208,11 @@ impl Vfs for HostVfs {
         self.tree.nodes.clear();
     }
 
-    fn getattr(&self, ino: u64) -> VfsResult<Attr> {
+    fn getattr(&self, caller: &Caller<'_>, ino: u64) -> VfsResult<Attr> {
         if is_control(ino) {
             return self.control.getattr(ino);
         }
-        self.answer_somebody(ino, |node| self.tree.getattr(node))
+        self.answer_on_the_way(caller, ino, |node| self.tree.getattr(node))
     }
 
     fn setattr(
@@ -235,11 +237,11 @@ impl Vfs for HostVfs {
         })
     }
 
-    fn readlink(&self, ino: u64) -> VfsResult<Box<[u8]>> {
+    fn readlink(&self, caller: &Caller<'_>, ino: u64) -> VfsResult<Box<[u8]>> {
         if is_control(ino) {
             return self.control.readlink(ino);
         }
-        self.answer_somebody(ino, |node| self.tree.readlink(node))
+        self.answer_on_the_way(caller, ino, |node| self.tree.readlink(node))
     }
 
     fn mknod(
@@ -327,9 +329,9 @@ impl Vfs for HostVfs {
         syncfs(self.tree.root()).map_err(|error| Errno(error.raw_os_error()).into())
     }
 
-    fn statfs(&self, ino: u64) -> VfsResult<StatFs> {
+    fn statfs(&self, caller: &Caller<'_>, ino: u64) -> VfsResult<StatFs> {
         let ino = if is_control(ino) { ROOT } else { ino };
-        self.answer_somebody(ino, |node| self.room(node))
+        self.answer_on_the_way(caller, ino, |node| self.room(node))
     }
 
     fn access(&self, caller: &Caller<'_>, ino: u64, mask: u32) -> VfsResult<()> {
@@ -343,14 +345,7 @@ impl Vfs for HostVfs {
         if is_control(ino) {
             return self.control.getxattr(caller, ino, name);
         }
-        // No end of a repeated call: the kernel reads ACLs on its way there.
-        let value = self
-            .node(ino)
-            .and_then(|node| self.tree.getxattr(caller, &node, name));
-        if value.as_ref().err() == Some(&Errno::ESTALE) {
-            self.tree.retries.refused(caller.pid, ino);
-        }
-        Ok(value?)
+        self.answer_on_the_way(caller, ino, |node| self.tree.getxattr(caller, node, name))
     }
 
     fn setxattr(

@@ -18,7 +18,9 @@ use crate::failure::{Failure, reason};
 use crate::{host, mounts};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process};
 use server::Server;
-use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::consts::{
+    SIGCHLD, SIGHUP, SIGINT, SIGKILL, SIGQUIT, SIGTERM, SIGURG, SIGUSR1, SIGUSR2,
+};
 use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::WithOrigin;
 use signal_hook::low_level::siginfo::{Cause, Origin};
@@ -30,6 +32,9 @@ use std::time::Duration;
 
 /// Exit status where the program was not started, or what it works in has gone.
 const NOT_RUN: u8 = 125;
+
+/// Runner to init: the program may start. Nobody else has a use for it, and it does no harm.
+const GO: i32 = SIGURG;
 
 /// Runs a program in the current directory, which Hearth serves meanwhile. A failure carries the
 /// exit status of the program.
@@ -78,7 +83,19 @@ fn begin(args: &RunArgs) -> Result<u8, Failure> {
         None => {
             let init = start_init(&args.command)?;
             until_caught(init.id());
-            wait(init.id(), server.id(), &mut signals)?
+            let target = pid(init.id());
+            // What has come by now may have been lost on init. It has not started the program.
+            match ended_before(&mut signals) {
+                Some(status) => {
+                    send(SIGKILL, target);
+                    let ended = wait(init.id(), server.id(), &mut signals)?;
+                    ended.map(|_| status)
+                }
+                None => {
+                    send(GO, target);
+                    wait(init.id(), server.id(), &mut signals)?
+                }
+            }
         }
     };
     match status {
@@ -113,34 +130,27 @@ fn signals(kinds: &[i32]) -> Result<SignalsInfo<WithOrigin>, Failure> {
 fn ended_before(signals: &mut SignalsInfo<WithOrigin>) -> Option<u8> {
     // The end of a child, which is forgotten here, is looked for again by whoever waits for it.
     let mut came = signals.pending().map(|origin| origin.signal);
-    let signal = came.find(|&signal| signal != SIGCHLD)?;
+    let signal = came.find(|&signal| !matches!(signal, SIGCHLD | GO))?;
     u8::try_from(128 + signal).ok()
 }
 
 /// Waits until init has its handlers, or has ended: the kernel drops what process 1 of a namespace
 /// has no handler for.
 fn until_caught(init: u32) {
-    let path = format!("/proc/{init}/status");
-    let catches = |status: &str| {
-        let mut lines = status.lines();
-        let caught = lines.find_map(|line| line.strip_prefix("SigCgt:"));
-        let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-        // It takes the last of its handlers last. A process that has ended has no handlers, and
-        // one that is not to be seen is not waited for.
-        caught.is_none_or(|mask| mask >> (SIGUSR2 - 1) & 1 == 1) || status.contains("(zombie)")
-    };
-    while fs::read_to_string(&path).is_ok_and(|status| !catches(&status)) {
+    // It takes the last of its handlers last.
+    while catches(init, SIGUSR2) == Some(false) {
         hearth_sync::primitive::thread::sleep(Duration::from_millis(1));
     }
 }
 
-/// Passes on what has come by now, from whomever: the terminal's signal came before `target` had
-/// handlers, or at best in the moment in which it got them.
-fn pass_on_early(signals: &mut SignalsInfo<WithOrigin>, target: Option<Pid>) {
-    let came = signals.pending().map(|origin| origin.signal);
-    for signal in came.filter(|&signal| signal != SIGCHLD) {
-        send(signal, target);
-    }
+/// Whether a process has a handler for `signal`. None of one that has ended, or is not to be seen.
+fn catches(process: u32, signal: i32) -> Option<bool> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let caught = status
+        .lines()
+        .find_map(|line| line.strip_prefix("SigCgt:"))?;
+    let mask = u64::from_str_radix(caught.trim(), 16).ok()?;
+    (!status.contains("(zombie)")).then_some(mask >> (signal - 1) & 1 == 1)
 }
 
 /// Waits for the end of init, and passes signals on to it. Returns its exit status; nothing if the
@@ -152,7 +162,6 @@ fn wait(
 ) -> Result<Option<u8>, Failure> {
     let init = pid(init);
     let mut has_server = true;
-    pass_on_early(signals, init);
     loop {
         while let Some((ended, status)) = ended_child()? {
             if Some(ended) == init {

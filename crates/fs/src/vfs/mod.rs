@@ -91,7 +91,7 @@ pub trait Vfs: Clone + Send + Sync + 'static {
     fn forget_all(&self);
 
     /// Attributes.
-    fn getattr(&self, ino: u64) -> VfsResult<Attr>;
+    fn getattr(&self, caller: &Caller<'_>, ino: u64) -> VfsResult<Attr>;
 
     /// Changes attributes. Returns the new ones.
     fn setattr(
@@ -103,7 +103,7 @@ pub trait Vfs: Clone + Send + Sync + 'static {
     ) -> VfsResult<Attr>;
 
     /// Target of a symbolic link.
-    fn readlink(&self, ino: u64) -> VfsResult<Box<[u8]>>;
+    fn readlink(&self, caller: &Caller<'_>, ino: u64) -> VfsResult<Box<[u8]>>;
 
     /// Makes a file, fifo, socket or device.
     fn mknod(
@@ -153,7 +153,7 @@ pub trait Vfs: Clone + Send + Sync + 'static {
     fn syncfs(&self) -> VfsResult<()>;
 
     /// Space of the volume, or of the limited project that `ino` is in.
-    fn statfs(&self, ino: u64) -> VfsResult<StatFs>;
+    fn statfs(&self, caller: &Caller<'_>, ino: u64) -> VfsResult<StatFs>;
 
     /// Whether the caller may do `mask` (`R_OK`, `W_OK`, `X_OK`).
     fn access(&self, caller: &Caller<'_>, ino: u64, mask: u32) -> VfsResult<()>;

@@ -51,7 +51,7 @@ impl Vfs for VolumeVfs<NonBlocking> {
     }
 
     #[inline]
-    fn getattr(&self, ino: u64) -> VfsResult<Attr> {
+    fn getattr(&self, _caller: &Caller<'_>, ino: u64) -> VfsResult<Attr> {
         VolumeVfs::getattr(self, ino)
     }
 
@@ -67,7 +67,7 @@ impl Vfs for VolumeVfs<NonBlocking> {
     }
 
     #[inline]
-    fn readlink(&self, ino: u64) -> VfsResult<Box<[u8]>> {
+    fn readlink(&self, _caller: &Caller<'_>, ino: u64) -> VfsResult<Box<[u8]>> {
         VolumeVfs::readlink(self, ino)
     }
 
@@ -134,7 +134,7 @@ impl Vfs for VolumeVfs<NonBlocking> {
     }
 
     #[inline]
-    fn statfs(&self, ino: u64) -> VfsResult<StatFs> {
+    fn statfs(&self, _caller: &Caller<'_>, ino: u64) -> VfsResult<StatFs> {
         VolumeVfs::statfs(self, ino)
     }
 

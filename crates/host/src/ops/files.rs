@@ -6,6 +6,7 @@ use crate::file::OpenHost;
 use crate::identity::Identity;
 use crate::node::{Node, Place};
 use crate::reach::c_name;
+use crate::retries::MayOpen;
 use crate::sys;
 use crate::tree::Tree;
 use hearth::{Attr, Caller, Errno, Kind, Result, WriteAt};
@@ -31,6 +32,23 @@ const RWF_APPEND: i32 = 0x10;
 const RWF_NOAPPEND: i32 = 0x20;
 
 impl Tree {
+    /// Checks that `caller` may open an inode that has no name.
+    ///
+    /// # Errors
+    /// `ESTALE` if the kernel has to look again, `ENOENT` if it has just done so.
+    fn check_gone(&self, caller: &Caller<'_>, node: &Arc<Node>) -> Result<()> {
+        let (parent, name) = match self.retries.may_open(caller.pid, node) {
+            MayOpen::Yes => return Ok(()),
+            MayOpen::No => return Err(Errno::ESTALE),
+            MayOpen::Unless(parent, name) => (parent, name),
+        };
+        let directory = self.reach(&parent)?;
+        match self.find(directory.as_fd(), &name) {
+            Ok(_) => Err(Errno::ESTALE),
+            Err(errno) => Err(errno),
+        }
+    }
+
     /// Opens an inode.
     pub fn open_node(&self, caller: &Caller<'_>, node: &Arc<Node>, flags: i32) -> Result<OpenHost> {
         match node.kind {
@@ -44,8 +62,8 @@ impl Tree {
         // Whoever has a directory open opens another by its path all the same.
         let is_kept = || node.kind != Kind::Directory && node.may_reopen();
         let is_gone = stat.stx_nlink == 0;
-        if is_gone && !is_kept() && !self.retries.may_open(caller.pid, node) {
-            return Err(Errno::ESTALE);
+        if is_gone && !is_kept() {
+            self.check_gone(caller, node)?;
         }
         let name = Tree::proc_name(reached.as_fd());
         let how = host_flags(flags);

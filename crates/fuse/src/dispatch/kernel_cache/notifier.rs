@@ -16,7 +16,7 @@ use crate::transport::device::Device;
 use crate::wire::{
     NotifyDelete, NotifyInvalEntry, NotifyInvalInode, NotifyPrune, NotifyStore, OutHeader, notify,
 };
-use hearth::{KernelCache, Kind, Observer};
+use hearth::{Caller, KernelCache, Kind, Observer};
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -152,7 +152,7 @@ impl<V: KernelCache> Notifier<V> {
     fn drop_stale(&self, stale: &Stale<V>, ino: u64) {
         if !stale
             .vfs
-            .block_on(|vfs| vfs.getattr(ino))
+            .block_on(|vfs| vfs.getattr(&Caller::ROOT, ino))
             .is_ok_and(|attr| attr.kind == Kind::File)
         {
             return;

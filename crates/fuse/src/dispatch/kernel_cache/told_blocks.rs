@@ -10,7 +10,7 @@
 use super::by_inode::ByInode;
 use crate::dispatch::Dispatcher;
 use crate::wait::outcome::{BlockingClass, InlineReply, Offload};
-use hearth::{KernelCache, VfsFile};
+use hearth::{Caller, KernelCache, VfsFile};
 use hearth_sync::lock_class;
 use hearth_sync::primitive::atomic::{AtomicBool, Ordering};
 use hearth_sync::primitive::{Arc, thread};
@@ -70,7 +70,7 @@ impl<V: KernelCache> Dispatcher<V> {
         if !self.settings.writeback || self.told_blocks.knows(ino) {
             return;
         }
-        let Ok(attr) = self.vfs.getattr(ino) else {
+        let Ok(attr) = self.vfs.getattr(&Caller::ROOT, ino) else {
             return;
         };
         if self.told_blocks.begins(ino, attr.blocks) {
@@ -91,7 +91,10 @@ impl<V: KernelCache> Dispatcher<V> {
     /// as it is, so telling waits for nobody.
     pub(crate) fn tell_blocks(&self, ino: u64) {
         if let Some(told) = self.told_blocks.take(ino)
-            && self.vfs.getattr(ino).is_ok_and(|attr| attr.blocks != told)
+            && self
+                .vfs
+                .getattr(&Caller::ROOT, ino)
+                .is_ok_and(|attr| attr.blocks != told)
         {
             self.notifier.inval_inode(ino, None);
         }
@@ -112,7 +115,7 @@ impl<V: KernelCache> Dispatcher<V> {
                 }
             };
             for (ino, told) in all {
-                let attr = vfs.block_on(|vfs| vfs.getattr(ino));
+                let attr = vfs.block_on(|vfs| vfs.getattr(&Caller::ROOT, ino));
                 if attr.is_ok_and(|attr| attr.blocks != told) {
                     notifier.inval_inode(ino, None);
                 }

@@ -7,18 +7,18 @@ use crate::wait::enospc_retry::retry_enospc;
 use crate::wait::outcome::{BlockingClass, InlineReply, Outcome};
 use crate::wire::reply::{Reply, statfs_out};
 use crate::wire::{SetattrIn, fattr};
-use hearth::{Attr, KernelCache, SetAttr, SetTime, Time, VfsError, VfsResult};
+use hearth::{Attr, Caller, KernelCache, SetAttr, SetTime, Time, VfsError, VfsResult};
 use hearth_sync::primitive::Arc;
 
 impl<V: KernelCache> Dispatcher<V> {
     pub(crate) fn getattr(&self, cx: &Context<'_>, reply: &mut Reply<'_>) -> OpResult {
-        let attr = self.vfs.getattr(cx.ino())?;
+        let attr = self.vfs.getattr(&cx.caller(0), cx.ino())?;
         reply.push(&self.timeouts(attr.ino).attr_out(&attr))?;
         Ok(Outcome::Done(()))
     }
 
     pub(crate) fn statx(&self, cx: &Context<'_>, reply: &mut Reply<'_>) -> OpResult {
-        let attr = self.vfs.getattr(cx.ino())?;
+        let attr = self.vfs.getattr(&cx.caller(0), cx.ino())?;
         reply.push(&self.timeouts(attr.ino).statx_out(&attr))?;
         Ok(Outcome::Done(()))
     }
@@ -34,7 +34,7 @@ impl<V: KernelCache> Dispatcher<V> {
             // chown(2) with neither owner takes setuid and setgid away, which the kernel leaves to
             // us without a word. It sends the same before it allocates for a stranger, who may not
             // do that here: allocating does it.
-            let uid = || Ok::<_, VfsError>(self.vfs.getattr(cx.ino())?.uid);
+            let uid = || Ok::<_, VfsError>(self.vfs.getattr(&cx.caller(0), cx.ino())?.uid);
             change.kill_suidgid |= caller.privileged() || uid()? == caller.uid;
         }
         if self.settings.no_open && args.valid & fattr::FH == 0 && change.size == Some(0) {
@@ -51,7 +51,7 @@ impl<V: KernelCache> Dispatcher<V> {
                 && self.cached_mtimes.knows(cx.ino())
             {
                 self.cached_mtimes.set(cx.ino(), time);
-                let attr = self.vfs.getattr(cx.ino())?;
+                let attr = self.vfs.getattr(&cx.caller(0), cx.ino())?;
                 change.mtime = (time > attr.mtime).then_some(SetTime::At(time));
             }
             let attr = self.vfs.settle_times(&caller, cx.ino(), &change)?;
@@ -84,7 +84,7 @@ impl<V: KernelCache> Dispatcher<V> {
             // This thread is one that others do not wait for.
             return Ok(false);
         }
-        let attr = self.vfs.getattr(ino)?;
+        let attr = self.vfs.getattr(&Caller::ROOT, ino)?;
         if size > attr.size {
             return Ok(false);
         }
@@ -113,7 +113,7 @@ impl<V: KernelCache> Dispatcher<V> {
     }
 
     pub(crate) fn statfs(&self, cx: &Context<'_>, reply: &mut Reply<'_>) -> OpResult {
-        reply.push(&statfs_out(&self.vfs.statfs(cx.ino())?))?;
+        reply.push(&statfs_out(&self.vfs.statfs(&cx.caller(0), cx.ino())?))?;
         Ok(Outcome::Done(()))
     }
 

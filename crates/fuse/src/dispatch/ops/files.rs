@@ -227,7 +227,8 @@ impl<V: KernelCache> Dispatcher<V> {
     /// note.
     fn pass_on(&self, handle: u64, ino: u64) -> VfsResult<()> {
         if self.settings.writeback && !self.has_written(handle) {
-            self.cached_mtimes.wrote(ino, self.vfs.getattr(ino)?.mtime);
+            self.cached_mtimes
+                .wrote(ino, self.vfs.getattr(&Caller::ROOT, ino)?.mtime);
             self.handles.with(handle, Handle::set_written);
         }
         Ok(())
@@ -289,7 +290,7 @@ impl<V: KernelCache> Dispatcher<V> {
             (passed_on && handle.has_written()).then(|| file.ino())
         };
         let ino = self.handles.with(handle, wrote).flatten()?;
-        let attr = self.vfs.getattr(ino).ok()?;
+        let attr = self.vfs.getattr(&Caller::ROOT, ino).ok()?;
         // What was written at once when it was made has the time that the kernel was told then.
         let since_made = attr.mtime.nanos().saturating_sub(attr.btime.nanos());
         (attr.nlink > 0 && since_made > TICK_NS).then_some(ino)

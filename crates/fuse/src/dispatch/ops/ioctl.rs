@@ -67,7 +67,10 @@ impl<V: KernelCache> Dispatcher<V> {
             FS_IOC_GETFLAGS => answer(out, self.vfs.get_flags(cx.ino())?.as_bytes(), reply),
             FS_IOC_GETVERSION => answer(
                 out,
-                self.vfs.getattr(cx.ino())?.generation.as_bytes(),
+                self.vfs
+                    .getattr(&cx.caller(0), cx.ino())?
+                    .generation
+                    .as_bytes(),
                 reply,
             ),
             FS_IOC_SETFLAGS => {
@@ -131,7 +134,7 @@ impl<V: KernelCache> Dispatcher<V> {
     ) -> OpResult {
         let heat = self.volume.heat();
         // Records have the numbers that programs see.
-        let attr = self.vfs.getattr(cx.ino())?;
+        let attr = self.vfs.getattr(&cx.caller(0), cx.ino())?;
         if cx.header.uid != attr.uid && !heat.may_see(cx.header.uid, Some(attr.shown_ino)) {
             return Err(Errno::EACCES.into());
         }

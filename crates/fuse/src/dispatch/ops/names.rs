@@ -85,7 +85,7 @@ impl<V: KernelCache> Dispatcher<V> {
     }
 
     pub(crate) fn readlink(&self, cx: &Context<'_>, reply: &mut Reply<'_>) -> OpResult {
-        reply.bytes(&self.vfs.readlink(cx.ino())?)?;
+        reply.bytes(&self.vfs.readlink(&cx.caller(0), cx.ino())?)?;
         Ok(Outcome::Done(()))
     }
 

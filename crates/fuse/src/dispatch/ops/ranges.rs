@@ -72,7 +72,11 @@ impl<V: KernelCache> Dispatcher<V> {
                 let tenant = sched.tenant(self.tenant(&cx.header).number());
                 let _ = sched.charge(tenant, 0, args.length);
             }
-            let bytes = self.vfs.getattr(cx.ino())?.blocks.saturating_mul(512);
+            let bytes = self
+                .vfs
+                .getattr(&cx.caller(0), cx.ino())?
+                .blocks
+                .saturating_mul(512);
             // A hole takes away what there is in it; else what lies behind moves, or goes to the
             // home.
             let moved = match mode & libc::FALLOC_FL_PUNCH_HOLE {

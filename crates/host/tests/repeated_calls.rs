@@ -1,0 +1,80 @@
+//! Calls that the kernel repeats because they were told that an inode is gone.
+
+#![allow(clippy::unwrap_used)]
+
+use hearth::{Caller, Errno, Origin, ROOT, Vfs, VfsError, Volume};
+use hearth_host::{HostOptions, HostVfs};
+use hearth_testing::place::Place;
+use std::fs;
+use std::path::Path;
+
+/// A caller in the kernel, as thread 7.
+const CALLER: Caller<'static> = Caller {
+    pid: 7,
+    origin: Origin::Kernel,
+    ..Caller::ROOT
+};
+
+fn errno(error: VfsError) -> Errno {
+    match error {
+        VfsError::Errno(errno) => errno,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A directory that stood in for another, which a caller was told to be gone by `told`, and is gone
+/// itself when the caller opens it.
+fn opened_when_gone(told: impl FnOnce(&HostVfs, u64), then: impl FnOnce(&Path)) -> [Errno; 2] {
+    let place = Place::new("repeated").unwrap();
+    let volume = Volume::builder().build().unwrap();
+    let vfs = HostVfs::open(place.path(), HostOptions::default(), &volume).unwrap();
+    let directory = place.path().join("d");
+    fs::create_dir(&directory).unwrap();
+    let first = vfs.lookup(&CALLER, ROOT, b"d").unwrap();
+    fs::remove_dir(&directory).unwrap();
+    told(&vfs, first.ino);
+
+    fs::create_dir(&directory).unwrap();
+    let second = vfs.lookup(&CALLER, ROOT, b"d").unwrap();
+    assert_eq!(vfs.getattr(&CALLER, second.ino).unwrap().ino, second.ino);
+    fs::remove_dir(&directory).unwrap();
+    then(&directory);
+    [(); 2].map(|()| {
+        let opened = vfs.open(&CALLER, second.ino, libc::O_DIRECTORY);
+        opened.map_or_else(errno, |_| Errno(0))
+    })
+}
+
+fn by_open(vfs: &HostVfs, ino: u64) {
+    let opened = vfs.open(&CALLER, ino, libc::O_DIRECTORY);
+    assert_eq!(errno(opened.unwrap_err()), Errno::ESTALE);
+}
+
+fn by_attributes(vfs: &HostVfs, ino: u64) {
+    let attributes = vfs.getattr(&CALLER, ino);
+    assert_eq!(errno(attributes.unwrap_err()), Errno::ESTALE);
+}
+
+/// What the second look has found is opened, as by one system call.
+#[test]
+fn a_directory_that_is_gone_since_the_second_look_is_opened_once() {
+    let opened = opened_when_gone(by_open, |_| ());
+    assert_eq!(opened, [Errno(0), Errno::ESTALE]);
+}
+
+/// The kernel asks for attributes on its way to an open. It does not look a third time: `ESTALE`
+/// went to the program.
+#[test]
+fn a_directory_that_is_gone_since_a_look_after_stale_attributes_is_not_there() {
+    let opened = opened_when_gone(by_attributes, |_| ());
+    assert_eq!(opened, [Errno::ENOENT, Errno::ESTALE]);
+}
+
+/// It may as well have been a `stat`, which is over. The kernel opens by the name that it believes.
+#[test]
+fn a_directory_whose_name_is_anothers_since_a_stat_is_looked_up_again() {
+    let opened = opened_when_gone(by_attributes, |directory| {
+        fs::write(directory, "text").unwrap();
+    });
+    assert_eq!(opened[0], Errno::ESTALE);
+}
