@@ -2,7 +2,7 @@
 
 use super::palette::Shades;
 use super::place::{ask_json, mount_of, read_json};
-use super::row::{cells, count, grade, number, on_mount, set_path, shown_path};
+use super::row::{accesses, cells, count, grade, number, on_mount, set_path, shown_path};
 use super::top::{counted, owner};
 use super::units::{ago, bytes, rate};
 use crate::failure::{Failure, reason};
@@ -77,7 +77,7 @@ fn shown(mount: &Path, info: &Value, status: &Value) -> String {
         let _ = writeln!(
             text,
             "  {name:<11}  {:>5}  {:<8} {} {verb}, {last}",
-            count(info, name),
+            accesses(info, name),
             rate(number(info, &format!("{name}_per_second"))),
             bytes(number(info, &format!("{verb}_bytes"))),
         );

@@ -1,7 +1,7 @@
 //! The map as SVG, and as a page around it.
 
 use super::palette::css;
-use super::row::{cells, count, grade, number, shown_path};
+use super::row::{accesses, cells, grade, number, shown_path};
 use super::units::{bytes, rate};
 use serde_json::Value;
 use std::fmt::Write;
@@ -121,8 +121,8 @@ fn file(svg: &mut String, row: &Value, top: f64, longest: f64) {
          </title>",
         escape(&path),
         grade(row),
-        count(row, "reads"),
-        count(row, "writes"),
+        accesses(row, "reads"),
+        accesses(row, "writes"),
         rate(number(row, "reads_per_second")),
         rate(number(row, "writes_per_second")),
     );

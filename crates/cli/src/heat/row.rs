@@ -15,6 +15,17 @@ pub fn count(row: &Value, name: &str) -> u64 {
     row[name].as_u64().unwrap_or(0)
 }
 
+/// A count of accesses, with `~` before one that is the estimate of a sample.
+pub fn accesses(row: &Value, name: &str) -> String {
+    let sign = if is_sampled(row) { "~" } else { "" };
+    format!("{sign}{}", count(row, name))
+}
+
+/// Whether the counts are estimates of a sample.
+pub fn is_sampled(row: &Value) -> bool {
+    row["sampled"].as_bool() == Some(true)
+}
+
 /// The word for the temperature.
 pub fn grade(row: &Value) -> &str {
     row["grade"].as_str().unwrap_or("")

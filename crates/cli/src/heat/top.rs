@@ -3,7 +3,7 @@
 use super::args::{By, TopArgs};
 use super::palette::Shades;
 use super::place::{ask_json, mount_of, read_json};
-use super::row::{count, grade, list, number, on_mount, shown_path};
+use super::row::{accesses, count, grade, is_sampled, list, number, on_mount, shown_path};
 use super::units::{ago, bytes, rate};
 use crate::failure::Failure;
 use crate::output;
@@ -113,14 +113,17 @@ fn table(mount: &Path, args: &TopArgs, rows: &[Value], status: &Value) -> String
             rate(number(row, "reads_per_second")),
             rate(number(row, "writes_per_second")),
             format!("{per_second}/h"),
-            count(row, "reads"),
-            count(row, "writes"),
+            accesses(row, "reads"),
+            accesses(row, "writes"),
             bytes(number(row, "bytes")),
             ago(row["last_access"].as_f64(), now),
             place(args.by, mount, row),
         );
     }
     text.push_str(counted(status));
+    if rows.iter().any(is_sampled) {
+        text.push_str("~ is the estimate of a sample: the accesses came too fast to see each\n");
+    }
     let _ = writeln!(
         text,
         "warm from {}, hot from {}; READS, WRITES, BYTES are rates that halve every hour",

@@ -1,6 +1,6 @@
 //! Exported records as lines of JSON.
 
-use super::parse::{LONG_RATES, RATES, TOTALS};
+use super::parse::{ESTIMATED, LONG_RATES, RATES, TOTALS};
 use hearth::heat::{ExportedHeat, HeatRates};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
@@ -35,6 +35,7 @@ fn line(record: &ExportedHeat) -> Value {
     for (name, total) in TOTALS.iter().zip(totals) {
         set(name, json!(total));
     }
+    set(ESTIMATED, json!(record.estimated));
     for (names, rates) in [(RATES, record.rates), (LONG_RATES, record.long_rates)] {
         let HeatRates {
             reads,

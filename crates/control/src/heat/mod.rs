@@ -397,6 +397,8 @@ fn warm(warm: &HeatStats) -> Map<String, Value> {
     set(&mut fields, "bytes", bytes);
     set(&mut fields, "read_bytes", warm.read_bytes);
     set(&mut fields, "written_bytes", warm.written_bytes);
+    set(&mut fields, "sampled", warm.estimated > 0);
+    set(&mut fields, "estimated", warm.estimated);
     set(&mut fields, "loads", warm.loads);
     set(&mut fields, "reads_per_second", warm.reads_per_second);
     set(&mut fields, "writes_per_second", warm.writes_per_second);

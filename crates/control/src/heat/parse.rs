@@ -20,6 +20,8 @@ const MAX: f64 = (1u64 << 53) as f64;
 
 /// The fields with totals, rates, and rates by the long half-life.
 pub(super) const TOTALS: [&str; 5] = ["reads", "read_bytes", "writes", "written_bytes", "loads"];
+/// How many of the counts samples stand for. Lines of before it was known lack it.
+pub(super) const ESTIMATED: &str = "estimated";
 pub(super) const RATES: [&str; 3] = ["reads_per_second", "writes_per_second", "bytes_per_second"];
 pub(super) const LONG_RATES: [&str; 3] = [
     "long_reads_per_second",
@@ -81,6 +83,10 @@ fn line(text: &str) -> Result<ExportedHeat, String> {
         read_bytes,
         writes,
         written_bytes,
+        estimated: match fields.contains_key(ESTIMATED) {
+            true => count(fields, ESTIMATED)?,
+            false => 0,
+        },
         loads,
         rates: rates(each(fields, RATES, number)?),
         long_rates: rates(each(fields, LONG_RATES, number)?),

@@ -97,6 +97,7 @@ impl DirectoryHeat {
         warm.writes = warm.writes.saturating_add(file.writes);
         warm.read_bytes = warm.read_bytes.saturating_add(file.read_bytes);
         warm.written_bytes = warm.written_bytes.saturating_add(file.written_bytes);
+        warm.estimated = warm.estimated.saturating_add(file.estimated);
         warm.loads = warm.loads.saturating_add(file.loads);
         warm.reads_per_second += file.reads_per_second;
         warm.writes_per_second += file.writes_per_second;

@@ -16,8 +16,8 @@ use crate::settings::words::Undecodable;
 
 /// Most records of files and ranges of a group.
 pub(super) const MOST: usize = 128;
-/// The version of the form.
-const VERSION: u64 = 1;
+/// The version of the form. In the first one no row said what of its counts was estimated.
+const VERSION: u64 = 2;
 
 /// A moment, and what times and counts mean at it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -92,6 +92,7 @@ fn put_row(value: &mut BytesBuf, known: &KnownHeat, now: Millis) {
     value.put(total.read_bytes);
     value.put(total.writes);
     value.put(total.written_bytes);
+    value.put(total.estimated);
     value.put(known.loads);
     value.put_some(known.last_read.map(age));
     value.put_some(known.last_write.map(age));
@@ -135,14 +136,15 @@ impl KeptHeat {
         take_whose: impl Fn(&mut Bytes<'_>) -> Result<KeptOf, Undecodable>,
     ) -> Result<KeptHeat, Undecodable> {
         let mut bytes = Bytes(value);
-        if bytes.take()? != VERSION {
+        let version = bytes.take()?;
+        if !(1..=VERSION).contains(&version) {
             return Err(Undecodable);
         }
         let wall = bytes.take()?;
         let lives = HalfLives::from_millis(bytes.take()?, bytes.take()?);
         let mut rows = Vec::new();
         while !bytes.is_empty() {
-            rows.push((take_whose(&mut bytes)?, take_row(&mut bytes)?));
+            rows.push((take_whose(&mut bytes)?, take_row(&mut bytes, version)?));
         }
         Ok(KeptHeat { wall, lives, rows })
     }
@@ -170,12 +172,13 @@ impl KeptHeat {
     }
 }
 
-fn take_row(bytes: &mut Bytes<'_>) -> Result<Row, Undecodable> {
+fn take_row(bytes: &mut Bytes<'_>, version: u64) -> Result<Row, Undecodable> {
     let total = Counts {
         reads: bytes.take()?,
         read_bytes: bytes.take()?,
         writes: bytes.take()?,
         written_bytes: bytes.take()?,
+        estimated: if version > 1 { bytes.take()? } else { 0 },
     };
     let loads = bytes.take()?;
     let (read_age, write_age) = (bytes.take_some()?, bytes.take_some()?);

@@ -34,6 +34,7 @@ mod percpu;
 mod place;
 mod portion;
 mod record;
+mod recording;
 mod report;
 mod rows;
 mod sample_budget;

@@ -2,7 +2,8 @@
 //! that lose their place. `docs/design/heat.md` says which thread may write what.
 
 use super::key::{Access, Key};
-use super::sample_budget::{BudgetRate, RecordedCounts, SampleBudget};
+use super::recording::{Due, ENTRIES, EndNotice, RECORDS, RING, Recording};
+use super::sample_budget::{RecordedCounts, SampleBudget};
 use super::score::Counts;
 use super::slot::{BUSY, ENDED, FREE, OverflowEntry, Slot, bump};
 use hearth_sync::percpu::PerCpu;
@@ -10,42 +11,8 @@ use hearth_sync::primitive::atomic::{AtomicU64, Ordering};
 
 /// Slots of a CPU; a power of two. Few are enough for a model checker.
 const SLOTS: usize = if cfg!(feature = "shuttle") { 4 } else { 1024 };
-/// Entries of a CPU's overflow ring; a power of two.
-const RING: usize = if cfg!(feature = "shuttle") { 32 } else { 4096 };
-/// How fast a CPU may fill its ring before its accesses are sampled. An entry costs about two
-/// microseconds in all, so at this rate they take a thousandth of a CPU.
-const ENTRIES: BudgetRate = BudgetRate {
-    most: RING as u64 / if cfg!(feature = "shuttle") { 2 } else { 4 },
-    per_second: 320,
-    step: RING as u64 / if cfg!(feature = "shuttle") { 8 } else { 256 },
-};
-/// How fast a CPU may record accesses before they are sampled. One costs about 25 nanoseconds,
-/// more if cold.
-const RECORDS: BudgetRate = BudgetRate {
-    most: 1 << 14,
-    per_second: 5120,
-    step: 1 << 7,
-};
 /// Bytes of a range, as a shift.
 pub(crate) const RANGE_SHIFT: u32 = 20;
-
-/// The result of recording an access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Recording {
-    /// One access in this many should be recorded from here on.
-    pub weight: u64,
-    /// Accesses are sampled from now on, so a drain is due.
-    pub drain_requested: bool,
-}
-
-/// The result of the end of a file.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct EndNotice {
-    /// The ring had space for the notice.
-    pub is_queued: bool,
-    /// A drain is due.
-    pub drain_requested: bool,
-}
 
 /// The slots and rings of all CPUs.
 pub(crate) struct PerCpuTable {
@@ -72,7 +39,9 @@ struct CpuTable {
     /// Number of recordings, and the number of accesses that they stand for.
     recorded: AtomicU64,
     stood: AtomicU64,
-    /// Accesses that the recordings stand for which made an entry of the ring.
+    /// Number of entries of the ring, with those that it had no room for, and the number of
+    /// accesses that they stand for.
+    entries: AtomicU64,
     entered: AtomicU64,
     /// Accesses that were dropped because the ring was full.
     dropped: AtomicU64,
@@ -115,16 +84,23 @@ impl PerCpuTable {
     pub fn note(&self, key: Key, access: Access, weight: u64, bytes: u64) -> Recording {
         let cpu = self.cpus.get();
         let slot = &cpu.slots[slot_of(key)];
-        if slot.is_of(key) {
+        let is_counted = if slot.is_of(key) {
             slot.count(access, weight, bytes);
+            true
         } else {
-            cpu.miss(key, access, weight, bytes);
-        }
-        let weight = cpu.record(weight);
+            cpu.miss(key, access, weight, bytes)
+        };
+        let (next, due) = cpu.record(weight);
         Recording {
-            weight,
-            drain_requested: weight > 1,
+            weight: next,
+            due,
+            is_lost: !is_counted,
         }
+    }
+
+    /// Says that accesses were dropped.
+    pub fn drop_accesses(&self, times: u64) {
+        self.cpus.get().drop_accesses(times);
     }
 
     /// Queues a notice that a file has ended, if the ring has space.
@@ -197,6 +173,7 @@ impl CpuTable {
             head: AtomicU64::new(0),
             recorded: AtomicU64::new(0),
             stood: AtomicU64::new(0),
+            entries: AtomicU64::new(0),
             entered: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
             tail: Tail {
@@ -207,52 +184,62 @@ impl CpuTable {
         }
     }
 
-    /// Accounts a recording of `weight` accesses; returns how many the next one should stand for.
+    /// Accounts a recording of `weight` accesses; returns how many the next one should stand for,
+    /// and whether a drain is due.
     #[inline(always)]
-    fn record(&self, weight: u64) -> u64 {
+    fn record(&self, weight: u64) -> (u64, Due) {
         bump(&self.recorded, 1);
         bump(&self.stood, weight);
-        let (head, _) = self.place();
+        let (_, fill) = self.place();
+        let entries = self.entries.load(Ordering::Relaxed);
         let recorded = self.recorded.load(Ordering::Relaxed);
         let by_records = self.tail.records.weight(&RECORDS, recorded);
-        by_records.max(self.tail.entries.weight(&ENTRIES, head))
+        let next = by_records.max(self.tail.entries.weight(&ENTRIES, entries));
+        let due = if fill >= RING / 4 {
+            Due::Now
+        } else if next > 1 || self.tail.records.is_half_used(&RECORDS, recorded) {
+            Due::Soon
+        } else {
+            Due::No
+        };
+        (next, due)
     }
 
     /// See [`PerCpuTable::renew`].
     fn renew(&self, millis: u64) -> bool {
-        let (head, _) = self.place();
         let of = |times: u64, stood: &AtomicU64| RecordedCounts {
             times,
             stood: stood.load(Ordering::Relaxed),
         };
         let recorded = of(self.recorded.load(Ordering::Relaxed), &self.stood);
-        let entered = of(head, &self.entered);
+        let entered = of(self.entries.load(Ordering::Relaxed), &self.entered);
         let by_records = self.tail.records.renew(&RECORDS, recorded, millis);
         let by_entries = self.tail.entries.renew(&ENTRIES, entered, millis);
         by_records | by_entries
     }
 
-    /// Takes over a slot of another key, if the ring has space for its counts.
+    /// Takes over a slot of another key, if the ring has space for its counts; otherwise the access
+    /// is not counted here.
     #[inline(never)]
-    fn miss(&self, key: Key, access: Access, weight: u64, bytes: u64) {
+    fn miss(&self, key: Key, access: Access, weight: u64, bytes: u64) -> bool {
         let (head, _) = self.place();
         let index = slot_of(key);
         let slot = &self.slots[index];
         let Some(version) = slot.begin_takeover() else {
-            return self.drop_accesses(weight);
+            return false;
         };
         let is_free = slot.is_free();
         let room = is_free || self.overflow(head, index, version, slot);
         if room {
             slot.assign(key);
             slot.count(access, weight, bytes);
-        } else {
-            self.drop_accesses(weight);
         }
-        if room && !is_free {
+        if !is_free {
+            bump(&self.entries, 1);
             bump(&self.entered, weight);
         }
         slot.end_takeover(if room { version + 2 } else { version });
+        room
     }
 
     fn drop_accesses(&self, weight: u64) {
@@ -268,9 +255,13 @@ impl CpuTable {
                 entry.place.store(file.place, Ordering::Relaxed);
                 entry.reads.store(u64::from(striped), Ordering::Relaxed);
             });
+        if is_queued {
+            bump(&self.entries, 1);
+        }
+        let entries = self.entries.load(Ordering::Relaxed);
         EndNotice {
             is_queued,
-            drain_requested: fill >= RING / 4 || self.tail.entries.weight(&ENTRIES, head) > 1,
+            drain_requested: fill >= RING / 4 || self.tail.entries.weight(&ENTRIES, entries) > 1,
         }
     }
 

@@ -22,6 +22,8 @@ pub struct HeatStats {
     pub read_bytes: u64,
     /// See `reads`.
     pub written_bytes: u64,
+    /// Those of `reads` and `writes` that samples stand for and nobody saw; 0: both are exact.
+    pub estimated: u64,
     /// Pages fetched from the backend by reads, and by writes of parts of pages.
     pub loads: u64,
     /// Decayed rates per second.

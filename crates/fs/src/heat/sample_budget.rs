@@ -8,9 +8,12 @@ pub(super) const MOST: u64 = 1024;
 /// earlier drain, for a report, ends no period.
 pub(super) const PERIOD: u64 = 50;
 
-/// A token bucket: how much may be recorded.
+/// Two token buckets: how much is recorded one by one, and how much of what is faster.
 pub(super) struct BudgetRate {
-    /// Capacity of the bucket.
+    /// Capacity of the first, and what comes each second: who is slower is not sampled.
+    pub burst: u64,
+    pub exact: u64,
+    /// The same of the second.
     pub most: u64,
     pub per_second: u64,
     /// For each step beyond the budget, a recording stands for four times as many accesses.
@@ -38,7 +41,7 @@ pub(super) struct RecordedCounts {
 impl SampleBudget {
     pub fn full(rate: &BudgetRate) -> SampleBudget {
         SampleBudget {
-            limit: AtomicU64::new(rate.most),
+            limit: AtomicU64::new(rate.burst),
             weight: AtomicU64::new(1),
             stood: AtomicU64::new(0),
         }
@@ -55,19 +58,30 @@ impl SampleBudget {
         }
     }
 
+    /// Whether less than half is left of what is recorded one by one.
+    #[inline(always)]
+    pub fn is_half_used(&self, rate: &BudgetRate, times: u64) -> bool {
+        times.saturating_add(rate.burst / 2) > self.limit.load(Relaxed) && !self.is_sampled()
+    }
+
     /// Ends a period of `millis`. The next one begins at the weight that would have made this one
-    /// fit. True if that is less than threads may have drawn.
+    /// fit, and one by one if the speed allows. True if that is less than threads may have drawn.
     pub fn renew(&self, rate: &BudgetRate, recorded: RecordedCounts, millis: u64) -> bool {
         let reached = self.weight(rate, recorded.times);
         let left = self.limit.load(Relaxed).saturating_sub(recorded.times);
-        let gained = millis.saturating_mul(rate.per_second) / 1000;
-        let allowed = left.saturating_add(gained).min(rate.most);
+        let of = |per_second: u64| millis.saturating_mul(per_second) / 1000;
+        let exact = of(rate.exact);
         let before = self.stood.swap(recorded.stood, Relaxed);
         let stood = recorded.stood.saturating_sub(before);
-        let next = match reached {
+        let (next, allowed) = if reached == 1 {
             // The rest of the budget is for the rest of the burst.
-            1 => 1,
-            _ => power_of_4(stood.div_ceil(allowed.max(1))),
+            (1, left.saturating_add(exact).min(rate.burst))
+        } else if stood <= exact {
+            (1, rate.burst)
+        } else {
+            let allowed = left.saturating_add(of(rate.per_second)).min(rate.most);
+            // At least 4: one by one would be more than the budget.
+            (power_of_4(stood.div_ceil(allowed.max(1))).max(4), allowed)
         };
         self.limit.store(recorded.times + allowed, Relaxed);
         self.weight.store(next, Relaxed);
@@ -91,6 +105,8 @@ mod tests {
     use super::*;
 
     const RATE: BudgetRate = BudgetRate {
+        burst: 10_000,
+        exact: 30_000,
         most: 10_000,
         per_second: 5000,
         step: 100,
@@ -147,8 +163,23 @@ mod tests {
     }
 
     #[test]
-    fn a_cpu_records_at_most_its_budget_at_any_speed() {
-        for accesses in [600, 3000, 20_000, 100_000, 400_000] {
+    fn a_cpu_within_the_exact_speed_records_each_access() {
+        for accesses in [0, 600, 3000] {
+            let mut cpu = Cpu::new();
+            for _ in 0..100 {
+                assert_eq!(cpu.period(accesses, 100), (accesses, accesses, false));
+            }
+            // Faster for a while, then as before: exact again after one period.
+            (0..10).for_each(|_| _ = cpu.period(50_000, 100));
+            assert!(cpu.budget.is_sampled());
+            assert!(cpu.period(accesses.min(1000), 100).2);
+            assert_eq!(cpu.period(accesses, 100), (accesses, accesses, false));
+        }
+    }
+
+    #[test]
+    fn a_cpu_beyond_the_exact_speed_records_at_most_its_budget() {
+        for accesses in [5000, 20_000, 100_000, 400_000] {
             let mut cpu = Cpu::new();
             (0..10).for_each(|_| _ = cpu.period(accesses, 100));
             let (mut times, mut stood) = (0, 0);
@@ -159,7 +190,7 @@ mod tests {
             }
             // The budget at the beginning, and the steps of periods that were too fast.
             assert!(times <= 75_000, "{accesses}: {times}");
-            assert!(times >= 20_000, "{accesses}: {times}");
+            assert!(times >= 12_000, "{accesses}: {times}");
             assert!(stood >= 100 * accesses && stood <= 101 * (accesses + MOST));
         }
     }

@@ -87,6 +87,13 @@ impl SampleEpochs {
         (!skips && epoch != 0).then_some(SampleEpoch(epoch))
     }
 
+    /// The epoch, whatever this thread has drawn: each access is counted.
+    #[inline]
+    pub fn each(&self) -> Option<SampleEpoch> {
+        let epoch = self.epoch.load(Relaxed);
+        (epoch != 0).then_some(SampleEpoch(epoch))
+    }
+
     fn next(&self) -> u64 {
         let count = self.count.fetch_add(1, Relaxed) & ((1 << (COUNT_BITS - 1)) - 1);
         self.volume | count << 1 | 1

@@ -1,6 +1,7 @@
 //! The score of a record: decayed counts and a temperature. The formulas and their bounds are in
 //! `docs/design/heat.md`.
 
+use super::key::Access;
 use std::f64::consts::LN_2;
 
 /// Milliseconds of a monotonic clock.
@@ -51,9 +52,31 @@ pub(crate) struct Counts {
     pub read_bytes: u64,
     pub writes: u64,
     pub written_bytes: u64,
+    /// Those of `reads` and `writes` that nobody saw: samples stand for them.
+    pub estimated: u64,
 }
 
 impl Counts {
+    /// Those of an access of `bytes` that stands for `n`.
+    pub fn sampled(access: Access, n: u64, bytes: u64) -> Counts {
+        let estimated = n - 1;
+        let sum = bytes.wrapping_mul(n);
+        match access {
+            Access::Read => Counts {
+                reads: n,
+                read_bytes: sum,
+                estimated,
+                ..Counts::default()
+            },
+            Access::Write => Counts {
+                writes: n,
+                written_bytes: sum,
+                estimated,
+                ..Counts::default()
+            },
+        }
+    }
+
     pub fn is_empty(&self) -> bool {
         self.reads == 0 && self.writes == 0
     }
@@ -64,6 +87,7 @@ impl Counts {
         self.read_bytes = self.read_bytes.saturating_add(other.read_bytes);
         self.writes = self.writes.saturating_add(other.writes);
         self.written_bytes = self.written_bytes.saturating_add(other.written_bytes);
+        self.estimated = self.estimated.saturating_add(other.estimated);
     }
 
     /// The difference to an earlier value `seen`.
@@ -73,6 +97,7 @@ impl Counts {
             read_bytes: self.read_bytes.saturating_sub(seen.read_bytes),
             writes: self.writes.saturating_sub(seen.writes),
             written_bytes: self.written_bytes.saturating_sub(seen.written_bytes),
+            estimated: self.estimated.saturating_sub(seen.estimated),
         }
     }
 }

@@ -21,6 +21,8 @@ pub(super) struct Slot {
     read_bytes: AtomicU64,
     writes: AtomicU64,
     written_bytes: AtomicU64,
+    /// See [`Counts::estimated`].
+    estimated: AtomicU64,
 }
 
 /// An entry of the overflow ring: the counts of a former key of a slot.
@@ -36,7 +38,11 @@ pub(super) struct OverflowEntry {
     pub read_bytes: AtomicU64,
     pub writes: AtomicU64,
     pub written_bytes: AtomicU64,
+    pub estimated: AtomicU64,
 }
+
+// Each a cache line of its own.
+const _: () = assert!(size_of::<Slot>() == 64 && size_of::<OverflowEntry>() == 64);
 
 impl Slot {
     #[inline(always)]
@@ -55,6 +61,9 @@ impl Slot {
         };
         bump(times, n);
         bump(sum, bytes.wrapping_mul(n));
+        if n > 1 {
+            bump(&self.estimated, n - 1);
+        }
     }
 
     pub fn is_free(&self) -> bool {
@@ -81,6 +90,7 @@ impl Slot {
             &self.read_bytes,
             &self.writes,
             &self.written_bytes,
+            &self.estimated,
         ] {
             word.store(0, Ordering::Relaxed);
         }
@@ -106,6 +116,7 @@ impl Slot {
             read_bytes: self.read_bytes.load(Ordering::Relaxed),
             writes: self.writes.load(Ordering::Relaxed),
             written_bytes: self.written_bytes.load(Ordering::Relaxed),
+            estimated: self.estimated.load(Ordering::Relaxed),
         };
         // Acquire: pairs with the Release fence of `begin_takeover`.
         fence(Ordering::Acquire);
@@ -125,6 +136,7 @@ impl OverflowEntry {
         copy(&self.read_bytes, &line.read_bytes);
         copy(&self.writes, &line.writes);
         copy(&self.written_bytes, &line.written_bytes);
+        copy(&self.estimated, &line.estimated);
     }
 
     pub fn get(&self) -> (Key, Counts) {
@@ -138,6 +150,7 @@ impl OverflowEntry {
             read_bytes: load(&self.read_bytes),
             writes: load(&self.writes),
             written_bytes: load(&self.written_bytes),
+            estimated: load(&self.estimated),
         };
         (key, counts)
     }

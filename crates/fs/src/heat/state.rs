@@ -1,6 +1,6 @@
 //! What tracking holds, and the drain that moves counts of the CPUs into the records.
 
-use super::key::Key;
+use super::key::{Access, Key};
 use super::listeners::{self, HeatChange};
 use super::percpu::{DrainProgress, Drained, PerCpuTable, RANGE_SHIFT};
 use super::place::{SHARDS, STRIPE_SHIFT, shard_of};
@@ -18,13 +18,18 @@ use hearth_sync::epoch::pin;
 use hearth_sync::lock::{Class, Lock};
 use hearth_sync::lock_class;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::collections::HashMap;
 
 /// Entries that a drain handles under one epoch guard.
 const CHUNK: usize = 256;
+/// Most ranges whose counts are set aside between two drains.
+const ASIDE: usize = 1 << 16;
 
 lock_class! {
     /// One portion is kept at a time.
     pub(super) KeepLock = "heat.keep", 930;
+    /// Below `heat.drain`, under which a drain takes what is there.
+    pub(super) AsideLock = "heat.aside", 945;
     pub(super) UnseenLock = "heat.unseen", 970;
 }
 
@@ -58,6 +63,8 @@ pub(super) struct HeatState {
     /// [`SHARDS`] shards, made one by one because the stack of a thread may be small.
     pub shards: Box<[Lock<ShardLock, Shard>]>,
     pub tenants: Lock<TenantLock, TenantTable>,
+    /// Counts of accesses that found no room in the table of their CPU.
+    pub aside: Lock<AsideLock, HashMap<Key, Counts>>,
     /// Files that have ended and whose notice did not fit a ring.
     pub late: Lock<LateLock, Vec<Key>>,
     /// How far the portion is that is being kept.
@@ -66,6 +73,9 @@ pub(super) struct HeatState {
     pub unseen: Lock<UnseenLock, Vec<FileId>>,
     /// A CPU samples, or has begun to drop accesses. Relaxed: a hint.
     pub pressed: AtomicBool,
+    /// A ring fills, and its accesses are not sampled: the next drain does not wait. Relaxed: a
+    /// hint.
+    pub urgent: AtomicBool,
     /// Number of drains. Relaxed: a statistic.
     pub drains: AtomicU64,
 }
@@ -97,10 +107,12 @@ impl HeatState {
             }),
             shards: (0..SHARDS).map(|_| Lock::new(Shard::new())).collect(),
             tenants: Lock::new(TenantTable::default()),
+            aside: Lock::new(HashMap::new()),
             late: Lock::new(Vec::new()),
             keep: Lock::new(KeepCursor::default()),
             unseen: Lock::new(Vec::new()),
             pressed: AtomicBool::new(false),
+            urgent: AtomicBool::new(false),
             drains: AtomicU64::new(0),
         }
     }
@@ -142,12 +154,14 @@ impl HeatState {
             since,
         } = &mut *draining;
         self.pressed.store(false, Ordering::Relaxed);
+        self.urgent.store(false, Ordering::Relaxed);
         batch.clear();
         let now = now(objects);
         self.table.drain(seen, |found| match found {
             Drained::Counts(key, counts) => batch.push((key, *counts)),
             Drained::Ended(key, striped) => ended.push((key, striped)),
         });
+        batch.extend(std::mem::take(&mut *self.aside.lock()));
         let draws_end = self.renew(since, now);
         let lives = settings.half_lives();
         let mut owners = TenantCounts::new();
@@ -192,6 +206,21 @@ impl HeatState {
         self.tenants.lock().touch(owners, now, &lives);
         self.drains.fetch_add(1, Ordering::Relaxed);
         draws_end
+    }
+
+    /// Counts an access that found no room in the table of its CPU. One beyond [`ASIDE`] ranges is
+    /// dropped.
+    #[cold]
+    pub fn set_aside(&self, key: Key, access: Access, weight: u64, bytes: u64) {
+        let mut aside = self.aside.lock();
+        if aside.len() >= ASIDE && !aside.contains_key(&key) {
+            drop(aside);
+            return self.table.drop_accesses(weight);
+        }
+        aside
+            .entry(key)
+            .or_default()
+            .add(&Counts::sampled(access, weight, bytes));
     }
 
     /// Ends the period of the budgets, unless it has hardly begun. True if the sampling epoch
@@ -259,6 +288,7 @@ fn of_file(key: Key, counts: &Counts) -> Counts {
         true => Counts {
             reads: 0,
             writes: 0,
+            estimated: 0,
             ..*counts
         },
         false => *counts,

@@ -6,10 +6,12 @@ use super::listeners::Listeners;
 use super::percpu::RANGE_SHIFT;
 use super::place::SHARDS;
 use super::record::{FileId, WHOLE};
+use super::recording::{Due, Recording};
 use super::sampler::{SampleEpoch, SampleEpochs};
 use super::score::HalfLifeChange;
 use super::settings::HeatSettings;
 use super::state::{HeatState, mark, now};
+use crate::caller::Origin;
 use crate::data::PAGE;
 use crate::errno::{Errno, Result};
 use crate::inode::{Inode, StateBit};
@@ -60,35 +62,41 @@ impl Tracker {
         self.epochs.switch(on);
     }
 
-    /// Records an access to the bytes `off .. off + len` of a file, unless the sampler skips it.
+    /// Records an access to the bytes `off .. off + len` of a file, unless the sampler skips it. A
+    /// request of a kernel is never skipped: it costs a hundred times what recording it does.
     #[inline(always)]
-    pub fn note(&self, inode: &Inode, access: Access, off: u64, len: usize) {
-        if let Some(epoch) = self.epochs.counts() {
-            let file = (inode.id.number, inode.id.generation);
-            self.record(epoch, file, (access, off, len as u64));
+    pub fn note(&self, origin: Origin, inode: &Inode, access: Access, off: u64, len: usize) {
+        let file = (inode.id.number, inode.id.generation);
+        match origin {
+            Origin::Library => {
+                if let Some(epoch) = self.epochs.counts() {
+                    self.record(epoch, file, (access, off, len as u64));
+                }
+            }
+            Origin::Kernel => self.note_file(file, access, off, len as u64),
         }
     }
 
-    /// [`Tracker::note`] for a file that is no inode of the volume.
+    /// Records an access to a file by a request of a kernel, also if the file is no inode of the
+    /// volume.
+    #[inline(never)]
     pub fn note_file(&self, file: FileId, access: Access, off: u64, len: u64) {
-        if let Some(epoch) = self.epochs.counts() {
-            self.record(epoch, file, (access, off, len));
-        }
-    }
-
-    /// Records the use of a whole file, of which no ranges are known.
-    pub fn note_whole(&self, file: FileId, access: Access, len: u64) {
-        let (Some(epoch), Some(state)) = (self.epochs.counts(), self.state.get()) else {
+        let (Some(_), Some(state)) = (self.epochs.each(), self.state.get()) else {
             return;
         };
-        let weight = epoch.weight();
-        let noted = state.table.note(foreign::whole(file), access, weight, len);
-        if noted.drain_requested {
-            self.request_drain(state);
+        if len > 0 {
+            self.note_ranges(state, file, (access, off, len), 1);
         }
-        if (weight, noted.weight) != (1, 1) {
-            epoch.draw(noted.weight);
-        }
+    }
+
+    /// Records the use of a whole file, of which no ranges are known, by a request of a kernel.
+    pub fn note_whole(&self, file: FileId, access: Access, len: u64) {
+        let (Some(_), Some(state)) = (self.epochs.each(), self.state.get()) else {
+            return;
+        };
+        let key = foreign::whole(file);
+        let noted = state.table.note(key, access, 1, len);
+        self.after(state, &noted, (key, access, 1, len));
     }
 
     #[inline(never)]
@@ -101,6 +109,22 @@ impl Tracker {
             return;
         }
         let weight = epoch.weight();
+        let next = self.note_ranges(state, file, (access, off, len), weight);
+        if (weight, next) != (1, 1) {
+            epoch.draw(next);
+        }
+    }
+
+    /// Counts an access that stands for `weight` in each of its ranges. Returns how many the next
+    /// one should stand for.
+    #[inline(always)]
+    fn note_ranges(
+        &self,
+        state: &HeatState,
+        file: FileId,
+        (access, off, len): (Access, u64, u64),
+        weight: u64,
+    ) -> u64 {
         let mut next = 1;
         let first = off >> RANGE_SHIFT;
         for range in first..=(off + len - 1) >> RANGE_SHIFT {
@@ -109,13 +133,24 @@ impl Tracker {
             let key = Key::new(file.0, file.1, range);
             let key = if range == first { key } else { key.going_on() };
             let noted = state.table.note(key, access, weight, to - from);
-            if noted.drain_requested {
-                self.request_drain(state);
-            }
+            self.after(state, &noted, (key, access, weight, to - from));
             next = noted.weight;
         }
-        if (weight, next) != (1, 1) {
-            epoch.draw(next);
+        next
+    }
+
+    #[inline(always)]
+    fn after(
+        &self,
+        state: &HeatState,
+        noted: &Recording,
+        (key, access, weight, len): (Key, Access, u64, u64),
+    ) {
+        if noted.due != Due::No {
+            self.request_drain(state, noted.due);
+        }
+        if noted.is_lost {
+            state.set_aside(key, access, weight, len);
         }
     }
 
@@ -169,7 +204,7 @@ impl Tracker {
             state.late.lock().push(file);
         }
         if ended.drain_requested {
-            self.request_drain(state);
+            self.request_drain(state, Due::Soon);
         }
     }
 
@@ -236,6 +271,12 @@ impl Tracker {
         state.is_some_and(|state| state.pressed.load(Ordering::Relaxed))
     }
 
+    /// Whether a drain is due at once, however short ago the last one was: a ring fills.
+    pub fn drain_is_urgent(&self) -> bool {
+        let state = self.state.get();
+        state.is_some_and(|state| state.urgent.load(Ordering::Relaxed))
+    }
+
     /// Whether there may be records.
     pub fn has_records(&self) -> bool {
         self.state.get().is_some()
@@ -252,11 +293,16 @@ impl Tracker {
         }
     }
 
-    /// Requests a drain because a CPU begins to sample. Wakes the task once for each drain.
+    /// Requests a drain because a CPU begins to sample, or its ring fills. Wakes the task once for
+    /// each drain, and once more if it has become urgent.
     #[cold]
-    fn request_drain(&self, state: &HeatState) {
-        if !state.pressed.load(Ordering::Relaxed)
-            && !state.pressed.swap(true, Ordering::Relaxed)
+    fn request_drain(&self, state: &HeatState, due: Due) {
+        let flag = match due {
+            Due::Now => &state.urgent,
+            _ => &state.pressed,
+        };
+        if !flag.load(Ordering::Relaxed)
+            && !flag.swap(true, Ordering::Relaxed)
             && let Some(drainer) = self.drainer.get()
         {
             drainer.wake_by_ref();

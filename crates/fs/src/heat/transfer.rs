@@ -43,6 +43,8 @@ pub struct ExportedHeat {
     pub writes: u64,
     /// Bytes written.
     pub written_bytes: u64,
+    /// Those of `reads` and `writes` that samples stand for.
+    pub estimated: u64,
     /// Pages that the backend was asked for.
     pub loads: u64,
     /// Rates by the short half-life.
@@ -240,6 +242,7 @@ impl ExportedHeat {
                 read_bytes: self.read_bytes,
                 writes: self.writes,
                 written_bytes: self.written_bytes,
+                estimated: self.estimated,
             },
             loads: self.loads,
             last_read: self.last_read_ms.map(|at| now.saturating_sub(age(at))),
@@ -276,6 +279,7 @@ impl Exporter {
             read_bytes: total.read_bytes,
             writes: total.writes,
             written_bytes: total.written_bytes,
+            estimated: total.estimated,
             loads: record.loads,
             rates: rates(score.short, self.lives.short),
             long_rates: rates(score.long, self.lives.long),

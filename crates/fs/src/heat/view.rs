@@ -128,6 +128,7 @@ impl<'a> View<'a> {
             writes: total.writes,
             read_bytes: total.read_bytes,
             written_bytes: total.written_bytes,
+            estimated: total.estimated,
             loads: 0,
             reads_per_second: rate(score.short.reads),
             writes_per_second: rate(score.short.writes),

@@ -37,7 +37,9 @@ pub(crate) fn read(
     if !out.is_empty() {
         touch_atime(cx, inode, noatime)?;
     }
-    cx.sb.heat.note(inode, Access::Read, off, len);
+    cx.sb
+        .heat
+        .note(cx.caller.origin, inode, Access::Read, off, len);
     Ok(len)
 }
 
@@ -65,7 +67,9 @@ pub(crate) fn read_vector(
     if outs.iter().any(|out| !out.is_empty()) {
         touch_atime(cx, inode, noatime)?;
     }
-    cx.sb.heat.note(inode, Access::Read, off, total);
+    cx.sb
+        .heat
+        .note(cx.caller.origin, inode, Access::Read, off, total);
     Ok(total)
 }
 
@@ -224,7 +228,9 @@ pub(crate) fn write_acknowledged(
         cx.sb.look_at_room();
     }
     cx.inode_changed(inode, Some(written));
-    cx.sb.heat.note(inode, Access::Write, at, len);
+    cx.sb
+        .heat
+        .note(cx.caller.origin, inode, Access::Write, at, len);
     Ok((at, len))
 }
 

@@ -161,13 +161,14 @@ impl Jobs {
         }
     }
 
-    /// Folds heat, unless the last fold began less than [`PAUSE`] ago: then returns how long to
-    /// wait.
+    /// Folds heat, unless the last fold began less than [`PAUSE`] ago and nothing is lost by that:
+    /// then returns how long to wait.
     fn fold(&mut self, sb: &Superblock) -> Option<Duration> {
         let now = self.sched.now();
         let wait = self
             .folded
-            .and_then(|last| PAUSE.checked_sub(now.since(last)));
+            .and_then(|last| PAUSE.checked_sub(now.since(last)))
+            .filter(|_| !sb.heat.drain_is_urgent());
         if wait.is_none() {
             sb.fold();
             self.folded = Some(now);
@@ -297,7 +298,8 @@ impl Superblock {
     }
 
     fn fold(&self) {
-        if self.heat.is_on() || self.heat.drain_requested() {
+        let is_due = self.heat.drain_requested() || self.heat.drain_is_urgent();
+        if self.heat.is_on() || is_due {
             self.heat.drain(&self.objects);
         }
     }

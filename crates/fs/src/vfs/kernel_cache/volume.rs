@@ -1,7 +1,7 @@
 //! The core behind a kernel that caches.
 
 use crate::attr::{Attr, SetAttr};
-use crate::caller::Caller;
+use crate::caller::{Caller, Origin};
 use crate::errno::Errno;
 use crate::heat::Access;
 use crate::inode::InodeExt;
@@ -103,7 +103,7 @@ impl<W: WaitMode> VolumeVfs<W> {
             .and_then(|()| Ok(sb.read_through(&held, off, out)?));
         let g = pin();
         if let Ok(len) = read {
-            sb.heat.note(&held, Access::Read, off, len);
+            sb.heat.note(Origin::Kernel, &held, Access::Read, off, len);
         }
         sb.release(held, &g);
         read
