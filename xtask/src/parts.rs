@@ -30,6 +30,7 @@ const ALONE: &[(&str, &str)] = &[
     ("hearth", "background"),
     ("hearth", "lock_profile"),
     ("hearth-fuse", "parked"),
+    ("hearth-cli", "memory_back"),
     ("hearth-cli", "sched"),
     ("hearth-cli", "sched_weights"),
     ("hearth-cli", "stress"),

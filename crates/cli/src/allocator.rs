@@ -1,9 +1,82 @@
 //! The allocator of a daemon gives unused memory back sooner than it does by itself: of a volume
-//! with little memory it would keep several times as much for a second.
+//! with little memory it would keep several times as much for a second, and of what was removed
+//! before the daemon fell idle all of it, since it looks only when somebody allocates. The reasons
+//! are in `docs/design/memory.md`.
 
+use hearth::{Trimmer, Volume};
+use hearth_sync::epoch;
+use hearth_sync::primitive::OnceLock;
+use rustix::time::{ClockId, clock_gettime};
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::time::Duration;
+
+/// Has the allocator give back what is due, or all that is free; the library does not know which
+/// allocator its program has.
+static COLLECT: OnceLock<fn(bool)> = OnceLock::new();
+
+/// Says how the allocator of this program is asked for unused memory; the first word counts.
+pub fn collects_by(collect: fn(bool)) {
+    let _ = COLLECT.set(collect);
+}
+
+/// A daemon that used less CPU than this since the last look is calm: nobody waits for pages that
+/// it gives back and wants again.
+const CALM: Duration = Duration::from_millis(50);
+/// CPU time in which something worth a collection may have been freed.
+const WORTH: Duration = Duration::from_millis(5);
+/// One collection visits a quarter of the arenas and one more.
+const PASSES: usize = 5;
+
+/// Gives memory back that a volume and the allocator keep, by looks at a steady pace.
+pub struct GiveBack {
+    trimmer: Trimmer,
+    /// CPU time of this process at the last look.
+    seen: Duration,
+    /// CPU time when everything was given back.
+    done: Duration,
+}
+
+impl GiveBack {
+    /// Of a process that has given everything back.
+    pub fn new(volume: &Volume) -> GiveBack {
+        let now = cpu_time();
+        GiveBack {
+            trimmer: volume.trimmer(),
+            seen: now,
+            done: now,
+        }
+    }
+
+    /// Gives back what is due; all of it once the process is calm, and nothing if it has done
+    /// nothing since.
+    pub fn look(&mut self) {
+        epoch::free_leftovers();
+        let now = cpu_time();
+        let is_calm = now.saturating_sub(self.seen) < CALM;
+        if is_calm && now.saturating_sub(self.done) >= WORTH {
+            self.trimmer.look(true);
+            collect(true);
+            self.done = cpu_time();
+        } else if !is_calm {
+            self.trimmer.look(false);
+            (0..PASSES).for_each(|_| collect(false));
+        }
+        self.seen = cpu_time();
+    }
+}
+
+fn collect(all: bool) {
+    if let Some(collect) = COLLECT.get() {
+        collect(all);
+    }
+}
+
+fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
 
 /// The setting of mimalloc, in milliseconds; who has set it knows why.
 const SETTING: &str = "MIMALLOC_PURGE_DELAY";

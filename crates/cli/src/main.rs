@@ -13,5 +13,12 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     // A daemon is started as `/proc/self/exe`, which is no name to look for.
     let _ = rustix::thread::set_name(c"hearth");
-    hearth_cli::run(std::env::args_os())
+    hearth_cli::run(std::env::args_os(), collect)
+}
+
+/// Has the allocator give back what it keeps: what is due by its own delay, or with `all` every
+/// page that is free.
+fn collect(all: bool) {
+    // SAFETY: no pointer; it may be called at any time on any thread that may allocate.
+    unsafe { libmimalloc_sys::mi_collect(all) }
 }

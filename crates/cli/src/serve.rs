@@ -1,10 +1,10 @@
 //! The daemon: a volume, a session, and the signals that end it.
 
 use crate::args::MountArgs;
-use crate::disk_watch::DiskWatch;
 use crate::failure::{Failure, reason};
 use crate::quota::EventLog;
-use crate::{fstab, host, mounts, naming, output, readiness, signals, store};
+use crate::watch::Watch;
+use crate::{fstab, host, mounts, naming, output, readiness, room, signals, store};
 use hearth::{HostSourceOptions, KernelCache, OpenError, Source, Volume, VolumeBuilder};
 use hearth_fuse::{MountOptions, SchedPolicy, Session};
 use hearth_store::Error;
@@ -61,6 +61,7 @@ pub fn run(source: Source, args: &MountArgs) -> Result<(), Failure> {
     let policy = options.sched_policy;
     policy.check().map_err(|error| refused_policy(&error))?;
     hearth::yield_between_operations(true);
+    room::warn(&source, &options.volume);
     let volume = volume(&source, &options, args.mountpoint())?;
     // What a remount may ask for again.
     let typed = fstab::ours(&args.options).join(",");
@@ -125,7 +126,7 @@ impl Attendant<'_> {
             readiness::tell();
         }
         let log = EventLog::start(&volume);
-        let watch = DiskWatch::start(&volume, &args.source());
+        let watch = Watch::start(&volume, &args.source());
         serve(session, signals)?;
         drop(log);
         // What was changed last is durable before the daemon ends.

@@ -3,7 +3,7 @@
 use crate::args::{Args, Verb};
 use crate::failure::Failure;
 use crate::{
-    ask, doctor, events, fstab, generate, heat, locks, metrics, mount, output, quota,
+    allocator, ask, doctor, events, fstab, generate, heat, locks, metrics, mount, output, quota,
     run as run_in, sched, stats, store, sync, top, tune, umount, which,
 };
 use clap::Parser;
@@ -12,8 +12,10 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Runs the program with its arguments, the first of which is its own name.
-pub fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
+/// Runs the program with its arguments, the first of which is its own name. `collect` has the
+/// allocator of the program give memory back, all that is free if that is asked.
+pub fn run(args: impl Iterator<Item = OsString>, collect: fn(bool)) -> ExitCode {
+    allocator::collects_by(collect);
     let args: Vec<OsString> = args.collect();
     let helper = args.first().is_some_and(fstab::is_helper);
     let is_fsck = args.get(1).is_some_and(|verb| verb == "fsck");

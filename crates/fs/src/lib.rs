@@ -52,6 +52,7 @@ mod stats;
 mod superblock;
 mod tenant;
 mod throttle;
+mod trim;
 mod vfs;
 mod volume;
 mod walk;
@@ -95,6 +96,7 @@ pub use source::{
 pub use stats::{BUCKETS, Event, Op, OpStats, Stats};
 pub use superblock::{AtimeMode, OnError, Protection};
 pub use tenant::TenantId;
+pub use trim::Trimmer;
 pub use vfs::{
     Blocking, BlockingWork, KernelCache, Miss, NonBlocking, SyncPoint, Vfs, VfsError, VfsFile,
     VfsResult, VolumeVfs, WhenDurable,

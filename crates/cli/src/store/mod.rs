@@ -18,4 +18,4 @@ pub use info::run as info;
 pub use load::run as load;
 pub use mkfs::run as mkfs;
 pub use passphrase::run as passphrase;
-pub use place::refusal;
+pub use place::{amount, refusal};

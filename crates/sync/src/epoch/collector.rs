@@ -18,7 +18,7 @@ use std::ptr;
 use std::time::{Duration, Instant};
 
 /// Advances of the epoch that a bag waits for.
-const GRACE: u64 = 2;
+pub(super) const GRACE: u64 = 2;
 /// The first epoch: `stamp - GRACE` never underflows.
 const FIRST: u64 = GRACE;
 

@@ -37,7 +37,9 @@ use modelled as backend;
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 use native as backend;
 
-pub use throttle::{pending, throttle, throttle_background, yield_between_operations};
+pub use throttle::{
+    free_leftovers, pending, throttle, throttle_background, yield_between_operations,
+};
 
 use crate::primitive::Arc;
 

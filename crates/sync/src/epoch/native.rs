@@ -7,7 +7,7 @@
 //! Freeing runs destructors of arbitrary types, so it happens only when the thread is no longer
 //! pinned.
 
-use super::collector::Collector;
+use super::collector::{Collector, GRACE};
 use super::deferred::Deferred;
 use super::local::Local;
 use crate::primitive::atomic::{AtomicI64, Ordering};
@@ -64,6 +64,9 @@ struct LocalGarbage {
     is_busy: Cell<bool>,
     /// Seal the bag although it is not full.
     seal_early: Cell<bool>,
+    /// Much is in the bag: it does not wait for the next collection, which an idle thread may
+    /// never begin.
+    free_at_once: Cell<bool>,
     /// The epoch at the last collection.
     last_epoch: Cell<u64>,
     /// Pins at the last sweep.
@@ -134,6 +137,12 @@ pub(super) fn synchronize() {
 pub(super) fn seal_soon() {
     let _ = GARBAGE.try_with(|garbage| garbage.seal_early.set(true));
     THREAD.with(|thread_state| thread_state.needs_collect.set(true));
+}
+
+/// Makes the thread free its bag when it is next unpinned, if no other thread is pinned then.
+pub(super) fn free_soon() {
+    let _ = GARBAGE.try_with(|garbage| garbage.free_at_once.set(true));
+    seal_soon();
 }
 
 impl Drop for Pin {
@@ -279,7 +288,9 @@ impl LocalGarbage {
         }
         // If other threads have advanced the epoch since the last collection, they do so often
         // enough.
-        if me.has_bags() && COLLECTOR.epoch() == self.last_epoch.get() {
+        if self.free_at_once.take() {
+            (0..GRACE).for_each(|_| COLLECTOR.advance());
+        } else if me.has_bags() && COLLECTOR.epoch() == self.last_epoch.get() {
             COLLECTOR.advance();
         }
         self.last_epoch.set(COLLECTOR.epoch());

@@ -24,6 +24,9 @@ use std::time::Duration;
 
 /// Bytes that a thread retires between two writes to the global count.
 const BATCH: usize = 64 << 10;
+/// Bytes of one value that are much: a file that was removed. An idle thread does not come by to
+/// free them later.
+const MUCH: i64 = 1 << 20;
 /// Bytes per core that may wait before threads are throttled: memory that waits on a core and is
 /// then used again should still be in its cache.
 const LIMIT: i64 = 768 << 10;
@@ -40,6 +43,8 @@ const PREEMPT_FROM: i64 = 128 << 10;
 const CALLS_PER_CHECK: u32 = 32;
 /// Calls between two looks at the clock where calls take so long that the tick would be missed.
 const CALLS_PER_CHECK_SLOW: u32 = 2;
+/// Flushes of one look for what idle threads have left.
+const FLUSHES: u32 = 8;
 /// Yields of one wait, before it sleeps.
 const YIELDS: u32 = 6;
 /// Sleeps of one wait.
@@ -78,6 +83,18 @@ static VOLUNTARY: AtomicBool = AtomicBool::new(false);
 pub fn yield_between_operations(on: bool) {
     // Relaxed: a setting of its own.
     VOLUNTARY.store(on, Ordering::Relaxed);
+}
+
+/// Frees what has expired on any thread. For a thread that looks now and then, because threads that
+/// have fallen idle do not: of each at most what one guard retired, or a bag.
+pub fn free_leftovers() {
+    // Each flush advances the epoch once, and frees a few bags of threads that were away.
+    for _ in 0..FLUSHES {
+        if pending() == 0 {
+            return;
+        }
+        pin().flush();
+    }
 }
 
 /// Called between operations, without a lock: waits a little if readers hold back too much.
@@ -151,7 +168,10 @@ pub(super) fn flush_batch(g: &Guard) {
             PENDING.fetch_sub(bytes, Ordering::Relaxed);
         });
     }
-    backend::seal_soon();
+    match bytes >= MUCH {
+        true => backend::free_soon(),
+        false => backend::seal_soon(),
+    }
     if is_high(now) {
         CALLS_LEFT.set(1);
         BATCHED.set(true);

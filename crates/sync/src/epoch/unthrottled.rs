@@ -11,6 +11,9 @@ pub fn pending() -> u64 {
 #[inline]
 pub fn throttle() {}
 
+/// Frees nothing: see `throttle`.
+pub fn free_leftovers() {}
+
 /// Does nothing: nobody waits.
 pub fn yield_between_operations(_on: bool) {}
 
