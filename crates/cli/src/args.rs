@@ -119,6 +119,7 @@ Mount options (-o), the default first:
                                    as much as the disk of a store has
   create                           make the volume of store:DIR if DIR is new or empty
   xdev                             do not enter mounts below host:DIR
+  watch                            see changes of others in host:DIR at once (root)
   quota=off|wait|background        quotas of host:DIR; wait: count what is used before the mount
                                    answers
   memory=BYTES                     memory for what is kept of a store: an eighth of the machine's

@@ -176,6 +176,17 @@ pub fn start(
         }
         false => vfs,
     };
+    let vfs = match options.volume.host.watch {
+        true => vfs.watched(directory, volume).map_err(Failure::refused)?,
+        false => vfs,
+    };
+    if vfs.is_elsewhere() {
+        output::say(format_args!(
+            "{}: it was on another filesystem when it was served last; if that is not mounted, \
+             unmount this, mount it, and serve it again. Its limits and heat are kept",
+            directory.display()
+        ));
+    }
     let stats = volume.stats();
     let words = |is: bool, yes, no| if is { yes } else { no };
     stats.set_info("below", &mounts::resolved(directory).to_string_lossy());

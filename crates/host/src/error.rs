@@ -46,6 +46,13 @@ pub enum OpenError {
         /// What the system said.
         error: io::Error,
     },
+    /// Changes behind the mount cannot be watched.
+    NoWatch {
+        /// The source.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
     /// Something else went wrong.
     Io {
         /// What was used.
@@ -90,6 +97,13 @@ impl fmt::Display for OpenError {
                 f,
                 "source {}: root needs CAP_SETUID and CAP_SETGID here, to act for whoever asks: \
                  give them, or run as the owner of the files",
+                path.display()
+            ),
+            OpenError::NoWatch { path, error } => write!(
+                f,
+                "{}: its filesystem cannot be watched ({error}): 'watch' needs CAP_SYS_ADMIN of \
+                 the machine and a filesystem with file handles; without it changes of others are \
+                 seen within a second",
                 path.display()
             ),
             OpenError::StateInUse { path } => write!(

@@ -21,18 +21,20 @@ pub struct FileHandle {
 }
 
 impl FileHandle {
+    /// Of type and bytes; `None` if it is too long.
+    pub fn new(kind: i32, bytes: &[u8]) -> Option<FileHandle> {
+        let mut handle = FileHandle {
+            kind,
+            len: bytes.len() as u8,
+            bytes: [0; MOST],
+        };
+        handle.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        Some(handle)
+    }
+
     /// The handle of an open file; `None` if its filesystem has none, or one that is too long.
     pub fn of(fd: BorrowedFd<'_>) -> Option<FileHandle> {
-        let take = |kind, bytes: &[u8]| {
-            let mut handle = FileHandle {
-                kind,
-                len: bytes.len() as u8,
-                bytes: [0; MOST],
-            };
-            handle.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
-            Some(handle)
-        };
-        sys::name_to_handle(fd, take).ok().flatten()
+        sys::name_to_handle(fd, FileHandle::new).ok().flatten()
     }
 
     /// Appends type, length and bytes.

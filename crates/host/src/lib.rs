@@ -32,6 +32,7 @@ mod sys;
 mod through;
 mod tree;
 mod vfs;
+mod watch;
 
 pub use error::OpenError;
 pub use file::HostFile;

@@ -112,6 +112,9 @@ impl Nodes {
 
     /// The inode if the kernel refers to it.
     pub fn known(&self, id: &Identity) -> Option<Arc<Node>> {
+        if *id == self.root.id {
+            return Some(Arc::clone(&self.root));
+        }
         let shard = self.of_id(id).lock();
         shard.get(id).map(|counted| Arc::clone(&counted.node))
     }

@@ -22,6 +22,8 @@ pub struct StateDir {
     base: PathBuf,
     path: PathBuf,
     source: PathBuf,
+    /// Which filesystem the directory is on, as it is written.
+    filesystem: String,
 }
 
 impl StateDir {
@@ -48,28 +50,54 @@ impl StateDir {
             return Err(OpenError::StateInside { path: base });
         }
         let mut who = filesystem(root, &id);
+        let filesystem = who.iter().map(|byte| format!("{byte:02x}")).collect();
         id.put(&mut who);
         Ok(StateDir {
             path: base.join(format!("{:016x}", fnv(&who))),
             base,
             source: source.to_owned(),
+            filesystem,
         })
     }
 
-    /// Makes the directory, if it is not there, and sees that it can be written to.
+    /// Makes the directory, if it is not there, and writes down that its source is served. Returns
+    /// whether the source was a directory of another filesystem when it was served last: that one
+    /// may be meant, and not be mounted.
     ///
     /// # Errors
-    /// It cannot.
-    pub fn prepare(&self) -> Result<(), OpenError> {
-        let probe = self.path.join("probe");
+    /// It cannot be written to.
+    pub fn prepare(&self) -> Result<bool, OpenError> {
+        let last = self.served_last();
         let prepared = self.make().and_then(|()| {
-            File::create(&probe)?;
-            fs::remove_file(&probe)
+            let new = self.path.join("source.new");
+            fs::write(&new, self.about())?;
+            fs::rename(&new, self.path.join("source"))
         });
         prepared.map_err(|error| OpenError::State {
             path: self.base.clone(),
             error,
-        })
+        })?;
+        Ok(last.is_some_and(|last| last != self.filesystem))
+    }
+
+    /// What is written of the source: its path, for people too, and its filesystem.
+    fn about(&self) -> Vec<u8> {
+        let path = self.source.as_os_str().as_bytes();
+        [path, b"\nfilesystem ", self.filesystem.as_bytes(), b"\n"].concat()
+    }
+
+    /// The filesystem of the directory of this name that was served last, if it is known.
+    fn served_last(&self) -> Option<String> {
+        let states = fs::read_dir(&self.base).ok()?.filter_map(Result::ok);
+        let served = states.filter_map(|state| {
+            let file = state.path().join("source");
+            let about = fs::read(&file).ok()?;
+            let rest = about.strip_prefix(self.source.as_os_str().as_bytes())?;
+            let filesystem = str::from_utf8(rest).ok()?.strip_prefix("\nfilesystem ")?;
+            let time = fs::metadata(&file).and_then(|file| file.modified()).ok()?;
+            Some((time, filesystem.trim_end().to_owned()))
+        });
+        served.max().map(|(_, filesystem)| filesystem)
     }
 
     /// Whether this user may read it, or make it. Of another user's nothing is said.
@@ -123,9 +151,7 @@ impl StateDir {
         }
         let mut make = DirBuilder::new();
         make.recursive(true).mode(0o700).create(&self.path)?;
-        let mut name = self.source.as_os_str().as_bytes().to_vec();
-        name.push(b'\n');
-        fs::write(self.path.join("source"), name)
+        fs::write(self.path.join("source"), self.about())
     }
 }
 
@@ -216,6 +242,14 @@ mod tests {
             StateDir::of(&at(name), root.as_fd(), Some(&at("base"))).unwrap()
         };
         let one = of("one");
+        let mut elsewhere = of("one");
+        elsewhere.filesystem.push('0');
+        elsewhere.path = at("base/elsewhere");
+        let is_elsewhere = [&one, &one, &elsewhere, &one].map(|state| {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            state.prepare().unwrap()
+        });
+        assert_eq!(is_elsewhere, [false, false, true, true]);
         one.replace("heat", b"warm").unwrap();
         assert_ne!(of("two").path(), one.path());
         assert_eq!(of("two").read("heat").unwrap(), None);

@@ -237,3 +237,89 @@ pub fn ignore_file_size_signal() {
     // SAFETY: no handler is installed.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
+
+/// One event of fanotify: in the directory with this handle, of this name.
+#[derive(Debug)]
+pub struct FanEvent<'a> {
+    pub mask: u64,
+    /// Number of the process that caused it.
+    pub process: u32,
+    pub handle: (i32, &'a [u8]),
+    pub name: &'a [u8],
+}
+
+/// A group that tells events by directory and name.
+///
+/// # Errors
+/// `EPERM` without `CAP_SYS_ADMIN`.
+pub fn fanotify_group() -> Result<OwnedFd> {
+    let flags = libc::FAN_CLASS_NOTIF
+        | libc::FAN_CLOEXEC
+        | libc::FAN_NONBLOCK
+        | libc::FAN_REPORT_DIR_FID
+        | libc::FAN_REPORT_NAME;
+    // SAFETY: plain numbers.
+    let fd = unsafe { libc::syscall(libc::SYS_fanotify_init, flags, libc::O_RDONLY) };
+    let fd = check(fd)?;
+    // SAFETY: the kernel has just given this descriptor to nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
+}
+
+/// Events of the filesystem that the directory `on` is on.
+///
+/// # Errors
+/// `EOPNOTSUPP`, `ENODEV`, `EXDEV` where the filesystem has no handles or no number of its own.
+pub fn fanotify_watch(group: BorrowedFd<'_>, mask: u64, on: BorrowedFd<'_>) -> Result<()> {
+    let flags = libc::FAN_MARK_ADD | libc::FAN_MARK_FILESYSTEM;
+    // SAFETY: numbers, open descriptors, and no path: the directory itself is meant.
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_fanotify_mark,
+            group.as_raw_fd(),
+            flags,
+            mask,
+            on.as_raw_fd(),
+            std::ptr::null::<libc::c_char>(),
+        )
+    };
+    check(done).map(drop)
+}
+
+/// The events that a group has told in `bytes`. Those that lack directory or name have an empty
+/// one.
+pub fn fanotify_events(bytes: &[u8]) -> impl Iterator<Item = FanEvent<'_>> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        // `struct fanotify_event_metadata`.
+        let len = u32::from_ne_bytes(array(rest, 0)?) as usize;
+        let head = usize::from(u16::from_ne_bytes(array(rest, 6)?));
+        let mask = u64::from_ne_bytes(array(rest, 8)?);
+        let process = u32::from_ne_bytes(array(rest, 20)?);
+        let event = rest.get(..len).filter(|_| len > 0)?;
+        rest = &rest[len..];
+        let (handle, name) = event.get(head..).and_then(named).unwrap_or_default();
+        Some(FanEvent {
+            mask,
+            process,
+            handle,
+            name,
+        })
+    })
+}
+
+/// Handle of the directory and name of `struct fanotify_event_info_fid`.
+fn named(info: &[u8]) -> Option<((i32, &[u8]), &[u8])> {
+    let len = usize::from(u16::from_ne_bytes(array(info, 2)?));
+    let info = info.get(..len)?;
+    // Behind the header and the number of the filesystem: `struct file_handle`.
+    let bytes = u32::from_ne_bytes(array(info, 12)?) as usize;
+    let kind = i32::from_ne_bytes(array(info, 16)?);
+    let handle = info.get(20..20 + bytes)?;
+    let name = &info[20 + bytes..];
+    let end = name.iter().position(|&byte| byte == 0);
+    Some(((kind, handle), &name[..end.unwrap_or(name.len())]))
+}
+
+fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    bytes.get(at..at + N)?.try_into().ok()
+}

@@ -13,7 +13,7 @@ use hearth::Errno;
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;
-use hearth_sync::primitive::atomic::{AtomicU64, Ordering::Relaxed};
+use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -56,6 +56,8 @@ pub struct Tree {
     /// The device of the mount that serves this tree, which must not be entered; 0 until it is
     /// known. Relaxed: it is set before the kernel can ask for what lies below.
     own_device: AtomicU64,
+    /// Its name was one of another filesystem when it was served last.
+    is_elsewhere: AtomicBool,
     /// Devices below other than the root's, in the order in which they were met.
     devices: Lock<DevicesLock, HashMap<u64, u64>>,
 }
@@ -94,8 +96,19 @@ impl Tree {
             proc,
             opens_handles,
             own_device: AtomicU64::new(0),
+            is_elsewhere: AtomicBool::new(false),
             devices: Lock::new(HashMap::new()),
         })
+    }
+
+    /// The directory is served, and its name was one of another filesystem the last time.
+    pub fn served_at(&self, is_elsewhere: bool) {
+        self.is_elsewhere.fetch_or(is_elsewhere, Relaxed);
+    }
+
+    /// Whether the name of the directory was one of another filesystem the last time.
+    pub fn is_elsewhere(&self) -> bool {
+        self.is_elsewhere.load(Relaxed)
     }
 
     /// The directory itself.

@@ -6,6 +6,7 @@ use crate::heat::HostHeat;
 use crate::node::Node;
 use crate::quota::Quotas;
 use crate::tree::{HostOptions, Tree};
+use crate::watch::Watch;
 use hearth::{
     Attr, Caller, DirEntry, Errno, FsXAttr, Interrupt, Kind, LockRequest, Miss, NonBlocking, ROOT,
     SetAttr, StatFs, Vfs, VfsError, VfsResult, Volume, VolumeVfs, WriteAt, is_control,
@@ -28,6 +29,8 @@ pub struct HostVfs {
     pub(crate) heat: Arc<HostHeat>,
     /// Quotas, if they are asked for.
     pub(crate) quotas: Option<Arc<Quotas>>,
+    /// Changes of others are announced, if that is asked for.
+    watch: Option<Arc<Watch>>,
 }
 
 impl HostVfs {
@@ -44,12 +47,36 @@ impl HostVfs {
             control: volume.nonblocking_vfs(),
             heat: Arc::new(heat),
             quotas: None,
+            watch: None,
         })
+    }
+
+    /// Announces what others change in the directory, which is `source`, to observers of `volume`:
+    /// behind [`HostVfs::with_quotas`], if there are quotas.
+    ///
+    /// # Errors
+    /// It cannot be watched.
+    pub fn watched(mut self, source: &Path, volume: &Volume) -> Result<HostVfs, OpenError> {
+        let quotas = self.quotas.clone();
+        let settle = move |node: &Arc<Node>| {
+            if let Some(quotas) = &quotas {
+                quotas.settle_if_charged(node);
+            }
+        };
+        let watch = Watch::begin(source, &self.tree, volume, Box::new(settle))?;
+        self.watch = Some(Arc::new(watch));
+        Ok(self)
     }
 
     /// The mount that serves this is on device `dev`: it is not entered where it shows below.
     pub fn set_own_device(&self, dev: u64) {
         self.tree.set_own_device(dev);
+    }
+
+    /// Whether another filesystem's directory had this name when it was served last with state. It
+    /// may be that the filesystem that is meant is not mounted.
+    pub fn is_elsewhere(&self) -> bool {
+        self.tree.is_elsewhere()
     }
 
     /// Whether inodes are found again by file handles. Else a bounded set of descriptors is kept.

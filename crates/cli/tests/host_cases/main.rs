@@ -6,6 +6,8 @@
 
 #[path = "../harness/mod.rs"]
 mod harness;
+#[path = "../quotas/mod.rs"]
+mod quotas;
 
 mod behind;
 mod case;
@@ -21,3 +23,4 @@ mod room;
 mod special;
 mod trouble;
 mod usage;
+mod watch;

@@ -20,6 +20,8 @@ pub struct HostSourceOptions {
     pub state: Option<PathBuf>,
     /// `observe`: heat, statistics and lock profile, and nothing that could refuse a call.
     pub observe: bool,
+    /// `watch`: what others change is announced to the kernel at once.
+    pub watch: bool,
     /// `heat=opens`: heat is made of opens and sizes, and nobody looks at what is read and written.
     pub heat_by_opens: bool,
     /// `quota=wait|background|off`: off if it is not said.
@@ -32,6 +34,7 @@ impl HostSourceOptions {
         let given = [
             (self.state.is_some(), "state"),
             (self.observe, "observe"),
+            (self.watch, "watch"),
             (self.heat_by_opens, "heat=opens"),
             (self.quota.is_some(), "quota="),
         ];

@@ -146,6 +146,7 @@ impl VolumeOptions {
             "protected_hardlinks" => self.protected_hardlinks = true,
             "create" => self.store.create = true,
             "xdev" => self.xdev = true,
+            "watch" => self.host.watch = true,
             "observe" => (self.hot_track, self.host.observe) = (true, true),
             _ => return Err(OptionError::unknown(name)),
         }
@@ -225,6 +226,7 @@ impl OptionError {
             "xdev" => "a source host:DIR, since nothing else has mounts below it",
             "state" => "a source host:DIR, since a store keeps its state itself",
             "observe" => "a source host:DIR, since nothing else is there to be observed",
+            "watch" => "a source host:DIR, since nothing else is changed by others",
             "quota=" => "a source host:DIR, since other volumes count what is used at any time",
             _ => "a source host:DIR, since elsewhere each access is seen",
         };

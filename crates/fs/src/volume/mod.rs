@@ -13,6 +13,7 @@ use crate::superblock::{BuildOptions, Handle, Superblock, scheduler};
 use crate::tenant::TenantId;
 use hearth_sync::epoch::pin;
 use hearth_sync::primitive::Arc;
+use std::ops::Range;
 
 /// A filesystem. Cheap to clone; all clones are the same volume.
 ///
@@ -156,6 +157,22 @@ impl Volume {
         self.sb
             .observers
             .change(|observers| observers.retain(is_other));
+    }
+
+    /// Notifies observers that somebody else has changed what `name` in directory `parent` means:
+    /// for what serves files that are not the volume's.
+    pub fn announce_entry(&self, parent: u64, name: &[u8]) {
+        for observer in self.sb.observers() {
+            observer.entry_changed(parent, name);
+        }
+    }
+
+    /// Notifies observers that somebody else has changed attributes of an inode, and its contents
+    /// in `data`, if given. See [`Volume::announce_entry`].
+    pub fn announce_inode(&self, ino: u64, data: Option<Range<u64>>) {
+        for observer in self.sb.observers() {
+            observer.inode_changed(ino, data.clone());
+        }
     }
 
     /// Whether space is taken by what a kernel in front may have given up already: unlinked files

@@ -46,7 +46,7 @@ impl HostHeat {
         let place = match volume.heat().is_on() {
             true => {
                 let place = place?;
-                place.prepare()?;
+                tree.served_at(place.prepare()?);
                 Some(place)
             }
             // It may be switched on later; then what is kept is kept if it can be.

@@ -1,9 +1,10 @@
 //! What is charged for one inode.
 
-use hearth::{Amounts, Charges, Owners};
+use hearth::{Amounts, BLOCK, Charges, Owners};
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::primitive::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::Instant;
 
 lock_class!(pub ChargedLock = "host.charged", 700);
 
@@ -25,6 +26,8 @@ pub struct Record {
     pub amounts: Amounts,
     /// What the record began with.
     pub began: (Owners, Amounts),
+    /// Blocks that were reserved for writes may be told until then. After it, what is told counts.
+    pub late_until: Option<Instant>,
 }
 
 impl Default for Charged {
@@ -60,7 +63,15 @@ impl Record {
             owners,
             amounts,
             began: (owners, amounts),
+            late_until: None,
         }
+    }
+
+    /// What a file of `size` bytes uses, of which the host tells `told`.
+    pub fn believed(&self, told: Amounts, size: u64) -> Amounts {
+        let is_late = self.late_until.is_some_and(|until| until > Instant::now());
+        let reserved = if is_late { self.amounts[0] } else { 0 };
+        [told[0].max(reserved.min(size.div_ceil(BLOCK))), told[1]]
     }
 
     /// Makes the ledger hold this, whatever the limits say.

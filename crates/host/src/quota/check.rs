@@ -84,10 +84,7 @@ impl Quotas {
     /// Charges what the host has allocated late, with the write-back of what was written before.
     fn settle_known(&self) {
         for node in self.tree.nodes.all() {
-            let has_record = node.charged.record().lock().is_some();
-            if has_record {
-                self.settle_node(&node);
-            }
+            self.settle_if_charged(&node);
         }
     }
 

@@ -40,6 +40,7 @@ impl Quotas {
     ) -> Result<T> {
         let mut touched = self.touch(node)?;
         let done = self.reserve(&mut touched, fd, range, in_part).and_then(run);
+        self.wrote(&mut touched);
         self.settle(&mut touched, fd);
         done
     }
@@ -66,6 +67,7 @@ impl Quotas {
         let done = self
             .reserve(&mut touched, fd.as_fd(), range, true)
             .and_then(|fits| run(&data[..fits as usize]));
+        self.wrote(&mut touched);
         self.settle(&mut touched, fd.as_fd());
         done
     }
@@ -219,9 +221,14 @@ impl Quotas {
     /// A file was closed: what lost its name meanwhile is free, what the host allocated late or
     /// ahead is counted.
     pub fn closed(&self, file: &OpenHost) {
-        let is_known = file.node.charged.record().lock().is_some();
+        self.settle_if_charged(&file.node);
+    }
+
+    /// Settles an inode if it has a record.
+    pub fn settle_if_charged(&self, node: &Arc<Node>) {
+        let is_known = node.charged.record().lock().is_some();
         if is_known {
-            self.settle_node(&file.node);
+            self.settle_node(node);
         }
     }
 }

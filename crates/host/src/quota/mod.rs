@@ -14,6 +14,8 @@ mod check;
 mod counting;
 mod data;
 mod holes;
+mod late;
+mod mounts_below;
 mod names;
 mod projects;
 mod serve;
@@ -27,8 +29,10 @@ use counting::Counting;
 use hearth::{Charges, KeptSetting};
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::AtomicU64;
+use late::Late;
 use projects::Projects;
 use state_dir::{Lines, QuotaDir};
+use std::path::PathBuf;
 
 /// The quotas of a directory that is served.
 #[derive(Debug)]
@@ -37,7 +41,9 @@ pub(crate) struct Quotas {
     charges: Charges,
     projects: Projects,
     counting: Counting,
+    late: Late,
     state: QuotaDir,
+    source: PathBuf,
     settings: Lines,
     /// Settings as they were kept, until the walk has ended.
     kept: Vec<KeptSetting>,

@@ -2,6 +2,8 @@
 //! [`crate::HostVfs`] with them. Without quotas each is the plain one.
 
 use super::amounts::XFS;
+use super::late::Late;
+use super::mounts_below::has_mounts_below;
 use super::state_dir::QuotaDir;
 use super::{Counting, Projects, Quotas};
 use crate::error::OpenError;
@@ -94,11 +96,13 @@ impl Quotas {
         volume: &Volume,
     ) -> std::result::Result<Arc<Quotas>, OpenError> {
         let beside = StateDir::of(source, tree.root(), tree.options.state.as_deref())?;
-        beside.prepare()?;
+        tree.served_at(beside.prepare()?);
         let state = QuotaDir::open(&beside.path().join("quota"))?;
         let root = tree.nodes.root().id;
         let (settings, projects) = (state.lines("settings")?, state.lines("projects")?);
+        // What was kept has nothing of mounts below: with one there now the tree is counted.
         let usage = state.take_usage(&root)?;
+        let usage = usage.filter(|_| !has_mounts_below(tree, source));
         let charges = volume.charges();
         for (owners, amounts) in usage.iter().flatten() {
             charges.force(*owners, *amounts);
@@ -118,13 +122,15 @@ impl Quotas {
             charges.resume_grace(&kept);
         }
         let inodes = usage.iter().flatten().map(|(_, amounts)| amounts[1]);
-        Ok(Arc::new(Quotas {
+        Ok(Arc::new_cyclic(|quotas| Quotas {
             tree: Arc::clone(tree),
             charges,
             projects: Projects::new(projects, root.dev),
             counting: Counting::new(!is_known),
+            late: Late::of(tree.root(), quotas),
             counted: AtomicU64::new(inodes.sum()),
             state,
+            source: source.to_owned(),
             settings,
             kept,
             is_xfs: fstatfs(tree.root()).is_ok_and(|found| found.f_type as u64 == XFS),
@@ -134,7 +140,9 @@ impl Quotas {
     fn end(&self) -> io::Result<()> {
         self.projects.sync()?;
         self.settings.sync()?;
-        match self.counting.is_on() {
+        // With a mount below, what is used depends on what will be mounted there.
+        let is_open = self.late.has_some() || has_mounts_below(&self.tree, &self.source);
+        match self.counting.is_on() || is_open {
             true => Ok(()),
             false => {
                 let usage = self.charges.by_owners();

@@ -32,7 +32,22 @@ impl Quotas {
     /// # Errors
     /// `ESTALE` if the inode is gone.
     pub fn touch<'n>(&self, node: &'n Arc<Node>) -> Result<Touched<'n>> {
+        // Before the lock of this record: that of another is taken for it.
+        let late = self.take_late(node);
         let mut guard = node.charged.record().lock();
+        if let Some(held) = late {
+            match guard.as_ref() {
+                // Another operation was first, and took what is told for what is charged.
+                Some(record) => {
+                    self.charges.free(held.owners, held.amounts);
+                    self.charges.force(record.began.0, record.began.1);
+                }
+                None => {
+                    *guard = Some(held);
+                    self.is_late_again(node);
+                }
+            }
+        }
         if guard.is_none() {
             let reached = self.tree.reach(node)?;
             let stat = attributes::stat(reached.as_fd())?;
@@ -52,7 +67,10 @@ impl Quotas {
         let node = touched.node;
         let gone = (touched.record().owners, [0; 2]);
         let (owners, amounts) = match attributes::stat(fd) {
-            Ok(stat) => self.told(node, fd, &stat),
+            Ok(stat) => match self.told(node, fd, &stat) {
+                gone @ (_, [0, 0]) => gone,
+                (owners, told) => (owners, touched.record().believed(told, stat.stx_size)),
+            },
             Err(_) => gone,
         };
         if amounts == [0; 2] {

@@ -9,6 +9,7 @@ use crate::tree::Tree;
 use hearth::{Errno, Kind, Result};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags, RawDir, Statx, StatxFlags, openat, statx};
+use std::collections::HashSet;
 use std::ffi::CString;
 use std::mem::MaybeUninit;
 
@@ -50,6 +51,8 @@ impl Quotas {
     ) -> Result<()> {
         let stat = attributes::stat(top)?;
         let id = Identity::of(top, &stat);
+        // By a bind mount a directory has several places.
+        let mut walked = HashSet::from([(id.dev, id.ino)]);
         see(&Seen {
             stat: &stat,
             kind: attributes::kind(&stat)?,
@@ -64,8 +67,8 @@ impl Quotas {
                 levels.pop();
                 continue;
             };
-            match self.enter(level, &name, see) {
-                Ok(below) => levels.push(below),
+            match self.enter(level, &name, &mut walked, see) {
+                Ok(below) => levels.extend(below),
                 Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ESTALE | Errno::ELOOP) => {}
                 // Another filesystem, with `xdev`.
                 Err(Errno::EXDEV) => {}
@@ -75,16 +78,20 @@ impl Quotas {
         Ok(())
     }
 
-    /// Sees a directory, and what is in it.
+    /// Sees a directory, and what is in it, if it was not walked yet.
     fn enter(
         &self,
         above: &Level,
         name: &CString,
+        walked: &mut HashSet<(u64, u64)>,
         see: &mut dyn FnMut(&Seen<'_>) -> Result<()>,
-    ) -> Result<Level> {
+    ) -> Result<Option<Level>> {
         let found = self.tree.find(above.fd.as_fd(), name.to_bytes())?;
+        if !walked.insert((found.id.dev, found.id.ino)) {
+            return Ok(None);
+        }
         let project = self.see_found(above, name, &found, see)?;
-        self.level(found.fd.as_fd(), project, see)
+        self.level(found.fd.as_fd(), project, see).map(Some)
     }
 
     fn see_found(

@@ -1,0 +1,153 @@
+//! `-o watch`: what others change behind the mount is announced to the kernel at once. One fanotify
+//! group hears of the whole filesystem, and one thread looks up which of it the kernel refers to.
+//!
+//! The thread answers no request, and no request waits for it: an announcement may wait for a
+//! request, or for pages that are written back.
+
+use crate::attributes;
+use crate::error::OpenError;
+use crate::handle::FileHandle;
+use crate::identity::Identity;
+use crate::node::Node;
+use crate::sys::{self, FanEvent};
+use crate::tree::Tree;
+use hearth::{Errno, Volume};
+use hearth_sync::primitive::{Arc, thread};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::pipe::{PipeFlags, pipe_with};
+use std::collections::HashSet;
+use std::path::Path;
+
+/// Room for events of one look; one with the longest name takes 400 bytes.
+const ROOM: usize = 64 << 10;
+/// Names in a directory: made, removed, moved.
+const NAMES: u64 = libc::FAN_CREATE | libc::FAN_DELETE | libc::FAN_MOVED_FROM | libc::FAN_MOVED_TO;
+const MASK: u64 = NAMES | libc::FAN_MODIFY | libc::FAN_ATTRIB | libc::FAN_ONDIR;
+
+/// The watch over the filesystem of a directory. It ends when this is dropped.
+#[derive(Debug)]
+pub struct Watch {
+    _end: OwnedFd,
+}
+
+struct Watcher {
+    tree: Arc<Tree>,
+    volume: Volume,
+    /// Is told of inodes whose use may have changed.
+    settle: Box<dyn Fn(&Arc<Node>) + Send>,
+}
+
+impl Watch {
+    /// Watches the filesystem that `tree`, which is served from `source`, is on. Changes are
+    /// announced to observers of `volume`.
+    ///
+    /// # Errors
+    /// The kernel does not let this user, or cannot for this filesystem.
+    pub fn begin(
+        source: &Path,
+        tree: &Arc<Tree>,
+        volume: &Volume,
+        settle: Box<dyn Fn(&Arc<Node>) + Send>,
+    ) -> Result<Watch, OpenError> {
+        let failed = |errno: Errno| OpenError::NoWatch {
+            path: source.to_owned(),
+            error: errno.into(),
+        };
+        let group = sys::fanotify_group().map_err(failed)?;
+        sys::fanotify_watch(group.as_fd(), MASK, tree.root()).map_err(failed)?;
+        let other = |error: rustix::io::Errno| failed(Errno(error.raw_os_error()));
+        let (stop, end) = pipe_with(PipeFlags::CLOEXEC).map_err(other)?;
+        let watcher = Watcher {
+            tree: Arc::clone(tree),
+            volume: volume.clone(),
+            settle,
+        };
+        let thread = thread::Builder::new().name("hearth-watch".into());
+        let thread = thread.spawn(move || watcher.run(group.as_fd(), stop.as_fd()));
+        thread.map_err(|error| OpenError::of(source.to_owned(), error))?;
+        Ok(Watch { _end: end })
+    }
+}
+
+impl Watcher {
+    fn run(&self, group: BorrowedFd<'_>, stop: BorrowedFd<'_>) {
+        let mut room = vec![0; ROOM];
+        loop {
+            let mut both = [
+                PollFd::from_borrowed_fd(group, PollFlags::IN),
+                PollFd::from_borrowed_fd(stop, PollFlags::IN),
+            ];
+            let polled = poll(&mut both, None);
+            if !both[1].revents().is_empty() {
+                return;
+            }
+            match polled.and_then(|_| rustix::io::read(group, &mut room)) {
+                Ok(0) => return,
+                Ok(len) => self.announce_all(&room[..len]),
+                Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Announces events, each once.
+    fn announce_all(&self, events: &[u8]) {
+        let own = std::process::id();
+        let mut seen = HashSet::new();
+        for event in sys::fanotify_events(events) {
+            if event.mask & libc::FAN_Q_OVERFLOW != 0 {
+                self.lost();
+            } else if event.process != own && seen.insert((event.mask, event.handle, event.name)) {
+                self.announce(&event);
+            }
+        }
+    }
+
+    /// Announces one event, if the kernel refers to its directory.
+    fn announce(&self, event: &FanEvent<'_>) {
+        let (kind, bytes) = event.handle;
+        let Some(handle) = FileHandle::new(kind, bytes) else {
+            return;
+        };
+        let Some((directory, fd)) = self.known(handle) else {
+            return;
+        };
+        let is_itself = matches!(event.name, b"" | b".");
+        if is_itself || event.mask & NAMES != 0 {
+            self.volume
+                .announce_inode(directory.number, Some(0..u64::MAX));
+        }
+        if is_itself {
+            return;
+        }
+        if event.mask & NAMES != 0 {
+            self.volume.announce_entry(directory.number, event.name);
+        }
+        let child = self.tree.find(fd.as_fd(), event.name).ok();
+        let Some(node) = child.and_then(|found| self.tree.nodes.known(&found.id)) else {
+            return;
+        };
+        let is_data = event.mask & libc::FAN_MODIFY != 0;
+        let data = is_data.then_some(0..u64::MAX);
+        self.volume.announce_inode(node.number, data);
+        (self.settle)(&node);
+    }
+
+    /// The inode of a handle, if the kernel refers to it.
+    fn known(&self, handle: FileHandle) -> Option<(Arc<Node>, OwnedFd)> {
+        let fd = handle.open(self.tree.root()).ok()?;
+        let stat = attributes::stat(fd.as_fd()).ok()?;
+        let id = Identity::of(fd.as_fd(), &stat);
+        Some((self.tree.nodes.known(&id)?, fd))
+    }
+
+    /// Events were lost: attributes and contents of everything are announced. Names are believed
+    /// until they time out.
+    fn lost(&self) {
+        for node in self.tree.nodes.all() {
+            self.volume.announce_inode(node.number, Some(0..u64::MAX));
+            (self.settle)(&node);
+        }
+    }
+}
