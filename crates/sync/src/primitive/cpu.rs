@@ -3,8 +3,8 @@
 //! The kernel stores the number of the current core in a small area of every thread (restartable
 //! sequences), which the C library registers and publishes the address of. Reading it there takes a
 //! third of a nanosecond; `sched_getcpu` takes three. Where there is no such area, because the C
-//! library is older or a tool intercepts it, `sched_getcpu` is called, once while the thread is pinned
-//! to an epoch.
+//! library is older or a tool intercepts it, `sched_getcpu` is called, once for each pin of the
+//! epoch.
 
 /// The core that this thread runs on now, in the kernel's numbering.
 #[inline]
