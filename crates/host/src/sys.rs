@@ -238,13 +238,16 @@ pub fn ignore_file_size_signal() {
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
+/// Type and bytes of a file handle.
+pub type RawHandleRef<'a> = (i32, &'a [u8]);
+
 /// One event of fanotify: in the directory with this handle, of this name.
 #[derive(Debug)]
 pub struct FanEvent<'a> {
     pub mask: u64,
     /// Number of the process that caused it.
     pub process: u32,
-    pub handle: (i32, &'a [u8]),
+    pub handle: RawHandleRef<'a>,
     pub name: &'a [u8],
 }
 
@@ -308,7 +311,7 @@ pub fn fanotify_events(bytes: &[u8]) -> impl Iterator<Item = FanEvent<'_>> {
 }
 
 /// Handle of the directory and name of `struct fanotify_event_info_fid`.
-fn named(info: &[u8]) -> Option<((i32, &[u8]), &[u8])> {
+fn named(info: &[u8]) -> Option<(RawHandleRef<'_>, &[u8])> {
     let len = usize::from(u16::from_ne_bytes(array(info, 2)?));
     let info = info.get(..len)?;
     // Behind the header and the number of the filesystem: `struct file_handle`.

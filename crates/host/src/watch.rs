@@ -25,6 +25,9 @@ const ROOM: usize = 64 << 10;
 const NAMES: u64 = libc::FAN_CREATE | libc::FAN_DELETE | libc::FAN_MOVED_FROM | libc::FAN_MOVED_TO;
 const MASK: u64 = NAMES | libc::FAN_MODIFY | libc::FAN_ATTRIB | libc::FAN_ONDIR;
 
+/// Is told of inodes whose use may have changed.
+pub type Settle = Box<dyn Fn(&Arc<Node>) + Send>;
+
 /// The watch over the filesystem of a directory. It ends when this is dropped.
 #[derive(Debug)]
 pub struct Watch {
@@ -34,8 +37,7 @@ pub struct Watch {
 struct Watcher {
     tree: Arc<Tree>,
     volume: Volume,
-    /// Is told of inodes whose use may have changed.
-    settle: Box<dyn Fn(&Arc<Node>) + Send>,
+    settle: Settle,
 }
 
 impl Watch {
@@ -48,7 +50,7 @@ impl Watch {
         source: &Path,
         tree: &Arc<Tree>,
         volume: &Volume,
-        settle: Box<dyn Fn(&Arc<Node>) + Send>,
+        settle: Settle,
     ) -> Result<Watch, OpenError> {
         let failed = |errno: Errno| OpenError::NoWatch {
             path: source.to_owned(),
