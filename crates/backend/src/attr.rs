@@ -58,17 +58,10 @@ impl Kind {
     }
 
     /// The kind with this `DT_*` number.
+    #[inline]
     pub fn from_dirent(number: u8) -> Option<Kind> {
-        Some(match number {
-            libc::DT_REG => Kind::File,
-            libc::DT_DIR => Kind::Directory,
-            libc::DT_LNK => Kind::Symlink,
-            libc::DT_FIFO => Kind::Fifo,
-            libc::DT_SOCK => Kind::Socket,
-            libc::DT_CHR => Kind::Char,
-            libc::DT_BLK => Kind::Block,
-            _ => return None,
-        })
+        // A table: every entry of a listing comes here.
+        *Kind::BY_DIRENT.get(usize::from(number))?
     }
 
     /// The word for it: `file`, `directory`, `symlink`, `fifo`, `socket`, `char`, `block`.
@@ -83,6 +76,24 @@ impl Kind {
             Kind::Block => "block",
         }
     }
+
+    const BY_DIRENT: [Option<Kind>; 16] = {
+        let all = [
+            Kind::File,
+            Kind::Directory,
+            Kind::Symlink,
+            Kind::Fifo,
+            Kind::Socket,
+            Kind::Char,
+            Kind::Block,
+        ];
+        let (mut table, mut at) = ([None; 16], 0);
+        while at < all.len() {
+            table[all[at] as usize] = Some(all[at]);
+            at += 1;
+        }
+        table
+    };
 
     /// The `S_IFMT` bits.
     pub fn mode_bits(self) -> u32 {

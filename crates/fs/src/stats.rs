@@ -8,7 +8,7 @@ use crate::named::named;
 use crate::op_rate::{OpRate, WINDOWS};
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
-use hearth_sync::percpu::PerCpu;
+use hearth_sync::percpu::{PerCpu, ThreadCounters};
 use hearth_sync::primitive::atomic::{AtomicU64, Ordering::Relaxed};
 use std::collections::BTreeMap;
 
@@ -37,6 +37,9 @@ lock_class!(InfoLock = "stats.info", 975);
 pub struct Stats {
     /// Read by every call: the written fields below lie on other cache lines.
     cpus: PerCpu<PerCpuStats>,
+    /// For each call its count and its errors. It has no times: reading a clock costs more than the
+    /// call, and so does a locked instruction.
+    calls: ThreadCounters<{ 2 * Call::ALL.len() }>,
     pub(crate) rate: CachePadded<OpRate>,
     info: CachePadded<Lock<InfoLock, BTreeMap<&'static str, String>>>,
 }
@@ -44,7 +47,6 @@ pub struct Stats {
 #[repr(align(64))]
 struct PerCpuStats {
     ops: [OpCell; Op::ALL.len()],
-    calls: [CallCell; Call::ALL.len()],
     events: [AtomicU64; Event::ALL.len()],
 }
 
@@ -54,12 +56,6 @@ struct OpCell {
     errors: AtomicU64,
     ns: AtomicU64,
     buckets: [AtomicU64; BUCKETS],
-}
-
-/// Counters of a call. It has no times: reading a clock costs more than the call.
-struct CallCell {
-    count: AtomicU64,
-    errors: AtomicU64,
 }
 
 /// An event besides operations.
@@ -163,17 +159,13 @@ impl Stats {
             ns: AtomicU64::new(0),
             buckets: [const { AtomicU64::new(0) }; BUCKETS],
         };
-        let call = || CallCell {
-            count: AtomicU64::new(0),
-            errors: AtomicU64::new(0),
-        };
         let make = |_| PerCpuStats {
             ops: std::array::from_fn(|_| cell()),
-            calls: std::array::from_fn(|_| call()),
             events: std::array::from_fn(|_| AtomicU64::new(0)),
         };
         Stats {
             cpus: PerCpu::new(make),
+            calls: ThreadCounters::new(),
             rate: CachePadded(OpRate::default()),
             info: CachePadded(Lock::new(BTreeMap::new())),
         }
@@ -193,17 +185,13 @@ impl Stats {
     /// Counts one call of the library.
     #[inline]
     pub(crate) fn count_call(&self, call: Call) {
-        self.cpus.get().calls[call as usize]
-            .count
-            .fetch_add(1, Relaxed);
+        self.calls.add(2 * call as usize, 1);
     }
 
     /// Counts the error of a library call that was counted before.
     #[cold]
     pub(crate) fn count_call_error(&self, call: Call) {
-        self.cpus.get().calls[call as usize]
-            .errors
-            .fetch_add(1, Relaxed);
+        self.calls.add(2 * call as usize + 1, 1);
     }
 
     /// Operations of front ends, of every kind.
@@ -256,13 +244,11 @@ impl Stats {
 
     /// Sum of one call of the library, all processes together.
     pub fn call(&self, call: Call) -> CallStats {
-        let mut sum = CallStats::default();
-        for cpu in self.cpus.iter() {
-            let cell = &cpu.calls[call as usize];
-            sum.count += cell.count.load(Relaxed);
-            sum.errors += cell.errors.load(Relaxed);
+        let sum = |which| self.calls.sum(2 * call as usize + which).cast_unsigned();
+        CallStats {
+            count: sum(0),
+            errors: sum(1),
         }
-        sum
     }
 
     /// Sets a label of the volume, such as `("transport", "uring")`.

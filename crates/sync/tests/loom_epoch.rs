@@ -16,6 +16,10 @@ mod collector;
 mod deferred;
 #[path = "../src/epoch/local.rs"]
 mod local;
+// The model uses less than the crate does.
+#[allow(dead_code)]
+#[path = "../src/primitive/thread_number.rs"]
+mod thread_number;
 
 use collector::Collector;
 use deferred::Deferred;
@@ -189,6 +193,43 @@ fn a_repinned_guard_protects_what_it_finds_from_then_on() {
         world.end();
     });
 }
+
+/// Three threads take a number, write where only its owner writes, and give it back. The model
+/// checks that the next owner comes after all that the last one wrote.
+#[test]
+fn the_next_owner_of_a_number_has_seen_what_the_last_one_did() {
+    check(4, || {
+        let world = Arc::new((
+            thread_number::Numbers::new(),
+            std::array::from_fn::<_, 3, _>(|_| Part(UnsafeCell::new(0))),
+        ));
+        let one = |world: &(thread_number::Numbers, [Part; 3])| {
+            let number = world.0.take().expect("there are more numbers than threads");
+            // SAFETY: the model panics if another owner is not ordered before or after this.
+            world.1[number].0.with_mut(|at| unsafe { *at += 1 });
+            world.0.give(number);
+        };
+        let others = [(); 2].map(|()| {
+            let world = Arc::clone(&world);
+            thread::spawn(move || one(&world))
+        });
+        one(&world);
+        for thread in others {
+            thread.join().expect("the model fails at a panic");
+        }
+        // SAFETY: as above.
+        let written = |part: &Part| part.0.with(|at| unsafe { *at });
+        assert_eq!(world.1.iter().map(written).sum::<u64>(), 3);
+    });
+}
+
+/// What the owner of a number writes.
+struct Part(UnsafeCell<u64>);
+
+// SAFETY: one owner at a time; that is what the model checks.
+unsafe impl Send for Part {}
+// SAFETY: as above.
+unsafe impl Sync for Part {}
 
 /// The epoch is advanced by another thread than the one that frees.
 #[test]

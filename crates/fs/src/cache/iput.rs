@@ -13,8 +13,9 @@ impl Superblock {
     /// Gives a reference back. The last reference of an unlinked inode ends the inode.
     pub fn release(&self, inode: InodeRef, g: &Guard) {
         let released = inode.pinned(g);
-        drop(inode);
-        self.iput_final(released, g);
+        // SeqCst: see `iput_final`.
+        inode.release_and_fence();
+        self.end_unnamed(released, g);
     }
 
     /// Frees an inode that has neither name nor reference.
@@ -24,9 +25,18 @@ impl Superblock {
         // the link count. SeqCst: the partner is this fence in the other thread. At least one of
         // the two sees what the other did before its fence.
         fence(Ordering::SeqCst);
-        if !inode.meta.is_unlinked() {
-            return;
+        self.end_unnamed(inode, g);
+    }
+
+    /// [`Superblock::iput_final`] behind its fence.
+    #[inline]
+    fn end_unnamed(&self, inode: &Inode, g: &Guard) {
+        if inode.meta.is_unlinked() {
+            self.end(inode, g);
         }
+    }
+
+    fn end(&self, inode: &Inode, g: &Guard) {
         // Counted before the inode can end, so that the thread that ends it finds it counted.
         self.count_unlinked(inode);
         let Some(log) = self.log() else {

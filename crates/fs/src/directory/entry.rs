@@ -107,19 +107,27 @@ impl Entry {
     }
 }
 
-/// Whether `bytes` begin with `name`, eight bytes at a time.
+/// Whether `bytes` begin with `name`, eight bytes at a time. The last eight may overlap those
+/// before them.
 #[inline(always)]
 fn starts_with(bytes: &[u8; SHORT], name: &[u8]) -> bool {
-    let (words, rest) = name.as_chunks::<8>();
-    let mut left = &bytes[..];
-    for word in words {
-        match left.split_first_chunk::<8>() {
-            Some((first, after)) if first == word => left = after,
-            _ => return false,
+    let Some(mut bytes) = bytes.get(..name.len()) else {
+        return false;
+    };
+    let (Some(end), Some(name_end)) = (bytes.last_chunk::<8>(), name.last_chunk::<8>()) else {
+        return short_word(bytes) == short_word(name);
+    };
+    let mut name = name;
+    while let (Some((word, after)), Some((name_word, name_after))) = (
+        bytes.split_first_chunk::<8>(),
+        name.split_first_chunk::<8>(),
+    ) {
+        if word != name_word {
+            return false;
         }
+        (bytes, name) = (after, name_after);
     }
-    let tail = left.get(..rest.len());
-    tail.is_some_and(|tail| short_word(tail) == short_word(rest))
+    end == name_end
 }
 
 /// A number that tells what is shorter than eight bytes from everything else of its length.

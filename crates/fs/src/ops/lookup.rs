@@ -25,7 +25,8 @@ pub(crate) trait WalkEnd<'g>: Copy {
 }
 
 impl<'g> WalkEnd<'g> for &'g Inode {
-    #[inline]
+    // Always inlined, for each end of a walk: the hashed name stays in registers.
+    #[inline(always)]
     fn find(cx: &Ctx<'_>, parent: &'g Inode, at: Hashed<'_>, g: &'g Guard) -> Attempt<Self> {
         named(cx, parent, at, g)?.inode(cx, g)
     }
@@ -60,6 +61,8 @@ impl Named<'_> {
 }
 
 impl<'g> WalkEnd<'g> for Named<'g> {
+    // Always inlined: see the other one.
+    #[inline(always)]
     fn find(cx: &Ctx<'_>, parent: &'g Inode, at: Hashed<'_>, g: &'g Guard) -> Attempt<Self> {
         named(cx, parent, at, g)
     }
@@ -104,26 +107,42 @@ fn named<'g>(cx: &Ctx<'_>, parent: &'g Inode, at: Hashed<'_>, g: &'g Guard) -> A
     let directory = parent.directory().ok_or(Errno::ENOTDIR)?;
     may_search(cx.caller, parent, g)?;
     if name.len() > NAME_MAX {
-        let removed = parent.meta.is_unlinked();
-        return Err(if removed {
-            Errno::ENOENT
-        } else {
-            Errno::ENAMETOOLONG
-        }
-        .into());
+        return Err(too_long(parent).into());
     }
-    match name {
-        b"." => return Ok(Named::Inode(parent)),
-        b".." => return above(cx, parent, directory, g).map(Named::Inode),
-        _ => {}
-    }
-    if is_control_name(parent.number(), name) {
-        return cx.sb.inode(CONTROL, g).map(Named::Inode);
+    // All names with a meaning begin with a dot.
+    if name.first() == Some(&b'.')
+        && let Some(found) = special(cx, (parent, directory), name, g)?
+    {
+        return Ok(Named::Inode(found));
     }
     match directory.lookup(name, at.hash, g) {
         Lookup::Hit(entry) => Ok(Named::Entry(parent, entry)),
         Lookup::Negative => Err(Errno::ENOENT.into()),
         Lookup::Unknown => Err(miss_entry(parent, name)),
+    }
+}
+
+#[cold]
+fn too_long(parent: &Inode) -> Errno {
+    match parent.meta.is_unlinked() {
+        true => Errno::ENOENT,
+        false => Errno::ENAMETOOLONG,
+    }
+}
+
+/// The inode of a name that is in no table: `.`, `..`, the control directory.
+#[inline(never)]
+fn special<'g>(
+    cx: &Ctx<'_>,
+    (parent, directory): (&'g Inode, &'g Directory),
+    name: &[u8],
+    g: &'g Guard,
+) -> Attempt<Option<&'g Inode>> {
+    match name {
+        b"." => Ok(Some(parent)),
+        b".." => above(cx, parent, directory, g).map(Some),
+        _ if is_control_name(parent.number(), name) => cx.sb.inode(CONTROL, g).map(Some),
+        _ => Ok(None),
     }
 }
 

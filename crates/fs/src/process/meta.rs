@@ -34,15 +34,18 @@ impl Process {
     /// here and by `statx(2)` only.
     pub fn statat(&self, dirfd: Fd, path: impl AsRef<[u8]>, flags: i32) -> Result<Attr> {
         // A large value, which would be copied at every step if the closures returned it.
-        let mut attr = None;
+        let mut attr = Err(Errno::EIO);
         let flags = flags & !libc::AT_NO_AUTOMOUNT;
-        self.call(Call::Fstatat, || {
+        let done = self.call(Call::Fstatat, || {
             self.target(dirfd, path.as_ref(), flags, |_, inode, _| {
-                attr = Some(inode.attr());
+                attr = Ok(inode.attr());
                 Ok(())
             })
-        })?;
-        Ok(attr.expect("what succeeds has been run"))
+        });
+        if let Err(errno) = done {
+            attr = Err(errno);
+        }
+        attr
     }
 
     /// `statx(2)`, with `AT_SYMLINK_NOFOLLOW` and `AT_EMPTY_PATH`. The result does not depend on

@@ -47,7 +47,7 @@ pub(crate) enum Follow {
     Parent,
 }
 
-/// Kind of the last component.
+/// Kind of a component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Last {
     Name,
@@ -55,6 +55,25 @@ pub(crate) enum Last {
     DotDot,
     /// The path is nothing but slashes.
     Root,
+}
+
+impl Last {
+    #[inline(always)]
+    fn of(name: &[u8]) -> Last {
+        match name.first() {
+            Some(b'.') => Last::of_dots(name),
+            _ => Last::Name,
+        }
+    }
+
+    #[inline(never)]
+    fn of_dots(name: &[u8]) -> Last {
+        match name {
+            b"." => Last::Dot,
+            b".." => Last::DotDot,
+            _ => Last::Name,
+        }
+    }
 }
 
 /// End of a walk, with the inode or with its name alone.
@@ -163,6 +182,9 @@ impl<'c, 'x> Walker<'c, 'x> {
         }
     }
 
+    // Always inlined, with its steps: a path has a few of them, and each would pass its arguments
+    // and results through memory. Links are followed by a call.
+    #[inline(always)]
     fn run<F: WalkEnd<'x>>(
         &mut self,
         start: &'x Inode,
@@ -186,39 +208,49 @@ impl<'c, 'x> Walker<'c, 'x> {
         loop {
             let (name, after) = rest.split_at(end_of_name(rest));
             rest = skip_slashes(after);
-            let at = hashed(self.cx, name);
+            let (at, kind) = (hashed(self.cx, name), Last::of(name));
             if rest.is_empty() {
-                return self.last(here, at, !after.is_empty(), follow);
+                return self.last(here, (at, kind), !after.is_empty(), follow);
             }
-            let inode = self.step::<&Inode>(here, at)?;
-            let (next, above) = match &inode.body {
-                Body::Symlink(_) => {
-                    self.inner += 1;
-                    let walked = self.follow::<&Inode>(here, inode)?;
-                    self.inner -= 1;
-                    let above = (walked.last == Last::Name).then_some(walked.parent);
-                    (walked.existing()?, above)
-                }
-                _ => (inode, (!matches!(name, b"." | b"..")).then_some(here)),
+            let inode = self.step::<&Inode>(here, (at, kind))?;
+            let above = (kind == Last::Name).then_some(here);
+            here = match self.trail.pass(inode, above) {
+                true => inode,
+                false => self.through(here, inode)?,
             };
-            if !next.is_dir() {
-                return Err(Errno::ENOTDIR.into());
-            }
-            self.trail.pass(next, above);
-            here = next;
         }
     }
 
+    /// The directory at the end of the link `inode`, which was found in `here` in the middle of a
+    /// path. `ENOTDIR` if it is no link, or leads to no directory.
+    #[cold]
+    #[inline(never)]
+    fn through(&mut self, here: &'x Inode, inode: &'x Inode) -> Attempt<&'x Inode> {
+        if !matches!(inode.body, Body::Symlink(_)) {
+            return Err(Errno::ENOTDIR.into());
+        }
+        self.inner += 1;
+        let walked = self.follow::<&Inode>(here, inode)?;
+        self.inner -= 1;
+        let above = (walked.last == Last::Name).then_some(walked.parent);
+        let next = walked.existing()?;
+        match self.trail.pass(next, above) {
+            true => Ok(next),
+            false => Err(Errno::ENOTDIR.into()),
+        }
+    }
+
+    #[inline(always)]
     fn last<F: WalkEnd<'x>>(
         &mut self,
         parent: &'x Inode,
-        at: Hashed<'x>,
+        (at, last): (Hashed<'x>, Last),
         slash: bool,
         follow: Follow,
     ) -> Attempt<Walked<'x, F>> {
         let looked_up = match follow {
-            Follow::Parent => self.unnamed(b"."),
-            _ => at,
+            Follow::Parent => self.itself(),
+            _ => (at, last),
         };
         let found = match self.step::<F>(parent, looked_up) {
             Ok(_) if follow == Follow::Parent => None,
@@ -227,40 +259,60 @@ impl<'c, 'x> Walker<'c, 'x> {
             Err(stop) => return Err(stop),
         };
         let follows = follow == Follow::Yes || (follow == Follow::Slash && slash);
-        if let Some(link) = found.filter(|found| follows && found.kind() == Kind::Symlink) {
-            let link = link.inode(self.cx, self.g)?;
-            // Linux does not apply the protection to the end of a link in the middle of a path.
-            if self.cx.sb.options.protection.symlinks && self.inner == 0 {
-                may_follow(self.cx, parent, link)?;
+        match found {
+            Some(link) if follows && link.kind() == Kind::Symlink => {
+                self.follow_last(parent, link, slash)
             }
-            let walked = self.follow(parent, link)?;
-            return Ok(Walked {
-                slash: walked.slash || slash,
-                ..walked
-            });
+            _ => Ok(Walked {
+                parent,
+                at,
+                last,
+                found,
+                slash,
+            }),
         }
-        let last = match at.name {
-            b"." => Last::Dot,
-            b".." => Last::DotDot,
-            _ => Last::Name,
-        };
+    }
+
+    /// The end of the link at the end of a path.
+    #[cold]
+    #[inline(never)]
+    fn follow_last<F: WalkEnd<'x>>(
+        &mut self,
+        parent: &'x Inode,
+        link: F,
+        slash: bool,
+    ) -> Attempt<Walked<'x, F>> {
+        let link = link.inode(self.cx, self.g)?;
+        // Linux does not apply the protection to the end of a link in the middle of a path.
+        if self.cx.sb.options.protection.symlinks && self.inner == 0 {
+            may_follow(self.cx, parent, link)?;
+        }
+        let walked = self.follow(parent, link)?;
         Ok(Walked {
-            parent,
-            at,
-            last,
-            found,
-            slash,
+            slash: walked.slash || slash,
+            ..walked
         })
     }
 
-    fn step<F: WalkEnd<'x>>(&mut self, here: &'x Inode, at: Hashed<'_>) -> Attempt<F> {
-        if at.name == b".." {
+    #[inline(always)]
+    fn step<F: WalkEnd<'x>>(
+        &mut self,
+        here: &'x Inode,
+        (mut at, kind): (Hashed<'_>, Last),
+    ) -> Attempt<F> {
+        if kind == Last::DotDot {
             self.up = true;
             if std::ptr::eq(here, self.root) {
-                return F::find(self.cx, here, self.unnamed(b"."), self.g);
+                (at, _) = self.itself();
             }
         }
         F::find(self.cx, here, at, self.g)
+    }
+
+    /// What stands for a directory itself.
+    #[cold]
+    fn itself(&self) -> (Hashed<'static>, Last) {
+        (self.unnamed(b"."), Last::Dot)
     }
 
     /// What stands for a directory itself, and is in no table.
@@ -269,6 +321,8 @@ impl<'c, 'x> Walker<'c, 'x> {
         hashed(self.cx, name)
     }
 
+    #[cold]
+    #[inline(never)]
     fn follow<F: WalkEnd<'x>>(
         &mut self,
         parent: &'x Inode,
@@ -304,14 +358,13 @@ fn skip_slashes(mut path: &[u8]) -> &[u8] {
 /// Index of the first slash, or the length. Looks at eight bytes at a time: every path goes through
 /// here.
 fn end_of_name(path: &[u8]) -> usize {
-    let mut at = 0;
-    while let Some(eight) = path[at..].first_chunk::<8>() {
+    let mut rest = path;
+    while let Some((eight, after)) = rest.split_first_chunk::<8>() {
         if let Some(slash) = first_slash(u64::from_le_bytes(*eight)) {
-            return at + slash;
+            return path.len() - rest.len() + slash;
         }
-        at += 8;
+        rest = after;
     }
-    let rest = &path[at..];
     let slash = match (rest.first_chunk::<4>(), rest.last_chunk::<4>()) {
         (Some(first), Some(last)) => {
             let in_four = |four: &[u8; 4]| first_slash(u64::from(u32::from_le_bytes(*four)));
@@ -320,7 +373,7 @@ fn end_of_name(path: &[u8]) -> usize {
         }
         _ => rest.iter().position(|&b| b == b'/'),
     };
-    at + slash.unwrap_or(rest.len())
+    slash.map_or(path.len(), |slash| path.len() - rest.len() + slash)
 }
 
 /// Index of the lowest byte of `word` that is a slash.

@@ -31,11 +31,11 @@ impl<'x> SeqTrail<'x> {
     }
 
     /// Records a directory before anything is looked up in it; `above` is the directory where its
-    /// name was found.
-    #[inline]
-    pub fn pass(&mut self, inode: &'x Inode, above: Option<&Inode>) {
+    /// name was found. False of what is no directory.
+    #[inline(always)]
+    pub fn pass(&mut self, inode: &'x Inode, above: Option<&Inode>) -> bool {
         let Some(directory) = inode.directory() else {
-            return;
+            return false;
         };
         let moves = directory.moves.read_begin();
         // A move between the lookup of its name and the line above does not show in the count. It
@@ -48,6 +48,7 @@ impl<'x> SeqTrail<'x> {
             None => self.pass_far((inode, moves)),
         }
         self.length += 1;
+        true
     }
 
     #[cold]

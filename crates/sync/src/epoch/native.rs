@@ -11,7 +11,7 @@ use super::collector::{Collector, GRACE};
 use super::deferred::Deferred;
 use super::local::Local;
 use crate::primitive::atomic::{AtomicI64, Ordering};
-use crate::primitive::thread;
+use crate::primitive::{cpu, thread};
 use crossbeam_utils::CachePadded;
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
@@ -225,6 +225,7 @@ fn run_all(deferred: &mut Vec<Deferred>) {
 impl ThreadState {
     #[inline]
     fn pin(&self) {
+        cpu::ask_once();
         COLLECTOR.pin(self.me.get().unwrap_or_else(|| self.join()));
         let pins = self.pins.get().wrapping_add(1);
         self.pins.set(pins);
@@ -238,6 +239,7 @@ impl ThreadState {
         if let Some(me) = self.me.get() {
             me.unpin();
         }
+        cpu::ask_again();
         if self.needs_collect.get() {
             self.collect();
         }

@@ -101,6 +101,29 @@ impl Lifecycle {
         percpu.local_word(HANDLES).fetch_sub(1, Ordering::Release);
     }
 
+    /// [`Lifecycle::put`], before all that the thread reads from now on.
+    #[inline]
+    pub(super) fn put_and_fence(percpu: &PerCpuCounters<SLOTS>) {
+        // SeqCst: on x86 the subtraction is a full fence as well; the compiler's fence keeps what
+        // follows behind it, and the partner is a fence in the other thread.
+        #[cfg(all(
+            target_arch = "x86_64",
+            not(any(miri, feature = "loom", feature = "shuttle"))
+        ))]
+        {
+            percpu.local_word(HANDLES).fetch_sub(1, Ordering::SeqCst);
+            crate::primitive::atomic::compiler_fence(Ordering::SeqCst);
+        }
+        #[cfg(not(all(
+            target_arch = "x86_64",
+            not(any(miri, feature = "loom", feature = "shuttle"))
+        )))]
+        {
+            Lifecycle::put(percpu);
+            crate::primitive::atomic::fence(Ordering::SeqCst);
+        }
+    }
+
     /// Turns the reference of a handle into a bare count.
     #[inline]
     pub(super) fn handle_to_count(percpu: &PerCpuCounters<SLOTS>) {

@@ -221,6 +221,16 @@ impl<T> Deref for ObjRef<T> {
     }
 }
 
+impl<T> ObjRef<T> {
+    /// Releases the reference, before all that the thread reads from now on: a full fence. On x86
+    /// the subtraction is one.
+    #[inline]
+    pub fn release_and_fence(self) {
+        Lifecycle::put_and_fence(self.percpu());
+        std::mem::forget(self);
+    }
+}
+
 impl<T> Clone for ObjRef<T> {
     #[inline]
     fn clone(&self) -> ObjRef<T> {

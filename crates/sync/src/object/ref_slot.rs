@@ -83,6 +83,10 @@ impl<T> std::fmt::Debug for RefSlot<T> {
 
 impl<T> Drop for RefSlot<T> {
     fn drop(&mut self) {
-        drop(self.take());
+        // Relaxed: `&mut self` has synchronised with every earlier writer.
+        if let Some(held) = NonNull::new(self.object.load(Ordering::Relaxed)) {
+            // SAFETY: the slot owns a reference to the object, and nobody can take it out any more.
+            drop(unsafe { ObjRef::from_counted(held) });
+        }
     }
 }

@@ -11,8 +11,7 @@ use super::entry::Entry;
 use super::obj_ref::Object;
 use super::radix::Radix;
 use crate::epoch::{self, Guard};
-use crate::percpu::PerCpu;
-use crate::primitive::atomic::{AtomicI64, Ordering};
+use crate::percpu::Counter;
 
 /// The entries of a table, on the heap. Freed by [`Storage::free`], or never.
 ///
@@ -22,8 +21,8 @@ pub(super) struct Storage<T: Send + Sync + 'static>(NonNull<StorageInner<T>>);
 
 pub(super) struct StorageInner<T: Send + Sync + 'static> {
     pub(super) entries: Radix<T>,
-    /// Dead inline objects that are not dropped yet: what each core added and subtracted.
-    pending_drops: PerCpu<AtomicI64>,
+    /// Dead inline objects that are not dropped yet: what each thread added and subtracted.
+    pending_drops: Counter,
 }
 
 /// A pointer that may be sent to another thread.
@@ -38,12 +37,12 @@ unsafe impl<T: Send + Sync + 'static> Send for Storage<T> {}
 unsafe impl<T: Send + Sync + 'static> Sync for Storage<T> {}
 
 /// One pending drop; subtracted when this is dropped, also if the object's drop panicked.
-struct PendingDrop<'a>(&'a PerCpu<AtomicI64>);
+struct PendingDrop<'a>(&'a Counter);
 
 impl Drop for PendingDrop<'_> {
     fn drop(&mut self) {
-        // Release: pairs with the Acquire in `is_drained`: the memory is no longer used.
-        self.0.get().fetch_sub(1, Ordering::Release);
+        // What was done before is seen by `is_drained`: the memory is no longer used.
+        self.0.add(-1);
     }
 }
 
@@ -51,7 +50,7 @@ impl<T: Send + Sync + 'static> Storage<T> {
     pub(super) fn new(is_huge: bool) -> Storage<T> {
         let inner = Box::new(StorageInner {
             entries: Radix::new(is_huge),
-            pending_drops: PerCpu::new(|_| AtomicI64::new(0)),
+            pending_drops: Counter::new(),
         });
         Storage(NonNull::from(Box::leak(inner)))
     }
@@ -66,8 +65,8 @@ impl<T: Send + Sync + 'static> Storage<T> {
             // SAFETY: it is on the heap, and the caller has it alone but for readers under guards.
             return unsafe { epoch::retire_raw(object.as_ptr(), g) };
         }
-        // Relaxed: every addition happens before the table is dropped, and so before `free` looks.
-        self.pending_drops.get().fetch_add(1, Ordering::Relaxed);
+        // Every addition happens before the table is dropped, and so before `free` looks.
+        self.pending_drops.add(1);
         let (inner, object) = (SendPtr(self.0), SendPtr(object));
         let work = move || {
             let (SendPtr(inner), SendPtr(object)) = (inner, object);
@@ -85,8 +84,7 @@ impl<T: Send + Sync + 'static> Storage<T> {
     /// that exists now is left.
     pub(super) fn trim(&self, numbers: Range<u64>, g: &Guard) {
         self.entries.trim(numbers, &mut |leaf| {
-            // Relaxed: as in `retire`.
-            self.pending_drops.get().fetch_add(1, Ordering::Relaxed);
+            self.pending_drops.add(1);
             let (inner, leaf) = (SendPtr(self.0), SendPtr(leaf));
             let work = move || {
                 let (SendPtr(inner), SendPtr(leaf)) = (inner, leaf);
@@ -124,9 +122,7 @@ impl<T: Send + Sync + 'static> Storage<T> {
     /// Whether every dead object is dropped. Only valid while no object is evicted, as when the
     /// table is gone: nothing is added any more, so the sum that is seen is never too small.
     pub(super) fn is_drained(&self) -> bool {
-        // Acquire: pairs with the Release of `PendingDrop`.
-        let of_core = |core: &AtomicI64| core.load(Ordering::Acquire);
-        self.pending_drops.iter().map(of_core).sum::<i64>() == 0
+        self.pending_drops.sum() == 0
     }
 }
 

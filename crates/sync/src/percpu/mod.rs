@@ -1,11 +1,13 @@
-//! Per-CPU data: one value per core, and counters that become per-CPU when a second core writes
-//! them.
+//! Per-CPU data: one value per core, counters that become per-CPU when a second core writes them,
+//! and counters with a part for each thread.
 
 mod counter;
 mod per_cpu;
+mod thread_counters;
 
 pub use counter::Counter;
 pub use per_cpu::PerCpu;
+pub use thread_counters::ThreadCounters;
 
 use std::ptr;
 

@@ -3,7 +3,8 @@
 //! The kernel stores the number of the current core in a small area of every thread (restartable
 //! sequences), which the C library registers and publishes the address of. Reading it there takes a
 //! third of a nanosecond; `sched_getcpu` takes three. Where there is no such area, because the C
-//! library is older or a tool intercepts it, `sched_getcpu` is called.
+//! library is older or a tool intercepts it, `sched_getcpu` is called, once for each pin of the
+//! epoch.
 
 /// The core that this thread runs on now, in the kernel's numbering.
 #[inline]
@@ -14,10 +15,60 @@ pub(super) fn current() -> usize {
     }
     #[cfg(miri)]
     return own::current();
-    // SAFETY: sched_getcpu takes no argument and has no precondition.
     #[cfg(not(miri))]
-    unsafe {
-        libc::sched_getcpu() as usize
+    kept::current()
+}
+
+/// The calling thread asks for its core a few times from now on, until [`ask_again`]: it is enough
+/// to ask once, where asking is not a load.
+#[inline]
+pub(crate) fn ask_once() {
+    #[cfg(not(miri))]
+    kept::set(kept::ASK_ONCE);
+}
+
+/// Ends [`ask_once`].
+#[inline]
+pub(crate) fn ask_again() {
+    #[cfg(not(miri))]
+    kept::set(kept::ASK);
+}
+
+#[cfg(not(miri))]
+mod kept {
+    use std::cell::Cell;
+
+    /// Instead of a core: asked for each time.
+    pub(super) const ASK: u32 = u32::MAX;
+    /// Instead of a core: asked for now, and kept.
+    pub(super) const ASK_ONCE: u32 = u32::MAX - 1;
+
+    thread_local! {
+        static KEPT: Cell<u32> = const { Cell::new(ASK) };
+    }
+
+    #[inline]
+    pub(super) fn set(kept: u32) {
+        KEPT.set(kept);
+    }
+
+    #[inline]
+    pub(super) fn current() -> usize {
+        match KEPT.get() {
+            ASK => ask() as usize,
+            ASK_ONCE => {
+                let core = ask();
+                KEPT.set(core);
+                core as usize
+            }
+            core => core as usize,
+        }
+    }
+
+    #[inline]
+    fn ask() -> u32 {
+        // SAFETY: sched_getcpu takes no argument and has no precondition.
+        unsafe { libc::sched_getcpu() as u32 }
     }
 }
 

@@ -5,7 +5,7 @@
 //! `lock()` returns the guard, and nothing is ever poisoned.
 
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
-mod cpu;
+pub(crate) mod cpu;
 pub(crate) mod dekker;
 mod last_core;
 #[cfg(any(feature = "loom", feature = "shuttle"))]
@@ -15,6 +15,9 @@ mod native;
 mod parking;
 mod prefetch;
 mod stopwatch;
+// A model checker runs its tasks on one thread; `tests/loom_epoch.rs` has the numbers alone.
+#[cfg_attr(any(feature = "loom", feature = "shuttle"), allow(dead_code))]
+pub(crate) mod thread_number;
 mod thread_time;
 mod word_lock;
 
