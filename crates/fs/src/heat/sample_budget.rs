@@ -13,7 +13,7 @@ pub(super) struct BudgetRate {
     /// Capacity of the first, and what comes each second: who is slower is not sampled.
     pub burst: u64,
     pub exact: u64,
-    /// The same of the second.
+    /// Capacity of the second, and what comes each second.
     pub most: u64,
     pub per_second: u64,
     /// For each step beyond the budget, a recording stands for four times as many accesses.

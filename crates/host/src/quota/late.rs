@@ -12,7 +12,7 @@ use rustix::fd::BorrowedFd;
 use rustix::fs::fstatfs;
 use std::time::{Duration, Instant};
 
-lock_class!(LateLock = "host.late", 814);
+lock_class!(LateLock = "host.late", 815);
 
 /// ZFS writes its transaction groups every 5 s, and tells then.
 const UNTIL_TOLD: Duration = Duration::from_secs(10);

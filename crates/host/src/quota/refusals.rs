@@ -9,7 +9,7 @@ use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;
 use rustix::fd::AsFd;
 
-lock_class!(RefusalsLock = "host.refusals", 814);
+lock_class!(RefusalsLock = "host.refusals", 816);
 
 /// Places that are remembered, the first ones: a full tree refuses everywhere.
 const PLACES: usize = 64;
