@@ -126,7 +126,7 @@ fn a_helper_is_silent_unless_it_is_asked_to_speak() {
         panic!("nothing was said");
     };
     let words: Vec<&str> = mounted.split_whitespace().collect();
-    assert_eq!(words, ["fuse.hearth", "memory:"], "{out}");
+    assert_eq!(words, ["fuse.hearth", "memory"], "{out}");
     let ours = rest.iter().filter(|line| line.starts_with("hearth: "));
     let ours: Vec<&str> = ours.copied().collect();
     assert_eq!(ours.len(), 2, "{out}");

@@ -21,6 +21,16 @@ pub struct Terminal {
     has_ended: Cell<bool>,
 }
 
+/// Where the threads of a process are that has not ended.
+fn threads_of(process: u32) -> String {
+    let script = format!(
+        "cd /proc/{process}/task && for t in *; do echo \"$t $(cat $t/comm)\"; \
+         grep State $t/status; cat $t/syscall $t/wchan $t/stack; echo; done; \
+         ps -o pid,ppid,stat,wchan:30,args --ppid {process} -p {process}"
+    );
+    said(program("sh").args(["-c", &script])).out
+}
+
 impl Terminal {
     /// Runs a script; `$HEARTH` is the program.
     pub fn new(mounted: &Mounted, script: &str) -> Terminal {
@@ -116,9 +126,10 @@ impl Terminal {
             let signal = || self.told("#{pane_dead_signal}");
             assert!(
                 is_early,
-                "{told}, not {wanted}, signal {}\n{:#?}",
+                "{told}, not {wanted}, signal {}\n{:#?}\n{}",
                 signal(),
-                self.lines()
+                self.lines(),
+                threads_of(self.process())
             );
             thread::sleep(Duration::from_millis(20));
         }
