@@ -37,11 +37,14 @@ def test_a_signal_ends_a_wait_for_a_file_lock(process):
     one = process.open("/f", os.O_RDWR)
     two = process.open("/f", os.O_RDWR)
     process.flock(one, fcntl.LOCK_EX)
+    # It is ignored in what a shell runs in the background.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.2, signal.raise_signal, [signal.SIGINT])
     timer.start()
     with pytest.raises(KeyboardInterrupt):
         process.flock(two, fcntl.LOCK_EX)
     timer.join()
+    signal.signal(signal.SIGINT, before)
     process.flock(one, fcntl.LOCK_UN)
     # Nothing was left waiting.
     process.flock(one, fcntl.LOCK_EX | fcntl.LOCK_NB)
