@@ -225,11 +225,10 @@ impl Site {
 fn names_a_file(why: &str) -> Result<(), String> {
     let files = ["superblock", "witness", "log/", "engine", "segments/"];
     let is_named = files.iter().any(|file| why.contains(file));
-    let is_placed = why.contains(", byte ") || why.contains("epochs ") || why.contains("no volume");
-    // A table of the engine is damaged as a whole, and of one that is missing nothing is left.
-    let is_placed = is_placed
-        || why.contains("engine/keyspaces/")
-        || why.contains("files of the engine are missing");
+    let is_placed = why.contains(", byte ") || why.contains("epoch") || why.contains("no volume");
+    // A file of the engine is damaged as a whole, and of one that is missing nothing is left.
+    let is_placed =
+        is_placed || why.contains("engine/") || why.contains("files of the engine are missing");
     // Of a key that cannot be decoded the key is the place.
     match (is_named && is_placed) || why.contains("format version") || why.contains("unknown ") {
         true => Ok(()),

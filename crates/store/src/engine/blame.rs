@@ -26,6 +26,12 @@ pub(super) fn named(folder: &Path, keyspaces: usize, error: Error) -> Error {
         // A folder that cannot be read has another error, which came first.
         files.extend(damaged(folder, number).unwrap_or_default());
     }
+    if let Error::Corrupt { file, .. } = &error
+        && files.is_empty()
+        && file.as_os_str() != FOLDER
+    {
+        files.push(file.display().to_string());
+    }
     Error::Engine { files, what }
 }
 

@@ -23,6 +23,8 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use xxhash_rust::xxh3::xxh3_128;
 
+/// The file by which the engine knows its format.
+const VERSION: &str = "engine/version";
 const FIRST_JOURNAL: &str = "0.jnl";
 const KEYSPACES: [&str; 2] = ["meta", "extents"];
 /// Descriptors that fjall keeps open.
@@ -367,7 +369,15 @@ fn failed(op: &'static str) -> impl Fn(fjall::Error) -> Error {
                 path: file.to_path_buf(),
                 errno: Errno::EBUSY,
             },
-            other => Error::corrupt(FOLDER, 0, format!("cannot {op}: {}", why(&other))),
+            other => {
+                let file = match other {
+                    // Lists and parts of tables have checksums, which come first.
+                    fjall::Error::InvalidVersion(_)
+                    | fjall::Error::Storage(fjall::LsmError::InvalidVersion(_)) => VERSION,
+                    _ => FOLDER,
+                };
+                Error::corrupt(file, 0, format!("cannot {op}: {}", why(&other)))
+            }
         }
     }
 }
