@@ -1,7 +1,7 @@
 //! Files of a volume below the engine: superblock, log, witness, lock and ballast.
 //!
 //! Names are relative to the volume's directory, with `/` between folders; "" is the directory
-//! itself. [`real`] is the operating system, [`simulated`] forgets what was not synced.
+//! itself. `real` is the operating system, [`simulated`] forgets what was not synced.
 
 pub(crate) mod real;
 pub mod simulated;

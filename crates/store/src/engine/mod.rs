@@ -1,7 +1,7 @@
 //! The ordered map in tables behind the commit log.
 //!
 //! Only what [`Engine::write_table`] returned from counts: the engine keeps nothing in memory and
-//! in no journal of its own. [`fjall_tables`] is the engine of volumes; [`memory`] is one for tests
+//! in no journal of its own. `fjall_tables` is the engine of volumes; [`memory`] is one for tests
 //! that loses what a crash may lose.
 
 mod blame;

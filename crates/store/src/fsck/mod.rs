@@ -1,7 +1,7 @@
 //! Checks of a whole store, and repairs.
 //!
 //! A check reads every key, in order, and changes nothing. What has to meet in another order is
-//! sorted with files ([`sorted`]), so memory does not grow with the number of files: at most 32
+//! sorted with files (`sorted`), so memory does not grow with the number of files: at most 32
 //! bytes for each directory, and buffers. It finds what contradicts itself, and collects for each
 //! the change that puts it right. A repair makes those changes stage by stage (values, tree,
 //! contents, counts), each stage as one commit, and checks again until nothing is left to change:
