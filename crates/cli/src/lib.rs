@@ -21,6 +21,7 @@ mod generate;
 mod heat;
 mod host;
 mod locks;
+mod maintenance;
 mod metrics;
 mod moment;
 mod mount;
@@ -43,7 +44,6 @@ mod top;
 mod tune;
 mod umount;
 mod verbs;
-mod watch;
 mod which;
 
 pub use verbs::run;

@@ -2,8 +2,8 @@
 
 use crate::args::MountArgs;
 use crate::failure::{Failure, reason};
+use crate::maintenance::Maintenance;
 use crate::quota::EventLog;
-use crate::watch::Watch;
 use crate::{fstab, host, mounts, naming, output, readiness, room, signals, store};
 use hearth::{HostSourceOptions, KernelCache, OpenError, Source, Volume, VolumeBuilder};
 use hearth_fuse::{MountOptions, SchedPolicy, Session};
@@ -126,12 +126,12 @@ impl Attendant<'_> {
             readiness::tell();
         }
         let log = EventLog::start(&volume);
-        let watch = Watch::start(&volume, &args.source());
+        let maintenance = Maintenance::start(&volume, &args.source());
         serve(session, signals)?;
         drop(log);
         // What was changed last is durable before the daemon ends.
         let closed = volume.close();
-        drop(watch);
+        drop(maintenance);
         closed.map_err(|error| Failure::refused(format!("{}: the end: {error}", args.source())))
     }
 }

@@ -8,6 +8,7 @@
 #![allow(dead_code, unused_imports, unused_macros)]
 
 mod below;
+mod damage;
 mod devices;
 mod mounted;
 mod private;
@@ -21,6 +22,7 @@ mod tree;
 mod watchdog;
 
 pub use below::Below;
+pub use damage::flip;
 pub use devices::with_devices;
 pub use mounted::{Mounted, Transport, hearth};
 pub use private::Private;

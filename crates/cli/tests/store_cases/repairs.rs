@@ -1,13 +1,13 @@
 //! Repairs, and one bad block that background work meets.
 
 use crate::case::{Case, rounds, walk};
-use crate::harness::{Random, hearth, said, succeed};
+use crate::harness::{Random, flip, hearth, said, succeed};
 use crate::stored::source;
 use hearth_testing::place::Place;
 use hearth_testing::rounds::Service;
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -31,13 +31,6 @@ fn readable(kept: &Path, mount: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     read.insert("lost+found".into(), mine);
     succeed(hearth().arg("umount").arg(mount));
     read
-}
-
-fn flip(path: &Path, at: u64) {
-    let file = File::options().read(true).write(true).open(path).unwrap();
-    let mut byte = [0];
-    file.read_exact_at(&mut byte, at).unwrap();
-    file.write_all_at(&[byte[0] ^ 8], at).unwrap();
 }
 
 /// SR54: a repair died on what it should repair, and each attempt lost more.

@@ -1,82 +1,16 @@
 //! What people who were new stumbled over: each is a fact here.
 
 use crate::harness;
+use crate::place::Place;
 
 use harness::{
-    Below, Mounted, Private, Said, Transport, demand_root, hearth, pids_naming, program, refused,
-    said, shell, succeed, until,
+    Below, Mounted, Transport, flip, hearth, program, refused, said, shell, succeed, until,
 };
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-
-/// A directory with a volume `v` and a mount point `m`.
-struct Store(Private);
-
-impl Store {
-    fn new() -> Store {
-        demand_root();
-        let private = Private::new();
-        private.directory("m");
-        let store = Store(private);
-        store.done("mkfs store:v -o size=1G");
-        store
-    }
-
-    fn at(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn say(&self, typed: &str) -> Said {
-        let words = typed.split(' ');
-        said(hearth().args(words).current_dir(self.0.path()))
-    }
-
-    fn done(&self, typed: &str) -> Said {
-        let said = self.say(typed);
-        assert!(said.success(), "{typed}: {said:?}");
-        said
-    }
-
-    fn mount(&self, source: &str) {
-        // By its whole path the daemon is found again.
-        let place = self.at("m").display().to_string();
-        self.done(&format!(
-            "mount --log log -o transport=dev {source} {place}"
-        ));
-    }
-
-    fn unmount(&self) {
-        self.done("umount m");
-        self.until_gone();
-    }
-
-    fn until_gone(&self) {
-        let place = self.at("m");
-        until("the daemon ends", || pids_naming(&place).is_empty());
-    }
-
-    fn kill(&self) {
-        let daemons = pids_naming(&self.at("m"));
-        assert_eq!(daemons.len(), 1, "the daemon is found");
-        for pid in daemons {
-            let pid = Pid::from_raw(pid as i32).unwrap();
-            kill_process(pid, Signal::KILL).unwrap();
-        }
-        self.until_gone();
-        succeed(program("umount").arg("-l").arg(self.at("m")));
-    }
-}
-
-fn flip(path: &Path, at: u64) {
-    let file = File::options().read(true).write(true).open(path).unwrap();
-    let mut byte = [0];
-    file.read_exact_at(&mut byte, at).unwrap();
-    file.write_all_at(&[byte[0] ^ 8], at).unwrap();
-}
 
 #[test]
 fn a_directory_that_is_served_can_be_made_read_only_and_writable_again() {
@@ -112,8 +46,8 @@ fn a_directory_that_is_served_can_be_made_read_only_and_writable_again() {
 
 #[test]
 fn a_repair_ends_with_the_word_and_a_damaged_last_frame_is_told() {
-    let store = Store::new();
-    store.mount("store:v");
+    let store = Place::with_volume("size=1G");
+    store.mount("store:v", "");
     fs::write(store.at("m/kept"), "x").unwrap();
     store.done("sync m");
     fs::write(store.at("m/last"), "y").unwrap();
@@ -164,8 +98,8 @@ fn last_frame(volume: &Path) -> (PathBuf, u64) {
 
 #[test]
 fn whoever_looks_beside_a_mount_is_told_whose_commit_is_seen() {
-    let store = Store::new();
-    store.mount("store:v");
+    let store = Place::with_volume("size=1G");
+    store.mount("store:v", "");
     fs::write(store.at("m/f"), "x").unwrap();
     let checked = store.done("fsck v");
     let last = checked.out.lines().last().unwrap();
@@ -190,8 +124,8 @@ fn whoever_looks_beside_a_mount_is_told_whose_commit_is_seen() {
 
 #[test]
 fn tables_that_do_not_open_are_named_once_and_without_a_circle_of_remedies() {
-    let store = Store::new();
-    store.mount("store:v");
+    let store = Place::with_volume("size=1G");
+    store.mount("store:v", "");
     for n in 0..50 {
         fs::write(store.at(&format!("m/f{n}")), "x".repeat(100)).unwrap();
     }
@@ -224,8 +158,8 @@ fn tables_that_do_not_open_are_named_once_and_without_a_circle_of_remedies() {
 
 #[test]
 fn a_load_that_was_cut_off_is_never_taken_for_a_volume() {
-    let store = Store::new();
-    store.mount("store:v");
+    let store = Place::with_volume("size=1G");
+    store.mount("store:v", "");
     for n in 0..20 {
         fs::write(store.at(&format!("m/f{n}")), "x".repeat(50_000)).unwrap();
     }
@@ -257,13 +191,13 @@ fn a_load_that_was_cut_off_is_never_taken_for_a_volume() {
     );
     fs::remove_dir_all(store.at("w")).unwrap();
     store.done("load d.tar store:w");
-    store.mount("store:w");
+    store.mount("store:w", "");
     assert_eq!(fs::read(store.at("m/f19")).unwrap().len(), 50_000);
     store.unmount();
     // A volume that has files is refused and goes on to be one.
     let full = store.say("load d.tar store:w");
     refused("a full volume", &full, 1, &["holds files already"]);
-    store.mount("store:w");
+    store.mount("store:w", "");
     store.unmount();
 }
 
@@ -317,9 +251,9 @@ fn the_hottest_are_those_of_the_highest_temperature_and_sort_takes_another_colum
 
 #[test]
 fn a_mount_is_called_as_what_it_shows() {
-    let store = Store::new();
+    let store = Place::with_volume("size=1G");
     fs::rename(store.at("v"), store.at("with:colon")).unwrap();
-    store.mount("store:with:colon");
+    store.mount("store:with:colon", "");
     let find = |at: &Path| succeed(program("findmnt").args(["-n", "-o", "SOURCE"]).arg(at));
     let name = store.at("with_colon").display().to_string();
     assert_eq!(find(&store.at("m")).trim_end(), name);

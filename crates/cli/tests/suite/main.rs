@@ -30,6 +30,7 @@ mod mount_rights;
 mod names;
 mod narrow_programs;
 mod passthrough;
+mod place;
 mod quota;
 mod quota_events;
 mod quota_refusals;

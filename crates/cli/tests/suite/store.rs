@@ -3,82 +3,13 @@
 
 use crate::harness;
 
-use harness::{
-    Private, demand_root, hearth, mounts_below, pids_naming, program, refused, said, shell,
-    succeed, until,
-};
+use crate::place::Place;
+use harness::{mounts_below, program, refused, said, shell, succeed};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// A directory with a volume `v` and a mount point `m`.
-struct Place {
-    private: Private,
-}
-
 impl Place {
-    fn new() -> Place {
-        demand_root();
-        let private = Private::new();
-        private.directory("m");
-        Place { private }
-    }
-
-    fn with_volume(options: &str) -> Place {
-        let place = Place::new();
-        let mut mkfs = place.hearth("mkfs store:v");
-        if !options.is_empty() {
-            mkfs.args(["-o", options]);
-        }
-        succeed(&mut mkfs);
-        place
-    }
-
-    fn path(&self) -> &Path {
-        self.private.path()
-    }
-
-    fn at(&self, name: &str) -> PathBuf {
-        self.path().join(name)
-    }
-
-    /// The program with these words, in the directory.
-    fn hearth(&self, typed: &str) -> Command {
-        let mut command = hearth();
-        command.args(typed.split(' ')).current_dir(self.path());
-        command
-    }
-
-    fn mount(&self, source: &str, options: &str) {
-        let mut mount = self.hearth("mount --log log");
-        let options = format!("transport=dev,{options}");
-        mount.args(["-o", options.trim_end_matches(','), source]);
-        // By this path the daemon is found again.
-        succeed(mount.arg(self.at("m")));
-    }
-
-    fn unmount(&self) {
-        succeed(&mut self.hearth("umount m"));
-        self.until_gone();
-    }
-
-    fn until_gone(&self) {
-        let place = self.at("m");
-        until("the daemon ends", || pids_naming(&place).is_empty());
-    }
-
-    fn kill(&self) {
-        let daemons = pids_naming(&self.at("m"));
-        assert_eq!(daemons.len(), 1, "the daemon is found");
-        for pid in daemons {
-            let pid = rustix::process::Pid::from_raw(pid as i32).unwrap();
-            rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-        }
-        self.until_gone();
-        succeed(program("umount").arg("-l").arg(self.at("m")));
-    }
-
     fn shell(&self, script: &str) -> String {
         let mut shell = shell(self.path(), script);
         succeed(shell.env("HEARTH", env!("CARGO_BIN_EXE_hearth")))
@@ -183,7 +114,7 @@ fn what_was_synced_survives_a_kill() {
 #[test]
 fn only_a_person_or_the_option_create_makes_a_volume() {
     let place = Place::new();
-    place.private.directory("empty");
+    place.directory("empty");
     for source in ["store:empty", "store:new"] {
         let answer = said(&mut place.hearth(&format!("mount -o transport=dev {source} m")));
         refused(source, &answer, 1, &["no volume", "hearth mkfs"]);
@@ -536,7 +467,7 @@ fn an_encrypted_volume_opens_with_its_passphrase_alone() {
 #[test]
 fn a_full_disk_and_a_read_only_one_are_named_at_mkfs() {
     let place = Place::new();
-    place.private.directory("disk");
+    place.directory("disk");
     let script = "
         mount -t tmpfs -o size=20m tmpfs disk
         trap 'umount disk' EXIT

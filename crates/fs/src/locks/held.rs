@@ -20,6 +20,19 @@ struct Flock {
     kind: LockKind,
 }
 
+/// A record lock as it is asked for and told.
+fn record(owner: u64, start: u64, range: Range) -> LockRequest {
+    let Range { end, kind, pid } = range;
+    LockRequest {
+        owner,
+        pid,
+        kind,
+        start,
+        end,
+        flock: false,
+    }
+}
+
 impl HeldLocks {
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
@@ -49,15 +62,7 @@ impl HeldLocks {
         let records = records.filter_map(move |(owner, ranges)| {
             let clash = |range: &Range| excludes(range.kind);
             let (start, range) = ranges.find(request.start, request.end, clash)?;
-            let Range { end, kind, pid } = range;
-            Some(LockRequest {
-                owner: *owner,
-                pid,
-                kind,
-                start,
-                end,
-                flock: false,
-            })
+            Some(record(*owner, start, range))
         });
         flocks.chain(records)
     }
@@ -73,16 +78,8 @@ impl HeldLocks {
             flock: true,
         });
         let records = self.records.iter().flat_map(|(owner, ranges)| {
-            ranges
-                .iter()
-                .map(|(start, Range { end, kind, pid })| LockRequest {
-                    owner: *owner,
-                    pid,
-                    kind,
-                    start,
-                    end,
-                    flock: false,
-                })
+            let ranges = ranges.iter();
+            ranges.map(|(start, range)| record(*owner, start, range))
         });
         flocks.chain(records)
     }

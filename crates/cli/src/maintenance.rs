@@ -11,19 +11,19 @@ use std::time::Duration;
 const PACE: Duration = Duration::from_secs(1);
 
 /// The thread that looks, until it is dropped.
-pub struct Watch {
+pub struct Maintenance {
     ends: Arc<AtomicBool>,
-    watcher: Option<thread::JoinHandle<()>>,
+    thread: Option<thread::JoinHandle<()>>,
 }
 
-impl Watch {
+impl Maintenance {
     /// Begins to look. `source` is the volume as it was typed.
-    pub fn start(volume: &Volume, source: &str) -> Watch {
+    pub fn start(volume: &Volume, source: &str) -> Maintenance {
         let ends = Arc::new(AtomicBool::new(false));
         let asked = Arc::clone(&ends);
         let mut disk = DiskSilence::new(volume, source);
         let mut memory = GiveBack::new(volume);
-        let watch = move || {
+        let maintain = move || {
             // Relaxed: a flag of its own; who sets it wakes this thread and waits for it.
             while !asked.load(Ordering::Relaxed) {
                 thread::park_timeout(PACE);
@@ -31,24 +31,24 @@ impl Watch {
                 memory.look();
             }
         };
-        let watcher = thread::Builder::new().name("hearth-watch".to_owned());
-        Watch {
+        let builder = thread::Builder::new().name("hearth-upkeep".to_owned());
+        Maintenance {
             ends,
             // Without a thread a silent disk is still in `.hearth/stats`, and memory goes back
             // while the daemon is called.
-            watcher: watcher.spawn(watch).ok(),
+            thread: builder.spawn(maintain).ok(),
         }
     }
 }
 
-impl Drop for Watch {
+impl Drop for Maintenance {
     fn drop(&mut self) {
         // Relaxed: see `start`.
         self.ends.store(true, Ordering::Relaxed);
-        if let Some(watcher) = self.watcher.take() {
-            watcher.thread().unpark();
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
             // It says lines and gives memory back, and nothing else.
-            let _ = watcher.join();
+            let _ = thread.join();
         }
     }
 }
