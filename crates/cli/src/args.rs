@@ -1,6 +1,6 @@
 //! What can be typed.
 
-use crate::events::WatchArgs;
+use crate::events::NameEventsArgs;
 use crate::heat::HeatArgs;
 use crate::metrics::{MetricsArgs, WorkArgs};
 use crate::quota::QuotaArgs;
@@ -69,7 +69,7 @@ pub enum Verb {
     /// Show which locks a mounted volume waits for, or its file locks
     Locks(LocksArgs),
     /// Print names of a mounted volume as they are made, removed and renamed, and by whom
-    Events(WatchArgs),
+    Events(NameEventsArgs),
     /// Put one question to a mounted volume, as it takes them in .hearth/ask
     Ask {
         /// Where the volume is mounted

@@ -11,6 +11,14 @@ pub fn iso(seconds: i64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
+/// `2026-11-28T13:05:09.123456Z` for seconds since 1970.
+pub fn iso_micros(seconds: f64) -> String {
+    let micros = (seconds * 1e6).floor() as i64;
+    let (whole, micros) = (micros.div_euclid(1_000_000), micros.rem_euclid(1_000_000));
+    let whole = iso(whole);
+    format!("{}.{micros:06}Z", whole.trim_end_matches('Z'))
+}
+
 /// Year, month and day so many days after the beginning of 1970. Years begin in March here, so that
 /// the leap day is the last of one; 400 of them have 146,097 days.
 fn date(days: i64) -> (i64, i64, i64) {
@@ -44,6 +52,19 @@ mod tests {
             (4_107_542_400, "2100-03-01T00:00:00Z"),
         ] {
             assert_eq!(iso(seconds), shown);
+        }
+    }
+
+    #[test]
+    fn a_moment_is_the_one_that_date_prints() {
+        for (seconds, shown) in [
+            (0.0, "1970-01-01T00:00:00.000000Z"),
+            (951_782_400.25, "2000-02-29T00:00:00.250000Z"),
+            (1_763_720_000.5, "2025-11-21T10:13:20.500000Z"),
+            (4_107_542_399.0, "2100-02-28T23:59:59.000000Z"),
+            (-1.0, "1969-12-31T23:59:59.000000Z"),
+        ] {
+            assert_eq!(iso_micros(seconds), shown);
         }
     }
 }

@@ -56,8 +56,11 @@ pub fn owner(at: &Path) -> std::io::Result<Option<u32>> {
             .is_some_and(|one| one.at == at)
     };
     let line = list.lines().rfind(is_there).unwrap_or_default();
-    let mut words = line.split([' ', ',']);
-    let id = words.find_map(|word| word.strip_prefix("user_id="));
+    // Of the filesystem: a name may have what looks like an option in it.
+    let options = line.rsplit(' ').next().unwrap_or_default();
+    let id = options
+        .split(',')
+        .find_map(|word| word.strip_prefix("user_id="));
     Ok(id.and_then(|id| id.parse().ok()))
 }
 

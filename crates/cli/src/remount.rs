@@ -83,7 +83,7 @@ pub fn run(args: &MountArgs) -> Result<(), Failure> {
     };
     let wanted = wanted(before, fstab::typed(&args.options));
     check(&mounted, &wanted, &labels)?;
-    apply(&mounted, &wanted)?;
+    apply(&mounted, wanted, args.by_hand)?;
     if !args.quiet {
         let shown = args.mountpoint().display();
         output::print(&format!("hearth: {shown}: remounted\n"))?;
@@ -153,13 +153,16 @@ fn check(
     let empty = String::new();
     let options = labels.get("options").unwrap_or(&empty);
     let usage = |error: &dyn std::fmt::Display| Failure::usage(error);
+    let is_host = labels.contains_key("below");
     let parse = |more: &[&str]| {
         let given: Vec<&str> = hearth_fuse::split_options(options)
             .chain(more.iter().copied())
             .collect();
-        MountOptions::default()
-            .with(&given)
-            .map_err(|error| usage(&error))
+        let default = match is_host {
+            true => MountOptions::changed_behind(),
+            false => MountOptions::default(),
+        };
+        default.with(&given).map_err(|error| usage(&error))
     };
     let is = format!("{:?}", parse(&[])?);
     for option in &wanted.others {
@@ -217,23 +220,42 @@ fn check_below(
 
 /// The control files can be written while the mount takes writes: before it becomes read-only, and
 /// after it has become writable.
-fn apply(mounted: &Mounted, wanted: &RemountRequest<'_>) -> Result<(), Failure> {
+fn apply(mounted: &Mounted, mut wanted: RemountRequest<'_>, by_hand: bool) -> Result<(), Failure> {
     let place = &mounted.at;
     let was_ro = flags_of(mounted).contains(MountFlags::RDONLY);
     let is_ro = wanted.flags.contains(MountFlags::RDONLY);
+    let now = |name: &str| control_file::read(place, name).ok();
+    // mount(8) hands over what is so already.
+    wanted.tunables.retain(|name, value| {
+        let now = now(name);
+        now.is_none_or(|now| now.trim() != *value)
+    });
+    let wanted = &wanted;
     if was_ro && is_ro {
+        if let Some(value) = wanted.tunables.values().next() {
+            let what = format!(
+                "'{value}' cannot be set while the mount is read-only; remount it with 'rw' first"
+            );
+            return Err(Failure::at(place, what));
+        }
         return remount(place, wanted);
     }
     if is_ro {
-        tune(place, wanted)?;
-        set_read_only(place, true)?;
-        return remount(place, wanted).inspect_err(|_| {
+        let before = wanted.tunables.keys().copied().chain([READ_ONLY]);
+        let before: Vec<_> = before.filter_map(|name| Some((name, now(name)?))).collect();
+        let changed = tune(place, wanted)
+            .and_then(|()| set_read_only(place, true))
+            .and_then(|()| remount(place, wanted));
+        return changed.inspect_err(|_| {
             // The mount stays as it was, so the volume does.
-            let _ = set_read_only(place, false);
+            for (name, value) in before {
+                let _ = control_file::write(place, name, value.trim());
+            }
         });
     }
     remount(place, wanted)?;
-    if was_ro {
+    // Who types 'rw' means a volume that is read-only by itself too; mount(8) always says it.
+    if was_ro || by_hand && wanted.read_only == Some(false) {
         set_read_only(place, false).inspect_err(|_| {
             let flags = flags_of(mounted);
             // What failed is said; the mount is what it was.

@@ -49,7 +49,7 @@ impl Promise {
         (self.bytes > limit).then(|| {
             format!(
                 "may take {option}={}{of_what}, and this container has {} ({}): the kernel kills \
-                 the daemon before the volume is full; mount with a smaller '{option}='",
+                 the daemon before it has taken that; mount with a smaller '{option}='",
                 amount(self.bytes),
                 amount(limit),
                 file.display()

@@ -1,12 +1,10 @@
 //! `hearth events`: the control file `.hearth/events` for people and for programs.
 
-mod moment;
-
 use crate::ask::NO_MOUNT;
 use crate::failure::{Failure, reason};
+use crate::moment::iso_micros;
 use crate::{control_file, output};
 use hearth_sync::primitive::thread;
-use moment::moment;
 use serde_json::Value;
 use std::fs::File;
 use std::io::ErrorKind;
@@ -21,7 +19,7 @@ const PIECE: usize = 128 << 10;
 
 /// `hearth events`.
 #[derive(Debug, clap::Args)]
-pub struct WatchArgs {
+pub struct NameEventsArgs {
     /// Where the volume is mounted
     mount: PathBuf,
     /// Print JSON, an object a line
@@ -33,7 +31,7 @@ pub struct WatchArgs {
 }
 
 /// Prints what happens to names from now on, until an interrupt or the end of the mount.
-pub fn run(args: &WatchArgs) -> Result<(), Failure> {
+pub fn run(args: &NameEventsArgs) -> Result<(), Failure> {
     let mount = &args.mount;
     let mut stream = Lines::open(mount)?;
     output::say(format_args!("listening to {}", mount.display()));
@@ -121,7 +119,7 @@ fn shown(line: &str, mount: &Path) -> Result<String, Failure> {
     };
     Ok(format!(
         "{} {what} {} {}{to} uid={} gid={} pid={} {}\n",
-        moment(event["time"].as_f64().unwrap_or(0.0)),
+        iso_micros(event["time"].as_f64().unwrap_or(0.0)),
         word("kind"),
         place(&event, ""),
         event["uid"],

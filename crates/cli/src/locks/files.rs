@@ -99,6 +99,7 @@ fn columns(row: &Value) -> [String; 8] {
     };
     let blockers = row["waits_for"].as_array().map_or(&[][..], Vec::as_slice);
     let mut pids: Vec<String> = blockers.iter().map(pid).collect();
+    pids.sort();
     pids.dedup();
     let path = row["path"].as_str().map_or_else(
         || format!("(inode {})", row["ino"]),

@@ -113,6 +113,7 @@ fn ranges(volume: &Volume) -> Value {
         let stats = &range.stats;
         json!({
             "path": paths.text(range.ino),
+            "inode": range.ino,
             "start": range.start,
             "len": range.len,
             "read_bytes": stats.read_bytes,

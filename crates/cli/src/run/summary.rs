@@ -81,7 +81,7 @@ fn moved(row: &Value, name: &str) -> String {
 /// The hottest ranges, where there is a file that has more than one.
 fn ranges(account: &Value) -> String {
     let is_whole = |range: &&Value| {
-        let same = |other: &&Value| other["path"] == range["path"];
+        let same = |other: &&Value| other["inode"] == range["inode"];
         rows(account, "ranges").filter(same).count() < 2
     };
     let parts = rows(account, "ranges").filter(|range| !is_whole(range));

@@ -93,6 +93,7 @@ fn hr79_what_is_used_is_counted_once_and_as_it_is_mounted_now() {
     mounted.unmount();
     succeed(program("umount").arg(below.at("s/b")));
     mounted.mount_again(Transport::Dev, &options);
+    assert_eq!(used(&mounted, USER), (LARGE, 1));
     mounted.unmount();
     // Without mounts below it is kept, until there is one.
     succeed(

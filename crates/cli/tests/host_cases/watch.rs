@@ -106,10 +106,21 @@ fn hr19_notices_of_files_that_are_written_stop_nobody() {
     let behind = "for n in $(seq 150); do rm -f 1; echo x > t; mv t 2; : > 3; echo y >> 4; done";
     let mut all: Vec<_> = (0..4).map(|_| writer(through, mounted.path())).collect();
     all.push(writer(behind, below.path()));
+    let mut looks = 0;
     while !all.iter_mut().all(|one| one.try_wait().unwrap().is_some()) {
         succeed(program("timeout").arg("20").arg("ls").arg(mounted.at("d")));
         std::thread::sleep(std::time::Duration::from_millis(20));
+        looks += 1;
     }
+    assert!(looks > 5, "they went on for a while");
+    // All of them to the end: nobody removes or cuts this one.
+    let written = fs::read_to_string(below.at("d/4")).unwrap();
+    let lines = |what: &str| written.lines().filter(|line| *line == what).count();
+    assert_eq!(
+        (lines("y"), lines("1"), lines("150")),
+        (150, 4, 4),
+        "{written}"
+    );
     mounted.unmount();
 }
 

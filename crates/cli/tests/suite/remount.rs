@@ -23,6 +23,7 @@ fn script(directory: &Path, text: &str) -> Command {
     let mut namespace = program("unshare");
     namespace.args(["--mount", "bash", "-euo", "pipefail", "-c"]);
     namespace.arg(format!("{install}\n{text}"));
+    namespace.env("HEARTH", env!("CARGO_BIN_EXE_hearth"));
     namespace.current_dir(directory);
     namespace
 }
@@ -219,4 +220,22 @@ fn a_store_that_was_opened_for_reading_stays_so() {
     let refused = remount("remount,rw");
     assert!(refused.err.contains("opened for reading"), "{refused:?}");
     fs::write(mounted.at("h"), "x").unwrap_err();
+}
+
+/// What a refused change had begun is undone, and no more than that.
+#[test]
+fn a_refused_remount_leaves_the_volume_as_it_was() {
+    let out = run("mount -t hearth memory: m -o transport=dev; echo x > m/f
+        \"$HEARTH\" tune m fs/atime=strictatime; exec 5>> m/f; echo 1 > m/.hearth/sys/fs/read-only
+        refused \"$HEARTH\" mount -o remount,ro,noatime m
+        cat m/.hearth/sys/fs/read-only m/.hearth/sys/fs/atime; exec 5>&-
+        \"$HEARTH\" mount -o remount,rw m; cat m/.hearth/sys/fs/read-only; touch m/g
+        \"$HEARTH\" mount -o remount,ro m
+        refused \"$HEARTH\" mount -o remount,hot_track m
+        cat m/.hearth/sys/fs/hot-track; umount m");
+    let facts = ["1", "strictatime", "0", "0"];
+    let seen = out.lines().filter(|line| facts.contains(line));
+    assert_eq!(seen.collect::<Vec<_>>(), facts, "{out}");
+    assert!(out.contains("files are open for writing"), "{out}");
+    assert!(out.contains("while the mount is read-only"), "{out}");
 }

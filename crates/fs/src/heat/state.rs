@@ -161,7 +161,9 @@ impl HeatState {
             Drained::Counts(key, counts) => batch.push((key, *counts)),
             Drained::Ended(key, striped) => ended.push((key, striped)),
         });
-        batch.extend(std::mem::take(&mut *self.aside.lock()));
+        // In a statement of its own: accesses wait for the lock until its end.
+        let aside = std::mem::take(&mut *self.aside.lock());
+        batch.extend(aside);
         let draws_end = self.renew(since, now);
         let lives = settings.half_lives();
         let mut owners = TenantCounts::new();

@@ -18,7 +18,7 @@ use crate::ops::ctx::Ctx;
 use crate::quota::Resource;
 use crate::superblock::{AtimeMode, Attempt, Fetch, PAGE_BYTES, Stop};
 use crate::write_streams::WrittenRange;
-use hearth_sync::epoch::{self, Guard};
+use hearth_sync::epoch::Guard;
 use hearth_sync::lock;
 use hearth_sync::object::WriteGuard;
 use std::io::IoSliceMut;
@@ -431,7 +431,7 @@ pub(crate) fn edit<T>(
     result
 }
 
-/// Accounts for removed pages and gives their blocks back.
+/// Gives the blocks of removed pages back.
 pub(crate) fn free_pages(cx: &Ctx<'_>, inode: &Inode, removed: u64, g: &Guard) {
     if removed > 0 {
         inode.percpu().add(COUNT, -(removed as i64));
@@ -440,8 +440,6 @@ pub(crate) fn free_pages(cx: &Ctx<'_>, inode: &Inode, removed: u64, g: &Guard) {
             .quotas
             .ledger
             .free(account, Resource::Blocks, removed, g);
-        // What the pages take besides their own size.
-        epoch::account((removed as usize).saturating_mul(PAGE_BYTES as usize), g);
     }
 }
 

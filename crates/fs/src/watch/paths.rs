@@ -35,7 +35,8 @@ impl Places {
             self.forget();
         }
         for (directory, place) in before(events) {
-            self.0.entry(directory).or_insert(place);
+            // Also in place of what was found: the volume may have been ahead of the events.
+            self.0.insert(directory, place);
         }
         for event in events.iter_mut().filter(|event| !event.is_foreign) {
             if event.at.path.is_none() {

@@ -9,6 +9,9 @@ use std::collections::VecDeque;
 /// Events that are kept for those who have not read them.
 pub const NAME_EVENTS_KEPT: usize = 16_384;
 
+/// Events that are copied under one hold of the lock.
+const COPIED: u64 = 256;
+
 lock_class! {
     /// A leaf: whoever changes a name holds that name's bucket outside it.
     RingLock = "watch.ring", 988;
@@ -83,21 +86,34 @@ impl NameRing {
         };
     }
 
-    /// What came after `cursor`, which is moved to the latest event.
+    /// How many events are kept.
+    #[cfg(test)]
+    pub fn kept(&self) -> usize {
+        self.ring.lock().events.len()
+    }
+
+    /// What came after `cursor`, which is moved to the latest event of now.
     pub fn read(&self, cursor: &mut u64) -> NameEvents {
-        let ring = self.ring.lock();
-        let kept = ring.events.len() as u64;
-        let first = ring.sequence - kept + 1;
-        let from = (*cursor + 1).max(first);
-        let news = NameEvents {
-            lost: from - *cursor - 1,
-            events: ring
-                .events
-                .range((from - first) as usize..)
-                .cloned()
-                .collect(),
-        };
-        *cursor = ring.sequence;
-        news
+        let (mut lost, mut events, mut end) = (0, Vec::new(), None);
+        loop {
+            // Only a part at a time: who changes names waits for this lock.
+            let ring = self.ring.lock();
+            let end = *end.get_or_insert(ring.sequence);
+            let first = ring.sequence - ring.events.len() as u64 + 1;
+            let from = (*cursor + 1).max(first);
+            let gap = from - *cursor - 1;
+            // What was lost behind the first part is told by the next call, where it belongs.
+            if *cursor == end || gap > 0 && !events.is_empty() {
+                return NameEvents { lost, events };
+            }
+            lost += gap;
+            let to = ring.sequence.min(from + COPIED - 1);
+            let part = (from - first) as usize..(to + 1 - first) as usize;
+            events.extend(ring.events.range(part).cloned());
+            *cursor = to;
+            if to >= end {
+                return NameEvents { lost, events };
+            }
+        }
     }
 }

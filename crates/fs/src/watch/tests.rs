@@ -180,9 +180,11 @@ fn nothing_is_kept_while_nobody_listens() {
     drop(first);
     make(&process, "/after");
     assert_eq!(news(&mut second, &volume), ["create /after"]);
+    assert_eq!(volume.sb.watched_names.kept(), 2);
     drop(second);
     assert!(!volume.name_teller().is_watched());
     make(&process, "/unseen");
+    assert_eq!(volume.sb.watched_names.kept(), 0);
     let mut third = volume.watch();
     assert_eq!(third.read(&volume), NameEvents::default());
 }

@@ -62,7 +62,7 @@ impl Late {
     }
 
     /// Looks after a file from now on. One thread does, while there are any.
-    fn add(&self, node: &Arc<Node>) {
+    pub fn add(&self, node: &Arc<Node>) {
         let mut state = self.state.lock();
         state.files.push(Arc::clone(node));
         let is_swept = std::mem::replace(&mut state.is_swept, true);
@@ -121,11 +121,6 @@ impl Quotas {
         let is_same = |one: &Arc<Node>| !Arc::ptr_eq(one, node) && one.id == node.id;
         let old = self.late.state.lock().take(is_same)?;
         old.charged.record().lock().take()
-    }
-
-    /// The file came back before what was charged for it was told.
-    pub fn is_late_again(&self, node: &Arc<Node>) {
-        self.late.add(node);
     }
 
     /// Settles the files whose time is over. True if none are left.

@@ -44,7 +44,7 @@ impl Quotas {
                 }
                 None => {
                     *guard = Some(held);
-                    self.is_late_again(node);
+                    self.late.add(node);
                 }
             }
         }

@@ -26,11 +26,13 @@ pub(super) fn named(folder: &Path, keyspaces: usize, error: Error) -> Error {
         // A folder that cannot be read has another error, which came first.
         files.extend(damaged(folder, number).unwrap_or_default());
     }
-    if let Error::Corrupt { file, .. } = &error
-        && files.is_empty()
-        && file.as_os_str() != FOLDER
-    {
-        files.push(file.display().to_string());
+    match &error {
+        // No table was cut: it is another error.
+        Error::Io { .. } if files.is_empty() => return error,
+        Error::Corrupt { file, .. } if files.is_empty() && file.as_os_str() != FOLDER => {
+            files.push(file.display().to_string());
+        }
+        _ => {}
     }
     Error::Engine { files, what }
 }

@@ -169,6 +169,8 @@ impl Pin {
         THREAD.with(|thread_state| {
             if let (1, Some(me)) = (thread_state.depth.get(), thread_state.me.get()) {
                 COLLECTOR.pin(me);
+                // It may have moved since.
+                cpu::ask_once();
             }
         });
     }
