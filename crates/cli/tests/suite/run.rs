@@ -232,8 +232,9 @@ fn a_signal_to_the_runner_reaches_the_program() {
 #[test]
 fn ctrl_c_reaches_the_program_and_the_summary_comes_after_it() {
     let ground = Ground::of(AS_ROOT);
+    // With exec, for `script` starts it by a shell, which may be one that ends by Ctrl-C itself.
     let typed = format!(
-        "{} run -- sh -c 'trap \"echo got > int; exit 5\" INT; : > up; sleep 60'",
+        "exec {} run -- sh -c 'trap \"echo got > int; exit 5\" INT; : > up; sleep 60'",
         env!("CARGO_BIN_EXE_hearth")
     );
     let script = format!(
