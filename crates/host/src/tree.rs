@@ -53,6 +53,9 @@ pub struct Tree {
     proc: OwnedFd,
     /// Inodes of the root's mount are opened by their handles.
     pub opens_handles: bool,
+    /// A mount below was entered: what was found there may be elsewhere by the end. Relaxed: it is
+    /// read when nothing is entered any more.
+    has_entered: AtomicBool,
     /// The device of the mount that serves this tree, which must not be entered; 0 until it is
     /// known. Relaxed: it is set before the kernel can ask for what lies below.
     own_device: AtomicU64,
@@ -91,10 +94,11 @@ impl Tree {
             rights,
             nodes: Nodes::new(id),
             descriptors: Descriptors::new(descriptors()),
-            retries: Arc::default(),
+            retries: Arc::new(Retries::new(descriptors())),
             root,
             proc,
             opens_handles,
+            has_entered: AtomicBool::new(false),
             own_device: AtomicU64::new(0),
             is_elsewhere: AtomicBool::new(false),
             devices: Lock::new(HashMap::new()),
@@ -109,6 +113,18 @@ impl Tree {
     /// Whether the name of the directory was one of another filesystem the last time.
     pub fn is_elsewhere(&self) -> bool {
         self.is_elsewhere.load(Relaxed)
+    }
+
+    /// Something that is mounted below is entered.
+    pub fn enters(&self) {
+        if !self.has_entered() {
+            self.has_entered.store(true, Relaxed);
+        }
+    }
+
+    /// Whether anything that is, or was, mounted below was entered.
+    pub fn has_entered(&self) -> bool {
+        self.has_entered.load(Relaxed)
     }
 
     /// The directory itself.

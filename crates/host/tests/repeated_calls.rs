@@ -78,3 +78,24 @@ fn a_directory_whose_name_is_anothers_since_a_stat_is_looked_up_again() {
     });
     assert_eq!(opened[0], Errno::ESTALE);
 }
+
+/// A thread that was told `ESTALE` once may as well go over a whole tree within the second.
+#[test]
+fn few_descriptors_are_kept_for_a_caller_that_looks_at_a_whole_tree() {
+    let place = Place::new("tree").unwrap();
+    let volume = Volume::builder().build().unwrap();
+    let vfs = HostVfs::open(place.path(), HostOptions::default(), &volume).unwrap();
+    fs::create_dir(place.path().join("d")).unwrap();
+    let first = vfs.lookup(&CALLER, ROOT, b"d").unwrap();
+    fs::remove_dir(place.path().join("d")).unwrap();
+    by_open(&vfs, first.ino);
+    let open = || fs::read_dir("/proc/self/fd").unwrap().count();
+    let before = open();
+    for n in 0..1000 {
+        let name = n.to_string();
+        fs::write(place.path().join(&name), "").unwrap();
+        vfs.lookup(&CALLER, ROOT, name.as_bytes()).unwrap();
+    }
+    let more = open() - before;
+    assert!((60..150).contains(&more), "{more}");
+}
