@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use hearth::{Caller, Origin, Owners, ROOT, Vfs, Volume, WriteAt};
+use hearth::{Caller, Origin, QuotaId, ROOT, Vfs, Volume, WriteAt};
 use hearth_host::{HostFile, HostOptions, HostVfs};
 use hearth_testing::place::Place;
 use std::fs;
@@ -36,13 +36,10 @@ impl Served {
         Served { volume, vfs }
     }
 
-    /// Blocks and inodes.
+    /// Bytes and inodes.
     fn used(&self) -> [u64; 2] {
-        let all = self.volume.charges().by_owners();
-        let sum = |sum: [u64; 2], (_, [blocks, inodes]): &(Owners, [u64; 2])| {
-            [sum[0] + blocks, sum[1] + inodes]
-        };
-        all.iter().fold([0; 2], sum)
+        let used = self.volume.quota().get(QuotaId::user(0)).unwrap();
+        [used.bytes.used, used.inodes.used]
     }
 
     fn make(&self, parent: u64, name: &[u8]) -> Arc<HostFile> {
