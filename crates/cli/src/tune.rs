@@ -104,7 +104,7 @@ fn set(mount: &Path, name: &str, value: &str) -> Result<(), Failure> {
     }
     file.write_all(line.as_bytes())
         .map_err(|error| match error.kind() {
-            ErrorKind::InvalidInput => refusal(&file, mount, &error),
+            ErrorKind::InvalidInput | ErrorKind::Unsupported => refusal(&file, mount, &error),
             _ => Failure::at(mount, format!("{name}: {}", reason(&error))),
         })
 }

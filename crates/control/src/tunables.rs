@@ -19,6 +19,7 @@ pub(crate) fn refusal(path: &str, setting: &Setting, input: &[u8], errno: Errno)
     let more = if chars.next().is_some() { "..." } else { "" };
     let why = match errno {
         Errno::EINVAL => format!("expected {}", setting.expected),
+        Errno::EOPNOTSUPP => "the filesystem of the directory below decides that".to_owned(),
         _ => errno.to_string(),
     };
     ControlError {
@@ -31,12 +32,21 @@ pub(crate) fn memory_budget(volume: &Volume) -> String {
     format!("{}\n", volume.memory_budget())
 }
 
+/// Refuses what has no effect on the files of a directory of the host.
+fn has_own_files(volume: &Volume) -> Result<()> {
+    match volume.stats().info().contains_key("below") {
+        true => Err(Errno::EOPNOTSUPP),
+        false => Ok(()),
+    }
+}
+
 /// Bytes, 0 for no budget; less than 64 KiB could not hold one operation.
 pub(crate) fn set_memory_budget(volume: &Volume, text: &str) -> Result<()> {
     let bytes: u64 = text.parse().map_err(|_| Errno::EINVAL)?;
     if bytes != 0 && bytes < 64 << 10 {
         return Err(Errno::EINVAL);
     }
+    has_own_files(volume)?;
     volume.set_memory_budget(bytes);
     Ok(())
 }
@@ -61,6 +71,7 @@ pub(crate) fn set_atime(volume: &Volume, text: &str) -> Result<()> {
         .iter()
         .find(|(_, name)| *name == text)
         .ok_or(Errno::EINVAL)?;
+    has_own_files(volume)?;
     volume.set_atime(*mode);
     Ok(())
 }

@@ -103,6 +103,23 @@ fn takes_nobodys_files_for_its_own(case: &Case) {
     }
 }
 
+#[test]
+fn a_tunable_that_the_filesystem_below_decides_is_refused_with_that_reason() {
+    let case = Case::over(Below::ext4());
+    let place = case.mounted.path().to_str().unwrap();
+    let tune = |order: &str| said(hearth().args(["tune", place, order]));
+    for order in ["fs/atime=noatime", "fs/memory-budget=1048576"] {
+        let refused = tune(order);
+        let is_right = refused.err.lines().count() == 1 && refused.err.contains("below decides");
+        assert!(!refused.success() && is_right, "{refused:?}");
+    }
+    assert_eq!(tune("fs/atime").out, "relatime\n");
+    for order in ["fs/hot-track=1", "fs/read-only=1", "fs/read-only=0"] {
+        assert!(tune(order).success(), "{order}");
+    }
+    fs::write(case.mounted.at("f"), "x").unwrap();
+}
+
 /// As in fstab, and over itself.
 #[test]
 fn a_mount_by_mount_8_and_a_remount_serve_the_directory() {
