@@ -91,3 +91,28 @@ fn a_directory_whose_name_is_anothers_since_a_stat_is_looked_up_again() {
     });
     assert_eq!(opened[0], Errno::ESTALE);
 }
+
+/// A thread that was told `ESTALE` once may as well go over a whole tree within the second.
+#[test]
+fn few_descriptors_are_kept_for_a_caller_that_looks_at_a_whole_tree() {
+    let place = Place::new("tree").unwrap();
+    let volume = Volume::builder().build().unwrap();
+    let vfs = HostVfs::open(place.path(), HostOptions::default(), &volume).unwrap();
+    let names: Vec<_> = (0..300).map(|n| n.to_string()).collect();
+    for name in &names {
+        fs::write(place.path().join(name), "").unwrap();
+    }
+    fs::create_dir(place.path().join("d")).unwrap();
+    let first = vfs.lookup(&CALLER, ROOT, b"d").unwrap();
+    fs::remove_dir(place.path().join("d")).unwrap();
+    by_open(&vfs, first.ino);
+    let open = || fs::read_dir("/proc/self/fd").unwrap().count();
+    let (before, mut most) = (open(), 0);
+    for names in names.chunks(25) {
+        for name in names {
+            vfs.lookup(&CALLER, ROOT, name.as_bytes()).unwrap();
+        }
+        most = most.max(open().saturating_sub(before));
+    }
+    assert!((25..150).contains(&most), "{most}");
+}
