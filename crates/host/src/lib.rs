@@ -13,6 +13,7 @@ mod descriptors;
 mod errno;
 mod error;
 mod file;
+mod file_events;
 mod fnv;
 mod handle;
 mod heat;
