@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// What the kernel writes into its table of mounts, from where mount(8) takes it. It is fixed when a
-/// filesystem is mounted.
+/// What the kernel writes into its table of mounts, from where mount(8) takes it. It is fixed when
+/// a filesystem is mounted.
 const KERNELS: [&str; 7] = [
     "user_id",
     "group_id",

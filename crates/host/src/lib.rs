@@ -9,6 +9,7 @@
 
 mod attributes;
 mod chunks;
+mod cookies;
 mod descriptors;
 mod errno;
 mod error;

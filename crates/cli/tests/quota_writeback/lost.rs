@@ -1,6 +1,6 @@
-//! What the kernel has acknowledged and cannot be stored: limits that were forced while it collected
-//! writes, a full volume, a full disk of the host. The errno is right, the loss is told, and nothing
-//! waits for the FLUSH that a close which fails does not send.
+//! What the kernel has acknowledged and cannot be stored: limits that were forced while it
+//! collected writes, a full volume, a full disk of the host. The errno is right, the loss is told,
+//! and nothing waits for the FLUSH that a close which fails does not send.
 
 use super::harness::{self, Below, Mounted, Transport, hearth, program, said, succeed, until};
 use super::mapping::Mapping;
@@ -20,6 +20,7 @@ harness::on_both_transports!(
     a_loss_is_told_in_the_log_and_as_an_event_with_the_name_of_the_file,
     a_close_that_fails_lets_go_of_locks_and_of_the_room_of_the_file,
     stores_through_a_mapping_that_a_full_host_refuses_are_told,
+    stores_through_a_mapping_that_a_quota_of_a_host_directory_refuses_are_told,
 );
 
 /// Sets a limit, also while the kernel collects writes that it will lose.
@@ -327,4 +328,39 @@ fn stores_through_a_mapping_that_a_full_host_refuses_are_told(transport: Transpo
     until("the log says it", || {
         mounted.log().contains("user:0 write-lost errno=ENOSPC")
     });
+}
+
+/// A file that has some of its pages: those are written, wherever the others end.
+fn stores_through_a_mapping_that_a_quota_of_a_host_directory_refuses_are_told(
+    transport: Transport,
+) {
+    let below = Below::tmpfs();
+    let mounted = Mounted::over(transport, below.path(), "quota=wait,passthrough=off");
+    let file = file_of(&mounted, "f", 54_321);
+    let pages = 12;
+    for n in [1, 8, 11] {
+        file.write_all_at(&page(1), n * PAGE).expect("no limit");
+    }
+    file.sync_all().expect("nothing that can fail");
+    force(&mounted, "user:54321", 5 * PAGE);
+    let mut mapping = Mapping::of(&file, pages * PAGE);
+    for n in 0..pages {
+        mapping.store(n, 2);
+    }
+    assert_eq!(failed(file.sync_all()), Some(Errno::DQUOT.raw_os_error()));
+    let lost = events(&mounted, "write-lost");
+    let sum: u64 = lost
+        .iter()
+        .map(|event| event["lost"].as_u64().expect("bytes"))
+        .sum();
+    assert_eq!(sum, (pages - 5) * PAGE, "{lost:?}");
+    assert_eq!(
+        (&lost[0]["errno"], &lost[0]["id"]),
+        (&"EDQUOT".into(), &54_321.into())
+    );
+    assert_eq!(used(&mounted, 54_321), 5 * PAGE);
+    let stored = std::fs::read(below.at("f")).expect("twelve pages");
+    for n in [1, 8, 11] {
+        assert_eq!(stored[(n * PAGE) as usize], 2, "page {n} has its block");
+    }
 }

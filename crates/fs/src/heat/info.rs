@@ -23,8 +23,8 @@ pub struct HeatInfo {
     pub reads: u32,
     /// See `reads`.
     pub writes: u32,
-    /// How many of `reads` and `writes` nobody saw, because accesses were sampled; 0 means that both
-    /// are exact.
+    /// How many of `reads` and `writes` nobody saw, because accesses were sampled; 0 means that
+    /// both are exact.
     pub estimated: u64,
 }
 

@@ -7,8 +7,8 @@ use crate::heat::Heat;
 use crate::quota::{LostWrite, QuotaEvent, QuotaEventFile, QuotaEventKind, QuotaId};
 
 impl Quota<'_> {
-    /// Reports that `bytes` of a file of user `uid`, which a kernel in front had acknowledged, could
-    /// not be stored. What is lost of a file within a second is one event.
+    /// Reports that `bytes` of a file of user `uid`, which a kernel in front had acknowledged,
+    /// could not be stored. What is lost of a file within a second is one event.
     pub fn report_lost(&self, uid: u32, file: QuotaEventFile, bytes: u64, errno: Errno) {
         let lost = LostWrite {
             who: QuotaId::user(uid),

@@ -80,8 +80,8 @@ pub(crate) type Permits = [Option<Permit>; 2];
 /// What an attempt missed.
 pub(crate) struct Missing {
     pub miss: Miss,
-    /// The operation that is counted as failed if the fetch fails. `None` for a chunk, and for pages
-    /// that the kernel writes back: these run again either way, and count themselves.
+    /// The operation that is counted as failed if the fetch fails. `None` for a chunk, and for
+    /// pages that the kernel writes back: these run again either way, and count themselves.
     pub op: Option<Op>,
 }
 

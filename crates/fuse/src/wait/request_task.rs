@@ -189,7 +189,7 @@ struct Waits<'s, S> {
 enum Failure {
     /// The backend could not give what it missed.
     Fetch(Errno),
-    /// As `Fetch`, but it is attempted once more, with the error.
+    /// It could not, and the request is attempted once more, with the error.
     FetchForLast(Errno),
     SessionEnds,
 }

@@ -61,8 +61,8 @@ pub enum QuotaEventKind {
     HardCrossed,
     /// A charge was refused. Reported once, and again after something was given back.
     Refused(RefusalReason),
-    /// Bytes that a kernel in front had acknowledged could not be stored, and are lost. `fsync` says
-    /// so. `who` is the owner of the file.
+    /// Bytes that a kernel in front had acknowledged could not be stored, and are lost. `fsync`
+    /// says so. `who` is the owner of the file.
     WriteLost {
         /// Why.
         errno: Errno,

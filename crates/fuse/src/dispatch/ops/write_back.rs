@@ -1,8 +1,8 @@
 //! Pages that the kernel writes back: it has acknowledged them, so nobody waits for an answer.
 //!
 //! The kernel takes a part that is stored for the whole. So a request is answered with an error
-//! unless all of it is stored; the kernel keeps the error for `fsync`. One page that cannot be stored
-//! is no reason to lose the others of its request, so then each is stored for itself.
+//! unless all of it is stored; the kernel keeps the error for `fsync`. One page that cannot be
+//! stored is no reason to lose the others of its request, so then each is stored for itself.
 
 use crate::dispatch::{Context, Dispatcher, OpResult};
 use crate::wait::enospc_retry::is_enospc;
