@@ -9,7 +9,8 @@ use hearth::{
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-const SOON: Duration = Duration::from_secs(60);
+/// Half of what a gap is waited for of which nobody says anything.
+const SOON: Duration = Duration::from_secs(30);
 const OFTEN: Duration = Duration::from_millis(10);
 /// Bytes of a request.
 const PART: usize = 32 * PAGE;
