@@ -4,9 +4,12 @@
 //! list of components. With `--dev` the package is made around the program that the tests have
 //! built, which takes seconds; [`trial`] tries that one.
 
+mod boot;
+mod boot_facts;
 mod components;
 mod package;
 mod release;
+mod script;
 mod stage;
 mod trial;
 
