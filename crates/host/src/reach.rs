@@ -130,6 +130,7 @@ impl Tree {
         });
         let node = self.nodes.take(found.id, kind, place);
         let attr = self.attr(&node, &found.stat)?;
+        self.learn_project(&node, found.fd.as_fd(), parent);
         let fd = Arc::new(found.fd);
         self.retries.found(caller, (parent, name), (&node, &fd));
         if !by_handle {

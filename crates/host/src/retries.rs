@@ -58,8 +58,8 @@ struct Retry {
     on_the_way: bool,
     /// What was found since, the last one last.
     found: VecDeque<Looked>,
-    /// A name was not there. Either it is to be made, or the program was told so and nothing is
-    /// repeated.
+    /// A name was not there. Either the kernel has looked once more, as it does after a name that
+    /// it believed, or the program was told so and this is another call.
     missed: bool,
     since: Instant,
 }
@@ -207,8 +207,7 @@ impl Retries {
         match looked {
             None if retry.found.is_empty() && is_same => MayOpen::Yes,
             None => MayOpen::No,
-            Some(_) if is_directory && retry.missed => MayOpen::No,
-            Some(one) if is_directory && retry.on_the_way => {
+            Some(one) if is_directory && (retry.missed || retry.on_the_way) => {
                 MayOpen::Unless(Arc::clone(&one.parent), one.name.clone())
             }
             Some(one) if retry.on_the_way && one.at.elapsed() > AT_ONCE => MayOpen::No,

@@ -61,6 +61,9 @@ pub struct Tree {
     own_device: AtomicU64,
     /// Its name was one of another filesystem when it was served last.
     is_elsewhere: AtomicBool,
+    /// The filesystem keeps project ids, and they count. Relaxed: it is set before the kernel can
+    /// ask.
+    keeps_projects: AtomicBool,
     /// Devices below other than the root's, in the order in which they were met.
     devices: Lock<DevicesLock, HashMap<u64, u64>>,
 }
@@ -101,6 +104,7 @@ impl Tree {
             has_entered: AtomicBool::new(false),
             own_device: AtomicU64::new(0),
             is_elsewhere: AtomicBool::new(false),
+            keeps_projects: AtomicBool::new(false),
             devices: Lock::new(HashMap::new()),
         })
     }
@@ -113,6 +117,16 @@ impl Tree {
     /// Whether the name of the directory was one of another filesystem the last time.
     pub fn is_elsewhere(&self) -> bool {
         self.is_elsewhere.load(Relaxed)
+    }
+
+    /// Projects are those that the filesystem keeps.
+    pub fn keep_projects(&self) {
+        self.keeps_projects.store(true, Relaxed);
+    }
+
+    /// Whether projects are those that the filesystem keeps.
+    pub fn keeps_projects(&self) -> bool {
+        self.keeps_projects.load(Relaxed)
     }
 
     /// Something that is mounted below is entered.

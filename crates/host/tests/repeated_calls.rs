@@ -70,6 +70,19 @@ fn a_directory_that_is_gone_since_a_look_after_stale_attributes_is_not_there() {
     assert_eq!(opened, [Errno::ENOENT, Errno::ESTALE]);
 }
 
+/// The kernel, which believed in the name, looks twice if it is not there. `ESTALE` went to the
+/// program.
+#[test]
+fn a_directory_that_was_missed_and_found_and_is_gone_again_is_not_there() {
+    let by_open_then_missed = |vfs: &HostVfs, ino| {
+        by_open(vfs, ino);
+        let missed = vfs.lookup(&CALLER, ROOT, b"d");
+        assert_eq!(errno(missed.unwrap_err()), Errno::ENOENT);
+    };
+    let opened = opened_when_gone(by_open_then_missed, |_| ());
+    assert_eq!(opened, [Errno::ENOENT, Errno::ESTALE]);
+}
+
 /// It may as well have been a `stat`, which is over. The kernel opens by the name that it believes.
 #[test]
 fn a_directory_whose_name_is_anothers_since_a_stat_is_looked_up_again() {
