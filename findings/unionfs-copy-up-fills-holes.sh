@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# unionfs-fuse 1.0 with libfuse 2.9.9 (packages of Debian 12), Linux 6.18, ext4 or tmpfs below, run as root.
+# unionfs-fuse 1.0 with libfuse 2.9.9 (packages of Debian 12), Linux 6.18, ext4 or tmpfs, run as root.
 #
 # Guess: when a file of the lower, read-only branch is copied up because its mode or its owner
 # changes, the copy has the holes of the original, as with the kernel's overlayfs.
