@@ -69,7 +69,7 @@ func main() {
 	show("billy", "/log", memfs.New().OpenFile)
 }
 GO
-seen=$(go run . "$dir" 2> log) || { cat log >&2; exit 1; }
+seen=$(go run . "$dir" 2> messages) || { cat messages >&2; exit 1; }
 printf '%s\n' "$seen"
 expected="disk: [one two three four ]
 afero: [two four  ]
