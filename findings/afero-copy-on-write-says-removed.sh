@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # github.com/spf13/afero 1.15.0 (Go), CopyOnWriteFs over a read-only base.
 #
-# Guess: a copy-on-write union either hides a file of the base that is removed, as overlayfs does, or
-# fails to remove it.
-# Seen: it depends. Remove of a file that only the base has fails. RemoveAll of a directory of the base
-# returns nil and removes nothing. Remove of a file that has been changed returns nil, and the name is
-# still there, with the contents from before the change. Rename of a changed file returns nil too:
-# the new name has the new contents, the old name has the old ones again.
+# Guess: a copy-on-write union either hides a file of the base that is removed, as overlayfs does,
+# or fails to remove it.
+# Seen: it depends. Remove of a file that only the base has fails. RemoveAll of a directory of the
+# base returns nil and removes nothing. Remove of a file that has been changed returns nil, and the
+# name is still there, with the contents from before the change. Rename of a changed file returns
+# nil too: the new name has the new contents, the old name has the old ones again.
 # So after a remove or a rename that succeeded the caller has a file that it believes gone, and a
 # configuration or lock of yesterday is in force. Nothing that removes or renames belongs on this
 # layer, unless every name it may touch was created above the base.

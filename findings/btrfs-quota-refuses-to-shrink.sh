@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Linux 6.18, btrfs with quota groups, btrfs-progs 6.2 (package of Debian 12), run as root.
 #
-# Guess: below a limit a file can be written again in place, and at the limit it can be made smaller.
-# Seen: a subvolume with a limit of 40 MiB and one file of 30 MiB refuses to have the file written over:
-# each new extent is charged before the old one is free, and EDQUOT comes after a third. The next try
-# gets nowhere, and truncate to a smaller size is refused with EDQUOT as well: it needs a little room
-# for itself. Only unlink works.
-# So a program that makes room by truncating its log, or keeps a file of fixed size, stops for good at
-# such a limit; tenants on btrfs need a limit of twice their largest file, or have to delete.
+# Guess: below a limit a file can be written again in place, and at the limit it can be made
+# smaller.
+# Seen: a subvolume with a limit of 40 MiB and one file of 30 MiB refuses to have the file written
+# over: each new extent is charged before the old one is free, and EDQUOT comes after a third. The
+# next try gets nowhere, and truncate to a smaller size is refused with EDQUOT as well: it needs a
+# little room for itself. Only unlink works.
+# So a program that makes room by truncating its log, or keeps a file of fixed size, stops for good
+# at such a limit; tenants on btrfs need a limit of twice their largest file, or have to delete.
 set -eu
 dir=$(mktemp -d)
 trap 'umount "$dir/mount" 2>/dev/null || true; rm -rf "$dir"' EXIT

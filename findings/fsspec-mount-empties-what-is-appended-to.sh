@@ -3,12 +3,13 @@
 #
 # Guess: a mount by fsspec.fuse either appends (fsspec has mode "ab") or refuses to open an existing
 # file for that.
-# Seen: every open for writing only becomes mode "wb", which empties the file, whatever was asked for.
-# `echo line >> file` over the local filesystem leaves the right length and NUL bytes where the old
-# contents were; three bytes written into the middle leave three bytes. Both succeed. An open for reading and
-# writing becomes "rb" and its write fails, so what is safest elsewhere is the only thing refused.
-# So logs, mail boxes and databases lose their contents by the first append; such a mount is to be made
-# read-only (a read-only bind mount over it).
+# Seen: every open for writing only becomes mode "wb", which empties the file, whatever was asked
+# for. `echo line >> file` over the local filesystem leaves the right length and NUL bytes where the
+# old contents were; three bytes written into the middle leave three bytes. Both succeed. An open
+# for reading and writing becomes "rb" and its write fails, so what is safest elsewhere is the only
+# thing refused.
+# So logs, mail boxes and databases lose their contents by the first append; such a mount is to be
+# made read-only (a read-only bind mount over it).
 set -eu
 dir=$(mktemp -d)
 server=

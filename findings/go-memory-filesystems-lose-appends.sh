@@ -3,10 +3,10 @@
 #
 # Guess: O_APPEND in the two file systems in memory that Go programs test with means that each write
 # goes to the end of the file as it is then, whichever descriptor made it longer.
-# Seen: in both it means that the descriptor starts at the end as it was at open. Two descriptors for
-# appending write over each other's lines; no call fails. The same code on the disk keeps all.
-# So a log or journal with two writers is neither tested nor usable there, and a test that finds lines
-# missing has found the double, not the program.
+# Seen: in both it means that the descriptor starts at the end as it was at open. Two descriptors
+# for appending write over each other's lines; no call fails. The same code on the disk keeps all.
+# So a log or journal with two writers is neither tested nor usable there, and a test that finds
+# lines missing has found the double, not the program.
 set -eu
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT

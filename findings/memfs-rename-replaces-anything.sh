@@ -8,8 +8,8 @@
 # itself is no longer to be found, with all it held. Renaming a symbolic link moves its target and
 # leaves the link behind, broken. Renaming one hard link onto another takes a name away, where
 # rename(2) does nothing. A descriptor that was opened for reading can be written.
-# So code that publishes by rename (a lock directory, an atomic replacement, a trash) is not tested by
-# memfs: the case that must fail succeeds there. Such tests want a temporary directory.
+# So code that publishes by rename (a lock directory, an atomic replacement, a trash) is not tested
+# by memfs: the case that must fail succeeds there. Such tests want a temporary directory.
 set -eu
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT

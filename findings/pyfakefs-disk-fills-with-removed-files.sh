@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # pyfakefs 6.3.2 (PyPI), Python 3.11.
 #
-# Guess: the disk of a given size that pyfakefs offers (set_disk_usage) counts as a disk does: a file
-# without a name is charged until its last descriptor is closed, and then its room is free.
-# Seen: unlink frees the room at once, though the file can still be read and written, so more fits than
-# the disk holds. What is written to it afterwards is charged, and never given back: not by close and
-# not by anything else. Ten temporary files in the usual way (open, unlink, write, close) fill a disk
-# of ten times their size for good, and a write to the empty disk fails with ENOSPC.
-# So tests of behaviour on a full disk go wrong in both directions there; a small tmpfs or loop device
-# tells the truth.
+# Guess: the disk of a given size that pyfakefs offers (set_disk_usage) counts as a disk does: a
+# file without a name is charged until its last descriptor is closed, and then its room is free.
+# Seen: unlink frees the room at once, though the file can still be read and written, so more fits
+# than the disk holds. What is written to it afterwards is charged, and never given back: not by
+# close and not by anything else. Ten temporary files in the usual way (open, unlink, write, close)
+# fill a disk of ten times their size for good, and a write to the empty disk fails with ENOSPC.
+# So tests of behaviour on a full disk go wrong in both directions there; a small tmpfs or loop
+# device tells the truth.
 set -eu
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT

@@ -2,13 +2,14 @@
 # GNU tar 1.34 (Debian 12), Linux 6.18; fsspec 2026.9.0 with fusepy 3.0.1 (PyPI) and libfuse 2.9.9
 # (Debian 12) as a FUSE server that leaves st_blocks at 0, run as root.
 #
-# Guess: tar --sparse looks for holes with SEEK_HOLE or reads the file; st_blocks is at most a hint that
-# there may be some. A file's data are in the archive in any case.
-# Seen: a file whose size is not 0 and whose st_blocks is 0 is stored as one hole. tar does not read it
-# and says nothing; extracted, it has its length and is all zeros. Without --sparse the archive is
-# right, and cp is right with each of --sparse=auto and always.
-# So a server that does not count blocks (0 is what a library's cleared structure holds, and what many
-# examples send) loses all data in every backup by tar -S; it has to answer (size + 511) / 512 at least.
+# Guess: tar --sparse looks for holes with SEEK_HOLE or reads the file; st_blocks is at most a hint
+# that there may be some. A file's data are in the archive in any case.
+# Seen: a file whose size is not 0 and whose st_blocks is 0 is stored as one hole. tar does not read
+# it and says nothing; extracted, it has its length and is all zeros. Without --sparse the archive
+# is right, and cp is right with each of --sparse=auto and always.
+# So a server that does not count blocks (0 is what a library's cleared structure holds, and what
+# many examples send) loses all data in every backup by tar -S; it has to answer (size + 511) / 512
+# at least.
 set -eu
 dir=$(mktemp -d)
 server=

@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # @zenfs/core 2.7.6 (npm), its InMemory file system, Node.js; beside it node:fs.
 #
-# Guess: read and write with a position are pread and pwrite: they leave the descriptor's own position
-# where it is, as in node:fs, whose interface ZenFS offers. A descriptor with flag "a" writes at the end.
-# Seen: each call with a position moves the descriptor there, so the next call without one goes on from
-# a wrong place: a header that is patched at the end of writing makes all later writes overwrite what
-# follows it. With flag "a" a write at position 0 overwrites the start. No call fails.
-# So on ZenFS positions and plain calls are not to be mixed on one descriptor, and code that was tested
-# there proves nothing of node:fs.
+# Guess: read and write with a position are pread and pwrite: they leave the descriptor's own
+# position where it is, as in node:fs, whose interface ZenFS offers. A descriptor with flag "a"
+# writes at the end.
+# Seen: each call with a position moves the descriptor there, so the next call without one goes on
+# from a wrong place: a header that is patched at the end of writing makes all later writes
+# overwrite what follows it. With flag "a" a write at position 0 overwrites the start. No call
+# fails.
+# So on ZenFS positions and plain calls are not to be mixed on one descriptor, and code that was
+# tested there proves nothing of node:fs.
 set -eu
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT

@@ -4,9 +4,10 @@
 # Guess: a reader of compressed data raises when the data stop in the middle of a frame, as gzip,
 # bz2, lzma of Python and the zstd program do.
 # Seen: each streaming call of zstandard (open, stream_reader, copy_stream, read_to_iter) returns
-# what there is and then an ordinary end of file. Only the one call for data in memory raises. fsspec
-# uses the stream, so fsspec.open(..., compression="zstd") of a file whose upload or copy broke off
-# is a shorter file. lz4.frame and pyarrow's reader of zstd raise for the same kind of cut.
+# what there is and then an ordinary end of file. Only the one call for data in memory raises.
+# fsspec uses the stream, so fsspec.open(..., compression="zstd") of a file whose upload or copy
+# broke off is a shorter file. lz4.frame and pyarrow's reader of zstd raise for the same kind of
+# cut.
 # So the reader cannot tell half a backup from a whole one: whoever reads zstd from Python compares
 # the length with one written down elsewhere, or takes a library that looks at the frame's end.
 set -eu
