@@ -468,7 +468,7 @@ impl Vfs for HostVfs {
 
     fn set_fsxattr(&self, caller: &Caller<'_>, ino: u64, new: &FsXAttr) -> VfsResult<()> {
         self.may_change(ino)?;
-        Ok(self.set_flags_and_project(caller, &self.node(ino)?, new)?)
+        Ok(self.set_fsxattr_of(caller, &self.node(ino)?, new)?)
     }
 
     fn open(&self, caller: &Caller<'_>, ino: u64, flags: i32) -> VfsResult<Arc<HostFile>> {

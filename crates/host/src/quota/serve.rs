@@ -14,8 +14,8 @@ use crate::state::StateDir;
 use crate::tree::Tree;
 use crate::vfs::HostVfs;
 use hearth::{
-    Attr, BLOCK, Caller, CountedElsewhere, Errno, FsXAttr, KeptSetting, Kind, Result, SetAttr,
-    StatFs, Volume, WriteAt,
+    Attr, Caller, CountedElsewhere, FsXAttr, KeptSetting, Kind, Result, SetAttr, StatFs, Volume,
+    WriteAt,
 };
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicU64, Ordering::Relaxed};
@@ -153,8 +153,11 @@ impl Quotas {
     fn end(&self) -> io::Result<()> {
         self.projects.sync()?;
         self.settings.sync()?;
-        // With a mount below, what is used depends on what will be mounted there.
-        let is_open = self.late.has_some() || has_mounts_below(&self.tree, &self.source);
+        // With a mount below, what is used depends on what will be mounted there. One that is gone
+        // has been counted.
+        let is_open = self.late.has_some()
+            || self.tree.has_entered()
+            || has_mounts_below(&self.tree, &self.source);
         match self.counting.is_on() || is_open {
             true => Ok(()),
             false => {
@@ -316,23 +319,10 @@ impl HostVfs {
         let Some(fd) = node.writable_descriptor() else {
             return quotas.settled(node, || self.tree.write_back(node, off, data));
         };
-        let write = |off: u64, data: &[u8]| {
-            let range = (off, data.len() as u64);
-            quotas.allocate(node, fd.as_fd(), range, false, |_| {
-                self.tree.write_back(node, off, data)
-            })
-        };
-        let whole = write(off, data);
-        if !matches!(whole, Err(Errno::EDQUOT | Errno::ENOSPC)) {
-            return whole;
-        }
-        // The kernel takes a part for the whole, so what does not fit is an error; the rest is
-        // written all the same.
-        let mut done = Ok(data.len());
-        for (n, block) in data.chunks(BLOCK as usize).enumerate() {
-            done = done.and(write(off + n as u64 * BLOCK, block).map(|_| data.len()));
-        }
-        done
+        let range = (off, data.len() as u64);
+        quotas.allocate(node, fd.as_fd(), range, false, |_| {
+            self.tree.write_back(node, off, data)
+        })
     }
 
     pub(crate) fn allocate_range(
