@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # config 0.15.27 (crates.io), TOML files, Linux.
 #
-# Guess: a setting that is an integer in the program refuses 1.9 in the file, as serde with toml does.
-# Seen: it is rounded: 1.9 becomes 2 and 0.4 becomes 0, without an error, for u64 as for u32. From the
-# environment 1.9 is refused; with try_parsing(true), which is needed for lists there, it is 2 as
-# well, and a text such as 007 (an id, a version 1.10) arrives as 7 (and 1.1).
+# Guess: a setting that is an integer in the program refuses 1.9 in the file, as serde with toml
+# does.
+# Seen: it is rounded: 1.9 becomes 2 and 0.4 becomes 0, without an error, for u64 as for u32. From
+# the environment 1.9 is refused; with try_parsing(true), which is needed for lists there, it is 2
+# as well, and a text such as 007 (an id, a version 1.10) arrives as 7 (and 1.1).
 # So limits and sizes are checked for the kind of value before serde sees them, or read with a crate
 # that keeps kinds apart; ids never pass through try_parsing(true).
 set -eu

@@ -4,11 +4,10 @@
 # Guess: two open files of one path of fsspec's memory filesystem are two open files, as on the
 # local one: each has its own position.
 # Seen: open() for reading hands out the stored file itself, moved to its start. A second open moves
-# the first reader back, and then each read of one moves the other: two readers of ten bytes get
-# each about half. The same by pandas or zarr that open one path twice, or by threads. Nothing
-# raises.
-# So the usual double for tests of fsspec code gives wrong bytes where all others are right: open
-# a file once, or read with cat_file(start, end), which has no position.
+# the first reader back, and then each read of one moves the other: two readers of ten bytes get each
+# about half. Nothing raises.
+# So the usual double for tests of fsspec code gives wrong bytes where all others are right: open a
+# file once, or read with cat_file(start, end), which has no position.
 set -eu
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT

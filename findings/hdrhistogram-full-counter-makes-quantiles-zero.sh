@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # hdrhistogram 7.6.0 (crates.io).
 #
-# Guess: a histogram with small counters (u16, to save room) stops counting in a bucket that is full,
-# and its quantiles then lean towards the other buckets.
+# Guess: a histogram with small counters (u16, to save room) stops counting in a bucket that is
+# full, and its quantiles then lean towards the other buckets.
 # Seen: the bucket stops at 65,535 and the total goes on, so the counts no longer reach it. A
 # quantile that the counts do not reach is 0, without an error: 200,000 samples of 5,000 us and
 # 1,000 of 9,000 us give a median of 0 and a 99th percentile of 0, while max() and the mean look

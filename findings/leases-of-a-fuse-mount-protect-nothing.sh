@@ -3,9 +3,9 @@
 #
 # Guess: fcntl(F_SETLEASE) on a file of a FUSE mount fails, since the protocol has no request for it
 # and the kernel cannot know who else changes the file.
-# Seen: read and write leases are granted, by the kernel alone. An open through the same mount breaks
-# them (SIGIO, as on a local file). A change made below the mount, in the directory that bindfs shows,
-# breaks nothing: the holder was promised to hear of it first, and never hears.
+# Seen: read and write leases are granted, by the kernel alone. An open through the same mount
+# breaks them (SIGIO, as on a local file). A change made below the mount, in the directory that
+# bindfs shows, breaks nothing: the holder was promised to hear of it first, and never hears.
 # So a program that caches on the strength of a lease (Samba's kernel oplocks, a file server's
 # delegations) serves old data on any FUSE mount whose files change by another way: another host,
 # another mount, the server itself. Leases have to be switched off for such exports by hand.

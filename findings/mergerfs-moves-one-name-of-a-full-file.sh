@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # mergerfs 2.33.5 (package of Debian 12), two tmpfs branches, Linux 6.18, run as root.
 #
-# Guess: with moveonenospc=true a file that no longer fits on its branch is moved to another one, and
-# all that refers to it goes on with the moved file: its other names (hard links) and its other
+# Guess: with moveonenospc=true a file that no longer fits on its branch is moved to another one,
+# and all that refers to it goes on with the moved file: its other names (hard links) and its other
 # descriptors; or a file with several names is left where it is and the write fails with ENOSPC.
-# Seen: only the name and the descriptor of the writer move, the write succeeds. The other name keeps
-# the old inode with what the file held before, so one file has become two. Another descriptor that
-# was open on the same name stays with the old inode too: what it writes succeeds and is not in the
-# file of that name; where no other name is left, it is gone with the close.
-# So the option is not for directories with hard links (backups by rsync --link-dest, package caches)
-# nor for files that several processes write (databases, logs).
+# Seen: only the name and the descriptor of the writer move, the write succeeds. The other name
+# keeps the old inode with what the file held before, so one file has become two. Another descriptor
+# that was open on the same name stays with the old inode too: what it writes succeeds and is not in
+# the file of that name; where no other name is left, it is gone with the close.
+# So the option is not for directories with hard links (backups by rsync --link-dest, package
+# caches) nor for files that several processes write (databases, logs).
 set -eu
 dir=$(mktemp -d)
 server=

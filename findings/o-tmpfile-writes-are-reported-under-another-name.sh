@@ -3,9 +3,9 @@
 #
 # Guess: a file that is made with O_TMPFILE, given a name by linkat and closed raises IN_CREATE and
 # IN_CLOSE_WRITE for that name in a watched directory, and nothing before it has one.
-# Seen: every open, write and close through the first descriptor is reported for the name "#" and the
-# inode number, which no listing ever shows: before linkat, and after it as well. The real name gets
-# IN_CREATE and nothing else, while the data may still be written.
+# Seen: every open, write and close through the first descriptor is reported for the name "#" and
+# the inode number, which no listing ever shows: before linkat, and after it as well. The real name
+# gets IN_CREATE and nothing else, while the data may still be written.
 # So a program that waits for IN_CLOSE_WRITE (or IN_MOVED_TO) to take up finished files never takes
 # up one that was published in this way, the way that is advised for atomic creation. It has to act
 # on IN_CREATE too, and ignore names that are not there; a server that makes events itself decides

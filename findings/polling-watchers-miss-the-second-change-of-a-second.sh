@@ -7,7 +7,8 @@
 # size, the inode number or the nanoseconds. The second write within one second is never reported,
 # not late either: the listener stays with the first version for good. The watcher by inotify sees
 # both. In notify with_compare_contents(true) sees both as well, at the price of reading everything;
-# watchfiles has no such option, and turns polling on by itself in WSL and by WATCHFILES_FORCE_POLLING.
+# watchfiles has no such option, and turns polling on by itself in WSL and by
+# WATCHFILES_FORCE_POLLING.
 # So on mounts that give no events (network, FUSE), where polling is the advice, a reloader or a
 # synchronizer that reacted to the first write must look once more a second later.
 set -eu

@@ -5,8 +5,8 @@
 # Seen: it does so for the old form (--format=gnu). The three forms of --format=posix (GNU.sparse
 # 0.0, 0.1 and 1.0; the last is what tar -S writes there today) come out wrong without an error: the
 # pieces of data one behind the other with no holes between, in 1.0 with the list of the pieces in
-# front, in 0.1 and 1.0 under a name like GNUSparseFile.123/image. size() and unpack() agree with that. GNU
-# tar itself and Python's tarfile read all four.
+# front, in 0.1 and 1.0 under a name like GNUSparseFile.123/image. size() and unpack() agree with
+# that. GNU tar itself and Python's tarfile read all four.
 # So a program that unpacks what others packed looks for the records GNU.sparse.* among
 # pax_extensions() and refuses such a member.
 set -eu

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# unionfs-fuse 1.0 with libfuse 2.9.9 (packages of Debian 12), Linux 6.18, ext4 or tmpfs below, run as root.
+# unionfs-fuse 1.0 with libfuse 2.9.9 (packages of Debian 12), Linux 6.18, ext4 or tmpfs, run as
+# root.
 #
 # Guess: when a file of the lower, read-only branch is copied up because its mode or its owner
 # changes, the copy has the holes of the original, as with the kernel's overlayfs.
-# Seen: every hole is written out as zeros. chmod of a file of 256 MiB that holds 4 KiB of data takes
-# 256 MiB of the upper branch.
-# So a chown -R or a chmod -R over a union of disk images or databases can fill the disk; sparse files
-# are copied up beforehand with cp --sparse=always.
+# Seen: every hole is written out as zeros. chmod of a file of 256 MiB that holds 4 KiB of data
+# takes 256 MiB of the upper branch.
+# So a chown -R or a chmod -R over a union of disk images or databases can fill the disk; sparse
+# files are copied up beforehand with cp --sparse=always.
 set -eu
 dir=$(mktemp -d)
 server=
