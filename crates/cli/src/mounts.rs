@@ -49,6 +49,19 @@ pub fn at(at: &Path) -> std::io::Result<Option<Mounted>> {
 /// # Errors
 /// What reading `/proc/self/mountinfo` answers.
 pub fn owner(at: &Path) -> std::io::Result<Option<u32>> {
+    let options = filesystem_options(at)?;
+    let id = options
+        .split(',')
+        .find_map(|word| word.strip_prefix("user_id="));
+    Ok(id.and_then(|id| id.parse().ok()))
+}
+
+/// The options of the filesystem, not of the mount, at `at`, a path without links:
+/// `rw,user_id=0,allow_other`. Empty if nothing is mounted there.
+///
+/// # Errors
+/// What reading `/proc/self/mountinfo` answers.
+pub fn filesystem_options(at: &Path) -> std::io::Result<String> {
     let list = std::fs::read_to_string("/proc/self/mountinfo")?;
     let is_there = |line: &&str| {
         parse(line.as_bytes())
@@ -57,11 +70,7 @@ pub fn owner(at: &Path) -> std::io::Result<Option<u32>> {
     };
     let line = list.lines().rfind(is_there).unwrap_or_default();
     // Of the filesystem: a name may have what looks like an option in it.
-    let options = line.rsplit(' ').next().unwrap_or_default();
-    let id = options
-        .split(',')
-        .find_map(|word| word.strip_prefix("user_id="));
-    Ok(id.and_then(|id| id.parse().ok()))
+    Ok(line.rsplit(' ').next().unwrap_or_default().to_owned())
 }
 
 /// The mount that `place` lies on, which is absolute and has no symbolic links in it.

@@ -13,11 +13,11 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// What the kernel writes into its table of mounts, from where mount(8) takes it.
-const KERNELS: [&str; 8] = [
+/// What the kernel writes into its table of mounts, from where mount(8) takes it. It is fixed when
+/// a filesystem is mounted.
+const KERNELS: [&str; 7] = [
     "user_id",
     "group_id",
-    "rootmode",
     "default_permissions",
     "allow_other",
     "max_read",
@@ -54,7 +54,9 @@ struct RemountRequest<'a> {
     read_only: Option<bool>,
     /// Tunables and their values.
     tunables: BTreeMap<&'static str, &'a str>,
-    /// What is neither: it must be so already.
+    /// What the kernel shows of a filesystem: it must be so already.
+    kernels: Vec<&'a str>,
+    /// What is none of these: it must be so already.
     others: Vec<&'a str>,
 }
 
@@ -97,6 +99,7 @@ fn wanted<'a>(flags: MountFlags, typed: impl Iterator<Item = &'a str>) -> Remoun
         flags,
         read_only: None,
         tunables: BTreeMap::new(),
+        kernels: Vec::new(),
         others: Vec::new(),
     };
     for option in typed {
@@ -115,7 +118,9 @@ fn wanted<'a>(flags: MountFlags, typed: impl Iterator<Item = &'a str>) -> Remoun
         } else if let "hot_track" | "no_hot_track" = option {
             let value = if option == "hot_track" { "1" } else { "0" };
             wanted.tunables.insert(HOT_TRACK, value);
-        } else if option != "remount" && !fstab::is_theirs(option) && !is_kernels(option) {
+        } else if is_kernels(option) {
+            wanted.kernels.push(option);
+        } else if option != "remount" && !fstab::is_theirs(option) {
             wanted.others.push(option);
         }
     }
@@ -150,6 +155,7 @@ fn check(
     wanted: &RemountRequest<'_>,
     labels: &BTreeMap<String, String>,
 ) -> Result<(), Failure> {
+    check_kernels(mounted, &wanted.kernels)?;
     let empty = String::new();
     let options = labels.get("options").unwrap_or(&empty);
     let usage = |error: &dyn std::fmt::Display| Failure::usage(error);
@@ -185,6 +191,24 @@ fn check(
     match labels.get("below") {
         Some(below) => check_below(mounted, wanted, Path::new(below)),
         None => Ok(()),
+    }
+}
+
+/// The kernel takes no change of these, and says nothing of one that is handed to it.
+fn check_kernels(mounted: &Mounted, wanted: &[&str]) -> Result<(), Failure> {
+    let place = &mounted.at;
+    let now = mounts::filesystem_options(place);
+    let now = now.map_err(|error| Failure::at(place, reason(&error)))?;
+    let differs = |option: &&&str| !now.split(',').any(|word| word == **option);
+    match wanted.iter().find(differs) {
+        None => Ok(()),
+        Some(option) => {
+            let what = format!(
+                "option '{option}' cannot change while it is mounted, since the kernel keeps what \
+                 it was told at the mount; leave the option out, or unmount it, and mount it again"
+            );
+            Err(Failure::at(place, what))
+        }
     }
 }
 
@@ -332,6 +356,7 @@ mod tests {
         let wanted = wanted(flags_of(&mounted) & atimes(), typed.split(','));
         assert_eq!(wanted.flags, flags_of(&mounted));
         assert_eq!(wanted.others, [] as [&str; 0]);
+        assert_eq!(wanted.kernels.last(), Some(&"max_read=4096"));
         assert_eq!(wanted.read_only, Some(false));
     }
 

@@ -6,6 +6,8 @@
 mod harness;
 #[path = "quota_writeback/journal.rs"]
 mod journal;
+#[path = "quota_writeback/lost.rs"]
+mod lost;
 #[path = "quota_writeback/mapping.rs"]
 mod mapping;
 #[path = "quota_writeback/racer.rs"]

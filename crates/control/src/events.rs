@@ -77,7 +77,8 @@ fn place(out: &mut String, prefix: &str, at: &NamePlace) {
     bytes(out, &format!("{prefix}path"), at.path.as_deref());
 }
 
-fn bytes(out: &mut String, name: &str, bytes: Option<&[u8]>) {
+/// A field with bytes as text, and in hexadecimal as well if they are not UTF-8.
+pub(crate) fn bytes(out: &mut String, name: &str, bytes: Option<&[u8]>) {
     let text = bytes.map(String::from_utf8_lossy);
     if let (Some(text), Some(bytes)) = (&text, bytes)
         && text.as_bytes() != bytes
@@ -87,6 +88,7 @@ fn bytes(out: &mut String, name: &str, bytes: Option<&[u8]>) {
     field(out, name, &json!(text));
 }
 
-fn field(out: &mut String, name: &str, value: &Value) {
+/// A field behind a comma.
+pub(crate) fn field(out: &mut String, name: &str, value: &Value) {
     let _ = write!(out, ",\"{name}\":{value}");
 }

@@ -90,7 +90,8 @@ static FILES: &[Entry] = &[
     Entry::new("stats", stats::text).slow(),
     Entry::streaming("events", events::stream),
     Entry::new("quota/report.json", quota::all).private(),
-    Entry::new("quota/events", quota::events).private(),
+    // Walks the tree for the paths of files.
+    Entry::new("quota/events", quota::events).private().slow(),
     Entry::new("heat/status.json", heat::status_text),
     Entry::new("heat/top.json", heat::top_text).private().slow(),
     Entry::new("heat/ranges.json", heat::ranges_text)

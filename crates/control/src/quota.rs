@@ -1,10 +1,12 @@
 //! Quotas as text and JSON: the files in `/.hearth/quota` for the owner of the volume, and the
 //! answers of `/.hearth/ask`.
 
+use crate::events::{bytes, field};
 use hearth::{
     Limit, Quota, QuotaCheck, QuotaEvent, QuotaEventKind, QuotaKind, QuotaRecord, QuotaUsage,
     RefusalReason, Volume,
 };
+use serde_json::json;
 use std::fmt::Write;
 
 /// `report.json`: all records.
@@ -68,10 +70,12 @@ pub(crate) fn listed(events: &[QuotaEvent]) -> String {
             QuotaEventKind::HardCrossed => ("hard-crossed", None),
             QuotaEventKind::Refused(RefusalReason::Hard) => ("refused-hard", None),
             QuotaEventKind::Refused(RefusalReason::GraceEnded) => ("refused-grace-ended", None),
+            QuotaEventKind::WriteLost { .. } => ("write-lost", None),
+            QuotaEventKind::ProjectLeft { .. } => ("project-left", None),
         };
         format!(
             "{{\"sequence\":{},\"time\":{},\"kind\":\"{}\",\"id\":{},\"what\":\"{what}\",\
-             \"deadline\":{},\"resource\":\"{}\",\"used\":{},\"limit\":{},\"times\":{}}}",
+             \"deadline\":{},\"resource\":\"{}\",\"used\":{},\"limit\":{},\"times\":{}{}}}",
             event.sequence,
             event.time,
             event.who.kind.name(),
@@ -81,9 +85,31 @@ pub(crate) fn listed(events: &[QuotaEvent]) -> String {
             event.used,
             event.limit,
             event.times,
+            about_file(event),
         )
     });
     out.push_str("]}\n");
+    out
+}
+
+/// The fields that only events about files have, each behind a comma.
+fn about_file(event: &QuotaEvent) -> String {
+    let mut out = String::new();
+    if let Some(file) = &event.file {
+        field(&mut out, "inode", &json!(file.ino));
+        bytes(&mut out, "path", file.path.as_deref());
+    }
+    match event.what {
+        QuotaEventKind::WriteLost { errno, bytes } => {
+            field(&mut out, "errno", &json!(format!("{errno:?}")));
+            field(&mut out, "lost", &json!(bytes));
+        }
+        QuotaEventKind::ProjectLeft { uid, pid } => {
+            field(&mut out, "uid", &json!(uid));
+            field(&mut out, "pid", &json!(pid));
+        }
+        _ => {}
+    }
     out
 }
 

@@ -82,8 +82,8 @@ pub use profile::{
 };
 pub use quota::{
     BLOCK, CountedElsewhere, DEFAULT_GRACE, EVENTS_KEPT, Limit, Owners, QuotaCheck,
-    QuotaDifference, QuotaEvent, QuotaEventKind, QuotaId, QuotaKind, QuotaRecord, QuotaUsage,
-    RefusalReason, Resource, TreeChange,
+    QuotaDifference, QuotaEvent, QuotaEventFile, QuotaEventKind, QuotaId, QuotaKind, QuotaRecord,
+    QuotaUsage, RefusalReason, Resource, TreeChange,
 };
 pub use quotactl::{
     Amounts, Charges, KeptSetting, LimitChange, LimitUpdate, Quota, QuotaDefaults, QuotaError,

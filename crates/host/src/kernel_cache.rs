@@ -3,8 +3,9 @@
 
 use crate::file::{HostFile, Opened};
 use crate::vfs::HostVfs;
-use hearth::{Attr, Caller, KernelCache, Result, SetAttr, Vfs, VfsResult, is_control};
+use hearth::{Attr, Caller, Errno, KernelCache, Result, SetAttr, Vfs, VfsResult, is_control};
 use rustix::fd::BorrowedFd;
+use std::ops::Range;
 
 impl KernelCache for HostVfs {
     fn is_changed_behind(&self) -> bool {
@@ -60,5 +61,19 @@ impl KernelCache for HostVfs {
         let written = self.write_back_node(&node, off, data)?;
         self.heat.wrote_back(&node, off, written);
         Ok(written)
+    }
+
+    fn lose(&self, ino: u64, lost: &[Range<u64>], errno: Errno) {
+        let Ok(node) = self.node(ino) else {
+            return;
+        };
+        let owner = self.getattr(&Caller::ROOT, ino).map(|attr| attr.uid);
+        let bytes = lost.iter().map(|range| range.end - range.start).sum();
+        self.events().report_lost(
+            owner.unwrap_or_default(),
+            self.file_of_event(&node),
+            bytes,
+            errno,
+        );
     }
 }

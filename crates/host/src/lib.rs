@@ -9,10 +9,12 @@
 
 mod attributes;
 mod chunks;
+mod cookies;
 mod descriptors;
 mod errno;
 mod error;
 mod file;
+mod file_events;
 mod fnv;
 mod handle;
 mod heat;

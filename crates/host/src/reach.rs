@@ -130,6 +130,7 @@ impl Tree {
         });
         let node = self.nodes.take(found.id, kind, place);
         let attr = self.attr(&node, &found.stat)?;
+        self.learn_project(&node, found.fd.as_fd(), parent);
         let fd = Arc::new(found.fd);
         self.retries.found(caller, (parent, name), (&node, &fd));
         if !by_handle {
@@ -169,7 +170,10 @@ impl Tree {
         let stat = statx(&fd, c"", flags, StatxFlags::TYPE).pass_on()?;
         match self.is_own_device(makedev(stat.stx_dev_major, stat.stx_dev_minor)) {
             true => Err(Errno::ELOOP),
-            false => Ok(fd),
+            false => {
+                self.enters();
+                Ok(fd)
+            }
         }
     }
 

@@ -28,6 +28,21 @@ pub struct FsxAttr {
     pub pad: [u8; 8],
 }
 
+/// What `file_getattr(2)` tells: `struct file_attr`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FileAttr {
+    pub xflags: u64,
+    pub extsize: u32,
+    pub nextents: u32,
+    pub projid: u32,
+    pub cowextsize: u32,
+}
+
+/// The same number on all processors.
+const SYS_FILE_GETATTR: i64 = 468;
+const SYS_FILE_SETATTR: i64 = 469;
+
 const FS_IOC_GETFLAGS: u64 = 0x8008_6601;
 const FS_IOC_SETFLAGS: u64 = 0x4008_6602;
 const FS_IOC_FSGETXATTR: u64 = 0x801c_581f;
@@ -180,6 +195,47 @@ pub fn set_fsxattr(fd: BorrowedFd<'_>, new: &FsxAttr) -> Result<()> {
     // SAFETY: a structure of the size that the number says.
     check(unsafe { libc::ioctl(fd.as_raw_fd(), FS_IOC_FSSETXATTR as _, &raw const *new) }.into())
         .map(drop)
+}
+
+/// `file_getattr(2)` of a name, whose links are followed: project and flags of an inode of any type
+/// (Linux 6.17).
+///
+/// # Errors
+/// `EOPNOTSUPP` where the filesystem has none, `ENOSYS`.
+pub fn file_attributes(dir: BorrowedFd<'_>, name: &CStr, flags: i32) -> Result<FileAttr> {
+    let mut found = FileAttr::default();
+    // SAFETY: a C string, and a structure of the size that is given.
+    let done = unsafe {
+        libc::syscall(
+            SYS_FILE_GETATTR,
+            dir.as_raw_fd(),
+            name.as_ptr(),
+            &raw mut found,
+            size_of::<FileAttr>(),
+            flags,
+        )
+    };
+    check(done)?;
+    Ok(found)
+}
+
+/// `file_setattr(2)`, as [`file_attributes`].
+///
+/// # Errors
+/// `EPERM`, `EOPNOTSUPP`, `ENOSYS`.
+pub fn set_file_attributes(dir: BorrowedFd<'_>, name: &CStr, new: &FileAttr) -> Result<()> {
+    // SAFETY: as above; nothing is written to.
+    let done = unsafe {
+        libc::syscall(
+            SYS_FILE_SETATTR,
+            dir.as_raw_fd(),
+            name.as_ptr(),
+            &raw const *new,
+            size_of::<FileAttr>(),
+            0,
+        )
+    };
+    check(done).map(drop)
 }
 
 /// `pwritev2(2)` of one buffer; `offset` is ignored where `flags` append.

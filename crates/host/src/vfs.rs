@@ -456,7 +456,7 @@ impl Vfs for HostVfs {
 
     fn set_flags(&self, caller: &Caller<'_>, ino: u64, flags: u32) -> VfsResult<()> {
         self.may_change(ino)?;
-        Ok(self.tree.set_flags(caller, &self.node(ino)?, flags)?)
+        Ok(self.set_plain_flags(caller, &self.node(ino)?, flags)?)
     }
 
     fn get_fsxattr(&self, ino: u64) -> VfsResult<FsXAttr> {
@@ -468,7 +468,7 @@ impl Vfs for HostVfs {
 
     fn set_fsxattr(&self, caller: &Caller<'_>, ino: u64, new: &FsXAttr) -> VfsResult<()> {
         self.may_change(ino)?;
-        Ok(self.set_flags_and_project(caller, &self.node(ino)?, new)?)
+        Ok(self.set_fsxattr_of(caller, &self.node(ino)?, new)?)
     }
 
     fn open(&self, caller: &Caller<'_>, ino: u64, flags: i32) -> VfsResult<Arc<HostFile>> {

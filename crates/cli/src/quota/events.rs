@@ -59,14 +59,38 @@ fn shown(event: &Value) -> String {
         Some(times) => format!(" times={times}"),
     };
     format!(
-        "{} {} {who} {}{until} {}={} limit={}{times}\n",
+        "{} {} {who} {}{until}{} {}={} limit={}{times}\n",
         event["sequence"],
         moment(&event["time"]),
         word("what"),
+        about_file(event),
         word("resource"),
         event["used"],
         event["limit"],
     )
+}
+
+/// ` errno=EDQUOT lost=4096 inode=7 path="/a/b"`; nothing for an event that is about no file.
+fn about_file(event: &Value) -> String {
+    let names = [
+        ("errno", "errno"),
+        ("lost", "lost"),
+        ("uid", "by"),
+        ("pid", "pid"),
+        ("inode", "inode"),
+    ];
+    let mut out = String::new();
+    for (name, shown) in names {
+        match &event[name] {
+            Value::Null => {}
+            Value::String(word) => out += &format!(" {shown}={word}"),
+            number => out += &format!(" {shown}={number}"),
+        }
+    }
+    if let Some(path) = event["path"].as_str() {
+        out += &format!(" path={path:?}");
+    }
+    out
 }
 
 /// Seconds since 1970 for people.

@@ -10,7 +10,8 @@
 
 struct hot_heat_info {
     uint8_t live;
-    uint8_t resv[3];
+    uint8_t flags; /* resv[0] of the patches: 1 where accesses were sampled */
+    uint8_t resv[2];
     uint32_t temp;
     uint64_t avg_delta_reads;
     uint64_t avg_delta_writes;
@@ -18,7 +19,8 @@ struct hot_heat_info {
     uint64_t last_write_time;
     uint32_t num_reads;
     uint32_t num_writes;
-    uint64_t future[4];
+    uint64_t estimated; /* future[0] of the patches */
+    uint64_t future[3];
 };
 
 struct too_short {
@@ -68,6 +70,8 @@ int main(int argc, char **argv) {
            info.live, info.temp, info.num_reads, info.num_writes,
            (unsigned long long)info.last_read_time, (unsigned long long)info.last_write_time,
            (unsigned long long)info.avg_delta_reads, (unsigned long long)info.avg_delta_writes);
-    printf(" future %d\n", info.future[0] || info.future[1] || info.future[2] || info.future[3]);
+    printf(" sampled %u estimated %llu future %d\n", info.flags,
+           (unsigned long long)info.estimated,
+           info.resv[0] || info.resv[1] || info.future[0] || info.future[1] || info.future[2]);
     return 0;
 }

@@ -17,6 +17,7 @@ mod identity;
 mod mounts;
 mod names;
 mod programs;
+mod projects;
 mod removed;
 mod rights;
 mod room;

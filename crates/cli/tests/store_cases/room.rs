@@ -74,6 +74,28 @@ fn wait_for_room(c: &Case, most: u64) {
     }
 }
 
+/// The error of `fsync` goes to whoever asks; which files lost what is for the owner of the volume.
+#[test]
+fn what_a_full_disk_loses_is_told_by_file() {
+    let c = Case::on_a_small_disk();
+    c.mkdir("d");
+    let (_, is_durable) = fill_telling(&c, "d/big");
+    assert!(!is_durable, "the kernel takes more than the disk has");
+    let mut events = crate::harness::hearth();
+    let events = events.args(["quota", "events", "--json"]).arg(c.root());
+    let text = crate::harness::succeed(events);
+    let lost: Vec<serde_json::Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .filter(|event: &serde_json::Value| event["what"] == "write-lost")
+        .collect();
+    assert!(!lost.is_empty(), "{text}");
+    for event in lost {
+        assert_eq!(event["errno"], "ENOSPC", "{event}");
+        assert_eq!(event["path"], "/d/big", "{event}");
+    }
+}
+
 /// SR23: on a full filesystem removing took room, or failed.
 #[test]
 fn sr23_on_a_full_volume_whatever_gives_room_works_and_the_room_comes_back() {

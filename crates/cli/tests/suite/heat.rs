@@ -21,6 +21,7 @@ harness::on_both_transports!(
     a_record_follows_its_file,
     an_export_is_imported_whole_or_not_at_all,
     a_c_program_gets_the_heat_of_a_file,
+    a_c_program_is_told_which_counts_are_estimates,
     a_name_that_is_no_text_is_told_byte_by_byte_on_the_mount,
     every_way_to_read_warms_alike,
     every_way_to_write_warms_alike,
@@ -579,6 +580,36 @@ fn a_c_program_gets_the_heat_of_a_file(transport: Transport) {
     );
     assert!(temp >> 24 == field("temp") >> 24, "{stored}{said}");
     assert!(ask("asked", &file).starts_with("live 1 "));
+}
+
+/// Accesses of a mount are exact; estimates come with records of a library that was faster.
+fn a_c_program_is_told_which_counts_are_estimates(transport: Transport) {
+    let mounted = Mounted::new(transport, EXACT);
+    let program = compiled(&mounted, "heat_info.c");
+    let file = used(&mounted, "file", 1, 0, 40);
+    let ask = || succeed(Command::new(&program).arg("live").arg(&file));
+    let exact = ask();
+    assert!(exact.contains(" reads 40 writes 2 "), "{exact}");
+    assert!(
+        exact.ends_with(" sampled 0 estimated 0 future 0\n"),
+        "{exact}"
+    );
+    let export = succeed(&mut heat(&mounted, &["export"]));
+    let sampled = |line: &str| {
+        let mut line: Value = serde_json::from_str(line).unwrap();
+        line["estimated"] = 30.into();
+        format!("{line}\n")
+    };
+    let lines: String = export.lines().map(sampled).collect();
+    let kept = mounted.outside("lines").join("export");
+    std::fs::write(&kept, lines).unwrap();
+    succeed(heat(&mounted, &["import"]).arg(&kept));
+    let said = ask();
+    assert!(said.contains(" reads 40 writes 2 "), "{said}");
+    assert!(
+        said.ends_with(" sampled 1 estimated 30 future 0\n"),
+        "{said}"
+    );
 }
 
 fn every_way_to_read_warms_alike(transport: Transport) {

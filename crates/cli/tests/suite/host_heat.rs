@@ -392,7 +392,7 @@ fn a_project_of_a_directory_is_a_tenant_and_has_its_heat() {
         .iter()
         .find(|tenant| tenant["tenant"] == "project:9");
     let project = project.unwrap_or_else(|| panic!("{sched}"));
-    assert!(project["requests"].as_u64().unwrap() >= 28, "{project}");
+    assert!(project["charged_ops"].as_u64().unwrap() >= 28, "{project}");
     let rows = json(mounted.path(), &["top", "--by", "project"]);
     let of = |id: u64| {
         let rows = rows.as_array().unwrap().iter();

@@ -16,6 +16,7 @@ mod cli;
 mod config;
 mod control;
 mod events;
+mod file_attr;
 mod first_hour;
 mod fsx;
 mod git;

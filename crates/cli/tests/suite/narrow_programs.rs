@@ -3,7 +3,7 @@
 
 use crate::harness;
 
-use harness::{Mounted, Transport, program, shell, succeed};
+use harness::{Below, Mounted, Transport, program, shell, succeed};
 use std::path::Path;
 
 harness::on_both_transports!(a_program_of_32_bits_lists_a_large_directory_and_goes_back_in_it);
@@ -15,6 +15,49 @@ fn a_program_of_32_bits_lists_a_large_directory_and_goes_back_in_it(transport: T
 #[test]
 fn a_program_of_32_bits_lists_a_store_and_goes_back_in_it() {
     list(&Mounted::new(Transport::Dev, "create,memory=32M"));
+}
+
+/// Its positions have 63 bits.
+#[test]
+fn a_program_of_32_bits_lists_a_directory_of_ext4_and_goes_back_in_it() {
+    let below = Below::ext4();
+    list(&Mounted::over(Transport::Dev, below.path(), ""));
+}
+
+/// Two names of one hash, which is rare, so it is looked for: of ext4 without a mount of Hearth.
+#[test]
+fn a_directory_of_ext4_is_listed_whole_where_names_have_one_hash() {
+    let below = Below::ext4();
+    succeed(&mut shell(
+        below.path(),
+        "mkdir many; cd many; seq -f %06.0f 60000 | xargs touch",
+    ));
+    let mounted = Mounted::over(Transport::Dev, below.path(), "");
+    let listed = |directory: &Path, most: usize| -> Vec<Vec<u8>> {
+        let mut names = Vec::new();
+        let file = std::fs::File::open(directory).expect("a directory");
+        let mut buffer = vec![std::mem::MaybeUninit::uninit(); most];
+        let mut raw = rustix::fs::RawDir::new(&file, &mut buffer);
+        while let Some(entry) = raw.next() {
+            let entry = entry.expect("an entry");
+            assert!(entry.next_entry_cookie() < 1 << 31, "31 bits");
+            names.push(entry.file_name().to_bytes().to_vec());
+        }
+        names
+    };
+    // One entry a call: a listing that stops behind every one.
+    let (by_one, at_once) = (
+        listed(&mounted.at("many"), 48),
+        listed(&mounted.at("many"), 32 << 10),
+    );
+    assert_eq!(by_one.len(), 60_002);
+    let sorted = |mut names: Vec<Vec<u8>>| {
+        names.sort();
+        names.dedup();
+        names.len()
+    };
+    assert!(by_one == at_once);
+    assert_eq!(sorted(by_one), 60_002);
 }
 
 fn list(mounted: &Mounted) {

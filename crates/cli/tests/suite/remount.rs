@@ -88,7 +88,78 @@ fn a_volume_becomes_read_only_and_writable_again_for_all_who_use_it() {
     assert!(refused.contains("Read-only file system"), "{refused}");
 }
 
-/// systemd calls mount(8) so for `systemctl reload NAME.mount`.
+/// `systemctl reload NAME.mount` runs exactly `mount WHAT WHERE -o remount,OPTIONS [-s] [-w] -t
+/// TYPE`, with the options of the unit: `mount_enter_remounting` in systemd's `src/core/mount.c`.
+/// `-s` is `SloppyOptions=`, `-w` is `ReadWriteOnly=`.
+#[test]
+fn a_unit_that_systemd_reloads_gets_the_flags_that_it_has_now() {
+    let out = run("unit() { echo \"mount store:$PWD/v $PWD/m\"; }
+        options=create,size=64m,transport=dev,nosuid,x-systemd.automount,_netdev
+        $(unit) -o $options -t hearth
+        echo kept > m/f
+        for flags in '' '-s' '-w' '-s -w'; do
+            $(unit) -o remount,$options $flags -t hearth
+        done
+        has nosuid m; lacks nodev m
+        # As the file of the unit was changed meanwhile.
+        $(unit) -o remount,$options,nodev,noatime -t hearth
+        has nosuid m; has nodev m; has noatime m
+        $(unit) -o remount,${options/nosuid,},ro -t fuse.hearth
+        lacks nosuid m; lacks nodev m; has ro m
+        $(unit) -o remount -t hearth; has rw m
+        refused $(unit) -o remount,${options/64m/32m} -t hearth
+        cat m/f; umount m");
+    let lines: Vec<&str> = out.lines().collect();
+    assert!(
+        lines[0].contains("option 'size=32m' cannot change while it is mounted"),
+        "{out}"
+    );
+    assert_eq!(lines.last(), Some(&"kept"), "{out}");
+}
+
+#[test]
+fn what_the_kernel_keeps_of_a_filesystem_is_refused_unless_it_is_so() {
+    let out = run("mount -t hearth memory: m -o transport=dev
+        shown=$(findmnt -n -o FS-OPTIONS m); mount -o remount,nodev,$shown m; has nodev m
+        for option in max_read=4096 user_id=7 group_id=7 blksize=512 rootmode=100000; do
+            refused mount -o remount,nosuid,$option m; lacks nosuid m
+            refused \"$HEARTH\" mount -o remount,nosuid,$option m; lacks nosuid m
+        done
+        mount -o remount,nosuid,allow_other m; has nosuid m
+        umount m");
+    let told = out.matches("cannot change while it is mounted").count();
+    assert_eq!(told, 8, "{out}");
+    assert_eq!(out.matches("option 'max_read=4096'").count(), 2, "{out}");
+    assert_eq!(
+        out.matches("unknown mount option 'rootmode'").count(),
+        2,
+        "{out}"
+    );
+}
+
+/// The kernel would keep it as it is, and say nothing.
+#[test]
+fn a_mount_that_others_may_not_use_is_not_opened_to_them_by_a_remount() {
+    harness::demand_root();
+    let private = Private::new();
+    let place = private.directory("m");
+    succeed(program("chown").arg("daemon:daemon").arg(&place));
+    let as_user = "setpriv --reuid daemon --regid daemon --clear-groups env HOME=/nowhere";
+    let typed = format!(
+        "{as_user} \"$HEARTH\" mount m -o transport=dev
+        if \"$HEARTH\" mount -o remount,nosuid,allow_other m 2> said; then exit 1; fi
+        cat said; {as_user} \"$HEARTH\" umount m"
+    );
+    let device = "mknod -m 666 /dev/fuse c 10 229";
+    let out = succeed(&mut harness::with_devices(&private, device, &typed));
+    let told = "option 'allow_other' cannot change while it is mounted";
+    assert!(out.contains(told), "{out}");
+    until("the daemon ends", || {
+        harness::pids_naming(&place).is_empty()
+    });
+}
+
+/// mount(8) with more than a unit says.
 #[test]
 fn what_systemd_asks_for_at_a_reload_is_done_with_all_options_of_fstab() {
     let out = run("options=rw,nosuid,size=64m,transport=dev

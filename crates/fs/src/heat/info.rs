@@ -23,6 +23,9 @@ pub struct HeatInfo {
     pub reads: u32,
     /// See `reads`.
     pub writes: u32,
+    /// How many of `reads` and `writes` nobody saw, because accesses were sampled; 0 means that
+    /// both are exact.
+    pub estimated: u64,
 }
 
 impl Tracker {
@@ -46,6 +49,7 @@ impl Tracker {
             last_write_ns: warm.last_write.map_or(0, Time::nanos),
             reads: u32::try_from(warm.reads).unwrap_or(u32::MAX),
             writes: u32::try_from(warm.writes).unwrap_or(u32::MAX),
+            estimated: warm.estimated,
         })
     }
 }

@@ -252,6 +252,53 @@ mod tests {
         assert!((back.score.long.reads - expected.long.reads).abs() < 1e-3);
     }
 
+    /// As the version before the present one wrote it: without what was estimated.
+    #[test]
+    fn what_version_1_has_kept_is_read_as_exact() {
+        let mut value = BytesBuf::default();
+        // Version, wall clock, half-lives; inode, generation, and no range: the file.
+        for number in [1, 5 * HOUR, HOUR, 24 * HOUR, 7, 3] {
+            value.put(number);
+        }
+        value.put_some(None);
+        // Reads and their bytes, writes and theirs, loads; ages of accesses and of the score.
+        for number in [9, 1 << 40, 2, 8192, 3] {
+            value.put(number);
+        }
+        value.put_some(Some(HOUR));
+        value.put_some(None);
+        value.put(0);
+        for fraction in [0.5, 9.0, 2.0, 4096.0, 8.0, 1.0, 1024.0] {
+            value.put_fraction(fraction);
+        }
+        let mut value = value.finish().into_vec();
+        let kept = KeptHeat::of_files(&value).expect("version 1");
+        let [(of, row)] = &kept.rows[..] else {
+            panic!("{kept:?}");
+        };
+        let at = Moment {
+            now: 100 * HOUR,
+            wall: 5 * HOUR,
+            lives: HalfLives::from_millis(HOUR, 24 * HOUR),
+        };
+        let known = kept.known(row, &at);
+        let total = Counts {
+            reads: 9,
+            read_bytes: 1 << 40,
+            writes: 2,
+            written_bytes: 8192,
+            estimated: 0,
+        };
+        assert_eq!((*of, known.total), (KeptOf::Range((7, 3), WHOLE), total));
+        assert_eq!((known.loads, known.last_read), (3, Some(99 * HOUR)));
+        assert!((known.score.degrees() - 50.0).abs() < 1e-3);
+        // Of the present version the same bytes are something else, and of none later.
+        value[0] = VERSION as u8;
+        assert!(KeptHeat::of_files(&value).is_err());
+        value[0] = VERSION as u8 + 1;
+        assert!(KeptHeat::of_files(&value).is_err());
+    }
+
     #[test]
     fn every_cut_off_value_is_refused_or_ends_with_a_whole_row() {
         let lives = HalfLives::from_millis(HOUR, 24 * HOUR);

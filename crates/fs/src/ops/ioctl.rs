@@ -18,7 +18,7 @@ const FIXED: u32 = APPEND | IMMUTABLE;
 
 /// Sets the `FS_*_FL` flags; `EOPNOTSUPP` for a flag without a meaning here.
 pub(crate) fn set_flags(cx: &Ctx<'_>, inode: &Inode, new: u32, g: &Guard) -> Attempt<()> {
-    set(cx, inode, new, None, g)
+    set(cx, inode, new, None, g).map(drop)
 }
 
 /// `struct fsxattr` of the inode.
@@ -31,8 +31,8 @@ pub(crate) fn get_fsxattr(inode: &Inode) -> FsXAttr {
     }
 }
 
-/// Sets flags and project id.
-pub(crate) fn set_fsxattr(cx: &Ctx<'_>, inode: &Inode, new: &FsXAttr, g: &Guard) -> Attempt<()> {
+/// Sets flags and project id. Returns the project id of before.
+pub(crate) fn set_fsxattr(cx: &Ctx<'_>, inode: &Inode, new: &FsXAttr, g: &Guard) -> Attempt<u32> {
     let flags = from_xflags(new.xflags).ok_or(Errno::EOPNOTSUPP)?;
     if new.extsize != 0 || new.cowextsize != 0 {
         return Err(Errno::EINVAL.into());
@@ -41,7 +41,7 @@ pub(crate) fn set_fsxattr(cx: &Ctx<'_>, inode: &Inode, new: &FsXAttr, g: &Guard)
     set(cx, inode, flags | only_flags, Some(new.project), g)
 }
 
-fn set(cx: &Ctx<'_>, inode: &Inode, new: u32, project: Option<u32>, g: &Guard) -> Attempt<()> {
+fn set(cx: &Ctx<'_>, inode: &Inode, new: u32, project: Option<u32>, g: &Guard) -> Attempt<u32> {
     cx.begin_change(inode)?;
     if is_control(inode.number()) {
         // Their flags forbid the change.
@@ -90,5 +90,5 @@ fn set(cx: &Ctx<'_>, inode: &Inode, new: u32, project: Option<u32>, g: &Guard) -
         fields.account = account;
     });
     cx.inode_changed(inode, None);
-    Ok(())
+    Ok(old.project)
 }

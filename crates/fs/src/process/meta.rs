@@ -236,7 +236,7 @@ impl Process {
     /// `ioctl(FS_IOC_FSSETXATTR)`.
     pub fn set_fsxattr(&self, fd: Fd, new: &FsXAttr) -> Result<()> {
         self.call(Call::Ioctl, || {
-            self.run(|cx, g| ioctl::set_fsxattr(cx, self.inode_of(fd, g)?, new, g))
+            self.run(|cx, g| ioctl::set_fsxattr(cx, self.inode_of(fd, g)?, new, g).map(drop))
         })
     }
 

@@ -33,8 +33,8 @@ pub use record::{QuotaRecord, QuotaUsage};
 pub(crate) use reservations::{InodeReservations, Reservations};
 pub use rules::{DEFAULT_GRACE, Limit};
 pub(crate) use rules::{IdSettings, KindSettings};
-pub use state::{EVENTS_KEPT, QuotaEvent, QuotaEventKind};
-pub(crate) use state::{QuotaCx, QuotaState, Refusal, SettingsUpdate, Tuning};
+pub use state::{EVENTS_KEPT, QuotaEvent, QuotaEventFile, QuotaEventKind};
+pub(crate) use state::{LostWrite, QuotaCx, QuotaState, Refusal, SettingsUpdate, Tuning};
 pub use usage::RefusalReason;
 
 use crate::errno::Errno;

@@ -3,7 +3,7 @@
 use crate::quota::{QuotaEvent, QuotaEventKind, RefusalReason};
 use std::fmt;
 
-/// Sequence number, time, id, kind, use, limit, and the number of occurrences above one.
+/// Sequence number, time, id, kind, file, use, limit, and the number of occurrences above one.
 impl fmt::Display for QuotaEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} {} ", self.sequence, self.time, self.who)?;
@@ -16,7 +16,20 @@ impl fmt::Display for QuotaEvent {
             QuotaEventKind::Refused(RefusalReason::GraceEnded) => {
                 f.write_str("refused-grace-ended")
             }
+            QuotaEventKind::WriteLost { errno, bytes } => {
+                write!(f, "write-lost errno={errno:?} lost={bytes}")
+            }
+            QuotaEventKind::ProjectLeft { uid, pid } => {
+                write!(f, "project-left by={uid} pid={pid}")
+            }
         }?;
+        if let Some(file) = &self.file {
+            write!(f, " inode={}", file.ino)?;
+            if let Some(path) = &file.path {
+                // In quotes, so that a name with spaces or lines stays one word.
+                write!(f, " path={:?}", String::from_utf8_lossy(path))?;
+            }
+        }
         write!(
             f,
             " {}={} limit={}",

@@ -7,6 +7,7 @@ mod check;
 mod collecting;
 mod error;
 mod event;
+mod files;
 mod limits;
 mod record;
 mod tree;
@@ -93,18 +94,27 @@ impl<'v> Quota<'v> {
         self.sb.options.owner.0
     }
 
-    /// The events after number `sequence` (0: all that are kept), oldest first.
+    /// The events after number `sequence` (0: all that are kept), oldest first. Walks the tree for
+    /// the paths of files, if there are events about files.
     ///
     /// # Errors
     /// [`QuotaError::NotKeeper`].
     pub fn events(&self, sequence: u64) -> Result<Vec<QuotaEvent>, QuotaError> {
         self.check_keeper()?;
-        Ok(self.with_state(|state, _| state.events_after(sequence)))
+        let mut events = self.with_state(|state, cx| {
+            state.tell_lost(cx);
+            state.events_after(sequence)
+        });
+        self.name_files(&mut events);
+        Ok(events)
     }
 
     /// Number of the latest event; 0 before the first.
     pub fn latest_event(&self) -> u64 {
-        self.with_state(|state, _| state.latest_event())
+        self.with_state(|state, cx| {
+            state.tell_lost(cx);
+            state.latest_event()
+        })
     }
 
     fn with_state<R>(

@@ -10,6 +10,8 @@ use crate::ops::ctx::Ctx;
 use crate::ops::lookup::hashed;
 use crate::ops::open::OpenFile;
 use crate::ops::{attr, create, ioctl, link, lookup, perm, remove, rename, statfs, xattr};
+use crate::quota::QuotaEventFile;
+use crate::quotactl::Quota;
 use crate::superblock::{Attempt, Fetch};
 use crate::volume::Volume;
 use hearth_sync::epoch::{Guard, pin};
@@ -380,9 +382,15 @@ impl<W: WaitMode> VolumeVfs<W> {
         ino: u64,
         new: &FsXAttr,
     ) -> Result<(), W::Error> {
-        self.on(caller, ino, |cx, inode, g| {
+        let before = self.on(caller, ino, |cx, inode, g| {
             ioctl::set_fsxattr(cx, inode, new, g)
-        })
+        })?;
+        if before != 0 && new.project == 0 {
+            // Perhaps unasked: `file_setattr(2)` is told project 0 by `file_getattr(2)`.
+            let file = QuotaEventFile { ino, path: None };
+            Quota::of(&self.volume.sb).report_left(before, file, caller);
+        }
+        Ok(())
     }
 }
 

@@ -138,6 +138,10 @@ impl<W: WaitMode> VolumeVfs<W> {
     /// [`crate::Vfs::release`].
     pub fn release(&self, file: &OpenFile, owner: Option<u64>) {
         let g = pin();
+        if file.writable() {
+            // Without a flush too: a kernel that could not write back all that it kept sends none.
+            self.note_flushed(file);
+        }
         if let (Some(owner), Ok(inode)) = (owner, file.inode(&g))
             && let Some(locks) = inode.taken_locks()
         {

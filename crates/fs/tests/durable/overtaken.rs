@@ -3,11 +3,14 @@
 
 use super::{NEW, PAGE, crashed, neighbour_syncs, opened_every, text};
 use hearth::backend::TestBackend;
-use hearth::{Caller, Credentials, Fd, NonBlocking, Process, Volume, VolumeVfs};
+use hearth::{
+    Caller, Credentials, Errno, Fd, NonBlocking, Process, QuotaEventKind, Volume, VolumeVfs,
+};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-const SOON: Duration = Duration::from_secs(60);
+/// Half of what a gap is waited for of which nobody says anything.
+const SOON: Duration = Duration::from_secs(30);
 const OFTEN: Duration = Duration::from_millis(10);
 /// Bytes of a request.
 const PART: usize = 32 * PAGE;
@@ -126,6 +129,33 @@ fn a_hole_in_a_file_that_was_closed_is_kept_by_the_next_commits() {
     kernel.writes(2);
     kernel.closes();
     kernel.wait_until_kept(&[Some(0), None, Some(2)]);
+}
+
+/// A kernel whose close has failed sends no flush, and what it could not write never comes.
+#[test]
+fn what_lies_behind_a_lost_write_is_kept_by_the_next_commits_with_a_release_alone() {
+    let kernel = Kernel::new();
+    kernel.writes(2);
+    let Ok(file) = kernel.vfs.open(&Caller::ROOT, kernel.ino, libc::O_RDWR) else {
+        panic!("it cannot be opened");
+    };
+    kernel.vfs.release(&file, None);
+    kernel.wait_until_kept(&[Some(0), None, Some(2)]);
+}
+
+#[test]
+fn a_write_that_is_lost_is_waited_for_by_nobody() {
+    let kernel = Kernel::new();
+    kernel.writes(2);
+    kernel.wait_until_kept(&[Some(0)]);
+    let lost = PART as u64..2 * PART as u64;
+    kernel.vfs.lose(kernel.ino, &[lost], Errno::ENOSPC);
+    kernel.wait_until_kept(&[Some(0), None, Some(2)]);
+    let events = kernel.volume.quota().events(0).unwrap();
+    let (what, file) = (events[0].what, events[0].file.as_ref().unwrap());
+    let (errno, bytes) = (Errno::ENOSPC, PART as u64);
+    assert_eq!(what, QuotaEventKind::WriteLost { errno, bytes });
+    assert_eq!(file.path.as_deref(), Some(&b"/f"[..]));
 }
 
 /// A caller who writes behind the end makes a hole, whatever a kernel would do.

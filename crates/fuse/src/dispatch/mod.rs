@@ -58,6 +58,15 @@ pub(crate) struct Context<'r> {
 }
 
 impl Context<'_> {
+    /// A request that cannot wait, for work of another thread.
+    pub fn alone(header: InHeader) -> Context<'static> {
+        Context {
+            header,
+            groups: &[],
+            attempt: Attempt::ONLY,
+        }
+    }
+
     /// The caller, as the core knows it.
     pub fn caller(&self, umask: u32) -> Caller<'_> {
         Caller {

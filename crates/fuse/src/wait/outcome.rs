@@ -80,8 +80,8 @@ pub(crate) type Permits = [Option<Permit>; 2];
 /// What an attempt missed.
 pub(crate) struct Missing {
     pub miss: Miss,
-    /// The operation that is counted as failed if the fetch fails. `None` for a chunk, which runs
-    /// again either way and counts itself.
+    /// The operation that is counted as failed if the fetch fails. `None` for a chunk, and for
+    /// pages that the kernel writes back: these run again either way, and count themselves.
     pub op: Option<Op>,
 }
 
@@ -96,7 +96,8 @@ pub(crate) struct Attempt {
     pub written: usize,
     /// Whether the calling thread may block.
     pub may_block: bool,
-    /// The backend's error, if the fetch of what a chunk missed has failed. The request then ends.
+    /// The backend's error, if the fetch of what the last attempt missed has failed. The request
+    /// then ends.
     pub failed: Option<Errno>,
 }
 

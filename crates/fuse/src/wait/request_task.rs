@@ -70,10 +70,8 @@ pub(crate) async fn run<S: Service>(
             }
             wait => match waits.wait(wait).await {
                 Ok(()) => {}
-                // The next chunk gets the error and ends the request.
-                Err(Failure::Fetch(errno)) if chunks.is_some() => {
-                    waits.attempt.failed = Some(errno);
-                }
+                // The next attempt, or the next chunk, gets the error and ends the request.
+                Err(Failure::FetchForLast(errno)) => waits.attempt.failed = Some(errno),
                 Err(Failure::Fetch(errno)) => return request.refuse(errno),
                 Err(Failure::SessionEnds) => return request.refuse(Errno::ENODEV),
             },
@@ -191,6 +189,8 @@ struct Waits<'s, S> {
 enum Failure {
     /// The backend could not give what it missed.
     Fetch(Errno),
+    /// It could not, and the request is attempted once more, with the error.
+    FetchForLast(Errno),
     SessionEnds,
 }
 
@@ -208,13 +208,17 @@ impl<S: Service> Waits<'_, S> {
             WaitFor::Test => suspend(&shared.workers).await,
             WaitFor::Fetch(missing) => {
                 let service = Arc::clone(&shared.service);
+                let failure = match missing.op {
+                    Some(_) => Failure::Fetch,
+                    None => Failure::FetchForLast,
+                };
                 let class = match missing.miss.waits_for_room() {
                     true => BlockingClass::Room,
                     false => BlockingClass::Fetch,
                 };
                 off_thread(&shared.workers, class, move || service.fetch(&missing))
                     .await
-                    .map_err(Failure::Fetch)?;
+                    .map_err(failure)?;
             }
             WaitFor::Space(written) => {
                 shared.sched.sleep(self.retries.pause()).await;

@@ -4,5 +4,6 @@ pub mod attrs;
 pub mod files;
 pub mod flags;
 pub mod names;
+pub mod projects;
 pub mod ranges;
 pub mod xattrs;

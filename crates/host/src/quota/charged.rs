@@ -3,20 +3,32 @@
 use hearth::{Amounts, BLOCK, Charges, Owners};
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
-use hearth_sync::primitive::atomic::{AtomicU32, Ordering::Relaxed};
+use hearth_sync::primitive::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
 lock_class!(pub ChargedLock = "host.charged", 700);
 
 /// Of an inode whose project nobody has asked for yet.
-const UNKNOWN: u32 = u32::MAX;
+const UNKNOWN: u64 = u64::MAX;
+/// The bit above the 32 of the project: [`Membership::passes_on`].
+const PASSES_ON: u64 = 1 << 32;
 
 /// What quotas know of an inode that is in use.
 #[derive(Debug)]
 pub struct Charged {
     record: Lock<ChargedLock, Option<Record>>,
-    /// The project. Relaxed: whoever moves an inode to another one settles it after.
-    project: AtomicU32,
+    /// The project and [`PASSES_ON`]. Relaxed: whoever moves an inode to another one settles it
+    /// after.
+    member: AtomicU64,
+}
+
+/// The project of an inode.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Membership {
+    /// Its id, 0 for none.
+    pub project: u32,
+    /// Whether what is made in a directory belongs to it as well.
+    pub passes_on: bool,
 }
 
 /// What the ledger holds for an inode.
@@ -34,7 +46,7 @@ impl Default for Charged {
     fn default() -> Charged {
         Charged {
             record: Lock::new(None),
-            project: AtomicU32::new(UNKNOWN),
+            member: AtomicU64::new(UNKNOWN),
         }
     }
 }
@@ -47,12 +59,51 @@ impl Charged {
 
     /// The project, once it is known.
     pub fn project(&self) -> Option<u32> {
-        Some(self.project.load(Relaxed)).filter(|&project| project != UNKNOWN)
+        Some(self.membership()?.project)
+    }
+
+    /// [`Charged::project`], and whether it is passed on.
+    pub fn membership(&self) -> Option<Membership> {
+        match self.member.load(Relaxed) {
+            UNKNOWN => None,
+            word => Some(Membership {
+                project: word as u32,
+                passes_on: word & PASSES_ON != 0,
+            }),
+        }
     }
 
     /// It belongs to this project.
-    pub fn set_project(&self, project: u32) {
-        self.project.store(project, Relaxed);
+    pub fn set_membership(&self, member: Membership) {
+        self.member.store(member.word(), Relaxed);
+    }
+
+    /// It was seen to belong to this project, unless somebody else has said so already: what was
+    /// read a while ago must not replace what was set since.
+    pub fn learn(&self, member: Membership) {
+        let _ = self
+            .member
+            .compare_exchange(UNKNOWN, member.word(), Relaxed, Relaxed);
+    }
+}
+
+impl Membership {
+    /// Of an inode that passes its project on.
+    pub fn inherited(project: u32) -> Membership {
+        Membership {
+            project,
+            passes_on: true,
+        }
+    }
+
+    /// The project of what is made below.
+    pub fn of_new(self) -> u32 {
+        if self.passes_on { self.project } else { 0 }
+    }
+
+    fn word(self) -> u64 {
+        let flag = if self.passes_on { PASSES_ON } else { 0 };
+        u64::from(self.project) | flag
     }
 }
 

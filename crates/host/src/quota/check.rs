@@ -2,9 +2,11 @@
 
 use super::Quotas;
 use super::amounts::Told;
-use super::walk::Seen;
+use super::walk::{Seen, Start};
 use crate::attributes;
+use crate::node::Node;
 use hearth::{Amounts, CountedElsewhere, Errno, Kind, Owners, QuotaCheck, Result, TreeChange};
+use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::Ordering::Relaxed;
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{Mode, OFlags, makedev, openat};
@@ -34,7 +36,7 @@ impl Quotas {
             Ok(())
         };
         let root = self.tree.nodes.root();
-        self.walk(self.tree.root(), self.project(root), &mut see)?;
+        self.walk(self.start(self.tree.root(), root), &mut see)?;
         loop {
             let moved = self.counting.take_moved();
             if moved.is_empty() {
@@ -42,7 +44,7 @@ impl Quotas {
             }
             for node in moved {
                 if let Ok(reached) = self.tree.reach(&node) {
-                    self.walk(reached.as_fd(), self.project(&node), &mut see)?;
+                    self.walk(self.start(reached.as_fd(), &node), &mut see)?;
                 }
             }
         }
@@ -66,10 +68,20 @@ impl Quotas {
         (owners, self.amounts(told, fd))
     }
 
+    /// A walk from here.
+    fn start<'a>(&self, top: BorrowedFd<'a>, node: &Arc<Node>) -> Start<'a> {
+        Start {
+            top,
+            member: self.membership(node),
+            // Of what was set each inode has to be asked.
+            opens_all: self.projects.any(),
+        }
+    }
+
     fn sum(&self) -> Result<Sums> {
         let mut sums = Sums::default();
         let root = self.tree.nodes.root();
-        self.walk(self.tree.root(), self.project(root), &mut |seen| {
+        self.walk(self.start(self.tree.root(), root), &mut |seen| {
             let is_linked = seen.kind != Kind::Directory && seen.stat.stx_nlink > 1;
             if is_linked && !sums.linked.insert(key(seen)) {
                 return Ok(());
@@ -84,6 +96,7 @@ impl Quotas {
     /// Charges what the host has allocated late, with the write-back of what was written before.
     fn settle_known(&self) {
         for node in self.tree.nodes.all() {
+            self.learn_again(&node);
             self.settle_if_charged(&node);
         }
     }
@@ -163,7 +176,13 @@ impl CountedElsewhere for Quotas {
     }
 
     fn project_of(&self, ino: u64) -> u32 {
-        let node = self.tree.nodes.get(ino);
-        node.map_or(0, |node| self.project(&node))
+        let Ok(node) = self.tree.nodes.get(ino) else {
+            return 0;
+        };
+        // Whoever asks must not block.
+        match self.tree.keeps_projects() {
+            true => node.charged.project().unwrap_or(0),
+            false => self.project(&node),
+        }
     }
 }

@@ -1,15 +1,14 @@
 //! Operations on contents and attributes, charged.
 
-use super::Quotas;
 use super::settle::Touched;
+use super::{Membership, Quotas};
 use crate::file::OpenHost;
 use crate::node::Node;
+use crate::ops::projects::PROJINHERIT;
 use hearth::{Caller, Errno, FsXAttr, Kind, Owners, Resource, Result, SetAttr, WriteAt};
 use hearth_sync::primitive::Arc;
 use rustix::fd::{AsFd, BorrowedFd};
 
-/// `FS_XFLAG_PROJINHERIT`.
-const PROJINHERIT: u32 = 0x200;
 /// Modes of `fallocate` that allocate nothing.
 const FREES: i32 = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_COLLAPSE_RANGE;
 
@@ -162,7 +161,10 @@ impl Quotas {
     }
 
     /// Flags as the host has them, with the project.
-    pub fn fsxattr(&self, node: &Node, found: Result<FsXAttr>) -> Result<FsXAttr> {
+    pub fn fsxattr(&self, node: &Arc<Node>, found: Result<FsXAttr>) -> Result<FsXAttr> {
+        if self.tree.keeps_projects() {
+            return found;
+        }
         let project = self.project(node);
         let mut found = match found {
             Err(Errno::ENOTTY | Errno::EOPNOTSUPP) if self.projects.any() => FsXAttr::default(),
@@ -193,29 +195,50 @@ impl Quotas {
         if caller.uid != 0 && caller.uid != owners.uid {
             return Err(Errno::EPERM);
         }
-        let mut flags = *new;
-        flags.xflags &= !PROJINHERIT;
-        flags.project = 0;
         let wanted = Owners {
             project: new.project,
             ..owners
         };
-        let is_other = flags.xflags != now.xflags & !PROJINHERIT || flags.extsize != now.extsize;
         self.charges
             .transfer(owners, wanted, touched.record().amounts, caller.uid == 0)?;
         touched.record().owners = wanted;
-        let done = match is_other {
-            true => run(&flags),
-            false => Ok(()),
+        let done = match self.tree.keeps_projects() {
+            true => run(new),
+            false => self.set_beside(node, (now, new), run),
         };
-        if done.is_ok() && wanted != owners {
-            self.projects.set(&node.id, new.project);
-            node.charged.set_project(new.project);
+        if done.is_ok() && self.tree.keeps_projects() {
+            node.charged.set_membership(Membership {
+                project: new.project,
+                passes_on: new.xflags & PROJINHERIT != 0,
+            });
+        } else if done.is_ok() && wanted != owners {
+            node.charged
+                .set_membership(Membership::inherited(new.project));
         }
         if let Ok(reached) = self.tree.reach(node) {
             self.settle(&mut touched, reached.as_fd());
         }
         done
+    }
+
+    /// Writes the project down, where the filesystem has none, and sets flags if they change.
+    fn set_beside(
+        &self,
+        node: &Node,
+        (now, new): (FsXAttr, &FsXAttr),
+        run: impl FnOnce(&FsXAttr) -> Result<()>,
+    ) -> Result<()> {
+        let mut flags = *new;
+        flags.xflags &= !PROJINHERIT;
+        flags.project = 0;
+        let is_other = flags.xflags != now.xflags & !PROJINHERIT || flags.extsize != now.extsize;
+        if is_other {
+            run(&flags)?;
+        }
+        if node.charged.project() != Some(new.project) {
+            self.projects.set(&node.id, new.project);
+        }
+        Ok(())
     }
 
     /// A file was closed: what lost its name meanwhile is free, what the host allocated late or

@@ -25,7 +25,7 @@ mod state_dir;
 mod walk;
 
 use crate::tree::Tree;
-pub use charged::Charged;
+pub use charged::{Charged, Membership};
 use counting::Counting;
 use hearth::{Charges, KeptSetting};
 use hearth_sync::primitive::Arc;

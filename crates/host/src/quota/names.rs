@@ -1,7 +1,7 @@
 //! Operations on names, charged.
 
-use super::Quotas;
-use super::walk::Seen;
+use super::walk::{Seen, Start};
+use super::{Membership, Quotas};
 use crate::file::OpenHost;
 use crate::identity::Identity;
 use crate::node::Node;
@@ -152,7 +152,11 @@ impl Quotas {
     ///
     /// # Errors
     /// `EXDEV`.
-    pub fn may_enter(&self, project: u32, to: &Node) -> Result<()> {
+    pub fn may_enter(&self, project: u32, to: &Arc<Node>) -> Result<()> {
+        if self.tree.keeps_projects() {
+            // The filesystem says so itself.
+            return Ok(());
+        }
         let there = self.project(to);
         match there != 0 && there != project {
             true => Err(Errno::EXDEV),
@@ -170,7 +174,7 @@ impl Quotas {
         (to, new_name): (&Arc<Node>, &[u8]),
         flags: RenameFlags,
     ) -> Result<()> {
-        if !self.projects.any() {
+        if !self.projects.any() || self.tree.keeps_projects() {
             return Ok(());
         }
         let reached = self.tree.reach(from)?;
@@ -220,57 +224,78 @@ impl Quotas {
             return Err(Errno::ENOTDIR);
         }
         let reached = tree.reach(&top)?;
-        let before = self.project(&top);
+        let before = self.membership(&top);
         let mut done = TreeChange::default();
         let mut linked = HashSet::new();
-        // Who looks something up below from now on finds the new project.
-        self.projects.set(&top.id, project);
-        self.walk(reached.as_fd(), before, &mut |seen| {
+        if !tree.keeps_projects() {
+            // Who looks something up below from now on finds the new project.
+            self.projects.set(&top.id, project);
+        }
+        let start = Start {
+            top: reached.as_fd(),
+            member: before,
+            opens_all: true,
+        };
+        self.walk(start, &mut |seen| {
             let Some(id) = seen.id else { return Ok(()) };
-            match seen.project == project {
-                true => done.kept += 1,
-                false => done.changed += 1,
-            }
             if *id != top.id {
                 self.projects.unset(id);
             }
             let is_linked = seen.kind != Kind::Directory && seen.stat.stx_nlink > 1;
-            if !is_linked || linked.insert((id.dev, id.ino)) {
-                self.move_to_project(seen, id, project);
+            let is_moved = is_linked && !linked.insert((id.dev, id.ino));
+            let moved = match is_moved {
+                true => Ok(()),
+                false => self.move_to_project(seen, id, project),
+            };
+            match moved {
+                // Before Linux 6.17 only files and directories can be told.
+                Err(Errno::EOPNOTSUPP) if *id != top.id => done.kept += 1,
+                Err(errno) => return Err(errno),
+                Ok(()) if seen.project == project => done.kept += 1,
+                Ok(()) => done.changed += 1,
             }
             Ok(())
         })?;
         Ok(done)
     }
 
-    /// Charges what a walk has come to to another project.
-    fn move_to_project(&self, seen: &Seen<'_>, id: &Identity, project: u32) {
+    /// Charges what a walk has come to to another project, which the filesystem keeps if it can.
+    fn move_to_project(&self, seen: &Seen<'_>, id: &Identity, project: u32) -> Result<()> {
+        let set = || match seen.fd {
+            Some(fd) if self.tree.keeps_projects() => self.tree.set_project(fd, seen.kind, project),
+            _ => Ok(()),
+        };
         let root = self.tree.nodes.root();
         let known = match *id == root.id {
             true => Some(Arc::clone(root)),
             false => self.tree.nodes.known(id),
         };
         let Some(node) = known else {
+            set()?;
             let (from, amounts) = self.seen_amounts(seen);
             // Forced: a tree becomes a project even above its limits.
             let _ = self
                 .charges
                 .transfer(from, Owners { project, ..from }, amounts, true);
-            return;
+            return Ok(());
         };
-        if node.charged.project().is_none() {
-            node.charged.set_project(seen.project);
+        node.charged.learn(Membership::inherited(seen.project));
+        let Ok(mut touched) = self.touch(&node) else {
+            return Ok(());
+        };
+        set()?;
+        node.charged.set_membership(Membership {
+            project,
+            passes_on: !self.tree.keeps_projects() || node.kind == Kind::Directory && project != 0,
+        });
+        if let Some(fd) = seen.fd {
+            self.settle(&mut touched, fd);
         }
-        if let Ok(mut touched) = self.touch(&node) {
-            node.charged.set_project(project);
-            if let Some(fd) = seen.fd {
-                self.settle(&mut touched, fd);
-            }
-        }
+        Ok(())
     }
 
     /// The result of `statfs(2)`: inside a project with a hard limit, the project's numbers.
-    pub fn statfs(&self, node: &Node, all: StatFs) -> StatFs {
+    pub fn statfs(&self, node: &Arc<Node>, all: StatFs) -> StatFs {
         let all = self.narrowed(all, QuotaId::VOLUME);
         match QuotaId::project(self.project(node)) {
             none if none.id == 0 => all,

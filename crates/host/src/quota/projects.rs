@@ -1,13 +1,16 @@
 //! Project ids: what was set is written down; below a directory it is inherited.
 
+use super::Quotas;
+use super::charged::{Charged, Membership};
 use super::state_dir::Lines;
-use super::{Quotas, charged::Charged};
 use crate::identity::Identity;
 use crate::node::Node;
 use crate::reach::Found;
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
+use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicBool, Ordering::Relaxed};
+use rustix::fd::AsFd;
 use std::collections::HashMap;
 
 lock_class!(ProjectsLock = "host.projects", 814);
@@ -85,11 +88,41 @@ impl Projects {
 
 impl Quotas {
     /// The project of an inode.
-    pub fn project(&self, node: &Node) -> u32 {
-        match node.charged.project() {
-            Some(project) => project,
-            None => self.projects.of(&node.id).unwrap_or(0),
+    pub fn project(&self, node: &Arc<Node>) -> u32 {
+        self.membership(node).project
+    }
+
+    /// The project of an inode, and whether it is passed on.
+    pub fn membership(&self, node: &Arc<Node>) -> Membership {
+        if let Some(known) = node.charged.membership() {
+            return known;
         }
+        if !self.tree.keeps_projects() {
+            return Membership::inherited(self.projects.of(&node.id).unwrap_or(0));
+        }
+        let Ok(reached) = self.tree.reach(node) else {
+            return Membership::default();
+        };
+        let read = self.tree.membership(reached.as_fd(), node.kind, None);
+        node.charged.learn(read);
+        node.charged.membership().unwrap_or(read)
+    }
+
+    /// Reads what the filesystem keeps once more: others may have changed it, or an operation just
+    /// has.
+    pub fn learn_again(&self, node: &Arc<Node>) {
+        if !self.tree.keeps_projects() || node.charged.membership().is_none() {
+            return;
+        }
+        // Nobody else sets it meanwhile.
+        let record = node.charged.record().lock();
+        if let Ok(reached) = self.tree.reach(node) {
+            let known = node.charged.membership();
+            let fallback = known.map(|known| Membership::inherited(known.project));
+            let read = self.tree.membership(reached.as_fd(), node.kind, fallback);
+            node.charged.set_membership(read);
+        }
+        drop(record);
     }
 
     /// Of an inode that was found in a directory of project `above`.
@@ -98,14 +131,15 @@ impl Quotas {
     }
 
     /// An inode was found in a directory.
-    pub fn was_found(&self, id: &Identity, charged: &Charged, parent: &Node) {
+    pub fn was_found(&self, id: &Identity, charged: &Charged, parent: &Arc<Node>) {
         if self.projects.any() && charged.project().is_none() {
-            charged.set_project(self.project_below(id, self.project(parent)));
+            let project = self.project_below(id, self.project(parent));
+            charged.set_membership(Membership::inherited(project));
         }
     }
 
     /// The project of what was found as a name of `parent`.
-    pub fn project_of_found(&self, found: &Found, parent: &Node) -> u32 {
+    pub fn project_of_found(&self, found: &Found, parent: &Arc<Node>) -> u32 {
         let known = self.tree.nodes.known(&found.id);
         let known = known.and_then(|node| node.charged.project());
         known.unwrap_or_else(|| self.project_below(&found.id, self.project(parent)))

@@ -14,8 +14,8 @@ use crate::state::StateDir;
 use crate::tree::Tree;
 use crate::vfs::HostVfs;
 use hearth::{
-    Attr, BLOCK, Caller, CountedElsewhere, Errno, FsXAttr, KeptSetting, Kind, Result, SetAttr,
-    StatFs, Volume, WriteAt,
+    Attr, Caller, CountedElsewhere, FsXAttr, KeptSetting, Kind, Result, SetAttr, StatFs, Volume,
+    WriteAt,
 };
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicU64, Ordering::Relaxed};
@@ -105,10 +105,15 @@ impl Quotas {
         let beside = StateDir::of(source, tree.root(), tree.options.state.as_deref())?;
         tree.served_at(beside.prepare()?);
         let state = QuotaDir::open(&beside.path().join("quota"))?;
-        let root = tree.nodes.root().id;
+        let dev = tree.nodes.root().id.dev;
         let (settings, projects) = (state.lines("settings")?, state.lines("projects")?);
         // What was kept has nothing of mounts below: with one there now the tree is counted.
-        let usage = state.take_usage(&root)?;
+        let projects = Projects::new(projects, dev);
+        // What was written down while the filesystem could not keep it goes on to count.
+        if !projects.any() && tree.can_keep_projects() {
+            tree.keep_projects();
+        }
+        let usage = state.take_usage(&usage_of(tree))?;
         let usage = usage.filter(|_| !has_mounts_below(tree, source));
         let charges = volume.charges();
         for (owners, amounts) in usage.iter().flatten() {
@@ -132,7 +137,7 @@ impl Quotas {
         Ok(Arc::new_cyclic(|quotas| Quotas {
             tree: Arc::clone(tree),
             charges,
-            projects: Projects::new(projects, root.dev),
+            projects,
             counting: Counting::new(!is_known),
             refusals: Refusals::default(),
             late: Late::of(tree.root(), quotas),
@@ -148,15 +153,28 @@ impl Quotas {
     fn end(&self) -> io::Result<()> {
         self.projects.sync()?;
         self.settings.sync()?;
-        // With a mount below, what is used depends on what will be mounted there.
-        let is_open = self.late.has_some() || has_mounts_below(&self.tree, &self.source);
+        // With a mount below, what is used depends on what will be mounted there. One that is gone
+        // has been counted.
+        let is_open = self.late.has_some()
+            || self.tree.has_entered()
+            || has_mounts_below(&self.tree, &self.source);
         match self.counting.is_on() || is_open {
             true => Ok(()),
             false => {
                 let usage = self.charges.by_owners();
-                self.state.put_usage(&self.tree.nodes.root().id, &usage)
+                self.state.put_usage(&usage_of(&self.tree), &usage)
             }
         }
+    }
+}
+
+/// Which usage is kept: of which directory, and by whose project ids.
+fn usage_of(tree: &Tree) -> String {
+    let root = tree.nodes.root().id;
+    let directory = root.lasting(root.dev);
+    match tree.keeps_projects() {
+        true => format!("{directory} projects of the filesystem"),
+        false => directory.into(),
     }
 }
 
@@ -301,23 +319,10 @@ impl HostVfs {
         let Some(fd) = node.writable_descriptor() else {
             return quotas.settled(node, || self.tree.write_back(node, off, data));
         };
-        let write = |off: u64, data: &[u8]| {
-            let range = (off, data.len() as u64);
-            quotas.allocate(node, fd.as_fd(), range, false, |_| {
-                self.tree.write_back(node, off, data)
-            })
-        };
-        let whole = write(off, data);
-        if !matches!(whole, Err(Errno::EDQUOT | Errno::ENOSPC)) {
-            return whole;
-        }
-        // The kernel takes a part for the whole, so what does not fit is an error; the rest is
-        // written all the same.
-        let mut done = Ok(data.len());
-        for (n, block) in data.chunks(BLOCK as usize).enumerate() {
-            done = done.and(write(off + n as u64 * BLOCK, block).map(|_| data.len()));
-        }
-        done
+        let range = (off, data.len() as u64);
+        quotas.allocate(node, fd.as_fd(), range, false, |_| {
+            self.tree.write_back(node, off, data)
+        })
     }
 
     pub(crate) fn allocate_range(
@@ -397,6 +402,20 @@ impl HostVfs {
             }
             None => set(new),
         }
+    }
+
+    /// Flags of a directory say whether it passes its project on.
+    pub(crate) fn set_plain_flags(
+        &self,
+        caller: &Caller<'_>,
+        node: &Arc<Node>,
+        flags: u32,
+    ) -> Result<()> {
+        let done = self.tree.set_flags(caller, node, flags);
+        if let Some(quotas) = &self.quotas {
+            quotas.learn_again(node);
+        }
+        done
     }
 
     pub(crate) fn settle_synced(&self, file: &OpenHost) {

@@ -71,7 +71,9 @@ impl Quotas {
                 gone @ (_, [0, 0]) => gone,
                 (owners, told) => (owners, touched.record().believed(told, stat.stx_size)),
             },
-            Err(_) => gone,
+            Err(Errno::ESTALE) => gone,
+            // What does not answer has given nothing back.
+            Err(_) => return,
         };
         if amounts == [0; 2] {
             self.counting.forget(&node.id);
@@ -96,7 +98,7 @@ impl Quotas {
     }
 
     /// What the host says that an inode uses, and who pays.
-    fn told(&self, node: &Node, fd: BorrowedFd<'_>, stat: &Statx) -> (Owners, Amounts) {
+    fn told(&self, node: &Arc<Node>, fd: BorrowedFd<'_>, stat: &Statx) -> (Owners, Amounts) {
         let owners = Owners {
             uid: stat.stx_uid,
             gid: stat.stx_gid,
@@ -125,12 +127,12 @@ impl Quotas {
         Ok(Owners {
             uid,
             gid: if inherits { stat.stx_gid } else { gid },
-            project: self.project(parent),
+            project: self.membership(parent).of_new(),
         })
     }
 
     /// Makes the reservation of a new inode the charge of what was made.
-    pub fn adopt(&self, node: &Node, reserved: (Owners, Amounts), attr: &Attr) {
+    pub fn adopt(&self, node: &Arc<Node>, reserved: (Owners, Amounts), attr: &Attr) {
         let (owners, amounts) = reserved;
         let mut made = Record::of(owners, amounts);
         let mut record = node.charged.record().lock();

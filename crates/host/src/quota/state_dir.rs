@@ -1,7 +1,6 @@
 //! The directory beside in which usage, limits and projects are kept.
 
 use crate::error::OpenError;
-use crate::identity::Identity;
 use hearth::{Amounts, Owners};
 use hearth_sync::primitive::{Arc, thread};
 use rustix::fs::{FlockOperation, flock};
@@ -72,12 +71,12 @@ impl QuotaDir {
         Ok(Lines { path, file })
     }
 
-    /// What was used when the last daemon that served this root ended cleanly. It counts once: from
+    /// What was used when the last daemon that served `whose` ended cleanly. It counts once: from
     /// now on use changes.
     ///
     /// # Errors
     /// It cannot be removed, so a crash would not be seen.
-    pub fn take_usage(&self, root: &Identity) -> Result<Option<Vec<(Owners, Amounts)>>, OpenError> {
+    pub fn take_usage(&self, whose: &str) -> Result<Option<Vec<(Owners, Amounts)>>, OpenError> {
         let path = self.path.join(USAGE);
         let failed = |error| state_error(&path, error);
         let text = match std::fs::read_to_string(&path) {
@@ -87,15 +86,15 @@ impl QuotaDir {
         };
         std::fs::remove_file(&path).map_err(failed)?;
         self.directory.sync_all().map_err(failed)?;
-        Ok(parsed(&text, &root.lasting(root.dev)))
+        Ok(parsed(&text, whose))
     }
 
     /// Keeps what is used, at a clean end.
     ///
     /// # Errors
     /// Those of the filesystem of the directory.
-    pub fn put_usage(&self, root: &Identity, usage: &[(Owners, Amounts)]) -> io::Result<()> {
-        let mut text = format!("{FIRST}\n{}\n", root.lasting(root.dev));
+    pub fn put_usage(&self, whose: &str, usage: &[(Owners, Amounts)]) -> io::Result<()> {
+        let mut text = format!("{FIRST}\n{whose}\n");
         for (owners, [blocks, inodes]) in usage {
             let Owners { uid, gid, project } = owners;
             text += &format!("{uid} {gid} {project} {blocks} {inodes}\n");

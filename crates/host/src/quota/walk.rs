@@ -3,7 +3,7 @@
 use crate::attributes;
 use crate::errno::PassOn;
 use crate::identity::Identity;
-use crate::quota::Quotas;
+use crate::quota::{Membership, Quotas};
 use crate::reach::Found;
 use crate::tree::Tree;
 use hearth::{Errno, Kind, Result};
@@ -29,10 +29,20 @@ pub struct Seen<'a> {
     pub project: u32,
 }
 
+/// What a walk begins with, and who is to be known.
+#[derive(Clone, Copy)]
+pub struct Start<'a> {
+    pub top: BorrowedFd<'a>,
+    pub member: Membership,
+    /// Whether also what is no directory is opened, and its identity told.
+    pub opens_all: bool,
+}
+
 /// A directory that is being walked.
 struct Level {
     fd: OwnedFd,
-    project: u32,
+    member: Membership,
+    opens_all: bool,
     /// Directories in it that are still to be walked.
     below: Vec<CString>,
 }
@@ -45,10 +55,10 @@ impl Quotas {
     /// Those of the host for a directory that is there, and of `see`.
     pub fn walk(
         &self,
-        top: BorrowedFd<'_>,
-        project: u32,
+        start: Start<'_>,
         see: &mut dyn FnMut(&Seen<'_>) -> Result<()>,
     ) -> Result<()> {
+        let top = start.top;
         let stat = attributes::stat(top)?;
         let id = Identity::of(top, &stat);
         // By a bind mount a directory has several places.
@@ -59,9 +69,9 @@ impl Quotas {
             id: Some(&id),
             fd: Some(top),
             at: (top, &CString::default()),
-            project,
+            project: start.member.project,
         })?;
-        let mut levels = vec![self.level(top, project, see)?];
+        let mut levels = vec![self.level(start, see)?];
         while let Some(level) = levels.last_mut() {
             let Some(name) = level.below.pop() else {
                 levels.pop();
@@ -90,8 +100,14 @@ impl Quotas {
         if !walked.insert((found.id.dev, found.id.ino)) {
             return Ok(None);
         }
-        let project = self.see_found(above, name, &found, see)?;
-        self.level(found.fd.as_fd(), project, see).map(Some)
+        let member = self.see_found(above, name, &found, see)?;
+        let top = found.fd.as_fd();
+        let start = Start {
+            top,
+            member,
+            opens_all: above.opens_all,
+        };
+        self.level(start, see).map(Some)
     }
 
     fn see_found(
@@ -100,32 +116,38 @@ impl Quotas {
         name: &CString,
         found: &Found,
         see: &mut dyn FnMut(&Seen<'_>) -> Result<()>,
-    ) -> Result<u32> {
-        let project = self.project_below(&found.id, above.project);
+    ) -> Result<Membership> {
+        let kind = attributes::kind(&found.stat)?;
+        let member = match self.tree.keeps_projects() {
+            true => self
+                .tree
+                .membership(found.fd.as_fd(), kind, Some(above.member)),
+            false => Membership::inherited(self.project_below(&found.id, above.member.project)),
+        };
         see(&Seen {
             stat: &found.stat,
-            kind: attributes::kind(&found.stat)?,
+            kind,
             id: Some(&found.id),
             fd: Some(found.fd.as_fd()),
             at: (above.fd.as_fd(), name),
-            project,
+            project: member.project,
         })?;
-        Ok(project)
+        Ok(member)
     }
 
     /// Sees what is in a directory, but for directories, which are yet to be walked.
     fn level(
         &self,
-        directory: BorrowedFd<'_>,
-        project: u32,
+        start: Start<'_>,
         see: &mut dyn FnMut(&Seen<'_>) -> Result<()>,
     ) -> Result<Level> {
-        let name = Tree::proc_name(directory);
+        let name = Tree::proc_name(start.top);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = openat(self.tree.proc(), &*name, flags, Mode::empty()).pass_on()?;
         let mut level = Level {
             fd,
-            project,
+            member: start.member,
+            opens_all: start.opens_all,
             below: Vec::new(),
         };
         let mut buffer = vec![MaybeUninit::uninit(); READ];
@@ -161,18 +183,24 @@ impl Quotas {
         if kind == Kind::Directory {
             return Ok(kind);
         }
-        if self.projects.any() {
+        if level.opens_all {
             let found = self.tree.find(level.fd.as_fd(), name.to_bytes())?;
             self.see_found(level, name, &found, see)?;
             return Ok(kind);
         }
+        let member = match self.tree.keeps_projects() {
+            true => self
+                .tree
+                .membership_at(level.fd.as_fd(), name, (kind, level.member))?,
+            false => level.member,
+        };
         see(&Seen {
             stat: &stat,
             kind,
             id: None,
             fd: None,
             at: (level.fd.as_fd(), name),
-            project: level.project,
+            project: member.project,
         })?;
         Ok(kind)
     }

@@ -79,7 +79,9 @@ impl Window {
     fn hold(&mut self, mut event: QuotaEvent) {
         let kind = event.what.kind();
         if let Some(at) = self.held.iter().position(|held| held.what.kind() == kind) {
-            event.times += self.held.remove(at).times;
+            let earlier = self.held.remove(at);
+            event.times += earlier.times;
+            event.what = event.what.after(earlier.what);
         }
         self.held.push(event);
     }

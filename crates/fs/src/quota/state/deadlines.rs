@@ -41,6 +41,7 @@ impl QuotaState {
     /// Reports up to `most` grace periods that have ended, and events that were held back. False if
     /// more periods may have ended.
     pub fn report_ended(&mut self, most: usize, cx: &QuotaCx<'_>) -> bool {
+        self.tell_lost(cx);
         self.coalescer.release(cx.now, &mut self.events);
         for _ in 0..most {
             let Some(&(deadline, dquot, resource)) = self.deadlines.0.first() else {

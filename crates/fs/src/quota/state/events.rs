@@ -1,5 +1,6 @@
 //! The latest quota events, in a ring that ids share fairly.
 
+use crate::errno::Errno;
 use crate::quota::kind::{QuotaId, Resource};
 use crate::quota::usage::RefusalReason;
 use std::collections::{HashMap, VecDeque};
@@ -29,6 +30,17 @@ pub struct QuotaEvent {
     /// Number of occurrences. 1, unless it happened more than eight times within a minute: the rest
     /// of that minute is one event, reported when the minute is over.
     pub times: u64,
+    /// The file that it happened to, of the last occurrence, if it is about one.
+    pub file: Option<QuotaEventFile>,
+}
+
+/// The file of an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuotaEventFile {
+    /// Inode number, as programs see it.
+    pub ino: u64,
+    /// One of its paths; `None` if it has none any more, or none was found.
+    pub path: Option<Vec<u8>>,
 }
 
 /// What happened.
@@ -49,11 +61,27 @@ pub enum QuotaEventKind {
     HardCrossed,
     /// A charge was refused. Reported once, and again after something was given back.
     Refused(RefusalReason),
+    /// Bytes that a kernel in front had acknowledged could not be stored, and are lost. `fsync`
+    /// says so. `who` is the owner of the file.
+    WriteLost {
+        /// Why.
+        errno: Errno,
+        /// How many.
+        bytes: u64,
+    },
+    /// A file that had a project was set to project 0, by a call that sets all attributes of a file
+    /// at once: perhaps by a program that did not mean to. `who` is the project.
+    ProjectLeft {
+        /// User id of the caller.
+        uid: u32,
+        /// Process id of the caller.
+        pid: u32,
+    },
 }
 
 impl QuotaEventKind {
     /// Number of kinds.
-    pub(super) const KINDS: usize = 6;
+    pub(super) const KINDS: usize = 8;
 
     /// Number of the kind.
     pub(super) fn kind(self) -> usize {
@@ -64,6 +92,23 @@ impl QuotaEventKind {
             QuotaEventKind::HardCrossed => 3,
             QuotaEventKind::Refused(RefusalReason::Hard) => 4,
             QuotaEventKind::Refused(RefusalReason::GraceEnded) => 5,
+            QuotaEventKind::WriteLost { .. } => 6,
+            QuotaEventKind::ProjectLeft { .. } => 7,
+        }
+    }
+
+    /// What one event says of this and of earlier occurrences of its kind: the last one, but all
+    /// the bytes that were lost.
+    pub(super) fn after(self, earlier: QuotaEventKind) -> QuotaEventKind {
+        match (self, earlier) {
+            (
+                QuotaEventKind::WriteLost { errno, bytes },
+                QuotaEventKind::WriteLost { bytes: before, .. },
+            ) => QuotaEventKind::WriteLost {
+                errno,
+                bytes: bytes.saturating_add(before),
+            },
+            _ => self,
         }
     }
 }

@@ -7,12 +7,14 @@ mod deadlines;
 mod dquots;
 mod elsewhere;
 mod events;
+mod files;
 mod kept;
 mod sample;
 mod settings;
 
 pub(crate) use charge::{Refusal, Slow};
-pub use events::{EVENTS_KEPT, QuotaEvent, QuotaEventKind};
+pub use events::{EVENTS_KEPT, QuotaEvent, QuotaEventFile, QuotaEventKind};
+pub(crate) use files::LostWrite;
 pub(crate) use sample::{Sample, SampledUsage};
 pub(crate) use settings::SettingsUpdate;
 
@@ -27,6 +29,7 @@ use coalesce::Coalescer;
 use deadlines::Deadlines;
 use dquots::Dquots;
 use events::Events;
+use files::LostWrites;
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock::Class;
 use hearth_sync::map::ConcurrentMap;
@@ -112,6 +115,7 @@ pub(crate) struct QuotaState {
     sized: bool,
     events: Events,
     coalescer: Coalescer,
+    lost: LostWrites,
     deadlines: Deadlines,
     /// What is charged exists elsewhere and may change unseen: more may be freed than is charged.
     elsewhere: bool,
@@ -133,6 +137,7 @@ impl QuotaState {
             sized: false,
             events: Events::default(),
             coalescer: Coalescer::default(),
+            lost: LostWrites::default(),
             deadlines: Deadlines::default(),
             elsewhere: false,
         };
@@ -340,6 +345,7 @@ impl QuotaState {
                 .saturating_mul(unit),
             limit: limit.unwrap_or(0).saturating_mul(unit),
             times: 1,
+            file: None,
         };
         let singly = self.tuning.singly;
         self.coalescer.report(event, singly, &mut self.events);

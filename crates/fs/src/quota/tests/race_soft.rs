@@ -380,7 +380,9 @@ impl Watch {
                 Some((deadline, true))
             }
             QuotaEventKind::Refused(RefusalReason::Hard) => return,
-            QuotaEventKind::HardCrossed => panic!("{event:?}: nobody forces anything"),
+            QuotaEventKind::HardCrossed
+            | QuotaEventKind::WriteLost { .. }
+            | QuotaEventKind::ProjectLeft { .. } => panic!("{event:?}: nobody does that"),
         };
         self.above.insert(event.who, now);
     }

@@ -8,6 +8,8 @@
 //!   may change have their blocks reserved when they are read ([`KernelCache::read_for_cache`]).
 //! - What the kernel has acknowledged is never refused: it is stored though the file is immutable
 //!   or the volume read-only by now ([`KernelCache::write_back`], [`KernelCache::settle_times`]).
+//!   Where there is no space for it, or a device fails, what is lost is reported
+//!   ([`KernelCache::lose`]).
 //! - The kernel goes by the mode that it has cached. So setuid and setgid are cleared, and the
 //!   kernel is notified, before there are other contents to run ([`KernelCache::strip_suidgid`]).
 //! - The kernel does not know that `O_APPEND` of an append-only file stays
@@ -22,7 +24,8 @@ mod volume_impl;
 use super::{Vfs, VfsResult};
 use crate::attr::{Attr, SetAttr};
 use crate::caller::Caller;
-use crate::errno::Result;
+use crate::errno::{Errno, Result};
+use std::ops::Range;
 use std::os::fd::BorrowedFd;
 
 /// A [`Vfs`] behind a kernel that caches.
@@ -89,4 +92,9 @@ pub trait KernelCache: Vfs {
         kill_suidgid: bool,
         touches: bool,
     ) -> VfsResult<usize>;
+
+    /// Reports that parts of a file, which the kernel had acknowledged, could not be stored because
+    /// of `errno`: an event of the owner's quota. Nobody waits for them any more. For threads that
+    /// may block.
+    fn lose(&self, ino: u64, lost: &[Range<u64>], errno: Errno);
 }

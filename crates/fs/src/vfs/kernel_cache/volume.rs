@@ -8,12 +8,15 @@ use crate::inode::InodeExt;
 use crate::ops::io::{WriteAt, Writer};
 use crate::ops::open::OpenFile;
 use crate::ops::{attr, io, privilege, reserve};
+use crate::quota::QuotaEventFile;
+use crate::quotactl::Quota;
 use crate::superblock::Stop;
 use crate::vfs::volume::{KERNEL, VolumeVfs};
 use crate::vfs::volume_files::is_append_only;
 use crate::vfs::wait_mode::WaitMode;
 use hearth_sync::epoch::pin;
 use hearth_sync::primitive::atomic::{Ordering, fence};
+use std::ops::Range;
 
 impl<W: WaitMode> VolumeVfs<W> {
     /// [`crate::KernelCache::settle_times`].
@@ -143,5 +146,19 @@ impl<W: WaitMode> VolumeVfs<W> {
             let done = io::write_acknowledged(cx, inode, place, data, kill_suidgid, writer, g)?;
             Ok(done.1)
         })
+    }
+
+    /// [`crate::KernelCache::lose`].
+    pub fn lose(&self, ino: u64, lost: &[Range<u64>], errno: Errno) {
+        let sb = &self.volume.sb;
+        if let Some(log) = sb.log() {
+            // Nothing comes there any more: what lies behind is written back without it.
+            lost.iter().for_each(|range| log.gaps.fill(ino, range));
+        }
+        let owner = sb.run(&KERNEL, |cx, g| Ok(cx.sb.inode(ino, g)?.meta.owner().uid));
+        let file = QuotaEventFile { ino, path: None };
+        let bytes = lost.iter().map(|range| range.end - range.start).sum();
+        // Of an inode that is gone nobody misses anything, but it is said.
+        Quota::of(sb).report_lost(owner.unwrap_or_default(), file, bytes, errno);
     }
 }

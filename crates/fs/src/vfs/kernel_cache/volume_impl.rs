@@ -3,10 +3,12 @@
 use super::KernelCache;
 use crate::attr::{Attr, SetAttr};
 use crate::caller::Caller;
+use crate::errno::Errno;
 use crate::ops::open::OpenFile;
 use crate::vfs::error::VfsResult;
 use crate::vfs::volume::VolumeVfs;
 use crate::vfs::wait_mode::NonBlocking;
+use std::ops::Range;
 
 impl KernelCache for VolumeVfs<NonBlocking> {
     #[inline]
@@ -49,5 +51,9 @@ impl KernelCache for VolumeVfs<NonBlocking> {
         touches: bool,
     ) -> VfsResult<usize> {
         VolumeVfs::write_back(self, caller, ino, off, data, kill_suidgid, touches)
+    }
+
+    fn lose(&self, ino: u64, lost: &[Range<u64>], errno: Errno) {
+        VolumeVfs::lose(self, ino, lost, errno);
     }
 }

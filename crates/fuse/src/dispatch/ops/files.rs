@@ -5,7 +5,7 @@ use crate::dispatch::kernel_cache::direct_writes::writes_directly;
 use crate::dispatch::kernel_cache::suid_killer::SuidKiller;
 use crate::dispatch::{Context, Dispatcher, OpResult};
 use crate::wait::enospc_retry::retry_enospc;
-use crate::wait::outcome::{Attempt, BlockingClass, InlineReply, Offload, Outcome, WaitFor};
+use crate::wait::outcome::{BlockingClass, InlineReply, Offload, Outcome, WaitFor};
 use crate::wire::reply::Reply;
 use crate::wire::{
     FSYNC_FDATASYNC, FlushIn, FsyncIn, OPEN_KILL_SUIDGID, OpenIn, OpenOut, READ_LOCKOWNER,
@@ -83,12 +83,12 @@ impl<V: KernelCache> Dispatcher<V> {
         data: &[u8],
         reply: &mut Reply<'_>,
     ) -> OpResult {
+        if args.write_flags & WRITE_CACHE != 0 {
+            return self.write_back(cx, args, data, reply);
+        }
         let (caller, kill) = (cx.caller(0), args.write_flags & WRITE_KILL_SUIDGID != 0);
-        let (ino, done) = (cx.ino(), cx.attempt.written);
-        // From the page cache the handle is a guess that may be gone by now; the inode is certain.
-        let was_cached = args.write_flags & WRITE_CACHE != 0;
-        let handle = if was_cached { 0 } else { args.fh };
-        let is_direct = !was_cached && args.flags as i32 & libc::O_DIRECT != 0;
+        let (ino, done, handle) = (cx.ino(), cx.attempt.written, args.fh);
+        let is_direct = args.flags as i32 & libc::O_DIRECT != 0;
         if self.vfs.sync_waits() && handle != 0 {
             let file = self.file(handle)?;
             if file.is_synchronous() {
@@ -96,7 +96,7 @@ impl<V: KernelCache> Dispatcher<V> {
                 return Ok(self.write_through(cx, file, args, data));
             }
         }
-        let (offset, rest) = (args.offset + done as u64, &data[done..]);
+        let (place, rest) = (self.place(args, args.offset + done as u64), &data[done..]);
         let strip = || match kill {
             true => self.strip_suidgid(&caller, ino),
             false => Ok(()),
@@ -104,26 +104,13 @@ impl<V: KernelCache> Dispatcher<V> {
         let written = self.on_file(
             handle,
             |file| {
-                let place = self.place(args, offset);
                 self.pass_on(handle, ino)?;
                 strip()?;
                 self.vfs.write(&caller, file, place, rest, kill)
             },
-            || match was_cached {
-                true => {
-                    // When pages were written to a kernel with a writeback cache says itself, and
-                    // says it first if it writes pages back without waiting for them.
-                    let touches = !self.settings.writeback;
-                    self.blocks_may_grow(ino);
-                    strip()?;
-                    self.vfs
-                        .write_back(&caller, ino, offset, rest, kill, touches)
-                }
-                false => {
-                    let place = self.place(args, offset);
-                    strip()?;
-                    self.vfs.write_node(&caller, ino, place, rest, kill)
-                }
+            || {
+                strip()?;
+                self.vfs.write_node(&caller, ino, place, rest, kill)
             },
         );
         let size = match written {
@@ -196,11 +183,7 @@ impl<V: KernelCache> Dispatcher<V> {
         let kill = args.write_flags & WRITE_KILL_SUIDGID != 0;
         let (volume, suid_killer) = (self.volume.clone(), SuidKiller::of(self));
         Outcome::offload(BlockingClass::Io, move || {
-            let context = Context {
-                header,
-                groups: &[],
-                attempt: Attempt::ONLY,
-            };
+            let context = Context::alone(header);
             let mut done = 0;
             let written = retry_enospc(&volume, || {
                 let (at, rest) = (place.after(done), &data[done..]);

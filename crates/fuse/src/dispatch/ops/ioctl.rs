@@ -42,7 +42,9 @@ const _: () = assert!(size_of::<Fsxattr>() == 28);
 struct HotHeatInfo {
     /// Not 0: the temperature of now; 0: that of the last pass.
     live: u8,
-    resv: [u8; 3],
+    /// [`SAMPLED`], or 0. Reserved in the patches, as all below.
+    flags: u8,
+    resv: [u8; 2],
     temp: u32,
     avg_delta_reads: u64,
     avg_delta_writes: u64,
@@ -50,8 +52,12 @@ struct HotHeatInfo {
     last_write_time: u64,
     num_reads: u32,
     num_writes: u32,
-    future: [u64; 4],
+    /// With [`SAMPLED`]: how many of `num_reads` and `num_writes` nobody saw.
+    estimated: u64,
+    future: [u64; 3],
 }
+/// Some of the accesses were sampled: `num_reads` and `num_writes` are estimates.
+const SAMPLED: u8 = 1;
 const _: () = assert!(size_of::<HotHeatInfo>() == 80);
 
 impl<V: KernelCache> Dispatcher<V> {
@@ -147,7 +153,8 @@ impl HotHeatInfo {
     fn of(info: &HeatInfo, live: bool) -> HotHeatInfo {
         HotHeatInfo {
             live: u8::from(live),
-            resv: [0; 3],
+            flags: if info.estimated > 0 { SAMPLED } else { 0 },
+            resv: [0; 2],
             temp: info.temperature,
             avg_delta_reads: info.average_between_reads_ns,
             avg_delta_writes: info.average_between_writes_ns,
@@ -155,7 +162,8 @@ impl HotHeatInfo {
             last_write_time: info.last_write_ns,
             num_reads: info.reads,
             num_writes: info.writes,
-            future: [0; 4],
+            estimated: info.estimated,
+            future: [0; 3],
         }
     }
 }

@@ -8,4 +8,5 @@ mod ioctl;
 mod locks;
 mod names;
 mod ranges;
+mod write_back;
 mod xattrs;

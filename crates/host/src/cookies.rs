@@ -1,0 +1,188 @@
+//! Cookies of 31 bits for directories whose filesystem has longer ones: `docs/design/host.md`,
+//! "Positions in a directory".
+//!
+//! A cookie of ext4 is the position of the next name: 31 bits of its hash, and below them 32 of a
+//! second one for names that have the first in common.
+
+use std::collections::HashMap;
+
+/// The largest cookie that every program can hold.
+const NARROW: u64 = i32::MAX as u64;
+/// The end of a directory, as ext4 says it.
+const END: u64 = i64::MAX as u64;
+/// Positions within names of one hash that are remembered.
+const REMEMBERED: usize = 65_536;
+/// Numbers above a hash that are tried for a position within.
+const TRIED: u64 = 16;
+
+/// What stands for which position of one open directory.
+#[derive(Debug, Default)]
+pub struct Cookies {
+    /// Positions are hashes.
+    hashed: bool,
+    /// Numbers that stand for a position within names of one hash.
+    within: HashMap<u64, u64>,
+}
+
+impl Cookies {
+    /// From now on positions are taken for hashes.
+    pub fn are_hashes(&mut self) {
+        self.hashed = true;
+    }
+
+    /// Whether a position has more bits than every program can hold.
+    pub fn is_wide(position: u64) -> bool {
+        position > NARROW
+    }
+
+    /// The cookie that is shown for the position `next`, behind a name that lies at `at`.
+    pub fn shown(&mut self, at: u64, next: u64) -> u64 {
+        if !self.hashed || next <= NARROW {
+            return next;
+        }
+        if next == END {
+            return NARROW;
+        }
+        let hash = next >> 32;
+        if at >> 32 != hash {
+            return match self.within.get(&hash) {
+                Some(&other) if other != next => next,
+                _ => hash,
+            };
+        }
+        let free = (hash + 1..=hash + TRIED).find(|number| {
+            let known = self.within.get(number);
+            *number < NARROW && known.is_none_or(|&position| position == next)
+        });
+        match free {
+            Some(number) if self.remember(number, next) => number,
+            _ => next,
+        }
+    }
+
+    /// The position that a cookie stands for.
+    pub fn position(&self, cookie: u64) -> u64 {
+        if !self.hashed || cookie > NARROW {
+            return cookie;
+        }
+        match self.within.get(&cookie) {
+            Some(&position) => position,
+            None if cookie == NARROW => END,
+            None => cookie << 32,
+        }
+    }
+
+    fn remember(&mut self, number: u64, position: u64) -> bool {
+        let fits = self.within.len() < REMEMBERED || self.within.contains_key(&number);
+        if fits {
+            self.within.insert(number, position);
+        }
+        fits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hearth_testing::random::Random;
+
+    /// A directory in the order of its positions, the first of which is 0.
+    struct Ext4(Vec<u64>);
+
+    impl Ext4 {
+        /// Names of few hashes, so that many have the same one.
+        fn new(random: &mut Random, names: usize, hashes: u64) -> Ext4 {
+            let base = random.below(NARROW - 2 * hashes - 32) + 1;
+            let mut all = vec![0, 1 << 32];
+            while all.len() < names {
+                let hash = base + random.below(hashes);
+                all.push(hash << 32 | random.below(1 << 32));
+            }
+            all.sort_unstable();
+            all.dedup();
+            Ext4(all)
+        }
+
+        /// The names at and behind a position, each with the position where it is looked for and
+        /// with the next one, as `getdents(2)` tells it.
+        fn read(&self, position: u64) -> Vec<(u64, u64, u64)> {
+            let behind = self.0.iter().copied().filter(|&name| name >= position);
+            let names: Vec<u64> = behind.collect();
+            let next = |n: usize| names.get(n + 1).copied().unwrap_or(END);
+            let from = |n: usize| if n == 0 { position } else { names[n] };
+            (0..names.len())
+                .map(|n| (from(n), names[n], next(n)))
+                .collect()
+        }
+    }
+
+    fn hashed() -> Cookies {
+        let mut cookies = Cookies::default();
+        cookies.are_hashes();
+        cookies
+    }
+
+    #[test]
+    fn a_listing_that_stops_anywhere_shows_each_name_once_and_in_31_bits() {
+        let (mut random, mut wide) = (Random(7), 0);
+        for round in 0..200 {
+            let hashes = [10_000, 1_000, 200][round % 3];
+            let directory = Ext4::new(&mut random, 100, hashes);
+            let (mut cookies, mut cookie, mut seen) = (hashed(), 0, Vec::new());
+            while cookie != NARROW {
+                let entries = directory.read(cookies.position(cookie));
+                let most = 1 + random.below(4) as usize;
+                for (at, name, next) in entries.into_iter().take(most) {
+                    seen.push(name);
+                    cookie = cookies.shown(at, next);
+                    assert_eq!(cookies.position(cookie).max(next), next);
+                    wide += u32::from(Cookies::is_wide(cookie) && hashes == 10_000);
+                }
+            }
+            assert_eq!(seen, directory.0, "round {round}");
+        }
+        assert!(wide < 5, "{wide} of 67 directories with some pairs");
+    }
+
+    #[test]
+    fn what_is_first_of_its_hash_holds_in_another_descriptor() {
+        let mut cookies = hashed();
+        let (first, second, third) = (5 << 32 | 9, 7 << 32 | 1, 7 << 32 | 4);
+        assert_eq!(cookies.shown(1 << 32, first), 5);
+        assert_eq!(cookies.shown(first, second), 7);
+        let within = cookies.shown(second, third);
+        assert_eq!(within, 8);
+        assert_eq!(cookies.shown(second, third), within, "again");
+        assert_eq!(cookies.shown(third, END), NARROW);
+        let others = hashed();
+        for cookie in [5, 7, NARROW] {
+            assert_eq!(others.position(cookie), cookies.position(cookie));
+        }
+        assert_eq!(
+            (others.position(5), others.position(NARROW)),
+            (5 << 32, END)
+        );
+        assert_eq!((cookies.position(within), cookies.position(0)), (third, 0));
+        // A name that comes to have the hash for which `within` stands keeps its long position.
+        let later = 8 << 32 | 3;
+        assert_eq!(cookies.shown(third, later), later);
+        assert_eq!(cookies.position(later), later);
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded_and_what_is_no_hash_is_left_alone() {
+        let mut cookies = hashed();
+        for n in 0..REMEMBERED as u64 + 5 {
+            let hash = (100 * (n + 1)) << 32;
+            let shown = cookies.shown(hash, hash | 1);
+            assert_eq!(Cookies::is_wide(shown), n >= REMEMBERED as u64);
+            assert_eq!(cookies.position(shown), hash | 1);
+        }
+        assert_eq!(cookies.within.len(), REMEMBERED);
+        let mut plain = Cookies::default();
+        for position in [0, 3, NARROW, 9 << 32 | 7, END] {
+            assert_eq!(plain.shown(0, position), position);
+            assert_eq!(plain.position(position), position);
+        }
+    }
+}
