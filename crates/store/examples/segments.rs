@@ -61,7 +61,7 @@ fn segments(
     let dir = dir.join("segments-bench");
     let _ = std::fs::remove_dir_all(&dir);
     std::fs::create_dir(&dir)?;
-    Segments::make(&dir)?;
+    std::fs::create_dir_all(dir.join("segments"))?;
     let settings = Settings {
         volume: [1; 16],
         compression,

@@ -40,6 +40,10 @@ pub fn check(
     for (done, (segment, _)) in listed.segments.iter().enumerate() {
         let (what, done) = ("segments", done as u64);
         watch(Step { what, done, of });
+        // A power cut may have come before it was durable, and so before a record named it.
+        if !named.is_partial && is_left(meta, &named, *segment) {
+            continue;
+        }
         if let Some(wrong) = data.ends(*segment)? {
             report.find(Code::SegmentHead, About::Segment(*segment), wrong);
         }
@@ -81,11 +85,16 @@ fn records(meta: &Meta, listed: &Listed, named: &NamedBlocks, report: &mut Repor
         set_live(report, *segment, *live, 0);
     }
     for (segment, len) in &listed.segments {
-        if !meta.segments.contains_key(segment) && !named.live.contains_key(segment) {
+        if is_left(meta, named, *segment) {
             let detail = format!("{len} bytes");
             report.find(Code::LeftSegment, About::Segment(*segment), detail);
         }
     }
+}
+
+/// Whether no record and no extent names a segment.
+fn is_left(meta: &Meta, named: &NamedBlocks, segment: u64) -> bool {
+    !meta.segments.contains_key(&segment) && !named.live.contains_key(&segment)
 }
 
 fn set_live(report: &mut Report, segment: u64, live: u64, named: u64) {

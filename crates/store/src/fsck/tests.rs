@@ -793,6 +793,8 @@ fn segments_without_records_and_records_without_segments() {
     let mut volume = Volume::new();
     volume.put(&key::segment(55), Segment { live: 3, named: 3 }.encode());
     volume.data.listed.segments.push((66, 1000));
+    // Cut off by a power cut, before a record named it.
+    volume.data.bad_ends.insert(66);
     volume.data.listed.strange.push("segments/00/x".to_owned());
     let report = volume.finds(&["F004", "F051", "F052", "F053"], &["F052", "F053"]);
     assert!(!report.is_clean());

@@ -1,4 +1,4 @@
-//! Segments as files, through `object_store`.
+//! Reading segments as files, through `object_store`; `disk_folder` stores them.
 //!
 //! Where no runtime of tokio is entered, `object_store` does the calls of its local store on the
 //! calling thread, so a future of it is ready when it is first polled: waiting for it costs
@@ -10,7 +10,7 @@ use bytes::Bytes;
 use hearth_backend::Errno;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path as Key;
-use object_store::{GetResultPayload, MultipartUpload, ObjectStoreExt, PutPayload};
+use object_store::{GetResultPayload, ObjectStoreExt};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -60,56 +60,7 @@ impl Files {
             path: root.clone(),
             errno: errno(&error),
         })?;
-        Ok(Files {
-            // Off by default, and then nothing would be synced.
-            store: store.with_fsync(true),
-            root,
-        })
-    }
-
-    /// Makes the folders of a new volume, so that no write of a segment has to make and sync one.
-    pub fn make(dir: &Path) -> Result<()> {
-        let root = dir.join(FOLDER);
-        let failed = |op, path: &Path, error| Error::Io {
-            op,
-            path: path.to_path_buf(),
-            errno: Errno::from(error),
-        };
-        std::fs::create_dir_all(&root).map_err(|e| failed("mkdir", &root, e))?;
-        for folder in 0..=u8::MAX {
-            let path = root.join(format!("{folder:02x}"));
-            match std::fs::create_dir(&path) {
-                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                    return Err(failed("mkdir", &path, error));
-                }
-                _ => {}
-            }
-        }
-        for path in [&root, dir] {
-            File::open(path)
-                .and_then(|folder| folder.sync_all())
-                .map_err(|e| failed("fsync", path, e))?;
-        }
-        Ok(())
-    }
-
-    /// Stores a whole segment; durable when it returns.
-    pub fn put(&self, number: u64, parts: Vec<Bytes>) -> Result<()> {
-        let payload = PutPayload::from_iter(parts);
-        pollster::block_on(self.store.put(&key(number), payload))
-            .map(drop)
-            .map_err(|error| fault("write", number, 0, &error))
-    }
-
-    /// Begins to store a segment part by part.
-    pub fn upload(&self, number: u64) -> Result<Upload<'_>> {
-        let upload = pollster::block_on(self.store.put_multipart(&key(number)))
-            .map_err(|error| fault("create", number, 0, &error))?;
-        Ok(Upload {
-            files: self,
-            number,
-            upload,
-        })
+        Ok(Files { store, root })
     }
 
     /// The bytes of a segment in `range`; fewer where it ends before.
@@ -192,19 +143,6 @@ impl Files {
         }
     }
 
-    /// Removes what uploads of one segment left behind. What fails is left to the next opening.
-    pub fn remove_uploads_of(&self, number: u64) {
-        let mut begin = file_name(number);
-        begin.push('#');
-        let folder = self.root.join(folder_name(number));
-        for path in self.entries(&folder).unwrap_or_default() {
-            let name = path.file_name().and_then(|name| name.to_str());
-            if name.is_some_and(|name| name.starts_with(&begin)) {
-                let _ = self.remove_upload(&path);
-            }
-        }
-    }
-
     fn entries(&self, folder: &Path) -> Result<Vec<PathBuf>> {
         let failed = |error| Error::Io {
             op: "list",
@@ -250,34 +188,6 @@ impl Reader<'_> {
                 path: shown(self.number),
                 errno: Errno::from(error),
             }),
-        }
-    }
-}
-
-/// A segment that is being stored. Dropped before [`Upload::finish`], it leaves nothing.
-#[derive(Debug)]
-pub struct Upload<'a> {
-    files: &'a Files,
-    number: u64,
-    upload: Box<dyn MultipartUpload>,
-}
-
-impl Upload<'_> {
-    /// Appends bytes.
-    pub fn append(&mut self, part: Bytes) -> Result<()> {
-        pollster::block_on(self.upload.put_part(part.into()))
-            .map_err(|error| fault("write", self.number, 0, &error))
-    }
-
-    /// Makes the segment durable and gives it its name.
-    pub fn finish(mut self) -> Result<()> {
-        match pollster::block_on(self.upload.complete()) {
-            Ok(_) => Ok(()),
-            Err(error) => {
-                // The store forgets the file when its last step fails, and it takes room.
-                self.files.remove_uploads_of(self.number);
-                Err(fault("sync", self.number, 0, &error))
-            }
         }
     }
 }
@@ -370,26 +280,5 @@ mod tests {
                 ..
             }
         ));
-    }
-
-    #[test]
-    fn what_uploads_of_a_segment_left_is_removed_and_nothing_else() {
-        let dir = tempfile::tempdir().expect("a directory");
-        Files::make(dir.path()).expect("make");
-        let files = Files::open(dir.path()).expect("open");
-        for name in [
-            "0000000000000101#1",
-            "0000000000000101#2",
-            "0000000000000201#1",
-        ] {
-            std::fs::write(dir.path().join("segments/01").join(name), b"x").expect("write");
-        }
-        files
-            .put(0x101, vec![Bytes::from_static(b"whole")])
-            .expect("put");
-        files.remove_uploads_of(0x101);
-        let found = files.walk().expect("walk");
-        assert_eq!(found.segments, [0x101]);
-        assert_eq!(found.uploads.len(), 1);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::buffers::Buffers;
 use super::disk_folder::{DiskFolder, DiskUpload};
-use super::files::{Files, FoundFiles, Reader, Upload};
+use super::files::{Files, FoundFiles, Reader};
 use crate::error::Result;
 use bytes::Bytes;
 use std::ops::Range;
@@ -11,37 +11,33 @@ use std::path::Path;
 /// The folder of segments.
 #[derive(Debug)]
 pub enum Folder {
-    /// A directory of the host.
-    Host(Files),
+    /// A directory of the host: what is read of it, and what is stored in it.
+    Host(Files, DiskFolder),
     /// Any disk, for tests of crashes.
     Disk(DiskFolder),
 }
 
 impl Folder {
     /// Stores a whole segment; durable when it returns.
-    pub fn put(&self, number: u64, parts: Vec<Bytes>) -> Result<()> {
-        match self {
-            Folder::Host(files) => files.put(number, parts),
-            Folder::Disk(disk) => {
-                let mut upload = disk.upload(number)?;
-                parts.iter().try_for_each(|part| upload.append(part))?;
-                upload.finish()
-            }
-        }
+    pub fn put(&self, number: u64, parts: &[Bytes]) -> Result<()> {
+        self.disk().put(number, parts)
     }
 
     /// Begins to store a segment part by part.
-    pub fn upload(&self, number: u64) -> Result<FolderUpload<'_>> {
+    pub fn upload(&self, number: u64) -> Result<DiskUpload<'_>> {
+        self.disk().upload(number)
+    }
+
+    fn disk(&self) -> &DiskFolder {
         match self {
-            Folder::Host(files) => files.upload(number).map(FolderUpload::Host),
-            Folder::Disk(disk) => disk.upload(number).map(FolderUpload::Disk),
+            Folder::Host(_, disk) | Folder::Disk(disk) => disk,
         }
     }
 
     /// The bytes of a segment in `range`; fewer where it ends before.
     pub fn range(&self, number: u64, range: Range<u64>) -> Result<Bytes> {
         match self {
-            Folder::Host(files) => files.range(number, range),
+            Folder::Host(files, _) => files.range(number, range),
             Folder::Disk(disk) => disk.range(number, range),
         }
     }
@@ -49,7 +45,7 @@ impl Folder {
     /// Opens a segment for several reads one behind the other.
     pub fn reader(&self, number: u64) -> Result<FolderReader<'_>> {
         match self {
-            Folder::Host(files) => files.reader(number).map(FolderReader::Host),
+            Folder::Host(files, _) => files.reader(number).map(FolderReader::Host),
             Folder::Disk(disk) => Ok(FolderReader::Disk(disk, number)),
         }
     }
@@ -57,7 +53,7 @@ impl Folder {
     /// Length of a segment in bytes.
     pub fn len(&self, number: u64) -> Result<u64> {
         match self {
-            Folder::Host(files) => files.len(number),
+            Folder::Host(files, _) => files.len(number),
             Folder::Disk(disk) => disk.len(number),
         }
     }
@@ -66,7 +62,7 @@ impl Folder {
     /// is repeated.
     pub fn delete(&self, number: u64) -> Result<()> {
         match self {
-            Folder::Host(files) => files.delete(number),
+            Folder::Host(files, _) => files.delete(number),
             Folder::Disk(disk) => disk.delete(number),
         }
     }
@@ -74,7 +70,7 @@ impl Folder {
     /// Everything below the folder.
     pub fn walk(&self) -> Result<FoundFiles> {
         match self {
-            Folder::Host(files) => files.walk(),
+            Folder::Host(files, _) => files.walk(),
             Folder::Disk(disk) => disk.walk(),
         }
     }
@@ -82,7 +78,7 @@ impl Folder {
     /// Removes what an upload left behind.
     pub fn remove_upload(&self, path: &Path) -> Result<()> {
         match self {
-            Folder::Host(files) => files.remove_upload(path),
+            Folder::Host(files, _) => files.remove_upload(path),
             Folder::Disk(disk) => disk.remove_upload(path),
         }
     }
@@ -111,33 +107,6 @@ impl FolderReader<'_> {
         match self {
             FolderReader::Host(reader) => reader.range(range, buffers),
             FolderReader::Disk(disk, number) => disk.range(*number, range),
-        }
-    }
-}
-
-/// A segment that is being stored. Dropped before [`FolderUpload::finish`], it leaves nothing.
-#[derive(Debug)]
-pub enum FolderUpload<'a> {
-    /// A file of the host.
-    Host(Upload<'a>),
-    /// A file of a disk.
-    Disk(DiskUpload),
-}
-
-impl FolderUpload<'_> {
-    /// Appends bytes.
-    pub fn append(&mut self, part: Bytes) -> Result<()> {
-        match self {
-            FolderUpload::Host(upload) => upload.append(part),
-            FolderUpload::Disk(upload) => upload.append(&part),
-        }
-    }
-
-    /// Makes the segment durable and gives it its name.
-    pub fn finish(self) -> Result<()> {
-        match self {
-            FolderUpload::Host(upload) => upload.finish(),
-            FolderUpload::Disk(upload) => upload.finish(),
         }
     }
 }

@@ -234,7 +234,7 @@ impl Leader<'_> {
     fn store(mut self) {
         self.groups.begin_turn(self.group);
         let parts = self.group.gathered();
-        self.ended = self.files.put(self.group.target.segment, parts);
+        self.ended = self.files.put(self.group.target.segment, &parts);
         self.groups.end_turn();
     }
 }

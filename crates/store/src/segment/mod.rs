@@ -6,8 +6,8 @@
 //! | `stored` | where a block is: what a record of an extent carries |
 //! | `coder` | from pages to blocks and back |
 //! | `folder` | where segments are |
-//! | `files` | segments as files, through `object_store` |
-//! | `disk_folder` | segments on a disk of the tests |
+//! | `files` | segments that are read as files, through `object_store` |
+//! | `disk_folder` | the steps of storing a segment; segments on a disk of the tests |
 //! | `group` | small writes of several writers share a segment |
 //! | `several` | pages of several files in one segment |
 //! | `stream` | large writes: whole segments, part by part |
@@ -46,6 +46,7 @@ pub use survey::{SurveyedBlock, Swept};
 
 use crate::codec::{Cipher, Compression};
 use crate::disk::Disk;
+use crate::disk::real::RealDisk;
 use crate::error::Result;
 use buffers::Buffers;
 use coder::{BlockOwner, Coder, Target, cut};
@@ -92,20 +93,13 @@ pub struct Segments {
 }
 
 impl Segments {
-    /// Makes the folders of a new volume in `dir`.
-    ///
-    /// # Errors
-    /// What the operating system says.
-    pub fn make(dir: &Path) -> Result<()> {
-        Files::make(dir)
-    }
-
     /// The segments of the volume in `dir`. Changes nothing there.
     ///
     /// # Errors
     /// What the operating system says.
     pub fn open(dir: &Path, settings: Settings) -> Result<Segments> {
-        Segments::open_in(Folder::Host(Files::open(dir)?), settings)
+        let disk = DiskFolder::new(Arc::new(RealDisk::new(dir)));
+        Segments::open_in(Folder::Host(Files::open(dir)?, disk), settings)
     }
 
     /// The segments on a disk, which has their folder: for tests of crashes.
@@ -113,7 +107,7 @@ impl Segments {
     /// # Errors
     /// What the disk says.
     pub fn open_on(disk: Arc<dyn Disk>, settings: Settings) -> Result<Segments> {
-        Segments::open_in(Folder::Disk(DiskFolder(disk)), settings)
+        Segments::open_in(Folder::Disk(DiskFolder::new(disk)), settings)
     }
 
     fn open_in(files: Folder, settings: Settings) -> Result<Segments> {

@@ -3,13 +3,15 @@
 use super::ahead::{Ahead, End};
 use super::coder::BlockOwner;
 use super::folder::FolderReader;
+use super::layout::{BLOCK_MAX, HEADER, STORED_MAX};
 use super::{Segments, Stored};
 use crate::error::Result;
 use bytes::Bytes;
 use hearth_sync::primitive::thread;
 
-/// Bytes of one call at most: what stays in the cache of a core until it is verified.
-const RUN_MAX: u64 = 1 << 20;
+/// Bytes of one call at most: what stays in the cache of a core until it is verified, and room for
+/// the blocks of a MiB, which is what a kernel asks for, with their headers.
+const RUN_MAX: u64 = ((1 << 20) / BLOCK_MAX * (HEADER + STORED_MAX)) as u64;
 /// Runs from which on a thread of its own fetches them while this one verifies.
 const RUNS_AHEAD: usize = 3;
 

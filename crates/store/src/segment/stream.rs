@@ -5,11 +5,11 @@
 //! segments of one write are made by several threads: one packs while another waits for the disk.
 
 use super::coder::{BlockOwner, Coder, Target};
-use super::folder::{Folder, FolderUpload};
+use super::disk_folder::DiskUpload;
+use super::folder::Folder;
 use super::layout::{HEADER, PAGE, STORED_MAX, Summary, head};
 use super::stored::{Stored, Written};
 use crate::error::Result;
-use bytes::Bytes;
 use hearth_backend::PageSource;
 use hearth_sync::primitive::atomic::{AtomicUsize, Ordering};
 use hearth_sync::primitive::{Mutex, cores, thread};
@@ -112,7 +112,7 @@ fn segment(
 /// A segment that is being stored, block by block. Dropped before its end, it leaves nothing.
 #[derive(Debug)]
 pub struct Stream<'a> {
-    upload: FolderUpload<'a>,
+    upload: DiskUpload<'a>,
     buffer: Vec<u8>,
     /// Bytes of the segment before `buffer`.
     before: usize,
@@ -164,10 +164,7 @@ impl<'a> Stream<'a> {
 
     fn hand_on(&mut self) -> Result<()> {
         self.before += self.buffer.len();
-        let part = Bytes::from(std::mem::take(&mut self.buffer));
-        self.upload.append(part.clone())?;
-        // The store has let go of it, so this is the same memory again.
-        self.buffer = Vec::from(part);
+        self.upload.append(&self.buffer)?;
         self.buffer.clear();
         Ok(())
     }

@@ -9,6 +9,9 @@ fn opening_sweeps_uploads_and_segments_without_a_record_and_leaves_what_is_stran
             .write(INO, GENERATION, &pages([index], 1))
             .expect("write");
     }
+    for folder in ["segments/00", "segments/2c"] {
+        std::fs::create_dir(store.dir.path().join(folder)).expect("a folder");
+    }
     let upload = PathBuf::from(format!("{}#1", store.path(300).display()));
     std::fs::write(&upload, b"half of it").expect("write");
     let strange = store.dir.path().join("segments/00/notes");
@@ -79,7 +82,8 @@ fn a_failed_write_is_told_to_all_and_leaves_nothing() {
         assert!(matches!(failed, Err(Error::Io { .. })), "{failed:?}");
     }
     std::fs::remove_file(store.dir.path().join("segments")).expect("remove");
-    // Folders that are not there are made.
+    std::fs::create_dir(store.dir.path().join("segments")).expect("a folder");
+    // Folders in it that are not there are made.
     let written = segments
         .write(INO, GENERATION, &pages([1], 1))
         .expect("write");
