@@ -86,7 +86,7 @@ def test_large_moves_and_batches_let_others_run(process):
         assert progress(call) > 3
 
 
-@pytest.mark.parametrize("count", [30, 100])
+@pytest.mark.parametrize("count", [40, 100])
 def test_short_batches_let_others_run_more_often_than_the_interpreter_would(process, count):
     names = [f"/{n}" for n in range(count)]
     process.write_many([(name, b"x") for name in names])

@@ -9,8 +9,8 @@ use hearth::{AT_FDCWD, Errno};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
-/// About what a call on a name takes.
-const NAME_NS: usize = 150;
+/// About what a call on a name takes without the interpreter's part.
+const NAME_NS: usize = 60;
 
 /// About what a call on a whole small file takes.
 const FILE_NS: usize = 600;
