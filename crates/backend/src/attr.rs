@@ -30,10 +30,11 @@ impl Time {
 }
 
 /// Type of an inode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
     /// Regular file.
+    #[default]
     File = 8,
     /// Directory.
     Directory = 4,
@@ -107,7 +108,7 @@ impl Kind {
 }
 
 /// Attributes of an inode at one moment: the fields are consistent with each other.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attr {
     /// The number by which front ends name the inode; the root is 1.
     pub ino: u64,

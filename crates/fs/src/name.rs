@@ -27,7 +27,8 @@ impl NameHash {
     /// Bits of a hash.
     pub const BITS: u32 = 62;
 
-    #[inline]
+    // Always inlined: it is shorter than what a call saves and restores.
+    #[inline(always)]
     pub fn of(keys: &RandomState, name: &[u8]) -> NameHash {
         // Without the length, which a hash of a slice has in front: the bytes are all there is.
         let mut hasher = keys.build_hasher();

@@ -44,6 +44,7 @@ struct Overflow {
 }
 
 /// Where the entry of a name goes, found by one look at every slot.
+#[derive(Clone, Copy)]
 pub(super) struct Place<'g> {
     /// The entry of this name, with its slot.
     pub old: Option<(&'g TagSlot<Entry>, &'g Entry)>,
@@ -175,6 +176,14 @@ impl Bucket {
         place
     }
 
+    /// Removes the entry that is in `place`, if there is one. Needs the lock, held since the place was
+    /// found, and a write section.
+    pub fn remove(&self, place: &Place<'_>, g: &Guard) {
+        if let Some((slot, _)) = place.old {
+            slot.take(g);
+        }
+    }
+
     /// Puts `entry` in its place; true if a line was added for it. Needs the lock, held since the
     /// place was found, and a write section.
     pub fn put(&self, place: &Place<'_>, tag: u16, entry: Box<Entry>, g: &Guard) -> bool {
@@ -209,24 +218,6 @@ impl Bucket {
             });
         }
         is_full
-    }
-
-    /// Removes the entry of `name`. Needs the lock and a write section.
-    pub fn remove(&self, name: &[u8], tag: u16, g: &Guard) {
-        let mut slots = &self.slots[..];
-        let mut next = &self.next;
-        loop {
-            for slot in slots {
-                if let Some(entry) = slot.load_if(tag, g)
-                    && entry.is_named(name)
-                {
-                    slot.take(g);
-                    return;
-                }
-            }
-            let Some(line) = next.load(g) else { return };
-            (slots, next) = (&line.slots, &line.next);
-        }
     }
 
     /// Moves every entry to the bucket that `target` names for its tag, or for the entry. Needs

@@ -43,6 +43,8 @@ pub(crate) struct Locked<'a> {
     /// The epoch in which the change is recorded, and the last one that the backend has. 0 and the
     /// largest for a volume without a log.
     epochs: Cell<(u32, u32)>,
+    /// Where [`Locked::find`] has found the name, or room for it. Nobody changes the bucket since.
+    place: Option<Place<'a>>,
     _held: RawGuard<'a>,
 }
 
@@ -72,6 +74,7 @@ impl Directory {
                     bucket,
                     is_contended,
                     epochs: Cell::new(NO_LOG),
+                    place: None,
                     _held: held,
                 });
             }
@@ -183,9 +186,20 @@ impl Directory {
 }
 
 impl<'a> Locked<'a> {
-    /// The entry of the locked name, or of another name in the same bucket.
-    pub fn find(&self, at: Hashed<'_>, g: &'a Guard) -> Lookup<'a> {
-        match self.bucket.find(at.name, at.hash.tag(), g) {
+    /// The entry of the locked name. The change of it goes on from here.
+    pub fn find(&mut self, at: Hashed<'_>, g: &'a Guard) -> Lookup<'a> {
+        let place = self.bucket.place(at.name, at.hash.tag(), g);
+        self.place = Some(place);
+        self.known(place.old.map(|(_, entry)| entry))
+    }
+
+    /// The entry of any name in the locked bucket.
+    fn find_any(&self, at: Hashed<'_>, g: &'a Guard) -> Lookup<'a> {
+        self.known(self.bucket.find(at.name, at.hash.tag(), g))
+    }
+
+    fn known(&self, entry: Option<&'a Entry>) -> Lookup<'a> {
+        match entry {
             Some(entry) if entry.is_negative() => Lookup::Negative,
             Some(entry) => Lookup::Hit(entry),
             None => self.directory.absence(),
@@ -212,9 +226,13 @@ impl<'a> Locked<'a> {
     /// Makes one change; true if the table should grow for it, see [`Locked::apply`].
     fn make(&self, change: &EntryChange<'_>, g: &Guard) -> bool {
         let EntryChange { at, to } = change;
+        let place = || {
+            self.place
+                .unwrap_or_else(|| self.bucket.place(at.name, at.hash.tag(), g))
+        };
         match to {
             Some(target) => {
-                let needs_growth = put(self.bucket, at, *target, g);
+                let needs_growth = put_in(self.bucket, (at, place()), *target, g);
                 needs_growth || self.directory.is_grower(at.hash.value(), g)
             }
             // Without a negative entry the next lookup would have to ask the backend.
@@ -223,7 +241,7 @@ impl<'a> Locked<'a> {
                 false
             }
             None => {
-                self.bucket.remove(at.name, at.hash.tag(), g);
+                self.bucket.remove(&place(), g);
                 false
             }
         }
@@ -275,7 +293,7 @@ pub(crate) fn lock_pair<'a>(
 impl<'a> Pair<'a> {
     /// The entry of the first name (`second` false) or the second.
     pub fn find(&self, second: bool, at: Hashed<'_>, g: &'a Guard) -> Lookup<'a> {
-        self.side(second).find(at, g)
+        self.side(second).find_any(at, g)
     }
 
     /// [`Locked::note_logged`] for the first name (`second` false) or the second.
@@ -326,6 +344,11 @@ impl Removal<'_> {
 /// Returns whether a line was added to the bucket.
 pub(super) fn put(bucket: &Bucket, at: &Hashed<'_>, to: Target, g: &Guard) -> bool {
     let place = bucket.place(at.name, at.hash.tag(), g);
+    put_in(bucket, (at, place), to, g)
+}
+
+/// [`put`] of a name whose place is known.
+fn put_in(bucket: &Bucket, (at, place): (&Hashed<'_>, Place<'_>), to: Target, g: &Guard) -> bool {
     let entry = Entry::new(at.name, cookie_for(bucket, at, &place, g), to);
     bucket.put(&place, at.hash.tag(), Box::new(entry), g)
 }

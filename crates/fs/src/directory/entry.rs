@@ -51,6 +51,19 @@ impl Entry {
         }
     }
 
+    /// An entry of no name, which is in no table.
+    pub const fn nothing() -> Entry {
+        Entry {
+            cookie: 0,
+            ino: 0,
+            generation: 0,
+            name: Name::Short {
+                len: 0,
+                bytes: [0; SHORT],
+            },
+        }
+    }
+
     /// A negative entry. `epoch`: that in which the name was removed; 0 if the backend said that it
     /// does not exist.
     pub fn negative(name: &[u8], cookie: u64, epoch: u32) -> Entry {

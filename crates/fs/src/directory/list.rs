@@ -18,7 +18,7 @@ impl Directory {
         g: &'g Guard,
         mut f: impl FnMut(&'g Entry) -> bool,
     ) -> bool {
-        let mut found: Vec<&'g Entry> = Vec::with_capacity(2 * FEW);
+        let mut found = Found::new();
         // A cookie here, of the first entry that is wanted.
         let mut position = cookie.saturating_add(1);
         while position < 1 << NameHash::COOKIE_BITS {
@@ -32,8 +32,9 @@ impl Directory {
             // A successor that is being filled has only what has moved there.
             let head = self.table.load(g);
             let is_filled = head.is_some_and(|head| std::ptr::eq(head, table));
+            let mut index = table.index_of(position);
             // Until one of the buckets has moved to another table.
-            for (index, bucket) in table.buckets_from(table.index_of(position)) {
+            for bucket in table.buckets().get(index..).unwrap_or_default() {
                 found.clear();
                 let start = bucket.seq.read_begin();
                 bucket.for_each(g, |entry| {
@@ -49,10 +50,11 @@ impl Directory {
                 if !is_complete {
                     return false;
                 }
-                if !in_order(&mut found, &mut f) {
+                if !found.in_order().iter().all(|entry| f(entry)) {
                     return true;
                 }
                 position = table.end_of(index);
+                index += 1;
                 if !is_filled {
                     break;
                 }
@@ -72,15 +74,69 @@ impl Directory {
     }
 }
 
-/// Passes the entries of a bucket to `f` in cookie order until it returns false; returns the last
-/// result of `f`.
-#[inline]
-fn in_order<'g>(found: &mut [&'g Entry], f: &mut impl FnMut(&'g Entry) -> bool) -> bool {
-    match found.len() > FEW {
-        true => found.sort_unstable_by_key(|entry| entry.cookie),
-        false => sort_few(found),
+/// The entries that were found in one bucket, in an array as long as they are few: a vector would
+/// ask for its room at each.
+struct Found<'g> {
+    /// The first ones; behind them is what earlier buckets left.
+    few: [&'g Entry; FEW],
+    count: usize,
+    /// All of them, if there are more.
+    many: Vec<&'g Entry>,
+}
+
+/// Stands where no entry was found yet.
+static NO_ENTRY: Entry = Entry::nothing();
+
+impl<'g> Found<'g> {
+    fn new() -> Found<'g> {
+        Found {
+            few: [&NO_ENTRY; FEW],
+            count: 0,
+            many: Vec::new(),
+        }
     }
-    found.iter().all(|entry| f(entry))
+
+    #[inline]
+    fn clear(&mut self) {
+        self.count = 0;
+    }
+
+    #[inline]
+    fn push(&mut self, entry: &'g Entry) {
+        match self.few.get_mut(self.count) {
+            Some(place) => *place = entry,
+            None => self.push_many(entry),
+        }
+        self.count += 1;
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn push_many(&mut self, entry: &'g Entry) {
+        if self.count == FEW {
+            self.many.clear();
+            self.many.extend(self.few);
+        }
+        self.many.push(entry);
+    }
+
+    /// The entries in the order of their cookies.
+    #[inline]
+    fn in_order(&mut self) -> &[&'g Entry] {
+        if self.count > FEW {
+            return self.many_in_order();
+        }
+        let few = &mut self.few[..self.count];
+        sort_few(few);
+        few
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn many_in_order(&mut self) -> &[&'g Entry] {
+        self.many.sort_unstable_by_key(|entry| entry.cookie);
+        &self.many
+    }
 }
 
 /// Sorts by selection of the largest: their order is random, so a sort that branches on each
@@ -118,21 +174,20 @@ mod tests {
                 let entries: Vec<_> = (0..count)
                     .map(|n| Entry::new(b"name", cookie(n), to))
                     .collect();
-                let mut found: Vec<_> = entries.iter().collect();
-                let mut seen = Vec::new();
-                assert!(in_order(&mut found, &mut |entry| {
-                    seen.push(entry.cookie);
-                    true
-                }));
                 let mut cookies: Vec<_> = (0..count).map(cookie).collect();
                 cookies.sort_unstable();
-                assert_eq!(seen, cookies);
-                let mut taken = 0;
-                let whole = in_order(&mut entries.iter().collect::<Vec<_>>(), &mut |_| {
-                    taken += 1;
-                    taken < 2
-                });
-                assert_eq!((whole, taken), (count < 2, count.min(2)), "{count}");
+                // One after the other, as of buckets: what the first left is not seen again.
+                let mut found = Found::new();
+                for kept in [entries.len(), 1, entries.len()] {
+                    found.clear();
+                    let some = &entries[..kept.min(entries.len())];
+                    some.iter().for_each(|entry| found.push(entry));
+                    let seen: Vec<_> = found.in_order().iter().map(|e| e.cookie).collect();
+                    match some.len() == entries.len() {
+                        true => assert_eq!(seen, cookies, "{count}"),
+                        false => assert_eq!(seen, [cookie(0)]),
+                    }
+                }
             }
         }
     }

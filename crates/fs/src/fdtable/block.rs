@@ -3,9 +3,8 @@
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock::{RawGuard, RawLock};
 use hearth_sync::lock_class;
-use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicU64, Ordering};
-use hearth_sync::rcu::{ArcSlot, Removed, Shared};
+use hearth_sync::rcu::{Removed, Share, ShareSlot, Shared};
 
 /// Places in one block.
 pub(super) const BLOCK_SLOTS: u32 = 64;
@@ -46,7 +45,7 @@ pub(super) struct Block<T: Send + Sync + 'static> {
 }
 
 #[repr(align(64))]
-struct PaddedSlot<T: Send + Sync + 'static>(ArcSlot<T>);
+struct PaddedSlot<T: Send + Sync + 'static>(ShareSlot<T>);
 
 /// The right to change a block: its lock, or the locks that order changes lowest-first, which the
 /// caller holds then.
@@ -118,7 +117,7 @@ impl<T: Send + Sync + 'static> Block<T> {
             lock: RawLock::new(),
             used: AtomicU64::new(0),
             cloexec: AtomicU64::new(0),
-            slots: [const { PaddedSlot(ArcSlot::empty()) }; BLOCK_SLOTS as usize],
+            slots: [const { PaddedSlot(ShareSlot::empty()) }; BLOCK_SLOTS as usize],
         }
     }
 
@@ -140,12 +139,12 @@ impl<T: Send + Sync + 'static> Block<T> {
         self.change(false).close(bit)
     }
 
-    pub(super) fn slot(&self, bit: u32) -> &ArcSlot<T> {
+    pub(super) fn slot(&self, bit: u32) -> &ShareSlot<T> {
         &self.slots[bit as usize].0
     }
 
     /// Puts the description in the slot of `bit`, and returns the one before.
-    pub(super) fn put(&self, bit: u32, file: Arc<T>) -> Option<Removed<T>> {
+    pub(super) fn put(&self, bit: u32, file: Share<T>) -> Option<Removed<T>> {
         self.slot(bit).exchange(Some(file))
     }
 

@@ -41,9 +41,8 @@ use hearth_sync::epoch::{self, Guard};
 use hearth_sync::lock::{self, Lock};
 use hearth_sync::lock_class;
 use hearth_sync::percpu::PerCpu;
-use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicU32, Ordering};
-use hearth_sync::rcu::{Removed, Shared};
+use hearth_sync::rcu::{Removed, Share, Shared};
 
 use crate::errno::{Errno, Result};
 use alloc::Alloc;
@@ -337,9 +336,9 @@ impl<T: Described> FdTable<T> {
     }
 
     /// The description of `fd`, counted for one more descriptor.
-    fn retained(&self, fd: i32, guard: &Guard) -> Result<Arc<T>> {
+    fn retained(&self, fd: i32, guard: &Guard) -> Result<Share<T>> {
         let file = self.get(fd, guard).filter(|file| file.handles().retain());
-        file.map(Shared::to_arc).ok_or(Errno::EBADF)
+        file.map(Shared::to_share).ok_or(Errno::EBADF)
     }
 
     fn close_all<'g>(

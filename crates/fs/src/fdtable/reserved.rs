@@ -1,7 +1,7 @@
 //! Descriptors between free and open.
 
 use hearth_sync::epoch::Guard;
-use hearth_sync::primitive::Arc;
+use hearth_sync::rcu::Share;
 
 use super::block::{BLOCK_SLOTS, slot};
 use super::{Described, FdTable};
@@ -21,7 +21,7 @@ impl<T: Described> Reserved<'_, T> {
     }
 
     /// Makes the descriptor name `file`, a description that has no descriptor yet.
-    pub fn install(self, file: Arc<T>) -> i32 {
+    pub fn install(self, file: Share<T>) -> i32 {
         self.fill(file)
     }
 
@@ -31,13 +31,13 @@ impl<T: Described> Reserved<'_, T> {
         Ok(self.fill(file))
     }
 
-    fn fill(self, file: Arc<T>) -> i32 {
+    fn fill(self, file: Share<T>) -> i32 {
         let fd = self.fd();
         let (block, bit) = self
             .table
             .find(fd)
             .expect("a reserved descriptor is within the table");
-        let filled = block.slot(bit).install(file).is_ok();
+        let filled = block.slot(bit).fill(file).is_ok();
         assert!(filled, "only the holder of a reservation fills its slot");
         std::mem::forget(self);
         fd

@@ -1,8 +1,8 @@
 //! Freezing a table, and copying it.
 
 use hearth_sync::epoch;
-use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::Ordering;
+use hearth_sync::rcu::Share;
 
 use super::block::{BLOCK_SLOTS, descriptor, slot};
 use super::first_word::WordLock;
@@ -43,7 +43,7 @@ impl<T: Described> FdTable<T> {
                         && file.handles().retain()
                     {
                         let fd = descriptor(number * BLOCK_SLOTS + bit);
-                        open.push((fd, file.to_arc(), block.is_cloexec(bit)));
+                        open.push((fd, file.to_share(), block.is_cloexec(bit)));
                     }
                 }
             }
@@ -55,13 +55,13 @@ impl<T: Described> FdTable<T> {
     }
 
     /// Opens a descriptor of a table that no other thread knows yet.
-    fn put(&self, fd: u32, file: Arc<T>, cloexec: bool) {
+    fn put(&self, fd: u32, file: Share<T>, cloexec: bool) {
         let (number, bit) = (slot(fd) / BLOCK_SLOTS, slot(fd) % BLOCK_SLOTS);
         let mut alloc = self.alloc.0.lock();
         let block = self.blocks.grow_to(&mut alloc, number);
         let mut used = self.change(block);
         used.take(bit, cloexec);
-        let placed = block.slot(bit).install(file).is_ok();
+        let placed = block.slot(bit).fill(file).is_ok();
         assert!(placed, "a descriptor is copied once");
         if self.cores.is_none() && number > 0 {
             alloc.mark_taken(slot(fd), used.is_full());

@@ -1,7 +1,7 @@
 //! Attributes of an inode behind sequence locks: readers get a consistent copy without a shared
 //! write.
 
-use crate::attr::{Kind, Time};
+use crate::attr::{Attr, Kind, Time};
 use crate::quota::{NO_ACCOUNT, Owners};
 use hearth_sync::lock::{Class, Lock};
 use hearth_sync::lock_class;
@@ -165,6 +165,24 @@ impl Meta {
             size: self.size(),
             ..self.fields_but_size()
         })
+    }
+
+    /// [`Meta::read`] into what `stat` returns, which has no other attributes.
+    #[inline(always)]
+    pub fn read_into(&self, attr: &mut Attr) {
+        self.lock.read(|| {
+            attr.perm = self.perm();
+            attr.uid = self.uid();
+            attr.gid = self.gid.load(Relaxed);
+            attr.nlink = self.nlink();
+            attr.flags = self.flags();
+            attr.project = self.project();
+            attr.size = self.size();
+            attr.atime = self.time(0);
+            attr.mtime = self.time(1);
+            attr.ctime = self.time(2);
+            attr.btime = Time::from_nanos(self.btime.load(Relaxed));
+        });
     }
 
     /// The times alone, for a check at every read.

@@ -291,6 +291,9 @@ impl InodeInner {
 /// What needs the number and the per-core counters beside the inode.
 pub(crate) trait InodeExt {
     fn attr(&self) -> Attr;
+    /// [`InodeExt::attr`], written to where it stays: it is too large to be handed from function to
+    /// function.
+    fn attr_into(&self, attr: &mut Attr);
     /// Whether it is a file with pages of its own. Does not read the contents.
     fn has_data(&self) -> bool;
     /// What a directory entry for this inode holds.
@@ -318,42 +321,35 @@ pub(crate) trait InodeExt {
 }
 
 impl InodeExt for Inode {
-    // Always inlined, with what it reads: the attributes are then written once, to where the caller
-    // wants them, and not copied from function to function.
-    #[inline(always)]
     fn attr(&self) -> Attr {
-        let f = self.fields();
-        let blocks = self.blocks() * (PAGE / 512);
-        let (size, nlink) = match &self.body {
-            Body::File(_) => (f.size, f.nlink),
-            Body::Symlink(target) => (target.len() as u64, f.nlink),
-            Body::Special(_) | Body::Control(_) => (0, f.nlink),
+        let mut attr = Attr::default();
+        self.attr_into(&mut attr);
+        attr
+    }
+
+    // Always inlined, with what it reads: each attribute is then written once.
+    #[inline(always)]
+    fn attr_into(&self, attr: &mut Attr) {
+        attr.ino = self.number();
+        attr.shown_ino = self.number();
+        attr.generation = self.generation();
+        attr.kind = self.kind();
+        attr.blksize = PAGE as u32;
+        attr.rdev = self.rdev();
+        self.meta.read_into(attr);
+        touch_by(self.touched(), &mut attr.mtime, &mut attr.ctime);
+        attr.blocks = self.extra_blocks() * (PAGE / 512);
+        match &self.body {
+            Body::File(_) => attr.blocks += self.count() as u64 * (PAGE / 512),
+            Body::Symlink(target) => attr.size = target.len() as u64,
+            Body::Special(_) | Body::Control(_) => attr.size = 0,
             Body::Directory(_) => {
                 let (entries, subdirectories) = split(self.count());
-                let below = subdirectories as u32;
-                let nlink = if f.nlink == 0 { 0 } else { 2 + below };
-                (entries * ENTRY_SIZE, nlink)
+                attr.size = entries * ENTRY_SIZE;
+                if attr.nlink != 0 {
+                    attr.nlink = 2 + subdirectories as u32;
+                }
             }
-        };
-        Attr {
-            ino: self.number(),
-            shown_ino: self.number(),
-            generation: self.generation(),
-            kind: self.kind(),
-            perm: f.perm,
-            nlink,
-            uid: f.uid,
-            gid: f.gid,
-            rdev: self.rdev(),
-            size,
-            blocks,
-            blksize: PAGE as u32,
-            atime: f.atime,
-            mtime: f.mtime,
-            ctime: f.ctime,
-            btime: f.btime,
-            flags: f.flags,
-            project: f.project,
         }
     }
 

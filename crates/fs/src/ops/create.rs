@@ -137,7 +137,7 @@ fn insert(
     inode: &InodeRef,
     g: &Guard,
 ) -> Attempt<bool> {
-    let locked = directory.lock(at, g).map_err(|_| Errno::ENOENT)?;
+    let mut locked = directory.lock(at, g).map_err(|_| Errno::ENOENT)?;
     match locked.find(at, g) {
         Lookup::Negative => {}
         Lookup::Hit(_) => return Err(Errno::EEXIST.into()),

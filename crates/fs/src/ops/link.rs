@@ -44,7 +44,7 @@ pub(crate) fn link(
         true => cx.pin_always(inode, g)?,
         false => cx.pin_inode(inode, g)?,
     };
-    let locked = directory.lock(at, g).map_err(|_| Errno::ENOENT)?;
+    let mut locked = directory.lock(at, g).map_err(|_| Errno::ENOENT)?;
     match locked.find(at, g) {
         Lookup::Negative => {}
         Lookup::Hit(_) => return Err(Errno::EEXIST.into()),

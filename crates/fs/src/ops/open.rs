@@ -23,6 +23,7 @@ use hearth_sync::lock_class;
 use hearth_sync::object::RefSlot;
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use hearth_sync::rcu::Share;
 
 /// An open file description (`open(2)`), which descriptors made by `dup` and `fork` share.
 ///
@@ -46,6 +47,27 @@ pub struct OpenFile {
     control: Option<OpenControl>,
 }
 
+/// What keeps an open file: a [`Share`] for descriptors, an [`Arc`] for a front end that has a table
+/// of its own.
+pub(crate) trait FileOwner {
+    fn owning(file: OpenFile) -> Self;
+}
+
+impl FileOwner for Share<OpenFile> {
+    // Always inlined, like the other one: the file is made where it stays.
+    #[inline(always)]
+    fn owning(file: OpenFile) -> Share<OpenFile> {
+        Share::new(file)
+    }
+}
+
+impl FileOwner for Arc<OpenFile> {
+    #[inline(always)]
+    fn owning(file: OpenFile) -> Arc<OpenFile> {
+        Arc::new(file)
+    }
+}
+
 /// Credentials at the time of an open.
 struct Opener {
     uid: u32,
@@ -66,12 +88,12 @@ struct Moving {
 
 impl OpenFile {
     /// Made where it stays: it is too large to be handed from function to function.
-    pub(crate) fn new(cx: &Ctx<'_>, inode: InodeRef, flags: i32) -> Arc<OpenFile> {
+    pub(crate) fn new<F: FileOwner>(cx: &Ctx<'_>, inode: InodeRef, flags: i32) -> F {
         let control = match is_control(inode.number()).then_some(&inode.body) {
             Some(Body::Control(file)) => cx.sb.control.open(*file, cx.sb),
             _ => None,
         };
-        Arc::new(OpenFile {
+        F::owning(OpenFile {
             kind: inode.kind(),
             ino: inode.number(),
             inode: RefSlot::new(inode),
@@ -229,7 +251,7 @@ impl std::fmt::Debug for OpenFile {
 }
 
 /// Opens an inode that exists.
-pub(crate) fn open(cx: &Ctx<'_>, inode: &Inode, flags: i32, g: &Guard) -> Attempt<Arc<OpenFile>> {
+pub(crate) fn open<F: FileOwner>(cx: &Ctx<'_>, inode: &Inode, flags: i32, g: &Guard) -> Attempt<F> {
     if flags & libc::O_PATH != 0 {
         let held = inode.hold().ok_or(Stop::Restart)?;
         return Ok(OpenFile::new(cx, held, flags));
@@ -268,14 +290,14 @@ pub(crate) fn open(cx: &Ctx<'_>, inode: &Inode, flags: i32, g: &Guard) -> Attemp
 }
 
 /// Opens a name in `parent`, making it if it does not exist (`O_CREAT`).
-pub(crate) fn open_create(
+pub(crate) fn open_create<F: FileOwner>(
     cx: &Ctx<'_>,
     parent: &Inode,
     at: Hashed<'_>,
     mode: u16,
     flags: i32,
     g: &Guard,
-) -> Attempt<Arc<OpenFile>> {
+) -> Attempt<F> {
     if let Some(entry) = find(parent, at, g)? {
         if flags & libc::O_EXCL != 0 {
             return Err(Errno::EEXIST.into());
@@ -293,14 +315,14 @@ pub(crate) fn open_create(
 }
 
 /// [`open_create`] of a name that the caller has just looked up and not found.
-pub(crate) fn open_absent(
+pub(crate) fn open_absent<F: FileOwner>(
     cx: &Ctx<'_>,
     parent: &Inode,
     at: Hashed<'_>,
     mode: u16,
     flags: i32,
     g: &Guard,
-) -> Attempt<Arc<OpenFile>> {
+) -> Attempt<F> {
     match create_absent(cx, parent, at, &New::File, mode & 0o7777, g) {
         Ok(inode) => Ok(OpenFile::new(cx, inode, status_flags(flags))),
         // Another thread made the file first: open that file.
@@ -310,13 +332,13 @@ pub(crate) fn open_absent(
 }
 
 /// Opens an existing entry that `O_CREAT` found in `parent`.
-pub(crate) fn open_existing(
+pub(crate) fn open_existing<F: FileOwner>(
     cx: &Ctx<'_>,
     parent: &Inode,
     inode: &Inode,
     flags: i32,
     g: &Guard,
-) -> Attempt<Arc<OpenFile>> {
+) -> Attempt<F> {
     may_open_sticky(cx, parent, inode)?;
     open(cx, inode, flags, g)
 }
@@ -338,13 +360,13 @@ fn may_open_sticky(cx: &Ctx<'_>, parent: &Inode, inode: &Inode) -> Result<()> {
 }
 
 /// Opens a new unlinked file.
-pub(crate) fn open_tmpfile(
+pub(crate) fn open_tmpfile<F: FileOwner>(
     cx: &Ctx<'_>,
     parent: &Inode,
     mode: u16,
     flags: i32,
     g: &Guard,
-) -> Attempt<Arc<OpenFile>> {
+) -> Attempt<F> {
     if !access_of(flags).1 {
         return Err(Errno::EINVAL.into());
     }

@@ -121,7 +121,7 @@ fn lock_victim<'g>(
     g: &'g Guard,
 ) -> Attempt<(Locked<'g>, &'g Inode)> {
     let directory = parent.directory().ok_or(Errno::ENOTDIR)?;
-    let locked = directory.lock(at, g).map_err(|_| Errno::ENOENT)?;
+    let mut locked = directory.lock(at, g).map_err(|_| Errno::ENOENT)?;
     match locked.find(at, g) {
         Lookup::Hit(entry) => {
             let victim = cx.sb.entry_inode(parent, entry, g)?;

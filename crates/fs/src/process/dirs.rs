@@ -68,7 +68,7 @@ impl Process {
             let mut batch = Batch::new();
             let more = self.with_position(fd, check_directory, |file, position| {
                 match self.getdents_part(&file, position, &mut batch, f) {
-                    Ok(()) => Ok(Ok(batch.is_full().then(|| file.to_arc()))),
+                    Ok(()) => Ok(Ok(batch.is_full().then(|| file.to_share()))),
                     // The last close ends the call, and no caller gets entries of two directories.
                     Err(Errno::EBADF) if batch.has_moved() && file.is_finished() => Ok(Ok(None)),
                     Err(errno) if batch.has_moved() => Ok(Err(errno)),

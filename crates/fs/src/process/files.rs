@@ -11,8 +11,7 @@ use crate::ops::open::OpenFile;
 use crate::ops::privilege::kills_suid;
 use crate::superblock::{Attempt, Stop};
 use hearth_sync::epoch::{Guard, pin};
-use hearth_sync::primitive::Arc;
-use hearth_sync::rcu::Shared;
+use hearth_sync::rcu::{Share, Shared};
 use std::io::{IoSlice, IoSliceMut};
 
 impl Process {
@@ -149,7 +148,7 @@ impl Process {
             check_writable(&file)?;
             in_range?;
             let (_, done) = write_at(cx, &file, off, data, g)?;
-            Ok((done, file.is_synchronous().then(|| file.to_arc())))
+            Ok((done, file.is_synchronous().then(|| file.to_share())))
         })?;
         if let Some(file) = syncs {
             self.sync_written(&file)?;
@@ -178,7 +177,7 @@ impl Process {
     pub(super) fn with_counted<R>(
         &self,
         fd: Fd,
-        mut f: impl FnMut(&Arc<OpenFile>) -> Result<R>,
+        mut f: impl FnMut(&Share<OpenFile>) -> Result<R>,
     ) -> Result<R> {
         loop {
             let file = self.counted(fd)?;

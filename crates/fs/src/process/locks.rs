@@ -7,8 +7,7 @@ use crate::locks::{Interrupt, LockKind, LockRequest};
 use crate::ops::lock;
 use crate::ops::open::OpenFile;
 use hearth_sync::epoch::pin;
-use hearth_sync::primitive::Arc;
-use hearth_sync::rcu::Shared;
+use hearth_sync::rcu::{Share, Shared};
 
 /// A byte range to lock, as `struct flock`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,8 +147,8 @@ impl Process {
     }
 
     /// A reference that outlives a wait.
-    pub(super) fn counted(&self, fd: Fd) -> Result<Arc<OpenFile>> {
-        self.usable_file(fd, &pin()).map(Shared::to_arc)
+    pub(super) fn counted(&self, fd: Fd) -> Result<Share<OpenFile>> {
+        self.usable_file(fd, &pin()).map(Shared::to_share)
     }
 
     fn request(

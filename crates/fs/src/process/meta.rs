@@ -25,27 +25,24 @@ impl Process {
 
     /// `fstat(2)`.
     pub fn fstat(&self, fd: Fd) -> Result<Attr> {
-        self.call(Call::Fstat, || {
-            self.run(|_, g| Ok(self.any_inode_of(fd, g)?.attr()))
+        self.attributes(Call::Fstat, |attr| {
+            self.run(|_, g| {
+                self.any_inode_of(fd, g)?.attr_into(attr);
+                Ok(())
+            })
         })
     }
 
     /// `fstatat(2)`, with `AT_SYMLINK_NOFOLLOW` and `AT_EMPTY_PATH`. `AT_NO_AUTOMOUNT` is accepted
     /// here and by `statx(2)` only.
     pub fn statat(&self, dirfd: Fd, path: impl AsRef<[u8]>, flags: i32) -> Result<Attr> {
-        // A large value, which would be copied at every step if the closures returned it.
-        let mut attr = Err(Errno::EIO);
         let flags = flags & !libc::AT_NO_AUTOMOUNT;
-        let done = self.call(Call::Fstatat, || {
+        self.attributes(Call::Fstatat, |attr| {
             self.target(dirfd, path.as_ref(), flags, |_, inode, _| {
-                attr = Ok(inode.attr());
+                inode.attr_into(attr);
                 Ok(())
             })
-        });
-        if let Err(errno) = done {
-            attr = Err(errno);
-        }
-        attr
+        })
     }
 
     /// `statx(2)`, with `AT_SYMLINK_NOFOLLOW` and `AT_EMPTY_PATH`. The result does not depend on
@@ -260,6 +257,19 @@ impl Process {
         self.at(dirfd, path, follow, |cx, walked, g| {
             f(cx, walked.existing()?, g)
         })
+    }
+
+    /// Runs a call that fills attributes in, where the caller of the library wants them: they are a
+    /// large value, which would be copied at every step that returned it.
+    #[inline(always)]
+    fn attributes(&self, call: Call, fill: impl FnOnce(&mut Attr) -> Result<()>) -> Result<Attr> {
+        let mut filled = Ok(Attr::default());
+        if let Ok(attr) = &mut filled
+            && let Err(errno) = self.call(call, || fill(attr))
+        {
+            filled = Err(errno);
+        }
+        filled
     }
 
     fn setattr_fd(&self, fd: Fd, set: &SetAttr) -> Result<()> {

@@ -9,7 +9,7 @@ use crate::ops::open::{OpenFile, open, open_absent, open_existing, open_tmpfile}
 use crate::superblock::Attempt;
 use crate::walk::{Follow, Last, Walked};
 use hearth_sync::epoch::{Guard, pin};
-use hearth_sync::primitive::Arc;
+use hearth_sync::rcu::Share;
 
 /// The bit that `O_TMPFILE` adds to `O_DIRECTORY`.
 const TMPFILE: i32 = libc::O_TMPFILE & !libc::O_DIRECTORY;
@@ -59,7 +59,7 @@ fn open_walked<'x, F: WalkEnd<'x>>(
     flags: i32,
     mode: u16,
     g: &'x Guard,
-) -> Attempt<Arc<OpenFile>> {
+) -> Attempt<Share<OpenFile>> {
     if flags & TMPFILE != 0 {
         let parent = walked.existing()?.inode(cx, g)?;
         return open_tmpfile(cx, parent, mode, flags, g);

@@ -38,7 +38,8 @@ impl<W: WaitMode> VolumeVfs<W> {
         flags: i32,
     ) -> Result<(Attr, Arc<OpenFile>), W::Error> {
         self.on(caller, parent, |cx, parent, g| {
-            let file = open::open_create(cx, parent, hashed(cx, name), mode, flags, g)?;
+            let file: Arc<OpenFile> =
+                open::open_create(cx, parent, hashed(cx, name), mode, flags, g)?;
             Ok((take(file.inode(g)?)?, file))
         })
     }
@@ -52,7 +53,7 @@ impl<W: WaitMode> VolumeVfs<W> {
         flags: i32,
     ) -> Result<(Attr, Arc<OpenFile>), W::Error> {
         self.on(caller, parent, |cx, parent, g| {
-            let file = open::open_tmpfile(cx, parent, mode, flags, g)?;
+            let file: Arc<OpenFile> = open::open_tmpfile(cx, parent, mode, flags, g)?;
             Ok((take(file.inode(g)?)?, file))
         })
     }

@@ -204,11 +204,16 @@ impl<'c, 'x> Walker<'c, 'x> {
             };
             return Ok(root);
         }
-        self.trail.pass(here, None);
         loop {
-            let (name, after) = rest.split_at(end_of_name(rest));
+            let (name, after) = rest.split_at(end_of_name(path, rest.len()));
             rest = skip_slashes(after);
             let (at, kind) = (hashed(self.cx, name), Last::of(name));
+            // The name of the directory where a walk begins was not looked up. So a plain name that
+            // is missing in it, and is all of the path, is missing wherever that directory lies.
+            let is_alone = rest.is_empty() && kind == Last::Name;
+            if !is_alone && self.trail.is_empty() {
+                self.trail.pass(here, None);
+            }
             if rest.is_empty() {
                 return self.last(here, (at, kind), !after.is_empty(), follow);
             }
@@ -355,25 +360,25 @@ fn skip_slashes(mut path: &[u8]) -> &[u8] {
     path
 }
 
-/// Index of the first slash, or the length. Looks at eight bytes at a time: every path goes through
-/// here.
-fn end_of_name(path: &[u8]) -> usize {
-    let mut rest = path;
+/// Where the first slash is in the last `left` bytes of `path`, or `left`. Looks at eight bytes at a
+/// time: every path goes through here.
+#[inline(always)]
+fn end_of_name(path: &[u8], left: usize) -> usize {
+    let mut rest = &path[path.len() - left..];
     while let Some((eight, after)) = rest.split_first_chunk::<8>() {
         if let Some(slash) = first_slash(u64::from_le_bytes(*eight)) {
-            return path.len() - rest.len() + slash;
+            return left - rest.len() + slash;
         }
         rest = after;
     }
-    let slash = match (rest.first_chunk::<4>(), rest.last_chunk::<4>()) {
-        (Some(first), Some(last)) => {
-            let in_four = |four: &[u8; 4]| first_slash(u64::from(u32::from_le_bytes(*four)));
-            let in_last = || Some(rest.len() - 4 + in_four(last)?);
-            in_four(first).or_else(in_last)
+    let slash = match path.last_chunk::<8>() {
+        // The bytes before `rest` are shifted out; zeros, which come in behind it, are no slashes.
+        Some(last) if !rest.is_empty() => {
+            first_slash(u64::from_le_bytes(*last) >> (64 - 8 * rest.len()))
         }
         _ => rest.iter().position(|&b| b == b'/'),
     };
-    slash.map_or(path.len(), |slash| path.len() - rest.len() + slash)
+    slash.map_or(left, |slash| left - rest.len() + slash)
 }
 
 /// Index of the lowest byte of `word` that is a slash.
@@ -396,13 +401,18 @@ mod tests {
         for byte in [b'a', b'.', b'0', 0, 1, 0x80, 0xaf, 0xff, b'/' + 1, b'/' - 1] {
             for length in 0..40 {
                 let mut path = vec![byte; length];
-                assert_eq!(end_of_name(&path), length, "{byte:#x}");
+                assert_eq!(end_of_name(&path, length), length, "{byte:#x}");
                 for slash in 0..length {
                     path[slash..].fill(byte);
                     path[slash] = b'/';
-                    assert_eq!(end_of_name(&path), slash, "{byte:#x}");
+                    assert_eq!(end_of_name(&path, length), slash, "{byte:#x}");
                     path[length - 1] = b'/';
-                    assert_eq!(end_of_name(&path), slash, "{byte:#x}");
+                    assert_eq!(end_of_name(&path, length), slash, "{byte:#x}");
+                    // What lies before is not looked at.
+                    for before in 0..10 {
+                        let path = [&vec![b'/'; before][..], &path].concat();
+                        assert_eq!(end_of_name(&path, length), slash, "{byte:#x}");
+                    }
                     path[slash..].fill(byte);
                 }
             }

@@ -30,6 +30,12 @@ impl<'x> SeqTrail<'x> {
         }
     }
 
+    /// Whether no directory was passed.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
     /// Records a directory before anything is looked up in it; `above` is the directory where its
     /// name was found. False of what is no directory.
     #[inline(always)]

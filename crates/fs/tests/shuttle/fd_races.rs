@@ -4,6 +4,7 @@
 use hearth_sync::epoch::pin;
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::thread::{self, JoinHandle};
+use hearth_sync::rcu::Share;
 
 use crate::errno::Errno;
 use crate::explore::explore;
@@ -34,8 +35,8 @@ impl Drop for Named {
 
 type Table = Arc<FdTable<Named>>;
 
-fn named(name: u32) -> Arc<Named> {
-    Arc::new(Named {
+fn named(name: u32) -> Share<Named> {
+    Share::new(Named {
         name,
         handles: Handles::new(),
         dropped: Arc::default(),

@@ -41,7 +41,8 @@ pub use throttle::{
     free_leftovers, pending, throttle, throttle_background, yield_between_operations,
 };
 
-use crate::primitive::Arc;
+use crate::rcu::Share;
+use std::ptr::NonNull;
 
 /// While a guard lives, nothing that was reachable when it was created is dropped.
 ///
@@ -134,20 +135,20 @@ pub(crate) unsafe fn retire_raw<T: Send + 'static>(value: *mut T, g: &Guard) {
     throttle::account(size_of::<T>(), g);
 }
 
-/// Drops one share of an `Arc` once no guard that exists now is left. The value counts as retired:
-/// the share is mostly its last one.
+/// Drops one share once no guard that exists now is left. The value counts as retired: the share is
+/// mostly its last one.
 ///
 /// # Safety
 ///
-/// `value` comes from [`Arc::into_raw`], its share is dropped by nobody else, and new readers can
+/// `value` comes from [`Share::into_raw`], its share is dropped by nobody else, and new readers can
 /// no longer find it.
-pub(crate) unsafe fn retire_share<T: Send + Sync + 'static>(value: *const T, g: &Guard) {
+pub(crate) unsafe fn retire_share<T: Send + Sync + 'static>(value: NonNull<T>, g: &Guard) {
     // SAFETY: T is Send, Sync and 'static, so a share may be dropped later on any thread.
     unsafe {
         g.defer(move || {
             let value = value;
             // SAFETY: the caller gave this share up to us alone, and no reader relies on it.
-            drop(Arc::from_raw(value));
+            drop(Share::from_raw(value));
         });
     }
     throttle::account(size_of::<T>(), g);
@@ -156,6 +157,7 @@ pub(crate) unsafe fn retire_share<T: Send + Sync + 'static>(value: *const T, g: 
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod tests {
     use super::*;
+    use crate::primitive::Arc;
     use crate::primitive::atomic::{AtomicBool, AtomicUsize, Ordering};
 
     struct DropCount(Arc<AtomicUsize>);

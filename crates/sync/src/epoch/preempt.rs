@@ -55,15 +55,20 @@ pub(super) fn restart() {
     SLICE_START.set(primitive::thread_time().unwrap_or(0));
 }
 
-/// Yields if the slice has lasted for `least` nanoseconds; `None` where the run time is not known.
-fn yield_after(least: u64) -> Option<SliceEnd> {
-    let asked = Instant::now();
-    let now = primitive::thread_time()?;
-    let end = slice_end(now, asked.elapsed(), least);
-    if end == SliceEnd::Yield {
+/// Yields if the slice has lasted for `least` nanoseconds.
+fn yield_after(least: u64) {
+    if let Some((now, answered)) = ask()
+        && slice_end(now, answered, least) == SliceEnd::Yield
+    {
         thread::yield_now();
     }
-    Some(end)
+}
+
+/// The thread's CPU time, if it is known, and how long the kernel took to tell it.
+fn ask() -> Option<(u64, Duration)> {
+    let asked = Instant::now();
+    let now = primitive::thread_time()?;
+    Some((now, asked.elapsed()))
 }
 
 /// What a thread does that has asked for its run time.
@@ -157,23 +162,27 @@ mod tests {
         slices.join().unwrap();
     }
 
-    /// A thread that is not alone on its core is preempted at the question, more often on a loaded
-    /// machine, and learns it from the answer.
+    /// A thread that asks all the time is preempted at the question, more often on a loaded machine.
     #[test]
     #[cfg_attr(miri, ignore = "it has no such clock")]
-    fn a_late_answer_is_noticed_where_other_threads_took_the_core() {
-        const LATE: u32 = 8;
-        let slices = thread::spawn(|| {
+    fn an_answer_is_late_where_other_threads_took_the_core() {
+        let asking = thread::spawn(|| {
             let cpu_hog = CpuHog::here();
             cpu_hog.spin(true);
             let limit = Instant::now() + Duration::from_secs(60);
-            let mut late = 0;
-            // One more, for the first slice.
-            while late < LATE + 1 {
+            let (mut soon, mut late) = (0, 0);
+            while late < 3 {
                 assert!(Instant::now() < limit, "{late} late answers in a minute");
-                late += u32::from(yield_after(MIN_RUN) == Some(SliceEnd::Begun));
+                let (_, answered) = ask().expect("Linux tells it");
+                let count = if answered > MAX_QUERY {
+                    &mut late
+                } else {
+                    &mut soon
+                };
+                *count += 1;
             }
+            assert!(soon > late, "{soon} answers came at once");
         });
-        slices.join().unwrap();
+        asking.join().unwrap();
     }
 }

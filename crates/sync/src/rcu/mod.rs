@@ -13,16 +13,18 @@
 //! when it is dropped, without waiting for guards. A slot inside an object that is itself found
 //! under the guard lives as long as the guard, so the second borrow costs nothing there.
 
-mod arc_slot;
 mod once_slot;
 mod rcu_cell;
 mod rcu_slot;
+mod share;
+mod share_slot;
 mod tag_slot;
 
-pub use arc_slot::{ArcSlot, Removed, Shared};
 pub use once_slot::OnceSlot;
 pub use rcu_cell::RcuCell;
 pub use rcu_slot::RcuSlot;
+pub use share::Share;
+pub use share_slot::{Removed, ShareSlot, Shared};
 pub use tag_slot::TagSlot;
 
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]

@@ -128,20 +128,19 @@ fn a_tag_is_kept_with_its_value() {
 }
 
 #[test]
-fn an_arc_slot_drops_its_share_after_the_last_guard() {
+fn a_share_slot_drops_its_share_after_the_last_guard() {
     let alive = Arc::default();
-    let (slot, kept) = (ArcSlot::empty(), Arc::new(*Checked::new(1, &alive)));
-    assert!(slot.install(Arc::clone(&kept)).is_ok() && !slot.is_empty());
-    let refused = slot.install(Arc::new(*Checked::new(2, &alive)));
+    let (slot, kept) = (ShareSlot::empty(), Share::new(*Checked::new(1, &alive)));
+    assert!(slot.fill(kept.clone()).is_ok() && !slot.is_empty());
+    let refused = slot.fill(Share::new(*Checked::new(2, &alive)));
     assert_eq!(refused.map_err(|back| back.read()), Err(2));
     let g = epoch::pin();
     let seen = slot.load(&g).expect("installed");
-    assert_eq!(Arc::strong_count(&kept), 2, "to look counts nothing");
-    let before = slot.swap(Some(Arc::new(*Checked::new(3, &alive))), &g);
+    let before = slot.swap(Some(Share::new(*Checked::new(3, &alive))), &g);
     assert_eq!(before.map(|before| before.read()), Some(1));
     drop(kept);
     assert_eq!(seen.read(), 1, "the guard keeps it");
-    let later = seen.to_arc();
+    let later = seen.to_share();
     assert_eq!(slot.swap(None, &g).map(|before| before.read()), Some(3));
     assert!(slot.is_empty() && slot.swap(None, &g).is_none());
     drop(g);
@@ -149,7 +148,7 @@ fn an_arc_slot_drops_its_share_after_the_last_guard() {
     assert_eq!(later.read(), 1, "a share of one's own keeps it");
     drop(later);
     assert_eq!(alive.load(Ordering::SeqCst), 0);
-    assert!(slot.install(Arc::new(*Checked::new(4, &alive))).is_ok());
+    assert!(slot.fill(Share::new(*Checked::new(4, &alive))).is_ok());
     drop(slot);
     assert_eq!(
         alive.load(Ordering::SeqCst),
@@ -161,8 +160,8 @@ fn an_arc_slot_drops_its_share_after_the_last_guard() {
 #[test]
 fn a_removed_share_is_readable_until_it_is_retired() {
     let alive = Arc::default();
-    let slot = ArcSlot::empty();
-    let put = |value| slot.install(Arc::new(*Checked::new(value, &alive))).is_ok();
+    let slot = ShareSlot::empty();
+    let put = |value| slot.fill(Share::new(*Checked::new(value, &alive))).is_ok();
     assert!(put(1));
     let removed = slot.exchange(None).expect("installed");
     assert!(slot.is_empty() && slot.exchange(None).is_none());

@@ -3,7 +3,7 @@
 use super::{Mortal, Published, check};
 use hearth_sync::epoch;
 use hearth_sync::primitive::{Arc, thread};
-use hearth_sync::rcu::{ArcSlot, OnceSlot, RcuSlot, TagSlot};
+use hearth_sync::rcu::{OnceSlot, RcuSlot, Share, ShareSlot, TagSlot};
 use std::sync::Arc as PlainArc;
 use std::sync::atomic::Ordering::SeqCst;
 
@@ -131,10 +131,10 @@ fn a_tag_comes_with_its_own_value() {
 #[test]
 fn a_share_lives_as_long_as_a_guard_or_a_counted_copy() {
     check(5, || {
-        let made = Arc::new(Mortal::new());
+        let made = Share::new(Mortal::new());
         let drops = PlainArc::clone(&made.drops);
-        let slot = Arc::new(ArcSlot::empty());
-        assert!(slot.install(made).is_ok());
+        let slot = Arc::new(ShareSlot::empty());
+        assert!(slot.fill(made).is_ok());
         let closer = Arc::clone(&slot);
         let closer = thread::spawn(move || {
             let g = epoch::pin();
@@ -145,7 +145,7 @@ fn a_share_lives_as_long_as_a_guard_or_a_counted_copy() {
             let g = epoch::pin();
             slot.load(&g).map(|share| {
                 assert!(!share.ended.load(SeqCst), "it ended under a guard");
-                share.to_arc()
+                share.to_share()
             })
         };
         if let Some(kept) = &kept {
@@ -159,22 +159,51 @@ fn a_share_lives_as_long_as_a_guard_or_a_counted_copy() {
     });
 }
 
+/// As with a file descriptor: one thread opens it, and others find it, keep it and replace it.
 #[test]
-fn a_replaced_share_is_complete_for_reader_and_writer() {
+fn a_share_that_one_thread_fills_in_is_complete_for_reader_and_writer() {
     check(5, || {
-        let slot = Arc::new(ArcSlot::<Published>::empty());
-        let writer = Arc::clone(&slot);
-        let writer = thread::spawn(move || {
+        let slot = Arc::new(ShareSlot::<Published>::empty());
+        let replacer = Arc::clone(&slot);
+        let replacer = thread::spawn(move || {
             let g = epoch::pin();
-            let before = writer.swap(Some(Arc::new(*Published::new(2))), &g);
-            before.map(|before| before.read())
+            let found = replacer.load(&g).map(|found| found.read());
+            // Only the first thread fills an empty slot.
+            let before = found.and_then(|_| {
+                let second = Share::new(*Published::new(2));
+                replacer.swap(Some(second), &g).map(|before| before.read())
+            });
+            (found, before)
         });
-        let installed = slot.install(Arc::new(*Published::new(1))).is_ok();
+        assert!(slot.fill(Share::new(*Published::new(1))).is_ok());
+        let refused = slot.fill(Share::new(*Published::new(3)));
+        assert!(refused.is_err_and(|back| back.read() == 3));
         let g = epoch::pin();
-        let seen = slot.load(&g).expect("one of both").read();
-        let before = writer.join().unwrap();
-        assert!(!installed || matches!((seen, before), (1 | 2, Some(1))));
-        assert!(installed || matches!((seen, before), (2, None)));
-        assert_eq!(slot.load(&g).map(|last| last.read()), Some(2));
+        let seen = slot.load(&g).expect("filled").read();
+        let (found, before) = replacer.join().unwrap();
+        assert!(matches!((found, before), (None, None) | (Some(1), Some(1))));
+        assert!(seen == 1 || found.is_some());
+        let last = slot.load(&g).map(|last| last.read());
+        assert_eq!(last, Some(1 + found.map_or(0, |_| 1)));
+    });
+}
+
+/// Two threads drop the shares that they have, and one of them has made another before.
+#[test]
+fn the_last_of_several_shares_ends_the_value_once_and_after_all_uses() {
+    check(5, || {
+        let first = Share::new(Mortal::new());
+        let drops = PlainArc::clone(&first.drops);
+        let second = first.clone();
+        let other = thread::spawn(move || {
+            let third = second.clone();
+            drop(second);
+            assert!(!third.ended.load(SeqCst), "it ended under a share");
+            drop(third);
+        });
+        assert!(!first.ended.load(SeqCst), "it ended under a share");
+        drop(first);
+        other.join().unwrap();
+        assert_eq!(drops.load(SeqCst), 1, "the last share ends it");
     });
 }

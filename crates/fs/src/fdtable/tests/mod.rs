@@ -22,8 +22,8 @@ impl std::fmt::Debug for Named {
     }
 }
 
-fn named(name: u32) -> Arc<Named> {
-    Arc::new(Named {
+fn named(name: u32) -> Share<Named> {
+    Share::new(Named {
         name,
         handles: Handles::new(),
     })
@@ -167,7 +167,7 @@ fn a_whole_table_can_be_filled() {
     for policy in [FdPolicy::Lowest, FdPolicy::PerCore] {
         let table = FdTable::new(policy);
         let file = named(1);
-        let first = table.reserve(false).unwrap().install(Arc::clone(&file));
+        let first = table.reserve(false).unwrap().install(file.clone());
         for _ in 1..FDS_MAX {
             table.dup(first).unwrap();
         }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use hearth_sync::primitive::atomic::{AtomicBool, Ordering};
-use hearth_sync::primitive::thread;
+use hearth_sync::primitive::{Arc, thread};
 
 use super::*;
 

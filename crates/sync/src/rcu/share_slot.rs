@@ -1,80 +1,80 @@
-//! A nullable RCU pointer to an `Arc`.
+//! A nullable RCU pointer to a value with shares.
 
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
 
+use super::Share;
 use crate::epoch::{Guard, pin, retire_share};
-use crate::primitive::Arc;
 use crate::primitive::atomic::{AtomicPtr, Ordering};
 use crate::primitive::const_unless_loom;
 
-/// A nullable share of an [`Arc`], of eight bytes: like an [`RcuSlot`](super::RcuSlot) of a boxed
-/// `Arc`, without the box. See [the module](super) for the rules.
-pub struct ArcSlot<T> {
-    /// Null or from `Arc::into_raw`; swapped by writers, loaded by readers under a guard.
+/// A nullable [`Share`], of eight bytes: like an [`RcuSlot`](super::RcuSlot) of a boxed one,
+/// without the box. See [the module](super) for the rules.
+pub struct ShareSlot<T> {
+    /// Null or from `Share::into_raw`; swapped by writers, loaded by readers under a guard.
     pointer: AtomicPtr<T>,
     /// Owns a share of a `T` that any thread may read and that the last share drops.
-    _owned: PhantomData<Arc<T>>,
+    _owned: PhantomData<Share<T>>,
 }
 
 /// A borrowed share, valid as long as a guard. It does not count.
 pub struct Shared<'g, T> {
-    /// The value of an `Arc`; its share is dropped after the guard.
+    /// The value of a share; that share is dropped after the guard.
     pointer: NonNull<T>,
     _lives: PhantomData<&'g T>,
 }
 
-impl<T> ArcSlot<T> {
+impl<T> ShareSlot<T> {
     const_unless_loom! {
         /// A slot with nothing in it.
-        pub fn empty() -> ArcSlot<T> {
-            ArcSlot { pointer: AtomicPtr::new(ptr::null_mut()), _owned: PhantomData }
+        pub fn empty() -> ShareSlot<T> {
+            ShareSlot { pointer: AtomicPtr::new(ptr::null_mut()), _owned: PhantomData }
         }
     }
 }
 
-impl<T: Send + Sync + 'static> ArcSlot<T> {
+impl<T: Send + Sync + 'static> ShareSlot<T> {
     /// The share in the slot, if there is one. Writes nothing.
     #[inline]
     pub fn load<'g>(&'g self, _g: &'g Guard) -> Option<Shared<'g, T>> {
-        // Acquire: pairs with the AcqRel swap in `exchange` and the Release in `install`; the value
+        // Acquire: pairs with the AcqRel swap in `exchange` and the Release in `fill`; the value
         // behind the pointer is complete. The share outlives both borrows: a thread that takes it
         // out retires it through the epoch, which waits for the guard, and the slot's owner, who
         // would drop it at once, is excluded by the borrow of the slot.
         Shared::of(self.pointer.load(Ordering::Acquire))
     }
 
-    /// Stores `value` if the slot is empty; returns it otherwise.
+    /// Stores `value` if the slot is empty; returns it otherwise. A load and a store, for the only
+    /// thread that may fill the slot: a share that another thread puts there in between is never
+    /// dropped.
     ///
     /// # Errors
     /// The value, if the slot was not empty.
-    pub fn install(&self, value: Arc<T>) -> Result<(), Arc<T>> {
-        let new = Arc::into_raw(value).cast_mut();
-        // Release: pairs with the Acquire in `load`. Relaxed on failure: the other value is not
-        // looked at.
-        let installed = self.pointer.compare_exchange(
-            ptr::null_mut(),
-            new,
-            Ordering::Release,
-            Ordering::Relaxed,
-        );
-        // SAFETY: the exchange failed, so the pointer was never published.
-        installed.map_or_else(|_| Err(unsafe { Arc::from_raw(new) }), |_| Ok(()))
+    #[inline]
+    pub fn fill(&self, value: Share<T>) -> Result<(), Share<T>> {
+        // Relaxed: the pointer is not followed.
+        if !self.pointer.load(Ordering::Relaxed).is_null() {
+            return Err(value);
+        }
+        // Release: pairs with the Acquire in `load`.
+        self.pointer
+            .store(value.into_raw().as_ptr(), Ordering::Release);
+        Ok(())
     }
 
     /// Stores `value` (or nothing); returns the old value, whose share is dropped when no guard can
     /// see it any more.
-    pub fn swap<'g>(&self, value: Option<Arc<T>>, g: &'g Guard) -> Option<Shared<'g, T>> {
+    pub fn swap<'g>(&self, value: Option<Share<T>>, g: &'g Guard) -> Option<Shared<'g, T>> {
         Some(self.exchange(value)?.retire(g))
     }
 
     /// Stores `value` (or nothing) and returns the old share unretired: a caller that holds a lock
     /// can retire it after unlocking.
     #[inline]
-    pub fn exchange(&self, value: Option<Arc<T>>) -> Option<Removed<T>> {
-        let new = value.map_or(ptr::null_mut(), |value| Arc::into_raw(value).cast_mut());
+    pub fn exchange(&self, value: Option<Share<T>>) -> Option<Removed<T>> {
+        let new = value.map_or(ptr::null_mut(), |value| value.into_raw().as_ptr());
         // AcqRel: Release pairs with the Acquire in `load`; Acquire pairs with the Release of the
         // thread that stored the old value, which is used.
         let old = self.pointer.swap(new, Ordering::AcqRel);
@@ -92,7 +92,7 @@ impl<T: Send + Sync + 'static> ArcSlot<T> {
 
 /// A share that was taken out of its slot and that readers may still see. It is retired on drop.
 pub struct Removed<T: Send + Sync + 'static> {
-    /// From `Arc::into_raw`, out of its only slot: the share belongs to this value alone.
+    /// From `Share::into_raw`, out of its only slot: the share belongs to this value alone.
     pointer: NonNull<T>,
 }
 
@@ -101,7 +101,7 @@ impl<T: Send + Sync + 'static> Removed<T> {
     pub fn retire<'g>(self, g: &'g Guard) -> Shared<'g, T> {
         let pointer = ManuallyDrop::new(self).pointer;
         // SAFETY: the share is ours alone, see the field, and no new reader finds it.
-        unsafe { retire_share(pointer.as_ptr().cast_const(), g) };
+        unsafe { retire_share(pointer, g) };
         Shared {
             pointer,
             _lives: PhantomData,
@@ -112,7 +112,7 @@ impl<T: Send + Sync + 'static> Removed<T> {
 impl<T: Send + Sync + 'static> Drop for Removed<T> {
     fn drop(&mut self) {
         // SAFETY: as in `retire`, which does not run this.
-        unsafe { retire_share(self.pointer.as_ptr().cast_const(), &pin()) };
+        unsafe { retire_share(self.pointer, &pin()) };
     }
 }
 
@@ -128,28 +128,22 @@ impl<'g, T> Shared<'g, T> {
     /// The value.
     #[inline]
     pub fn get(self) -> &'g T {
-        // SAFETY: a share lives as long as what `self` borrows, see `ArcSlot::load`.
+        // SAFETY: a share lives as long as what `self` borrows, see `ShareSlot::load`.
         unsafe { self.pointer.as_ref() }
     }
 
     /// A counted share, which outlives the guard.
-    pub fn to_arc(self) -> Arc<T> {
-        let pointer = self.pointer.as_ptr().cast_const();
-        // SAFETY: the pointer comes from `Arc::into_raw`, and a share lives as long as `self`: so
-        // one may be added, which is then owned here.
-        unsafe {
-            Arc::increment_strong_count(pointer);
-            Arc::from_raw(pointer)
-        }
+    pub fn to_share(self) -> Share<T> {
+        // SAFETY: the pointer comes from `Share::into_raw`, and a share lives as long as `self`.
+        unsafe { Share::another(self.pointer) }
     }
 }
 
-impl<'g, T> From<&'g Arc<T>> for Shared<'g, T> {
+impl<'g, T> From<&'g Share<T>> for Shared<'g, T> {
     /// Borrows a share that the caller owns: the borrow takes the place of the guard.
-    fn from(share: &'g Arc<T>) -> Self {
-        let pointer = NonNull::new(Arc::as_ptr(share).cast_mut());
+    fn from(share: &'g Share<T>) -> Self {
         Shared {
-            pointer: pointer.expect("an Arc points to something"),
+            pointer: share.as_ptr(),
             _lives: PhantomData,
         }
     }
@@ -172,16 +166,16 @@ impl<T> Deref for Shared<'_, T> {
     }
 }
 
-impl<T> Default for ArcSlot<T> {
-    fn default() -> ArcSlot<T> {
-        ArcSlot::empty()
+impl<T> Default for ShareSlot<T> {
+    fn default() -> ShareSlot<T> {
+        ShareSlot::empty()
     }
 }
 
-impl<T> std::fmt::Debug for ArcSlot<T> {
+impl<T> std::fmt::Debug for ShareSlot<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // Relaxed: the pointer is printed, not followed.
-        f.debug_tuple("ArcSlot")
+        f.debug_tuple("ShareSlot")
             .field(&self.pointer.load(Ordering::Relaxed))
             .finish()
     }
@@ -193,14 +187,13 @@ impl<T: std::fmt::Debug> std::fmt::Debug for Shared<'_, T> {
     }
 }
 
-impl<T> Drop for ArcSlot<T> {
+impl<T> Drop for ShareSlot<T> {
     fn drop(&mut self) {
         // Relaxed: `&mut self` has synchronised with every earlier writer.
-        let pointer = self.pointer.load(Ordering::Relaxed);
-        if !pointer.is_null() {
+        if let Some(pointer) = NonNull::new(self.pointer.load(Ordering::Relaxed)) {
             // SAFETY: the slot owns the share, and every `Shared` that relies on it borrows the
             // slot.
-            drop(unsafe { Arc::from_raw(pointer.cast_const()) });
+            drop(unsafe { Share::from_raw(pointer) });
         }
     }
 }
