@@ -45,9 +45,10 @@ fn a_directory_of_ext4_is_listed_whole_where_names_have_one_hash() {
     let place = |name: &str| below.at(name);
     let mut pairs: Vec<Vec<u8>> = Vec::new();
     for batch in 0.. {
-        let made = format!("mkdir b{batch}; cd b{batch}; seq -f {batch}-%.0f 90000 | xargs touch");
+        // Nearly all inodes of the filesystem.
+        let made = format!("mkdir many; cd many; seq -f {batch}-%.0f 60000 | xargs touch");
         succeed(&mut shell(below.path(), &made));
-        let all = positions(&place(&format!("b{batch}")), 32 << 10);
+        let all = positions(&place("many"), 32 << 10);
         // A position is the next name's.
         for three in all
             .windows(3)
@@ -55,6 +56,7 @@ fn a_directory_of_ext4_is_listed_whole_where_names_have_one_hash() {
         {
             pairs.extend([three[1].0.clone(), three[2].0.clone()]);
         }
+        succeed(&mut shell(below.path(), "rm -r many"));
         if !pairs.is_empty() {
             break;
         }
