@@ -30,9 +30,12 @@ cargo xtask VERB
   demo                 build, and show in a temporary directory what Hearth is for
   test [FILTER...]     install what is missing, run every test, end with `N passed, N failed`
   readme [--write]     run every command of README.md and compare, or write what was printed
-  dist [--dev|--try]   what users install: static program, package, tarball, sums, components;
+  dist [--dev|--try|--check]
+                       what users install: static program, package, tarball, sums, components;
                        --dev: the package alone, of the program that the tests have built;
-                       --try: that package installed, upgraded, removed in a system of its own
+                       --try: that package installed, upgraded, removed in a system of its own,
+                       and its units under a systemd that is booted there;
+                       --check: whether all that was made is there and whole
   check                formatting, clippy, documentation, tidy, layers, licences
   bench [WHAT...]      benchmarks (hearth-bench, release build): lib, mount, seeds, ...
   conflicts [WHAT...]  the conflict runner of hearth-bench

@@ -11,6 +11,12 @@ const MINOR_MIN: u32 = 11;
 /// What the tests are made with, with versions.
 const REQUIREMENTS: &str = "crates/python/tests/requirements.txt";
 
+/// Another version of one of them, in a folder of its own in the environment.
+const OLDEST: (&str, &str) = (
+    "crates/python/tests/requirements-oldest-grafana.txt",
+    "oldest-grafana",
+);
+
 /// Makes a virtual environment with the wheel in it, and names the tests.
 ///
 /// # Errors
@@ -119,6 +125,12 @@ fn environment(folder: &Path) -> Result<PathBuf, String> {
     })?;
     let python = folder.join("bin/python");
     pip(&python, &["--requirement", REQUIREMENTS])?;
+    let (list, place) = OLDEST;
+    let place = folder.join(place).display().to_string();
+    pip(
+        &python,
+        &["--no-deps", "--target", &place, "--requirement", list],
+    )?;
     Ok(python)
 }
 
@@ -185,7 +197,8 @@ mod tests {
 
     #[test]
     fn each_requirement_is_of_one_version() {
-        let text = std::fs::read_to_string(place::root().join(REQUIREMENTS)).expect("a list");
+        let read = |list: &str| std::fs::read_to_string(place::root().join(list)).expect("a list");
+        let text = read(REQUIREMENTS) + &read(OLDEST.0);
         let lines = || text.lines().filter(|line| !line.starts_with('#'));
         assert!(lines().count() > 5);
         for line in lines() {

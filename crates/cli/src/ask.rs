@@ -1,7 +1,8 @@
 //! Asking a mounted volume: one question, one answer, over `.hearth/ask`.
 
+use crate::control_file;
 use crate::failure::{Failure, reason};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -39,9 +40,7 @@ pub fn refusal(file: &File, mount: &Path, error: &std::io::Error) -> Failure {
 }
 
 fn open(mount: &Path) -> Result<File, Failure> {
-    let path = mount.join(".hearth/ask");
-    let opened = OpenOptions::new().read(true).write(true).open(path);
-    opened.map_err(|error| {
+    control_file::open_to_ask(mount, "ask").map_err(|error| {
         let what = match error.kind() {
             ErrorKind::NotFound | ErrorKind::NotADirectory => NO_MOUNT.to_owned(),
             _ => reason(&error),

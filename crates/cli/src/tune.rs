@@ -2,12 +2,12 @@
 
 use crate::args::TuneArgs;
 use crate::ask::{LONGEST, NO_MOUNT, refusal};
+use crate::control_file;
 use crate::failure::{Failure, reason};
 use crate::output::{self, Colour, Paint};
 use serde_json::json;
-use std::fs::File;
 use std::io::{ErrorKind, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A tunable as the volume lists it.
 #[derive(Debug)]
@@ -84,10 +84,7 @@ fn set(mount: &Path, name: &str, value: &str) -> Result<(), Failure> {
         let what = format!("only the owner of the mount and root may set {name}; ask them");
         Failure::at(mount, what)
     };
-    let opened = File::options()
-        .read(true)
-        .write(true)
-        .open(path(mount, name));
+    let opened = control_file::open_to_ask(mount, &path(name));
     let mut file = opened.map_err(|error| match error.kind() {
         ErrorKind::PermissionDenied => only_owner(),
         ErrorKind::ReadOnlyFilesystem => {
@@ -117,11 +114,11 @@ fn value_of(mount: &Path, tunable: &Tunable<'_>) -> Result<String, Failure> {
 }
 
 fn read(mount: &Path, name: &str) -> Result<String, Failure> {
-    std::fs::read_to_string(path(mount, name)).map_err(|error| unread(mount, &error))
+    control_file::read(mount, &path(name)).map_err(|error| unread(mount, &error))
 }
 
-fn path(mount: &Path, name: &str) -> PathBuf {
-    mount.join(".hearth/sys").join(name)
+fn path(name: &str) -> String {
+    format!("sys/{name}")
 }
 
 fn unread(mount: &Path, error: &std::io::Error) -> Failure {

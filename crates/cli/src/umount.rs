@@ -3,7 +3,7 @@
 use crate::accounts::Accounts;
 use crate::args::UmountArgs;
 use crate::failure::Failure;
-use crate::{config, mounts};
+use crate::{config, control_file, mounts};
 use hearth_sync::primitive::thread;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
@@ -69,7 +69,7 @@ pub fn run(args: &UmountArgs) -> Result<(), Failure> {
 fn of_unit(file: &Path) -> Result<PathBuf, Failure> {
     let place = config::mountpoint(file)?;
     let unit = std::env::var("MAINPID").ok();
-    let daemon = std::fs::read_to_string(place.join(".hearth/pid")).ok();
+    let daemon = control_file::read(&place, "pid").ok();
     match unit.zip(daemon) {
         Some((unit, daemon)) if unit.trim() != daemon.trim() => {
             let what = format!(
@@ -109,7 +109,7 @@ struct Daemon(Option<OwnedFd>);
 impl Daemon {
     /// The daemon that serves `place`, if it is a `hearth mount`.
     fn of(place: &Path) -> Daemon {
-        let pid = std::fs::read_to_string(place.join(".hearth/pid")).ok();
+        let pid = control_file::read(place, "pid").ok();
         let pid = pid.and_then(|text| Pid::from_raw(text.trim().parse().ok()?));
         let is_daemon = |pid: &Pid| {
             let line = std::fs::read(format!("/proc/{}/cmdline", pid.as_raw_pid()));

@@ -2,7 +2,7 @@
 
 use crate::heat::known::Known;
 use crate::listing::Listing;
-use crate::node::Node;
+use crate::node::{Node, OpenedBy};
 use hearth::{Errno, Kind, OpenFile, Result, VfsFile};
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
@@ -51,7 +51,11 @@ impl OpenHost {
     /// An open file of `node`, to which its descriptor is lent.
     pub fn new(node: &Arc<Node>, fd: OwnedFd, flags: i32, keeps_cache: bool) -> OpenHost {
         let fd = Arc::new(fd);
-        node.add_open(&fd, is_writable(flags));
+        let by = match is_writable(flags) {
+            true => OpenedBy::Writer,
+            false => OpenedBy::Reader,
+        };
+        node.add_open(&fd, by);
         OpenHost {
             node: Arc::clone(node),
             fd: Lock::new(Some(fd)),

@@ -59,7 +59,17 @@ struct OpenDescriptor {
     /// Ends with the descriptor itself. So the drop of an open file takes no lock: it may come at
     /// any time below any other, from the freeing of what an epoch has left behind.
     fd: Weak<OwnedFd>,
-    is_writable: bool,
+    by: OpenedBy,
+}
+
+/// Why a descriptor is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenedBy {
+    Reader,
+    Writer,
+    /// Nobody has it open: the call that is about to may find it no other way. It is not told when
+    /// this ends, so nothing may be charged for it.
+    Look,
 }
 
 impl OpenDescriptor {
@@ -112,14 +122,14 @@ impl Node {
     /// A descriptor of a file that is open for writing.
     pub fn writable_descriptor(&self) -> Option<Arc<OwnedFd>> {
         let open = self.open.lock();
-        let mut able = open.files.iter().filter(|one| one.is_writable);
+        let mut able = open.files.iter().filter(|one| one.by == OpenedBy::Writer);
         able.find_map(|one| one.fd.upgrade())
     }
 
     /// A file was opened. It is open for as long as its descriptor lives, or until it is closed.
-    pub fn add_open(&self, fd: &Arc<OwnedFd>, is_writable: bool) {
+    pub fn add_open(&self, fd: &Arc<OwnedFd>, by: OpenedBy) {
         let fd = Arc::downgrade(fd);
-        let file = OpenDescriptor { fd, is_writable };
+        let file = OpenDescriptor { fd, by };
         let mut open = self.open.lock();
         if open.files.len() == open.files.capacity() {
             open.files.retain(OpenDescriptor::is_open);
@@ -135,7 +145,8 @@ impl Node {
 
     /// Whether somebody has it open.
     pub fn is_open(&self) -> bool {
-        self.open.lock().files.iter().any(OpenDescriptor::is_open)
+        let is_file = |one: &OpenDescriptor| one.by != OpenedBy::Look && one.is_open();
+        self.open.lock().files.iter().any(is_file)
     }
 
     /// It has no name any more, and whoever uses it still may.

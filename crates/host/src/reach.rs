@@ -170,7 +170,10 @@ impl Tree {
         let stat = statx(&fd, c"", flags, StatxFlags::TYPE).pass_on()?;
         match self.is_own_device(makedev(stat.stx_dev_major, stat.stx_dev_minor)) {
             true => Err(Errno::ELOOP),
-            false => Ok(fd),
+            false => {
+                self.enters();
+                Ok(fd)
+            }
         }
     }
 

@@ -5,14 +5,14 @@
 //! A caller who opens `/proc/self/fd/N` of a file that lost its name behind the mount is told the
 //! same, and comes again without a lookup: there is no path. It gets what it has open.
 
-use crate::node::Node;
+use crate::node::{Node, OpenedBy};
 use hearth::Kind;
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::primitive::atomic::{AtomicUsize, Ordering::Relaxed};
 use hearth_sync::primitive::{Arc, thread};
 use rustix::fd::OwnedFd;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 lock_class!(RetriesLock = "host.retries", 805);
@@ -24,11 +24,16 @@ const SOON: Duration = Duration::from_secs(1);
 const AT_ONCE: Duration = Duration::from_millis(50);
 /// Callers at a time. More of them are told the truth.
 const MOST: usize = 1024;
+/// What is kept for one caller, the last that it has found: more than most paths have components.
+/// It may as well be on its way over a tree, of which nothing is to be kept.
+const LOOKS: usize = 64;
 
 /// Callers whose last call ended with `ESTALE`, by the number of their thread. Its lock is taken
 /// without another.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Retries {
+    /// Descriptors that may be kept for all callers together. Beyond it they are told the truth.
+    most_looks: usize,
     state: Lock<RetriesLock, State>,
     /// Size of the table, so that who finds none takes no lock. Relaxed: a
     /// caller asks after its own entry, which its own earlier call has made.
@@ -38,6 +43,8 @@ pub struct Retries {
 #[derive(Debug, Default)]
 struct State {
     by_caller: HashMap<u32, Retry>,
+    /// Descriptors that are kept for them.
+    looks: usize,
     /// A thread looks for those that are over.
     is_swept: bool,
 }
@@ -49,10 +56,10 @@ struct Retry {
     /// The refused request was for attributes: the call may have been for them, or the kernel was
     /// on its way to another request.
     on_the_way: bool,
-    /// What was found since.
-    found: Vec<Looked>,
-    /// A name was not there. Either it is to be made, or the program was told so and nothing is
-    /// repeated.
+    /// What was found since, the last one last.
+    found: VecDeque<Looked>,
+    /// A name was not there. Either the kernel has looked once more, as it does after a name that
+    /// it believed, or the program was told so and this is another call.
     missed: bool,
     since: Instant,
 }
@@ -79,7 +86,24 @@ pub enum MayOpen {
     No,
 }
 
+impl State {
+    fn remove(&mut self, caller: u32) -> Option<Retry> {
+        let gone = self.by_caller.remove(&caller)?;
+        self.looks -= gone.found.len();
+        Some(gone)
+    }
+}
+
 impl Retries {
+    /// Keeps this many descriptors at most.
+    pub fn new(most_looks: usize) -> Retries {
+        Retries {
+            most_looks,
+            state: Lock::default(),
+            count: AtomicUsize::new(0),
+        }
+    }
+
     /// `caller` was told that inode `number` is gone, `on_the_way` when it asked for attributes.
     pub fn refused(self: &Arc<Retries>, caller: u32, number: u64, on_the_way: bool) {
         if caller == 0 {
@@ -88,7 +112,7 @@ impl Retries {
         let retry = Retry {
             refused: number,
             on_the_way,
-            found: Vec::new(),
+            found: VecDeque::new(),
             missed: false,
             since: Instant::now(),
         };
@@ -96,7 +120,8 @@ impl Retries {
         if state.by_caller.len() >= MOST {
             return;
         }
-        let old = state.by_caller.insert(caller, retry);
+        let old = state.remove(caller);
+        state.by_caller.insert(caller, retry);
         let begins = self.changed(&mut state);
         drop(state);
         drop(old);
@@ -123,7 +148,7 @@ impl Retries {
         if caller == 0 || self.count.load(Relaxed) == 0 {
             return;
         }
-        node.add_open(fd, false);
+        node.add_open(fd, OpenedBy::Look);
         let found = Looked {
             node: Arc::clone(node),
             parent: Arc::clone(parent),
@@ -132,12 +157,24 @@ impl Retries {
             _fd: Arc::clone(fd),
         };
         let mut state = self.state.lock();
-        if let Some(retry) = state.by_caller.get_mut(&caller) {
-            retry.found.push(found);
-        } else {
-            drop(state);
-            drop(found);
-        }
+        let has_room = state.looks < self.most_looks;
+        // What is not kept is closed outside the lock.
+        let dropped = match state.by_caller.get_mut(&caller) {
+            None => Some(found),
+            Some(retry) => {
+                retry.found.push_back(found);
+                match has_room && retry.found.len() <= LOOKS {
+                    true => {
+                        state.looks += 1;
+                        None
+                    }
+                    // The oldest, or this one if it is the only one.
+                    false => retry.found.pop_front(),
+                }
+            }
+        };
+        drop(state);
+        drop(dropped);
     }
 
     /// `caller` has looked a name up that is not there.
@@ -162,12 +199,15 @@ impl Retries {
         };
         let is_directory = node.kind == Kind::Directory;
         let is_same = !is_directory && retry.refused == node.number && node.descriptor().is_some();
-        let looked = retry.found.iter().rfind(|one| Arc::ptr_eq(&one.node, node));
+        let looked = retry
+            .found
+            .iter()
+            .rev()
+            .find(|one| Arc::ptr_eq(&one.node, node));
         match looked {
             None if retry.found.is_empty() && is_same => MayOpen::Yes,
             None => MayOpen::No,
-            Some(_) if is_directory && retry.missed => MayOpen::No,
-            Some(one) if is_directory && retry.on_the_way => {
+            Some(one) if is_directory && (retry.missed || retry.on_the_way) => {
                 MayOpen::Unless(Arc::clone(&one.parent), one.name.clone())
             }
             Some(one) if retry.on_the_way && one.at.elapsed() > AT_ONCE => MayOpen::No,
@@ -186,7 +226,7 @@ impl Retries {
             return;
         }
         let mut state = self.state.lock();
-        let gone = state.by_caller.remove(&caller);
+        let gone = state.remove(caller);
         let count = state.by_caller.len();
         self.count.store(count, Relaxed);
         drop(state);
@@ -216,6 +256,10 @@ impl Retries {
         let mut state = self.state.lock();
         let old = |_: &u32, retry: &mut Retry| retry.since.elapsed() > SOON;
         let gone: Vec<_> = state.by_caller.extract_if(old).collect();
+        state.looks -= gone
+            .iter()
+            .map(|(_, retry)| retry.found.len())
+            .sum::<usize>();
         self.changed(&mut state);
         let is_done = !state.is_swept;
         drop(state);

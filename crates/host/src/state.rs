@@ -183,9 +183,14 @@ fn filesystem(root: BorrowedFd<'_>, id: &Identity) -> Vec<u8> {
     number.to_le_bytes().to_vec()
 }
 
-/// Whether a path, or what is there of it, lies in a directory. Not by name: it may have several.
+/// Whether a path, or what is there of it, lies in a directory. Not by name: it may have several,
+/// and a link may lead into it.
 fn lies_in(path: &Path, directory: &Identity) -> bool {
-    path.ancestors().any(|above| {
+    let real = path
+        .ancestors()
+        .find_map(|above| fs::canonicalize(above).ok());
+    let real = real.unwrap_or_default();
+    path.ancestors().chain(real.ancestors()).any(|above| {
         let Ok(file) = File::open(above) else {
             return false;
         };
@@ -257,6 +262,11 @@ mod tests {
         assert_eq!(of("renamed").read("heat").unwrap().unwrap(), b"warm");
         let root = File::open(&temporary).unwrap();
         let inside = StateDir::of(&temporary, root.as_fd(), Some(&at("base/deeper/still")));
+        assert!(matches!(inside, Err(OpenError::StateInside { .. })));
+        std::os::unix::fs::symlink(at("renamed/deeper"), at("link")).unwrap();
+        fs::create_dir_all(at("renamed/deeper")).unwrap();
+        let root = File::open(at("renamed")).unwrap();
+        let inside = StateDir::of(&at("renamed"), root.as_fd(), Some(&at("link/still")));
         assert!(matches!(inside, Err(OpenError::StateInside { .. })));
         fs::remove_dir_all(&temporary).unwrap();
     }

@@ -53,6 +53,9 @@ pub struct Tree {
     proc: OwnedFd,
     /// Inodes of the root's mount are opened by their handles.
     pub opens_handles: bool,
+    /// A mount below was entered: what was found there may be elsewhere by the end. Relaxed: it is
+    /// read when nothing is entered any more.
+    has_entered: AtomicBool,
     /// The device of the mount that serves this tree, which must not be entered; 0 until it is
     /// known. Relaxed: it is set before the kernel can ask for what lies below.
     own_device: AtomicU64,
@@ -94,10 +97,11 @@ impl Tree {
             rights,
             nodes: Nodes::new(id),
             descriptors: Descriptors::new(descriptors()),
-            retries: Arc::default(),
+            retries: Arc::new(Retries::new(descriptors())),
             root,
             proc,
             opens_handles,
+            has_entered: AtomicBool::new(false),
             own_device: AtomicU64::new(0),
             is_elsewhere: AtomicBool::new(false),
             keeps_projects: AtomicBool::new(false),
@@ -123,6 +127,18 @@ impl Tree {
     /// Whether projects are those that the filesystem keeps.
     pub fn keeps_projects(&self) -> bool {
         self.keeps_projects.load(Relaxed)
+    }
+
+    /// Something that is mounted below is entered.
+    pub fn enters(&self) {
+        if !self.has_entered() {
+            self.has_entered.store(true, Relaxed);
+        }
+    }
+
+    /// Whether anything that is, or was, mounted below was entered.
+    pub fn has_entered(&self) -> bool {
+        self.has_entered.load(Relaxed)
     }
 
     /// The directory itself.

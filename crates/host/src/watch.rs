@@ -57,6 +57,10 @@ impl Watch {
             error: errno.into(),
         };
         let group = sys::fanotify_group().map_err(failed)?;
+        // A filesystem may tell handles that it does not open.
+        if !tree.opens_handles {
+            return Err(failed(Errno::EOPNOTSUPP));
+        }
         sys::fanotify_watch(group.as_fd(), MASK, tree.root()).map_err(failed)?;
         let other = |error: rustix::io::Errno| failed(Errno(error.raw_os_error()));
         let (stop, end) = pipe_with(PipeFlags::CLOEXEC).map_err(other)?;
@@ -147,7 +151,8 @@ impl Watcher {
     /// Events were lost: attributes and contents of everything are announced. Names are believed
     /// until they time out.
     fn lost(&self) {
-        for node in self.tree.nodes.all() {
+        let root = Arc::clone(self.tree.nodes.root());
+        for node in self.tree.nodes.all().into_iter().chain([root]) {
             self.volume.announce_inode(node.number, Some(0..u64::MAX));
             (self.settle)(&node);
         }

@@ -70,6 +70,19 @@ fn a_directory_that_is_gone_since_a_look_after_stale_attributes_is_not_there() {
     assert_eq!(opened, [Errno::ENOENT, Errno::ESTALE]);
 }
 
+/// The kernel, which believed in the name, looks twice if it is not there. `ESTALE` went to the
+/// program.
+#[test]
+fn a_directory_that_was_missed_and_found_and_is_gone_again_is_not_there() {
+    let by_open_then_missed = |vfs: &HostVfs, ino| {
+        by_open(vfs, ino);
+        let missed = vfs.lookup(&CALLER, ROOT, b"d");
+        assert_eq!(errno(missed.unwrap_err()), Errno::ENOENT);
+    };
+    let opened = opened_when_gone(by_open_then_missed, |_| ());
+    assert_eq!(opened, [Errno::ENOENT, Errno::ESTALE]);
+}
+
 /// It may as well have been a `stat`, which is over. The kernel opens by the name that it believes.
 #[test]
 fn a_directory_whose_name_is_anothers_since_a_stat_is_looked_up_again() {
@@ -77,4 +90,29 @@ fn a_directory_whose_name_is_anothers_since_a_stat_is_looked_up_again() {
         fs::write(directory, "text").unwrap();
     });
     assert_eq!(opened[0], Errno::ESTALE);
+}
+
+/// A thread that was told `ESTALE` once may as well go over a whole tree within the second.
+#[test]
+fn few_descriptors_are_kept_for_a_caller_that_looks_at_a_whole_tree() {
+    let place = Place::new("tree").unwrap();
+    let volume = Volume::builder().build().unwrap();
+    let vfs = HostVfs::open(place.path(), HostOptions::default(), &volume).unwrap();
+    let names: Vec<_> = (0..300).map(|n| n.to_string()).collect();
+    for name in &names {
+        fs::write(place.path().join(name), "").unwrap();
+    }
+    fs::create_dir(place.path().join("d")).unwrap();
+    let first = vfs.lookup(&CALLER, ROOT, b"d").unwrap();
+    fs::remove_dir(place.path().join("d")).unwrap();
+    by_open(&vfs, first.ino);
+    let open = || fs::read_dir("/proc/self/fd").unwrap().count();
+    let (before, mut most) = (open(), 0);
+    for names in names.chunks(25) {
+        for name in names {
+            vfs.lookup(&CALLER, ROOT, name.as_bytes()).unwrap();
+        }
+        most = most.max(open().saturating_sub(before));
+    }
+    assert!((25..150).contains(&most), "{most}");
 }

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import signal
+import sys
 import threading
 import time
 
@@ -83,6 +84,36 @@ def test_large_moves_and_batches_let_others_run(process):
         lambda: process.copy("/large", "/copy"),
     ]:
         assert progress(call) > 3
+
+
+@pytest.mark.parametrize("count", [30, 100])
+def test_short_batches_let_others_run_more_often_than_the_interpreter_would(process, count):
+    names = [f"/{n}" for n in range(count)]
+    process.write_many([(name, b"x") for name in names])
+    began = time.monotonic()
+    switches = progress(lambda: [process.stat_many(names) for _ in range(10_000)])
+    assert switches > 1.5 * (time.monotonic() - began) / sys.getswitchinterval()
+
+
+def test_a_thread_that_has_the_lock_and_computes_does_not_stop_batches(process):
+    names = [f"/{n}" for n in range(100)]
+    process.write_many([(name, b"x") for name in names])
+    ready, end = threading.Event(), threading.Event()
+
+    def compute():
+        # It is the last that took the lock by a call, and keeps it.
+        process.stat_many(names)
+        ready.set()
+        while not end.is_set():
+            sum(range(100))
+
+    thread = threading.Thread(target=compute)
+    thread.start()
+    ready.wait()
+    for _ in range(50):
+        assert len(process.stat_many(names)) == 100
+    end.set()
+    thread.join()
 
 
 def test_a_commit_lets_others_run(tmp_path):

@@ -4,9 +4,14 @@
 //! list of components. With `--dev` the package is made around the program that the tests have
 //! built, which takes seconds; [`trial`] tries that one.
 
+mod artefacts;
+mod boot;
+mod boot_facts;
 mod components;
+mod image;
 mod package;
 mod release;
+mod script;
 mod stage;
 mod trial;
 
@@ -34,10 +39,11 @@ pub fn run(args: &[String]) -> Result<(), String> {
             install::packages(package::needs)?;
             trial::run()
         }
+        ["--check"] => artefacts::check(&folder("release")),
         ["--inside", package, base, root] => {
             trial::inside(Path::new(package), Path::new(base), Path::new(root))
         }
-        _ => Err("takes nothing, --dev or --try".to_owned()),
+        _ => Err("takes nothing, --dev, --try or --check".to_owned()),
     }
 }
 

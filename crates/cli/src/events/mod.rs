@@ -84,7 +84,7 @@ impl Lines {
             offset: 0,
             begun: Vec::new(),
         };
-        match std::fs::read(mount.join(".hearth/version")) {
+        match control_file::read(mount, "version") {
             Ok(text) if text.is_empty() => Err(Failure::empty(mount)),
             _ => Ok(lines),
         }

@@ -16,6 +16,7 @@ pub mod units;
 pub use args::HeatArgs;
 pub use units::bytes;
 
+use crate::control_file;
 use crate::failure::{Failure, reason};
 use crate::which::mount_of;
 use args::HeatVerb;
@@ -43,7 +44,7 @@ pub fn run(args: &HeatArgs) -> Result<(), Failure> {
 
 fn switch(mount: Option<&Path>, to: &str) -> Result<(), Failure> {
     let top = mount_of(mount)?;
-    std::fs::write(top.join(".hearth/sys/fs/hot-track"), to).map_err(|error| {
+    control_file::write(&top, "sys/fs/hot-track", to).map_err(|error| {
         let what = match error.kind() {
             ErrorKind::PermissionDenied => {
                 "only the owner of the mount and root may switch tracking".to_owned()

@@ -1,6 +1,7 @@
 //! Asking a mount about heat.
 
 use crate::ask::ask;
+use crate::control_file;
 use crate::failure::{Failure, reason};
 use serde_json::Value;
 use std::io::ErrorKind;
@@ -13,8 +14,7 @@ pub fn ask_json(mount: &Path, question: &str) -> Result<Value, Failure> {
 
 /// Reads a control file that is JSON.
 pub fn read_json(mount: &Path, file: &str) -> Result<Value, Failure> {
-    let text = std::fs::read_to_string(mount.join(".hearth/heat").join(file));
-    let text = text.map_err(|error| {
+    let text = control_file::read(mount, &format!("heat/{file}")).map_err(|error| {
         let what = match error.kind() {
             ErrorKind::PermissionDenied => {
                 "the heat of all files is for the owner of the mount and root".to_owned()

@@ -1,11 +1,12 @@
 //! `hearth heat export` and `hearth heat import`.
 
 use crate::ask::ask;
+use crate::control_file;
 use crate::failure::{Failure, reason};
 use crate::output;
 use crate::which::mount_of;
 use hearth_control::bad_lines;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -114,8 +115,7 @@ fn read(file: &Path) -> Result<String, Failure> {
 
 /// Writes the lines and their end to the control file. Returns its reply.
 fn send(mount: &Path, text: &str) -> Result<String, Failure> {
-    let path = mount.join(".hearth/heat/import");
-    let opened = OpenOptions::new().read(true).write(true).open(path);
+    let opened = control_file::open_to_ask(mount, "heat/import");
     let mut control = opened.map_err(|error| {
         let what = match error.kind() {
             ErrorKind::PermissionDenied => {

@@ -7,7 +7,7 @@ mod parse;
 
 use crate::args::{LocksArgs, LocksSort};
 use crate::failure::{Failure, reason};
-use crate::{output, signals};
+use crate::{control_file, output, signals};
 use hearth::{LockProfile, LockSort};
 use hearth_sync::primitive::atomic::{AtomicBool, Ordering};
 use hearth_sync::primitive::{Arc, thread};
@@ -72,7 +72,7 @@ fn record(mount: &Path, length: Duration, exact: bool) -> Result<(String, LockPr
         looks += 1;
         // Once a second: the question is in the profile.
         if looks.is_multiple_of(20)
-            && let Err(error) = std::fs::metadata(mount.join(".hearth/locks"))
+            && let Err(error) = control_file::open_to_read(mount, "locks")
         {
             let what = format!("the mount ended meanwhile ({})", reason(&error));
             return Err(Failure::at(mount, what));
@@ -87,7 +87,7 @@ fn record(mount: &Path, length: Duration, exact: bool) -> Result<(String, LockPr
 /// # Errors
 /// It is not the caller's to switch, or the volume has no profile.
 pub fn switch(mount: &Path, word: &str) -> Result<(), Failure> {
-    std::fs::write(mount.join(".hearth/locks"), word).map_err(|error| {
+    control_file::write(mount, "locks", word).map_err(|error| {
         let what = match error.kind() {
             ErrorKind::PermissionDenied => {
                 "only the owner of the mount and root may turn the lock profile on".to_owned()
@@ -109,7 +109,7 @@ pub fn switch(mount: &Path, word: &str) -> Result<(), Failure> {
 /// # Errors
 /// It is no mount, or its control files cannot be read.
 pub fn read(mount: &Path) -> Result<(String, LockProfile), Failure> {
-    let text = std::fs::read_to_string(mount.join(".hearth/locks.json")).map_err(|error| {
+    let text = control_file::read(mount, "locks.json").map_err(|error| {
         let what = format!(
             "no lock profile of a Hearth mount here ({}); \
              'findmnt -t fuse.hearth' lists the mounts",

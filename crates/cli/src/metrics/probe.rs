@@ -1,5 +1,6 @@
 //! Which Hearth mounts there are, and what each says of itself.
 
+use crate::control_file;
 use crate::mounts::{self, Mounted};
 use rustix::fs::{StatVfs, major, minor, statvfs};
 use std::io::ErrorKind;
@@ -93,15 +94,14 @@ pub fn ask(target: &Target) -> Said {
 }
 
 fn texts(place: &Path) -> Said {
-    let control = place.join(".hearth");
-    let stats = match std::fs::read_to_string(control.join("stats")) {
+    let stats = match control_file::read(place, "stats") {
         Ok(text) => Some(text),
         // A directory of the host may have a `.hearth` of its own.
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         Err(error) if error.kind() == ErrorKind::PermissionDenied => return Said::Denied,
         Err(_) => return Said::Nothing,
     };
-    let read = |name: &str| std::fs::read_to_string(control.join(name)).ok();
+    let read = |name: &str| control_file::read(place, name).ok();
     // It costs a walk over records, for nothing where none are kept.
     let has_heat = |text: &String| text.lines().any(|line| line == "hearth_heat_on 1");
     let is_tracked = stats.as_ref().is_some_and(has_heat);

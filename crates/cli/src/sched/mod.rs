@@ -6,6 +6,7 @@ mod args;
 pub use args::SchedArgs;
 
 use crate::ask::ask;
+use crate::control_file;
 use crate::failure::{Failure, reason};
 use crate::output;
 use crate::quota::with_names;
@@ -59,8 +60,7 @@ fn show(mount: &Path, json: bool, watch: bool) -> Result<(), Failure> {
 /// It is no mount, or its control files cannot be read.
 pub fn read(mount: &Path, json: bool) -> Result<String, Failure> {
     let name = if json { "sched.json" } else { "sched" };
-    let text = std::fs::read_to_string(mount.join(".hearth").join(name));
-    let text = text.map_err(|error| {
+    let text = control_file::read(mount, name).map_err(|error| {
         let what = format!(
             "no scheduler of a Hearth mount here ({}); \
              'findmnt -t fuse.hearth' lists the mounts",

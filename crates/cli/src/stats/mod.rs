@@ -4,6 +4,7 @@ mod sample;
 mod table;
 
 use crate::args::StatsArgs;
+use crate::control_file;
 use crate::failure::{Failure, reason};
 use crate::output;
 use crate::which::typed_or_only;
@@ -44,8 +45,7 @@ fn shown(samples: &Samples, json: bool) -> String {
 /// # Errors
 /// It is no mount, or its control files cannot be read.
 pub fn read(mount: &Path) -> Result<Samples, Failure> {
-    let file = mount.join(".hearth/stats");
-    match std::fs::read_to_string(&file) {
+    match control_file::read(mount, "stats") {
         Ok(text) if text.is_empty() => Err(Failure::empty(mount)),
         Ok(text) => Ok(Samples::parse(&text)),
         Err(error) => Err(Failure::at(

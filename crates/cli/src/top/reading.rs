@@ -5,7 +5,7 @@ use crate::failure::{Failure, reason};
 use crate::heat::place::{ask_json, read_json};
 use crate::quota::{self, Report};
 use crate::stats::{self, Samples};
-use crate::{locks, mounts, sched};
+use crate::{control_file, locks, mounts, sched};
 use serde_json::Value;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
@@ -137,11 +137,10 @@ fn part<T>(
 
 /// Why a control file cannot be read, where the reason is not in the file itself.
 fn known(mount: &Path, file: &str, failure: Failure) -> Failure {
-    let control = mount.join(".hearth");
-    match std::fs::symlink_metadata(control.join(file)) {
+    match control_file::open_to_read(mount, file) {
         Err(error) if error.kind() == ErrorKind::NotConnected => Failure::at(mount, ended(&error)),
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            let version = std::fs::read_to_string(control.join("version")).unwrap_or_default();
+            let version = control_file::read(mount, "version").unwrap_or_default();
             let whose = match version.trim() {
                 "" => "its tree may have a .hearth of its own; rename that one".to_owned(),
                 version => format!(

@@ -97,7 +97,9 @@ import os, sys
 bad = set()
 while not os.path.exists('stop'):
     try:
-        os.stat('x'); f = os.open('x', os.O_RDONLY); os.read(f, 10); os.close(f)
+        os.stat('x'); f = os.open('x', os.O_RDONLY)
+        try: os.read(f, 10)
+        finally: os.close(f)
     except (FileNotFoundError, IsADirectoryError): pass
     except OSError as e:
         if e.errno != 21: bad.add(str(e))

@@ -46,11 +46,61 @@ fn hr84_nothing_of_the_tree_is_hidden_and_nothing_of_ours_is_in_it() {
     fs::write(case.below.at(".hearth/x"), "mine").unwrap();
     std::thread::sleep(crate::case::WAIT);
     assert_eq!(case.mounted.shell("cat .hearth/x; ls -A"), "mine.hearth\n");
+    takes_nobodys_files_for_its_own(&case);
     case.mounted
         .shell("rm -rf .hearth; mkdir a; touch a/.config .config; rm -rf * .config");
     assert_eq!(fs::read_dir(case.below.path()).unwrap().count(), 0);
     let stats = said(hearth().arg("stats").arg(case.mounted.path()));
     assert!(stats.success(), "{stats:?}");
+}
+
+/// Files of the tree are called like control files, and are neither asked, believed nor changed.
+fn takes_nobodys_files_for_its_own(case: &Case) {
+    let names = [
+        "ask",
+        "stats",
+        "locks",
+        "locks.json",
+        "sched",
+        "version",
+        "pid",
+        "events",
+        "sys/help",
+        "sys/fs/atime",
+        "sys/fs/hot-track",
+        "heat/status.json",
+        "heat/import",
+    ];
+    let mine = "fs/atime\tmine\n";
+    for name in names {
+        let file = case.below.at(".hearth").join(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, mine).unwrap();
+    }
+    let place = case.mounted.path().to_str().unwrap();
+    let calls: [&[&str]; 11] = [
+        &["ask", place, "quota check"],
+        &["tune", place],
+        &["tune", place, "fs/atime=noatime"],
+        &["stats", place],
+        &["sched", place],
+        &["locks", place],
+        &["locks", place, "--for", "10ms"],
+        &["events", place],
+        &["heat", "on", place],
+        &["heat", "top", place],
+        &["heat", "import", place, "/dev/null"],
+    ];
+    for call in calls {
+        let answer = said(hearth().args(call));
+        assert!(!answer.success(), "{call:?}: {answer:?}");
+        let is_right = answer.err.lines().count() == 1 && !answer.err.contains("mine");
+        assert!(is_right, "{call:?}: {answer:?}");
+    }
+    for name in names {
+        let text = fs::read_to_string(case.below.at(".hearth").join(name)).unwrap();
+        assert_eq!(text, mine, "{name}");
+    }
 }
 
 /// As in fstab, and over itself.

@@ -138,10 +138,12 @@ impl Drop for Mounted {
 }
 
 /// The kernel's name for the mount that `path` is on, which it never gives a second time: statx(2),
-/// `STATX_MNT_ID_UNIQUE`. What serves the mount is not asked.
+/// `STATX_MNT_ID_UNIQUE`. What serves the mount is not asked, and what would mount something there
+/// at an access (autofs) is not woken: that mount would wait for this one's daemon, which asks.
 fn unique_id(path: &Path) -> Option<u64> {
     const MNT_ID_UNIQUE: StatxFlags = StatxFlags::from_bits_retain(0x4000);
-    let found = statx(CWD, path, AtFlags::STATX_DONT_SYNC, MNT_ID_UNIQUE).ok()?;
+    let quietly = AtFlags::STATX_DONT_SYNC | AtFlags::NO_AUTOMOUNT;
+    let found = statx(CWD, path, quietly, MNT_ID_UNIQUE).ok()?;
     StatxFlags::from_bits_retain(found.stx_mask)
         .contains(MNT_ID_UNIQUE)
         .then_some(found.stx_mnt_id)

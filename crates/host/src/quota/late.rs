@@ -4,12 +4,14 @@
 use super::Quotas;
 use super::charged::Record;
 use super::settle::Touched;
+use crate::identity::Identity;
 use crate::node::Node;
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::primitive::{Arc, Weak, thread};
 use rustix::fd::BorrowedFd;
 use rustix::fs::fstatfs;
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 lock_class!(LateLock = "host.late", 815);
@@ -32,16 +34,16 @@ pub struct Late {
 
 #[derive(Debug, Default)]
 struct LateFiles {
-    files: Vec<Arc<Node>>,
+    files: HashMap<Identity, Arc<Node>>,
     /// A thread looks after them.
     is_swept: bool,
 }
 
 impl LateFiles {
-    /// Takes one out.
-    fn take(&mut self, is: impl Fn(&Arc<Node>) -> bool) -> Option<Arc<Node>> {
-        let at = self.files.iter().position(is)?;
-        Some(self.files.swap_remove(at))
+    /// Takes out the file that has this identity, if it is one that is meant.
+    fn take(&mut self, id: &Identity, is: impl Fn(&Arc<Node>) -> bool) -> Option<Arc<Node>> {
+        self.files.get(id).filter(|one| is(one))?;
+        self.files.remove(id)
     }
 }
 
@@ -64,7 +66,7 @@ impl Late {
     /// Looks after a file from now on. One thread does, while there are any.
     pub fn add(&self, node: &Arc<Node>) {
         let mut state = self.state.lock();
-        state.files.push(Arc::clone(node));
+        state.files.insert(node.id, Arc::clone(node));
         let is_swept = std::mem::replace(&mut state.is_swept, true);
         drop(state);
         if is_swept {
@@ -118,14 +120,14 @@ impl Quotas {
         if !self.tells_late(node) || node.charged.record().lock().is_some() {
             return None;
         }
-        let is_same = |one: &Arc<Node>| !Arc::ptr_eq(one, node) && one.id == node.id;
-        let old = self.late.state.lock().take(is_same)?;
+        let is_other = |one: &Arc<Node>| !Arc::ptr_eq(one, node);
+        let old = self.late.state.lock().take(&node.id, is_other)?;
         old.charged.record().lock().take()
     }
 
     /// Settles the files whose time is over. True if none are left.
     fn settle_late(&self) -> bool {
-        let files = self.late.state.lock().files.clone();
+        let files: Vec<_> = self.late.state.lock().files.values().cloned().collect();
         let now = Instant::now();
         for node in files {
             if let Some(record) = node.charged.record().lock().as_mut() {
@@ -136,7 +138,7 @@ impl Quotas {
             }
             // A write that comes in between adds the file once more.
             let is_same = |one: &Arc<Node>| Arc::ptr_eq(one, &node);
-            let taken = self.late.state.lock().take(is_same);
+            let taken = self.late.state.lock().take(&node.id, is_same);
             if taken.is_some() {
                 self.settle_node(&node);
             }

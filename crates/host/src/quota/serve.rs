@@ -153,8 +153,11 @@ impl Quotas {
     fn end(&self) -> io::Result<()> {
         self.projects.sync()?;
         self.settings.sync()?;
-        // With a mount below, what is used depends on what will be mounted there.
-        let is_open = self.late.has_some() || has_mounts_below(&self.tree, &self.source);
+        // With a mount below, what is used depends on what will be mounted there. One that is gone
+        // has been counted.
+        let is_open = self.late.has_some()
+            || self.tree.has_entered()
+            || has_mounts_below(&self.tree, &self.source);
         match self.counting.is_on() || is_open {
             true => Ok(()),
             false => {

@@ -71,7 +71,9 @@ impl Quotas {
                 gone @ (_, [0, 0]) => gone,
                 (owners, told) => (owners, touched.record().believed(told, stat.stx_size)),
             },
-            Err(_) => gone,
+            Err(Errno::ESTALE) => gone,
+            // What does not answer has given nothing back.
+            Err(_) => return,
         };
         if amounts == [0; 2] {
             self.counting.forget(&node.id);

@@ -89,7 +89,7 @@ impl PyProcess {
     {
         self.opened()?;
         let process = self.process.get();
-        Ok(py.detach(|| f(process)))
+        Ok(gil::run(py, true, || f(process)))
     }
 }
 

@@ -5,7 +5,7 @@ use crate::primitive::{self, Arc, thread};
 use std::time::Duration;
 
 /// The length of a sleep between two looks at the flags.
-pub(super) const REST: Duration = Duration::from_millis(1);
+const REST: Duration = Duration::from_millis(1);
 
 /// Three threads on one core, which end when this is dropped.
 pub(super) struct CpuHog {

@@ -1,5 +1,6 @@
-//! The board of Grafana, as strict as Grafana's own schema: a field that is not named here, or has
-//! another type, is a mistake.
+//! The queries of the board of Grafana, and the fields that each of its panels has to have: one that
+//! is not named here, or has another type, is a mistake. Grafana's own decoders are asked what they
+//! take (`crates/python/tests/test_board.py`).
 
 // Fields are there to be decoded.
 #![allow(dead_code)]
@@ -67,7 +68,6 @@ struct QueryVariable {
     label: String,
     datasource: Source,
     query: String,
-    definition: String,
     refresh: u8,
     sort: u8,
     multi: bool,
@@ -203,9 +203,6 @@ struct StatOptions {
     color_mode: String,
     justify_mode: String,
     text_mode: String,
-    wide_layout: bool,
-    show_percent_change: bool,
-    percent_change_color_mode: String,
     orientation: String,
     reduce_options: Reduce,
 }
