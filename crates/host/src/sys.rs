@@ -39,7 +39,7 @@ pub struct FileAttr {
     pub cowextsize: u32,
 }
 
-/// The same number on all processors.
+/// `file_getattr`, and the number behind it `file_setattr`, on all processors.
 const SYS_FILE_GETATTR: i64 = 468;
 const SYS_FILE_SETATTR: i64 = 469;
 

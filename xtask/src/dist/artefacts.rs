@@ -33,7 +33,8 @@ test "$(dpkg-deb -f "$1"/*.deb Version)" = "$4"
 ls LICENSE-MIT LICENSE-APACHE docs/README.md grafana/hearth.json prometheus/hearth.rules.yml \
     etc/example.toml systemd/hearth@.service systemd/hearth-metrics.service
 # Each verb has a page, in both.
-bin/hearth help | awk '/^Commands:/ { on = 1; next } /^$/ { on = 0 } on && $1 != "help" { print $1 }' \
+bin/hearth help \
+    | awk '/^Commands:/ { on = 1; next } /^$/ { on = 0 } on && $1 != "help" { print $1 }' \
     > "$2/verbs"
 test "$(wc -l < "$2/verbs")" -gt 10
 while read -r verb; do

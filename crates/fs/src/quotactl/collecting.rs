@@ -16,7 +16,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 
 /// Files whose writes a kernel collects.
 #[derive(Default)]
-struct Found {
+struct Collecting {
     /// Number of files of all owners.
     all: usize,
     /// The first file that would come under the limit: the id, the inode, and the number of files
@@ -60,7 +60,7 @@ impl Quota<'_> {
     }
 
     /// Looks for files for whose owners the prepared limit is the first.
-    fn still_collecting(&self) -> Found {
+    fn still_collecting(&self) -> Collecting {
         // Partner: `VolumeVfs::charges_first`. Either the open file is seen here,
         // or its opener sees the prepared limit.
         fence(Ordering::SeqCst);
@@ -75,8 +75,8 @@ impl Quota<'_> {
         found
     }
 
-    fn collecting(&self) -> Found {
-        let mut found = Found::default();
+    fn collecting(&self) -> Collecting {
+        let mut found = Collecting::default();
         for ino in self.sb.collecting() {
             let g = pin();
             let Ok(inode) = self.sb.inode(ino, &g) else {
