@@ -176,8 +176,8 @@ impl Bucket {
         place
     }
 
-    /// Removes the entry that is in `place`, if there is one. Needs the lock, held since the place was
-    /// found, and a write section.
+    /// Removes the entry that is in `place`, if there is one. Needs the lock, held since the place
+    /// was found, and a write section.
     pub fn remove(&self, place: &Place<'_>, g: &Guard) {
         if let Some((slot, _)) = place.old {
             slot.take(g);

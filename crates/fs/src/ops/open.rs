@@ -47,8 +47,8 @@ pub struct OpenFile {
     control: Option<OpenControl>,
 }
 
-/// What keeps an open file: a [`Share`] for descriptors, an [`Arc`] for a front end that has a table
-/// of its own.
+/// What keeps an open file: a [`Share`] for descriptors, an [`Arc`] for a front end that has a
+/// table of its own.
 pub(crate) trait FileOwner {
     fn owning(file: OpenFile) -> Self;
 }

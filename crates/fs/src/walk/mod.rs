@@ -360,8 +360,8 @@ fn skip_slashes(mut path: &[u8]) -> &[u8] {
     path
 }
 
-/// Where the first slash is in the last `left` bytes of `path`, or `left`. Looks at eight bytes at a
-/// time: every path goes through here.
+/// Where the first slash is in the last `left` bytes of `path`, or `left`. Looks at eight bytes at
+/// a time: every path goes through here.
 #[inline(always)]
 fn end_of_name(path: &[u8], left: usize) -> usize {
     let mut rest = &path[path.len() - left..];

@@ -130,8 +130,8 @@ mod tests {
         assert_eq!(SLICE_START.get(), before);
     }
 
-    /// With times that are told, not measured: on a loaded machine other threads take the core at any
-    /// moment, and no count of switches tells a yield from them.
+    /// With times that are told, not measured: on a loaded machine other threads take the core at
+    /// any moment, and no count of switches tells a yield from them.
     #[test]
     fn a_thread_just_preempted_by_the_kernel_does_not_yield_again() {
         let slices = thread::spawn(|| {
@@ -162,7 +162,8 @@ mod tests {
         slices.join().unwrap();
     }
 
-    /// A thread that asks all the time is preempted at the question, more often on a loaded machine.
+    /// A thread that asks all the time is preempted at the question, more often on a loaded
+    /// machine.
     #[test]
     #[cfg_attr(miri, ignore = "it has no such clock")]
     fn an_answer_is_late_where_other_threads_took_the_core() {
