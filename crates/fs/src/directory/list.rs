@@ -18,7 +18,7 @@ impl Directory {
         g: &'g Guard,
         mut f: impl FnMut(&'g Entry) -> bool,
     ) -> bool {
-        let mut found = Found::new();
+        let mut found = BucketEntries::new();
         // A cookie here, of the first entry that is wanted.
         let mut position = cookie.saturating_add(1);
         while position < 1 << NameHash::COOKIE_BITS {
@@ -76,7 +76,7 @@ impl Directory {
 
 /// The entries that were found in one bucket, in an array as long as they are few: a vector would
 /// ask for its room at each.
-struct Found<'g> {
+struct BucketEntries<'g> {
     /// The first ones; behind them is what earlier buckets left.
     few: [&'g Entry; FEW],
     count: usize,
@@ -87,9 +87,9 @@ struct Found<'g> {
 /// Stands where no entry was found yet.
 static NO_ENTRY: Entry = Entry::nothing();
 
-impl<'g> Found<'g> {
-    fn new() -> Found<'g> {
-        Found {
+impl<'g> BucketEntries<'g> {
+    fn new() -> BucketEntries<'g> {
+        BucketEntries {
             few: [&NO_ENTRY; FEW],
             count: 0,
             many: Vec::new(),
@@ -177,7 +177,7 @@ mod tests {
                 let mut cookies: Vec<_> = (0..count).map(cookie).collect();
                 cookies.sort_unstable();
                 // One after the other, as of buckets: what the first left is not seen again.
-                let mut found = Found::new();
+                let mut found = BucketEntries::new();
                 for kept in [entries.len(), 1, entries.len()] {
                     found.clear();
                     let some = &entries[..kept.min(entries.len())];
