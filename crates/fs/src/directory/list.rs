@@ -32,9 +32,9 @@ impl Directory {
             // A successor that is being filled has only what has moved there.
             let head = self.table.load(g);
             let is_filled = head.is_some_and(|head| std::ptr::eq(head, table));
-            let mut index = table.index_of(position);
+            let first = table.index_of(position);
             // Until one of the buckets has moved to another table.
-            for bucket in table.buckets().get(index..).unwrap_or_default() {
+            for (index, bucket) in table.buckets().iter().enumerate().skip(first) {
                 found.clear();
                 let start = bucket.seq.read_begin();
                 bucket.for_each(g, |entry| {
@@ -54,7 +54,6 @@ impl Directory {
                     return true;
                 }
                 position = table.end_of(index);
-                index += 1;
                 if !is_filled {
                     break;
                 }

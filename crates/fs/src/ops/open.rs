@@ -88,7 +88,7 @@ struct Moving {
 
 impl OpenFile {
     /// Made where it stays: it is too large to be handed from function to function.
-    pub(crate) fn new<F: FileOwner>(cx: &Ctx<'_>, inode: InodeRef, flags: i32) -> F {
+    pub(crate) fn owned<F: FileOwner>(cx: &Ctx<'_>, inode: InodeRef, flags: i32) -> F {
         let control = match is_control(inode.number()).then_some(&inode.body) {
             Some(Body::Control(file)) => cx.sb.control.open(*file, cx.sb),
             _ => None,
@@ -254,7 +254,7 @@ impl std::fmt::Debug for OpenFile {
 pub(crate) fn open<F: FileOwner>(cx: &Ctx<'_>, inode: &Inode, flags: i32, g: &Guard) -> Attempt<F> {
     if flags & libc::O_PATH != 0 {
         let held = inode.hold().ok_or(Stop::Restart)?;
-        return Ok(OpenFile::new(cx, held, flags));
+        return Ok(OpenFile::owned(cx, held, flags));
     }
     check_kind(inode, flags)?;
     let (reads, writes) = access_of(flags);
@@ -286,7 +286,7 @@ pub(crate) fn open<F: FileOwner>(cx: &Ctx<'_>, inode: &Inode, flags: i32, g: &Gu
         drop_capability(cx, inode, g);
         cx.inode_changed(inode, Some(0..u64::MAX));
     }
-    Ok(OpenFile::new(cx, held, status_flags(flags)))
+    Ok(OpenFile::owned(cx, held, status_flags(flags)))
 }
 
 /// Opens a name in `parent`, making it if it does not exist (`O_CREAT`).
@@ -324,7 +324,7 @@ pub(crate) fn open_absent<F: FileOwner>(
     g: &Guard,
 ) -> Attempt<F> {
     match create_absent(cx, parent, at, &New::File, mode & 0o7777, g) {
-        Ok(inode) => Ok(OpenFile::new(cx, inode, status_flags(flags))),
+        Ok(inode) => Ok(OpenFile::owned(cx, inode, status_flags(flags))),
         // Another thread made the file first: open that file.
         Err(Stop::Errno(Errno::EEXIST)) if flags & libc::O_EXCL == 0 => Err(Stop::Restart),
         Err(stop) => Err(stop),
@@ -373,7 +373,7 @@ pub(crate) fn open_tmpfile<F: FileOwner>(
     let linkable = flags & libc::O_EXCL == 0;
     let inode = tmpfile(cx, parent, mode & 0o7777, linkable, g)?;
     let flags = status_flags(flags & !libc::O_DIRECTORY);
-    Ok(OpenFile::new(cx, inode, flags))
+    Ok(OpenFile::owned(cx, inode, flags))
 }
 
 fn check_kind(inode: &Inode, flags: i32) -> Result<()> {

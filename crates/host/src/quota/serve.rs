@@ -174,7 +174,7 @@ fn usage_of(tree: &Tree) -> String {
     let directory = root.lasting(root.dev);
     match tree.keeps_projects() {
         true => format!("{directory} projects of the filesystem"),
-        false => directory.into(),
+        false => directory,
     }
 }
 
