@@ -43,8 +43,8 @@ where
     })
 }
 
-/// Waits for a moment while one of our calls has the lock, because a thread that sleeps for it takes
-/// longer to wake than the holder keeps it. Of several that wait one goes on, and takes the lock.
+/// Waits for a moment while one of our calls has the lock, because a thread that sleeps for it
+/// takes longer to wake than the holder keeps it. Of several that wait one goes on, and takes it.
 #[inline]
 fn take_over() {
     if !claim() && may_spin() {

@@ -1,6 +1,6 @@
-//! The queries of the board of Grafana, and the fields that each of its panels has to have: one that
-//! is not named here, or has another type, is a mistake. Grafana's own decoders are asked what they
-//! take (`crates/python/tests/test_board.py`).
+//! The queries of the board of Grafana, and the fields that each of its panels has to have. A field
+//! that is not named here, or has another type, is a mistake. Grafana's own decoders are asked what
+//! they take (`crates/python/tests/test_board.py`).
 
 // Fields are there to be decoded.
 #![allow(dead_code)]
