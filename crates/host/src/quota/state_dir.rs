@@ -125,7 +125,12 @@ impl Lines {
     /// the daemon, which goes on.
     pub fn append(&self, key: &str, value: Option<&str>) {
         let line = line(key, &value.map(str::to_owned));
-        let _ = (&*self.file).write_all(line.as_bytes());
+        let before = self.file.metadata();
+        let written = (&*self.file).write_all(line.as_bytes());
+        if let (Err(_), Ok(before)) = (written, before) {
+            // What a full disk has left of it would be the beginning of the next line.
+            let _ = self.file.set_len(before.len());
+        }
     }
 
     /// Makes them durable.
@@ -229,6 +234,33 @@ mod tests {
             assert_eq!(parsed(&text[..cut], "2:h1.00"), None, "{cut}");
         }
     }
+
+    /// Once, the next line went on where the cut one ended, and both were another key.
+    #[test]
+    fn a_line_that_a_full_disk_cuts_leaves_the_lines_around_it() {
+        let name = format!("hearth-quota-full-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir(&path).unwrap();
+        let run = |program: &str, args: &[&str]| {
+            let mut command = std::process::Command::new(program);
+            assert!(command.args(args).arg(&path).status().unwrap().success());
+        };
+        run("mount", &["-t", "tmpfs", "-o", "size=8k", "hearth-test"]);
+        let lines = QuotaDir::open(&path).unwrap().lines("projects").unwrap();
+        let ballast = vec![b'x'; 4096];
+        std::fs::write(path.join("ballast"), ballast).unwrap();
+        let long = "k".repeat(4000);
+        lines.append(&long, Some("1"));
+        lines.append(&"c".repeat(200), Some("2"));
+        lines.append("after", Some("3"));
+        let kept = lines.read();
+        drop(lines);
+        run("umount", &[]);
+        std::fs::remove_dir(&path).unwrap();
+        let some = |value: &str| Some(value.to_owned());
+        assert_eq!(kept, [(long, some("1")), ("after".to_owned(), some("3"))]);
+    }
+
     /// Once, a mount that followed a `kill -9` at once was refused, for threads of the daemon that
     /// was killed had yet to leave the kernel.
     #[test]
