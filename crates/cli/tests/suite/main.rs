@@ -14,6 +14,7 @@ mod atime;
 mod c_project;
 mod cli;
 mod config;
+mod containers;
 mod control;
 mod events;
 mod file_attr;

@@ -2,14 +2,43 @@
 
 use std::{fs, io};
 
-/// Every CPU that may ever be there; the kernel wants a queue for each.
-pub(crate) fn possible() -> Vec<usize> {
-    list("/sys/devices/system/cpu/possible")
+const POSSIBLE: &str = "/sys/devices/system/cpu/possible";
+
+/// Every CPU that may ever be there. The kernel wants a queue for each, and handles no request
+/// before it has them all.
+///
+/// # Errors
+/// That of reading the list, as where a container has no `/sys`: nothing else tells.
+pub(crate) fn possible() -> io::Result<Vec<usize>> {
+    let text = fs::read_to_string(POSSIBLE);
+    let text =
+        text.map_err(|error| io::Error::new(error.kind(), format!("{POSSIBLE}: {error}")))?;
+    match parse(text.trim()) {
+        none if none.is_empty() => Err(io::Error::other(format!("{POSSIBLE}: no list of CPUs"))),
+        cpus => Ok(cpus),
+    }
 }
 
-/// The CPUs that are there now.
+/// The CPUs that are there now; those that this thread may use, where nothing tells.
 pub(crate) fn online() -> Vec<usize> {
-    list("/sys/devices/system/cpu/online")
+    let text = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    match parse(text.trim()) {
+        none if none.is_empty() => allowed(),
+        cpus => cpus,
+    }
+}
+
+/// The CPUs that the calling thread may use.
+fn allowed() -> Vec<usize> {
+    // SAFETY: an all-zero cpu_set_t is an empty set, sched_getaffinity writes at most the given
+    // size, and CPU_ISSET stays inside it because of the range.
+    let cpus: Vec<usize> = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set);
+        let all = 0..libc::CPU_SETSIZE as usize;
+        all.filter(|&cpu| libc::CPU_ISSET(cpu, &set)).collect()
+    };
+    if cpus.is_empty() { vec![0] } else { cpus }
 }
 
 /// Keeps the calling thread on one CPU. Where that is not allowed (a cpuset without it) the thread
@@ -65,12 +94,6 @@ fn set_policy(thread: libc::pid_t, policy: libc::c_int) -> io::Result<()> {
     }
 }
 
-fn list(path: &str) -> Vec<usize> {
-    let text = fs::read_to_string(path).unwrap_or_default();
-    let cpus = parse(text.trim());
-    if cpus.is_empty() { vec![0] } else { cpus }
-}
-
 /// `0-3,8` is 0, 1, 2, 3, 8.
 fn parse(text: &str) -> Vec<usize> {
     let range = |part: &str| {
@@ -89,5 +112,13 @@ mod tests {
         assert_eq!(parse("0-3,8,10-11"), [0, 1, 2, 3, 8, 10, 11]);
         assert_eq!(parse("0"), [0]);
         assert!(parse("").is_empty());
+    }
+
+    #[test]
+    fn what_this_thread_may_use_is_there_and_may_be_there() {
+        let (allowed, online) = (allowed(), online());
+        assert!(allowed.iter().all(|cpu| online.contains(cpu)));
+        let possible = possible().expect("/sys is there");
+        assert!(online.iter().all(|cpu| possible.contains(cpu)));
     }
 }

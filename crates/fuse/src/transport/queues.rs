@@ -44,8 +44,10 @@ impl<S: Service> Queues<S> {
     /// One thread with a ring for every CPU that is there. CPUs that may come later share those.
     ///
     /// # Errors
-    /// The error of the first ring that could not be made; no thread is left then.
+    /// The error of the first ring that could not be made, or why nobody knows how many it takes;
+    /// no thread is left then.
     pub fn prepare() -> io::Result<Queues<S>> {
+        let shares = share_out(&cpu::online(), &cpu::possible()?);
         let state = StartState {
             arrived: 0,
             error: None,
@@ -59,7 +61,7 @@ impl<S: Service> Queues<S> {
             gate,
             threads: Vec::new(),
         };
-        for cpus in share_out(&cpu::online(), &cpu::possible()) {
+        for cpus in shares {
             let gate = Arc::clone(&queues.gate);
             let name = format!("hearth-cpu{}", cpus[0]);
             match Builder::new().name(name).spawn(move || gate.work(cpus)) {

@@ -30,8 +30,11 @@ impl Tree {
             projid: other,
             ..found
         };
-        let set = sys::set_fsxattr(file.as_fd(), &wanted);
-        set.is_ok() && sys::get_fsxattr(file.as_fd()).is_ok_and(|now| now.projid == other)
+        match sys::set_fsxattr(file.as_fd(), &wanted) {
+            Ok(()) => sys::get_fsxattr(file.as_fd()).is_ok_and(|now| now.projid == other),
+            // That project is full.
+            Err(errno) => matches!(errno, Errno::EDQUOT | Errno::ENOSPC),
+        }
     }
 
     /// The project of an inode, as the filesystem keeps it. What cannot be told, as of a symbolic
