@@ -175,6 +175,8 @@ const FIRST: Facts = &[
         r#"
         pid=$(cat /srv/auto/.hearth/pid)
         systemctl stop srv-auto.mount
+        # umount(8) does not wait for the daemon.
+        for i in $(seq 300); do test -e /proc/$pid || break; sleep 0.1; done
         ! test -e /proc/$pid
         test "$(findmnt -n -o FSTYPE /srv/auto)" = autofs
         systemctl is-active srv-auto.automount

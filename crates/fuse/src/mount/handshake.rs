@@ -3,6 +3,7 @@
 use crate::mount::MountError;
 use crate::mount::options::{MountOptions, Transport};
 use crate::mount::uring_switch::{UringSwitch, uring_switch};
+use crate::placement::cpu;
 use crate::transport::device::{Device, Incoming};
 use crate::wire::reply::out_header;
 use crate::wire::{InHeader, InitIn, InitOut, KERNEL_VERSION, Opcode, READ_OVERHEAD};
@@ -11,15 +12,21 @@ use zerocopy::{FromBytes, IntoBytes};
 
 /// `transport=uring` on a kernel that will not offer it is refused before anything is mounted.
 pub(crate) fn check_switch(options: &MountOptions) -> Result<(), MountError> {
-    let reason = match (options.transport, uring_switch()) {
-        (Transport::Uring, UringSwitch::Off) => {
+    if options.transport != Transport::Uring {
+        return Ok(());
+    }
+    cpu::possible().map_err(|error| MountError::NoUring {
+        reason: format!("io_uring cannot be set up: {error}; use transport=auto"),
+    })?;
+    let reason = match uring_switch() {
+        UringSwitch::Off => {
             "io_uring is switched off in the kernel's FUSE: \
              echo Y > /sys/module/fuse/parameters/enable_uring, then mount again"
         }
-        (Transport::Uring, UringSwitch::Absent) => {
+        UringSwitch::Absent => {
             "this kernel's FUSE has no io_uring (Linux 6.14 or later has): use transport=auto"
         }
-        _ => return Ok(()),
+        UringSwitch::On => return Ok(()),
     };
     Err(MountError::NoUring {
         reason: reason.to_owned(),
