@@ -87,8 +87,8 @@ impl Cookies {
     }
 }
 
-/// Whether a position is that of a hash and of no name: what is found there may lie anywhere behind,
-/// and have the hash of the next name.
+/// Whether a position is that of a hash and of no name: what is found there may lie anywhere
+/// behind, and have the hash of the next name.
 fn is_of_hash(position: u64) -> bool {
     position as u32 == 0
 }
