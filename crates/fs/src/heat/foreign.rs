@@ -30,7 +30,7 @@ pub struct ForeignFacts {
     pub size: u64,
 }
 
-/// Key and value of a group of records: see [`crate::backend::Setting`].
+/// Key and value of a group of records: see [`hearth_backend::Setting`].
 pub type KeptGroup = (Box<[u8]>, Box<[u8]>);
 
 /// The files of a volume whose files are not its own.
