@@ -16,8 +16,7 @@ const CHUNKS: usize = ((MOST + FIRST).ilog2() - FIRST_LOG2) as usize + 1;
 /// A thread adds to the part that its number (`thread_number.rs`) selects: a load and a store,
 /// because nobody else writes there. A part stays with what its thread has added when the thread
 /// exits, and the next thread with that number goes on from there. Threads without a number share
-/// one part and
-/// add to it atomically.
+/// one part and add to it atomically.
 ///
 /// A sum that has an addition shows what its thread did before: additions are Release, sums
 /// Acquire. The next owner of a part has synchronised with the last one by the number.
