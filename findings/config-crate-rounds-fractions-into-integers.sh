@@ -19,7 +19,7 @@ version = "0.0.0"
 edition = "2021"
 [dependencies]
 config = { version = "=0.15.27", default-features = false, features = ["toml"] }
-serde = { version = "1", features = ["derive"] }
+serde = { version = "=1.0.228", features = ["derive"] }
 toml = "=1.2.2"
 [profile.dev]
 debug = 0

@@ -33,7 +33,8 @@ fsspec.fuse.run(local, os.path.abspath("source"), "mount", foreground=True, thre
 PYTHON
 FUSE_LIBRARY_PATH=$(ls "$dir"/package/lib/x86_64-linux-gnu/libfuse.so.2) venv/bin/python serve.py 2> log &
 server=$!
-until mountpoint -q mount; do sleep 0.05; done
+for _ in $(seq 400); do mountpoint -q mount && break; sleep 0.05; done
+mountpoint -q mount
 show() { echo "$1: $(stat -c %s "source/$1") bytes, text: $(tr -d '\0' < "source/$1")"; }
 for name in log image both; do printf 'the old contents\n' > "source/$name"; done
 echo 'one more line' >> mount/log

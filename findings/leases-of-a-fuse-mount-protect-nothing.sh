@@ -22,7 +22,8 @@ mkdir source mount
 export LD_LIBRARY_PATH=$dir/packages/lib/x86_64-linux-gnu:$dir/packages/usr/lib/x86_64-linux-gnu
 packages/usr/bin/bindfs -f -o attr_timeout=0 source mount &
 server=$!
-until mountpoint -q mount; do sleep 0.05; done
+for _ in $(seq 400); do mountpoint -q mount && break; sleep 0.05; done
+mountpoint -q mount
 python3 - <<'PYTHON'
 import fcntl
 import os

@@ -25,7 +25,8 @@ mount -t tmpfs -o size=64m tmpfs large
 options=moveonenospc=true,category.create=ff,minfreespace=0
 package/usr/bin/mergerfs -f -o "$options" small:large mount &
 server=$!
-until mountpoint -q mount; do sleep 0.05; done
+for _ in $(seq 400); do mountpoint -q mount && break; sleep 0.05; done
+mountpoint -q mount
 python3 - <<'PYTHON'
 import os
 

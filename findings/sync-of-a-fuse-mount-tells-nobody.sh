@@ -23,7 +23,8 @@ export LD_LIBRARY_PATH=$dir/packages/lib/x86_64-linux-gnu:$dir/packages/usr/lib/
 # -d prints each request.
 packages/usr/bin/bindfs -d source mount > requests 2>&1 &
 server=$!
-until mountpoint -q mount; do sleep 0.05; done
+for _ in $(seq 400); do mountpoint -q mount && break; sleep 0.05; done
+mountpoint -q mount
 echo text > mount/file
 # One request that has to be seen, so that an empty list proves something.
 sync mount/file

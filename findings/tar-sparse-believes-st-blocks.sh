@@ -32,7 +32,8 @@ fsspec.fuse.run(memory, "/shown", "mount", foreground=True, threads=False)
 PYTHON
 FUSE_LIBRARY_PATH=$(ls "$dir"/package/lib/x86_64-linux-gnu/libfuse.so.2) venv/bin/python serve.py &
 server=$!
-until mountpoint -q mount; do sleep 0.05; done
+for _ in $(seq 400); do mountpoint -q mount && break; sleep 0.05; done
+mountpoint -q mount
 stat -c '%n: %s bytes, %b blocks' mount/file
 [ "$(stat -c %b mount/file)" = 0 ]
 check() { # NAME OPTION...: packs with the options, unpacks, counts the bytes that are not 0

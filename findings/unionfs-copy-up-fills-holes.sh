@@ -23,7 +23,8 @@ printf '%4096s' text | dd of=lower/image conv=notrunc status=none
 export LD_LIBRARY_PATH=$dir/packages/lib/x86_64-linux-gnu:$dir/packages/usr/lib/x86_64-linux-gnu
 packages/usr/bin/unionfs-fuse -f -o cow upper=RW:lower=RO mount 2> log &
 server=$!
-until mountpoint -q mount; do sleep 0.05; done
+for _ in $(seq 400); do mountpoint -q mount && break; sleep 0.05; done
+mountpoint -q mount
 chmod 600 mount/image
 blocks() { echo $(($(stat -c %b "$1") / 2)); }
 cmp lower/image upper/image

@@ -19,7 +19,10 @@ pub(crate) fn refusal(path: &str, setting: &Setting, input: &[u8], errno: Errno)
     let more = if chars.next().is_some() { "..." } else { "" };
     let why = match errno {
         Errno::EINVAL => format!("expected {}", setting.expected),
-        Errno::EOPNOTSUPP => "the filesystem of the directory below decides that".to_owned(),
+        // `locks` says so of a build without the lock profile.
+        Errno::EOPNOTSUPP if path.starts_with(SYS) => {
+            "the filesystem of the directory below decides that".to_owned()
+        }
         _ => errno.to_string(),
     };
     ControlError {
@@ -33,7 +36,7 @@ pub(crate) fn memory_budget(volume: &Volume) -> String {
 }
 
 /// Refuses what has no effect on the files of a directory of the host.
-fn has_own_files(volume: &Volume) -> Result<()> {
+fn check_own_files(volume: &Volume) -> Result<()> {
     match volume.stats().info().contains_key("below") {
         true => Err(Errno::EOPNOTSUPP),
         false => Ok(()),
@@ -46,7 +49,7 @@ pub(crate) fn set_memory_budget(volume: &Volume, text: &str) -> Result<()> {
     if bytes != 0 && bytes < 64 << 10 {
         return Err(Errno::EINVAL);
     }
-    has_own_files(volume)?;
+    check_own_files(volume)?;
     volume.set_memory_budget(bytes);
     Ok(())
 }
@@ -71,7 +74,7 @@ pub(crate) fn set_atime(volume: &Volume, text: &str) -> Result<()> {
         .iter()
         .find(|(_, name)| *name == text)
         .ok_or(Errno::EINVAL)?;
-    has_own_files(volume)?;
+    check_own_files(volume)?;
     volume.set_atime(*mode);
     Ok(())
 }

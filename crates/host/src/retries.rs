@@ -145,7 +145,7 @@ impl Retries {
         (parent, name): (&Arc<Node>, &[u8]),
         (node, fd): (&Arc<Node>, &Arc<OwnedFd>),
     ) {
-        if caller == 0 || self.count.load(Relaxed) == 0 {
+        if caller == 0 || !self.is_repeating(caller) {
             return;
         }
         node.add_open(fd, OpenedBy::Look);

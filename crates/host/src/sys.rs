@@ -39,7 +39,7 @@ pub struct FileAttr {
     pub cowextsize: u32,
 }
 
-/// `file_getattr`, and the number behind it `file_setattr`, on all processors.
+/// `file_getattr`, and the number behind it `file_setattr`, on x86-64 and arm64.
 const SYS_FILE_GETATTR: i64 = 468;
 const SYS_FILE_SETATTR: i64 = 469;
 
@@ -197,8 +197,8 @@ pub fn set_fsxattr(fd: BorrowedFd<'_>, new: &FsxAttr) -> Result<()> {
         .map(drop)
 }
 
-/// `file_getattr(2)` of a name, whose links are followed: project and flags of an inode of any type
-/// (Linux 6.17).
+/// `file_getattr(2)` of a name: project and flags of an inode of any type (Linux 6.17). Links are
+/// followed unless `flags` say no.
 ///
 /// # Errors
 /// `EOPNOTSUPP` where the filesystem has none, `ENOSYS`.

@@ -30,6 +30,10 @@ mount -o remount,bind,ro proc/sys
 mount -t sysfs -o ro sysfs sys
 mount -t cgroup2 cgroup2 sys/fs/cgroup
 mount -t tmpfs -o mode=755 tmpfs run
+# The journal is kept, and tells boots apart by this.
+mkdir -p var/log/journal
+cat proc/sys/kernel/random/uuid > run/boot-id
+mount --bind run/boot-id proc/sys/kernel/random/boot_id
 mkdir -p old
 pivot_root . old
 umount -l old
@@ -139,7 +143,9 @@ impl Groups {
         let make = "mount -t cgroup2 cgroup2 \"$0\"
             find \"$0\" -depth -path '*/hearth-trial.*' -type d -mmin +10 \
                 -exec rmdir {} + 2> /dev/null || true
-            mktemp -d \"$0\"/hearth-trial.XXXXXX";
+            own=\"$0/hearth-trial.$(cat /proc/sys/kernel/random/uuid)\"
+            mkdir \"$own\"
+            echo \"$own\"";
         let own = super::stage::output(Command::new("sh").args(["-ec", make]).arg(&all))?;
         let own = PathBuf::from(own.trim());
         Ok(Groups { own })

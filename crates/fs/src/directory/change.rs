@@ -226,6 +226,8 @@ impl<'a> Locked<'a> {
     /// Makes one change; true if the table should grow for it, see [`Locked::apply`].
     fn make(&self, change: &EntryChange<'_>, g: &Guard) -> bool {
         let EntryChange { at, to } = change;
+        let is_same = |place: &Place<'_>| place.old.is_none_or(|(_, old)| old.name() == at.name);
+        debug_assert!(self.place.as_ref().is_none_or(is_same), "another name");
         let place = || {
             self.place
                 .unwrap_or_else(|| self.bucket.place(at.name, at.hash.tag(), g))

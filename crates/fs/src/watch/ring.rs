@@ -92,11 +92,13 @@ impl NameRing {
         self.ring.lock().events.len()
     }
 
-    /// What came after `cursor`, which is moved to the latest event of now.
+    /// What came after `cursor`, which is moved behind the last event that is returned.
     pub fn read(&self, cursor: &mut u64) -> NameEvents {
         let (mut lost, mut events, mut end) = (0, Vec::new(), None);
         loop {
-            // Only a part at a time: who changes names waits for this lock.
+            // Only a part at a time, into room that is there: who changes names waits for this
+            // lock.
+            events.reserve(COPIED as usize);
             let ring = self.ring.lock();
             let end = *end.get_or_insert(ring.sequence);
             let first = ring.sequence - ring.events.len() as u64 + 1;

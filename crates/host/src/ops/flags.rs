@@ -6,7 +6,7 @@ use crate::sys::{self, FsxAttr};
 use crate::tree::Tree;
 use hearth::{Caller, Errno, FsXAttr, Kind, Result};
 use hearth_sync::primitive::Arc;
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, openat};
 
 impl Tree {
@@ -51,12 +51,19 @@ impl Tree {
 
     /// Opens an inode for an `ioctl`, with the daemon's own rights: the caller has it open already.
     fn open_for_flags(&self, node: &Arc<Node>) -> Result<OwnedFd> {
-        if !matches!(node.kind, Kind::File | Kind::Directory) {
+        self.open_for_ioctl(self.reach(node)?.as_fd(), node.kind)
+    }
+
+    /// Opens an inode that is open by `O_PATH`, to read or set what it has beside its contents.
+    /// Nothing but directories and regular files is opened.
+    ///
+    /// # Errors
+    /// `ENOTTY` for another type.
+    pub fn open_for_ioctl(&self, fd: BorrowedFd<'_>, kind: Kind) -> Result<OwnedFd> {
+        if !matches!(kind, Kind::File | Kind::Directory) {
             return Err(Errno::ENOTTY);
         }
-        let reached = self.reach(node)?;
-        let name = Tree::proc_name(reached.as_fd());
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        openat(self.proc(), &*name, flags, Mode::empty()).pass_on()
+        openat(self.proc(), &*Tree::proc_name(fd), flags, Mode::empty()).pass_on()
     }
 }

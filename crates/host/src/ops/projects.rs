@@ -1,14 +1,13 @@
 //! Project ids that the filesystem of the directory keeps itself, as XFS does.
 
-use crate::errno::PassOn;
 use crate::node::Node;
 use crate::quota::Membership;
 use crate::sys::{self, FileAttr, FsxAttr};
 use crate::tree::Tree;
 use hearth::{Errno, Kind, Result};
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{Mode, OFlags, openat};
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 
 /// `FS_XFLAG_PROJINHERIT`: what is made in a directory gets its project.
 pub const PROJINHERIT: u32 = 0x200;
@@ -24,7 +23,7 @@ impl Tree {
         let Ok(found) = sys::get_fsxattr(file.as_fd()) else {
             return false;
         };
-        // Any that it does not have, for a directory may pass on its own.
+        // Not the one that it has: its directory may have passed that on.
         let other = found.projid ^ 1;
         let wanted = FsxAttr {
             projid: other,
@@ -39,17 +38,22 @@ impl Tree {
 
     /// The project of an inode, as the filesystem keeps it. What cannot be told, as of a symbolic
     /// link before Linux 6.17, was given the project of its directory when it was made.
+    ///
+    /// # Errors
+    /// Those of the host: the project is not known then.
     pub fn membership(
         &self,
         fd: BorrowedFd<'_>,
         kind: Kind,
         parent: Option<Membership>,
-    ) -> Membership {
-        let told = self.attributes_of(fd, kind);
-        told.unwrap_or_else(|_| Membership {
-            project: parent.unwrap_or_default().of_new(),
-            passes_on: false,
-        })
+    ) -> Result<Membership> {
+        match self.attributes_of(fd, kind) {
+            Err(Errno::ENOTTY | Errno::EOPNOTSUPP) => Ok(Membership {
+                project: parent.unwrap_or_default().of_new(),
+                passes_on: false,
+            }),
+            told => told,
+        }
     }
 
     /// [`Tree::membership`] of a name that is no directory, without a descriptor where the kernel
@@ -68,15 +72,17 @@ impl Tree {
             Err(Errno::ENOENT) => Err(Errno::ENOENT),
             Err(_) => {
                 let found = self.find(directory, name.to_bytes())?;
-                Ok(self.membership(found.fd.as_fd(), kind, Some(parent)))
+                self.membership(found.fd.as_fd(), kind, Some(parent))
             }
         }
     }
 
     /// Learns the project of an inode that was found in a directory, if it is not known yet.
     pub fn learn_project(&self, node: &Node, fd: BorrowedFd<'_>, parent: &Node) {
-        if self.keeps_projects() && node.charged.membership().is_none() {
-            let member = self.membership(fd, node.kind, parent.charged.membership());
+        if self.keeps_projects()
+            && node.charged.membership().is_none()
+            && let Ok(member) = self.membership(fd, node.kind, parent.charged.membership())
+        {
             node.charged.learn(member);
         }
     }
@@ -88,44 +94,40 @@ impl Tree {
     pub fn set_project(&self, fd: BorrowedFd<'_>, kind: Kind, project: u32) -> Result<()> {
         let passes_on = kind == Kind::Directory && project != 0;
         let inherit = if passes_on { PROJINHERIT } else { 0 };
-        if let Some(file) = self.opened_for_attributes(fd, kind)? {
-            let mut new = sys::get_fsxattr(file.as_fd())?;
-            (new.projid, new.xflags) = (project, new.xflags & !PROJINHERIT | inherit);
-            return sys::set_fsxattr(file.as_fd(), &new);
-        }
+        let xflags = |now: u64| now & !u64::from(PROJINHERIT) | u64::from(inherit);
         let name = proc_name(fd);
-        let set = sys::file_attributes(self.proc(), &name, 0).and_then(|found| {
-            let new = FileAttr {
-                projid: project,
-                ..found
-            };
-            sys::set_file_attributes(self.proc(), &name, &new)
-        });
+        let set = match sys::file_attributes(self.proc(), &name, 0) {
+            Err(Errno(libc::ENOSYS | libc::EPERM)) => {
+                self.open_for_ioctl(fd, kind).and_then(|file| {
+                    let mut new = sys::get_fsxattr(file.as_fd())?;
+                    (new.projid, new.xflags) = (project, xflags(new.xflags.into()) as u32);
+                    sys::set_fsxattr(file.as_fd(), &new)
+                })
+            }
+            found => found.and_then(|found| {
+                let new = FileAttr {
+                    projid: project,
+                    xflags: xflags(found.xflags),
+                    ..found
+                };
+                sys::set_file_attributes(self.proc(), &name, &new)
+            }),
+        };
         match set {
-            Err(Errno(libc::ENOSYS | libc::ENOTTY)) => Err(Errno::EOPNOTSUPP),
+            Err(Errno::ENOTTY) => Err(Errno::EOPNOTSUPP),
             set => set,
         }
     }
 
     fn attributes_of(&self, fd: BorrowedFd<'_>, kind: Kind) -> Result<Membership> {
         match sys::file_attributes(self.proc(), &proc_name(fd), 0) {
-            Err(Errno(libc::ENOSYS)) => {}
+            // A sandbox may refuse calls that it does not know.
+            Err(Errno(libc::ENOSYS | libc::EPERM)) => {}
             found => return found.map(|found| of_attributes(&found)),
         }
-        let file = self.opened_for_attributes(fd, kind)?;
-        let file = file.ok_or(Errno::EOPNOTSUPP)?;
+        let file = self.open_for_ioctl(fd, kind)?;
         let found = sys::get_fsxattr(file.as_fd())?;
         Ok(of(found.projid, found.xflags.into()))
-    }
-
-    /// Opens what may be opened: nothing but directories and regular files.
-    fn opened_for_attributes(&self, fd: BorrowedFd<'_>, kind: Kind) -> Result<Option<OwnedFd>> {
-        if !matches!(kind, Kind::File | Kind::Directory) {
-            return Ok(None);
-        }
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = openat(self.proc(), &*Tree::proc_name(fd), flags, Mode::empty());
-        file.pass_on().map(Some)
     }
 }
 
@@ -141,7 +143,6 @@ fn of(project: u32, xflags: u64) -> Membership {
 }
 
 /// A descriptor below `/proc/self/fd`: one of `O_PATH` is not taken by these calls themselves.
-fn proc_name(fd: BorrowedFd<'_>) -> Box<CStr> {
-    let name = CString::new(Tree::proc_name(fd));
-    name.expect("a number has no zero byte").into_boxed_c_str()
+fn proc_name(fd: BorrowedFd<'_>) -> CString {
+    CString::new(Tree::proc_name(fd)).expect("a number has no zero byte")
 }

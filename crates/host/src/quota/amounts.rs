@@ -1,12 +1,10 @@
 //! What an inode uses, by what the host says of it.
 
 use super::Quotas;
-use crate::errno::PassOn;
 use crate::sys;
-use crate::tree::Tree;
 use hearth::{Amounts, Attr, BLOCK, Kind};
-use rustix::fd::BorrowedFd;
-use rustix::fs::{Mode, OFlags, Statx, openat};
+use rustix::fd::{AsFd, BorrowedFd};
+use rustix::fs::Statx;
 
 /// `st_blocks` counts these.
 const UNIT: u64 = 512;
@@ -65,10 +63,8 @@ impl Quotas {
     }
 
     fn is_preallocated(&self, fd: BorrowedFd<'_>) -> bool {
-        let name = Tree::proc_name(fd);
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let open = openat(self.tree.proc(), &*name, flags, Mode::empty()).pass_on();
-        open.and_then(|file| sys::get_fsxattr(rustix::fd::AsFd::as_fd(&file)))
+        let open = self.tree.open_for_ioctl(fd, Kind::File);
+        open.and_then(|file| sys::get_fsxattr(file.as_fd()))
             .is_ok_and(|found| found.xflags & FS_XFLAG_PREALLOC != 0)
     }
 }

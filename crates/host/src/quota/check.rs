@@ -179,7 +179,7 @@ impl CountedElsewhere for Quotas {
         let Ok(node) = self.tree.nodes.get(ino) else {
             return 0;
         };
-        // Whoever asks must not block.
+        // A thread that serves requests asks, so no system call is made.
         match self.tree.keeps_projects() {
             true => node.charged.project().unwrap_or(0),
             false => self.project(&node),

@@ -242,8 +242,9 @@ impl Quotas {
                 self.projects.unset(id);
             }
             let is_linked = seen.kind != Kind::Directory && seen.stat.stx_nlink > 1;
-            let is_moved = is_linked && !linked.insert((id.dev, id.ino));
-            let moved = match is_moved {
+            // By another of its names.
+            let was_moved = is_linked && !linked.insert((id.dev, id.ino));
+            let moved = match was_moved {
                 true => Ok(()),
                 false => self.move_to_project(seen, id, project),
             };
@@ -266,10 +267,30 @@ impl Quotas {
             _ => Ok(()),
         };
         let root = self.tree.nodes.root();
+        // Whoever finds it meanwhile must not learn the project of before: so it is known, and its
+        // record is locked.
+        let takes = self.tree.keeps_projects() && self.tree.opens_handles_of(id) && *id != root.id;
+        let taken = takes.then(|| self.tree.nodes.take(*id, seen.kind, None));
         let known = match *id == root.id {
             true => Some(Arc::clone(root)),
-            false => self.tree.nodes.known(id),
+            false => taken.clone().or_else(|| self.tree.nodes.known(id)),
         };
+        let moved = self.move_known(seen, known, project, set);
+        if let Some(node) = taken
+            && self.tree.nodes.give_back(node.number, 1)
+        {
+            self.tree.descriptors.remove(node.number);
+        }
+        moved
+    }
+
+    fn move_known(
+        &self,
+        seen: &Seen<'_>,
+        known: Option<Arc<Node>>,
+        project: u32,
+        set: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
         let Some(node) = known else {
             set()?;
             let (from, amounts) = self.seen_amounts(seen);
@@ -280,8 +301,9 @@ impl Quotas {
             return Ok(());
         };
         node.charged.learn(Membership::inherited(seen.project));
-        let Ok(mut touched) = self.touch(&node) else {
-            return Ok(());
+        let mut touched = match self.touch(&node) {
+            Err(Errno::ESTALE) => return Ok(()),
+            touched => touched?,
         };
         set()?;
         node.charged.set_membership(Membership {

@@ -100,12 +100,12 @@ impl Quotas {
         if !self.tree.keeps_projects() {
             return Membership::inherited(self.projects.of(&node.id).unwrap_or(0));
         }
-        let Ok(reached) = self.tree.reach(node) else {
-            return Membership::default();
-        };
-        let read = self.tree.membership(reached.as_fd(), node.kind, None);
-        node.charged.learn(read);
-        node.charged.membership().unwrap_or(read)
+        let reached = self.tree.reach(node);
+        let read = reached.and_then(|at| self.tree.membership(at.as_fd(), node.kind, None));
+        if let Ok(read) = read {
+            node.charged.learn(read);
+        }
+        node.charged.membership().unwrap_or_default()
     }
 
     /// Reads what the filesystem keeps once more: others may have changed it, or an operation just
@@ -117,10 +117,12 @@ impl Quotas {
         // Nobody else sets it meanwhile.
         let record = node.charged.record().lock();
         if let Ok(reached) = self.tree.reach(node) {
+            // What cannot be told stays what it was.
             let known = node.charged.membership();
             let fallback = known.map(|known| Membership::inherited(known.project));
-            let read = self.tree.membership(reached.as_fd(), node.kind, fallback);
-            node.charged.set_membership(read);
+            if let Ok(read) = self.tree.membership(reached.as_fd(), node.kind, fallback) {
+                node.charged.set_membership(read);
+            }
         }
         drop(record);
     }

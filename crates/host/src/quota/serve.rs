@@ -134,7 +134,7 @@ impl Quotas {
             charges.resume_grace(&kept);
         }
         let inodes = usage.iter().flatten().map(|(_, amounts)| amounts[1]);
-        Ok(Arc::new_cyclic(|quotas| Quotas {
+        let quotas = Arc::new_cyclic(|quotas| Quotas {
             tree: Arc::clone(tree),
             charges,
             projects,
@@ -147,7 +147,10 @@ impl Quotas {
             settings,
             kept,
             is_xfs: fstatfs(tree.root()).is_ok_and(|found| found.f_type as u64 == XFS),
-        }))
+        });
+        // What is found in the root may have no project of its own to be read.
+        quotas.membership(tree.nodes.root());
+        Ok(quotas)
     }
 
     fn end(&self) -> io::Result<()> {

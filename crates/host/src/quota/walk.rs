@@ -121,7 +121,7 @@ impl Quotas {
         let member = match self.tree.keeps_projects() {
             true => self
                 .tree
-                .membership(found.fd.as_fd(), kind, Some(above.member)),
+                .membership(found.fd.as_fd(), kind, Some(above.member))?,
             false => Membership::inherited(self.project_below(&found.id, above.member.project)),
         };
         see(&Seen {

@@ -4,7 +4,8 @@
 //! A segment gets its name before it is synced. A journaling filesystem commits the name with the
 //! contents then, and the syncs of the folders find nothing left to do. With the name last each
 //! segment costs a commit more, which waits for all that other segments have written until then.
-//! What a power cut leaves under a name, no record names: it is removed by the next opening.
+//! What a power cut leaves under a name, no record names: idle work removes it after the
+//! next opening.
 
 use super::files::{FOLDER, FoundFiles, byte, file_name, folder_name};
 use crate::disk::{Access, Disk, File};
@@ -209,7 +210,7 @@ impl DiskUpload<'_> {
 impl Drop for DiskUpload<'_> {
     fn drop(&mut self) {
         if !self.is_done {
-            // What is left is removed at the next opening.
+            // What is left goes like what a power cut leaves.
             let _ = self.within.disk.remove(&self.present);
         }
     }

@@ -5,8 +5,9 @@
 //!
 //! | who | does | ordering | partner |
 //! |---|---|---|---|
-//! | reader | loads the pointer | Acquire | the publishing swap: the value is complete |
+//! | reader | loads the pointer | Acquire | the publishing swap or fill: the value is complete |
 //! | writer | swaps the pointer | AcqRel | readers' loads; the writer of the old value |
+//! | writer | fills an empty slot that it alone may fill | Release | readers' loads |
 //! | owner | drops the slot, `get_mut` | none needed | `&mut` is exclusive |
 //!
 //! The result of `load` borrows the guard *and* the slot: the slot's owner frees the value at once

@@ -20,14 +20,14 @@ use crate::primitive::atomic::{AtomicUsize, Ordering, fence};
 /// that has ended when the share is dropped. What was found in a slot under a guard borrows the
 /// slot's share, which is dropped after that guard.
 pub struct Share<T> {
-    /// The value of an [`Owned`] box, with the right to all of it.
+    /// The value of an [`Counted`] box, with the right to all of it.
     value: NonNull<T>,
-    _owned: PhantomData<Owned<T>>,
+    _counted: PhantomData<Counted<T>>,
 }
 
 /// The value first: a pointer to it is one to all of it.
 #[repr(C)]
-struct Owned<T> {
+struct Counted<T> {
     value: T,
     /// How many shares there are.
     count: AtomicUsize,
@@ -46,10 +46,10 @@ impl<T> Share<T> {
     #[inline(always)]
     pub fn new(value: T) -> Share<T> {
         let count = AtomicUsize::new(1);
-        let owned = Box::leak(Box::new(Owned { value, count }));
+        let counted = Box::leak(Box::new(Counted { value, count }));
         Share {
-            value: NonNull::from(owned).cast(),
-            _owned: PhantomData,
+            value: NonNull::from(counted).cast(),
+            _counted: PhantomData,
         }
     }
 
@@ -69,7 +69,7 @@ impl<T> Share<T> {
     pub(crate) unsafe fn from_raw(value: NonNull<T>) -> Share<T> {
         Share {
             value,
-            _owned: PhantomData,
+            _counted: PhantomData,
         }
     }
 
@@ -79,7 +79,7 @@ impl<T> Share<T> {
     #[inline]
     pub(crate) unsafe fn another(value: NonNull<T>) -> Share<T> {
         // SAFETY: the caller promises that it lives.
-        let count = unsafe { &(*value.as_ptr().cast::<Owned<T>>()).count };
+        let count = unsafe { &(*value.as_ptr().cast::<Counted<T>>()).count };
         // Relaxed: see the type.
         if count.fetch_add(1, Ordering::Relaxed) > MOST {
             abort();
@@ -113,9 +113,9 @@ impl<T> Clone for Share<T> {
 impl<T> Drop for Share<T> {
     #[inline]
     fn drop(&mut self) {
-        let owned = self.value.as_ptr().cast::<Owned<T>>();
+        let counted = self.value.as_ptr().cast::<Counted<T>>();
         // SAFETY: this share lives until the subtraction.
-        let count = unsafe { &(*owned).count };
+        let count = unsafe { &(*counted).count };
         // Acquire: see the type.
         if count.load(Ordering::Acquire) != 1 {
             // Release: see the type.
@@ -126,7 +126,7 @@ impl<T> Drop for Share<T> {
             fence(Ordering::Acquire);
         }
         // SAFETY: it comes from a box, this was the last share, and nobody can add one.
-        drop(unsafe { Box::from_raw(owned) });
+        drop(unsafe { Box::from_raw(counted) });
     }
 }
 

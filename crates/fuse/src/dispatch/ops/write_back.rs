@@ -4,6 +4,7 @@
 //! unless all of it is stored; the kernel keeps the error for `fsync`. One page that cannot be
 //! stored is no reason to lose the others of its request, so then each is stored for itself.
 
+use crate::dispatch::kernel_cache::suid_killer::SuidKiller;
 use crate::dispatch::{Context, Dispatcher, OpResult};
 use crate::wait::enospc_retry::is_enospc;
 use crate::wait::outcome::{BlockingClass, InlineReply, Missing, Outcome, WaitFor};
@@ -72,6 +73,7 @@ impl<V: KernelCache> Dispatcher<V> {
         data: &[u8],
     ) -> Outcome<()> {
         let (vfs, data, touches) = (self.vfs.clone(), data.to_vec(), !self.settings.writeback);
+        let suid_killer = SuidKiller::of(self);
         let (begin, kill) = (args.offset, args.write_flags & WRITE_KILL_SUIDGID != 0);
         // Not of the class `Io`, some of which wait for the kernel to write back just this.
         let class = match self.vfs.may_block() {
@@ -79,12 +81,16 @@ impl<V: KernelCache> Dispatcher<V> {
             false => BlockingClass::Room,
         };
         Outcome::offload(class, move || {
-            let caller = Context::alone(header);
+            let context = Context::alone(header);
             let (mut lost, mut reason) = (Lost::default(), None);
             for part in pages(begin + done as u64..begin + data.len() as u64) {
                 let bytes = &data[(part.start - begin) as usize..(part.end - begin) as usize];
                 let stored = vfs.block_on(|vfs| {
-                    let caller: Caller<'_> = caller.caller(0);
+                    let caller: Caller<'_> = context.caller(0);
+                    // Perhaps that is what failed before.
+                    if kill {
+                        suid_killer.strip(&caller, header.nodeid)?;
+                    }
                     vfs.write_back(&caller, header.nodeid, part.start, bytes, kill, touches)
                 });
                 let errno = match stored {
