@@ -11,6 +11,7 @@
 # configuration or lock of yesterday is in force. Nothing that removes or renames belongs on this
 # layer, unless every name it may touch was created above the base.
 set -eu
+shopt -s inherit_errexit
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir"

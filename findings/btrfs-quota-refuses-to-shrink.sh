@@ -10,6 +10,7 @@
 # So a program that makes room by truncating its log, or keeps a file of fixed size, stops for good
 # at such a limit; tenants on btrfs need a limit of twice their largest file, or have to delete.
 set -eu
+shopt -s inherit_errexit
 dir=$(mktemp -d)
 trap 'umount "$dir/mount" 2>/dev/null || true; rm -rf "$dir"' EXIT
 cd "$dir"

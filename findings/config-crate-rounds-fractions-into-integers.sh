@@ -9,6 +9,7 @@
 # So limits and sizes are checked for the kind of value before serde sees them, or read with a crate
 # that keeps kinds apart; ids never pass through try_parsing(true).
 set -eu
+shopt -s inherit_errexit
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 mkdir -p "$dir/src"

@@ -11,6 +11,7 @@
 # Beside it: a Database that was dropped stays locked while a handle of a keyspace of it lives; the
 # next open waits 200 ms and says Locked, in the same process.
 set -eu
+shopt -s inherit_errexit
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 mkdir -p "$dir/src"

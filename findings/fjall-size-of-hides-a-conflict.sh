@@ -10,6 +10,7 @@
 # So size_of is no cheap get in a transaction that decides by it; whoever needs the length reads the
 # value, or calls contains_key of the same key beside it.
 set -eu
+shopt -s inherit_errexit
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 mkdir -p "$dir/src"

@@ -9,6 +9,7 @@
 # So the usual double for tests of fsspec code gives wrong bytes where all others are right: open a
 # file once, or read with cat_file(start, end), which has no position.
 set -eu
+shopt -s inherit_errexit
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 python3 -m venv "$dir/venv"

@@ -11,6 +11,7 @@
 # So logs, mail boxes and databases lose their contents by the first append; such a mount is to be
 # made read-only (a read-only bind mount over it).
 set -eu
+shopt -s inherit_errexit
 dir=$(mktemp -d)
 server=
 trap 'umount "$dir/mount" 2>/dev/null || true; [ -z "$server" ] || kill "$server" 2>/dev/null || true

@@ -10,6 +10,7 @@
 # So a transaction that holds an append is neither atomic nor undone; files in it have to be opened
 # with "w" or "x", the old contents written again.
 set -eu
+shopt -s inherit_errexit
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 python3 -m venv "$dir/venv"

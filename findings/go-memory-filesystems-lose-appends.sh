@@ -8,6 +8,7 @@
 # So a log or journal with two writers is neither tested nor usable there, and a test that finds
 # lines missing has found the double, not the program.
 set -eu
+shopt -s inherit_errexit
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir"

@@ -10,6 +10,7 @@
 # So a long-running histogram needs counters that cannot fill in its lifetime, u64 where in doubt,
 # and an alert on a quantile must not take 0 for fast.
 set -eu
+shopt -s inherit_errexit
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 mkdir -p "$dir/src"

@@ -10,6 +10,7 @@
 # delegations) serves old data on any FUSE mount whose files change by another way: another host,
 # another mount, the server itself. Leases have to be switched off for such exports by hand.
 set -eu
+shopt -s inherit_errexit
 dir=$(mktemp -d)
 server=
 trap 'umount "$dir/mount" 2>/dev/null || true; [ -z "$server" ] || kill "$server" 2>/dev/null || true

@@ -8,6 +8,7 @@
 # without an error. The next read after that "end" goes on with the second frame.
 # So a caller reads until two ends in a row, or looks whether the reader underneath has bytes left.
 set -eu
+shopt -s inherit_errexit
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir"

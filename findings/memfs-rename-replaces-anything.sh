@@ -11,6 +11,7 @@
 # So code that publishes by rename (a lock directory, an atomic replacement, a trash) is not tested
 # by memfs: the case that must fail succeeds there. Such tests want a temporary directory.
 set -eu
+shopt -s inherit_errexit
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir"

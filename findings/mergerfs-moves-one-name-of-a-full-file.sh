@@ -11,6 +11,7 @@
 # So the option is not for directories with hard links (backups by rsync --link-dest, package
 # caches) nor for files that several processes write (databases, logs).
 set -eu
+shopt -s inherit_errexit
 dir=$(mktemp -d)
 server=
 trap 'umount "$dir/mount" 2>/dev/null || true; [ -z "$server" ] || kill "$server" 2>/dev/null || true

@@ -12,6 +12,7 @@
 # So a caller clamps each range to the known length and leaves empty ones out, and a test on the
 # memory store proves nothing of this for the local one.
 set -eu
+shopt -s inherit_errexit
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 mkdir -p "$dir/src" "$dir/store"

@@ -12,6 +12,7 @@
 # So on mounts that give no events (network, FUSE), where polling is the advice, a reloader or a
 # synchronizer that reacted to the first write must look once more a second later.
 set -eu
+shopt -s inherit_errexit
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 python3 -m venv "$dir/venv"

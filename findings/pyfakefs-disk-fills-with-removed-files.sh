@@ -10,6 +10,7 @@
 # So tests of behaviour on a full disk go wrong in both directions there; a small tmpfs or loop
 # device tells the truth.
 set -eu
+shopt -s inherit_errexit
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 python3 -m venv "$dir/venv"

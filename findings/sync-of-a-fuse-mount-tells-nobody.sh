@@ -10,6 +10,7 @@
 # So whoever stores behind FUSE needs a command of its own for "all of it is durable", and whoever
 # uses such a mount must not believe the exit status of sync.
 set -eu
+shopt -s inherit_errexit
 dir=$(mktemp -d)
 server=
 trap 'umount "$dir/mount" 2>/dev/null || true; [ -z "$server" ] || kill "$server" 2>/dev/null || true

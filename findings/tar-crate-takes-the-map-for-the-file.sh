@@ -10,6 +10,7 @@
 # So a program that unpacks what others packed looks for the records GNU.sparse.* among
 # pax_extensions() and refuses such a member.
 set -eu
+shopt -s inherit_errexit
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 mkdir -p "$dir/src"

@@ -11,6 +11,7 @@
 # many examples send) loses all data in every backup by tar -S; it has to answer (size + 511) / 512
 # at least.
 set -eu
+shopt -s inherit_errexit
 dir=$(mktemp -d)
 server=
 trap 'umount "$dir/mount" 2>/dev/null || true; [ -z "$server" ] || kill "$server" 2>/dev/null || true

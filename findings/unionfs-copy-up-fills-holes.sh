@@ -9,6 +9,7 @@
 # So a chown -R or a chmod -R over a union of disk images or databases can fill the disk; sparse
 # files are copied up beforehand with cp --sparse=always.
 set -eu
+shopt -s inherit_errexit
 dir=$(mktemp -d)
 server=
 trap 'umount "$dir/mount" 2>/dev/null || true; [ -z "$server" ] || kill "$server" 2>/dev/null || true

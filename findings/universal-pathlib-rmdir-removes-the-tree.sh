@@ -11,6 +11,7 @@
 # the leaves up) passes its tests on plain paths and deletes data behind a URL. It has to say
 # recursive=False, which pathlib in turn does not take.
 set -eu
+shopt -s inherit_errexit
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 python3 -m venv "$dir/venv"

@@ -10,6 +10,7 @@
 # So how much returns depends on the chunk size, which is no part of the data: whoever resizes an
 # array as a log or a window sets the cut part to the fill value before the cut.
 set -eu
+shopt -s inherit_errexit
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 python3 -m venv "$dir/venv"

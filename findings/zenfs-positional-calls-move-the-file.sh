@@ -11,6 +11,7 @@
 # So on ZenFS positions and plain calls are not to be mixed on one descriptor, and code that was
 # tested there proves nothing of node:fs.
 set -eu
+shopt -s inherit_errexit
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir"

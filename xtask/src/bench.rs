@@ -37,6 +37,17 @@ pub fn run(what: &[String]) -> Result<(), String> {
                 "--bins",
             ])
         }
+        Some(verb) if verb == "requests" => build.args([
+            "--package",
+            "hearth-bench",
+            "--package",
+            "hearth-cli",
+            "--bins",
+            "--package",
+            "hearth-fuse",
+            "--example",
+            "floor",
+        ]),
         _ => build.args(["--workspace", "--bins", "--examples"]),
     };
     process::run(&mut build)?;

@@ -20,6 +20,7 @@ mod readme;
 mod rust_text;
 mod soak;
 mod suite;
+mod supervise;
 mod tidy;
 
 use std::process::ExitCode;
@@ -42,6 +43,7 @@ cargo xtask VERB
   soak [MINUTES]       all operations on all threads (10 minutes); nothing may be left
   soak suites [MINUTES]  the long suites again and again with new seeds (60 minutes)
   soak cuts            a million power cuts under whole volumes, a flip of every byte of a store
+  soak crowd [MINUTES]  a crowd behind and through a mount of a directory (60 minutes)
   miri [FILTER...]     the unit tests of hearth-sync under Miri, which finds undefined behaviour
   python [ARGUMENT...] build the wheel, run its tests with pytest in a new virtual environment
   install-tools        install what `test` needs, and say what

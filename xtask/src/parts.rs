@@ -76,6 +76,19 @@ pub fn documentation() -> Part {
     }
 }
 
+/// A verb of this program, in a process of its own.
+pub fn chore(verb: &str) -> Part {
+    let me = std::env::current_exe().unwrap_or_else(|_| "xtask".into());
+    let mut command = Command::new(me);
+    command.arg(verb).env(process::IS_BUILT, "1");
+    Part {
+        name: verb.to_owned(),
+        again: format!("cargo xtask {verb}"),
+        command,
+        alone: true,
+    }
+}
+
 fn programs(mut build: Command) -> Result<Vec<Part>, String> {
     build.arg("--message-format=json-render-diagnostics");
     let line = process::line(&build);

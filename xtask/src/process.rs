@@ -13,6 +13,22 @@ pub fn cargo() -> Command {
     command
 }
 
+/// Set for the verbs that the tests run, whose programs they have built already, with the features
+/// of all crates.
+pub const IS_BUILT: &str = "HEARTH_IS_BUILT";
+
+/// Builds the program `hearth`, unless it is.
+///
+/// # Errors
+/// It does not build.
+pub fn build_program() -> Result<(), String> {
+    let is_built = std::env::var_os(IS_BUILT).is_some();
+    match is_built && crate::place::target().join("debug/hearth").is_file() {
+        true => Ok(()),
+        false => run(cargo().args(["build", "--package", "hearth-cli"])),
+    }
+}
+
 /// Prints the command and runs it.
 ///
 /// # Errors

@@ -1,6 +1,6 @@
 //! The Python tests: a wheel, a fresh virtual environment, and pytest.
 
-use crate::parts::Part;
+use crate::parts::{self, Part};
 use crate::{place, process};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,36 +17,33 @@ const OLDEST: (&str, &str) = (
     "oldest-grafana",
 );
 
-/// Makes a virtual environment with the wheel in it, and names the tests.
+/// What `cargo xtask test` runs beside the test programs.
+pub fn part() -> Part {
+    let part = parts::chore("python");
+    Part {
+        name: "Python".to_owned(),
+        again: format!("{} {{}}", part.again),
+        alone: false,
+        ..part
+    }
+}
+
+/// `cargo xtask python`: makes a virtual environment with the wheel in it, and runs pytest with
+/// arguments of its own. Paths are relative to its folder.
 ///
 /// # Errors
 /// What is missing or fails, in one line; the programs have said why.
-pub fn tests() -> Result<Part, String> {
+pub fn run(arguments: &[String]) -> Result<(), String> {
     let folder = place::target().join("python");
     let python = environment(&folder.join("venv"))?;
     install_wheel(&python, &folder.join("wheels"), "dev")?;
-    let mut command = Command::new(&python);
-    let tests = place::root().join("crates/python/tests");
+    let mut pytest = Command::new(&python);
     // From there, so that the package that is tested is the one that was installed.
-    command
-        .current_dir(&tests)
-        .args(["-m", "pytest", "--cargo"]);
-    Ok(Part {
-        name: "Python".into(),
-        command,
-        again: "cargo xtask python {}".into(),
-        alone: false,
-    })
-}
-
-/// `cargo xtask python`: pytest with arguments of its own. Paths are relative to its folder.
-///
-/// # Errors
-/// What is missing or fails.
-pub fn run(arguments: &[String]) -> Result<(), String> {
-    let mut tests = tests()?;
-    tests.command.args(arguments);
-    process::run(&mut tests.command)
+    pytest
+        .current_dir(place::root().join("crates/python/tests"))
+        .args(["-m", "pytest", "--cargo"])
+        .args(arguments);
+    process::run(&mut pytest)
 }
 
 /// `cargo xtask bench python`: calls from Python against those of os and of fsspec on a tmpfs.

@@ -1,5 +1,6 @@
 //! `cargo xtask soak`: all operations on all threads for long, or the randomised suites again and
-//! again, each round with another seed, or a million power cuts under a whole volume.
+//! again, each round with another seed, or a million power cuts under a whole volume, or a crowd on
+//! a directory of the host.
 
 use crate::{install, process};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -39,11 +40,12 @@ const CUTS_OF_A_SCRIPT: u64 = 110;
 /// Scripts of whole volumes in each round of the suites.
 const VOLUME_SCRIPTS: u64 = 500;
 
-/// `soak [MINUTES]`, `soak suites [MINUTES]` or `soak cuts`.
+/// `soak [MINUTES]`, `soak suites [MINUTES]`, `soak cuts` or `soak crowd [MINUTES]`.
 pub fn run(args: &[String]) -> Result<(), String> {
     match args {
         [first] if first == "cuts" => cuts(CUTS / CUTS_OF_A_SCRIPT + 1, first_seed() * 10_000),
         [first, rest @ ..] if first == "suites" => suites(minutes(rest, 60)?),
+        [first, rest @ ..] if first == "crowd" => crowd(minutes(rest, 60)?),
         _ => operations(minutes(args, 10)?),
     }
 }
@@ -90,6 +92,22 @@ fn cuts(scripts: u64, seed: u64) -> Result<(), String> {
         );
     process::run(&mut test)
         .map_err(|what| format!("{what}; again: HEARTH_SEED={seed} HEARTH_ROUNDS={scripts}"))
+}
+
+/// A crowd that changes a tree behind and through a mount at once.
+fn crowd(minutes: u64) -> Result<(), String> {
+    install::everything()?;
+    let seed = first_seed();
+    println!("{minutes} minutes, HEARTH_SEED={seed}");
+    let mut test = process::cargo();
+    test.args(["test", "--package", "hearth-cli", "--test", "host_cases"])
+        .args(["crowd::", "--", "--nocapture"])
+        .env("HEARTH_SECONDS", (minutes * 60).to_string())
+        .env("HEARTH_SEED", seed.to_string());
+    process::run(&mut test).map_err(|what| {
+        let seconds = minutes * 60;
+        format!("{what}; again: HEARTH_SEED={seed} HEARTH_SECONDS={seconds}")
+    })
 }
 
 /// Runs rounds until the time is over; the first failure ends it and names the seed.

@@ -3,14 +3,12 @@
 
 use crate::failures::Failures;
 use crate::parts::{self, Part};
-use crate::{demo, dist, install, process, python, readme};
+use crate::{dist, install, process, python, supervise};
 use std::collections::VecDeque;
 use std::fmt::Write;
-use std::io::{BufRead, BufReader, PipeReader};
 use std::path::Path;
-use std::process::{Command, ExitStatus};
+use std::process::Command;
 use std::sync::Mutex;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 /// Sums over the runs.
@@ -33,8 +31,6 @@ enum Work {
     /// Build the program of a target that needs a feature, then run it.
     Build(&'static Extra),
     Run(Box<Part>),
-    /// Build the Python wheel, then run its tests.
-    Python,
 }
 
 /// A target that needs a feature, and so a build of its own.
@@ -99,12 +95,12 @@ pub fn run(filter: &[String]) -> Result<(), String> {
             let (alone, beside): (Vec<_>, Vec<_>) = parts.into_iter().partition(|part| part.alone);
             let extras = EXTRAS.iter().map(Work::Build);
             let beside = beside.into_iter().chain([parts::documentation()]);
-            let packages = filter.is_empty().then(dist::part);
-            let beside = beside.chain(packages);
-            let beside = beside.map(|part| Work::Run(Box::new(part)));
             // A filter is for test programs of Rust.
-            let python = filter.is_empty().then_some(Work::Python);
-            done.add(side_by_side(extras.chain(python).chain(beside), filter));
+            let whole = filter.is_empty();
+            let beside = whole.then(python::part).into_iter().chain(beside);
+            let beside = beside.chain(whole.then(dist::part));
+            let beside = beside.map(|part| Work::Run(Box::new(part)));
+            done.add(side_by_side(extras.chain(beside), filter));
             for part in alone {
                 done.add(tested(part, filter));
             }
@@ -112,10 +108,9 @@ pub fn run(filter: &[String]) -> Result<(), String> {
         Err(what) => done.add(Done::of("building", build, Err(what))),
     }
     if filter.is_empty() {
-        let start = Instant::now();
-        done.add(Done::of("demonstration", start, demo::run()).counted());
-        let start = Instant::now();
-        done.add(Done::of("README.md", start, readme::run(&[])).counted());
+        for verb in ["demo", "readme"] {
+            done.add(tested(parts::chore(verb), &[]).counted());
+        }
     }
     done.show();
     println!("all tests: {} s", start.elapsed().as_secs());
@@ -136,17 +131,6 @@ fn side_by_side(work: impl Iterator<Item = Work>, filter: &[String]) -> Done {
         while let Some(work) = next() {
             match work {
                 Work::Run(part) => done.add(tested(*part, filter)),
-                Work::Python => {
-                    let start = Instant::now();
-                    match python::tests() {
-                        Ok(part) => {
-                            let name = "building the Python wheel".to_owned();
-                            done.slow.push((start.elapsed(), name));
-                            done.add(tested(part, &[]));
-                        }
-                        Err(what) => done.add(Done::of("Python", start, Err(what))),
-                    }
-                }
                 Work::Build(extra) => {
                     let start = Instant::now();
                     let built = parts::build_with(extra.package, extra.feature, extra.target());
@@ -249,7 +233,8 @@ fn tested(part: Part, filter: &[String]) -> Done {
     let mut failures = Failures::of(&part.name, &part.again);
     let mut sum = Sum::default();
     let mut shown = String::new();
-    let ended = output(part.command, filter, |text| {
+    println!("-- {}", part.name);
+    let ended = supervise::output(part.command, filter, supervise::patience(), |text| {
         let _ = writeln!(shown, "{text}");
         sum.add(Sum::of_line(text));
         failures.line(text);
@@ -278,49 +263,6 @@ fn tested(part: Part, filter: &[String]) -> Done {
         failures: failures.reports(),
         slow: vec![(seconds, part.name)],
     }
-}
-
-/// Runs a command and hands over each line of its two streams; returns how it ended.
-fn output(
-    mut command: Command,
-    filter: &[String],
-    mut line: impl FnMut(&str),
-) -> std::io::Result<ExitStatus> {
-    command.args(filter);
-    // One pipe for both streams: cargo names the programs on the second, they speak on the first.
-    let (read, write) = std::io::pipe()?;
-    command.stdout(write.try_clone()?);
-    command.stderr(write);
-    let mut child = command.spawn()?;
-    // The command holds the pipe's other end: without this drop the reader would never end.
-    drop(command);
-    let lines = lines_of(read);
-    loop {
-        match lines.recv_timeout(Duration::from_secs(1)) {
-            Ok(text) => line(&text),
-            Err(RecvTimeoutError::Disconnected) => return child.wait(),
-            // A program that a test left behind may hold the pipe open for ever.
-            Err(RecvTimeoutError::Timeout) => {
-                if let Some(status) = child.try_wait()? {
-                    return Ok(status);
-                }
-            }
-        }
-    }
-}
-
-/// The lines of a pipe, as a thread reads them.
-fn lines_of(pipe: PipeReader) -> Receiver<String> {
-    let (send, lines) = mpsc::channel();
-    std::thread::spawn(move || {
-        for text in BufReader::new(pipe).split(b'\n').map_while(Result::ok) {
-            let text = String::from_utf8_lossy(&text).into_owned();
-            if send.send(text).is_err() {
-                return;
-            }
-        }
-    });
-    lines
 }
 
 /// Frees mount points of test programs that were killed: nobody else would, and a dead one makes

@@ -9,6 +9,16 @@ pub type Result<T> = std::result::Result<T, Errno>;
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Errno(pub i32);
 
+/// What the system says of an error, without its number: `Permission denied` instead of
+/// `Permission denied (os error 13)`.
+pub fn io_reason(error: &std::io::Error) -> String {
+    let mut text = error.to_string();
+    if let Some(end) = text.find(" (os error") {
+        text.truncate(end);
+    }
+    text
+}
+
 macro_rules! errnos {
     ($($name:ident $text:literal),* $(,)?) => {
         #[allow(missing_docs)]
@@ -71,7 +81,10 @@ errnos! {
     ENODATA "no data available",
     EOVERFLOW "value too large for defined data type",
     EOPNOTSUPP "operation not supported",
+    ENOTCONN "transport endpoint is not connected",
+    ETIMEDOUT "connection timed out",
     ESTALE "stale file handle",
+    EREMOTEIO "remote input/output error",
     EDQUOT "disk quota exceeded",
     ECANCELED "operation canceled",
     E2BIG "argument list too long",

@@ -5,11 +5,12 @@
 
 mod locked;
 
+use crate::failure::Context;
 use crate::valgrind::missing;
+use hearth_testing::place::Place;
 use locked::Images;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The C library picks its copying functions by the processor; these choices every x86-64 has.
 const TUNABLES: &str =
@@ -25,11 +26,19 @@ pub fn only_in_release(verb: &str) -> Result<(), String> {
     }
 }
 
+/// What callgrind counts, which knows this function by its name.
+#[inline(never)]
+pub fn counted(work: &mut dyn FnMut() -> Result<(), String>) -> Result<(), String> {
+    work()
+}
+
+/// [`counted`], as callgrind demangles it.
+const COUNTED: &str = "hearth_bench::callgrind::counted";
+
 /// Runs this program with `args` under callgrind; returns the instructions of each of the `calls`
-/// calls that it makes of `function`, which is named as callgrind demangles it.
-pub fn totals(function: &str, args: &[String], calls: usize) -> Result<Vec<u64>, String> {
-    let program = std::env::current_exe().map_err(|error| error.to_string())?;
-    totals_of(&program, function, args, calls)
+/// calls that it makes of [`counted`].
+pub fn totals(args: &[String], calls: usize) -> Result<Vec<u64>, String> {
+    totals_of(&std::env::current_exe().text()?, args, calls)
 }
 
 /// What one call of a counted function took.
@@ -41,18 +50,13 @@ pub struct CallCounts {
 }
 
 /// Counts as [`totals`] does, and tells which of the instructions lock.
-pub fn counts_of(
-    program: &Path,
-    function: &str,
-    args: &[String],
-    calls: usize,
-) -> Result<Vec<CallCounts>, String> {
+pub fn counts_of(program: &Path, args: &[String], calls: usize) -> Result<Vec<CallCounts>, String> {
     let by_instruction = [
         "--dump-instr=yes",
         "--compress-strings=no",
         "--compress-pos=no",
     ];
-    let files = run(program, function, args, &by_instruction)?;
+    let files = run(program, args, &by_instruction)?;
     let mut images = Images::default();
     let counts = (1..=calls).map(|n| {
         let text = files.read(n)?;
@@ -65,40 +69,33 @@ pub fn counts_of(
 }
 
 /// Counts as [`totals`] does, in `program`, another build of this one.
-pub fn totals_of(
-    program: &Path,
-    function: &str,
-    args: &[String],
-    calls: usize,
-) -> Result<Vec<u64>, String> {
-    let files = run(program, function, args, &[])?;
+pub fn totals_of(program: &Path, args: &[String], calls: usize) -> Result<Vec<u64>, String> {
+    let files = run(program, args, &[])?;
     (1..=calls).map(|n| files.total(n)).collect()
 }
 
-/// Runs `program` under callgrind, which writes one file for each call of `function`.
-fn run(
-    program: &Path,
-    function: &str,
-    args: &[String],
-    options: &[&str],
-) -> Result<Scratch, String> {
-    let dir = Scratch::new()?;
+/// Runs `program` under callgrind, which writes one file for each call of [`counted`].
+fn run(program: &Path, args: &[String], options: &[&str]) -> Result<Counts, String> {
+    let place = Place::new("callgrind").text()?;
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--quiet", "--collect-atstart=no"])
         .args(options)
-        .arg(format!("--toggle-collect={function}"))
-        .arg(format!("--dump-after={function}"))
-        .arg(format!("--callgrind-out-file={}", dir.file().display()))
+        .arg(format!("--toggle-collect={COUNTED}"))
+        .arg(format!("--dump-after={COUNTED}"))
+        .arg(format!(
+            "--callgrind-out-file={}",
+            place.path().join("out").display()
+        ))
         .arg(program)
         .args(args)
         .env("GLIBC_TUNABLES", TUNABLES)
-        .output();
-    let output = output.map_err(missing)?;
+        .output()
+        .map_err(missing)?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         return Err(format!("valgrind: {}: {}", output.status, said.trim()));
     }
-    Ok(dir)
+    Ok(Counts(place))
 }
 
 /// The sum in one file of callgrind: its line `totals:` or `summary:`.
@@ -112,40 +109,19 @@ fn sum(text: &str) -> Option<u64> {
     text.lines().find_map(number)
 }
 
-/// A directory that goes away with its value.
-struct Scratch(PathBuf);
+/// The files that callgrind has written.
+struct Counts(Place);
 
-impl Scratch {
-    fn new() -> Result<Scratch, String> {
-        static NUMBERS: AtomicU64 = AtomicU64::new(1);
-        // Relaxed: only that each is another counts.
-        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-        let name = format!("hearth-test-{}-callgrind-{number}", std::process::id());
-        let place = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&place).map_err(|e| format!("{}: {e}", place.display()))?;
-        Ok(Scratch(place))
-    }
-
-    /// What callgrind names its files after.
-    fn file(&self) -> PathBuf {
-        self.0.join("out")
-    }
-
+impl Counts {
     /// The text of the file of call number `n`, from 1 on.
     fn read(&self, n: usize) -> Result<String, String> {
-        let path = self.0.join(format!("out.{n}"));
-        std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))
+        let path = self.0.path().join(format!("out.{n}"));
+        std::fs::read_to_string(&path).at(&path)
     }
 
     /// The instructions of call number `n`.
     fn total(&self, n: usize) -> Result<u64, String> {
         sum(&self.read(n)?).ok_or_else(|| format!("call {n}: no sum in callgrind's file"))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Curves as SVG.
 
+use crate::failure::Context;
 use crate::table::short;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -90,12 +91,11 @@ impl Chart {
                 rows.with_file_name(format!("{stem}-{name}.svg"))
             }
             None => {
-                std::fs::create_dir_all(folder).map_err(|error| format!("{folder}: {error}"))?;
+                std::fs::create_dir_all(folder).context(folder)?;
                 Path::new(folder).join(format!("{name}.svg"))
             }
         };
-        let written = std::fs::write(&path, self.svg());
-        written.map_err(|error| format!("{}: {error}", path.display()))?;
+        std::fs::write(&path, self.svg()).at(&path)?;
         Ok(path)
     }
 

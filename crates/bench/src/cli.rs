@@ -2,7 +2,7 @@
 
 use crate::options::Options;
 use crate::report::Report;
-use crate::suites::{basic, freeing, instructions, latency, locks, memory, quota};
+use crate::suites::{basic, freeing, instructions, latency, locks, memory, quota, requests};
 use crate::{heat, host, instrumented, mounted, record, sched, seeds, store};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
@@ -26,7 +26,7 @@ type InnerVerb = (&'static str, fn(&[String]) -> Result<(), String>);
 /// The name of a part that is a whole suite.
 const WHOLE: &str = "";
 
-const SUITES: [Suite; 12] = [
+const SUITES: [Suite; 13] = [
     Suite {
         verb: "lib",
         about: "the library in process against system calls on tmpfs",
@@ -69,6 +69,12 @@ const SUITES: [Suite; 12] = [
         about: "how long a stat takes beside 10,000 renames a second",
         parts: &[(WHOLE, latency::run)],
         is_recorded: true,
+    },
+    Suite {
+        verb: "requests",
+        about: "many small calls on tmpfs, on a FUSE server that does nothing, and on mounts",
+        parts: &[(WHOLE, requests::run)],
+        is_recorded: false,
     },
     Suite {
         verb: "sched",
@@ -130,12 +136,13 @@ const SUITES: [Suite; 12] = [
     },
 ];
 
-const INNER: [InnerVerb; 13] = [
+const INNER: [InnerVerb; 14] = [
     ("conflicts", instrumented::run),
     ("instructions", instructions::run),
     (locks::WORK, locks::run_work),
     (memory::FILL, memory::run_fill),
     (quota::LOOPS, |_| quota::run_loops()),
+    (requests::DIRECT, requests::run_direct),
     (heat::LOOPS, heat::run_loops),
     (heat::ROW, heat::run_row),
     (sched::yields::counted::LOOPS, |_| {
@@ -252,8 +259,8 @@ fn keep_memory() {
 }
 
 fn ready_to_measure() {
-    // Others use the machine as well. SAFETY: no pointer; a refusal changes nothing.
-    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) };
+    // Others use the machine as well. A refusal changes nothing.
+    let _ = rustix::process::setpriority_process(None, -20);
     mounted::watch();
 }
 

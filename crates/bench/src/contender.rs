@@ -165,20 +165,25 @@ impl Contender {
     /// A fresh one, whose clients are as the name says: processes, unless it is a library whose
     /// threads share one.
     pub fn fresh(&self) -> Result<Box<dyn Fresh>, String> {
-        Ok(match &self.source {
-            Source::Library(sharing) => Box::new(Library::new(*sharing)?),
-            Source::Volume(open) => Box::new(Library::from(open()?)),
-            Source::Directory { place, .. } => Box::new(Subdirectory::new(place, false)?),
-            Source::Mount(make) => Box::new(make()?),
-        })
+        let sharing = match &self.source {
+            Source::Library(sharing) => *sharing,
+            _ => Sharing::Processes,
+        };
+        self.fresh_as(sharing)
     }
 
     /// A fresh one whose clients are threads of one process, with the lowest free descriptor.
     pub fn fresh_for_threads(&self) -> Result<Box<dyn Fresh>, String> {
+        self.fresh_as(Sharing::Lowest)
+    }
+
+    fn fresh_as(&self, sharing: Sharing) -> Result<Box<dyn Fresh>, String> {
         Ok(match &self.source {
-            Source::Library(_) => Box::new(Library::new(Sharing::Lowest)?),
-            Source::Volume(open) => Box::new(Library::of(open()?, Sharing::Lowest)?),
-            Source::Directory { place, .. } => Box::new(Subdirectory::new(place, true)?),
+            Source::Library(_) => Box::new(Library::new(sharing)?),
+            Source::Volume(open) => Box::new(Library::of(open()?, sharing)?),
+            Source::Directory { place, .. } => {
+                Box::new(Subdirectory::new(place, sharing != Sharing::Processes)?)
+            }
             Source::Mount(make) => Box::new(make()?),
         })
     }

@@ -1,5 +1,6 @@
 //! Processor time.
 
+use rustix::time::{ClockId, clock_gettime};
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
@@ -72,12 +73,7 @@ pub fn of_process(pid: u32) -> f64 {
 /// Processor time of the calling thread so far, to the nanosecond: `getrusage` shows a thread what
 /// it had at the last tick.
 pub fn of_thread() -> Duration {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: the address lives throughout the call.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
 }
 

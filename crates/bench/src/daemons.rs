@@ -1,5 +1,6 @@
 //! Mounts to measure: which program serves them, with which options; and the program `hearth`.
 
+use crate::children::output;
 use crate::mounted::Mounted;
 use crate::uring_switch::switched_on;
 use std::path::{Path, PathBuf};
@@ -51,30 +52,6 @@ pub fn program() -> PathBuf {
 /// Runs `hearth` with these words to its end; returns what it prints.
 pub fn run_hearth(words: &[&str], place: &Path, more: &[&str]) -> Result<String, String> {
     output(Command::new(program()).args(words).arg(place).args(more))
-}
-
-/// Runs a program to its end; returns what it prints. An error has the first line of what it said.
-pub fn output(command: &mut Command) -> Result<String, String> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let output = command
-        .output()
-        .map_err(|error| format!("{program}: {error}"))?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-    }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let said = said.lines().next().unwrap_or_default();
-    Err(format!("{program}: {}: {said}", output.status))
-}
-
-/// This program itself, to do `verb` in a process of its own; returns what it prints.
-pub fn own_output<A: AsRef<str>>(verb: &str, args: &[A]) -> Result<String, String> {
-    let program = std::env::current_exe().map_err(|error| error.to_string())?;
-    output(
-        Command::new(program)
-            .arg(verb)
-            .args(args.iter().map(AsRef::as_ref)),
-    )
 }
 
 /// An example beside this program, if it is there.

@@ -1,5 +1,6 @@
 //! The program fs_mark.
 
+use crate::failure::Context;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -45,8 +46,7 @@ pub fn run(
         command.uid(user).gid(user);
     }
     // It writes its log where it stands.
-    let output = command.current_dir(place).output();
-    let output = output.map_err(|error| format!("fs_mark: {error}"))?;
+    let output = command.current_dir(place).output().context("fs_mark")?;
     let text = String::from_utf8_lossy(&output.stdout);
     let found: Vec<Round> = text.lines().filter_map(round).collect();
     match output.status.success() && found.len() == rounds {

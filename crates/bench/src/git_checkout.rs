@@ -1,10 +1,13 @@
 //! Checkouts of a repository of many small files.
 
+use crate::children::{Crew, output};
+use crate::failure::Context;
 use crate::pinned::allowed_cores;
+use hearth_testing::place::Place;
 use std::fs::File;
 use std::hint::spin_loop;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Files in each directory of the repository.
@@ -12,21 +15,18 @@ pub const FILES: usize = 100;
 
 /// A repository to check out from.
 pub struct Checkout {
-    repository: PathBuf,
+    repository: Place,
     directories: usize,
 }
 
 impl Checkout {
     /// Makes a repository of so many directories in the temporary directory.
     pub fn new(directories: usize) -> Result<Checkout, String> {
-        let name = format!("hearth-test-{}-repository", std::process::id());
         let checkout = Checkout {
-            repository: std::env::temp_dir().join(name),
+            repository: Place::new("repository").text()?,
             directories,
         };
-        checkout
-            .fill()
-            .map_err(|error| format!("{}: {error}", checkout.repository.display()))?;
+        checkout.fill().at(checkout.path())?;
         let author = [
             "-c",
             "user.name=bench",
@@ -42,21 +42,17 @@ impl Checkout {
 
     /// Where it lies.
     pub fn path(&self) -> &Path {
-        &self.repository
+        self.repository.path()
     }
 
     /// Clones to `clone` and checks out; returns the seconds of the checkout.
     pub fn run(&self, clone: &Path) -> Result<f64, String> {
         let mut command = git();
         command.args(["clone", "--quiet", "--shared", "--no-checkout"]);
-        finish(command.arg(&self.repository).arg(clone))?;
+        output(command.arg(self.path()).arg(clone))?;
         let start = Instant::now();
-        finish(
-            git()
-                .arg("-C")
-                .arg(clone)
-                .args(["checkout", "--quiet", "--force"]),
-        )?;
+        let checkout = ["checkout", "--quiet", "--force"];
+        output(git().arg("-C").arg(clone).args(checkout))?;
         let seconds = start.elapsed().as_secs_f64();
         let last = clone.join(format!("dir-{}/file-{}", self.directories - 1, FILES - 1));
         if last.is_file() {
@@ -68,7 +64,7 @@ impl Checkout {
 
     fn fill(&self) -> std::io::Result<()> {
         for dir in 0..self.directories {
-            let path = self.repository.join(format!("dir-{dir}"));
+            let path = self.path().join(format!("dir-{dir}"));
             std::fs::create_dir_all(&path)?;
             for file in 0..FILES {
                 let lines = 20 + (dir * 31 + file * 17) % 80;
@@ -81,14 +77,8 @@ impl Checkout {
         Ok(())
     }
 
-    fn git(&self, args: &[&str]) -> Result<(), String> {
-        finish(git().arg("-C").arg(&self.repository).args(args))
-    }
-}
-
-impl Drop for Checkout {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.repository);
+    fn git(&self, args: &[&str]) -> Result<String, String> {
+        output(git().arg("-C").arg(self.path()).args(args))
     }
 }
 
@@ -98,18 +88,6 @@ pub fn git() -> Command {
     git.env("GIT_CONFIG_GLOBAL", "/dev/null")
         .env("GIT_CONFIG_NOSYSTEM", "1");
     git
-}
-
-/// Runs it to its end.
-pub fn finish(command: &mut Command) -> Result<(), String> {
-    let output = command.output().map_err(|error| format!("git: {error}"))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    Err(format!(
-        "git: {}",
-        String::from_utf8_lossy(&output.stderr).trim()
-    ))
 }
 
 /// Seconds of 10,000 opens in `directory`, with 0.1 ms of computing before each.
@@ -128,30 +106,13 @@ pub fn compute_and_open(directory: &Path) -> Result<f64, String> {
     Ok(began.elapsed().as_secs_f64())
 }
 
-/// A program on every core that computes, each in a session of its own; they end when it is
-/// dropped.
-pub struct Computing(Vec<Child>);
-
-impl Computing {
-    pub fn start() -> Result<Computing, String> {
-        let mut all = Computing(Vec::new());
-        for _ in allowed_cores() {
-            let mut program = Command::new("setsid");
-            program.args(["sh", "-c", "while :; do :; done"]);
-            let child = program.spawn();
-            all.0
-                .push(child.map_err(|error| format!("setsid: {error}"))?);
-        }
-        Ok(all)
+/// A program on every core that computes, each in a session of its own.
+pub fn compute_on_all_cores() -> Result<Crew, String> {
+    let mut all = Crew(Vec::new());
+    for _ in allowed_cores() {
+        let mut program = Command::new("setsid");
+        program.args(["sh", "-c", "while :; do :; done"]);
+        all.0.push(program.spawn().context("setsid")?);
     }
-}
-
-impl Drop for Computing {
-    fn drop(&mut self) {
-        for child in &mut self.0 {
-            // One that has ended needs no end.
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
+    Ok(all)
 }

@@ -1,5 +1,6 @@
 //! Building `hearth-conflicts` with the compiler's ThreadSanitizer pass, and running it.
 
+use crate::failure::Context;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -50,9 +51,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     if args.iter().any(|arg| arg == "--check") {
         runner.arg("--traced").arg(build_traced()?);
     }
-    let status = runner
-        .status()
-        .map_err(|error| format!("{}: {error}", program.display()))?;
+    let status = runner.status().at(&program)?;
     if status.success() {
         Ok(())
     } else {
@@ -79,7 +78,7 @@ fn release_build(program: &str) -> Command {
 }
 
 fn succeed(mut build: Command, what: &str) -> Result<(), String> {
-    let status = build.status().map_err(|error| format!("cargo: {error}"))?;
+    let status = build.status().context("cargo")?;
     match status.success() {
         true => Ok(()),
         false => Err(format!("building {what}: {status}")),

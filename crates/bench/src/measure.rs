@@ -1,14 +1,16 @@
-//! Running activities and jobs on a target.
+//! Running workloads on a target.
 
-use crate::activity::{Activity, Job, Repeat};
 use crate::cpu_time::of_thread;
+use crate::failure::{caught, joined};
 use crate::pinned::{allowed_cores, pin};
 use crate::target::{Client, Target};
 use crate::watchdog::beat;
+use crate::workload::{Task, Workload};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Barrier, OnceLock};
 use std::time::{Duration, Instant};
 
-/// The result of a run of an activity.
+/// The result of a workload that is repeated for a while.
 #[derive(Clone, Copy, Debug)]
 pub struct Rate {
     /// Repetitions per second of all tasks together.
@@ -20,19 +22,19 @@ pub struct Rate {
     pub per_cpu_second: f64,
 }
 
-/// The result of one phase of a job.
+/// The result of one phase, with what follows it if something does.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PhaseTime {
-    /// Seconds from the moment that all may begin until the last task is done.
+    /// Seconds from the begin of the first task to the end of the last one, or of what follows.
     pub seconds: f64,
     /// Operations of all tasks together.
     pub operations: u64,
-    /// Seconds of processor time of the tasks meanwhile.
+    /// Seconds of processor time of the tasks, and of what follows.
     pub cpu: f64,
-    /// The mean of the cores' times in seconds, each from the begin of the core's first task to the
-    /// end of its last one. A core that is delayed for a moment does not add to the times of the
-    /// others here.
-    pub per_core: f64,
+    /// The mean over the cores that have tasks of the seconds from the begin of a core's first task
+    /// to the end of its last one; what follows is not in it. A core that is delayed for a moment
+    /// does not add to the times of the others here.
+    pub core_seconds: f64,
 }
 
 impl Rate {
@@ -50,11 +52,11 @@ impl Rate {
     }
 }
 
-/// Runs `activity` with `tasks` tasks for about `length`. Task number n is pinned to the n-th core,
-/// counted from the core number `first`; with more tasks than cores, they go round.
+/// Repeats `workload` with `tasks` tasks for about `length`. Task number n is pinned to the n-th
+/// core, counted from the core number `first`; with more tasks than cores, they go round.
 pub fn rate(
     target: &dyn Target,
-    activity: &dyn Activity,
+    workload: &dyn Workload,
     tasks: usize,
     length: Duration,
     first: usize,
@@ -65,11 +67,11 @@ pub fn rate(
         length,
     };
     let runs = side_by_side_from(first, tasks, |task| {
-        repeat(target, activity, (task, tasks), &window)
+        repeat(target, workload, (task, tasks), &window)
     })?;
     let done: Vec<u64> = runs.iter().map(|run| run.warm + run.operations).collect();
-    apart(target, &|client| activity.check(client, &done))?;
-    let together = PhaseTime::of(&runs);
+    apart(target, &|client| workload.check(client, &done))?;
+    let together = PhaseTime::of(&runs, tasks);
     Ok(Rate {
         per_second: together.operations as f64 / together.seconds,
         seconds: together.seconds,
@@ -77,29 +79,56 @@ pub fn rate(
     })
 }
 
-/// Makes what the activity needs, from a thread of its own.
-pub fn prepare(target: &dyn Target, activity: &dyn Activity, tasks: usize) -> Result<(), String> {
-    apart(target, &|client| activity.prepare(client, tasks))
+/// Makes what the workload needs, from a thread of its own.
+pub fn prepare(target: &dyn Target, workload: &dyn Workload, tasks: usize) -> Result<(), String> {
+    apart(target, &|client| workload.prepare(client, tasks))
 }
 
-/// One run of `job` from its preparation to its check, the first task on the core number `first`;
-/// returns one time per phase.
+/// One run of `workload` from its preparation to its check, the first task on the core number
+/// `first`; returns one time per phase.
 pub fn times(
     target: &dyn Target,
-    job: &dyn Job,
+    workload: &dyn Workload,
     tasks: usize,
     first: usize,
 ) -> Result<Vec<PhaseTime>, String> {
-    apart(target, &|client| job.prepare(client, tasks))?;
-    let start = Barrier::new(tasks);
-    let phases = |task| phases(target, job, (task, tasks), &start);
-    let runs = side_by_side_from(first, tasks, phases)?;
-    apart(target, &|client| job.check(client, tasks))?;
+    prepare(target, workload, tasks)?;
+    phases(target, workload, (tasks, first), None)
+}
+
+/// What follows each phase and is a part of it: it begins behind the barrier at which the last task
+/// has ended, on a thread of its own, and gets the processor time that the tasks took of a core.
+pub type After<'a> = &'a (dyn Fn(Duration) + Sync);
+
+/// All phases of a prepared workload, and its check.
+pub fn phases(
+    target: &dyn Target,
+    workload: &dyn Workload,
+    (tasks, first): (usize, usize),
+    after: Option<After<'_>>,
+) -> Result<Vec<PhaseTime>, String> {
+    let names = workload.phases();
+    let threads = tasks + usize::from(after.is_some());
+    let meeting = Meeting {
+        begin: Barrier::new(threads),
+        end: after.map(|_| Barrier::new(threads)),
+        nanos: AtomicU64::new(0),
+    };
+    let runs = side_by_side_from(first, threads, |task| match after {
+        Some(after) if task == tasks => Ok(names
+            .iter()
+            .map(|_| meeting.follow(tasks, after))
+            .collect::<Vec<_>>()),
+        _ => phases_of(target, workload, (task, tasks), &meeting),
+    })?;
+    let last = |runs: &Vec<TaskRun>| runs.last().map_or(0, |run| run.operations);
+    let done: Vec<u64> = runs[..tasks].iter().map(last).collect();
+    apart(target, &|client| workload.check(client, &done))?;
     let of_phase = |phase: usize| {
         let runs: Vec<TaskRun> = runs.iter().map(|runs| runs[phase]).collect();
-        PhaseTime::of(&runs)
+        PhaseTime::of(&runs, tasks)
     };
-    Ok((0..job.phases().len()).map(of_phase).collect())
+    Ok((0..names.len()).map(of_phase).collect())
 }
 
 /// Runs `f` with a client, in a thread of its own.
@@ -107,24 +136,33 @@ pub fn apart(
     target: &dyn Target,
     f: &(dyn Fn(&dyn Client) -> Result<(), String> + Sync),
 ) -> Result<(), String> {
-    let done = std::thread::scope(|scope| scope.spawn(|| f(&*target.client())).join());
-    done.map_err(|_| "a preparation or check panicked".to_owned())?
+    std::thread::scope(|scope| scope.spawn(|| f(&*target.client())).join())
+        .map_err(|_| "a preparation or check panicked".to_owned())?
 }
 
-/// The least number of repetitions that warm a task up. After them, everything that is made on
-/// first use exists.
+/// The least number of operations that warm a task up. After them, everything that is made on first
+/// use exists.
 const WARM: u32 = 2;
 /// The warm-up takes one part in this many of the run's length, in processor time, so that many
 /// tasks on one core begin as warm as one does.
 const WARM_PART: u32 = 20;
 
-/// The time window in which all tasks of an activity run.
+/// The time window in which all tasks of a repeated workload run.
 struct RunWindow {
     start: Barrier,
     /// When the first task began; it ends for all of them `length` later, so that tasks which take
     /// turns on a core do not run on alone.
     opened: OnceLock<Instant>,
     length: Duration,
+}
+
+/// Where the tasks of a phase meet.
+struct Meeting {
+    begin: Barrier,
+    /// If something follows: it waits there for the tasks.
+    end: Option<Barrier>,
+    /// Processor time of the tasks. Relaxed: the barrier `end` passes it on.
+    nanos: AtomicU64,
 }
 
 #[derive(Clone, Copy)]
@@ -137,6 +175,43 @@ struct TaskRun {
     cpu: Duration,
 }
 
+impl TaskRun {
+    /// Times `f`, which gets the time of its begin and returns its operations.
+    fn of(f: impl FnOnce(Instant) -> Result<u64, String>) -> Result<TaskRun, String> {
+        let (cpu, begin) = (of_thread(), Instant::now());
+        let operations = f(begin)?;
+        Ok(TaskRun {
+            begin,
+            end: Instant::now(),
+            warm: 0,
+            operations,
+            cpu: of_thread() - cpu,
+        })
+    }
+}
+
+impl Meeting {
+    /// What follows a phase of so many tasks.
+    fn follow(&self, tasks: usize, after: After<'_>) -> TaskRun {
+        let cores = allowed_cores().len().min(tasks).max(1) as u32;
+        self.begin.wait();
+        self.wait_for_end();
+        let time = Duration::from_nanos(self.nanos.swap(0, Relaxed)) / cores;
+        TaskRun::of(|_| {
+            after(time);
+            Ok(0)
+        })
+        .expect("it returns no error")
+    }
+
+    /// Where nothing follows, nobody waits for the end.
+    fn wait_for_end(&self) {
+        if let Some(end) = &self.end {
+            end.wait();
+        }
+    }
+}
+
 impl PhaseTime {
     /// That of several runs together.
     pub fn together(runs: impl IntoIterator<Item = PhaseTime>) -> PhaseTime {
@@ -144,12 +219,13 @@ impl PhaseTime {
             seconds: sum.seconds + run.seconds,
             operations: sum.operations + run.operations,
             cpu: sum.cpu + run.cpu,
-            per_core: sum.per_core + run.per_core,
+            core_seconds: sum.core_seconds + run.core_seconds,
         };
         runs.into_iter().fold(PhaseTime::default(), add)
     }
 
-    fn of(runs: &[TaskRun]) -> PhaseTime {
+    /// The first `tasks` of the runs are of tasks; what is behind them followed.
+    fn of(runs: &[TaskRun], tasks: usize) -> PhaseTime {
         let begin = runs.iter().map(|run| run.begin).min();
         let end = runs.iter().map(|run| run.end).max();
         PhaseTime {
@@ -158,13 +234,13 @@ impl PhaseTime {
                 .map_or(0.0, |(begin, end)| (end - begin).as_secs_f64()),
             operations: runs.iter().map(|run| run.operations).sum(),
             cpu: runs.iter().map(|run| run.cpu.as_secs_f64()).sum(),
-            per_core: per_core(runs, allowed_cores().len()),
+            core_seconds: core_seconds(&runs[..tasks], allowed_cores().len()),
         }
     }
 }
 
 /// The mean of the times that the `cores` took for their tasks, which go round.
-fn per_core(runs: &[TaskRun], cores: usize) -> f64 {
+fn core_seconds(runs: &[TaskRun], cores: usize) -> f64 {
     let cores = cores.min(runs.len()).max(1);
     let took = |core: usize| {
         let own = || runs.iter().skip(core).step_by(cores);
@@ -203,82 +279,74 @@ fn side_by_side_from<T: Send>(
                 })
             })
             .collect();
-        let join = |thread: std::thread::ScopedJoinHandle<'_, Result<T, String>>| {
-            thread.join().map_err(|_| "a task panicked".to_owned())?
-        };
-        threads.into_iter().map(join).collect()
+        threads
+            .into_iter()
+            .map(|thread| joined(thread.join()))
+            .collect()
     })
 }
 
 fn repeat(
     target: &dyn Target,
-    activity: &dyn Activity,
-    (task, tasks): (usize, usize),
+    workload: &dyn Workload,
+    place: (usize, usize),
     window: &RunWindow,
 ) -> Result<TaskRun, String> {
-    let client = target.client();
-    let ready = activity.task(&*client, task, tasks).and_then(|mut task| {
+    let ready = caught(|| {
+        let mut task = workload.task(target.client(), place)?;
         let warm = warm_up(&mut *task, window.length / WARM_PART)?;
         Ok((task, warm))
     });
     // Every task gets here, so that none waits for one that failed.
     window.start.wait();
     let (mut task, warm) = ready?;
-    let stride = task.stride();
-    let (cpu, begin) = (of_thread(), Instant::now());
-    let deadline = *window.opened.get_or_init(|| begin) + window.length;
-    let mut operations = 0;
-    loop {
-        task.repeat(stride)?;
-        operations += u64::from(stride);
-        let end = Instant::now();
-        if end >= deadline {
-            return Ok(TaskRun {
-                begin,
-                end,
-                warm,
-                operations,
-                cpu: of_thread() - cpu,
-            });
+    let run = TaskRun::of(|begin| {
+        let deadline = *window.opened.get_or_init(|| begin) + window.length;
+        let mut operations = 0;
+        loop {
+            operations += task.run(0)?;
+            if Instant::now() >= deadline {
+                return Ok(operations);
+            }
         }
-    }
+    });
+    run.map(|run| TaskRun { warm, ..run })
 }
 
-/// Warms a task up for `time`. Returns the number of repetitions.
-fn warm_up(task: &mut dyn Repeat, time: Duration) -> Result<u64, String> {
-    let (begin, stride) = (of_thread(), task.stride());
-    task.repeat(WARM)?;
-    let mut done = u64::from(WARM);
+/// Warms a task up for `time`. Returns the number of operations.
+fn warm_up(task: &mut dyn Task, time: Duration) -> Result<u64, String> {
+    let (begin, mut done) = (of_thread(), 0);
+    for _ in 0..WARM {
+        task.once()?;
+        done += 1;
+    }
     while of_thread() - begin < time {
-        task.repeat(stride)?;
-        done += u64::from(stride);
+        done += task.run(0)?;
     }
     Ok(done)
 }
 
-fn phases(
+fn phases_of(
     target: &dyn Target,
-    job: &dyn Job,
-    (task, tasks): (usize, usize),
-    start: &Barrier,
+    workload: &dyn Workload,
+    place: (usize, usize),
+    meeting: &Meeting,
 ) -> Result<Vec<TaskRun>, String> {
-    let mut ready = job.task(target.client(), (task, tasks));
+    let mut ready = caught(|| workload.task(target.client(), place));
     let mut runs = Vec::new();
-    for phase in 0..job.phases().len() {
-        start.wait();
+    for phase in 0..workload.phases().len() {
+        meeting.begin.wait();
         // A task that failed goes on to meet the others.
-        let Ok(task) = &mut ready else { continue };
-        let (cpu, begin) = (of_thread(), Instant::now());
-        match task.phase(phase) {
-            Ok(operations) => runs.push(TaskRun {
-                begin,
-                end: Instant::now(),
-                warm: 0,
-                operations,
-                cpu: of_thread() - cpu,
-            }),
-            Err(what) => ready = Err(what),
+        if let Ok(task) = &mut ready {
+            match caught(|| TaskRun::of(|_| task.run(phase))) {
+                Ok(run) => {
+                    meeting.nanos.fetch_add(run.cpu.as_nanos() as u64, Relaxed);
+                    runs.push(run);
+                }
+                Err(what) => ready = Err(what),
+            }
         }
+        meeting.wait_for_end();
     }
     ready.map(|_| runs)
 }
@@ -311,22 +379,27 @@ mod tests {
             cpu: Duration::ZERO,
         };
         let two = [run(0, 2), run(0, 4)];
-        assert_eq!(per_core(&two, 2), 3.0, "one waits for none");
-        assert_eq!(per_core(&two, 1), 4.0, "they took turns");
+        assert_eq!(core_seconds(&two, 2), 3.0, "one waits for none");
+        assert_eq!(core_seconds(&two, 1), 4.0, "they took turns");
         let three = [run(0, 2), run(1, 4), run(2, 6)];
         assert_eq!(
-            per_core(&three, 2),
+            core_seconds(&three, 2),
             4.5,
             "6 of the first core, 3 of the other"
         );
         assert_eq!(
-            per_core(&two[..1], 2),
+            core_seconds(&two[..1], 2),
             2.0,
             "a core without a task counts not"
         );
-        let of_three = PhaseTime::of(&three);
+        let of_three = PhaseTime::of(&three, 3);
         assert_eq!((of_three.seconds, of_three.operations), (6.0, 3));
+        let followed = PhaseTime::of(&three, 2);
+        let one_core = allowed_cores().len() == 1;
+        assert_eq!(followed.core_seconds, if one_core { 4.0 } else { 2.5 });
+        assert_eq!(followed.seconds, 6.0, "what follows is a part of it");
         let twice = PhaseTime::together([of_three, of_three]);
-        assert_eq!((twice.per_core, twice.operations), (9.0, 6));
+        let due = (2.0 * of_three.core_seconds, 6);
+        assert_eq!((twice.core_seconds, twice.operations), due);
     }
 }

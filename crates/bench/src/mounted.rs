@@ -4,12 +4,13 @@
 //! its owner is dropped; by [`watch`] when the program is told to end, or when nothing moves any
 //! more.
 
+use crate::children::output;
+use crate::failure::Context;
 use crate::target::{Fresh, HostDir, Target};
 use crate::uring_switch;
 use crate::watchdog::{beat, is_lost};
 use hearth_testing::disk;
-use std::ffi::CString;
-use std::os::unix::ffi::OsStrExt;
+use rustix::mount::{UnmountFlags, unmount};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,11 +43,16 @@ static ENDING: Mutex<()> = Mutex::new(());
 impl Mounted {
     /// The kernel's tmpfs.
     pub fn tmpfs() -> Result<Mounted, String> {
+        Mounted::tmpfs_of(4 << 30)
+    }
+
+    /// One with room for so many bytes.
+    pub fn tmpfs_of(bytes: u64) -> Result<Mounted, String> {
         Mounted::with("tmpfs", |_, mountpoint| {
-            mount_by(
-                Command::new("mount").args(["-t", "tmpfs", "-o", "size=4g", "tmpfs"]),
-                mountpoint,
-            )?;
+            let size = format!("size={bytes}");
+            let mut mount = Command::new("mount");
+            mount.args(["-t", "tmpfs", "-o", &size, "tmpfs"]);
+            output(mount.arg(mountpoint))?;
             Ok(None)
         })
     }
@@ -56,15 +62,13 @@ impl Mounted {
         Mounted::with("ext4", |base, mountpoint| {
             let image = base.join("image");
             let made = std::fs::File::create(&image).and_then(|file| file.set_len(4 << 30));
-            made.map_err(|error| format!("{}: {error}", image.display()))?;
+            made.at(&image)?;
             // As many inodes as the workloads may need; by its size it would have 65,536.
             let make = ["-q", "-F", "-N", "400000"];
-            finish(Command::new("mkfs.ext4").args(make).arg(&image))?;
+            output(Command::new("mkfs.ext4").args(make).arg(&image))?;
             let mut mount = Command::new("mount");
-            mount_by(
-                mount.args(["-t", "ext4", "-o", "loop"]).arg(&image),
-                mountpoint,
-            )?;
+            mount.args(["-t", "ext4", "-o", "loop"]).arg(&image);
+            output(mount.arg(mountpoint))?;
             Ok(None)
         })
     }
@@ -122,7 +126,7 @@ impl Mounted {
         let unique = format!("hearth-test-{}-bench-{name}-{number}", std::process::id());
         let base = std::env::temp_dir().join(unique);
         let directory = base.join("mnt");
-        std::fs::create_dir_all(&directory).map_err(|e| format!("{}: {e}", directory.display()))?;
+        std::fs::create_dir_all(&directory).at(&directory)?;
         live().push(LiveMount {
             number,
             base: base.clone(),
@@ -243,7 +247,10 @@ fn take_down(number: u64) {
     drop(list);
     let mountpoint = gone.base.join("mnt");
     let busy = Instant::now() + Duration::from_secs(2);
-    while is_mounted(&mountpoint) && !unmount(&mountpoint, 0) && Instant::now() < busy {
+    while is_mounted(&mountpoint)
+        && unmount(&mountpoint, UnmountFlags::empty()).is_err()
+        && Instant::now() < busy
+    {
         std::thread::sleep(Duration::from_millis(20));
     }
     if let Some(daemon) = &mut gone.daemon {
@@ -256,19 +263,11 @@ fn take_down(number: u64) {
         }
     }
     if is_mounted(&mountpoint) {
-        unmount(&mountpoint, libc::MNT_DETACH);
+        let _ = unmount(&mountpoint, UnmountFlags::DETACH);
     }
     if !is_mounted(&mountpoint) {
         let _ = std::fs::remove_dir_all(&gone.base);
     }
-}
-
-fn unmount(mountpoint: &Path, flags: i32) -> bool {
-    let Ok(path) = CString::new(mountpoint.as_os_str().as_bytes()) else {
-        return false;
-    };
-    // SAFETY: the path is a C string.
-    unsafe { libc::umount2(path.as_ptr(), flags) == 0 }
 }
 
 /// Asked of the kernel's table, not of the mount: one that is stuck would not answer.
@@ -278,22 +277,6 @@ fn is_mounted(mountpoint: &Path) -> bool {
     table
         .lines()
         .any(|line| line.split(' ').nth(1) == Some(&*place))
-}
-
-fn mount_by(command: &mut Command, mountpoint: &Path) -> Result<(), String> {
-    finish(command.arg(mountpoint))
-}
-
-fn finish(command: &mut Command) -> Result<(), String> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let status = command
-        .status()
-        .map_err(|error| format!("{program}: {error}"))?;
-    if status.success() {
-        Ok(())
-    } else {
-        Err(format!("{program} ended with {status}"))
-    }
 }
 
 fn wait_until(what: &str, mut holds: impl FnMut() -> bool) -> Result<(), String> {

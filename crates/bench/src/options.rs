@@ -26,6 +26,16 @@ impl Options {
         self.only.as_ref().is_none_or(|only| name.contains(&**only))
     }
 
+    /// The first of the two in a first look, else the second.
+    pub fn pick<T>(&self, quick: T, whole: T) -> T {
+        if self.quick { quick } else { whole }
+    }
+
+    /// The rounds that were asked for, else as [`Options::pick`].
+    pub fn rounds_or(&self, quick: usize, whole: usize) -> usize {
+        self.rounds.unwrap_or(self.pick(quick, whole))
+    }
+
     /// Whether this part of a verb is to run; `--only` has its whole name.
     pub fn wants_part(&self, part: &str) -> bool {
         self.only.as_deref().is_none_or(|only| only == part)

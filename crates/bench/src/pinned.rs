@@ -1,7 +1,7 @@
 //! Threads that stay on one core.
 
-use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
-use std::thread::JoinHandle;
+use crate::failure::Context;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// The cores that this process may use. Where hardware threads share a core, the first of each core
 /// comes before the second of any: few tasks do not share one.
@@ -31,91 +31,65 @@ fn siblings(core: usize) -> String {
 }
 
 fn allowed() -> Vec<usize> {
-    // SAFETY: an all-zero set is a valid set.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: the set is as large as is said.
-    let got = unsafe { libc::sched_getaffinity(0, size_of_val(&set), &raw mut set) };
-    let last = if got == 0 {
-        libc::CPU_SETSIZE as usize
-    } else {
-        0
-    };
-    // SAFETY: the index is within the set.
-    (0..last)
-        .filter(|&core| unsafe { libc::CPU_ISSET(core, &set) })
+    let set = sched_getaffinity(None).unwrap_or_default();
+    (0..CpuSet::MAX_CPU)
+        .filter(|&core| set.is_set(core))
         .collect()
 }
 
 /// Keeps the calling thread, or process, on one core.
 pub fn pin(core: usize) -> std::io::Result<()> {
-    // SAFETY: an all-zero set is a valid set.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: CPU_SET checks the index against the size of the set.
-    unsafe { libc::CPU_SET(core, &mut set) };
-    // SAFETY: the set is as large as is said.
-    match unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) } {
-        0 => Ok(()),
-        _ => Err(std::io::Error::last_os_error()),
-    }
+    allow(&[core])
+}
+
+/// Keeps the calling thread on these cores, and what it starts.
+fn allow(cores: &[usize]) -> std::io::Result<()> {
+    let mut set = CpuSet::new();
+    cores.iter().for_each(|&core| set.set(core));
+    Ok(sched_setaffinity(None, &set)?)
 }
 
 /// Keeps the calling thread on the first core, for counts: a counter splits when a second core uses
 /// it.
 pub fn pin_first() -> Result<(), String> {
     let core = *allowed_cores().first().ok_or("no core may be used")?;
-    pin(core).map_err(|error| format!("core {core}: {error}"))
+    pin(core).context(format_args!("core {core}"))
 }
 
-type PinnedJob = Box<dyn FnOnce() + Send>;
+/// The calling thread is on the first core, with all that it starts, until this is dropped.
+pub struct OnFirstCore(Vec<usize>);
 
-/// A thread on one core that does what it is told, one thing after the other.
-pub struct Worker {
-    jobs: Option<Sender<PinnedJob>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Worker {
-    /// Starts a thread on `core`.
-    pub fn on(core: usize) -> Worker {
-        let (jobs, queue): (Sender<PinnedJob>, Receiver<PinnedJob>) = channel();
-        let work = move || {
-            pin(core).expect("the core is one that this process may use");
-            queue.into_iter().for_each(|job| job());
-        };
-        Worker {
-            jobs: Some(jobs),
-            thread: Some(std::thread::spawn(work)),
-        }
-    }
-
-    /// Runs `f` there and waits for its result.
-    pub fn run<T: Send + 'static>(&self, f: impl FnOnce() -> T + Send + 'static) -> T {
-        self.start(f).recv().expect("the job ran to its end")
-    }
-
-    /// Runs `f` there; the result arrives in the channel.
-    pub fn start<T: Send + 'static>(&self, f: impl FnOnce() -> T + Send + 'static) -> Receiver<T> {
-        // Room for the one result: a channel without a bound makes room for many at once.
-        let (done, result) = sync_channel(1);
-        let job = Box::new(move || drop(done.send(f())));
-        // A thread that panicked takes no job; the caller notices when no result comes.
-        let _ = self.jobs.as_ref().map(|jobs| jobs.send(job));
-        result
+impl OnFirstCore {
+    /// An error says which core may not be used.
+    pub fn new() -> Result<OnFirstCore, String> {
+        let before = OnFirstCore(allowed());
+        pin_first().map(|()| before)
     }
 }
 
-impl Drop for Worker {
+impl Drop for OnFirstCore {
     fn drop(&mut self) {
-        self.jobs = None;
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        // They were allowed before.
+        let _ = allow(&self.0);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_that_was_on_one_core_may_use_all_again() {
+        std::thread::spawn(|| {
+            let (before, first) = (allowed(), allowed_cores()[0]);
+            let on_one = OnFirstCore::new().unwrap();
+            assert_eq!(allowed(), [first]);
+            drop(on_one);
+            assert_eq!(allowed(), before);
+        })
+        .join()
+        .unwrap();
+    }
 
     #[test]
     fn hardware_threads_of_one_core_come_last() {

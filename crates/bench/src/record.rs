@@ -1,5 +1,6 @@
 //! Results that are committed: what a verb prints, its rows and its pictures, in `docs/benchmarks`.
 
+use crate::failure::Context;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -22,7 +23,7 @@ pub fn run(verb: &str, args: &[String]) -> Result<(), String> {
     let commit = commit();
     // A run that fails early leaves none of its own.
     let _ = std::fs::remove_file(&rows);
-    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let program = std::env::current_exe().text()?;
     let mut child = Command::new(program)
         .arg(verb)
         .args(&args)
@@ -30,22 +31,22 @@ pub fn run(verb: &str, args: &[String]) -> Result<(), String> {
         .arg(&rows)
         .stdout(Stdio::piped())
         .spawn()
-        .map_err(|error| format!("{verb}: {error}"))?;
+        .context(verb)?;
     let out = child.stdout.take().ok_or("the run has no output")?;
     let mut text = String::new();
     for line in BufReader::new(out).lines() {
-        let line = line.map_err(|error| format!("{verb}: {error}"))?;
+        let line = line.context(verb)?;
         let _ = writeln!(std::io::stdout(), "{line}");
         text.push_str(&as_page(&line, &folder));
         text.push('\n');
     }
-    let status = child.wait().map_err(|error| format!("{verb}: {error}"))?;
+    let status = child.wait().context(verb)?;
     let page = folder.join(format!("{verb}.txt"));
     let words: Vec<&str> = args.iter().map(|arg| arg.as_str()).collect();
     let command = format!("cargo xtask bench {verb} {}", words.join(" "));
     let command = command.trim_end();
     let head = format!("# `{command}`\n\nCommit {commit}; rows: `{verb}.jsonl`.\n\n");
-    std::fs::write(&page, head + &text).map_err(|error| format!("{}: {error}", page.display()))?;
+    std::fs::write(&page, head + &text).at(&page)?;
     if let Ok(text) = std::fs::read_to_string(&rows) {
         keep_rows(&rows, command, &commit, &text)?;
     }
@@ -71,8 +72,7 @@ fn as_page(line: &str, folder: &Path) -> String {
 /// that they come from.
 pub fn keep_rows(path: &Path, command: &str, commit: &str, rows: &str) -> Result<(), String> {
     let from = serde_json::json!({ "command": command, "commit": commit });
-    std::fs::write(path, format!("{from}\n{rows}"))
-        .map_err(|error| format!("{}: {error}", path.display()))
+    std::fs::write(path, format!("{from}\n{rows}")).at(path)
 }
 
 /// Where recorded results are.

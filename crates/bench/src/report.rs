@@ -3,8 +3,8 @@
 use crate::ask::{Ask, verdict};
 use crate::chart::Chart;
 use crate::options::Options;
-use crate::row::{Metric, Row, of_grid, of_pair, write_json};
-use crate::stats::{Grid, Pair};
+use crate::row::{Row, of_grid, of_pair, write_json};
+use crate::stats::{Grid, Metric, Pair, Samples};
 use crate::table::{Table, percent, short};
 
 /// Rows and asks of one suite.
@@ -40,6 +40,13 @@ impl Report {
     /// Keeps a row of a value that was taken once.
     pub fn add_exact(&mut self, cell: (&str, &str, usize), metric: Metric, value: f64) {
         self.rows.push(Row::exact(self.bench, cell, metric, value));
+    }
+
+    /// Keeps the rows of samples.
+    pub fn add_samples(&mut self, samples: &Samples) {
+        samples
+            .iter()
+            .for_each(|(metric, grid)| self.add_grid(grid, metric));
     }
 
     /// Keeps the rows of a grid.
@@ -91,15 +98,15 @@ pub fn chart(
 /// Headings of more columns, and their cells by workload.
 pub type Columns<'a> = (&'a [&'a str], &'a dyn Fn(&str) -> Vec<String>);
 
-/// A line for every workload and number of tasks: the median on each target with its interval, and
-/// its ratio to each of `bases`. `more` are columns behind these, filled on the first line of each
-/// workload.
+/// A line for every workload and number of tasks, which stand in the first two columns under their
+/// `headings`: the median on each target with its interval, and its ratio to each of `bases`.
+/// `more` are columns behind these, filled on the first line of each workload.
 pub fn table(
-    corner: &str,
+    headings: [&str; 2],
     grid: &Grid,
     targets: &[String],
     bases: &[&str],
-    more: Columns<'_>,
+    more: Option<Columns<'_>>,
 ) -> String {
     let others = |target: &str| {
         let is_there = |base: &&&str| targets.iter().any(|one| one == **base);
@@ -109,12 +116,13 @@ pub fn table(
             .copied()
             .collect::<Vec<_>>()
     };
-    let mut heading = vec![corner.to_owned(), "tasks".to_owned()];
+    let mut heading = headings.map(str::to_owned).to_vec();
     for target in targets {
         heading.push(target.clone());
         heading.extend(others(target).iter().map(|base| format!("/ {base}")));
     }
-    heading.extend(more.0.iter().map(|&name| name.to_owned()));
+    let behind = more.map_or(&[][..], |(headings, _)| headings);
+    heading.extend(behind.iter().map(|&name| name.to_owned()));
     let mut table = Table::new(heading);
     for workload in grid.workloads() {
         for (n, tasks) in grid.tasks(&workload).into_iter().enumerate() {
@@ -128,8 +136,8 @@ pub fn table(
                     line.push(ratio.map_or(String::new(), |ratio| format!("{ratio:.2}")));
                 }
             }
-            if n == 0 {
-                line.extend((more.1)(&workload));
+            if let (0, Some((_, cells))) = (n, more) {
+                line.extend(cells(&workload));
             }
             table.row(line);
         }
@@ -158,7 +166,13 @@ mod tests {
         let targets = ["lib".to_owned(), "tmpfs".to_owned()];
         let fact = |_: &str| vec!["7".to_owned()];
         let more = (&["fact"][..], &fact as &dyn Fn(&str) -> Vec<String>);
-        let text = table("x", &grid, &targets, &["tmpfs", "ext4"], more);
+        let text = table(
+            ["x", "tasks"],
+            &grid,
+            &targets,
+            &["tmpfs", "ext4"],
+            Some(more),
+        );
         assert_eq!(
             cells_of(&text, 0),
             ["x", "tasks", "lib", "/ tmpfs", "tmpfs", "fact"]

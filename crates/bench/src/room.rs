@@ -1,7 +1,6 @@
 //! Whether there is enough of what the workloads use up.
 
-use std::ffi::CString;
-use std::os::unix::ffi::OsStrExt;
+use rustix::fs::statfs;
 use std::path::{Path, PathBuf};
 
 /// Free memory that the workloads need: pages of FxMark's files, most of all.
@@ -39,7 +38,7 @@ fn enough_memory(meminfo: &str, needed: u64) -> Result<(), String> {
 
 /// Whether `place` has room for files and bytes.
 pub fn check(place: &Path) -> Result<(), String> {
-    let Some(free) = statfs(place) else {
+    let Ok(free) = statfs(place) else {
         return Ok(());
     };
     let bytes = free.f_bavail * free.f_bsize.cast_unsigned();
@@ -68,17 +67,8 @@ fn enough(place: &Path, bytes: u64, inodes: u64, free_inodes: u64) -> Result<(),
 /// A directory on tmpfs that this program may write to, where it may not mount one.
 pub fn memory_directory() -> Option<PathBuf> {
     let place = Path::new("/dev/shm");
-    let is_tmpfs = statfs(place).is_some_and(|free| free.f_type == TMPFS_MAGIC);
+    let is_tmpfs = statfs(place).is_ok_and(|free| free.f_type == TMPFS_MAGIC);
     is_tmpfs.then(|| place.to_owned())
-}
-
-fn statfs(place: &Path) -> Option<libc::statfs> {
-    let path = CString::new(place.as_os_str().as_bytes()).ok()?;
-    // SAFETY: an all-zero structure is one.
-    let mut free: libc::statfs = unsafe { std::mem::zeroed() };
-    // SAFETY: the path is a C string, the structure lives throughout the call.
-    let got = unsafe { libc::statfs(path.as_ptr(), &raw mut free) };
-    (got == 0).then_some(free)
 }
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
 //! What was measured: one row per cell, as a JSON line.
 
-use crate::stats::{Grid, Pair, Side, median};
+use crate::failure::Context;
+use crate::stats::{Grid, Metric, Pair, Side, median};
 use std::io::Write;
 use std::path::Path;
 
-/// Metric and unit of a row.
-pub type Metric = (&'static str, &'static str);
-
-/// Metric and unit of a rate.
-pub const PER_SECOND: Metric = ("ops_per_s", "1/s");
+/// Operations per second by the clock, and by processor time.
+pub const OPS_PER_SECOND: Metric = ("ops_per_s", "1/s");
+pub const OPS_PER_CPU_SECOND: Metric = ("ops_per_cpu_s", "1/s");
+pub const SECONDS: Metric = ("seconds", "s");
 
 /// One measured cell.
 #[derive(Clone, Debug, PartialEq)]
@@ -109,7 +109,7 @@ pub fn write_json(path: &Path, rows: &[Row]) -> Result<(), String> {
         rows.iter()
             .try_for_each(|row| writeln!(file, "{}", row.json()))
     });
-    written.map_err(|error| format!("{}: {error}", path.display()))
+    written.at(path)
 }
 
 #[cfg(test)]
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_row_is_one_line_with_the_agreed_names() {
-        let row = Row::new("lib", ("stat", "tmpfs", 2), PER_SECOND, &[1.5, 1.5]);
+        let row = Row::new("lib", ("stat", "tmpfs", 2), OPS_PER_SECOND, &[1.5, 1.5]);
         let json: serde_json::Value = serde_json::from_str(&row.json()).unwrap();
         for name in [
             "bench", "workload", "target", "tasks", "metric", "value", "unit", "runs", "ci95",
@@ -127,7 +127,10 @@ mod tests {
         }
         assert!(json["ci95"].is_null(), "two runs have no interval");
         assert!(!row.json().contains('\n'));
-        assert_eq!(Row::exact("lib", ("a", "b", 1), PER_SECOND, 1.0).ci95, 0.0);
+        assert_eq!(
+            Row::exact("lib", ("a", "b", 1), OPS_PER_SECOND, 1.0).ci95,
+            0.0
+        );
     }
 
     #[test]
@@ -142,7 +145,7 @@ mod tests {
         [1.0, 3.0, 2.0]
             .iter()
             .for_each(|&value| grid.push("stat", "lib", 2, value));
-        let rows = of_grid("paths", &grid, PER_SECOND);
+        let rows = of_grid("paths", &grid, OPS_PER_SECOND);
         assert_eq!((rows.len(), rows[0].tasks, rows[0].runs), (1, 2, 3));
         assert_eq!(rows[0].value, 2.0);
     }

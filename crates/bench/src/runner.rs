@@ -1,10 +1,12 @@
 //! The runner: workload x target x tasks, round by round, so that the cells that are compared
 //! alternate.
 
-use crate::activity::Activity;
 use crate::contender::Contender;
 use crate::measure::{Rate, prepare, rate};
-use crate::stats::Grid;
+use crate::row::{OPS_PER_CPU_SECOND, OPS_PER_SECOND};
+use crate::stats::Samples;
+use crate::watchdog::beat;
+use crate::workload::Workload;
 use std::time::Duration;
 
 #[derive(Clone, Copy, Debug)]
@@ -17,15 +19,6 @@ pub struct Effort {
     /// Other activity on the machine lasts longer than a short run, so it affects all cells. 1
     /// turns this off.
     pub library_turns: u32,
-}
-
-/// Operations per second.
-#[derive(Default)]
-pub struct Rates {
-    /// By the clock.
-    pub by_clock: Grid,
-    /// By processor time.
-    pub by_cpu: Grid,
 }
 
 /// The short runs that make one run of a cell on a target.
@@ -102,32 +95,29 @@ impl Effort {
         Ok(all)
     }
 
-    /// Operations per second of an activity on every target for every number of tasks.
+    /// Operations per second of a workload on every target for every number of tasks.
     pub fn rates(
         &self,
         contenders: &[Contender],
-        activity: &dyn Activity,
+        workload: &dyn Workload,
         tasks: &[usize],
-        rates: &mut Rates,
-        is_decided: impl Fn(&Rates) -> bool,
+        rates: &mut Samples,
+        is_decided: impl Fn(&Samples) -> bool,
     ) -> Result<(), String> {
-        let name = activity.name();
-        let round = |rates: &mut Rates, round| {
+        let name = workload.name();
+        let round = |rates: &mut Samples, round| {
             let all = self.in_turns(contenders, tasks, round, |contender, tasks, first| {
                 let named = |what| format!("{}, {name} x{tasks}: {what}", contender.name);
                 let fresh = contender.fresh().map_err(named)?;
-                prepare(fresh.target(), activity, tasks).map_err(named)?;
+                prepare(fresh.target(), workload, tasks).map_err(named)?;
                 let length = self.turn(contender);
-                rate(fresh.target(), activity, tasks, length, first).map_err(named)
+                rate(fresh.target(), workload, tasks, length, first).map_err(named)
             })?;
             for (contender, tasks, turns) in all {
                 let rate = Rate::together(&turns);
-                rates
-                    .by_clock
-                    .push(&name, &contender.name, tasks, rate.per_second);
-                rates
-                    .by_cpu
-                    .push(&name, &contender.name, tasks, rate.per_cpu_second);
+                let cell = (&*name, &*contender.name, tasks);
+                rates.push(OPS_PER_SECOND, cell, rate.per_second);
+                rates.push(OPS_PER_CPU_SECOND, cell, rate.per_cpu_second);
             }
             Ok(())
         };
@@ -135,4 +125,24 @@ impl Effort {
         eprintln!("measured: {name}");
         Ok(())
     }
+}
+
+/// Runs every job on every target, round by round. None of the targets is always first, or always
+/// behind the same. `run` gets the number of the round.
+pub fn rounds<J, T>(
+    rounds: usize,
+    jobs: &[J],
+    targets: &[T],
+    mut run: impl FnMut(&J, &T, usize) -> Result<(), String>,
+) -> Result<(), String> {
+    for round in 0..rounds {
+        for job in jobs {
+            for n in 0..targets.len() {
+                beat();
+                run(job, &targets[(n + round) % targets.len()], round)?;
+            }
+        }
+        eprintln!("measured: round {} of {rounds}", round + 1);
+    }
+    Ok(())
 }

@@ -3,8 +3,8 @@
 //! In paths, `{t}` is the number of the task, `{n}` that of the operation and `{m}` the one after
 //! it. A path without `{n}` and `{m}` is made before what is measured.
 
-use crate::activity::{Activity, Job, Phased, Place, Ready, Repeat, must, path};
 use crate::target::{Client, Handle};
+use crate::workload::{Place, Ready, STRIDE, Task, Workload, must, path};
 use std::ffi::{CStr, CString};
 
 /// What files are filled with.
@@ -32,7 +32,7 @@ pub struct Script {
     /// What has to be there afterwards.
     pub left: &'static [Left],
     /// Operations between two looks at the clock.
-    pub stride: u32,
+    pub stride: u64,
 }
 
 /// A part of a tree. With `{t}` in its path there is one for each task.
@@ -113,19 +113,45 @@ pub enum Left {
     Content(&'static str, usize, u8),
 }
 
-impl Script {
-    /// With nothing but a name, for tables to begin with.
-    pub const EMPTY: Script = Script {
-        name: "",
+/// A script whose other parts are empty; the methods fill them.
+pub const fn script(name: &'static str, tree: &'static [Make], steps: &'static [Step]) -> Script {
+    Script {
+        name,
         about: "",
-        tree: &[],
+        tree,
         own: &[],
         begin: &[],
-        steps: &[],
+        steps,
         back: &[],
         left: &[],
-        stride: 32,
-    };
+        stride: STRIDE,
+    }
+}
+
+impl Script {
+    pub const fn about(self, about: &'static str) -> Script {
+        Script { about, ..self }
+    }
+
+    pub const fn own(self, own: &'static [Make]) -> Script {
+        Script { own, ..self }
+    }
+
+    pub const fn begin(self, begin: &'static [Step]) -> Script {
+        Script { begin, ..self }
+    }
+
+    pub const fn back(self, back: &'static [Step]) -> Script {
+        Script { back, ..self }
+    }
+
+    pub const fn left(self, left: &'static [Left]) -> Script {
+        Script { left, ..self }
+    }
+
+    pub const fn stride(self, stride: u64) -> Script {
+        Script { stride, ..self }
+    }
 
     /// Whether it moves bytes, not only names and attributes.
     pub fn moves_bytes(&self) -> bool {
@@ -144,38 +170,24 @@ impl Script {
         self.steps.iter().any(has)
     }
 
-    fn prepare_with(&self, client: &dyn Client, tasks: usize) -> Result<(), String> {
-        let make = |make: &Make| make.run(client, 0..tasks, tasks, OPERATIONS);
-        self.tree.iter().try_for_each(make)
+    /// Repeated for a while.
+    pub fn repeated(&'static self) -> Times {
+        Times {
+            script: self,
+            mode: Mode::Repeated,
+        }
     }
 
-    fn begin(
-        &'static self,
-        client: &dyn Client,
-        (task, tasks): (usize, usize),
-        times: usize,
-    ) -> Result<ScriptTask, String> {
-        let make = |make: &Make| make.run(client, task..task + 1, tasks, times);
-        self.own.iter().try_for_each(make)?;
-        let compile = |steps: &'static [Step]| steps.iter().map(|&s| Call::new(s, task)).collect();
-        let mut worker = ScriptTask {
+    /// A fixed number of operations by each task.
+    pub fn times(&'static self, times: usize) -> Times {
+        Times {
             script: self,
-            calls: [compile(self.begin), compile(self.steps), compile(self.back)],
-            place: (task, tasks),
-            times,
-            n: 0,
-            made: Default::default(),
-            files: Vec::new(),
-            blocks: Default::default(),
-            state: 0x9E37_79B9_7F4A_7C15 ^ task as u64,
-        };
-        worker.once(client, 0)?;
-        worker.n = 0;
-        Ok(worker)
+            mode: Mode::Fixed(times),
+        }
     }
 
     /// Whether the tree is as so many operations by each task leave it.
-    fn check_with(&self, client: &dyn Client, done: &[u64]) -> Result<(), String> {
+    fn check(&self, client: &dyn Client, done: &[u64]) -> Result<(), String> {
         let tasks = done.len();
         for left in self.left {
             let template = match left {
@@ -364,14 +376,95 @@ impl Call {
     }
 }
 
+/// A script as a workload: repeated, or a fixed number of operations by each task. Those that use
+/// up their files do all of it once and undo it before what is measured: then the memory that a run
+/// takes is at hand, and the figure is not that of the kernel, or of a virtual machine's host,
+/// which gives it.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    pub script: &'static Script,
+    mode: Mode,
+}
+
+/// How often a task does the operation of its script.
+#[derive(Clone, Copy, Debug)]
+enum Mode {
+    /// As long as it is run, a stride each time; there are files for [`OPERATIONS`].
+    Repeated,
+    /// In one phase, as often as this.
+    Fixed(usize),
+}
+
+impl Mode {
+    /// Operations of a task for which there are files.
+    fn times(self) -> usize {
+        match self {
+            Mode::Repeated => OPERATIONS,
+            Mode::Fixed(times) => times,
+        }
+    }
+}
+
+impl Workload for Times {
+    fn name(&self) -> String {
+        self.script.name.to_owned()
+    }
+
+    /// The last one is measured.
+    fn phases(&self) -> Vec<&'static str> {
+        match self.mode {
+            Mode::Fixed(_) if !self.script.back.is_empty() => vec!["first", "back", "work"],
+            _ => vec!["work"],
+        }
+    }
+
+    fn prepare(&self, client: &dyn Client, tasks: usize) -> Result<(), String> {
+        let make = |make: &Make| make.run(client, 0..tasks, tasks, OPERATIONS);
+        self.script.tree.iter().try_for_each(make)
+    }
+
+    fn task<'c>(&'c self, client: Box<dyn Client + 'c>, place: Place) -> Ready<'c> {
+        let (Times { script, mode }, (task, tasks)) = (*self, place);
+        let times = mode.times();
+        let make = |make: &Make| make.run(&*client, task..task + 1, tasks, times);
+        script.own.iter().try_for_each(make)?;
+        let compile = |steps: &'static [Step]| steps.iter().map(|&s| Call::new(s, task)).collect();
+        let mut worker = ScriptTask {
+            client,
+            work: *self,
+            times,
+            calls: [
+                compile(script.begin),
+                compile(script.steps),
+                compile(script.back),
+            ],
+            place,
+            n: 0,
+            made: Default::default(),
+            files: Vec::new(),
+            blocks: Default::default(),
+            state: 0x9E37_79B9_7F4A_7C15 ^ task as u64,
+        };
+        worker.turn(0)?;
+        worker.n = 0;
+        Ok(Box::new(worker))
+    }
+
+    fn check(&self, client: &dyn Client, done: &[u64]) -> Result<(), String> {
+        self.script.check(client, done)
+    }
+}
+
 /// One task of a script.
-struct ScriptTask {
-    script: &'static Script,
+struct ScriptTask<'c> {
+    client: Box<dyn Client + 'c>,
+    work: Times,
+    /// Operations for which there are files.
+    times: usize,
     /// Of its begin, of an operation, and of what undoes one.
     calls: [Vec<Call>; 3],
     /// Its number, and how many there are.
-    place: (usize, usize),
-    times: usize,
+    place: Place,
     /// Number of the next operation.
     n: u64,
     /// Paths of this operation.
@@ -386,21 +479,52 @@ struct ScriptTask {
 const OPERATION: usize = 1;
 const BACK: usize = 2;
 
-impl ScriptTask {
+impl Task for ScriptTask<'_> {
+    fn run(&mut self, phase: usize) -> Result<u64, String> {
+        let Times { script, mode } = self.work;
+        match mode {
+            Mode::Repeated => {
+                (0..script.stride).try_for_each(|_| self.turn(OPERATION))?;
+                Ok(script.stride)
+            }
+            Mode::Fixed(times) => {
+                self.n = 0;
+                let is_back = phase == 1;
+                let which = if is_back { BACK } else { OPERATION };
+                (0..times).try_for_each(|_| self.turn(which))?;
+                Ok(if is_back { 0 } else { times as u64 })
+            }
+        }
+    }
+
+    fn once(&mut self) -> Result<(), String> {
+        self.turn(OPERATION)
+    }
+}
+
+impl Drop for ScriptTask<'_> {
+    fn drop(&mut self) {
+        for file in self.files.drain(..) {
+            let _ = self.client.close(file);
+        }
+    }
+}
+
+impl ScriptTask<'_> {
     /// Number `n` of the begin, of an operation or of its way back.
     #[inline]
-    fn once(&mut self, client: &dyn Client, which: usize) -> Result<(), String> {
+    fn turn(&mut self, which: usize) -> Result<(), String> {
         for at in 0..self.calls[which].len() {
-            self.call(client, which, at)?;
+            self.call(which, at)?;
         }
         self.n += 1;
         Ok(())
     }
 
     #[inline]
-    fn call(&mut self, client: &dyn Client, which: usize, at: usize) -> Result<(), String> {
+    fn call(&mut self, which: usize, at: usize) -> Result<(), String> {
         let Call { step, names } = &self.calls[which][at];
-        let n = self.n;
+        let (n, client) = (self.n, &*self.client);
         let [made, renamed] = &mut self.made;
         let path = names[0].at(n, made);
         let wrong = || format!("{path:?}");
@@ -421,71 +545,68 @@ impl ScriptTask {
             Step::Sync(file) => client.sync(self.files[file]),
             Step::StatRandom(branches, depth) => {
                 // The upper bits are the random ones.
-                let number = (self.random() >> 32) as usize;
+                let number = (random(&mut self.state) >> 32) as usize;
                 stat_in_tree(client, number, branches, depth)
             }
             Step::StatAll(branches, depth) => (0..branches.pow(depth as u32))
                 .try_for_each(|number| stat_in_tree(client, number, branches, depth)),
             Step::Read(file, at, bytes, byte) => {
-                let (file, at) = (self.files[file], self.offset(at, bytes));
-                let block = self.block(1, bytes);
-                let got = client.read(file, block, at)?;
+                let at = at.offset((n, bytes), (self.place.0, self.times), &mut self.state);
+                let block = block(&mut self.blocks[1], bytes);
+                let got = client.read(self.files[file], block, at)?;
                 must(got == bytes && block[bytes - 1] == byte, || {
                     format!("read at {at}")
                 })
             }
             Step::Write(file, at, bytes) => {
-                let (file, at) = (self.files[file], self.offset(at, bytes));
-                let done = client.write(file, self.block(0, bytes), at)?;
+                let at = at.offset((n, bytes), (self.place.0, self.times), &mut self.state);
+                let done = client.write(self.files[file], block(&mut self.blocks[0], bytes), at)?;
                 must(done == bytes, || format!("write at {at}"))
             }
             Step::Append(file, bytes) => {
-                let file = self.files[file];
-                let done = client.write_next(file, self.block(0, bytes))?;
+                let block = block(&mut self.blocks[0], bytes);
+                let done = client.write_next(self.files[file], block)?;
                 must(done == bytes, || format!("append number {n}"))
             }
             Step::Truncate(file, at, bytes) => {
-                let size = self.offset(at, bytes);
+                let size = at.offset((n, bytes), (self.place.0, self.times), &mut self.state);
                 client.truncate(self.files[file], size)
             }
         }
     }
+}
 
-    fn random(&mut self) -> u64 {
-        let next = self.state.wrapping_mul(6_364_136_223_846_793_005);
-        self.state = next.wrapping_add(1_442_695_040_888_963_407);
-        self.state
-    }
+fn random(state: &mut u64) -> u64 {
+    let next = state.wrapping_mul(6_364_136_223_846_793_005);
+    *state = next.wrapping_add(1_442_695_040_888_963_407);
+    *state
+}
 
+impl At {
+    /// The place of block number `n`, for this task with so many operations.
     #[inline]
-    fn offset(&mut self, at: At, bytes: usize) -> u64 {
-        match at {
+    fn offset(
+        self,
+        (n, bytes): (u64, usize),
+        (task, times): (usize, usize),
+        state: &mut u64,
+    ) -> u64 {
+        match self {
             At::Begin => 0,
-            At::Cycle(blocks) => self.n % blocks as u64 * bytes as u64,
-            At::Random(blocks) => (self.random() >> 33) % blocks as u64 * bytes as u64,
-            At::Region(region) => self.place.0 as u64 * region,
-            At::Down => (self.times as u64 - self.n - 1) * bytes as u64,
+            At::Cycle(blocks) => n % blocks as u64 * bytes as u64,
+            At::Random(blocks) => (random(state) >> 33) % blocks as u64 * bytes as u64,
+            At::Region(region) => task as u64 * region,
+            At::Down => (times as u64 - n - 1) * bytes as u64,
         }
     }
+}
 
-    #[inline]
-    fn block(&mut self, which: usize, bytes: usize) -> &mut [u8] {
-        if self.blocks[which].len() < bytes {
-            self.blocks[which].resize(bytes, BYTE);
-        }
-        &mut self.blocks[which][..bytes]
+#[inline]
+fn block(block: &mut Vec<u8>, bytes: usize) -> &mut [u8] {
+    if block.len() < bytes {
+        block.resize(bytes, BYTE);
     }
-
-    fn phase(&mut self, client: &dyn Client, which: usize) -> Result<(), String> {
-        self.n = 0;
-        (0..self.times).try_for_each(|_| self.once(client, which))
-    }
-
-    fn end(&mut self, client: &dyn Client) {
-        for file in self.files.drain(..) {
-            let _ = client.close(file);
-        }
-    }
+    &mut block[..bytes]
 }
 
 /// Looks up the file that the digits of `number` name.
@@ -504,110 +625,4 @@ fn stat_in_tree(
     }
     let file = CStr::from_bytes_until_nul(&path).expect("digits, slashes and a NUL");
     must(client.stat(file), || format!("stat {file:?}"))
-}
-
-/// Operation by operation.
-impl Activity for &'static Script {
-    fn name(&self) -> String {
-        self.name.to_owned()
-    }
-
-    fn prepare(&self, client: &dyn Client, tasks: usize) -> Result<(), String> {
-        self.prepare_with(client, tasks)
-    }
-
-    fn task<'c>(
-        &self,
-        client: &'c dyn Client,
-        task: usize,
-        tasks: usize,
-    ) -> Result<Box<dyn Repeat + 'c>, String> {
-        let worker = self.begin(client, (task, tasks), OPERATIONS)?;
-        Ok(Box::new(Repeating { client, worker }))
-    }
-
-    fn check(&self, client: &dyn Client, done: &[u64]) -> Result<(), String> {
-        self.check_with(client, done)
-    }
-}
-
-struct Repeating<'c> {
-    client: &'c dyn Client,
-    worker: ScriptTask,
-}
-
-impl Repeat for Repeating<'_> {
-    fn repeat(&mut self, times: u32) -> Result<(), String> {
-        (0..times).try_for_each(|_| self.worker.once(self.client, OPERATION))
-    }
-
-    fn stride(&self) -> u32 {
-        self.worker.script.stride
-    }
-}
-
-impl Drop for Repeating<'_> {
-    fn drop(&mut self) {
-        self.worker.end(self.client);
-    }
-}
-
-/// A fixed number of operations by each task. Those that use up their files do all of it once and
-/// undo it before what is measured: then the memory that a run takes is at hand, and the figure is
-/// not that of the kernel, or of a virtual machine's host, which gives it.
-#[derive(Clone, Copy, Debug)]
-pub struct Times {
-    pub script: &'static Script,
-    pub times: usize,
-}
-
-impl Times {
-    /// The phase that is measured.
-    pub fn work(&self) -> usize {
-        if self.script.back.is_empty() { 0 } else { 2 }
-    }
-}
-
-impl Job for Times {
-    fn name(&self) -> String {
-        self.script.name.to_owned()
-    }
-
-    fn phases(&self) -> Vec<&'static str> {
-        ["first", "back", "work"][2 - self.work()..].to_vec()
-    }
-
-    fn prepare(&self, client: &dyn Client, tasks: usize) -> Result<(), String> {
-        self.script.prepare_with(client, tasks)
-    }
-
-    fn task<'c>(&'c self, client: Box<dyn Client + 'c>, (task, tasks): Place) -> Ready<'c> {
-        let worker = self.script.begin(&*client, (task, tasks), self.times)?;
-        Ok(Box::new(FixedTask { client, worker }))
-    }
-
-    fn check(&self, client: &dyn Client, tasks: usize) -> Result<(), String> {
-        self.script
-            .check_with(client, &vec![self.times as u64; tasks])
-    }
-}
-
-struct FixedTask<'c> {
-    client: Box<dyn Client + 'c>,
-    worker: ScriptTask,
-}
-
-impl Phased for FixedTask<'_> {
-    fn phase(&mut self, phase: usize) -> Result<u64, String> {
-        let is_back = phase == 1;
-        self.worker
-            .phase(&*self.client, if is_back { BACK } else { OPERATION })?;
-        Ok(if is_back { 0 } else { self.worker.times as u64 })
-    }
-}
-
-impl Drop for FixedTask<'_> {
-    fn drop(&mut self) {
-        self.worker.end(&*self.client);
-    }
 }

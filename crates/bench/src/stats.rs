@@ -167,6 +167,36 @@ impl Pair {
     }
 }
 
+/// What a value is, and its unit.
+pub type Metric = (&'static str, &'static str);
+
+/// Samples of several metrics, in the order in which they were measured first.
+#[derive(Clone, Debug, Default)]
+pub struct Samples(Vec<(Metric, Grid)>);
+
+impl Samples {
+    /// Adds the next run of a cell: workload, target and number of tasks.
+    pub fn push(&mut self, metric: Metric, cell: (&str, &str, usize), value: f64) {
+        let at = self.0.iter().position(|(known, _)| *known == metric);
+        let at = at.unwrap_or_else(|| {
+            self.0.push((metric, Grid::default()));
+            self.0.len() - 1
+        });
+        self.0[at].1.push(cell.0, cell.1, cell.2, value);
+    }
+
+    /// The samples of a metric; none if it was not measured.
+    pub fn of(&self, metric: Metric) -> &Grid {
+        static NONE: Grid = Grid { cells: Vec::new() };
+        let found = self.iter().find(|(known, _)| *known == metric);
+        found.map_or(&NONE, |(_, grid)| grid)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (Metric, &Grid)> {
+        self.0.iter().map(|(metric, grid)| (*metric, grid))
+    }
+}
+
 /// Samples by workload, target and number of tasks.
 #[derive(Clone, Debug, Default)]
 pub struct Grid {
@@ -181,23 +211,26 @@ pub struct Key {
     pub tasks: usize,
 }
 
+impl Key {
+    fn is(&self, workload: &str, target: &str, tasks: usize) -> bool {
+        self.workload == workload && self.target == target && self.tasks == tasks
+    }
+}
+
 impl Grid {
     /// Adds the next run of a cell. Run number n of all cells is from the same round.
     pub fn push(&mut self, workload: &str, target: &str, tasks: usize, value: f64) {
-        let is_it =
-            |key: &Key| key.workload == workload && key.target == target && key.tasks == tasks;
-        match self.cells.iter_mut().find(|(key, _)| is_it(key)) {
+        let mut cells = self.cells.iter_mut();
+        match cells.find(|(key, _)| key.is(workload, target, tasks)) {
             Some((_, values)) => values.push(value),
             None => {
                 let (workload, target) = (workload.to_owned(), target.to_owned());
-                self.cells.push((
-                    Key {
-                        workload,
-                        target,
-                        tasks,
-                    },
-                    vec![value],
-                ));
+                let key = Key {
+                    workload,
+                    target,
+                    tasks,
+                };
+                self.cells.push((key, vec![value]));
             }
         }
     }
@@ -220,18 +253,22 @@ impl Grid {
 
     /// The runs of a cell; empty if it was not measured.
     pub fn runs(&self, workload: &str, target: &str, tasks: usize) -> &[f64] {
-        let is_it = |(key, _): &&(Key, _)| {
-            key.workload == workload && key.target == target && key.tasks == tasks
-        };
-        self.cells
+        let found = self
+            .cells
             .iter()
-            .find(is_it)
-            .map_or(&[], |(_, values)| values)
+            .find(|(key, _)| key.is(workload, target, tasks));
+        found.map_or(&[], |(_, values)| values)
     }
 
     /// The workloads, in the order in which they were measured.
     pub fn workloads(&self) -> Vec<String> {
         self.distinct(|_| true, |key| key.workload.clone())
+    }
+
+    /// Those of the targets that were measured.
+    pub fn known<'n>(&self, targets: impl Iterator<Item = &'n str>) -> Vec<String> {
+        let is_there = |name: &&str| self.cells.iter().any(|(key, _)| key.target == **name);
+        targets.filter(is_there).map(str::to_owned).collect()
     }
 
     /// The targets on which `tasks` tasks ran the workload.

@@ -4,6 +4,7 @@
 //! after it. Programs that switch take turns by a lock file, as the tests do. A program that is
 //! told to end calls [`restore`] before it does.
 
+use crate::failure::Context;
 use std::fs::{self, File};
 use std::io;
 use std::sync::{Mutex, Once, PoisonError};
@@ -43,7 +44,7 @@ fn switched_on_at(switch: &str) -> Result<Option<SwitchedOn>, String> {
     }
     let place = std::env::temp_dir().join("hearth-enable-uring.lock");
     let turn = File::create(&place).and_then(|turn| turn.lock().map(|()| turn));
-    let turn = turn.map_err(|error| format!("{}: {error}", place.display()))?;
+    let turn = turn.at(&place)?;
     let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
     let before = fs::read_to_string(switch).unwrap_or_default();
     if is_on(&before) || matches!(*state, SwitchState::Ending) || fs::write(switch, "Y").is_err() {

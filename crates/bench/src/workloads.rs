@@ -6,10 +6,9 @@ use crate::script::Step::{
     Append, Chdir, Close, List, Lock, Missing, Open, Read, Refused, Rename, Stat, StatAll,
     StatRandom, Sync, Truncate, Unlink, Write,
 };
-use crate::script::{BYTE, Left, Make, NEW, Script, Step};
+use crate::script::{BYTE, Left, Make, NEW, Script, Step, script};
 use libc::{O_APPEND, O_CREAT, O_RDONLY, O_RDWR, O_TRUNC, O_WRONLY};
 
-const EMPTY: Script = Script::EMPTY;
 const PAGE: usize = 4 << 10;
 const LARGE: usize = 128 << 10;
 const MIB: usize = 1 << 20;
@@ -35,43 +34,25 @@ const BENCH_OPEN: &[Step] = &[Open("/bench/file-{t}", O_RDWR)];
 
 /// The workloads of `lib` and `mount`.
 pub static BASIC: [Script; 10] = [
-    Script {
-        name: "open/close",
-        tree: BENCH,
-        steps: &[Open("/bench/file-{t}", O_RDONLY), Close],
-        ..EMPTY
-    },
-    Script {
-        name: "stat",
-        tree: BENCH,
-        steps: &[Stat("/bench/file-{t}")],
-        ..EMPTY
-    },
-    Script {
-        name: "stat, one file",
-        tree: BENCH,
-        steps: &[Stat("/bench/file-0")],
-        ..EMPTY
-    },
-    Script {
-        name: "stat, missing",
-        tree: BENCH,
-        steps: &[Missing("/bench/none-{t}")],
-        ..EMPTY
-    },
-    Script {
-        name: "create/unlink",
-        tree: BENCH,
-        steps: &[Open("/bench/new-{t}", NEW), Close, Unlink("/bench/new-{t}")],
-        ..EMPTY
-    },
-    Script {
-        name: "readdir 10,000",
-        tree: BENCH_LIST,
-        steps: &[List("/bench/many", |_| 10_000)],
-        stride: 1,
-        ..EMPTY
-    },
+    script(
+        "open/close",
+        BENCH,
+        &[Open("/bench/file-{t}", O_RDONLY), Close],
+    ),
+    script("stat", BENCH, &[Stat("/bench/file-{t}")]),
+    script("stat, one file", BENCH, &[Stat("/bench/file-0")]),
+    script("stat, missing", BENCH, &[Missing("/bench/none-{t}")]),
+    script(
+        "create/unlink",
+        BENCH,
+        &[Open("/bench/new-{t}", NEW), Close, Unlink("/bench/new-{t}")],
+    ),
+    script(
+        "readdir 10,000",
+        BENCH_LIST,
+        &[List("/bench/many", |_| 10_000)],
+    )
+    .stride(1),
     basic_data(
         "read 4 KiB",
         &[Read(0, Cycle(4 * MIB / PAGE), PAGE, BYTE)],
@@ -90,15 +71,10 @@ pub static BASIC: [Script; 10] = [
     ),
 ];
 
-const fn basic_data(name: &'static str, steps: &'static [Step], stride: u32) -> Script {
-    Script {
-        name,
-        tree: BENCH_DATA,
-        begin: BENCH_OPEN,
-        steps,
-        stride,
-        ..EMPTY
-    }
+const fn basic_data(name: &'static str, steps: &'static [Step], stride: u64) -> Script {
+    script(name, BENCH_DATA, steps)
+        .begin(BENCH_OPEN)
+        .stride(stride)
 }
 
 macro_rules! four {
@@ -128,48 +104,39 @@ const A_FILE_A_TASK: &[Left] = &[Left::Entries(four!(""), |tasks, _| tasks)];
 /// The workloads of `single`, each with the required multiple of tmpfs's rate.
 pub static SINGLE: [(Script, f64); 4] = [
     (
-        Script {
-            name: "stat, 5 components",
-            tree: FOUR,
-            steps: &[Stat(four!("/file-{t}"))],
-            left: A_FILE_A_TASK,
-            ..EMPTY
-        },
+        script("stat, 5 components", FOUR, &[Stat(four!("/file-{t}"))]).left(A_FILE_A_TASK),
         6.0,
     ),
     (
-        Script {
-            name: "open+close, 5 components",
-            tree: FOUR,
-            steps: &[Open(four!("/file-{t}"), O_RDONLY), Close],
-            left: A_FILE_A_TASK,
-            ..EMPTY
-        },
+        script(
+            "open+close, 5 components",
+            FOUR,
+            &[Open(four!("/file-{t}"), O_RDONLY), Close],
+        )
+        .left(A_FILE_A_TASK),
         6.0,
     ),
     (
-        Script {
-            name: "create+close+unlink, 5 components",
-            tree: FOUR_DIRS,
-            steps: &[
+        script(
+            "create+close+unlink, 5 components",
+            FOUR_DIRS,
+            &[
                 Open(four!("/file-{t}"), NEW),
                 Close,
                 Unlink(four!("/file-{t}")),
             ],
-            left: &[Left::Entries(four!(""), |_, _| 0)],
-            ..EMPTY
-        },
+        )
+        .left(&[Left::Entries(four!(""), |_, _| 0)]),
         4.0,
     ),
     (
-        Script {
-            name: "pread 4 KiB",
-            tree: FOUR_DATA,
-            begin: &[Open(four!("/file-{t}"), O_RDONLY)],
-            steps: &[Read(0, Cycle(MIB / PAGE), PAGE, BYTE)],
-            left: A_FILE_A_TASK,
-            ..EMPTY
-        },
+        script(
+            "pread 4 KiB",
+            FOUR_DATA,
+            &[Read(0, Cycle(MIB / PAGE), PAGE, BYTE)],
+        )
+        .begin(&[Open(four!("/file-{t}"), O_RDONLY)])
+        .left(A_FILE_A_TASK),
         3.0,
     ),
 ];
@@ -177,47 +144,31 @@ pub static SINGLE: [(Script, f64); 4] = [
 /// The workloads of `file-ops`, in the order of the columns, with the short names of the seed.
 pub static FILE_OPS: [(Script, &str); 4] = [
     (
-        Script {
-            name: "open/close, same cwd",
-            tree: &[Dir("/shared")],
-            begin: &[Chdir("/shared"), Open("silly-{t}", MAKE), Close],
-            steps: OPEN_CLOSE,
-            left: &[Left::Entries("/shared", |tasks, _| tasks)],
-            ..EMPTY
-        },
+        script("open/close, same cwd", &[Dir("/shared")], OPEN_CLOSE)
+            .begin(&[Chdir("/shared"), Open("silly-{t}", MAKE), Close])
+            .left(&[Left::Entries("/shared", |tasks, _| tasks)]),
         "oc same",
     ),
     (
-        Script {
-            name: "open/close, different cwd",
-            tree: &[Dir("/dir-{t}")],
-            begin: &[Chdir("/dir-{t}"), Open("silly-{t}", MAKE), Close],
-            steps: OPEN_CLOSE,
-            left: &[Left::Entries("/dir-{t}", |_, _| 1)],
-            ..EMPTY
-        },
+        script("open/close, different cwd", &[Dir("/dir-{t}")], OPEN_CLOSE)
+            .begin(&[Chdir("/dir-{t}"), Open("silly-{t}", MAKE), Close])
+            .left(&[Left::Entries("/dir-{t}", |_, _| 1)]),
         "oc diff",
     ),
     (
-        Script {
-            name: "creat/unlink, same cwd",
-            tree: &[Dir("/shared")],
-            begin: &[Chdir("/shared")],
-            steps: CREATE_UNLINK,
-            left: &[Left::Entries("/shared", |_, _| 0)],
-            ..EMPTY
-        },
+        script("creat/unlink, same cwd", &[Dir("/shared")], CREATE_UNLINK)
+            .begin(&[Chdir("/shared")])
+            .left(&[Left::Entries("/shared", |_, _| 0)]),
         "cu same",
     ),
     (
-        Script {
-            name: "creat/unlink, different cwd",
-            tree: &[Dir("/dir-{t}")],
-            begin: &[Chdir("/dir-{t}")],
-            steps: CREATE_UNLINK,
-            left: &[Left::Entries("/dir-{t}", |_, _| 0)],
-            ..EMPTY
-        },
+        script(
+            "creat/unlink, different cwd",
+            &[Dir("/dir-{t}")],
+            CREATE_UNLINK,
+        )
+        .begin(&[Chdir("/dir-{t}")])
+        .left(&[Left::Entries("/dir-{t}", |_, _| 0)]),
         "cu diff",
     ),
 ];
@@ -236,33 +187,26 @@ macro_rules! seven {
 /// The workloads of `paths`, with the names of their pictures.
 pub static PATHS: [(Script, &str); 3] = [
     (
-        Script {
-            name: "open/close, one file",
-            tree: &[File("/one", 0)],
-            steps: &[Open("/one", O_RDONLY), Close],
-            left: &[Left::Entries("/", |_, _| 1)],
-            ..EMPTY
-        },
+        script(
+            "open/close, one file",
+            &[File("/one", 0)],
+            &[Open("/one", O_RDONLY), Close],
+        )
+        .left(&[Left::Entries("/", |_, _| 1)]),
         "one-file",
     ),
     (
-        Script {
-            name: "stat, one path",
-            tree: &[File("/one", 0)],
-            steps: &[Stat("/one")],
-            left: &[Left::Entries("/", |_, _| 1)],
-            ..EMPTY
-        },
+        script("stat, one path", &[File("/one", 0)], &[Stat("/one")])
+            .left(&[Left::Entries("/", |_, _| 1)]),
         "one-path",
     ),
     (
-        Script {
-            name: "stat, depth 8, common directories",
-            tree: &[Deep(seven!("/file-{t}"))],
-            steps: &[Stat(seven!("/file-{t}"))],
-            left: &[Left::Entries(seven!(""), |tasks, _| tasks)],
-            ..EMPTY
-        },
+        script(
+            "stat, depth 8, common directories",
+            &[Deep(seven!("/file-{t}"))],
+            &[Stat(seven!("/file-{t}"))],
+        )
+        .left(&[Left::Entries(seven!(""), |tasks, _| tasks)]),
         "deep",
     ),
 ];
@@ -282,24 +226,17 @@ const TASK_OPEN: &[Step] = &[
 const THREE: Left = Left::Entries("/task-{t}", |_, _| 3);
 
 const fn of_task(name: &'static str, steps: &'static [Step]) -> Script {
-    Script {
-        name,
-        tree: TASK,
-        begin: TASK_OPEN,
-        steps,
-        left: &[THREE, Left::Content("/task-{t}/null", ODD, 0)],
-        ..EMPTY
-    }
+    script(name, TASK, steps)
+        .begin(TASK_OPEN)
+        .left(&[THREE, Left::Content("/task-{t}/null", ODD, 0)])
 }
 
 /// The workloads of `thread_perf`, each with its number of repetitions.
 pub static THREAD_PERF: [(Script, usize); 6] = [
     // What the original does with `/dev/zero` and `/dev/null`, which only a kernel has.
     (
-        Script {
-            left: &[THREE, Left::Content("/task-{t}/null", ODD, BYTE)],
-            ..of_task("readwrite", &[Read(0, Begin, ODD, 0), Write(1, Begin, ODD)])
-        },
+        of_task("readwrite", &[Read(0, Begin, ODD, 0), Write(1, Begin, ODD)])
+            .left(&[THREE, Left::Content("/task-{t}/null", ODD, BYTE)]),
         20_000,
     ),
     (
@@ -328,15 +265,14 @@ pub static THREAD_PERF: [(Script, usize); 6] = [
 
 /// The setup of `teardown`, an object at a time. The teardown itself is not counted: it is one
 /// operation, the end of a task.
-pub static SOCKET: Script = Script {
-    name: "setup",
-    tree: &[Dir("/task-{t}")],
-    steps: &[
+pub static SOCKET: Script = script(
+    "setup",
+    &[Dir("/task-{t}")],
+    &[
         Open("/task-{t}/anonymous", NEW),
         Unlink("/task-{t}/anonymous"),
     ],
-    ..EMPTY
-};
+);
 
 /// The phases of `tiobench`, a block at a time.
 pub static TIOBENCH: [Script; 4] = [
@@ -348,13 +284,7 @@ pub static TIOBENCH: [Script; 4] = [
 
 const fn tio(name: &'static str, steps: &'static [Step]) -> Script {
     let tree = &[File("/tiotest-{t}", MIB as u64)];
-    Script {
-        name,
-        tree,
-        begin: &[Open("/tiotest-{t}", O_RDWR)],
-        steps,
-        ..EMPTY
-    }
+    script(name, tree, steps).begin(&[Open("/tiotest-{t}", O_RDWR)])
 }
 
 const REGION: u64 = 8 << 20;
@@ -368,110 +298,68 @@ const OF_A_REGION: &[Make] = &[Regions("/shared-file", REGION)];
 /// The twelve of FxMark that repeat one operation on files that stay. A look at MRPM has 4 branches
 /// a directory instead of 8: [`MRPM_QUICK`].
 pub static FXMARK_STEADY: [Script; 12] = [
-    Script {
-        name: "DWOL",
-        about: "overwrite a page of a private file",
-        tree: ONE_PAGE,
-        begin: OPEN_FILE,
-        steps: &[Write(0, Begin, PAGE)],
-        ..EMPTY
-    },
-    Script {
-        name: "DWOM",
-        about: "overwrite a page of a private region of the shared file",
-        tree: OF_A_REGION,
-        begin: OPEN_SHARED,
-        steps: &[Write(0, Region(REGION), PAGE)],
-        ..EMPTY
-    },
-    Script {
-        name: "DWSL",
-        about: "overwrite a page of a private file and fsync it",
-        tree: &[PRIVATE, File("/private-{t}/file", PAGE as u64)],
-        begin: &[Open("/private-{t}/file", O_RDWR)],
-        steps: &[Write(0, Begin, PAGE), Sync(0)],
-        ..EMPTY
-    },
-    Script {
-        name: "DRBL",
-        about: "read a page of a private file",
-        tree: ONE_PAGE,
-        begin: OPEN_FILE,
-        steps: &[Read(0, Begin, PAGE, BYTE)],
-        ..EMPTY
-    },
-    Script {
-        name: "DRBM",
-        about: "read a page of a private region of the shared file",
-        tree: OF_A_REGION,
-        begin: OPEN_SHARED,
-        steps: &[Read(0, Region(REGION), PAGE, BYTE)],
-        ..EMPTY
-    },
-    Script {
-        name: "DRBH",
-        about: "read the same page of the shared file",
-        tree: &[File("/shared-file", PAGE as u64)],
-        begin: OPEN_SHARED,
-        steps: &[Read(0, Begin, PAGE, BYTE)],
-        ..EMPTY
-    },
-    Script {
-        name: "MRPL",
-        about: "stat a private file five levels deep",
-        tree: &[Deep("/{t}/0/0/0/0")],
-        steps: &[Stat("/{t}/0/0/0/0")],
-        ..EMPTY
-    },
+    script("DWOL", ONE_PAGE, &[Write(0, Begin, PAGE)])
+        .about("overwrite a page of a private file")
+        .begin(OPEN_FILE),
+    script("DWOM", OF_A_REGION, &[Write(0, Region(REGION), PAGE)])
+        .about("overwrite a page of a private region of the shared file")
+        .begin(OPEN_SHARED),
+    script(
+        "DWSL",
+        &[PRIVATE, File("/private-{t}/file", PAGE as u64)],
+        &[Write(0, Begin, PAGE), Sync(0)],
+    )
+    .about("overwrite a page of a private file and fsync it")
+    .begin(&[Open("/private-{t}/file", O_RDWR)]),
+    script("DRBL", ONE_PAGE, &[Read(0, Begin, PAGE, BYTE)])
+        .about("read a page of a private file")
+        .begin(OPEN_FILE),
+    script("DRBM", OF_A_REGION, &[Read(0, Region(REGION), PAGE, BYTE)])
+        .about("read a page of a private region of the shared file")
+        .begin(OPEN_SHARED),
+    script(
+        "DRBH",
+        &[File("/shared-file", PAGE as u64)],
+        &[Read(0, Begin, PAGE, BYTE)],
+    )
+    .about("read the same page of the shared file")
+    .begin(OPEN_SHARED),
+    script("MRPL", &[Deep("/{t}/0/0/0/0")], &[Stat("/{t}/0/0/0/0")])
+        .about("stat a private file five levels deep"),
     mrpm(&[Tree(8, 5)], &[StatAll(8, 5)], &[StatRandom(8, 5)]),
-    Script {
-        name: "MRPH",
-        about: "stat the same file five levels deep",
-        tree: &[Deep("/0/0/0/0/0")],
-        steps: &[Stat("/0/0/0/0/0")],
-        ..EMPTY
-    },
-    Script {
-        name: "MRDL",
-        about: "list a private directory of 256 files",
-        tree: &[PRIVATE, Files("/private-{t}/file-{n}", 256)],
-        steps: &[List("/private-{t}", |_| 256)],
-        stride: 1,
-        ..EMPTY
-    },
-    Script {
-        name: "MRDM",
-        about: "list the shared directory of 256 files",
-        tree: &[SHARED, Files("/shared/file-{n}", 256)],
-        steps: &[List("/shared", |_| 256)],
-        stride: 1,
-        ..EMPTY
-    },
-    Script {
-        name: "MWRL",
-        about: "rename a file in a private directory to a new name",
-        tree: &[PRIVATE, File("/private-{t}/name-0", 0)],
-        steps: &[Rename("/private-{t}/name-{n}", "/private-{t}/name-{m}")],
-        left: &[
-            Left::There("/private-{t}/name-{n}"),
-            Left::Entries("/private-{t}", |_, _| 1),
-        ],
-        ..EMPTY
-    },
+    script("MRPH", &[Deep("/0/0/0/0/0")], &[Stat("/0/0/0/0/0")])
+        .about("stat the same file five levels deep"),
+    script(
+        "MRDL",
+        &[PRIVATE, Files("/private-{t}/file-{n}", 256)],
+        &[List("/private-{t}", |_| 256)],
+    )
+    .about("list a private directory of 256 files")
+    .stride(1),
+    script(
+        "MRDM",
+        &[SHARED, Files("/shared/file-{n}", 256)],
+        &[List("/shared", |_| 256)],
+    )
+    .about("list the shared directory of 256 files")
+    .stride(1),
+    script(
+        "MWRL",
+        &[PRIVATE, File("/private-{t}/name-0", 0)],
+        &[Rename("/private-{t}/name-{n}", "/private-{t}/name-{m}")],
+    )
+    .about("rename a file in a private directory to a new name")
+    .left(&[
+        Left::There("/private-{t}/name-{n}"),
+        Left::Entries("/private-{t}", |_, _| 1),
+    ]),
 ];
 
 pub static MRPM_QUICK: Script = mrpm(&[Tree(4, 5)], &[StatAll(4, 5)], &[StatRandom(4, 5)]);
 
 const fn mrpm(tree: &'static [Make], begin: &'static [Step], steps: &'static [Step]) -> Script {
     let about = "stat random files of a shared tree five levels deep";
-    Script {
-        name: "MRPM",
-        about,
-        tree,
-        begin,
-        steps,
-        ..EMPTY
-    }
+    script("MRPM", tree, steps).about(about).begin(begin)
 }
 
 const IN_SHARED: Left = Left::Entries("/shared", |tasks, times| tasks * times);
@@ -480,79 +368,56 @@ const NONE_PRIVATE: Left = Left::Entries("/private-{t}", |_, _| 0);
 
 /// The seven FxMark workloads that use up the files they work on.
 pub static FXMARK_USED_UP: [Script; 7] = [
-    Script {
-        name: "DWAL",
-        about: "append a page to a private file",
-        tree: &[SHARED],
-        own: &[File("/file-{t}", 0)],
-        begin: &[Open("/file-{t}", O_WRONLY | O_APPEND)],
-        steps: &[Append(0, PAGE)],
-        back: &[Truncate(0, Begin, PAGE)],
-        left: &[Left::Size("/file-{t}", |times| times * PAGE), NONE_SHARED],
-        ..EMPTY
-    },
-    Script {
-        name: "DWTL",
-        about: "truncate a private file by a page",
-        tree: &[SHARED],
-        own: &[Long("/file-{t}", PAGE as u64)],
-        begin: OPEN_FILE,
-        steps: &[Truncate(0, Down, PAGE)],
-        back: &[Write(0, Cycle(usize::MAX), PAGE)],
-        left: &[Left::Size("/file-{t}", |_| 0), NONE_SHARED],
-        ..EMPTY
-    },
-    Script {
-        name: "MWCL",
-        about: "create an empty file in a private directory",
-        tree: &[SHARED],
-        own: &[PRIVATE],
-        steps: &[Open("/private-{t}/file-{t}-{n}", NEW), Close],
-        back: &[Unlink("/private-{t}/file-{t}-{n}")],
-        left: &[Left::Entries("/private-{t}", |_, times| times), NONE_SHARED],
-        ..EMPTY
-    },
-    Script {
-        name: "MWCM",
-        about: "create a file of a page in the shared directory",
-        tree: &[SHARED],
-        steps: &[
+    script("DWAL", &[SHARED], &[Append(0, PAGE)])
+        .about("append a page to a private file")
+        .own(&[File("/file-{t}", 0)])
+        .begin(&[Open("/file-{t}", O_WRONLY | O_APPEND)])
+        .back(&[Truncate(0, Begin, PAGE)])
+        .left(&[Left::Size("/file-{t}", |times| times * PAGE), NONE_SHARED]),
+    script("DWTL", &[SHARED], &[Truncate(0, Down, PAGE)])
+        .about("truncate a private file by a page")
+        .own(&[Long("/file-{t}", PAGE as u64)])
+        .begin(OPEN_FILE)
+        .back(&[Write(0, Cycle(usize::MAX), PAGE)])
+        .left(&[Left::Size("/file-{t}", |_| 0), NONE_SHARED]),
+    script(
+        "MWCL",
+        &[SHARED],
+        &[Open("/private-{t}/file-{t}-{n}", NEW), Close],
+    )
+    .about("create an empty file in a private directory")
+    .own(&[PRIVATE])
+    .back(&[Unlink("/private-{t}/file-{t}-{n}")])
+    .left(&[Left::Entries("/private-{t}", |_, times| times), NONE_SHARED]),
+    script(
+        "MWCM",
+        &[SHARED],
+        &[
             Open("/shared/file-{t}-{n}", NEW),
             Write(0, Begin, PAGE),
             Close,
         ],
-        back: &[Unlink("/shared/file-{t}-{n}")],
-        left: &[IN_SHARED, Left::Size("/shared/file-{t}-0", |_| PAGE)],
-        ..EMPTY
-    },
-    Script {
-        name: "MWUL",
-        about: "unlink an empty file in a private directory",
-        tree: &[SHARED],
-        own: &[PRIVATE, Each("/private-{t}/file-{t}-{n}")],
-        steps: &[Unlink("/private-{t}/file-{t}-{n}")],
-        back: &[Open("/private-{t}/file-{t}-{n}", NEW), Close],
-        left: &[NONE_PRIVATE, NONE_SHARED],
-        ..EMPTY
-    },
-    Script {
-        name: "MWUM",
-        about: "unlink an empty file in the shared directory",
-        tree: &[SHARED],
-        own: &[Each("/shared/file-{t}-{n}")],
-        steps: &[Unlink("/shared/file-{t}-{n}")],
-        back: &[Open("/shared/file-{t}-{n}", NEW), Close],
-        left: &[NONE_SHARED],
-        ..EMPTY
-    },
-    Script {
-        name: "MWRM",
-        about: "rename a file from a private directory into the shared one",
-        tree: &[SHARED],
-        own: &[PRIVATE, Each("/private-{t}/file-{t}-{n}")],
-        steps: &[Rename("/private-{t}/file-{t}-{n}", "/shared/file-{t}-{n}")],
-        back: &[Rename("/shared/file-{t}-{n}", "/private-{t}/file-{t}-{n}")],
-        left: &[NONE_PRIVATE, IN_SHARED],
-        ..EMPTY
-    },
+    )
+    .about("create a file of a page in the shared directory")
+    .back(&[Unlink("/shared/file-{t}-{n}")])
+    .left(&[IN_SHARED, Left::Size("/shared/file-{t}-0", |_| PAGE)]),
+    script("MWUL", &[SHARED], &[Unlink("/private-{t}/file-{t}-{n}")])
+        .about("unlink an empty file in a private directory")
+        .own(&[PRIVATE, Each("/private-{t}/file-{t}-{n}")])
+        .back(&[Open("/private-{t}/file-{t}-{n}", NEW), Close])
+        .left(&[NONE_PRIVATE, NONE_SHARED]),
+    script("MWUM", &[SHARED], &[Unlink("/shared/file-{t}-{n}")])
+        .about("unlink an empty file in the shared directory")
+        .own(&[Each("/shared/file-{t}-{n}")])
+        .back(&[Open("/shared/file-{t}-{n}", NEW), Close])
+        .left(&[NONE_SHARED]),
+    script(
+        "MWRM",
+        &[SHARED],
+        &[Rename("/private-{t}/file-{t}-{n}", "/shared/file-{t}-{n}")],
+    )
+    .about("rename a file from a private directory into the shared one")
+    .own(&[PRIVATE, Each("/private-{t}/file-{t}-{n}")])
+    .back(&[Rename("/shared/file-{t}-{n}", "/private-{t}/file-{t}-{n}")])
+    .left(&[NONE_PRIVATE, IN_SHARED]),
 ];

@@ -1,15 +1,14 @@
 //! Every seed workload does what its name says, on the library and on a directory.
 
-use hearth_bench::activity::{Activity, Job, path};
 use hearth_bench::allocations::Counting;
 use hearth_bench::contender::Contender;
 use hearth_bench::measure::{prepare, rate, times};
 use hearth_bench::pinned::allowed_cores;
-use hearth_bench::script::Times;
-use hearth_bench::seeds::{families, teardown};
+use hearth_bench::seeds::{FAMILIES, teardown};
 use hearth_bench::target::Client;
+use hearth_bench::workload::{Workload, path};
 use hearth_bench::workloads::THREAD_PERF;
-use std::path::PathBuf;
+use hearth_testing::place::Place;
 use std::process::{Command, Output};
 use std::time::Duration;
 
@@ -17,35 +16,17 @@ use std::time::Duration;
 #[global_allocator]
 static ALLOCATOR: Counting<std::alloc::System> = Counting(std::alloc::System);
 
-/// A directory that goes away.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str) -> Scratch {
-        let name = format!("hearth-test-{}-seeds-{name}", std::process::id());
-        let place = std::env::temp_dir().join(name);
-        std::fs::create_dir(&place).expect("the directory is new");
-        Scratch(place)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 fn on_each(name: &str, check: impl Fn(&Contender)) {
-    let place = Scratch::new(name);
+    let place = Place::new(name).expect("a directory");
     for name in [
         "lib",
         "lib-shared",
         "lib-lowest",
-        &place.0.to_string_lossy(),
+        &place.path().to_string_lossy(),
     ] {
         check(&Contender::new(name).expect(name));
     }
-    let left = std::fs::read_dir(&place.0)
+    let left = std::fs::read_dir(place.path())
         .expect("the directory is there")
         .count();
     assert_eq!(left, 0, "every run removes what it made");
@@ -53,16 +34,16 @@ fn on_each(name: &str, check: impl Fn(&Contender)) {
 
 /// [`rate`] ends with the workload's own check of the tree.
 #[test]
-fn every_activity_leaves_the_tree_that_it_should() {
-    on_each("activities", |contender| {
-        for family in families() {
-            for activity in family.activities() {
+fn every_script_leaves_the_tree_that_it_should() {
+    on_each("scripts", |contender| {
+        for family in FAMILIES {
+            for script in (family.scripts)() {
                 for tasks in [1, 3] {
                     let fresh = contender.fresh().unwrap();
                     let target = fresh.target();
-                    let name = activity.name;
-                    prepare(target, &activity, tasks).expect(name);
-                    let rate = rate(target, &activity, tasks, Duration::from_millis(5), 0);
+                    let (name, workload) = (script.name, script.repeated());
+                    prepare(target, &workload, tasks).expect(name);
+                    let rate = rate(target, &workload, tasks, Duration::from_millis(5), 0);
                     let rate = rate.unwrap_or_else(|what| panic!("{name}: {what}"));
                     assert!(rate.per_second > 0.0, "{name}");
                 }
@@ -90,27 +71,25 @@ fn stray(client: &dyn Client, directory: &str) {
 #[test]
 fn a_tree_that_is_not_as_it_should_be_is_noticed() {
     let own = ["single", "file-ops", "paths"];
-    for family in families()
-        .iter()
-        .filter(|family| own.contains(&family.name()))
-    {
-        for activity in family.activities() {
+    for family in FAMILIES.iter().filter(|one| own.contains(&one.name)) {
+        for script in (family.scripts)() {
             let fresh = Contender::new("lib").unwrap().fresh().unwrap();
-            prepare(fresh.target(), &activity, 2).unwrap();
-            let done = rate(fresh.target(), &activity, 2, Duration::from_millis(1), 0);
-            assert!(done.is_ok(), "{}", activity.name);
+            let workload = script.repeated();
+            prepare(fresh.target(), &workload, 2).unwrap();
+            let done = rate(fresh.target(), &workload, 2, Duration::from_millis(1), 0);
+            assert!(done.is_ok(), "{}", script.name);
             stray(&*fresh.target().client(), "/");
-            let said = activity.check(&*fresh.target().client(), &[9, 9]);
-            assert!(said.is_err(), "{}", activity.name);
+            let said = workload.check(&*fresh.target().client(), &[9, 9]);
+            assert!(said.is_err(), "{}", script.name);
         }
     }
     for (script, _) in &THREAD_PERF {
-        let test = Times { script, times: 3 };
+        let test = script.times(3);
         let fresh = Contender::new("lib").unwrap().fresh().unwrap();
         times(fresh.target(), &test, 2, 0).unwrap();
         stray(&*fresh.target().client(), "/");
         assert!(
-            test.check(&*fresh.target().client(), 2).is_err(),
+            test.check(&*fresh.target().client(), &[3, 3]).is_err(),
             "{}",
             script.name
         );
@@ -121,7 +100,7 @@ fn a_tree_that_is_not_as_it_should_be_is_noticed() {
 fn every_job_leaves_the_tree_that_it_should_and_counts_its_operations() {
     on_each("jobs", |contender| {
         for (script, _) in &THREAD_PERF {
-            let test = Times { script, times: 7 };
+            let test = script.times(7);
             for fresh in [contender.fresh(), contender.fresh_for_threads()] {
                 let fresh = fresh.unwrap();
                 let phases = times(fresh.target(), &test, 3, 0);
@@ -144,26 +123,39 @@ fn every_job_leaves_the_tree_that_it_should_and_counts_its_operations() {
 #[test]
 fn every_family_has_workloads_with_names_of_their_own() {
     let mut names: Vec<String> = Vec::new();
-    for family in families() {
-        assert!(!family.workloads().is_empty() && !family.about().is_empty());
-        for activity in family.activities() {
-            assert!(
-                family.workloads().iter().any(|name| name == activity.name),
-                "{}",
-                activity.name
-            );
-        }
+    for family in FAMILIES {
+        assert!(!family.workloads().is_empty() && !(family.about)().is_empty());
         names.extend(
             family
                 .workloads()
                 .iter()
-                .map(|w| format!("{}: {w}", family.name())),
+                .map(|w| format!("{}: {w}", family.name)),
         );
     }
     let count = names.len();
     names.sort();
     names.dedup();
     assert_eq!(names.len(), count);
+}
+
+/// As the paper names them, in the order of its table.
+#[test]
+fn fxmark_has_the_nineteen_workloads_of_the_paper_and_counts_all_of_them() {
+    let mut due = [
+        "DWAL", "DWOL", "DWOM", "DWSL", "DWTL", "DRBL", "DRBM", "DRBH", "MRPL", "MRPM", "MRPH",
+        "MRDL", "MRDM", "MWCL", "MWCM", "MWUL", "MWUM", "MWRL", "MWRM",
+    ];
+    due.sort_unstable();
+    let mut families = FAMILIES.iter();
+    let fxmark = families.find(|family| family.name == "fxmark");
+    let fxmark = fxmark.expect("FxMark is a family");
+    let mut workloads = fxmark.workloads();
+    workloads.sort_unstable();
+    assert_eq!(workloads, due);
+    let counted = fxmark.all_counted();
+    let mut counted: Vec<String> = counted.iter().map(|workload| workload.name()).collect();
+    counted.sort_unstable();
+    assert_eq!(counted, due);
 }
 
 fn seeds(args: &[&str]) -> Output {
@@ -208,9 +200,9 @@ fn bad_input_is_one_line_that_names_it_and_the_remedy() {
 /// The whole program, for one test: table, rows and picture.
 #[test]
 fn a_quick_look_prints_the_table_and_writes_rows_and_pictures() {
-    let (place, out) = (Scratch::new("place"), Scratch::new("out"));
-    let rows = out.0.join("rows.jsonl");
-    let targets = format!("lib,{}", place.0.display());
+    let [place, out] = ["place", "out"].map(|name| Place::new(name).expect("a directory"));
+    let rows = out.path().join("rows.jsonl");
+    let targets = format!("lib,{}", place.path().display());
     let args = ["--quick", "--only", "readwrite", "--target", &targets];
     let rest = ["--no-count", "--json", &rows.to_string_lossy()];
     let output = seeds(&[&args[..], &rest].concat());
@@ -234,7 +226,7 @@ fn a_quick_look_prints_the_table_and_writes_rows_and_pictures() {
         4,
         "two targets, by threads and by processes"
     );
-    let picture = out.0.join("rows-thread_perf-readwrite.svg");
+    let picture = out.path().join("rows-thread_perf-readwrite.svg");
     let picture = std::fs::read_to_string(picture).expect("the picture is drawn");
     assert!(picture.starts_with("<svg"));
 }

@@ -12,28 +12,21 @@ mod soaking;
 
 use driver::Library;
 use hearth::{Credentials, Process, Volume};
-use hearth_bench::live::{Counted, Live};
-use hearth_model::strategy::{Abilities, script};
-use hearth_model::{Op, System};
+use hearth_bench::allocations::{Counting, Live};
+use hearth_bench::suites::garbage::settle;
+use hearth_model::System;
 use hearth_sync::epoch;
 use hearth_sync::primitive::cores;
-use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
-use soaking::{clear, number, runner};
+use soaking::{clear, next, number, runner};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The allocator of the program `hearth`, counting.
 #[global_allocator]
-static ALLOCATOR: Counted<mimalloc::MiMalloc> = Counted(mimalloc::MiMalloc);
+static ALLOCATOR: Counting<mimalloc::MiMalloc, true> = Counting(mimalloc::MiMalloc);
 
-/// Everything that Hearth can do.
-const ABILITIES: Abilities = Abilities {
-    ranges: true,
-    projects: true,
-    direct: true,
-};
 /// Kinds of operations of the model: every one is made.
 const KINDS: usize = 62;
 /// Scripts that a thread runs in one round; then the tree, which grows, is taken away.
@@ -45,6 +38,7 @@ const ROUND: u32 = 300;
 fn blocks_more() -> i64 {
     20 + 10 * cores() as i64
 }
+
 /// Bytes of the same: the table of inodes grows by 64 KiB for each thousand that live at once, and
 /// keeps what it has.
 const BYTES: i64 = 512 << 10;
@@ -110,29 +104,6 @@ fn statistics(root: &Process) -> BTreeMap<String, u64> {
     let lines = text.lines().filter_map(|line| line.split_once(' '));
     let values = lines.filter_map(|(name, value)| Some((name.to_owned(), value.parse().ok()?)));
     values.collect()
-}
-
-/// Nobody is at work: frees all that is due.
-fn settle() {
-    let (mut before, mut since) = (Live::now(), Instant::now());
-    // What a thread left waits for it for a tenth of a second.
-    while since.elapsed() < Duration::from_millis(300) {
-        // A turn of the collector frees some of what is due.
-        for _ in 0..256 {
-            epoch::pin().flush();
-        }
-        let now = Live::now();
-        if now != before {
-            (before, since) = (now, Instant::now());
-        }
-    }
-}
-
-/// The next script of a thread.
-fn next(runner: &mut TestRunner) -> Vec<(usize, Op)> {
-    let script = script(ABILITIES, 1..130);
-    // No lock of a script waits: threads could wait for each other for ever.
-    script.new_tree(runner).expect("a script").current()
 }
 
 /// What came of scripts.

@@ -12,19 +12,11 @@ use driver::Library;
 use hearth::heat::ExportedHeat;
 use hearth::{Credentials, Process, Volume};
 use hearth_model::System;
-use hearth_model::strategy::{Abilities, script};
-use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
-use soaking::{clear, number, runner};
+use soaking::{clear, next, number, runner};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Everything that Hearth can do.
-const ABILITIES: Abilities = Abilities {
-    ranges: true,
-    projects: true,
-    direct: true,
-};
 /// Scripts that a thread runs in one round.
 const ROUND: u32 = 100;
 /// MiB: the least cap that there is.
@@ -38,9 +30,8 @@ const PATIENCE: u32 = 50;
 /// Runs scripts, and touches files and ranges enough that records are evicted.
 fn work(volume: &Volume, runner: &mut TestRunner, thread: usize) {
     for turn in 0..ROUND {
-        let steps = script(ABILITIES, 1..130).new_tree(runner);
         let mut library = Library::new(volume.clone());
-        for (p, op) in steps.expect("a script").current() {
+        for (p, op) in next(runner) {
             library.apply(p, &op);
         }
         library.exit_all();

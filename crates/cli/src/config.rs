@@ -2,8 +2,8 @@
 //! reads.
 
 use crate::args::MountArgs;
-use crate::failure::{Failure, reason};
-use crate::serve;
+use crate::failure::Failure;
+use crate::{serve, wrong_place};
 use hearth::Source;
 use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
@@ -67,11 +67,7 @@ pub fn mountpoint(path: &Path) -> Result<PathBuf, Failure> {
 
 fn read(path: &Path) -> Result<String, Failure> {
     std::fs::read_to_string(path).map_err(|error| {
-        let what = format!(
-            "{}; give a file such as /etc/hearth/NAME.toml",
-            reason(&error)
-        );
-        Failure::at(path, what)
+        wrong_place::failure(path, &error, "give a file such as /etc/hearth/NAME.toml")
     })
 }
 

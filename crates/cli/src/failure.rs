@@ -1,5 +1,6 @@
 //! Why a verb did not do what it was asked: one line and an exit status.
 
+pub use hearth::io_reason as reason;
 use std::fmt::Display;
 use std::path::Path;
 
@@ -38,14 +39,5 @@ impl Failure {
     pub fn empty(mount: &Path) -> Failure {
         let what = "its control files are empty, as they are with no_open; mount without it";
         Failure::at(mount, what)
-    }
-}
-
-/// The reason alone: `Permission denied` instead of `Permission denied (os error 13)`.
-pub fn reason(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    match text.split_once(" (os error") {
-        Some((reason, _)) => reason.to_owned(),
-        None => text,
     }
 }

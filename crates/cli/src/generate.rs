@@ -1,10 +1,11 @@
 //! Shell completions and manual pages, made from the arguments themselves.
 
 use crate::args::Args;
-use crate::failure::{Failure, reason};
-use crate::output;
+use crate::failure::Failure;
+use crate::{output, wrong_place};
 use clap::CommandFactory;
 use clap_complete::Shell;
+use std::io::ErrorKind;
 use std::path::Path;
 
 /// Prints the completions for `shell`.
@@ -17,8 +18,11 @@ pub fn completions(shell: Shell) -> Result<(), Failure> {
 /// Writes `hearth.1` and one page for each verb into `directory`.
 pub fn man(directory: &Path) -> Result<(), Failure> {
     let failed = |error: std::io::Error| {
-        let what = format!("{}; give a directory that can be made", reason(&error));
-        Failure::at(directory, what)
+        // Of what is there and cannot be looked at, making it says only that it is there.
+        let seen = std::fs::metadata(directory).err();
+        let seen = seen.filter(|seen| seen.kind() != ErrorKind::NotFound);
+        let error = seen.unwrap_or(error);
+        wrong_place::failure(directory, &error, "give a directory that can be made")
     };
     std::fs::create_dir_all(directory).map_err(failed)?;
     clap_mangen::generate_to(Args::command(), directory).map_err(failed)

@@ -1,15 +1,18 @@
 //! Directories of the host as sources: what is refused beforehand, and how one is served.
 
 use crate::failure::{Failure, reason};
-use crate::{mounts, naming, output};
+use crate::{mounts, naming, output, wrong_place};
 use hearth::{HostQuotaMode, Volume};
 use hearth_fuse::{MountOptions, Passthrough, Session};
 use hearth_host::{HeatBy, HostOptions, HostVfs};
 use hearth_store::Kv;
-use rustix::fs::{StatVfsMountFlags, statvfs};
+use rustix::fs::{StatVfsMountFlags, statfs, statvfs};
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+/// Memory for inodes, unless something else is said.
+pub const MEMORY: u64 = 256 << 20;
 
 /// Refuses a directory that cannot be served, wherever.
 pub fn check_source(directory: &Path) -> Result<Metadata, Failure> {
@@ -22,7 +25,7 @@ pub fn check_source(directory: &Path) -> Result<Metadata, Failure> {
                         filesystem of FUSE by its option allow_other";
             Failure::at(directory, what)
         }
-        _ => Failure::at(directory, reason(&error)),
+        _ => wrong_place::failure(directory, &error, "give a directory that is there"),
     })?;
     if !source.is_dir() {
         return Err(Failure::at(directory, "is not a directory; give one"));
@@ -99,10 +102,8 @@ pub fn options(directory: &Path, mut options: MountOptions) -> Result<MountOptio
         );
         return Err(Failure::usage(line));
     }
-    if options.idmap {
-        let line = "option 'idmap': a host directory asks for the caller's own identity, which \
-                    such a request does not have; map the ids of the directory below instead";
-        return Err(Failure::usage(line));
+    if wants_quotas(&options) {
+        check_countable(directory)?;
     }
     // Without quotas limits of the volume beside would hold for nothing.
     options.volume.quotas = wants_quotas(&options);
@@ -115,6 +116,35 @@ pub fn options(directory: &Path, mut options: MountOptions) -> Result<MountOptio
         options.noexec |= has(StatVfsMountFlags::NOEXEC);
     }
     Ok(options)
+}
+
+/// Refuses to count what the kernel makes up while it is read: it takes no room, and a directory of
+/// a process that ends cannot be listed.
+fn check_countable(directory: &Path) -> Result<(), Failure> {
+    const MADE_UP: [(u64, &str); 8] = [
+        (0x9fa0, "proc"),
+        (0x6265_6572, "sysfs"),
+        (0x0027_e0eb, "cgroup"),
+        (0x6367_7270, "cgroup2"),
+        (0x6462_6720, "debugfs"),
+        (0x7472_6163, "tracefs"),
+        (0x7363_6673, "securityfs"),
+        (0x6265_6570, "configfs"),
+    ];
+    let Ok(found) = statfs(directory) else {
+        // Told about later, with what to do.
+        return Ok(());
+    };
+    let kind = MADE_UP
+        .iter()
+        .find(|(kind, _)| found.f_type as u64 == *kind);
+    kind.map_or(Ok(()), |(_, name)| {
+        let what = format!(
+            "is on {name}, whose files the kernel makes up and which take no room to count; leave \
+             quotas out, or give a directory of a disk or of tmpfs"
+        );
+        Err(Failure::at(directory, what))
+    })
 }
 
 fn wants_quotas(options: &MountOptions) -> bool {
@@ -159,8 +189,12 @@ pub fn start(
         xdev: options.volume.xdev,
         heat,
         state: state_of(&options)?,
+        ids_are_mapped: options.idmap,
     };
     let vfs = HostVfs::open(directory, host, volume).map_err(Failure::refused)?;
+    let bytes = options.volume.memory.unwrap_or(MEMORY);
+    let vfs = vfs.bounded(directory, volume, bytes);
+    let vfs = vfs.map_err(Failure::refused)?;
     let vfs = match wants_quotas(&options) {
         true => {
             let waits = options.volume.host.quota == Some(HostQuotaMode::Wait);

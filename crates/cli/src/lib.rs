@@ -45,5 +45,6 @@ mod tune;
 mod umount;
 mod verbs;
 mod which;
+mod wrong_place;
 
 pub use verbs::run;

@@ -33,6 +33,10 @@ pub fn run(args: &MountArgs) -> Result<(), Failure> {
     let options = serve::options(&source, &args)?;
     clear_dead(&args)?;
     if !args.by_hand && naming::is_mounted_at(&source, args.mountpoint()) {
+        // For 'mount -a', which is no failure then.
+        if let Err(differs) = remount::check_mounted(&args) {
+            output::say(format_args!("{}", differs.line));
+        }
         return Ok(());
     }
     if let [place] = &*args.places {
@@ -40,11 +44,13 @@ pub fn run(args: &MountArgs) -> Result<(), Failure> {
     }
     if let Source::Host(directory) = &source {
         host::check(directory, args.mountpoint())?;
+        // Before the directory is counted.
+        check_mount(args.mountpoint())?;
     }
     if let Source::Store(directory) = &source {
         apart(directory, args.mountpoint())?;
         // Before a volume is made.
-        hearth_fuse::check_mountpoint(args.mountpoint()).map_err(Failure::refused)?;
+        check_mount(args.mountpoint())?;
         let is_asked = options.volume.store.create || options.volume.read_only;
         // Whoever types this at a terminal may want a new volume; what a file names was there.
         let by_hand = args.by_hand && args.config.is_none();
@@ -52,17 +58,13 @@ pub fn run(args: &MountArgs) -> Result<(), Failure> {
             args.options.push("create".to_owned());
         }
     }
-    let has_little_memory = (options.volume.store.memory).is_some_and(|bytes| bytes < MUCH_MEMORY);
+    let has_little_memory = (options.volume.memory).is_some_and(|bytes| bytes < MUCH_MEMORY);
     if args.foreground {
-        if has_little_memory {
-            allocator::begin_again();
-        }
+        allocator::begin_again(has_little_memory);
         return serve::run(source, &args);
     }
     let mut daemon = daemon(&args);
-    if has_little_memory {
-        allocator::gives_back(&mut daemon);
-    }
+    allocator::gives_back(&mut daemon, has_little_memory);
     in_background(daemon, &args)
 }
 
@@ -87,6 +89,13 @@ fn source(args: &MountArgs) -> Result<Source, Failure> {
         Source::Store(_) => Source::Store(absolute(b"store:")?),
         Source::Host(_) => Source::Host(absolute(b"host:")?),
     })
+}
+
+/// Refuses what a mount would refuse at its end.
+fn check_mount(mountpoint: &Path) -> Result<(), Failure> {
+    let checked = hearth_fuse::check_mountpoint(mountpoint);
+    let checked = checked.and_then(|()| hearth_fuse::check_device());
+    checked.map_err(Failure::refused)
 }
 
 /// Refuses a directory with files that was typed alone: whoever means that one has to say where it

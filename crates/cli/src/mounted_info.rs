@@ -2,8 +2,11 @@
 
 use crate::failure::Failure;
 use crate::mounts::{self, Mounted};
+use crate::wrong_place::{OWNERS, unreached};
 use crate::{control_file, output};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::Path;
 
 /// Labels of a mount that are shown, each with its row.
@@ -24,7 +27,7 @@ pub fn at(place: &Path) -> Option<Mounted> {
 
 /// Describes a mount.
 pub fn run(mounted: &Mounted, in_json: bool) -> Result<(), Failure> {
-    let mut labels = labels(&mounted.at);
+    let mut labels = labels(&mounted.at)?;
     let named = mounted.source.to_string_lossy();
     let source = match (labels.get("below"), labels.get("store")) {
         (Some(below), _) => format!("host:{below}"),
@@ -40,6 +43,9 @@ pub fn run(mounted: &Mounted, in_json: bool) -> Result<(), Failure> {
         labels.insert("below_type".to_owned(), kind);
     }
     labels.insert("mounted".to_owned(), mounted.at.display().to_string());
+    if let Ok(pid) = control_file::read(&mounted.at, "pid") {
+        labels.insert("pid".to_owned(), pid.trim().to_owned());
+    }
     if in_json {
         let object = labels.into_iter().map(|(key, value)| (key, value.into()));
         let object = Value::Object(object.collect::<Map<_, _>>());
@@ -47,6 +53,7 @@ pub fn run(mounted: &Mounted, in_json: bool) -> Result<(), Failure> {
     }
     let rows = ROWS.into_iter().chain([
         ("mounted", "mounted at"),
+        ("pid", "process"),
         ("transport", "transport"),
         ("version", "version"),
     ]);
@@ -58,18 +65,28 @@ pub fn run(mounted: &Mounted, in_json: bool) -> Result<(), Failure> {
 }
 
 /// What the daemon says of itself; nothing where the tree hides its control files.
-pub fn labels(at: &Path) -> std::collections::BTreeMap<String, String> {
-    let text = control_file::read(at, "stats").unwrap_or_default();
+///
+/// # Errors
+/// The daemon has ended, or this caller may not ask it.
+pub fn labels(at: &Path) -> Result<BTreeMap<String, String>, Failure> {
+    let text = match control_file::read(at, "stats") {
+        Err(error) if is_hidden(&error) => String::new(),
+        text => text.map_err(|error| unreached(at, "stats", &error, OWNERS))?,
+    };
     let line = text.lines().find_map(|line| {
         let line = line.strip_prefix("hearth_info{")?;
         line.strip_suffix("} 1")
     });
-    parse(line.unwrap_or_default())
+    Ok(parse(line.unwrap_or_default()))
+}
+
+fn is_hidden(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
 /// `a="b",c="d"`, with quotes, backslashes and newlines written as Prometheus does.
-fn parse(mut line: &str) -> std::collections::BTreeMap<String, String> {
-    let mut labels = std::collections::BTreeMap::new();
+fn parse(mut line: &str) -> BTreeMap<String, String> {
+    let mut labels = BTreeMap::new();
     while let Some((key, rest)) = line.split_once("=\"") {
         let (mut value, mut chars) = (String::new(), rest.char_indices());
         let mut end = rest.len();

@@ -104,6 +104,48 @@ pub fn ours() -> std::io::Result<Vec<PathBuf>> {
     Ok(of_hearth()?.into_iter().map(|mounted| mounted.at).collect())
 }
 
+/// Where the filesystem `device` is mounted: places, and other mount namespaces, each by its first
+/// process; a few of both. What this user may not look into is left out.
+pub fn places(device: (u32, u32)) -> Vec<String> {
+    const NAMED: usize = 3;
+    let of = |list: &[u8]| {
+        let mut mounts = parse(list);
+        mounts.retain(|mounted| mounted.device == device);
+        mounts
+    };
+    let own = of(&std::fs::read("/proc/self/mountinfo").unwrap_or_default());
+    let own = own.iter().take(NAMED);
+    let mut found: Vec<_> = own
+        .map(|mounted| format!("on {}", mounted.at.display()))
+        .collect();
+    let namespace = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
+    let here = namespace("self");
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let names = processes.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut pids: Vec<u32> = names.filter_map(|name| name.parse().ok()).collect();
+    pids.sort_unstable();
+    let mut looked = Vec::new();
+    for pid in pids {
+        if found.len() >= NAMED {
+            break;
+        }
+        let Some(other) = namespace(&pid.to_string()) else {
+            continue;
+        };
+        if here.as_ref() == Some(&other) || looked.contains(&other) {
+            continue;
+        }
+        looked.push(other);
+        let list = std::fs::read(format!("/proc/{pid}/mountinfo")).unwrap_or_default();
+        if !of(&list).is_empty() {
+            let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            let name = name.trim_end();
+            found.push(format!("in the mount namespace of process {pid} ({name})"));
+        }
+    }
+    found
+}
+
 /// `place` without links on the way to it; of itself nothing is asked.
 pub fn resolved_around(place: &Path) -> PathBuf {
     let absolute = std::path::absolute(place).unwrap_or_else(|_| place.to_owned());

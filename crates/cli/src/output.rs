@@ -67,6 +67,12 @@ impl Paint {
         Paint { on: has_colour() }
     }
 
+    /// None.
+    #[cfg(test)]
+    pub fn plain() -> Paint {
+        Paint { on: false }
+    }
+
     /// `text` in `colour`.
     pub fn paint(self, colour: Colour, text: &str) -> String {
         let code = match colour {

@@ -5,7 +5,7 @@ use crate::args::MountArgs;
 use crate::failure::{Failure, reason};
 use crate::mounted_info::labels;
 use crate::mounts::{self, Mounted};
-use crate::{control_file, fstab, output};
+use crate::{control_file, fstab, output, wrong_place};
 use hearth_fuse::MountOptions;
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount_remount};
@@ -76,7 +76,8 @@ pub fn run(args: &MountArgs) -> Result<(), Failure> {
              'findmnt -t fuse.hearth' lists the mounts",
         ));
     };
-    let labels = labels(&mounted.at);
+    // Who may not look, as root may not into the mount of a user, may change its flags.
+    let labels = labels(&mounted.at).unwrap_or_default();
     // mount(8) hands over all flags that shall hold; who types changes what is named.
     let before = flags_of(&mounted);
     let before = match args.by_hand {
@@ -91,6 +92,35 @@ pub fn run(args: &MountArgs) -> Result<(), Failure> {
         output::print(&format!("hearth: {shown}: remounted\n"))?;
     }
     Ok(())
+}
+
+/// What the options ask of a mount that is there already and is not so. Options that are not named
+/// are as they are.
+///
+/// # Errors
+/// An option that is not so, and how it can be.
+pub fn check_mounted(args: &MountArgs) -> Result<(), Failure> {
+    let place = mounts::resolved(args.mountpoint());
+    let mounted = mounts::at(&place).map_err(|error| Failure::at(&place, reason(&error)))?;
+    let Some(mounted) = mounted else {
+        return Ok(());
+    };
+    let labels = labels(&place).unwrap_or_default();
+    let wanted = wanted(flags_of(&mounted), fstab::typed(&args.options));
+    check_others(&mounted, &wanted, &labels)?;
+    let is_tracked = control_file::read(&place, HOT_TRACK).ok();
+    let heat = wanted.tunables.get(HOT_TRACK).zip(is_tracked);
+    let heat = heat.filter(|(asked, now)| **asked != now.trim());
+    let was_ro = flags_of(&mounted).contains(MountFlags::RDONLY);
+    let option = match (wanted.read_only, heat) {
+        (Some(true), _) if !was_ro => "ro",
+        (_, Some((&"1", _))) => "hot_track",
+        (_, Some(_)) => "no_hot_track",
+        _ => return Ok(()),
+    };
+    let shown = place.display();
+    let what = format!("is not mounted with '{option}'; use 'mount -o remount,{option} {shown}'");
+    Err(Failure::at(&place, what))
 }
 
 /// What the options say, beginning with these flags.
@@ -156,34 +186,11 @@ fn check(
     labels: &BTreeMap<String, String>,
 ) -> Result<(), Failure> {
     check_kernels(mounted, &wanted.kernels)?;
-    let empty = String::new();
-    let options = labels.get("options").unwrap_or(&empty);
-    let usage = |error: &dyn std::fmt::Display| Failure::usage(error);
-    let is_host = labels.contains_key("below");
-    let parse = |more: &[&str]| {
-        let given: Vec<&str> = hearth_fuse::split_options(options)
-            .chain(more.iter().copied())
-            .collect();
-        let default = match is_host {
-            true => MountOptions::changed_behind(),
-            false => MountOptions::default(),
-        };
-        default.with(&given).map_err(|error| usage(&error))
-    };
-    let is = format!("{:?}", parse(&[])?);
-    for option in &wanted.others {
-        if is != format!("{:?}", parse(&[option])?) {
-            let what = format!(
-                "option '{option}' cannot change while it is mounted; unmount it, and mount it \
-                 with the option"
-            );
-            return Err(Failure::at(&mounted.at, what));
-        }
-    }
+    check_others(mounted, wanted, labels)?;
     let is_store = labels
         .get("source")
         .is_some_and(|source| source.starts_with("store:"));
-    let was_ro = parse(&[])?.volume.read_only;
+    let was_ro = mounted_with(labels, &[])?.volume.read_only;
     if wanted.read_only == Some(false) && is_store && was_ro {
         let what = "the store was opened for reading ('ro'); unmount it, and mount it without";
         return Err(Failure::at(&mounted.at, what));
@@ -192,6 +199,38 @@ fn check(
         Some(below) => check_below(mounted, wanted, Path::new(below)),
         None => Ok(()),
     }
+}
+
+/// Refuses an option that is fixed and not so.
+fn check_others(
+    mounted: &Mounted,
+    wanted: &RemountRequest<'_>,
+    labels: &BTreeMap<String, String>,
+) -> Result<(), Failure> {
+    let is = format!("{:?}", mounted_with(labels, &[])?);
+    for option in &wanted.others {
+        if is != format!("{:?}", mounted_with(labels, &[option])?) {
+            let what = format!(
+                "option '{option}' cannot change while it is mounted; unmount it, and mount it \
+                 with the option"
+            );
+            return Err(Failure::at(&mounted.at, what));
+        }
+    }
+    Ok(())
+}
+
+/// The options of a mount, and more.
+fn mounted_with(labels: &BTreeMap<String, String>, more: &[&str]) -> Result<MountOptions, Failure> {
+    let empty = String::new();
+    let options = labels.get("options").unwrap_or(&empty);
+    let default = match labels.contains_key("below") {
+        true => MountOptions::changed_behind(),
+        false => MountOptions::default(),
+    };
+    let given = hearth_fuse::split_options(options).chain(more.iter().copied());
+    let given: Vec<&str> = given.collect();
+    default.with(&given).map_err(Failure::usage)
 }
 
 /// The kernel takes no change of these, and says nothing of one that is handed to it.
@@ -330,7 +369,10 @@ fn set_read_only(place: &Path, is: bool) -> Result<(), Failure> {
 }
 
 fn tuning(place: &Path, name: &str, error: &std::io::Error) -> Failure {
-    Failure::at(&place.join(".hearth").join(name), reason(error))
+    match wrong_place::is_dead(error) {
+        true => wrong_place::unseen(place, error),
+        false => Failure::at(&place.join(".hearth").join(name), reason(error)),
+    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! takes more than its container may is killed in the middle of its work.
 
 use crate::cgroup;
+use crate::host;
 use crate::output;
 use crate::store::amount;
 use hearth::{Source, VolumeOptions};
@@ -13,9 +14,9 @@ pub fn warn(source: &Source, options: &VolumeOptions) {
     let machine = machine.totalram.saturating_mul(machine.mem_unit.into());
     let promised = match source {
         Source::Memory => Promise::new("size", options.size, machine / 2),
-        Source::Store(_) => Promise::new("memory", options.store.memory, machine / 8),
+        Source::Store(_) => Promise::new("memory", options.memory, machine / 8),
         // Contents stay below.
-        Source::Host(_) => return,
+        Source::Host(_) => Promise::new("memory", options.memory, host::MEMORY),
     };
     if let Some((limit, file)) = cgroup::memory_limit()
         && let Some(line) = promised.beyond(limit, &file)

@@ -154,9 +154,11 @@ pub fn volume(
     };
     // Beside a directory of the host stands a volume with the control files and nothing else.
     let (mut options, mut source) = (options.clone(), source);
-    if let Source::Host(_) = source {
+    let is_host = matches!(source, Source::Host(_));
+    if is_host {
         (options.volume.xdev, source) = (false, &Source::Memory);
         options.volume.host = HostSourceOptions::default();
+        options.volume.memory = None;
     }
     let builder = builder(source, &options, &who)?;
     if is_new {
@@ -166,6 +168,7 @@ pub fn volume(
     let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
     let volume = builder
         .root_owner(user.as_raw(), group.as_raw())
+        .serves_elsewhere(is_host)
         .build()
         .map_err(|error| Failure::refused(format!("the volume cannot be made: {error}")))?;
     if let Source::Store(directory) = source {
@@ -178,19 +181,29 @@ pub fn volume(
 /// The builder of the volume. A daemon whose mount is gone already, because `umount(8)` does not
 /// wait for it, is waited for.
 fn builder(source: &Source, options: &MountOptions, who: &str) -> Result<VolumeBuilder, Failure> {
-    let end = Instant::now() + ENDING;
+    let begun = Instant::now();
     let mut is_told = false;
     loop {
         match source.builder(&options.volume, who) {
             Err(OpenError::Store(directory, Error::InUse { who, .. }))
-                if is_ending(&who) && Instant::now() < end =>
+                if begun.elapsed() < patience(&who) =>
             {
-                if !is_told {
+                // A reader may stay: then the refusal says all.
+                if !is_told && is_ending(&who) {
                     let directory = directory.display();
                     output::say(format_args!("{directory}: waiting for the end of {who}"));
                     is_told = true;
                 }
                 thread::sleep(LOOK);
+            }
+            Err(OpenError::Store(directory, Error::InUse { who, .. }))
+                if options.volume.read_only =>
+            {
+                let what = format!(
+                    "in use by {who}; unmount it there, or copy what its last commit has with \
+                     'hearth dump'"
+                );
+                return Err(Failure::at(&directory, what));
             }
             Err(OpenError::Store(directory, error)) => {
                 return Err(store::refusal(&directory, &error));
@@ -200,9 +213,20 @@ fn builder(source: &Source, options: &MountOptions, who: &str) -> Result<VolumeB
     }
 }
 
-/// How long the end of an earlier daemon is waited for, and how often it is looked at.
+/// How long the end of an earlier daemon is waited for, that of a reader, which may be such a
+/// daemon, and how often it is looked at.
 const ENDING: Duration = Duration::from_secs(30);
+const READING: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(20);
+
+/// How long the user of a volume is waited for.
+fn patience(who: &str) -> Duration {
+    match who {
+        _ if is_ending(who) => ENDING,
+        _ if who.ends_with(hearth_store::READS) => READING,
+        _ => Duration::ZERO,
+    }
+}
 
 /// Whether the user of a volume was a mount that is gone: what it says of itself is written by
 /// [`volume`].

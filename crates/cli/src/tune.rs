@@ -1,10 +1,11 @@
 //! `hearth tune`: the tunables below `.hearth/sys`, which `.hearth/sys/help` lists.
 
 use crate::args::TuneArgs;
-use crate::ask::{LONGEST, NO_MOUNT, refusal};
+use crate::ask::{LONGEST, refusal};
 use crate::control_file;
-use crate::failure::{Failure, reason};
+use crate::failure::Failure;
 use crate::output::{self, Colour, Paint};
+use crate::wrong_place::{OWNERS, unreached};
 use serde_json::json;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
@@ -91,7 +92,7 @@ fn set(mount: &Path, name: &str, value: &str) -> Result<(), Failure> {
             let what = format!("is mounted with ro; mount it without, then set {name}");
             Failure::at(mount, what)
         }
-        _ => unread(mount, &error),
+        _ => unread(mount, name, &error),
     })?;
     // A kernel passes no empty write on, and a long one in pieces.
     let line = format!("{value}\n");
@@ -104,8 +105,10 @@ fn set(mount: &Path, name: &str, value: &str) -> Result<(), Failure> {
     }
     file.write_all(line.as_bytes())
         .map_err(|error| match error.kind() {
-            ErrorKind::InvalidInput | ErrorKind::Unsupported => refusal(&file, mount, &error),
-            _ => Failure::at(mount, format!("{name}: {}", reason(&error))),
+            ErrorKind::InvalidInput | ErrorKind::Unsupported => {
+                refusal(&file, mount, &path(name), &error)
+            }
+            _ => unread(mount, name, &error),
         })
 }
 
@@ -114,22 +117,15 @@ fn value_of(mount: &Path, tunable: &Tunable<'_>) -> Result<String, Failure> {
 }
 
 fn read(mount: &Path, name: &str) -> Result<String, Failure> {
-    control_file::read(mount, &path(name)).map_err(|error| unread(mount, &error))
+    control_file::read(mount, &path(name)).map_err(|error| unread(mount, name, &error))
 }
 
 fn path(name: &str) -> String {
     format!("sys/{name}")
 }
 
-fn unread(mount: &Path, error: &std::io::Error) -> Failure {
-    let what = match error.kind() {
-        ErrorKind::NotFound | ErrorKind::NotADirectory => NO_MOUNT.to_owned(),
-        ErrorKind::PermissionDenied => {
-            "only the owner of the mount may look, unless it has allow_other; ask them".to_owned()
-        }
-        _ => reason(error),
-    };
-    Failure::at(mount, what)
+fn unread(mount: &Path, name: &str, error: &std::io::Error) -> Failure {
+    unreached(mount, &path(name), error, OWNERS)
 }
 
 fn in_json(shown: &[Valued<'_>]) -> String {

@@ -3,13 +3,14 @@
 use crate::accounts::Accounts;
 use crate::args::UmountArgs;
 use crate::failure::Failure;
-use crate::{config, control_file, mounts};
+use crate::{config, control_file, mounts, output};
 use hearth_sync::primitive::thread;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::{Pid, PidfdFlags, geteuid, pidfd_open};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -33,8 +34,8 @@ pub fn run(args: &UmountArgs) -> Result<(), Failure> {
         true => mounts::resolved(mountpoint),
         false => mounts::resolved_around(mountpoint),
     };
-    match mounts::at(&place) {
-        Ok(Some(mounted)) if mounted.is_ours() => {}
+    let device = match mounts::at(&place) {
+        Ok(Some(mounted)) if mounted.is_ours() => mounted.device,
         Ok(Some(mounted)) => {
             return Err(failed(&format!(
                 "is a mount of {}, not of Hearth; use 'umount {}'",
@@ -48,7 +49,7 @@ pub fn run(args: &UmountArgs) -> Result<(), Failure> {
             ));
         }
         Err(error) => return Err(Failure::at(Path::new("/proc/self/mountinfo"), error)),
-    }
+    };
     if !answers {
         return detach(&place, true).map_err(|what| failed(&what));
     }
@@ -56,10 +57,10 @@ pub fn run(args: &UmountArgs) -> Result<(), Failure> {
     if let Ok(directory) = std::fs::File::open(&place) {
         let _ = rustix::fs::syncfs(&directory);
     }
-    let daemon = Daemon::of(&place);
+    let (daemon, filesystem) = (Daemon::of(&place), Filesystem::of(device));
     detach(&place, args.lazy).map_err(|what| failed(&what))?;
     if !args.lazy && mounts::at(&place).is_ok_and(|mounted| mounted.is_none()) {
-        daemon.wait();
+        daemon.wait(mountpoint, &filesystem);
     }
     Ok(())
 }
@@ -104,7 +105,12 @@ fn answers(place: &Path) -> bool {
 
 /// The daemon of a mount. A volume is durable, and free for others, when its daemon has ended; the
 /// kernel does not wait for that.
-struct Daemon(Option<OwnedFd>);
+struct Daemon(Option<(Pid, OwnedFd)>);
+
+/// After this it is said for what the daemon waits, if that is known.
+const NOTICE: Duration = Duration::from_secs(2);
+/// So long after the notice an unmount still waits for others: they may stay for days.
+const OTHERS: Duration = Duration::from_secs(30);
 
 impl Daemon {
     /// The daemon that serves `place`, if it is a `hearth mount`.
@@ -116,14 +122,76 @@ impl Daemon {
             line.is_ok_and(|line| line.split(|&byte| byte == 0).nth(1) == Some(b"mount"))
         };
         let pid = pid.filter(is_daemon);
-        Daemon(pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()))
+        Daemon(pid.and_then(|pid| Some((pid, pidfd_open(pid, PidfdFlags::empty()).ok()?))))
     }
 
-    /// Returns when it has ended.
-    fn wait(self) {
-        let Some(daemon) = self.0 else { return };
-        while let Err(Errno::INTR) = poll(&mut [PollFd::new(&daemon, PollFlags::IN)], None) {}
+    /// Returns when it has ended. It does not while others have its filesystem mounted:
+    /// programs in containers and of `hearth run` get copies of all mounts, and where `/` is
+    /// private what is unmounted here stays there. Those are waited for as long as [`OTHERS`]: what
+    /// was written is durable by then, and who uses the volume next is told by whom it is held.
+    fn wait(self, mountpoint: &Path, filesystem: &Filesystem) {
+        let Some((pid, daemon)) = self.0 else { return };
+        let mut said: Option<Instant> = None;
+        while !has_ended(&daemon) {
+            let others = filesystem.others();
+            if others.is_empty() {
+                // It has much to write.
+                continue;
+            }
+            match said {
+                Some(begun) if begun.elapsed() > OTHERS => return,
+                Some(_) => continue,
+                None => said = Some(Instant::now()),
+            }
+            let who = others.join(", ");
+            let what = format!(
+                "is unmounted here and still mounted {who}; process {} serves it until that ends",
+                pid.as_raw_pid()
+            );
+            output::say(format_args!("{}: {what}", mountpoint.display()));
+        }
     }
+}
+
+/// Whether the process ends within [`NOTICE`].
+fn has_ended(process: &OwnedFd) -> bool {
+    let notice = NOTICE.try_into().ok();
+    let mut asked = [PollFd::new(process, PollFlags::IN)];
+    poll(&mut asked, notice.as_ref()).is_ok_and(|ready| ready > 0)
+}
+
+/// A mounted filesystem: its device, which another one may get when it is gone, and the inode of
+/// its connection in the kernel's list of them, which is no other's, if there is such a list.
+struct Filesystem {
+    device: (u32, u32),
+    connection: Option<u64>,
+}
+
+impl Filesystem {
+    fn of(device: (u32, u32)) -> Filesystem {
+        Filesystem {
+            device,
+            connection: connection(device),
+        }
+    }
+
+    /// Where it is still mounted.
+    fn others(&self) -> Vec<String> {
+        if connection(self.device) != self.connection {
+            return Vec::new();
+        }
+        let mut seen = mounts::places(self.device);
+        if seen.is_empty() && self.connection.is_some() {
+            seen.push("where only root sees it".to_owned());
+        }
+        seen
+    }
+}
+
+/// The inode of a connection in the kernel's list, where it is named by the minor number.
+fn connection((_, minor): (u32, u32)) -> Option<u64> {
+    let directory = Path::new("/sys/fs/fuse/connections").join(minor.to_string());
+    Some(std::fs::metadata(directory).ok()?.ino())
 }
 
 /// Takes the topmost mount off `place`: with the system call for root, with `fusermount3` for
@@ -147,9 +215,10 @@ fn by_fusermount(place: &Path, lazy: bool) -> Result<(), String> {
     if let Some(owner) = owner.filter(|&owner| owner != geteuid().as_raw()) {
         let name = Accounts::Users.name(owner);
         let name = name.unwrap_or_else(|| owner.to_string());
-        return Err(format!(
-            "was mounted by {name}; unmount it as {name} or as root"
-        ));
+        return Err(match owner {
+            0 => "was mounted by root; unmount it as root".to_owned(),
+            _ => format!("was mounted by {name}; unmount it as {name} or as root"),
+        });
     }
     let mut command = Command::new("fusermount3");
     command

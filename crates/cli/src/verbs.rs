@@ -118,8 +118,26 @@ fn not_understood(error: &clap::Error) -> Result<(), Failure> {
                 None if lacks_mount => format!("; {}", which::hint()),
                 None => String::new(),
             };
-            Err(Failure::usage(format!("{line}{more}; see 'hearth --help'")))
+            let of = typed_verb(&text);
+            Err(Failure::usage(format!("{line}{more}; see '{of} --help'")))
         }
+    }
+}
+
+/// The program and the verb whose usage clap shows.
+fn typed_verb(text: &str) -> String {
+    let usage = text
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("Usage: "));
+    let is_verb = |word: &&str| {
+        word.bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte == b'-')
+    };
+    let words = usage.unwrap_or_default().split(' ').take_while(is_verb);
+    let words: Vec<&str> = words.take_while(|word| !word.starts_with('-')).collect();
+    match words.is_empty() {
+        true => "hearth".to_owned(),
+        false => words.join(" "),
     }
 }
 

@@ -1,8 +1,7 @@
 //! Which mount is meant.
 
 use crate::failure::{Failure, reason};
-use crate::mounts;
-use std::io::ErrorKind;
+use crate::{mounts, wrong_place};
 use std::path::{Path, PathBuf};
 
 /// Mounts that are named in a refusal.
@@ -14,24 +13,12 @@ pub fn mount_of(path: Option<&Path>) -> Result<PathBuf, Failure> {
     let Some(path) = path else {
         return mount_of_nothing();
     };
-    let place = path.canonicalize().map_err(|error| {
-        let what = match error.kind() {
-            ErrorKind::NotConnected => {
-                "its daemon has ended; 'hearth umount' takes the mount away".to_owned()
-            }
-            _ => reason(&error),
-        };
-        Failure::at(path, what)
-    })?;
+    let place = path
+        .canonicalize()
+        .map_err(|error| wrong_place::unseen(path, &error))?;
     match mounts::holding(&place).map_err(|error| Failure::at(path, reason(&error)))? {
         Some(mounted) if mounted.is_ours() => Ok(mounted.at),
-        mounted => {
-            let kind = mounted.map_or("another filesystem".to_owned(), |mounted| mounted.kind);
-            let what = format!(
-                "lies on {kind}, not on a Hearth mount; 'findmnt -t fuse.hearth' lists the mounts"
-            );
-            Err(Failure::at(path, what))
-        }
+        mounted => Err(wrong_place::no_mount(path, mounted.as_ref())),
     }
 }
 

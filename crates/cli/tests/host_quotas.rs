@@ -6,7 +6,7 @@
 mod harness;
 mod quotas;
 
-use harness::{Below, Mounted, Transport, hearth, said, until};
+use harness::{Below, Mounted, Transport, hearth, said, succeed, until};
 use quotas::{done, quota, refused, used, user_shell};
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -218,6 +218,27 @@ fn race(below: &Below, ahead: u64) {
     mounted.unmount();
 }
 
+/// Another state directory has no limits, so that is not what is advised first.
+#[test]
+fn a_state_that_an_unmounted_daemon_still_uses_is_refused_with_its_process() {
+    let below = Below::tmpfs();
+    let state = below.path().with_file_name("state");
+    let options = format!("quota=wait,state={}", state.display());
+    let mounted = Mounted::over(Transport::Dev, below.path(), &options);
+    let daemon = mounted.daemon();
+    let held = File::create(mounted.at("held")).unwrap();
+    harness::succeed(harness::program("umount").arg("-l").arg(mounted.path()));
+    let mut again = harness::hearth();
+    again.args(["mount", "-o", &options]);
+    let said = harness::said(again.arg(below.path()).arg(mounted.path()));
+    let process = format!("in use by process {daemon}, which serves this directory");
+    for word in [&*process, "end what still uses", "without the limits"] {
+        assert!(said.err.contains(word), "{said:?}");
+    }
+    drop(held);
+    mounted.unmount_has_ended();
+}
+
 fn each(run: impl Fn(u64) + Sync) {
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
@@ -326,4 +347,198 @@ fn what_cannot_be_kept_is_refused_with_the_remedy() {
     refused("observe", &both, 2, &["observe"]);
     let both = mount("quota=wait,passthrough=on");
     refused("passthrough", &both, 2, &["passthrough=on"]);
+}
+
+/// Once, the small volume in memory beside the directory was reported, with limits of its own.
+#[test]
+fn a_directory_without_quotas_is_said_to_keep_none() {
+    let below = Below::tmpfs();
+    for options in ["", "observe", "quota=off", "quota=wait,noquota"] {
+        let mounted = Mounted::over(Transport::Dev, below.path(), options);
+        for typed in [
+            "report @",
+            "report --json @",
+            "check @",
+            "check --repair @",
+            "get @",
+            "get volume @",
+            "set volume --hard 1M --inodes-hard 5 @",
+        ] {
+            let words = ["keeps no quotas", "-o quota=wait"];
+            refused(typed, &quota(&mounted, typed), 1, &words);
+        }
+        let report = fs::read_to_string(mounted.at(".hearth/quota/report.json")).unwrap();
+        let report = quotas::json(&report);
+        assert_eq!(report["records"], serde_json::json!([]), "{options}");
+        assert_eq!(report["kinds"][0]["kept"], false, "{options}");
+        mounted.unmount();
+    }
+}
+
+/// Once, `passthrough on` was said where each open goes through the daemon.
+#[test]
+fn why_nothing_is_passed_through_is_said() {
+    let below = Below::tmpfs();
+    let info = |mounted: &Mounted| succeed(hearth().arg("info").arg(mounted.path()));
+    let mounted = over(&below, "quota=wait");
+    let said = info(&mounted);
+    assert!(said.contains("passthrough quotas have to see"), "{said}");
+    mounted.unmount();
+    let mounted = over(&below, "hot_track");
+    let said = info(&mounted);
+    assert!(
+        said.contains("passthrough heat by range has to see"),
+        "{said}"
+    );
+    succeed(hearth().args(["heat", "off"]).arg(mounted.path()));
+    let said = info(&mounted);
+    assert!(said.contains("passthrough on\n"), "{said}");
+    mounted.unmount();
+    let mounted = over(&below, "hot_track,heat=opens");
+    let said = info(&mounted);
+    assert!(said.contains("passthrough on\n"), "{said}");
+    mounted.unmount();
+}
+
+/// Once, the whole directory was counted, and a state directory left, before the mount was refused.
+#[test]
+fn what_can_be_refused_is_refused_before_anything_is_counted() {
+    let below = Below::tmpfs();
+    let full = below.outside("full");
+    fs::write(full.join("x"), "").unwrap();
+    let state = full.with_file_name("no-state");
+    let options = format!("quota=wait,state={}", state.display());
+    for (source, place, words) in [
+        (below.path(), &*full, &["not empty"][..]),
+        (
+            Path::new("/proc"),
+            &below.outside("mnt"),
+            &["/proc: is on proc", "leave quotas out"],
+        ),
+    ] {
+        let mut mount = hearth();
+        mount.args(["mount", "-o", &options]).arg(source).arg(place);
+        refused("quota=wait", &said(&mut mount), 1, words);
+        assert!(!state.exists(), "{}", source.display());
+    }
+}
+
+/// Once, a limit of bytes alone was refused, as `docs/coming-from-quotas.md` shows it, and later
+/// the limits were gone with the mount.
+#[test]
+fn the_volume_over_a_directory_has_the_limits_that_are_named_and_keeps_them() {
+    let below = Below::tmpfs();
+    let mounted = counted(&below);
+    let state = below.path().with_file_name("state");
+    let again = |mounted: &Mounted| {
+        mounted.unmount();
+        let options = format!("quota=wait,state={}", state.display());
+        mounted.mount_again(Transport::Dev, &options);
+    };
+    let hard = |resource: &str| quotas::record(&mounted, "volume")[resource]["hard"].clone();
+    done(&mounted, "set volume --hard 64KiB @");
+    assert_eq!(
+        (hard("bytes").as_u64(), hard("inodes").as_u64()),
+        (Some(65536), None)
+    );
+    again(&mounted);
+    assert_eq!(
+        (hard("bytes").as_u64(), hard("inodes").as_u64()),
+        (Some(65536), None)
+    );
+    let error = fs::write(mounted.at("d/f"), vec![1; 100_000]).unwrap_err();
+    assert!(is_full(&error), "{error}");
+    done(&mounted, "set volume --hard none --inodes-hard 3 @");
+    again(&mounted);
+    assert_eq!(
+        (hard("bytes").as_u64(), hard("inodes").as_u64()),
+        (None, Some(3))
+    );
+    fs::write(mounted.at("d/f"), vec![1; 100_000]).unwrap();
+    assert!(is_full(&fs::write(mounted.at("d/g"), "").unwrap_err()));
+    let soft = quota(&mounted, "set volume --soft 1M @");
+    refused("soft", &soft, 1, &["hard limits only"]);
+    mounted.unmount();
+}
+
+/// Once, each was refused since a question is written, and nobody saw who uses how much.
+#[test]
+fn a_mount_with_ro_tells_use_limits_and_heat() {
+    let below = Below::tmpfs();
+    fs::write(below.at("f"), vec![1; 8192]).unwrap();
+    chown(below.at("f"), Some(USER), None).unwrap();
+    let mounted = over(&below, "quota=wait");
+    let set = format!("set user:{USER} --hard 1M @");
+    done(&mounted, &set);
+    let report = done(&mounted, "report @");
+    mounted.unmount();
+    let mounted = over(&below, "quota=wait,hot_track,ro");
+    assert_eq!(used(&mounted, &format!("user:{USER}")), (8192, 1));
+    assert_eq!(used(&mounted, "user:77"), (0, 0));
+    let said_now = done(&mounted, "report @");
+    // Each report has a head with the mount point.
+    let is_head = |line: &&str| line.starts_with("***");
+    let lines = |text: &str| -> Vec<String> {
+        let lines = text.lines().filter(|line| !is_head(line));
+        lines.map(str::to_owned).collect()
+    };
+    assert_eq!(lines(&said_now), lines(&report));
+    fs::read(mounted.at("f")).unwrap();
+    let top = succeed(hearth().args(["heat", "top"]).arg(mounted.path()));
+    assert!(top.contains("hottest by"), "{top}");
+    succeed(hearth().arg("sync").arg(mounted.path()));
+    refused(&set, &quota(&mounted, &set), 1, &["mounted with ro", "rw"]);
+    mounted.unmount();
+    let mounted = over(&below, "ro");
+    let none = quota(&mounted, "report @");
+    refused("report", &none, 1, &["keeps no quotas", "quota=wait"]);
+    mounted.unmount();
+}
+
+/// Once, the 34 GiB of the filesystem below were shown as never used of 3 MB that were served.
+#[test]
+fn what_a_directory_holds_is_what_the_ledger_says() {
+    let below = Below::tmpfs();
+    fs::create_dir(below.at("in")).unwrap();
+    fs::write(below.at("in/f"), vec![1; 8192]).unwrap();
+    fs::write(below.at("beside"), vec![1; 1 << 20]).unwrap();
+    let state = below.path().with_file_name("state");
+    let options = format!("hot_track,state={}", state.display());
+    let histogram = |mounted: &Mounted| {
+        let mut histogram = hearth();
+        histogram.args(["heat", "histogram"]).arg(mounted.path());
+        succeed(&mut histogram)
+    };
+    let counted = format!("quota=wait,{options}");
+    let mounted = Mounted::over(Transport::Dev, &below.at("in"), &counted);
+    assert_eq!(mounted.stat("hearth_inodes"), 2.0);
+    assert_eq!(mounted.stat("hearth_page_bytes"), 8192.0);
+    let shown = histogram(&mounted);
+    assert!(shown.contains("never used          8 KiB"), "{shown}");
+    mounted.unmount();
+    let mounted = Mounted::over(Transport::Dev, &below.at("in"), &options);
+    let shown = histogram(&mounted);
+    assert!(!shown.contains("never used"), "{shown}");
+    let mut top = hearth();
+    let shown = succeed(top.args(["top", "--once", "--json"]).arg(mounted.path()));
+    assert!(shown.contains("\"of_filesystem_below\":true"), "{shown}");
+    mounted.unmount();
+}
+
+/// Of options that contradict each other the last one holds, as of `ro` and `rw`.
+#[test]
+fn of_quota_and_noquota_the_last_one_holds() {
+    let below = Below::tmpfs();
+    for (options, is_kept) in [
+        ("quota,noquota", false),
+        ("noquota,quota", true),
+        ("quota=background,quota=off", false),
+        ("quota=off,quota", true),
+        ("noquota,quota=wait", true),
+    ] {
+        let mounted = over(&below, options);
+        let report = quota(&mounted, "report @");
+        assert_eq!(report.success(), is_kept, "{options}: {report:?}");
+        mounted.unmount();
+    }
 }

@@ -11,7 +11,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::Error;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 harness::on_both_transports!(
@@ -166,13 +166,23 @@ fn a_daemon_whose_starter_is_gone_serves_all_the_same() {
     assert!(daemon.wait().unwrap().success());
 }
 
+/// What the suites rely on: no program of theirs runs for ever.
+#[test]
+fn a_program_that_takes_too_long_is_killed() {
+    let lookout = Lookout::start(Duration::from_millis(50), Duration::from_millis(50));
+    let mut sleep = Command::new("sleep");
+    let ended = sleep.arg("100").status().unwrap();
+    assert!(!ended.success());
+    assert!(lookout.end().contains(" sleep: "));
+}
+
 /// What the suites rely on: nothing they do can wait for ever.
 fn who_waits_for_a_stopped_daemon_is_freed_by_the_watchdog(transport: Transport) {
     let mounted = Mounted::new(transport, "");
     let daemon = mounted.daemon().to_string();
     assert!(said(program("kill").args(["-s", "STOP", &daemon])).success());
     let watchdog = Watchdog::start(mounted.path(), Duration::from_secs(2));
-    let lookout = Lookout::start(Duration::from_secs(1));
+    let lookout = Lookout::start(Duration::from_secs(1), Duration::from_secs(300));
     assert!(!said(program("mkdir").arg(mounted.at("dir"))).success());
     assert!(watchdog.has_barked());
     // Before that everybody was named, with what he waited in.

@@ -3,6 +3,8 @@
 //!
 //! `HEARTH_ROUNDS` and `HEARTH_SEED` make the race long.
 
+#[path = "quota_writeback/broken.rs"]
+mod broken;
 mod harness;
 #[path = "quota_writeback/journal.rs"]
 mod journal;

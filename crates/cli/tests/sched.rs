@@ -361,7 +361,8 @@ fn what_makes_no_sense_is_refused_with_the_reason_and_changes_nothing() {
         let said = elsewhere(&path);
         assert_eq!(said.status.code(), Some(1), "{said:?}");
         assert!(
-            said.err.contains("no scheduler of a Hearth mount"),
+            said.err
+                .contains("'findmnt -t fuse.hearth' lists the mounts"),
             "{said:?}"
         );
     }

@@ -3,11 +3,12 @@
 use crate::overlap::{Conflict, Line, overlap};
 use crate::recorder::record;
 use crate::source::Source;
-use hearth_bench::activity::Activity;
+use hearth_bench::failure::caught;
 use hearth_bench::measure::prepare;
 use hearth_bench::pinned::{allowed_cores, pin};
 use hearth_bench::seeds::counted::wanted_of_args;
 use hearth_bench::target::{Library, Sharing, Target};
+use hearth_bench::workload::Workload;
 use std::collections::HashMap;
 use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
 
@@ -16,15 +17,15 @@ const ROUNDS: usize = 512;
 /// Rounds before those, which make what is made on first use.
 const WARM: usize = 64;
 
-/// Prints one line of JSON for each wanted activity.
+/// Prints one line of JSON for each wanted workload.
 ///
 /// # Errors
 /// The library refuses, or there is no second core.
 pub fn run(args: &[String]) -> Result<(), String> {
     let mut source = Source::of_this_program()?;
     for one in wanted_of_args(args)? {
-        let workload = one.activity.name();
-        let shared = of(&*one.activity).map_err(|what| format!("{workload}: {what}"))?;
+        let workload = one.workload.name();
+        let shared = of(&*one.workload).map_err(|what| format!("{workload}: {what}"))?;
         println!(
             "{}",
             serde_json::json!({
@@ -65,9 +66,9 @@ fn most_frequent(shared: &[Conflict], source: &mut Source) -> Option<String> {
 ///
 /// # Errors
 /// The library refuses, or there is no second core.
-pub fn of(activity: &dyn Activity) -> Result<Vec<Conflict>, String> {
+pub fn of(measured: &dyn Workload) -> Result<Vec<Conflict>, String> {
     let library = Library::new(Sharing::Processes)?;
-    prepare(&library, activity, 2)?;
+    prepare(&library, measured, 2)?;
     let cores = allowed_cores();
     let [first, second] = cores.get(..2).ok_or("there is no second core")? else {
         return Err("there is no second core".to_owned());
@@ -76,17 +77,17 @@ pub fn of(activity: &dyn Activity) -> Result<Vec<Conflict>, String> {
     let seen: [Mutex<Vec<Line>>; 2] = Default::default();
     let shared = Mutex::new(Vec::new());
     let side = |number: usize, core: usize| -> Result<(), String> {
-        pin(core).map_err(|error| format!("core {core}: {error}"))?;
-        let client = library.client();
-        let mut task = activity.task(&*client, number, 2);
-        let mut failure = task.as_ref().err().cloned();
+        // Whatever fails, each gets to where it meets the other.
+        let pinned = pin(core).map_err(|error| format!("core {core}: {error}"));
+        let mut task = caught(|| measured.task(library.client(), (number, 2)));
+        let mut failure = pinned.err().or(task.as_ref().err().cloned());
         for round in 0..WARM + ROUNDS {
             for turn in 0..2 {
                 turns.wait();
                 let Ok(task) = &mut task else { continue };
                 if turn == number {
                     let mut done = Ok(());
-                    *locked(&seen[number]) = record(|| done = task.repeat(1));
+                    *locked(&seen[number]) = record(|| done = caught(|| task.once()));
                     failure = failure.or(done.err());
                 }
             }

@@ -1,7 +1,9 @@
 //! `.hearth/events`: names that are made, removed and renamed, a JSON object a line.
 
 use crate::hex::hex;
-use hearth::{ControlStream, NameChange, NameEvent, NamePlace, NameWatch, Origin, Volume};
+use hearth::{
+    ControlStream, EventInode, NameChange, NameEvent, NamePlace, NameWatch, Origin, Volume,
+};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -34,13 +36,15 @@ fn lost(events: u64) -> String {
 /// An event: its number and time, what happened, where, and who did it.
 fn line(event: &NameEvent) -> String {
     let mut out = format!(
-        "{{\"sequence\":{},\"time\":{}.{:09},\"event\":\"{}\",\"kind\":{},\"ino\":{}",
+        "{{\"sequence\":{},\"time\":{}.{:09},\"event\":\"{}\",\"kind\":{},\"ino\":{},\
+         \"generation\":{}",
         event.sequence,
         event.time.sec,
         event.time.nsec,
         event.change.word(),
         json!(event.what.map(|(_, kind)| kind.name())),
-        json!(event.what.map(|(ino, _)| ino)),
+        json!(event.what.map(|(id, _)| id.ino)),
+        json!(event.what.map(|(id, _)| id.generation)),
     );
     place(&mut out, "", &event.at);
     if let NameChange::Rename {
@@ -50,13 +54,13 @@ fn line(event: &NameEvent) -> String {
     } = &event.change
     {
         place(&mut out, "new_", to);
-        let displaced = displaced.map(|(ino, _)| ino);
+        let displaced = displaced.map(|(id, _)| id);
         let (replaced, exchanged) = match exchange {
             true => (None, displaced),
             false => (displaced, None),
         };
-        field(&mut out, "replaced_ino", &json!(replaced));
-        field(&mut out, "exchanged_ino", &json!(exchanged));
+        other(&mut out, "replaced", replaced);
+        other(&mut out, "exchanged", exchanged);
     }
     let origin = match event.by.origin {
         Origin::Kernel => "mount",
@@ -70,9 +74,19 @@ fn line(event: &NameEvent) -> String {
     out
 }
 
+/// Number and generation of an inode that lost its name or has another one.
+fn other(out: &mut String, prefix: &str, id: Option<EventInode>) {
+    field(out, &format!("{prefix}_ino"), &json!(id.map(|id| id.ino)));
+    let generation = json!(id.map(|id| id.generation));
+    field(out, &format!("{prefix}_generation"), &generation);
+}
+
 /// Directory, name and path. What is not UTF-8 is there in hexadecimal as well.
 fn place(out: &mut String, prefix: &str, at: &NamePlace) {
-    field(out, &format!("{prefix}directory"), &json!(at.directory));
+    let directory = at.directory;
+    field(out, &format!("{prefix}directory"), &json!(directory.ino));
+    let generation = json!(directory.generation);
+    field(out, &format!("{prefix}directory_generation"), &generation);
     bytes(out, &format!("{prefix}name"), Some(&at.name));
     bytes(out, &format!("{prefix}path"), at.path.as_deref());
 }
@@ -91,4 +105,67 @@ pub(crate) fn bytes(out: &mut String, name: &str, bytes: Option<&[u8]>) {
 /// A field behind a comma.
 pub(crate) fn field(out: &mut String, name: &str, value: &Value) {
     let _ = write!(out, ",\"{name}\":{value}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hearth::{Credentials, Kind};
+
+    fn inode(ino: u64, generation: u32) -> EventInode {
+        EventInode { ino, generation }
+    }
+
+    fn at(directory: EventInode, path: &str) -> NamePlace {
+        let (_, name) = path.rsplit_once('/').expect("a path");
+        NamePlace {
+            directory,
+            name: name.as_bytes().into(),
+            path: Some(path.as_bytes().into()),
+        }
+    }
+
+    /// A rename in which each number is another one.
+    fn rename(exchange: bool) -> Value {
+        let volume = Volume::memory();
+        let mut watch = volume.watch();
+        let process = volume.process(Credentials::root());
+        process.mkdir("/d", 0o755).expect("a directory");
+        let mut event = watch.read(&volume).events.remove(0);
+        event.what = Some((inode(1, 101), Kind::File));
+        event.at = at(inode(2, 102), "/a/from");
+        event.change = NameChange::Rename {
+            to: at(inode(3, 103), "/b/to"),
+            displaced: Some((inode(4, 104), Kind::File)),
+            exchange,
+        };
+        serde_json::from_str(&line(&event)).expect("JSON")
+    }
+
+    #[test]
+    fn each_inode_of_a_rename_has_its_own_number_and_generation() {
+        let parts = [
+            "",
+            "directory_",
+            "new_directory_",
+            "replaced_",
+            "exchanged_",
+        ];
+        let numbers = |event: &Value| {
+            parts.map(|part| {
+                let number = match part.strip_suffix("directory_") {
+                    Some(prefix) => format!("{prefix}directory"),
+                    None => format!("{part}ino"),
+                };
+                (
+                    event[number].as_u64(),
+                    event[format!("{part}generation")].as_u64(),
+                )
+            })
+        };
+        let is = |n: u64| (Some(n), Some(100 + n));
+        let none = (None, None);
+        assert_eq!(numbers(&rename(false)), [is(1), is(2), is(3), is(4), none]);
+        assert_eq!(numbers(&rename(true)), [is(1), is(2), is(3), none, is(4)]);
+    }
 }

@@ -3,8 +3,8 @@
 
 use crate::events::{bytes, field};
 use hearth::{
-    Limit, Quota, QuotaCheck, QuotaEvent, QuotaEventKind, QuotaKind, QuotaRecord, QuotaUsage,
-    RefusalReason, Volume,
+    Limit, Quota, QuotaCheck, QuotaError, QuotaEvent, QuotaEventKind, QuotaId, QuotaKind,
+    QuotaRecord, QuotaUsage, RefusalReason, Volume,
 };
 use serde_json::json;
 use std::fmt::Write;
@@ -16,7 +16,7 @@ pub(crate) fn all(volume: &Volume) -> String {
 }
 
 /// Settings of the kinds, and one object for each record in the order of the library's report. A
-/// missing limit is null.
+/// missing limit is null; `kept` is false where nobody counts what the ids of a kind use.
 pub(crate) fn report(quota: &Quota<'_>, records: &[QuotaRecord]) -> String {
     let mut out = format!(
         "{{\"owner\":{},\"latest_event\":{},\"kinds\":[",
@@ -30,9 +30,12 @@ pub(crate) fn report(quota: &Quota<'_>, records: &[QuotaRecord]) -> String {
             let (hard, soft) = (some(limit.hard), some(limit.soft));
             format!("{{\"hard\":{hard},\"soft\":{soft},\"grace\":{grace}}}")
         };
+        let of_none = quota.get(QuotaId { kind, id: 0 });
+        let is_off = matches!(of_none, Err(QuotaError::Off | QuotaError::OffOfHost));
         format!(
-            "{{\"kind\":\"{}\",\"enforced\":{},\"bytes\":{},\"inodes\":{}}}",
+            "{{\"kind\":\"{}\",\"kept\":{},\"enforced\":{},\"bytes\":{},\"inodes\":{}}}",
             kind.name(),
+            !is_off,
             rules.enforced,
             of(rules.bytes, rules.bytes_grace),
             of(rules.inodes, rules.inodes_grace),
@@ -79,7 +82,7 @@ pub(crate) fn listed(events: &[QuotaEvent]) -> String {
             event.sequence,
             event.time,
             event.who.kind.name(),
-            event.who.id,
+            json!(event.who.known()),
             some(deadline),
             event.resource.name(),
             event.used,
@@ -97,6 +100,7 @@ fn about_file(event: &QuotaEvent) -> String {
     let mut out = String::new();
     if let Some(file) = &event.file {
         field(&mut out, "inode", &json!(file.ino));
+        field(&mut out, "generation", &json!(file.generation));
         bytes(&mut out, "path", file.path.as_deref());
     }
     match event.what {

@@ -23,7 +23,11 @@ fn write_all(volume: &Volume, out: &mut String) -> std::fmt::Result {
         env!("CARGO_PKG_VERSION")
     )?;
     for (key, value) in volume.stats().info() {
-        write!(out, ",{key}=\"{}\"", escape(&value))?;
+        let value = match key {
+            "passthrough" if value == "on" => not_passed(volume).unwrap_or("on"),
+            _ => &value,
+        };
+        write!(out, ",{key}=\"{}\"", escape(value))?;
     }
     writeln!(out, "}} 1")?;
     operations(volume, out)?;
@@ -33,6 +37,19 @@ fn write_all(volume: &Volume, out: &mut String) -> std::fmt::Result {
     objects(volume, out)?;
     store(volume, out)?;
     heat(volume, out)
+}
+
+/// Why a kernel that could read and write the files below by itself has to ask all the same, as of
+/// now: heat is switched while a mount is in use.
+fn not_passed(volume: &Volume) -> Option<&'static str> {
+    let keeps_quotas = volume.quota().is_kept().is_ok();
+    let heat = volume.heat();
+    let by_range = heat.is_on() && heat.counts() == "accesses";
+    match (keeps_quotas, by_range) {
+        (true, _) => Some("quotas have to see what is written; quota=off leaves them out"),
+        (_, true) => Some("heat by range has to see the data; heat=opens does not"),
+        _ => None,
+    }
 }
 
 fn operations(volume: &Volume, out: &mut String) -> std::fmt::Result {
@@ -140,7 +157,12 @@ fn events(volume: &Volume, out: &mut String) -> std::fmt::Result {
 fn objects(volume: &Volume, out: &mut String) -> std::fmt::Result {
     let held = volume.gauges();
     let gauges = [
-        ("hearth_inodes", held.inodes, "Inodes of the volume."),
+        (
+            "hearth_inodes",
+            held.inodes,
+            "Inodes of the volume; over a host directory without quotas those of its whole \
+             filesystem.",
+        ),
         (
             "hearth_inodes_in_memory",
             held.inodes_in_memory,
@@ -169,7 +191,8 @@ fn objects(volume: &Volume, out: &mut String) -> std::fmt::Result {
         (
             "hearth_page_bytes",
             held.page_bytes,
-            "Allocated bytes of file contents.",
+            "Allocated bytes of file contents; over a host directory without quotas those of its \
+             whole filesystem.",
         ),
         (
             "hearth_resident_bytes",

@@ -163,6 +163,14 @@ impl VolumeBuilder {
         self
     }
 
+    /// Whether a front end serves inodes that the volume does not have, those of a directory of the
+    /// host. Without [`VolumeBuilder::quotas`] nobody counts them: there is no use and no limit of
+    /// the volume to tell then.
+    pub fn serves_elsewhere(mut self, elsewhere: bool) -> Self {
+        self.0.serves_elsewhere = elsewhere;
+        self
+    }
+
     /// Whether a kernel in front (see `hearth-fuse`) may acknowledge only what is charged, even
     /// while no quota limits bytes: for volumes whose quotas must refuse at the write and not at
     /// the `fsync` from the first one on. Writes are passed on one by one then. A volume with a

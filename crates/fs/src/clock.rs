@@ -57,10 +57,12 @@ impl VolumeClock {
     }
 
     /// The time to stamp files with.
+    #[inline]
     pub fn now(&self) -> Time {
         let now = self.source.now();
         let floor = self.floor.load(Ordering::Relaxed);
-        match is_ahead(floor, now) {
+        // Without a kernel in front there is no floor.
+        match floor != 0 && is_ahead(floor, now) {
             true => Time::from_nanos(floor),
             false => now,
         }

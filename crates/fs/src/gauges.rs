@@ -10,9 +10,10 @@ use hearth_sync::epoch::pin;
 /// What a volume holds now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VolumeGauges {
-    /// Inodes of the volume.
+    /// Inodes of the volume; over a directory of the host without quotas, where nobody counts them,
+    /// those of its whole filesystem.
     pub inodes: u64,
-    /// Allocated bytes of file contents.
+    /// Allocated bytes of file contents; as for the inodes.
     pub page_bytes: u64,
     /// Inodes in memory.
     pub inodes_in_memory: u64,
@@ -51,7 +52,10 @@ impl Volume {
         let (dentries, dentry_bytes) = dentries(sb);
         let (mut inodes, mut page_bytes) = (inodes, pages * PAGE);
         if let Some(files) = sb.objects.foreign() {
-            (inodes, page_bytes) = files.used();
+            // The ledger counts them where quotas are kept; else nobody does.
+            if !sb.quotas.ledger.is_by_owner() {
+                (inodes, page_bytes) = files.used();
+            }
             inodes_in_memory = files.in_memory();
         }
         VolumeGauges {

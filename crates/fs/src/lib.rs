@@ -68,7 +68,7 @@ pub use caller::{Caller, Credentials, Origin};
 pub use calls::{Call, CallStats};
 pub use clock::{Clock, SystemClock};
 pub use control::{ControlError, ControlFile, ControlInput, ControlStream};
-pub use errno::{Errno, Result};
+pub use errno::{Errno, Result, io_reason};
 pub use gauges::{StoreGauges, VolumeGauges};
 pub use locks::{Interrupt, ListedLock, LockKind, LockRequest};
 pub use name::NAME_MAX;
@@ -103,8 +103,8 @@ pub use vfs::{
 };
 pub use volume::{BuildError, FileLockReport, FileLockRow, Volume};
 pub use watch::{
-    NAME_EVENTS_KEPT, NameChange, NameChanger, NameEvent, NameEvents, NamePlace, NameTeller,
-    NameWatch,
+    EventInode, NAME_EVENTS_KEPT, NameChange, NameChanger, NameEvent, NameEvents, NamePlace,
+    NameTeller, NameWatch,
 };
 
 /// Lets threads yield between operations: for a program with more threads than cores.

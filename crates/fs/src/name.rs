@@ -13,9 +13,37 @@ pub(crate) fn check_name(name: &[u8]) -> Result<()> {
         [] => Err(Errno::ENOENT),
         _ if name.len() > NAME_MAX => Err(Errno::ENAMETOOLONG),
         b"." | b".." => Err(Errno::EEXIST),
-        _ if name.iter().any(|&b| b == b'/' || b == 0) => Err(Errno::EINVAL),
+        _ if has_separator(name) => Err(Errno::EINVAL),
         _ => Ok(()),
     }
+}
+
+/// Whether a byte of `name` is a slash or NUL. Looks at eight bytes at a time, the last of which
+/// may overlap those before.
+fn has_separator(name: &[u8]) -> bool {
+    let Some(last) = name.last_chunk::<8>() else {
+        return match (name.first_chunk::<4>(), name.last_chunk::<4>()) {
+            (Some([a, b, c, d]), Some([e, f, g, h])) => {
+                is_separated([*a, *b, *c, *d, *e, *f, *g, *h])
+            }
+            _ => name.iter().any(|&b| b == b'/' || b == 0),
+        };
+    };
+    let mut rest = name;
+    while let Some((eight, after)) = rest.split_first_chunk::<8>() {
+        if is_separated(*eight) {
+            return true;
+        }
+        rest = after;
+    }
+    is_separated(*last)
+}
+
+fn is_separated(eight: [u8; 8]) -> bool {
+    const EACH: u64 = u64::from_ne_bytes([1; 8]);
+    let has_zero = |word: u64| word.wrapping_sub(EACH) & !word & (EACH * 0x80) != 0;
+    let word = u64::from_ne_bytes(eight);
+    has_zero(word) || has_zero(word ^ (EACH * b'/' as u64))
 }
 
 /// Keyed hash of a name: 62 bits, never 0. The upper bits choose the bucket and order a listing, so
@@ -109,13 +137,9 @@ pub(crate) fn may_share_group(one: u16, other: u16) -> bool {
     (one ^ other) >> (TAGGED_END - NameHash::GROUP_BITS) == 0
 }
 
-/// Index of the bucket of a hash.
+/// Index of the bucket of a hash. A hash has no bits above, so it is 0 in a table of one bucket.
 pub(crate) fn bucket_of(hash: u64, log2: u32) -> usize {
-    if log2 == 0 {
-        0
-    } else {
-        (hash >> (NameHash::BITS - log2)) as usize
-    }
+    (hash >> (NameHash::BITS - log2)) as usize
 }
 
 #[cfg(test)]
@@ -140,6 +164,24 @@ mod tests {
             }
         }
         assert_eq!(told, 1000 * 136);
+    }
+
+    #[test]
+    fn a_name_has_no_slash_and_no_nul_wherever_they_are() {
+        // Neighbours of both, and bytes that borrow from the next one.
+        for byte in [b'a', 1, 0x80, 0xff, b'/' + 1, b'/' - 1, b'/' | 0x80] {
+            for length in 3..30 {
+                let mut name = vec![byte; length];
+                assert_eq!(check_name(&name), Ok(()), "{byte:#x}");
+                for at in 0..length {
+                    for separator in [0, b'/'] {
+                        name[at] = separator;
+                        assert_eq!(check_name(&name), Err(Errno::EINVAL), "{byte:#x}");
+                    }
+                    name[at] = byte;
+                }
+            }
+        }
     }
 
     #[test]

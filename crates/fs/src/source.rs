@@ -96,6 +96,9 @@ impl Source {
     pub fn takes(&self, options: &VolumeOptions) -> Result<(), OptionError> {
         match (self, options.store.given()) {
             (Source::Memory, Some(name)) => Err(OptionError::of_a_store(name)),
+            (Source::Memory, None) if options.memory.is_some() => {
+                Err(OptionError::of_a_store("memory"))
+            }
             (Source::Memory | Source::Store(_), _) if options.xdev => {
                 Err(OptionError::of_a_host("xdev"))
             }
@@ -245,6 +248,14 @@ mod tests {
             (
                 "memory:?commit=1",
                 "option 'commit': expected a source store:DIR",
+            ),
+            (
+                "memory:?memory=64M",
+                "option 'memory': expected a source store:DIR or host:DIR",
+            ),
+            (
+                "/srv?memory=64M",
+                "host:/srv: a directory of the host can be mounted",
             ),
             ("memory:?xdev", "option 'xdev': expected a source host:DIR"),
             ("/srv?size=1G", "option 'size': expected none for a host"),

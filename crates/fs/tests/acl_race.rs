@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use hearth::acl::{Acl, AclEntry, Tag};
-use hearth::{Credentials, Volume};
+use hearth::{Credentials, Errno, Volume};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
@@ -55,4 +55,43 @@ fn nobody_sees_the_mode_of_a_list_without_the_list() {
         assert!(seen.iter().all(|&times| times >= ROUNDS), "{seen:?}");
     });
     assert_eq!(root.stat("/d").unwrap().mode() & 0o7777, 0o700);
+}
+
+/// Under one mode only the owner may change names in the directory, under the other only the owner
+/// of a file may remove it. Who sees that others may write, and then that nothing sticks, is let
+/// in.
+#[test]
+fn nobody_sees_half_of_a_mode_that_turns_sticky() {
+    let volume = Volume::memory();
+    let root = volume.process(Credentials::root());
+    root.mkdir("/d", 0o755).unwrap();
+    root.mknod("/d/f", 0o100600, 0).unwrap();
+    for path in ["/d", "/d/f"] {
+        root.chown(path, Some(1), Some(1)).unwrap();
+    }
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(SeqCst) {
+                for mode in [0o1777, 0o755] {
+                    root.chmod("/d", mode).unwrap();
+                }
+            }
+        });
+        let other = volume.process(Credentials::user(2, 2));
+        let limit = Instant::now() + Duration::from_secs(60);
+        let mut seen = [0; 2];
+        let mut is_in = false;
+        // The two looks were some instructions apart: they met once in half a million.
+        let rounds = 50 * ROUNDS;
+        while !is_in && seen.iter().any(|&times| times < rounds) && Instant::now() < limit {
+            match other.unlink("/d/f") {
+                Ok(()) => is_in = true,
+                Err(errno) => seen[usize::from(errno == Errno::EPERM)] += 1,
+            }
+        }
+        is_over.store(true, SeqCst);
+        assert!(!is_in, "after {seen:?} looks");
+        assert!(seen.iter().all(|&times| times >= rounds), "{seen:?}");
+    });
 }

@@ -10,6 +10,8 @@ mod driver;
 mod early;
 #[path = "durable/errors.rs"]
 mod errors;
+#[path = "support/one_core.rs"]
+mod one_core;
 #[path = "durable/overtaken.rs"]
 mod overtaken;
 #[path = "durable/reopened.rs"]

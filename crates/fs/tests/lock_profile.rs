@@ -123,7 +123,6 @@ fn every_lock_of_a_volume_has_a_class() {
         ("fd-block", LockSide::Write),
         ("file-locks", LockSide::Write),
         ("file-locks.user", LockSide::Write),
-        ("object.numbers", LockSide::Write),
     ];
     for (class, side) in expected {
         assert!(

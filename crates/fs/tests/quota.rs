@@ -11,6 +11,8 @@ mod events;
 mod hands;
 #[path = "quota/limits.rs"]
 mod limits;
+#[path = "support/one_core.rs"]
+mod one_core;
 #[path = "quota/promises.rs"]
 mod promises;
 #[path = "quota/race.rs"]

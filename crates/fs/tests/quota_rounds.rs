@@ -16,6 +16,7 @@ mod worker;
 use hearth::{Credentials, LimitChange, LimitUpdate, QuotaId, Resource, Volume};
 use log::{Log, Refusals};
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -156,8 +157,10 @@ fn round(seed: u64) -> (Refusals, u64) {
                 scope.spawn(move || {
                     let mut worker = Worker::new(volume, thread, dice, stamps);
                     barrier.wait();
-                    worker.race();
+                    let raced = catch_unwind(AssertUnwindSafe(|| worker.race()));
                     barrier.wait();
+                    // The others wait for nobody any more.
+                    raced.unwrap_or_else(|panic| resume_unwind(panic));
                     // From here on nobody gives anything back, and everybody wants more.
                     let ends = worker.demand();
                     (worker.into_log(), ends)

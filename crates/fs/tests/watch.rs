@@ -67,12 +67,12 @@ impl Drop for Ended<'_> {
 }
 
 fn key(at: &NamePlace) -> (u64, Vec<u8>) {
-    (at.directory, at.name.to_vec())
+    (at.directory.ino, at.name.to_vec())
 }
 
 /// Applies an event, which has to be possible.
 fn apply(tree: &mut Tree, event: &NameEvent) {
-    let (ino, _) = event.what.unwrap();
+    let ino = event.what.unwrap().0.ino;
     let has_names = |tree: &Tree, ino| {
         tree.range((ino, vec![])..(ino + 1, vec![]))
             .next()
@@ -92,7 +92,7 @@ fn apply(tree: &mut Tree, event: &NameEvent) {
         } => {
             assert_eq!(tree.remove(&key(&event.at)), Some(ino), "{event:?}");
             let before = tree.insert(key(to), ino);
-            assert_eq!(before, displaced.map(|(ino, _)| ino), "{event:?}");
+            assert_eq!(before, displaced.map(|(id, _)| id.ino), "{event:?}");
             if *exchange {
                 tree.insert(key(&event.at), before.unwrap());
             }

@@ -25,7 +25,8 @@ pub use mount::options::{MountOptions, Passthrough, ReadDirPlus, Transport};
 pub use mount::session::Session;
 pub use mount::uring_switch::{UringSwitch, uring_switch};
 pub use mount::{
-    MountError, MountRight, OptionError, check_mountpoint, mount_right, resolved, split_options,
+    MountError, MountRight, OptionError, check_device, check_mountpoint, mount_right, resolved,
+    split_options,
 };
 pub use placement::idle_policy::SchedPolicy;
 pub use wait::Park;

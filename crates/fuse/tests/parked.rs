@@ -8,7 +8,7 @@ mod harness;
 use std::fs;
 use std::io::Write;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread;
@@ -35,6 +35,11 @@ mod dev {
     #[test]
     fn a_backend_that_panics_costs_the_request_that_asked_it() {
         super::a_backend_that_panics_costs_the_request_that_asked_it("transport=dev");
+    }
+
+    #[test]
+    fn what_a_panic_keeps_from_being_written_back_is_told_as_lost() {
+        super::what_a_panic_keeps_from_being_written_back_is_told_as_lost("transport=dev");
     }
 
     #[test]
@@ -67,6 +72,11 @@ mod uring {
     #[test]
     fn a_backend_that_panics_costs_the_request_that_asked_it() {
         super::a_backend_that_panics_costs_the_request_that_asked_it("transport=uring");
+    }
+
+    #[test]
+    fn what_a_panic_keeps_from_being_written_back_is_told_as_lost() {
+        super::what_a_panic_keeps_from_being_written_back_is_told_as_lost("transport=uring");
     }
 
     #[test]
@@ -211,6 +221,32 @@ fn a_backend_that_panics_costs_the_request_that_asked_it(transport: &str) {
         mounted.command("fail nothing");
         assert_eq!(fs::read(&path).unwrap(), b"text", "{call}");
     }
+}
+
+/// The kernel has acknowledged the pages, so nobody but `fsync` and the events can say it.
+fn what_a_panic_keeps_from_being_written_back_is_told_as_lost(transport: &str) {
+    let mut mounted = harness::Mounted::start_slow(&format!("{transport},errors=continue"));
+    mounted.command(&format!("write /f {}", "x".repeat(5000)));
+    let options = fs::OpenOptions::new().read(true).write(true).clone();
+    let file = options.open(mounted.path().join("f")).unwrap();
+    let events = mounted.path().join(".hearth/quota/events");
+    let told = || fs::read_to_string(&events).unwrap();
+    assert!(!told().contains("write-lost"), "{}", told());
+    // The kernel has the pages, and the daemon has not.
+    file.read_exact_at(&mut [0; 5000], 0).unwrap();
+    mounted.command("evict");
+    mounted.command("crash load_pages");
+    file.write_all_at(&[7; 5000], 0).unwrap();
+    let failed = file.sync_all().unwrap_err();
+    mounted.command("fail nothing");
+    assert_eq!(failed.raw_os_error(), Some(libc::EIO));
+    let lost = told();
+    let ino = format!("inode={}", file.metadata().unwrap().ino());
+    for part in ["write-lost", "errno=EIO", "lost=904", &ino] {
+        assert!(lost.contains(part), "{lost}");
+    }
+    file.write_all_at(b"again", 4096).unwrap();
+    file.sync_all().unwrap();
 }
 
 fn everything_works_while_everything_is_forgotten(transport: &str) {

@@ -30,7 +30,7 @@ pub fn attr(number: u64, shown: u64, id: &Identity, stat: &Statx) -> Result<Attr
     Ok(Attr {
         ino: number,
         shown_ino: shown,
-        generation: id.handle().map_or(0, |handle| handle.generation()),
+        generation: generation(id),
         kind: kind(stat)?,
         perm: stat.stx_mode & 0o7777,
         nlink: stat.stx_nlink,
@@ -47,6 +47,11 @@ pub fn attr(number: u64, shown: u64, id: &Identity, stat: &Statx) -> Result<Attr
         flags: stat.stx_attributes.bits() as u32 & Attr::ATTRIBUTES as u32,
         project: 0,
     })
+}
+
+/// The generation of an inode; 0 where the host has none.
+pub fn generation(id: &Identity) -> u32 {
+    id.handle().map_or(0, |handle| handle.generation())
 }
 
 /// The type.

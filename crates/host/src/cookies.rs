@@ -1,43 +1,94 @@
 //! Cookies of 31 bits for directories whose filesystem has longer ones: `docs/design/host.md`,
 //! "Positions in a directory".
 //!
-//! A cookie of ext4 is the position of the next name: 31 bits of its hash, and below them 32 of a
-//! second one for names that have the first in common.
+//! Such a position is that of the next name in the order of the directory. On ext4, and where a
+//! filesystem above passes its positions on, it is 31 bits of a hash, and below them 32 of a second
+//! one for names that have the first in common.
 
+use hearth_sync::primitive::Arc;
+use hearth_sync::primitive::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::collections::HashMap;
 
 /// The largest cookie that every program can hold.
 const NARROW: u64 = i32::MAX as u64;
 /// The end of a directory, as ext4 says it.
-const END: u64 = i64::MAX as u64;
-/// Positions within names of one hash that are remembered.
+pub const END: u64 = i64::MAX as u64;
+/// Positions within names of one hash that are remembered for one open directory.
 const REMEMBERED: usize = 65_536;
+/// Those of all open directories together: some 10 MiB.
+const REMEMBERED_BY_ALL: usize = 262_144;
 /// Numbers above a hash that are tried for a position within.
 const TRIED: u64 = 16;
 
-/// What stands for which position of one open directory.
+/// How many positions all open directories remember. Relaxed: it is a bound, and nothing else goes
+/// by it.
 #[derive(Debug, Default)]
+pub struct Remembered(AtomicUsize);
+
+/// What stands for which position of one open directory.
+#[derive(Debug)]
 pub struct Cookies {
-    /// Positions are hashes.
-    hashed: bool,
+    /// Positions are those of an order, so that they can be shortened.
+    ordered: bool,
     /// Numbers that stand for a position within names of one hash.
     within: HashMap<u64, u64>,
+    /// Counts those of `within` with all others.
+    all: Arc<Remembered>,
+}
+
+impl Remembered {
+    /// Counts one more, if there are fewer than `most`.
+    fn take(&self, most: usize) -> bool {
+        let more = |count| (count < most).then_some(count + 1);
+        self.0.fetch_update(Relaxed, Relaxed, more).is_ok()
+    }
 }
 
 impl Cookies {
-    /// From now on positions are taken for hashes.
-    pub fn are_hashes(&mut self) {
-        self.hashed = true;
+    /// Of a directory that was opened just now.
+    pub fn new(all: &Arc<Remembered>) -> Cookies {
+        Cookies {
+            ordered: false,
+            within: HashMap::new(),
+            all: Arc::clone(all),
+        }
     }
 
-    /// Whether a position has more bits than every program can hold.
-    pub fn is_wide(position: u64) -> bool {
-        position > NARROW
+    /// Whether positions are shortened from now on.
+    pub fn set_ordered(&mut self, ordered: bool) {
+        self.ordered = ordered;
+    }
+
+    /// Whether positions are shortened.
+    pub fn shortens(&self) -> bool {
+        self.ordered
+    }
+
+    /// Whether a position is the end of the directory.
+    pub fn is_end(&self, position: u64) -> bool {
+        self.ordered && position == END
+    }
+
+    /// Whether positions have the form of those that can be shortened: all are longer, and each
+    /// lies behind the one before.
+    pub fn have_form(positions: impl IntoIterator<Item = u64>) -> bool {
+        let mut before = NARROW;
+        positions.into_iter().all(|position| {
+            let is_behind = position > before && position <= END;
+            before = position;
+            is_behind
+        })
+    }
+
+    /// Where a directory in order begins to look for what is shown as [`Cookies::shown`] of this
+    /// position, if it is not the position itself and the name before has another hash.
+    pub fn shortened(at: u64, next: u64) -> Option<u64> {
+        (!is_of_hash(next) && at >> 32 != next >> 32).then_some(next >> 32 << 32)
     }
 
     /// The cookie that is shown for the position `next`, behind a name that lies at `at`.
     pub fn shown(&mut self, at: u64, next: u64) -> u64 {
-        if !self.hashed || next <= NARROW {
+        if !self.ordered || next <= NARROW {
             return next;
         }
         if next == END {
@@ -49,8 +100,8 @@ impl Cookies {
                 Some(&other) if other != next => next,
                 Some(_) => hash,
                 None => {
-                    if is_of_hash(at) && self.within.len() < REMEMBERED / 2 {
-                        self.within.insert(hash, next);
+                    if is_of_hash(at) {
+                        self.remember(hash, next, 2);
                     }
                     hash
                 }
@@ -61,14 +112,14 @@ impl Cookies {
             *number < NARROW && known.is_none_or(|&position| position == next)
         });
         match free {
-            Some(number) if self.remember(number, next) => number,
+            Some(number) if self.remember(number, next, 1) => number,
             _ => next,
         }
     }
 
     /// The position that a cookie stands for.
     pub fn position(&self, cookie: u64) -> u64 {
-        if !self.hashed || cookie > NARROW {
+        if !self.ordered || cookie > NARROW {
             return cookie;
         }
         match self.within.get(&cookie) {
@@ -78,12 +129,20 @@ impl Cookies {
         }
     }
 
-    fn remember(&mut self, number: u64, position: u64) -> bool {
-        let fits = self.within.len() < REMEMBERED || self.within.contains_key(&number);
+    /// Remembers what a number stands for, while less than the room divided by `part` is taken.
+    fn remember(&mut self, number: u64, position: u64, part: usize) -> bool {
+        let fits = self.within.contains_key(&number)
+            || self.within.len() < REMEMBERED / part && self.all.take(REMEMBERED_BY_ALL / part);
         if fits {
             self.within.insert(number, position);
         }
         fits
+    }
+}
+
+impl Drop for Cookies {
+    fn drop(&mut self) {
+        self.all.0.fetch_sub(self.within.len(), Relaxed);
     }
 }
 
@@ -132,9 +191,18 @@ mod tests {
         }
     }
 
-    fn hashed() -> Cookies {
-        let mut cookies = Cookies::default();
-        cookies.are_hashes();
+    /// Whether a position has more bits than every program can hold.
+    fn is_wide(position: u64) -> bool {
+        position > NARROW
+    }
+
+    fn ordered() -> Cookies {
+        of(&Arc::default())
+    }
+
+    fn of(all: &Arc<Remembered>) -> Cookies {
+        let mut cookies = Cookies::new(all);
+        cookies.set_ordered(true);
         cookies
     }
 
@@ -144,7 +212,7 @@ mod tests {
         for round in 0..200 {
             let hashes = [10_000, 1_000, 200][round % 3];
             let directory = Ext4::new(&mut random, 100, hashes);
-            let (mut cookies, mut cookie, mut seen) = (hashed(), 0, Vec::new());
+            let (mut cookies, mut cookie, mut seen) = (ordered(), 0, Vec::new());
             while cookie != NARROW {
                 let entries = directory.read(cookies.position(cookie));
                 let most = 1 + random.below(4) as usize;
@@ -152,7 +220,7 @@ mod tests {
                     seen.push(name);
                     cookie = cookies.shown(at, next);
                     assert_eq!(cookies.position(cookie).max(next), next);
-                    wide += u32::from(Cookies::is_wide(cookie) && hashes == 10_000);
+                    wide += u32::from(is_wide(cookie) && hashes == 10_000);
                 }
             }
             assert_eq!(seen, directory.0, "round {round}");
@@ -166,7 +234,7 @@ mod tests {
         let (first, second) = (9 << 32 | 4, 9 << 32 | 6);
         // From the start, or from where a name was that is gone.
         for from in [0, 8 << 32] {
-            let mut cookies = hashed();
+            let mut cookies = ordered();
             let cookie = cookies.shown(from, second);
             assert!(cookie <= NARROW, "{cookie}");
             assert_eq!(cookies.position(cookie), second);
@@ -177,7 +245,7 @@ mod tests {
 
     #[test]
     fn what_is_first_of_its_hash_holds_in_another_descriptor() {
-        let mut cookies = hashed();
+        let mut cookies = ordered();
         let (first, second, third) = (5 << 32 | 9, 7 << 32 | 1, 7 << 32 | 4);
         assert_eq!(cookies.shown(1 << 32 | 1, first), 5);
         assert_eq!(cookies.shown(first, second), 7);
@@ -185,7 +253,7 @@ mod tests {
         assert_eq!(within, 8);
         assert_eq!(cookies.shown(second, third), within, "again");
         assert_eq!(cookies.shown(third, END), NARROW);
-        let others = hashed();
+        let others = ordered();
         for cookie in [5, 7, NARROW] {
             assert_eq!(others.position(cookie), cookies.position(cookie));
         }
@@ -202,18 +270,55 @@ mod tests {
 
     #[test]
     fn what_is_remembered_is_bounded_and_what_is_no_hash_is_left_alone() {
-        let mut cookies = hashed();
+        let mut cookies = ordered();
         for n in 0..REMEMBERED as u64 + 5 {
             let hash = (100 * (n + 1)) << 32;
             let shown = cookies.shown(hash, hash | 1);
-            assert_eq!(Cookies::is_wide(shown), n >= REMEMBERED as u64);
+            assert_eq!(is_wide(shown), n >= REMEMBERED as u64);
             assert_eq!(cookies.position(shown), hash | 1);
         }
         assert_eq!(cookies.within.len(), REMEMBERED);
-        let mut plain = Cookies::default();
+        let mut plain = Cookies::new(&Arc::default());
         for position in [0, 3, NARROW, 9 << 32 | 7, END] {
             assert_eq!(plain.shown(0, position), position);
             assert_eq!(plain.position(position), position);
         }
+    }
+
+    #[test]
+    fn all_open_directories_together_remember_no_more_than_that() {
+        let all = Arc::default();
+        let fill = |cookies: &mut Cookies| {
+            let pairs = (1..=REMEMBERED as u64).map(|n| (100 * n) << 32);
+            let wide = pairs.filter(|&hash| is_wide(cookies.shown(hash, hash | 1)));
+            wide.count()
+        };
+        let mut open: Vec<Cookies> = (0..5).map(|_| of(&all)).collect();
+        let wide: Vec<usize> = open.iter_mut().map(fill).collect();
+        assert_eq!(wide, [0, 0, 0, 0, REMEMBERED]);
+        // What is shown once stays, and a closed directory gives its room back.
+        assert_eq!(fill(&mut open[0]), 0);
+        drop(open.remove(1));
+        assert_eq!(fill(&mut open[3]), 0);
+        drop(open);
+        assert_eq!(all.0.load(Relaxed), 0);
+    }
+
+    #[test]
+    fn only_long_positions_in_order_have_the_form() {
+        let form = |positions: &[u64]| Cookies::have_form(positions.iter().copied());
+        assert!(form(&[1 << 32, 1 << 32 | 7, 9 << 32 | 3, END]));
+        // Of tmpfs and of a merged directory, of another order, with short ones, with all bits.
+        for other in [
+            &[1, 2, 3][..],
+            &[9 << 32, 8 << 32],
+            &[5, 9 << 32],
+            &[9 << 32, END + 1],
+        ] {
+            assert!(!form(other), "{other:?}");
+        }
+        assert_eq!(Cookies::shortened(0, 9 << 32 | 3), Some(9 << 32));
+        assert_eq!(Cookies::shortened(9 << 32 | 2, 9 << 32 | 3), None);
+        assert_eq!(Cookies::shortened(0, 9 << 32), None);
     }
 }

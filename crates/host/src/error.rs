@@ -27,6 +27,11 @@ pub enum OpenError {
         /// The source.
         path: PathBuf,
     },
+    /// Ids may be mapped, and the daemon is not one of root.
+    NotRoot {
+        /// The source.
+        path: PathBuf,
+    },
     /// Neither a state directory nor a home directory is named.
     NoState,
     /// The state directory lies in the source.
@@ -38,6 +43,8 @@ pub enum OpenError {
     StateInUse {
         /// The state directory.
         path: PathBuf,
+        /// The daemon's process, where it is seen.
+        by: Option<u32>,
     },
     /// The state directory cannot be written to.
     State {
@@ -99,6 +106,12 @@ impl fmt::Display for OpenError {
                  give them, or run as the owner of the files",
                 path.display()
             ),
+            OpenError::NotRoot { path } => write!(
+                f,
+                "source {}: 'idmap' needs a daemon of root, since the kernel does not say then \
+                 who asks: mount as root, or leave 'idmap' out",
+                path.display()
+            ),
             OpenError::NoWatch { path, error } => write!(
                 f,
                 "{}: its filesystem cannot be watched ({error}): 'watch' needs CAP_SYS_ADMIN of \
@@ -106,12 +119,17 @@ impl fmt::Display for OpenError {
                  seen within a second",
                 path.display()
             ),
-            OpenError::StateInUse { path } => write!(
-                f,
-                "state directory {} is in use by another mount of this directory: unmount that \
-                 one, or give this one its own with '-o state=DIR'",
-                path.display()
-            ),
+            OpenError::StateInUse { path, by } => {
+                let by =
+                    by.map_or_else(|| "another mount".to_owned(), |by| format!("process {by}"));
+                write!(
+                    f,
+                    "state directory {} is in use by {by}, which serves this directory: unmount \
+                     it there, or end what still uses what is unmounted; '-o state=DIR' is \
+                     another state, without the limits and projects of this one",
+                    path.display()
+                )
+            }
             OpenError::NoState => write!(
                 f,
                 "there is no home directory to keep heat in: name one with '-o state=DIR'"

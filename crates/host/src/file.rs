@@ -27,6 +27,19 @@ pub(crate) enum Opened {
     Control(Arc<OpenFile>),
 }
 
+impl HostFile {
+    /// The file of the host.
+    ///
+    /// # Errors
+    /// `EBADF` for a control file.
+    pub(crate) fn host(&self) -> Result<&OpenHost> {
+        match &self.0 {
+            Opened::Host(file) => Ok(file),
+            Opened::Control(_) => Err(Errno::EBADF),
+        }
+    }
+}
+
 /// A file or directory of the host that is open.
 #[derive(Debug)]
 pub(crate) struct OpenHost {
@@ -48,8 +61,14 @@ pub(crate) struct OpenHost {
 }
 
 impl OpenHost {
-    /// An open file of `node`, to which its descriptor is lent.
-    pub fn new(node: &Arc<Node>, fd: OwnedFd, flags: i32, keeps_cache: bool) -> OpenHost {
+    /// An open file of `node`, to which its descriptor is lent; `listing` is that of a directory.
+    pub fn new(
+        node: &Arc<Node>,
+        fd: OwnedFd,
+        flags: i32,
+        keeps_cache: bool,
+        listing: Listing,
+    ) -> OpenHost {
         let fd = Arc::new(fd);
         let by = match is_writable(flags) {
             true => OpenedBy::Writer,
@@ -64,7 +83,7 @@ impl OpenHost {
             keeps_cache,
             is_new: false,
             known: OnceLock::new(),
-            listing: Lock::new(Listing::default()),
+            listing: Lock::new(listing),
         }
     }
 
@@ -182,7 +201,8 @@ mod tests {
         let stat = rustix::fs::statx(&fd, "", AtFlags::EMPTY_PATH, StatxFlags::ALL).unwrap();
         let id = Identity::of(fd.as_fd(), &stat);
         let node = Arc::new(Node::new(1, id, Kind::Directory, None));
-        let file = OpenHost::new(&node, fd, libc::O_RDONLY, false);
+        let listing = Listing::new(&Arc::default());
+        let file = OpenHost::new(&node, fd, libc::O_RDONLY, false, listing);
         assert!(node.is_open());
         let last = Lock::<LastLock, ()>::new(());
         let held = last.lock();

@@ -3,7 +3,9 @@
 
 use crate::file::{HostFile, Opened};
 use crate::vfs::HostVfs;
-use hearth::{Attr, Caller, Errno, KernelCache, Result, SetAttr, Vfs, VfsResult, is_control};
+use hearth::{
+    Attr, Caller, Errno, KernelCache, QuotaEventFile, Result, SetAttr, Vfs, VfsResult, is_control,
+};
 use rustix::fd::BorrowedFd;
 use std::ops::Range;
 
@@ -19,6 +21,11 @@ impl KernelCache for HostVfs {
         register: &mut dyn FnMut(BorrowedFd<'_>) -> Result<i32>,
     ) -> Option<Result<i32>> {
         self.passes_through(caller, file, register)
+    }
+
+    fn owner_behind(&self, ino: u64) -> Option<u32> {
+        let node = (!is_control(ino)).then(|| self.node(ino).ok());
+        node.flatten().map(|node| node.owner())
     }
 
     fn settle_times(&self, caller: &Caller<'_>, ino: u64, set: &SetAttr) -> VfsResult<Attr> {
@@ -64,16 +71,16 @@ impl KernelCache for HostVfs {
     }
 
     fn lose(&self, ino: u64, lost: &[Range<u64>], errno: Errno) {
+        let bytes = Some(lost.iter().map(|range| range.end - range.start).sum());
         let Ok(node) = self.node(ino) else {
-            return;
+            // What it was nobody knows any more, but that something is lost is said.
+            let file = QuotaEventFile {
+                ino,
+                generation: None,
+                path: None,
+            };
+            return self.events().report_lost(None, file, bytes, errno);
         };
-        let owner = self.getattr(&Caller::ROOT, ino).map(|attr| attr.uid);
-        let bytes = lost.iter().map(|range| range.end - range.start).sum();
-        self.events().report_lost(
-            owner.unwrap_or_default(),
-            self.file_of_event(&node),
-            bytes,
-            errno,
-        );
+        self.tell_lost(&node, bytes, errno);
     }
 }

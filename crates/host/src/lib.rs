@@ -7,7 +7,9 @@
 // A log that cannot be written to would end the thread that writes it.
 #![deny(clippy::print_stderr)]
 
+mod acting;
 mod attributes;
+mod checked;
 mod chunks;
 mod cookies;
 mod descriptors;
@@ -25,10 +27,13 @@ mod listing;
 mod node;
 mod nodes;
 mod ops;
+mod pending_call;
+mod proc_status;
 mod quota;
 mod reach;
 mod retries;
 mod rights;
+mod shrinker;
 mod state;
 mod sys;
 mod tell_names;

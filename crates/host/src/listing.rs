@@ -1,23 +1,24 @@
 //! Listings: entries of an open directory, in the host's order. Positions are the host's; what is
 //! shown for them fits 31 bits (`cookies.rs`).
 
-use crate::cookies::Cookies;
+use crate::cookies::{Cookies, END, Remembered};
 use crate::errno::PassOn;
-use hearth::{DirEntry, Kind, Result};
+use hearth::{DirEntry, Errno, Kind, Result};
+use hearth_sync::primitive::Arc;
 use rustix::fd::BorrowedFd;
-use rustix::fs::{FileType, RawDir, SeekFrom, fstatfs, seek};
+use rustix::fs::{FileType, RawDir, SeekFrom, seek};
 use std::collections::VecDeque;
 use std::mem::MaybeUninit;
 
 /// Bytes that are read at a time.
 const READ: usize = 32 << 10;
-/// Bytes that hold the first entry.
+/// Bytes that tell the form of positions.
 const FIRST: usize = 4 << 10;
-/// `EXT4_SUPER_MAGIC`.
-const EXT4: u64 = 0xEF53;
+/// Names that are looked for by a shortened position: others may remove some meanwhile.
+const TRIED: usize = 3;
 
 /// What was read of an open directory and not asked for yet.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Listing {
     entries: VecDeque<Entry>,
     /// The position at which `entries` begins.
@@ -25,8 +26,8 @@ pub struct Listing {
     /// The position of the descriptor.
     position: u64,
     cookies: Cookies,
-    /// Whether positions are hashes, once that was asked.
-    are_hashes: Option<bool>,
+    /// Whether positions can be shortened, once that was asked.
+    are_ordered: Option<bool>,
 }
 
 #[derive(Debug)]
@@ -40,6 +41,17 @@ struct Entry {
 }
 
 impl Listing {
+    /// Of a directory that was opened just now. `all` bounds what all open ones remember.
+    pub fn new(all: &Arc<Remembered>) -> Listing {
+        Listing {
+            entries: VecDeque::new(),
+            at: 0,
+            position: 0,
+            cookies: Cookies::new(all),
+            are_ordered: None,
+        }
+    }
+
     /// Calls `take` for the entries behind `cookie`, until it returns false for one, which was not
     /// taken. `number` says what number is shown, `kind_of` finds the type where the host does not
     /// tell it.
@@ -54,7 +66,7 @@ impl Listing {
         kind_of: impl Fn(&[u8]) -> Kind,
         take: &mut dyn FnMut(DirEntry<'_>) -> bool,
     ) -> Result<()> {
-        if cookie != 0 && self.are_hashes.is_none() {
+        if cookie != 0 && self.are_ordered.is_none() {
             // A position that another descriptor has shown.
             self.ask_form(fd)?;
         }
@@ -63,6 +75,10 @@ impl Listing {
         if position != self.at || cookie == 0 {
             self.entries.clear();
             self.at = position;
+        }
+        if cookie == 0 {
+            // A directory of overlayfs has other positions once it is merged.
+            self.are_ordered = None;
         }
         loop {
             while let Some(entry) = self.entries.front() {
@@ -87,64 +103,122 @@ impl Listing {
 
     /// Reads on behind `self.at`. False at the end.
     fn fill(&mut self, fd: BorrowedFd<'_>) -> Result<bool> {
-        if self.position != self.at || self.at == 0 {
-            seek(fd, SeekFrom::Start(self.at)).pass_on()?;
-            self.position = self.at;
+        if self.cookies.is_end(self.at) {
+            return Ok(false);
         }
-        let mut buffer = [MaybeUninit::uninit(); READ];
+        if self.position != self.at || self.at == 0 {
+            self.seek(fd, self.at)?;
+        }
+        let mut read = self.read_on::<READ>(fd)?;
+        if self.are_ordered.is_none() {
+            // From the start: a listing from elsewhere has asked.
+            self.learn_form(fd, &read);
+        }
+        let mut at = self.at;
+        for entry in &mut read {
+            entry.cookie = self.cookies.shown(at, entry.next);
+            at = entry.next;
+        }
+        self.entries.extend(read);
+        Ok(!self.entries.is_empty())
+    }
+
+    /// Finds out by the first entries whether positions can be shortened. They can in the whole
+    /// directory, or nowhere in it.
+    fn ask_form(&mut self, fd: BorrowedFd<'_>) -> Result<()> {
+        self.seek(fd, 0)?;
+        let read = self.read_on::<FIRST>(fd)?;
+        self.learn_form(fd, &read);
+        Ok(())
+    }
+
+    /// Learns by the first entries of the directory whether positions can be shortened. What is
+    /// empty says nothing.
+    fn learn_form(&mut self, fd: BorrowedFd<'_>, first: &[Entry]) {
+        if first.is_empty() {
+            return;
+        }
+        let ordered = self.is_ordered(fd, first);
+        self.are_ordered = Some(ordered);
+        self.cookies.set_ordered(ordered);
+    }
+
+    /// Whether positions have the form, and the directory finds a name by the shortened one as by
+    /// its own. What is below is not asked who it is: a filesystem above ext4 may pass on what it
+    /// gets.
+    fn is_ordered(&mut self, fd: BorrowedFd<'_>, first: &[Entry]) -> bool {
+        if !Cookies::have_form(first.iter().map(|entry| entry.next)) {
+            return false;
+        }
+        if self.cookies.shortens() {
+            return true;
+        }
+        let befores = std::iter::once(0).chain(first.iter().map(|entry| entry.next));
+        let known = befores.zip(first.windows(2)).filter_map(|(before, two)| {
+            Some((Cookies::shortened(before, two[0].next)?, &two[0], &two[1]))
+        });
+        let mut tried = known.take(TRIED).peekable();
+        if tried.peek().is_none() {
+            return first.last().is_some_and(|entry| entry.next == END);
+        }
+        tried.any(|(shortened, entry, behind)| {
+            let found = self.first_behind(fd, shortened);
+            let is_it = |name: &Option<Box<[u8]>>| name.as_ref() == Some(&behind.name);
+            match found {
+                Ok(name) if is_it(&name) => true,
+                // Others have changed it meanwhile, or there is no order.
+                Ok(name) => self.first_behind(fd, entry.next) == Ok(name),
+                Err(_) => false,
+            }
+        })
+    }
+
+    /// The name that lies at a position or first behind it.
+    fn first_behind(&mut self, fd: BorrowedFd<'_>, position: u64) -> Result<Option<Box<[u8]>>> {
+        self.seek(fd, position)?;
+        let read = self.read_on::<FIRST>(fd)?;
+        // The rest of the buffer is not looked at: what comes next seeks.
+        self.position = u64::MAX;
+        Ok(read.into_iter().next().map(|entry| entry.name))
+    }
+
+    fn seek(&mut self, fd: BorrowedFd<'_>, position: u64) -> Result<()> {
+        match seek(fd, SeekFrom::Start(position)).pass_on() {
+            // ext4 refuses positions of a directory that was removed: it has no blocks. Who reads
+            // at such a position without a seek is told that it is gone.
+            Err(Errno::EINVAL) => {
+                self.position = u64::MAX;
+                self.read_on::<FIRST>(fd)?;
+                return Err(Errno::EINVAL);
+            }
+            sought => sought?,
+        };
+        self.position = position;
+        Ok(())
+    }
+
+    /// Reads as many entries as `BYTES` hold, from where the descriptor is. Their cookies are their
+    /// positions.
+    fn read_on<const BYTES: usize>(&mut self, fd: BorrowedFd<'_>) -> Result<Vec<Entry>> {
+        let mut buffer = [MaybeUninit::uninit(); BYTES];
         let mut raw = RawDir::new(fd, &mut buffer);
+        let mut read = Vec::new();
         while let Some(entry) = raw.next() {
             let entry = entry.pass_on()?;
-            let (at, next) = (self.position, entry.next_entry_cookie());
-            if self.are_hashes.is_none() {
-                // The first entry: a listing from elsewhere has asked.
-                learn_form(&mut self.cookies, &mut self.are_hashes, fd, next);
-            }
+            let next = entry.next_entry_cookie();
             self.position = next;
-            self.entries.push_back(Entry {
+            read.push(Entry {
                 ino: entry.ino(),
                 kind: kind(entry.file_type()),
                 name: entry.file_name().to_bytes().into(),
                 next,
-                cookie: self.cookies.shown(at, next),
+                cookie: next,
             });
             if raw.is_buffer_empty() {
                 break;
             }
         }
-        Ok(!self.entries.is_empty())
-    }
-
-    /// Finds out by the first entry whether positions are hashes. They are in the whole directory,
-    /// or nowhere.
-    fn ask_form(&mut self, fd: BorrowedFd<'_>) -> Result<()> {
-        seek(fd, SeekFrom::Start(0)).pass_on()?;
-        self.position = 0;
-        let mut buffer = [MaybeUninit::uninit(); FIRST];
-        let mut raw = RawDir::new(fd, &mut buffer);
-        if let Some(entry) = raw.next() {
-            let next = entry.pass_on()?.next_entry_cookie();
-            learn_form(&mut self.cookies, &mut self.are_hashes, fd, next);
-        }
-        // Somewhere behind the first entry: what comes next seeks.
-        self.position = u64::MAX;
-        Ok(())
-    }
-}
-
-/// A position of the directory tells whether all are hashes: of other filesystems than ext4 nobody
-/// knows what the bits of a long one mean.
-fn learn_form(
-    cookies: &mut Cookies,
-    are_hashes: &mut Option<bool>,
-    fd: BorrowedFd<'_>,
-    position: u64,
-) {
-    let is_ext4 = || fstatfs(fd).is_ok_and(|found| found.f_type as u64 == EXT4);
-    let hashes = Cookies::is_wide(position) && is_ext4();
-    *are_hashes = Some(hashes);
-    if hashes {
-        cookies.are_hashes();
+        Ok(read)
     }
 }
 

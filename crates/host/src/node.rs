@@ -5,6 +5,7 @@ use crate::quota::Charged;
 use hearth::Kind;
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
+use hearth_sync::primitive::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use hearth_sync::primitive::{Arc, Weak};
 use rustix::fd::OwnedFd;
 use rustix::fs::Statx;
@@ -37,6 +38,11 @@ pub struct Node {
     seen: Lock<SeenLock, Option<Stamp>>,
     /// What quotas have charged for it.
     pub charged: Charged,
+    /// Somebody has asked for it since this was looked at last. Relaxed: a hint.
+    is_used: AtomicBool,
+    /// Its owner as last seen. Relaxed: it says whose turn a request is, and nothing goes by it
+    /// that another thread wrote.
+    owner: AtomicU32,
 }
 
 /// A name in a directory.
@@ -97,7 +103,33 @@ impl Node {
             open: Lock::new(Open::default()),
             seen: Lock::new(None),
             charged: Charged::default(),
+            is_used: AtomicBool::new(false),
+            owner: AtomicU32::new(0),
         }
+    }
+
+    /// Its owner as last seen; root before.
+    pub fn owner(&self) -> u32 {
+        self.owner.load(Relaxed)
+    }
+
+    /// It was seen with this owner.
+    pub fn set_owner(&self, uid: u32) {
+        if self.owner() != uid {
+            self.owner.store(uid, Relaxed);
+        }
+    }
+
+    /// Somebody asks for it. Writes nothing if that is known.
+    pub fn mark_used(&self) {
+        if !self.is_used.load(Relaxed) {
+            self.is_used.store(true, Relaxed);
+        }
+    }
+
+    /// Whether somebody has asked for it since this was called last.
+    pub fn take_used(&self) -> bool {
+        self.is_used.swap(false, Relaxed)
     }
 
     /// Where it was last found.

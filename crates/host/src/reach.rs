@@ -144,6 +144,7 @@ impl Tree {
     /// # Errors
     /// `EIO` for an unknown type.
     pub fn attr(&self, node: &Node, stat: &Statx) -> Result<Attr> {
+        node.set_owner(stat.stx_uid);
         let shown = self.shown(node.id.dev, node.id.ino);
         attributes::attr(node.number, shown, &node.id, stat)
     }

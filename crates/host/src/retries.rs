@@ -53,9 +53,9 @@ struct State {
 struct Retry {
     /// The inode that was gone.
     refused: u64,
-    /// The refused request was for attributes: the call may have been for them, or the kernel was
-    /// on its way to another request.
-    on_the_way: bool,
+    /// The refused request was for attributes: the call may have been for them, and be over, or the
+    /// kernel was on its way to another request.
+    may_be_over: bool,
     /// What was found since, the last one last.
     found: VecDeque<Looked>,
     /// A name was not there. Either the kernel has looked once more, as it does after a name that
@@ -104,14 +104,15 @@ impl Retries {
         }
     }
 
-    /// `caller` was told that inode `number` is gone, `on_the_way` when it asked for attributes.
-    pub fn refused(self: &Arc<Retries>, caller: u32, number: u64, on_the_way: bool) {
+    /// `caller` was told that inode `number` is gone. `may_be_over` if the call may have been for
+    /// the attributes of that alone.
+    pub fn refused(self: &Arc<Retries>, caller: u32, number: u64, may_be_over: bool) {
         if caller == 0 {
             return;
         }
         let retry = Retry {
             refused: number,
-            on_the_way,
+            may_be_over,
             found: VecDeque::new(),
             missed: false,
             since: Instant::now(),
@@ -207,10 +208,10 @@ impl Retries {
         match looked {
             None if retry.found.is_empty() && is_same => MayOpen::Yes,
             None => MayOpen::No,
-            Some(one) if is_directory && (retry.missed || retry.on_the_way) => {
+            Some(one) if is_directory && (retry.missed || retry.may_be_over) => {
                 MayOpen::Unless(Arc::clone(&one.parent), one.name.clone())
             }
-            Some(one) if retry.on_the_way && one.at.elapsed() > AT_ONCE => MayOpen::No,
+            Some(one) if retry.may_be_over && one.at.elapsed() > AT_ONCE => MayOpen::No,
             Some(_) => MayOpen::Yes,
         }
     }

@@ -2,73 +2,86 @@
 //!
 //! A daemon of root acts with the caller's user, group and supplementary groups, and without the
 //! capabilities that the caller lacks, so that the host decides and owns what is made as if the
-//! caller had made the call. A daemon of another user acts as that user.
+//! caller had made the call. A daemon of another user acts as that user. Where ids may be mapped,
+//! the kernel alone has checked what the caller may (`checked.rs`).
 //!
 //! The kernel tells user and group of a request. Supplementary groups and capabilities are read
 //! from `/proc` where they may matter: when the call is refused without them, or decides by them
 //! without refusing (`exact`). A call that is refused has changed nothing and is repeated.
 
-use crate::errno::PassOn;
-use crate::sys;
+use crate::acting::{Acting, Cred, Own, set_umask};
+use crate::checked::{ActAs, Checked, SuidSgid};
+use crate::proc_status::ProcStatus;
 use hearth::{Caller, Errno, Result};
-use hearth_sync::primitive::thread_local;
-use rustix::fs::Mode;
-use rustix::process::{Gid, getegid, geteuid, umask};
-use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
-use std::cell::RefCell;
+use rustix::process::{getegid, geteuid};
+use rustix::thread::{CapabilitySet, capabilities};
 
 /// For whom threads act.
 #[derive(Debug)]
-pub struct Rights {
-    /// Of the daemon: user and group, and what it may do. `None`: it acts as itself.
-    own: Option<Own>,
-}
+pub struct Rights(Acts);
 
-#[derive(Clone, Copy, Debug)]
-struct Own {
-    gid: u32,
-    capabilities: CapabilitySets,
+#[derive(Debug)]
+enum Acts {
+    /// As this process.
+    AsItself,
+    /// As the caller of each request.
+    ForCallers(Own),
+    /// As whoever the kernel has checked.
+    Checked(Checked),
 }
 
 /// What a caller may, beside user and group.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct More {
     groups: Vec<u32>,
-    capabilities: u64,
+    capabilities: CapabilitySet,
 }
 
-/// What is set on this thread, and stays between calls.
-#[derive(Default)]
-struct Kept {
-    is_unshared: bool,
-    umask: Option<u16>,
-    groups: Option<Vec<u32>>,
-}
-
-thread_local! {
-    static KEPT: RefCell<Kept> = RefCell::default();
+/// Why this process cannot act for others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unable {
+    /// A root without the capabilities to act for others.
+    Powerless,
+    /// Ids may be mapped, and this is not root.
+    NotRoot,
 }
 
 impl Rights {
-    /// The rights of this process. `None` for a root that cannot act for others.
-    pub fn of_this_process() -> Option<Rights> {
+    /// The rights of this process. With `are_mapped` the kernel alone checks what callers may.
+    ///
+    /// # Errors
+    /// It cannot act so.
+    pub fn of_this_process(are_mapped: bool) -> std::result::Result<Rights, Unable> {
         if !geteuid().is_root() {
-            return Some(Rights { own: None });
+            return match are_mapped {
+                true => Err(Unable::NotRoot),
+                false => Ok(Rights(Acts::AsItself)),
+            };
         }
-        let sets = capabilities(None).ok()?;
+        let sets = capabilities(None).map_err(|_| Unable::Powerless)?;
         let needed = CapabilitySet::SETUID | CapabilitySet::SETGID;
+        if !sets.effective.contains(needed) {
+            return Err(Unable::Powerless);
+        }
         let own = Own {
             gid: getegid().as_raw(),
             capabilities: sets,
         };
-        sets.effective
-            .contains(needed)
-            .then_some(Rights { own: Some(own) })
+        Ok(Rights(match are_mapped {
+            true => Acts::Checked(Checked::new(own)),
+            false => Acts::ForCallers(own),
+        }))
     }
 
     /// Whether this daemon acts for its callers.
     pub fn switches(&self) -> bool {
-        self.own.is_some()
+        !matches!(self.0, Acts::AsItself)
+    }
+
+    /// Whether the kernel alone has checked what callers may, and names them when they make
+    /// something only.
+    pub fn are_checked(&self) -> bool {
+        matches!(self.0, Acts::Checked(_))
     }
 
     /// Makes a system call for `caller`. One that is refused is repeated with all of the caller's
@@ -77,7 +90,7 @@ impl Rights {
     /// # Errors
     /// Those of `call`.
     pub fn act<T>(&self, caller: &Caller<'_>, call: impl FnMut() -> Result<T>) -> Result<T> {
-        self.perform(caller, false, call)
+        self.perform(caller, (ActAs::Nobody, SuidSgid::Keep), false, call)
     }
 
     /// [`Rights::act`] for a call that decides by groups without refusing.
@@ -87,9 +100,24 @@ impl Rights {
     pub fn act_exactly<T>(
         &self,
         caller: &Caller<'_>,
+        suid_sgid: SuidSgid,
         call: impl FnMut() -> Result<T>,
     ) -> Result<T> {
-        self.perform(caller, true, call)
+        self.perform(caller, (ActAs::Nobody, suid_sgid), true, call)
+    }
+
+    /// [`Rights::act`] for a call that takes setuid and setgid of a file from a stranger: the host
+    /// does by itself what it does for the caller, where it knows who that is.
+    ///
+    /// # Errors
+    /// Those of `call`.
+    pub fn change<T>(
+        &self,
+        caller: &Caller<'_>,
+        suid_sgid: SuidSgid,
+        call: impl FnMut() -> Result<T>,
+    ) -> Result<T> {
+        self.perform(caller, (ActAs::Nobody, suid_sgid), false, call)
     }
 
     /// [`Rights::act`] for a call that makes something with this mode.
@@ -103,7 +131,8 @@ impl Rights {
         call: impl FnMut() -> Result<T>,
     ) -> Result<T> {
         set_umask(caller.umask)?;
-        self.perform(caller, mode & libc::S_ISGID as u16 != 0, call)
+        let exact = mode & libc::S_ISGID as u16 != 0;
+        self.perform(caller, (ActAs::Caller, SuidSgid::Keep), exact, call)
     }
 
     /// Makes a call with which the kernel takes down whose rights count from now on: the caller's,
@@ -113,25 +142,31 @@ impl Rights {
     /// # Errors
     /// Those of `call`.
     pub fn register<T>(&self, caller: &Caller<'_>, call: impl FnOnce() -> Result<T>) -> Result<T> {
-        let Some(own) = self.own.as_ref().filter(|_| caller.uid != 0) else {
-            return call();
-        };
-        let more = More {
-            groups: caller.groups.to_vec(),
-            capabilities: CapabilitySet::SYS_ADMIN.bits(),
-        };
-        let _acting = Acting::begin(own, caller, &more)?;
-        call()
+        match &self.0 {
+            Acts::Checked(checked) => checked.register(caller, call),
+            Acts::ForCallers(own) if caller.uid != 0 => {
+                let more = More {
+                    groups: caller.groups.to_vec(),
+                    capabilities: CapabilitySet::SYS_ADMIN,
+                };
+                let _acting = Acting::begin(own, &more.of(caller))?;
+                call()
+            }
+            _ => call(),
+        }
     }
 
     fn perform<T>(
         &self,
         caller: &Caller<'_>,
+        how: (ActAs, SuidSgid),
         exact: bool,
         mut call: impl FnMut() -> Result<T>,
     ) -> Result<T> {
-        let Some(own) = &self.own else {
-            return call();
+        let own = match &self.0 {
+            Acts::AsItself => return call(),
+            Acts::Checked(checked) => return checked.perform(caller, how, call),
+            Acts::ForCallers(own) => own,
         };
         if caller.uid == 0 {
             let _acting = (caller.gid != own.gid).then(|| Acting::in_group(own, caller.gid));
@@ -139,23 +174,23 @@ impl Rights {
         }
         let told = More {
             groups: caller.groups.to_vec(),
-            capabilities: 0,
+            capabilities: CapabilitySet::empty(),
         };
         let more = match exact {
-            true => more_of(caller),
+            true => More::of_now(caller),
             false => None,
         };
         let first = more.as_ref().unwrap_or(&told);
         let result = {
-            let _acting = Acting::begin(own, caller, first)?;
+            let _acting = Acting::begin(own, &first.of(caller))?;
             call()
         };
         if exact || !matches!(result, Err(Errno::EACCES | Errno::EPERM)) {
             return result;
         }
-        match more_of(caller) {
+        match More::of_now(caller) {
             Some(more) if more != told => {
-                let _acting = Acting::begin(own, caller, &more)?;
+                let _acting = Acting::begin(own, &more.of(caller))?;
                 call()
             }
             _ => result,
@@ -163,104 +198,25 @@ impl Rights {
     }
 }
 
-/// The thread acts for somebody until this is dropped.
-struct Acting<'a> {
-    own: &'a Own,
-    /// User and capabilities are changed as well.
-    as_user: bool,
-}
-
-impl<'a> Acting<'a> {
-    fn in_group(own: &'a Own, gid: u32) -> Acting<'a> {
-        let acting = Acting {
-            own,
-            as_user: false,
-        };
-        must(sys::set_fs_gid(gid));
-        acting
+impl More {
+    /// Groups and capabilities of the caller as they are now; `None` if its process cannot be seen.
+    fn of_now(caller: &Caller<'_>) -> Option<More> {
+        // Another process may have the number by now.
+        let status = ProcStatus::of(caller.pid).filter(|status| status.uid == caller.uid)?;
+        Some(More {
+            groups: status.groups,
+            capabilities: status.capabilities,
+        })
     }
 
-    fn begin(own: &'a Own, caller: &Caller<'_>, more: &More) -> Result<Acting<'a>> {
-        set_groups(&more.groups)?;
-        let acting = Acting { own, as_user: true };
-        must(sys::set_fs_gid(caller.gid));
-        must(sys::set_fs_uid(caller.uid));
-        let wanted = CapabilitySet::from_bits_retain(more.capabilities);
-        let sets = CapabilitySets {
-            effective: wanted & own.capabilities.permitted,
-            ..own.capabilities
-        };
-        set_capabilities(None, sets).pass_on()?;
-        Ok(acting)
-    }
-}
-
-impl Drop for Acting<'_> {
-    fn drop(&mut self) {
-        if self.as_user {
-            must(set_capabilities(None, self.own.capabilities).is_ok());
-            must(sys::set_fs_uid(0));
+    fn of<'m>(&'m self, caller: &Caller<'_>) -> Cred<'m> {
+        Cred {
+            uid: caller.uid,
+            gid: caller.gid,
+            groups: &self.groups,
+            capabilities: self.capabilities,
         }
-        must(sys::set_fs_gid(self.own.gid));
     }
-}
-
-/// A thread with somebody else's rights must not go on.
-fn must(done: bool) {
-    if !done {
-        std::process::abort();
-    }
-}
-
-/// Sets the supplementary groups of this thread, which stay: root's own calls need none.
-fn set_groups(groups: &[u32]) -> Result<()> {
-    KEPT.with_borrow_mut(|kept| {
-        if kept.groups.as_deref() == Some(groups) {
-            return Ok(());
-        }
-        let raw: Vec<Gid> = groups.iter().map(|&gid| Gid::from_raw(gid)).collect();
-        rustix::thread::set_thread_groups(&raw).pass_on()?;
-        kept.groups = Some(groups.to_vec());
-        Ok(())
-    })
-}
-
-/// Sets the file mode creation mask of this thread, which stays: the daemon makes nothing by
-/// itself on such a thread.
-fn set_umask(mask: u16) -> Result<()> {
-    KEPT.with_borrow_mut(|kept| {
-        if !kept.is_unshared {
-            sys::unshare_fs()?;
-            kept.is_unshared = true;
-        }
-        if kept.umask != Some(mask) {
-            umask(Mode::from_raw_mode(mask.into()));
-            kept.umask = Some(mask);
-        }
-        Ok(())
-    })
-}
-
-/// Groups and capabilities of the caller as they are now; `None` if its process cannot be seen.
-fn more_of(caller: &Caller<'_>) -> Option<More> {
-    if caller.pid == 0 {
-        return None;
-    }
-    let status = std::fs::read_to_string(format!("/proc/{}/status", caller.pid)).ok()?;
-    let field = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name));
-        line.map(|line| line.trim_start_matches(':').trim())
-    };
-    // Real, effective, saved, and the one for files. Another process may have the number by now.
-    let fs_uid = field("Uid")?.split_whitespace().nth(3)?;
-    if fs_uid.parse() != Ok(caller.uid) {
-        return None;
-    }
-    let groups = field("Groups")?.split_whitespace();
-    Some(More {
-        groups: groups.filter_map(|group| group.parse().ok()).collect(),
-        capabilities: u64::from_str_radix(field("CapEff")?, 16).ok()?,
-    })
 }
 
 #[cfg(test)]
@@ -268,7 +224,8 @@ mod tests {
     use super::*;
     use hearth::Origin;
     use hearth_sync::primitive::thread;
-    use rustix::process::getgroups;
+    use rustix::fs::Mode;
+    use rustix::process::{getgroups, umask};
 
     fn caller(uid: u32, gid: u32, groups: &[u32]) -> Caller<'_> {
         Caller {
@@ -294,7 +251,7 @@ mod tests {
 
     #[test]
     fn a_thread_has_the_rights_of_its_caller_during_the_call_and_its_own_after() {
-        let rights = Rights::of_this_process().expect("root with its capabilities");
+        let rights = Rights::of_this_process(false).expect("root with its capabilities");
         assert!(rights.switches(), "this test needs root");
         let groups = getgroups().unwrap();
         let acting = thread::spawn(move || {
@@ -319,7 +276,7 @@ mod tests {
     #[test]
     fn a_mask_is_that_of_one_thread() {
         let own = umask(Mode::from_raw_mode(0o022));
-        let rights = Rights { own: None };
+        let rights = Rights(Acts::AsItself);
         let masked = thread::spawn(move || {
             let make = rights.make(&caller(0, 0, &[]), 0o666, || Ok(()));
             make.unwrap();
@@ -327,5 +284,64 @@ mod tests {
         });
         assert_eq!(masked.join().unwrap(), 0o027);
         assert_eq!(umask(own).as_raw_mode(), 0o022);
+    }
+
+    #[test]
+    fn who_is_checked_acts_under_no_name_and_makes_under_the_name_that_is_told() {
+        let rights = Rights::of_this_process(true).expect("root with its capabilities");
+        let acting = thread::spawn(move || {
+            let before = identity();
+            let own = u64::from_str_radix(&before.3, 16).unwrap();
+            let without = |gone: CapabilitySet| format!("{:016x}", own & !gone.bits());
+            // Nobody is named.
+            let unnamed = caller(u32::MAX, u32::MAX, &[]);
+            let (uid, gid, groups, capabilities) = rights.act(&unnamed, || Ok(identity())).unwrap();
+            assert_eq!((&*uid, &*gid, groups.trim()), ("65534", "65534", ""));
+            assert_eq!(capabilities, without(CapabilitySet::SYS_RESOURCE));
+            let stripped = rights
+                .change(&unnamed, SuidSgid::Kill, || Ok(identity()))
+                .unwrap();
+            let both = CapabilitySet::SYS_RESOURCE | CapabilitySet::FSETID;
+            assert_eq!(stripped.3, without(both));
+            let made = rights.make(&unnamed, 0o644, || Ok(identity()));
+            assert_eq!(made, Err(Errno(libc::EOVERFLOW)));
+            let (uid, gid, groups, _) = rights
+                .make(&caller(0, 1001, &[5]), 0o644, || Ok(identity()))
+                .unwrap();
+            assert_eq!((&*uid, &*gid, groups.trim()), ("0", "1001", "5"));
+            // Refused: once more as root, who has no more than that.
+            let mut seen = Vec::new();
+            let refused: Result<()> = rights.act(&unnamed, || {
+                seen.push((identity().0, identity().3));
+                Err(Errno::EACCES)
+            });
+            assert_eq!(refused, Err(Errno::EACCES));
+            let as_root = ("0".to_owned(), without(CapabilitySet::SYS_RESOURCE));
+            assert_eq!((seen.len(), &seen[1]), (2, &as_root));
+            assert_eq!((identity().0, identity().3), (before.0, before.3));
+        });
+        acting.join().unwrap();
+    }
+
+    #[test]
+    fn who_has_no_room_gets_the_reserve_if_its_process_is_root() {
+        let rights = Rights::of_this_process(true).expect("root with its capabilities");
+        let acting = thread::spawn(move || {
+            for (pid, calls) in [(std::process::id(), 2), (0, 1)] {
+                let (own, mut seen) = (identity().3, Vec::new());
+                let caller = Caller {
+                    pid,
+                    ..caller(0, 0, &[])
+                };
+                let refused: Result<()> = rights.make(&caller, 0o644, || {
+                    seen.push(identity().3);
+                    Err(Errno::ENOSPC)
+                });
+                assert_eq!(refused, Err(Errno::ENOSPC));
+                assert_eq!(seen.len(), calls, "{pid}");
+                assert!(seen.get(1).is_none_or(|again| *again == own), "{seen:?}");
+            }
+        });
+        acting.join().unwrap();
     }
 }

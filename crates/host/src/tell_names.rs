@@ -3,15 +3,16 @@
 
 use crate::attributes;
 use crate::heat::path_of;
+use crate::identity::Identity;
 use crate::node::Node;
 use crate::vfs::HostVfs;
-use hearth::{Attr, Caller, Clock, Kind, NameChange, NamePlace, SystemClock};
+use hearth::{Attr, Caller, Clock, EventInode, Kind, NameChange, NamePlace, SystemClock};
 use hearth_sync::primitive::Arc;
 use rustix::fd::AsFd;
 use rustix::fs::RenameFlags;
 
-/// An inode number as programs see it, and the kind.
-type NameMeaning = (u64, Kind);
+/// An inode as programs see it, and the kind.
+type NameMeaning = (EventInode, Kind);
 /// A name in a directory.
 type At<'a> = (&'a Arc<Node>, &'a [u8]);
 
@@ -25,7 +26,11 @@ impl HostVfs {
     /// Tells that a name was made.
     pub fn tell_made(&self, caller: &Caller<'_>, at: At<'_>, attr: &Attr) {
         if self.names.is_watched() {
-            let what = Some((attr.shown_ino, attr.kind));
+            let id = EventInode {
+                ino: attr.shown_ino,
+                generation: attr.generation,
+            };
+            let what = Some((id, attr.kind));
             self.tell(caller, what, at, NameChange::Create);
         }
     }
@@ -82,6 +87,14 @@ impl HostVfs {
         self.names.tell(caller, SystemClock.now(), what, at, change);
     }
 
+    /// The number and generation of an inode, as programs see them.
+    pub(crate) fn shown_id(&self, id: &Identity) -> EventInode {
+        EventInode {
+            ino: self.tree.shown(id.dev, id.ino),
+            generation: attributes::generation(id),
+        }
+    }
+
     /// A name with the path of its directory as of now.
     fn place(&self, (parent, name): At<'_>) -> NamePlace {
         let tree = &self.tree;
@@ -98,7 +111,7 @@ impl HostVfs {
         });
         NamePlace {
             path,
-            ..NamePlace::new(tree.shown(parent.id.dev, parent.id.ino), name)
+            ..NamePlace::new(self.shown_id(&parent.id), name)
         }
     }
 
@@ -106,6 +119,6 @@ impl HostVfs {
         let directory = self.tree.reach(parent).ok()?;
         let found = self.tree.find(directory.as_fd(), name).ok()?;
         let kind = attributes::kind(&found.stat).ok()?;
-        Some((self.tree.shown(found.id.dev, found.id.ino), kind))
+        Some((self.shown_id(&found.id), kind))
     }
 }

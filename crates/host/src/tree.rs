@@ -1,13 +1,14 @@
 //! A directory of the host that is served: what is known of it, and how it is to be served.
 
 use crate::attributes;
+use crate::cookies::Remembered;
 use crate::descriptors::Descriptors;
 use crate::error::OpenError;
 use crate::heat_by::HeatBy;
 use crate::identity::Identity;
 use crate::nodes::Nodes;
 use crate::retries::Retries;
-use crate::rights::Rights;
+use crate::rights::{Rights, Unable};
 use crate::sys;
 use hearth::Errno;
 use hearth_sync::lock::Lock;
@@ -32,6 +33,9 @@ pub struct HostOptions {
     pub heat: HeatBy,
     /// Where state is kept that outlives the mount, beside the usual place.
     pub state: Option<PathBuf>,
+    /// Mounts of it may map ids: the kernel alone checks what callers may, and names them when
+    /// they make something only.
+    pub ids_are_mapped: bool,
 }
 
 /// The bits of a shown inode number that say which device it is on.
@@ -47,6 +51,8 @@ pub struct Tree {
     pub descriptors: Descriptors,
     /// Callers whose call the kernel repeats.
     pub retries: Arc<Retries>,
+    /// Bounds what open directories remember of their positions.
+    pub remembered: Arc<Remembered>,
     /// The directory, open for as long as it is served.
     root: OwnedFd,
     /// `/proc/self/fd`, through which a descriptor of `O_PATH` is opened.
@@ -78,9 +84,14 @@ impl Tree {
             let path = path.to_owned();
             move |error: io::Error| OpenError::of(path, error)
         };
-        let rights = Rights::of_this_process().ok_or_else(|| OpenError::NoIdentity {
-            path: path.to_owned(),
-        })?;
+        let unable = |why| {
+            let path = path.to_owned();
+            match why {
+                Unable::Powerless => OpenError::NoIdentity { path },
+                Unable::NotRoot => OpenError::NotRoot { path },
+            }
+        };
+        let rights = Rights::of_this_process(options.ids_are_mapped).map_err(unable)?;
         raise_limits();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = open(path, flags, Mode::empty()).map_err(|e| failed(path)(e.into()))?;
@@ -98,6 +109,7 @@ impl Tree {
             nodes: Nodes::new(id),
             descriptors: Descriptors::new(descriptors()),
             retries: Arc::new(Retries::new(descriptors())),
+            remembered: Arc::default(),
             root,
             proc,
             opens_handles,

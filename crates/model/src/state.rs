@@ -7,6 +7,7 @@ use crate::locks::Owner;
 use crate::model::Model;
 use crate::node::{Node, NodeId, ROOT};
 use crate::op::Fd;
+use crate::outcome::Stamp;
 use crate::process::{FileId, Slot};
 use crate::tree::{Tree, TreeEntry};
 
@@ -141,6 +142,11 @@ impl Model {
             Some((id, (pages.size(), nonzero.collect())))
         };
         self.nodes.iter().filter_map(contents).collect()
+    }
+
+    /// Returns when the contents of an inode were changed last. Panics if there is none.
+    pub fn modified(&self, number: u64) -> Stamp {
+        self.node(number).mtime
     }
 
     /// Returns the number of the inode at an absolute path, symlinks not followed.

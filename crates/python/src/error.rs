@@ -92,9 +92,5 @@ pub fn of_mount(error: &MountError, place: &str) -> PyErr {
 
 /// What `os.strerror` says, without asking it.
 fn text(errno: Errno) -> String {
-    let mut text = std::io::Error::from(errno).to_string();
-    if let Some(end) = text.find(" (os error") {
-        text.truncate(end);
-    }
-    text
+    hearth::io_reason(&errno.into())
 }

@@ -15,6 +15,13 @@ pub enum Error {
         /// What needed room.
         what: &'static str,
     },
+    /// A disk has no room for a new volume. Nothing is left of it.
+    NoRoomToMake {
+        /// The volume's directory.
+        path: PathBuf,
+        /// Bytes that a volume takes before anything is written to it.
+        needs: u64,
+    },
     /// Bytes are not what was written.
     Corrupt {
         /// File, relative to the volume's directory.
@@ -192,7 +199,7 @@ impl Error {
     /// The errno for a caller of the filesystem.
     pub fn errno(&self) -> Errno {
         match self {
-            Error::NoSpace { .. } => Errno::ENOSPC,
+            Error::NoSpace { .. } | Error::NoRoomToMake { .. } => Errno::ENOSPC,
             Error::Corrupt { .. }
             | Error::Engine { .. }
             | Error::Gap { .. }
@@ -217,6 +224,13 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::NoSpace { what } => write!(f, "no room to {what}; remove files or add room"),
+            Error::NoRoomToMake { path, needs } => write!(
+                f,
+                "{}: no room to make the volume, which takes {} MiB before anything is written to \
+                 it; remove files or add room",
+                path.display(),
+                needs.div_ceil(1 << 20)
+            ),
             Error::Corrupt { .. } | Error::Gap { .. } => {
                 write!(f, "{}; run hearth fsck, or mount with -o ro", self.fault())
             }
@@ -232,7 +246,11 @@ impl fmt::Display for Error {
                 )
             }
             Error::InUse { path, who } => {
-                write!(f, "{}: in use by {who}; unmount it there", path.display())
+                write!(
+                    f,
+                    "{}: in use by {who}; unmount it there, or wait for its end",
+                    path.display()
+                )
             }
             Error::NotAVolume { path, why } => write!(
                 f,

@@ -14,7 +14,7 @@ use hearth_sync::epoch;
 use hearth_sync::lock_class;
 use hearth_sync::object::{ObjRef, Object, PerCpuRwLock, RefSlot, Table};
 use hearth_sync::percpu::PerCpuCounters;
-use hearth_sync::primitive::atomic::{AtomicU64, Ordering::Relaxed};
+use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use hearth_sync::primitive::{Arc, LastCore, Mutex, WordLock, thread};
 use hearth_sync::profile::{Counts, Key, Recorder, Side};
 use hearth_sync::seq::{SeqCount, SeqLock};
@@ -336,6 +336,59 @@ fn a_handle_turned_into_a_count_is_always_seen() {
         leaver.join().unwrap();
         assert!(!end_by_number(&table, number));
     });
+}
+
+/// The thread that removes the last name says so and evicts, with no fence of its own in between.
+/// The one that gives the last reference back, a handle or a count, looks for that and evicts as
+/// well.
+fn the_last_name_and_the_last_reference(is_count: bool) {
+    check(5, move || {
+        let table = Arc::new(Table::new(0));
+        let mortal = Mortal::new();
+        let drops = PlainArc::clone(&mortal.drops);
+        let held = table.insert(|_, _| mortal);
+        let number = held.number();
+        let handle = match is_count {
+            true => {
+                held.into_raw_count();
+                None
+            }
+            false => Some(held),
+        };
+        let is_unnamed = Arc::new(AtomicBool::new(false));
+        let (releaser, seen) = (Arc::clone(&table), Arc::clone(&is_unnamed));
+        let releaser = thread::spawn(move || {
+            let g = epoch::pin();
+            let object = match handle {
+                Some(held) => {
+                    let object = held.pinned(&g);
+                    held.release_and_fence();
+                    object
+                }
+                None => {
+                    let object = releaser.get(number, &g).expect("it is counted");
+                    object.put_many_and_fence(1);
+                    object
+                }
+            };
+            seen.load(Relaxed) && end_object(&releaser, object, &g)
+        });
+        is_unnamed.store(true, Relaxed);
+        let ended = [end_by_number(&table, number), releaser.join().unwrap()];
+        assert_eq!(ended.iter().filter(|&&ended| ended).count(), 1);
+        assert_eq!((counted(&drops), table.len()), (1, 0));
+    });
+}
+
+#[test]
+fn the_last_name_and_the_last_reference_end_an_object_once() {
+    the_last_name_and_the_last_reference(false);
+}
+
+/// Of a kernel.
+#[test]
+fn the_last_name_and_the_last_count_end_an_object_once() {
+    the_last_name_and_the_last_reference(true);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Disks of our own: ext4 on a loop device over a file, slow and forgetful if that file lies on the
 //! forgetting filesystem. Root makes them.
 
-use crate::forgetting::{Forgetting, Options};
+use crate::forgetting::{Fault, Forgetting, Options};
 use crate::place::Place;
 use rustix::fs::{major, minor};
 use rustix::mount::{UnmountFlags, unmount};
@@ -159,6 +159,11 @@ impl SlowDisk {
     /// Makes each flush take that long from now on.
     pub fn set_delay(&self, delay: Duration) {
         self.forgetting.set_delay(delay);
+    }
+
+    /// Makes that go wrong with the disk from now on.
+    pub fn set_fault(&self, fault: Fault) {
+        self.forgetting.set_fault(fault);
     }
 
     /// What the disk was asked to do so far.

@@ -61,7 +61,7 @@ const AFTER: &[&str] = &[
 /// Installs, builds, and shows one thing after the other.
 pub fn run() -> Result<(), String> {
     install::packages(|program| needs(program, process::is_root()))?;
-    process::run(process::cargo().args(["build", "--package", "hearth-cli"]))?;
+    process::build_program()?;
     let mut stage = Stage::new(&place::target().join("debug"))?;
     let [mount, top, run] = FIRST_SCREEN;
     stage.quietly(BEFORE)?;

@@ -31,7 +31,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
         }
         ["--dev"] => {
             install::packages(package::needs)?;
-            process::run(process::cargo().args(["build", "--package", "hearth-cli"]))?;
+            process::build_program()?;
             println!("{}", package::of_tests()?.display());
             Ok(())
         }

@@ -183,6 +183,7 @@ pub fn inside(package: &Path, base: &Path, root: &Path) -> Result<(), String> {
         command.args(&words[1..]);
         command
     };
+    forget_mounts();
     process::run(command(&["mount", "-t", "tmpfs", "tmpfs"]).arg(root))?;
     process::run(command(&["tar", "-xf"]).arg(base).arg("-C").arg(root))?;
     process::run(command(&["mount", "--rbind", "/dev"]).arg(at("dev")))?;
@@ -205,6 +206,16 @@ pub fn inside(package: &Path, base: &Path, root: &Path) -> Result<(), String> {
     // What failed is counted by whoever reads how this ends.
     println!("\ntest result: ok. {passed} passed; 0 failed;");
     failed
+}
+
+/// Gives up this namespace's copies of the mounts of Hearth: whoever unmounts one outside waits for
+/// the daemon, which serves its copies.
+fn forget_mounts() {
+    let mut umount = Command::new("umount");
+    // It fails where there is none.
+    let _ = umount
+        .args(["-a", "-l", "-c", "-t", "fuse.hearth"])
+        .status();
 }
 
 /// Runs a script in the system. Nobody waits for the daemons there: one that has ended has a
@@ -231,8 +242,9 @@ fn base() -> Result<PathBuf, String> {
     let _ = std::fs::remove_dir_all(&tree);
     std::fs::create_dir_all(&tools).map_err(|error| format!("{}: {error}", tools.display()))?;
     let mut make = Command::new("unshare");
-    make.args(["--mount", "debootstrap", "--variant=minbase"]);
-    make.args(["--include=systemd", name]);
+    let alone = "umount -a -l -c -t fuse.hearth; exec debootstrap \"$@\"";
+    make.args(["--mount", "sh", "-c", alone, "sh"]);
+    make.args(["--variant=minbase", "--include=systemd", name]);
     // Hundreds of lines; what fails is on standard error and in its log.
     make.stdout(Stdio::null());
     process::run(make.arg(&tree).arg("http://deb.debian.org/debian"))?;

@@ -45,7 +45,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
         _ => return Err("use `cargo xtask readme` or `cargo xtask readme --write`".into()),
     };
     install::packages(|program| ["git", "gcc", "fusermount3"].contains(&program))?;
-    process::run(process::cargo().args(["build", "--package", "hearth-cli"]))?;
+    process::build_program()?;
     let path = place::root().join("README.md");
     let text = fs::read_to_string(&path).map_err(|error| format!("README.md: {error}"))?;
     let blocks = blocks::of(&text);

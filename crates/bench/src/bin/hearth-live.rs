@@ -1,12 +1,12 @@
 //! The program `hearth-live`: what `hearth-bench` has to measure with an allocator that counts.
 
-use hearth_bench::live::Counted;
+use hearth_bench::allocations::Counting;
 use hearth_bench::suites::freeing;
 use std::process::ExitCode;
 
 /// The allocator of the program `hearth`, counting.
 #[global_allocator]
-static ALLOCATOR: Counted<mimalloc::MiMalloc> = Counted(mimalloc::MiMalloc);
+static ALLOCATOR: Counting<mimalloc::MiMalloc, true> = Counting(mimalloc::MiMalloc);
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();

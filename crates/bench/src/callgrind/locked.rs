@@ -2,6 +2,7 @@
 //! with the prefix `lock`, exchanges with memory, `mfence`. They cost twenty cycles where others
 //! cost a part of one.
 
+use crate::failure::Context;
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -58,7 +59,7 @@ impl Image {
     /// Code that is in no file, such as the kernel's, is an image without segments.
     fn read(path: &Path) -> Result<Image, String> {
         let bytes = match path.is_file() {
-            true => std::fs::read(path).map_err(|e| format!("{}: {e}", path.display()))?,
+            true => std::fs::read(path).at(path)?,
             false => Vec::new(),
         };
         let segments = segments(&bytes).unwrap_or_default();

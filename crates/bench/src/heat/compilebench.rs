@@ -3,11 +3,11 @@
 //! tool's own lists (kernel 2.6.20), with its seed, 555.
 
 use super::sides::{How, Measured};
-use super::{Workload, seed_heading, seed_line};
-use crate::activity::{Job, Phased, Place, Ready, must, path};
+use super::{HeatCase, seed_heading, seed_line};
 use crate::random::Random;
-use crate::row::Metric;
+use crate::stats::Metric;
 use crate::target::{Client, Sharing};
+use crate::workload::{Place, Ready, Task, Workload, must, path};
 use std::ffi::CString;
 use std::sync::Arc;
 
@@ -92,7 +92,7 @@ impl Build {
     }
 }
 
-impl Job for Build {
+impl Workload for Build {
     fn name(&self) -> String {
         "compilebench".to_owned()
     }
@@ -114,7 +114,7 @@ impl Job for Build {
         }))
     }
 
-    fn check(&self, client: &dyn Client, _tasks: usize) -> Result<(), String> {
+    fn check(&self, client: &dyn Client, _done: &[u64]) -> Result<(), String> {
         // The trees 0 and 1 were deleted; 2 is as it was made.
         let left = client.list(c"/")?;
         must(left == 1, || format!("{left} trees are left"))
@@ -128,8 +128,8 @@ struct Builder<'c> {
     buffer: Vec<u8>,
 }
 
-impl Phased for Builder<'_> {
-    fn phase(&mut self, phase: usize) -> Result<u64, String> {
+impl Task for Builder<'_> {
+    fn run(&mut self, phase: usize) -> Result<u64, String> {
         let tree = self.tree;
         match PHASES[phase].0 {
             "intial create" => Ok(self.create(0)? + self.create(1)?),
@@ -222,53 +222,44 @@ impl Builder<'_> {
     }
 
     fn read(&mut self, number: usize, compiled: bool) -> Result<u64, String> {
-        let mut names = Vec::new();
-        self.walk(number, compiled, &mut |name| names.push(name))?;
+        let names = self.files(number, compiled)?;
         names.iter().map(|name| self.read_one(name)).sum()
     }
 
     fn stat(&mut self, number: usize, compiled: bool) -> Result<u64, String> {
-        let mut names = Vec::new();
-        self.walk(number, compiled, &mut |name| names.push(name))?;
+        let names = self.files(number, compiled)?;
         for name in &names {
             self.client.about(name)?;
         }
         Ok(names.len() as u64)
     }
 
-    /// Every file, as the directories list them.
-    fn walk(
-        &self,
-        number: usize,
-        compiled: bool,
-        see: &mut dyn FnMut(CString),
-    ) -> Result<(), String> {
-        let mut found = 0;
-        for dir in &self.tree.dirs {
-            let listed = place(number, dir);
-            for entry in self.client.entries(&listed)?.iter() {
-                if !entry.is_dir {
-                    found += 1;
-                    see(path([listed.as_bytes(), b"/", entry.name].concat()));
-                }
-            }
+    /// Every file, as the directories list them. They are gone through as they were made, so that
+    /// what comes next does not depend on where a listing has them.
+    fn files(&self, number: usize, compiled: bool) -> Result<Vec<CString>, String> {
+        let mut names = Vec::new();
+        for directory in &self.tree.dirs {
+            let listed = place(number, directory);
+            let entries = self.client.entries(&listed)?;
+            let files = entries.iter().filter(|entry| !entry.is_dir);
+            names.extend(files.map(|file| path([listed.as_bytes(), b"/", file.name].concat())));
         }
         let objects = if compiled { self.tree.objects.len() } else { 0 };
-        let due = self.tree.files.len() + objects;
+        let (found, due) = (names.len(), self.tree.files.len() + objects);
         must(found == due, || {
             format!("tree {number}: {found} files of {due}")
-        })
+        })?;
+        Ok(names)
     }
 
     fn delete(&mut self, number: usize, compiled: bool) -> Result<u64, String> {
-        let mut names = Vec::new();
-        self.walk(number, compiled, &mut |name| names.push(name))?;
+        let names = self.files(number, compiled)?;
         for name in &names {
             self.client.unlink(name)?;
         }
         // Each stands behind the one it is in.
-        for dir in self.tree.dirs.iter().rev() {
-            self.client.rmdir(&place(number, dir))?;
+        for directory in self.tree.dirs.iter().rev() {
+            self.client.rmdir(&place(number, directory))?;
         }
         Ok(names.len() as u64)
     }
@@ -279,7 +270,7 @@ fn place(number: usize, name: &str) -> CString {
 }
 
 /// All phases by one task.
-pub fn all(part: usize) -> Vec<Workload> {
+pub fn all(part: usize) -> Vec<HeatCase> {
     let build = Build::new(part);
     let row = |(name, in_seconds): (&str, bool)| {
         let metric: Metric = if in_seconds {
@@ -289,7 +280,7 @@ pub fn all(part: usize) -> Vec<Workload> {
         };
         (format!("compilebench {name}"), metric)
     };
-    vec![Workload {
+    vec![HeatCase {
         rows: PHASES.into_iter().map(row).collect(),
         tasks: &[1],
         how: How {

@@ -6,11 +6,12 @@
 //! Profiles say a part of what the configuration files of FFSB can say.
 
 use super::sides::{How, Measured};
-use super::{Workload, seed_heading, seed_line};
-use crate::activity::{Job, Phased, Place, Ready, must, path};
+use super::{HeatCase, seed_heading, seed_line};
+use crate::failure::Context;
 use crate::random::Random;
 use crate::stats::{Pair, Side};
 use crate::target::{Client, Handle, Sharing};
+use crate::workload::{Place, Ready, Task, Workload, must, path};
 use std::ffi::CString;
 use std::fmt::Write;
 use std::sync::{Mutex, PoisonError};
@@ -27,8 +28,8 @@ const NAMES: [&str; 5] = [
 ];
 
 /// A workload for each profile. The profiles are part of the program, and tested.
-pub fn all(_part: usize) -> Vec<Workload> {
-    let workload = |profile: Profile| Workload {
+pub fn all(_part: usize) -> Vec<HeatCase> {
+    let workload = |profile: Profile| HeatCase {
         rows: vec![(format!("ffsb {}", profile.name), ("ops_per_s", "1/s"))],
         tasks: &THREADS,
         how: How {
@@ -103,18 +104,26 @@ struct Profile {
     sizes: (u64, u64),
     /// What is done, each with its weight; one operation is drawn after the other.
     weights: Vec<(Transaction, u32)>,
-    /// Whether reads are at random places of the file.
-    read_random: bool,
-    /// Bytes that one read operation reads.
-    read_size: u64,
-    /// Bytes that it reads at once.
-    read_block: u64,
-    /// Whether writes are at random places of the file.
-    write_random: bool,
-    /// See `read_size`.
-    write_size: u64,
-    /// See `read_block`.
-    write_block: u64,
+    reads: Transfer,
+    writes: Transfer,
+}
+
+/// How an operation reads or writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Transfer {
+    /// Whether it is at random places of the file.
+    is_random: bool,
+    /// Bytes of one operation.
+    size: u64,
+    /// Bytes at once.
+    block: u64,
+}
+
+/// Which way bytes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Read,
+    Write,
 }
 
 /// An operation of FFSB.
@@ -134,24 +143,29 @@ enum Transaction {
     Delete,
 }
 
+/// All, by their names in a profile.
+const TRANSACTIONS: [(Transaction, &str); 7] = [
+    (Transaction::Read, "read"),
+    (Transaction::ReadAll, "readall"),
+    (Transaction::Write, "write"),
+    (Transaction::Create, "create"),
+    (Transaction::CreateFsync, "create_fsync"),
+    (Transaction::AppendFsync, "append_fsync"),
+    (Transaction::Delete, "delete"),
+];
+
 fn profiles() -> Result<Vec<Profile>, String> {
-    macro_rules! profile {
-        ($name:literal) => {
-            Profile::parse(
-                $name,
-                include_str!(concat!("../../profiles/", $name, ".ffsb")),
-            )
+    macro_rules! profiles {
+        ($($name:literal)*) => {
+            [$(($name, include_str!(concat!("../../profiles/", $name, ".ffsb")))),*]
         };
     }
-    [
-        profile!("large_file_create"),
-        profile!("large_file_seq_read"),
-        profile!("random_write"),
-        profile!("random_read"),
-        profile!("mail_server"),
-    ]
-    .into_iter()
-    .collect()
+    let all = profiles!(
+        "large_file_create" "large_file_seq_read" "random_write" "random_read" "mail_server"
+    );
+    all.iter()
+        .map(|(name, text)| Profile::parse(name, text))
+        .collect()
 }
 
 impl Profile {
@@ -180,24 +194,26 @@ impl Profile {
             "num_dirs" => self.dirs = value.max(1) as usize,
             "min_filesize" => self.sizes.0 = value,
             "max_filesize" => self.sizes.1 = value,
-            "read_random" => self.read_random = value != 0,
-            "read_size" => self.read_size = value,
-            "read_blocksize" => self.read_block = value,
-            "write_random" => self.write_random = value != 0,
-            "write_size" => self.write_size = value,
-            "write_blocksize" => self.write_block = value,
-            weight => {
-                let transaction = match weight.strip_suffix("_weight")? {
-                    "read" => Transaction::Read,
-                    "readall" => Transaction::ReadAll,
-                    "write" => Transaction::Write,
-                    "create" => Transaction::Create,
-                    "create_fsync" => Transaction::CreateFsync,
-                    "append_fsync" => Transaction::AppendFsync,
-                    "delete" => Transaction::Delete,
+            _ if key.ends_with("_weight") => {
+                let is_it =
+                    |(_, name): &&(Transaction, &str)| key.strip_suffix("_weight") == Some(name);
+                let (transaction, _) = TRANSACTIONS.iter().find(is_it)?;
+                self.weights
+                    .push((*transaction, u32::try_from(value).ok()?));
+            }
+            _ => {
+                let (which, what) = key.split_once('_')?;
+                let transfer = match which {
+                    "read" => &mut self.reads,
+                    "write" => &mut self.writes,
                     _ => return None,
                 };
-                self.weights.push((transaction, u32::try_from(value).ok()?));
+                match what {
+                    "random" => transfer.is_random = value != 0,
+                    "size" => transfer.size = value,
+                    "blocksize" => transfer.block = value,
+                    _ => return None,
+                }
             }
         }
         Some(())
@@ -234,12 +250,12 @@ impl Profile {
 struct Ffsb {
     profile: Profile,
     each: usize,
-    done: Mutex<Counts>,
+    done: Mutex<TransactionCounts>,
 }
 
-/// Transactions and bytes of all threads.
+/// Transactions and bytes, of one thread or of all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Counts {
+struct TransactionCounts {
     /// Blocks that were read.
     reads: u64,
     /// Blocks that were written, and files that were removed.
@@ -259,11 +275,11 @@ impl Ffsb {
         Ffsb {
             profile,
             each,
-            done: Mutex::new(Counts::default()),
+            done: Mutex::default(),
         }
     }
 
-    fn counts(&self) -> Counts {
+    fn counts(&self) -> TransactionCounts {
         *self.done.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -277,7 +293,7 @@ impl Ffsb {
     }
 }
 
-impl Job for Ffsb {
+impl Workload for Ffsb {
     fn name(&self) -> String {
         self.profile.name.to_owned()
     }
@@ -325,26 +341,23 @@ impl Job for Ffsb {
             next: files + task,
             step: tasks,
             block: vec![MARK; BLOCK],
-            counts: Counts::default(),
+            counts: TransactionCounts::default(),
         }))
     }
 
     /// Reads, writes, bytes read, bytes written.
     fn figures(&self) -> Vec<Vec<f64>> {
-        let Counts {
-            reads,
-            writes,
-            read_bytes,
-            written_bytes,
-        } = self.counts();
-        vec![
-            [reads, writes, read_bytes, written_bytes]
-                .map(|count| count as f64)
-                .into(),
-        ]
+        let counts = self.counts();
+        let figures = [
+            counts.reads,
+            counts.writes,
+            counts.read_bytes,
+            counts.written_bytes,
+        ];
+        vec![figures.map(|figure| figure as f64).into()]
     }
 
-    fn check(&self, client: &dyn Client, tasks: usize) -> Result<(), String> {
+    fn check(&self, client: &dyn Client, done: &[u64]) -> Result<(), String> {
         let mut files = 0;
         for dir in 0..self.profile.dirs {
             files += client.list(&path(format!("/dir{dir}")))?;
@@ -354,10 +367,10 @@ impl Job for Ffsb {
             .weights
             .iter()
             .all(|w| w.0 == Transaction::Create);
-        must(!only_makes || files == tasks * self.each, || {
+        must(!only_makes || files == done.len() * self.each, || {
             format!("{}: {files} files", self.profile.name)
         })?;
-        must(self.counts() != Counts::default(), || {
+        must(self.counts() != TransactionCounts::default(), || {
             format!("{}: nothing was done", self.profile.name)
         })
     }
@@ -373,16 +386,16 @@ struct FfsbThread<'c> {
     next: usize,
     step: usize,
     block: Vec<u8>,
-    counts: Counts,
+    counts: TransactionCounts,
 }
 
-impl Phased for FfsbThread<'_> {
-    fn phase(&mut self, _phase: usize) -> Result<u64, String> {
+impl Task for FfsbThread<'_> {
+    fn run(&mut self, _phase: usize) -> Result<u64, String> {
         for _ in 0..self.job.each {
             let transaction = self.job.profile.draw(self.random.draw() >> 20);
             self.operation(transaction)?;
         }
-        let mut done = self.job.done.lock().map_err(|e| e.to_string())?;
+        let mut done = self.job.done.lock().text()?;
         done.reads += self.counts.reads;
         done.writes += self.counts.writes;
         done.read_bytes += self.counts.read_bytes;
@@ -415,11 +428,11 @@ impl FfsbThread<'_> {
         };
         let file = self.client.open(&name, libc::O_RDWR | append)?;
         match transaction {
-            Transaction::Read => self.read(file, &name)?,
+            Transaction::Read => self.transfer(file, &name, Way::Read)?,
             Transaction::ReadAll => self.read_all(file)?,
-            Transaction::Write => self.write(file, &name)?,
+            Transaction::Write => self.transfer(file, &name, Way::Write)?,
             _ => {
-                let size = self.job.profile.write_size;
+                let size = self.job.profile.writes.size;
                 self.write_on(file, size)?;
                 self.client.sync(file)?;
             }
@@ -446,57 +459,58 @@ impl FfsbThread<'_> {
         self.random.below(size.saturating_sub(block) / 4096 + 1) * 4096
     }
 
-    fn read(&mut self, file: Handle, name: &CString) -> Result<(), String> {
-        let (total, len) = (self.job.profile.read_size, self.job.profile.read_block);
-        let size = self.client.about(name)?.size;
-        for n in 0..total / len {
-            let at = match self.job.profile.read_random {
-                true => self.place(size, len),
-                false => n * len,
+    /// Counts a block, or a part of one.
+    fn count(&mut self, way: Way, bytes: u64) {
+        let counts = &mut self.counts;
+        let (blocks, sum) = match way {
+            Way::Read => (&mut counts.reads, &mut counts.read_bytes),
+            Way::Write => (&mut counts.writes, &mut counts.written_bytes),
+        };
+        *blocks += 1;
+        *sum += bytes;
+    }
+
+    fn transfer(&mut self, file: Handle, name: &CString, way: Way) -> Result<(), String> {
+        let Transfer {
+            is_random,
+            size,
+            block,
+        } = match way {
+            Way::Read => self.job.profile.reads,
+            Way::Write => self.job.profile.writes,
+        };
+        let end = self.client.about(name)?.size;
+        for n in 0..size / block {
+            let at = match is_random {
+                true => self.place(end, block),
+                false => n * block,
             };
-            let got = self
-                .client
-                .read(file, &mut self.block[..len as usize], at)?;
-            must(got as u64 == len, || format!("read at {at}"))?;
-            self.counts.reads += 1;
-            self.counts.read_bytes += len;
+            let bytes = &mut self.block[..block as usize];
+            let done = match way {
+                Way::Read => self.client.read(file, bytes, at)?,
+                Way::Write => self.client.write(file, bytes, at)?,
+            };
+            must(done as u64 == block, || format!("{done} bytes at {at}"))?;
+            self.count(way, block);
         }
         Ok(())
     }
 
     fn read_all(&mut self, file: Handle) -> Result<(), String> {
-        let len = self.job.profile.read_block as usize;
+        let len = self.job.profile.reads.block as usize;
         loop {
-            let got = self.client.read_next(file, &mut self.block[..len])?;
-            if got == 0 {
-                return Ok(());
+            match self.client.read_next(file, &mut self.block[..len])? {
+                0 => return Ok(()),
+                got => self.count(Way::Read, got as u64),
             }
-            self.counts.reads += 1;
-            self.counts.read_bytes += got as u64;
         }
-    }
-
-    fn write(&mut self, file: Handle, name: &CString) -> Result<(), String> {
-        let (total, len) = (self.job.profile.write_size, self.job.profile.write_block);
-        let size = self.client.about(name)?.size;
-        for n in 0..total / len {
-            let at = match self.job.profile.write_random {
-                true => self.place(size, len),
-                false => n * len,
-            };
-            self.client.write(file, &self.block[..len as usize], at)?;
-            self.counts.writes += 1;
-            self.counts.written_bytes += len;
-        }
-        Ok(())
     }
 
     fn write_on(&mut self, file: Handle, mut left: u64) -> Result<(), String> {
         while left > 0 {
-            let now = left.min(self.job.profile.write_block);
+            let now = left.min(self.job.profile.writes.block);
             self.client.write_next(file, &self.block[..now as usize])?;
-            self.counts.writes += 1;
-            self.counts.written_bytes += now;
+            self.count(Way::Write, now);
             left -= now;
         }
         Ok(())

@@ -5,14 +5,13 @@
 //! while heat is on, by what the run took of a core: what is recorded one by one between two folds,
 //! and what is sampled, is that of a core at full speed that tracks heat all the time.
 
-use crate::activity::Job;
-use crate::cpu_time::of_thread;
-use crate::measure::{apart, side_by_side};
-use crate::pinned::allowed_cores;
-use crate::target::{Client, Library, Sharing, Target};
+use crate::failure::{Context, joined};
+use crate::measure::{PhaseTime, apart, phases};
+use crate::target::{Client, Library, Sharing, Target, clear};
+use crate::workload::Workload;
 use hearth::{Clock, Time, Volume};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 /// A clock that advances by hand.
@@ -41,16 +40,6 @@ impl Clock for ManualClock {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PhaseCost {
-    /// Operations of all tasks.
-    pub operations: u64,
-    /// From the first task's begin until the background is done.
-    pub seconds: f64,
-    /// Processor seconds of the tasks and of the background.
-    pub cpu: f64,
-}
-
 /// Runs what it is given, which returns its operations.
 pub type Around<'a> =
     dyn Fn(&mut dyn FnMut() -> Result<u64, String>) -> Result<u64, String> + Sync + 'a;
@@ -65,8 +54,11 @@ impl Fixture {
     /// An empty volume; heat is off.
     pub fn new(sharing: Sharing) -> Result<Fixture, String> {
         let clock = ManualClock::new();
-        let volume = Volume::builder().workers(0).clock(clock.clone()).build();
-        let volume = volume.map_err(|errno| errno.to_string())?;
+        let volume = Volume::builder()
+            .workers(0)
+            .clock(clock.clone())
+            .build()
+            .text()?;
         Ok(Fixture {
             library: Library::of(volume, sharing)?,
             clock,
@@ -91,26 +83,22 @@ impl Fixture {
         })
     }
 
-    /// Makes what the job needs.
-    pub fn prepare(&self, job: &dyn Job, tasks: usize) -> Result<(), String> {
-        self.aside(None, &|client| job.prepare(client, tasks))
+    /// Makes what the workload needs; `time` is what that takes, or it is asked of the clock.
+    pub fn prepare(
+        &self,
+        workload: &dyn Workload,
+        tasks: usize,
+        time: Option<Duration>,
+    ) -> Result<(), String> {
+        self.aside(time, &|client| workload.prepare(client, tasks))
     }
 
-    /// Makes what one task of the job needs, in a known time.
-    pub fn prepare_timed(&self, job: &dyn Job, time: Duration) -> Result<(), String> {
-        self.aside(Some(time), &|client| job.prepare(client, 1))
+    /// Removes everything, as `prepare` makes it.
+    pub fn clear(&self, time: Option<Duration>) -> Result<(), String> {
+        self.aside(time, &|client| clear(client))
     }
 
-    pub fn clear(&self) -> Result<(), String> {
-        self.aside(None, &|client| clear(client, b""))
-    }
-
-    /// Removes everything, in a known time.
-    pub fn clear_timed(&self, time: Duration) -> Result<(), String> {
-        self.aside(Some(time), &|client| clear(client, b""))
-    }
-
-    /// Does what is not measured; `time` is what it takes, or it is asked of the clock.
+    /// Does what is not measured.
     fn aside(
         &self,
         time: Option<Duration>,
@@ -131,183 +119,52 @@ impl Fixture {
         volume.run_background_once();
     }
 
-    /// Runs all phases of a prepared job; returns what each came to.
-    pub fn run(&self, job: &dyn Job, tasks: usize) -> Result<Vec<PhaseCost>, String> {
-        let phases: Vec<Meeting> = job.phases().iter().map(|_| Meeting::new(tasks)).collect();
-        let parts = side_by_side(tasks + 1, |task| {
-            if task < tasks {
-                self.work(job, (task, tasks), &phases)
-            } else {
-                Ok(self.look_after(tasks, &phases))
-            }
-        })?;
-        apart(&self.library, &|client| job.check(client, tasks))?;
-        Ok((0..phases.len()).map(|n| together(&parts, n)).collect())
+    /// Runs all phases of a prepared workload; the background is a part of each.
+    pub fn run(&self, workload: &dyn Workload, tasks: usize) -> Result<Vec<PhaseTime>, String> {
+        let after = &|time| self.catch_up(time);
+        phases(&self.library, workload, (tasks, 0), Some(after))
     }
 
-    /// Runs all phases of a prepared job by one task, where it is known what each takes of a core,
-    /// and hands each, with the background that follows it, to `around`; returns the operations.
+    /// Runs all phases of a prepared workload by one task, where it is known what each takes of a
+    /// core, and hands each, with the background that follows it, to `around`; returns the
+    /// operations.
     pub fn run_timed(
         &self,
-        job: &dyn Job,
+        workload: &dyn Workload,
         times: &[Duration],
         around: &Around<'_>,
     ) -> Result<Vec<u64>, String> {
         let work = || {
-            let mut task = job.task(self.library.client(), (0, 1))?;
+            let mut task = workload.task(self.library.client(), (0, 1))?;
             let run = |(phase, &time): (usize, &Duration)| {
                 around(&mut || {
-                    let operations = task.phase(phase)?;
+                    let operations = task.run(phase)?;
                     self.catch_up(time);
                     Ok(operations)
                 })
             };
             times.iter().enumerate().map(run).collect()
         };
-        let done = std::thread::scope(|scope| scope.spawn(work).join());
-        let done = done.map_err(|_| "a task panicked".to_owned())?;
-        apart(&self.library, &|client| job.check(client, 1))?;
-        done
+        let done: Vec<u64> = joined(std::thread::scope(|scope| scope.spawn(work).join()))?;
+        apart(&self.library, &|client| {
+            workload.check(client, &done[done.len() - 1..])
+        })?;
+        Ok(done)
     }
-
-    fn work(
-        &self,
-        job: &dyn Job,
-        (task, tasks): (usize, usize),
-        phases: &[Meeting],
-    ) -> Result<Vec<Timed>, String> {
-        let mut ready = job.task(self.library.client(), (task, tasks));
-        let mut parts = Vec::new();
-        for (n, phase) in phases.iter().enumerate() {
-            phase.begin.wait();
-            // A task that failed goes on to meet the others.
-            if let Ok(task) = &mut ready {
-                let part = Timed::time(|| task.phase(n));
-                // Relaxed: the barrier passes it on.
-                let nanos = (part.cpu * 1e9) as u64;
-                phase.nanos.fetch_add(nanos, Relaxed);
-                match part.done {
-                    Ok(operations) => parts.push(part.with(operations)),
-                    Err(what) => ready = Err(what),
-                }
-            }
-            phase.end.wait();
-        }
-        ready.map(|_| parts)
-    }
-
-    /// The background, phase by phase.
-    fn look_after(&self, tasks: usize, phases: &[Meeting]) -> Vec<Timed> {
-        let cores = allowed_cores().len().min(tasks).max(1) as u32;
-        let look_after = |phase: &Meeting| {
-            phase.begin.wait();
-            phase.end.wait();
-            let time = Duration::from_nanos(phase.nanos.load(Relaxed)) / cores;
-            Timed::time(|| self.catch_up(time)).with(0)
-        };
-        phases.iter().map(look_after).collect()
-    }
-}
-
-/// Where the tasks of a phase meet.
-struct Meeting {
-    begin: Barrier,
-    end: Barrier,
-    /// Processor time of its tasks.
-    nanos: AtomicU64,
-}
-
-impl Meeting {
-    fn new(tasks: usize) -> Meeting {
-        Meeting {
-            begin: Barrier::new(tasks + 1),
-            end: Barrier::new(tasks + 1),
-            nanos: AtomicU64::new(0),
-        }
-    }
-}
-
-/// What one thread did of a phase.
-struct Timed<T = u64> {
-    begin: Instant,
-    end: Instant,
-    cpu: f64,
-    done: T,
-}
-
-impl<T> Timed<T> {
-    fn time(f: impl FnOnce() -> T) -> Timed<T> {
-        let (begin, cpu) = (Instant::now(), of_thread());
-        let done = f();
-        Timed {
-            begin,
-            cpu: (of_thread() - cpu).as_secs_f64(),
-            end: Instant::now(),
-            done,
-        }
-    }
-
-    fn with<U>(&self, done: U) -> Timed<U> {
-        Timed {
-            begin: self.begin,
-            end: self.end,
-            cpu: self.cpu,
-            done,
-        }
-    }
-}
-
-fn together(parts: &[Vec<Timed>], phase: usize) -> PhaseCost {
-    let parts = || parts.iter().map(|parts| &parts[phase]);
-    let begin = parts().map(|part| part.begin).min();
-    let end = parts().map(|part| part.end).max();
-    PhaseCost {
-        operations: parts().map(|part| part.done).sum(),
-        seconds: begin
-            .zip(end)
-            .map_or(0.0, |(begin, end)| (end - begin).as_secs_f64()),
-        cpu: parts().map(|part| part.cpu).sum(),
-    }
-}
-
-/// Removes what is below a directory.
-fn clear(client: &dyn Client, directory: &[u8]) -> Result<(), String> {
-    let listed = if directory.is_empty() {
-        b"/"
-    } else {
-        directory
-    };
-    for entry in client.entries(&crate::activity::path(listed))?.iter() {
-        let name = [directory, b"/", entry.name].concat();
-        let path = crate::activity::path(&*name);
-        if entry.is_dir {
-            clear(client, &name)?;
-            client.rmdir(&path)?;
-        } else {
-            client.unlink(&path)?;
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::script::Times;
     use crate::workloads::THREAD_PERF;
-
-    const READ_WRITE: Times = Times {
-        script: &THREAD_PERF[0].0,
-        times: 100,
-    };
 
     #[test]
     fn what_is_recorded_in_a_run_is_folded_in_it_and_time_goes_while_heat_is_on() {
         let fixture = Fixture::new(Sharing::Processes).unwrap();
-        let job = READ_WRITE;
+        let job = THREAD_PERF[0].0.times(100);
         let inodes = || fixture.library().volume().inodes_in_memory();
         let at_first = inodes();
-        fixture.prepare(&job, 2).unwrap();
+        fixture.prepare(&job, 2, None).unwrap();
         let files = || fixture.library().volume().heat().gauges().files;
         let at = || fixture.clock.monotonic();
         let before = at();
@@ -319,20 +176,19 @@ mod tests {
         assert!(took[0].cpu > 0.0 && took[0].seconds > 0.0, "{took:?}");
         assert_eq!(files(), 4, "two files of each task");
         assert!(at() > before);
-        fixture.clear().unwrap();
+        fixture.clear(None).unwrap();
         assert_eq!(inodes(), at_first);
     }
 
     #[test]
     fn the_clock_advances_by_the_given_time_and_each_phase_is_handed_out_with_its_fold() {
         let fixture = Fixture::new(Sharing::Processes).unwrap();
-        let job = READ_WRITE;
+        let job = THREAD_PERF[0].0.times(100);
         let heat = || fixture.library().volume().heat().gauges();
         let at = fixture.clock.monotonic();
         fixture.switch(true);
-        fixture
-            .prepare_timed(&job, Duration::from_millis(700))
-            .unwrap();
+        let time = Some(Duration::from_millis(700));
+        fixture.prepare(&job, 1, time).unwrap();
         assert_eq!(fixture.clock.monotonic(), at + 700);
         let around: &Around<'_> = &|phase| {
             let folds = heat().drains;
@@ -347,7 +203,7 @@ mod tests {
             (at + 750, 2),
             "the file that is read and the one that is written"
         );
-        fixture.clear_timed(Duration::from_millis(20)).unwrap();
+        fixture.clear(Some(Duration::from_millis(20))).unwrap();
         assert_eq!(fixture.clock.monotonic(), at + 770);
     }
 }

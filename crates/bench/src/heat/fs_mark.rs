@@ -1,17 +1,18 @@
 //! fs_mark: every task makes files of one byte in a directory of its own and keeps them, round
 //! after round. In process, as the program does it; and the program itself on two mounts.
 
-use super::Workload;
+use super::HeatCase;
 use super::sides::{How, Measured, block, is_control};
-use crate::activity::{Job, Phased, Place, Ready, must, path};
 use crate::cpu_time::of_process;
 use crate::daemons::hearth;
+use crate::failure::Context;
 use crate::fs_mark::{self, Round};
 use crate::random::Random;
 use crate::report::Report;
 use crate::stats::{Pair, Side};
 use crate::target::{Client, Sharing};
 use crate::watchdog::beat;
+use crate::workload::{Place, Ready, Task, Workload, must, path};
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -42,7 +43,7 @@ impl Shape {
     }
 }
 
-impl Job for Shape {
+impl Workload for Shape {
     fn name(&self) -> String {
         "fs_mark".to_owned()
     }
@@ -74,8 +75,8 @@ impl Job for Shape {
             .collect()
     }
 
-    fn check(&self, client: &dyn Client, tasks: usize) -> Result<(), String> {
-        for task in 0..tasks {
+    fn check(&self, client: &dyn Client, done: &[u64]) -> Result<(), String> {
+        for task in 0..done.len() {
             let mut files = 0;
             for round in 0..ROUNDS.len() {
                 files += client.list(&path(format!("/{task}/{round:02x}")))?;
@@ -108,8 +109,8 @@ impl FileMaker<'_> {
     }
 }
 
-impl Phased for FileMaker<'_> {
-    fn phase(&mut self, round: usize) -> Result<u64, String> {
+impl Task for FileMaker<'_> {
+    fn run(&mut self, round: usize) -> Result<u64, String> {
         let begin = Instant::now();
         let mut measured = 0;
         for _ in 0..self.job.each {
@@ -132,9 +133,9 @@ impl Phased for FileMaker<'_> {
 }
 
 /// All rounds, by as many tasks as in the seed.
-pub fn all(part: usize) -> Vec<Workload> {
+pub fn all(part: usize) -> Vec<HeatCase> {
     let row = |round| (format!("fs_mark, round {round}"), ("files_per_s", "1/s"));
-    vec![Workload {
+    vec![HeatCase {
         rows: ROUNDS.map(row).into(),
         tasks: &[TASKS],
         how: How {
@@ -235,12 +236,12 @@ pub fn on_a_mount(blocks: usize, quick: bool, report: &mut Report) -> Result<(),
             let begin = Instant::now();
             for root in 0..ROOTS {
                 let made = base.join(root.to_string());
-                std::fs::create_dir_all(&made).map_err(|e| format!("{}: {e}", made.display()))?;
+                std::fs::create_dir_all(&made).at(&made)?;
             }
             let args = ["-D", "100", "-S", "0", "-s", "1", "-L", &rounds.to_string()];
             let got = fs_mark::run(&base, &args, (ROOTS, each, rounds), None)?;
             // What the removals of these files cost is this side's.
-            std::fs::remove_dir_all(&base).map_err(|e| format!("{}: {e}", base.display()))?;
+            std::fs::remove_dir_all(&base).at(&base)?;
             let cpu = (of_process(daemon) - before) / files;
             if is_control {
                 measured.control.push(side, cpu);

@@ -8,8 +8,9 @@
 
 use super::fixture::ManualClock;
 use super::{InstructionCount, keep_counts};
-use crate::callgrind::totals;
+use crate::callgrind::{counted, totals};
 use crate::cpu_time::of_thread;
+use crate::failure::Context;
 use crate::loops::{self, LoopFixture, Operation, PAGE};
 use crate::pinned::pin_first;
 use crate::report::Report;
@@ -24,8 +25,6 @@ pub const LOOPS: &str = "heat-loops";
 
 const WITH: &str = "with";
 const WITHOUT: &str = "without";
-/// The function that is counted, as callgrind demangles it.
-const COUNTED: &str = "hearth_bench::heat::loops::counted";
 /// Operations between two looks at the clock.
 const TURNS: usize = 1_024;
 /// Operations before those that are timed; more than are.
@@ -38,6 +37,8 @@ const MOST: usize = 3;
 const TIMED: usize = 3;
 /// Most that one run may take.
 const COUNTS: Duration = Duration::from_secs(1200);
+/// The life of a file.
+pub const LIFE: &str = "create+write 4 KiB+close+unlink";
 const KEEPS: &str = "create+write 1 B+close";
 /// Removes what the one before has made.
 const REMOVES: &str = "unlink, of these files";
@@ -49,7 +50,7 @@ const ALL: [(&str, Operation<FILES>); 10] = [
     ("open+close", loops::open_close),
     ("stat", loops::stat),
     ("create+close+unlink", loops::create_unlink),
-    ("create+write 4 KiB+close+unlink", |on, turn| {
+    (LIFE, |on, turn| {
         let name = on.free(turn);
         let fd = on.make(name)?;
         on.process.write(fd, &[7; PAGE])?;
@@ -127,7 +128,7 @@ impl Folding {
 
 /// Counts everything on both sides and prints it.
 pub fn count(report: &mut Report) -> Result<(), String> {
-    let times = times().map_err(|errno| format!("timing the loops: {errno}"))?;
+    let times = times().context("timing the loops")?;
     let count = |((name, _), &turns): (&(&str, Operation<FILES>), &usize)| InstructionCount {
         name: (*name).to_owned(),
         operations: turns as u64,
@@ -138,7 +139,7 @@ pub fn count(report: &mut Report) -> Result<(), String> {
         count_once(&times, &mut counts)?;
         if counts
             .iter()
-            .all(|count| count.pair.ratio() <= super::TOO_MANY)
+            .all(|count| count.pair.ratio() <= super::most_times(&count.name))
         {
             break;
         }
@@ -152,7 +153,7 @@ fn count_once(times: &[usize; ALL.len()], counts: &mut [InstructionCount]) -> Re
     let count = |side: &str| {
         let args = [LOOPS, side].map(str::to_owned).into_iter();
         let args: Vec<String> = args.chain(times.iter().map(usize::to_string)).collect();
-        totals(COUNTED, &args, ALL.len())
+        totals(&args, ALL.len())
     };
     // Side by side: instructions do not mind.
     let (without, with) = patiently(COUNTS, || {
@@ -218,20 +219,18 @@ pub fn run(args: &[String]) -> Result<(), String> {
         return Err(format!("{LOOPS} takes {} numbers: {args:?}", ALL.len()));
     }
     pin_first()?;
-    let folding = Folding::of(side).map_err(|errno| format!("preparing: {errno}"))?;
+    let folding = Folding::of(side).context("preparing")?;
     for ((name, operation), &times) in ALL.iter().zip(&times) {
         let failed = |errno: Errno| format!("{name}: {errno}");
         folding.warm((*name, *operation), times).map_err(failed)?;
-        counted(&folding, *operation, times).map_err(failed)?;
+        counted(&mut || {
+            (0..times)
+                .try_for_each(|turn| operation(&folding, turn))
+                .map_err(failed)?;
+            folding.fold();
+            Ok(())
+        })?;
     }
-    Ok(())
-}
-
-/// Callgrind knows this function by its name.
-#[inline(never)]
-fn counted(folding: &Folding, operation: Operation<FILES>, times: usize) -> Result<(), Errno> {
-    (0..times).try_for_each(|turn| operation(folding, turn))?;
-    folding.fold();
     Ok(())
 }
 

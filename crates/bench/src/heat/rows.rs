@@ -11,8 +11,9 @@
 
 use super::fixture::{Around, Fixture};
 use super::sides::{Amount, large_enough};
-use super::{ALL, InstructionCount, Workload, keep_counts};
-use crate::callgrind::totals;
+use super::{ALL, HeatCase, InstructionCount, keep_counts};
+use crate::callgrind::{counted, totals};
+use crate::failure::Context;
 use crate::measure::side_by_side;
 use crate::pinned::{allowed_cores, pin_first};
 use crate::report::Report;
@@ -25,8 +26,6 @@ use std::time::{Duration, Instant};
 /// The verb by which this program runs under valgrind.
 pub const ROW: &str = "heat-row";
 
-/// The function that is counted, as callgrind demangles it.
-const COUNTED: &str = "hearth_bench::heat::rows::counted";
 /// Both sides on one volume, so that all names lie where they lie; what grows steadily from run to
 /// run is the same on both.
 const ORDER: [Side; 4] = [Side::With, Side::Without, Side::Without, Side::With];
@@ -57,7 +56,7 @@ struct Phase {
 }
 
 /// All workloads of the timed table.
-fn workloads(part: usize) -> Vec<Workload> {
+fn workloads(part: usize) -> Vec<HeatCase> {
     ALL.iter().flat_map(|all| all(part)).collect()
 }
 
@@ -75,21 +74,15 @@ pub fn count(amount: Amount, report: &mut Report) -> Result<(), String> {
             let Some(sizes) = sizes.get(number) else {
                 return Ok(());
             };
-            let found = totals(
-                COUNTED,
-                &sizes.args(number),
-                ORDER.len() * sizes.phases.len(),
-            )?;
+            let calls = ORDER.len() * sizes.phases.len();
+            let found = totals(&sizes.args(number), calls)?;
             eprintln!("counted: {}", workloads[number].rows[0].0);
-            counted
-                .lock()
-                .map_err(|e| e.to_string())?
-                .push((number, found));
+            counted.lock().text()?.push((number, found));
         }
     };
     // Side by side: instructions do not mind.
     patiently(COUNTS, || side_by_side(allowed_cores().len(), count_some))?;
-    let mut counted = counted.into_inner().map_err(|e| e.to_string())?;
+    let mut counted = counted.into_inner().text()?;
     counted.sort_unstable();
     let mut counts = Vec::new();
     for ((workload, sizes), (_, found)) in workloads.iter().zip(&sizes).zip(&counted) {
@@ -122,7 +115,7 @@ fn shared_out<'a>(
 
 impl Sizes {
     /// Times a workload without heat.
-    fn of(workload: &Workload, amount: Amount) -> Result<Sizes, String> {
+    fn of(workload: &HeatCase, amount: Amount) -> Result<Sizes, String> {
         let fixture = Fixture::new(workload.how.sharing)?;
         let timed = |f: &dyn Fn() -> Result<(), String>| {
             let begin = Instant::now();
@@ -130,7 +123,7 @@ impl Sizes {
         };
         let mut size = 1;
         if workload.how.stays {
-            fixture.prepare(&*(workload.make)(size), 1)?;
+            fixture.prepare(&*(workload.make)(size), 1, None)?;
         }
         if workload.how.is_elastic {
             size = large_enough(&fixture, &*workload.make, (workload.how, 1), amount.run)?;
@@ -138,7 +131,7 @@ impl Sizes {
         let job = (workload.make)(size);
         let prepare = match workload.how.stays {
             true => LEAST,
-            false => timed(&|| fixture.prepare(&*job, 1))?,
+            false => timed(&|| fixture.prepare(&*job, 1, None))?,
         };
         let elapsed = fixture.run(&*job, 1)?;
         let phases = elapsed.iter().map(|elapsed| Phase {
@@ -150,7 +143,7 @@ impl Sizes {
             size,
             prepare,
             phases: phases.collect(),
-            clear: timed(&|| fixture.clear())?,
+            clear: timed(&|| fixture.clear(None))?,
         })
     }
 
@@ -188,11 +181,11 @@ impl Sizes {
     }
 
     /// Runs it once as it is not counted, and then as `around` counts it, on both sides.
-    fn run(&self, workload: &Workload, around: &Around<'_>) -> Result<(), String> {
+    fn run(&self, workload: &HeatCase, around: &Around<'_>) -> Result<(), String> {
         let fixture = Fixture::new(workload.how.sharing)?;
         let job = (workload.make)(self.size);
         if workload.how.stays {
-            fixture.prepare_timed(&*job, self.prepare)?;
+            fixture.prepare(&*job, 1, Some(self.prepare))?;
         }
         let warm = if workload.how.is_elastic { WARM } else { 1 };
         for _ in 0..warm {
@@ -207,18 +200,18 @@ impl Sizes {
     fn run_once(
         &self,
         fixture: &Fixture,
-        workload: &Workload,
+        workload: &HeatCase,
         (side, around): (Side, &Around<'_>),
     ) -> Result<(), String> {
         fixture.switch(side == Side::With);
         let job = (workload.make)(self.size);
         if !workload.how.stays {
-            fixture.prepare_timed(&*job, self.prepare)?;
+            fixture.prepare(&*job, 1, Some(self.prepare))?;
         }
         let times: Vec<Duration> = self.phases.iter().map(|phase| phase.takes).collect();
         let done = fixture.run_timed(&*job, &times, around)?;
         if !workload.how.stays {
-            fixture.clear_timed(self.clear)?;
+            fixture.clear(Some(self.clear))?;
         }
         let due: Vec<u64> = self.phases.iter().map(|phase| phase.operations).collect();
         match done == due {
@@ -238,13 +231,11 @@ pub fn run(args: &[String]) -> Result<(), String> {
     let workloads = workloads(sizes.part);
     let workload = workloads.get(number).ok_or_else(wrong)?;
     pin_first()?;
-    sizes.run(workload, &counted)
-}
-
-/// Callgrind knows this function by its name.
-#[inline(never)]
-fn counted(phase: &mut dyn FnMut() -> Result<u64, String>) -> Result<u64, String> {
-    phase()
+    sizes.run(workload, &|phase| {
+        let mut operations = 0;
+        counted(&mut || phase().map(|done| operations = done))?;
+        Ok(operations)
+    })
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! Both sides on one volume: heat is switched between short runs, and now and then it stays off
 //! under both names, which shows what a difference of nothing comes to.
 
-use super::fixture::{Fixture, PhaseCost};
-use crate::activity::Job;
+use super::fixture::Fixture;
+use crate::measure::PhaseTime;
 use crate::pinned::allowed_cores;
 use crate::random::Random;
 use crate::stats::{Pair, Side, hodges_lehmann};
 use crate::target::Sharing;
+use crate::workload::Workload;
 use std::time::Duration;
 
 /// Runs of a side in a block. In a block the sides stand as off, on, on, off, or the other way
@@ -68,12 +69,12 @@ pub struct Measured {
     pub control: Pair,
     /// Percent of the volume that is used afterwards.
     pub used: Pair,
-    /// What the job counts of itself, see `Job::figures`.
+    /// What the job counts of itself, see [`Workload::figures`].
     pub figures: Vec<Pair>,
 }
 
 impl Measured {
-    fn push(&mut self, side: Side, elapsed: &PhaseCost) {
+    fn push(&mut self, side: Side, elapsed: &PhaseTime) {
         let operations = elapsed.operations.max(1) as f64;
         self.speed.push(side, operations / elapsed.seconds);
         self.cpu.push(side, elapsed.cpu / operations);
@@ -105,7 +106,7 @@ pub fn is_control(number: usize, every: usize) -> bool {
 
 /// Runs jobs of `make` in blocks; returns each phase.
 pub fn job(
-    make: &dyn Fn(usize) -> Box<dyn Job>,
+    make: &dyn Fn(usize) -> Box<dyn Workload>,
     how: How,
     tasks: usize,
     amount: Amount,
@@ -116,7 +117,7 @@ pub fn job(
     for volume in 0..amount.volumes {
         let fixture = Fixture::new(how.sharing)?;
         if how.stays {
-            fixture.prepare(&*make(size), tasks)?;
+            fixture.prepare(&*make(size), tasks, None)?;
         }
         // What is recorded one by one at first, and memory that is new, is not compared.
         fixture.switch(true);
@@ -158,24 +159,28 @@ pub fn job(
 
 fn run(
     fixture: &Fixture,
-    job: &dyn Job,
+    job: &dyn Workload,
     (how, tasks): (How, usize),
-) -> Result<Vec<PhaseCost>, String> {
+) -> Result<Vec<PhaseTime>, String> {
     if !how.stays {
-        fixture.prepare(job, tasks)?;
+        fixture.prepare(job, tasks, None)?;
     }
     fixture.run(job, tasks)
 }
 
 /// What follows a run that was looked at.
 fn end(fixture: &Fixture, how: How) -> Result<(), String> {
-    if how.stays { Ok(()) } else { fixture.clear() }
+    if how.stays {
+        Ok(())
+    } else {
+        fixture.clear(None)
+    }
 }
 
 /// How large a job takes `time` of a core.
 pub fn large_enough(
     fixture: &Fixture,
-    make: &dyn Fn(usize) -> Box<dyn Job>,
+    make: &dyn Fn(usize) -> Box<dyn Workload>,
     (how, tasks): (How, usize),
     time: Duration,
 ) -> Result<usize, String> {
@@ -195,7 +200,6 @@ pub fn large_enough(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::script::Times;
     use crate::workloads::FILE_OPS;
 
     #[test]
@@ -222,7 +226,7 @@ mod tests {
             is_elastic: true,
         };
         let script = &FILE_OPS[1].0;
-        let make = |times| Box::new(Times { script, times }) as Box<dyn Job>;
+        let make = |times| Box::new(script.times(times)) as Box<dyn Workload>;
         let measured = &job(&make, how, 2, little).unwrap()[0];
         for side in [Side::With, Side::Without] {
             assert_eq!(measured.cpu.all(side).len(), 2 * 2 * RUNS);

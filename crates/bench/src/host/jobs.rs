@@ -1,6 +1,8 @@
 //! What programs do in a directory, a shell command each.
 
-use crate::git_checkout::{Checkout, finish, git};
+use crate::children::output;
+use crate::failure::Context;
+use crate::git_checkout::{Checkout, git};
 use std::fs;
 use std::path::Path;
 
@@ -63,13 +65,13 @@ impl HostJob {
 fn clone(directory: &Path, repository: &Checkout) -> Result<(), String> {
     let mut clone = git();
     clone.args(["clone", "--quiet", "--shared", "--no-checkout"]);
-    finish(clone.arg(repository.path()).arg(directory.join("clone")))
+    output(clone.arg(repository.path()).arg(directory.join("clone"))).map(drop)
 }
 
 fn sources(directory: &Path, _: &Checkout) -> Result<(), String> {
     let write = |name: String, text: String| {
         let path = directory.join(name);
-        fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
+        fs::write(&path, text).at(&path)
     };
     let mut objects = String::new();
     for n in 0..SOURCES {
@@ -92,5 +94,5 @@ fn sources(directory: &Path, _: &Checkout) -> Result<(), String> {
 
 fn large(directory: &Path, _: &Checkout) -> Result<(), String> {
     let path = directory.join("large");
-    fs::write(&path, vec![7; 256 << 20]).map_err(|error| format!("{}: {error}", path.display()))
+    fs::write(&path, vec![7; 256 << 20]).at(&path)
 }

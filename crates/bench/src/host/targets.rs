@@ -1,6 +1,8 @@
 //! The servers of a directory, and how a command is run in what they serve.
 
-use crate::daemons::{output, program};
+use crate::children::output;
+use crate::daemons::program;
+use crate::failure::Context;
 use crate::mounted::Mounted;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,12 +24,15 @@ pub enum HostTarget {
 /// Without quotas and heat, where the daemon sees all bytes, as it does with them.
 pub const SEEN: &str = "hearth, seen";
 
+/// With quotas, which are known before the mount answers.
+pub const QUOTA: &str = "hearth quota";
+
 /// All, in the order of the table.
 pub const ALL: &[HostTarget] = &[
     HostTarget::Directory,
     HostTarget::Hearth("hearth", ""),
     HostTarget::Hearth(SEEN, ",passthrough=off"),
-    HostTarget::Hearth("hearth quota", ",quota=wait"),
+    HostTarget::Hearth(QUOTA, ",quota=wait"),
     HostTarget::Hearth("hearth heat", ",hot_track"),
     HostTarget::Run,
     HostTarget::Bindfs,
@@ -97,7 +102,7 @@ fn peer(name: &str, arguments: &[&str], below: Option<&Path>) -> Result<Mounted,
 fn overlay(below: &Path, state: &Path) -> Result<Mounted, String> {
     let (lower, work) = (state.join("lower"), state.join("work"));
     for path in [&lower, &work] {
-        std::fs::create_dir_all(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        std::fs::create_dir_all(path).at(path)?;
     }
     let layers = format!(
         "lowerdir={},upperdir={},workdir={}",

@@ -2,6 +2,8 @@
 
 pub mod background;
 pub mod chat;
+mod executors;
+mod gauge;
 pub mod neighbour;
 pub mod sdet;
 pub mod yields;

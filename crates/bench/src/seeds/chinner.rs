@@ -7,22 +7,20 @@
 
 use super::Family;
 use super::session::{MANY_TASKS, Session};
-use crate::activity::{Activity, Job, Phased, Place, Ready, Repeat, must, of_files, path};
+use crate::contender::Contender;
 use crate::measure::PhaseTime;
 use crate::pinned::allowed_cores;
 use crate::report::with_interval;
-use crate::runner::Rates;
 use crate::script::OPERATIONS;
-use crate::stats::Grid;
+use crate::stats::{Grid, Metric, Samples};
 use crate::table::Table;
-use crate::target::Client;
+use crate::target::{Client, walk};
+use crate::workload::{Place, Ready, Task, Workload, must, of_files, path};
 use std::ffi::CString;
-
-pub struct Chinner;
 
 const PHASES: [&str; 4] = ["create", "walk", "chmod", "unlink"];
 const WORKLOAD: &str = "create/walk/chmod/unlink";
-/// FileTree in one directory; a thread has as many directories as it needs.
+/// Files in one directory; a thread has as many directories as it needs.
 const IN_DIRECTORY: usize = 1_000;
 /// Times that a thread does all of it before it counts: afterwards the memory is there, as it is
 /// for a kernel, and so is what is made on first use.
@@ -42,25 +40,33 @@ fn cells(tasks: &[usize]) -> Vec<(usize, usize)> {
         .collect()
 }
 
+/// Files per second, by the clock and by processor time: with the usual number of files, and with
+/// as many in all as many tasks have.
+const USUAL: [Metric; 2] = [("files_per_s", "1/s"), ("files_per_cpu_s", "1/s")];
+const AS_MANY: [Metric; 2] = [
+    ("files_per_s_as_many", "1/s"),
+    ("files_per_cpu_s_as_many", "1/s"),
+];
+
 /// Adds the files per second of each phase, over the mean time of a core; nothing if there were no
 /// turns.
-fn push(rates: &mut Rates, name: &str, threads: usize, turns: &[Vec<PhaseTime>]) {
+fn push(
+    rates: &mut Samples,
+    [by_clock, by_cpu]: [Metric; 2],
+    (name, threads): (&str, usize),
+    turns: &[Vec<PhaseTime>],
+) {
     for (n, phase) in PHASES.iter().enumerate().filter(|_| !turns.is_empty()) {
         let time = PhaseTime::together(turns.iter().map(|phases| phases[n]));
-        let files = time.operations as f64;
-        rates
-            .by_clock
-            .push(phase, name, threads, files / time.per_core);
-        rates.by_cpu.push(phase, name, threads, files / time.cpu);
+        let (cell, files) = ((*phase, name, threads), time.operations as f64);
+        rates.push(by_clock, cell, files / time.core_seconds);
+        rates.push(by_cpu, cell, files / time.cpu);
     }
 }
 
-impl Family for Chinner {
-    fn name(&self) -> &'static str {
-        "chinner"
-    }
-
-    fn about(&self) -> String {
+pub const FAMILY: Family = Family {
+    name: "chinner",
+    about: || {
         format!(
             "Each thread makes, walks, chmods and unlinks its own empty files, a fixed number of \
              them ({} on the\nlibrary, {} elsewhere; in a first look {} and {}), {IN_DIRECTORY} in \
@@ -73,78 +79,63 @@ impl Family for Chinner {
             each(false, true),
             MANY_TASKS / 2
         )
-    }
-
-    fn workloads(&self) -> Vec<String> {
-        vec![WORKLOAD.to_owned()]
-    }
-
-    fn counted(&self) -> Vec<Box<dyn Activity>> {
+    },
+    scripts: Vec::new,
+    others: || vec![WORKLOAD],
+    also_counted: || {
         PHASES
-            .map(|phase| Box::new(OneByOne(phase)) as Box<dyn Activity>)
+            .map(|phase| Box::new(OneByOne(phase)) as Box<dyn Workload>)
             .into()
-    }
+    },
+    run,
+};
 
-    fn run(&self, session: &mut Session) -> Result<(), String> {
-        let quick = session.options.quick;
-        let tasks = if quick { vec![1, 2] } else { session.tasks() };
-        let (mut usual, mut as_many) = (Rates::default(), Rates::default());
-        for round in 0..session.effort.runs {
-            let run = |contender: &_, (threads, times): (usize, usize), first| {
-                let contender: &crate::contender::Contender = contender;
-                if times > 1 && !contender.is_library() {
-                    return Ok(None);
-                }
-                let job = FileTree {
-                    each: times * each(contender.is_library(), quick),
-                };
-                let done = session.job(contender, contender.fresh(), &job, (threads, first));
-                done.map(Some)
+fn run(session: &mut Session) -> Result<(), String> {
+    let quick = session.options.quick;
+    let tasks = if quick { vec![1, 2] } else { session.tasks() };
+    let mut rates = Samples::default();
+    for round in 0..session.effort.runs {
+        let run = |contender: &Contender, (threads, times): (usize, usize), first| {
+            if times > 1 && !contender.is_library() {
+                return Ok(None);
+            }
+            let job = FileTree {
+                each: times * each(contender.is_library(), quick),
             };
-            let all = session
-                .effort
-                .in_turns(&session.contenders, &cells(&tasks), round, run)?;
-            for (contender, (threads, times), turns) in all {
-                let turns: Vec<Vec<PhaseTime>> = turns.into_iter().flatten().collect();
-                if times == 1 {
-                    push(&mut usual, &contender.name, threads, &turns);
-                }
-                if times > 1 || threads == MANY_TASKS {
-                    push(&mut as_many, &contender.name, threads, &turns);
-                }
+            let done = session.job(contender, contender.fresh(), &job, (threads, first));
+            done.map(Some)
+        };
+        let all = session
+            .effort
+            .in_turns(&session.contenders, &cells(&tasks), round, run)?;
+        for (contender, (threads, times), turns) in all {
+            let turns: Vec<Vec<PhaseTime>> = turns.into_iter().flatten().collect();
+            let cell = (&*contender.name, threads);
+            if times == 1 {
+                push(&mut rates, USUAL, cell, &turns);
+            }
+            if times > 1 || threads == MANY_TASKS {
+                push(&mut rates, AS_MANY, cell, &turns);
             }
         }
-        println!("{}", table(&usual.by_clock, &session.names(), &tasks));
-        session.print_facts();
-        for (grid, metric) in [
-            (&usual.by_clock, "files_per_s"),
-            (&usual.by_cpu, "files_per_cpu_s"),
-            (&as_many.by_clock, "files_per_s_as_many"),
-            (&as_many.by_cpu, "files_per_cpu_s_as_many"),
-        ] {
-            session.report.add_grid(grid, (metric, "1/s"));
-        }
-        session.by_cpu = as_many.by_cpu;
-        for phase in PHASES {
-            session.ask_of_many(&as_many.by_clock, phase);
-        }
-        let grid = usual.by_clock;
-        session.by_cpu = usual.by_cpu;
-        for phase in PHASES {
-            let picture = format!("chinner-{phase}");
-            session.draw(
-                &picture,
-                (phase, "files per second"),
-                (&grid, phase),
-                &tasks,
-            )?;
-            session.ask_of_two(&grid, phase);
-        }
-        Ok(())
     }
+    println!("{}", table(rates.of(USUAL[0]), &session.names(), &tasks));
+    session.print_facts();
+    session.report.add_samples(&rates);
+    let as_many = session.with_cpu(&rates, AS_MANY);
+    for phase in PHASES {
+        session.ask_of_many(&as_many, phase);
+    }
+    let grid = session.with_cpu(&rates, USUAL);
+    for phase in PHASES {
+        let title = (phase, "files per second");
+        session.draw(&format!("chinner-{phase}"), title, (&grid, phase), &tasks)?;
+        session.ask_of_two(&grid, phase);
+    }
+    Ok(())
 }
 
-/// FileTree of each thread.
+/// Files of each thread.
 fn each(is_library: bool, quick: bool) -> usize {
     match (is_library, quick) {
         (true, true) => 4_000,
@@ -193,7 +184,7 @@ fn look(client: &dyn Client, file: &CString) -> Result<(), String> {
     must(!about.is_dir && about.size == 0, || format!("{file:?}"))
 }
 
-impl Job for FileTree {
+impl Workload for FileTree {
     fn name(&self) -> String {
         WORKLOAD.to_owned()
     }
@@ -217,19 +208,15 @@ impl Job for FileTree {
             task,
         };
         for _ in 0..WARM {
-            for phase in 0..PHASES.len() {
-                owner.phase(phase)?;
-            }
+            (0..PHASES.len()).try_for_each(|phase| owner.run(phase).map(drop))?;
             owner.client.mkdir(&top(task))?;
         }
         Ok(Box::new(owner))
     }
 
-    fn check(&self, client: &dyn Client, tasks: usize) -> Result<(), String> {
+    fn check(&self, client: &dyn Client, _done: &[u64]) -> Result<(), String> {
         let left = client.list(c"/")?;
-        must(left == 0, || {
-            format!("{left} of {tasks} directories are left")
-        })
+        must(left == 0, || format!("{left} directories are left"))
     }
 }
 
@@ -239,27 +226,8 @@ struct Owner<'c> {
     task: usize,
 }
 
-/// Calls `f` with every file below `dir`, as `find` finds them, and `after` with every directory
-/// once it is through with it.
-fn walk(
-    client: &dyn Client,
-    dir: &CString,
-    f: &mut dyn FnMut(CString) -> Result<(), String>,
-    after: &dyn Fn(&CString) -> Result<(), String>,
-) -> Result<(), String> {
-    for entry in client.entries(dir)?.iter() {
-        let below = path([dir.to_bytes(), b"/", entry.name].concat());
-        if entry.is_dir {
-            walk(client, &below, f, after)?;
-        } else {
-            f(below)?;
-        }
-    }
-    after(dir)
-}
-
-impl Phased for Owner<'_> {
-    fn phase(&mut self, phase: usize) -> Result<u64, String> {
+impl Task for Owner<'_> {
+    fn run(&mut self, phase: usize) -> Result<u64, String> {
         let (client, top, mut files) = (&*self.client, top(self.task), 0);
         match PHASES[phase] {
             "create" => {
@@ -267,11 +235,11 @@ impl Phased for Owner<'_> {
                 files = self.each;
             }
             "walk" => {
-                let mut seen = |file: CString| {
+                let mut see = |file: CString| {
                     files += 1;
                     look(client, &file)
                 };
-                walk(client, &top, &mut seen, &|_| Ok(()))?;
+                walk(client, &top, &mut see, &|_| Ok(()))?;
             }
             "chmod" => {
                 (0..self.each).try_for_each(|n| client.chmod(&file(self.task, n), MODE))?;
@@ -284,7 +252,9 @@ impl Phased for Owner<'_> {
                     files += 1;
                     client.unlink(&file)
                 };
-                walk(client, &top, &mut remove, &|dir| client.rmdir(dir))?;
+                walk(client, &top, &mut remove, &|directory| {
+                    client.rmdir(directory)
+                })?;
             }
         }
         must(files == self.each, || {
@@ -297,7 +267,7 @@ impl Phased for Owner<'_> {
 /// A phase, a file at a time, for counts of one operation.
 struct OneByOne(&'static str);
 
-impl Activity for OneByOne {
+impl Workload for OneByOne {
     fn name(&self) -> String {
         self.0.to_owned()
     }
@@ -306,38 +276,28 @@ impl Activity for OneByOne {
         FileTree { each: OPERATIONS }.prepare(client, tasks)
     }
 
-    fn task<'c>(
-        &self,
-        client: &'c dyn Client,
-        task: usize,
-        _tasks: usize,
-    ) -> Result<Box<dyn Repeat + 'c>, String> {
+    fn task<'c>(&'c self, client: Box<dyn Client + 'c>, (task, _tasks): Place) -> Ready<'c> {
         let mut numbers = 0..OPERATIONS;
         let mut next = move || numbers.next().ok_or("there are no more files");
         if self.0 == "create" {
-            return Ok(Box::new(move || create(client, task, next()?)));
+            return Ok(Box::new(move || create(&*client, task, next()?)));
         }
-        (0..OPERATIONS).try_for_each(|n| create(client, task, n))?;
-        let directories =
-            (0..OPERATIONS.div_ceil(IN_DIRECTORY)).map(|n| path(format!("/thread-{task}/{n}")));
-        let mut found = Found {
-            client,
-            directories: directories.collect(),
-            files: Vec::new(),
-            through: None,
-        };
-        let again: Box<dyn Repeat + 'c> = match self.0 {
+        (0..OPERATIONS).try_for_each(|n| create(&*client, task, n))?;
+        let mut found = Found::new(task);
+        Ok(match self.0 {
             "chmod" => Box::new(move || client.chmod(&file(task, next()?), MODE)),
-            "walk" => Box::new(move || look(client, &found.file(|_| Ok(()))?)),
-            _ => Box::new(move || client.unlink(&found.file(|dir| client.rmdir(dir))?)),
-        };
-        Ok(again)
+            "walk" => Box::new(move || look(&*client, &found.file(&*client, |_| Ok(()))?)),
+            _ => Box::new(move || {
+                let file = found.file(&*client, |directory| client.rmdir(directory))?;
+                client.unlink(&file)
+            }),
+        })
     }
 }
 
-/// The files of a thread, directory by directory, as each is listed.
-struct Found<'c> {
-    client: &'c dyn Client,
+/// The files of a thread, directory by directory, as each is listed. The directories are known, so
+/// that what is counted does not depend on the order in which a listing has them.
+struct Found {
     /// Those to come, the last one first.
     directories: Vec<CString>,
     files: Vec<CString>,
@@ -345,16 +305,31 @@ struct Found<'c> {
     through: Option<CString>,
 }
 
-impl Found<'_> {
+impl Found {
+    fn new(task: usize) -> Found {
+        let directories = 0..OPERATIONS.div_ceil(IN_DIRECTORY);
+        Found {
+            directories: directories
+                .map(|n| path(format!("/thread-{task}/{n}")))
+                .collect(),
+            files: Vec::new(),
+            through: None,
+        }
+    }
+
     /// The next one; `after` gets every directory once it is through with it.
-    fn file(&mut self, after: impl Fn(&CString) -> Result<(), String>) -> Result<CString, String> {
+    fn file(
+        &mut self,
+        client: &dyn Client,
+        after: impl Fn(&CString) -> Result<(), String>,
+    ) -> Result<CString, String> {
         loop {
             if let Some(file) = self.files.pop() {
                 return Ok(file);
             }
             self.through.take().iter().try_for_each(&after)?;
             let directory = self.directories.pop().ok_or("there are no more files")?;
-            let entries = self.client.entries(&directory)?;
+            let entries = client.entries(&directory)?;
             let below = |name: &[u8]| path([directory.to_bytes(), b"/", name].concat());
             self.files = entries.iter().map(|entry| below(entry.name)).collect();
             self.through = Some(directory);

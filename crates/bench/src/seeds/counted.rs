@@ -1,11 +1,10 @@
 //! Facts that are counted, not timed: they are the same on a busy machine and on one with few
 //! cores.
 
-use super::{Family, families, wants};
-use crate::activity::{Activity, Repeat};
+use super::{FAMILIES, Family, wants};
 use crate::allocations;
 use crate::callgrind;
-use crate::daemons::output;
+use crate::children::output;
 use crate::instrumented;
 use crate::measure::prepare;
 use crate::options::Options;
@@ -13,6 +12,7 @@ use crate::pinned::{allowed_cores, pin_first};
 use crate::row::Row;
 use crate::table::Table;
 use crate::target::{Library, Sharing, Target};
+use crate::workload::{Task, Workload};
 use std::process::Command;
 
 /// The verb that builds the instrumented program and does nothing else.
@@ -22,54 +22,55 @@ pub const SHARED_LINES: &str = "shared-lines";
 
 /// The verb by which this program runs under valgrind.
 pub const LOOPS: &str = "seeds-loops";
-/// The function that is counted, as callgrind demangles it.
-const COUNTED: &str = "hearth_bench::seeds::counted::in_window";
-/// Strides of repetitions of which instructions, and allocations, are counted; as many before them
-/// do not count. Together they are no more than `script::OPERATIONS`.
-const STRIDES: u32 = 32;
+/// Runs of a task of which instructions, and allocations, are counted; as many before them do not
+/// count. Together they are no more than `script::OPERATIONS`.
+const RUNS: u32 = 32;
 const OF_ALLOCATIONS: u32 = 16;
 
 /// What is counted of one operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fact {
-    /// Instructions, by one task, under valgrind.
-    Instructions,
-    /// Allocations, by one task.
-    Allocations,
-    /// Lines of 64 bytes that one task writes and another one, doing the same, touches.
-    SharedLines,
+#[derive(Clone, Copy, Debug)]
+pub struct Fact {
+    metric: &'static str,
+    pub heading: &'static str,
+    /// Tasks that do it.
+    tasks: usize,
+    /// Digits behind the point.
+    digits: usize,
 }
 
-impl Fact {
-    pub const ALL: [Fact; 3] = [Fact::Instructions, Fact::Allocations, Fact::SharedLines];
+/// Instructions by one task, under valgrind.
+const INSTRUCTIONS: Fact = Fact {
+    metric: "instructions_per_op",
+    heading: "instructions",
+    tasks: 1,
+    digits: 0,
+};
+const ALLOCATIONS: Fact = Fact {
+    metric: "allocations_per_op",
+    heading: "allocations",
+    tasks: 1,
+    digits: 2,
+};
+/// Lines of 64 bytes that one task writes and another one, doing the same, touches.
+const SHARED: Fact = Fact {
+    metric: "shared_lines_written_per_op",
+    heading: "shared lines",
+    tasks: 2,
+    digits: 2,
+};
+pub const FACTS: [Fact; 3] = [INSTRUCTIONS, ALLOCATIONS, SHARED];
 
-    pub fn metric(self) -> &'static str {
-        match self {
-            Fact::Instructions => "instructions_per_op",
-            Fact::Allocations => "allocations_per_op",
-            Fact::SharedLines => "shared_lines_written_per_op",
-        }
-    }
-
-    pub fn heading(self) -> &'static str {
-        match self {
-            Fact::Instructions => "instructions",
-            Fact::Allocations => "allocations",
-            Fact::SharedLines => "shared lines",
-        }
-    }
-}
-
-/// An activity of a family.
+/// A workload of a family.
 pub struct Wanted {
     pub family: &'static str,
-    pub activity: Box<dyn Activity>,
+    pub workload: Box<dyn Workload>,
 }
 
-/// The facts of activities on the library.
+/// The facts of workloads on the library.
 #[derive(Debug, Default)]
 pub struct Facts {
-    facts: Vec<(&'static str, String, Fact, f64)>,
+    /// A row for each fact, by the family.
+    pub rows: Vec<Row>,
     /// Family, workload, and the place in the source that most lines are shared at.
     places: Vec<(&'static str, String, String)>,
 }
@@ -84,21 +85,21 @@ struct Shared {
 }
 
 impl Facts {
-    /// Counts for the wanted activities of these families. What cannot be counted here is said and
+    /// Counts for the wanted workloads of these families. What cannot be counted here is said and
     /// left out.
-    pub fn count(families: &[&dyn Family], options: &Options) -> Result<Facts, String> {
+    pub fn count(families: &[Family], options: &Options) -> Result<Facts, String> {
         let wanted = wanted(families, options);
         let mut counted = Facts::default();
         if wanted.is_empty() {
             return Ok(counted);
         }
         for one in &wanted {
-            counted.add(one, Fact::Allocations, allocations_of(&*one.activity)?);
+            counted.add(one, ALLOCATIONS, allocations_of(&*one.workload)?);
         }
         match instructions(&wanted, options) {
             Ok(values) => {
                 for (one, value) in wanted.iter().zip(values) {
-                    counted.add(one, Fact::Instructions, value);
+                    counted.add(one, INSTRUCTIONS, value);
                 }
             }
             Err(what) => println!("Without instructions: {what}"),
@@ -111,52 +112,32 @@ impl Facts {
     }
 
     /// The fact of one operation; `None` if it was not counted.
-    pub fn of(&self, family: &str, workload: &str, fact: Fact) -> Option<f64> {
-        self.facts
-            .iter()
-            .find(|(f, w, of, _)| *f == family && w == workload && *of == fact)
-            .map(|&(_, _, _, value)| value)
-    }
-
-    pub fn rows(&self) -> Vec<Row> {
-        let row = |(family, workload, fact, value): &(&'static str, String, Fact, f64)| {
-            let tasks = if *fact == Fact::SharedLines { 2 } else { 1 };
-            Row::exact(
-                family,
-                (workload, "lib", tasks),
-                (fact.metric(), "1"),
-                *value,
-            )
-        };
-        self.facts.iter().map(row).collect()
+    fn of(&self, family: &str, workload: &str, fact: Fact) -> Option<f64> {
+        let mut rows = self.rows.iter().filter(|row| row.bench == family);
+        let is_it = |row: &&Row| row.workload == workload && row.metric == fact.metric;
+        rows.find(is_it).map(|row| row.value)
     }
 
     /// A line for each workload of a family; empty if nothing was counted.
     pub fn table(&self, family: &str) -> String {
-        let mut workloads: Vec<&String> = Vec::new();
-        for (of, workload, ..) in &self.facts {
-            if *of == family && !workloads.contains(&workload) {
-                workloads.push(workload);
-            }
-        }
-        if workloads.is_empty() {
-            return String::new();
-        }
         let heading = ["one operation on lib"].into_iter();
-        let mut table = Table::new(heading.chain(Fact::ALL.map(Fact::heading)));
-        for workload in workloads {
+        let mut table = Table::new(heading.chain(FACTS.map(|fact| fact.heading)));
+        let of_family = |row: &&Row| row.bench == family && row.metric == ALLOCATIONS.metric;
+        for Row { workload, .. } in self.rows.iter().filter(of_family) {
             let cells = self.cells(family, workload);
             table.row([workload.clone()].into_iter().chain(cells));
         }
-        table.text()
+        match table.is_empty() {
+            true => String::new(),
+            false => table.text(),
+        }
     }
 
     /// What stands in the columns of the facts; nothing for what was not counted.
     pub fn cells(&self, family: &str, workload: &str) -> [String; 3] {
-        Fact::ALL.map(|fact| match (self.of(family, workload, fact), fact) {
-            (None, _) => String::new(),
-            (Some(value), Fact::Instructions) => format!("{value:.0}"),
-            (Some(value), _) => format!("{value:.2}"),
+        FACTS.map(|fact| {
+            let value = self.of(family, workload, fact);
+            value.map_or(String::new(), |value| format!("{value:.*}", fact.digits))
         })
     }
 
@@ -173,44 +154,43 @@ impl Facts {
     }
 
     fn share(&mut self, one: &Wanted, values: &[Shared]) {
-        let name = one.activity.name();
+        let name = one.workload.name();
         let is_it = |shared: &&Shared| shared.family == one.family && shared.workload == name;
         let Some(shared) = values.iter().find(is_it) else {
             return;
         };
-        self.add(one, Fact::SharedLines, shared.value);
+        self.add(one, SHARED, shared.value);
         if let Some(place) = &shared.place {
             self.places.push((one.family, name, place.clone()));
         }
     }
 
     fn add(&mut self, one: &Wanted, fact: Fact, value: f64) {
-        let name = one.activity.name();
-        self.facts.push((one.family, name, fact, value));
+        let cell = (&*one.workload.name(), "lib", fact.tasks);
+        let row = Row::exact(one.family, cell, (fact.metric, "1"), value);
+        self.rows.push(row);
     }
 }
 
-/// The activities that the options want, in order.
-fn wanted(families: &[&dyn Family], options: &Options) -> Vec<Wanted> {
+/// The workloads that the options want, in order.
+fn wanted(families: &[Family], options: &Options) -> Vec<Wanted> {
     let mut wanted = Vec::new();
     for family in families {
-        let family: &dyn Family = *family;
-        let activities = family.counted().into_iter();
-        let of_this = activities.map(|activity| Wanted {
-            family: family.name(),
-            activity,
+        let of_this = family.all_counted().into_iter().map(|workload| Wanted {
+            family: family.name,
+            workload,
         });
-        wanted.extend(of_this.filter(|one| wants(options, one.family, &one.activity.name())));
+        wanted.extend(of_this.filter(|one| wants(options, one.family, &one.workload.name())));
     }
     wanted
 }
 
-/// The activities of all families that the options want.
+/// The workloads of all families that the options want.
 fn wanted_of_all(options: &Options) -> Vec<Wanted> {
-    wanted(&families(), options)
+    wanted(&FAMILIES, options)
 }
 
-/// The activities that these arguments of `hearth-bench seeds` name, in order.
+/// The workloads that these arguments of `hearth-bench seeds` name, in order.
 pub fn wanted_of_args(args: &[String]) -> Result<Vec<Wanted>, String> {
     Ok(wanted_of_all(&Options::parse("seeds", args)?))
 }
@@ -225,55 +205,51 @@ fn instructions(wanted: &[Wanted], options: &Options) -> Result<Vec<f64>, String
             .iter()
             .flat_map(|only| ["--only".to_owned(), only.clone()]),
     );
-    let totals = callgrind::totals(COUNTED, &args, wanted.len())?;
+    let totals = callgrind::totals(&args, wanted.len())?;
     let values = wanted.iter().zip(totals).map(|(one, total)| {
-        let times = on_library(&*one.activity, |task| Ok(task.stride() * STRIDES))?;
-        Ok(total as f64 / f64::from(times))
+        let times = on_library(&*one.workload, |task| repeat(task, RUNS))?;
+        Ok(total as f64 / times as f64)
     });
     values.collect()
 }
 
-/// Runs every wanted activity; callgrind counts what `in_window` does.
+/// Runs every wanted workload, for callgrind to count.
 pub fn run_loops(args: &[String]) -> Result<(), String> {
     pin_first()?;
     for one in wanted_of_args(args)? {
-        on_library(&*one.activity, |task| {
-            let times = task.stride() * STRIDES;
-            task.repeat(times)?;
-            in_window(task, times)
+        on_library(&*one.workload, |task| {
+            repeat(task, RUNS)?;
+            callgrind::counted(&mut || repeat(task, RUNS).map(drop))
         })?;
     }
     Ok(())
 }
 
-/// Callgrind knows this function by its name.
-#[inline(never)]
-fn in_window(task: &mut dyn Repeat, times: u32) -> Result<(), String> {
-    task.repeat(times)
+/// Returns the operations of so many runs.
+fn repeat(task: &mut dyn Task, runs: u32) -> Result<u64, String> {
+    (0..runs).map(|_| task.run(0)).sum()
 }
 
 /// Calls `f` with a task that has the library to itself.
 fn on_library<T>(
-    activity: &dyn Activity,
-    f: impl FnOnce(&mut dyn Repeat) -> Result<T, String>,
+    workload: &dyn Workload,
+    f: impl FnOnce(&mut dyn Task) -> Result<T, String>,
 ) -> Result<T, String> {
-    let named = |what| format!("{}: {what}", activity.name());
+    let named = |what| format!("{}: {what}", workload.name());
     let library = Library::new(Sharing::Processes)?;
-    prepare(&library, activity, 1).map_err(named)?;
-    let client = library.client();
-    let mut task = activity.task(&*client, 0, 1).map_err(named)?;
+    prepare(&library, workload, 1).map_err(named)?;
+    let mut task = workload.task(library.client(), (0, 1)).map_err(named)?;
     f(&mut *task).map_err(named)
 }
 
 /// Allocations of one operation, over many.
-fn allocations_of(activity: &dyn Activity) -> Result<f64, String> {
-    on_library(activity, |task| {
-        let times = task.stride() * OF_ALLOCATIONS;
-        task.repeat(times)?;
+fn allocations_of(workload: &dyn Workload) -> Result<f64, String> {
+    on_library(workload, |task| {
+        repeat(task, OF_ALLOCATIONS)?;
         let before = allocations::of_this_thread();
-        task.repeat(times)?;
+        let times = repeat(task, OF_ALLOCATIONS)?;
         let count = allocations::of_this_thread() - before;
-        Ok(count as f64 / f64::from(times))
+        Ok(count as f64 / times as f64)
     })
 }
 
@@ -324,28 +300,29 @@ mod tests {
     fn what_was_counted_is_found_and_becomes_a_row() {
         let mut counted = Facts::default();
         let one = wanted_of_all(&Options::default()).remove(0);
-        counted.add(&one, Fact::SharedLines, 1.5);
-        let name = one.activity.name();
-        assert_eq!(counted.of(one.family, &name, Fact::SharedLines), Some(1.5));
-        assert_eq!(counted.of(one.family, &name, Fact::Instructions), None);
-        let row = &counted.rows()[0];
+        counted.add(&one, ALLOCATIONS, 0.0);
+        counted.add(&one, SHARED, 1.5);
+        let name = one.workload.name();
+        assert_eq!(counted.of(one.family, &name, SHARED), Some(1.5));
+        assert_eq!(counted.of(one.family, &name, INSTRUCTIONS), None);
+        let row = &counted.rows[1];
         assert_eq!((row.tasks, row.metric), (2, "shared_lines_written_per_op"));
         let table = counted.table(one.family);
         let line = table.lines().nth(2).expect("a line for the workload");
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
-        assert_eq!(cells[1..5], [&*name, "", "", "1.50"]);
+        assert_eq!(cells[1..5], [&*name, "", "0.00", "1.50"]);
         assert_eq!(counted.table("git"), "");
     }
 
     /// What uses up files has enough of them for every fact.
     #[test]
-    fn every_activity_can_be_repeated_as_often_as_a_fact_needs() {
+    fn every_workload_can_be_repeated_as_often_as_a_fact_needs() {
         for one in wanted_of_all(&Options::default()) {
-            let name = one.activity.name();
-            on_library(&*one.activity, |task| {
-                let times = task.stride() * 2 * STRIDES.max(OF_ALLOCATIONS);
+            let name = one.workload.name();
+            on_library(&*one.workload, |task| {
+                let times = repeat(task, 2 * RUNS.max(OF_ALLOCATIONS))?;
                 assert!(times as usize <= crate::script::OPERATIONS, "{name}");
-                task.repeat(times)
+                Ok(())
             })
             .unwrap();
         }

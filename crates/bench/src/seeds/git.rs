@@ -2,100 +2,96 @@
 
 use super::Family;
 use super::session::Session;
+use crate::children::{at_once, output};
 use crate::contender::Contender;
-use crate::cpu_time::{CpuTime, of_process};
-use crate::git_checkout::{Checkout, FILES, finish, git};
-use crate::stats::Grid;
+use crate::failure::Context;
+use crate::git_checkout::{Checkout, FILES, git};
+use crate::runner;
+use crate::stats::{Metric, Samples};
 use crate::table::Table;
 use crate::target::Subdirectory;
 use crate::watchdog::beat;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::{Duration, Instant};
-
-pub struct Git;
+use std::time::Duration;
 
 const COMMANDS: [(&str, &[&str]); 2] = [
     ("git status", &["status", "--porcelain"]),
     ("git diff", &["diff"]),
 ];
-const METRICS: [&str; 4] = [
-    "seconds",
-    "user_seconds",
-    "system_seconds",
-    "daemon_seconds",
+const METRICS: [Metric; 4] = [
+    ("seconds", "s"),
+    ("user_seconds", "s"),
+    ("system_seconds", "s"),
+    ("daemon_seconds", "s"),
 ];
 
-impl Family for Git {
-    fn name(&self) -> &'static str {
-        "git"
-    }
-
-    fn about(&self) -> String {
+pub const FAMILY: Family = Family {
+    name: "git",
+    about: || {
         "One git for each of N trees, all at once: it asks for the attributes of every file. \
          Seconds; user and system\nare those of git and of the kernel for it, daemon those of the \
          process that serves a mount. Only targets that\nother programs can use."
             .to_owned()
-    }
+    },
+    scripts: Vec::new,
+    others: || COMMANDS.map(|(name, _)| name).into(),
+    also_counted: Vec::new,
+    run,
+};
 
-    fn workloads(&self) -> Vec<String> {
-        COMMANDS.map(|(name, _)| name.to_owned()).into()
+fn run(session: &mut Session) -> Result<(), String> {
+    if output(git().arg("--version")).is_err() {
+        println!("Not measured: git is not installed.\n");
+        return Ok(());
     }
-
-    fn run(&self, session: &mut Session) -> Result<(), String> {
-        if finish(git().arg("--version")).is_err() {
-            println!("Not measured: git is not installed.\n");
-            return Ok(());
+    let options = &session.options;
+    let (directories, counts) = options.pick((5, &[1, 2][..]), (70, &[1, 2, 4, 8]));
+    let checkout = Checkout::new(directories)?;
+    let mut clones = Vec::new();
+    for contender in &session.contenders {
+        if let Some(directory) = contender.directory() {
+            let most = counts.iter().copied().max().unwrap_or(1);
+            let trees = Trees::new(contender, directory, &checkout, most)?;
+            clones.push((contender, trees));
         }
-        let (directories, counts) = match session.options.quick {
-            true => (5, &[1, 2][..]),
-            false => (70, &[1, 2, 4, 8][..]),
-        };
-        let checkout = Checkout::new(directories)?;
-        let mut clones = Vec::new();
-        for contender in &session.contenders {
-            if let Some(directory) = contender.directory() {
-                let most = counts.iter().copied().max().unwrap_or(1);
-                let trees = Trees::new(contender, directory, &checkout, most)?;
-                clones.push((contender, trees));
-            }
-        }
-        // git looks into files whose times are those of its index: it is written anew, later.
-        std::thread::sleep(Duration::from_millis(1_100));
-        for (_, trees) in &clones {
-            trees.refresh()?;
-        }
-        let mut grids: [Grid; 4] = Default::default();
-        for (name, args) in COMMANDS.into_iter().filter(|(name, _)| session.wants(name)) {
-            for _ in 0..session.effort.runs {
-                for &count in counts {
-                    for (contender, trees) in &clones {
-                        let elapsed = trees.all_at_once(args, count, contender.daemon())?;
-                        for (grid, seconds) in grids.iter_mut().zip(elapsed) {
-                            grid.push(name, &contender.name, count, seconds);
-                        }
-                        beat();
-                    }
-                }
-            }
-        }
-        drop(clones);
-        println!("{} files a tree.\n\n{}", directories * FILES, table(&grids));
-        for (metric, grid) in METRICS.into_iter().zip(&grids) {
-            session.report.add_grid(grid, (metric, "s"));
-        }
-        for workload in grids[0].workloads() {
-            let title = format!("{workload} on N trees at once");
-            let picture = workload.replace(' ', "-");
-            session.draw(
-                &picture,
-                (&title, "seconds"),
-                (&grids[0], &workload),
-                counts,
-            )?;
-        }
-        Ok(())
     }
+    // git looks into files whose times are those of its index: it is written anew, later.
+    std::thread::sleep(Duration::from_millis(1_100));
+    for (_, trees) in &clones {
+        trees.refresh()?;
+    }
+    let commands = COMMANDS.iter().filter(|(name, _)| session.wants(name));
+    let of_each = |command| counts.iter().map(move |&count| (command, count));
+    let jobs: Vec<(&(&str, &[&str]), usize)> = commands.flat_map(of_each).collect();
+    let mut samples = Samples::default();
+    let runs = session.effort.runs as usize;
+    runner::rounds(
+        runs,
+        &jobs,
+        &clones,
+        |&((name, args), count), (on, trees), _| {
+            let elapsed = trees.all_at_once(args, count, on.daemon())?;
+            for (metric, seconds) in METRICS.into_iter().zip(elapsed) {
+                samples.push(metric, (name, &on.name, count), seconds);
+            }
+            Ok(())
+        },
+    )?;
+    drop(clones);
+    println!(
+        "{} files a tree.\n\n{}",
+        directories * FILES,
+        table(&samples)
+    );
+    session.report.add_samples(&samples);
+    let seconds = samples.of(METRICS[0]);
+    for workload in seconds.workloads() {
+        let title = format!("{workload} on N trees at once");
+        let picture = workload.replace(' ', "-");
+        session.draw(&picture, (&title, "seconds"), (seconds, &workload), counts)?;
+    }
+    Ok(())
 }
 
 /// The trees on one target.
@@ -115,8 +111,7 @@ impl Trees {
         let mut paths = Vec::new();
         for n in 0..trees {
             let tree = directory.path().join(format!("tree-{n}"));
-            let cloned = checkout.run(&tree);
-            cloned.map_err(|what| format!("{}: {what}", contender.name))?;
+            checkout.run(&tree).context(&contender.name)?;
             paths.push(tree);
             beat();
         }
@@ -133,7 +128,7 @@ impl Trees {
             "--really-refresh",
             "--force-write-index",
         ];
-        let refresh = |tree| finish(git().arg("-C").arg(tree).args(args));
+        let refresh = |tree| output(git().arg("-C").arg(tree).args(args)).map(drop);
         self.trees.iter().try_for_each(refresh)
     }
 
@@ -144,19 +139,17 @@ impl Trees {
         trees: usize,
         daemon: Option<u32>,
     ) -> Result<[f64; 4], String> {
-        let before = (CpuTime::of_children(), daemon.map(of_process));
-        let begin = Instant::now();
-        let mut running = Vec::new();
-        for tree in &self.trees[..trees] {
-            let mut command = git();
-            command.arg("-C").arg(tree).args(args);
-            command.stdout(Stdio::piped());
-            running.push(command.spawn().map_err(|error| format!("git: {error}"))?);
-        }
-        for child in running {
-            let output = child
-                .wait_with_output()
-                .map_err(|error| format!("git: {error}"))?;
+        let program = |tree| {
+            let mut program = git();
+            program
+                .arg("-C")
+                .arg(tree)
+                .args(args)
+                .stdout(Stdio::piped());
+            program
+        };
+        let (outputs, spent) = at_once(self.trees[..trees].iter().map(program), daemon)?;
+        for output in outputs {
             // In a tree that nobody has changed there is nothing to say.
             if !output.status.success() || !output.stdout.is_empty() {
                 let said = String::from_utf8_lossy(&output.stdout);
@@ -164,26 +157,21 @@ impl Trees {
                 return Err(format!("git {}: {}: {first}", args[0], output.status));
             }
         }
-        let real = begin.elapsed().as_secs_f64();
-        let cpu = CpuTime::of_children() - before.0;
-        let served = daemon.map_or(0.0, |daemon| of_process(daemon) - before.1.unwrap_or(0.0));
-        Ok([real, cpu.user, cpu.system, served])
+        let cpu = spent.cpu;
+        Ok([spent.seconds, cpu.user, cpu.system, spent.served])
     }
 }
 
-fn table(grids: &[Grid; 4]) -> String {
+fn table(samples: &Samples) -> String {
     let mut table = Table::new(["seconds", "trees", "on", "real", "user", "sys", "daemon"]);
-    for (key, _) in grids[0].cells() {
-        let mut line = vec![
-            key.workload.clone(),
-            key.tasks.to_string(),
-            key.target.clone(),
-        ];
-        for grid in grids {
-            let cell = grid.median(&key.workload, &key.target, key.tasks);
-            line.push(cell.map_or(String::new(), |(seconds, _)| format!("{seconds:.3}")));
-        }
-        table.row(line);
+    for (key, _) in samples.of(METRICS[0]).cells() {
+        let (workload, target, tasks) = (&key.workload, &key.target, key.tasks);
+        let seconds = METRICS.map(|metric| {
+            let cell = samples.of(metric).median(workload, target, tasks);
+            cell.map_or(String::new(), |(seconds, _)| format!("{seconds:.3}"))
+        });
+        let line = [workload.clone(), tasks.to_string(), target.clone()];
+        table.row(line.into_iter().chain(seconds));
     }
     table.text()
 }

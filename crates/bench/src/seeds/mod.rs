@@ -14,93 +14,97 @@ pub mod teardown;
 pub mod thread_perf;
 mod tiobench;
 
-use crate::activity::Activity;
 use crate::options::Options;
 use crate::report::Report;
 use crate::script::Script;
+use crate::workload::Workload;
 use session::Session;
 
-pub trait Family: Sync {
-    /// Its name: the `bench` of its rows, and what `--only` takes.
-    fn name(&self) -> &'static str;
+/// One test.
+#[derive(Clone, Copy)]
+pub struct Family {
+    /// The `bench` of its rows, and what `--only` takes.
+    pub name: &'static str,
     /// What is done, and what its figures mean.
-    fn about(&self) -> String;
-    /// Names of its workloads, which `--only` takes as well.
-    fn workloads(&self) -> Vec<String> {
-        self.activities()
-            .iter()
-            .map(|script| script.name.to_owned())
-            .collect()
-    }
-    /// Those of them that repeat one operation.
-    fn activities(&self) -> Vec<&'static Script> {
-        Vec::new()
-    }
-    /// Those whose instructions, allocations and shared lines are counted on the library: they, and
-    /// what a job does an operation at a time, up to `script::OPERATIONS` of them.
-    fn counted(&self) -> Vec<Box<dyn Activity>> {
-        boxed(self.activities())
-    }
+    pub about: fn() -> String,
+    /// Its workloads that repeat one operation.
+    pub scripts: fn() -> Vec<&'static Script>,
+    /// Names of its workloads that do something else.
+    pub others: fn() -> Vec<&'static str>,
+    /// What is counted beside the scripts on the library: instructions, allocations and shared
+    /// lines of what a workload does an operation at a time, up to `script::OPERATIONS` of them.
+    pub also_counted: fn() -> Vec<Box<dyn Workload>>,
     /// Measures what is wanted and prints it.
-    fn run(&self, session: &mut Session) -> Result<(), String>;
+    pub run: fn(&mut Session) -> Result<(), String>,
 }
 
-fn boxed(scripts: impl IntoIterator<Item = &'static Script>) -> Vec<Box<dyn Activity>> {
-    let boxed = |script| Box::new(script) as Box<dyn Activity>;
+impl Family {
+    /// Names of its workloads, which `--only` takes as well.
+    pub fn workloads(&self) -> Vec<&'static str> {
+        let scripts = (self.scripts)().into_iter().map(|script| script.name);
+        scripts.chain((self.others)()).collect()
+    }
+
+    /// All whose operations are counted: the scripts, and what is counted beside them.
+    pub fn all_counted(&self) -> Vec<Box<dyn Workload>> {
+        let mut all = boxed((self.scripts)());
+        all.extend((self.also_counted)());
+        all
+    }
+}
+
+fn boxed(scripts: impl IntoIterator<Item = &'static Script>) -> Vec<Box<dyn Workload>> {
+    let boxed = |script: &'static Script| Box::new(script.repeated()) as Box<dyn Workload>;
     scripts.into_iter().map(boxed).collect()
 }
 
 /// All tests, in the order of the report.
-pub fn families() -> [&'static dyn Family; 9] {
-    [
-        &rates::Single,
-        &rates::FileOps,
-        &rates::Paths,
-        &thread_perf::ThreadPerf,
-        &teardown::Teardown,
-        &git::Git,
-        &fxmark::FxMark,
-        &tiobench::TioBench,
-        &chinner::Chinner,
-    ]
-}
+pub const FAMILIES: [Family; 9] = [
+    rates::ONE_TASK,
+    rates::DIRECTORIES,
+    rates::COMMON,
+    thread_perf::FAMILY,
+    teardown::FAMILY,
+    git::FAMILY,
+    fxmark::FAMILY,
+    tiobench::FAMILY,
+    chinner::FAMILY,
+];
 
 /// Whether the workload of the family is wanted. `--only` with the name of a family means that one
 /// alone, although it may be a part of another's workload.
 fn wants(options: &Options, family: &str, workload: &str) -> bool {
     match options.only.as_deref() {
-        Some(only) if families().iter().any(|one| one.name() == only) => family == only,
+        Some(only) if FAMILIES.iter().any(|one| one.name == only) => family == only,
         _ => options.wants(workload),
     }
 }
 
 pub fn run(options: &Options, report: &mut Report) -> Result<(), String> {
-    let families = families();
-    let is_chosen = |family: &&&dyn Family| {
-        let wants = |workload: &String| wants(options, family.name(), workload);
+    let is_chosen = |family: &Family| {
+        let wants = |workload: &&str| wants(options, family.name, workload);
         options.only.is_none() || family.workloads().iter().any(wants)
     };
-    let chosen: Vec<&dyn Family> = families.iter().filter(is_chosen).copied().collect();
-    if chosen.is_empty() {
-        let name = |family: &&dyn Family| std::iter::once(family.name().to_owned());
-        let named = |family| name(family).chain(family.workloads());
-        let names: Vec<String> = families.iter().flat_map(named).collect();
-        let only = options.only.clone().unwrap_or_default();
-        return Err(format!(
-            "unknown workload '{only}'; there are: {}",
-            names.join(", ")
-        ));
+    let chosen: Vec<Family> = FAMILIES.into_iter().filter(is_chosen).collect();
+    if let ([], Some(only)) = (&chosen[..], &options.only) {
+        let named = |family: &Family| [&[family.name], &family.workloads()[..]].concat();
+        let names = FAMILIES
+            .iter()
+            .flat_map(named)
+            .collect::<Vec<_>>()
+            .join(", ");
+        return Err(format!("unknown workload '{only}'; there are: {names}"));
     }
     let mut session = Session::new(options, report)?;
     session.count(&chosen)?;
     let mut failed = Vec::new();
     for family in chosen {
-        session.report.bench = family.name();
-        println!("\n## {}\n\n{}\n", family.name(), family.about());
+        session.report.bench = family.name;
+        println!("\n## {}\n\n{}\n", family.name, (family.about)());
         // The others are measured all the same.
-        if let Err(what) = family.run(&mut session) {
+        if let Err(what) = (family.run)(&mut session) {
             println!("Not measured: {what}\n");
-            failed.push(format!("{}: {what}", family.name()));
+            failed.push(format!("{}: {what}", family.name));
         }
     }
     match failed.is_empty() {

@@ -9,80 +9,66 @@ use crate::table::Table;
 use crate::workloads::{FILE_OPS, PATHS, SINGLE};
 
 /// One task: the library against system calls on tmpfs.
-pub struct Single;
+pub const ONE_TASK: Family = Family {
+    name: "single",
+    about: || {
+        format!("One task, everything warm; beside it two, and {MANY_TASKS} that take turns.")
+    },
+    scripts: || SINGLE.iter().map(|(script, _)| script).collect(),
+    others: Vec::new,
+    also_counted: Vec::new,
+    run: run_single,
+};
+
+fn run_single(session: &mut Session) -> Result<(), String> {
+    let grid = session.rates(&(ONE_TASK.scripts)(), &[1, 2, MANY_TASKS])?;
+    session.print_rates(&grid);
+    for (script, times) in &SINGLE {
+        if session.wants(script.name) {
+            // Only tmpfs is what was asked for; without it the ask is not measured.
+            session.ask_against(&grid, script.name, ["lib", "tmpfs"], *times);
+            session.ask_of_two(&grid, script.name);
+            session.ask_of_many(&grid, script.name);
+        }
+    }
+    Ok(())
+}
 
 /// Open and close, or create and remove, each task its own file, in one working directory or each
 /// in its own.
-pub struct FileOps;
-
-/// One file opened by all, one path asked for by all, and long paths whose beginning all
-/// have in common.
-pub struct Paths;
-
-impl Family for Single {
-    fn name(&self) -> &'static str {
-        "single"
-    }
-
-    fn about(&self) -> String {
-        format!("One task, everything warm; beside it two, and {MANY_TASKS} that take turns.")
-    }
-
-    fn activities(&self) -> Vec<&'static Script> {
-        SINGLE.iter().map(|(script, _)| script).collect()
-    }
-
-    fn run(&self, session: &mut Session) -> Result<(), String> {
-        let grid = session.rates(&self.activities(), &[1, 2, MANY_TASKS])?;
-        session.print_rates(&grid);
-        for (script, times) in &SINGLE {
-            if session.wants(script.name) {
-                // Only tmpfs is what was asked for; without it the ask is not measured.
-                session.ask_against(&grid, script.name, ["lib", "tmpfs"], *times);
-                session.ask_of_two(&grid, script.name);
-                session.ask_of_many(&grid, script.name);
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Family for FileOps {
-    fn name(&self) -> &'static str {
-        "file-ops"
-    }
-
-    fn about(&self) -> String {
+pub const DIRECTORIES: Family = Family {
+    name: "file-ops",
+    about: || {
         "Each task opens and closes its own file (oc), or creates, closes and removes it (cu), in \
          one working\ndirectory (same) or in its own (diff). Percent of what one task does on the \
          baseline; the sum of all\ntasks, so that N tasks on as many cores would ideally do N \
          times 100."
             .to_owned()
-    }
+    },
+    scripts: || FILE_OPS.iter().map(|(script, _)| script).collect(),
+    others: Vec::new,
+    also_counted: Vec::new,
+    run: run_file_ops,
+};
 
-    fn activities(&self) -> Vec<&'static Script> {
-        FILE_OPS.iter().map(|(script, _)| script).collect()
+fn run_file_ops(session: &mut Session) -> Result<(), String> {
+    let tasks = session.tasks();
+    let grid = session.rates(&(DIRECTORIES.scripts)(), &tasks)?;
+    let names = session.names();
+    let base = session.baseline().to_owned();
+    let percents = percents(&grid, &base);
+    for name in names
+        .iter()
+        .filter(|&name| *name != base || names.len() == 1)
+    {
+        println!("{}", seed_table(&percents, &base, name, &tasks));
     }
-
-    fn run(&self, session: &mut Session) -> Result<(), String> {
-        let tasks = session.tasks();
-        let grid = session.rates(&self.activities(), &tasks)?;
-        let names = session.names();
-        let base = session.baseline().to_owned();
-        let percents = percents(&grid, &base);
-        for name in names
-            .iter()
-            .filter(|&name| *name != base || names.len() == 1)
-        {
-            println!("{}", seed_table(&percents, &base, name, &tasks));
-        }
-        session.print_rates(&grid);
-        let unit = format!("% of one task on {base}");
-        let pictures = FILE_OPS
-            .iter()
-            .map(|(script, short)| (script, short.replace(' ', "-")));
-        curves(session, &grid, (&percents, &unit), pictures)
-    }
+    session.print_rates(&grid);
+    let unit = format!("% of one task on {base}");
+    let pictures = FILE_OPS
+        .iter()
+        .map(|(script, short)| (script, short.replace(' ', "-")));
+    curves(session, &grid, (&percents, &unit), pictures)
 }
 
 /// Percent of what one task does on the baseline.
@@ -117,30 +103,29 @@ fn seed_table(percents: &Grid, base: &str, name: &str, tasks: &[usize]) -> Strin
     table.text()
 }
 
-impl Family for Paths {
-    fn name(&self) -> &'static str {
-        "paths"
-    }
-
-    fn about(&self) -> String {
+/// One file opened by all, one path asked for by all, and long paths whose beginning all
+/// have in common.
+pub const COMMON: Family = Family {
+    name: "paths",
+    about: || {
         "All tasks open and close one file, ask for one path, or each for a file of its own 8 \
          elements deep,\nwhose directories they have in common."
             .to_owned()
-    }
+    },
+    scripts: || PATHS.iter().map(|(script, _)| script).collect(),
+    others: Vec::new,
+    also_counted: Vec::new,
+    run: run_paths,
+};
 
-    fn activities(&self) -> Vec<&'static Script> {
-        PATHS.iter().map(|(script, _)| script).collect()
-    }
-
-    fn run(&self, session: &mut Session) -> Result<(), String> {
-        let tasks = session.tasks();
-        let grid = session.rates(&self.activities(), &tasks)?;
-        session.print_rates(&grid);
-        let pictures = PATHS
-            .iter()
-            .map(|(script, name)| (script, (*name).to_owned()));
-        curves(session, &grid, (&grid, "operations per second"), pictures)
-    }
+fn run_paths(session: &mut Session) -> Result<(), String> {
+    let tasks = session.tasks();
+    let grid = session.rates(&(COMMON.scripts)(), &tasks)?;
+    session.print_rates(&grid);
+    let pictures = PATHS
+        .iter()
+        .map(|(script, name)| (script, (*name).to_owned()));
+    curves(session, &grid, (&grid, "operations per second"), pictures)
 }
 
 /// Draws each workload and asks that it scales.

@@ -1,8 +1,7 @@
 //! One run of the whole benchmark.
 
-use super::counted::{Fact, Facts};
+use super::counted::{FACTS, Facts};
 use super::{Family, wants};
-use crate::activity::Job;
 use crate::ask::Ask;
 use crate::backed::back;
 use crate::contender::{self, Contender};
@@ -11,10 +10,12 @@ use crate::options::Options;
 use crate::pinned::allowed_cores;
 use crate::report::{self, Report};
 use crate::room;
-use crate::runner::{Effort, Rates};
+use crate::row::{OPS_PER_CPU_SECOND, OPS_PER_SECOND};
+use crate::runner::Effort;
 use crate::script::Script;
-use crate::stats::Grid;
+use crate::stats::{Grid, Metric, Samples};
 use crate::target::Fresh;
+use crate::workload::Workload;
 use std::time::Duration;
 
 /// Targets when none are named; a first look leaves out the last one.
@@ -28,25 +29,24 @@ pub struct Session<'r> {
     pub contenders: Vec<Contender>,
     counted: Facts,
     /// The rates by processor time of what is asked next.
-    pub by_cpu: Grid,
+    by_cpu: Grid,
     pub report: &'r mut Report,
 }
 
 impl Session<'_> {
     /// Brings the targets up.
     pub fn new<'r>(options: &Options, report: &'r mut Report) -> Result<Session<'r>, String> {
-        let quick = options.quick;
-        room::memory(quick)?;
+        room::memory(options.quick)?;
         let contenders = match options.targets.is_empty() {
-            true => Contender::all(if quick { &USUAL[..4] } else { &USUAL }, 0)?,
+            true => Contender::all(options.pick(&USUAL[..4], &USUAL), 0)?,
             false => {
                 let named: Vec<&str> = options.targets.iter().map(|name| &**name).collect();
                 Contender::all(&named, named.len())?
             }
         };
         let effort = Effort {
-            run: Duration::from_millis(if quick { 25 } else { 200 }),
-            runs: options.rounds.unwrap_or(if quick { 3 } else { 5 }) as u32,
+            run: Duration::from_millis(options.pick(25, 200)),
+            runs: options.rounds_or(3, 5) as u32,
             library_turns: 8,
         };
         let cores = allowed_cores().len();
@@ -72,11 +72,11 @@ impl Session<'_> {
         })
     }
 
-    /// Counts instructions, allocations and shared lines of the wanted activities.
-    pub fn count(&mut self, families: &[&dyn Family]) -> Result<(), String> {
+    /// Counts instructions, allocations and shared lines of the wanted workloads.
+    pub fn count(&mut self, families: &[Family]) -> Result<(), String> {
         if !self.options.no_count {
             self.counted = Facts::count(families, &self.options)?;
-            self.report.rows.extend(self.counted.rows());
+            self.report.rows.extend_from_slice(&self.counted.rows);
         }
         Ok(())
     }
@@ -88,10 +88,8 @@ impl Session<'_> {
 
     /// Numbers of tasks of a curve. More tasks than cores take turns.
     pub fn tasks(&self) -> Vec<usize> {
-        match self.options.quick {
-            true => vec![1, 2, MANY_TASKS],
-            false => vec![1, 2, 4, 8, MANY_TASKS],
-        }
+        let tasks: &[usize] = &[1, 2, 4, 8, MANY_TASKS];
+        self.options.pick(&[1, 2, MANY_TASKS][..], tasks).to_vec()
     }
 
     /// Names of the targets.
@@ -110,26 +108,40 @@ impl Session<'_> {
     /// Operations per second of the wanted scripts on every target, for every number of tasks;
     /// keeps the rows.
     pub fn rates(&mut self, scripts: &[&'static Script], tasks: &[usize]) -> Result<Grid, String> {
-        let mut rates = Rates::default();
+        let mut rates = Samples::default();
         for script in scripts.iter().filter(|script| self.wants(script.name)) {
-            self.effort
-                .rates(&self.contenders, script, tasks, &mut rates, |_| true)?;
+            self.effort.rates(
+                &self.contenders,
+                &script.repeated(),
+                tasks,
+                &mut rates,
+                |_| true,
+            )?;
         }
-        self.report.add_grid(&rates.by_clock, ("ops_per_s", "1/s"));
-        self.report
-            .add_grid(&rates.by_cpu, ("ops_per_cpu_s", "1/s"));
-        self.by_cpu = rates.by_cpu;
-        Ok(rates.by_clock)
+        self.report.add_samples(&rates);
+        Ok(self.with_cpu(&rates, [OPS_PER_SECOND, OPS_PER_CPU_SECOND]))
+    }
+
+    /// The rates by the clock; those by processor time stand beside what is asked next.
+    pub fn with_cpu(&mut self, rates: &Samples, [by_clock, by_cpu]: [Metric; 2]) -> Grid {
+        self.by_cpu = rates.of(by_cpu).clone();
+        rates.of(by_clock).clone()
     }
 
     /// Prints rates with the counted facts beside them, and below where in the source most lines
     /// are shared: what stops scaling next.
     pub fn print_rates(&self, grid: &Grid) {
         let (names, base) = (self.names(), self.baseline());
-        let headings = Fact::ALL.map(Fact::heading);
+        let headings = FACTS.map(|fact| fact.heading);
         let facts = |workload: &str| self.counted.cells(self.report.bench, workload).into();
-        let more = (&headings[..], &facts as &dyn Fn(&str) -> Vec<String>);
-        let text = report::table("operations per second", grid, &names, &[base], more);
+        let more = Some((&headings[..], &facts as &dyn Fn(&str) -> Vec<String>));
+        let text = report::table(
+            ["operations per second", "tasks"],
+            grid,
+            &names,
+            &[base],
+            more,
+        );
         println!("{text}{}", self.counted.places_text(self.report.bench));
     }
 
@@ -159,15 +171,11 @@ impl Session<'_> {
     pub fn ask_of_two(&mut self, grid: &Grid, workload: &str) {
         let is_measured = allowed_cores().len() > 1;
         for name in self.libraries() {
-            let (mut ratios, mut by_cpu) = (Vec::new(), Vec::new());
-            if is_measured {
-                ratios = grid.ratios(workload, (&name, 2), (&name, 1));
-                by_cpu = self.ratios_by_cpu(workload, &name, 2, 1);
-            }
             let what = format!("{name}, {workload}: 2 tasks / 1");
-            self.report
-                .asks
-                .push(Ask::at_least(what, 1.8, &ratios).by_cpu(&by_cpu));
+            match is_measured {
+                true => self.ask_to_keep(grid, (workload, &name), (2, 1), (&what, 1.8)),
+                false => self.report.asks.push(Ask::at_least(what, 1.8, &[])),
+            }
         }
     }
 
@@ -179,11 +187,8 @@ impl Session<'_> {
         for name in self.libraries() {
             let ratios = grid.ratios(workload, (&name, MANY_TASKS), (&name, 2));
             if !ratios.is_empty() {
-                let by_cpu = self.ratios_by_cpu(workload, &name, MANY_TASKS, 2);
                 let what = format!("{name}, {workload}: {MANY_TASKS} tasks / 2");
-                self.report
-                    .asks
-                    .push(Ask::at_least(what, 0.9, &ratios).by_cpu(&by_cpu));
+                self.ask_to_keep(grid, (workload, &name), (MANY_TASKS, 2), (&what, 0.9));
             }
         }
     }
@@ -194,12 +199,23 @@ impl Session<'_> {
         libraries.map(|one| one.name.clone()).collect()
     }
 
-    /// The ratio of `tasks` to `base` by processor time, scaled by the number of cores at work.
-    fn ratios_by_cpu(&self, workload: &str, name: &str, tasks: usize, base: usize) -> Vec<f64> {
+    /// Asks that so many tasks do at least `least` times what others do; by processor time that is
+    /// scaled by the number of cores at work.
+    fn ask_to_keep(
+        &mut self,
+        grid: &Grid,
+        (workload, name): (&str, &str),
+        (tasks, base): (usize, usize),
+        (what, least): (&str, f64),
+    ) {
         let cores = allowed_cores().len();
         let share = tasks.min(cores) as f64 / base.min(cores) as f64;
-        let ratios = self.by_cpu.ratios(workload, (name, tasks), (name, base));
-        ratios.iter().map(|ratio| ratio * share).collect()
+        let ratios = |grid: &Grid| grid.ratios(workload, (name, tasks), (name, base));
+        let by_cpu = ratios(&self.by_cpu).into_iter().map(|ratio| ratio * share);
+        let ask = Ask::at_least(what, least, &ratios(grid));
+        self.report
+            .asks
+            .push(ask.by_cpu(&by_cpu.collect::<Vec<_>>()));
     }
 
     /// Asks for a ratio of two targets with one task.
@@ -216,7 +232,7 @@ impl Session<'_> {
         &self,
         contender: &Contender,
         fresh: Result<Box<dyn Fresh>, String>,
-        job: &dyn Job,
+        job: &dyn Workload,
         (tasks, first): (usize, usize),
     ) -> Result<Vec<PhaseTime>, String> {
         let named = |what| format!("{}, {} x{tasks}: {what}", contender.name, job.name());

@@ -6,18 +6,18 @@
 
 use super::session::Session;
 use super::{Family, boxed};
-use crate::activity::{Activity, Job, Phased, Place, Ready, must, of_files, path};
 use crate::contender::Contender;
 use crate::measure::apart;
 use crate::pinned::allowed_cores;
+use crate::row::SECONDS;
+use crate::runner;
 use crate::script::NEW;
 use crate::stats::Grid;
 use crate::table::{Table, percent};
 use crate::target::Client;
+use crate::workload::{Place, Ready, Task, Workload, must, of_files, path};
 use crate::workloads::SOCKET;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-
-pub struct Teardown;
 
 /// Opens so many, then ends.
 pub struct Sockets {
@@ -44,7 +44,7 @@ fn allowed(contender: &Contender, wanted: usize) -> Result<Option<usize>, String
     Ok(Some(allowed.into_inner().saturating_sub(1)))
 }
 
-impl Job for Sockets {
+impl Workload for Sockets {
     fn name(&self) -> String {
         WORKLOAD.to_owned()
     }
@@ -71,8 +71,8 @@ impl Job for Sockets {
         }))
     }
 
-    fn check(&self, client: &dyn Client, tasks: usize) -> Result<(), String> {
-        (0..tasks).try_for_each(|task| {
+    fn check(&self, client: &dyn Client, done: &[u64]) -> Result<(), String> {
+        (0..done.len()).try_for_each(|task| {
             let left = client.list(&path(format!("/task-{task}")))?;
             must(left == 0, || format!("task {task}: {left} files are left"))
         })
@@ -85,8 +85,8 @@ struct Holder<'c> {
     descriptors: usize,
 }
 
-impl Phased for Holder<'_> {
-    fn phase(&mut self, phase: usize) -> Result<u64, String> {
+impl Task for Holder<'_> {
+    fn run(&mut self, phase: usize) -> Result<u64, String> {
         let client = self.client.take().ok_or("the task has ended before")?;
         if PHASES[phase] == "teardown" {
             client.end();
@@ -102,70 +102,61 @@ impl Phased for Holder<'_> {
     }
 }
 
-impl Family for Teardown {
-    fn name(&self) -> &'static str {
-        "teardown"
-    }
-
-    fn about(&self) -> String {
+pub const FAMILY: Family = Family {
+    name: "teardown",
+    about: || {
         "Each task opens 50,000 anonymous files (5,000 in a first look), or as many as it may on \
          all targets, then\nall end at once. Seconds until the last one is done. Only targets \
          whose tasks have descriptors of their own."
             .to_owned()
-    }
+    },
+    scripts: Vec::new,
+    others: || vec![WORKLOAD],
+    also_counted: || boxed([&SOCKET]),
+    run,
+};
 
-    fn workloads(&self) -> Vec<String> {
-        vec![WORKLOAD.to_owned()]
-    }
-
-    fn counted(&self) -> Vec<Box<dyn Activity>> {
-        boxed([&SOCKET])
-    }
-
-    fn run(&self, session: &mut Session) -> Result<(), String> {
-        let wanted = if session.options.quick { 5_000 } else { 50_000 };
-        let mut tasks = vec![1, allowed_cores().len()];
-        tasks.dedup();
-        let mut grid = Grid::default();
-        let (mut able, mut descriptors) = (Vec::new(), wanted);
-        for contender in &session.contenders {
-            match allowed(contender, wanted) {
-                Ok(Some(most)) => {
-                    able.push(contender);
-                    descriptors = descriptors.min(most);
-                }
-                Ok(None) => {}
-                Err(what) => println!("without {}: {what}", contender.name),
+fn run(session: &mut Session) -> Result<(), String> {
+    let wanted = session.options.pick(5_000, 50_000);
+    let mut tasks = vec![1, allowed_cores().len()];
+    tasks.dedup();
+    let mut grid = Grid::default();
+    let (mut able, mut descriptors) = (Vec::new(), wanted);
+    for contender in &session.contenders {
+        match allowed(contender, wanted) {
+            Ok(Some(most)) => {
+                able.push(contender);
+                descriptors = descriptors.min(most);
             }
+            Ok(None) => {}
+            Err(what) => println!("without {}: {what}", contender.name),
         }
-        if descriptors < wanted {
-            println!(
-                "{descriptors} instead of {wanted}, on all targets: no more are allowed; \
-                 `ulimit -n` raises the limit.\n"
-            );
-        }
-        let job = Sockets { descriptors };
-        for round in 0..session.effort.runs as usize {
-            for &tasks in &tasks {
-                for &contender in &able {
-                    let times = session.job(contender, contender.fresh(), &job, (tasks, round))?;
-                    for (phase, time) in PHASES.iter().zip(times) {
-                        let cell = cell(phase, descriptors);
-                        grid.push(&cell, &contender.name, tasks, time.seconds);
-                    }
-                }
-            }
-        }
-        println!("{}", table(&grid, &session.names(), descriptors));
-        session.print_facts();
-        session.report.add_grid(&grid, ("seconds", "s"));
-        for phase in PHASES {
+    }
+    if descriptors < wanted {
+        println!(
+            "{descriptors} instead of {wanted}, on all targets: no more are allowed; \
+             `ulimit -n` raises the limit.\n"
+        );
+    }
+    let job = Sockets { descriptors };
+    let runs = session.effort.runs as usize;
+    runner::rounds(runs, &tasks, &able, |&tasks, contender, round| {
+        let times = session.job(contender, contender.fresh(), &job, (tasks, round))?;
+        for (phase, time) in PHASES.iter().zip(times) {
             let cell = cell(phase, descriptors);
-            let picture = format!("teardown-{phase}");
-            session.draw(&picture, (&cell, "seconds"), (&grid, &cell), &tasks)?;
+            grid.push(&cell, &contender.name, tasks, time.seconds);
         }
         Ok(())
+    })?;
+    println!("{}", table(&grid, &session.names(), descriptors));
+    session.print_facts();
+    session.report.add_grid(&grid, SECONDS);
+    for phase in PHASES {
+        let cell = cell(phase, descriptors);
+        let picture = format!("teardown-{phase}");
+        session.draw(&picture, (&cell, "seconds"), (&grid, &cell), &tasks)?;
     }
+    Ok(())
 }
 
 /// What a phase is called in rows and pictures: seconds are of so many.

@@ -5,22 +5,21 @@
 
 use super::session::Session;
 use super::{Family, boxed};
-use crate::activity::{Activity, Job};
 use crate::ask::Ask;
 use crate::cells;
+use crate::children::{Waiting, own, ready};
 use crate::contender::Contender;
 use crate::measure::side_by_side;
 use crate::pinned::{allowed_cores, pin};
 use crate::report::chart;
+use crate::row::SECONDS;
+use crate::runner;
 use crate::script::Times;
 use crate::stats::{Grid, mean, middle, range};
 use crate::table::Table;
+use crate::workload::Workload;
 use crate::workloads::THREAD_PERF;
-use std::io::{Read, Write};
-use std::process::{Child, Command, Stdio};
 use std::sync::Barrier;
-
-pub struct ThreadPerf;
 
 /// Ends of the names of the two sides.
 const THREADS: &str = "threads";
@@ -34,94 +33,76 @@ const MALLOC: &str = "malloc";
 /// The verb by which this program is one of its processes.
 pub const CHILD: &str = "seeds-malloc";
 
-impl Family for ThreadPerf {
-    fn name(&self) -> &'static str {
-        "thread_perf"
-    }
-
-    fn about(&self) -> String {
+pub const FAMILY: Family = Family {
+    name: "thread_perf",
+    about: || {
         "Seconds for a fixed amount of work by N threads of one process (lowest free descriptor, \
          as POSIX has it)\nand by N processes: mean and half the range of the repeats, which \
          alternate. `malloc` touches no\nfilesystem: it is the allocator of this program, in \
          threads and in child processes."
             .to_owned()
-    }
-
-    fn workloads(&self) -> Vec<String> {
+    },
+    scripts: Vec::new,
+    others: || {
         let tests = THREAD_PERF.iter().map(|(script, _)| script.name);
-        tests.chain([MALLOC]).map(str::to_owned).collect()
-    }
+        tests.chain([MALLOC]).collect()
+    },
+    also_counted: || boxed(THREAD_PERF.iter().map(|(script, _)| script)),
+    run,
+};
 
-    fn counted(&self) -> Vec<Box<dyn Activity>> {
-        boxed(THREAD_PERF.iter().map(|(script, _)| script))
+fn run(session: &mut Session) -> Result<(), String> {
+    let (cores, quick) = (allowed_cores().len().max(2), session.options.quick);
+    let mut tasks = session.options.pick(vec![cores], vec![1, cores, 8]);
+    tasks.dedup();
+    let repeats = session.options.pick(3, 10);
+    let mut grid = Grid::default();
+    for (script, times) in THREAD_PERF
+        .iter()
+        .filter(|(script, _)| session.wants(script.name))
+    {
+        let is_longer = ASKED.contains(&script.name) && !quick;
+        let times = if is_longer { times * LONGER } else { *times };
+        let test = script.times(times);
+        let on = session.contenders.iter().filter(|one| one.has_processes());
+        let on: Vec<&Contender> = on.collect();
+        runner::rounds(repeats as usize, &tasks, &on, |&tasks, on, repeat| {
+            both(session, on, &test, (tasks, repeat as u32), &mut grid)
+        })?;
+        eprintln!("measured: thread_perf, {}", script.name);
     }
-
-    fn run(&self, session: &mut Session) -> Result<(), String> {
-        let (cores, quick) = (allowed_cores().len().max(2), session.options.quick);
-        let mut tasks = if quick {
-            vec![cores]
-        } else {
-            vec![1, cores, 8]
-        };
-        tasks.dedup();
-        let repeats = if quick { 3 } else { 10 };
-        let mut grid = Grid::default();
-        for (script, times) in THREAD_PERF
-            .iter()
-            .filter(|(script, _)| session.wants(script.name))
-        {
-            let is_longer = ASKED.contains(&script.name) && !quick;
-            let times = if is_longer { times * LONGER } else { *times };
-            for repeat in 0..repeats {
-                for &tasks in &tasks {
-                    let all = session.contenders.iter();
-                    for contender in all.filter(|one| one.has_processes()) {
-                        let test = Times { script, times };
-                        both(session, contender, &test, (tasks, repeat), &mut grid)?;
-                    }
-                }
-            }
-            eprintln!("measured: thread_perf, {}", script.name);
-        }
-        if session.wants(MALLOC) {
-            for repeat in 0..repeats {
-                for &tasks in &tasks {
-                    for side in sides(repeat) {
-                        let is_by_threads = side == THREADS;
-                        let by = if is_by_threads {
-                            by_threads
-                        } else {
-                            by_processes
-                        };
-                        grid.push(MALLOC, &format!("allocator-{side}"), tasks, by(tasks)?);
-                    }
-                }
+    if session.wants(MALLOC) {
+        for (repeat, &tasks) in (0..repeats).flat_map(|n| tasks.iter().map(move |t| (n, t))) {
+            for side in sides(repeat) {
+                let seconds = match side {
+                    THREADS => by_threads(tasks)?,
+                    _ => by_processes(tasks)?,
+                };
+                grid.push(MALLOC, &format!("allocator-{side}"), tasks, seconds);
             }
         }
-        session.report.add_grid(&grid, ("seconds", "s"));
-        println!("{}", table(&grid));
-        session.print_facts();
-        for workload in grid.workloads() {
-            let title = format!("{workload}: threads and processes");
-            let targets = grid.targets(&workload, tasks[0]);
-            let chart = chart((&title, "seconds"), (&grid, &workload), &targets, &tasks);
-            session
-                .report
-                .draw(&format!("thread_perf-{workload}"), &chart)?;
-        }
-        for workload in ASKED {
-            if !session.wants(workload) {
-                continue;
-            }
-            let what = format!("lib, thread_perf {workload}: threads / processes, {cores} tasks");
-            let ratios = ratios(&grid, workload, "lib", cores);
-            session
-                .report
-                .asks
-                .push(Ask::within(what, 0.97, 1.03, &ratios));
-        }
-        Ok(())
     }
+    session.report.add_grid(&grid, SECONDS);
+    println!("{}", table(&grid));
+    session.print_facts();
+    for workload in grid.workloads() {
+        let title = format!("{workload}: threads and processes");
+        let targets = grid.targets(&workload, tasks[0]);
+        let chart = chart((&title, "seconds"), (&grid, &workload), &targets, &tasks);
+        session
+            .report
+            .draw(&format!("thread_perf-{workload}"), &chart)?;
+    }
+    for workload in ASKED {
+        if !session.wants(workload) {
+            continue;
+        }
+        let what = format!("lib, thread_perf {workload}: threads / processes, {cores} tasks");
+        let ratios = ratios(&grid, workload, "lib", cores);
+        let ask = Ask::within(what, 0.97, 1.03, &ratios);
+        session.report.asks.push(ask);
+    }
+    Ok(())
 }
 
 /// One repeat by threads and by processes; every second time the other way round. On the library
@@ -147,12 +128,8 @@ fn both(
         }
     }
     for (side, seconds) in [THREADS, PROCESSES].into_iter().zip(seconds) {
-        grid.push(
-            &test.name(),
-            &format!("{}-{side}", contender.name),
-            tasks,
-            seconds,
-        );
+        let target = format!("{}-{side}", contender.name);
+        grid.push(&test.name(), &target, tasks, seconds);
     }
     Ok(())
 }
@@ -229,67 +206,39 @@ fn by_threads(tasks: usize) -> Result<f64, String> {
 
 fn by_processes(tasks: usize) -> Result<f64, String> {
     let cores = allowed_cores();
-    let failed = |error: std::io::Error| format!("a child process: {error}");
-    let program = std::env::current_exe().map_err(failed)?;
-    let mut children = Vec::new();
-    for task in 0..tasks {
-        let mut command = Command::new(&program);
-        command.args([CHILD, &cores[task % cores.len()].to_string()]);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        children.push(command.spawn().map_err(failed)?);
-    }
-    for child in &mut children {
-        let out = child.stdout.as_mut().ok_or("a child has no output")?;
-        out.read_exact(&mut [0; 1]).map_err(failed)?;
-    }
-    for child in &mut children {
-        let into = child.stdin.as_mut().ok_or("a child has no input")?;
-        into.write_all(b"g").map_err(failed)?;
-    }
-    let times: Result<Vec<(f64, f64)>, String> = children.into_iter().map(times_of).collect();
+    let program = |task: usize| {
+        let mut program = own(CHILD)?;
+        program.arg(cores[task % cores.len()].to_string());
+        Ok(program)
+    };
+    let programs: Result<Vec<_>, String> = (0..tasks).map(program).collect();
+    let mut waiting = Waiting::start(programs?)?;
+    let times: Result<Vec<(f64, f64)>, String> = waiting.go()?.iter().map(times_of).collect();
+    waiting.end()?;
     times.map(|times| together(&times))
 }
 
-fn times_of(child: Child) -> Result<(f64, f64), String> {
-    let output = child.wait_with_output();
-    let output = output.map_err(|error| format!("a child process: {error}"))?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let times: Vec<f64> = text
-        .split_whitespace()
-        .filter_map(|word| word.parse().ok())
-        .collect();
+fn times_of(line: &String) -> Result<(f64, f64), String> {
+    let times: Vec<f64> = line.split(' ').flat_map(str::parse).collect();
     match times[..] {
         [begin, end] => Ok((begin, end)),
-        _ => Err(format!(
-            "a child process ended with {}: {text}",
-            output.status
-        )),
+        _ => Err(format!("a child process says '{line}', not two times")),
     }
 }
 
-/// One of the processes: says that it is ready, waits for a byte, works, and prints when it began
-/// and ended.
+/// One of the processes: prints when it began and ended.
 pub fn run_child(args: &[String]) -> Result<(), String> {
     let core = args.first().and_then(|core| core.parse().ok());
     let _ = pin(core.ok_or("which core?")?);
-    let failed = |error: std::io::Error| error.to_string();
-    let mut out = std::io::stdout();
-    out.write_all(b"\n")
-        .and_then(|()| out.flush())
-        .map_err(failed)?;
-    std::io::stdin().read_exact(&mut [0; 1]).map_err(failed)?;
+    ready()?;
     let (begin, end) = allocate();
-    writeln!(out, "{begin:.9} {end:.9}").map_err(failed)
+    println!("{begin:.9} {end:.9}");
+    Ok(())
 }
 
 /// Seconds on the clock that all processes have in common.
 fn monotonic() -> f64 {
-    let mut now = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: the structure lives throughout the call.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
 }
 

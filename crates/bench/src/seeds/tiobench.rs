@@ -8,19 +8,18 @@
 
 use super::session::Session;
 use super::{Family, boxed};
-use crate::activity::{Activity, Job, Phased, Place, Ready, must, path};
 use crate::histogram::Histogram;
 use crate::measure::PhaseTime;
 use crate::random::Random;
-use crate::stats::Grid;
+use crate::runner;
+use crate::stats::{Metric, Samples};
 use crate::table::{Table, percent};
 use crate::target::Client;
+use crate::workload::{Place, Ready, Task, Workload, must, path};
 use crate::workloads::TIOBENCH;
 use std::ffi::CString;
 use std::sync::Mutex;
 use std::time::Instant;
-
-pub struct TioBench;
 
 /// Bytes of a block.
 const BLOCK: usize = 4096;
@@ -29,15 +28,15 @@ const RANDOM: usize = 4_000;
 /// Threads.
 const THREADS: [usize; 4] = [1, 2, 4, 8];
 const PHASES: [&str; 4] = ["write", "random write", "read", "random read"];
-/// What is reported of a phase, in the order of tiobench's columns: metric, unit, heading, digits.
-const COLUMNS: [(&str, &str, &str, usize); 7] = [
-    ("rate", "MB/s", "MB/s", 0),
-    ("cpu", "%", "CPU %", 0),
-    ("latency", "ms", "avg ms", 5),
-    ("latency_max", "ms", "max ms", 3),
-    ("above_2_s", "%", "> 2 s %", 4),
-    ("above_10_s", "%", "> 10 s %", 4),
-    ("cpu_efficiency", "MB/s/%", "MB/s per CPU %", 2),
+/// What is reported of a phase, in the order of tiobench's columns: metric, heading, digits.
+const COLUMNS: [(Metric, &str, usize); 7] = [
+    (("rate", "MB/s"), "MB/s", 0),
+    (("cpu", "%"), "CPU %", 0),
+    (("latency", "ms"), "avg ms", 5),
+    (("latency_max", "ms"), "max ms", 3),
+    (("above_2_s", "%"), "> 2 s %", 4),
+    (("above_10_s", "%"), "> 10 s %", 4),
+    (("cpu_efficiency", "MB/s/%"), "MB/s per CPU %", 2),
 ];
 const WORKLOAD: &str = "tiobench";
 
@@ -57,84 +56,70 @@ fn columns(time: &PhaseTime, latencies: &Histogram) -> [f64; 7] {
     ]
 }
 
-impl Family for TioBench {
-    fn name(&self) -> &'static str {
-        WORKLOAD
-    }
-
-    fn about(&self) -> String {
+pub const FAMILY: Family = Family {
+    name: WORKLOAD,
+    about: || {
         "Threads with a file each, blocks of 4 KiB, 64 MiB in all (16 in a first look), 4,000 \
          random operations in\nall; fsync and close are in the time. CPU is that of the threads, \
          100 % is one core; a mount's daemon is\nnot in it."
             .to_owned()
-    }
+    },
+    scripts: Vec::new,
+    others: || vec![WORKLOAD],
+    also_counted: || boxed(&TIOBENCH),
+    run,
+};
 
-    fn workloads(&self) -> Vec<String> {
-        vec![WORKLOAD.to_owned()]
-    }
-
-    fn counted(&self) -> Vec<Box<dyn Activity>> {
-        boxed(&TIOBENCH)
-    }
-
-    fn run(&self, session: &mut Session) -> Result<(), String> {
-        let blocks = (if session.options.quick {
-            16 << 20
-        } else {
-            64 << 20
-        }) / BLOCK;
-        let mut grids = COLUMNS.map(|_| Grid::default());
-        for _ in 0..session.effort.runs {
-            for threads in THREADS {
-                for contender in &session.contenders {
-                    let job = Tio::new(blocks);
-                    let fresh = contender.fresh_for_threads();
-                    let phases = session.job(contender, fresh, &job, (threads, 0))?;
-                    for ((phase, time), seen) in PHASES.iter().zip(phases).zip(&job.latencies) {
-                        let seen = seen.lock().map_err(|_| "a thread panicked")?;
-                        for (grid, value) in grids.iter_mut().zip(columns(&time, &seen)) {
-                            grid.push(phase, &contender.name, threads, value);
-                        }
-                    }
-                }
+fn run(session: &mut Session) -> Result<(), String> {
+    let blocks = session.options.pick(16 << 20, 64 << 20) / BLOCK;
+    let mut samples = Samples::default();
+    let (runs, on) = (session.effort.runs as usize, &session.contenders);
+    runner::rounds(runs, &THREADS, on, |&threads, contender, _| {
+        let job = Tio::new(blocks);
+        let fresh = contender.fresh_for_threads();
+        let phases = session.job(contender, fresh, &job, (threads, 0))?;
+        for ((phase, time), seen) in PHASES.iter().zip(phases).zip(&job.latencies) {
+            let seen = seen.lock().map_err(|_| "a thread panicked")?;
+            for ((metric, ..), value) in COLUMNS.iter().zip(columns(&time, &seen)) {
+                samples.push(*metric, (phase, &contender.name, threads), value);
             }
         }
-        for phase in PHASES {
-            println!("{}", table(phase, &grids, &session.names()));
-            let picture = format!("tiobench-{}", phase.replace(' ', "-"));
-            session.draw(&picture, (phase, "MB/s"), (&grids[0], phase), &THREADS)?;
-        }
-        session.print_facts();
-        for (grid, (metric, unit, ..)) in grids.iter().zip(COLUMNS) {
-            session.report.add_grid(grid, (metric, unit));
-        }
-        // What could not be measured has no row.
-        session
-            .report
-            .rows
-            .retain(|row| row.bench != WORKLOAD || row.value.is_finite());
         Ok(())
+    })?;
+    for phase in PHASES {
+        println!("{}", table(phase, &samples, &session.names()));
+        let picture = format!("tiobench-{}", phase.replace(' ', "-"));
+        let rates = samples.of(COLUMNS[0].0);
+        session.draw(&picture, (phase, "MB/s"), (rates, phase), &THREADS)?;
     }
+    session.print_facts();
+    session.report.add_samples(&samples);
+    // What could not be measured has no row.
+    session
+        .report
+        .rows
+        .retain(|row| row.bench != WORKLOAD || row.value.is_finite());
+    Ok(())
 }
 
 /// The report of a phase: a line for every target and number of threads.
-fn table(phase: &str, grids: &[Grid; 7], targets: &[String]) -> String {
-    let names = COLUMNS.map(|(_, _, name, _)| name);
+fn table(phase: &str, samples: &Samples, targets: &[String]) -> String {
+    let names = COLUMNS.map(|(_, name, _)| name);
     let mut table = Table::new([phase, "threads"].into_iter().chain(names));
     for target in targets {
         for threads in THREADS {
-            let mut line = vec![target.clone(), threads.to_string()];
-            for (n, (grid, (.., digits))) in grids.iter().zip(COLUMNS).enumerate() {
-                let cell = grid.median(phase, target, threads);
-                line.push(match cell.filter(|cell| cell.0.is_finite()) {
+            let cell = |(metric, _, digits): (Metric, &str, usize)| {
+                let cell = samples.of(metric).median(phase, target, threads);
+                match cell.filter(|cell| cell.0.is_finite()) {
                     None => String::new(),
-                    Some((value, half)) if n == 0 => {
+                    Some((value, half)) if metric == COLUMNS[0].0 => {
                         format!("{value:.0} ±{}", percent(value, half))
                     }
                     Some((value, _)) => format!("{value:.digits$}"),
-                });
-            }
-            table.row(line);
+                }
+            };
+            let line = [target.clone(), threads.to_string()];
+            table.row(line.into_iter().chain(COLUMNS.map(cell)));
         }
     }
     table.text()
@@ -160,7 +145,7 @@ fn file(task: usize) -> CString {
     path(format!("/tiotest-{task}"))
 }
 
-impl Job for Tio {
+impl Workload for Tio {
     fn name(&self) -> String {
         WORKLOAD.to_owned()
     }
@@ -189,7 +174,8 @@ impl Job for Tio {
         }))
     }
 
-    fn check(&self, client: &dyn Client, tasks: usize) -> Result<(), String> {
+    fn check(&self, client: &dyn Client, done: &[u64]) -> Result<(), String> {
+        let tasks = done.len();
         let blocks = self.blocks / tasks;
         for task in 0..tasks {
             let size = client.about(&file(task))?.size;
@@ -216,8 +202,8 @@ struct TioThread<'c> {
     block: Vec<u8>,
 }
 
-impl Phased for TioThread<'_> {
-    fn phase(&mut self, phase: usize) -> Result<u64, String> {
+impl Task for TioThread<'_> {
+    fn run(&mut self, phase: usize) -> Result<u64, String> {
         let (is_random, writes) = (phase % 2 == 1, phase < 2);
         let file = self.client.open(&self.file, libc::O_RDWR)?;
         let times = if is_random {
@@ -274,7 +260,7 @@ mod tests {
             seconds: 2.0,
             operations: 1_000,
             cpu: 1.5,
-            per_core: 2.0,
+            core_seconds: 2.0,
         };
         let mut latencies = Histogram::new();
         (0..9).for_each(|_| latencies.add(1_000_000));

@@ -25,13 +25,13 @@ impl Disk {
     pub fn cheap(options: &Options) -> Result<Disk, String> {
         match options.targets.first() {
             Some(named) => Ok(Disk::Named(named.into())),
-            None => Mounted::disk(if options.quick { 3 << 30 } else { 8 << 30 }).map(Disk::Loop),
+            None => Mounted::disk(options.pick(3 << 30, 8 << 30)).map(Disk::Loop),
         }
     }
 
     /// One that is filled.
     pub fn small(options: &Options) -> Result<Disk, String> {
-        Mounted::disk(if options.quick { 512 << 20 } else { 2 << 30 }).map(Disk::Loop)
+        Mounted::disk(options.pick(512 << 20, 2 << 30)).map(Disk::Loop)
     }
 
     /// One whose flushes take 4 ms.
@@ -41,7 +41,7 @@ impl Disk {
             is_forgetful: false,
             ..Forgetting::default()
         };
-        let bytes = if options.quick { 1 << 30 } else { 4 << 30 };
+        let bytes = options.pick(1 << 30, 4 << 30);
         SlowDisk::new(bytes, slow).map(|disk| Disk::Slow(Box::new(disk)))
     }
 
@@ -66,7 +66,6 @@ impl Disk {
 
     /// Waits until all that was written is on it, so that a job does not pay for the one before.
     pub fn settle(&self) {
-        // SAFETY: the call takes nothing.
-        unsafe { libc::sync() };
+        rustix::fs::sync();
     }
 }

@@ -7,7 +7,8 @@
 use super::disk::Disk;
 use crate::ask::Ask;
 use crate::cells;
-use crate::daemons::own_output;
+use crate::children::own_output;
+use crate::failure::Context;
 use crate::options::Options;
 use crate::random::Random;
 use crate::report::Report;
@@ -37,7 +38,7 @@ const MEMORY: &str = "256M";
 /// Makes the files, and measures.
 pub fn run(options: &Options, report: &mut Report) -> Result<(), String> {
     let disk = Disk::cheap(options)?;
-    let files = if options.quick { FILES / 50 } else { FILES };
+    let files = options.pick(FILES / 50, FILES);
     let volume = disk.path().join("volume").display().to_string();
     let told = |verb, words: &[String]| {
         let text = patiently(PATIENCE, || own_output(verb, words))?;
@@ -96,18 +97,18 @@ pub fn run_make(args: &[String]) -> Result<(), String> {
     let [directory, first, count, end] = args else {
         return Err("DIR FIRST COUNT close|kill".into());
     };
-    let number = |text: &String| text.parse::<u64>().map_err(|error| error.to_string());
+    let number = |text: &String| text.parse::<u64>().text();
     let (first, count) = (number(first)?, number(count)?);
     let begin = Instant::now();
     let volume = open(directory, ",create")?;
     let process = volume.process(Credentials::root());
-    fill(&process, first..first + count).map_err(|error| error.to_string())?;
-    volume.sync().map_err(|error| error.to_string())?;
+    fill(&process, first..first + count).text()?;
+    volume.sync().text()?;
     if end == "kill" {
         // SAFETY: the call takes numbers.
         unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
     }
-    volume.close().map_err(|error| error.to_string())?;
+    volume.close().text()?;
     println!(
         "{} {} {count}",
         begin.elapsed().as_secs_f64(),
@@ -131,19 +132,18 @@ pub fn run_open(args: &[String]) -> Result<(), String> {
     let begin = Instant::now();
     for _ in 0..LOOKUPS {
         let name = name(random.below(files));
-        let found = process.stat(&name);
-        found.map_err(|error| format!("{name}: {error}"))?;
+        process.stat(&name).context(name)?;
     }
     let us = begin.elapsed().as_secs_f64() * 1e6 / LOOKUPS as f64;
     println!("{seconds} {mib} {us}");
     eprintln!("after {LOOKUPS} lookups: {} MiB", memory("VmHWM:")?);
     drop(process);
-    volume.close().map_err(|error| error.to_string())
+    volume.close().text()
 }
 
 fn open(directory: &str, more: &str) -> Result<Volume, String> {
     let source = format!("store:{directory}?memory={MEMORY}{more}");
-    hearth::open(&source).map_err(|error| error.to_string())
+    hearth::open(&source).text()
 }
 
 fn name(file: u64) -> String {
@@ -175,7 +175,7 @@ fn path(path: &Path) -> &[u8] {
 
 /// A line of `/proc/self/status`, in MiB.
 fn memory(line: &str) -> Result<f64, String> {
-    let status = std::fs::read_to_string("/proc/self/status").map_err(|error| error.to_string())?;
+    let status = std::fs::read_to_string("/proc/self/status").text()?;
     let kib = status
         .lines()
         .find_map(|text| text.strip_prefix(line))

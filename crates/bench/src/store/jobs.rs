@@ -1,10 +1,12 @@
 //! Jobs of a fixed size in a directory; each goes on with what those before it left.
 
 use super::latencies;
-use super::site::{Site, at, noise};
+use super::site::{Site, noise};
+use crate::failure::Context;
 use crate::git_checkout::Checkout;
 use crate::random::Random;
-use crate::row::{Metric, PER_SECOND};
+use crate::row::OPS_PER_SECOND;
+use crate::stats::Metric;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::unix::fs::FileExt;
@@ -57,29 +59,29 @@ const fn job(
 
 const BY_ONE: Chore = Chore {
     syncs: Some(|part| SYNCS_BY_ONE / part),
-    ..job(CREATE_SYNC, PER_SECOND, |site| {
+    ..job(CREATE_SYNC, OPS_PER_SECOND, |site| {
         create_and_sync(site, 1, SYNCS_BY_ONE)
     })
 };
 const BY_MANY: Chore = Chore {
     tasks: TASKS,
     syncs: Some(|part| SYNCS_BY_MANY / part * TASKS),
-    ..job(CREATE_SYNC, PER_SECOND, |site| {
+    ..job(CREATE_SYNC, OPS_PER_SECOND, |site| {
         create_and_sync(site, TASKS, SYNCS_BY_MANY)
     })
 };
 const SQLITE: Chore = Chore {
     syncs: Some(|part| INSERTS / part),
-    ..job("sqlite, synchronous=full", PER_SECOND, sqlite)
+    ..job("sqlite, synchronous=full", OPS_PER_SECOND, sqlite)
 };
 
 /// All, in their order.
 pub const ALL: &[Chore] = &[
-    job("create", PER_SECOND, create),
-    job("stat", PER_SECOND, stat),
-    job("open+read", PER_SECOND, open_and_read),
-    job("list", PER_SECOND, list),
-    job("rename", PER_SECOND, rename),
+    job("create", OPS_PER_SECOND, create),
+    job("stat", OPS_PER_SECOND, stat),
+    job("open+read", OPS_PER_SECOND, open_and_read),
+    job("list", OPS_PER_SECOND, list),
+    job("rename", OPS_PER_SECOND, rename),
     BY_ONE,
     BY_MANY,
     job("write 256 MiB + fsync", MIB_PER_SECOND, write_big),
@@ -87,13 +89,13 @@ pub const ALL: &[Chore] = &[
         is_cold: true,
         ..job("cold read 256 MiB", MIB_PER_SECOND, read_big)
     },
-    job("4,000 overwrites + fsync", PER_SECOND, overwrite),
+    job("4,000 overwrites + fsync", OPS_PER_SECOND, overwrite),
     SQLITE,
     job(CHECKOUT, SECONDS, checkout),
     job(latencies::ALONE, latencies::P99, latencies::alone),
     job(latencies::BESIDE, latencies::P99, latencies::beside),
     job(latencies::CREATES, latencies::P999, latencies::creates),
-    job("unlink", PER_SECOND, unlink),
+    job("unlink", OPS_PER_SECOND, unlink),
 ];
 
 /// Those that wait for the disk.
@@ -112,7 +114,7 @@ fn each(
     let names = names(site);
     let begin = Instant::now();
     for name in &names {
-        operation(name).map_err(at(name))?;
+        operation(name).at(name)?;
     }
     Ok(names.len() as f64 / begin.elapsed().as_secs_f64())
 }
@@ -120,7 +122,7 @@ fn each(
 fn create(site: &Site<'_>) -> Result<f64, String> {
     for n in 0..(FILES / site.part).div_ceil(PER_DIRECTORY) {
         let path = site.root.join(format!("d{n}"));
-        fs::create_dir(&path).map_err(at(&path))?;
+        fs::create_dir(&path).at(&path)?;
     }
     each(site, |name| File::create(name)?.write_all(&[7; 1024]))
 }
@@ -138,7 +140,7 @@ fn list(site: &Site<'_>) -> Result<f64, String> {
     let (begin, mut seen) = (Instant::now(), 0);
     for n in 0..(FILES / site.part).div_ceil(PER_DIRECTORY) {
         let path = site.root.join(format!("d{n}"));
-        seen += fs::read_dir(&path).map_err(at(&path))?.count();
+        seen += fs::read_dir(&path).at(&path)?.count();
     }
     if seen != FILES / site.part {
         return Err(format!("{seen} names"));
@@ -159,7 +161,7 @@ fn unlink(site: &Site<'_>) -> Result<f64, String> {
 fn create_and_sync(site: &Site<'_>, tasks: usize, files: usize) -> Result<f64, String> {
     let files = files / site.part;
     let root = site.root.join(format!("sync{tasks}"));
-    fs::create_dir(&root).map_err(at(&root))?;
+    fs::create_dir(&root).at(&root)?;
     let work = |task: usize| {
         for n in 0..files {
             let name = root.join(format!("f{task}-{n}"));
@@ -167,7 +169,7 @@ fn create_and_sync(site: &Site<'_>, tasks: usize, files: usize) -> Result<f64, S
                 file.write_all(&[7; 4096])?;
                 file.sync_all()
             });
-            made.map_err(at(&name))?;
+            made.at(&name)?;
         }
         Ok::<(), String>(())
     };
@@ -192,7 +194,7 @@ fn write_big(site: &Site<'_>) -> Result<f64, String> {
         (0..mib).try_for_each(|_| file.write_all(&block))?;
         file.sync_all()
     };
-    write().map_err(at(&path))?;
+    write().at(&path)?;
     Ok(mib as f64 / begin.elapsed().as_secs_f64())
 }
 
@@ -204,7 +206,7 @@ fn read_big(site: &Site<'_>) -> Result<f64, String> {
         let mut file = File::open(&path)?;
         (0..BIG_MIB / site.part).try_for_each(|_| file.read_exact(&mut block))
     };
-    read().map_err(at(&path))?;
+    read().at(&path)?;
     Ok((BIG_MIB / site.part) as f64 / begin.elapsed().as_secs_f64())
 }
 
@@ -221,7 +223,7 @@ fn overwrite(site: &Site<'_>) -> Result<f64, String> {
         }
         file.sync_all()
     };
-    write().map_err(at(&path))?;
+    write().at(&path)?;
     Ok(times as f64 / begin.elapsed().as_secs_f64())
 }
 

@@ -1,13 +1,13 @@
 //! A volume that keeps what it is given beside one in memory, both in process.
 
 use super::disk::Disk;
-use super::site::at;
 use crate::ask::Ask;
 use crate::contender::{Contender, names};
+use crate::failure::Context;
 use crate::options::Options;
 use crate::report::{Report, table};
-use crate::row::PER_SECOND;
-use crate::runner::Rates;
+use crate::row::OPS_PER_SECOND;
+use crate::stats::Samples;
 use crate::suites::basic::{TASKS, effort};
 use crate::workloads::BASIC;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -29,10 +29,10 @@ pub fn run(options: &Options, report: &mut Report) -> Result<(), String> {
         let volume = |number: u32| root.join(format!("v{number}"));
         if let Some(before) = number.checked_sub(1).map(volume).filter(|v| v.exists()) {
             // The run before has closed it; all of them would fill the disk.
-            std::fs::remove_dir_all(&before).map_err(at(&before))?;
+            std::fs::remove_dir_all(&before).at(&before)?;
         }
         let source = format!("store:{}?create", volume(number).display());
-        hearth::open(&source).map_err(|error| error.to_string())
+        hearth::open(&source).text()
     };
     let mut contenders = Contender::all(&["lib"], 1)?;
     contenders[0].name = MEMORY.into();
@@ -41,17 +41,21 @@ pub fn run(options: &Options, report: &mut Report) -> Result<(), String> {
         Err(what) => println!("without store: {what}"),
     }
     let effort = effort(options)?;
-    let mut rates = Rates::default();
+    let mut rates = Samples::default();
     for script in &BASIC {
-        effort.rates(&contenders, &script, &TASKS, &mut rates, |_| true)?;
+        effort.rates(&contenders, &script.repeated(), &TASKS, &mut rates, |_| {
+            true
+        })?;
     }
-    let grid = &rates.by_clock;
+    let grid = rates.of(OPS_PER_SECOND);
     let corner = "operations per second, in process";
-    let none: &dyn Fn(&str) -> Vec<String> = &|_| Vec::new();
     let targets = names(&contenders);
-    println!("{}", table(corner, grid, &targets, &[MEMORY], (&[], none)));
+    println!(
+        "{}",
+        table([corner, "tasks"], grid, &targets, &[MEMORY], None)
+    );
     report.bench = "store-lib";
-    report.add_grid(grid, PER_SECOND);
+    report.add_grid(grid, OPS_PER_SECOND);
     for script in &BASIC {
         let changes = ["create", "write", "rename", "unlink"];
         let least = match changes.iter().any(|word| script.name.contains(word)) {

@@ -18,10 +18,11 @@ pub use files::{MAKE, OPEN, run as files, run_make, run_open};
 pub use library::run as library;
 
 use crate::ask::Ask;
+use crate::failure::Context;
 use crate::options::Options;
 use crate::report::{self, Report};
-use crate::row::Metric;
-use crate::stats::Grid;
+use crate::row::OPS_PER_SECOND;
+use crate::stats::Samples;
 use crate::watchdog::{beat, patiently};
 use disk::Disk;
 use jobs::Chore;
@@ -31,9 +32,6 @@ use targets::Target;
 
 /// How long one job may take on one target.
 const PATIENCE: Duration = Duration::from_secs(900);
-
-/// What each metric was on each target.
-type Grids = Vec<(Metric, Grid)>;
 
 /// A requirement: a job, a number of tasks, what it is compared with, and the least ratio.
 type Threshold = (&'static str, usize, &'static str, f64);
@@ -92,7 +90,7 @@ pub fn slow(options: &Options, report: &mut Report) -> Result<(), String> {
 
 /// Bytes on disk of an idle file, and bytes written for each byte given.
 pub fn space(options: &Options, report: &mut Report) -> Result<(), String> {
-    let mut grids = Grids::new();
+    let mut grids = Samples::default();
     report.bench = "store-space";
     for &make in targets::ALL {
         // A disk each: what one leaves behind is not to be the others' load.
@@ -100,13 +98,13 @@ pub fn space(options: &Options, report: &mut Report) -> Result<(), String> {
         let Some(mut target) = targets::offered(make, disk.path()) else {
             continue;
         };
-        let (idle, factor) = space::measure(&mut target, &disk, options.quick)
-            .map_err(|what| format!("{}: {what}", target.name))?;
+        let (idle, factor) =
+            space::measure(&mut target, &disk, options.quick).context(target.name)?;
         for (workload, metric, value) in [
             ("idle file of 100 bytes", space::PER_FILE, idle),
             ("churn at 80 % full", space::FACTOR, factor),
         ] {
-            push(&mut grids, metric, (workload, target.name, 1), value);
+            grids.push(metric, (workload, target.name, 1), value);
         }
         eprintln!("measured: space, {}", target.name);
     }
@@ -115,11 +113,12 @@ pub fn space(options: &Options, report: &mut Report) -> Result<(), String> {
     Ok(())
 }
 
-fn run(disk: &Disk, options: &Options, jobs: &[Chore]) -> Result<Grids, String> {
+fn run(disk: &Disk, options: &Options, jobs: &[Chore]) -> Result<Samples, String> {
     let offered = |make: &targets::MakeTarget| targets::offered(*make, disk.path());
     let mut targets: Vec<Target> = targets::ALL.iter().filter_map(offered).collect();
-    let rounds = options.rounds.unwrap_or(if options.quick { 1 } else { 5 });
-    let mut grids = Grids::new();
+    let rounds = options.rounds_or(1, 5);
+    let part = options.pick(8, 1) * if disk.is_slow() { 4 } else { 1 };
+    let mut grids = Samples::default();
     for round in 0..rounds {
         let roots = targets.iter().map(|target| target.fresh(round));
         let roots: Vec<_> = roots.collect::<Result<_, String>>()?;
@@ -134,8 +133,6 @@ fn run(disk: &Disk, options: &Options, jobs: &[Chore]) -> Result<Grids, String> 
                 if job.is_cold {
                     target.chill()?;
                 }
-                let part = if options.quick { 8 } else { 1 };
-                let part = part * if disk.is_slow() { 4 } else { 1 };
                 let site = Site { root, part };
                 let before = disk.counts()?;
                 let done = patiently(PATIENCE, || (job.run)(&site));
@@ -149,17 +146,12 @@ fn run(disk: &Disk, options: &Options, jobs: &[Chore]) -> Result<Grids, String> 
                     Err(what) => return Err(format!("{}, {}: {what}", target.name, job.name)),
                 };
                 let after = disk.counts()?.since(before);
-                push(
-                    &mut grids,
-                    job.metric,
-                    (job.name, target.name, job.tasks),
-                    value,
-                );
+                let cell = (job.name, target.name, job.tasks);
+                grids.push(job.metric, cell, value);
                 if let (Some(syncs), Some(_)) = (job.syncs, &target.kept) {
-                    let cell = (job.name, target.name, job.tasks);
                     let each = |count: u64| count as f64 / syncs(part) as f64;
-                    push(&mut grids, jobs::FLUSHES, cell, each(after.flushes));
-                    push(&mut grids, jobs::WRITES, cell, each(after.writes));
+                    grids.push(jobs::FLUSHES, cell, each(after.flushes));
+                    grids.push(jobs::WRITES, cell, each(after.writes));
                 }
             }
             eprintln!("measured: {} ({} of {rounds})", job.name, round + 1);
@@ -172,29 +164,10 @@ fn run(disk: &Disk, options: &Options, jobs: &[Chore]) -> Result<Grids, String> 
     Ok(grids)
 }
 
-fn push(
-    grids: &mut Grids,
-    metric: Metric,
-    (workload, target, tasks): (&str, &str, usize),
-    value: f64,
-) {
-    let at = grids.iter().position(|(known, _)| *known == metric);
-    let at = at.unwrap_or_else(|| {
-        grids.push((metric, Grid::default()));
-        grids.len() - 1
-    });
-    grids[at].1.push(workload, target, tasks, value);
-}
-
 /// A table for each metric, what survives a power cut, and the rows.
-fn show(title: &str, grids: &Grids, report: &mut Report) {
-    for (metric, grid) in grids {
-        let names: Vec<String> = targets::NAMES
-            .iter()
-            .map(|&(name, _)| name.into())
-            .collect();
-        let is_there = |name: &String| grid.cells().any(|(key, _)| key.target == *name);
-        let names: Vec<String> = names.into_iter().filter(is_there).collect();
+fn show(title: &str, grids: &Samples, report: &mut Report) {
+    for (metric, grid) in grids.iter() {
+        let names = grid.known(targets::NAMES.iter().map(|(name, _)| *name));
         let survives = |_: &str| {
             let kept = targets::NAMES.iter().filter(|(name, note)| {
                 names.iter().any(|there| there == name) && note.starts_with("all")
@@ -202,14 +175,14 @@ fn show(title: &str, grids: &Grids, report: &mut Report) {
             vec![kept.map(|(name, _)| *name).collect::<Vec<_>>().join(", ")]
         };
         let columns: &[&str] = &["survives a power cut once synced"];
-        let corner = format!("{} ({title})", metric.1);
-        let corner = format!("{}, {corner}", metric.0);
+        let corner = format!("{}, {} ({title})", metric.0, metric.1);
+        let more = Some((columns, &survives as &dyn Fn(&str) -> Vec<String>));
         println!(
             "{}",
-            report::table(&corner, grid, &names, &["ext4"], (columns, &survives))
+            report::table([&corner, "tasks"], grid, &names, &["ext4"], more)
         );
-        report.add_grid(grid, *metric);
     }
+    report.add_samples(grids);
     println!("After a power cut there is, of what fsync acknowledged:");
     for (name, note) in targets::NAMES {
         println!("- {name}: {note}");
@@ -219,67 +192,54 @@ fn show(title: &str, grids: &Grids, report: &mut Report) {
     println!();
 }
 
-fn grid<'a>(grids: &'a Grids, metric: &str) -> impl Iterator<Item = &'a Grid> {
-    let is_it = move |(known, _): &&(Metric, Grid)| known.0 == metric;
-    grids
-        .iter()
-        .filter(is_it)
-        .map(|(_, grid)| grid)
-        .collect::<Vec<_>>()
-        .into_iter()
-}
-
-fn ask(grids: &Grids, wanted: &[Threshold], report: &mut Report) {
+fn ask(samples: &Samples, wanted: &[Threshold], report: &mut Report) {
     for &(job, tasks, base, least) in wanted {
-        for metric in ["ops_per_s", "mib_per_s"] {
-            for grid in grid(grids, metric) {
-                let ratios = grid.ratios(job, ("store", tasks), (base, tasks));
-                if !ratios.is_empty() {
-                    let what = format!("{job} x{tasks}: store / {base}");
-                    report.asks.push(Ask::at_least(what, least, &ratios));
-                }
+        for metric in [OPS_PER_SECOND, jobs::MIB_PER_SECOND] {
+            let grid = samples.of(metric);
+            let ratios = grid.ratios(job, ("store", tasks), (base, tasks));
+            if !ratios.is_empty() {
+                let what = format!("{job} x{tasks}: store / {base}");
+                report.asks.push(Ask::at_least(what, least, &ratios));
             }
         }
     }
-    for grid in grid(grids, "s") {
-        let ratios = grid.ratios(jobs::CHECKOUT, ("store", 1), ("memory", 1));
-        if !ratios.is_empty() {
-            let what = "git checkout, time: store / memory";
-            report.asks.push(Ask::at_most(what, 1.15, &ratios));
-        }
-    }
+    let seconds = samples.of(jobs::SECONDS);
+    let checkouts = seconds.ratios(jobs::CHECKOUT, ("store", 1), ("memory", 1));
+    ask_at_most(
+        "git checkout, time: store / memory",
+        1.15,
+        &checkouts,
+        report,
+    );
 }
 
-fn ask_costs(grids: &Grids, report: &mut Report) {
+fn ask_costs(samples: &Samples, report: &mut Report) {
     for (tasks, flushes, writes) in COSTS {
         for (metric, most) in [(jobs::FLUSHES, flushes), (jobs::WRITES, writes)] {
-            for grid in grid(grids, metric.0) {
-                let runs = grid.runs(jobs::CREATE_SYNC, "store", tasks);
-                if !runs.is_empty() && most.is_finite() {
-                    let what = format!("{} x{tasks}: {}", jobs::CREATE_SYNC, metric.1);
-                    // A commit in the background may fall into a run.
-                    report.asks.push(Ask::at_most(what, most * 1.05, runs));
-                }
+            let runs = samples.of(metric).runs(jobs::CREATE_SYNC, "store", tasks);
+            if most.is_finite() {
+                let what = format!("{} x{tasks}: {}", jobs::CREATE_SYNC, metric.1);
+                // A commit in the background may fall into a run.
+                ask_at_most(&what, most * 1.05, runs, report);
             }
         }
     }
 }
 
-fn ask_latencies(grids: &Grids, report: &mut Report) {
-    for grid in grid(grids, latencies::P99.0) {
-        let of = |job: &str| grid.runs(job, "store", 1).to_vec();
-        let (alone, beside) = (of(latencies::ALONE), of(latencies::BESIDE));
-        if !alone.is_empty() {
-            let ratios = crate::stats::ratios(&beside, &alone);
-            let what = "p99 of a small fsync beside 1 GiB of dirty data / alone";
-            report.asks.push(Ask::at_most(what, 3.0, &ratios));
-        }
-    }
-    for grid in grid(grids, latencies::P999.0) {
-        let runs = grid.runs(latencies::CREATES, "store", 1);
-        if !runs.is_empty() {
-            let what = "p99.9 of create while flushing, in microseconds";
-            report.asks.push(Ask::at_most(what, 5_000.0, runs));
-        }
+fn ask_latencies(samples: &Samples, report: &mut Report) {
+    let of = |metric, job| samples.of(metric).runs(job, "store", 1);
+    let alone = of(latencies::P99, latencies::ALONE);
+    let ratios = crate::stats::ratios(of(latencies::P99, latencies::BESIDE), alone);
+    let what = "p99 of a small fsync beside 1 GiB of dirty data / alone";
+    ask_at_most(what, 3.0, &ratios, report);
+    let creates = of(latencies::P999, latencies::CREATES);
+    let what = "p99.9 of create while flushing, in microseconds";
+    ask_at_most(what, 5_000.0, creates, report);
+}
+
+/// Asks it of what was measured.
+fn ask_at_most(what: &str, most: f64, samples: &[f64], report: &mut Report) {
+    if !samples.is_empty() {
+        report.asks.push(Ask::at_most(what, most, samples));
     }
 }

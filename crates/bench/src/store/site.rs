@@ -9,11 +9,6 @@ pub struct Site<'a> {
     pub part: usize,
 }
 
-/// What went wrong at a path.
-pub fn at(path: &Path) -> impl Fn(std::io::Error) -> String + '_ {
-    move |error| format!("{}: {error}", path.display())
-}
-
 /// Bytes that cannot be made smaller.
 pub fn noise(bytes: usize) -> Vec<u8> {
     let mut random = Random::new(9);

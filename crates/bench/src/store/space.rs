@@ -1,11 +1,12 @@
 //! What files take on the disk, and what a day of changes writes to it.
 
 use super::disk::Disk;
-use super::site::{at, noise};
+use super::site::noise;
 use super::targets::Target;
-use crate::daemons::output;
+use crate::children::output;
+use crate::failure::Context;
 use crate::random::Random;
-use crate::row::Metric;
+use crate::stats::Metric;
 use crate::watchdog::beat;
 use std::fs::File;
 use std::io::{Error, Write};
@@ -37,11 +38,11 @@ pub fn measure(target: &mut Target, disk: &Disk, is_quick: bool) -> Result<(f64,
     for n in 0..files {
         let directory = root.join(format!("d{}", n / 1_000));
         if n % 1_000 == 0 {
-            std::fs::create_dir(&directory).map_err(at(&directory))?;
+            std::fs::create_dir(&directory).at(&directory)?;
         }
         let name = directory.join(n.to_string());
         let made = File::create(&name).and_then(|mut file| file.write_all(&[7; 100]));
-        made.map_err(at(&name))?;
+        made.at(&name)?;
     }
     sync(&root)?;
     target.chill()?;
@@ -58,7 +59,7 @@ fn churn(root: &Path, disk: &Disk) -> Result<f64, String> {
         let name = root.join(format!("c{}", files.len()));
         let length = size(&mut random) as usize;
         let made = File::create(&name).and_then(|mut file| file.write_all(&block[..length]));
-        made.map_err(at(&name))?;
+        made.at(&name)?;
         files.push(name);
         if files.len().is_multiple_of(100) {
             beat();
@@ -88,7 +89,7 @@ fn churn(root: &Path, disk: &Disk) -> Result<f64, String> {
         })();
         match changed {
             Err(error) if error.raw_os_error() == Some(libc::ENOSPC) => break,
-            changed => changed.map_err(at(name))?,
+            changed => changed.at(name)?,
         }
         given += length as u64;
         beat();

@@ -1,6 +1,8 @@
 //! What is compared: a directory each, and how it is made cold.
 
-use crate::daemons::{beside, output, program};
+use crate::children::output;
+use crate::daemons::{beside, program};
+use crate::failure::Context;
 use crate::mounted::Mounted;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -50,7 +52,7 @@ impl Target {
     /// A new directory for a round.
     pub fn fresh(&self, round: usize) -> Result<PathBuf, String> {
         let path = self.root.join(format!("round-{round}"));
-        std::fs::create_dir(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        std::fs::create_dir(&path).at(&path)?;
         Ok(path)
     }
 
@@ -62,14 +64,13 @@ impl Target {
             drop(mount);
             let again = remount()?;
             // Paths that were given out before have to stay right.
-            std::fs::remove_file(&self.root).map_err(|error| error.to_string())?;
+            std::fs::remove_file(&self.root).text()?;
             link(again.directory(), &self.root)?;
             self.mount = Some((again, remount));
         }
-        // SAFETY: the call takes nothing.
-        unsafe { libc::sync() };
+        rustix::fs::sync();
         let caches = "/proc/sys/vm/drop_caches";
-        std::fs::write(caches, "3").map_err(|error| format!("{caches}: {error}"))
+        std::fs::write(caches, "3").context(caches)
     }
 
     /// A mount, which can be made again at another place behind the same name.
@@ -79,7 +80,7 @@ impl Target {
         root: PathBuf,
         remount: Remount,
     ) -> Result<Target, String> {
-        let mount = remount().map_err(|what| format!("{name}: {what}"))?;
+        let mount = remount().context(name)?;
         link(mount.directory(), &root)?;
         Ok(Target {
             name,
@@ -184,11 +185,10 @@ fn juicefs_program() -> Result<PathBuf, String> {
 
 fn directory(disk: &Path, name: &str) -> Result<PathBuf, String> {
     let path = disk.join(name);
-    std::fs::create_dir(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    std::fs::create_dir(&path).at(&path)?;
     Ok(path)
 }
 
 fn link(target: &Path, name: &Path) -> Result<(), String> {
-    let made = std::os::unix::fs::symlink(target, name);
-    made.map_err(|error| format!("{}: {error}", name.display()))
+    std::os::unix::fs::symlink(target, name).at(name)
 }

@@ -8,15 +8,16 @@
 
 use crate::ask::Ask;
 use crate::contender::{Contender, names};
-use crate::git_checkout::{Checkout, Computing, compute_and_open};
+use crate::git_checkout::{Checkout, compute_and_open, compute_on_all_cores};
 use crate::mounted::Mounted;
 use crate::options::Options;
 use crate::pinned::allowed_cores;
 use crate::report::{Report, table};
-use crate::row::{Metric, PER_SECOND};
-use crate::runner::{Effort, Rates};
+use crate::row::{OPS_PER_SECOND, SECONDS};
+use crate::runner::Effort;
 use crate::script::Script;
-use crate::stats::Grid;
+use crate::stats::Metric;
+use crate::stats::{Grid, Samples};
 use crate::watchdog::beat;
 use crate::workloads::BASIC;
 use std::path::Path;
@@ -34,7 +35,6 @@ const CHECKOUT_APART: &str = "git checkout, daemon in its own session";
 const CHECKOUT_BESIDE: &str = "git checkout beside programs that compute";
 /// A client that computes by itself before each open.
 const BETWEEN: &str = "10,000 opens, each after 0.1 ms of computing";
-const SECONDS: Metric = ("seconds", "s");
 
 /// Rows of which something is asked.
 enum Rows {
@@ -107,14 +107,9 @@ pub fn effort(options: &Options) -> Result<Effort, String> {
         Some(tasks) => Err(format!(
             "{tasks} tasks need as many cores, there are {cores}"
         )),
-        None if options.quick => Ok(Effort {
-            run: Duration::from_millis(60),
-            runs: 3,
-            library_turns: 1,
-        }),
         None => Ok(Effort {
-            run: Duration::from_millis(300),
-            runs: 7,
+            run: Duration::from_millis(options.pick(60, 300)),
+            runs: options.pick(3, 7),
             library_turns: 1,
         }),
     }
@@ -146,7 +141,7 @@ pub fn mounts(options: &Options, report: &mut Report) -> Result<(), String> {
     let repository = Checkout::new(DIRECTORIES)?;
     let checkout = |directory: &Path| repository.run(&directory.join("clone"));
     let beside = |directory: &Path| {
-        let _programs = Computing::start()?;
+        let _programs = compute_on_all_cores()?;
         checkout(directory)
     };
     let effort = Effort {
@@ -179,21 +174,16 @@ fn rates(
     report: &mut Report,
     (needs, base): (&[Need], &str),
 ) -> Result<(), String> {
-    let mut rates = Rates::default();
-    for script in BASIC
-        .iter()
-        .filter(|script| report.options.wants(script.name))
-    {
-        let is_decided = |rates: &Rates| is_decided(report, needs, &rates.by_clock, script.name);
-        effort.rates(contenders, &script, &TASKS, &mut rates, is_decided)?;
+    let mut rates = Samples::default();
+    let wanted = |script: &&Script| report.options.wants(script.name);
+    for script in BASIC.iter().filter(wanted) {
+        let is_decided =
+            |rates: &Samples| is_decided(report, needs, rates.of(OPS_PER_SECOND), script.name);
+        let workload = script.repeated();
+        effort.rates(contenders, &workload, &TASKS, &mut rates, is_decided)?;
     }
-    keep(
-        contenders,
-        report,
-        &rates.by_clock,
-        PER_SECOND,
-        (needs, base),
-    );
+    let grid = rates.of(OPS_PER_SECOND);
+    keep(contenders, report, grid, OPS_PER_SECOND, (needs, base));
     Ok(())
 }
 
@@ -241,16 +231,8 @@ fn keep(
         SECONDS => "seconds, less is better",
         _ => "operations per second",
     };
-    println!(
-        "{}",
-        table(
-            corner,
-            grid,
-            &names(contenders),
-            &[base],
-            (&[], &|_| Vec::new())
-        )
-    );
+    let text = table([corner, "tasks"], grid, &names(contenders), &[base], None);
+    println!("{text}");
     for workload in grid.workloads() {
         report.asks.extend(asks(needs, grid, &workload));
     }

@@ -1,11 +1,11 @@
 //! `hearth-bench freeing`: how much memory waits, because it is freed only when no reader can see
 //! it.
 
-use super::garbage::{self, Reader, Seen};
+use super::garbage::{self, READERS, Seen};
 use crate::ask::Ask;
 use crate::cells;
-use crate::daemons::output;
-use crate::live;
+use crate::children::output;
+use crate::daemons::beside;
 use crate::options::Options;
 use crate::report::Report;
 use crate::table::Table;
@@ -17,10 +17,14 @@ const GARBAGE_MAX: f64 = 8.0;
 /// Measures and prints the table: what waits beside every reader, each measured by `hearth-live`
 /// in a process of its own.
 pub fn run(options: &Options, report: &mut Report) -> Result<(), String> {
-    let seconds = if options.quick { 1 } else { 5 };
-    let program = live::program()?;
+    let seconds = options.pick(1, 5);
+    let program = beside("hearth-live");
+    if !program.is_file() {
+        let program = program.display();
+        return Err(format!("{program}: missing; cargo build -p hearth-bench"));
+    }
     let mut table = Table::new(["create+unlink beside", "MiB waiting at most"]);
-    for (n, reader) in Reader::ALL.into_iter().enumerate() {
+    for (n, (_, reader)) in READERS.into_iter().enumerate() {
         for (place, core) in [("own", "its own core"), ("same", "the same core")] {
             let args = ["garbage", &n.to_string(), place, &seconds.to_string()];
             let text = output(Command::new(&program).args(args))?;
@@ -28,7 +32,7 @@ pub fn run(options: &Options, report: &mut Report) -> Result<(), String> {
                 .trim()
                 .parse()
                 .map_err(|_| format!("bytes: '{text}'"))?;
-            let workload = format!("{} on {core}", reader.name());
+            let workload = format!("{reader} on {core}");
             report.add_exact((&workload, "lib", 2), ("garbage_bytes_max", "B"), bytes);
             let mib = bytes / f64::from(1 << 20);
             table.row(cells![workload, format!("{mib:.2}")]);
@@ -47,7 +51,7 @@ pub fn run_garbage(args: &[String]) -> Result<(), String> {
     let [reader, place, seconds] = args else {
         return Err(usage.to_owned());
     };
-    let reader = reader.parse().ok().and_then(|n: usize| Reader::ALL.get(n));
+    let reader = reader.parse().ok().and_then(|n: usize| READERS.get(n));
     let (&reader, seconds) = reader.zip(seconds.parse().ok()).ok_or(usage)?;
     let length = Duration::from_secs(seconds);
     let Seen {
@@ -56,7 +60,7 @@ pub fn run_garbage(args: &[String]) -> Result<(), String> {
         reads,
     } = garbage::run(reader, place == "same", length)?;
     if pairs < 1_000 || reads == 0 {
-        let name = reader.name();
+        let name = reader.1;
         return Err(format!(
             "{name}: {pairs} files and {reads} reads are too few"
         ));

@@ -1,9 +1,10 @@
 //! How much memory waits to be freed while readers run.
 
-use crate::live::Live;
+use crate::allocations::Live;
+use crate::failure::Context;
 use crate::pinned::{allowed_cores, pin};
+use crate::while_running::while_running;
 use hearth::{Credentials, Errno, Fd, Process, Volume};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// What runs beside the thread that creates and unlinks.
@@ -27,25 +28,14 @@ pub const MANY: usize = 100_000;
 /// ChurnFiles that come and go.
 const NAMES: usize = 64;
 
-impl Reader {
-    pub const ALL: [Reader; 5] = [
-        Reader::None,
-        Reader::Stat,
-        Reader::LargeRead,
-        Reader::LargeWrite,
-        Reader::List,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Reader::None => "nobody",
-            Reader::Stat => "stat",
-            Reader::LargeRead => "pread 64 MiB",
-            Reader::LargeWrite => "pwrite 64 MiB",
-            Reader::List => "readdir 100,000",
-        }
-    }
-}
+/// All, with their names.
+pub const READERS: [(Reader, &str); 5] = [
+    (Reader::None, "nobody"),
+    (Reader::Stat, "stat"),
+    (Reader::LargeRead, "pread 64 MiB"),
+    (Reader::LargeWrite, "pwrite 64 MiB"),
+    (Reader::List, "readdir 100,000"),
+];
 
 #[derive(Clone, Copy, Debug)]
 pub struct Seen {
@@ -57,7 +47,11 @@ pub struct Seen {
 }
 
 /// Creates and unlinks for `length` while `reader` runs, on the other core or on the same one.
-pub fn run(reader: Reader, same_core: bool, length: Duration) -> Result<Seen, String> {
+pub fn run(
+    (reader, name): (Reader, &str),
+    same_core: bool,
+    length: Duration,
+) -> Result<Seen, String> {
     let cores = allowed_cores();
     let reading = if same_core { 0 } else { 1 };
     let (&writer_core, &reader_core) = cores
@@ -65,36 +59,25 @@ pub fn run(reader: Reader, same_core: bool, length: Duration) -> Result<Seen, St
         .zip(cores.get(reading))
         .ok_or("a second core is needed")?;
     let volume = Volume::memory();
-    let failed = |errno: Errno| format!("{}: {errno}", reader.name());
+    let failed = |errno: Errno| format!("{name}: {errno}");
     let mut side = ReaderTask::new(&volume, reader).map_err(failed)?;
     let files = ChurnFiles::new(&volume).map_err(failed)?;
     settle();
     let before = Live::now().bytes;
-    let over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let over = &over;
-        let writing = scope.spawn(move || -> Result<Seen, String> {
-            let seen = pin(writer_core)
-                .map_err(|error| error.to_string())
-                .and_then(|()| files.replace(before, length).map_err(failed));
-            // Relaxed: a flag by itself.
-            over.store(true, Ordering::Relaxed);
-            seen
-        });
-        let reading = scope.spawn(move || -> Result<u64, String> {
-            pin(reader_core).map_err(|error| error.to_string())?;
-            let mut reads = 0;
-            // Relaxed: as above.
-            while !over.load(Ordering::Relaxed) {
-                side.step().map_err(failed)?;
-                reads += 1;
-            }
-            Ok(reads)
-        });
-        let seen = writing.join().map_err(|_| "the writer panicked")??;
-        let reads = reading.join().map_err(|_| "the reader panicked")??;
-        Ok(Seen { reads, ..seen })
-    })
+    let writing = || {
+        pin(writer_core).text()?;
+        files.replace(before, length).map_err(failed)
+    };
+    let (seen, reads) = while_running(writing, |goes_on| {
+        pin(reader_core).text()?;
+        let mut reads = 0;
+        while goes_on() {
+            side.step().map_err(failed)?;
+            reads += 1;
+        }
+        Ok(reads)
+    })?;
+    Ok(Seen { reads, ..seen })
 }
 
 /// Frees what may be freed by now: nobody else is at work.

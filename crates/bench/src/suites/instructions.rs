@@ -2,23 +2,23 @@
 //! lock, which a busy machine does not change, held against the counts in
 //! `docs/benchmarks/instructions.json`.
 
-use crate::callgrind::{CallCounts, counts_of, only_in_release};
+use crate::callgrind::{CallCounts, counted, counts_of, only_in_release};
 use crate::cells;
+use crate::failure::Context;
 use crate::loops::{self, LoopFixture, Operation};
 use crate::options::Options;
 use crate::pinned::pin_first;
 use crate::record::{RECORD, folder};
-use crate::row::{Metric, Row, write_json};
+use crate::row::{Row, write_json};
+use crate::stats::Metric;
 use crate::table::Table;
-use hearth::{Errno, LimitChange, LimitUpdate, QuotaId, Volume};
+use hearth::{LimitChange, LimitUpdate, QuotaId, Volume};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
 
 /// The verb by which this program runs under valgrind.
 pub const LOOPS: &str = "instructions-loops";
-/// The function that is counted, as callgrind demangles it.
-const COUNTED: &str = "hearth_bench::suites::instructions::counted";
 /// Files that a loop goes round, so that the place of one name in its table decides nothing.
 const FILES: usize = 64;
 /// Times that a loop runs before it is counted: tables have grown, garbage is being freed.
@@ -72,7 +72,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
         return Err(format!("there are {RECORD} and --json FILE"));
     }
     only_in_release("instructions")?;
-    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let program = std::env::current_exe().text()?;
     let rows = count(&program)?;
     if let Some(path) = &options.json {
         write_json(path, &rows)?;
@@ -102,7 +102,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
 pub fn count(program: &Path) -> Result<Vec<Row>, String> {
     let count = |target: &str| {
         let args = [LOOPS.to_owned(), target.to_owned()];
-        counts_of(program, COUNTED, &args, ALL.len())
+        counts_of(program, &args, ALL.len())
     };
     // Side by side: instructions do not mind.
     let (plain, tracked) = std::thread::scope(|scope| {
@@ -152,21 +152,25 @@ pub fn run_loops(args: &[String]) -> Result<(), String> {
         [target] if target == TRACKED => tracked()?,
         _ => return Err(format!("{LOOPS} takes {PLAIN} or {TRACKED}: {args:?}")),
     };
-    let fixture = LoopFixture::new(&volume, loops::PAGE);
-    let fixture = fixture.map_err(|errno| format!("preparing: {errno}"))?;
+    let fixture = LoopFixture::new(&volume, loops::PAGE).context("preparing")?;
     for (name, operation) in ALL {
-        (0..WARM)
-            .try_for_each(|turn| operation(&fixture, turn))
-            .and_then(|()| counted(&fixture, operation))
-            .map_err(|errno| format!("{name}: {errno}"))?;
+        let run = |turns| {
+            (0..turns)
+                .try_for_each(|turn| operation(&fixture, turn))
+                .context(name)
+        };
+        run(WARM)?;
+        counted(&mut || run(TIMES))?;
     }
     Ok(())
 }
 
 /// A volume whose files have a project with limits, and which tracks heat.
 fn tracked() -> Result<Volume, String> {
-    let volume = Volume::builder().hot_track(true).build();
-    let volume = volume.map_err(|error| format!("building: {error}"))?;
+    let volume = Volume::builder()
+        .hot_track(true)
+        .build()
+        .context("building")?;
     let limits = LimitChange {
         bytes_hard: LimitUpdate::To(LIMIT),
         inodes_hard: LimitUpdate::To(LIMIT),
@@ -177,14 +181,8 @@ fn tracked() -> Result<Volume, String> {
     quota
         .set_project_tree("/", PROJECT)
         .and_then(|_| quota.set(QuotaId::project(PROJECT), &limits))
-        .map_err(|error| format!("limits: {error}"))?;
+        .context("limits")?;
     Ok(volume)
-}
-
-/// Callgrind knows this function by its name.
-#[inline(never)]
-fn counted(on: &LoopFixture<FILES>, operation: Operation<FILES>) -> Result<(), Errno> {
-    (0..TIMES).try_for_each(|turn| operation(on, turn))
 }
 
 /// The file that is committed: counts and what they hold for.

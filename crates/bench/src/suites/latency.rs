@@ -5,17 +5,20 @@
 //! each call with the clock, whose own time is in the figures.
 
 use crate::ask::Ask;
+use crate::failure::Context;
 use crate::histogram::Histogram;
 use crate::options::Options;
 use crate::pinned::{allowed_cores, pin};
 use crate::report::Report;
+use crate::stats::{Metric, Samples};
 use crate::table::{Table, width};
+use crate::while_running::while_running;
 use hearth::{Credentials, Errno, Process, Volume};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Renames in a second.
 const RATE: u32 = 10_000;
+const RENAMES_PER_SECOND: Metric = ("renames_per_s", "1/s");
 /// What 999 of 1,000 calls may take, in microseconds.
 const MOST_US: f64 = 5.0;
 /// Share of the renames that must have been made: the machine may take the core away at the end.
@@ -43,16 +46,16 @@ enum Renames {
 }
 
 impl Renames {
-    const ALL: [Renames; 4] = [Renames::None, Renames::Beside, Renames::Tree, Renames::Over];
-
-    fn name(self) -> &'static str {
-        match self {
-            Renames::None => "stat alone",
-            Renames::Beside => "stat beside renames in its directory",
-            Renames::Tree => "stat through .. beside renames of directories",
-            Renames::Over => "stat of a file that renames replace",
-        }
-    }
+    /// All, with the names of what is measured beside them.
+    const ALL: [(Renames, &str); 4] = [
+        (Renames::None, "stat alone"),
+        (Renames::Beside, "stat beside renames in its directory"),
+        (
+            Renames::Tree,
+            "stat through .. beside renames of directories",
+        ),
+        (Renames::Over, "stat of a file that renames replace"),
+    ];
 
     fn path(self) -> &'static str {
         match self {
@@ -93,29 +96,22 @@ fn run_once(renames: Renames, rate: u32, length: Duration) -> Result<(Histogram,
     let [renaming, looking, ..] = allowed_cores()[..] else {
         return Err("a second core is needed".to_owned());
     };
-    let failed = |errno: Errno| format!("{}: {errno}", renames.name());
+    let failed = |errno: Errno| format!("{renames:?}: {errno}");
     let volume = Volume::memory();
     renames
         .prepare(&volume.process(Credentials::root()))
         .map_err(failed)?;
-    let over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let (over, volume) = (&over, &volume);
-        let renamer = scope.spawn(move || {
-            let pinned = pin(renaming).map_err(|error| error.to_string());
-            let done = pinned.and_then(|()| keep_on(volume, renames, rate, length).map_err(failed));
-            // Relaxed: a flag by itself.
-            over.store(true, Ordering::Relaxed);
-            done
-        });
-        let looker = scope.spawn(move || {
-            pin(looking).map_err(|error| error.to_string())?;
-            look(volume, renames, over).map_err(failed)
-        });
-        let rate = renamer.join().map_err(|_| "the renamer panicked")??;
-        let stats = looker.join().map_err(|_| "the reader panicked")??;
-        Ok((stats, rate))
-    })
+    let (rate, stats) = while_running(
+        || {
+            pin(renaming).text()?;
+            keep_on(&volume, renames, rate, length).map_err(failed)
+        },
+        |goes_on| {
+            pin(looking).text()?;
+            look(&volume, renames, goes_on).map_err(failed)
+        },
+    )?;
+    Ok((stats, rate))
 }
 
 /// Renames at fixed times; returns how many a second it were.
@@ -137,14 +133,13 @@ fn keep_on(volume: &Volume, renames: Renames, rate: u32, length: Duration) -> Re
     }
 }
 
-fn look(volume: &Volume, renames: Renames, over: &AtomicBool) -> Result<Histogram, Errno> {
+fn look(volume: &Volume, renames: Renames, goes_on: &dyn Fn() -> bool) -> Result<Histogram, Errno> {
     let process = volume.process(Credentials::root());
     let (path, mut stats) = (renames.path(), Histogram::new());
     for _ in 0..1_000 {
         process.stat(path)?;
     }
-    // Relaxed: a flag by itself.
-    while !over.load(Ordering::Relaxed) {
+    while goes_on() {
         let start = Instant::now();
         let found = process.stat(path);
         let elapsed = start.elapsed();
@@ -155,41 +150,42 @@ fn look(volume: &Volume, renames: Renames, over: &AtomicBool) -> Result<Histogra
 }
 
 pub fn run(options: &Options, report: &mut Report) -> Result<(), String> {
-    let (runs, length) = match options.quick {
-        true => (3, Duration::from_millis(500)),
-        false => (7, Duration::from_secs(2)),
-    };
-    let mut samples = Renames::ALL.map(|_| Vec::new());
+    let (runs, millis) = options.pick((3, 500), (7, 2_000));
+    let length = Duration::from_millis(millis);
+    let mut samples = Samples::default();
     for _ in 0..runs {
-        for (renames, samples) in Renames::ALL.into_iter().zip(&mut samples) {
-            samples.push(run_once(renames, RATE, length)?);
+        for (renames, name) in Renames::ALL {
+            let (seen, rate) = run_once(renames, RATE, length)?;
+            let rate = if renames == Renames::None { 0.0 } else { rate };
+            samples.push(RENAMES_PER_SECOND, (name, "lib", 2), rate);
+            for (metric, _, part) in PERCENTILES {
+                let us = seen.percentile(part) as f64 / 1e3;
+                samples.push((metric, "us"), (name, "lib", 2), us);
+            }
         }
     }
     let headings = PERCENTILES.map(|(_, heading, _)| heading);
     let mut table = Table::new(["microseconds", "renames/s"].into_iter().chain(headings));
-    for (renames, seen) in Renames::ALL.into_iter().zip(&samples) {
-        let cell = (renames.name(), "lib", 2);
-        let is_alone = renames == Renames::None;
-        let rate = |seen: &(_, f64)| if is_alone { 0.0 } else { seen.1 };
-        let rates: Vec<f64> = seen.iter().map(rate).collect();
-        let (rate, _) = report.add(cell, ("renames_per_s", "1/s"), &rates);
-        let mut line = vec![renames.name().to_owned(), format!("{rate:.0}")];
-        for (metric, _, part) in PERCENTILES {
-            let us = |seen: &(Histogram, f64)| seen.0.percentile(part) as f64 / 1e3;
-            let all: Vec<f64> = seen.iter().map(us).collect();
-            let (value, half) = report.add(cell, (metric, "us"), &all);
+    for (renames, name) in Renames::ALL {
+        let runs = |metric| samples.of(metric).runs(name, "lib", 2);
+        let cell = (name, "lib", 2);
+        let (rate, _) = report.add(cell, RENAMES_PER_SECOND, runs(RENAMES_PER_SECOND));
+        let mut line = vec![name.to_owned(), format!("{rate:.0}")];
+        for (metric, _, _) in PERCENTILES {
+            let all = runs((metric, "us"));
+            let (value, half) = report.add(cell, (metric, "us"), all);
             line.push(format!("{value:.2} ±{}", width(half, 2)));
             if metric == "us_p99_9" {
-                let what = format!("{}: p99.9 in microseconds", renames.name());
-                report.asks.push(Ask::at_most(what, MOST_US, &all));
+                let what = format!("{name}: p99.9 in microseconds");
+                report.asks.push(Ask::at_most(what, MOST_US, all));
             }
         }
         table.row(line);
-        if !is_alone {
-            let what = format!("{}: renames a second", renames.name());
-            report
-                .asks
-                .push(Ask::at_least(what, LEAST * f64::from(RATE), &rates));
+        if renames != Renames::None {
+            let what = format!("{name}: renames a second");
+            let least = LEAST * f64::from(RATE);
+            let ask = Ask::at_least(what, least, runs(RENAMES_PER_SECOND));
+            report.asks.push(ask);
         }
     }
     println!("{}", table.text());
@@ -202,7 +198,7 @@ mod tests {
 
     #[test]
     fn each_kind_renames_what_it_says() {
-        for renames in Renames::ALL {
+        for (renames, _) in Renames::ALL {
             let volume = Volume::memory();
             let p = volume.process(Credentials::root());
             renames.prepare(&p).unwrap();

@@ -6,9 +6,10 @@
 //! builds of this program do the same work.
 
 use crate::ask::Ask;
-use crate::callgrind::totals_of;
+use crate::callgrind::{counted, totals_of};
 use crate::cells;
 use crate::cpu_time::of_thread;
+use crate::failure::Context;
 use crate::loops::{self, LoopFixture, Operation};
 use crate::options::Options;
 use crate::pinned::pin_first;
@@ -19,12 +20,11 @@ use crate::valgrind;
 use crate::watchdog::beat;
 use hearth::{Clock, Errno, Time, Volume};
 use hearth_sync::profile::{self, Sampling};
+use std::ops::Range;
 use std::path::PathBuf;
 
 /// The verb by which this program does the work that valgrind counts.
 pub const WORK: &str = "locks-work";
-/// The function that is counted, as callgrind demangles it.
-const COUNTED: &str = "hearth_bench::suites::locks::counted";
 /// The build without the profile.
 const UNPROFILED: &str = "HEARTH_BENCH_UNPROFILED";
 /// What on may cost, and what off may.
@@ -47,12 +47,12 @@ const WORKLOADS: [(&str, Operation<FILES>); 5] = [
 ];
 
 pub fn run(options: &Options, report: &mut Report) -> Result<(), String> {
-    let (pairs, counts) = if options.quick { (30, 3) } else { (200, 7) };
+    let (pairs, counts) = options.pick((30, 3), (200, 7));
     let unprofiled = unprofiled();
     if let Err(why) = &unprofiled {
         eprintln!("hearth-bench locks: {why}; the column 'off / compiled out' stays empty");
     }
-    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let program = std::env::current_exe().text()?;
     let heading = [
         "operation",
         "on / off",
@@ -80,7 +80,7 @@ pub fn run(options: &Options, report: &mut Report) -> Result<(), String> {
                 for (program, counts) in [&program, without].into_iter().zip(&mut sides) {
                     beat();
                     let args = [WORK, name].map(str::to_owned);
-                    let total = totals_of(program, COUNTED, &args, 1)?[0];
+                    let total = totals_of(program, &args, 1)?[0];
                     counts.push(total as f64 / MANY as f64);
                 }
             }
@@ -103,18 +103,10 @@ pub fn run(options: &Options, report: &mut Report) -> Result<(), String> {
 pub fn run_work(args: &[String]) -> Result<(), String> {
     let named = |(name, _): &&(&str, _)| args.first().is_some_and(|arg| arg == name);
     let (name, operation) = WORKLOADS.iter().find(named).ok_or("which workload?")?;
-    let work = || {
-        let on = fixture()?;
-        (0..FEW).try_for_each(|turn| operation(&on, turn))?;
-        counted(&on, *operation)
-    };
-    work().map_err(|errno| format!("{name}: {errno}"))
-}
-
-/// Callgrind knows this function by its name.
-#[inline(never)]
-fn counted(on: &LoopFixture<FILES>, operation: Operation<FILES>) -> Result<(), Errno> {
-    (FEW..FEW + MANY).try_for_each(|turn| operation(on, turn))
+    let on = fixture().context(name)?;
+    let run = |turns: Range<usize>| turns.into_iter().try_for_each(|turn| operation(&on, turn));
+    run(0..FEW).context(name)?;
+    counted(&mut || run(FEW..FEW + MANY).context(name))
 }
 
 /// The time stands still: what is counted must not depend on it, and valgrind has no clock that
@@ -134,7 +126,7 @@ fn fixture() -> Result<LoopFixture<FILES>, Errno> {
 /// The ratios of neighbouring slices.
 fn on_against_off(operation: Operation<FILES>, pairs: u32) -> Result<Vec<f64>, String> {
     pin_first()?;
-    let on = fixture().map_err(|errno| errno.to_string())?;
+    let on = fixture().text()?;
     let mut turn = 0;
     // Processor time of one operation in nanoseconds, over `length` of it.
     let mut time_of = |length| {
@@ -144,7 +136,7 @@ fn on_against_off(operation: Operation<FILES>, pairs: u32) -> Result<Vec<f64>, S
             (turn, steps) = (turn + 256, steps + 256);
             let passed = (of_thread() - begin).as_nanos() as u64;
             if passed >= length {
-                return Ok(passed as f64 / f64::from(steps));
+                return Ok::<f64, Errno>(passed as f64 / f64::from(steps));
             }
         }
     };
@@ -155,7 +147,7 @@ fn on_against_off(operation: Operation<FILES>, pairs: u32) -> Result<Vec<f64>, S
         // Warm: on, the thread finds out how busy it is, which takes it some draws.
         let time = time_of(SLICE_NS / 2).and_then(|_| time_of(SLICE_NS));
         profile::stop();
-        time.map_err(|errno: Errno| errno.to_string())
+        time.text()
     };
     slice(Side::Without)?;
     let mut times = Pair::default();

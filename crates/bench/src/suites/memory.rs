@@ -4,11 +4,11 @@
 //! there among a million: what grows is the price of memory, not the number of steps. So it is held
 //! against the same on the kernel's tmpfs.
 
-use crate::activity::path;
 use crate::ask::Ask;
 use crate::cells;
+use crate::children::own_output;
 use crate::cpu_time::of_thread;
-use crate::daemons::own_output;
+use crate::failure::Context;
 use crate::mounted::Mounted;
 use crate::options::Options;
 use crate::random::Random;
@@ -17,6 +17,7 @@ use crate::stats::median;
 use crate::table::{Table, short};
 use crate::target::{Fresh, Library, Sharing, Target};
 use crate::watchdog::beat;
+use crate::workload::path;
 use hearth::{Credentials, Process, Volume};
 use std::ffi::CString;
 use std::time::Instant;
@@ -37,7 +38,7 @@ const ROUNDS: usize = 7;
 pub const FILL: &str = "memory-fill";
 
 pub fn run(options: &Options, report: &mut Report) -> Result<(), String> {
-    let files = if options.quick { FILES / 10 } else { FILES };
+    let files = options.pick(FILES / 10, FILES);
     let mut table = Table::new(["in memory", "value"]);
     let mut add = |(workload, target): (&str, &str), metric, value: f64, unit| {
         table.row(cells![
@@ -184,9 +185,7 @@ fn list(
         })?;
         process.close(dir)
     };
-    (0..directories)
-        .try_for_each(&mut list)
-        .map_err(|errno: hearth::Errno| errno.to_string())
+    (0..directories).try_for_each(&mut list).text()
 }
 
 /// The names that listings have shown, against those that were made: `file-N` in the directory
@@ -241,7 +240,7 @@ impl Listed {
 
 /// Bytes of this process that are in memory.
 fn resident() -> Result<u64, String> {
-    let text = std::fs::read_to_string("/proc/self/statm").map_err(|e| e.to_string())?;
+    let text = std::fs::read_to_string("/proc/self/statm").text()?;
     let pages = text
         .split(' ')
         .nth(1)

@@ -8,3 +8,4 @@ pub mod latency;
 pub mod locks;
 pub mod memory;
 pub mod quota;
+pub mod requests;

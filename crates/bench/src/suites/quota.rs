@@ -8,10 +8,11 @@
 //! other.
 
 use crate::ask::Ask;
-use crate::callgrind::totals;
+use crate::callgrind::{counted, totals};
 use crate::cells;
 use crate::cpu_time::{CpuTime, of_process, of_thread};
 use crate::daemons::{hearth, run_hearth};
+use crate::failure::Context;
 use crate::fs_mark;
 use crate::mounted::Mounted;
 use crate::options::Options;
@@ -27,8 +28,6 @@ use std::time::Instant;
 
 /// The verb by which this program runs under valgrind.
 pub const LOOPS: &str = "quota-loops";
-/// The function that is counted, as callgrind demangles it.
-const COUNTED: &str = "hearth_bench::suites::quota::counted";
 /// Threads that work at once, as in the run of the patch set that started all this.
 const TASKS: usize = 16;
 /// Inodes of the volume whose last hundredth is measured.
@@ -117,19 +116,15 @@ fn table(what: &str) -> Table {
 
 /// The speed of the library.
 pub fn library(options: &Options, report: &mut Report) -> Result<(), String> {
-    let each = if options.quick { 500 } else { 4_000 };
+    let each = options.pick(500, 4_000);
     let mut table = table("16 tasks, one user");
     for (load, name, enough) in WORKLOADS {
-        let runs = match (options.quick, load) {
-            (true, _) => 3,
-            // Most of such a run goes to filling the room.
-            (false, Load::Last) => 41,
-            (false, _) => 151,
-        };
+        // Most of a run of the last ones goes to filling the room.
+        let runs = options.pick(3, if load == Load::Last { 41 } else { 151 });
         let mut sides = Sides::default();
         for side in (0..runs).flat_map(Side::both) {
             let done = measure(load, side == Side::With, each);
-            sides.push(side, done.map_err(|errno| format!("{name}: {errno}"))?);
+            sides.push(side, done.context(name)?);
         }
         sides.show((name, enough), "lib", &mut table, report);
     }
@@ -255,7 +250,7 @@ pub fn instructions(options: &Options, report: &mut Report) -> Result<(), String
     if cfg!(debug_assertions) && options.only.is_none() {
         return Ok(());
     }
-    let counts = totals(COUNTED, &[LOOPS.to_owned()], 4)?;
+    let counts = totals(&[LOOPS.to_owned()], 4)?;
     let mut table = Table::new(["instructions per operation", "off", "on", "on/off"]);
     for (name, counts) in ["create", "write 4 KiB"].into_iter().zip(counts.chunks(2)) {
         let [off, on] = [counts[0], counts[1]].map(|count| count as f64 / TIMES as f64);
@@ -279,48 +274,39 @@ pub fn instructions(options: &Options, report: &mut Report) -> Result<(), String
 
 /// What valgrind counts: creates off and on, then writes off and on.
 pub fn run_loops() -> Result<(), String> {
-    let count = || {
-        let users = [volume(false, 4 * ROOM)?.1, volume(true, 4 * ROOM)?.1];
-        for user in &users {
-            let names: Vec<String> = (0..2 * TIMES).map(|n| format!("/p/0/f{n}")).collect();
-            let make = |n: usize| create(user, &names[n]);
-            (0..TIMES).try_for_each(make)?;
-            counted(TIMES, &make)?;
-        }
-        for user in &users {
-            let fd = user.open("/p/0/pages", libc::O_CREAT | libc::O_WRONLY, 0o644)?;
-            let write = |n: usize| user.pwrite(fd, &[7; PAGE], (n * PAGE) as u64).map(drop);
-            (0..TIMES).try_for_each(write)?;
-            counted(TIMES, &write)?;
-        }
-        Ok(())
+    // The operations of the warm-up go before.
+    let count = |operation: &dyn Fn(usize) -> Result<(), Errno>| {
+        (0..TIMES).try_for_each(operation).text()?;
+        counted(&mut || (TIMES..2 * TIMES).try_for_each(operation).text())
     };
-    count().map_err(|errno: Errno| errno.to_string())
-}
-
-/// Callgrind knows this function by its name. The operations of the warm-up went before.
-#[inline(never)]
-fn counted(from: usize, operation: &dyn Fn(usize) -> Result<(), Errno>) -> Result<(), Errno> {
-    (from..from + TIMES).try_for_each(operation)
+    let users = [volume(false, 4 * ROOM), volume(true, 4 * ROOM)];
+    for user in &users {
+        let (_, user) = user.as_ref().text()?;
+        let names: Vec<String> = (0..2 * TIMES).map(|n| format!("/p/0/f{n}")).collect();
+        count(&|n| create(user, &names[n]))?;
+    }
+    for user in &users {
+        let (_, user) = user.as_ref().text()?;
+        let fd = user
+            .open("/p/0/pages", libc::O_CREAT | libc::O_WRONLY, 0o644)
+            .text()?;
+        count(&|n| user.pwrite(fd, &[7; PAGE], (n * PAGE) as u64).map(drop))?;
+    }
+    Ok(())
 }
 
 /// fs_mark on mounts. Nothing where mounts or fs_mark are not to be had.
 pub fn mounts(options: &Options, report: &mut Report) -> Result<(), String> {
-    // SAFETY: no pointer.
-    let missing = match unsafe { libc::geteuid() } {
-        0 => fs_mark::missing(),
-        _ => Some("only root mounts"),
+    let missing = match rustix::process::geteuid().is_root() {
+        true => fs_mark::missing(),
+        false => Some("only root mounts"),
     };
     if let Some(why) = missing {
         eprintln!("hearth-bench quota: {why}: measured without mounts");
         return Ok(());
     }
     // Pairs of mounts, runs of each side on such a pair, files of each task in a run.
-    let (mounts, runs, files) = if options.quick {
-        (1, 3, 100)
-    } else {
-        (20, 10, 250)
-    };
+    let (mounts, runs, files) = options.pick((1, 3, 100), (20, 10, 250));
     let mut table = table("16 tasks on a mount");
     for (size, name, enough) in SIZES {
         let mut sides = Sides::default();

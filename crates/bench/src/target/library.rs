@@ -1,8 +1,9 @@
 //! The library in process.
 
 use super::{About, Client, Entries, Handle, Target};
+use crate::failure::Context;
 use hearth::fdtable::FdPolicy;
-use hearth::{AT_FDCWD, Credentials, Errno, Kind, LockKind, LockSpec, Process, Volume};
+use hearth::{AT_FDCWD, Credentials, Kind, LockKind, LockSpec, Process, Volume};
 use std::borrow::Borrow;
 use std::cell::Cell;
 use std::ffi::CStr;
@@ -37,9 +38,7 @@ impl Library {
     pub fn of(volume: Volume, sharing: Sharing) -> Result<Library, String> {
         let mut shared = volume.process(Credentials::root());
         if sharing == Sharing::PerCore {
-            shared
-                .set_fd_policy(FdPolicy::PerCore)
-                .map_err(|errno| errno.to_string())?;
+            shared.set_fd_policy(FdPolicy::PerCore).text()?;
         }
         let shared = (sharing != Sharing::Processes).then_some(shared);
         Ok(Library { volume, shared })
@@ -97,6 +96,16 @@ impl<P: Borrow<Process>> LibraryClient<P> {
         self.process.borrow()
     }
 
+    /// Makes a call that takes a path.
+    #[inline]
+    fn on<T>(
+        &self,
+        path: &CStr,
+        call: impl FnOnce(&Process, Handle, &[u8]) -> hearth::Result<T>,
+    ) -> Result<T, String> {
+        call(self.process(), self.at.get(), path.to_bytes()).context(path.to_string_lossy())
+    }
+
     fn each(&self, path: &CStr, f: &mut dyn FnMut(&[u8], Kind)) -> Result<(), String> {
         let dir = self.open(path, libc::O_RDONLY | libc::O_DIRECTORY)?;
         let listed = self.process().getdents(dir, &mut |entry| {
@@ -106,7 +115,7 @@ impl<P: Borrow<Process>> LibraryClient<P> {
             true
         });
         self.close(dir)?;
-        listed.map_err(|errno| at(path, errno))
+        listed.context(path.to_string_lossy())
     }
 }
 
@@ -117,8 +126,7 @@ impl<P: Borrow<Process>> Client for LibraryClient<P> {
     }
 
     fn about(&self, path: &CStr) -> Result<About, String> {
-        let attr = self.process().statat(self.at.get(), path.to_bytes(), 0);
-        let attr = attr.map_err(|errno| at(path, errno))?;
+        let attr = self.on(path, |process, at, path| process.statat(at, path, 0))?;
         Ok(About {
             ino: attr.ino,
             size: attr.size,
@@ -129,9 +137,9 @@ impl<P: Borrow<Process>> Client for LibraryClient<P> {
     }
 
     fn open(&self, path: &CStr, flags: i32) -> Result<Handle, String> {
-        self.process()
-            .openat(self.at.get(), path.to_bytes(), flags, 0o644)
-            .map_err(|errno| at(path, errno))
+        self.on(path, |process, at, path| {
+            process.openat(at, path, flags, 0o644)
+        })
     }
 
     fn refuses(&self, path: &CStr, flags: i32) -> bool {
@@ -141,83 +149,68 @@ impl<P: Borrow<Process>> Client for LibraryClient<P> {
     }
 
     fn close(&self, file: Handle) -> Result<(), String> {
-        let closed = self.process().close(file);
-        closed.map_err(|errno| format!("close: {errno}"))
+        self.process().close(file).context("close")
     }
 
     fn read(&self, file: Handle, out: &mut [u8], off: u64) -> Result<usize, String> {
-        let got = self.process().pread(file, out, off);
-        got.map_err(|errno| format!("pread: {errno}"))
+        self.process().pread(file, out, off).context("pread")
     }
 
     fn write(&self, file: Handle, data: &[u8], off: u64) -> Result<usize, String> {
-        let done = self.process().pwrite(file, data, off);
-        done.map_err(|errno| format!("pwrite: {errno}"))
+        self.process().pwrite(file, data, off).context("pwrite")
     }
 
     fn read_next(&self, file: Handle, out: &mut [u8]) -> Result<usize, String> {
-        let got = self.process().read(file, out);
-        got.map_err(|errno| format!("read: {errno}"))
+        self.process().read(file, out).context("read")
     }
 
     fn write_next(&self, file: Handle, data: &[u8]) -> Result<usize, String> {
-        let done = self.process().write(file, data);
-        done.map_err(|errno| format!("write: {errno}"))
+        self.process().write(file, data).context("write")
     }
 
     fn truncate(&self, file: Handle, size: u64) -> Result<(), String> {
-        let done = self.process().ftruncate(file, size);
-        done.map_err(|errno| format!("ftruncate: {errno}"))
+        self.process().ftruncate(file, size).context("ftruncate")
     }
 
     fn sync(&self, file: Handle) -> Result<(), String> {
-        let done = self.process().fsync(file);
-        done.map_err(|errno| format!("fsync: {errno}"))
+        self.process().fsync(file).context("fsync")
     }
 
     fn lock(&self, file: Handle, at: u64, is_taken: bool) -> Result<(), String> {
-        let kind = if is_taken {
-            LockKind::Write
-        } else {
-            LockKind::Unlock
-        };
+        let kinds = [LockKind::Unlock, LockKind::Write];
         let spec = LockSpec {
-            kind,
+            kind: kinds[usize::from(is_taken)],
             whence: libc::SEEK_SET,
             start: at.cast_signed(),
             len: 1,
         };
-        let done = self.process().set_lock(file, &spec, None);
-        done.map_err(|errno| format!("lock: {errno}"))
+        self.process().set_lock(file, &spec, None).context("lock")
     }
 
     fn unlink(&self, path: &CStr) -> Result<(), String> {
-        let done = self.process().unlinkat(self.at.get(), path.to_bytes(), 0);
-        done.map_err(|errno| at(path, errno))
+        self.on(path, |process, at, path| process.unlinkat(at, path, 0))
     }
 
     fn rename(&self, old: &CStr, new: &CStr) -> Result<(), String> {
-        let (dir, process) = (self.at.get(), self.process());
-        let done = process.renameat2(dir, old.to_bytes(), dir, new.to_bytes(), 0);
-        done.map_err(|errno| at(old, errno))
+        self.on(old, |process, at, old| {
+            process.renameat2(at, old, at, new.to_bytes(), 0)
+        })
     }
 
     fn chmod(&self, path: &CStr, mode: u16) -> Result<(), String> {
-        let dir = self.at.get();
-        let done = self.process().fchmodat(dir, path.to_bytes(), mode, 0);
-        done.map_err(|errno| at(path, errno))
+        self.on(path, |process, at, path| {
+            process.fchmodat(at, path, mode, 0)
+        })
     }
 
     fn mkdir(&self, path: &CStr) -> Result<(), String> {
-        let dir = self.at.get();
-        let done = self.process().mkdirat(dir, path.to_bytes(), 0o755);
-        done.map_err(|errno| at(path, errno))
+        self.on(path, |process, at, path| process.mkdirat(at, path, 0o755))
     }
 
     fn rmdir(&self, path: &CStr) -> Result<(), String> {
-        let (dir, flags) = (self.at.get(), libc::AT_REMOVEDIR);
-        let done = self.process().unlinkat(dir, path.to_bytes(), flags);
-        done.map_err(|errno| at(path, errno))
+        self.on(path, |process, at, path| {
+            process.unlinkat(at, path, libc::AT_REMOVEDIR)
+        })
     }
 
     fn list(&self, path: &CStr) -> Result<usize, String> {
@@ -236,8 +229,7 @@ impl<P: Borrow<Process>> Client for LibraryClient<P> {
 
     fn chdir(&self, path: &CStr) -> Result<(), String> {
         if !self.is_thread {
-            let done = self.process().chdir(path.to_bytes());
-            return done.map_err(|errno| at(path, errno));
+            return self.on(path, |process, _, path| process.chdir(path));
         }
         let dir = self.open(path, libc::O_PATH | libc::O_DIRECTORY)?;
         match self.at.replace(dir) {
@@ -262,8 +254,4 @@ impl<P: Borrow<Process>> Drop for LibraryClient<P> {
             let _ = self.process().close(self.at.get());
         }
     }
-}
-
-fn at(path: &CStr, errno: Errno) -> String {
-    format!("{}: {errno}", path.to_string_lossy())
 }

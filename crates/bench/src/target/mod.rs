@@ -4,14 +4,15 @@ mod client;
 mod entries;
 mod host;
 mod library;
-mod listing;
 mod subdirectory;
+mod walk;
 
 pub use client::{About, Client, Handle};
 pub use entries::{Entries, Entry};
 pub use host::HostDir;
 pub use library::{Library, Sharing};
 pub use subdirectory::Subdirectory;
+pub use walk::{clear, walk};
 
 /// A filesystem, or a part of one, that tasks can use at once.
 pub trait Target: Sync {
@@ -28,12 +29,6 @@ pub trait Fresh {
 impl Fresh for Library {
     fn target(&self) -> &dyn Target {
         self
-    }
-}
-
-impl Fresh for Box<dyn Fresh> {
-    fn target(&self) -> &dyn Target {
-        (**self).target()
     }
 }
 

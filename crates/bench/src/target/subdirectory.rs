@@ -21,8 +21,8 @@ impl Subdirectory {
         // Relaxed: a number by itself.
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
         let path = place.join(format!("hearth-bench-{}-{number}", std::process::id()));
-        let made = std::fs::create_dir(&path);
-        made.map_err(|error| format!("{}: {error}; name one to write to", place.display()))?;
+        std::fs::create_dir(&path)
+            .map_err(|error| format!("{}: {error}; name one to write to", place.display()))?;
         let host = HostDir::new(&path)?;
         let host = if for_threads {
             host.for_threads()

@@ -1,5 +1,5 @@
 use super::*;
-use crate::activity::path;
+use crate::workload::path;
 
 /// Checks as processes and as threads, on the library and on a directory.
 fn each(check: impl Fn(&dyn Client) + Sync) {

@@ -1,7 +1,24 @@
 //! What the soaks share: seeds, their variables, and a tree taken away whatever its flags say.
 
 use hearth::{Errno, Kind, Process};
+use hearth_model::Op;
+use hearth_model::strategy::{Abilities, script};
+use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+
+/// Everything that Hearth can do.
+const ABILITIES: Abilities = Abilities {
+    ranges: true,
+    projects: true,
+    direct: true,
+};
+
+/// The next script of a thread.
+pub fn next(runner: &mut TestRunner) -> Vec<(usize, Op)> {
+    let script = script(ABILITIES, 1..130);
+    // No lock of a script waits: threads could wait for each other for ever.
+    script.new_tree(runner).expect("a script").current()
+}
 
 /// Random scripts of one thread.
 pub fn runner(seed: u64, thread: usize) -> TestRunner {

@@ -141,7 +141,7 @@ fn a_file_that_is_not_there_is_named() {
     let failure = mountpoint(Path::new("/no/such.toml")).expect_err("nothing");
     assert_eq!(failure.status, 1);
     assert!(
-        failure.line.starts_with("/no/such.toml: No such file"),
+        failure.line.starts_with("/no/such.toml: does not exist; "),
         "{failure:?}"
     );
 }

@@ -1,13 +1,12 @@
 //! `hearth events`: the control file `.hearth/events` for people and for programs.
 
-use crate::ask::NO_MOUNT;
-use crate::failure::{Failure, reason};
+use crate::failure::Failure;
 use crate::moment::iso_micros;
+use crate::wrong_place::unreached;
 use crate::{control_file, output};
 use hearth_sync::primitive::thread;
 use serde_json::Value;
 use std::fs::File;
-use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,6 +15,7 @@ use std::time::Duration;
 const PACE: Duration = Duration::from_millis(100);
 /// What a kernel asks for in one piece.
 const PIECE: usize = 128 << 10;
+const DENIED: &str = "only the owner of the mount and root may read all names; ask them";
 
 /// `hearth events`.
 #[derive(Debug, clap::Args)]
@@ -69,16 +69,8 @@ struct Lines {
 
 impl Lines {
     fn open(mount: &Path) -> Result<Lines, Failure> {
-        let opened = control_file::open_to_read(mount, "events").map_err(|error| {
-            let what = match error.kind() {
-                ErrorKind::NotFound | ErrorKind::NotADirectory => NO_MOUNT.to_owned(),
-                ErrorKind::PermissionDenied => {
-                    "only the owner of the mount and root may read all names".to_owned()
-                }
-                _ => reason(&error),
-            };
-            Failure::at(mount, what)
-        });
+        let opened = control_file::open_to_read(mount, "events");
+        let opened = opened.map_err(|error| unreached(mount, "events", &error, DENIED));
         let lines = Lines {
             file: opened?,
             offset: 0,
@@ -94,7 +86,7 @@ impl Lines {
     fn next(&mut self, mount: &Path) -> Result<String, Failure> {
         let mut piece = vec![0; PIECE];
         let got = self.file.read_at(&mut piece, self.offset);
-        let got = got.map_err(|error| Failure::at(mount, reason(&error)))?;
+        let got = got.map_err(|error| unreached(mount, "events", &error, DENIED))?;
         self.offset += got as u64;
         self.begun.extend_from_slice(&piece[..got]);
         let whole = self.begun.iter().rposition(|&byte| byte == b'\n');

@@ -70,8 +70,11 @@ fn bars(mount: &Path, histogram: &Value) -> String {
         let share = percent(size, known(histogram) + unknown);
         let _ = writeln!(text, "{name:>5} {from:<8} {:>10}  {share}", bytes(size));
     }
-    let share = percent(unknown, known(histogram) + unknown);
-    let _ = writeln!(text, "never used     {:>10}  {share}", bytes(unknown));
+    // Without quotas nobody knows how much a host directory holds.
+    if !histogram["allocated"].is_null() {
+        let share = percent(unknown, known(histogram) + unknown);
+        let _ = writeln!(text, "never used     {:>10}  {share}", bytes(unknown));
+    }
     if histogram["on"] == Value::Bool(false) {
         let _ = writeln!(
             text,

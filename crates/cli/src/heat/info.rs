@@ -5,9 +5,10 @@ use super::place::{ask_json, read_json};
 use super::row::{accesses, cells, count, grade, number, on_mount, set_path, shown_path};
 use super::top::{counted, owner};
 use super::units::{ago, bytes, rate};
-use crate::failure::{Failure, reason};
+use crate::failure::Failure;
 use crate::output;
 use crate::which::mount_of;
+use crate::wrong_place::unseen;
 use hearth::QuotaKind;
 use serde_json::Value;
 use std::fmt::Write;
@@ -21,7 +22,7 @@ const CELLS: usize = 64;
 /// Prints how hot one file is.
 pub fn run(path: &Path, json: bool) -> Result<(), Failure> {
     let mount = mount_of(Some(path))?;
-    let failed = |error: std::io::Error| Failure::at(path, reason(&error));
+    let failed = |error: std::io::Error| unseen(path, &error);
     let metadata = std::fs::metadata(path).map_err(failed)?;
     if metadata.is_dir() {
         let what = "is a directory; 'hearth heat top --by dir' ranks directories";

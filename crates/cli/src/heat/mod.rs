@@ -17,10 +17,10 @@ pub use args::HeatArgs;
 pub use units::bytes;
 
 use crate::control_file;
-use crate::failure::{Failure, reason};
+use crate::failure::Failure;
 use crate::which::mount_of;
+use crate::wrong_place::unreached;
 use args::HeatVerb;
-use std::io::ErrorKind;
 use std::path::Path;
 
 /// Does what was asked for.
@@ -44,13 +44,9 @@ pub fn run(args: &HeatArgs) -> Result<(), Failure> {
 
 fn switch(mount: Option<&Path>, to: &str) -> Result<(), Failure> {
     let top = mount_of(mount)?;
-    control_file::write(&top, "sys/fs/hot-track", to).map_err(|error| {
-        let what = match error.kind() {
-            ErrorKind::PermissionDenied => {
-                "only the owner of the mount and root may switch tracking".to_owned()
-            }
-            _ => reason(&error),
-        };
-        Failure::at(&top, what)
-    })
+    let (name, denied) = (
+        "sys/fs/hot-track",
+        "only the owner of the mount and root may switch tracking; ask them",
+    );
+    control_file::write(&top, name, to).map_err(|error| unreached(&top, name, &error, denied))
 }

@@ -2,9 +2,9 @@
 
 use crate::ask::ask;
 use crate::control_file;
-use crate::failure::{Failure, reason};
+use crate::failure::Failure;
+use crate::wrong_place::unreached;
 use serde_json::Value;
-use std::io::ErrorKind;
 use std::path::Path;
 
 /// Asks a question that is answered in JSON.
@@ -14,15 +14,10 @@ pub fn ask_json(mount: &Path, question: &str) -> Result<Value, Failure> {
 
 /// Reads a control file that is JSON.
 pub fn read_json(mount: &Path, file: &str) -> Result<Value, Failure> {
-    let text = control_file::read(mount, &format!("heat/{file}")).map_err(|error| {
-        let what = match error.kind() {
-            ErrorKind::PermissionDenied => {
-                "the heat of all files is for the owner of the mount and root".to_owned()
-            }
-            _ => format!(".hearth/heat/{file}: {}", reason(&error)),
-        };
-        Failure::at(mount, what)
-    })?;
+    let name = format!("heat/{file}");
+    let denied = "the heat of all files is for the owner of the mount and root; ask them";
+    let text = control_file::read(mount, &name)
+        .map_err(|error| unreached(mount, &name, &error, denied))?;
     parsed(mount, &text)
 }
 

@@ -51,6 +51,12 @@ fn look(mount: &Path, args: &TopArgs) -> Result<String, Failure> {
     let Some(rows) = answer.as_array_mut() else {
         return Ok("[]\n".to_owned());
     };
+    // On a mount with ro the answer is a file: those with most accesses, in that order.
+    if rank == "temperature" {
+        let of = |row: &Value| number(row, "temperature");
+        rows.sort_by(|a, b| of(b).total_cmp(&of(a)));
+    }
+    rows.truncate(most as usize);
     if args.json {
         rows.iter_mut().for_each(|row| on_mount(mount, row));
         return Ok(match args.watch {

@@ -5,9 +5,10 @@ use crate::control_file;
 use crate::failure::{Failure, reason};
 use crate::output;
 use crate::which::mount_of;
+use crate::wrong_place::unreached;
 use hearth_control::bad_lines;
 use std::fs::File;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -115,16 +116,12 @@ fn read(file: &Path) -> Result<String, Failure> {
 
 /// Writes the lines and their end to the control file. Returns its reply.
 fn send(mount: &Path, text: &str) -> Result<String, Failure> {
-    let opened = control_file::open_to_ask(mount, "heat/import");
-    let mut control = opened.map_err(|error| {
-        let what = match error.kind() {
-            ErrorKind::PermissionDenied => {
-                "only the owner of the mount and root may import heat".to_owned()
-            }
-            _ => reason(&error),
-        };
-        Failure::at(mount, what)
-    })?;
+    let (name, denied) = (
+        "heat/import",
+        "only the owner of the mount and root may import heat; ask them",
+    );
+    let opened = control_file::open_to_ask(mount, name);
+    let mut control = opened.map_err(|error| unreached(mount, name, &error, denied))?;
     let newline = if text.is_empty() || text.ends_with('\n') {
         ""
     } else {
@@ -138,17 +135,14 @@ fn send(mount: &Path, text: &str) -> Result<String, Failure> {
             Err(error) => {
                 // What a refused write would have been answered with stands where it was to go.
                 let said = read_on(&control, sent as u64).unwrap_or_default();
-                let said = said.trim_end();
-                let what = if said.is_empty() {
-                    reason(&error)
-                } else {
-                    said.to_owned()
-                };
-                return Err(Failure::at(mount, what));
+                return Err(match said.trim_end() {
+                    "" => unreached(mount, name, &error, denied),
+                    said => Failure::at(mount, said),
+                });
             }
         }
     }
-    read_on(&control, sent as u64).map_err(|error| Failure::at(mount, reason(&error)))
+    read_on(&control, sent as u64).map_err(|error| unreached(mount, name, &error, denied))
 }
 
 fn read_on(control: &File, from: u64) -> std::io::Result<String> {

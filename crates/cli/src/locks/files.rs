@@ -1,8 +1,9 @@
 //! `hearth locks --files`: file locks in the columns of lslocks(8), which does not see those of a
 //! FUSE mount.
 
-use crate::failure::{Failure, reason};
+use crate::failure::Failure;
 use crate::mounted_info::labels;
+use crate::wrong_place::unreached;
 use crate::{control_file, output};
 use serde_json::Value;
 use std::path::Path;
@@ -14,20 +15,14 @@ const COLUMNS: [&str; 8] = [
 
 /// Prints who holds which file lock, and who waits.
 pub fn run(mount: &Path, json: bool) -> Result<(), Failure> {
-    if let Some(how) = of_the_kernel(mount) {
+    if let Some(how) = of_the_kernel(mount)? {
         let what = format!("{how}; 'lslocks' and /proc/locks show them");
         return Err(Failure::at(mount, what));
     }
-    let text = control_file::read(mount, "file-locks.json").map_err(|error| {
-        let what = match error.kind() {
-            std::io::ErrorKind::PermissionDenied => {
-                "only the owner of the mount and root may see the locks of all".to_owned()
-            }
-            std::io::ErrorKind::NotFound => crate::ask::NO_MOUNT.to_owned(),
-            _ => reason(&error),
-        };
-        Failure::at(mount, what)
-    })?;
+    let name = "file-locks.json";
+    let denied = "only the owner of the mount and root may see the locks of all; ask them";
+    let text =
+        control_file::read(mount, name).map_err(|error| unreached(mount, name, &error, denied))?;
     if text.is_empty() {
         return Err(Failure::empty(mount));
     }
@@ -52,22 +47,24 @@ pub fn run(mount: &Path, json: bool) -> Result<(), Failure> {
 }
 
 /// Why the daemon does not have the locks, if so.
-fn of_the_kernel(mount: &Path) -> Option<&'static str> {
-    let labels = labels(mount);
+fn of_the_kernel(mount: &Path) -> Result<Option<&'static str>, Failure> {
+    let labels = labels(mount)?;
     let has = |name: &str| {
         let options = labels.get("options").map_or("", String::as_str);
         hearth_fuse::split_options(options).any(|option| option == name)
     };
-    match (
-        labels.contains_key("below"),
-        has("no_open"),
-        has("no_flush"),
-    ) {
-        (true, _, _) => Some("the kernel has the locks of a directory of the host to itself"),
-        (_, true, _) => Some("with 'no_open' the kernel has the locks to itself"),
-        (_, _, true) => Some("with 'no_flush' the kernel has the locks to itself"),
-        _ => None,
-    }
+    Ok(
+        match (
+            labels.contains_key("below"),
+            has("no_open"),
+            has("no_flush"),
+        ) {
+            (true, _, _) => Some("the kernel has the locks of a directory of the host to itself"),
+            (_, true, _) => Some("with 'no_open' the kernel has the locks to itself"),
+            (_, _, true) => Some("with 'no_flush' the kernel has the locks to itself"),
+            _ => None,
+        },
+    )
 }
 
 fn shown(rows: &[Value]) -> String {

@@ -7,6 +7,7 @@ mod parse;
 
 use crate::args::{LocksArgs, LocksSort};
 use crate::failure::{Failure, reason};
+use crate::wrong_place::{OWNERS, unreached};
 use crate::{control_file, output, signals};
 use hearth::{LockProfile, LockSort};
 use hearth_sync::primitive::atomic::{AtomicBool, Ordering};
@@ -87,20 +88,13 @@ fn record(mount: &Path, length: Duration, exact: bool) -> Result<(String, LockPr
 /// # Errors
 /// It is not the caller's to switch, or the volume has no profile.
 pub fn switch(mount: &Path, word: &str) -> Result<(), Failure> {
-    control_file::write(mount, "locks", word).map_err(|error| {
-        let what = match error.kind() {
-            ErrorKind::PermissionDenied => {
-                "only the owner of the mount and root may turn the lock profile on".to_owned()
-            }
-            ErrorKind::Unsupported => {
-                "this daemon was built without a lock profile; mount with another build".to_owned()
-            }
-            _ => format!(
-                "the lock profile does not take '{word}': {}",
-                reason(&error)
-            ),
-        };
-        Failure::at(mount, what)
+    let denied = "only the owner of the mount and root may turn the lock profile on; ask them";
+    control_file::write(mount, "locks", word).map_err(|error| match error.kind() {
+        ErrorKind::Unsupported => {
+            let what = "this daemon was built without a lock profile; mount with another build";
+            Failure::at(mount, what)
+        }
+        _ => unreached(mount, "locks", &error, denied),
     })
 }
 
@@ -109,14 +103,9 @@ pub fn switch(mount: &Path, word: &str) -> Result<(), Failure> {
 /// # Errors
 /// It is no mount, or its control files cannot be read.
 pub fn read(mount: &Path) -> Result<(String, LockProfile), Failure> {
-    let text = control_file::read(mount, "locks.json").map_err(|error| {
-        let what = format!(
-            "no lock profile of a Hearth mount here ({}); \
-             'findmnt -t fuse.hearth' lists the mounts",
-            reason(&error)
-        );
-        Failure::at(mount, what)
-    })?;
+    let name = "locks.json";
+    let text =
+        control_file::read(mount, name).map_err(|error| unreached(mount, name, &error, OWNERS))?;
     match parse::profile(&text) {
         Some(profile) => Ok((text, profile)),
         None if text.is_empty() => Err(Failure::empty(mount)),

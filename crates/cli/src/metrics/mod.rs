@@ -24,10 +24,9 @@ mod worker;
 pub use args::{MetricsArgs, WorkArgs};
 pub use worker::work;
 
-use crate::ask::NO_MOUNT;
 use crate::failure::Failure;
 use crate::mounts::{self, resolved_around};
-use crate::output;
+use crate::{output, wrong_place};
 use std::path::Path;
 use worker::Worker;
 
@@ -42,7 +41,7 @@ pub fn run(args: &MetricsArgs) -> Result<(), Failure> {
         return server::run(place, Worker::new(work));
     }
     if let Some(none) = work.mounts.iter().find(|at| !is_mount(at)) {
-        return Err(Failure::at(none, NO_MOUNT));
+        return Err(wrong_place::of(none));
     }
     output::print(&Worker::new(work).collect()?)
 }

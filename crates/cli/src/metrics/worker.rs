@@ -7,15 +7,24 @@
 //! ends when it is asked to and takes its port along.
 //!
 //! It is asked by a newline on its standard input, and answers a word, a length, and so many bytes.
+//! It ends when nobody can ask any more, also in the middle of an answer: whoever has started it
+//! may be killed at any time.
 
 use super::args::WorkArgs;
 use super::collector::Collector;
 use crate::failure::{Failure, reason};
+use hearth_sync::primitive::thread;
+use rustix::event::{PollFd, PollFlags, poll};
 use std::io::{BufRead, BufReader, Error, ErrorKind, Read, Result as IoResult, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
 
 const PAGE: &str = "page";
 const FAILURE: &str = "failure";
+
+/// How long the end of a killed worker is waited for, and how often it is looked at.
+const PATIENCE: Duration = Duration::from_millis(500);
+const LOOK: Duration = Duration::from_millis(1);
 
 /// The other process, as it is seen from here.
 pub struct Worker {
@@ -47,10 +56,7 @@ impl Worker {
             Ok(answer) => return answer.map_err(Failure::refused),
             Err(error) => error,
         };
-        if let Some(mut gone) = self.running.take() {
-            // If it has ended it is not seen as a zombie; if it is stuck nobody waits for it.
-            let _ = gone.child.try_wait();
-        }
+        self.running = None;
         match self.ask() {
             Ok(answer) => answer.map_err(Failure::refused),
             Err(_) => Err(Failure::refused(format!(
@@ -107,8 +113,24 @@ impl Running {
     }
 }
 
+impl Drop for Running {
+    /// Nothing is left of it when the program ends, but for what waits in the kernel for a mount.
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        let end = Instant::now() + PATIENCE;
+        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < end {
+            thread::sleep(LOOK);
+        }
+    }
+}
+
 /// `hearth metrics-worker`: answers until nobody asks any more.
 pub fn work(args: &WorkArgs) -> Result<(), Failure> {
+    let watch = thread::Builder::new().name("hearth-asker".to_owned());
+    watch
+        .spawn(end_with_asker)
+        .map_err(|error| Failure::refused(format!("no thread: {}", reason(&error))))?;
     let mut collector = Collector::new(args.mounts.clone(), args.tenants, args.timeout);
     let (mut questions, mut answers) = (std::io::stdin().lock(), std::io::stdout().lock());
     let mut question = String::new();
@@ -126,4 +148,17 @@ pub fn work(args: &WorkArgs) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Ends this process when the other end of its standard input is closed.
+fn end_with_asker() {
+    let questions = std::io::stdin();
+    loop {
+        // Of nothing but the end of it.
+        let mut fds = [PollFd::new(&questions, PollFlags::empty())];
+        let polled = poll(&mut fds, None);
+        if polled.is_ok() && !fds[0].revents().is_empty() {
+            std::process::exit(0);
+        }
+    }
 }

@@ -48,6 +48,8 @@ fn shown(event: &Value) -> String {
     let word = |key: &str| event[key].as_str().unwrap_or_default().to_owned();
     let who = match &*word("kind") {
         "volume" => "volume".to_owned(),
+        // The owner of a file, whom nobody could tell.
+        kind if event["id"].is_null() => format!("{kind}:unknown"),
         kind => with_names(&format!("{kind}:{}", event["id"])),
     };
     let until = match &event["deadline"] {
@@ -70,7 +72,8 @@ fn shown(event: &Value) -> String {
     )
 }
 
-/// ` errno=EDQUOT lost=4096 inode=7 path="/a/b"`; nothing for an event that is about no file.
+/// ` errno=EDQUOT lost=4096 inode=7 generation=1 path="/a/b"`; nothing for an event that is about
+/// no file.
 fn about_file(event: &Value) -> String {
     let names = [
         ("errno", "errno"),
@@ -78,10 +81,14 @@ fn about_file(event: &Value) -> String {
         ("uid", "by"),
         ("pid", "pid"),
         ("inode", "inode"),
+        ("generation", "generation"),
     ];
     let mut out = String::new();
     for (name, shown) in names {
         match &event[name] {
+            Value::Null if name == "lost" && event["what"] == "write-lost" => {
+                out += " lost=unknown";
+            }
             Value::Null => {}
             Value::String(word) => out += &format!(" {shown}={word}"),
             number => out += &format!(" {shown}={number}"),

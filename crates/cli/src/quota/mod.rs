@@ -4,6 +4,7 @@ mod args;
 mod change;
 mod events;
 mod log;
+mod picked;
 mod record;
 mod report;
 pub mod who;
@@ -14,9 +15,9 @@ pub use record::{Record, Report, Usage};
 pub use who::{id_of, with_names};
 
 use crate::ask::ask;
-use crate::failure::{Failure, reason};
+use crate::failure::Failure;
 use crate::which::{mount_of, typed_or_only};
-use crate::{mounts, output};
+use crate::{mounts, output, wrong_place};
 use args::{CheckArgs, GetArgs, ProjectArgs, QuotaVerb, ReportArgs, Shown};
 use hearth::{QuotaId, QuotaKind};
 use record::object;
@@ -48,7 +49,8 @@ pub fn run(args: &QuotaArgs) -> Result<(), Failure> {
 /// # Errors
 /// The volume's own.
 pub fn everybody(mount: &Path) -> Result<Report, Failure> {
-    Report::parse(&question(mount, &["report".to_owned()])?, mount)
+    let answer = picked::kept(question(mount, &["report".to_owned()])?, mount)?;
+    Report::parse(&answer, mount)
 }
 
 /// Asks about quotas; ids in a refusal get their names beside them.
@@ -77,7 +79,7 @@ fn report(args: &ReportArgs) -> Result<(), Failure> {
         false => all.to_vec(),
     };
     let mount = typed_or_only(args.mount.as_deref())?;
-    let answer = question(&mount, &["report".to_owned()])?;
+    let answer = picked::kept(question(&mount, &["report".to_owned()])?, &mount)?;
     show(&answer, &mount, &args.shown, &wanted)
 }
 
@@ -94,8 +96,15 @@ fn get(args: &GetArgs) -> Result<(), Failure> {
         }
     };
     let mut words = vec!["get".to_owned()];
-    words.extend(who.map(|who| who.0.to_string()));
-    let answer = question(&mount, &words)?;
+    words.extend(who.as_ref().map(|who| who.0.to_string()));
+    let wanted = match who {
+        Some(who) => vec![who.0],
+        None => vec![
+            QuotaId::user(rustix::process::geteuid().as_raw()),
+            QuotaId::group(rustix::process::getegid().as_raw()),
+        ],
+    };
+    let answer = picked::of(&wanted, question(&mount, &words)?, &mount)?;
     let all = [
         QuotaKind::Volume,
         QuotaKind::User,
@@ -132,8 +141,7 @@ fn show(answer: &str, mount: &Path, shown: &Shown, wanted: &[QuotaKind]) -> Resu
 fn project(args: &ProjectArgs) -> Result<(), Failure> {
     let directory = &args.directory;
     let failed = |error: std::io::Error| {
-        let what = format!("{}; give a directory of a mounted volume", reason(&error));
-        Failure::at(directory, what)
+        wrong_place::failure(directory, &error, "give a directory of a mounted volume")
     };
     let id = id_of(QuotaKind::Project, &args.project).map_err(Failure::usage)?;
     // Held open: its number stays its own while it is spoken of. That asks for no right to read it.
@@ -148,9 +156,9 @@ fn project(args: &ProjectArgs) -> Result<(), Failure> {
     let inode = rustix::fs::fstat(&held).map_err(|errno| failed(errno.into()))?;
     let inode = inode.st_ino;
     let mount = mount_above(directory)?;
-    if !mounts::at(&mount).is_ok_and(|mounted| mounted.is_some_and(|m| m.is_ours())) {
-        let what = "is on no Hearth volume; 'findmnt -t fuse.hearth' lists the mounts";
-        return Err(Failure::at(directory, what));
+    let mounted = mounts::at(&mount).ok().flatten();
+    if !mounted.as_ref().is_some_and(mounts::Mounted::is_ours) {
+        return Err(wrong_place::no_mount(directory, mounted.as_ref()));
     }
     let words = ["project".to_owned(), inode.to_string(), id.to_string()];
     let answer = question(&mount, &words).map_err(|failure| Failure {

@@ -2,6 +2,7 @@
 
 use crate::accounts::Accounts;
 use crate::failure::Failure;
+use crate::wrong_place;
 use hearth::{QuotaId, QuotaKind};
 use std::collections::HashMap;
 use std::path::Path;
@@ -165,11 +166,9 @@ fn projects() -> Vec<(String, u32)> {
 /// # Errors
 /// The path cannot be looked at, or is on no Hearth volume.
 pub fn mount_above(path: &Path) -> Result<std::path::PathBuf, Failure> {
-    use crate::failure::reason;
     use std::os::unix::fs::MetadataExt;
     let failed = |error: std::io::Error| {
-        let what = format!("{}; give a directory of a mounted volume", reason(&error));
-        Failure::at(path, what)
+        wrong_place::failure(path, &error, "give a directory of a mounted volume")
     };
     let mut top = path.canonicalize().map_err(failed)?;
     let device = top.metadata().map_err(failed)?.dev();

@@ -15,7 +15,7 @@ pub use init::run as init;
 pub use server::run as server;
 
 use crate::failure::{Failure, reason};
-use crate::{host, mounts};
+use crate::{host, mounts, wrong_place};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process};
 use server::Server;
 use signal_hook::consts::{
@@ -64,7 +64,10 @@ fn begin(args: &RunArgs) -> Result<u8, Failure> {
         return Err(Failure::usage(what));
     }
     let here = std::env::current_dir();
-    let here = here.map_err(|error| Failure::at(Path::new("."), reason(&error)))?;
+    let here = here.map_err(|error| {
+        let remedy = "change to a directory that is there";
+        wrong_place::failure(Path::new("."), &error, remedy)
+    })?;
     host::check_source(&here)?;
     check_place(&here)?;
     // Before a child may end.

@@ -7,10 +7,11 @@ pub use args::SchedArgs;
 
 use crate::ask::ask;
 use crate::control_file;
-use crate::failure::{Failure, reason};
+use crate::failure::Failure;
 use crate::output;
 use crate::quota::with_names;
 use crate::which::mount_of;
+use crate::wrong_place::{OWNERS, unreached};
 use args::{Ceiling, SchedVerb};
 use hearth_sync::primitive::thread;
 use std::path::Path;
@@ -60,14 +61,8 @@ fn show(mount: &Path, json: bool, watch: bool) -> Result<(), Failure> {
 /// It is no mount, or its control files cannot be read.
 pub fn read(mount: &Path, json: bool) -> Result<String, Failure> {
     let name = if json { "sched.json" } else { "sched" };
-    let text = control_file::read(mount, name).map_err(|error| {
-        let what = format!(
-            "no scheduler of a Hearth mount here ({}); \
-             'findmnt -t fuse.hearth' lists the mounts",
-            reason(&error)
-        );
-        Failure::at(mount, what)
-    })?;
+    let text =
+        control_file::read(mount, name).map_err(|error| unreached(mount, name, &error, OWNERS))?;
     if text.is_empty() {
         return Err(Failure::empty(mount));
     }

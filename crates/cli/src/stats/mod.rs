@@ -5,9 +5,10 @@ mod table;
 
 use crate::args::StatsArgs;
 use crate::control_file;
-use crate::failure::{Failure, reason};
+use crate::failure::Failure;
 use crate::output;
 use crate::which::typed_or_only;
+use crate::wrong_place::{OWNERS, unreached};
 use hearth_sync::primitive::thread;
 pub use sample::{Samples, number as json_number, sample};
 use std::path::Path;
@@ -48,13 +49,6 @@ pub fn read(mount: &Path) -> Result<Samples, Failure> {
     match control_file::read(mount, "stats") {
         Ok(text) if text.is_empty() => Err(Failure::empty(mount)),
         Ok(text) => Ok(Samples::parse(&text)),
-        Err(error) => Err(Failure::at(
-            mount,
-            format!(
-                "no statistics of a Hearth mount here ({}); \
-                 'findmnt -t fuse.hearth' lists the mounts",
-                reason(&error)
-            ),
-        )),
+        Err(error) => Err(unreached(mount, "stats", &error, OWNERS)),
     }
 }

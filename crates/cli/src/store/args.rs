@@ -8,7 +8,8 @@ use std::path::PathBuf;
 Options (-o), the default first:
   compress=lz4|none|zstd[:LEVEL]   how data is compressed, zstd by level 1 to 19: 3
   encrypt=FILE|env                 encrypt with the passphrase in FILE or in HEARTH_PASSPHRASE
-  size=BYTES                       room of the volume (2G, 512MiB): as much as the disk has")]
+  size=BYTES                       room of the volume (2G, 512MiB): as much as the disk has
+An empty volume takes 129 MiB of the disk, whatever its size.")]
 pub struct MkfsArgs {
     /// A new or an empty directory, as DIR or store:DIR
     #[arg(value_name = "DIR")]
@@ -78,7 +79,8 @@ pub struct LoadArgs {
     /// A new or an empty directory: store:DIR becomes a volume, DIR gets plain files
     #[arg(value_name = "DIR")]
     pub place: PathBuf,
-    /// Options of the new volume as 'hearth mkfs' takes them, separated by commas
+    /// Options of the new volume as 'hearth mkfs' takes them, separated by commas; its size is that
+    /// of the dumped volume without size=
     #[arg(short, long = "options", value_name = "OPTS")]
     pub options: Vec<String>,
 }

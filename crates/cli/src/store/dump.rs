@@ -4,11 +4,12 @@ use super::DumpArgs;
 use super::place;
 use super::progress::Progress;
 use crate::failure::{Failure, reason};
-use crate::output;
-use hearth_store::OpenMode;
-use hearth_store::dump::{self, DumpError};
+use crate::{output, wrong_place};
+use hearth_store::dump::{self, DumpError, FirstRoot};
+use hearth_store::{Kv, OpenMode};
 use std::fs::File;
 use std::io::{BufWriter, ErrorKind, IsTerminal, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Bytes that are written at once.
@@ -32,6 +33,10 @@ pub fn run(args: &DumpArgs) -> Result<(), Failure> {
             directory.display()
         ));
     }
+    let first = first_root(directory)?;
+    let size = Kv::info_of(directory)
+        .map_err(|error| place::refusal(directory, &error))?
+        .size;
     let mut progress = Progress::new();
     let mut watch = |done: &dump::Progress| {
         progress.show(|| {
@@ -41,7 +46,7 @@ pub fn run(args: &DumpArgs) -> Result<(), Failure> {
     };
     if to_stdout {
         let out = BufWriter::with_capacity(BUFFER, std::io::stdout().lock());
-        let done = dump::save(&store, out, &mut watch);
+        let done = dump::save(&store, first, size, out, &mut watch);
         return match done {
             // Nobody reads any more.
             Err(DumpError::Stream { errno, .. }) if errno == hearth::Errno::EPIPE => Ok(()),
@@ -57,7 +62,7 @@ pub fn run(args: &DumpArgs) -> Result<(), Failure> {
         };
         Failure::at(&args.file, what)
     })?;
-    let written = dump::save(&store, Synced::new(&file), &mut watch);
+    let written = dump::save(&store, first, size, Synced::new(&file), &mut watch);
     drop(progress);
     match written {
         Ok(done) => output::print_and_go_on(&format!(
@@ -72,6 +77,20 @@ pub fn run(args: &DumpArgs) -> Result<(), Failure> {
             Err(Failure::at(directory, error))
         }
     }
+}
+
+/// The root that a mount makes of a new volume: it belongs to whoever made the volume.
+fn first_root(directory: &Path) -> Result<FirstRoot, Failure> {
+    let made = std::fs::metadata(directory)
+        .map_err(|error| wrong_place::failure(directory, &error, "give a volume"))?;
+    Ok(FirstRoot {
+        uid: made.uid(),
+        gid: made.gid(),
+        time: hearth::Time {
+            sec: made.mtime(),
+            nsec: made.mtime_nsec() as u32,
+        },
+    })
 }
 
 /// A file that is durable once it was flushed.

@@ -10,6 +10,7 @@ use hearth_store::OpenMode;
 use hearth_store::backend::StoreBackend;
 use hearth_store::fsck::{self, About, Code, Finding, Options, Report, Segmented, Severity, Step};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Exit statuses, those of fsck(8).
@@ -18,6 +19,9 @@ const LEFT: u8 = 4;
 const UNCHECKED: u8 = 8;
 /// The status for what was typed wrong.
 pub const USAGE: u8 = 16;
+
+/// Notes of one kind that are printed; the others are counted.
+const NOTES: u64 = 3;
 
 /// Looks at a volume that is in use: what is found each time is there.
 const LOOKS: usize = 3;
@@ -165,15 +169,28 @@ fn shown(directory: &Path, step: Step) -> String {
     }
 }
 
-/// A paragraph for each finding.
+/// A paragraph for each finding, and a line for each kind of which there are more.
 fn findings(report: &Report, paint: Paint) -> String {
     let mut text = String::new();
+    let mut shown: BTreeMap<Code, u64> = BTreeMap::new();
     for finding in &report.findings {
+        let before = shown.entry(finding.code).or_default();
+        let is_note = finding.code.meaning().severity == Severity::Note;
+        if is_note && *before == NOTES {
+            continue;
+        }
+        *before += 1;
         text += &line(finding, paint);
     }
     for (code, total) in &report.totals {
-        if *total > Report::LISTED {
-            text += &format!("{}: {} more\n", code.name(), total - Report::LISTED);
+        let more = total.saturating_sub(shown.get(code).copied().unwrap_or(0));
+        if more > 0 {
+            let listed = match *total > Report::LISTED {
+                true => "",
+                false => "; --json lists them",
+            };
+            let (name, what) = (code.name(), code.meaning().what);
+            text += &format!("{name}: {more} more of: {what}{listed}\n");
         }
     }
     text
@@ -294,4 +311,34 @@ fn finding(finding: &Finding) -> Value {
         "path": finding.path.as_deref().map(String::from_utf8_lossy),
         "inode": ino,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 24 notes beside a mount were 48 lines.
+    #[test]
+    fn notes_beyond_a_few_are_one_line_and_damage_is_always_listed() {
+        let mut report = Report::default();
+        for number in 0..24 {
+            for code in [Code::LeftSegment, Code::NoSegment] {
+                report.findings.push(Finding {
+                    code,
+                    place: About::Segment(number),
+                    path: None,
+                    detail: String::new(),
+                });
+                *report.totals.entry(code).or_default() += 1;
+            }
+        }
+        let text = findings(&report, Paint::plain());
+        assert_eq!(text.matches("F052 ").count(), 3, "{text}");
+        let more = "F052: 21 more of: a segment that no record names; --json lists them\n";
+        assert!(text.ends_with(more), "{text}");
+        let damage = Code::NoSegment.name();
+        assert_eq!(text.matches(&format!("{damage} ")).count(), 24, "{text}");
+        let json = in_json(&report, None);
+        assert_eq!(json["findings"].as_array().map(Vec::len), Some(48));
+    }
 }

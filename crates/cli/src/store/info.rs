@@ -5,8 +5,10 @@ use super::place::{self, amount, refusal};
 use crate::failure::Failure;
 use crate::mounted_info;
 use crate::output::{self, Colour, Paint};
-use hearth_store::{Info, Kv, OpenMode};
+use hearth::Errno;
+use hearth_store::{Error, Info, Kv, OpenMode};
 use serde_json::{Value, json};
+use std::path::Path;
 
 /// What is told.
 struct Told {
@@ -35,14 +37,17 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
         damage: None,
     };
     if told.info.cipher == 0 || options.store.encrypt.is_some() {
-        match place::open(directory, OpenMode::ReadOnly, &options) {
+        match place::tried(directory, OpenMode::ReadOnly, &options)? {
             Ok(store) => {
                 told.last_epoch = Some(store.kv().epoch());
                 told.damage = store.kv().damage().map(|error| error.to_string());
             }
-            // A wrong passphrase is the caller's; anything else is told with the rest.
-            Err(failure) if options.store.encrypt.is_some() => return Err(failure),
-            Err(failure) => told.damage = Some(failure.line),
+            // A wrong passphrase, missing rights and a lack of means are the caller's; anything
+            // else is told with the rest.
+            Err(error) if options.store.encrypt.is_some() || !is_damage(&error) => {
+                return Err(unread(directory, &error));
+            }
+            Err(error) => told.damage = Some(refusal(directory, &error).line),
         }
     }
     output::print(&if args.json {
@@ -50,6 +55,37 @@ pub fn run(args: &InfoArgs) -> Result<(), Failure> {
     } else {
         text(&told, Paint::for_stdout())
     })
+}
+
+/// Whether an error is about the volume, and not about who looks at it.
+fn is_damage(error: &Error) -> bool {
+    match error {
+        Error::Io { errno, .. } => !MEANS.contains(errno),
+        Error::NoSpace { .. } => false,
+        _ => true,
+    }
+}
+
+/// What a caller lacks who cannot look into a healthy volume.
+const MEANS: [Errno; 5] = [
+    Errno::EACCES,
+    Errno::EPERM,
+    Errno::EMFILE,
+    Errno::ENFILE,
+    Errno::ENOMEM,
+];
+
+fn unread(directory: &Path, error: &Error) -> Failure {
+    match error {
+        Error::Io { errno, path, .. } if [Errno::EACCES, Errno::EPERM].contains(errno) => {
+            let path = path.display();
+            let what = format!(
+                "not readable for this user, at {path}; run it as one who may read it, or as root"
+            );
+            Failure::at(directory, what)
+        }
+        error => refusal(directory, error),
+    }
 }
 
 fn id(told: &Told) -> String {

@@ -5,12 +5,12 @@ use super::mkfs::OPTIONS;
 use super::place::{self, refusal};
 use super::progress::Progress;
 use crate::failure::{Failure, reason};
-use crate::output;
+use crate::{output, wrong_place};
 use hearth::VolumeOptions;
 use hearth_store::dump::{self, DumpReader, Head};
 use hearth_store::{Error, Kv, OpenMode};
 use std::fs::File;
-use std::io::{BufReader, IsTerminal, Read};
+use std::io::{BufReader, ErrorKind, IsTerminal, Read};
 use std::path::Path;
 
 /// Bytes that are read at once.
@@ -67,11 +67,16 @@ fn into_volume(
     // A volume that was made and never mounted takes a dump as well.
     let is_made = Kv::info_of(directory).is_ok();
     if !is_made {
-        place::make(directory, options)?;
+        let mut options = options.clone();
+        // As large as the volume that was dumped, unless something else is asked for.
+        let size = Some(head.size).filter(|size| *size > 0);
+        options.size = options.size.or(size);
+        place::make(directory, &options)?;
     }
     let who = "hearth load".to_owned();
     let store = place::open(directory, OpenMode::Write { who }, options)?;
     let told = |error: Error| refusal(directory, &error);
+    let size = Kv::info_of(directory).map_err(told)?.size;
     // Else what is there would be refused as a part.
     if !store.is_new().map_err(told)? {
         return Err(Failure::at(directory, dump::DumpError::NotEmpty));
@@ -79,7 +84,7 @@ fn into_volume(
     Kv::begin_load(directory).map_err(told)?;
     let mut progress = Progress::new();
     let mut watch = |done: &dump::Progress| progress.show(|| shown(directory, done));
-    let done = dump::into_volume(reader, head, &store, &mut watch);
+    let done = dump::into_volume(reader, head, &store, size, &mut watch);
     drop(progress);
     let closed = store.kv().close();
     let done = done.map_err(|error| {
@@ -100,8 +105,14 @@ fn into_directory(reader: &mut DumpReader<impl Read>, directory: &Path) -> Resul
         let what = format!("is a volume; give store:{shown}, or an empty directory");
         return Err(Failure::at(directory, what));
     }
+    if let Err(error) = std::fs::metadata(directory)
+        && error.kind() != ErrorKind::NotFound
+    {
+        let remedy = "give a directory that can be made";
+        return Err(wrong_place::failure(directory, &error, remedy));
+    }
     match std::fs::create_dir(directory) {
-        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
             let what = format!("{}; give a directory that can be made", reason(&error));
             return Err(Failure::at(directory, what));
         }

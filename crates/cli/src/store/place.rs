@@ -1,15 +1,16 @@
 //! Where a volume lives, which options a verb takes, and what its refusals look like.
 
 use crate::failure::Failure;
-use crate::fstab;
+use crate::{fstab, mounts, naming, wrong_place};
 use hearth::{Compress, Errno, VolumeOptions};
 use hearth_store::Error;
 use hearth_store::backend::{MakeOptions, StoreBackend, StoreOptions};
 use hearth_store::codec::{Compression, Passphrase};
 use hearth_store::{Kv, OpenMode};
 use std::ffi::OsStr;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The directory that `DIR` or `store:DIR` names.
 pub fn directory(typed: &Path) -> Result<&Path, Failure> {
@@ -103,6 +104,15 @@ pub fn open(
     mode: OpenMode,
     options: &VolumeOptions,
 ) -> Result<StoreBackend, Failure> {
+    tried(directory, mode, options)?.map_err(|error| refusal(directory, &error))
+}
+
+/// As [`open`]; what the store itself says is for the caller to judge.
+pub fn tried(
+    directory: &Path,
+    mode: OpenMode,
+    options: &VolumeOptions,
+) -> Result<Result<StoreBackend, Error>, Failure> {
     // Before the passphrase is asked for: what is no volume needs none.
     let info = Kv::info_of(directory).map_err(|error| refusal(directory, &error))?;
     let passphrase = passphrase(options)?;
@@ -114,7 +124,7 @@ pub fn open(
         passphrase,
         ..StoreOptions::new(mode)
     };
-    StoreBackend::open(directory, how).map_err(|error| refusal(directory, &error))
+    Ok(StoreBackend::open(directory, how))
 }
 
 /// The process that has the volume open for writing: a reader sees its last commit then.
@@ -143,6 +153,20 @@ pub fn refusal(directory: &Path, error: &Error) -> Failure {
     ) {
         return Failure::at(directory, "its disk is read-only; remount it with rw");
     }
+    if let (Error::NotAVolume { .. }, Some(at)) = (error, served_at(directory)) {
+        let at = at.display();
+        let what = format!(
+            "no volume, but a directory of the host that is served at {at}; 'hearth info {at}' \
+             tells of it"
+        );
+        return Failure::at(directory, what);
+    }
+    if let Error::Io { errno, .. } = error {
+        let error = std::io::Error::from_raw_os_error(errno.0);
+        if wrong_place::is_dead(&error) || error.kind() == ErrorKind::PermissionDenied {
+            return wrong_place::failure(directory, &error, "give a directory that is there");
+        }
+    }
     let line = error.to_string();
     let shown = directory.display().to_string();
     if line.starts_with(&shown) {
@@ -150,6 +174,14 @@ pub fn refusal(directory: &Path, error: &Error) -> Failure {
     } else {
         Failure::at(directory, line)
     }
+}
+
+/// Where a directory of the host is mounted.
+fn served_at(directory: &Path) -> Option<PathBuf> {
+    let name = naming::of_directory(directory);
+    let mounts = mounts::of_hearth().ok()?;
+    let found = mounts.into_iter().find(|mounted| mounted.source == name);
+    found.map(|mounted| mounted.at)
 }
 
 /// Bytes in the unit that people read.

@@ -1,13 +1,13 @@
 //! One look at a mount: its control files and answers, by the readers that the other verbs use.
 
 use super::tab::{Ranked, Tab};
-use crate::failure::{Failure, reason};
+use crate::failure::Failure;
 use crate::heat::place::{ask_json, read_json};
 use crate::quota::{self, Report};
 use crate::stats::{self, Samples};
-use crate::{control_file, locks, mounts, sched};
+use crate::wrong_place::unseen;
+use crate::{locks, mounts, sched};
 use serde_json::Value;
-use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -88,19 +88,17 @@ pub struct HeatReading {
 pub fn read(mount: &Path, wanted: &Wanted) -> Result<Reading, Failure> {
     let at = Instant::now();
     let wall = SystemTime::now().duration_since(UNIX_EPOCH);
-    let device = std::fs::metadata(mount).map_err(|error| Failure::at(mount, ended(&error)))?;
-    let stats = stats::read(mount).map_err(|failure| known(mount, "stats", failure))?;
+    let device = std::fs::metadata(mount).map_err(|error| unseen(mount, &error))?;
+    let stats = stats::read(mount)?;
     Ok(Reading {
         at,
         wall: wall.map_or(0.0, |wall| wall.as_secs_f64()),
         device: device.dev(),
         stats,
-        sched: part(wanted.tenants, mount, "sched.json", || tenants(mount)),
-        quota: part(wanted.tenants, mount, "ask", || quota::everybody(mount)),
-        heat: part(!wanted.heat.is_empty(), mount, "heat/status.json", || {
-            heat(mount, &wanted.heat)
-        }),
-        locks: part(wanted.locks, mount, "locks.json", || {
+        sched: part(wanted.tenants, || tenants(mount)),
+        quota: part(wanted.tenants, || quota::everybody(mount)),
+        heat: part(!wanted.heat.is_empty(), || heat(mount, &wanted.heat)),
+        locks: part(wanted.locks, || {
             json(mount, "locks.json", &locks::read(mount)?.0)
         }),
     })
@@ -117,41 +115,8 @@ pub fn lost(mount: &Path, failure: &Failure) -> Failure {
     Failure::at(mount, format!("the mount has ended: {why}"))
 }
 
-fn ended(error: &std::io::Error) -> String {
-    match error.kind() {
-        ErrorKind::NotConnected => {
-            "its daemon has ended; 'hearth umount' takes the mount away".to_owned()
-        }
-        _ => reason(error),
-    }
-}
-
-fn part<T>(
-    is_wanted: bool,
-    mount: &Path,
-    file: &str,
-    read: impl FnOnce() -> Result<T, Failure>,
-) -> Part<T> {
-    is_wanted.then(|| read().map_err(|failure| known(mount, file, failure).line))
-}
-
-/// Why a control file cannot be read, where the reason is not in the file itself.
-fn known(mount: &Path, file: &str, failure: Failure) -> Failure {
-    match control_file::open_to_read(mount, file) {
-        Err(error) if error.kind() == ErrorKind::NotConnected => Failure::at(mount, ended(&error)),
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            let version = control_file::read(mount, "version").unwrap_or_default();
-            let whose = match version.trim() {
-                "" => "its tree may have a .hearth of its own; rename that one".to_owned(),
-                version => format!(
-                    "its daemon is of {version}; mount it again with this one, {}",
-                    env!("CARGO_PKG_VERSION")
-                ),
-            };
-            Failure::at(mount, format!("there is no .hearth/{file}: {whose}"))
-        }
-        _ => failure,
-    }
+fn part<T>(is_wanted: bool, read: impl FnOnce() -> Result<T, Failure>) -> Part<T> {
+    is_wanted.then(|| read().map_err(|failure| failure.line))
 }
 
 fn json(mount: &Path, file: &str, text: &str) -> Result<Value, Failure> {
@@ -239,7 +204,7 @@ mod tests {
     fn nothing_is_shown_without_statistics() {
         let other = Old::with("other", &[]);
         let why = read(&other.0, &Wanted::default()).unwrap_err().line;
-        assert!(why.contains("no .hearth/stats: its tree may have"), "{why}");
+        assert!(why.contains("not on a Hearth mount; 'findmnt"), "{why}");
         assert!(!why.contains('\n'), "{why}");
     }
 

@@ -31,6 +31,14 @@ pub struct Volume {
     pub store: Option<Store>,
 }
 
+impl Volume {
+    /// Whether inodes and bytes are those of the filesystem that holds a host directory: only
+    /// quotas count the directory.
+    fn of_filesystem_below(&self) -> bool {
+        self.labels.contains_key("below") && !self.labels.contains_key("quota")
+    }
+}
+
 /// A store.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Store {
@@ -112,10 +120,15 @@ pub fn grid(volume: &Volume) -> Grid {
         false => ("taken", Tone::Plain),
     };
     row("changes", state.0.to_owned(), state.1);
+    let of_whom = match volume.of_filesystem_below() {
+        true => " of its whole filesystem",
+        false => "",
+    };
     let [inodes, near] = volume.inodes.map(number::count);
-    row("inodes", format!("{inodes}, {near} in memory"), Tone::Plain);
+    let text = format!("{inodes}{of_whom}, {near} in memory");
+    row("inodes", text, Tone::Plain);
     let [contents, resident] = volume.bytes.map(number::bytes);
-    row("file contents", contents, Tone::Plain);
+    row("file contents", format!("{contents}{of_whom}"), Tone::Plain);
     if volume.store.is_some() {
         row("kept in memory", resident, Tone::Plain);
         let [loads, gone] = volume.traffic.map(number::rate);
@@ -170,6 +183,7 @@ pub fn object(volume: &Volume) -> Value {
         "inodes": json_number(volume.inodes[0]),
         "inodes_in_memory": json_number(volume.inodes[1]),
         "contents_bytes": json_number(volume.bytes[0]),
+        "of_filesystem_below": volume.of_filesystem_below(),
         "resident_bytes": json_number(volume.bytes[1]),
         "panics": json_number(volume.panics),
         "store": store,

@@ -33,7 +33,7 @@ pub use stuck::Lookout;
 pub use switch::Turn;
 pub use table::{mounts_below, pids_naming};
 pub use tree::assert_same;
-pub use watchdog::Watchdog;
+pub use watchdog::{Watchdog, kill};
 
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,6 @@
 //! A mounted volume in memory.
 
-use super::watchdog::{PATIENCE, Watchdog, detach, kill};
+use super::watchdog::{Watchdog, detach, kill, patience};
 use super::{Private, Said, Turn, demand_root, mounts_below, pids_naming, said, shell, succeed};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -49,12 +49,18 @@ impl Mounted {
         Mounted::of(transport, options, Some(source))
     }
 
+    /// Mounts the volume in `directory`, over `transport` with more options.
+    pub fn stored_in(transport: Transport, directory: &Path, options: &str) -> Mounted {
+        let source = format!("store:{}", directory.display());
+        Mounted::of(transport, options, Some(source))
+    }
+
     fn of(transport: Transport, options: &str, source: Option<String>) -> Mounted {
         demand_root();
         let private = Private::new();
         let path = private.directory("mnt");
         let log = private.path().join("log");
-        let watchdog = Watchdog::start(&path, PATIENCE);
+        let watchdog = Watchdog::start(&path, patience());
         let mounted = Mounted {
             watchdog,
             path,

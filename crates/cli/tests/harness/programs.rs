@@ -77,10 +77,11 @@ pub fn shell(directory: &Path, script: &str) -> Command {
     bash
 }
 
-/// Runs a program to its end. Its standard error is followed by what all were waiting in when it
-/// came near its limit.
+/// Runs a program to its end, or kills it a little after the limit. Its standard error is followed
+/// by what all were waiting in when it came near its limit.
 pub fn said(command: &mut Command) -> Said {
-    let lookout = Lookout::start(Duration::from_secs(LIMIT_S - EARLIER_S));
+    let (before, behind) = (LIMIT_S - EARLIER_S, 2 * EARLIER_S);
+    let lookout = Lookout::start(Duration::from_secs(before), Duration::from_secs(behind));
     let output = command.output();
     let seen = lookout.end();
     let Output {

@@ -1,5 +1,7 @@
 //! What a program waits in that takes too long.
 
+use super::watchdog::kill;
+use rustix::thread::gettid;
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -13,12 +15,25 @@ pub struct Lookout {
 }
 
 impl Lookout {
-    /// Looks after `patience`.
-    pub fn start(patience: Duration) -> Lookout {
+    /// Looks after `patience`. What this thread has started last is killed `more` later: most
+    /// programs have ended by a limit of their own then.
+    pub fn start(patience: Duration, more: Duration) -> Lookout {
         let (end, ended) = channel();
-        let thread = std::thread::spawn(move || match ended.recv_timeout(patience) {
-            Err(RecvTimeoutError::Timeout) => everybody(),
-            _ => String::new(),
+        let children = format!("/proc/self/task/{}/children", gettid());
+        let thread = std::thread::spawn(move || {
+            let is_over = |time| ended.recv_timeout(time) == Err(RecvTimeoutError::Timeout);
+            if !is_over(patience) {
+                return String::new();
+            }
+            let seen = everybody();
+            if is_over(more) {
+                let children = std::fs::read_to_string(children).unwrap_or_default();
+                let last = children.split_whitespace().next_back();
+                if let Some(pid) = last.and_then(|pid| pid.parse().ok()) {
+                    kill(pid);
+                }
+            }
+            seen
         });
         Lookout { end, thread }
     }

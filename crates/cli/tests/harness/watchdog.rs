@@ -2,7 +2,8 @@
 
 use super::pids_naming;
 use super::stuck::threads_of;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -10,8 +11,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-/// How long one mount may be in use. Programs on it have less, see `programs`.
-pub const PATIENCE: Duration = Duration::from_secs(300);
+/// How long one mount may be in use, beside what is asked for. Programs on it have less, see
+/// `programs`.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// How long a killed process may take to end.
+const ENDING: Duration = Duration::from_secs(30);
+
+/// How long one mount may be in use: longer where `HEARTH_SECONDS` makes tests longer.
+pub fn patience() -> Duration {
+    let asked = std::env::var("HEARTH_SECONDS").ok();
+    PATIENCE + Duration::from_secs(asked.and_then(|text| text.parse().ok()).unwrap_or(0))
+}
 
 /// Watches over one mount point for as long as it lives.
 pub struct Watchdog {
@@ -52,11 +63,17 @@ impl Watchdog {
     }
 }
 
-/// SIGKILL, whether or not the process is still there.
+/// SIGKILL, whether or not the process is still there. Returns when it has closed its files: what
+/// it had locked is free.
 pub fn kill(pid: u32) {
-    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    if let Some(pid) = pid {
-        let _ = kill_process(pid, Signal::KILL);
+    let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else {
+        return;
+    };
+    let process = pidfd_open(pid, PidfdFlags::empty());
+    let _ = kill_process(pid, Signal::KILL);
+    if let Ok(process) = process {
+        let most = ENDING.try_into().ok();
+        let _ = poll(&mut [PollFd::new(&process, PollFlags::IN)], most.as_ref());
     }
 }
 

@@ -131,11 +131,11 @@ fn a_mount_by_mount_8_and_a_remount_serve_the_directory() {
     let source = format!("host:{}", below.path().display());
     // A /sbin with the helper in it, for this script only.
     let script = "exec unshare -m bash -euc '
-         cd /; mkdir $BIN/w
+         trap \"umount -l $PLACE || true\" EXIT; cd /; mkdir $BIN/w
          mount -t overlay -o lowerdir=/sbin,upperdir=$BIN/u,workdir=$BIN/w o /sbin
          echo \"$SOURCE $PLACE hearth rw,transport=dev 0 0\" > $BIN/fstab
          mount -T $BIN/fstab $PLACE > /dev/null; cat $PLACE/f; mount -T $BIN/fstab -a
-         findmnt -no FSTYPE,SOURCE $PLACE; umount $PLACE'";
+         findmnt -no FSTYPE,SOURCE $PLACE; umount $PLACE; trap - EXIT'";
     let mut mount = shell(below.path(), script);
     mount.env("BIN", &bin).env("SOURCE", &source);
     let said = succeed(mount.env("PLACE", &place));

@@ -225,7 +225,7 @@ fn sr7_a_file_that_got_its_first_name_late_is_whole_or_not_there() {
     let bytes = vec![7; 1 << 20];
     for (until, failure) in (0..4).flat_map(|until| FAILURES.map(|failure| (until, failure))) {
         let mut c = Case::new();
-        let flags = OFlags::TMPFILE | OFlags::RDWR;
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         let file = rustix::fs::open(c.root(), flags, Mode::from_raw_mode(0o600)).unwrap();
         let mut file = File::from(file);
         file.write_all(&bytes).unwrap();

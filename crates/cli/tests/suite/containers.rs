@@ -1,7 +1,9 @@
 //! A daemon in a container: what it does not see is said, and nobody waits for it.
 
-use crate::harness::{Private, hearth, program, said, succeed};
-use std::process::Command;
+use crate::harness::{Mounted, Private, Transport, hearth, program, said, succeed, until};
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
 
 /// A script in mount and PID namespaces of its own without `/sys`, where `$HEARTH` is the program
 /// and `mnt` a directory.
@@ -41,4 +43,92 @@ fn rings_that_nobody_can_count_are_refused_by_name() {
     ] {
         assert!(refused.err.contains(word), "{word}: {refused:?}");
     }
+}
+
+/// An unmount that waits for others, and what it has said of them.
+struct Waiting {
+    unmount: Child,
+    said: String,
+}
+
+impl Waiting {
+    /// Begins to unmount. Returns when a line was said, or the unmount is over.
+    fn begin(mounted: &Mounted) -> Waiting {
+        let mut unmount = hearth();
+        unmount.arg("umount").arg(mounted.path());
+        let mut unmount = unmount.stderr(Stdio::piped()).spawn().unwrap();
+        let mut said = String::new();
+        let errors = unmount.stderr.take().unwrap();
+        BufReader::new(errors).read_line(&mut said).unwrap();
+        Waiting { unmount, said }
+    }
+
+    /// Checks that it waits, lets the others go, and returns what was said.
+    fn end(mut self, others_go: impl FnOnce()) -> String {
+        let early = self.unmount.try_wait().unwrap();
+        others_go();
+        assert!(early.is_none(), "{early:?}: {}", self.said);
+        assert!(self.unmount.wait().unwrap().success(), "{}", self.said);
+        self.said
+    }
+}
+
+/// Containers get copies of all mounts. Once, `hearth umount` waited for them without a word.
+#[test]
+fn an_unmount_says_who_has_a_copy_of_the_mount_and_waits_for_it() {
+    let mounted = Mounted::new(Transport::Dev, "");
+    // Its own process, so that its number is known; a test that fails leaves it for a minute.
+    let mut container = Command::new("unshare");
+    container.args(["--mount", "--propagation", "private", "sleep", "60"]);
+    let mut container = container.spawn().expect("unshare");
+    let is_inside = || {
+        let name = std::fs::read_to_string(format!("/proc/{}/comm", container.id()));
+        name.is_ok_and(|name| name == "sleep\n")
+    };
+    until("the container runs", is_inside);
+    let process = format!("process {} (sleep)", container.id());
+    let said = Waiting::begin(&mounted).end(|| {
+        container.kill().expect("it runs");
+        container.wait().expect("it ends");
+    });
+    for word in [
+        "still mounted in the mount namespace of",
+        &process,
+        "serves it",
+    ] {
+        assert!(said.contains(word), "{said}");
+    }
+}
+
+/// Binds the volume to a directory beside it, which is returned.
+fn bind_of(mounted: &Mounted) -> PathBuf {
+    let bind = mounted.outside("bind");
+    let mut mount = program("mount");
+    succeed(mount.arg("--bind").arg(mounted.path()).arg(&bind));
+    bind
+}
+
+/// Once, a script with an unmount stood still until a container of somebody else
+/// ended.
+#[test]
+fn an_unmount_ends_although_others_keep_the_mount() {
+    let mounted = Mounted::new(Transport::Dev, "");
+    let bind = bind_of(&mounted);
+    let unmounted = said(hearth().arg("umount").arg(mounted.path()));
+    let still = std::fs::write(bind.join("file"), "served");
+    succeed(program("umount").arg(&bind));
+    assert!(unmounted.success(), "{unmounted:?}");
+    assert!(unmounted.err.contains("still mounted on"), "{unmounted:?}");
+    still.expect("the daemon serves it");
+}
+
+#[test]
+fn an_unmount_says_where_a_bind_of_the_mount_is() {
+    let mounted = Mounted::new(Transport::Dev, "");
+    let bind = bind_of(&mounted);
+    let said = Waiting::begin(&mounted).end(|| {
+        succeed(program("umount").arg(&bind));
+    });
+    let place = format!("still mounted on {}", bind.display());
+    assert!(said.contains(&place), "{said}");
 }

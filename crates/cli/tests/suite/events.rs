@@ -88,7 +88,19 @@ fn check_changes(mounted: &Mounted) {
     let (made, replaced) = (&events[1], &events[8]);
     assert_eq!((&made["ino"], &made["directory"]), (&s.into(), &d.into()));
     assert_eq!(replaced["replaced_ino"], events[3]["ino"]);
+    for (number, inode) in [
+        (&replaced["replaced_generation"], &events[3]),
+        (&replaced["generation"], &events[1]),
+        (&made["directory_generation"], &events[0]),
+        (&replaced["new_directory_generation"], &events[0]),
+    ] {
+        assert!(
+            number.is_u64() && *number == inode["generation"],
+            "{events:?}"
+        );
+    }
     assert_eq!(replaced["exchanged_ino"], Value::Null);
+    assert_eq!(replaced["exchanged_generation"], Value::Null);
 }
 
 fn what_a_program_does_to_names_is_told_with_path_and_caller(transport: Transport) {

@@ -267,6 +267,8 @@ fn a_mount_is_called_as_what_it_shows() {
     assert_eq!(find(memory.path()), "memory\n");
     let info = succeed(hearth().arg("info").arg(memory.path()));
     assert!(info.contains("memory:"), "{info}");
+    let process = format!("process     {}\n", memory.daemon());
+    assert!(info.contains(&process), "{info}");
     let named = Mounted::new(Transport::Dev, "fsname=mine");
     assert_eq!(find(named.path()), "mine\n");
 }
@@ -308,7 +310,12 @@ fn a_verb_that_needs_a_mount_says_which_there_are_and_a_typo_what_was_meant() {
             "quota reprot",
             &["'reprot'", "similar subcommand", "'report'"],
         ),
-        ("stats --jsno", &["'--jsno'", "'--json'"]),
+        (
+            "stats --jsno",
+            &["'--jsno'", "'--json'", "see 'hearth stats --help'"],
+        ),
+        ("quota st", &["'st'", "see 'hearth quota --help'"]),
+        ("frobnicate", &["'frobnicate'", "see 'hearth --help'"]),
     ] {
         refused(typed, &said(hearth().args(typed.split(' '))), 2, words);
     }
@@ -328,7 +335,7 @@ fn refusals_name_what_was_typed_and_what_to_do() {
         "umount",
         &said(&mut other),
         1,
-        &[&place, "mounted by root", "as root"],
+        &[&place, "was mounted by root; unmount it as root\n"],
     );
     let mut inner = hearth();
     inner

@@ -761,7 +761,7 @@ fn bad_input_is_refused_by_name(transport: Transport) {
         .arg(&elsewhere);
     assert!(refused(&mut report).contains("not on a Hearth mount"));
     let absent = mounted.at("absent");
-    assert!(refused(hearth().args(["heat", "info"]).arg(&absent)).contains("No such file"));
+    assert!(refused(hearth().args(["heat", "info"]).arg(&absent)).contains("does not exist"));
     assert!(refused(&mut heat(&mounted, &["info"])).contains("is a directory"));
     let picture = elsewhere.join("no/such/map.svg");
     let why = refused(heat(&mounted, &["map"]).arg("--svg").arg(&picture));

@@ -204,7 +204,12 @@ fn a_file_without_a_name_goes_on_as_long_as_it_is_open() {
         assert_eq!(linked, Err(rustix::io::Errno::NOENT));
         // The same of a directory, and of what never had a name.
         fs::create_dir(mounted.at("d")).unwrap();
-        let directory = open(mounted.at("d"), OFlags::RDONLY, Mode::empty()).unwrap();
+        let directory = open(
+            mounted.at("d"),
+            OFlags::RDONLY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )
+        .unwrap();
         fs::remove_dir(mounted.at("d")).unwrap();
         assert_eq!(
             File::from(directory.try_clone().unwrap())
@@ -215,7 +220,7 @@ fn a_file_without_a_name_goes_on_as_long_as_it_is_open() {
         );
         let made = openat(&directory, "x", OFlags::CREATE | OFlags::WRONLY, Mode::RWXU);
         assert_eq!(made.err(), Some(rustix::io::Errno::NOENT));
-        let flags = OFlags::TMPFILE | OFlags::RDWR;
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         let nameless = File::from(open(mounted.path(), flags, Mode::RUSR).unwrap());
         nameless.write_at(b"nameless", 0).unwrap();
         let again = format!(

@@ -3,7 +3,7 @@
 
 use crate::harness;
 
-use harness::{Below, Mounted, Private, Transport, hearth, program, said, succeed};
+use harness::{Mounted, Transport, program, succeed};
 use std::path::Path;
 
 harness::on_both_transports!(ids_are_mapped_and_rights_are_those_of_the_mapped_user);
@@ -87,19 +87,5 @@ fn commands_know_who_asks_and_a_limit_binds_the_mapped_user(transport: Transport
         refused '' as 1001 /mnt/hearth quota get user:1000 \"$m\"
         as 101000 dd if=/dev/zero of=\"$p/fits\" bs=32k count=1 status=none
         refused 'quota exceeded' as 101000 dd if=/dev/zero of=\"$p/not\" bs=32k count=2",
-    );
-}
-
-#[test]
-fn a_host_directory_is_not_mapped_and_says_what_to_do() {
-    let below = Below::tmpfs();
-    let private = Private::new();
-    let mut mount = hearth();
-    mount.args(["mount", &format!("host:{}", below.path().display())]);
-    let said = said(mount.arg(private.directory("m")).args(["-o", "idmap"]));
-    assert!(!said.success());
-    assert!(
-        said.err.contains("option 'idmap'") && said.err.contains("map the ids of the directory"),
-        "{said:?}"
     );
 }

@@ -17,6 +17,7 @@ mod config;
 mod containers;
 mod control;
 mod events;
+mod every_verb;
 mod file_attr;
 mod first_hour;
 mod fsx;

@@ -18,9 +18,17 @@ fn a_machine_without_the_device_is_told_what_to_do() {
     demand_root();
     let private = Private::new();
     let place = private.directory("m");
+    private.directory("d");
     let before = state(private.path());
     let said = said(&mut with_devices(&private, "", "\"$HEARTH\" mount m"));
     refused("no /dev/fuse", &said, 1, &["/dev/fuse", "modprobe fuse"]);
+    // Before a tree is counted, or a volume made.
+    for typed in ["mount -o quota=wait ./d m", "mount -o create store:s m"] {
+        let typed = format!("\"$HEARTH\" {typed}");
+        let said = harness::said(&mut with_devices(&private, "", &typed));
+        refused(&typed, &said, 1, &["/dev/fuse", "modprobe fuse"]);
+        assert!(!said.err.contains("counted"), "{said:?}");
+    }
     let doctor = harness::said(&mut with_devices(&private, "", "\"$HEARTH\" doctor"));
     assert_eq!(doctor.status.code(), Some(1), "{doctor:?}");
     assert!(doctor.out.contains("cannot mount") && doctor.out.contains("modprobe fuse"));

@@ -1,9 +1,8 @@
 //! A directory of a test's own, with a volume that outlives its mounts.
 
 use crate::harness::{
-    Private, Said, demand_root, hearth, pids_naming, program, said, succeed, until,
+    Private, Said, demand_root, hearth, kill, pids_naming, program, said, succeed, until,
 };
-use rustix::process::{Pid, Signal, kill_process};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -79,10 +78,7 @@ impl Place {
     pub fn kill(&self) {
         let daemons = pids_naming(&self.at("m"));
         assert_eq!(daemons.len(), 1, "the daemon is found");
-        for pid in daemons {
-            let pid = Pid::from_raw(pid as i32).unwrap();
-            kill_process(pid, Signal::KILL).unwrap();
-        }
+        daemons.into_iter().for_each(kill);
         self.until_gone();
         succeed(program("umount").arg("-l").arg(self.at("m")));
     }

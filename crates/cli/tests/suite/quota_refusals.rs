@@ -149,7 +149,7 @@ const WRONG: &[(&str, i32, &[&str])] = &[
     (
         "project @/d/missing 7",
         1,
-        &["/d/missing", "No such file or directory"],
+        &["/d/missing", "does not exist"],
     ),
     (
         "project @/d 4294967295",
@@ -226,7 +226,6 @@ fn a_question_that_makes_no_sense_to_the_volume_is_refused_too() {
 fn a_refusal_names_the_quota_the_limit_and_the_number(transport: Transport) {
     let mounted = volume(transport, "");
     done(&mounted, "set user:1234 --hard 1M --inodes-hard 10 @");
-    let volume = "the volume has hard limits of bytes and inodes only, and always both";
     let kind = "the volume has no defaults, no grace and is always enforced; name a kind of quota";
     for (typed, line) in [
         (
@@ -249,17 +248,18 @@ fn a_refusal_names_the_quota_the_limit_and_the_number(transport: Transport) {
         ),
         (
             "set volume --soft 1M @",
-            &format!("volume: soft limit of 1048576 bytes: {volume}"),
+            "volume: soft limit of 1048576 bytes: the volume has hard limits only; set that",
         ),
         (
             "set volume --inodes-hard none @",
-            &format!("volume: no hard limit of inodes: {volume}"),
+            "volume: no hard limit of inodes: the volume always has one of bytes and one of \
+             inodes; set another number",
         ),
         ("set volume --clear @", &format!("volume: {kind}")),
         ("grace volume --bytes 1d @", &format!("volume: {kind}")),
         (
             "project @/d/missing 7",
-            "@/d/missing: No such file or directory; give a directory of a mounted volume",
+            "@/d/missing: does not exist; give a directory of a mounted volume",
         ),
     ] {
         let answer = quota(&mounted, typed);
@@ -305,7 +305,9 @@ fn a_volume_without_quotas_says_whose_it_does_not_keep() {
         ("on group @", "group quotas"),
         ("project @/d 7", "project:7"),
     ] {
-        let line = format!("{whose}: the volume keeps no quotas; build or mount it with quotas");
+        let line = format!(
+            "{whose}: the volume keeps no quotas; build it with quotas, or mount it without noquota"
+        );
         refused(typed, &quota(&mounted, typed), 1, &[&line]);
     }
 }

@@ -211,6 +211,29 @@ fn a_helper_is_silent_unless_it_is_asked_to_speak() {
     );
 }
 
+/// Once, it was silent, and quotas that somebody had asked for were not there.
+#[test]
+fn a_mount_that_is_there_already_with_other_options_says_so() {
+    let out = run(
+        "echo \"memory: $PWD/m hearth transport=dev,size=10m,nosuid 0 0\" > fstab
+        mount --fstab fstab -a 2>&1; mount --fstab fstab -a 2>&1
+        sed -i s/10m/99m/ fstab; mount --fstab fstab -a 2>&1
+        mount -t hearth memory: m -o size=10m,hot_track 2>&1
+        mount -t hearth memory: m -o ro 2>&1; df --output=size m | tail -1; umount m",
+    );
+    let lines: Vec<&str> = out.lines().collect();
+    let said = [
+        "option 'size=99m' cannot change while it is mounted; unmount it, and mount it with",
+        "is not mounted with 'hot_track'; use 'mount -o remount,hot_track ",
+        "is not mounted with 'ro'; use 'mount -o remount,ro ",
+        "10240",
+    ];
+    assert_eq!(lines.len(), said.len(), "{out}");
+    for (line, said) in lines.iter().zip(said) {
+        assert!(line.contains(said), "{line}");
+    }
+}
+
 /// Without SELinux the kernel would refuse them; with it the kernel takes them.
 #[test]
 fn contexts_are_for_the_kernel() {

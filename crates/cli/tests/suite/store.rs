@@ -233,7 +233,7 @@ const WRONG: &[(&str, i32, &[&str])] = &[
         &["is not encrypted", "load it"],
     ),
     ("passphrase v --new file", 2, &["--options", "--help"]),
-    ("sync m", 1, &["m: not the top of a Hearth mount"]),
+    ("sync m", 1, &["m: lies on ", "not on a Hearth mount"]),
     ("sync none", 1, &["none"]),
     ("mount store:full m", 1, &["full", "no volume"]),
     ("mount -o create store:full m", 1, &["full", "no volume"]),
@@ -372,6 +372,142 @@ fn a_volume_in_use_is_looked_at_and_not_repaired() {
     succeed(&mut place.hearth("fsck --repair v"));
 }
 
+/// The collector of the writer removed segments that a read-only mount read: EIO for good files.
+#[test]
+fn a_store_has_one_writer_or_several_readers() {
+    let place = Place::with_volume("");
+    place.directory("other");
+    place.mount("store:v", "");
+    let user = place.at("m").display().to_string();
+    let read = "mount -o ro,transport=dev store:v other";
+    let beside_a_writer = |what: &str| {
+        let said = place.say(read);
+        refused(what, &said, 1, &[&*user, "unmount it there", "hearth dump"]);
+    };
+    beside_a_writer("a reader");
+    for typed in ["info v", "fsck v", "dump v d.tar"] {
+        place.done(typed);
+    }
+    // A remount changes who may write to the mount, not who has the store.
+    place.done("mount -o remount,ro m");
+    beside_a_writer("a reader of what is remounted");
+    place.done("mount -o remount,rw m");
+    place.shell("head -c 5M /dev/urandom > m/big");
+    place.unmount();
+
+    place.mount("store:v", "ro");
+    place.done(read);
+    let daemon = harness::pids_naming(&place.at("m"))[0].to_string();
+    let write = "mount -o transport=dev store:v third";
+    place.directory("third");
+    let said = place.say(write);
+    refused(
+        "a writer",
+        &said,
+        1,
+        &["which reads it", "unmount it there"],
+    );
+    let is_named = |said: &harness::Said| said.err.contains(&format!("process {daemon},"));
+    place.done("umount other");
+    harness::until("the first reader is named", || is_named(&place.say(write)));
+    let remount = place.say("mount -o remount,rw m");
+    refused("rw", &remount, 1, &["opened for reading"]);
+    assert_eq!(std::fs::read(place.at("m/big")).unwrap().len(), 5 << 20);
+    place.unmount();
+
+    // A disk that can only be read needs no lock.
+    std::fs::remove_file(place.at("v/lock")).unwrap();
+    place.shell("mount --bind v v; mount -o remount,ro,bind v");
+    place.mount("store:v", "ro");
+    place.unmount();
+    place.shell("umount v");
+    // A copy without the file gets one.
+    place.mount("store:v", "ro");
+    let said = place.say(write);
+    refused("a writer of a copy", &said, 1, &["unmount it there"]);
+    // umount(8) does not wait for the reader's daemon, so the writer does.
+    place.shell("umount m");
+    place.mount("store:v", "");
+    place.unmount();
+}
+
+/// A load passed the size of its volume, and forgot the one of the volume that was dumped.
+#[test]
+fn a_load_keeps_the_size_of_the_volume_and_does_not_pass_it() {
+    let place = Place::with_volume("size=200M");
+    place.mount("store:v", "");
+    place.shell("head -c 2400000 /dev/urandom > m/f; setfattr -n user.k -v v m/f");
+    place.unmount();
+    place.done("dump v d.tar");
+    let said = place.say("load -o size=1M d.tar store:small");
+    let words = ["take 2400256 bytes", "size=2400256", "a part", "remove it"];
+    refused("a load", &said, 1, &words);
+    let mount = place.say("mount store:small m");
+    refused("a mount of it", &mount, 1, &["a part of a dump"]);
+    place.done("load d.tar store:w");
+    assert_eq!(place.json("info --json w")["size"], 200 << 20);
+    place.done("load -o size=2400256 d.tar store:x");
+    place.mount("store:x", "");
+    let free = succeed(&mut shell(&place.at("m"), "stat -f -c %f ."));
+    assert_eq!(free.trim(), "0");
+    place.unmount();
+}
+
+/// It was "damaged", of a healthy volume.
+#[test]
+fn a_volume_that_a_user_may_not_read_is_not_called_damaged() {
+    let place = Place::with_volume("");
+    place.shell("chmod 755 . v; chmod 700 v/engine");
+    let user = "setpriv --reuid 65534 --regid 65534 --clear-groups \"$HEARTH\" info";
+    for typed in ["v", "--json v"] {
+        let mut shell = shell(place.path(), &format!("{user} {typed}"));
+        let said = said(shell.env("HEARTH", env!("CARGO_BIN_EXE_hearth")));
+        refused(typed, &said, 1, &["not readable", "v/engine", "as root"]);
+    }
+    assert_eq!(place.json("info --json v")["state"], "clean");
+}
+
+/// It was "no superblock; hearth mkfs makes one".
+#[test]
+fn a_directory_that_is_served_is_said_to_be_served() {
+    let place = Place::new();
+    place.directory("srv");
+    place.mount(&format!("host:{}", place.at("srv").display()), "");
+    let at = place.at("m").display().to_string();
+    for (typed, status) in [("info srv", 1), ("dump srv d.tar", 1), ("fsck srv", 8)] {
+        let words = ["srv: no volume", "served", &*format!("hearth info {at}")];
+        refused(typed, &place.say(typed), status, &words);
+    }
+    place.unmount();
+}
+
+/// It was `'.', open: ENOENT`.
+#[test]
+fn a_volume_that_was_never_mounted_is_dumped_as_its_root_and_loaded_again() {
+    let place = Place::with_volume("");
+    place.shell("chown 1234:1235 v");
+    let before = place.bytes("v");
+    let dumped = succeed(&mut place.hearth("dump v d.tar"));
+    assert!(dumped.starts_with("hearth: d.tar: 1 names, "), "{dumped}");
+    assert_eq!(place.bytes("v"), before, "a dump changes nothing");
+    let listed = place.shell("tar --numeric-owner -tvf d.tar 2>/dev/null");
+    assert!(listed.starts_with("drwxr-xr-x 1234/1235 "), "{listed}");
+    assert_eq!(listed.lines().count(), 1, "{listed}");
+    succeed(&mut place.hearth("load d.tar store:w"));
+    assert!(succeed(&mut place.hearth("fsck --data w")).ends_with(": clean\n"));
+    place.mount("store:w", "");
+    assert_eq!(
+        place.shell("stat -c %a:%u:%g m; ls -A m"),
+        "755:1234:1235\n"
+    );
+    place.unmount();
+    succeed(&mut place.hearth("load d.tar plain"));
+    assert_eq!(
+        place.shell("stat -c %a:%u:%g plain; ls -A plain"),
+        "755:1234:1235\n"
+    );
+}
+
 #[test]
 fn a_dump_is_loaded_into_a_volume_and_into_a_directory() {
     let place = Place::with_volume("");
@@ -484,7 +620,9 @@ fn a_full_disk_and_a_read_only_one_are_named_at_mkfs() {
     let lines: Vec<_> = out.lines().collect();
     assert_eq!(lines.len(), 2, "{out}");
     assert!(
-        lines[0].contains("no room") && lines[0].contains("add room"),
+        lines[0].contains("disk/v: no room")
+            && lines[0].contains("takes 129 MiB")
+            && lines[0].contains("add room"),
         "{out}"
     );
     assert!(

@@ -160,8 +160,8 @@ fn what_cannot_be_looked_at_is_answered_with_the_remedy() {
     std::fs::create_dir(mounted.at("inside")).unwrap();
     let elsewhere = said(hearth().arg("tune").arg(mounted.at("inside")));
     let words = [
-        "inside: not the top of a Hearth mount",
-        "findmnt -t fuse.hearth",
+        "inside: not the top of a Hearth mount, which is ",
+        "give that",
     ];
     refused("inside", &elsewhere, 1, &words);
     mounted.unmount();

@@ -245,7 +245,7 @@ pub(crate) fn map(heat: Heat<'_>, most: usize, cells: usize) -> Result<Vec<Value
     Ok(files.iter().map(row).collect())
 }
 
-/// Bytes by temperature, and all allocated bytes.
+/// Bytes by temperature, and all allocated bytes; null where they are not known.
 pub(crate) fn histogram(volume: &Volume) -> Value {
     let buckets = volume.heat().bytes_by_bucket();
     let of = |grade| -> u64 {
@@ -253,9 +253,9 @@ pub(crate) fn histogram(volume: &Volume) -> Value {
         let of_grade = bytes.filter(|(bucket, _)| Band::of_bucket(*bucket) == grade);
         of_grade.map(|(_, bytes)| bytes).sum()
     };
-    let usage = || volume.quota().get(QuotaId::VOLUME);
-    let of_volume = || usage().map_or(0, |usage| usage.bytes.used);
-    let allocated = volume.heat().used_bytes().unwrap_or_else(of_volume);
+    // Over a directory of the host without quotas nobody counts what its files take.
+    let usage = volume.quota().get(QuotaId::VOLUME).ok();
+    let allocated = usage.map(|usage| usage.bytes.used);
     let mut bytes = json!({
         "on": volume.heat().is_on(),
         "warm_from": WARM_FROM,

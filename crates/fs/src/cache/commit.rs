@@ -210,6 +210,8 @@ impl Superblock {
     pub(crate) fn abandon(&self) {
         if self.log().is_some_and(|log| log.signal.close()) {
             self.latch(Errno::EIO);
+            // Whoever abandons a volume knows what is lost, so it is not reported.
+            self.cache.take_untold_failure();
             self.cache.leader.close();
         }
     }

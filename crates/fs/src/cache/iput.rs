@@ -15,35 +15,28 @@ impl Superblock {
         let released = inode.pinned(g);
         // SeqCst: see `iput_final`.
         inode.release_and_fence();
-        self.end_unnamed(released, g);
+        self.iput_final(released, g);
     }
 
-    /// Frees an inode that has neither name nor reference.
+    /// Frees an inode that has neither name nor reference. Who has given a reference back has a
+    /// full fence behind that.
     pub fn iput_final(&self, inode: &Inode, g: &Guard) {
         // The thread that removes the last name stores the link count and then looks for
         // references. The thread that gives the last reference back subtracts it and then looks at
-        // the link count. SeqCst: the partner is this fence in the other thread. At least one of
-        // the two sees what the other did before its fence.
-        fence(Ordering::SeqCst);
-        self.end_unnamed(inode, g);
-    }
-
-    /// [`Superblock::iput_final`] behind its fence.
-    #[inline]
-    fn end_unnamed(&self, inode: &Inode, g: &Guard) {
+        // the link count. Between the two steps each has a full fence: here it is the one in
+        // `Table::retire` and `Table::evict`, before they look. At least one of the two sees what
+        // the other did before its fence.
         if inode.meta.is_unlinked() {
             self.end(inode, g);
         }
     }
 
     fn end(&self, inode: &Inode, g: &Guard) {
-        // Counted before the inode can end, so that the thread that ends it finds it counted.
-        self.count_unlinked(inode);
         let Some(log) = self.log() else {
             if self.objects.inodes.retire(inode, g) {
                 self.free_resources(inode, g);
             } else {
-                self.discount_linked(inode);
+                self.count_kept(inode);
             }
             return;
         };
@@ -59,7 +52,7 @@ impl Superblock {
         if has_ended {
             self.free_resources(inode, g);
         } else {
-            self.discount_linked(inode);
+            self.count_kept(inode);
         }
     }
 
@@ -69,6 +62,7 @@ impl Superblock {
         let (ino, generation) = (inode.number(), inode.generation());
         self.cache.ghosts.insert(ino, generation);
         self.cache.note_left(ino);
+        log.gaps.forget(ino);
         log.append(Record::Gone { ino, generation });
     }
 
@@ -85,35 +79,35 @@ impl Superblock {
         let names = inode.directory().map_or(0, Directory::counted);
         let pages = self.free_charge(inode, g) as i64 * PAGE_BYTES;
         let bytes = inode_bytes(inode.kind()) + names + pages;
-        // The inode's mark as counted stays: another thread that finds the inode unlinked must not
-        // count it again.
-        self.cache.unlinked.add(-1);
+        // For ever: another thread that has found the inode unlinked and in use, or named, before
+        // it ended, neither counts nor discounts it any more.
+        if inode.meta.end_counted() {
+            self.cache.unlinked.add(-1);
+        }
         self.heat.forget(&self.objects, inode);
         self.cache.mem_usage.add(-bytes);
         bytes as u64
     }
 
-    /// A link that was made while the inode was being counted may have looked before that.
-    fn discount_linked(&self, inode: &Inode) {
-        // SeqCst: partner is the fence in `discount_unlinked`; at least one of the two sees what
-        // the other did.
+    /// Counts an unlinked inode that was found in use: its space is to come back. Who ends it
+    /// finds the mark and takes it out of the count, or leaves one that it is not counted any more.
+    #[inline(never)]
+    fn count_kept(&self, inode: &Inode) {
+        if inode.meta.set_counted(true) {
+            self.cache.unlinked.add(1);
+        }
+        // A link that was made meanwhile may have looked before that. SeqCst: partner is the fence
+        // in `discount_unlinked`; at least one of the two sees what the other did.
         fence(Ordering::SeqCst);
         if !inode.meta.is_unlinked() {
             self.discount_unlinked(inode);
         }
     }
 
-    /// Counts an unlinked inode, whose space is to come back.
-    pub(super) fn count_unlinked(&self, inode: &Inode) {
-        if inode.meta.set_counted(true) {
-            self.cache.unlinked.add(1);
-        }
-    }
-
     /// Takes an inode out of the count of unlinked inodes: the holder of a reference gave it a
     /// name.
     pub fn discount_unlinked(&self, inode: &Inode) {
-        // SeqCst: see `iput_final`, which counts the inode and then looks whether it has a name.
+        // SeqCst: see `count_kept`, which counts the inode and then looks whether it has a name.
         fence(Ordering::SeqCst);
         if inode.meta.set_counted(false) {
             self.cache.unlinked.add(-1);

@@ -270,7 +270,6 @@ impl Superblock {
         // The thread that removed the last name, or gave the last reference back, looks for the
         // inode later than this and finds nothing. So this thread ends the inode.
         if inode.meta.is_unlinked() {
-            self.count_unlinked(inode);
             self.bury_evicted(inode);
             drop(io);
             return names + self.free_resources(inode, g);

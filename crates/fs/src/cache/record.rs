@@ -60,7 +60,7 @@ impl Superblock {
             }
             extra.xattrs = plain.into_iter().collect();
             inode.set_extra_blocks(extra.blocks());
-            inode.set_extra(extra, |_| {}, g, |_, _| {});
+            inode.set_extra(extra, |_| {}, g, |_| {});
         }
         inode
     }

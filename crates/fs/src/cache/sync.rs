@@ -50,8 +50,10 @@ impl Superblock {
     fn sync_up_to(&self, wait: GapWait) -> Result<()> {
         let Some(log) = self.log() else { return Ok(()) };
         check_unpinned()?;
-        self.flush_all(wait)?;
-        self.commit_through(log.epoch())
+        // Also where some contents found no room: what is removed meanwhile makes it.
+        let flushed = self.flush_all(wait);
+        let committed = self.commit_through(log.epoch());
+        flushed.and(committed)
     }
 
     /// [`Superblock::sync`], with the heat as it is now.

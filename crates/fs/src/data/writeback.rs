@@ -97,6 +97,19 @@ impl Data {
         None
     }
 
+    /// Counts the pages of `pages` with content that the backend has not got, until many were
+    /// looked at. Returns where to go on, if not all were. Only with the gate closed.
+    pub fn count_unclean(&self, pages: Range<u64>, g: &Guard) -> (u64, Option<u64>) {
+        let (range, mut count) = (pages.start.min(PAGES)..pages.end.min(PAGES), 0);
+        for (looked, (index, slot)) in self.walk(range, g).enumerate() {
+            if looked == LOOK {
+                return (count, Some(index));
+            }
+            count += u64::from(slot.page(g).is_some_and(|page| !page.is_clean()));
+        }
+        (count, None)
+    }
+
     /// Appends the bytes of a page that [`Data::find_dirty`] found, and marks it as under
     /// write-back: it stays in memory until [`Data::end_save`], and is dirty again if it is written
     /// to meanwhile. One that was taken away since is zeros: the write-back will begin again.

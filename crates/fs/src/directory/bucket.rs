@@ -43,15 +43,19 @@ struct Overflow {
     next: RcuSlot<Overflow>,
 }
 
+/// A slot with the entry in it.
+pub(super) type Filled<'g> = (&'g TagSlot<Entry>, &'g Entry);
+
 /// Where the entry of a name goes, found by one look at every slot.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'g> {
     /// The entry of this name, with its slot.
-    pub old: Option<(&'g TagSlot<Entry>, &'g Entry)>,
+    pub old: Option<Filled<'g>>,
     /// A free slot.
     slot: Option<&'g TagSlot<Entry>>,
-    /// Another entry may be of the same group, and so have the same cookie.
-    pub has_group: bool,
+    /// How many other entries may be of the same group, and so have the same cookie. A whole word,
+    /// so that the place has no padding: with padding it would be copied piece by piece.
+    pub in_group: usize,
 }
 
 #[inline(always)]
@@ -60,19 +64,61 @@ fn find_in<'g>(
     name: &[u8],
     tag: u16,
     g: &'g Guard,
-) -> Option<&'g Entry> {
+) -> Option<Filled<'g>> {
     // A plain loop: as a chain of iterators it becomes a function, which takes more than the slots.
     for slot in slots {
         if let Some(entry) = slot.load_if(tag, g)
             && entry.is_named(name)
         {
-            return Some(entry);
+            return Some((slot, entry));
         }
     }
     None
 }
 
+/// Looks at the slots of one line for [`Bucket::place`]. The place goes by value, or it would be
+/// kept in memory.
+#[inline(always)]
+fn place_in<'g>(
+    mut place: Place<'g>,
+    slots: &'g [TagSlot<Entry>],
+    (name, tag): (&[u8], u16),
+    g: &'g Guard,
+) -> Place<'g> {
+    for slot in slots {
+        match slot.load(g) {
+            None => place.slot = place.slot.or(Some(slot)),
+            // Equal tags are of one group.
+            Some((found, entry)) if may_share_group(found, tag) => {
+                match found == tag && entry.is_named(name) {
+                    true => place.old = Some((slot, entry)),
+                    false => place.in_group += 1,
+                }
+            }
+            Some(_) => {}
+        }
+    }
+    place
+}
+
 impl Overflow {
+    /// [`Bucket::place`] in this line and those behind it.
+    #[inline(never)]
+    fn place_from<'g>(
+        mut self: &'g Overflow,
+        mut place: Place<'g>,
+        at: (&[u8], u16),
+        g: &'g Guard,
+    ) -> Place<'g> {
+        loop {
+            place = place_in(place, &self.slots, at, g);
+            match self.next.load(g) {
+                Some(next) => self = next,
+                None => return place,
+            }
+        }
+    }
+
     /// The entry of `name` in this line or an overflow line.
     #[inline(never)]
     fn find_from<'g>(
@@ -80,10 +126,10 @@ impl Overflow {
         name: &[u8],
         tag: u16,
         g: &'g Guard,
-    ) -> Option<&'g Entry> {
+    ) -> Option<Filled<'g>> {
         loop {
-            if let Some(entry) = find_in(&line.slots, name, tag, g) {
-                return Some(entry);
+            if let Some(found) = find_in(&line.slots, name, tag, g) {
+                return Some(found);
             }
             line = line.next.load(g)?;
         }
@@ -132,8 +178,15 @@ impl Bucket {
     // lookup.
     #[inline(always)]
     pub fn find<'g>(&'g self, name: &[u8], tag: u16, g: &'g Guard) -> Option<&'g Entry> {
+        self.find_slot(name, tag, g).map(|(_, entry)| entry)
+    }
+
+    /// [`Bucket::find`], with the slot.
+    // Always inlined, like `find`.
+    #[inline(always)]
+    pub fn find_slot<'g>(&'g self, name: &[u8], tag: u16, g: &'g Guard) -> Option<Filled<'g>> {
         match find_in(&self.slots, name, tag, g) {
-            Some(entry) => Some(entry),
+            Some(found) => Some(found),
             None => Overflow::find_from(self.next.load(g)?, name, tag, g),
         }
     }
@@ -160,24 +213,36 @@ impl Bucket {
     }
 
     /// Where the entry of `name` goes. Needs the lock.
+    // Always inlined: what it finds stays in registers.
+    #[inline(always)]
     pub fn place<'g>(&'g self, name: &[u8], tag: u16, g: &'g Guard) -> Place<'g> {
-        let mut place = Place {
+        let place = Place {
             old: None,
             slot: None,
-            has_group: false,
+            in_group: 0,
         };
-        self.for_each_slot(g, |slot| match slot.load(g) {
-            None => place.slot = place.slot.or(Some(slot)),
-            Some((t, entry)) if t == tag && entry.is_named(name) => {
-                place.old = Some((slot, entry));
+        let place = place_in(place, &self.slots, (name, tag), g);
+        match self.next.load(g) {
+            None => place,
+            Some(line) => {
+                // Part by part: what a call returns stays in memory, and so would the other case.
+                let Place {
+                    old,
+                    slot,
+                    in_group,
+                } = line.place_from(place, (name, tag), g);
+                Place {
+                    old,
+                    slot,
+                    in_group,
+                }
             }
-            Some((t, _)) => place.has_group |= may_share_group(t, tag),
-        });
-        place
+        }
     }
 
     /// Removes the entry that is in `place`, if there is one. Needs the lock, held since the place
     /// was found, and a write section.
+    #[inline]
     pub fn remove(&self, place: &Place<'_>, g: &Guard) {
         if let Some((slot, _)) = place.old {
             slot.take(g);
@@ -186,6 +251,7 @@ impl Bucket {
 
     /// Puts `entry` in its place; true if a line was added for it. Needs the lock, held since the
     /// place was found, and a write section.
+    #[inline]
     pub fn put(&self, place: &Place<'_>, tag: u16, entry: Box<Entry>, g: &Guard) -> bool {
         let found = place.old.map(|(slot, _)| slot).or(place.slot);
         found
@@ -254,6 +320,8 @@ impl Bucket {
     }
 
     /// Appends an empty overflow line and returns its first slot.
+    #[cold]
+    #[inline(never)]
     fn add_line<'g>(&'g self, g: &'g Guard) -> &'g TagSlot<Entry> {
         let mut end = &self.next;
         while let Some(line) = end.load(g) {

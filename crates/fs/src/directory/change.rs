@@ -10,6 +10,7 @@ use crate::name::NameHash;
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock::RawGuard;
 use hearth_sync::primitive::atomic::Ordering;
+use hearth_sync::rcu::TagSlot;
 use std::cell::Cell;
 
 /// A name with its hash.
@@ -46,6 +47,12 @@ pub(crate) struct Locked<'a> {
     /// Where [`Locked::find`] has found the name, or room for it. Nobody changes the bucket since.
     place: Option<Place<'a>>,
     _held: RawGuard<'a>,
+}
+
+/// The entry of a name that is there, with its slot.
+pub(crate) struct Found<'a> {
+    slot: &'a TagSlot<Entry>,
+    pub entry: &'a Entry,
 }
 
 const NO_LOG: (u32, u32) = (0, u32::MAX);
@@ -90,16 +97,23 @@ impl Directory {
         }
     }
 
+    #[inline(always)]
     fn bucket_for_change<'a>(&'a self, hash: NameHash, g: &'a Guard) -> &'a Bucket {
         loop {
             if let Some((_, bucket)) = self.live(hash.value(), g) {
                 return bucket;
             }
-            // The loser of the race finds the winner's table.
-            let _ = self
-                .table
-                .install(Box::new(BucketTable::new(FIRST_LOG2)), g);
+            self.install_first(g);
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn install_first(&self, g: &Guard) {
+        // The loser of the race finds the winner's table.
+        let _ = self
+            .table
+            .install(Box::new(BucketTable::new(FIRST_LOG2)), g);
     }
 
     /// Begins the removal of an empty directory: every bucket is locked until the result is
@@ -187,17 +201,36 @@ impl Directory {
 
 impl<'a> Locked<'a> {
     /// The entry of the locked name. The change of it goes on from here.
+    #[inline(always)]
     pub fn find(&mut self, at: Hashed<'_>, g: &'a Guard) -> Lookup<'a> {
         let place = self.bucket.place(at.name, at.hash.tag(), g);
         self.place = Some(place);
         self.known(place.old.map(|(_, entry)| entry))
     }
 
-    /// The entry of any name in the locked bucket.
-    fn find_any(&self, at: Hashed<'_>, g: &'a Guard) -> Lookup<'a> {
-        self.known(self.bucket.find(at.name, at.hash.tag(), g))
+    /// The entry of the locked name for [`Locked::remove`], which needs no room for another one.
+    #[inline(always)]
+    pub fn find_old(&self, at: Hashed<'_>, g: &'a Guard) -> Result<Found<'a>, Lookup<'a>> {
+        let old = self.bucket.find_slot(at.name, at.hash.tag(), g);
+        match (self.known(old.map(|(_, entry)| entry)), old) {
+            (Lookup::Hit(_), Some((slot, entry))) => Ok(Found { slot, entry }),
+            (absent, _) => Err(absent),
+        }
     }
 
+    /// Removes the entry that was found and releases the lock.
+    #[inline(always)]
+    pub fn remove(self, found: Found<'_>, at: Hashed<'_>, g: &Guard) {
+        let _write = self.bucket.seq.write();
+        self.note_contention(g);
+        match self.directory.is_complete() {
+            true => _ = found.slot.take(g),
+            // Without a negative entry the next lookup would have to ask the backend.
+            false => _ = put_negative(self.bucket, &at, self.epochs.get(), g),
+        }
+    }
+
+    #[inline(always)]
     fn known(&self, entry: Option<&'a Entry>) -> Lookup<'a> {
         match entry {
             Some(entry) if entry.is_negative() => Lookup::Negative,
@@ -207,6 +240,8 @@ impl<'a> Locked<'a> {
     }
 
     /// Notes that a change of the name is recorded now. Returns the version of the change.
+    // Always inlined: a call would keep what is locked in memory, also where there is no log.
+    #[inline(always)]
     pub fn note_logged(&self, log: &ChangeLog) -> u32 {
         let epoch = log.epoch();
         self.epochs.set((epoch as u32, log.applied() as u32));
@@ -218,20 +253,22 @@ impl<'a> Locked<'a> {
     /// has work to do: the bucket overflowed, two threads wanted it at once, or this name is one
     /// that helps a growing table. It is true seldom, because the caller then adds up the entries
     /// of all cores.
+    // Always inlined, as what it calls: whether there is an entry to put is known where it is
+    // called, and what was found there is in registers.
+    #[inline(always)]
     pub fn apply(self, change: EntryChange<'_>, g: &Guard) -> bool {
         let _write = self.bucket.seq.write();
-        self.note_contention(g) | self.make(&change, g)
+        self.note_contention(g) | self.make(&change, self.place, g)
     }
 
-    /// Makes one change; true if the table should grow for it, see [`Locked::apply`].
-    fn make(&self, change: &EntryChange<'_>, g: &Guard) -> bool {
+    /// Makes one change in `place`, if the name was looked up; true if the table should grow for
+    /// it, see [`Locked::apply`].
+    #[inline(always)]
+    fn make(&self, change: &EntryChange<'_>, place: Option<Place<'a>>, g: &Guard) -> bool {
         let EntryChange { at, to } = change;
-        let is_same = |place: &Place<'_>| place.old.is_none_or(|(_, old)| old.name() == at.name);
-        debug_assert!(self.place.as_ref().is_none_or(is_same), "another name");
-        let place = || {
-            self.place
-                .unwrap_or_else(|| self.bucket.place(at.name, at.hash.tag(), g))
-        };
+        let is_same = |place: Place<'_>| place.old.is_none_or(|(_, old)| old.name() == at.name);
+        debug_assert!(place.is_none_or(is_same), "another name");
+        let place = || place.unwrap_or_else(|| place_of(self.bucket, at, g));
         match to {
             Some(target) => {
                 let needs_growth = put_in(self.bucket, (at, place()), *target, g);
@@ -251,6 +288,7 @@ impl<'a> Locked<'a> {
 
     /// Records whether two threads wanted the bucket at once. True if the table is too small for
     /// the threads that change it.
+    #[inline(always)]
     fn note_contention(&self, g: &Guard) -> bool {
         self.is_contended && self.directory.contend(g)
     }
@@ -261,6 +299,9 @@ pub(crate) struct Pair<'a> {
     first: Locked<'a>,
     second: Option<Locked<'a>>,
     swapped: bool,
+    /// Where [`Pair::find`] has found the first name and the second, or room for it. Nobody else
+    /// changes the buckets since.
+    places: [Option<Place<'a>>; 2],
 }
 
 /// Locks the buckets of two names, in the order of (directory number, hash).
@@ -289,13 +330,19 @@ pub(crate) fn lock_pair<'a>(
         first,
         second,
         swapped,
+        places: [None; 2],
     })
 }
 
 impl<'a> Pair<'a> {
-    /// The entry of the first name (`second` false) or the second.
-    pub fn find(&self, second: bool, at: Hashed<'_>, g: &'a Guard) -> Lookup<'a> {
-        self.side(second).find_any(at, g)
+    /// The entry of the first name (`second` false) or the second. The change of it goes on from
+    /// here.
+    pub fn find(&mut self, second: bool, at: Hashed<'_>, g: &'a Guard) -> Lookup<'a> {
+        let side = self.side(second);
+        let place = side.bucket.place(at.name, at.hash.tag(), g);
+        let known = side.known(place.old.map(|(_, entry)| entry));
+        self.places[usize::from(second)] = Some(place);
+        known
     }
 
     /// [`Locked::note_logged`] for the first name (`second` false) or the second.
@@ -314,8 +361,11 @@ impl<'a> Pair<'a> {
             .second
             .as_ref()
             .is_some_and(|second| second.note_contention(g));
-        needs_growth |= self.side(true).make(&second, g);
-        self.side(false).make(&first, g);
+        let [place_a, place_b] = self.places;
+        needs_growth |= self.side(true).make(&second, place_b, g);
+        // In one bucket, the second name may have got the slot that was free for the first.
+        let place_a = place_a.filter(|place| place.old.is_some());
+        self.side(false).make(&first, place_a, g);
         drop((write_a, write_b));
         needs_growth
     }
@@ -343,13 +393,20 @@ impl Removal<'_> {
     }
 }
 
+#[inline(never)]
+fn place_of<'g>(bucket: &'g Bucket, at: &Hashed<'_>, g: &'g Guard) -> Place<'g> {
+    bucket.place(at.name, at.hash.tag(), g)
+}
+
 /// Returns whether a line was added to the bucket.
 pub(super) fn put(bucket: &Bucket, at: &Hashed<'_>, to: Target, g: &Guard) -> bool {
-    let place = bucket.place(at.name, at.hash.tag(), g);
+    let place = place_of(bucket, at, g);
     put_in(bucket, (at, place), to, g)
 }
 
 /// [`put`] of a name whose place is known.
+// Always inlined: what it is given is in registers.
+#[inline(always)]
 fn put_in(bucket: &Bucket, (at, place): (&Hashed<'_>, Place<'_>), to: Target, g: &Guard) -> bool {
     let entry = Entry::new(at.name, cookie_for(bucket, at, &place, g), to);
     bucket.put(&place, at.hash.tag(), Box::new(entry), g)
@@ -359,6 +416,7 @@ fn put_in(bucket: &Bucket, (at, place): (&Hashed<'_>, Place<'_>), to: Target, g:
 /// bucket or another negative entry was replaced.
 ///
 /// `epochs`: in which it was removed, or 0, and the last one that the backend has.
+#[inline(never)]
 pub(super) fn put_negative(
     bucket: &Bucket,
     at: &Hashed<'_>,
@@ -366,7 +424,7 @@ pub(super) fn put_negative(
     g: &Guard,
 ) -> bool {
     let has_room = bucket.drop_spare(at.hash.tag(), applied, g);
-    let place = bucket.place(at.name, at.hash.tag(), g);
+    let place = place_of(bucket, at, g);
     let entry = Entry::negative(at.name, cookie_for(bucket, at, &place, g), removed);
     bucket.put(&place, at.hash.tag(), Box::new(entry), g) | has_room
 }
@@ -374,13 +432,15 @@ pub(super) fn put_negative(
 fn cookie_for(bucket: &Bucket, at: &Hashed<'_>, place: &Place<'_>, g: &Guard) -> u64 {
     match place.old {
         Some((_, old)) => old.cookie,
-        None if !place.has_group => at.hash.cookie(),
+        None if place.in_group == 0 => at.hash.cookie(),
         None => free_cookie(bucket, at.hash, g),
     }
 }
 
 /// A cookie for `hash` that no entry of the bucket has: its own, or the next free value that
 /// differs in the low bits only and so stays in the same bucket at every table size.
+#[cold]
+#[inline(never)]
 fn free_cookie(bucket: &Bucket, hash: NameHash, g: &Guard) -> u64 {
     let low = (1u64 << NameHash::PROBE_BITS) - 1;
     let (base, start) = (hash.cookie() & !low, hash.cookie() & low);

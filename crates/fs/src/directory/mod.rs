@@ -28,7 +28,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use change::{EntryChange, Hashed, Locked, Pair, Refused, Removal, lock_pair};
+pub(crate) use change::{EntryChange, Found, Hashed, Locked, Pair, Refused, Removal, lock_pair};
 pub(crate) use entry::Entry;
 
 use crate::cache_padded::CachePadded;
@@ -211,17 +211,16 @@ impl Directory {
                 };
             };
             let start = bucket.seq.read_begin();
-            let found = bucket.find(name, hash.tag(), g);
-            // Read before the count is checked: eviction drops entries inside a write section.
-            let absence = self.absence();
+            let found = match bucket.find(name, hash.tag(), g) {
+                Some(entry) if entry.is_negative() => Lookup::Negative,
+                Some(entry) => Lookup::Hit(entry),
+                // Read before the count is checked: eviction drops entries inside a write section.
+                None => self.absence(),
+            };
             if bucket.is_moved() || bucket.seq.read_retry(start) {
                 continue;
             }
-            return match found {
-                Some(entry) if entry.is_negative() => Lookup::Negative,
-                Some(entry) => Lookup::Hit(entry),
-                None => absence,
-            };
+            return found;
         }
     }
 
@@ -284,6 +283,8 @@ impl Directory {
     }
 
     /// Two threads contended for a bucket. True if the table should grow for it.
+    #[cold]
+    #[inline(never)]
     fn contend(&self, g: &Guard) -> bool {
         // Relaxed: a hint; counts may be lost.
         let met = self.growth.0.contention.load(Ordering::Relaxed);

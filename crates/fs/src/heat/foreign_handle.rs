@@ -44,9 +44,4 @@ impl Heat<'_> {
         let files = self.sb.objects.foreign();
         files.map_or("accesses", |files| files.counts())
     }
-
-    /// Bytes of all files, with records or without.
-    pub fn used_bytes(&self) -> Option<u64> {
-        self.sb.objects.foreign().map(|files| files.used().1)
-    }
 }

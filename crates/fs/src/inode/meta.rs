@@ -7,7 +7,7 @@ use hearth_sync::lock::{Class, Lock};
 use hearth_sync::lock_class;
 use hearth_sync::primitive::LastCore;
 use hearth_sync::primitive::atomic::{
-    AtomicBool, AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed,
+    AtomicI64, AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed,
 };
 use hearth_sync::seq::SeqLock;
 
@@ -50,9 +50,9 @@ pub(crate) struct Meta {
     /// Nanoseconds since 1970: the time comes from a clock.
     btime: AtomicU64,
     /// Whether the inode is counted among the unlinked ones that wait for their last reference to
-    /// go. It is here because removing the last name writes this line anyway. Relaxed: a bit of its
-    /// own.
-    counted: AtomicBool,
+    /// go: [`UNCOUNTED`], [`COUNTED`], or [`ENDED`] for ever. It is here because removing the last
+    /// name writes this line anyway. Relaxed: a word of its own.
+    counted: AtomicU8,
     /// Low bits of the epoch in which attributes were last recorded for the backend. Written under
     /// `lock`. It is here because such changes write this line anyway. Relaxed: whoever relies on
     /// it has evicted the inode first.
@@ -132,6 +132,8 @@ impl Meta {
 }
 
 impl Meta {
+    // Always inlined: see `InodeInner::new`.
+    #[inline(always)]
     pub fn new(kind: Kind, f: &Fields) -> Meta {
         let times = [f.atime, f.mtime, f.ctime];
         Meta {
@@ -152,7 +154,7 @@ impl Meta {
             lock: SeqLock::new(),
             last: LastCore::new(),
             btime: AtomicU64::new(f.btime.nanos()),
-            counted: AtomicBool::new(false),
+            counted: AtomicU8::new(UNCOUNTED),
             logged: AtomicU8::new(0),
             change: Lock::new(()),
             growth: Lock::new(()),
@@ -198,9 +200,22 @@ impl Meta {
         self.owner_lock.read(|| self.owner_fields())
     }
 
-    /// StateBits the inode as counted or not; true if that changed.
+    /// Marks the inode as counted or not; true if that changed. An inode that has ended keeps its
+    /// mark.
     pub fn set_counted(&self, counted: bool) -> bool {
-        self.counted.load(Relaxed) != counted && self.counted.swap(counted, Relaxed) != counted
+        let (from, to) = match counted {
+            true => (UNCOUNTED, COUNTED),
+            false => (COUNTED, UNCOUNTED),
+        };
+        self.counted.load(Relaxed) == from
+            && (self.counted)
+                .compare_exchange(from, to, Relaxed, Relaxed)
+                .is_ok()
+    }
+
+    /// Marks the inode as ended; true if it was counted.
+    pub fn end_counted(&self) -> bool {
+        self.counted.swap(ENDED, Relaxed) == COUNTED
     }
 
     pub fn kind(&self) -> Kind {
@@ -265,16 +280,18 @@ impl Meta {
     /// as 0: it lies on another line, which growth writes. Unchanged fields are not written.
     #[track_caller]
     pub fn update<R>(&self, change: impl FnOnce(&mut Fields) -> R) -> R {
-        self.update_and(change, |_, _| {})
+        self.update_and(change, |_| {})
     }
 
-    /// [`Meta::update`], and passes the new attributes with their version to `after` before
-    /// another change can come.
+    /// [`Meta::update`], and calls `after` with the version of the new attributes before another
+    /// change can come; it finds them by [`Meta::held`].
+    // Always inlined: what `change` leaves alone is then neither compared nor kept in memory.
+    #[inline(always)]
     #[track_caller]
     pub fn update_and<R>(
         &self,
         change: impl FnOnce(&mut Fields) -> R,
-        after: impl FnOnce(&Fields, u32),
+        after: impl FnOnce(u32),
     ) -> R {
         let write = self.lock.write(&self.last);
         let old = self.fields_but_size();
@@ -294,22 +311,36 @@ impl Meta {
         if new.account != old.account {
             self.account.store(new.account, Relaxed);
         }
-        self.nlink.store(new.nlink, Relaxed);
+        if new.nlink != old.nlink {
+            self.nlink.store(new.nlink, Relaxed);
+        }
         if (new.nlink == 0) != (old.nlink == 0) {
             self.flags.store(new.word(), Relaxed);
         }
-        for (i, time) in [new.atime, new.mtime, new.ctime].into_iter().enumerate() {
-            self.seconds[i].store(time.sec, Relaxed);
-            self.nanoseconds[i].store(time.nsec, Relaxed);
-        }
-        after(&new, write.version());
+        self.set_time(0, new.atime, old.atime);
+        self.set_time(1, new.mtime, old.mtime);
+        self.set_time(2, new.ctime, old.ctime);
+        after(write.version());
         result
+    }
+
+    /// The attributes but the size, for who holds `lock`.
+    pub fn held(&self) -> Fields {
+        self.fields_but_size()
     }
 
     /// Keeps the order of changes of another inode, of which this is the same one put back.
     pub fn continue_from(&self, other: &Meta) {
         self.lock.raise_above(&other.lock, &self.last);
         self.logged.store(other.logged.load(Relaxed), Relaxed);
+    }
+
+    #[inline(always)]
+    fn set_time(&self, which: usize, new: Time, old: Time) {
+        if new != old {
+            self.seconds[which].store(new.sec, Relaxed);
+            self.nanoseconds[which].store(new.nsec, Relaxed);
+        }
     }
 
     #[inline(always)]
@@ -352,6 +383,11 @@ impl Meta {
         }
     }
 }
+
+/// States of [`Meta::counted`].
+const UNCOUNTED: u8 = 0;
+const COUNTED: u8 = 1;
+const ENDED: u8 = 2;
 
 /// A bit in the word of `flags` beside the inode flags: whether `nlink` is 0.
 const UNLINKED: u32 = 1 << 31;

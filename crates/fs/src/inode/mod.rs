@@ -142,6 +142,8 @@ impl InodeInner {
         TenantId::of(self.meta.project(), self.meta.uid())
     }
 
+    // Always inlined: it is made where it stays.
+    #[inline(always)]
     pub fn new(
         (number, generation): (u64, u32),
         kind: Kind,
@@ -211,13 +213,13 @@ impl InodeInner {
     ///
     /// The mode summarises the ACL, so nobody may see one without the other: an ACL is there before
     /// mode and state bit say so, and goes after they say that it is gone.
-    /// `after` gets the attributes with their version before another change can come.
+    /// `after` gets their version before another change can come.
     pub fn set_extra(
         &self,
         extra: XattrsAcls,
         change: impl FnOnce(&mut Fields),
         g: &Guard,
-        after: impl FnOnce(&Fields, u32),
+        after: impl FnOnce(u32),
     ) {
         let was_capable = self.extra(g).is_some_and(XattrsAcls::has_capability);
         match (was_capable, extra.has_capability()) {

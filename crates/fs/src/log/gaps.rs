@@ -107,6 +107,11 @@ impl Gaps {
         }
     }
 
+    /// A file has ended. Its number is not yet given to another one.
+    pub fn forget(&self, ino: u64) {
+        self.fill(ino, &(0..u64::MAX));
+    }
+
     /// The kernel has written all that it kept of a file when it sent this.
     pub fn note_flushed(&self, ino: u64) {
         if self.has_any()

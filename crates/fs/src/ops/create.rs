@@ -3,7 +3,7 @@
 use super::lookup::{find, miss_entry};
 use super::perm::may_create;
 use crate::acl::Acl;
-use crate::attr::Kind;
+use crate::attr::{Kind, Time};
 use crate::data::Data;
 use crate::directory::{Directory, EntryChange, Hashed, Lookup};
 use crate::errno::Errno;
@@ -95,8 +95,9 @@ pub(crate) fn create_absent(
         check_target(target)?;
     }
     let _parent = cx.pin_inode(parent, g)?;
-    let inode = make(cx, parent, new, mode, g)?;
-    match insert(cx, parent, directory, at, &inode, g) {
+    let now = cx.sb.now();
+    let inode = make(cx, parent, new, (mode, now), g)?;
+    match insert(cx, (parent, directory), at, (&inode, now), g) {
         Ok(needs_growth) => {
             if needs_growth {
                 directory.grow_some(|| parent.entries(), g);
@@ -124,17 +125,19 @@ pub(crate) fn tmpfile(
     parent.directory().ok_or(Errno::ENOTDIR)?;
     cx.begin_change(parent)?;
     may_create(cx.caller, parent, g)?;
-    let inode = make(cx, parent, &New::Nameless { linkable }, mode, g)?;
+    let new = New::Nameless { linkable };
+    let inode = make(cx, parent, &new, (mode, cx.sb.now()), g)?;
     cx.sb.record_new(&inode, g);
     Ok(inode)
 }
 
+// Always inlined: its one caller has all that it is given in registers.
+#[inline(always)]
 fn insert(
     cx: &Ctx<'_>,
-    parent: &Inode,
-    directory: &Directory,
+    (parent, directory): (&Inode, &Directory),
     at: Hashed<'_>,
-    inode: &InodeRef,
+    (inode, now): (&InodeRef, Time),
     g: &Guard,
 ) -> Attempt<bool> {
     let mut locked = directory.lock(at, g).map_err(|_| Errno::ENOENT)?;
@@ -146,23 +149,27 @@ fn insert(
     let to = inode.target();
     cx.sb.record_new(inode, g);
     cx.sb.record_name(parent, &locked, at, Some(to));
-    cx.tell_name(parent, at.name, (to.ino, to.kind), || NameChange::Create);
+    cx.tell_name(
+        parent,
+        at.name,
+        || (to.into(), to.kind),
+        || NameChange::Create,
+    );
     let needs_growth = locked.apply(EntryChange { at, to: Some(to) }, g);
     cx.sb
-        .count_entry(parent, 1, to.kind == Kind::Directory, cx.sb.now());
+        .count_entry(parent, 1, to.kind == Kind::Directory, now);
     Ok(needs_growth)
 }
 
-/// A new inode with the attributes that `parent` and the caller give it.
+/// A new inode with the attributes that `parent` and the caller give it, made at `now`.
 pub(crate) fn make(
     cx: &Ctx<'_>,
     parent: &Inode,
     new: &New<'_>,
-    mode: u16,
+    (mode, now): (u16, Time),
     g: &Guard,
 ) -> Attempt<InodeRef> {
     cx.sb.check_room()?;
-    let now = cx.sb.now();
     // Only this is read of the parent: names and times lie on a cache line that changes of other
     // attributes write.
     let above = parent.meta.owner();
@@ -198,7 +205,9 @@ pub(crate) fn make(
         New::Special(_, rdev) => Body::Special(*rdev),
     };
     let hint = parent.meta.account();
-    Ok(cx.sb.make_inode((kind, fields), body, extra, hint, g)?)
+    Ok(cx
+        .sb
+        .make_inode((kind, &mut fields), body, extra, hint, g)?)
 }
 
 /// Applies the parent's default ACL, or the umask where there is none; returns the ACLs of the new
@@ -209,16 +218,23 @@ fn inherit_acl(
     kind: Kind,
     fields: &mut Fields,
     g: &Guard,
-) -> Option<XattrsAcls> {
+) -> Option<Box<XattrsAcls>> {
     if kind == Kind::Symlink {
         fields.perm = 0o777;
         return None;
     }
-    let default: Option<&Acl> = parent.default_acl(g);
-    let Some(default) = default else {
-        fields.perm &= !(cx.caller.umask & 0o777);
-        return None;
-    };
+    match parent.default_acl(g) {
+        Some(default) => inherit_default(default, kind, fields),
+        None => {
+            fields.perm &= !(cx.caller.umask & 0o777);
+            None
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn inherit_default(default: &Acl, kind: Kind, fields: &mut Fields) -> Option<Box<XattrsAcls>> {
     let (perm, access) = default.create_masq(fields.perm);
     fields.perm = perm;
     let handed_on = (kind == Kind::Directory).then(|| default.clone());
@@ -227,7 +243,7 @@ fn inherit_acl(
         default: handed_on,
         ..XattrsAcls::default()
     };
-    (!extra.is_empty()).then_some(extra)
+    (!extra.is_empty()).then(|| Box::new(extra))
 }
 
 /// Whether setgid is cleared: a caller outside the group may not make a group-executable setgid

@@ -187,6 +187,13 @@ pub(crate) fn write_acknowledged(
     g: &Guard,
 ) -> Attempt<(u64, usize)> {
     let data = data_of(inode)?;
+    if writer != Writer::Caller
+        && let Some(errno) = cx.sb.cache.latched()
+    {
+        // Nothing is stored any more. Who has written it is told by `close` and `fsync`, and the
+        // front end reports what is lost.
+        return Err(errno.into());
+    }
     cx.begin_acknowledged(inode)?;
     if src.is_empty() {
         return Ok((place.offset(0), 0));

@@ -41,7 +41,7 @@ pub(crate) fn link(
     }
     let _parent = cx.pin_inode(parent, g)?;
     let _node = match inode.meta.is_linkable() {
-        true => cx.pin_always(inode, g)?,
+        true => Some(cx.pin_always(inode, g)?),
         false => cx.pin_inode(inode, g)?,
     };
     let mut locked = directory.lock(at, g).map_err(|_| Errno::ENOENT)?;
@@ -68,7 +68,12 @@ pub(crate) fn link(
     }
     let to = inode.target();
     cx.sb.record_name(parent, &locked, at, Some(to));
-    cx.tell_name(parent, at.name, (to.ino, to.kind), || NameChange::Create);
+    cx.tell_name(
+        parent,
+        at.name,
+        || (to.into(), to.kind),
+        || NameChange::Create,
+    );
     let needs_growth = locked.apply(EntryChange { at, to: Some(to) }, g);
     cx.sb.count_entry(parent, 1, false, now);
     if needs_growth {
@@ -92,7 +97,7 @@ fn may_link(caller: &Caller<'_>, inode: &Inode, g: &Guard) -> Result<(), Errno> 
         || mode & (libc::S_ISGID | libc::S_IXGRP) == libc::S_ISGID | libc::S_IXGRP;
     if inode.kind() != Kind::File
         || gains
-        || may_access(caller, inode, &owner, READ | WRITE, g).is_err()
+        || may_access(caller, inode, owner, READ | WRITE, g).is_err()
     {
         return Err(Errno::EPERM);
     }

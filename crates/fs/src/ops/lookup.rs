@@ -54,9 +54,17 @@ pub(crate) enum Named<'g> {
     Entry(&'g Inode, &'g Entry),
 }
 
-impl Named<'_> {
+impl<'g> Named<'g> {
     pub fn is_dir(self) -> bool {
         self.kind() == Kind::Directory
+    }
+
+    /// The entry, if there is one.
+    pub fn entry(self) -> Option<&'g Entry> {
+        match self {
+            Named::Inode(_) => None,
+            Named::Entry(_, entry) => Some(entry),
+        }
     }
 }
 
@@ -103,22 +111,45 @@ pub(crate) fn lookup<'g>(
 // Always inlined: `lookup` is then as short as if it looked for inodes only.
 #[inline(always)]
 fn named<'g>(cx: &Ctx<'_>, parent: &'g Inode, at: Hashed<'_>, g: &'g Guard) -> Attempt<Named<'g>> {
-    let name = at.name;
-    let directory = parent.directory().ok_or(Errno::ENOTDIR)?;
-    may_search(cx.caller, parent, g)?;
-    if name.len() > NAME_MAX {
-        return Err(too_long(parent).into());
-    }
     // All names with a meaning begin with a dot.
-    if name.first() == Some(&b'.')
-        && let Some(found) = special(cx, (parent, directory), name, g)?
+    if at.name.first() == Some(&b'.')
+        && let Some(found) = special(cx, parent, at.name, g)?
     {
         return Ok(Named::Inode(found));
     }
+    plain(cx, parent, at, g)
+}
+
+/// The target of a name in `parent` that begins with no dot.
+#[inline(always)]
+pub(crate) fn plain<'g>(
+    cx: &Ctx<'_>,
+    parent: &'g Inode,
+    at: Hashed<'_>,
+    g: &'g Guard,
+) -> Attempt<Named<'g>> {
+    let name = at.name;
+    let directory = searched(cx, parent, name, g)?;
     match directory.lookup(name, at.hash, g) {
         Lookup::Hit(entry) => Ok(Named::Entry(parent, entry)),
         Lookup::Negative => Err(Errno::ENOENT.into()),
         Lookup::Unknown => Err(miss_entry(parent, name)),
+    }
+}
+
+/// The directory `parent`, in which the caller may look for a name like this.
+#[inline(always)]
+fn searched<'g>(
+    cx: &Ctx<'_>,
+    parent: &'g Inode,
+    name: &[u8],
+    g: &'g Guard,
+) -> Attempt<&'g Directory> {
+    let directory = parent.directory().ok_or(Errno::ENOTDIR)?;
+    may_search(cx.caller, parent, g)?;
+    match name.len() > NAME_MAX {
+        true => Err(too_long(parent).into()),
+        false => Ok(directory),
     }
 }
 
@@ -134,10 +165,11 @@ fn too_long(parent: &Inode) -> Errno {
 #[inline(never)]
 fn special<'g>(
     cx: &Ctx<'_>,
-    (parent, directory): (&'g Inode, &'g Directory),
+    parent: &'g Inode,
     name: &[u8],
     g: &'g Guard,
 ) -> Attempt<Option<&'g Inode>> {
+    let directory = searched(cx, parent, name, g)?;
     match name {
         b"." => Ok(Some(parent)),
         b".." => above(cx, parent, directory, g).map(Some),

@@ -50,21 +50,21 @@ pub struct OpenFile {
 /// What keeps an open file: a [`Share`] for descriptors, an [`Arc`] for a front end that has a
 /// table of its own.
 pub(crate) trait FileOwner {
-    fn owning(file: OpenFile) -> Self;
+    fn owning(make: impl FnOnce() -> OpenFile) -> Self;
 }
 
 impl FileOwner for Share<OpenFile> {
     // Always inlined, like the other one: the file is made where it stays.
     #[inline(always)]
-    fn owning(file: OpenFile) -> Share<OpenFile> {
-        Share::new(file)
+    fn owning(make: impl FnOnce() -> OpenFile) -> Share<OpenFile> {
+        Share::of(make)
     }
 }
 
 impl FileOwner for Arc<OpenFile> {
     #[inline(always)]
-    fn owning(file: OpenFile) -> Arc<OpenFile> {
-        Arc::new(file)
+    fn owning(make: impl FnOnce() -> OpenFile) -> Arc<OpenFile> {
+        Arc::new(make())
     }
 }
 
@@ -93,7 +93,7 @@ impl OpenFile {
             Some(Body::Control(file)) => cx.sb.control.open(*file, cx.sb),
             _ => None,
         };
-        F::owning(OpenFile {
+        F::owning(|| OpenFile {
             kind: inode.kind(),
             ino: inode.number(),
             inode: RefSlot::new(inode),
@@ -388,15 +388,15 @@ fn check_kind(inode: &Inode, flags: i32) -> Result<()> {
 }
 
 fn check_flags(cx: &Ctx<'_>, inode: &Inode, flags: i32, writes: bool) -> Result<()> {
-    let owner = inode.meta.owner();
-    if owner.flags & flags::APPEND != 0 {
+    if inode.meta.flags() & flags::APPEND != 0 {
         let whole = writes && flags & libc::O_APPEND == 0;
         if whole || flags & libc::O_TRUNC != 0 {
             return Err(Errno::EPERM);
         }
     }
     let noatime = flags & libc::O_NOATIME != 0;
-    if noatime && cx.caller.checks() && !cx.caller.privileged() && cx.caller.uid != owner.uid {
+    if noatime && cx.caller.checks() && !cx.caller.privileged() && cx.caller.uid != inode.meta.uid()
+    {
         return Err(Errno::EPERM);
     }
     // `O_DIRECT` applies only to data: there is no cache of a directory to go past.

@@ -17,20 +17,19 @@ pub(crate) const READ: u32 = 4;
 
 /// Checks `want` ([`READ`], [`WRITE`], [`EXEC`]) on `inode`, like `generic_permission` of Linux:
 /// `EACCES` where the caller may not, `EPERM` for a write to an immutable inode.
+// Always inlined: for root it is a few looks at words that need no partner. The owner is read as a
+// whole only by who needs the mode.
+#[inline(always)]
 pub(crate) fn may(caller: &Caller<'_>, inode: &Inode, want: u32, g: &Guard) -> Result<()> {
-    may_of(caller, inode, &inode.meta.owner(), want, g)
-}
-
-/// [`may`] for a caller that has read the owner.
-#[inline]
-fn may_of(caller: &Caller<'_>, inode: &Inode, owner: &Owner, want: u32, g: &Guard) -> Result<()> {
-    if want & WRITE != 0 && owner.flags & flags::IMMUTABLE != 0 {
+    if want & WRITE != 0 && inode.meta.flags() & flags::IMMUTABLE != 0 {
         return Err(Errno::EPERM);
     }
-    if !caller.checks() {
+    // What root needs the mode for is rare: see `may_access`.
+    let is_root = caller.privileged() && (want & EXEC == 0 || inode.is_dir());
+    if !caller.checks() || is_root {
         return Ok(());
     }
-    may_access(caller, inode, owner, want, g)
+    may_access(caller, inode, inode.meta.owner(), want, g)
 }
 
 /// Whether names may be looked up in `directory`: [`may`] with [`EXEC`], checked for every
@@ -40,14 +39,15 @@ pub(crate) fn may_search(caller: &Caller<'_>, directory: &Inode, g: &Guard) -> R
     if !caller.checks() || caller.privileged() {
         return Ok(());
     }
-    may_access(caller, directory, &directory.meta.owner(), EXEC, g)
+    may_access(caller, directory, directory.meta.owner(), EXEC, g)
 }
 
 /// [`may`] for `access(2)`, which ignores inode flags and checks callers of every origin.
+// The owner goes by value: only who comes here has to put it in memory.
 pub(crate) fn may_access(
     caller: &Caller<'_>,
     inode: &Inode,
-    owner: &Owner,
+    owner: Owner,
     want: u32,
     g: &Guard,
 ) -> Result<()> {
@@ -68,7 +68,7 @@ pub(crate) fn may_access(
         match inode.access_acl(g) {
             Some(acl) => acl.check(subject(caller), owner.uid, owner.gid, want as u8),
             // The ACL is gone since, and the mode was published before.
-            None => return may_access(caller, inode, &inode.meta.owner(), want, g),
+            None => return may_access(caller, inode, inode.meta.owner(), want, g),
         }
     } else if caller.in_group(owner.gid) {
         perm >> 3 & want == want
@@ -87,6 +87,7 @@ fn subject<'a>(caller: &Caller<'a>) -> Requester<'a> {
 }
 
 /// Whether entries may be made in directory `parent`.
+#[inline]
 pub(crate) fn may_create(caller: &Caller<'_>, parent: &Inode, g: &Guard) -> Result<()> {
     if parent.meta.is_unlinked() {
         return Err(Errno::ENOENT);
@@ -95,24 +96,27 @@ pub(crate) fn may_create(caller: &Caller<'_>, parent: &Inode, g: &Guard) -> Resu
 }
 
 /// Whether the entry for `victim` may be removed from directory `parent` (`may_delete` of Linux).
+#[inline]
 pub(crate) fn may_delete(
     caller: &Caller<'_>,
     parent: &Inode,
     victim: &Inode,
     g: &Guard,
 ) -> Result<()> {
-    let dir = parent.meta.owner();
-    may_of(caller, parent, &dir, WRITE | EXEC, g)?;
-    let file = victim.meta.owner();
-    if dir.flags & flags::APPEND != 0 {
+    if parent.meta.flags() & flags::IMMUTABLE != 0 {
         return Err(Errno::EPERM);
     }
-    let sticky = caller.checks()
-        && u32::from(dir.perm) & libc::S_ISVTX != 0
-        && !caller.privileged()
-        && caller.uid != file.uid
-        && caller.uid != dir.uid;
-    if sticky || file.flags & (flags::IMMUTABLE | flags::APPEND) != 0 {
+    let sticks = caller.checks() && !caller.privileged() && {
+        // Who may write and whether names stick is one mode, so it is read once.
+        let dir = parent.meta.owner();
+        may_access(caller, parent, dir, WRITE | EXEC, g)?;
+        u32::from(dir.perm) & libc::S_ISVTX != 0
+            && caller.uid != victim.meta.uid()
+            && caller.uid != dir.uid
+    };
+    let is_kept = parent.meta.flags() & flags::APPEND != 0
+        || victim.meta.flags() & (flags::IMMUTABLE | flags::APPEND) != 0;
+    if is_kept || sticks {
         return Err(Errno::EPERM);
     }
     Ok(())

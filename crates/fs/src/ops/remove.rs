@@ -3,14 +3,14 @@
 use super::create::miss_directory;
 use super::lookup::{find, miss_entry};
 use super::perm::may_delete;
-use crate::directory::{EntryChange, Hashed, Locked, Lookup, Refused, Removal};
+use crate::directory::{Found, Hashed, Locked, Lookup, Refused, Removal};
 use crate::errno::Errno;
 use crate::inode::Inode;
 use crate::name::NAME_MAX;
 use crate::number::is_control_name;
 use crate::ops::ctx::Ctx;
 use crate::superblock::{Attempt, Stop};
-use crate::watch::NameChange;
+use crate::watch::{EventInode, NameChange};
 use hearth_sync::epoch::Guard;
 
 /// Removes a name that is not a directory's. A read-only volume refuses before the name is looked
@@ -28,13 +28,13 @@ pub(crate) fn unlink_found(cx: &Ctx<'_>, parent: &Inode, at: Hashed<'_>, g: &Gua
     cx.begin_change(parent)?;
     check_removable(parent, at.name)?;
     let _parent = cx.pin_inode(parent, g)?;
-    let (locked, victim) = lock_victim(cx, parent, at, g)?;
+    let (locked, found, victim) = lock_victim(cx, parent, at, g)?;
     let _victim = cx.pin_inode(victim, g)?;
     may_delete(cx.caller, parent, victim, g)?;
     if victim.is_dir() {
         return Err(Errno::EISDIR.into());
     }
-    take_out(cx, parent, (locked, victim), at, g);
+    take_out(cx, parent, (locked, found, victim), at, g);
     let now = cx.sb.now();
     cx.sb.count_entry(parent, -1, false, now);
     cx.sb
@@ -55,11 +55,11 @@ pub(crate) fn rmdir(cx: &Ctx<'_>, parent: &Inode, at: Hashed<'_>, g: &Guard) -> 
     check_removable(parent, at.name)?;
     let _parent = cx.pin_inode(parent, g)?;
     refuse_occupied(cx, parent, at, g)?;
-    let (locked, victim) = lock_victim(cx, parent, at, g)?;
+    let (locked, found, victim) = lock_victim(cx, parent, at, g)?;
     let _victim = cx.pin_inode(victim, g)?;
     may_delete(cx.caller, parent, victim, g)?;
     let killing = begin_removal(victim, g)?;
-    take_out(cx, parent, (locked, victim), at, g);
+    take_out(cx, parent, (locked, found, victim), at, g);
     killing.finish();
     if let Some(directory) = victim.directory() {
         directory.set_dead_parent(parent.generation());
@@ -113,38 +113,40 @@ fn check_removable(parent: &Inode, name: &[u8]) -> Result<(), Errno> {
     }
 }
 
-/// The locked bucket of a name, and its inode.
+/// The locked bucket of a name, its entry and its inode.
+// Always inlined, like `take_out`: what is locked is large to be handed on.
+#[inline(always)]
 fn lock_victim<'g>(
     cx: &Ctx<'_>,
     parent: &'g Inode,
     at: Hashed<'_>,
     g: &'g Guard,
-) -> Attempt<(Locked<'g>, &'g Inode)> {
+) -> Attempt<(Locked<'g>, Found<'g>, &'g Inode)> {
     let directory = parent.directory().ok_or(Errno::ENOTDIR)?;
-    let mut locked = directory.lock(at, g).map_err(|_| Errno::ENOENT)?;
-    match locked.find(at, g) {
-        Lookup::Hit(entry) => {
-            let victim = cx.sb.entry_inode(parent, entry, g)?;
-            Ok((locked, victim))
+    let locked = directory.lock(at, g).map_err(|_| Errno::ENOENT)?;
+    match locked.find_old(at, g) {
+        Ok(found) => {
+            let victim = cx.sb.entry_inode(parent, found.entry, g)?;
+            Ok((locked, found, victim))
         }
-        Lookup::Negative => Err(Errno::ENOENT.into()),
-        Lookup::Unknown => Err(miss_entry(parent, at.name)),
+        Err(Lookup::Unknown) => Err(miss_entry(parent, at.name)),
+        Err(_) => Err(Errno::ENOENT.into()),
     }
 }
 
 /// Takes the name of `victim` out and releases its bucket.
-#[inline]
+#[inline(always)]
 fn take_out(
     cx: &Ctx<'_>,
     parent: &Inode,
-    (locked, victim): (Locked<'_>, &Inode),
+    (locked, found, victim): (Locked<'_>, Found<'_>, &Inode),
     at: Hashed<'_>,
     g: &Guard,
 ) {
     cx.sb.record_name(parent, &locked, at, None);
-    let what = (victim.number(), victim.kind());
+    let what = || (EventInode::of(victim), victim.kind());
     cx.tell_name(parent, at.name, what, || NameChange::Remove);
-    locked.apply(EntryChange { at, to: None }, g);
+    locked.remove(found, at, g);
 }
 
 /// Whether the entry that a rename replaces may be replaced by `source`; returns the directory that

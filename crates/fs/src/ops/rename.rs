@@ -8,18 +8,18 @@
 use super::ancestry::{check_not_above, is_at_or_above};
 use super::create::{New, make};
 use super::link::takes_in;
-use super::lookup::{find, miss_entry};
+use super::lookup::{Named, find, miss_entry};
 use super::perm::{WRITE, may, may_create, may_delete};
 use super::remove::{check_kinds, check_replace};
 use crate::attr::{Kind, Target};
-use crate::directory::{Directory, EntryChange, Hashed, Lookup, Pair, lock_pair};
+use crate::directory::{Directory, Entry, EntryChange, Hashed, Lookup, Pair, lock_pair};
 use crate::errno::Errno;
 use crate::inode::{Inode, InodeExt, InodeRef};
 use crate::name::check_name;
 use crate::number::is_control_name;
 use crate::ops::ctx::Ctx;
 use crate::superblock::{Attempt, RenameLock, Stop, Superblock};
-use crate::watch::{NameChange, NamePlace};
+use crate::watch::{EventInode, NameChange, NamePlace};
 use hearth_backend::Record;
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock;
@@ -54,6 +54,33 @@ pub(crate) fn rename(
     };
     check_dots(to.at.name, dots)?;
     // Checked before either name is looked up.
+    check_ends(cx, from, to)?;
+    // A missing source decides before the target is read, so a thread that creates the target is
+    // not disturbed.
+    let source = find(from.parent, from.at, g)?.ok_or(Errno::ENOENT)?;
+    let target = find(to.parent, to.at, g)?;
+    rename_entries(cx, (from, source), (to, target), flags, g)
+}
+
+/// [`rename`] of names that the caller has just looked up, and of which it has found the first. The
+/// flags are valid, and neither name is `.` or `..`. Another thread may have changed the names
+/// since, so both are looked up once more under the locks of their buckets.
+pub(crate) fn rename_found(
+    cx: &Ctx<'_>,
+    (from, source): (End<'_>, Named<'_>),
+    (to, target): (End<'_>, Option<Named<'_>>),
+    flags: u32,
+    g: &Guard,
+) -> Attempt<()> {
+    check_ends(cx, from, to)?;
+    // What has no entry is no name that the checks let through.
+    let source = source.entry().ok_or(Errno::EBUSY)?;
+    let target = target.and_then(Named::entry);
+    rename_entries(cx, (from, source), (to, target), flags, g)
+}
+
+/// Whether names like these can be renamed.
+fn check_ends(cx: &Ctx<'_>, from: End<'_>, to: End<'_>) -> Attempt<()> {
     cx.begin_change(from.parent)?;
     check_name(from.at.name)?;
     check_name(to.at.name)?;
@@ -62,22 +89,30 @@ pub(crate) fn rename(
     {
         return Err(Errno::EBUSY.into());
     }
-    let (from_at, to_at) = (from.at, to.at);
     if from.parent.meta.is_unlinked() || to.parent.meta.is_unlinked() {
         return Err(Errno::ENOENT.into());
     }
-    // A missing source decides before the target is read, so a thread that creates the target is
-    // not disturbed.
-    let source = find(from.parent, from_at, g)?.ok_or(Errno::ENOENT)?;
-    let target = find(to.parent, to_at, g)?;
+    Ok(())
+}
+
+/// Renames what was found without a lock.
+fn rename_entries(
+    cx: &Ctx<'_>,
+    (from, source): (End<'_>, &Entry),
+    (to, target): (End<'_>, Option<&Entry>),
+    flags: u32,
+    g: &Guard,
+) -> Attempt<()> {
+    let (from_at, to_at) = (from.at, to.at);
     let across = from.parent.number() != to.parent.number();
     let directories = source.kind() == Kind::Directory
         || (flags & EXCHANGE != 0 && target.is_some_and(|t| t.kind() == Kind::Directory));
     // No ancestor changes while this lock is held. The inodes found under the bucket locks are
-    // checked again for whether they need it.
+    // checked again for whether they need it, and whether they are those that were checked.
     let tree = (across && directories).then(|| hold_tree(cx.sb));
+    let mut checked = None;
     if tree.is_some() {
-        check_no_loop(cx, (from, from_at), (to, to_at), flags, g)?;
+        checked = Some(check_no_loop(cx, (from, from_at), (to, to_at), flags, g)?);
     } else if across && target.is_some_and(|t| t.kind() == Kind::Directory) {
         // This fails anyway, because a file cannot replace a directory; the check only finds the
         // errno that Linux prefers.
@@ -100,7 +135,7 @@ pub(crate) fn rename(
         to_at,
         flags,
         across,
-        moves_tree: tree.is_some(),
+        checked,
         g,
     };
     let needs_growth = locked.run(pair)?;
@@ -128,15 +163,22 @@ struct LockedRename<'a> {
     to_at: Hashed<'a>,
     flags: u32,
     across: bool,
-    moves_tree: bool,
+    /// What was checked for loops, under the rename lock; `None` where that is not held.
+    checked: Option<Checked>,
     g: &'a Guard,
 }
 
+/// Number and generation of an inode.
+type Id = (u64, u32);
+/// The source of a rename, and the target if there is one.
+type Checked = (Id, Option<Id>);
+
 impl<'a> LockedRename<'a> {
-    fn run(&self, pair: Pair<'_>) -> Attempt<bool> {
+    fn run(&self, mut pair: Pair<'a>) -> Attempt<bool> {
         let (cx, g) = (self.cx, self.g);
-        let source = self.look(&pair, false)?.ok_or(Errno::ENOENT)?;
-        let target = self.look(&pair, true)?;
+        let source = self.look(&mut pair, false)?.ok_or(Errno::ENOENT)?;
+        let target = self.look(&mut pair, true)?;
+        self.check_same(source, target)?;
         let _source = cx.pin_inode(source, g)?;
         let _target = target.map(|t| cx.pin_inode(t, g)).transpose()?;
         if target.is_some() && self.flags & NOREPLACE != 0 {
@@ -201,7 +243,7 @@ impl<'a> LockedRename<'a> {
         there: EntryChange<'_>,
     ) -> bool {
         self.record_names(&pair, &here, &there);
-        if !self.moves_tree {
+        if self.checked.is_none() {
             return pair.apply(here, there, self.g);
         }
         let source_dir = source.directory();
@@ -312,16 +354,24 @@ impl<'a> LockedRename<'a> {
     /// Tells listeners, with both buckets locked. `whiteout` is what the old name will mean.
     fn tell_names(&self, source: &Inode, target: Option<&Inode>, whiteout: Option<Target>) {
         let (parent, name) = (self.from.parent, self.from.at.name);
-        let what = |inode: &Inode| (inode.number(), inode.kind());
-        self.cx
-            .tell_name(parent, name, what(source), || NameChange::Rename {
-                to: NamePlace::new(self.to.parent.number(), self.to.at.name),
+        let what = |inode: &Inode| (EventInode::of(inode), inode.kind());
+        self.cx.tell_name(
+            parent,
+            name,
+            || what(source),
+            || NameChange::Rename {
+                to: NamePlace::new(EventInode::of(self.to.parent), self.to.at.name),
                 displaced: target.map(what),
                 exchange: self.flags & EXCHANGE != 0,
-            });
+            },
+        );
         if let Some(made) = whiteout {
-            let what = (made.ino, made.kind);
-            self.cx.tell_name(parent, name, what, || NameChange::Create);
+            self.cx.tell_name(
+                parent,
+                name,
+                || (made.into(), made.kind),
+                || NameChange::Create,
+            );
         }
     }
 
@@ -331,7 +381,7 @@ impl<'a> LockedRename<'a> {
         self.cx.inode_changed(source, None);
     }
 
-    fn look(&self, pair: &Pair<'_>, second: bool) -> Attempt<Option<&'a Inode>> {
+    fn look(&self, pair: &mut Pair<'a>, second: bool) -> Attempt<Option<&'a Inode>> {
         let (at, parent) = if second {
             (self.to_at, self.to.parent)
         } else {
@@ -347,10 +397,21 @@ impl<'a> LockedRename<'a> {
     /// Restarts if a directory has appeared since the look without locks that decided about the
     /// rename lock.
     fn check_lock(&self, directories: bool) -> Attempt<()> {
-        if self.across && directories && !self.moves_tree {
+        if self.across && directories && self.checked.is_none() {
             return Err(Stop::Restart);
         }
         Ok(())
+    }
+
+    /// Restarts if the names mean other inodes than those that were checked for loops: a rename
+    /// inside one directory takes no rename lock. The names no longer change, their buckets are
+    /// locked.
+    fn check_same(&self, source: &Inode, target: Option<&Inode>) -> Attempt<()> {
+        let id = |inode: &Inode| (inode.number(), inode.generation());
+        match self.checked {
+            Some(checked) if checked != (id(source), target.map(id)) => Err(Stop::Restart),
+            _ => Ok(()),
+        }
     }
 
     /// Checks a directory that gets another parent. Such a rename changes the directory itself
@@ -367,7 +428,8 @@ impl<'a> LockedRename<'a> {
             return Ok(None);
         }
         let new = New::Special(Kind::Char, 0);
-        make(self.cx, self.from.parent, &new, 0, self.g).map(Some)
+        let now = self.cx.sb.now();
+        make(self.cx, self.from.parent, &new, (0, now), self.g).map(Some)
     }
 }
 
@@ -401,18 +463,20 @@ fn errno_above(flags: u32) -> Errno {
 }
 
 /// Refuses a directory as its own ancestor (`EINVAL`), and a target that is an ancestor of the
-/// source (`ENOTEMPTY`). Needs the rename lock.
+/// source (`ENOTEMPTY`). Needs the rename lock. Returns what the names meant.
 fn check_no_loop(
     cx: &Ctx<'_>,
     (from, from_at): (End<'_>, Hashed<'_>),
     (to, to_at): (End<'_>, Hashed<'_>),
     flags: u32,
     g: &Guard,
-) -> Attempt<()> {
-    let source = find(from.parent, from_at, g)?.ok_or(Errno::ENOENT)?.ino();
-    if is_at_or_above(cx, source, to.parent, g)? {
+) -> Attempt<Checked> {
+    let source = find(from.parent, from_at, g)?.ok_or(Errno::ENOENT)?;
+    if is_at_or_above(cx, source.ino(), to.parent, g)? {
         return Err(Errno::EINVAL.into());
     }
     let target = find(to.parent, to_at, g)?;
-    check_not_above(cx, target, from.parent, errno_above(flags), g)
+    check_not_above(cx, target, from.parent, errno_above(flags), g)?;
+    let id = |entry: &Entry| (entry.ino(), entry.generation());
+    Ok((id(source), target.map(id)))
 }

@@ -21,9 +21,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// One operation over all its attempts: what it has changed so far, for observers.
 pub(crate) struct Run<'c> {
     sb: &'c Superblock,
-    /// Whether anybody observes.
-    observed: bool,
-    events: RefCell<Vec<FsEvent>>,
+    /// `None` unless anybody observes. In a box: mostly it is a word that stays 0.
+    events: Option<Box<RefCell<Vec<FsEvent>>>>,
     allow_partial: bool,
 }
 
@@ -99,10 +98,10 @@ impl Superblock {
 impl<'c> Run<'c> {
     /// A run that has made no attempt. The memory budget is checked before, with nothing held.
     pub fn new(sb: &'c Superblock, origin: Origin, g: &Guard) -> Run<'c> {
+        let is_observed = origin == Origin::Library && !sb.observers.load(g).is_empty();
         Run {
             sb,
-            observed: origin == Origin::Library && !sb.observers.load(g).is_empty(),
-            events: RefCell::new(Vec::new()),
+            events: is_observed.then(Box::default),
             allow_partial: false,
         }
     }
@@ -129,8 +128,7 @@ impl<'c> Run<'c> {
         Ctx {
             sb: self.sb,
             caller,
-            events: &self.events,
-            observed: self.observed,
+            events: self.events.as_deref(),
             allow_partial,
         }
     }
@@ -190,8 +188,8 @@ impl<'c> Run<'c> {
     /// more than everything else.
     #[inline(always)]
     pub fn end(&self, guard: Guard) {
-        if self.observed {
-            self.sb.notify(&self.events.borrow(), guard);
+        if let Some(events) = &self.events {
+            self.sb.notify(&events.borrow(), guard);
         }
     }
 }

@@ -229,6 +229,7 @@ impl Process {
                     return Err(Errno::EEXIST.into());
                 }
                 check_slashes(&from, &to, source.is_dir(), exchange)?;
+                let target = to.found();
                 let from = rename::End {
                     parent: from.parent,
                     at: from.at,
@@ -237,7 +238,7 @@ impl Process {
                     parent: to.parent,
                     at: to.at,
                 };
-                rename::rename(cx, from, to, flags, g)
+                rename::rename_found(cx, (from, source), (to, target), flags, g)
             })
         })
     }

@@ -87,7 +87,7 @@ impl Process {
                 if mask & perm::WRITE != 0 && owner.flags & crate::flags::IMMUTABLE != 0 {
                     return Err(Errno::EPERM.into());
                 }
-                Ok(perm::may_access(cx.caller, inode, &owner, mask, g)?)
+                Ok(perm::may_access(cx.caller, inode, owner, mask, g)?)
             })
         })
     }

@@ -228,7 +228,7 @@ impl Process {
         follow: Follow,
         mut f: impl for<'x> FnMut(&Ctx<'_>, ToInode<'x>, &'x Guard) -> Attempt<T>,
     ) -> Result<T> {
-        self.run(|cx, g| {
+        self.run(move |cx, g| {
             let from = self.from(dirfd, path, g)?;
             let walked = walk(cx, from, path, follow, g)?;
             f(cx, walked, g)
@@ -243,7 +243,7 @@ impl Process {
         follow: Follow,
         mut f: impl for<'x> FnMut(&Ctx<'_>, ToName<'x>, &'x Guard) -> Attempt<T>,
     ) -> Result<T> {
-        self.run(|cx, g| {
+        self.run(move |cx, g| {
             let from = self.from(dirfd, path, g)?;
             let walked = walk(cx, from, path, follow, g)?;
             f(cx, walked, g)
@@ -251,6 +251,8 @@ impl Process {
     }
 
     /// Where a path begins: `/`, the working directory or a descriptor.
+    // Always inlined: it is a few loads, and its result is large.
+    #[inline(always)]
     fn from<'g>(&'g self, dirfd: Fd, path: &[u8], g: &'g Guard) -> Attempt<From<'g>> {
         // An invalid path is refused before the descriptor is looked at.
         check_length(path)?;
@@ -258,15 +260,19 @@ impl Process {
         let start = match path.first() {
             Some(b'/') => root,
             _ if dirfd == AT_FDCWD => self.dir(&self.cwd, g),
-            _ => {
-                let inode = self.any_inode_of(dirfd, g)?;
-                if !inode.is_dir() {
-                    return Err(Errno::ENOTDIR.into());
-                }
-                inode
-            }
+            _ => self.dir_of(dirfd, g)?,
         };
         Ok(From { start, root })
+    }
+
+    /// The directory of a descriptor.
+    #[inline(never)]
+    fn dir_of<'g>(&'g self, fd: Fd, g: &'g Guard) -> Result<&'g Inode> {
+        let inode = self.any_inode_of(fd, g)?;
+        match inode.is_dir() {
+            true => Ok(inode),
+            false => Err(Errno::ENOTDIR),
+        }
     }
 
     /// The target of an empty path with `AT_EMPTY_PATH`: the working directory or a descriptor's

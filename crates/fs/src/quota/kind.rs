@@ -51,6 +51,17 @@ impl QuotaId {
         id: 0,
     };
 
+    /// A user that could not be learned, where an event has to name one: the id that nobody has.
+    pub const UNKNOWN_USER: QuotaId = QuotaId {
+        kind: QuotaKind::User,
+        id: u32::MAX,
+    };
+
+    /// The number of a user, group or project that is known.
+    pub fn known(self) -> Option<u32> {
+        (self != QuotaId::UNKNOWN_USER).then_some(self.id)
+    }
+
     /// User `id`.
     pub fn user(id: u32) -> QuotaId {
         QuotaId {

@@ -23,9 +23,11 @@ impl Quota<'_> {
     /// takes accordingly longer.
     ///
     /// # Errors
-    /// [`QuotaError::NotKeeper`]; [`QuotaError::Volume`] if the backend fails.
+    /// [`QuotaError::NotKeeper`]; [`QuotaError::OffOfHost`]; [`QuotaError::Volume`] if the backend
+    /// fails.
     pub fn check(&self) -> Result<QuotaCheck, QuotaError> {
         self.check_keeper()?;
+        self.is_kept()?;
         if let Some(counter) = self.counter() {
             return counter
                 .check(false)

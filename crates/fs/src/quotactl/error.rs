@@ -46,6 +46,8 @@ pub enum QuotaError {
     VolumeKind,
     /// The volume was built without quotas.
     Off,
+    /// A directory of the host is served without quotas.
+    OffOfHost,
     /// Only root and the owner of the volume may do this.
     NotKeeper {
         /// The volume's owner.
@@ -113,7 +115,7 @@ impl QuotaError {
             QuotaError::Path { errno, .. } | QuotaError::Volume { errno } => *errno,
             QuotaError::TooLarge { .. } => Errno::ERANGE,
             QuotaError::Collecting { .. } | QuotaError::CollectsAnyway => Errno::EBUSY,
-            QuotaError::Off => Errno::EOPNOTSUPP,
+            QuotaError::Off | QuotaError::OffOfHost => Errno::EOPNOTSUPP,
             _ => Errno::EINVAL,
         }
     }
@@ -156,18 +158,27 @@ impl fmt::Display for QuotaError {
             QuotaError::VolumeLimit { resource, soft } => {
                 let what = resource.name();
                 match soft {
-                    Some(soft) => write!(f, "soft limit of {soft} {what}")?,
-                    None => write!(f, "no hard limit of {what}")?,
+                    Some(soft) => write!(
+                        f,
+                        "soft limit of {soft} {what}: the volume has hard limits only; set that"
+                    ),
+                    None => write!(
+                        f,
+                        "no hard limit of {what}: the volume always has one of bytes and one of \
+                         inodes; set another number"
+                    ),
                 }
-                f.write_str(
-                    ": the volume has hard limits of bytes and inodes only, and always both",
-                )
             }
             QuotaError::VolumeKind => f.write_str(
                 "the volume has no defaults, no grace and is always enforced; name a kind of quota",
             ),
             QuotaError::Off => {
-                f.write_str("the volume keeps no quotas; build or mount it with quotas")
+                let what = "the volume keeps no quotas; build it with quotas, or mount it without \
+                            noquota";
+                f.write_str(what)
+            }
+            QuotaError::OffOfHost => {
+                f.write_str("the volume keeps no quotas; mount the directory with -o quota=wait")
             }
             QuotaError::NotKeeper { owner } => write!(
                 f,

@@ -7,11 +7,18 @@ use crate::heat::Heat;
 use crate::quota::{LostWrite, QuotaEvent, QuotaEventFile, QuotaEventKind, QuotaId};
 
 impl Quota<'_> {
-    /// Reports that `bytes` of a file of user `uid`, which a kernel in front had acknowledged,
-    /// could not be stored. What is lost of a file within a second is one event.
-    pub fn report_lost(&self, uid: u32, file: QuotaEventFile, bytes: u64, errno: Errno) {
+    /// Reports that `bytes` of a file of user `uid`, which had been acknowledged, could not be
+    /// stored; `None` if the user, or how many bytes they are, could not be learned. What is lost
+    /// of a file within a second is one event.
+    pub fn report_lost(
+        &self,
+        uid: Option<u32>,
+        file: QuotaEventFile,
+        bytes: Option<u64>,
+        errno: Errno,
+    ) {
         let lost = LostWrite {
-            who: QuotaId::user(uid),
+            who: uid.map_or(QuotaId::UNKNOWN_USER, QuotaId::user),
             file,
             errno,
             bytes,
@@ -33,15 +40,26 @@ impl Quota<'_> {
     pub(super) fn name_files(&self, events: &mut [QuotaEvent]) {
         let files = events.iter_mut().filter_map(|event| event.file.as_mut());
         let mut nameless: Vec<_> = files.filter(|file| file.path.is_none()).collect();
-        if nameless.is_empty() {
+        // What serves other files has given their paths with the events, as far as there were any.
+        if nameless.is_empty() || self.sb.objects.foreign().is_some() {
             return;
         }
         let inodes: Vec<u64> = nameless.iter().map(|file| file.ino).collect();
         // Without an answer the numbers are shown.
         let paths = Heat::of(self.sb).paths(&inodes).unwrap_or_default();
         for file in &mut nameless {
-            let found = paths.get(&file.ino);
-            file.path = found.and_then(|found| found.path.clone());
+            let found = paths.get(&file.ino).and_then(|found| found.path.clone());
+            // Asked after the walk: numbers only go on to later generations, so what was found is
+            // this very file.
+            file.path = found.filter(|_| self.is_still(file));
         }
+    }
+
+    /// Whether the number of a file still belongs to it.
+    fn is_still(&self, file: &QuotaEventFile) -> bool {
+        let generation = self.sb.run(&Caller::ROOT, |cx, g| {
+            Ok(cx.sb.inode(file.ino, g)?.generation())
+        });
+        file.generation.is_some() && generation.ok() == file.generation
     }
 }

@@ -43,9 +43,8 @@ impl Quota<'_> {
                 let at = resource as usize;
                 let limit = own.limits[at].unwrap_or(rules.defaults[at]);
                 let changed = changed(limit, change, resource)?;
-                if who.kind == QuotaKind::Volume
-                    && (changed.hard.is_none() || changed.soft.is_some())
-                {
+                let is_open = changed.hard.is_none() && !self.may_be_open();
+                if who.kind == QuotaKind::Volume && (is_open || changed.soft.is_some()) {
                     let soft = changed.soft;
                     return Err(QuotaError::VolumeLimit { resource, soft });
                 }
@@ -135,6 +134,14 @@ impl Quota<'_> {
         })
     }
 
+    /// Whether use is counted at all.
+    ///
+    /// # Errors
+    /// [`QuotaError::OffOfHost`].
+    pub fn is_kept(&self) -> Result<(), QuotaError> {
+        self.is_on(QuotaKind::Volume)
+    }
+
     fn change_rules(
         &self,
         kind: QuotaKind,
@@ -166,11 +173,21 @@ impl Quota<'_> {
         }
     }
 
+    /// Whether the volume can be without a hard limit: the host has its own end, everything else is
+    /// held in memory or in a store of some size.
+    fn may_be_open(&self) -> bool {
+        self.sb.options.serves_elsewhere
+    }
+
     pub(super) fn is_on(&self, kind: QuotaKind) -> Result<(), QuotaError> {
-        if self.sb.quotas.ledger.is_by_owner() || kind == QuotaKind::Volume {
-            Ok(())
-        } else {
-            Err(QuotaError::Off)
+        if self.sb.quotas.ledger.is_by_owner() {
+            return Ok(());
+        }
+        match self.sb.options.serves_elsewhere {
+            // What the volume beside uses is nobody's answer.
+            true => Err(QuotaError::OffOfHost),
+            false if kind == QuotaKind::Volume => Ok(()),
+            false => Err(QuotaError::Off),
         }
     }
 }

@@ -39,6 +39,7 @@ impl Quota<'_> {
     /// Every id that owns something or has settings of its own, by kind and id, the volume first.
     /// A caller other than root and the owner of the volume gets the records visible to it. Each
     /// record is as of its own moment; other threads go on meanwhile.
+    /// Without [`Quota::is_kept`] there are none.
     pub fn report(&self) -> Vec<QuotaRecord> {
         let (mut records, mut after) = (Vec::new(), None);
         loop {

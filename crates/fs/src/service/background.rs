@@ -122,6 +122,7 @@ impl Jobs {
         let all_told = sb.quotas.ledger.report_ended(ENDS);
         if wait.is_none() {
             sb.look_for_leftovers();
+            sb.tell_unsaved();
         }
         sb.maintenance.look();
         let left = self.resting.since(self.sched.now());
@@ -147,6 +148,7 @@ impl Jobs {
     fn run_due(&mut self, sb: &Superblock) {
         sb.fold();
         sb.look_for_leftovers();
+        sb.tell_unsaved();
         sb.step_rates();
         for _ in 0..SLICES {
             let all_told = sb.quotas.ledger.report_ended(ENDS);

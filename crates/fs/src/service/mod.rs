@@ -4,6 +4,7 @@ mod background;
 mod committer;
 mod early;
 mod sync_leader;
+mod unsaved;
 
 pub(crate) use background::{run_once, start};
 pub(crate) use committer::start as start_committer;

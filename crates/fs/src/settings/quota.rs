@@ -91,13 +91,16 @@ fn grace_name(resource: Resource) -> &'static str {
     }
 }
 
-/// A kind that has settings: the size of the volume is an option.
+/// A kind whose ids have numbers.
 fn kind(name: &str) -> Result<QuotaKind, Undecodable> {
     let mut kinds = QuotaKind::ALL.into_iter().skip(1);
     kinds.find(|kind| kind.name() == name).ok_or(Undecodable)
 }
 
 fn id(who: &str) -> Result<QuotaId, Undecodable> {
+    if who == QuotaKind::Volume.name() {
+        return Ok(QuotaId::VOLUME);
+    }
     let (name, id) = who.split_once(':').ok_or(Undecodable)?;
     let kind = kind(name)?;
     let id = id.parse().map_err(|_| Undecodable)?;
@@ -144,6 +147,7 @@ mod tests {
         for kept in [
             KeptQuota::Id(QuotaId::user(u32::MAX), own),
             KeptQuota::Id(QuotaId::project(3), own),
+            KeptQuota::Id(QuotaId::VOLUME, own),
             KeptQuota::Kind(QuotaKind::Group, rules),
             KeptQuota::Grace(QuotaId::group(5), [Some(-3), Some(i64::MAX)]),
         ] {
@@ -159,7 +163,7 @@ mod tests {
     fn a_damaged_setting_is_told_from_one_of_another_kind() {
         let damaged: [(&[u8], &[u8]); 5] = [
             (b"quota/id/user:many", b"1 bytes=1:2"),
-            (b"quota/id/volume", b"1 bytes=1:2"),
+            (b"quota/id/volume:1", b"1 bytes=1:2"),
             (b"quota/id/user:1", b"1 bytes=1"),
             (b"quota/kind/user", b"1 bytes=-:-"),
             (b"quota/grace/\xff", b"1"),

@@ -43,13 +43,12 @@ fn stored(
     }
     let info = Kv::info_of(directory).map_err(failed)?;
     let mode = match options.read_only {
-        true => OpenMode::ReadOnly,
+        true => OpenMode::Shared,
         false => OpenMode::Write {
             who: who.to_owned(),
         },
     };
-    let memory = options.store.memory;
-    let memory = memory.unwrap_or_else(VolumeBuilder::usual_memory);
+    let memory = options.memory.unwrap_or_else(VolumeBuilder::usual_memory);
     let parts = MemoryParts::of(memory);
     let how = StoreOptions {
         passphrase,

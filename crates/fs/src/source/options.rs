@@ -36,6 +36,9 @@ pub struct VolumeOptions {
     pub charge_first: bool,
     /// `workers=COUNT`: threads for background work, which also help where a CPU is behind.
     pub workers: usize,
+    /// `memory=BYTES`: of a store for names, inodes and pages, an eighth of the machine's by
+    /// default; of a directory of the host for inodes, 256 MiB by default.
+    pub memory: Option<u64>,
     /// What only a volume in a store takes.
     pub store: StoreOptions,
     /// `xdev`: mounts below a directory of the host are not entered.
@@ -53,6 +56,9 @@ pub struct OptionError {
     pub expected: Option<&'static str>,
 }
 
+/// Less memory than this cannot hold what a few requests need at once.
+const MEMORY_MIN: u64 = 16 << 20;
+
 impl Default for VolumeOptions {
     fn default() -> VolumeOptions {
         VolumeOptions {
@@ -68,6 +74,7 @@ impl Default for VolumeOptions {
             quotas: true,
             charge_first: false,
             workers: 1,
+            memory: None,
             store: StoreOptions::default(),
             xdev: false,
             host: HostSourceOptions::default(),
@@ -139,8 +146,15 @@ impl VolumeOptions {
             "atime" | "relatime" => self.atime = AtimeMode::Relatime,
             "noatime" => self.atime = AtimeMode::No,
             "strictatime" => self.atime = AtimeMode::Strict,
-            "quota" => (self.quotas, self.charge_first) = (true, true),
-            "noquota" => self.quotas = false,
+            "quota" => {
+                (self.quotas, self.charge_first) = (true, true);
+                self.host.quota = self.host.quota.filter(|&mode| mode != HostQuotaMode::Off);
+            }
+            // The last of them holds, as of `ro` and `rw`.
+            "noquota" => {
+                (self.quotas, self.charge_first) = (false, false);
+                self.host.quota = self.host.quota.map(|_| HostQuotaMode::Off);
+            }
             "hot_track" => self.hot_track = true,
             "no_hot_track" => self.hot_track = false,
             "protected_hardlinks" => self.protected_hardlinks = true,
@@ -168,12 +182,16 @@ impl VolumeOptions {
                 };
             }
             "quota" => {
-                self.host.quota = Some(match value {
+                let mode = match value {
                     "wait" => HostQuotaMode::Wait,
                     "background" => HostQuotaMode::Background,
                     "off" => HostQuotaMode::Off,
                     _ => return Err(bad("wait, background or off")),
-                });
+                };
+                self.host.quota = Some(mode);
+                // An earlier `quota` asks for less than this, and an earlier `noquota` is undone.
+                self.quotas = mode != HostQuotaMode::Off;
+                self.charge_first &= self.quotas;
             }
             "state" if value.is_empty() => return Err(bad("a directory")),
             "state" => self.host.state = Some(value.into()),
@@ -185,6 +203,11 @@ impl VolumeOptions {
             "size" => {
                 let bytes = amount::bytes(value).ok().filter(|&bytes| bytes >= 4096);
                 self.size = Some(bytes.ok_or(bad("at least 4096 bytes, such as 512MiB or 2G"))?);
+            }
+            "memory" => {
+                let bytes = amount::bytes(value).ok();
+                let bytes = bytes.filter(|&bytes| bytes >= MEMORY_MIN);
+                self.memory = Some(bytes.ok_or(bad("at least 16 MiB, such as 512MiB or 2G"))?);
             }
             "inodes" => {
                 let count = amount::count(value).ok().filter(|&count| count > 0);
@@ -216,7 +239,10 @@ impl OptionError {
     pub(super) fn of_a_store(name: &str) -> OptionError {
         OptionError {
             option: name.to_owned(),
-            expected: Some("a source store:DIR, since memory: keeps nothing"),
+            expected: Some(match name {
+                "memory" => "a source store:DIR or host:DIR; give memory: a size",
+                _ => "a source store:DIR, since memory: keeps nothing",
+            }),
         }
     }
 

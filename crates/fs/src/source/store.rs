@@ -1,14 +1,11 @@
 //! Options of a volume that is kept in a store: plain data, and how each is read.
 
-use crate::amount;
 use std::fmt;
 use std::time::Duration;
 
 /// What the options of a store say; what is absent is as the volume was made, or the default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoreOptions {
-    /// `memory=BYTES` for names, inodes and pages; an eighth of the machine's by default.
-    pub memory: Option<u64>,
     /// `commit=SECONDS` between commits that nobody asked for; 5 by default.
     pub commit: Option<Duration>,
     /// `compress=none|lz4|zstd[:LEVEL]` of data that is written from now on.
@@ -42,11 +39,6 @@ impl StoreOptions {
         value: &str,
     ) -> Option<Result<(), &'static str>> {
         let done = match name {
-            "memory" => amount::bytes(value)
-                .ok()
-                .filter(|&bytes| bytes >= MEMORY_MIN)
-                .map(|bytes| self.memory = Some(bytes))
-                .ok_or("at least 16 MiB, such as 512MiB or 2G"),
             "commit" => seconds(value)
                 .map(|interval| self.commit = Some(interval))
                 .ok_or("seconds, 0.01 to 3600"),
@@ -64,7 +56,6 @@ impl StoreOptions {
     /// The first option that was given, by name.
     pub(super) fn given(&self) -> Option<&'static str> {
         let given = [
-            (self.memory.is_some(), "memory"),
             (self.commit.is_some(), "commit"),
             (self.compress.is_some(), "compress"),
             (self.encrypt.is_some(), "encrypt"),
@@ -78,9 +69,6 @@ impl StoreOptions {
         self.commit.unwrap_or(Duration::from_secs(5))
     }
 }
-
-/// Less memory than this cannot hold what a few requests need at once.
-const MEMORY_MIN: u64 = 16 << 20;
 
 fn seconds(value: &str) -> Option<Duration> {
     let seconds: f64 = value.parse().ok()?;

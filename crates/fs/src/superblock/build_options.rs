@@ -77,6 +77,8 @@ pub(crate) struct BuildOptions {
     pub commit_interval: Option<Duration>,
     /// Whether users, groups and projects are accounted for.
     pub quotas: bool,
+    /// Whether a front end serves inodes that the volume does not have.
+    pub serves_elsewhere: bool,
     /// Whether a kernel in front acknowledges only writes that are charged, even without limits.
     pub charge_first: bool,
 }
@@ -103,6 +105,7 @@ impl Default for BuildOptions {
             room: None,
             commit_interval: None,
             quotas: true,
+            serves_elsewhere: false,
             charge_first: false,
         }
     }

@@ -24,7 +24,7 @@ use hearth_sync::lock::{Lock, RawLock};
 use hearth_sync::lock_class;
 use hearth_sync::percpu::Counter;
 use hearth_sync::primitive::atomic::{
-    AtomicI64, AtomicU8, AtomicU64, AtomicUsize,
+    AtomicBool, AtomicI64, AtomicU8, AtomicU64, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release},
 };
 use hearth_sync::primitive::{Arc, Condvar, Mutex};
@@ -92,6 +92,8 @@ pub(crate) struct CacheState {
     pub full_since: AtomicU64,
     /// The errno with which the backend failed for good; 0 for none. Relaxed: a number of its own.
     latched: AtomicI64,
+    /// Whether what is not kept because of that was reported. Relaxed: see `latched`.
+    is_failure_told: AtomicBool,
 }
 
 /// A call of the backend; it has ended when this is dropped, also by a panic.
@@ -160,6 +162,7 @@ impl CacheState {
             disk_calls: AtomicUsize::new(0),
             disk_answered: AtomicU64::new(0),
             latched: AtomicI64::new(0),
+            is_failure_told: AtomicBool::new(false),
         }
     }
 
@@ -212,6 +215,12 @@ impl CacheState {
         let _ = self
             .latched
             .compare_exchange(0, i64::from(errno.0), Relaxed, Relaxed);
+    }
+
+    /// The errno with which the backend failed for good, once: later calls return `None`.
+    pub fn take_untold_failure(&self) -> Option<Errno> {
+        let errno = self.latched()?;
+        (!self.is_failure_told.swap(true, Relaxed)).then_some(errno)
     }
 
     /// The errno with which the backend failed for good.

@@ -228,13 +228,13 @@ impl Superblock {
         }
     }
 
-    /// Makes an inode and charges its owners. The number of names is in `fields`; `hint` is an
-    /// account that may be theirs.
+    /// Makes an inode and charges its owners, whose account is put in `fields`. The number of names
+    /// is in `fields`; `hint` is an account that may be theirs.
     pub fn make_inode(
         &self,
-        (kind, mut fields): (Kind, Fields),
+        (kind, fields): (Kind, &mut Fields),
         body: Body,
-        extra: Option<XattrsAcls>,
+        extra: Option<Box<XattrsAcls>>,
         hint: u32,
         g: &Guard,
     ) -> Result<InodeRef> {
@@ -242,18 +242,19 @@ impl Superblock {
         let one = (Resource::Inodes, 1);
         let mut inode_charge = self.quotas.ledger.charge_new(hint, owners, one, g)?;
         fields.account = inode_charge.account();
-        let blocks = extra.as_ref().map_or(0, XattrsAcls::blocks);
+        let blocks = extra.as_deref().map_or(0, XattrsAcls::blocks);
         let ledger = &self.quotas.ledger;
         let charged = || ledger.charge(fields.account, Resource::Blocks, blocks, g);
         let block_charge = (blocks > 0).then(charged).transpose()?;
-        let inode = self.objects.inodes.insert(|number, generation| {
-            let inode = InodeInner::new((number, generation), kind, &fields, body);
-            if let Some(extra) = extra {
-                inode.set_extra_blocks(blocks);
-                inode.set_extra(extra, |_| {}, g, |_, _| {});
-            }
-            inode
-        });
+        let inode = self.objects.inodes.insert_prepared(
+            |number, generation| InodeInner::new((number, generation), kind, fields, body),
+            |inode| {
+                if let Some(extra) = extra {
+                    inode.set_extra_blocks(blocks);
+                    inode.set_extra(*extra, |_| {}, g, |_| {});
+                }
+            },
+        );
         inode_charge.spend(1);
         if let Some(mut charge) = block_charge {
             charge.spend(blocks);

@@ -19,6 +19,8 @@ pub(crate) struct Options {
     pub links_max: u32,
     /// Immutable.
     pub protection: Protection,
+    /// Whether a front end serves inodes that the volume does not have. Immutable.
+    pub serves_elsewhere: bool,
 }
 
 impl Options {
@@ -30,6 +32,7 @@ impl Options {
             owner: options.owner,
             links_max: options.links_max,
             protection: options.protection,
+            serves_elsewhere: options.serves_elsewhere,
         }
     }
 }

@@ -27,13 +27,15 @@ impl Superblock {
 
     /// Changes attributes, and records them. Every change of an inode that others know comes
     /// through here.
+    #[inline(always)]
     #[track_caller]
     pub fn change_attrs<R>(&self, inode: &Inode, change: impl FnOnce(&mut Fields) -> R) -> R {
-        let record = |fields: &Fields, version| self.record_attrs(inode, fields, version);
+        let record = |version| self.record_attrs(inode, version);
         inode.meta.update_and(change, record)
     }
 
     /// Changes attributes at `now`, and records them.
+    #[inline(always)]
     #[track_caller]
     pub fn change_attrs_at<R>(
         &self,
@@ -56,8 +58,8 @@ impl Superblock {
         g: &hearth_sync::epoch::Guard,
     ) {
         let xattrs = self.log().map(|_| xattrs_of(&extra));
-        inode.set_extra(extra, change, g, |fields, version| {
-            self.record_attrs(inode, fields, version);
+        inode.set_extra(extra, change, g, |version| {
+            self.record_attrs(inode, version);
             if let (Some(log), Some(xattrs)) = (self.log(), xattrs) {
                 log.append(Record::Xattrs {
                     ino: inode.number(),
@@ -69,27 +71,25 @@ impl Superblock {
         });
     }
 
-    fn record_attrs(&self, inode: &Inode, fields: &Fields, version: u32) {
-        let Some(log) = self.log() else { return };
-        if is_control(inode.number()) {
-            return;
+    /// Under the lock of the attributes, which are read again: passed on, they would be put in
+    /// memory by every change, also of a volume without a log.
+    #[inline]
+    fn record_attrs(&self, inode: &Inode, version: u32) {
+        if let Some(log) = self.log() {
+            append_attrs(log, inode, version);
         }
-        inode.meta.logged.store(log.epoch() as u8, Relaxed);
-        log.append(Record::Attrs {
-            ino: inode.number(),
-            version,
-            attrs: attrs_of(inode, fields),
-        });
     }
 
     /// Records a new inode, which nobody else knows yet.
+    #[inline]
     pub fn record_new(&self, inode: &Inode, g: &hearth_sync::epoch::Guard) {
-        let Some(log) = self.log() else { return };
-        inode.meta.logged.store(log.epoch() as u8, Relaxed);
-        log.append(Record::New(Box::new(inode_record(inode, g))));
+        if let Some(log) = self.log() {
+            append_new(log, inode, g);
+        }
     }
 
     /// Records that a name is about to mean `to`. Its bucket is locked.
+    #[inline]
     pub fn record_name(
         &self,
         dir: &Inode,
@@ -97,29 +97,36 @@ impl Superblock {
         at: Hashed<'_>,
         to: Option<crate::attr::Target>,
     ) {
-        let Some(log) = self.log() else { return };
-        log.append(Record::Name {
-            dir: dir.number(),
-            generation: dir.generation(),
-            name: at.name.into(),
-            version: locked.note_logged(log),
-            to,
-        });
+        if let Some(log) = self.log() {
+            append_name(log, dir, locked.note_logged(log), at, to);
+        }
     }
 
     /// Counts an entry that was added or removed, and records that.
+    #[inline]
     pub fn count_entry(&self, dir: &Inode, delta: i64, subdirectory: bool, now: Time) {
         dir.count_entry(delta, subdirectory, now);
         if let Some(log) = self.log() {
-            log.append(Record::Entries {
-                dir: dir.number(),
-                generation: dir.generation(),
-                entries: delta,
-                subdirectories: if subdirectory { delta } else { 0 },
-                touched: now.nanos(),
-                order: self.order(),
-            });
+            self.append_entries(log, dir, (delta, subdirectory), now);
         }
+    }
+
+    #[inline(never)]
+    fn append_entries(
+        &self,
+        log: &ChangeLog,
+        dir: &Inode,
+        (delta, subdirectory): (i64, bool),
+        now: Time,
+    ) {
+        log.append(Record::Entries {
+            dir: dir.number(),
+            generation: dir.generation(),
+            entries: delta,
+            subdirectories: if subdirectory { delta } else { 0 },
+            touched: now.nanos(),
+            order: self.order(),
+        });
     }
 
     /// Now, by a clock that is fine enough to order what happened in one tick of the volume's.
@@ -254,6 +261,43 @@ impl Superblock {
         log.is_tag_pending(inode.meta.logged.load(Relaxed))
             || log.is_pending(inode.contents.epoch.load(Relaxed))
     }
+}
+
+// Functions of their own, so that a volume without a log saves no registers for them.
+#[inline(never)]
+fn append_attrs(log: &ChangeLog, inode: &Inode, version: u32) {
+    if is_control(inode.number()) {
+        return;
+    }
+    inode_logged(inode, log);
+    log.append(Record::Attrs {
+        ino: inode.number(),
+        version,
+        attrs: attrs_of(inode, &inode.meta.held()),
+    });
+}
+
+#[inline(never)]
+fn append_new(log: &ChangeLog, inode: &Inode, g: &hearth_sync::epoch::Guard) {
+    inode_logged(inode, log);
+    log.append(Record::New(Box::new(inode_record(inode, g))));
+}
+
+#[inline(never)]
+fn append_name(
+    log: &ChangeLog,
+    dir: &Inode,
+    version: u32,
+    at: Hashed<'_>,
+    to: Option<crate::attr::Target>,
+) {
+    log.append(Record::Name {
+        dir: dir.number(),
+        generation: dir.generation(),
+        name: at.name.into(),
+        version,
+        to,
+    });
 }
 
 fn inode_logged(inode: &Inode, log: &ChangeLog) {

@@ -132,7 +132,8 @@ impl<W: WaitMode> VolumeVfs<W> {
     pub fn forget(&self, ino: u64, n: u64) {
         let g = pin();
         if let Some(inode) = self.volume.sb.objects.inodes.get(ino, &g) {
-            inode.put_many(n);
+            // A full fence: see `iput_final`.
+            inode.put_many_and_fence(n);
             self.volume.sb.iput_final(inode, &g);
         }
     }
@@ -157,7 +158,8 @@ impl<W: WaitMode> VolumeVfs<W> {
         sb.objects.inodes.scan(0, &g, |inode| {
             let counts = inode.raw_counts();
             if counts > 0 {
-                inode.put_many(counts);
+                // As in `forget`.
+                inode.put_many_and_fence(counts);
                 sb.iput_final(inode, &g);
             }
             true
@@ -314,7 +316,7 @@ impl<W: WaitMode> VolumeVfs<W> {
             Ok(perm::may_access(
                 cx.caller,
                 inode,
-                &inode.meta.owner(),
+                inode.meta.owner(),
                 mask & 7,
                 g,
             )?)
@@ -382,12 +384,17 @@ impl<W: WaitMode> VolumeVfs<W> {
         ino: u64,
         new: &FsXAttr,
     ) -> Result<(), W::Error> {
-        let before = self.on(caller, ino, |cx, inode, g| {
-            ioctl::set_fsxattr(cx, inode, new, g)
+        let (before, generation) = self.on(caller, ino, |cx, inode, g| {
+            let before = ioctl::set_fsxattr(cx, inode, new, g)?;
+            Ok((before, Some(inode.generation())))
         })?;
         if before != 0 && new.project == 0 {
             // Perhaps unasked: `file_setattr(2)` is told project 0 by `file_getattr(2)`.
-            let file = QuotaEventFile { ino, path: None };
+            let file = QuotaEventFile {
+                ino,
+                generation,
+                path: None,
+            };
             Quota::of(&self.volume.sb).report_left(before, file, caller);
         }
         Ok(())

@@ -177,6 +177,14 @@ impl Volume {
         }
     }
 
+    /// Asks observers to forget those of these inodes that nobody uses, because there are too many.
+    /// They may do so later. See [`Volume::announce_entry`].
+    pub fn announce_crowded(&self, inodes: &[u64]) {
+        for observer in self.sb.observers() {
+            observer.crowded(inodes);
+        }
+    }
+
     /// Whether space is taken by what a kernel in front may have given up already: unlinked files
     /// that it refers to, and reservations. A kernel closes files and forgets inodes by messages
     /// that nobody waits for.

@@ -14,7 +14,7 @@ use crate::errno::Errno;
 use crate::inode::{Body, Inode};
 use crate::ops::ctx::Ctx;
 use crate::ops::link::readlink;
-use crate::ops::lookup::{Named, WalkEnd, hashed};
+use crate::ops::lookup::{Named, WalkEnd, hashed, plain};
 use crate::stats::Event;
 use crate::superblock::{Attempt, Stop};
 use hearth_sync::epoch::Guard;
@@ -113,7 +113,7 @@ impl<'x, F: WalkEnd<'x>> Walked<'x, F> {
     }
 }
 
-/// Walks `path`.
+/// Walks `path`, which begins at `from.start` and is neither empty nor too long.
 pub(crate) fn walk<'x, F: WalkEnd<'x>>(
     cx: &Ctx<'_>,
     from: From<'x>,
@@ -121,25 +121,94 @@ pub(crate) fn walk<'x, F: WalkEnd<'x>>(
     follow: Follow,
     g: &'x Guard,
 ) -> Attempt<Walked<'x, F>> {
-    if path.is_empty() {
-        return Err(Errno::ENOENT.into());
+    let name = skip_slashes(path);
+    let end = end_of_name(path, name.len());
+    // A plain name that is the whole path passes no directory, so its walk always counts.
+    let is_plain = end == name.len() && name.first().is_some_and(|&first| first != b'.');
+    if !is_plain || follow == Follow::Parent {
+        return walk_far(cx, from, (path, end), follow, g);
     }
-    if path.len() >= libc::PATH_MAX as usize {
-        return Err(Errno::ENAMETOOLONG.into());
+    let (parent, at) = (from.start, hashed(cx, name));
+    let found = if_there(F::find(cx, parent, at, g))?;
+    if let Some(link) = found
+        && follow == Follow::Yes
+        && link.kind() == Kind::Symlink
+    {
+        return walk_link(cx, from, link, path, g);
     }
-    for _ in 0..RESTARTS {
+    Ok(Walked {
+        parent,
+        at,
+        last: Last::Name,
+        found,
+        slash: false,
+    })
+}
+
+/// [`walk`] of any path, whose first name has this length.
+#[inline(never)]
+fn walk_far<'x, F: WalkEnd<'x>>(
+    cx: &Ctx<'_>,
+    from: From<'x>,
+    (path, end): (&'x [u8], usize),
+    follow: Follow,
+    g: &'x Guard,
+) -> Attempt<Walked<'x, F>> {
+    let mut walker = Walker::new(cx, from.root, g);
+    let walked = walker.run_from(from.start, (path, end), follow);
+    match walker.counts(&walked) {
+        true => walked,
+        false => walk_again(cx, from, path, follow, g),
+    }
+}
+
+/// [`walk`] of a path that is the name of `link` alone, to the end of the link.
+#[cold]
+#[inline(never)]
+fn walk_link<'x, F: WalkEnd<'x>>(
+    cx: &Ctx<'_>,
+    from: From<'x>,
+    link: F,
+    path: &'x [u8],
+    g: &'x Guard,
+) -> Attempt<Walked<'x, F>> {
+    let mut walker = Walker::new(cx, from.root, g);
+    let walked = walker.follow_last(from.start, link, false);
+    match walker.counts(&walked) {
+        true => walked,
+        false => walk_again(cx, from, path, Follow::Yes, g),
+    }
+}
+
+/// What was found, if it is there.
+#[inline(always)]
+fn if_there<F>(found: Attempt<F>) -> Attempt<Option<F>> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(Stop::Errno(Errno::ENOENT)) => Ok(None),
+        Err(stop) => Err(stop),
+    }
+}
+
+/// Walks after an attempt that does not count.
+#[cold]
+#[inline(never)]
+fn walk_again<'x, F: WalkEnd<'x>>(
+    cx: &Ctx<'_>,
+    from: From<'x>,
+    path: &'x [u8],
+    follow: Follow,
+    g: &'x Guard,
+) -> Attempt<Walked<'x, F>> {
+    for _ in 1..RESTARTS {
+        cx.sb.stats.event(Event::WalkRestart);
         let mut walker = Walker::new(cx, from.root, g);
-        let walked = walker.run(from.start, path, follow);
-        let doubtful = walker.up
-            || match &walked {
-                Ok(walked) => walked.found.is_none(),
-                Err(stop) => matches!(stop, Stop::Errno(Errno::ENOENT)),
-            };
-        if !doubtful || walker.trail.is_valid() {
+        let walked = walker.run_by_call(from.start, path, follow);
+        if walker.counts(&walked) {
             return walked;
         }
-        cx.sb.stats.event(Event::WalkRestart);
     }
+    cx.sb.stats.event(Event::WalkRestart);
     walk_slowly(cx, from, path, follow, g)
 }
 
@@ -154,7 +223,7 @@ fn walk_slowly<'x, F: WalkEnd<'x>>(
 ) -> Attempt<Walked<'x, F>> {
     cx.sb.stats.event(Event::WalkFallback);
     let _still = cx.sb.names.rename.0.lock();
-    Walker::new(cx, from.root, g).run(from.start, path, follow)
+    Walker::new(cx, from.root, g).run_by_call(from.start, path, follow)
 }
 
 struct Walker<'c, 'x> {
@@ -182,19 +251,52 @@ impl<'c, 'x> Walker<'c, 'x> {
         }
     }
 
-    // Always inlined, with its steps: a path has a few of them, and each would pass its arguments
-    // and results through memory. Links are followed by a call.
+    /// Whether the result of a walk counts: it does not depend on where directories were, or none
+    /// has moved meanwhile.
     #[inline(always)]
+    fn counts<F: WalkEnd<'x>>(&self, walked: &Attempt<Walked<'x, F>>) -> bool {
+        let is_doubtful = self.up
+            || match walked {
+                Ok(walked) => walked.found.is_none(),
+                Err(stop) => matches!(stop, Stop::Errno(Errno::ENOENT)),
+            };
+        !is_doubtful || self.trail.is_valid()
+    }
+
+    /// [`Walker::run`] where a call more does not matter.
+    #[cold]
+    #[inline(never)]
+    fn run_by_call<F: WalkEnd<'x>>(
+        &mut self,
+        start: &'x Inode,
+        path: &'x [u8],
+        follow: Follow,
+    ) -> Attempt<Walked<'x, F>> {
+        self.run(start, path, follow)
+    }
+
     fn run<F: WalkEnd<'x>>(
         &mut self,
         start: &'x Inode,
         path: &'x [u8],
         follow: Follow,
     ) -> Attempt<Walked<'x, F>> {
+        let end = end_of_name(path, skip_slashes(path).len());
+        self.run_from(start, (path, end), follow)
+    }
+
+    /// [`Walker::run`] of a path whose first name has the length `end`.
+    #[inline(always)]
+    fn run_from<F: WalkEnd<'x>>(
+        &mut self,
+        start: &'x Inode,
+        (path, end): (&'x [u8], usize),
+        follow: Follow,
+    ) -> Attempt<Walked<'x, F>> {
         let absolute = path.first() == Some(&b'/');
         let mut here = if absolute { self.root } else { start };
-        let mut rest = skip_slashes(path);
-        if rest.is_empty() {
+        let mut name = skip_slashes(path);
+        if name.is_empty() {
             let root = Walked {
                 parent: here,
                 at: self.unnamed(b"/"),
@@ -204,26 +306,67 @@ impl<'c, 'x> Walker<'c, 'x> {
             };
             return Ok(root);
         }
+        let has_more = end < name.len();
+        if has_more {
+            (here, name) = self.descend(here, path, end)?;
+        }
+        let slash = has_more && path.last() == Some(&b'/');
+        let (at, kind) = (hashed(self.cx, name), Last::of(name));
+        // The name of the directory where a walk begins was not looked up. So a plain name that is
+        // missing in it, and is all of the path, is missing wherever that directory lies.
+        if kind != Last::Name && self.trail.is_empty() {
+            self.trail.pass(here, None);
+        }
+        self.last(here, (at, kind), slash, follow)
+    }
+
+    /// Walks through all names of `path` but the last one, from `here` on; the first one has the
+    /// length `end`. Returns the directory of the last name, and that name.
+    // A function of its own, with its steps inlined: what each step needs stays in registers.
+    #[inline(never)]
+    fn descend(
+        &mut self,
+        mut here: &'x Inode,
+        path: &'x [u8],
+        mut end: usize,
+    ) -> Attempt<(&'x Inode, &'x [u8])> {
+        let mut rest = skip_slashes(path);
         loop {
-            let (name, after) = rest.split_at(end_of_name(path, rest.len()));
+            let (name, after) = rest.split_at(end);
             rest = skip_slashes(after);
-            let (at, kind) = (hashed(self.cx, name), Last::of(name));
-            // The name of the directory where a walk begins was not looked up. So a plain name that
-            // is missing in it, and is all of the path, is missing wherever that directory lies.
-            let is_alone = rest.is_empty() && kind == Last::Name;
-            if !is_alone && self.trail.is_empty() {
+            if rest.is_empty() {
+                return Ok((here, name));
+            }
+            if self.trail.is_empty() {
                 self.trail.pass(here, None);
             }
-            if rest.is_empty() {
-                return self.last(here, (at, kind), !after.is_empty(), follow);
-            }
-            let inode = self.step::<&Inode>(here, (at, kind))?;
-            let above = (kind == Last::Name).then_some(here);
+            let (inode, above) = match name.first() {
+                Some(b'.') => self.step_dotted(here, name)?,
+                _ => {
+                    let at = hashed(self.cx, name);
+                    let inode = plain(self.cx, here, at, self.g)?.inode(self.cx, self.g)?;
+                    (inode, Some(here))
+                }
+            };
             here = match self.trail.pass(inode, above) {
                 true => inode,
                 false => self.through(here, inode)?,
             };
+            end = end_of_name(path, rest.len());
         }
+    }
+
+    /// A step through a name that begins with a dot: the inode, and where its name was found.
+    #[cold]
+    #[inline(never)]
+    fn step_dotted(
+        &mut self,
+        here: &'x Inode,
+        name: &[u8],
+    ) -> Attempt<(&'x Inode, Option<&'x Inode>)> {
+        let (at, kind) = (hashed(self.cx, name), Last::of(name));
+        let inode = self.step::<&Inode>(here, (at, kind))?;
+        Ok((inode, (kind == Last::Name).then_some(here)))
     }
 
     /// The directory at the end of the link `inode`, which was found in `here` in the middle of a
@@ -257,12 +400,8 @@ impl<'c, 'x> Walker<'c, 'x> {
             Follow::Parent => self.itself(),
             _ => (at, last),
         };
-        let found = match self.step::<F>(parent, looked_up) {
-            Ok(_) if follow == Follow::Parent => None,
-            Ok(found) => Some(found),
-            Err(Stop::Errno(Errno::ENOENT)) => None,
-            Err(stop) => return Err(stop),
-        };
+        let found = if_there(self.step::<F>(parent, looked_up))?;
+        let found = found.filter(|_| follow != Follow::Parent);
         let follows = follow == Follow::Yes || (follow == Follow::Slash && slash);
         match found {
             Some(link) if follows && link.kind() == Kind::Symlink => {

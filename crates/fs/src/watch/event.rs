@@ -1,7 +1,8 @@
 //! What an event of the stream says.
 
-use crate::attr::{Kind, Time};
+use crate::attr::{Kind, Target, Time};
 use crate::caller::{Caller, Origin};
+use crate::inode::Inode;
 
 /// A change of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,15 +13,25 @@ pub struct NameEvent {
     pub time: Time,
     /// What happened.
     pub change: NameChange,
-    /// Inode number and kind of what has, had or got the name; `None` if others have changed a name
-    /// of the host just then.
-    pub what: Option<(u64, Kind)>,
+    /// What has, had or got the name, and its kind; `None` if others have changed a name of the
+    /// host just then.
+    pub what: Option<(EventInode, Kind)>,
     /// The name, of a rename the old one.
     pub at: NamePlace,
     /// The caller of the change.
     pub by: NameChanger,
     /// The names are not the volume's own, so nothing is to be looked for in it.
     pub(super) is_foreign: bool,
+}
+
+/// Which inode an event is about. By the time the event is read the number may belong to another
+/// inode, which has another generation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EventInode {
+    /// Inode number, as programs see it.
+    pub ino: u64,
+    /// What `FS_IOC_GETVERSION` tells; 0 on filesystems of the host that have none.
+    pub generation: u32,
 }
 
 /// What a listener has not read yet.
@@ -44,7 +55,7 @@ pub enum NameChange {
         /// The new name.
         to: NamePlace,
         /// What had the new name before: it has lost it, or with `exchange` has the old one.
-        displaced: Option<(u64, Kind)>,
+        displaced: Option<(EventInode, Kind)>,
         /// Both names were exchanged.
         exchange: bool,
     },
@@ -53,8 +64,8 @@ pub enum NameChange {
 /// A name in a directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NamePlace {
-    /// Inode number of the directory.
-    pub directory: u64,
+    /// The directory.
+    pub directory: EventInode,
     /// The name.
     pub name: Box<[u8]>,
     /// Path below the root of the volume, with the name; `None` if it is not known.
@@ -74,12 +85,30 @@ pub struct NameChanger {
     pub pid: u32,
 }
 
+impl EventInode {
+    pub(crate) fn of(inode: &Inode) -> EventInode {
+        EventInode {
+            ino: inode.number(),
+            generation: inode.generation(),
+        }
+    }
+}
+
+impl From<Target> for EventInode {
+    fn from(target: Target) -> EventInode {
+        EventInode {
+            ino: target.ino,
+            generation: target.generation,
+        }
+    }
+}
+
 impl NameEvent {
     /// A change of a name of the volume itself, without a number yet.
     pub(crate) fn new(
         caller: &Caller<'_>,
         time: Time,
-        what: (u64, Kind),
+        what: (EventInode, Kind),
         at: NamePlace,
         change: NameChange,
     ) -> NameEvent {
@@ -94,10 +123,10 @@ impl NameEvent {
         }
     }
 
-    /// The number of the directory that it is about, if it is about one.
-    pub(super) fn directory(&self) -> Option<u64> {
+    /// The directory that it is about, if it is about one.
+    pub(super) fn directory(&self) -> Option<EventInode> {
         match self.what {
-            Some((ino, Kind::Directory)) if !self.is_foreign => Some(ino),
+            Some((id, Kind::Directory)) if !self.is_foreign => Some(id),
             _ => None,
         }
     }
@@ -116,7 +145,7 @@ impl NameChange {
 
 impl NamePlace {
     /// A name in `directory`, by no path yet.
-    pub fn new(directory: u64, name: &[u8]) -> NamePlace {
+    pub fn new(directory: EventInode, name: &[u8]) -> NamePlace {
         NamePlace {
             directory,
             name: name.into(),

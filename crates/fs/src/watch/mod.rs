@@ -10,7 +10,7 @@ mod teller;
 #[cfg(test)]
 mod tests;
 
-pub use event::{NameChange, NameChanger, NameEvent, NameEvents, NamePlace};
+pub use event::{EventInode, NameChange, NameChanger, NameEvent, NameEvents, NamePlace};
 pub use listener::NameWatch;
 pub use ring::NAME_EVENTS_KEPT;
 pub(crate) use ring::NameRing;

@@ -1,6 +1,6 @@
 //! Paths of events: what a listener knows of the names of directories, as of each event.
 
-use super::event::{NameChange, NameEvent, NamePlace};
+use super::event::{EventInode, NameChange, NameEvent, NamePlace};
 use crate::attr::Kind;
 use crate::caller::Caller;
 use crate::errno::Errno;
@@ -15,12 +15,12 @@ const MOST: usize = 16_384;
 /// Directories above each other at most: what was met while others moved it may lead in a circle.
 const DEPTH: usize = 4096;
 
-/// Number of the directory above, and the name in it.
-type DirectoryName = (u64, Box<[u8]>);
+/// The directory above, and the name in it.
+type DirectoryName = (EventInode, Box<[u8]>);
 
 /// Where directories are, as of the last event that was read.
 #[derive(Default)]
-pub(super) struct Places(HashMap<u64, DirectoryName>);
+pub(super) struct Places(HashMap<EventInode, DirectoryName>);
 
 impl Places {
     /// Everything is forgotten: events were lost.
@@ -55,22 +55,22 @@ impl Places {
     fn apply(&mut self, event: &NameEvent) {
         let here = || (event.at.directory, event.at.name.clone());
         match (&event.change, event.directory()) {
-            (NameChange::Create, Some(ino)) => drop(self.0.insert(ino, here())),
-            (NameChange::Remove, Some(ino)) => drop(self.0.remove(&ino)),
-            (NameChange::Rename { to, .. }, Some(ino)) => {
-                self.0.insert(ino, (to.directory, to.name.clone()));
+            (NameChange::Create, Some(id)) => drop(self.0.insert(id, here())),
+            (NameChange::Remove, Some(id)) => drop(self.0.remove(&id)),
+            (NameChange::Rename { to, .. }, Some(id)) => {
+                self.0.insert(id, (to.directory, to.name.clone()));
             }
             _ => {}
         }
         if let NameChange::Rename {
-            displaced: Some((ino, Kind::Directory)),
+            displaced: Some((id, Kind::Directory)),
             exchange,
             ..
         } = event.change
         {
             match exchange {
-                true => drop(self.0.insert(ino, here())),
-                false => drop(self.0.remove(&ino)),
+                true => drop(self.0.insert(id, here())),
+                false => drop(self.0.remove(&id)),
             }
         }
     }
@@ -79,7 +79,7 @@ impl Places {
     fn path(&mut self, sb: &Superblock, at: &NamePlace) -> Option<Box<[u8]>> {
         let mut names = vec![at.name.clone()];
         let mut directory = at.directory;
-        while directory != ROOT {
+        while directory.ino != ROOT {
             if names.len() > DEPTH {
                 return None;
             }
@@ -96,49 +96,50 @@ impl Places {
 }
 
 /// Where the directories that events move or remove were before the first of these events.
-fn before(events: &[NameEvent]) -> HashMap<u64, DirectoryName> {
+fn before(events: &[NameEvent]) -> HashMap<EventInode, DirectoryName> {
     let mut places = HashMap::new();
     for event in events.iter().rev() {
         let here = || (event.at.directory, event.at.name.clone());
-        if let Some(ino) = event.directory() {
+        if let Some(id) = event.directory() {
             match event.change {
-                NameChange::Create => drop(places.remove(&ino)),
+                NameChange::Create => drop(places.remove(&id)),
                 NameChange::Remove | NameChange::Rename { .. } => {
-                    places.insert(ino, here());
+                    places.insert(id, here());
                 }
             }
         }
         if let NameChange::Rename {
             to,
-            displaced: Some((ino, Kind::Directory)),
+            displaced: Some((id, Kind::Directory)),
             ..
         } = &event.change
             && !event.is_foreign
         {
-            places.insert(*ino, (to.directory, to.name.clone()));
+            places.insert(*id, (to.directory, to.name.clone()));
         }
     }
     places
 }
 
 /// Looks a directory up by its number, in the listing of its parent.
-fn find(sb: &Superblock, directory: u64) -> Option<DirectoryName> {
+fn find(sb: &Superblock, directory: EventInode) -> Option<DirectoryName> {
     let found = sb.run(&Caller::ROOT, |cx, g| {
-        let inode = cx.sb.inode(directory, g)?;
-        if inode.meta.is_unlinked() {
+        let inode = cx.sb.inode(directory.ino, g)?;
+        if inode.meta.is_unlinked() || EventInode::of(inode) != directory {
             return Ok(None);
         }
         let above = inode.directory().ok_or(Errno::ENOTDIR)?.parent();
         let mut name = None;
         let mut look = |entry: crate::attr::DirEntry<'_>| {
-            let is_it = entry.ino == directory && entry.name != b"." && entry.name != b"..";
+            let is_it = entry.ino == directory.ino && entry.name != b"." && entry.name != b"..";
             if is_it {
                 name = Some(Box::from(entry.name));
             }
             !is_it
         };
-        list(cx, cx.sb.inode(above, g)?, 0, true, &mut look, g)?;
-        Ok(name.map(|name| (above, name)))
+        let above = cx.sb.inode(above, g)?;
+        list(cx, above, 0, true, &mut look, g)?;
+        Ok(name.map(|name| (EventInode::of(above), name)))
     });
     found.ok().flatten()
 }

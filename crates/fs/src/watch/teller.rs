@@ -1,6 +1,6 @@
 //! Telling changes of names that are not the volume's own.
 
-use super::event::{NameChange, NameChanger, NameEvent, NamePlace};
+use super::event::{EventInode, NameChange, NameChanger, NameEvent, NamePlace};
 use super::ring::NameRing;
 use crate::attr::{Kind, Time};
 use crate::caller::Caller;
@@ -27,12 +27,12 @@ impl NameTeller {
         self.0.is_watched()
     }
 
-    /// Tells that `caller` changed a name of `what`, an inode number and its kind.
+    /// Tells that `caller` changed a name of `what`.
     pub fn tell(
         &self,
         caller: &Caller<'_>,
         time: Time,
-        what: Option<(u64, Kind)>,
+        what: Option<(EventInode, Kind)>,
         at: NamePlace,
         change: NameChange,
     ) {

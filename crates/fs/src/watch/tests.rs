@@ -1,11 +1,15 @@
 //! Order, paths, drops and the end of the ring.
 
-use super::{NAME_EVENTS_KEPT, NameChange, NameEvent, NameEvents, NameWatch};
+#[path = "../../tests/support/one_core.rs"]
+mod one_core;
+
+use super::{EventInode, NAME_EVENTS_KEPT, NameChange, NameEvent, NameEvents, NameWatch};
 use crate::attr::Kind;
 use crate::caller::{Credentials, Origin};
 use crate::process::{AT_FDCWD, Process};
 use crate::stats::Event;
 use crate::volume::Volume;
+use one_core::stay_on_one_core;
 
 fn volume() -> (Volume, Process) {
     let volume = Volume::memory();
@@ -16,6 +20,15 @@ fn volume() -> (Volume, Process) {
 fn make(process: &Process, path: &str) {
     let fd = process.open(path, libc::O_CREAT | libc::O_RDWR, 0o644);
     process.close(fd.unwrap()).unwrap();
+}
+
+/// What a name means.
+fn id(process: &Process, path: &str) -> EventInode {
+    let stat = process.stat(path).unwrap();
+    EventInode {
+        ino: stat.ino,
+        generation: stat.generation,
+    }
 }
 
 /// `create /a`, `rename /a -> /b`, in a line each; `?` for a path that is not known.
@@ -94,14 +107,41 @@ fn every_way_to_change_a_name_is_told_with_who_and_what() {
     };
     assert_eq!(*displaced, Some((link.what.unwrap().0, Kind::Symlink)));
     assert_eq!(renamed.what, events[0].what);
+    assert_eq!(renamed.what, Some((id(&process, "/d/s"), Kind::File)));
     for (number, event) in events.iter().enumerate() {
         assert_eq!(event.sequence, number as u64 + 1);
         let by = event.by;
         assert_eq!((by.uid, by.gid, by.origin), (7, 8, Origin::Library));
         assert_eq!(by.pid, std::process::id());
-        assert_eq!(event.at.directory, process.stat("/d").unwrap().ino);
+        assert_eq!(event.at.directory, id(&process, "/d"));
     }
     assert_eq!(watch.read(&volume), NameEvents::default());
+}
+
+#[test]
+fn a_number_that_another_inode_has_got_is_told_apart_by_its_generation() {
+    stay_on_one_core();
+    let (volume, process) = volume();
+    let mut watch = volume.watch();
+    make(&process, "/a");
+    let first = id(&process, "/a");
+    let again = (0..100_000).find_map(|_| {
+        process.unlink("/a").unwrap();
+        make(&process, "/a");
+        Some(id(&process, "/a")).filter(|other| other.ino == first.ino)
+    });
+    let again = again.expect("numbers are used again");
+    assert_ne!(again.generation, first.generation);
+    let events = watch.read(&volume).events;
+    let of = |wanted: EventInode| {
+        let events = events.iter();
+        let of = events.filter(|event| event.what == Some((wanted, Kind::File)));
+        of.map(|event| event.change.word()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (of(first), of(again)),
+        (vec!["create", "remove"], vec!["create"])
+    );
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What a script has done so far, and what may be found of it after a cut.
 
 use super::watched::Commits;
-use hearth_model::{Bytes, Kind, Model, Op, Outcome, PROCESSES, Tree, TreeEntry};
+use hearth_model::{Bytes, Kind, Model, Op, Outcome, PROCESSES, Stamp, Tree, TreeEntry};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -30,12 +30,15 @@ pub struct History {
     synced: BTreeMap<u64, Vec<(u64, u64)>>,
     /// Epochs with all contents that a file had at a position.
     kept: BTreeMap<u64, Vec<(u64, u64)>>,
-    /// Files that replaced others, or were cut to nothing: the next commit has their contents.
-    first: BTreeSet<u64>,
+    /// Times of the last change of contents.
+    modified: BTreeMap<u64, Stamp>,
+    /// Files that replaced others, or were cut to nothing: the next commit has their contents up to
+    /// this position, or all of them.
+    first: BTreeMap<u64, u64>,
     /// Epochs that were looked at.
     epochs: usize,
     /// What was so before the call that was made last.
-    before: Option<(Moment, BTreeSet<u64>)>,
+    before: Option<(Moment, BTreeMap<u64, u64>)>,
     /// Positions of calls that had to wait for a commit, before what they did or behind it.
     waited: BTreeSet<u64>,
 }
@@ -55,7 +58,8 @@ impl History {
             promises: Vec::new(),
             synced: BTreeMap::new(),
             kept: BTreeMap::new(),
-            first: BTreeSet::new(),
+            modified: BTreeMap::new(),
+            first: BTreeMap::new(),
             epochs: 0,
             before: None,
             waited: BTreeSet::new(),
@@ -81,11 +85,15 @@ impl History {
             self.note_replaced(&before);
         }
         for (ino, contents) in self.model.contents() {
+            let modified = self.model.modified(ino);
+            let before = self.modified.insert(ino, modified);
+            // An allocation, for example. It is recorded with the contents, as a write is.
+            let is_touched = modified == Stamp::Now && before.is_some_and(|was| was != modified);
             let versions = self.versions.entry(ino).or_default();
             let last = versions.last().map(|(_, contents)| contents);
-            if last != Some(&contents) {
+            if last != Some(&contents) || is_touched {
                 if contents.0 == 0 && last.is_some_and(|last| last.0 > 0) {
-                    self.first.insert(ino);
+                    self.first.insert(ino, u64::MAX);
                 }
                 versions.push((self.position, contents));
             }
@@ -93,13 +101,15 @@ impl History {
         outcome
     }
 
-    /// Looks for files that have the name of another one now.
+    /// Looks for files that have the name of another one now. What they were given before that is
+    /// in the commit that has the name.
     fn note_replaced(&mut self, before: &BTreeMap<Bytes, u64>) {
         let contents = self.model.contents();
         for (path, ino) in self.model.numbers() {
             let was = before.get(&path);
             if was.is_some_and(|was| *was != ino) && contents.contains_key(&ino) {
-                self.first.insert(ino);
+                let through = self.first.entry(ino).or_default();
+                *through = self.position.max(*through);
             }
         }
     }
@@ -136,11 +146,8 @@ impl History {
     /// Notes what idle work or a sync made durable.
     pub fn note_commits(&mut self) {
         if let Some(epoch) = self.committed() {
-            for ino in std::mem::take(&mut self.first) {
-                self.kept
-                    .entry(ino)
-                    .or_default()
-                    .push((epoch, self.position));
+            for (ino, through) in std::mem::take(&mut self.first) {
+                self.keep(ino, epoch, through.min(self.position));
             }
             self.remember();
         }
@@ -151,17 +158,19 @@ impl History {
         if let Some(epoch) = self.committed()
             && let Some((moment, first)) = self.before.take()
         {
-            for ino in first {
+            for (ino, through) in first {
                 self.first.remove(&ino);
-                self.kept
-                    .entry(ino)
-                    .or_default()
-                    .push((epoch, self.position - 1));
+                self.keep(ino, epoch, through.min(self.position - 1));
             }
             self.moments.insert(self.position - 1, moment);
             self.waited.insert(self.position);
             self.remember();
         }
+    }
+
+    /// The commit of `epoch` has the contents of a file at a position.
+    fn keep(&mut self, ino: u64, epoch: u64, position: u64) {
+        self.kept.entry(ino).or_default().push((epoch, position));
     }
 
     /// The first commit since the last look.
@@ -299,8 +308,8 @@ impl History {
             entry.pages.clear();
             entry.attr.size = 0;
             entry.attr.pages = hearth_model::PageCount { least: 0, most: 0 };
-            entry.attr.mtime = hearth_model::Stamp::Now;
-            entry.attr.ctime = hearth_model::Stamp::Now;
+            entry.attr.mtime = Stamp::Now;
+            entry.attr.ctime = Stamp::Now;
         }
         Ok(())
     }

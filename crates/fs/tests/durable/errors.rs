@@ -1,7 +1,7 @@
 //! A backend that has no room, or fails.
 
 use super::{NEW, begin, check, crashed, create, neighbour_syncs, text};
-use hearth::Errno;
+use hearth::{Caller, Errno, QuotaEventKind, VfsError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -36,6 +36,31 @@ fn what_a_commit_has_no_room_for_is_kept_and_comes_with_a_later_one() {
         assert_eq!(text(&root, "/d/long"), &long[1..]);
         check(&backend, &volume);
     }
+}
+
+/// Once, a file without room for its contents kept what was removed from being committed, so that
+/// removing made none.
+#[test]
+fn what_is_removed_is_committed_beside_a_file_that_finds_no_room() {
+    let (backend, volume, root) = begin();
+    create(&root, "/old", b"x");
+    volume.sync().unwrap();
+    let no_room = |called: &'static str| (called == "write_pages").then_some(Errno::ENOSPC);
+    backend.set_fault(Some(Box::new(no_room)));
+    let contents = vec![7; 300_000];
+    create(&root, "/large", &contents);
+    root.unlink("/old").unwrap();
+    assert_eq!(volume.sync(), Err(Errno::ENOSPC));
+    let found = crashed(&backend).2;
+    assert_eq!(found.stat("/old").unwrap_err(), Errno::ENOENT);
+    assert_eq!(
+        found.stat("/large").unwrap().size,
+        0,
+        "no size without its data"
+    );
+    backend.set_fault(None);
+    volume.sync().unwrap();
+    assert_eq!(text(&crashed(&backend).2, "/large"), contents);
 }
 
 /// Once, the commit that came next took the new name, and left the contents behind.
@@ -99,6 +124,53 @@ fn any_other_error_latches_the_volume_and_reads_go_on() {
         assert_eq!(text(&root, "/old"), b"old");
         check(&backend, &volume);
     }
+}
+
+/// Bytes that are in memory alone, of files that have a name.
+#[test]
+fn what_the_backend_will_never_get_is_told_by_file_once() {
+    let lost = |volume: &hearth::Volume| -> Vec<(String, QuotaEventKind)> {
+        let events = volume.quota().events(0).unwrap().into_iter();
+        let named = |event: hearth::QuotaEvent| {
+            let path = event.file.and_then(|file| file.path).unwrap_or_default();
+            (String::from_utf8(path).unwrap(), event.what)
+        };
+        events.map(named).collect()
+    };
+    for (call, bytes) in [("write_pages", Some(300_000)), ("commit", None)] {
+        let (backend, volume, root) = begin();
+        create(&root, "/old", b"old");
+        volume.sync().unwrap();
+        create(&root, "/f", &vec![7; 300_000]);
+        let gone = create(&root, "/gone", &vec![7; 300_000]);
+        root.unlink("/gone").unwrap();
+        volume.run_background_once();
+        assert_eq!(lost(&volume), [], "{call}: it may get them yet");
+        let fails = move |called: &'static str| (called == call).then_some(Errno::EIO);
+        backend.set_fault(Some(Box::new(fails)));
+        assert_eq!(volume.sync(), Err(Errno::EIO));
+        volume.run_background_once();
+        let errno = Errno::EIO;
+        let told = [("/f".to_owned(), QuotaEventKind::WriteLost { errno, bytes })];
+        assert_eq!(lost(&volume), told, "{call}");
+        volume.run_background_once();
+        assert_eq!(lost(&volume), told, "{call}: once");
+        // What a kernel writes back from then on is refused, so that its caller is told.
+        let ino = root.stat("/old").unwrap().ino;
+        let vfs = volume.nonblocking_vfs();
+        let refused = vfs.write_back(&Caller::ROOT, ino, 0, b"new", false, true);
+        assert!(
+            matches!(refused, Err(VfsError::Errno(Errno::EIO))),
+            "{call}"
+        );
+        assert_eq!(text(&root, "/old"), b"old");
+        root.close(gone).unwrap();
+    }
+    let (_, volume, root) = begin();
+    create(&root, "/f", b"text");
+    volume.abandon();
+    volume.run_background_once();
+    assert_eq!(lost(&volume), [], "who abandons it knows");
 }
 
 /// Once, nobody wrote them back any more: their list was lost.

@@ -1,6 +1,7 @@
 //! Writes of a kernel's page cache that overtake each other: what is recorded ends before what has
 //! yet to come.
 
+use super::one_core::stay_on_one_core;
 use super::{NEW, PAGE, crashed, neighbour_syncs, opened_every, text};
 use hearth::backend::TestBackend;
 use hearth::{
@@ -153,9 +154,36 @@ fn a_write_that_is_lost_is_waited_for_by_nobody() {
     kernel.wait_until_kept(&[Some(0), None, Some(2)]);
     let events = kernel.volume.quota().events(0).unwrap();
     let (what, file) = (events[0].what, events[0].file.as_ref().unwrap());
-    let (errno, bytes) = (Errno::ENOSPC, PART as u64);
+    let (errno, bytes) = (Errno::ENOSPC, Some(PART as u64));
     assert_eq!(what, QuotaEventKind::WriteLost { errno, bytes });
     assert_eq!(file.path.as_deref(), Some(&b"/f"[..]));
+}
+
+/// Once, commits of a file with the number of a removed one ended where that had a gap.
+#[test]
+fn gaps_of_a_removed_file_hold_nothing_back_of_the_next_one_with_its_number() {
+    stay_on_one_core();
+    let mut kernel = Kernel::new();
+    kernel.writes(2);
+    kernel.root.close(kernel.fd).unwrap();
+    kernel.root.unlink("/f").unwrap();
+    let begun = Instant::now();
+    loop {
+        assert!(begun.elapsed() < SOON, "the number is not used again");
+        // Its number is free when the backend has forgotten the file.
+        neighbour_syncs(&kernel.root);
+        let fd = kernel.root.open("/f", NEW, 0o644).unwrap();
+        if kernel.root.fstat(fd).unwrap().ino == kernel.ino {
+            kernel.fd = fd;
+            break;
+        }
+        kernel.root.close(fd).unwrap();
+        kernel.root.rename("/f", "/kept").unwrap();
+    }
+    kernel.writes(0);
+    let (at, fd) = ((2 * PART) as u64, kernel.fd);
+    kernel.root.pwrite(fd, &part(2), at).unwrap();
+    kernel.wait_until_kept(&[Some(0), None, Some(2)]);
 }
 
 /// A caller who writes behind the end makes a hole, whatever a kernel would do.

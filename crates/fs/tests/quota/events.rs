@@ -1,8 +1,11 @@
 //! What a volume tells of limits when nobody charges anything.
 
+use super::one_core::stay_on_one_core;
 use super::{PAGE, Site, file, fill, site};
 use hearth::QuotaEventKind::{GraceEnded, HardCrossed, Refused, SoftCrossed, SoftReturned};
-use hearth::{Errno, Process, QuotaEventKind, QuotaId, RefusalReason, Resource};
+use hearth::{
+    Credentials, Errno, Process, QuotaEventKind, QuotaId, RefusalReason, Resource, Volume,
+};
 use std::sync::atomic::Ordering::Relaxed;
 
 const USER: u32 = 1000;
@@ -101,4 +104,70 @@ fn what_root_forces_above_a_hard_limit_is_told() {
     site.volume.quota().set_project_tree("/d", 7).unwrap();
     assert_eq!(both(project), [[HardCrossed], [HardCrossed]]);
     site.check();
+}
+
+/// The number of a file that is gone may be another's.
+#[test]
+fn an_event_of_a_file_names_it_by_number_and_generation_and_by_its_own_path_alone() {
+    stay_on_one_core();
+    let volume = Volume::memory();
+    let root = volume.process(Credentials::root());
+    let make = |path: &str| {
+        let fd = root
+            .open(path, libc::O_CREAT | libc::O_RDWR, 0o644)
+            .unwrap();
+        root.close(fd).unwrap();
+        root.chown(path, Some(USER), None).unwrap();
+        let stat = root.stat(path).unwrap();
+        (stat.ino, Some(stat.generation))
+    };
+    let lose = |ino| {
+        let vfs = volume.nonblocking_vfs();
+        vfs.lose(ino, std::slice::from_ref(&(0..PAGE)), Errno::EIO);
+    };
+    let told = || {
+        let events = volume.quota().events(0).unwrap().into_iter();
+        let of = |event: hearth::QuotaEvent| {
+            let file = event.file.unwrap();
+            let path = file.path.map(|path| String::from_utf8(path).unwrap());
+            (event.who, (file.ino, file.generation), path)
+        };
+        events.map(of).collect::<Vec<_>>()
+    };
+    let old = make("/old");
+    lose(old.0);
+    assert_eq!(told(), [(me(), old, Some("/old".to_owned()))]);
+    root.unlink("/old").unwrap();
+    let again = (0..100_000).find_map(|_| {
+        let new = make("/new");
+        if new.0 == old.0 {
+            return Some(new);
+        }
+        root.unlink("/new").unwrap();
+        None
+    });
+    let new = again.expect("numbers are used again");
+    assert_ne!(new, old);
+    assert_eq!(told(), [(me(), old, None)], "not the path of the other one");
+    lose(new.0);
+    let both = [(me(), old, None), (me(), new, Some("/new".to_owned()))];
+    assert_eq!(told(), both, "two files");
+}
+
+/// It was told as user 0.
+#[test]
+fn an_owner_that_cannot_be_learned_is_told_as_unknown() {
+    let volume = Volume::memory();
+    let vfs = volume.nonblocking_vfs();
+    vfs.lose(12_345, std::slice::from_ref(&(0..PAGE)), Errno::EIO);
+    let events = volume.quota().events(0).unwrap();
+    let file = events[0].file.as_ref().unwrap();
+    assert_eq!((file.ino, file.generation), (12_345, None));
+    assert_eq!(
+        (events[0].who, events[0].who.known()),
+        (QuotaId::UNKNOWN_USER, None)
+    );
+    let line = events[0].to_string();
+    let wanted = format!("user:unknown write-lost errno=EIO lost={PAGE} inode=12345 bytes=");
+    assert!(line.contains(&wanted), "{line}");
 }

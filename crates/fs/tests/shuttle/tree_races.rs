@@ -325,6 +325,34 @@ fn directories_that_move_into_each_other_never_form_a_loop() {
 }
 
 #[test]
+fn a_directory_that_gets_the_name_of_one_that_is_moved_never_moves_into_itself() {
+    explore(SCHEDULES, &["moved", "exchanged"], || {
+        let world = World::new();
+        for dir in ["/a", "/b"] {
+            world.process.mkdir(dir, 0o755).unwrap();
+        }
+        // Inside one directory, so without the rename lock.
+        let other = world.task(|process| {
+            process.renameat2(AT_FDCWD, "/a", AT_FDCWD, "/b", libc::RENAME_EXCHANGE)
+        });
+        let mine = world.process.rename("/a", "/b/c");
+        let outcome = match (mine, other.join().unwrap()) {
+            (Ok(()), Err(Errno::ENOENT)) => "moved",
+            (Ok(()), Ok(())) => "exchanged",
+            // The walk found the target directory before it got the other name.
+            (Err(Errno::EINVAL), Ok(())) => {
+                assert_eq!(names(&world.process, "/").len(), 2);
+                return "exchanged";
+            }
+            both => panic!("{both:?}"),
+        };
+        assert_eq!(names(&world.process, "/"), [b"b"]);
+        assert_eq!(names(&world.process, "/b"), [b"c"]);
+        outcome
+    });
+}
+
+#[test]
 fn the_last_close_and_the_unlink_free_the_file_once() {
     explore(SCHEDULES, &["done"], || {
         let world = World::new();

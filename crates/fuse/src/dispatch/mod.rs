@@ -142,9 +142,12 @@ impl<V: KernelCache> Service for Dispatcher<V> {
         // Pages that the kernel writes back come from no process; a kernel that maps ids does not
         // say from whom.
         let is_written_back = header.pid == 0 && header.opcode == Opcode::Write as u32;
-        match is_written_back || header.uid == unnamed::NOBODY {
-            true => self.volume.tenant_behind(header.nodeid),
-            false => self.volume.tenant_of(header.nodeid, header.uid),
+        if !is_written_back && header.uid != unnamed::NOBODY {
+            return self.volume.tenant_of(header.nodeid, header.uid);
+        }
+        match self.vfs.owner_behind(header.nodeid) {
+            Some(uid) => self.volume.tenant_of(header.nodeid, uid),
+            None => self.volume.tenant_behind(header.nodeid),
         }
     }
 

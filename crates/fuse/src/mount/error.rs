@@ -1,5 +1,6 @@
 //! Why a mount could not be made, each with its remedy.
 
+use hearth::io_reason;
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
@@ -192,13 +193,15 @@ impl fmt::Display for MountError {
             ),
             MountError::Unmount { error, .. } => write!(
                 f,
-                "{at} cannot be unmounted: {error}: hearth umount --lazy {at}, as root or as \
-                 who mounted it"
+                "{at} cannot be unmounted: {}: hearth umount --lazy {at}, as root or as who \
+                 mounted it",
+                io_reason(error)
             ),
             MountError::Io { error, .. } => write!(
                 f,
-                "mount on {at}: {error}: hearth doctor says what this machine lacks, dmesg what \
-                 the kernel refused"
+                "mount on {at}: {}: hearth doctor says what this machine lacks, dmesg what the \
+                 kernel refused",
+                io_reason(error)
             ),
         }
     }
@@ -246,6 +249,7 @@ mod tests {
             let text = error.to_string();
             assert!(text.contains("/mnt") && text.contains(remedy), "{text}");
             assert_eq!(text.lines().count(), 1, "{text}");
+            assert!(!text.contains("os error"), "{text}");
         }
     }
 }

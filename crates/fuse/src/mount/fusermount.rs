@@ -32,7 +32,8 @@ pub(super) fn mount(path: &Path, options: &MountOptions) -> Result<Device, Mount
         .spawn();
     drop(theirs);
     let child = child.map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => MountError::NoHelper,
+        // A directory of PATH that the caller may not search ends the search with the second.
+        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => MountError::NoHelper,
         _ => failed(error),
     })?;
     let received = receive(&ours);

@@ -157,6 +157,22 @@ pub fn check_mountpoint(mountpoint: &Path) -> Result<(), MountError> {
     check(mountpoint, false).map(drop)
 }
 
+/// Whether `/dev/fuse` is there, for what is long before a mount needs it.
+///
+/// # Errors
+/// Why not, as mounting would say it. Whether `fusermount3` may open it is for that to say.
+pub fn check_device() -> Result<(), MountError> {
+    match Device::open() {
+        Err(error)
+            if error.kind() == io::ErrorKind::PermissionDenied
+                && mount_right() != MountRight::Own =>
+        {
+            Ok(())
+        }
+        opened => opened.map(drop).map_err(|error| MountError::device(&error)),
+    }
+}
+
 /// The directory as an absolute path, if it can be mounted on. `covers`: it may hold files.
 fn check(mountpoint: &Path, covers: bool) -> Result<PathBuf, MountError> {
     let path = || mountpoint.to_owned();

@@ -1,6 +1,7 @@
 //! Attributes of inodes and of the filesystem.
 
 use crate::attributes;
+use crate::checked::SuidSgid;
 use crate::errno::PassOn;
 use crate::file::OpenHost;
 use crate::node::Node;
@@ -38,13 +39,15 @@ impl Tree {
         };
         let fd = reached.as_fd();
         if let Some(size) = set.size {
-            self.truncate(caller, node, file, fd, size)?;
+            let suid_sgid = SuidSgid::of_request(set.kill_suidgid);
+            self.truncate(caller, node, (file, fd), size, suid_sgid)?;
         }
         if set.uid.is_some() || set.gid.is_some() || is_killing_alone(set) {
             let uid = set.uid.map(Uid::from_raw);
             let gid = set.gid.map(Gid::from_raw);
             let chown = || chownat(fd, c"", uid, gid, AtFlags::EMPTY_PATH).pass_on();
-            self.rights.act(caller, chown)?;
+            self.rights
+                .change(caller, SuidSgid::of_caller(caller), chown)?;
         }
         if let Some(mode) = set.mode {
             self.chmod(caller, node, fd, mode)?;
@@ -72,7 +75,7 @@ impl Tree {
         // Whether setgid stays depends on the caller's groups, and is no refusal.
         match mode & libc::S_ISGID as u16 {
             0 => self.rights.act(caller, chmod),
-            _ => self.rights.act_exactly(caller, chmod),
+            _ => self.rights.act_exactly(caller, SuidSgid::Keep, chmod),
         }
     }
 
@@ -82,9 +85,9 @@ impl Tree {
         &self,
         caller: &Caller<'_>,
         node: &Node,
-        file: Option<&OpenHost>,
-        fd: BorrowedFd<'_>,
+        (file, fd): (Option<&OpenHost>, BorrowedFd<'_>),
         size: u64,
+        suid_sgid: SuidSgid,
     ) -> Result<()> {
         match node.kind {
             Kind::File => {}
@@ -93,7 +96,8 @@ impl Tree {
         }
         if let Some(file) = file {
             let fd = file.fd()?;
-            return self.rights.act(caller, || ftruncate(&fd, size).pass_on());
+            let cut = || ftruncate(&fd, size).pass_on();
+            return self.rights.change(caller, suid_sgid, cut);
         }
         let name = Tree::proc_name(fd);
         let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
@@ -101,11 +105,13 @@ impl Tree {
             let file = openat(self.proc(), &*name, flags, Mode::empty()).pass_on()?;
             ftruncate(&file, size).pass_on()
         };
-        self.rights.act(caller, cut)
+        self.rights.change(caller, suid_sgid, cut)
     }
 
     /// Clears setuid and setgid of a file that `caller`, who is not root, is about to change: what
-    /// a write does, but before the contents change. True if one of them was set.
+    /// a write does, but before the contents change. True if one of them was set. Setgid without
+    /// group execute runs nothing, and whether it goes depends on the caller's groups: the host
+    /// decides, and the kernel is to look again.
     pub fn strip_suidgid(&self, node: &Arc<Node>) -> Result<bool> {
         let reached = self.reach(node)?;
         let fd = reached.as_fd();
@@ -113,7 +119,7 @@ impl Tree {
         let group = libc::S_ISGID | libc::S_IXGRP;
         let is_set = mode & libc::S_ISUID != 0 || mode & group == group;
         if !is_set || node.kind != Kind::File {
-            return Ok(false);
+            return Ok(node.kind == Kind::File && mode & libc::S_ISGID != 0);
         }
         let mut kept = mode & 0o7777 & !libc::S_ISUID;
         if mode & group == group {

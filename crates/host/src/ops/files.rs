@@ -1,9 +1,11 @@
 //! Open files: opening, making, reading, writing, making durable.
 
 use crate::attributes;
+use crate::checked::SuidSgid;
 use crate::errno::PassOn;
 use crate::file::OpenHost;
 use crate::identity::Identity;
+use crate::listing::Listing;
 use crate::node::{Node, Place};
 use crate::reach::c_name;
 use crate::retries::MayOpen;
@@ -69,11 +71,16 @@ impl Tree {
         let how = host_flags(flags);
         let open = || openat(self.proc(), &*name, how, Mode::empty()).pass_on();
         let fd = match flags & FMODE_EXEC {
+            0 if flags & libc::O_TRUNC != 0 => {
+                self.rights
+                    .change(caller, SuidSgid::of_caller(caller), open)?
+            }
             0 => self.rights.act(caller, open)?,
             _ => open()?,
         };
         let keeps_cache = flags & libc::O_TRUNC == 0 && node.is_unchanged(&stat);
-        Ok(OpenHost::new(node, fd, flags, keeps_cache))
+        let listing = Listing::new(&self.remembered);
+        Ok(OpenHost::new(node, fd, flags, keeps_cache, listing))
     }
 
     /// Makes and opens a file. One that is there already is opened, if it is regular and the
@@ -94,6 +101,10 @@ impl Tree {
             .make(caller, mode, || openat(at, &*entry, how, bits).pass_on());
         match made {
             Ok(fd) => self.opened(parent, name, fd, flags),
+            // Nobody has checked who may open what is there: the kernel looks again, and does.
+            Err(Errno::EEXIST) if flags & libc::O_EXCL == 0 && self.rights.are_checked() => {
+                Err(Errno::ESTALE)
+            }
             Err(Errno::EEXIST) if flags & libc::O_EXCL == 0 => {
                 self.open_existing(caller, parent, (at, &entry), flags)
             }
@@ -164,7 +175,8 @@ impl Tree {
             name: name.into(),
         });
         let node = self.nodes.take(id, Kind::File, place);
-        let mut file = OpenHost::new(&node, fd, flags, false);
+        let listing = Listing::new(&self.remembered);
+        let mut file = OpenHost::new(&node, fd, flags, false, listing);
         file.is_new = true;
         Ok((self.attr(&node, &stat)?, file))
     }
@@ -193,15 +205,17 @@ impl Tree {
         file: &OpenHost,
         place: WriteAt,
         data: &[u8],
+        suid_sgid: SuidSgid,
     ) -> Result<usize> {
         let fd = file.fd()?;
         let fd = fd.as_fd();
-        self.rights.act(caller, || match (place, file.appends()) {
+        let write = || match (place, file.appends()) {
             (WriteAt::At(off), false) => sys::write_at(fd, data, off, 0),
             (WriteAt::At(off), true) => sys::write_at(fd, data, off, RWF_NOAPPEND),
             (WriteAt::End | WriteAt::EndFrom(_), true) => sys::write_at(fd, data, 0, 0),
             (WriteAt::End | WriteAt::EndFrom(_), false) => sys::write_at(fd, data, 0, RWF_APPEND),
-        })
+        };
+        self.rights.change(caller, suid_sgid, write)
     }
 
     /// Writes what the kernel has acknowledged: pages that a program has changed through a mapping.

@@ -76,7 +76,7 @@ impl Tree {
         let directory = self.reach(parent)?;
         let (at, entry) = (directory.as_fd(), c_name(name)?);
         self.rights
-            .act(caller, || symlinkat(target, at, &*entry).pass_on())?;
+            .make(caller, 0, || symlinkat(target, at, &*entry).pass_on())?;
         self.made(at, parent, name, Kind::Symlink)
     }
 
@@ -140,10 +140,14 @@ impl Tree {
             true => None,
             false => self.victim(target.as_fd(), new_name),
         };
-        self.rights.act(caller, || {
+        let rename = || {
             let (source, target) = (source.as_fd(), target.as_fd());
             renameat_with(source, &*source_name, target, &*target_name, flags).pass_on()
-        })?;
+        };
+        match flags.contains(RenameFlags::WHITEOUT) {
+            true => self.rights.make(caller, 0, rename)?,
+            false => self.rights.act(caller, rename)?,
+        }
         self.lost_name(victim);
         self.moved(target.as_fd(), to, new_name);
         if flags.contains(RenameFlags::EXCHANGE) {

@@ -1,5 +1,6 @@
 //! Ranges of open files: finding data and holes, allocating, copying.
 
+use crate::checked::SuidSgid;
 use crate::errno::PassOn;
 use crate::file::OpenHost;
 use crate::tree::Tree;
@@ -32,8 +33,9 @@ impl Tree {
     ) -> Result<()> {
         let fd = file.fd()?;
         let flags = FallocateFlags::from_bits_retain(mode as u32);
-        self.rights
-            .act(caller, || fallocate(&fd, flags, off, len).pass_on())
+        self.rights.change(caller, SuidSgid::of_caller(caller), || {
+            fallocate(&fd, flags, off, len).pass_on()
+        })
     }
 
     /// Copies within the host, which shares blocks where it can.
@@ -46,7 +48,7 @@ impl Tree {
     ) -> Result<u64> {
         let len = len.min(COPY_MAX) as usize;
         let (from, to) = (from.fd()?, to.fd()?);
-        self.rights.act(caller, || {
+        self.rights.change(caller, SuidSgid::of_caller(caller), || {
             let (mut from_at, mut to_at) = (from_at, to_at);
             let copied = copy_file_range(&from, Some(&mut from_at), &to, Some(&mut to_at), len);
             copied.pass_on().map(|copied| copied as u64)

@@ -1,5 +1,6 @@
 //! Extended attributes, ACLs among them.
 
+use crate::checked::SuidSgid;
 use crate::errno::PassOn;
 use crate::node::Node;
 use crate::tree::Tree;
@@ -15,6 +16,8 @@ const MOST: usize = 64 << 10;
 const USUAL: usize = 1024;
 /// Whether setgid stays when this is set depends on the caller's groups.
 const ACL: &[u8] = b"system.posix_acl_access";
+/// Shown to root alone.
+const TRUSTED: &[u8] = b"trusted.";
 const FILE_CAPABILITIES: &[u8] = b"security.capability";
 
 impl Tree {
@@ -39,13 +42,14 @@ impl Tree {
         name: &[u8],
         value: &[u8],
         flags: i32,
+        suid_sgid: SuidSgid,
     ) -> Result<()> {
         let reached = self.reach(node)?;
         let (path, c_name) = (Tree::proc_path(reached.as_fd()), c_string(name)?);
         let flags = XattrFlags::from_bits_retain(flags as u32);
         let set = || setxattr(&*path, &*c_name, value, flags).pass_on();
         match name {
-            ACL => self.rights.act_exactly(caller, set),
+            ACL => self.rights.act_exactly(caller, suid_sgid, set),
             _ => self.rights.act(caller, set),
         }
     }
@@ -55,7 +59,16 @@ impl Tree {
         let reached = self.reach(node)?;
         let path = Tree::proc_path(reached.as_fd());
         let list = |names: &mut [u8]| listxattr(&*path, names).pass_on();
-        self.rights.act(caller, || filled(list))
+        let mut names = self.rights.act(caller, || filled(list))?;
+        // The kernel leaves out nothing of what it gets.
+        if self.rights.are_checked() && !caller.privileged() {
+            names = names
+                .split_inclusive(|&byte| byte == 0)
+                .filter(|name| !name.starts_with(TRUSTED))
+                .collect::<Vec<_>>()
+                .concat();
+        }
+        Ok(names)
     }
 
     /// Removes an attribute.

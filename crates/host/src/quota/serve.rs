@@ -7,6 +7,7 @@ use super::mounts_below::has_mounts_below;
 use super::refusals::Refusals;
 use super::state_dir::QuotaDir;
 use super::{Counting, Projects, Quotas, Refusal};
+use crate::checked::SuidSgid;
 use crate::error::OpenError;
 use crate::file::OpenHost;
 use crate::node::Node;
@@ -306,8 +307,9 @@ impl HostVfs {
         file: &OpenHost,
         place: WriteAt,
         data: &[u8],
+        suid_sgid: SuidSgid,
     ) -> Result<usize> {
-        let write = |data: &[u8]| self.tree.write(caller, file, place, data);
+        let write = |data: &[u8]| self.tree.write(caller, file, place, data, suid_sgid);
         match &self.quotas {
             Some(quotas) => quotas.write(file, place, data, write),
             None => write(data),

@@ -6,7 +6,7 @@ use hearth_sync::primitive::{Arc, thread};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -24,6 +24,22 @@ pub struct QuotaDir {
     path: PathBuf,
     /// Locked for as long as it is open.
     directory: File,
+}
+
+/// The process that has a directory locked, where this one sees it.
+fn locked_by(directory: &File) -> Option<u32> {
+    let stat = directory.metadata().ok()?;
+    let (major, minor) = (rustix::fs::major(stat.dev()), rustix::fs::minor(stat.dev()));
+    let place = format!("{major:02x}:{minor:02x}:{}", stat.ino());
+    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    // Number, kind, advisory, write, process, place.
+    let mut locks = locks.lines().map(|line| line.split_whitespace());
+    locks.find_map(
+        |mut words| match (words.nth(1)?, words.nth(2)?, words.next()?) {
+            ("FLOCK", process, at) if at == place => process.parse().ok().filter(|pid| *pid > 0),
+            _ => None,
+        },
+    )
 }
 
 /// Lines of a key and a value, the last of which counts. Each change appends one.
@@ -47,8 +63,8 @@ impl QuotaDir {
             .map_err(failed)?;
         let directory = File::open(path).map_err(failed)?;
         if !locked_within(&directory, ENDING).map_err(failed)? {
-            let path = path.to_owned();
-            return Err(OpenError::StateInUse { path });
+            let (path, by) = (path.to_owned(), locked_by(&directory));
+            return Err(OpenError::StateInUse { path, by });
         }
         Ok(QuotaDir {
             path: path.to_owned(),

@@ -49,6 +49,11 @@ impl State {
         self.counters
     }
 
+    /// Whether records wait for room.
+    pub(super) fn has_held(&self) -> bool {
+        !self.held.is_empty()
+    }
+
     pub(super) fn kv_epoch(&self) -> u64 {
         self.kv_epoch
     }
@@ -145,6 +150,7 @@ impl StoreBackend {
         for (segment, pages) in merged.named {
             self.pending.take(segment, pages);
         }
+        self.pending.note_commit();
         Ok(())
     }
 }

@@ -115,7 +115,7 @@ impl StoreBackend {
 
     /// Opens the store in `dir`.
     pub fn open(dir: &Path, options: StoreOptions) -> Result<StoreBackend> {
-        let is_read_only = options.mode == OpenMode::ReadOnly;
+        let is_read_only = options.mode.is_read_only();
         let key = volume_key(&Kv::info_of(dir)?, options.passphrase.as_ref())?;
         let mut how = open_options(options.mode, key.as_ref());
         how.memory = options.memory;

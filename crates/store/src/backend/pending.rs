@@ -2,7 +2,8 @@
 //!
 //! A page that was stored belongs to nobody until a commit names it. Its segment must stay until
 //! then, though nothing in it may be live. What a volume does not name, it lets go of: by ending,
-//! because after the next opening nothing is pending, or by leaving it for [`PATIENCE`].
+//! because after the next opening nothing is pending, or by leaving it for [`PATIENCE`] and two
+//! commits.
 
 use hearth_sync::primitive::{Mutex, Stopwatch};
 use std::collections::{BTreeSet, HashMap};
@@ -22,6 +23,8 @@ struct PendingState {
     pages: HashMap<u64, Waiting>,
     next_flight: u64,
     flights: BTreeSet<u64>,
+    /// Commits of the volume that were made.
+    commits: u64,
 }
 
 /// Pages of a segment that wait.
@@ -30,6 +33,8 @@ struct Waiting {
     pages: u64,
     /// Since the last of them came.
     since: Stopwatch,
+    /// [`PendingState::commits`] then.
+    commits: u64,
 }
 
 /// A write that is under way: it may bring pages to any segment. Ends on drop.
@@ -61,12 +66,19 @@ impl Pending {
     /// `pages` pages of `segment` were stored.
     pub(super) fn add(&self, segment: u64, pages: u64) {
         let mut state = self.state.lock();
+        let commits = state.commits;
         let waiting = state.pages.entry(segment).or_insert_with(|| Waiting {
             pages: 0,
             since: Stopwatch::start(),
+            commits,
         });
         waiting.pages += pages;
-        waiting.since = Stopwatch::start();
+        (waiting.since, waiting.commits) = (Stopwatch::start(), commits);
+    }
+
+    /// The volume has committed what it had to name.
+    pub(super) fn note_commit(&self) {
+        self.state.lock().commits += 1;
     }
 
     /// A commit named `pages` pages of `segment`.
@@ -81,11 +93,15 @@ impl Pending {
     }
 
     /// Segments whose pages have waited for longer than `patience`, with the pages. They no longer
-    /// do.
+    /// do. Two commits must have been made since: the first may have begun before a page came, the
+    /// second has its record. On a full disk there are none, and the records wait too.
     pub(super) fn give_up(&self, patience: Duration) -> Vec<(u64, u64)> {
-        let is_late =
-            |_: &u64, waiting: &mut Waiting| u128::from(waiting.since.ns()) > patience.as_nanos();
         let mut state = self.state.lock();
+        let commits = state.commits;
+        let is_late = |_: &u64, waiting: &mut Waiting| {
+            let is_old = u128::from(waiting.since.ns()) > patience.as_nanos();
+            is_old && commits >= waiting.commits + 2
+        };
         let late = state.pages.extract_if(is_late);
         late.map(|(segment, waiting)| (segment, waiting.pages))
             .collect()

@@ -14,6 +14,7 @@
 //! what it has read before: what the volume has changed meanwhile stays as the volume wants it.
 
 use super::StoreBackend;
+use super::commit::State;
 use super::load::each;
 use super::pending::PATIENCE;
 use crate::error::Result;
@@ -192,12 +193,27 @@ impl StoreBackend {
     /// Pages that the volume has stored and not named for long are dead pages of their segments.
     fn forget(&self) -> Result<bool> {
         let mut state = self.state.lock();
+        // What is held may name them.
+        if state.has_held() {
+            return Ok(false);
+        }
         let late = self.pending.give_up(self.limits.patience);
         if late.is_empty() {
             return Ok(false);
         }
+        let given_up = self.commit_dead(&mut state, &late);
+        if given_up.is_err() {
+            for (segment, pages) in late {
+                self.pending.add(segment, pages);
+            }
+        }
+        given_up.map(|()| true)
+    }
+
+    /// Commits that pages of segments are dead that no record names.
+    fn commit_dead(&self, state: &mut State, pages: &[(u64, u64)]) -> Result<()> {
         let mut tally = Tally::default();
-        for (segment, pages) in late {
+        for &(segment, pages) in pages {
             tally.named(segment, pages);
         }
         let mut ops = Vec::new();
@@ -205,7 +221,7 @@ impl StoreBackend {
         let counters = state.counters();
         state.apply(&*self.kv, counters, ops)?;
         state.deaths += 1;
-        Ok(true)
+        Ok(())
     }
 
     /// Gives up `segments`, none of which has a live or a pending page. Their files go when a

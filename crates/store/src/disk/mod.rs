@@ -3,6 +3,7 @@
 //! Names are relative to the volume's directory, with `/` between folders; "" is the directory
 //! itself. `real` is the operating system, [`simulated`] forgets what was not synced.
 
+pub(crate) mod lock;
 pub(crate) mod real;
 pub mod simulated;
 

@@ -1,11 +1,11 @@
 //! Files of the operating system.
 
-use super::{Access, Disk, File};
+use super::{Access, Disk, File, lock};
 use crate::error::{Error, Result};
 use hearth_sync::primitive::Arc;
-use rustix::fs::{FallocateFlags, FlockOperation};
+use rustix::fs::FallocateFlags;
 use std::fs;
-use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
+use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -99,77 +99,14 @@ impl Disk for RealDisk {
     }
 
     fn lock(&self, name: &str, owner: Option<&str>) -> Result<Box<dyn Send + Sync>> {
-        let path = self.path(name);
-        let failed = |op| move |error| Error::io(op, &self.path(name), error);
-        let mut file = fs::OpenOptions::new()
-            .read(true)
-            .write(owner.is_some())
-            .create(owner.is_some())
-            .truncate(false)
-            .open(&path)
-            .map_err(failed("open"))?;
-        let how = match owner {
-            Some(_) => FlockOperation::NonBlockingLockExclusive,
-            None => FlockOperation::NonBlockingLockShared,
-        };
-        match rustix::fs::flock(&file, how) {
-            Ok(()) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => {
-                return Err(Error::InUse {
-                    path: self.place.clone(),
-                    who: holder(&mut file),
-                });
-            }
-            Err(error) => return Err(failed("lock")(error.into())),
-        }
-        if let Some(owner) = owner {
-            file.set_len(0).map_err(failed("write"))?;
-            // A full disk keeps nobody from opening: the name is for messages.
-            let _ = file.write_all(owner.as_bytes());
-        }
-        Ok(Box::new(HeldLock {
-            file,
-            process: std::process::id(),
-        }))
+        let lock = lock::take(&self.path(name), &self.place, owner)?;
+        Ok(Box::new(lock))
     }
 
     fn room(&self) -> Result<(u64, u64)> {
         let is = rustix::fs::statvfs(&self.place)
             .map_err(|error| Error::io("measure", &self.place, error.into()))?;
         Ok((is.f_blocks * is.f_frsize, is.f_bavail * is.f_frsize))
-    }
-}
-
-/// A lock of a file. It ends with this value although forks of the process share the open file,
-/// and not with their copies of this value.
-struct HeldLock {
-    file: fs::File,
-    /// The process that took the lock.
-    process: u32,
-}
-
-impl Drop for HeldLock {
-    fn drop(&mut self) {
-        if self.process == std::process::id() {
-            // Without it the lock would last until the last fork has closed the file.
-            let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
-        }
-    }
-}
-
-/// The name of who holds a lock that was refused. Readers write none: where another reader would
-/// be let in, the text is of a writer that is gone.
-fn holder(file: &mut fs::File) -> String {
-    if rustix::fs::flock(&*file, FlockOperation::NonBlockingLockShared).is_ok() {
-        return "a reader".to_owned();
-    }
-    let mut text = String::new();
-    let read = file
-        .seek(SeekFrom::Start(0))
-        .and_then(|_| file.read_to_string(&mut text));
-    match read {
-        Ok(_) if !text.is_empty() => text.trim_end().to_owned(),
-        _ => "somebody who wrote no name".to_owned(),
     }
 }
 

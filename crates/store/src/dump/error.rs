@@ -36,6 +36,13 @@ pub enum DumpError {
     },
     /// The place holds something already.
     NotEmpty,
+    /// The files are larger than the volume may be.
+    TooLarge {
+        /// Bytes that the files take.
+        needs: u64,
+        /// Size of the volume in bytes.
+        size: u64,
+    },
 }
 
 /// What is wrong with a stream.
@@ -141,6 +148,11 @@ impl fmt::Display for DumpError {
                 let path = Path::new(std::ffi::OsStr::from_bytes(path));
                 write!(f, "'{}', {op}: {errno}", path.display())
             }
+            DumpError::TooLarge { needs, size } => write!(
+                f,
+                "the files take {needs} bytes, the volume may have {size}; load with \
+                 -o size={needs} or more"
+            ),
             DumpError::NotEmpty => f.write_str("holds files already; give a new or an empty place"),
         }
     }

@@ -20,7 +20,8 @@ const SMALL: u64 = 16;
 const WINDOW: u64 = 2048;
 
 /// Loads all that `reader` gives into `volume`, which is new. Inodes keep their numbers, so that
-/// settings that name some of them stay right. Not closed at the end.
+/// settings that name some of them stay right. Not closed at the end. `size` is how large the
+/// volume may be in bytes, 0 for as much as there is.
 ///
 /// # Errors
 /// The volume is not new, the stream is damaged, or the volume takes no more. What was loaded up to
@@ -29,6 +30,7 @@ pub fn into_volume(
     reader: &mut DumpReader<impl Read>,
     head: &Head,
     volume: &dyn Backend,
+    size: u64,
     watch: DumpWatch<'_>,
 ) -> Dumped<Progress> {
     let restart = volume.restart().map_err(DumpError::at(b"", "open"))?;
@@ -46,6 +48,11 @@ pub fn into_volume(
         several_names: HashMap::new(),
         first_names: HashMap::new(),
         done: Progress::default(),
+        blocks: 0,
+        most_blocks: match size {
+            0 => u64::MAX,
+            size => size / PAGE,
+        },
         watch,
     };
     for (key, value) in &head.settings {
@@ -56,7 +63,15 @@ pub fn into_volume(
         })?;
     }
     while let Some(entry) = reader.member()? {
-        load.member(reader, entry)?;
+        load.count(&entry);
+        // Beyond the size the rest is read to know how much it takes.
+        if load.blocks <= load.most_blocks {
+            load.member(reader, entry)?;
+        }
+    }
+    if load.blocks > load.most_blocks {
+        let needs = load.blocks.saturating_mul(PAGE);
+        return Err(DumpError::TooLarge { needs, size });
     }
     load.end(reader)
 }
@@ -83,10 +98,25 @@ struct VolumeLoad<'a> {
     /// The inodes that paths of files with several names mean.
     first_names: HashMap<Vec<u8>, u64>,
     done: Progress,
+    /// Blocks that the members take, as a mount charges them, and how many they may take.
+    blocks: u64,
+    most_blocks: u64,
     watch: DumpWatch<'a>,
 }
 
 impl VolumeLoad<'_> {
+    fn count(&mut self, entry: &Entry) {
+        let What::Inode(inode, map) = &entry.what else {
+            return;
+        };
+        let written = map.written.iter();
+        let written = written.map(|range| range.end.div_ceil(PAGE) - range.start / PAGE);
+        let unwritten = map.unwritten.iter().map(|pages| pages.end - pages.start);
+        let pages = written.chain(unwritten).fold(0, u64::saturating_add);
+        let blocks = pages.saturating_add(inode.attrs.extra_blocks.into());
+        self.blocks = self.blocks.saturating_add(blocks);
+    }
+
     fn member<R: Read>(&mut self, reader: &mut DumpReader<R>, entry: Entry) -> Dumped<()> {
         let Entry { path, what } = entry;
         let found = self.order.find(&path, |_| Ok::<(), StreamFault>(()));

@@ -14,7 +14,7 @@ mod stream;
 pub use error::{DumpError, StreamFault};
 pub use into_directory::into_directory;
 pub use into_volume::into_volume;
-pub use save::save;
+pub use save::{FirstRoot, save};
 pub use stream::{DumpReader, Head, VERSION};
 
 /// Bytes of a page.

@@ -6,7 +6,7 @@ use super::entry::{Entry, FileMap, What};
 use super::error::{DumpError, Dumped};
 use super::stream::{DumpWriter, Head};
 use super::{DumpWatch, PAGE, Progress, ROOT};
-use hearth_backend::{Backend, Errno, Inode, Kind, Target};
+use hearth_backend::{Attrs, Backend, Errno, Inode, Kind, Target, Time};
 use std::collections::HashMap;
 use std::io::Write;
 use std::ops::Range;
@@ -14,21 +14,40 @@ use std::ops::Range;
 /// Pages that are read at once.
 const WINDOW: u64 = 256;
 
+/// The root of a volume that was never mounted, as the first mount would make it.
+#[derive(Clone, Copy, Debug)]
+pub struct FirstRoot {
+    /// Its owner.
+    pub uid: u32,
+    /// Its group.
+    pub gid: u32,
+    /// Since when it is there.
+    pub time: Time,
+}
+
 /// Writes all that `volume` holds to `out`, as of its last commit, which must stay the last one
-/// until the end.
+/// until the end. A volume without a root is dumped with that of `first`. `size` is that of the
+/// volume in bytes, 0 for as much as its disk has.
 ///
 /// # Errors
 /// A part of the volume cannot be read, or the stream cannot be written; it is of no use then.
-pub fn save(volume: &dyn Backend, out: impl Write, watch: DumpWatch<'_>) -> Dumped<Progress> {
+pub fn save(
+    volume: &dyn Backend,
+    first: FirstRoot,
+    size: u64,
+    out: impl Write,
+    watch: DumpWatch<'_>,
+) -> Dumped<Progress> {
     let restart = volume.restart().map_err(DumpError::at(b"", "open"))?;
-    let restart = restart
-        .ok_or(Errno::ENOENT)
-        .map_err(DumpError::at(b"", "open"))?;
+    let Some(restart) = restart else {
+        return save_new(first, size, out, watch);
+    };
     let mut settings = restart.settings;
     settings.sort();
     let head = Head {
         epoch: restart.epoch,
         last_inode: restart.last_inode,
+        size,
         settings,
     };
     let mut walk = TreeWalk {
@@ -41,6 +60,52 @@ pub fn save(volume: &dyn Backend, out: impl Write, watch: DumpWatch<'_>) -> Dump
     walk.run()?;
     walk.to.finish()?;
     Ok(walk.done)
+}
+
+/// A dump of nothing but the root.
+fn save_new(
+    first: FirstRoot,
+    size: u64,
+    out: impl Write,
+    watch: DumpWatch<'_>,
+) -> Dumped<Progress> {
+    let head = Head {
+        epoch: 0,
+        last_inode: ROOT,
+        size,
+        settings: Vec::new(),
+    };
+    let root = Inode {
+        ino: ROOT,
+        attrs: Attrs {
+            uid: first.uid,
+            gid: first.gid,
+            nlink: 2,
+            atime: first.time,
+            mtime: first.time,
+            ctime: first.time,
+            btime: first.time,
+            ..Attrs::new(1, Kind::Directory, 0o755)
+        },
+        size: 0,
+        pages: 0,
+        touched: 0,
+        entries: (0, 0),
+        parent: ROOT,
+        target: Box::default(),
+        xattrs: Vec::new(),
+    };
+    let mut to = DumpWriter::new(out, &head)?;
+    let what = What::Inode(Box::new(root), FileMap::default());
+    let path = Vec::new();
+    to.member(&Entry { path, what }, 0)?;
+    to.finish()?;
+    let done = Progress {
+        members: 1,
+        bytes: 0,
+    };
+    watch(&done);
+    Ok(done)
 }
 
 /// A walk over the whole tree.

@@ -15,6 +15,8 @@ pub struct Head {
     pub epoch: u64,
     /// No inode number above it was ever used.
     pub last_inode: u64,
+    /// Size of the volume in bytes, 0 for as much as its disk has, and of dumps that do not say it.
+    pub size: u64,
     /// Settings of the volume, such as limits and heat: key and value.
     pub settings: Vec<Setting>,
 }
@@ -29,6 +31,7 @@ mod own {
     pub const VERSION: &str = "HEARTH.dump";
     pub const EPOCH: &str = "HEARTH.epoch";
     pub const LAST_INODE: &str = "HEARTH.last_inode";
+    pub const SIZE: &str = "HEARTH.size";
     pub const SETTING: &str = "HEARTH.setting.";
     pub const MEMBERS: &str = "HEARTH.members";
     pub const DIGEST: &str = "HEARTH.blake3";
@@ -53,6 +56,9 @@ impl<W: Write> DumpWriter<W> {
         records.put_number(own::VERSION, VERSION);
         records.put_number(own::EPOCH, head.epoch);
         records.put_number(own::LAST_INODE, head.last_inode);
+        if head.size > 0 {
+            records.put_number(own::SIZE, head.size);
+        }
         for (key, value) in &head.settings {
             records.put(format!("{}{}", own::SETTING, hex(key)), value);
         }
@@ -211,6 +217,7 @@ impl<R: Read> DumpReader<R> {
         Ok(Head {
             epoch: number(own::EPOCH).map_err(|fault| self.fault(fault))?,
             last_inode: number(own::LAST_INODE).map_err(|fault| self.fault(fault))?,
+            size: number(own::SIZE).map_err(|fault| self.fault(fault))?,
             settings,
         })
     }

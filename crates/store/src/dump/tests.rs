@@ -196,16 +196,23 @@ fn full() -> Model {
     build.volume()
 }
 
+/// The root of a volume that was never mounted.
+const NEW: FirstRoot = FirstRoot {
+    uid: 1000,
+    gid: 100,
+    time: Time { sec: 9, nsec: 8 },
+};
+
 fn dumped(volume: &Model) -> Vec<u8> {
     let mut stream = Vec::new();
-    save(volume, &mut stream, &mut |_| {}).expect("a dump");
+    save(volume, NEW, 0, &mut stream, &mut |_| {}).expect("a dump");
     stream
 }
 
 fn loaded(stream: &[u8]) -> std::result::Result<Model, DumpError> {
     let model = Model::default();
     let (mut reader, head) = DumpReader::new(stream)?;
-    into_volume(&mut reader, &head, &model, &mut |_| {})?;
+    into_volume(&mut reader, &head, &model, 0, &mut |_| {})?;
     Ok(model)
 }
 
@@ -219,6 +226,22 @@ fn a_volume_that_is_loaded_is_the_one_that_was_dumped() {
         again.state().without_pages()
     );
     assert_eq!(dumped(&again).len(), dumped(&volume).len());
+}
+
+#[test]
+fn a_volume_that_was_never_mounted_is_dumped_with_its_root_alone() {
+    let stream = dumped(&Model::default());
+    let (mut reader, head) = DumpReader::new(&*stream).expect("a dump");
+    assert_eq!((head.last_inode, head.settings.len()), (ROOT, 0));
+    let root = reader.member().expect("a member").expect("the root");
+    let entry::What::Inode(inode, _) = root.what else {
+        panic!("another name")
+    };
+    let found = (inode.ino, inode.attrs.uid, inode.attrs.mtime);
+    assert_eq!(found, (ROOT, NEW.uid, NEW.time));
+    assert!(reader.member().expect("the end").is_none());
+    let again = loaded(&stream).expect("a volume");
+    assert_eq!(dumped(&again).len(), stream.len());
 }
 
 #[test]
@@ -319,8 +342,24 @@ fn what_is_no_dump_is_refused_with_the_remedy() {
 fn a_volume_that_holds_something_takes_no_dump() {
     let stream = dumped(&full());
     let (mut reader, head) = DumpReader::new(&*stream).expect("a dump");
-    let loaded = into_volume(&mut reader, &head, &full(), &mut |_| {});
+    let loaded = into_volume(&mut reader, &head, &full(), 0, &mut |_| {});
     assert_eq!(loaded, Err(DumpError::NotEmpty));
+}
+
+#[test]
+fn a_dump_names_a_size_and_a_smaller_volume_is_told_how_much_the_files_take() {
+    let (mut stream, size) = (Vec::new(), 1 << 40);
+    save(&full(), NEW, size, &mut stream, &mut |_| {}).expect("a dump");
+    let load = |size: u64| {
+        let (mut reader, head) = DumpReader::new(&*stream).expect("a dump");
+        assert_eq!(head.size, 1 << 40);
+        into_volume(&mut reader, &head, &Model::default(), size, &mut |_| {})
+    };
+    let Err(DumpError::TooLarge { needs, size: 4096 }) = load(4096) else {
+        panic!("a page is too little");
+    };
+    assert!(load(needs - 1).is_err());
+    assert!(load(needs).is_ok());
 }
 
 #[test]

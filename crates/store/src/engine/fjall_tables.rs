@@ -240,7 +240,15 @@ fn keyspace_options() -> KeyspaceCreateOptions {
 /// there, deletes a keyspace whose `current` is not there, and does not compare the list of tables
 /// with the checksum that `current` has of it: a flipped bit there shows old values.
 fn check_layout(folder: &Path) -> Result<()> {
-    if !folder.join("version").is_file() {
+    let marker = folder.join("version");
+    let is_there = match fs::metadata(&marker) {
+        Ok(is) => is.is_file(),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            return Err(Error::io("look at", &marker, error));
+        }
+        Err(_) => false,
+    };
+    if !is_there {
         let file = format!("{FOLDER}/version");
         return Err(Error::corrupt(&file, 0, "the engine's marker is missing"));
     }

@@ -26,8 +26,11 @@ impl Shared {
     pub(super) fn checkpoint(&self) -> Result<()> {
         self.check_writable()?;
         let _one = self.checkpointing.lock();
+        // What is committed from here on is the next one's: commits without a pause would keep
+        // this one for ever.
+        let until = self.log.lock().as_ref().map_or(0, |log| log.last.epoch);
         // What an earlier one left comes first, then what was committed since.
-        while let Some((overlay, point)) = self.freeze() {
+        while let Some((overlay, point)) = self.freeze(until) {
             let done = self.keep(&overlay, &point);
             if let Err(error) = done {
                 self.latch_unless_full(&error);
@@ -49,12 +52,13 @@ impl Shared {
         }
     }
 
-    /// Closes the active layer, unless an earlier one is still there. `None`: nothing to do.
-    fn freeze(&self) -> Option<(Arc<Overlay>, Point)> {
+    /// Closes the active layer, unless an earlier one is still there. `None`: every epoch up to
+    /// `until` is in tables.
+    fn freeze(&self, until: u64) -> Option<(Arc<Overlay>, Point)> {
         let log = self.log.lock();
         let log = log.as_ref()?;
         let mut layers = self.layers.write();
-        if layers.frozen.is_none() && log.last.epoch > log.kept {
+        if layers.frozen.is_none() && log.kept < until {
             let overlay = Arc::new(std::mem::take(&mut layers.active));
             layers.frozen = Some((overlay, log.last));
         }

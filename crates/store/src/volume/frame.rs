@@ -60,6 +60,9 @@ impl Header {
     }
 }
 
+/// The most bytes of a record: the length of a frame has 32 bits.
+const LARGEST: u64 = 1 << 31;
+
 /// The digest of a frame: of its header before the digest, and of its payload.
 pub(crate) fn digest(header: &[u8], payload: &[u8]) -> FrameDigest {
     let mut hasher = blake3::Hasher::new();
@@ -69,14 +72,18 @@ pub(crate) fn digest(header: &[u8], payload: &[u8]) -> FrameDigest {
 }
 
 /// Cuts an epoch into parts of about `usual` bytes of records. A larger record is a part of its
-/// own; none is larger than `most`.
-pub(crate) fn split(ops: &[KvOp], usual: u64, most: u64) -> Result<Vec<Range<usize>>> {
+/// own; none is larger than [`LARGEST`].
+pub(crate) fn split(ops: &[KvOp], usual: u64) -> Result<Vec<Range<usize>>> {
     let mut parts = Vec::new();
     let (mut from, mut bytes) = (0, 0);
     for (at, op) in ops.iter().enumerate() {
         let size = record_len(op) as u64;
-        if size > most || op.key.len() > usize::from(u16::MAX) {
-            let what = "a key with its value";
+        if op.key.len() > usize::from(u16::MAX) {
+            let (what, most) = ("a key", u64::from(u16::MAX));
+            return Err(Error::TooLarge { what, most });
+        }
+        if size > LARGEST {
+            let (what, most) = ("a key with its value", LARGEST);
             return Err(Error::TooLarge { what, most });
         }
         if bytes + size > usual && from < at {

@@ -83,7 +83,7 @@ impl Kv {
     /// As [`Kv::open_with`], on any disk and engine.
     pub fn open_parts(parts: Parts, options: OpenOptions) -> Result<Kv> {
         let shared = Arc::new(open::open(parts, &options)?);
-        if options.background && options.mode != OpenMode::ReadOnly {
+        if options.background && !options.mode.is_read_only() {
             upkeep::start(&shared);
         }
         Ok(Kv { shared })

@@ -76,7 +76,8 @@ enum Placed {
     At(Vec<Run>),
     /// Into files that hold epochs that no checkpoint has.
     Full,
-    /// Nowhere: they are more than the ring holds beside the file that is in use.
+    /// Nowhere: they are more than the ring holds beside the file that is in use, or one of them is
+    /// larger than a file.
     TooLarge,
 }
 
@@ -126,6 +127,11 @@ impl LogWriter {
         let (lengths, mut digest) = self.encode(epoch, ops)?;
         let mut placed = self.place(&lengths);
         if let Placed::TooLarge = placed {
+            // The file that a frame of a failed attempt names is about to be made anew.
+            if self.is_soiled {
+                self.wipe_the_end()?;
+                self.is_soiled = false;
+            }
             let frames = std::mem::take(&mut self.buffer);
             let length = frames.len() as u64;
             let stored = self.encode_reference(epoch, &Reference { digest, length })?;
@@ -152,7 +158,11 @@ impl LogWriter {
             if flushed.replace(file) != Some(file) {
                 self.files[file].sync()?;
             }
-            self.newest[file] = epoch;
+        }
+        // Not before all is durable: no checkpoint has an epoch that failed, so it would keep its
+        // files for ever.
+        for run in &runs {
+            self.newest[(run.at / self.file_len) as usize] = epoch;
         }
         self.is_soiled = false;
         self.buffer.clear();
@@ -181,7 +191,7 @@ impl LogWriter {
     fn encode(&mut self, epoch: u64, ops: &[KvOp]) -> Result<(Vec<u64>, FrameDigest)> {
         let overhead = (HEADER + SEAL_MOST) as u64;
         let usual = self.file_len / PARTS_OF_A_FILE - overhead;
-        let parts = frame::split(ops, usual, self.file_len - overhead)?;
+        let parts = frame::split(ops, usual)?;
         self.buffer.clear();
         let mut digest = self.last.digest;
         let mut lengths = Vec::with_capacity(parts.len());
@@ -241,6 +251,9 @@ impl LogWriter {
         let mut at = self.last.log_at;
         let mut from = 0;
         for &length in lengths {
+            if length > self.file_len {
+                return Placed::TooLarge;
+            }
             let offset = at % self.file_len;
             let is_new = offset == 0 || offset + length > self.file_len;
             if is_new {
@@ -271,11 +284,17 @@ impl LogWriter {
     /// append went to another file.
     fn wipe_what_a_failure_left(&mut self, runs: &[Run]) -> Result<()> {
         let at = self.last.log_at;
-        if self.is_soiled && runs.first().is_some_and(|run| run.at != at) {
-            let file = &self.files[(at / self.file_len) as usize];
-            file.write_at(at % self.file_len, &[0; BLOCK as usize])?;
-            file.sync()?;
+        match self.is_soiled && runs.first().is_some_and(|run| run.at != at) {
+            true => self.wipe_the_end(),
+            false => Ok(()),
         }
-        Ok(())
+    }
+
+    /// Overwrites the header behind the last epoch, so that no frame begins there.
+    fn wipe_the_end(&self) -> Result<()> {
+        let at = self.last.log_at;
+        let file = &self.files[(at / self.file_len) as usize];
+        file.write_at(at % self.file_len, &[0; BLOCK as usize])?;
+        file.sync()
     }
 }

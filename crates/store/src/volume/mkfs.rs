@@ -23,6 +23,8 @@ const OWN: [&str; 7] = [
 /// What a directory may hold that counts as empty.
 const IGNORED: &str = "lost+found";
 const CHUNK: usize = 1 << 20;
+/// Bytes of an empty volume besides the log and the ballast, at most.
+const SMALL: u64 = 1 << 20;
 /// The smallest file of a log, in bytes.
 const LOG_LEAST: u64 = 4 * BLOCK;
 
@@ -42,7 +44,18 @@ pub(crate) fn mkfs(parts: &Parts, options: &MkfsOptions) -> Result<()> {
             let _ = disk.remove(name);
         }
     }
-    made
+    made.map_err(|error| match error {
+        Error::NoSpace { .. } => Error::NoRoomToMake {
+            path: disk.place().to_path_buf(),
+            needs: least_room(options.log_len),
+        },
+        error => error,
+    })
+}
+
+/// Bytes that an empty volume takes: the log, as much ballast, and what is small.
+fn least_room(log_len: u64) -> u64 {
+    2 * LOG_FILES * log_len + SMALL
 }
 
 fn make(parts: &Parts, options: &MkfsOptions) -> Result<()> {

@@ -104,10 +104,13 @@ fn examine(parts: &Parts, options: &OpenOptions, owner: Option<&str>) -> Result<
     let access = if writes { Access::Write } else { Access::Read };
     // Before the lock: a foreign directory gets none.
     Superblock::read(disk, Access::Read)?.check_features(disk, writes)?;
-    let lock = match lock(disk, owner) {
-        // A reader goes without.
-        Err(Error::InUse { .. }) if !writes => None,
-        lock => lock?,
+    let lock = match options.mode {
+        OpenMode::Shared => lock_shared(disk)?,
+        _ => match lock(disk, owner) {
+            // Who only looks goes without.
+            Err(Error::InUse { .. }) if !writes => None,
+            lock => lock?,
+        },
     };
     refuse_part(disk)?;
     let superblock = Superblock::read(disk, access)?;
@@ -219,6 +222,24 @@ fn lock(disk: &dyn Disk, owner: Option<&str>) -> Result<Option<Box<dyn Send + Sy
         // A copy may lack the file, and a reader makes none.
         Err(error) if owner.is_none() && error.is_absent() => Ok(None),
         Err(error) => Err(error),
+    }
+}
+
+/// The lock that keeps writers out. A disk that makes or locks no file has no writer that it could
+/// keep out.
+fn lock_shared(disk: &dyn Disk) -> Result<Option<Box<dyn Send + Sync>>> {
+    let locked = match disk.lock(LOCK, None) {
+        // A copy may lack the file. It is left out where it cannot be made.
+        Err(error) if error.is_absent() => {
+            let _ = disk.create(LOCK);
+            disk.lock(LOCK, None)
+        }
+        locked => locked,
+    };
+    match locked {
+        Ok(lock) => Ok(Some(lock)),
+        Err(error @ Error::InUse { .. }) => Err(error),
+        Err(_) => Ok(None),
     }
 }
 

@@ -51,8 +51,19 @@ pub enum OpenMode {
         /// Where it is, or which command it is, as for writing.
         who: String,
     },
-    /// For reading, by many processes. No byte of the volume changes.
+    /// For a look, by many processes, also beside a writer: what the last commit has, as long as
+    /// the writer does not remove it. No byte of the volume changes.
     ReadOnly,
+    /// For reading, by many processes, with no writer meanwhile: all that is there stays there. No
+    /// byte of the volume changes, but for a lock file where a copy of a volume lacks one.
+    Shared,
+}
+
+impl OpenMode {
+    /// Whether the volume takes no changes.
+    pub fn is_read_only(&self) -> bool {
+        matches!(self, OpenMode::ReadOnly | OpenMode::Shared)
+    }
 }
 
 /// How a volume is opened, and with what.

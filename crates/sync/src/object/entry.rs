@@ -23,7 +23,7 @@
 //! | reader | load | Acquire | the publishing exchange: the object is complete |
 //! | filler | sets `INLINE_USED` | Acquire | its release: the last object is gone |
 //! | filler | publishes the object | Release | readers |
-//! | evictor | clears the upper bits | AcqRel | what was published; the next object comes after |
+//! | evictor | clears the upper bits | Acquire, Release | what was published; the next object |
 //! | reclaimer | clears `INLINE_USED` | Release | the next filler, who takes the leaf back |
 //! | who takes a leaf back | 0 to [`GONE`] | Acquire | the reclaimer: the last object is gone |
 
@@ -49,6 +49,19 @@ pub(super) enum NotFilled<T> {
     /// The entry is no longer the number's: it is looked up again.
     Gone(Body<T>),
 }
+
+/// Why the inline memory cannot be claimed.
+#[derive(Debug)]
+pub(super) enum NoRoom {
+    /// The number has an object.
+    Taken,
+    /// The number means nothing, but its object has to lie elsewhere: readers may still use the
+    /// last one here, or this is no longer the number's entry.
+    Elsewhere,
+}
+
+/// The inline memory of an entry, claimed for an object. Given back on drop, also when unwinding.
+pub(super) struct Room<'a, T>(Entry<'a, T>);
 
 /// The entry of one number, in a tree that lives as long as `'a`.
 pub(super) struct Entry<'a, T> {
@@ -85,18 +98,24 @@ impl<'a, T> Entry<'a, T> {
         address(self.word().load(Ordering::Acquire))
     }
 
-    /// Whether the number means nothing. The caller is the only thread that may fill it.
+    /// Claims the inline memory for the next object of the number, which the caller alone may fill
+    /// unless somebody stores an object at this very number.
     ///
-    /// Asks by an exchange that changes nothing. A plain read of memory that nobody has touched
-    /// would map the kernel's page of zeros, which the write that follows would have to take away
-    /// again on all cores.
-    #[inline]
-    pub(super) fn is_vacant(self) -> bool {
-        let nothing = ptr::null_mut();
-        // Relaxed: nothing is read through the word.
-        let changed =
-            (self.word()).compare_exchange(nothing, nothing, Ordering::Relaxed, Ordering::Relaxed);
-        changed.map_or_else(|found| address(found).is_null(), |_| true)
+    /// Nothing is read before: a plain read of memory that nobody has touched would map the
+    /// kernel's page of zeros, which the write that follows would have to take away again on all
+    /// cores.
+    #[inline(always)]
+    pub(super) fn claim(self) -> Result<Room<'a, T>, NoRoom> {
+        let free = ptr::null_mut();
+        // Acquire and Relaxed: see the table above; on failure nothing was read yet.
+        match self
+            .word()
+            .compare_exchange(free, tagged(free), Ordering::Acquire, Ordering::Relaxed)
+        {
+            Ok(_) => Ok(Room(self)),
+            Err(found) if address(found).is_null() => Err(NoRoom::Elsewhere),
+            Err(_) => Err(NoRoom::Taken),
+        }
     }
 
     /// Prefetches the memory, which will soon be filled.
@@ -118,19 +137,25 @@ impl<'a, T> Entry<'a, T> {
             Err(found) if found == taken => return self.fill_boxed(body),
             Err(found) => return Err(not_filled(found, body)),
         }
-        let room = Object::body_of(self.at);
         // SAFETY: the thread that set `INLINE_USED` has the memory alone until the object in it is
         // dead.
-        unsafe { room.write(body) };
-        let mine = tagged(self.at.as_ptr());
+        unsafe { Object::body_of(self.at).write(body) };
+        self.publish().map_err(NotFilled::Taken)
+    }
+
+    /// Publishes the object that the caller has written to the inline memory, which it has claimed;
+    /// returns it if the number has another one by now.
+    #[inline(always)]
+    fn publish(self) -> Result<NonNull<Object<T>>, Body<T>> {
+        let (taken, mine) = (tagged(ptr::null_mut()), tagged(self.at.as_ptr()));
         // Release: see the table above. Relaxed on failure: the other object is not looked at.
-        match word.compare_exchange(taken, mine, Ordering::Release, Ordering::Relaxed) {
+        match (self.word()).compare_exchange(taken, mine, Ordering::Release, Ordering::Relaxed) {
             Ok(_) => Ok(self.at),
             Err(_) => {
-                // SAFETY: it was written above and never published.
-                let body = unsafe { room.read() };
+                // SAFETY: the caller has written it, and it was never published.
+                let body = unsafe { Object::body_of(self.at).read() };
                 self.release_inline();
-                Err(NotFilled::Taken(body))
+                Err(body)
             }
         }
     }
@@ -157,7 +182,29 @@ impl<'a, T> Entry<'a, T> {
 
     /// Makes the number mean nothing if it means `object`. Returns the object as a pointer, which
     /// may be used where a reference to it may not.
-    pub(super) fn clear(self, object: *const Object<T>) -> Option<NonNull<Object<T>>> {
+    ///
+    /// # Safety
+    ///
+    /// The caller is the one who has ended the object, and clears it once.
+    #[inline]
+    pub(super) unsafe fn clear(self, object: *const Object<T>) -> Option<NonNull<Object<T>>> {
+        let mine = tagged(self.at.as_ptr());
+        // Acquire: see the table above.
+        if ptr::eq(object, self.at.as_ptr()) && self.word().load(Ordering::Acquire) == mine {
+            // A store is enough. Whoever fills needs a word without an address; `INLINE_USED`
+            // belongs to this very object, so nobody else clears it; and the caller is the only one
+            // who clears the address.
+            // Release: see the table above.
+            self.word()
+                .store(tagged(ptr::null_mut()), Ordering::Release);
+            return Some(self.at);
+        }
+        self.clear_elsewhere(object)
+    }
+
+    /// [`Entry::clear`] of an object on the heap: meanwhile the inline memory may become free.
+    #[cold]
+    fn clear_elsewhere(self, object: *const Object<T>) -> Option<NonNull<Object<T>>> {
         // AcqRel: see the table above.
         let cleared = self.change(Ordering::AcqRel, |word| {
             ptr::eq(address(word), object).then(|| with_address(word, ptr::null_mut()))
@@ -233,6 +280,46 @@ impl<'a, T> Entry<'a, T> {
                 Err(other) => found = other,
             }
         }
+    }
+}
+
+impl<T> Room<'_, T> {
+    /// Makes an object in its place, with one reference, and publishes it. `prepare` sees it before
+    /// anybody else. Returns it if another thread has stored an object at its number meanwhile.
+    // Always inlined: the object is then made where it stays.
+    #[inline(always)]
+    pub(super) fn fill(
+        self,
+        (number, generation): (u64, u32),
+        make: impl FnOnce(u64, u32) -> T,
+        prepare: impl FnOnce(&T),
+    ) -> Result<NonNull<Object<T>>, Body<T>> {
+        let entry = self.0;
+        let body = Object::body_of(entry.at);
+        // SAFETY: who has claimed the memory has it alone until the object in it is dead.
+        unsafe { Body::write_held(body, (number, generation), || make(number, generation)) };
+        std::mem::forget(self);
+        let made = Made(entry);
+        // SAFETY: it was written just now, and nobody else knows it.
+        prepare(unsafe { (&*body).value() });
+        std::mem::forget(made);
+        entry.publish()
+    }
+}
+
+impl<T> Drop for Room<'_, T> {
+    fn drop(&mut self) {
+        self.0.release_inline();
+    }
+}
+
+/// An object in inline memory that nobody else knows. Dropped with this, when unwinding.
+struct Made<'a, T>(Entry<'a, T>);
+
+impl<T> Drop for Made<'_, T> {
+    fn drop(&mut self) {
+        // SAFETY: it was made and never published.
+        unsafe { self.0.drop_inline() };
     }
 }
 

@@ -48,7 +48,7 @@
 use crate::lock::Waiting;
 use crate::lock_class;
 use crate::percpu::PerCpuCounters;
-use crate::primitive::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::primitive::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use crate::primitive::{Backoff, const_unless_loom, dekker};
 
 /// The number of per-CPU counters of an object. Slot 0 counts its handles, slot 1 the readers of a
@@ -139,6 +139,14 @@ impl Lifecycle {
         percpu
             .local_word(COUNTS)
             .fetch_sub(count, Ordering::Release);
+    }
+
+    /// [`Lifecycle::put_counts`], before all that the thread reads from now on.
+    #[inline]
+    pub(super) fn put_counts_and_fence(percpu: &PerCpuCounters<SLOTS>, count: u64) {
+        Lifecycle::put_counts(percpu, count);
+        // SeqCst: the partner is a fence in the other thread.
+        fence(Ordering::SeqCst);
     }
 
     /// The number of references; exact while nobody takes or releases one.

@@ -36,6 +36,7 @@ mod ref_slot;
 mod slabs;
 mod storage;
 mod table;
+mod try_cell;
 
 pub use lifecycle::SLOTS;
 pub use numbers::BLOCK;

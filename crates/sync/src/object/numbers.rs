@@ -3,16 +3,18 @@
 //! Lock order:
 //!
 //! ```text
-//! one core's numbers
+//! one core's numbers     (only tried: where another thread has them, those of the next core do)
 //!   the common pool
 //! ```
 
 use std::collections::VecDeque;
 
+use super::try_cell::{Held, TryCell};
 use crate::lock::Lock;
 use crate::lock_class;
 use crate::percpu::PerCpu;
 use crate::primitive::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use crate::primitive::{Backoff, core, cores};
 
 /// The number of object numbers that a core takes at a time.
 pub const BLOCK: u64 = 1 << BLOCK_BITS;
@@ -43,6 +45,45 @@ const LIFE_SHIFT: u32 = 12;
 /// A free number and the generation of its next object.
 pub(super) type Free = (u64, u32);
 
+/// Free numbers of one generation among 64 in a row. What was made at one time and removed as a
+/// whole is a few such masks, so that the numbers of a million removed objects take no memory.
+struct Mask {
+    /// The lowest of the 64 numbers, a multiple of that.
+    first: u64,
+    /// Which of them are free, by bit.
+    mask: u64,
+    generation: u32,
+}
+
+/// A block of freed numbers, by number.
+type Packed = Box<[Mask]>;
+
+impl Mask {
+    fn numbers(&self) -> impl Iterator<Item = Free> + use<> {
+        let &Mask {
+            first,
+            mask,
+            generation,
+        } = self;
+        let is_free = move |bit: &u64| mask & 1 << bit != 0;
+        (0..64)
+            .filter(is_free)
+            .map(move |bit| (first + bit, generation))
+    }
+}
+
+fn pack(mut free: Vec<Free>) -> Packed {
+    let word = |&(number, generation): &Free| (number / 64, generation);
+    free.sort_unstable_by_key(|one| (word(one), one.0));
+    let masks = free.chunk_by(|a, b| word(a) == word(b));
+    let packed = |numbers: &[Free]| Mask {
+        first: numbers[0].0 / 64 * 64,
+        mask: numbers.iter().fold(0, |mask, (n, _)| mask | 1 << (n % 64)),
+        generation: numbers[0].1,
+    };
+    masks.map(packed).collect()
+}
+
 /// Free numbers: blocks of [`BLOCK`] per core, and freed ones.
 ///
 /// Two cores share a write only when one of them has used a whole block, or has collected two
@@ -55,17 +96,14 @@ pub(super) struct Numbers {
     /// The start of the next block that no core has taken; atomic.
     next_block: AtomicU64,
     /// The numbers of each core.
-    cores: PerCpu<Lock<CpuNumbersLock, CpuNumbers>>,
+    cores: PerCpu<TryCell<CpuNumbers>>,
     /// Freed numbers that some core has too many of, by the block.
-    pool: Lock<NumberPool, Vec<VecDeque<Free>>>,
+    pool: Lock<NumberPool, Vec<Packed>>,
     /// The number of blocks in `pool`; written under its lock, read without it as a hint.
     pooled: AtomicUsize,
 }
 
-lock_class! {
-    CpuNumbersLock = "object.numbers", 950;
-    NumberPool = "object.number-pool", 951;
-}
+lock_class!(NumberPool = "object.number-pool", 951);
 
 #[derive(Default)]
 struct CpuNumbers {
@@ -98,7 +136,7 @@ impl Numbers {
             first,
             first_generation: AtomicU32::new(FIRST_GENERATION),
             next_block: AtomicU64::new(first - first % BLOCK),
-            cores: PerCpu::new(|_| Lock::new(CpuNumbers::default())),
+            cores: PerCpu::new(|_| TryCell::new(CpuNumbers::default())),
             pool: Lock::new(Vec::new()),
             pooled: AtomicUsize::new(0),
         }
@@ -126,9 +164,37 @@ impl Numbers {
 
     /// A number that nobody has, and the number that this core will most likely allocate next.
     pub(super) fn take_and_peek(&self) -> (Free, Option<u64>) {
-        let mut core = self.cores.get().lock();
+        let mut core = self.core();
         let free = self.take_from(&mut core);
         (free, core.next())
+    }
+
+    /// The numbers of this core, or of another one while a thread that has moved, or was preempted,
+    /// has them: it may be off its core for long, and any free number will do.
+    #[inline]
+    fn core(&self) -> Held<'_, CpuNumbers> {
+        match self.cores.get().try_take() {
+            Some(held) => held,
+            None => self.another_core(),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn another_core(&self) -> Held<'_, CpuNumbers> {
+        let backoff = Backoff::new();
+        let (this, count) = (core(), cores());
+        loop {
+            // This one again as the last.
+            let others = (1..=count).map(|step| (this + step) % count);
+            if let Some(held) = others
+                .filter_map(|core| self.cores.of(core).try_take())
+                .next()
+            {
+                return held;
+            }
+            backoff.snooze();
+        }
     }
 
     fn take_from(&self, core: &mut CpuNumbers) -> Free {
@@ -162,10 +228,10 @@ impl Numbers {
         if has_lives && generation.trailing_zeros() >= LIFE_SHIFT {
             return;
         }
-        let mut core = self.cores.get().lock();
+        let mut core = self.core();
         core.returned.push_back((number, generation));
         if core.returned.len() as u64 >= 2 * BLOCK {
-            let surplus = core.returned.drain(..BLOCK as usize).collect();
+            let surplus = pack(core.returned.drain(..BLOCK as usize).collect());
             let mut pool = self.pool.lock();
             pool.push(surplus);
             // Relaxed: a hint.
@@ -183,7 +249,8 @@ impl Numbers {
             // Relaxed: a hint.
             self.pooled.store(pool.len(), Ordering::Relaxed);
             if let Some(block) = block {
-                core.returned = block;
+                drop(pool);
+                core.returned = block.iter().flat_map(Mask::numbers).collect();
                 return;
             }
         }
@@ -199,6 +266,23 @@ mod tests {
 
     use super::*;
     use crate::primitive::force_core;
+
+    #[test]
+    fn numbers_that_lie_close_take_little_room_and_come_back_as_they_were() {
+        let free = |numbers: &[u64], generation| -> Vec<Free> {
+            numbers.iter().map(|&number| (number, generation)).collect()
+        };
+        let scattered = [free(&[63, 3, 5, 64], 2), free(&[6, 127], 3), free(&[0], 2)].concat();
+        let packed = pack(scattered.clone());
+        assert_eq!(packed.len(), 4, "two masks with two generations each");
+        let back: HashSet<Free> = packed.iter().flat_map(Mask::numbers).collect();
+        assert_eq!(back, scattered.into_iter().collect());
+        let every_other: Vec<u64> = (0..BLOCK).rev().map(|n| 2 * n).collect();
+        let packed = pack(free(&every_other, 1));
+        assert!(packed.len() as u64 <= (2 * BLOCK).div_ceil(64));
+        let back: Vec<Free> = packed.iter().flat_map(Mask::numbers).collect();
+        assert_eq!(back.len() as u64, BLOCK);
+    }
 
     #[test]
     fn every_number_of_a_block_is_allocated_once() {

@@ -143,6 +143,11 @@ impl<T> Object<T> {
     pub fn put_many(&self, count: u64) {
         Lifecycle::put_counts(&self.body.percpu, count);
     }
+
+    /// [`Object::put_many`], before all that the thread reads from now on: a full fence.
+    pub fn put_many_and_fence(&self, count: u64) {
+        Lifecycle::put_counts_and_fence(&self.body.percpu, count);
+    }
 }
 
 impl<T> ObjRef<T> {
@@ -184,6 +189,33 @@ impl<T> Body<T> {
     /// A live object with one reference, which belongs to the caller.
     pub(super) fn held(number: u64, generation: u32, value: T) -> Body<T> {
         Body::made(number, generation, |_| value)
+    }
+
+    /// Writes a live object with one reference, which belongs to the caller, to its place: part by
+    /// part, because as a whole it would be made elsewhere and copied.
+    ///
+    /// # Safety
+    ///
+    /// `at` points to memory for it that the caller has alone.
+    #[inline(always)]
+    pub(super) unsafe fn write_held(
+        at: *mut Body<T>,
+        (number, generation): (u64, u32),
+        make: impl FnOnce() -> T,
+    ) {
+        // SAFETY: as the caller promises; the parts do not leave the memory.
+        unsafe {
+            (&raw mut (*at).value).write(make());
+            (&raw mut (*at).number).write(number);
+            (&raw mut (*at).generation).write(generation);
+            (&raw mut (*at).lifecycle).write(Lifecycle::new());
+            (&raw mut (*at).percpu).write(Lifecycle::new_counters());
+        }
+    }
+
+    /// The value.
+    pub(super) fn value(&self) -> &T {
+        &self.value
     }
 
     /// A live object with one reference, whose value `make` creates; `make` may add to the

@@ -1,6 +1,6 @@
 //! A table of objects, by number.
 
-use super::entry::{Entry, NotFilled};
+use super::entry::{Entry, NoRoom, NotFilled};
 use super::lifecycle::SLOTS;
 use super::numbers::Numbers;
 use super::obj_ref::Body;
@@ -10,6 +10,7 @@ use crate::epoch::{self, Guard};
 use crate::percpu::{Counter, PerCpuCounters};
 use crate::primitive::Backoff;
 use std::ops::Range;
+use std::ptr::NonNull;
 
 /// A concurrent table of objects, by number.
 ///
@@ -92,24 +93,54 @@ impl<T: Send + Sync + 'static> Table<T> {
 
     /// Stores the value that `make` creates for a new number and its generation.
     pub fn insert(&self, make: impl FnOnce(u64, u32) -> T) -> ObjRef<T> {
+        self.insert_prepared(make, |_| {})
+    }
+
+    /// [`Table::insert`]; `prepare` sees the value in its place, before anybody else does.
+    // Always inlined, as what it calls: the object is then made in the memory where it stays.
+    #[inline(always)]
+    pub fn insert_prepared(
+        &self,
+        make: impl FnOnce(u64, u32) -> T,
+        prepare: impl FnOnce(&T),
+    ) -> ObjRef<T> {
         // Entries may leave the tree.
         let _g = epoch::pin();
         loop {
-            let ((number, generation), next) = self.numbers.take_and_peek();
+            let (new, next) = self.numbers.take_and_peek();
             // The memory of an object that died a while ago is in no cache any more. The memory of
             // the next number is fetched while this object is created.
             if let Some(soon) = next.and_then(|next| self.storage.entries.find(next)) {
                 soon.prefetch();
             }
-            let entry = self.storage.entries.find_or_grow(number);
-            // A number that was filled by `insert_at` or `restore` is skipped.
-            if entry.is_vacant() {
-                let made = Body::held(number, generation, make(number, generation));
-                return self.publish(entry, number, made).unwrap_or_else(|_| {
-                    panic!("number {number} was filled while `insert` owned it")
-                });
+            match self.storage.entries.find_or_grow(new.0).claim() {
+                Ok(room) => {
+                    let filled = room.fill(new, make, prepare);
+                    let object = filled.unwrap_or_else(|_| filled_by_another(new.0));
+                    // SAFETY: it is new, and its reference belongs to this function.
+                    return unsafe { self.counted(object) };
+                }
+                // A number that was filled by `insert_at` or `restore` is skipped.
+                Err(NoRoom::Taken) => {}
+                Err(NoRoom::Elsewhere) => return self.insert_elsewhere(new, make, prepare),
             }
         }
+    }
+
+    /// Stores a new object whose number has an entry in which it cannot lie.
+    #[cold]
+    #[inline(never)]
+    fn insert_elsewhere(
+        &self,
+        (number, generation): (u64, u32),
+        make: impl FnOnce(u64, u32) -> T,
+        prepare: impl FnOnce(&T),
+    ) -> ObjRef<T> {
+        let made = Body::held(number, generation, make(number, generation));
+        prepare(made.value());
+        let entry = self.storage.entries.find_or_grow(number);
+        let stored = self.publish(entry, number, made);
+        stored.unwrap_or_else(|_| filled_by_another(number))
     }
 
     /// Begins life number `life` of the numbers, before the first object is inserted. A number and
@@ -189,7 +220,8 @@ impl<T: Send + Sync + 'static> Table<T> {
     /// later, and its number comes back with the next generation.
     ///
     /// False if it has a reference (the thread that releases that one asks again), or if another
-    /// thread evicted it.
+    /// thread evicted it. Before it looks for references it has a full fence: the partner of
+    /// [`ObjRef::release_and_fence`].
     pub fn retire(&self, object: &Object<T>, g: &Guard) -> bool {
         let (number, generation) = (object.number(), object.generation());
         let ended = self.try_evict(object, g);
@@ -199,7 +231,8 @@ impl<T: Send + Sync + 'static> Table<T> {
         ended
     }
 
-    /// Like [`Table::retire`], but the number stays taken: the object can be restored.
+    /// Like [`Table::retire`], with its fence, but the number stays taken: the object can be
+    /// restored.
     pub fn evict(&self, object: &Object<T>, g: &Guard) -> bool {
         self.try_evict(object, g)
     }
@@ -246,9 +279,20 @@ impl<T: Send + Sync + 'static> Table<T> {
                 }
             }
         };
+        // SAFETY: it is new, and its reference belongs to this function.
+        Ok(unsafe { self.counted(object) })
+    }
+
+    /// Counts an object that was stored just now.
+    ///
+    /// # Safety
+    ///
+    /// Its one reference belongs to the caller, who passes it to the result.
+    #[inline(always)]
+    unsafe fn counted(&self, object: NonNull<Object<T>>) -> ObjRef<T> {
         self.count.add(1);
-        // SAFETY: a new object has one reference, which belongs to this function.
-        Ok(unsafe { ObjRef::from_counted(object) })
+        // SAFETY: as the caller promises.
+        unsafe { ObjRef::from_counted(object) }
     }
 
     /// Takes a reference to the object in `entry`; `None` once there is none.
@@ -283,7 +327,8 @@ impl<T: Send + Sync + 'static> Table<T> {
             return false;
         }
         let entry = self.storage.entries.find(object.number());
-        let cleared = entry.and_then(|entry| Some((entry, entry.clear(object)?)));
+        // SAFETY: the object was ended just now, which succeeds once.
+        let cleared = entry.and_then(|entry| Some((entry, unsafe { entry.clear(object) }?)));
         let (entry, object) = cleared.expect("an object is ended through the table that it is in");
         self.count.add(-1);
         // SAFETY: the object has no reference and will get none, and it was cleared just now. The
@@ -291,6 +336,12 @@ impl<T: Send + Sync + 'static> Table<T> {
         unsafe { self.storage.retire(entry, object, g) };
         true
     }
+}
+
+#[cold]
+#[inline(never)]
+fn filled_by_another(number: u64) -> ! {
+    panic!("number {number} was filled while `insert` owned it")
 }
 
 impl<T: Send + Sync + 'static> Drop for Table<T> {
@@ -302,7 +353,8 @@ impl<T: Send + Sync + 'static> Drop for Table<T> {
             let object = entry.load();
             // SAFETY: entries return live objects, and no other thread clears one during a drop.
             let is_ended = unsafe { &*object }.try_evict();
-            if let Some(object) = is_ended.then(|| entry.clear(object)).flatten() {
+            // SAFETY: it was ended just now, which succeeds once.
+            if let Some(object) = is_ended.then(|| unsafe { entry.clear(object) }).flatten() {
                 // SAFETY: no reference is left, and it was cleared just now. Readers that found it
                 // before hold guards.
                 unsafe { storage.retire(entry, object, &g) };

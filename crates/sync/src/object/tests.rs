@@ -177,6 +177,32 @@ fn any_u64_can_be_a_fixed_number() {
     assert_eq!(table.len(), 5);
 }
 
+#[test]
+fn an_object_whose_making_panics_leaves_its_memory_free() {
+    force_core(0);
+    let (table, alive) = (Table::new(1), Arc::new(AtomicUsize::new(0)));
+    let tried = [
+        catch_unwind(AssertUnwindSafe(|| {
+            table.insert(|_, _| -> Tracked { panic!("in the making") })
+        })),
+        catch_unwind(AssertUnwindSafe(|| {
+            let make = |number, _| Tracked::new(number, &alive);
+            table.insert_prepared(make, |made: &Tracked| panic!("with {} made", made.number))
+        })),
+    ];
+    assert!(tried.iter().all(Result::is_err));
+    assert_eq!((alive.load(Ordering::SeqCst), table.len()), (0, 0));
+    // The numbers of both are lost. What is stored there lies in the memory of its entry.
+    for number in [1, 2] {
+        let held = table.insert_at(number, 7, |number, _| Tracked::new(number, &alive));
+        let held = held.expect("nothing is there");
+        let entry = table.storage.entries.find(number).expect("it was reached");
+        assert!(entry.holds_inline(std::ptr::NonNull::from(&*held)));
+    }
+    let held = table.insert(|number, _| Tracked::new(number, &alive));
+    assert_eq!((held.number(), held.number), (3, 3));
+}
+
 /// The first of two objects of one number is stored inline, the second on the heap, and the third
 /// inline again once nobody can see the first.
 #[test]

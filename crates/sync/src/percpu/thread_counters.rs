@@ -6,10 +6,11 @@ use crate::rcu::OnceSlot;
 use crossbeam_utils::CachePadded;
 
 /// Parts of the first chunk, as a power of two; each further chunk has twice as many.
-const FIRST_LOG2: u32 = 3;
+// Under loom no thread has a number.
+const FIRST_LOG2: u32 = if cfg!(feature = "loom") { 0 } else { 3 };
 const FIRST: usize = 1 << FIRST_LOG2;
-/// Enough for every number of a thread.
-const CHUNKS: usize = ((MOST + FIRST).ilog2() - FIRST_LOG2) as usize + 1;
+/// Enough for every number of a thread, behind the first chunk.
+const CHUNKS: usize = ((MOST + FIRST).ilog2() - FIRST_LOG2) as usize;
 
 /// `N` sums, exact while nobody adds. For what is written by every call and read now and then.
 ///
@@ -21,7 +22,10 @@ const CHUNKS: usize = ((MOST + FIRST).ilog2() - FIRST_LOG2) as usize + 1;
 /// A sum that has an addition shows what its thread did before: additions are Release, sums
 /// Acquire. The next owner of a part has synchronised with the last one by the number.
 pub struct ThreadCounters<const N: usize> {
-    chunks: [OnceSlot<Box<[Part<N>]>>; CHUNKS],
+    /// The first chunk, found without arithmetic: most programs have no more threads at a time.
+    first: Box<[Part<N>; FIRST]>,
+    /// The chunks behind it, by their numbers less one.
+    more: [OnceSlot<Box<[Part<N>]>>; CHUNKS],
     shared: Part<N>,
 }
 
@@ -31,7 +35,8 @@ impl<const N: usize> ThreadCounters<N> {
     /// All sums at zero.
     pub fn new() -> ThreadCounters<N> {
         ThreadCounters {
-            chunks: std::array::from_fn(|_| OnceSlot::empty()),
+            first: Box::new(std::array::from_fn(|_| part())),
+            more: std::array::from_fn(|_| OnceSlot::empty()),
             shared: part(),
         }
     }
@@ -61,9 +66,11 @@ impl<const N: usize> ThreadCounters<N> {
     /// # Panics
     /// When `which` is not below `N`.
     pub fn sum(&self, which: usize) -> i64 {
-        let chunks = self.chunks.iter().filter_map(OnceSlot::get);
-        let parts = chunks.flat_map(|chunk| chunk.iter()).chain([&self.shared]);
+        let chunks = self.more.iter().filter_map(OnceSlot::get);
+        let more = chunks.flat_map(|chunk| chunk.iter());
+        let parts = self.first.iter().chain(more);
         parts
+            .chain([&self.shared])
             .fold(0_u64, |sum, part| {
                 // Acquire: see the type.
                 sum.wrapping_add(part[which].load(Ordering::Acquire))
@@ -73,18 +80,18 @@ impl<const N: usize> ThreadCounters<N> {
 
     #[inline(always)]
     fn part(&self, number: usize) -> &Part<N> {
-        let place = number + FIRST;
-        let chunk = (place.ilog2() - FIRST_LOG2) as usize;
-        let at = place - (FIRST << chunk);
-        match self.chunks[chunk].get() {
-            Some(parts) => &parts[at],
-            None => &self.add_chunk(chunk)[at],
+        match self.first.get(number) {
+            Some(part) => part,
+            None => self.further_part(number),
         }
     }
 
-    #[cold]
-    fn add_chunk(&self, chunk: usize) -> &[Part<N>] {
-        self.chunks[chunk].get_or_set(|| (0..FIRST << chunk).map(|_| part()).collect())
+    #[inline(never)]
+    fn further_part(&self, number: usize) -> &Part<N> {
+        let place = number + FIRST;
+        let chunk = (place.ilog2() - FIRST_LOG2) as usize;
+        let make = || (0..FIRST << chunk).map(|_| part()).collect();
+        &self.more[chunk - 1].get_or_set(make)[place - (FIRST << chunk)]
     }
 }
 

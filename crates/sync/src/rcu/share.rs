@@ -43,10 +43,23 @@ unsafe impl<T: Send + Sync> Sync for Share<T> {}
 
 impl<T> Share<T> {
     /// The first share of `value`.
-    #[inline(always)]
     pub fn new(value: T) -> Share<T> {
-        let count = AtomicUsize::new(1);
-        let counted = Box::leak(Box::new(Counted { value, count }));
+        Share::of(|| value)
+    }
+
+    /// The first share of the value that `make` makes.
+    // Always inlined: the value is then made where it stays.
+    #[inline(always)]
+    pub fn of(make: impl FnOnce() -> T) -> Share<T> {
+        let mut counted = Box::<Counted<T>>::new_uninit();
+        let at = counted.as_mut_ptr();
+        // SAFETY: the parts do not leave the memory of the box, which belongs to this function.
+        unsafe {
+            (&raw mut (*at).value).write(make());
+            (&raw mut (*at).count).write(AtomicUsize::new(1));
+        }
+        // SAFETY: both parts were written.
+        let counted = Box::leak(unsafe { counted.assume_init() });
         Share {
             value: NonNull::from(counted).cast(),
             _counted: PhantomData,

@@ -25,8 +25,13 @@ use serve::{Server, Shared, lock};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 use tree::Tree;
+
+/// How long the end of a mount is waited for, and how often it is looked at.
+const ENDING: Duration = Duration::from_secs(30);
+const LOOK: Duration = Duration::from_millis(1);
 
 /// How the filesystem behaves.
 #[derive(Clone, Copy, Debug)]
@@ -157,7 +162,15 @@ impl Drop for Forgetting {
             let _ = unmount(&self.at, UnmountFlags::FORCE | UnmountFlags::DETACH);
         }
         if let Some(session) = session {
-            let _ = session.join();
+            let begun = Instant::now();
+            while !session.guard.is_finished() && begun.elapsed() < ENDING {
+                thread::sleep(LOOK);
+            }
+            match session.guard.is_finished() {
+                true => drop(session.join()),
+                // A mount namespace has a copy of the mount, which is served until that ends.
+                false => std::mem::forget(session),
+            }
         }
         if let Some(mut tree) = lock(&self.tree).take() {
             let kept = tree.keep_everything().and_then(|()| tree.cut(None));

@@ -1,5 +1,6 @@
 //! The volume's own work, brought about from outside: by its control files, as anybody would.
 
+use crate::failure::Context;
 use crate::target::Client;
 use crate::watchdog::beat;
 use std::ffi::CString;
@@ -145,7 +146,7 @@ fn rest(client: &dyn Client, file: i32, from: u64) -> Result<String, String> {
     loop {
         let got = client.read(file, &mut piece, from + text.len() as u64)?;
         if got == 0 {
-            return String::from_utf8(text).map_err(|error| error.to_string());
+            return String::from_utf8(text).text();
         }
         text.extend_from_slice(&piece[..got]);
     }

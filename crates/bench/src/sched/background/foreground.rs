@@ -1,8 +1,8 @@
 //! What users do meanwhile.
 
-use crate::activity::path;
 use crate::histogram::Histogram;
 use crate::target::Client;
+use crate::workload::path;
 use std::ffi::CString;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

@@ -9,12 +9,14 @@ mod foreground;
 use crate::ask::Ask;
 use crate::cpu_time::{CpuTime, of_process};
 use crate::daemons::{UNCACHED, hearth};
+use crate::failure::{Context, joined};
 use crate::histogram::Histogram;
 use crate::measure::apart;
 use crate::options::Options;
 use crate::pinned::{allowed_cores, pin};
 use crate::report::Report;
-use crate::stats::ratios;
+use crate::row::{OPS_PER_CPU_SECOND, OPS_PER_SECOND};
+use crate::stats::{Metric, Samples, ratios};
 use crate::table::{Table, short};
 use crate::target::{Fresh, Library};
 use crate::watchdog::beat;
@@ -63,41 +65,23 @@ struct Subject {
     chores: Vec<(&'static str, Chores)>,
 }
 
-#[derive(Clone, Default)]
-struct ChoreWindow {
-    per_second: f64,
-    /// Operations in a second of processor time, of the users, the chores and the daemon.
-    per_cpu_second: f64,
-    p99_us: f64,
-    passes: Passes,
-}
+/// What a window comes to: operations per second by the clock, and by processor time of the users,
+/// the chores and the daemon; and how long they took.
+const FIGURES: [Metric; 3] = [OPS_PER_SECOND, OPS_PER_CPU_SECOND, ("p99_us", "us")];
+const CHECK_S: Metric = ("check_s", "s");
+const RECLAIM_S: Metric = ("reclaim_s", "s");
 
-impl ChoreWindow {
-    /// Between two windows, of which one is before and one is after another.
-    fn mean(&self, other: &ChoreWindow) -> ChoreWindow {
-        let half = |one: f64, other: f64| (one + other) / 2.0;
-        ChoreWindow {
-            per_second: half(self.per_second, other.per_second),
-            per_cpu_second: half(self.per_cpu_second, other.per_cpu_second),
-            p99_us: half(self.p99_us, other.p99_us),
-            passes: Passes::default(),
-        }
-    }
-}
+/// The figures of one window, and what the chores took in it.
+struct ChoreWindow([f64; 3], Passes);
 
 pub fn run(options: &Options, report: &mut Report) -> Result<(), String> {
-    let amount = match options.quick {
-        true => WindowPlan {
-            idle: 4_000,
-            window: Duration::from_millis(500),
-            rounds: 3,
-        },
-        false => WindowPlan {
-            idle: 40_000,
-            // As long as the passes take, so that windows with and without them are alike.
-            window: Duration::from_secs(6),
-            rounds: 10,
-        },
+    // As long as the passes take, so that windows with and without them are alike.
+    let (idle, millis, rounds) = options.pick((4_000, 500, 3), (40_000, 6_000, 10));
+    let window = Duration::from_millis(millis);
+    let amount = WindowPlan {
+        idle,
+        window,
+        rounds,
     };
     println!(
         "background: {} idle files, windows of {:.1} s or until all is done, {} of each, between \
@@ -107,8 +91,7 @@ pub fn run(options: &Options, report: &mut Report) -> Result<(), String> {
         amount.rounds
     );
     for subject in [library()?, mount()?] {
-        let said = measure(&subject, amount, report);
-        said.map_err(|what| format!("{}: {what}", subject.name))?;
+        measure(&subject, amount, report).context(subject.name)?;
     }
     Ok(())
 }
@@ -116,9 +99,8 @@ pub fn run(options: &Options, report: &mut Report) -> Result<(), String> {
 /// The library over a home that takes objects back, which the memory home does not.
 fn library() -> Result<Subject, String> {
     let builder = Volume::builder().backend(TestBackend::new());
-    let volume = builder.hot_track(true).background(true).build();
-    let volume = volume.map_err(|errno| errno.to_string())?;
-    hearth_control::install(&volume).map_err(|error| error.to_string())?;
+    let volume = builder.hot_track(true).background(true).build().text()?;
+    hearth_control::install(&volume).text()?;
     Ok(Subject {
         name: "lib",
         target: Box::new(Library::from(volume)),
@@ -167,33 +149,47 @@ fn measure(subject: &Subject, amount: WindowPlan, report: &mut Report) -> Result
     apart(target, &|client| {
         foreground::fill(client, cores.len(), amount.idle)
     })?;
-    let mut windows: Vec<Vec<ChoreWindow>> = subject.chores.iter().map(|_| Vec::new()).collect();
-    let mut beside: Vec<Vec<ChoreWindow>> = subject.chores.iter().map(|_| Vec::new()).collect();
+    let (mut with, mut beside) = (Samples::default(), Samples::default());
+    let push = |samples: &mut Samples, at: usize, figures: [f64; 3]| {
+        let cell = (subject.chores[at].0, subject.name, cores.len());
+        let all = FIGURES.into_iter().zip(figures);
+        all.for_each(|(metric, figure)| samples.push(metric, cell, figure));
+    };
     // The first round warms up.
     for round in 0..=amount.rounds {
         // There and back again, so that none always follows the same one.
-        let mut order: Vec<usize> = (1..windows.len()).collect();
+        let mut order: Vec<usize> = (1..subject.chores.len()).collect();
         if round % 2 == 1 {
             order.reverse();
         }
-        let mut before = window(subject, NOTHING, &cores, amount.window)?;
+        let mut before = window(subject, NOTHING, &cores, amount.window)?.0;
         for at in order {
-            let chores = subject.chores[at].1;
-            let with = window(subject, chores, &cores, amount.window)?;
+            let (name, chores) = subject.chores[at];
+            let ChoreWindow(figures, passes) = window(subject, chores, &cores, amount.window)?;
             if chores.reclaim {
                 apart(target, &|client| foreground::recall(client, amount.idle))?;
             }
-            let after = window(subject, NOTHING, &cores, amount.window)?;
+            let after = window(subject, NOTHING, &cores, amount.window)?.0;
             if round > 0 {
-                beside[at].push(before.mean(&after));
-                windows[at].push(with);
-                windows[0].push(before);
-                beside[0].push(after.clone());
+                push(&mut with, at, figures);
+                push(
+                    &mut beside,
+                    at,
+                    [0, 1, 2].map(|n| (before[n] + after[n]) / 2.0),
+                );
+                // Those without chores are compared with the next of their kind.
+                push(&mut with, 0, before);
+                push(&mut beside, 0, after);
+                for (metric, all) in [(CHECK_S, passes.checks), (RECLAIM_S, passes.reclaims)] {
+                    let cell = (name, subject.name, cores.len());
+                    all.into_iter()
+                        .for_each(|took| with.push(metric, cell, took));
+                }
             }
             before = after;
         }
     }
-    tell(subject, &windows, &beside, report);
+    tell(subject, &with, &beside, report);
     Ok(())
 }
 
@@ -221,7 +217,7 @@ fn window(
             .enumerate()
             .map(|(task, &core)| {
                 scope.spawn(move || {
-                    pin(core).map_err(|error| format!("core {core}: {error}"))?;
+                    pin(core).context(format_args!("core {core}"))?;
                     let client = target.client();
                     let done = foreground::work(&*client, task, length, &course.passed);
                     client.end();
@@ -229,46 +225,24 @@ fn window(
                 })
             })
             .collect();
-        let (mut latency, mut per_second, mut done_in_all) = (Histogram::new(), 0.0, 0);
-        let mut failed = None;
-        for user in users {
-            match user
-                .join()
-                .map_err(|_| "a user panicked".to_owned())
-                .flatten()
-            {
-                Ok(done) => {
-                    per_second += done.latency.count() as f64 / done.seconds;
-                    done_in_all += done.latency.count();
-                    latency.absorb(&done.latency);
-                }
-                Err(what) => failed = Some(what),
-            }
-        }
+        let all: Vec<_> = users.into_iter().map(|user| joined(user.join())).collect();
         // Relaxed: see `Course`.
         course.ended.store(true, Ordering::Relaxed);
-        let passes = chores.join().map_err(|_| "the chores panicked".to_owned());
-        let passes = passes.flatten()?;
-        match failed {
-            Some(what) => Err(what),
-            None => Ok(ChoreWindow {
-                per_second,
-                per_cpu_second: done_in_all as f64 / (used() - before),
-                p99_us: latency.percentile(0.99) as f64 / 1e3,
-                passes,
-            }),
+        let passes = joined(chores.join())?;
+        let (mut latency, mut per_second) = (Histogram::new(), 0.0);
+        for done in all {
+            let done = done?;
+            per_second += done.latency.count() as f64 / done.seconds;
+            latency.absorb(&done.latency);
         }
+        let per_cpu_second = latency.count() as f64 / (used() - before);
+        let p99_us = latency.percentile(0.99) as f64 / 1e3;
+        Ok(ChoreWindow([per_second, per_cpu_second, p99_us], passes))
     })
 }
 
-/// `beside` are the windows without chores that each window of `windows` is compared with; the
-/// first ones are without chores themselves, and compared with the next of their kind.
-fn tell(
-    subject: &Subject,
-    windows: &[Vec<ChoreWindow>],
-    beside: &[Vec<ChoreWindow>],
-    report: &mut Report,
-) {
+/// `beside` are the windows without chores that each window `with` them is compared with.
+fn tell(subject: &Subject, with: &Samples, beside: &Samples, report: &mut Report) {
     let mut table = Table::new([
         subject.name,
         "op/s",
@@ -279,44 +253,40 @@ fn tell(
         "check, s",
         "reclaim, s",
     ]);
-    for (n, (name, _)) in subject.chores.iter().enumerate() {
-        let mut keep = |metric, samples: &[f64]| -> Option<f64> {
-            let cell = (
-                &*format!("background {name}"),
-                subject.name,
-                allowed_cores().len(),
-            );
-            (!samples.is_empty()).then(|| report.add(cell, metric, samples).0)
+    let cores = allowed_cores().len();
+    for (name, _) in &subject.chores {
+        let of =
+            |samples: &Samples, metric| samples.of(metric).runs(name, subject.name, cores).to_vec();
+        let runs = |metric| of(with, metric);
+        let [rate, by_cpu, p99] = FIGURES.map(|metric| ratios(&runs(metric), &of(beside, metric)));
+        let columns = [
+            (FIGURES[0], runs(FIGURES[0])),
+            (("ops_ratio", "1"), rate.clone()),
+            (("ops_per_cpu_ratio", "1"), by_cpu.clone()),
+            (FIGURES[2], runs(FIGURES[2])),
+            (("p99_ratio", "1"), p99.clone()),
+            (CHECK_S, runs(CHECK_S)),
+            (RECLAIM_S, runs(RECLAIM_S)),
+        ];
+        let workload = format!("background {name}");
+        let mut cell = |(metric, runs): (Metric, Vec<f64>)| match runs.is_empty() {
+            true => String::new(),
+            false => match report.add((&workload, subject.name, cores), metric, &runs) {
+                (value, _) if metric == FIGURES[0] => short(value),
+                (value, _) => format!("{value:.2}"),
+            },
         };
-        let shown = |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.2}"));
-        let all = |windows: &[ChoreWindow], f: fn(&ChoreWindow) -> f64| -> Vec<f64> {
-            windows.iter().map(f).collect()
-        };
-        let beside = |f: fn(&ChoreWindow) -> f64| ratios(&all(&windows[n], f), &all(&beside[n], f));
-        let rate = beside(|window| window.per_second);
-        let by_cpu = beside(|window| window.per_cpu_second);
-        let p99 = beside(|window| window.p99_us);
-        let checks: Vec<f64> = passes(&windows[n], |passes| &passes.checks);
-        let reclaims: Vec<f64> = passes(&windows[n], |passes| &passes.reclaims);
-        let rates = all(&windows[n], |window| window.per_second);
-        let p99s = all(&windows[n], |window| window.p99_us);
-        table.row([
-            (*name).to_owned(),
-            keep(("ops_per_s", "1/s"), &rates).map_or(String::new(), short),
-            shown(keep(("ops_ratio", "1"), &rate)),
-            shown(keep(("ops_per_cpu_ratio", "1"), &by_cpu)),
-            shown(keep(("p99_us", "us"), &p99s)),
-            shown(keep(("p99_ratio", "1"), &p99)),
-            shown(keep(("check_s", "s"), &checks)),
-            shown(keep(("reclaim_s", "s"), &reclaims)),
-        ]);
+        let line = [(*name).to_owned()];
+        table.row(line.into_iter().chain(columns.map(&mut cell)));
         if *name == "all" {
             let what = |of: &str| format!("background, {}: {of}", subject.name);
             let asks = &mut report.asks;
             let throughput = what("throughput with all / alone");
             asks.push(Ask::at_least(throughput, THROUGHPUT, &rate).by_cpu(&by_cpu));
             asks.push(Ask::at_most(what("p99 with all / alone"), P99, &p99));
+            let checks = runs(CHECK_S);
             asks.push(Ask::at_most(what("seconds of a full check"), PASS, &checks));
+            let reclaims = runs(RECLAIM_S);
             if !reclaims.is_empty() {
                 let what = what("seconds until half of the memory is given back");
                 asks.push(Ask::at_most(what, PASS, &reclaims));
@@ -324,14 +294,6 @@ fn tell(
         }
     }
     println!("{}", table.text());
-}
-
-fn passes(windows: &[ChoreWindow], of: fn(&Passes) -> &Vec<f64>) -> Vec<f64> {
-    windows
-        .iter()
-        .flat_map(|window| of(&window.passes))
-        .copied()
-        .collect()
 }
 
 #[cfg(test)]

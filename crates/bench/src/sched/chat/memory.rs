@@ -2,9 +2,11 @@
 
 use super::mailbox::{Mailbox, block_on};
 use super::message::{Ear, Size, USERS, message};
+use crate::failure::joined;
 use crate::pinned::allowed_cores;
-use hearth_sched::{Scheduler, Spec};
+use crate::sched::executors::{self, Executor};
 use std::sync::Arc;
+use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Instant;
 
 /// Seconds that a chat takes.
@@ -41,66 +43,52 @@ async fn listen(room: Room, user: usize, size: Size) -> Result<(), String> {
     Ok(())
 }
 
-fn library(size: Size) -> Result<f64, String> {
-    let scheduler = Scheduler::builder().workers(allowed_cores().len()).start();
-    let scheduler = scheduler.map_err(|error| error.to_string())?;
-    let begin = Instant::now();
-    let mut tasks = Vec::new();
+/// Spawns what all users do, each in two parts.
+fn users(executor: &mut impl Executor, size: Size) {
     for _ in 0..size.rooms {
         let room = room();
         for user in 0..USERS {
-            let listens = listen(Arc::clone(&room), user, size);
-            tasks.push(scheduler.spawn(Spec::default(), listens));
-            let talks = talk(Arc::clone(&room), user, size);
-            tasks.push(scheduler.spawn(Spec::default(), talks));
+            executor.spawn(listen(Arc::clone(&room), user, size));
+            executor.spawn(talk(Arc::clone(&room), user, size));
         }
     }
-    for task in tasks {
-        task.join().map_err(|error| error.to_string())??;
-    }
-    Ok(begin.elapsed().as_secs_f64())
+}
+
+fn library(size: Size) -> Result<f64, String> {
+    let cores = allowed_cores().len();
+    executors::library(cores, |library| users(library, size)).map(|((), seconds)| seconds)
 }
 
 #[cfg(feature = "tokio")]
 fn tokio(size: Size) -> Result<f64, String> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(allowed_cores().len())
-        .build()
-        .map_err(|error| error.to_string())?;
-    let begin = Instant::now();
-    let mut tasks = Vec::new();
-    for _ in 0..size.rooms {
-        let room = room();
-        for user in 0..USERS {
-            tasks.push(runtime.spawn(listen(Arc::clone(&room), user, size)));
-            tasks.push(runtime.spawn(talk(Arc::clone(&room), user, size)));
-        }
-    }
-    runtime.block_on(async {
-        for task in tasks {
-            task.await.map_err(|error| error.to_string())??;
-        }
-        Ok::<_, String>(())
-    })?;
-    Ok(begin.elapsed().as_secs_f64())
+    let cores = allowed_cores().len();
+    executors::tokio(cores, |tokio| users(tokio, size)).map(|((), seconds)| seconds)
 }
 
 fn threads(size: Size) -> Result<f64, String> {
     let begin = Instant::now();
     std::thread::scope(|scope| {
-        let mut threads = Vec::new();
-        for _ in 0..size.rooms {
-            let room = room();
-            for user in 0..USERS {
-                let (heard, said) = (Arc::clone(&room), Arc::clone(&room));
-                threads.push(scope.spawn(move || block_on(listen(heard, user, size))));
-                threads.push(scope.spawn(move || block_on(talk(said, user, size))));
-            }
-        }
-        let mut joined = threads.into_iter().map(|thread| thread.join());
-        joined.try_for_each(|ended| ended.map_err(|_| "a thread panicked".to_owned())?)
+        let mut threads = Threads {
+            scope,
+            tasks: Vec::new(),
+        };
+        users(&mut threads, size);
+        let mut tasks = threads.tasks.into_iter();
+        tasks.try_for_each(|thread| joined(thread.join()))
     })?;
     Ok(begin.elapsed().as_secs_f64())
+}
+
+/// A thread of the system for each task.
+struct Threads<'scope, 'env> {
+    scope: &'scope Scope<'scope, 'env>,
+    tasks: Vec<ScopedJoinHandle<'scope, Result<(), String>>>,
+}
+
+impl Executor for Threads<'_, '_> {
+    fn spawn(&mut self, task: impl Future<Output = Result<(), String>> + Send + 'static) {
+        self.tasks.push(self.scope.spawn(|| block_on(task)));
+    }
 }
 
 #[cfg(test)]

@@ -5,11 +5,11 @@
 //! passes on what comes to all others.
 
 use super::message::{Ear, LENGTH, Message, Size, USERS, message};
-use std::ffi::CString;
+use crate::failure::Context;
+use rustix::fs::{CWD, Mode, mkfifoat};
 use std::fs::{File, OpenOptions};
 use std::io::{BufReader, Read, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -62,7 +62,7 @@ pub fn chat(place: &Path, link: Link, size: Size) -> Result<ChatTime, String> {
             }
         })
         .collect();
-    let rooms = rooms.map_err(|error| format!("{}: {error}", place.display()))?;
+    let rooms = rooms.at(place)?;
     let connect = begin.elapsed().as_secs_f64();
     let begin = Instant::now();
     std::thread::scope(|scope| {
@@ -86,11 +86,7 @@ pub fn chat(place: &Path, link: Link, size: Size) -> Result<ChatTime, String> {
 fn fifos(directory: &Path, user: usize) -> std::io::Result<Connection> {
     let [up, down] = ["up", "down"].map(|way| directory.join(format!("{way}-{user}")));
     for path in [&up, &down] {
-        let path = CString::new(path.as_os_str().as_bytes())?;
-        // SAFETY: the path is a C string.
-        if unsafe { libc::mkfifo(path.as_ptr(), 0o600) } != 0 {
-            return Err(std::io::Error::last_os_error());
-        }
+        mkfifoat(CWD, path, Mode::from_raw_mode(0o600))?;
     }
     // For both, because an end by itself would wait for the other one.
     let both = OpenOptions::new().read(true).write(true).clone();
@@ -124,7 +120,7 @@ fn sockets(directory: &Path) -> std::io::Result<Vec<Connection>> {
 fn talk(mut to: &File, user: usize, size: Size) -> Result<(), String> {
     (0..size.messages)
         .try_for_each(|number| to.write_all(&message(user, number)))
-        .map_err(|error| format!("user {user} talks: {error}"))
+        .context(format_args!("user {user} talks"))
 }
 
 /// The server's part: everything that the user says goes to all others.
@@ -148,8 +144,8 @@ fn listen(from: &File, user: usize, size: Size) -> Result<(), String> {
     let mut from = buffered(from);
     let (mut ear, mut message): (_, Message) = (Ear::new(user), [0; LENGTH]);
     for _ in 0..size.heard() {
-        let read = from.read_exact(&mut message);
-        read.map_err(|error| format!("user {user} listens: {error}"))?;
+        from.read_exact(&mut message)
+            .context(format_args!("user {user} listens"))?;
         ear.hear(&message)?;
     }
     Ok(())

@@ -2,12 +2,14 @@
 //! user who asks now and then.
 
 use crate::histogram::Histogram;
+use crate::sched::gauge::Gauge;
+use rustix::fs::copy_file_range;
+use rustix::process::setpriority_process;
+use rustix::thread::{Gid, Uid, set_thread_res_gid, set_thread_res_uid};
 use std::fs::File;
 use std::io::{Error, Result};
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, chown};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// Pages of a stream's file.
@@ -47,10 +49,6 @@ pub struct Served {
     pub quiet: Histogram,
 }
 
-const WARM: u32 = 0;
-const COUNT: u32 = 1;
-const STOP: u32 = 2;
-
 /// Lets the greedy ones work in `place` for `length`, beside the quiet user, if one is given.
 pub fn run(
     place: &Path,
@@ -66,30 +64,26 @@ pub fn run(
     }
     let asked = quiet.map(|uid| Ok::<_, Error>((uid, file(place, uid, 0)?)));
     let asked = asked.transpose()?;
-    let phase = &AtomicU32::new(WARM);
+    let gauge = &Gauge::new();
     std::thread::scope(|scope| {
         let mut tenants = Vec::new();
         for (tenant, files) in greedy.iter().zip(&files) {
-            let stream = |file| scope.spawn(move || stream(file, *tenant, phase));
+            let stream = |file| scope.spawn(move || stream(file, *tenant, gauge));
             tenants.push(files.iter().map(stream).collect::<Vec<_>>());
         }
         let quiet = asked
             .as_ref()
-            .map(|(uid, file)| scope.spawn(move || now_and_then(file, *uid, phase)));
-        // Relaxed, here and in the streams: nothing but the phase itself is passed on.
-        std::thread::sleep(length / 8);
-        phase.store(COUNT, Ordering::Relaxed);
-        let begin = Instant::now();
-        std::thread::sleep(length);
-        phase.store(STOP, Ordering::Relaxed);
-        let seconds = begin.elapsed().as_secs_f64();
+            .map(|(uid, file)| scope.spawn(move || now_and_then(file, *uid, gauge)));
+        let streams = greedy.iter().map(|tenant| tenant.streams);
+        let tasks = streams.sum::<usize>() + usize::from(quiet.is_some());
+        gauge.warm_up(tasks, length / 8);
+        let seconds = gauge.window(length).seconds;
         let mut rates = Vec::new();
         for streams in tenants {
             let mut sum = 0;
             for stream in streams {
-                sum += stream
-                    .join()
-                    .map_err(|_| Error::other("a stream panicked"))??;
+                let done = stream.join().map_err(|_| Error::other("a stream panicked"));
+                sum += done??;
             }
             rates.push(sum as f64 / seconds);
         }
@@ -116,23 +110,19 @@ fn file(place: &Path, uid: u32, number: usize) -> Result<File> {
 }
 
 /// Reads and writes in turn; returns how often, while it counted.
-fn stream(file: &File, tenant: Greedy, phase: &AtomicU32) -> Result<u64> {
+fn stream(file: &File, tenant: Greedy, gauge: &Gauge) -> Result<u64> {
+    let mut tally = gauge.tally();
     if tenant.nice {
-        // SAFETY: no pointer; a refusal changes nothing. `0` is the calling thread.
-        unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 19) };
+        // None is the calling thread; a refusal changes nothing.
+        let _ = setpriority_process(None, 19);
     }
     become_user(tenant.uid)?;
     let mut page = [7; PAGE];
-    let (mut count, mut turn) = (0, 0);
+    let mut turn = 0;
     if tenant.wants == Wants::Copies {
         file.write_all_at(&vec![7; 2 * COPY], 0)?;
     }
-    loop {
-        let counts = match phase.load(Ordering::Relaxed) {
-            WARM => 0,
-            COUNT => 1,
-            _ => return Ok(count),
-        };
+    while tally.go_on() {
         let at = turn % PAGES * PAGE as u64;
         match (tenant.wants, turn % 2) {
             (Wants::Copies, _) => copy(file)?,
@@ -140,28 +130,23 @@ fn stream(file: &File, tenant: Greedy, phase: &AtomicU32) -> Result<u64> {
             (Wants::Pages, _) => file.write_all_at(&page, at)?,
         }
         turn += 1;
-        count += counts;
     }
+    Ok(tally.done())
 }
 
 /// Copies the first part of a file over its second one.
 fn copy(file: &File) -> Result<()> {
-    let (mut from, mut to) = (0, COPY as libc::off64_t);
-    // SAFETY: two descriptors that are open, and the addresses of two offsets that live.
-    let copied = unsafe {
-        let fd = file.as_raw_fd();
-        libc::copy_file_range(fd, &raw mut from, fd, &raw mut to, COPY, 0)
-    };
-    match copied {
-        -1 => Err(Error::last_os_error()),
-        copied if copied as usize == COPY => Ok(()),
+    let (mut from, mut to) = (0, COPY as u64);
+    match copy_file_range(file, Some(&mut from), file, Some(&mut to), COPY)? {
+        COPY => Ok(()),
         short => Err(Error::other(format!("copied {short} bytes of {COPY}"))),
     }
 }
 
 /// A read at fixed times. One that could not begin in time, because the one before took so long,
 /// has waited since then.
-fn now_and_then(file: &File, uid: u32, phase: &AtomicU32) -> Result<Histogram> {
+fn now_and_then(file: &File, uid: u32, gauge: &Gauge) -> Result<Histogram> {
+    let mut tally = gauge.tally();
     become_user(uid)?;
     let (mut taken, mut page) = (Histogram::new(), [0; PAGE]);
     let mut due = Instant::now();
@@ -174,13 +159,12 @@ fn now_and_then(file: &File, uid: u32, phase: &AtomicU32) -> Result<Histogram> {
             }
             None => due,
         };
-        let counts = match phase.load(Ordering::Relaxed) {
-            WARM => false,
-            COUNT => true,
-            _ => return Ok(taken),
-        };
+        let before = tally.done();
+        if !tally.go_on() {
+            return Ok(taken);
+        }
         file.read_exact_at(&mut page, 0)?;
-        if counts {
+        if tally.done() > before {
             taken.add(begin.elapsed().as_nanos() as u64);
         }
         due = begin.max(due) + PACE;
@@ -189,17 +173,9 @@ fn now_and_then(file: &File, uid: u32, phase: &AtomicU32) -> Result<Histogram> {
 
 /// Makes the calling thread, and no other, somebody else.
 fn become_user(uid: u32) -> Result<()> {
-    // Not the function of the C library, which would change all threads.
-    // SAFETY: the calls take no pointer.
-    let done = unsafe {
-        libc::syscall(libc::SYS_setresgid, uid, uid, uid) == 0
-            && libc::syscall(libc::SYS_setresuid, uid, uid, uid) == 0
-    };
-    if done {
-        Ok(())
-    } else {
-        Err(Error::last_os_error())
-    }
+    let (gid, uid) = (Gid::from_raw(uid), Uid::from_raw(uid));
+    set_thread_res_gid(gid, gid, gid)?;
+    Ok(set_thread_res_uid(uid, uid, uid)?)
 }
 
 #[cfg(test)]
@@ -209,8 +185,7 @@ mod tests {
 
     #[test]
     fn tenants_are_served_as_themselves_and_counted_apart() {
-        // SAFETY: the call takes nothing.
-        let me = unsafe { libc::geteuid() };
+        let me = rustix::process::geteuid().as_raw();
         let place = Subdirectory::new(&std::env::temp_dir(), true).unwrap();
         let others = if me == 0 { [20_001, 20_002] } else { [me, me] };
         let greedy = [
@@ -235,8 +210,8 @@ mod tests {
         // late.
         let asked = served.quiet.count();
         assert!((5..=60).contains(&asked), "{asked}");
-        // SAFETY: the call takes nothing.
-        assert_eq!(unsafe { libc::geteuid() }, me, "only the threads changed");
+        let still = rustix::process::geteuid().as_raw();
+        assert_eq!(still, me, "only the threads changed");
         if me == 0 {
             use std::os::unix::fs::MetadataExt;
             let meta = std::fs::metadata(place.path().join("user-20001-2")).unwrap();

@@ -8,10 +8,12 @@ mod load;
 use crate::ask::Ask;
 use crate::cells;
 use crate::daemons::{UNCACHED, hearth, run_hearth};
+use crate::failure::Context;
 use crate::mounted::Mounted;
 use crate::options::Options;
 use crate::report::Report;
-use crate::stats::ratios;
+use crate::row::OPS_PER_SECOND;
+use crate::stats::{Metric, Samples, ratios};
 use crate::table::{Table, short};
 use crate::watchdog::beat;
 use load::{Greedy, Served, Wants};
@@ -28,7 +30,11 @@ const CEILING: u32 = 1_000;
 /// Most that the quiet tenant's p99 may grow by.
 const GROWS: f64 = 2.0;
 /// Percentiles that are reported.
-const QUANTILES: [(&str, f64); 3] = [("p50_us", 0.5), ("p99_us", 0.99), ("max_us", 1.0)];
+const QUANTILES: [(Metric, f64); 3] = [
+    (("p50_us", "us"), 0.5),
+    (("p99_us", "us"), 0.99),
+    (("max_us", "us"), 1.0),
+];
 
 #[derive(Clone, Copy)]
 struct LoadPlan {
@@ -37,11 +43,10 @@ struct LoadPlan {
 }
 
 pub fn run(options: &Options, report: &mut Report) -> Result<(), String> {
-    // SAFETY: the call takes nothing.
-    if unsafe { libc::geteuid() } != 0 {
+    if !rustix::process::geteuid().is_root() {
         return Err("a tenant is a user, and only root can be several: run it as root".into());
     }
-    let (seconds, rounds) = if options.quick { (1, 3) } else { (10, 5) };
+    let (seconds, rounds) = options.pick((1, 3), (10, 5));
     println!("neighbour: windows of {seconds} s, {rounds} of each, alternating; nothing cached\n");
     let windows = LoadPlan {
         length: Duration::from_secs(seconds),
@@ -85,36 +90,37 @@ fn quiet(
         "streams, op/s",
     ]);
     for (target, place) in targets {
-        let mut served: [Vec<Served>; 3] = Default::default();
+        let mut samples = Samples::default();
         for _ in 0..windows.rounds {
-            for ((_, greedy), served) in situations.iter().zip(&mut served) {
-                served.push(one(place, greedy, Some(QUIET), windows)?);
+            for (situation, greedy) in &situations {
+                let served = one(place, greedy, Some(QUIET), windows)?;
+                let cell = (*situation, *target, 1);
+                for (metric, part) in QUANTILES {
+                    let quantile = served.quiet.percentile(part) as f64 / 1e3;
+                    samples.push(metric, cell, quantile);
+                }
+                let rates = served.rates.into_iter();
+                rates.for_each(|rate| samples.push(OPS_PER_SECOND, cell, rate));
             }
         }
-        for ((situation, _), served) in situations.iter().zip(&served) {
+        let runs = |metric, situation| samples.of(metric).runs(situation, target, 1);
+        for (situation, _) in &situations {
             let mut line = vec![situation.to_string(), target.to_string()];
-            for (metric, part) in QUANTILES {
-                let runs = quantiles(served, part);
-                line.push(format!(
-                    "{:.1}",
-                    keep(report, (situation, target), (metric, "us"), &runs)
-                ));
+            let cell = (*situation, *target);
+            for (metric, _) in QUANTILES {
+                let value = keep(report, cell, metric, runs(metric, situation));
+                line.push(format!("{value:.1}"));
             }
-            if !served[0].rates.is_empty() {
-                let rates: Vec<f64> = served.iter().map(|served| served.rates[0]).collect();
-                line.push(short(keep(
-                    report,
-                    (situation, target),
-                    ("ops_per_s", "1/s"),
-                    &rates,
-                )));
+            let rates = runs(OPS_PER_SECOND, situation);
+            if !rates.is_empty() {
+                line.push(short(keep(report, cell, OPS_PER_SECOND, rates)));
             }
             table.row(line);
         }
         if *target == "mount" {
-            let alone = quantiles(&served[0], 0.99);
-            for ((situation, _), served) in situations.iter().zip(&served).skip(1) {
-                let grows = ratios(&quantiles(served, 0.99), &alone);
+            let p99 = |situation| runs(QUANTILES[1].0, situation);
+            for (situation, _) in &situations[1..] {
+                let grows = ratios(p99(situation), p99(situations[0].0));
                 let what = format!("neighbour: p99 of the quiet tenant, {situation} / alone");
                 report.asks.push(Ask::at_most(what, GROWS, &grows));
             }
@@ -162,7 +168,7 @@ fn shares(mount: &Mounted, windows: LoadPlan, report: &mut Report) -> Result<(),
                 .for_each(|(rates, rate)| rates.push(rate));
         }
         let [first, second] = ["first", "second"].map(|which| format!("weights {shown}, {which}"));
-        let metric = ("ops_per_s", "1/s");
+        let metric = OPS_PER_SECOND;
         let first = keep(report, (&first, "mount"), metric, &rates[0]);
         let second = keep(report, (&second, "mount"), metric, &rates[1]);
         let ratios = ratios(&rates[0], &rates[1]);
@@ -203,7 +209,7 @@ fn ceiling(mount: &Mounted, windows: LoadPlan, report: &mut Report) -> Result<()
                 rates.extend(one(mount, &greedy, None, windows)?.rates);
             }
             let cell = ("ceiling of 1000", "mount");
-            let rate = keep(report, cell, ("ops_per_s", "1/s"), &rates);
+            let rate = keep(report, cell, OPS_PER_SECOND, &rates);
             println!("A ceiling of {CEILING} operations a second: {rate:.1} served\n");
         }
     }
@@ -219,20 +225,13 @@ fn one(
 ) -> Result<Served, String> {
     beat();
     let directory: &Path = place.directory();
-    let served = load::run(directory, greedy, quiet, windows.length);
-    served.map_err(|error| format!("{}: {error}", directory.display()))
-}
-
-/// Of each run, in microseconds.
-fn quantiles(served: &[Served], part: f64) -> Vec<f64> {
-    let quantile = |served: &Served| served.quiet.percentile(part) as f64 / 1e3;
-    served.iter().map(quantile).collect()
+    load::run(directory, greedy, quiet, windows.length).at(directory)
 }
 
 fn keep(
     report: &mut Report,
     (situation, target): (&str, &str),
-    metric: (&'static str, &'static str),
+    metric: Metric,
     runs: &[f64],
 ) -> f64 {
     report

@@ -8,20 +8,24 @@ mod script;
 mod users;
 
 use crate::ask::Ask;
+use crate::children::Spent;
 use crate::contender::Contender;
 use crate::daemons::run_hearth;
+use crate::failure::Context;
 use crate::options::Options;
 use crate::pinned::allowed_cores;
 use crate::report::{Report, chart};
-use crate::runner::Rates;
-use crate::stats::Grid;
+use crate::runner;
+use crate::stats::{Grid, Metric, Samples};
 use crate::table::{Table, percent};
 use crate::watchdog::beat;
 use script::Multiset;
 use std::path::Path;
-use users::{ScriptTime, Users};
+use users::Users;
 
 const WORKLOAD: &str = "sdet";
+const PER_HOUR: Metric = ("scripts_per_hour", "1/h");
+const PER_CPU: Metric = ("scripts_per_cpu_s", "1/s");
 /// What is compared: the mount first, then what it is measured by.
 const TARGETS: [&str; 3] = ["mount", "tmpfs", "ext4"];
 /// Scripts at once.
@@ -46,46 +50,37 @@ pub fn run(options: &Options, report: &mut Report) -> Result<(), String> {
             missing.join(", ")
         );
     }
-    let counts = if quick {
-        vec![1, 4, 16]
-    } else {
-        COUNTS.to_vec()
-    };
-    let rounds = options.rounds.unwrap_or(if quick { 2 } else { 3 });
+    let counts = options.pick(&[1, 4, 16][..], &COUNTS);
+    let rounds = options.rounds_or(2, 3);
     let contenders = Contender::all(&TARGETS, 1)?;
     println!(
         "sdet: scripts of {} commands each, medians of {rounds} rounds; ext4 is one on a loop \
          device\n",
         set.steps()
     );
-    announce(&set, &counts, rounds, &contenders)?;
-    let mut rates = Rates::default();
-    for round in 0..rounds {
-        for &count in &counts {
-            // The first target changes, so that none always inherits what the one before left.
-            for turn in 0..contenders.len() * repeats(count) {
-                let contender = &contenders[(round + turn) % contenders.len()];
-                let elapsed = one(contender, &set, count)?;
-                let (name, scripts) = (&contender.name, count as f64);
-                let per_hour = scripts * 3600.0 / elapsed.seconds;
-                rates.by_clock.push(WORKLOAD, name, count, per_hour);
-                rates
-                    .by_cpu
-                    .push(WORKLOAD, name, count, scripts / elapsed.cpu);
-            }
-        }
-        eprintln!("measured: sdet, round {} of {rounds}", round + 1);
-    }
-    println!("{}", table(&counts, &rates));
-    let targets = rates.by_clock.targets(WORKLOAD, counts[0]);
+    announce(&set, counts, rounds, &contenders)?;
+    let mut rates = Samples::default();
+    let repeated = |&count: &usize| std::iter::repeat_n(count, repeats(count));
+    let runs: Vec<usize> = counts.iter().flat_map(repeated).collect();
+    runner::rounds(rounds, &runs, &contenders, |&count, contender, _| {
+        let elapsed = one(contender, &set, count)?;
+        let (cell, scripts) = ((WORKLOAD, &*contender.name, count), count as f64);
+        rates.push(PER_HOUR, cell, scripts * 3600.0 / elapsed.seconds);
+        rates.push(
+            PER_CPU,
+            cell,
+            scripts / (elapsed.cpu.total() + elapsed.served),
+        );
+        Ok(())
+    })?;
+    println!("{}", table(counts, &rates));
+    let by_clock = rates.of(PER_HOUR);
+    let targets = by_clock.targets(WORKLOAD, counts[0]);
     let title = ("SDET", "scripts per hour");
-    report.draw(
-        "sdet",
-        &chart(title, (&rates.by_clock, WORKLOAD), &targets, &counts),
-    )?;
-    report.add_grid(&rates.by_clock, ("scripts_per_hour", "1/h"));
-    report.add_grid(&rates.by_cpu, ("scripts_per_cpu_s", "1/s"));
-    report.asks.push(ask(&counts, &rates));
+    let chart = chart(title, (by_clock, WORKLOAD), &targets, counts);
+    report.draw("sdet", &chart)?;
+    report.add_samples(&rates);
+    report.asks.push(ask(counts, &rates));
     if let Some(mount) = contenders.iter().find(|one| one.daemon().is_some()) {
         let directory = mount.directory().unwrap_or(Path::new("/"));
         let count = if quick { 16 } else { LOCKS_AT };
@@ -123,7 +118,7 @@ fn repeats(count: usize) -> usize {
     (8 / count).clamp(1, 4)
 }
 
-fn one(contender: &Contender, set: &Multiset, count: usize) -> Result<ScriptTime, String> {
+fn one(contender: &Contender, set: &Multiset, count: usize) -> Result<Spent, String> {
     let named = |what| format!("{}, {count} scripts: {what}", contender.name);
     let place = contender
         .directory()
@@ -136,10 +131,7 @@ fn one(contender: &Contender, set: &Multiset, count: usize) -> Result<ScriptTime
 /// Does `work` with the lock profile of the volume at `mount` on; returns the profile's table.
 fn lock_profile(mount: &Path, work: impl FnOnce() -> Result<(), String>) -> Result<String, String> {
     let switch = mount.join(".hearth/locks");
-    let turn = |word: &str| {
-        let written = std::fs::write(&switch, word);
-        written.map_err(|error| format!("{}: {error}", switch.display()))
-    };
+    let turn = |word: &str| std::fs::write(&switch, word).at(&switch);
     turn("on")?;
     let worked = work();
     turn("off")?;
@@ -149,8 +141,9 @@ fn lock_profile(mount: &Path, work: impl FnOnce() -> Result<(), String>) -> Resu
 
 /// Each target, and the ratio of the first one to each of the others, by the clock and by processor
 /// time.
-fn table(counts: &[usize], rates: &Rates) -> String {
-    let names = rates.by_clock.targets(WORKLOAD, counts[0]);
+fn table(counts: &[usize], rates: &Samples) -> String {
+    let [by_clock, by_cpu] = [PER_HOUR, PER_CPU].map(|metric| rates.of(metric));
+    let names = by_clock.targets(WORKLOAD, counts[0]);
     let mut heading = vec!["scripts".to_owned()];
     for (n, name) in names.iter().enumerate() {
         heading.extend([format!("{name}, scripts/h"), "±".to_owned()]);
@@ -162,11 +155,11 @@ fn table(counts: &[usize], rates: &Rates) -> String {
     for &count in counts {
         let mut line = vec![count.to_string()];
         for (n, name) in names.iter().enumerate() {
-            let Some((value, half)) = rates.by_clock.median(WORKLOAD, name, count) else {
+            let Some((value, half)) = by_clock.median(WORKLOAD, name, count) else {
                 continue;
             };
             line.extend([format!("{value:.1}"), percent(value, half)]);
-            for grid in [&rates.by_clock, &rates.by_cpu].iter().filter(|_| n > 0) {
+            for grid in [by_clock, by_cpu].iter().filter(|_| n > 0) {
                 let [own, other] = [&names[0], name].map(|name| rate(grid, name, count));
                 let ratio = own.zip(other).map(|(own, other)| own / other);
                 line.push(ratio.map_or(String::new(), |ratio| format!("{ratio:.2}")));
@@ -178,15 +171,15 @@ fn table(counts: &[usize], rates: &Rates) -> String {
 }
 
 /// What the mount keeps of its best rate with the most scripts, by what tmpfs keeps if it is less.
-fn ask(counts: &[usize], rates: &Rates) -> Ask {
+fn ask(counts: &[usize], rates: &Samples) -> Ask {
     let most = counts.iter().copied().max().unwrap_or(1);
     let what = format!("sdet at {most}: share of the peak kept, by that of tmpfs if it is lower");
     let by = |grid: &Grid| {
         let other = kept(counts, grid, "tmpfs").unwrap_or(1.0);
         kept(counts, grid, "mount").map(|own| own / other.min(1.0))
     };
-    let ask = Ask::at_least(what, KEPT, by(&rates.by_clock).as_slice());
-    ask.by_cpu(by(&rates.by_cpu).as_slice())
+    let ask = Ask::at_least(what, KEPT, by(rates.of(PER_HOUR)).as_slice());
+    ask.by_cpu(by(rates.of(PER_CPU)).as_slice())
 }
 
 fn kept(counts: &[usize], rates: &Grid, name: &str) -> Option<f64> {
@@ -206,21 +199,19 @@ mod tests {
 
     const COUNTS: [usize; 3] = [1, 10, 250];
 
-    fn grid(mount: [f64; 3], tmpfs: [f64; 3]) -> Grid {
-        let mut grid = Grid::default();
+    fn push(rates: &mut Samples, metric: Metric, mount: [f64; 3], tmpfs: [f64; 3]) {
         for (n, &count) in COUNTS.iter().enumerate() {
-            grid.push(WORKLOAD, "mount", count, mount[n]);
-            grid.push(WORKLOAD, "tmpfs", count, tmpfs[n]);
+            rates.push(metric, (WORKLOAD, "mount", count), mount[n]);
+            rates.push(metric, (WORKLOAD, "tmpfs", count), tmpfs[n]);
         }
-        grid
     }
 
     #[test]
     fn what_is_kept_is_judged_by_the_lower_of_the_peak_and_tmpfs() {
         let kept = |mount, tmpfs| {
-            let by_clock = grid(mount, tmpfs);
-            let by_cpu = by_clock.clone();
-            ask(&COUNTS, &Rates { by_clock, by_cpu }).got.unwrap()
+            let mut rates = Samples::default();
+            push(&mut rates, PER_HOUR, mount, tmpfs);
+            ask(&COUNTS, &rates).got.unwrap()
         };
         assert_eq!(kept([1.0, 4.0, 3.0], [1.0, 2.0, 2.0]), 0.75);
         assert_eq!(kept([1.0, 4.0, 3.0], [1.0, 4.0, 2.0]), 1.5);
@@ -228,14 +219,10 @@ mod tests {
 
     #[test]
     fn the_table_has_the_ratio_at_each_number_of_scripts() {
-        let by_clock = grid([1.0; 3], [2.0, 4.0, 5.0]);
-        let text = table(
-            &COUNTS,
-            &Rates {
-                by_clock,
-                by_cpu: grid([3.0; 3], [4.0; 3]),
-            },
-        );
+        let mut rates = Samples::default();
+        push(&mut rates, PER_HOUR, [1.0; 3], [2.0, 4.0, 5.0]);
+        push(&mut rates, PER_CPU, [3.0; 3], [4.0; 3]);
+        let text = table(&COUNTS, &rates);
         assert!(text.contains("mount / tmpfs"), "{text}");
         for (line, ratio) in [(2, "0.50"), (3, "0.25"), (4, "0.20")] {
             assert_eq!(cells_of(&text, line)[5..], [ratio, "0.75"]);

@@ -2,28 +2,20 @@
 
 use super::home;
 use super::script::{Multiset, PATH};
-use crate::cpu_time::{CpuTime, of_process};
+use crate::children::{Spent, at_once};
+use crate::failure::Context;
 use crate::target::Subdirectory;
 use crate::watchdog::{beat, patiently};
-use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 /// The user number 0 of the benchmark, where it may be somebody else.
 const FIRST_USER: u32 = 20_000;
 
 /// What one script may take on a machine that others use as well.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-#[derive(Clone, Copy, Debug)]
-pub struct ScriptTime {
-    /// From before the first shell is started until after the last one has ended.
-    pub seconds: f64,
-    /// Processor time of the scripts, and of the daemon that serves them.
-    pub cpu: f64,
-}
 
 /// Users whose homes stand ready.
 pub struct Users<'a> {
@@ -41,59 +33,31 @@ impl<'a> Users<'a> {
             users,
         };
         let made = users.make_homes();
-        made.map_err(|error| format!("{}: {error}", users.place.path().display()))?;
+        made.at(users.place.path())?;
         Ok(users)
     }
 
     /// Runs all scripts at once and looks at what they leave.
-    pub fn run(&self, daemon: Option<u32>) -> Result<ScriptTime, String> {
+    pub fn run(&self, daemon: Option<u32>) -> Result<Spent, String> {
         // They all end at about the same time, late where there are many.
         let limit = PATIENCE * self.users as u32;
-        patiently(limit, || self.run_all(daemon))
-    }
-
-    fn run_all(&self, daemon: Option<u32>) -> Result<ScriptTime, String> {
-        let served = || daemon.map_or(0.0, of_process);
-        let (cpu, served_before) = (CpuTime::of_children(), served());
-        let begin = Instant::now();
-        let mut running: Vec<Child> = Vec::new();
-        for user in 0..self.users {
-            match self.shell(user).spawn() {
-                Ok(child) => running.push(child),
-                Err(error) => {
-                    running.into_iter().for_each(end);
-                    return Err(format!("sh: {error}"));
-                }
-            }
+        let shells = (0..self.users).map(|user| self.shell(user));
+        let (outputs, spent) = patiently(limit, || at_once(shells, daemon))?;
+        let failed = |(_, output): &(usize, &Output)| !output.status.success();
+        if let Some((user, output)) = outputs.iter().enumerate().find(failed) {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let last = said.lines().last().unwrap_or_default();
+            let status = output.status;
+            return Err(format!("the script of user {user}: {status}: {last}"));
         }
-        let mut failed = None;
-        for (user, child) in running.into_iter().enumerate() {
-            let output = child.wait_with_output();
-            let output = output.map_err(|error| format!("sh: {error}"))?;
-            if !output.status.success() && failed.is_none() {
-                let said = String::from_utf8_lossy(&output.stderr);
-                let last = said.lines().last().unwrap_or_default();
-                failed = Some(format!(
-                    "the script of user {user}: {}: {last}",
-                    output.status
-                ));
-            }
-            beat();
-        }
-        let seconds = begin.elapsed().as_secs_f64();
-        let cpu = (CpuTime::of_children() - cpu).total() + served() - served_before;
-        if let Some(failed) = failed {
-            return Err(failed);
-        }
-        self.check()?;
-        Ok(ScriptTime { seconds, cpu })
+        self.check().map(|()| spent)
     }
 
     /// Every home must have what the first one has: their scripts differ in their order only.
     fn check(&self) -> Result<(), String> {
         let contents = |user: usize| {
             let home = self.home(user);
-            home::contents(&home).map_err(|error| format!("{}: {error}", home.display()))
+            home::contents(&home).at(&home)
         };
         let first = contents(0)?;
         let was_touched = first
@@ -134,9 +98,7 @@ impl<'a> Users<'a> {
         }
         // So that what was written here is not written back while the scripts run.
         let place = std::fs::File::open(self.place.path())?;
-        // SAFETY: the call takes no pointer, the descriptor is open.
-        unsafe { libc::syncfs(place.as_raw_fd()) };
-        Ok(())
+        Ok(rustix::fs::syncfs(place)?)
     }
 
     fn home(&self, user: usize) -> std::path::PathBuf {
@@ -168,14 +130,8 @@ impl<'a> Users<'a> {
 
 /// Users of their own, where this program may start them.
 fn uid(user: usize) -> Option<u32> {
-    // SAFETY: the call takes nothing.
-    let root = unsafe { libc::geteuid() } == 0;
-    root.then(|| FIRST_USER + user as u32)
-}
-
-fn end(mut child: Child) {
-    let _ = child.kill();
-    let _ = child.wait();
+    let is_root = rustix::process::geteuid().is_root();
+    is_root.then(|| FIRST_USER + user as u32)
 }
 
 #[cfg(test)]
@@ -192,7 +148,7 @@ mod tests {
         set.leave_out(super::super::script::is_installed);
         let users = Users::new(&place(), &set, 3).unwrap();
         let elapsed = users.run(None).unwrap();
-        assert!(elapsed.seconds > 0.0 && elapsed.cpu > 0.0);
+        assert!(elapsed.seconds > 0.0 && elapsed.cpu.total() > 0.0);
         let left = home::contents(&users.home(0)).unwrap();
         let size = |name: &str| left.iter().find(|(path, _)| path == Path::new(name));
         // What the commands printed, not only that they ran.

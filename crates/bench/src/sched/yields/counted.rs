@@ -1,7 +1,8 @@
 //! Instructions of a yield and the switch after it, which a busy machine does not change: flat in
 //! the number of tasks.
 
-use crate::callgrind::totals;
+use crate::callgrind::{counted, totals};
+use crate::failure::Context;
 use crate::options::Options;
 use crate::pinned::pin_first;
 use crate::report::Report;
@@ -10,8 +11,6 @@ use std::time::Duration;
 
 /// The verb by which this program runs under valgrind.
 pub const LOOPS: &str = "sched-yields";
-/// The function that is counted, as callgrind demangles it.
-const COUNTED: &str = "hearth_bench::sched::yields::counted::counted";
 /// Numbers of tasks.
 const SIZES: [usize; 2] = [16, 4096];
 /// Yields that are counted at each: several turns of the most tasks.
@@ -20,7 +19,7 @@ const YIELDS: usize = 8 * 4096;
 const MOST: f64 = 1.1;
 
 pub fn check(_options: &Options, _report: &mut Report) -> Result<(), String> {
-    let counts = totals(COUNTED, &[LOOPS.to_owned()], SIZES.len())?;
+    let counts = totals(&[LOOPS.to_owned()], SIZES.len())?;
     let [few, many] = [0, 1].map(|size| counts[size] as f64 / YIELDS as f64);
     println!(
         "instructions per yield and switch: {few:.0} with {} tasks, {many:.0} with {}",
@@ -43,8 +42,7 @@ pub fn check(_options: &Options, _report: &mut Report) -> Result<(), String> {
 pub fn run_loops() -> Result<(), String> {
     pin_first()?;
     for tasks in SIZES {
-        let scheduler = Scheduler::builder().external_workers(1).start();
-        let scheduler = scheduler.map_err(|error| error.to_string())?;
+        let scheduler = Scheduler::builder().external_workers(1).start().text()?;
         let tasks: Vec<JoinHandle<()>> = (0..tasks)
             .map(|_| {
                 scheduler.spawn(Spec::default(), async {
@@ -54,22 +52,18 @@ pub fn run_loops() -> Result<(), String> {
                 })
             })
             .collect();
-        let worker = scheduler.worker(None);
-        let mut worker = worker.map_err(|error| error.to_string())?;
+        let mut worker = scheduler.worker(None).text()?;
         // All have run: the rings have grown.
         run(&mut worker, 2 * SIZES[1]);
-        counted(&mut worker);
+        counted(&mut || {
+            run(&mut worker, YIELDS);
+            Ok(())
+        })?;
         drop(worker);
         scheduler.shutdown();
         drop(tasks);
     }
     Ok(())
-}
-
-/// Callgrind knows this function by its name.
-#[inline(never)]
-fn counted(worker: &mut Worker) {
-    run(worker, YIELDS);
 }
 
 fn run(worker: &mut Worker, yields: usize) {

@@ -6,27 +6,23 @@
 //! nobody else uses.
 
 pub mod counted;
-mod gauge;
 mod targets;
 
+use super::gauge::Gauge;
 use crate::ask::Ask;
 use crate::options::Options;
 use crate::pinned::allowed_cores;
 use crate::report::Report;
 use crate::row::Row;
-use crate::stats::{Grid, is_confident, mean, middle};
+use crate::stats::{Grid, Metric, Samples, is_confident, mean, middle};
 use crate::table::Table;
 use crate::watchdog::beat;
-use gauge::Gauge;
 use std::time::Duration;
 use targets::TARGETS;
 
 /// Microseconds of a core per yield: by the clock, and of processor time.
-#[derive(Default)]
-struct Micros {
-    clock: Grid,
-    cpu: Grid,
-}
+const CLOCK: Metric = ("us_per_op", "us");
+const CPU: Metric = ("cpu_us_per_op", "us");
 
 /// Runs both settings: all cores, and one.
 pub fn run(options: &Options, report: &mut Report) -> Result<(), String> {
@@ -48,21 +44,20 @@ fn one_setting(
     let names = TARGETS.each_ref().map(|target| target.name);
     let heading = ["tasks"].into_iter().chain(names).chain(["lib / 16 tasks"]);
     let mut table = Table::new(heading);
-    let lib = |tasks| mean(micros.clock.runs(workload, "lib", tasks)).0;
+    let lib = |tasks| mean(micros.of(CLOCK).runs(workload, "lib", tasks)).0;
     for &tasks in &sizes {
         let mut line = vec![tasks.to_string()];
-        line.extend(names.map(|name| shown(micros.clock.runs(workload, name, tasks))));
+        line.extend(names.map(|name| shown(micros.of(CLOCK).runs(workload, name, tasks))));
         line.push(format!("{:.2}", lib(tasks) / lib(16)));
         table.row(line);
         for name in names {
-            for (grid, metric) in [(&micros.clock, "us_per_op"), (&micros.cpu, "cpu_us_per_op")] {
-                let runs = grid.runs(workload, name, tasks);
-                let (value, ci95) = mean(runs);
-                let row = |row| Row { value, ci95, ..row };
-                let is_there = !runs.is_empty();
-                let cell = (workload, name, tasks);
-                let of_runs = is_there.then(|| Row::new("sched", cell, (metric, "us"), runs));
-                report.rows.extend(of_runs.map(row));
+            for metric in [CLOCK, CPU] {
+                let runs = micros.of(metric).runs(workload, name, tasks);
+                if !runs.is_empty() {
+                    let (value, ci95) = mean(runs);
+                    let row = Row::new("sched", (workload, name, tasks), metric, runs);
+                    report.rows.push(Row { value, ci95, ..row });
+                }
             }
         }
     }
@@ -77,14 +72,12 @@ fn measure(
     (workload, cores): (&str, usize),
     sizes: &[usize],
     quick: bool,
-) -> Result<Micros, String> {
-    let (window, most) = match quick {
-        true => (Duration::from_millis(60), 5),
-        false => (Duration::from_millis(250), 40),
-    };
-    let mut micros = Micros::default();
+) -> Result<Samples, String> {
+    let (window, most) = if quick { (60, 5) } else { (250, 40) };
+    let window = Duration::from_millis(window);
+    let mut micros = Samples::default();
     for round in 0..most {
-        if round > 0 && micros.clock.cells().all(|(_, runs)| is_confident(runs)) {
+        if round > 0 && micros.of(CLOCK).cells().all(|(_, runs)| is_confident(runs)) {
             break;
         }
         for &tasks in sizes {
@@ -95,11 +88,9 @@ fn measure(
                     return Err(format!("{}: {tasks} tasks never yielded", target.name));
                 }
                 let per_yield = 1e6 / yields.count as f64;
-                let clock = yields.seconds * cores as f64 * per_yield;
-                micros.clock.push(workload, target.name, tasks, clock);
-                micros
-                    .cpu
-                    .push(workload, target.name, tasks, yields.cpu * per_yield);
+                let cell = (workload, target.name, tasks);
+                micros.push(CLOCK, cell, yields.seconds * cores as f64 * per_yield);
+                micros.push(CPU, cell, yields.cpu * per_yield);
             }
         }
     }
@@ -114,11 +105,11 @@ fn sizes(quick: bool) -> Vec<usize> {
 
 /// Flat in the number of tasks, at most tokio's at every size, at most 150 ns on one core: by the
 /// ratios of each round.
-fn asks((workload, cores): (&str, usize), sizes: &[usize], micros: &Micros) -> Vec<Ask> {
+fn asks((workload, cores): (&str, usize), sizes: &[usize], micros: &Samples) -> Vec<Ask> {
     let ask = |what: String, most, of: (&str, usize), to| {
         let ratios = |grid: &Grid| grid.ratios(workload, of, to);
-        let by_cpu = ratios(&micros.cpu);
-        Ask::at_most(format!("{workload}: {what}"), most, &ratios(&micros.clock)).by_cpu(&by_cpu)
+        let [by_clock, by_cpu] = [CLOCK, CPU].map(|metric| ratios(micros.of(metric)));
+        Ask::at_most(format!("{workload}: {what}"), most, &by_clock).by_cpu(&by_cpu)
     };
     let mut asks = Vec::new();
     for (tasks, most) in [(4096, 1.1), (100_000, 1.5)] {
@@ -137,7 +128,7 @@ fn asks((workload, cores): (&str, usize), sizes: &[usize], micros: &Micros) -> V
     let worst = sizes.iter().map(beside_tokio);
     asks.extend(worst.max_by(|one, other| got(one).total_cmp(&got(other))));
     if cores == 1 {
-        let [clock, cpu] = [&micros.clock, &micros.cpu].map(|grid| grid.runs(workload, "lib", 16));
+        let [clock, cpu] = [CLOCK, CPU].map(|metric| micros.of(metric).runs(workload, "lib", 16));
         let what = "one core, 16 tasks: microseconds per yield";
         asks.push(Ask::at_most(what, 0.15, clock).by_cpu(cpu));
     }
@@ -161,12 +152,12 @@ mod tests {
     /// Three rounds of (lib, tokio, threads), of which the machine was three times slower in one.
     #[test]
     fn ratios_are_of_one_round() {
-        let mut all = Micros::default();
+        let mut all = Samples::default();
         for (tasks, lib) in [(16, 0.1), (4096, 0.12), (100_000, 0.14)] {
             for slower in [1.0, 3.0, 1.0] {
                 for (name, micros) in [("lib", lib), ("tokio", 0.13), ("threads", 9.0)] {
-                    all.clock.push("w", name, tasks, micros * slower);
-                    all.cpu.push("w", name, tasks, micros);
+                    all.push(CLOCK, ("w", name, tasks), micros * slower);
+                    all.push(CPU, ("w", name, tasks), micros);
                 }
             }
         }

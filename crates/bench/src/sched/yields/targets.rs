@@ -1,11 +1,13 @@
 //! What yields: tasks of this scheduler, of tokio's multi-thread scheduler, threads of the system.
 
-use super::gauge::{Gauge, Yields};
-use hearth_sched::{Scheduler, Spec, yield_now};
+use crate::failure::Context;
+use crate::sched::executors::{self, Executor};
+use crate::sched::gauge::{Counted, Gauge};
+use hearth_sched::yield_now;
 use std::time::Duration;
 
 /// One column of the table.
-pub struct Executor {
+pub struct Column {
     /// Its name in the table and in JSON.
     pub name: &'static str,
     /// More tasks than this it does not bear.
@@ -14,16 +16,17 @@ pub struct Executor {
     pub run: RunYields,
 }
 
-type RunYields = fn(&Gauge, cores: usize, tasks: usize, window: Duration) -> Result<Yields, String>;
+type RunYields =
+    fn(&Gauge, cores: usize, tasks: usize, window: Duration) -> Result<Counted, String>;
 
 /// All columns, ours first.
-pub const TARGETS: [Executor; 3] = [
-    Executor {
+pub const TARGETS: [Column; 3] = [
+    Column {
         name: "lib",
         most_tasks: usize::MAX,
         run: library,
     },
-    Executor {
+    Column {
         name: "tokio",
         most_tasks: if cfg!(feature = "tokio") {
             usize::MAX
@@ -32,67 +35,50 @@ pub const TARGETS: [Executor; 3] = [
         },
         run: tokio,
     },
-    Executor {
+    Column {
         name: "threads",
         most_tasks: 4096,
         run: threads,
     },
 ];
 
-fn library(gauge: &Gauge, cores: usize, tasks: usize, window: Duration) -> Result<Yields, String> {
-    let scheduler = Scheduler::builder().workers(cores).start();
-    let scheduler = scheduler.map_err(|error| error.to_string())?;
-    let tasks: Vec<_> = (0..tasks)
-        .map(|_| {
-            let gauge = gauge.clone();
-            scheduler.spawn(Spec::default(), async move {
-                let mut tally = gauge.tally();
-                while tally.go_on() {
-                    yield_now().await;
-                }
-            })
-        })
-        .collect();
-    let window = gauge.window(tasks.len(), window);
-    for task in tasks {
-        task.join().map_err(|error| error.to_string())?;
-    }
-    Ok(gauge.yields(window))
+fn library(gauge: &Gauge, cores: usize, tasks: usize, window: Duration) -> Result<Counted, String> {
+    let task = |gauge: Gauge| async move {
+        let mut tally = gauge.tally();
+        while tally.go_on() {
+            yield_now().await;
+        }
+        Ok(())
+    };
+    let (window, _) = executors::library(cores, |library| {
+        (0..tasks).for_each(|_| library.spawn(task(gauge.clone())));
+        warm_window(gauge, tasks, window)
+    })?;
+    Ok(gauge.counted(window))
 }
 
 #[cfg(feature = "tokio")]
-fn tokio(gauge: &Gauge, cores: usize, tasks: usize, window: Duration) -> Result<Yields, String> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(cores)
-        .build()
-        .map_err(|error| error.to_string())?;
-    let tasks: Vec<_> = (0..tasks)
-        .map(|_| {
-            let gauge = gauge.clone();
-            runtime.spawn(async move {
-                let mut tally = gauge.tally();
-                while tally.go_on() {
-                    tokio::task::yield_now().await;
-                }
-            })
-        })
-        .collect();
-    let window = gauge.window(tasks.len(), window);
-    runtime.block_on(async {
-        for task in tasks {
-            task.await.map_err(|error| error.to_string())?;
+fn tokio(gauge: &Gauge, cores: usize, tasks: usize, window: Duration) -> Result<Counted, String> {
+    let task = |gauge: Gauge| async move {
+        let mut tally = gauge.tally();
+        while tally.go_on() {
+            tokio::task::yield_now().await;
         }
-        Ok::<_, String>(())
+        Ok(())
+    };
+    let (window, _) = executors::tokio(cores, |tokio| {
+        (0..tasks).for_each(|_| tokio.spawn(task(gauge.clone())));
+        warm_window(gauge, tasks, window)
     })?;
-    Ok(gauge.yields(window))
+    Ok(gauge.counted(window))
 }
 
 #[cfg(not(feature = "tokio"))]
-fn tokio(_: &Gauge, _: usize, _: usize, _: Duration) -> Result<Yields, String> {
+fn tokio(_: &Gauge, _: usize, _: usize, _: Duration) -> Result<Counted, String> {
     Err("built without tokio; `cargo xtask bench` builds with it".to_owned())
 }
 
-fn threads(gauge: &Gauge, cores: usize, tasks: usize, window: Duration) -> Result<Yields, String> {
+fn threads(gauge: &Gauge, cores: usize, tasks: usize, window: Duration) -> Result<Counted, String> {
     let allowed = crate::pinned::allowed_cores();
     let threads: Result<Vec<_>, _> = (0..tasks)
         .map(|number| {
@@ -109,14 +95,20 @@ fn threads(gauge: &Gauge, cores: usize, tasks: usize, window: Duration) -> Resul
         })
         .collect();
     let window = match &threads {
-        Ok(threads) => gauge.window(threads.len(), window),
-        Err(_) => gauge.window(0, Duration::ZERO),
+        Ok(threads) => warm_window(gauge, threads.len(), window),
+        Err(_) => gauge.window(Duration::ZERO),
     };
-    for thread in threads.map_err(|error| format!("{tasks} threads: {error}"))? {
+    for thread in threads.context(format_args!("{tasks} threads"))? {
         let pinned = thread.join().map_err(|_| "a thread panicked")?;
-        pinned.map_err(|error| format!("pinning a thread: {error}"))?;
+        pinned.context("pinning a thread")?;
     }
-    Ok(gauge.yields(window))
+    Ok(gauge.counted(window))
+}
+
+/// A window that begins when all tasks have run for a quarter of its length.
+fn warm_window(gauge: &Gauge, tasks: usize, length: Duration) -> Counted {
+    gauge.warm_up(tasks, length / 4);
+    gauge.window(length)
 }
 
 #[cfg(test)]

@@ -9,16 +9,14 @@
 
 use super::session::{MANY_TASKS, Session};
 use super::{Family, boxed};
-use crate::activity::Activity;
 use crate::ask::Ask;
 use crate::contender::Contender;
 use crate::pinned::allowed_cores;
-use crate::script::{Script, Times};
+use crate::row::OPS_PER_SECOND;
+use crate::script::Script;
 use crate::stats::{Grid, middle, range};
 use crate::table::Table;
 use crate::workloads::{FXMARK_STEADY, FXMARK_USED_UP, MRPM_QUICK};
-
-pub struct FxMark;
 
 /// The names, in the order of the paper.
 const NAMES: [&str; 19] = [
@@ -36,12 +34,9 @@ const OF_MANY_TASKS: usize = 40_000;
 /// them take stays below what a small machine has at hand.
 const PAGES_OF_MANY_TASKS: usize = 20_000;
 
-impl Family for FxMark {
-    fn name(&self) -> &'static str {
-        "fxmark"
-    }
-
-    fn about(&self) -> String {
+pub const FAMILY: Family = Family {
+    name: "fxmark",
+    about: || {
         let line = |name: &&str| {
             let mut all = FXMARK_STEADY.iter().chain(&FXMARK_USED_UP);
             let about = all
@@ -62,45 +57,32 @@ impl Family for FxMark {
             MANY_TASKS / 2,
             lines.join("\n")
         )
-    }
+    },
+    scripts: || steady(true),
+    others: || FXMARK_USED_UP.iter().map(|script| script.name).collect(),
+    also_counted: || boxed(&FXMARK_USED_UP),
+    run,
+};
 
-    fn workloads(&self) -> Vec<String> {
-        NAMES.map(str::to_owned).to_vec()
+fn run(session: &mut Session) -> Result<(), String> {
+    let quick = session.options.quick;
+    let tasks = if quick { vec![1, 2] } else { session.tasks() };
+    let mut grid = session.rates(&steady(quick), &tasks)?;
+    let [usual, as_many] = used_up(session, &tasks)?;
+    session.report.add_grid(&usual, OPS_PER_SECOND);
+    let metric = ("ops_per_s_as_many_files", "1/s");
+    session.report.add_grid(&as_many, metric);
+    grid.absorb(usual);
+    grid.sort_workloads(&NAMES);
+    session.print_rates(&grid);
+    println!("{}", scale_table(&grid, &session.names()));
+    for workload in grid.workloads() {
+        let (name, title) = (format!("fxmark-{workload}"), &*workload);
+        let title = (title, "operations per second");
+        session.draw(&name, title, (&grid, &workload), &tasks)?;
     }
-
-    fn activities(&self) -> Vec<&'static Script> {
-        steady(true)
-    }
-
-    fn counted(&self) -> Vec<Box<dyn Activity>> {
-        boxed(steady(true).into_iter().chain(&FXMARK_USED_UP))
-    }
-
-    fn run(&self, session: &mut Session) -> Result<(), String> {
-        let quick = session.options.quick;
-        let tasks = if quick { vec![1, 2] } else { session.tasks() };
-        let mut grid = session.rates(&steady(quick), &tasks)?;
-        let [usual, as_many] = used_up(session, &tasks)?;
-        session.report.add_grid(&usual, ("ops_per_s", "1/s"));
-        session
-            .report
-            .add_grid(&as_many, ("ops_per_s_as_many_files", "1/s"));
-        grid.absorb(usual);
-        grid.sort_workloads(&NAMES);
-        session.print_rates(&grid);
-        println!("{}", scale_table(&grid, &session.names()));
-        for workload in grid.workloads() {
-            let title = (&*workload, "operations per second");
-            session.draw(
-                &format!("fxmark-{workload}"),
-                title,
-                (&grid, &workload),
-                &tasks,
-            )?;
-        }
-        ask(session, &grid, &as_many);
-        Ok(())
-    }
+    ask(session, &grid, &as_many);
+    Ok(())
 }
 
 /// The twelve on files that stay.
@@ -165,7 +147,7 @@ fn runs(contender: &Contender, script: &Script, tasks: &[usize], is_quick: bool)
     runs
 }
 
-/// A run of each kind, in turns as those of steady activities.
+/// A run of each kind, in turns as those of steady workloads.
 fn used_up_round(
     session: &Session,
     contender: &Contender,
@@ -182,14 +164,15 @@ fn used_up_round(
         }
         for (&(tasks, times, _), (operations, seconds)) in runs {
             let at = (tasks, (round + turn) as usize);
-            let job = Times { script, times };
+            let job = script.times(times);
             // One job may be short: as many as make a run of the usual length. The time is
             // that of the program of the paper: the mean of the cores' own.
             let end = length * f64::from(turn + 1);
             while *operations == 0 || *seconds < end {
-                let time = session.job(contender, contender.fresh(), &job, at)?[job.work()];
+                let times = session.job(contender, contender.fresh(), &job, at)?;
+                let time = times.last().ok_or("it has no phase")?;
                 *operations += time.operations;
-                *seconds += time.per_core;
+                *seconds += time.core_seconds;
             }
         }
     }

@@ -1,9 +1,10 @@
 //! Each does what its name says: the calls of two tasks are written down and compared.
 
 use super::*;
-use crate::measure::{apart, times};
-use crate::script::{self, Make};
+use crate::measure::{apart, prepare, times};
+use crate::script::{self, Make, Times};
 use crate::target::{About, Client, Entries, Handle, Library, Sharing, Target};
+use crate::workload::Workload;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CStr;
@@ -56,19 +57,31 @@ impl Target for Spy {
 }
 
 impl SpyClient<'_> {
-    fn note(&self, what: &'static str, on: impl Into<String>, at: u64) {
-        let on = on.into();
+    fn note(&self, what: &'static str, on: String, at: u64) {
         self.calls.borrow_mut().push(SpyCall { what, on, at });
     }
 
     fn note_path(&self, what: &'static str, path: &CStr) {
-        self.note(what, path.to_str().unwrap(), 0);
+        self.note(what, path.to_str().unwrap().to_owned(), 0);
     }
 
     fn note_file(&self, what: &'static str, file: Handle, at: u64) {
         let on = self.open.borrow()[&file].clone();
         self.note(what, on, at);
     }
+}
+
+/// Calls that are passed on; those that are noted say what they are about: a path, or an open file
+/// and a place in it.
+macro_rules! passed_on {
+    ($($name:ident($($arg:ident: $type:ty),*) -> $out:ty $(, path $path:ident)?
+       $(, file $file:ident at $at:expr)?;)*) => {$(
+        fn $name(&self, $($arg: $type),*) -> $out {
+            $(self.note_path(stringify!($name), $path);)?
+            $(self.note_file(stringify!($name), $file, $at);)?
+            self.inner.$name($($arg),*)
+        }
+    )*};
 }
 
 impl Drop for SpyClient<'_> {
@@ -78,13 +91,25 @@ impl Drop for SpyClient<'_> {
 }
 
 impl Client for SpyClient<'_> {
-    fn stat(&self, path: &CStr) -> bool {
-        self.note_path("stat", path);
-        self.inner.stat(path)
-    }
-
-    fn about(&self, path: &CStr) -> Result<About, String> {
-        self.inner.about(path)
+    passed_on! {
+        stat(path: &CStr) -> bool, path path;
+        about(path: &CStr) -> Result<About, String>;
+        refuses(path: &CStr, flags: i32) -> bool;
+        read(file: Handle, out: &mut [u8], off: u64) -> Result<usize, String>, file file at off;
+        write(file: Handle, data: &[u8], off: u64) -> Result<usize, String>, file file at off;
+        read_next(file: Handle, out: &mut [u8]) -> Result<usize, String>, file file at 0;
+        write_next(file: Handle, data: &[u8]) -> Result<usize, String>, file file at 0;
+        truncate(file: Handle, size: u64) -> Result<(), String>, file file at size;
+        sync(file: Handle) -> Result<(), String>, file file at 0;
+        lock(file: Handle, at: u64, is_taken: bool) -> Result<(), String>;
+        unlink(path: &CStr) -> Result<(), String>, path path;
+        chmod(path: &CStr, mode: u16) -> Result<(), String>;
+        mkdir(path: &CStr) -> Result<(), String>;
+        rmdir(path: &CStr) -> Result<(), String>;
+        list(path: &CStr) -> Result<usize, String>, path path;
+        entries(path: &CStr) -> Result<Entries, String>;
+        chdir(path: &CStr) -> Result<(), String>;
+        allow_open(descriptors: usize) -> Result<usize, String>;
     }
 
     fn open(&self, path: &CStr, flags: i32) -> Result<Handle, String> {
@@ -96,87 +121,15 @@ impl Client for SpyClient<'_> {
         Ok(file)
     }
 
-    fn refuses(&self, path: &CStr, flags: i32) -> bool {
-        self.inner.refuses(path, flags)
-    }
-
     fn close(&self, file: Handle) -> Result<(), String> {
         self.open.borrow_mut().remove(&file);
         self.inner.close(file)
-    }
-
-    fn read(&self, file: Handle, out: &mut [u8], off: u64) -> Result<usize, String> {
-        self.note_file("read", file, off);
-        self.inner.read(file, out, off)
-    }
-
-    fn write(&self, file: Handle, data: &[u8], off: u64) -> Result<usize, String> {
-        self.note_file("write", file, off);
-        self.inner.write(file, data, off)
-    }
-
-    fn read_next(&self, file: Handle, out: &mut [u8]) -> Result<usize, String> {
-        self.note_file("read_next", file, 0);
-        self.inner.read_next(file, out)
-    }
-
-    fn write_next(&self, file: Handle, data: &[u8]) -> Result<usize, String> {
-        self.note_file("write_next", file, 0);
-        self.inner.write_next(file, data)
-    }
-
-    fn truncate(&self, file: Handle, size: u64) -> Result<(), String> {
-        self.note_file("truncate", file, size);
-        self.inner.truncate(file, size)
-    }
-
-    fn sync(&self, file: Handle) -> Result<(), String> {
-        self.note_file("sync", file, 0);
-        self.inner.sync(file)
-    }
-
-    fn lock(&self, file: Handle, at: u64, is_taken: bool) -> Result<(), String> {
-        self.inner.lock(file, at, is_taken)
-    }
-
-    fn unlink(&self, path: &CStr) -> Result<(), String> {
-        self.note_path("unlink", path);
-        self.inner.unlink(path)
     }
 
     fn rename(&self, old: &CStr, new: &CStr) -> Result<(), String> {
         self.note_path("rename", old);
         self.note_path("to", new);
         self.inner.rename(old, new)
-    }
-
-    fn chmod(&self, path: &CStr, mode: u16) -> Result<(), String> {
-        self.inner.chmod(path, mode)
-    }
-
-    fn mkdir(&self, path: &CStr) -> Result<(), String> {
-        self.inner.mkdir(path)
-    }
-
-    fn rmdir(&self, path: &CStr) -> Result<(), String> {
-        self.inner.rmdir(path)
-    }
-
-    fn list(&self, path: &CStr) -> Result<usize, String> {
-        self.note_path("list", path);
-        self.inner.list(path)
-    }
-
-    fn entries(&self, path: &CStr) -> Result<Entries, String> {
-        self.inner.entries(path)
-    }
-
-    fn chdir(&self, path: &CStr) -> Result<(), String> {
-        self.inner.chdir(path)
-    }
-
-    fn allow_open(&self, descriptors: usize) -> Result<usize, String> {
-        self.inner.allow_open(descriptors)
     }
 
     fn end(self: Box<Self>) {}
@@ -190,14 +143,21 @@ fn script(name: &str) -> &'static Script {
     all.find(|script| script.name == name).expect(name)
 }
 
+/// Does so many operations as one task.
+fn repeat(spy: &Spy, work: &Times, place: (usize, usize), times: u32) -> Result<(), String> {
+    let mut task = work.task(spy.client(), place)?;
+    (0..times).try_for_each(|_| task.once())
+}
+
 /// What two tasks of a benchmark called while it was measured, what they work on being there.
 fn calls(name: &str) -> [Vec<SpyCall>; 2] {
     let script = script(name);
     let spy = Spy::new();
-    apart(&spy, &|client| script.prepare(client, 2)).expect(name);
+    let repeated = script.repeated();
+    prepare(&spy, &repeated, 2).expect(name);
     spy.take();
     for task in 0..2 {
-        apart(&spy, &|client| script.task(client, task, 2)?.repeat(TIMES)).expect(name);
+        repeat(&spy, &repeated, (task, 2), TIMES).expect(name);
     }
     let mut all = spy.take();
     let made: usize = script
@@ -216,18 +176,11 @@ fn calls(name: &str) -> [Vec<SpyCall>; 2] {
     all.iter_mut().for_each(|calls| drop(calls.drain(..made)));
     if script.back.is_empty() {
         let done = [u64::from(TIMES); 2];
-        apart(&spy, &|client| script.check(client, &done)).expect(name);
+        apart(&spy, &|client| repeated.check(client, &done)).expect(name);
     } else {
-        let job = Times {
-            script,
-            times: TIMES as usize,
-        };
-        let phases = times(&Spy::new(), &job, 2, 0).expect(name);
-        assert_eq!(
-            phases[job.work()].operations,
-            2 * u64::from(TIMES),
-            "{name}"
-        );
+        let phases = times(&Spy::new(), &script.times(TIMES as usize), 2, 0).expect(name);
+        let work = phases.last().expect("a phase");
+        assert_eq!(work.operations, 2 * u64::from(TIMES), "{name}");
     }
     all.try_into().expect("two tasks")
 }
@@ -307,16 +260,7 @@ fn truncations_take_a_page_each_until_the_private_file_is_empty() {
 #[test]
 fn truncated_files_are_filled_again_before_what_is_measured() {
     let spy = Spy::new();
-    times(
-        &spy,
-        &Times {
-            script: script("DWTL"),
-            times: TIMES as usize,
-        },
-        2,
-        0,
-    )
-    .unwrap();
+    times(&spy, &script("DWTL").times(TIMES as usize), 2, 0).unwrap();
     let all = spy.take();
     for calls in &all[1..3] {
         let mut what: Vec<_> = calls.iter().map(|call| call.what).collect();
@@ -426,11 +370,10 @@ fn both_runs_that_tell_what_many_tasks_keep_have_as_many_files() {
 #[test]
 fn random_lookups_of_one_task_reach_the_whole_tree() {
     let spy = Spy::new();
-    let mrpm = &MRPM_QUICK;
-    apart(&spy, &|client| mrpm.prepare(client, 1)).unwrap();
+    let mrpm = MRPM_QUICK.repeated();
+    prepare(&spy, &mrpm, 1).unwrap();
     spy.take();
-    let lookups = |client: &dyn Client| mrpm.task(client, 0, 1)?.repeat(20_000);
-    apart(&spy, &lookups).unwrap();
+    repeat(&spy, &mrpm, (0, 1), 20_000).unwrap();
     let calls = spy.take().concat();
     let (all, random) = calls.split_at(4_usize.pow(5));
     for calls in [all, random] {

@@ -6,6 +6,7 @@ mod alerts;
 mod board;
 mod prometheus;
 mod server;
+mod worker;
 
 use harness::{Mounted, Private, Said, Transport, hearth, refused, said, succeed, tool, until};
 use server::{Server, get};

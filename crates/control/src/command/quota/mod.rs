@@ -49,7 +49,11 @@ pub(super) fn run(volume: &Volume, caller: &Credentials, words: &[&str]) -> Pars
 /// Runs `words` of `caller` on `quota`.
 fn run_with(quota: &Quota<'_>, caller: &Credentials, words: &[&str]) -> Parsed<String> {
     match words {
-        ["report"] => Ok(report(quota, &quota.report())),
+        ["report"] => {
+            let kept = quota.is_kept();
+            kept.map_err(|e| Subject::of_all("see them").refused(e))?;
+            Ok(report(quota, &quota.report()))
+        }
         ["get"] => {
             let own = [QuotaId::user(caller.uid), QuotaId::group(caller.gid)];
             shown(quota, &own)
@@ -136,6 +140,7 @@ fn shown(quota: &Quota<'_>, who: &[QuotaId]) -> Parsed<String> {
 }
 
 fn events(quota: &Quota<'_>, after: u64) -> Parsed<String> {
+    // Lost writes are told where nobody counts as well.
     let events = quota.events(after);
     let events = events.map_err(|e| Subject::of_all("read their events").refused(e))?;
     Ok(listed(&events))

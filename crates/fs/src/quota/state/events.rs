@@ -17,7 +17,7 @@ pub struct QuotaEvent {
     pub sequence: u64,
     /// Seconds of the wall clock, of the last of [`QuotaEvent::times`] occurrences.
     pub time: i64,
-    /// The id.
+    /// The id; [`QuotaId::UNKNOWN_USER`] if the owner of a file could not be learned.
     pub who: QuotaId,
     /// Bytes or inodes.
     pub resource: Resource,
@@ -37,8 +37,11 @@ pub struct QuotaEvent {
 /// The file of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuotaEventFile {
-    /// Inode number, as programs see it.
+    /// Inode number, as programs see it. By the time the event is read it may belong to another
+    /// inode, which has another generation.
     pub ino: u64,
+    /// What `FS_IOC_GETVERSION` tells; `None` if the inode had gone before it could be asked.
+    pub generation: Option<u32>,
     /// One of its paths; `None` if it has none any more, or none was found.
     pub path: Option<Vec<u8>>,
 }
@@ -61,13 +64,13 @@ pub enum QuotaEventKind {
     HardCrossed,
     /// A charge was refused. Reported once, and again after something was given back.
     Refused(RefusalReason),
-    /// Bytes that a kernel in front had acknowledged could not be stored, and are lost. `fsync`
-    /// says so. `who` is the owner of the file.
+    /// Bytes that had been acknowledged could not be stored, and are lost. `fsync` says so. `who`
+    /// is the owner of the file.
     WriteLost {
         /// Why.
         errno: Errno,
-        /// How many.
-        bytes: u64,
+        /// How many; `None` if only a host below knows, which tells that there were some.
+        bytes: Option<u64>,
     },
     /// A file that had a project was set to project 0, by a call that sets all attributes of a file
     /// at once: perhaps by a program that did not mean to. `who` is the project.
@@ -106,11 +109,16 @@ impl QuotaEventKind {
                 QuotaEventKind::WriteLost { bytes: before, .. },
             ) => QuotaEventKind::WriteLost {
                 errno,
-                bytes: bytes.saturating_add(before),
+                bytes: sum_of_lost(bytes, before),
             },
             _ => self,
         }
     }
+}
+
+/// Bytes that were lost in both of two events; unknown if those of one are.
+pub(super) fn sum_of_lost(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    one.zip(other).map(|(one, other)| one.saturating_add(other))
 }
 
 /// The ring. When it is full, the id with most events loses its oldest one if it has more than its

@@ -1,5 +1,6 @@
 //! Events about files: writes that were acknowledged and are lost, and projects that were left.
 
+use super::events::sum_of_lost;
 use super::{QuotaCx, QuotaEvent, QuotaEventFile, QuotaEventKind, QuotaState};
 use crate::errno::Errno;
 use crate::quota::kind::{BLOCK, QuotaId, Resource};
@@ -13,7 +14,8 @@ pub(crate) struct LostWrite {
     pub who: QuotaId,
     pub file: QuotaEventFile,
     pub errno: Errno,
-    pub bytes: u64,
+    /// `None` if it is not known how many.
+    pub bytes: Option<u64>,
 }
 
 /// What was lost since events were looked at last, a sum for each file and errno: a kernel writes a
@@ -24,10 +26,12 @@ pub(super) struct LostWrites(Vec<LostWrite>);
 impl QuotaState {
     /// Adds to what was lost.
     pub fn note_lost(&mut self, lost: LostWrite, cx: &QuotaCx<'_>) {
-        let is_same =
-            |known: &&mut LostWrite| known.file.ino == lost.file.ino && known.errno == lost.errno;
+        let is_same = |known: &&mut LostWrite| {
+            let (one, other) = (&known.file, &lost.file);
+            (one.ino, one.generation, known.errno) == (other.ino, other.generation, lost.errno)
+        };
         if let Some(known) = self.lost.0.iter_mut().find(is_same) {
-            known.bytes = known.bytes.saturating_add(lost.bytes);
+            known.bytes = sum_of_lost(known.bytes, lost.bytes);
             return;
         }
         if self.lost.0.len() >= FILES {

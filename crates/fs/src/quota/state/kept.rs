@@ -10,19 +10,21 @@ impl QuotaState {
     /// that are not as they were kept: use may have changed in a crash.
     pub fn restore(&mut self, kept: &[KeptQuota], cx: &QuotaCx<'_>) -> Vec<KeptQuota> {
         let mut ends: HashMap<QuotaId, [Option<i64>; 2]> = HashMap::new();
-        for kept in kept {
-            match *kept {
+        for &kept in kept {
+            match kept {
                 KeptQuota::Kind(kind, rules) => self.rules[kind as usize] = rules,
-                KeptQuota::Id(QuotaId::VOLUME, _) => {}
-                KeptQuota::Id(who, own) => {
+                KeptQuota::Id(who, own) if self.keeps(&kept) => {
                     let index = self.dquot(who);
                     self.dquots[index].own = own;
+                    self.sized |= who == QuotaId::VOLUME;
                 }
+                // Of a volume whose size is an option.
+                KeptQuota::Id(..) => {}
                 KeptQuota::Grace(who, of_id) => drop(ends.insert(who, of_id)),
             }
         }
         for index in self.dquots.indices() {
-            if self.dquots[index].who.kind == QuotaKind::Volume {
+            if self.dquots[index].who.kind == QuotaKind::Volume && !self.elsewhere {
                 continue;
             }
             let of_id = ends.get(&self.dquots[index].who).copied();

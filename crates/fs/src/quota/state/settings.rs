@@ -120,12 +120,17 @@ impl QuotaState {
                 KeptQuota::Kind(kind, rules)
             }
         };
-        // The size of the volume is an option of each mount.
         if let Some(keep) = cx.keep
-            && !matches!(kept, KeptQuota::Id(QuotaId::VOLUME, _))
+            && self.keeps(&kept)
         {
             keep(kept);
         }
+    }
+
+    /// Whether a setting outlives the mount. The size of a volume is an option of each mount; a
+    /// directory of the host has no such option, so its limits are kept.
+    pub(super) fn keeps(&self, kept: &KeptQuota) -> bool {
+        self.elsewhere || !matches!(kept, KeptQuota::Id(QuotaId::VOLUME, _))
     }
 
     /// Whether the prepared settings limit the bytes of `who`.

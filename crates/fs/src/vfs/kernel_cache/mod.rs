@@ -49,6 +49,12 @@ pub trait KernelCache: Vfs {
         None
     }
 
+    /// The owner of an inode that is not the volume's own, as last seen: for whom a request counts
+    /// that names nobody. Waits for nothing.
+    fn owner_behind(&self, _ino: u64) -> Option<u32> {
+        None
+    }
+
     /// Stores the times of writes that the kernel has acknowledged. The kernel keeps these times
     /// itself. They are stored even if the volume has become read-only since. Returns the new
     /// attributes.

@@ -155,10 +155,18 @@ impl<W: WaitMode> VolumeVfs<W> {
             // Nothing comes there any more: what lies behind is written back without it.
             lost.iter().for_each(|range| log.gaps.fill(ino, range));
         }
-        let owner = sb.run(&KERNEL, |cx, g| Ok(cx.sb.inode(ino, g)?.meta.owner().uid));
-        let file = QuotaEventFile { ino, path: None };
-        let bytes = lost.iter().map(|range| range.end - range.start).sum();
         // Of an inode that is gone nobody misses anything, but it is said.
-        Quota::of(sb).report_lost(owner.unwrap_or_default(), file, bytes, errno);
+        let of = sb.run(&KERNEL, |cx, g| {
+            let inode = cx.sb.inode(ino, g)?;
+            Ok((inode.meta.owner().uid, inode.generation()))
+        });
+        let (owner, generation) = of.ok().unzip();
+        let file = QuotaEventFile {
+            ino,
+            generation,
+            path: None,
+        };
+        let bytes = lost.iter().map(|range| range.end - range.start).sum();
+        Quota::of(sb).report_lost(owner, file, Some(bytes), errno);
     }
 }

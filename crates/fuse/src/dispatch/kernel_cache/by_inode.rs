@@ -8,6 +8,8 @@ use hearth_sync::primitive::atomic::{AtomicUsize, Ordering};
 use std::collections::HashMap;
 
 const PARTS: usize = 16;
+/// Entries that a part keeps room for.
+const KEPT: usize = 64;
 
 /// What is known of inodes, by number.
 pub(crate) struct ByInode<C: Class, T> {
@@ -66,7 +68,12 @@ impl<C: Class, T> Part<C, T> {
     fn with<R>(&self, look: impl FnOnce(&mut HashMap<u64, T>) -> R) -> R {
         let mut entries = self.entries.lock();
         let seen = look(&mut entries);
-        self.count.store(entries.len(), Ordering::Relaxed);
+        let count = entries.len();
+        self.count.store(count, Ordering::Relaxed);
+        // A million files that are gone would keep their room.
+        if entries.capacity() > KEPT && count < entries.capacity() / 8 {
+            entries.shrink_to(2 * count);
+        }
         seen
     }
 }
@@ -89,6 +96,11 @@ mod tests {
         assert!(table.may_know(7) && table.may_know(8) && !table.may_know(9));
         assert_eq!(table.with(other, |part| part.remove(&other)), Some(2));
         assert!(table.may_know(7), "another is left in its part");
+        table.with(8, |part| {
+            part.extend((0..1000).map(|n| (8 + PARTS as u64 * n, 3)))
+        });
+        table.with(8, |part| part.retain(|&ino, _| ino == 8));
+        assert!(table.with(8, |part| part.capacity()) <= 2 * KEPT);
         assert_eq!(table.drain(), HashMap::from([(7, 1), (8, 3)]));
         assert!(table.is_empty() && !table.may_know(7) && !table.may_know(8));
     }

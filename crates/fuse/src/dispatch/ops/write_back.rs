@@ -5,7 +5,7 @@
 //! stored is no reason to lose the others of its request, so then each is stored for itself.
 
 use crate::dispatch::kernel_cache::suid_killer::SuidKiller;
-use crate::dispatch::{Context, Dispatcher, OpResult};
+use crate::dispatch::{Context, Dispatcher, OpResult, guarded};
 use crate::wait::enospc_retry::is_enospc;
 use crate::wait::outcome::{BlockingClass, InlineReply, Missing, Outcome, WaitFor};
 use crate::wire::reply::Reply;
@@ -40,9 +40,10 @@ impl<V: KernelCache> Dispatcher<V> {
             self.vfs
                 .write_back(&caller, ino, offset, rest, kill, touches)
         };
+        // A panic costs what it would not store, which is told as lost.
         let stored = match cx.attempt.failed {
             Some(errno) => Err(errno.into()),
-            None => store(),
+            None => guarded(&self.volume, store),
         };
         let (size, may_fit) = match stored {
             Ok(size) => (done + size, true),
@@ -73,6 +74,7 @@ impl<V: KernelCache> Dispatcher<V> {
         data: &[u8],
     ) -> Outcome<()> {
         let (vfs, data, touches) = (self.vfs.clone(), data.to_vec(), !self.settings.writeback);
+        let volume = self.volume.clone();
         let suid_killer = SuidKiller::of(self);
         let (begin, kill) = (args.offset, args.write_flags & WRITE_KILL_SUIDGID != 0);
         // Not of the class `Io`, some of which wait for the kernel to write back just this.
@@ -85,14 +87,15 @@ impl<V: KernelCache> Dispatcher<V> {
             let (mut lost, mut reason) = (Lost::default(), None);
             for part in pages(begin + done as u64..begin + data.len() as u64) {
                 let bytes = &data[(part.start - begin) as usize..(part.end - begin) as usize];
-                let stored = vfs.block_on(|vfs| {
+                let store = |vfs: &V| {
                     let caller: Caller<'_> = context.caller(0);
                     // Perhaps that is what failed before.
                     if kill {
                         suid_killer.strip(&caller, header.nodeid)?;
                     }
                     vfs.write_back(&caller, header.nodeid, part.start, bytes, kill, touches)
-                });
+                };
+                let stored = guarded(&volume, || vfs.block_on(store));
                 let errno = match stored {
                     Ok(size) if size == bytes.len() => continue,
                     Ok(_) => Errno::EIO,

@@ -3,7 +3,6 @@
 use super::audit::audit;
 use super::*;
 use hearth_sync::primitive::thread;
-use std::time::{Duration, Instant};
 
 /// A file with `count` extents of one page each.
 fn scattered(store: &StoreBackend, ino: u64, count: u64) {
@@ -50,10 +49,7 @@ fn three_million_small_records_are_one_commit() {
         });
     }
     let mut counters = Counters::default();
-    let begin = Instant::now();
     let merged = crate::merge::merge(&*kv, &mut counters, &records).unwrap();
-    let took = begin.elapsed();
-    assert!(took < Duration::from_secs(60), "merging took {took:?}");
     assert!(merged.ops.len() < 2_000_010);
     store.commit(1, records).unwrap();
     let root = store.load_inode(1).unwrap().unwrap();

@@ -211,10 +211,38 @@ fn pages_that_no_record_ever_names_are_given_up_in_time() {
     assert_eq!(blocks.size(), 4096);
     store.limits.patience = Duration::ZERO;
     tidy_all(&store);
+    assert_eq!(blocks.size(), 4096, "the volume had no chance to name it");
+    store.commit(2, vec![]).unwrap();
+    store.commit(3, vec![]).unwrap();
+    tidy_all(&store);
     assert_eq!(blocks.size(), 0);
     audit(&*kv);
     let late = contents(2, 1, 1, 4096, Edit::Write(extents));
-    assert_eq!(store.commit(2, vec![late]), Err(Errno::EIO));
+    assert_eq!(store.commit(4, vec![late]), Err(Errno::EIO));
+}
+
+/// Once, what waited on a full disk for longer than an hour was given up, and the volume was
+/// read-only when there was room again.
+#[test]
+fn pages_whose_records_wait_for_room_are_not_given_up() {
+    let (mut store, kv, _) = store();
+    store
+        .commit(1, vec![root(), new(2, attrs(1, Kind::File))])
+        .unwrap();
+    let extents = store.write_pages(2, 1, &vec![(0, page(1))]).unwrap();
+    kv.fill(true);
+    let named = contents(2, 1, 1, 4096, Edit::Write(extents));
+    assert_eq!(store.commit(2, vec![named]), Err(Errno::ENOSPC));
+    store.limits.patience = Duration::ZERO;
+    for _ in 0..3 {
+        tidy_all(&store);
+        assert_eq!(store.commit(3, vec![]), Err(Errno::ENOSPC));
+    }
+    kv.fill(false);
+    store.commit(3, vec![]).unwrap();
+    tidy_all(&store);
+    assert_eq!(read(&store, 2, 0..1)[0].1, page(1).to_vec());
+    audit(&*kv);
 }
 
 #[test]

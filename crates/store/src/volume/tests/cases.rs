@@ -79,8 +79,8 @@ fn an_epoch_of_many_frames_is_there_as_a_whole_or_not_at_all() {
 fn what_is_too_large_is_refused_and_nothing_latches() {
     let disk = made(1, 4);
     let kv = open(&disk).unwrap();
-    let large = "x".repeat(20_000);
-    let refused = kv.commit(1, &[put("a", &large)]);
+    let large = "x".repeat(1 << 16);
+    let refused = kv.commit(1, &[put(&large, "a")]);
     assert!(matches!(refused, Err(Error::TooLarge { .. })));
     kv.commit(1, &[put("a", "b")]).unwrap();
     assert_eq!(state(&kv).unwrap()[0].len(), 1);
@@ -92,12 +92,15 @@ fn a_second_opener_is_refused_and_a_reader_shares_with_readers() {
     let kv = open(&disk).unwrap();
     let refused = open_for(&disk, writer()).err().unwrap();
     assert!(matches!(&refused, Error::InUse { who, .. } if who.contains("/m")));
-    // A reader beside a writer goes without the lock.
+    let refused = open_for(&disk, OpenMode::Shared).err().unwrap();
+    assert!(matches!(&refused, Error::InUse { who, .. } if who.contains("/m")));
+    // A look beside a writer goes without the lock.
     drop(open_for(&disk, OpenMode::ReadOnly).unwrap());
     drop(kv);
     let readers = [
+        open_for(&disk, OpenMode::Shared).unwrap(),
         open_for(&disk, OpenMode::ReadOnly).unwrap(),
-        open_for(&disk, OpenMode::ReadOnly).unwrap(),
+        open_for(&disk, OpenMode::Shared).unwrap(),
     ];
     assert!(matches!(open(&disk).err(), Some(Error::InUse { .. })));
     drop(readers);

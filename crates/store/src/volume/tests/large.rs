@@ -50,6 +50,23 @@ fn an_epoch_larger_than_the_log_is_taken_and_its_file_goes_with_the_checkpoint()
     assert_eq!(state(&kv).unwrap()[0].len(), 22);
 }
 
+/// Once, such a record was refused, and with it every later sync of a small log.
+#[test]
+fn a_record_larger_than_a_file_of_the_log_is_taken() {
+    let disk = made(1, 4);
+    let kv = open(&disk).unwrap();
+    let value = "x".repeat(40_000);
+    kv.commit(1, &[put("a", "1"), put("b", &value), put("c", "1")])
+        .unwrap();
+    assert_eq!(files(&disk), ["epoch-1"]);
+    let kv = open(&disk.crashed(1)).unwrap();
+    assert_eq!(get(&kv, "b").as_deref(), Some(&value[..]));
+    kv.commit(2, &[put("d", &value)]).unwrap();
+    kv.checkpoint().unwrap();
+    assert_eq!(get(&kv, "d").as_deref(), Some(&value[..]));
+    assert_eq!(state(&kv).unwrap()[0].len(), 4);
+}
+
 #[test]
 fn a_large_epoch_is_there_as_a_whole_or_not_at_all() {
     for seed in 0..600 {
@@ -67,6 +84,33 @@ fn a_large_epoch_is_there_as_a_whole_or_not_at_all() {
         );
         assert_eq!(files(&after), [""; 0], "{seed}");
     }
+}
+
+/// Once, when the flush of the second file of an epoch failed for want of room, the first one
+/// counted as in use by that epoch, which no checkpoint has: the commit that tried again never
+/// returned.
+#[test]
+fn an_epoch_that_fails_at_the_second_of_two_files_is_taken_later() {
+    let mut refused = 0;
+    for (filled, step) in (0..8).flat_map(|filled| (0..8).map(move |step| (filled, step))) {
+        let disk = made(1, 4);
+        let kv = open(&disk).unwrap();
+        kv.commit(1, &[put("first", &"x".repeat(filled * 2000))])
+            .unwrap();
+        let now = disk.counts().steps;
+        // Beyond what the ballast makes good.
+        (now + step..now + step + 12).for_each(|step| disk.fail_at(step, Fault::NoSpace));
+        let value = "v".repeat(3000);
+        let ops: Vec<_> = (0..8).map(|at| put(&format!("{at}"), &value)).collect();
+        for epoch in 2..20 {
+            while let Err(error) = kv.commit(epoch, &ops) {
+                assert!(matches!(error, Error::NoSpace { .. }), "{error}");
+                refused += 1;
+            }
+        }
+        assert_eq!(state(&kv).unwrap()[0].len(), 9);
+    }
+    assert!(refused > 0, "no commit failed");
 }
 
 #[test]
@@ -95,6 +139,36 @@ fn a_disk_that_fails_in_a_large_epoch_takes_it_later_or_latches() {
         }
     }
     assert!(full < 8);
+}
+
+/// Once, the retry removed the file of the epoch while the ring might still name it, and found no
+/// room for a new one: the next opening for writing was refused.
+#[test]
+fn a_volume_opens_after_any_two_lacks_of_room_in_a_large_epoch() {
+    let mut refused = 0;
+    for (first, second) in (0..12).flat_map(|first| (0..12).map(move |second| (first, second))) {
+        let disk = made(1, 4);
+        let kv = open(&disk).unwrap();
+        kv.commit(1, &[put("first", "1")]).unwrap();
+        let now = disk.counts().steps;
+        for step in [first, first + 1 + second] {
+            disk.fail_at(now + step, Fault::NoSpace);
+        }
+        match kv.commit(2, &many()) {
+            Ok(()) => {}
+            Err(error) => {
+                assert!(matches!(error, Error::NoSpace { .. }), "{error}");
+                refused += 1;
+            }
+        }
+        for seed in 0..3 {
+            let kv = open(&disk.crashed(seed));
+            let kv = kv.unwrap_or_else(|error| panic!("{first}, {second}: {error}"));
+            let count = state(&kv).unwrap()[0].len();
+            assert!(count == 1 || count == 21, "{first}, {second}: {count}");
+        }
+    }
+    assert!(refused > 0, "there was always room");
 }
 
 #[test]

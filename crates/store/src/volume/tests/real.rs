@@ -7,6 +7,8 @@ use crate::{Error, KvOp, Read, Table};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 fn small() -> MkfsOptions {
     MkfsOptions {
@@ -115,7 +117,7 @@ fn a_read_only_opening_changes_no_byte_and_sees_the_log() {
         Err(Error::ReadOnly { .. })
     ));
     let refused = Kv::open(&dir, writer()).err().unwrap();
-    assert!(matches!(&refused, Error::InUse { who, .. } if who == "a reader"));
+    assert!(matches!(&refused, Error::InUse { who, .. } if who == "a process, which reads it"));
     kv.close().unwrap();
     drop((kv, other));
     assert!(bytes(&dir) == before);
@@ -135,6 +137,54 @@ fn a_second_opener_is_told_the_first() {
     drop(Kv::open(&dir, OpenMode::ReadOnly).unwrap());
     kv.close().unwrap();
     write(&dir);
+}
+
+/// Once, a program that had dropped a volume and opened it again was told that it is in use now and
+/// then: the last thread that had it was one of the volume's own.
+#[test]
+fn a_volume_that_another_thread_is_about_to_drop_is_waited_for() {
+    let (_root, dir) = volume();
+    let kv = write(&dir);
+    let ending = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(100));
+        drop(kv);
+    });
+    write(&dir);
+    ending.join().unwrap();
+}
+
+/// Once, a checkpoint went on for as long as somebody committed.
+#[test]
+fn a_checkpoint_ends_beside_commits_without_a_pause() {
+    const MOST: Duration = Duration::from_secs(60);
+    let root = tempfile::tempdir().unwrap();
+    let dir = root.path().join("v");
+    // With a small log the commits would wait for the checkpoint.
+    Kv::mkfs(&dir, &MkfsOptions::default()).unwrap();
+    let kv = write(&dir);
+    kv.commit(1, &[put("a", "1")]).unwrap();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let commits = scope.spawn(|| {
+            let begun = Instant::now();
+            for epoch in 2.. {
+                if is_over.load(Relaxed) {
+                    return;
+                }
+                assert!(begun.elapsed() < MOST, "the checkpoint does not end");
+                kv.commit(epoch, &[put("a", "2")]).unwrap();
+            }
+        });
+        // Each begins while commits come.
+        for _ in 0..3 {
+            let before = kv.last_epoch();
+            while kv.last_epoch() == before && !commits.is_finished() {
+                std::thread::yield_now();
+            }
+            kv.checkpoint().unwrap();
+        }
+        is_over.store(true, Relaxed);
+    });
 }
 
 #[test]

@@ -90,7 +90,7 @@ impl<T> Radix<T> {
             // SAFETY: roots that cover a number and inner slots point to nodes that live as long
             // as the tree.
             let slot = unsafe { &*node }.slot(at);
-            // Acquire: pairs with the Release in `child`.
+            // Acquire: pairs with the Release in `new_child`.
             node = slot.load(Ordering::Acquire);
             if node.is_null() {
                 return None;
@@ -103,6 +103,7 @@ impl<T> Radix<T> {
     }
 
     /// The entry of `number`; the tree grows if it must.
+    #[inline]
     pub(super) fn find_or_grow(&self, number: u64) -> Entry<'_, T> {
         let at = self.root_of(number);
         let (mut node, mut shift) = loop {
@@ -164,12 +165,19 @@ impl<T> Radix<T> {
     }
 
     /// The child in `slot`, created now unless another thread was faster.
+    #[inline]
     fn child(&self, slot: &AtomicPtr<Node>, shift: u32) -> *mut Node {
-        // Acquire: pairs with the Release below.
+        // Acquire: pairs with the Release in `new_child`.
         let found = slot.load(Ordering::Acquire);
-        if !found.is_null() {
-            return found;
+        match found.is_null() {
+            true => self.new_child(slot, shift),
+            false => found,
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn new_child(&self, slot: &AtomicPtr<Node>, shift: u32) -> *mut Node {
         let new = match shift {
             0 => new_leaf::<T>(&self.slabs),
             _ => Node::new(),
@@ -194,6 +202,7 @@ impl<T> Radix<T> {
 /// Puts a new root on top of `root`, the one in `at`, unless another thread was faster. The first
 /// root of a tree covers `number` at once.
 #[cold]
+#[inline(never)]
 fn grow(at: &Root, root: *mut Node, number: u64) {
     let (node, mut shift) = split(root);
     shift += BLOCK_BITS;

@@ -30,6 +30,10 @@ impl Node {
         &self.0[at].0
     }
 
+    // A function of its own: its 64 KiB would be on the stack of whoever looks for an entry, who
+    // touches each page of them.
+    #[cold]
+    #[inline(never)]
     pub(super) fn new() -> *mut Node {
         Box::into_raw(Box::new(Node(std::array::from_fn(|_| {
             OwnLine(AtomicPtr::new(ptr::null_mut()))
@@ -82,7 +86,7 @@ pub(super) unsafe fn scan_node<T>(
         } else {
             // SAFETY: with another shift it is a node.
             let slot = unsafe { &*node }.slot(at);
-            // Acquire: pairs with the Release in `child`.
+            // Acquire: pairs with the Release in `new_child`.
             let child = slot.load(Ordering::Acquire);
             // Only the first child on the way is entered in the middle.
             let from = if at == first { from } else { 0 };
@@ -119,7 +123,7 @@ pub(super) unsafe fn trim_node<T>(
         }
         // SAFETY: with a shift above 0 it is a node.
         let slot = unsafe { &*node }.slot(at);
-        // Acquire: pairs with the Release in `child`.
+        // Acquire: pairs with the Release in `new_child`.
         let child = slot.load(Ordering::Acquire);
         if child.is_null() {
             continue;

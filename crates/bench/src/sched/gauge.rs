@@ -1,4 +1,4 @@
-//! Counting yields in a window of time.
+//! Counting what tasks do in a window of time.
 
 use crate::cpu_time::CpuTime;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ pub struct Gauge(Arc<GaugeState>);
 struct GaugeState {
     phase: OwnLine<AtomicU32>,
     ready: OwnLine<AtomicU64>,
-    yields: OwnLine<AtomicU64>,
+    done: OwnLine<AtomicU64>,
 }
 
 /// On a cache line of its own.
@@ -21,9 +21,9 @@ struct GaugeState {
 #[repr(align(128))]
 struct OwnLine<T>(T);
 
-/// Yields of all tasks in a window of time.
+/// What all tasks did in a window of time.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Yields {
+pub struct Counted {
     pub count: u64,
     /// Seconds of the clock.
     pub seconds: f64,
@@ -40,7 +40,7 @@ const STOP: u32 = 2;
 #[derive(Debug)]
 pub struct Tally {
     gauge: Gauge,
-    yields: u64,
+    done: u64,
 }
 
 impl Gauge {
@@ -53,31 +53,35 @@ impl Gauge {
         self.0.ready.0.fetch_add(1, Ordering::Relaxed);
         Tally {
             gauge: self.clone(),
-            yields: 0,
+            done: 0,
         }
     }
 
-    /// Waits for `tasks` tasks to run and for the window, then tells them to end.
-    pub fn window(&self, tasks: usize, length: Duration) -> Yields {
+    /// Waits for `tasks` tasks to run, and then for `length`; nothing is counted yet.
+    pub fn warm_up(&self, tasks: usize, length: Duration) {
         while self.0.ready.0.load(Ordering::Relaxed) < tasks as u64 {
             std::thread::sleep(Duration::from_millis(1));
         }
-        std::thread::sleep(length / 4);
+        std::thread::sleep(length);
+    }
+
+    /// Counts for `length`, then tells the tasks to end.
+    pub fn window(&self, length: Duration) -> Counted {
         self.0.phase.0.store(COUNT, Ordering::Relaxed);
         let (begin, cpu) = (Instant::now(), CpuTime::of_this_program());
         std::thread::sleep(length);
         self.0.phase.0.store(STOP, Ordering::Relaxed);
-        Yields {
+        Counted {
             count: 0,
             seconds: begin.elapsed().as_secs_f64(),
             cpu: (CpuTime::of_this_program() - cpu).total(),
         }
     }
 
-    /// The window with the yields of the tasks, which have ended.
-    pub fn yields(&self, window: Yields) -> Yields {
-        let count = self.0.yields.0.load(Ordering::Relaxed);
-        Yields { count, ..window }
+    /// The window with what the tasks did, which have ended.
+    pub fn counted(&self, window: Counted) -> Counted {
+        let count = self.0.done.0.load(Ordering::Relaxed);
+        Counted { count, ..window }
     }
 }
 
@@ -88,20 +92,22 @@ impl Tally {
         match self.gauge.0.phase.0.load(Ordering::Relaxed) {
             WARM => true,
             COUNT => {
-                self.yields += 1;
+                self.done += 1;
                 true
             }
             _ => false,
         }
     }
+
+    /// How many it has counted so far.
+    pub fn done(&self) -> u64 {
+        self.done
+    }
 }
 
 impl Drop for Tally {
     fn drop(&mut self) {
-        self.gauge
-            .0
-            .yields
-            .0
-            .fetch_add(self.yields, Ordering::Relaxed);
+        let done = &self.gauge.0.done.0;
+        done.fetch_add(self.done, Ordering::Relaxed);
     }
 }

@@ -1,0 +1,130 @@
+//! The lock of a volume in a directory of the host: `flock` of a file, exclusive for a writer.
+
+use crate::error::{Error, Result};
+use hearth_sync::primitive::{Mutex, thread};
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How long the end of a volume of this process is waited for, and how often it is looked at.
+const ENDING: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(2);
+
+/// Device and inode of the files that this process has locked.
+static HELD: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
+
+/// What is said of readers that keep a writer out: how the name of such a user ends.
+pub const READS: &str = "which reads it";
+
+/// A lock of a file. It ends with this value although forks of the process share the open file,
+/// and not with their copies of this value.
+pub struct HeldLock {
+    file: File,
+    id: (u64, u64),
+    /// The process that took the lock.
+    process: u32,
+}
+
+/// Locks the file `path` of the volume at `place`, for the writer `owner` or for a reader.
+///
+/// A writer waits a moment for what the process has locked itself: a volume ends with the last
+/// thread that has it, which may be one of its own, a moment after the program has dropped it.
+///
+/// # Errors
+/// [`Error::InUse`], and those of the filesystem.
+pub fn take(path: &Path, place: &Path, owner: Option<&str>) -> Result<HeldLock> {
+    let failed = |op| move |error| Error::io(op, path, error);
+    let mut file = fs::OpenOptions::new()
+        .read(true)
+        .write(owner.is_some())
+        .create(owner.is_some())
+        .truncate(false)
+        .open(path)
+        .map_err(failed("open"))?;
+    let is = file.metadata().map_err(failed("look at"))?;
+    let id = (is.dev(), is.ino());
+    let how = match owner {
+        Some(_) => FlockOperation::NonBlockingLockExclusive,
+        None => FlockOperation::NonBlockingLockShared,
+    };
+    let begun = Instant::now();
+    loop {
+        match flock(&file, how) {
+            Ok(()) => break,
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                if owner.is_some() && begun.elapsed() < ENDING && HELD.lock().contains(&id) {
+                    thread::sleep(LOOK);
+                    continue;
+                }
+                return Err(Error::InUse {
+                    path: place.to_owned(),
+                    who: holder(&mut file),
+                });
+            }
+            Err(error) => return Err(failed("lock")(error.into())),
+        }
+    }
+    HELD.lock().push(id);
+    let mut lock = HeldLock {
+        file,
+        id,
+        process: std::process::id(),
+    };
+    if let Some(owner) = owner {
+        lock.file.set_len(0).map_err(failed("write"))?;
+        // A full disk keeps nobody from opening: the name is for messages.
+        let _ = lock.file.write_all(owner.as_bytes());
+    }
+    Ok(lock)
+}
+
+impl Drop for HeldLock {
+    fn drop(&mut self) {
+        if self.process != std::process::id() {
+            return;
+        }
+        // Without it the lock would last until the last fork has closed the file.
+        let _ = flock(&self.file, FlockOperation::Unlock);
+        let mut held = HELD.lock();
+        if let Some(at) = held.iter().position(|id| *id == self.id) {
+            held.swap_remove(at);
+        }
+    }
+}
+
+/// The name of who holds a lock that was refused. Readers write none, the kernel has their numbers:
+/// where another reader would be let in, the text is of a writer that is gone.
+fn holder(file: &mut File) -> String {
+    if flock(&*file, FlockOperation::NonBlockingLockShared).is_ok() {
+        return match reader(file) {
+            Some(process) => format!("process {process}, {READS}"),
+            None => format!("a process, {READS}"),
+        };
+    }
+    let mut text = String::new();
+    let read = file
+        .seek(SeekFrom::Start(0))
+        .and_then(|_| file.read_to_string(&mut text));
+    match read {
+        Ok(_) if !text.is_empty() => text.trim_end().to_owned(),
+        _ => "somebody who wrote no name".to_owned(),
+    }
+}
+
+/// The process that has taken a shared lock of the file, the first where there are several.
+fn reader(file: &File) -> Option<u32> {
+    let is = file.metadata().ok()?;
+    let (major, minor) = (rustix::fs::major(is.dev()), rustix::fs::minor(is.dev()));
+    let place = format!("{major:02x}:{minor:02x}:{}", is.ino());
+    let locks = fs::read_to_string("/proc/locks").ok()?;
+    locks.lines().find_map(|line| {
+        let mut words = line.split_whitespace().skip(1);
+        let is_flock = words.next()? == "FLOCK" && words.nth(1)? == "READ";
+        let process: u32 = words.next()?.parse().ok()?;
+        let is_it = is_flock && words.next()? == place && process != std::process::id();
+        is_it.then_some(process)
+    })
+}
