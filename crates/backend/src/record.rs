@@ -133,8 +133,13 @@ pub enum Edit {
 /// What changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record {
-    /// A new inode: its first record. The versions of what is recorded of it begin below any other.
-    New(Box<Inode>),
+    /// A new inode: its first record. The versions of its other registers begin below any other.
+    New {
+        /// All of it.
+        inode: Box<Inode>,
+        /// Order of its attributes: see [`Record::Attrs`]. 0 unless they have changed since.
+        version: u32,
+    },
     /// Attributes.
     Attrs {
         /// Inode.
@@ -174,6 +179,7 @@ pub enum Record {
     },
     /// The times of contents were set: what was touched before no longer counts. Times of files
     /// come from a coarse clock, so a finer one says what was before, within one epoch.
+    /// The order of a touch is 1 where no times of the inode were set before it.
     Untouched {
         /// Inode.
         ino: u64,
@@ -221,6 +227,9 @@ pub enum Record {
         version: u32,
         /// Its target.
         to: Option<Target>,
+        /// Whether it has had a target within the epoch that no record names any more. Where it has
+        /// none now the backend may never have heard of it.
+        came: bool,
     },
     /// The inode is gone: it has no name and nobody has it open. Nothing of it comes later.
     Gone {
@@ -228,6 +237,9 @@ pub enum Record {
         ino: u64,
         /// Generation of the inode.
         generation: u32,
+        /// Whether it was made in the same epoch and its [`Record::New`] is left out: the backend
+        /// never hears of it, and other records of it count for nothing.
+        is_brief: bool,
     },
     /// A setting of the volume, of a tenant or of a file, such as a limit or the heat of a range.
     /// The last one in the order of `version` counts; `None` deletes it.
@@ -239,4 +251,14 @@ pub enum Record {
         /// Value.
         value: Option<Box<[u8]>>,
     },
+}
+
+impl Record {
+    /// The record of a new inode whose attributes have not changed since it was made.
+    pub fn new(inode: Inode) -> Record {
+        Record::New {
+            inode: Box::new(inode),
+            version: 0,
+        }
+    }
 }

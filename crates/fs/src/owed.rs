@@ -1,7 +1,7 @@
 //! What tenants have changed and the backend has yet to get, and who must wait for that: see
 //! "Back-pressure" in `docs/design/log.md`.
 
-use hearth_backend::{Attrs, Record};
+use hearth_backend::Attrs;
 use hearth_sync::primitive::cores;
 use std::collections::BTreeMap;
 
@@ -162,16 +162,8 @@ impl Pressure {
     }
 }
 
-/// The tenant whose operation a record is of, if it is the one that stands for the operation.
-pub(crate) fn payer(record: &Record) -> Option<u64> {
-    match record {
-        Record::New(inode) => Some(owner(&inode.attrs)),
-        Record::Attrs { attrs, .. } => Some(owner(attrs)),
-        _ => None,
-    }
-}
-
-fn owner(attrs: &Attrs) -> u64 {
+/// The tenant that an inode with these attributes is charged to.
+pub(crate) fn owner(attrs: &Attrs) -> u64 {
     crate::tenant::TenantId::of(attrs.project, attrs.uid).number()
 }
 

@@ -203,8 +203,19 @@ impl Backend for TestBackend {
 /// Records in an order in which they can be applied one by one: new inodes first, then each thing
 /// in the order of its versions, then times of contents that no longer count, then what ends.
 fn in_order(mut records: Vec<Record>) -> Vec<Record> {
+    // Attributes of a new inode may be later than those of a record of their own.
+    let own = |record: &Record| match record {
+        Record::New { inode, version } => Some(Record::Attrs {
+            ino: inode.ino,
+            version: *version,
+            attrs: inode.attrs,
+        }),
+        _ => None,
+    };
+    let own: Vec<Record> = records.iter().filter_map(own).collect();
+    records.extend(own);
     let class = |record: &Record| match record {
-        Record::New(_) => 0,
+        Record::New { .. } => 0,
         Record::Untouched { .. } => 1,
         Record::Gone { .. } => 3,
         _ => 2,
@@ -267,6 +278,8 @@ impl Contents {
         in_order(records)
             .into_iter()
             .for_each(|record| self.make(record));
+        // Orders are of one commit: see `Record::Untouched`.
+        self.resets.clear();
     }
 
     /// Pages of a file that are allocated, each as a range.
@@ -291,7 +304,7 @@ impl Contents {
 
     fn make(&mut self, record: Record) {
         match record {
-            Record::New(inode) => {
+            Record::New { inode, .. } => {
                 self.last_inode = self.last_inode.max(inode.ino);
                 self.end(inode.ino);
                 self.inodes.insert(inode.ino, *inode);
@@ -376,7 +389,14 @@ impl Contents {
                     None => drop(names.remove(&name)),
                 }
             }
-            Record::Gone { ino, generation } => {
+            Record::Gone {
+                ino,
+                generation,
+                is_brief,
+            } => {
+                if is_brief {
+                    self.last_inode = self.last_inode.max(ino);
+                }
                 if self.inode(ino, generation).is_some() {
                     self.end(ino);
                 }

@@ -225,7 +225,12 @@ impl Superblock {
             return Ok(());
         }
         for record in &records {
-            if let Record::Gone { ino, generation } = *record {
+            if let Record::Gone {
+                ino,
+                generation,
+                is_brief: false,
+            } = *record
+            {
                 self.cache.ghosts.note_sent(ino, generation);
             }
         }

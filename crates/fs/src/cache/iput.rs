@@ -1,8 +1,7 @@
 //! The end of an inode that has neither name nor reference: `docs/design/eviction.md`.
 
-use crate::backend::Record;
 use crate::directory::Directory;
-use crate::inode::{Inode, InodeExt, InodeRef};
+use crate::inode::{Inode, InodeExt, InodeRef, Recorded};
 use crate::log::ChangeLog;
 use crate::quota::Resource;
 use crate::superblock::{PAGE_BYTES, Superblock, inode_bytes};
@@ -56,14 +55,21 @@ impl Superblock {
         }
     }
 
-    /// Records the end of an inode. Its number stays taken until the backend has forgotten it. The
-    /// caller holds `inode_io_lock` of the inode.
+    /// Records the end of an inode. Its number stays taken until the backend has forgotten it, if
+    /// that has heard or will hear of it. The caller holds `inode_io_lock` of the inode.
     fn bury(&self, inode: &Inode, log: &ChangeLog) {
         let (ino, generation) = (inode.number(), inode.generation());
-        self.cache.ghosts.insert(ino, generation);
+        let note_ghost = || self.cache.ghosts.insert(ino, generation);
+        let is_known = log.append_end(
+            (ino, generation),
+            inode.meta.has_recorded(Recorded::Apart),
+            note_ghost,
+        );
         self.cache.note_left(ino);
         log.gaps.forget(ino);
-        log.append(Record::Gone { ino, generation });
+        if !is_known {
+            self.objects.inodes.release(ino, generation);
+        }
     }
 
     /// [`Superblock::bury`] of an unlinked inode that was evicted.

@@ -79,7 +79,11 @@ impl Superblock {
             }
             if let Some(log) = self.log() {
                 self.cache.ghosts.insert(ino, generation);
-                log.append(crate::backend::Record::Gone { ino, generation });
+                log.append(crate::backend::Record::Gone {
+                    ino,
+                    generation,
+                    is_brief: false,
+                });
             }
         }
         Ok(())

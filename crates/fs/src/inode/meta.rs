@@ -57,6 +57,9 @@ pub(crate) struct Meta {
     /// `lock`. It is here because such changes write this line anyway. Relaxed: whoever relies on
     /// it has evicted the inode first.
     pub logged: AtomicU8,
+    /// What was recorded of the inode, as bits of [`Recorded`], which are set and never cleared. It
+    /// is here because there is room. Relaxed: who relies on a bit comes behind whoever set it.
+    recorded: AtomicU8,
     /// Serialises changes of attributes except the size, of xattrs and of ACLs. It is here because
     /// such changes write this line anyway.
     pub change: Lock<ChangeLock, ()>,
@@ -64,6 +67,16 @@ pub(crate) struct Meta {
     size: AtomicU64,
     /// Serialises changes of the size.
     pub growth: Lock<GrowthLock, ()>,
+}
+
+/// What the log of changes has of an inode.
+#[derive(Clone, Copy, Debug)]
+#[repr(u8)]
+pub(crate) enum Recorded {
+    /// More than its first record has taken.
+    Apart = 1,
+    /// That times of its contents were set.
+    TimesSet = 2,
 }
 
 pub(crate) struct ChangeLock;
@@ -156,6 +169,7 @@ impl Meta {
             btime: AtomicU64::new(f.btime.nanos()),
             counted: AtomicU8::new(UNCOUNTED),
             logged: AtomicU8::new(0),
+            recorded: AtomicU8::new(0),
             change: Lock::new(()),
             growth: Lock::new(()),
         }
@@ -269,6 +283,21 @@ impl Meta {
     /// The inode has ended and nobody pays for it. The caller holds `change` and `growth`.
     pub fn end_account(&self) {
         self.account.store(NO_ACCOUNT, Relaxed);
+    }
+
+    /// Whether such a thing was recorded of the inode.
+    #[inline]
+    pub fn has_recorded(&self, what: Recorded) -> bool {
+        self.recorded.load(Relaxed) & what as u8 != 0
+    }
+
+    /// Such a thing is recorded of the inode.
+    #[inline]
+    pub fn note_recorded(&self, what: Recorded) {
+        // Read first, so that an inode in use is not written each time.
+        if !self.has_recorded(what) {
+            self.recorded.fetch_or(what as u8, Relaxed);
+        }
     }
 
     /// The caller holds `growth`.

@@ -28,7 +28,7 @@ mod state;
 mod xattrs;
 mod xattrs_acls;
 
-pub(crate) use meta::{ChangeLock, Fields, GrowthLock, Owner, Times};
+pub(crate) use meta::{ChangeLock, Fields, GrowthLock, Owner, Recorded, Times};
 pub(crate) use padded_bytes::PaddedBytes;
 pub(crate) use state::{StateBit, StateBits};
 pub(crate) use xattrs_acls::{CAPABILITY, XattrsAcls, xattrs_of};

@@ -13,6 +13,7 @@
 //! object; `log.pressure` comes behind them.
 
 mod gaps;
+mod records;
 mod signal;
 mod unwritten;
 
@@ -23,17 +24,18 @@ mod tests;
 pub(crate) use gaps::GapWait;
 
 use crate::cache_padded::CachePadded;
-use crate::owed::{LogBounds, Owed, Pressure, payer};
+use crate::owed::{LogBounds, Owed, Pressure};
 use crate::tenant::TenantId;
 use crate::write_streams::WrittenRange;
 use gaps::Gaps;
-use hearth_backend::{Extent, Place, Record};
+use hearth_backend::{Attrs, Extent, Inode, Place, Record, Target};
 use hearth_sync::epoch;
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::percpu::PerCpu;
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
+use records::{Added, CoreRecords};
 use signal::CommitSignal;
 use std::collections::BTreeMap;
 use unwritten::{Counted, PressureLock, Unwritten};
@@ -88,13 +90,6 @@ struct EpochClock {
 
 /// The weight of the tenant with a number of the scheduler's.
 pub(crate) type Weight = dyn Fn(u64) -> u32 + Send + Sync;
-
-/// Records of one core, and whose they are.
-#[derive(Default)]
-struct CoreRecords {
-    records: Vec<Record>,
-    owed: Owed,
-}
 
 /// The value of a setting; `None`: there is none any more.
 type SettingValue = Option<Box<[u8]>>;
@@ -227,14 +222,59 @@ impl ChangeLog {
 
     /// Appends a record of an operation that is pinned.
     pub fn append(&self, record: Record) {
+        let added = self.cores.get().lock().add(record);
+        self.look_at_records(added);
+    }
+
+    /// [`ChangeLog::append`] of a new inode.
+    pub fn append_new(&self, inode: Box<Inode>) {
+        let added = (self.cores.get().lock()).add_new(inode, self.bounds.operation());
+        self.look_at_records(added);
+    }
+
+    /// [`ChangeLog::append`] of attributes. Returns whether an earlier record has taken them.
+    pub fn append_attrs(&self, ino: u64, version: u32, attrs: &Attrs) -> bool {
+        let cost = self.bounds.operation();
+        let added = (self.cores.get().lock()).add_attrs(ino, version, attrs, cost);
+        self.look_at_records(added);
+        added == Added::Absorbed
+    }
+
+    /// [`ChangeLog::append`] of what a name in a directory, inode and generation, means from now
+    /// on.
+    pub fn append_name(&self, dir: (u64, u32), name: &[u8], version: u32, to: Option<Target>) {
+        let added = (self.cores.get().lock()).add_name(dir, name, version, to);
+        self.look_at_records(added);
+    }
+
+    /// [`ChangeLog::append`] of entries of a directory, inode and generation, that came or went:
+    /// all and subdirectories. `touch` is the order of the touch and its time.
+    pub fn append_entries(&self, dir: (u64, u32), delta: (i64, i64), touch: (u64, u64)) {
+        let added = (self.cores.get().lock()).add_entries(dir, delta, touch);
+        self.look_at_records(added);
+    }
+
+    /// [`ChangeLog::append`] of the end of an inode, number and generation; `is_apart`: more was
+    /// recorded of it than its first record has taken. Returns false if the backend never hears of
+    /// the inode. Else `leave` is called before a commit can have the record.
+    pub fn append_end(&self, of: (u64, u32), is_apart: bool, leave: impl FnOnce()) -> bool {
         let mut core = self.cores.get().lock();
-        if let Some(tenant) = payer(&record) {
-            core.owed.add(tenant, self.bounds.operation());
+        let added = core.add_end(of, is_apart, self.bounds.operation());
+        if added == Added::Brief {
+            return false;
         }
-        core.records.push(record);
-        let length = core.records.len();
+        leave();
         drop(core);
-        if self.bounds.asks_at(length) {
+        self.look_at_records(added);
+        true
+    }
+
+    /// Asks for a commit where the list of this core has grown to many records.
+    #[inline]
+    fn look_at_records(&self, added: Added) {
+        if let Added::Behind(length) = added
+            && self.bounds.asks_at(length)
+        {
             self.press();
         }
     }
@@ -341,7 +381,7 @@ impl ChangeLog {
 
     /// Whether no record waits for a commit.
     pub fn is_empty(&self) -> bool {
-        self.cores.iter().all(|core| core.lock().records.is_empty())
+        self.cores.iter().all(|core| core.lock().is_empty())
             && self.settings.lock().changed.is_empty()
     }
 
@@ -358,8 +398,7 @@ impl ChangeLog {
         }
         let mut records = Vec::new();
         for core in self.cores.iter() {
-            let taken = std::mem::take(&mut *core.lock());
-            records.extend(taken.records);
+            core.lock().move_to(&mut records);
         }
         self.weigh_again();
         // Relaxed: see the field.

@@ -7,7 +7,11 @@ fn new_log(applied: u64) -> ChangeLog {
 }
 
 fn gone(ino: u64) -> Record {
-    Record::Gone { ino, generation: 0 }
+    Record::Gone {
+        ino,
+        generation: 0,
+        is_brief: false,
+    }
 }
 
 #[test]
@@ -125,11 +129,21 @@ fn an_operation_is_in_one_epoch_however_many_records_it_appends() {
             let (log, stop) = (log.clone(), stop.clone());
             std::thread::spawn(move || {
                 let mut operation = 0;
+                let (mut seen, mut left) = (0, 0);
                 while !stop.load(Ordering::Relaxed) {
                     let _g = epoch::pin();
                     if !log.may_begin() || log.is_overfull(|| TenantId::System) {
                         continue;
                     }
+                    // Where the reader of the cuts gets little of the processor, more and more
+                    // would come while it looks at what has come.
+                    if log.epoch() != seen {
+                        (seen, left) = (log.epoch(), 1000);
+                    }
+                    if left == 0 {
+                        continue;
+                    }
+                    left -= 1;
                     operation += 1;
                     for _ in 0..3 {
                         log.append(gone(writer << 32 | operation));

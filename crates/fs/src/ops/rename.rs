@@ -14,13 +14,12 @@ use super::remove::{check_kinds, check_replace};
 use crate::attr::{Kind, Target};
 use crate::directory::{Directory, Entry, EntryChange, Hashed, Lookup, Pair, lock_pair};
 use crate::errno::Errno;
-use crate::inode::{Inode, InodeExt, InodeRef};
+use crate::inode::{Inode, InodeExt, InodeRef, Recorded};
 use crate::name::check_name;
 use crate::number::is_control_name;
 use crate::ops::ctx::Ctx;
 use crate::superblock::{Attempt, RenameLock, Stop, Superblock};
 use crate::watch::{EventInode, NameChange, NamePlace};
-use hearth_backend::Record;
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock;
 
@@ -270,13 +269,14 @@ impl<'a> LockedRename<'a> {
             (false, self.from.parent, here),
             (true, self.to.parent, there),
         ] {
-            log.append(Record::Name {
-                dir: parent.number(),
-                generation: parent.generation(),
-                name: change.at.name.into(),
-                version: pair.note_logged(second, log),
-                to: change.to,
-            });
+            parent.meta.note_recorded(Recorded::Apart);
+            let dir = (parent.number(), parent.generation());
+            log.append_name(
+                dir,
+                change.at.name,
+                pair.note_logged(second, log),
+                change.to,
+            );
         }
     }
 

@@ -7,7 +7,7 @@ use hearth_sync::lock_class;
 use std::collections::HashMap;
 
 lock_class! {
-    GhostLock = "volume.ghosts", 971;
+    GhostLock = "volume.ghosts", 985;
 }
 
 /// Parts by number. Numbers come from blocks of [`BLOCK`] that belong to a core, so cores that

@@ -5,12 +5,15 @@ use super::Superblock;
 use crate::attr::Time;
 use crate::data::PAGE;
 use crate::directory::{Hashed, Locked};
-use crate::inode::{Fields, Inode, InodeExt, StateBit, XattrsAcls, xattrs_of};
+use crate::inode::{Fields, Inode, InodeExt, Recorded, StateBit, XattrsAcls, xattrs_of};
 use crate::log::ChangeLog;
 use crate::number::is_control;
 use hearth_backend::{Attrs, Edit, Extent, Place, Record};
 use hearth_sync::primitive::atomic::Ordering::{Relaxed, SeqCst};
 use hearth_sync::primitive::atomic::fence;
+
+/// The order of a touch before all times that were set.
+const UNORDERED: u64 = 1;
 
 impl Superblock {
     /// The log, if the backend keeps anything.
@@ -61,6 +64,7 @@ impl Superblock {
         inode.set_extra(extra, change, g, |version| {
             self.record_attrs(inode, version);
             if let (Some(log), Some(xattrs)) = (self.log(), xattrs) {
+                inode.meta.note_recorded(Recorded::Apart);
                 log.append(Record::Xattrs {
                     ino: inode.number(),
                     generation: inode.generation(),
@@ -119,14 +123,22 @@ impl Superblock {
         (delta, subdirectory): (i64, bool),
         now: Time,
     ) {
-        log.append(Record::Entries {
-            dir: dir.number(),
-            generation: dir.generation(),
-            entries: delta,
-            subdirectories: if subdirectory { delta } else { 0 },
-            touched: now.nanos(),
-            order: self.order(),
-        });
+        dir.meta.note_recorded(Recorded::Apart);
+        let subdirectories = if subdirectory { delta } else { 0 };
+        log.append_entries(
+            (dir.number(), dir.generation()),
+            (delta, subdirectories),
+            (self.touch_order(dir), now.nanos()),
+        );
+    }
+
+    /// The order of a touch of contents. A clock is read only where times of the inode were set:
+    /// nothing else is compared with it.
+    fn touch_order(&self, inode: &Inode) -> u64 {
+        match inode.meta.has_recorded(Recorded::TimesSet) {
+            true => self.order(),
+            false => UNORDERED,
+        }
     }
 
     /// Now, by a clock that is fine enough to order what happened in one tick of the volume's.
@@ -140,6 +152,7 @@ impl Superblock {
     pub fn record_parent(&self, dir: &Inode, parent: u64, version: u32) {
         let Some(log) = self.log() else { return };
         inode_logged(dir, log);
+        dir.meta.note_recorded(Recorded::Apart);
         log.append(Record::Parent {
             dir: dir.number(),
             generation: dir.generation(),
@@ -152,6 +165,8 @@ impl Superblock {
     pub fn record_untouched(&self, inode: &Inode) {
         let Some(log) = self.log() else { return };
         inode_logged(inode, log);
+        inode.meta.note_recorded(Recorded::Apart);
+        inode.meta.note_recorded(Recorded::TimesSet);
         log.append(Record::Untouched {
             ino: inode.number(),
             generation: inode.generation(),
@@ -168,13 +183,16 @@ impl Superblock {
         }
         contents.size.store(size, Relaxed);
         contents.epoch.store(log.epoch(), Relaxed);
+        inode.meta.note_recorded(Recorded::Apart);
+        // Before the time: if times are set in between, it is an earlier touch.
+        let order = self.touch_order(inode);
         log.append(Record::Contents {
             ino: inode.number(),
             generation: inode.generation(),
             version: contents.version.fetch_add(1, Relaxed),
             size,
             touched: inode.touched(),
-            order: self.order(),
+            order,
             edit,
         });
     }
@@ -270,17 +288,16 @@ fn append_attrs(log: &ChangeLog, inode: &Inode, version: u32) {
         return;
     }
     inode_logged(inode, log);
-    log.append(Record::Attrs {
-        ino: inode.number(),
-        version,
-        attrs: attrs_of(inode, &inode.meta.held()),
-    });
+    let attrs = attrs_of(inode, &inode.meta.held());
+    if !log.append_attrs(inode.number(), version, &attrs) {
+        inode.meta.note_recorded(Recorded::Apart);
+    }
 }
 
 #[inline(never)]
 fn append_new(log: &ChangeLog, inode: &Inode, g: &hearth_sync::epoch::Guard) {
     inode_logged(inode, log);
-    log.append(Record::New(Box::new(inode_record(inode, g))));
+    log.append_new(Box::new(inode_record(inode, g)));
 }
 
 #[inline(never)]
@@ -291,13 +308,8 @@ fn append_name(
     at: Hashed<'_>,
     to: Option<crate::attr::Target>,
 ) {
-    log.append(Record::Name {
-        dir: dir.number(),
-        generation: dir.generation(),
-        name: at.name.into(),
-        version,
-        to,
-    });
+    dir.meta.note_recorded(Recorded::Apart);
+    log.append_name((dir.number(), dir.generation()), at.name, version, to);
 }
 
 fn inode_logged(inode: &Inode, log: &ChangeLog) {

@@ -147,7 +147,16 @@ impl StoreBackend {
             let (whole, pieces): (Vec<_>, Vec<_>) =
                 part.into_iter().partition(|(_, block, _)| is_whole(block));
             let mut moves = self.move_whole(whole, &mut named)?;
-            moves.extend(self.pack_anew(pieces, &mut named)?);
+            match self.pack_anew(pieces, &mut named) {
+                Ok(packed) => moves.extend(packed),
+                Err(error) => {
+                    // No commit was asked to name them, and the disk may be full.
+                    for segment in named.keys() {
+                        let _ = self.blocks.delete(*segment);
+                    }
+                    return Err(error);
+                }
+            }
             moved += self.commit_moves(moves, &named)?;
             drop(flight);
         }

@@ -22,6 +22,9 @@ pub(super) struct State {
     failed: Option<Error>,
     /// Records that found no room: they are committed with those of the next call.
     held: Vec<Record>,
+    /// Segments that only a refused commit would name, with its epoch. A crash may still bring that
+    /// commit back, until the next one takes its number.
+    orphans: Vec<(u64, u64)>,
     /// See [`StoreBackend::strays`].
     pub(super) strays: u64,
     /// Counts commits that made pages of segments dead.
@@ -38,6 +41,7 @@ impl State {
             unwritten,
             failed: None,
             held: Vec::new(),
+            orphans: Vec::new(),
             strays: 0,
             // What was before is looked at once.
             deaths: 1,
@@ -64,6 +68,20 @@ impl State {
             Some(error) => Err(error.clone()),
             None => Ok(()),
         }
+    }
+
+    /// Segments that the commit just refused would have named go when the next one is made.
+    pub(super) fn add_orphans(&mut self, segments: impl Iterator<Item = u64>) {
+        let epoch = self.kv_epoch + 1;
+        self.orphans
+            .extend(segments.map(|segment| (segment, epoch)));
+    }
+
+    /// Orphans that no crash brings back.
+    pub(super) fn take_orphans(&mut self) -> Vec<u64> {
+        let kv_epoch = self.kv_epoch;
+        let free = self.orphans.extract_if(.., |(_, epoch)| *epoch <= kv_epoch);
+        free.map(|(segment, _)| segment).collect()
     }
 
     /// Commits `ops` and `counters`.

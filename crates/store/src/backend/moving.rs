@@ -1,6 +1,7 @@
 //! Extents whose bytes move elsewhere: from inline data to segments, from segment to segment.
 
 use super::StoreBackend;
+use super::commit::State;
 use super::parts::{FilePages, PagesInBlock};
 use crate::error::Result;
 use crate::kv::{KvOp, Table};
@@ -78,13 +79,27 @@ impl StoreBackend {
     }
 
     /// Puts other extents in the place of those that are still what was read. `named` are all
-    /// pages that were stored for it, by segment. Returns how many extents moved.
+    /// pages that were stored for it, by segment: where it fails their files go, but not before
+    /// the next commit. Returns how many extents moved.
     pub(super) fn commit_moves(
         &self,
         moves: Vec<Move>,
         named: &BTreeMap<u64, u64>,
     ) -> Result<usize> {
         let mut state = self.state.lock();
+        let moved = self.try_moves(&mut state, moves, named);
+        if moved.is_err() {
+            state.add_orphans(named.keys().copied());
+        }
+        moved
+    }
+
+    fn try_moves(
+        &self,
+        state: &mut State,
+        moves: Vec<Move>,
+        named: &BTreeMap<u64, u64>,
+    ) -> Result<usize> {
         let mut tally = Tally::default();
         let mut counters = state.counters();
         let mut put: BTreeMap<(u64, u64), Extent> = BTreeMap::new();

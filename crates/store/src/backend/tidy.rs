@@ -179,7 +179,7 @@ impl StoreBackend {
 
     /// Gives up segments of openings before that nothing names: a crash left them behind.
     fn sweep(&self, tidying: &mut Tidying) -> Result<bool> {
-        let Some(below) = tidying.sweep_below.take() else {
+        let Some(below) = tidying.sweep_below else {
             return Ok(false);
         };
         for segment in self.blocks.list()? {
@@ -187,6 +187,7 @@ impl StoreBackend {
                 self.blocks.delete(segment)?;
             }
         }
+        tidying.sweep_below = None;
         Ok(false)
     }
 
@@ -249,12 +250,18 @@ impl StoreBackend {
 
     /// Removes the files of segments that were given up, once that is safe.
     fn delete_doomed(&self, tidying: &mut Tidying) -> Result<bool> {
+        let orphans = self.state.lock().take_orphans();
+        if !orphans.is_empty() {
+            tidying.doomed.extend(orphans);
+            tidying.grace = None;
+        }
         if tidying.doomed.is_empty() {
             return Ok(false);
         }
         let Some((flight, graces)) = tidying.grace else {
-            tidying.grace = Some((self.pending.next_flight(), 1));
+            let flight = self.pending.next_flight();
             self.kv.checkpoint()?;
+            tidying.grace = Some((flight, 1));
             return Ok(true);
         };
         // A write that is under way may still bring pages to one of them, and a later write may
@@ -277,13 +284,21 @@ impl StoreBackend {
         drop(state);
         // What came to be used again is collected again when it is dead again. Nothing else can
         // come to be used: no write that is under way knows of it.
-        while let Some(segment) = tidying.doomed.pop_first() {
-            if !kept.contains(&segment) {
-                self.blocks.delete(segment)?;
+        let mut failed = None;
+        tidying.doomed.retain(|segment| {
+            let deleted = match kept.contains(segment) {
+                true => Ok(()),
+                false => self.blocks.delete(*segment),
+            };
+            deleted.map_err(|error| failed = Some(error)).is_err()
+        });
+        match failed {
+            None => {
+                tidying.grace = None;
+                Ok(true)
             }
+            Some(error) => Err(error),
         }
-        tidying.grace = None;
-        Ok(true)
     }
 }
 

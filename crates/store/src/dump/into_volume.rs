@@ -157,8 +157,7 @@ impl VolumeLoad<'_> {
             _ if is_root => return Err(reader.fault(StreamFault::Orphan)),
             _ => 0,
         };
-        self.batch
-            .push(Record::New(Box::new(Inode { parent, ..inode })))?;
+        self.batch.push(Record::new(Inode { parent, ..inode }))?;
         match attrs.kind {
             Kind::Directory => self.order.enter(
                 path,
@@ -211,6 +210,7 @@ impl VolumeLoad<'_> {
             name: name.into(),
             version: 1,
             to: Some(to),
+            came: false,
         })?;
         self.batch.push(Record::Entries {
             dir,

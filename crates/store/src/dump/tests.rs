@@ -51,7 +51,7 @@ impl Build {
     }
 
     fn inode(&mut self, inode: Inode) {
-        self.0.push(Record::New(Box::new(inode)));
+        self.0.push(Record::new(inode));
     }
 
     fn directory(&mut self, ino: u64, parent: u64, name: &str) {
@@ -78,6 +78,7 @@ impl Build {
             name,
             version,
             to,
+            came: false,
         });
         self.0.push(Record::Entries {
             dir,

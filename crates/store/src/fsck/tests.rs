@@ -90,7 +90,7 @@ fn made(ino: u64, attrs: Attrs, names: &[(u64, &str)]) -> Vec<Record> {
         0
     };
     let nlink = if is_directory { 1 } else { names.len() as u32 };
-    let mut records = vec![Record::New(Box::new(Inode {
+    let mut records = vec![Record::new(Inode {
         ino,
         attrs: Attrs { nlink, ..attrs },
         size: 0,
@@ -100,7 +100,7 @@ fn made(ino: u64, attrs: Attrs, names: &[(u64, &str)]) -> Vec<Record> {
         parent,
         target: Box::default(),
         xattrs: Vec::new(),
-    }))];
+    })];
     for (dir, name) in names {
         records.push(Record::Name {
             dir: *dir,
@@ -108,6 +108,7 @@ fn made(ino: u64, attrs: Attrs, names: &[(u64, &str)]) -> Vec<Record> {
             name: name.as_bytes().into(),
             version: 1,
             to: Some(target(ino, kind)),
+            came: false,
         });
         records.push(Record::Entries {
             dir: *dir,

@@ -63,12 +63,14 @@ pub fn merge(
                 name,
                 version,
                 to,
+                came,
             } => names.push(names::Name {
                 dir: *dir,
                 name,
                 generation: *generation,
                 version: *version,
                 to: *to,
+                came: *came,
             }),
             Record::Setting {
                 key,

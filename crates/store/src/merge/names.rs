@@ -13,6 +13,7 @@ pub(super) struct Name<'r> {
     pub(super) generation: u32,
     pub(super) version: u32,
     pub(super) to: Option<Target>,
+    pub(super) came: bool,
 }
 
 impl<R: Read + ?Sized> Merger<'_, R> {
@@ -25,7 +26,7 @@ impl<R: Read + ?Sized> Merger<'_, R> {
             (a.dir, a.name, a.generation).cmp(&(b.dir, b.name, b.generation))
         });
         for group in names.chunk_by(|a, b| a.dir == b.dir && a.name == b.name) {
-            let came = group.iter().any(|name| name.to.is_some());
+            let came = group.iter().any(|name| name.came || name.to.is_some());
             let key = key::name(group[0].dir, group[0].name);
             let left = group
                 .chunk_by(|a, b| a.generation == b.generation)

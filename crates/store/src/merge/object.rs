@@ -18,7 +18,7 @@ pub(super) struct ObjectChange<'r> {
 impl ObjectChange<'_> {
     pub(super) fn of(record: &Record) -> ObjectChange<'_> {
         let (ino, generation) = match record {
-            Record::New(inode) => (inode.ino, inode.attrs.generation),
+            Record::New { inode, .. } => (inode.ino, inode.attrs.generation),
             Record::Attrs { ino, attrs, .. } => (*ino, attrs.generation),
             Record::Xattrs {
                 ino, generation, ..
@@ -29,7 +29,9 @@ impl ObjectChange<'_> {
             | Record::Untouched {
                 ino, generation, ..
             }
-            | Record::Gone { ino, generation } => (*ino, *generation),
+            | Record::Gone {
+                ino, generation, ..
+            } => (*ino, *generation),
             Record::Entries {
                 dir, generation, ..
             }
@@ -54,6 +56,8 @@ impl ObjectChange<'_> {
 struct ObjectChanges<'r> {
     new: Option<&'r hearth_backend::Inode>,
     gone: bool,
+    /// It came and went, and its first record is left out.
+    is_brief: bool,
     attrs: Option<(u32, Attrs)>,
     xattrs: Option<(u32, &'r [Xattr])>,
     contents: Vec<ContentsChange<'r>>,
@@ -71,8 +75,14 @@ impl<'r> ObjectChanges<'r> {
     fn add(&mut self, record: &'r Record) {
         self.count += 1;
         match record {
-            Record::New(inode) => self.new = Some(inode),
-            Record::Gone { .. } => self.gone = true,
+            Record::New { inode, version } => {
+                self.new = Some(inode);
+                keep(&mut self.attrs, *version, inode.attrs);
+            }
+            Record::Gone { is_brief, .. } => {
+                self.gone = true;
+                self.is_brief = *is_brief;
+            }
             Record::Attrs { version, attrs, .. } => keep(&mut self.attrs, *version, *attrs),
             Record::Xattrs {
                 version, xattrs, ..
@@ -114,6 +124,11 @@ impl<'r> ObjectChanges<'r> {
             // Sorted out before.
             Record::Name { .. } | Record::Setting { .. } => {}
         }
+    }
+
+    /// Whether it came in this epoch.
+    fn is_new(&self) -> bool {
+        self.new.is_some() || self.is_brief
     }
 
     /// The time of the last touch that no reset came after; `before` is that from before the epoch.
@@ -161,7 +176,7 @@ impl<R: Read + ?Sized> Merger<'_, R> {
 
     /// All that happened to the inodes with one number.
     fn object(&mut self, ino: u64, generations: Vec<(u32, ObjectChanges<'_>)>) -> Result<()> {
-        let is_known_new = matches!(&generations[..], [(_, only)] if only.new.is_some());
+        let is_known_new = matches!(&generations[..], [(_, only)] if only.is_new());
         let mut old = match is_known_new {
             true => None,
             false => self.old(ino)?,
@@ -173,8 +188,8 @@ impl<R: Read + ?Sized> Merger<'_, R> {
                 change.name(self.counters, &mut self.named, &mut self.tally);
             }
             let is_old = (old.as_ref()).is_some_and(|old| old.attrs.generation == generation);
-            if let Some(new) = changes.new {
-                self.counters.last_inode = self.counters.last_inode.max(new.ino);
+            if changes.is_new() {
+                self.counters.last_inode = self.counters.last_inode.max(ino);
             } else if !is_old {
                 self.strays += changes.count;
                 continue;

@@ -12,17 +12,21 @@ fn attrs(nlink: u32) -> Attrs {
 }
 
 fn new(ino: u64) -> Record {
-    Record::New(Box::new(Inode {
-        ino,
-        attrs: attrs(1),
-        size: 0,
-        pages: 0,
-        touched: 0,
-        entries: (0, 0),
-        parent: 0,
-        target: Box::default(),
-        xattrs: Vec::new(),
-    }))
+    // Versions go round behind it.
+    Record::New {
+        inode: Box::new(Inode {
+            ino,
+            attrs: attrs(1),
+            size: 0,
+            pages: 0,
+            touched: 0,
+            entries: (0, 0),
+            parent: 0,
+            target: Box::default(),
+            xattrs: Vec::new(),
+        }),
+        version: u32::MAX - 2,
+    }
 }
 
 fn contents(ino: u64, version: u32, edit: Edit) -> Record {
@@ -54,6 +58,7 @@ fn name(version: u32, ino: u64) -> Record {
             generation: 1,
             kind: Kind::File,
         }),
+        came: false,
     }
 }
 

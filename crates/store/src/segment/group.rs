@@ -92,6 +92,7 @@ impl Groups {
                 path: super::files::shown(group.target.segment),
                 errno: Errno::ECANCELED,
             }),
+            has_turn: false,
         });
         let written = Member(&group).pack(coder, owner, source, blocks);
         if let Some(leader) = leader {
@@ -228,19 +229,23 @@ struct Leader<'a> {
     group: &'a Arc<Group>,
     files: &'a Folder,
     ended: Result<()>,
+    has_turn: bool,
 }
 
 impl Leader<'_> {
     fn store(mut self) {
         self.groups.begin_turn(self.group);
+        self.has_turn = true;
         let parts = self.group.gathered();
         self.ended = self.files.put(self.group.target.segment, &parts);
-        self.groups.end_turn();
     }
 }
 
 impl Drop for Leader<'_> {
     fn drop(&mut self) {
+        if self.has_turn {
+            self.groups.end_turn();
+        }
         self.groups.close(&mut self.groups.state.lock(), self.group);
         self.group.parts.lock().stored = Some(self.ended.clone());
         self.group.changed.notify_all();

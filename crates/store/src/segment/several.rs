@@ -16,6 +16,23 @@ impl Segments {
     /// # Errors
     /// See [`Segments::write`].
     pub fn write_files(&self, of: &[(u64, u32, &[Page])]) -> Result<Vec<Vec<Written>>> {
+        let mut made = Vec::new();
+        let result = self.write_files_into(of, &mut made);
+        if result.is_err() {
+            // No record names them, and idle work will try again on a full disk.
+            for segment in made {
+                let _ = self.delete(segment);
+            }
+        }
+        result
+    }
+
+    /// [`Segments::write_files`], which adds the numbers of new segments to `made`.
+    fn write_files_into(
+        &self,
+        of: &[(u64, u32, &[Page])],
+        made: &mut Vec<u64>,
+    ) -> Result<Vec<Vec<Written>>> {
         let mut open: Option<(Target, Stream)> = None;
         let mut packed = Vec::new();
         let mut all = Vec::with_capacity(of.len());
@@ -30,6 +47,7 @@ impl Segments {
                     Some(open) => open,
                     None => {
                         let target = self.target();
+                        made.push(target.segment);
                         open.insert((target, Stream::begin(&self.coder, &self.files, target)?))
                     }
                 };

@@ -159,6 +159,22 @@ impl Shared {
         Ok(())
     }
 
+    /// Looks for room again: for an engine that found none, and then for the ballast.
+    pub(super) fn regain_room(&self) {
+        if self.check_writable().is_err() {
+            return;
+        }
+        let one = self.checkpointing.lock();
+        let mended = self.mend_engine();
+        drop(one);
+        if let Err(error) = mended {
+            self.latch_unless_full(&error);
+            self.background.ask_for_ballast();
+        } else {
+            self.fill_ballast();
+        }
+    }
+
     /// Takes the ballast back, now or in a while.
     pub(super) fn fill_ballast(&self) {
         if self.ballast.as_ref().is_some_and(|ballast| !ballast.fill()) {

@@ -16,7 +16,7 @@ use hearth_sync::primitive::{Arc, Mutex, RwLock};
 pub(super) struct Shared {
     /// Immutable.
     pub parts: Parts,
-    /// `None` while it is opened again, and after the end.
+    /// `None` where there was no room to open it again, and after the end.
     pub engine: RwLock<Option<Box<dyn Engine>>>,
     pub layers: RwLock<Layers>,
     /// Bytes of a layer at which a checkpoint is asked for. Immutable.
@@ -52,8 +52,14 @@ impl Shared {
 
     /// The error of a read that finds no engine.
     pub(super) fn no_engine(&self) -> Error {
-        match self.is_closed() {
-            true => Error::Closed,
+        if self.is_closed() {
+            return Error::Closed;
+        }
+        // Any other error of opening it has made the volume read-only.
+        match self.latched.lock().is_none() {
+            true => Error::NoSpace {
+                what: "open the engine again",
+            },
             false => Error::corrupt("engine", 0, "the engine could not be opened again"),
         }
     }

@@ -31,15 +31,15 @@ fn run(shared: &Shared) {
         } else if is_due(asked.witness) {
             asked.witness = None;
             drop(asked);
-            tell(
-                shared,
-                "the witness was not written",
-                shared.write_witness(),
-            );
+            let written = shared.write_witness();
+            if let Err(Error::NoSpace { .. }) = written {
+                background.ask_for_witness();
+            }
+            tell(shared, "the witness was not written", written);
         } else if is_due(asked.ballast) {
             asked.ballast = None;
             drop(asked);
-            shared.fill_ballast();
+            shared.regain_room();
         } else {
             let next = [asked.witness, asked.ballast].into_iter().flatten().min();
             match next {

@@ -38,6 +38,7 @@ fn three_million_small_records_are_one_commit() {
                 generation: 1,
                 kind: Kind::File,
             }),
+            came: false,
         });
         records.push(Record::Entries {
             dir: 1,
@@ -66,6 +67,7 @@ fn a_file_of_many_extents_ends_at_once_and_is_deleted_in_pieces() {
     let gone = Record::Gone {
         ino: 2,
         generation: 1,
+        is_brief: false,
     };
     store.commit(epoch, vec![gone]).unwrap();
     assert!(before - kv.len().min(before) < 20_000);

@@ -141,6 +141,7 @@ fn pages_that_no_record_names_yet_survive_the_collector() {
             vec![Record::Gone {
                 ino: 2,
                 generation: 1,
+                is_brief: false,
             }],
         )
         .unwrap();

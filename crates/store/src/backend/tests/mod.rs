@@ -1,6 +1,7 @@
 mod audit;
 mod bounds;
 mod data;
+mod full;
 mod model;
 mod on_disk;
 mod reuse;
@@ -30,7 +31,7 @@ pub fn inode(ino: u64, attrs: Attrs) -> Inode {
 }
 
 pub fn new(ino: u64, attrs: Attrs) -> Record {
-    Record::New(Box::new(inode(ino, attrs)))
+    Record::new(inode(ino, attrs))
 }
 
 pub fn root() -> Record {

@@ -95,8 +95,11 @@ impl Model {
             new.xattrs = vec![(b"user.first"[..].into(), b"1"[..].into())];
             new.attrs.extra_blocks = 1;
         }
-        self.log.push(Record::New(Box::new(new.clone())));
         let version = self.random.next() as u32;
+        self.log.push(Record::New {
+            inode: Box::new(new.clone()),
+            version,
+        });
         let contents_version = u32::MAX - self.random.below(5) as u32;
         let object = Object {
             inode: new,
@@ -119,6 +122,7 @@ impl Model {
             name: name.into(),
             version: *version,
             to,
+            came: false,
         });
         let key = (dir, name.into());
         match to {
@@ -161,7 +165,11 @@ impl Model {
     fn end(&mut self, ino: u64) {
         let object = self.objects.remove(&ino).unwrap();
         let generation = object.inode.attrs.generation;
-        self.log.push(Record::Gone { ino, generation });
+        self.log.push(Record::Gone {
+            ino,
+            generation,
+            is_brief: false,
+        });
         self.free.push(ino);
     }
 

@@ -4,7 +4,11 @@ use super::audit::audit;
 use super::*;
 
 fn gone(ino: u64, generation: u32) -> Record {
-    Record::Gone { ino, generation }
+    Record::Gone {
+        ino,
+        generation,
+        is_brief: false,
+    }
 }
 
 fn written(store: &StoreBackend, ino: u64, generation: u32, count: u64, seed: u64) -> Record {
@@ -77,6 +81,7 @@ fn a_name_in_a_new_directory_with_an_old_number_stays() {
         name: b"n"[..].into(),
         version,
         to,
+        came: false,
     };
     let records = vec![
         name(1, 8, Some(target(6))),

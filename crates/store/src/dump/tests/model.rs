@@ -142,7 +142,7 @@ impl Backend for Model {
         let mut state = self.state.lock().expect("no panic");
         for record in records {
             match record {
-                Record::New(inode) => {
+                Record::New { inode, .. } => {
                     state.inodes.insert(inode.ino, *inode);
                 }
                 Record::Attrs { ino, attrs, .. } => {

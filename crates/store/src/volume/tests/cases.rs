@@ -3,12 +3,15 @@
 use super::harness::*;
 use crate::disk::simulated::{Fault, SimulatedDisk};
 use crate::disk::{Access, Disk};
+use crate::engine::memory::MemoryEngines;
+use crate::engine::{Engine, Engines};
 use crate::volume::log::{Appended, LogWriter, open_files};
 use crate::volume::overlay::Point;
-use crate::volume::{FrameCipher, Kv, MkfsOptions, OpenMode, OpenOptions};
+use crate::volume::{FrameCipher, Kv, MkfsOptions, OpenMode, OpenOptions, Parts};
 use crate::{Error, KvOp, MemoryParts, Read, Result, Table};
+use hearth_sync::primitive::atomic::{AtomicU32, Ordering::Relaxed};
 use hearth_sync::primitive::{Arc, thread};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 #[test]
 fn a_commit_of_4_kib_is_one_write_and_one_flush() {
@@ -189,6 +192,67 @@ fn a_poisoned_engine_is_opened_anew_and_work_goes_on() {
     kv.checkpoint().unwrap();
     assert_eq!(state(&kv).unwrap()[0].len(), 2);
     assert_eq!(kv.info().checkpoint, 2);
+}
+
+/// Engines that find no room to open for so many times.
+struct FullEngines {
+    engines: MemoryEngines,
+    refusals: AtomicU32,
+}
+
+impl Engines for FullEngines {
+    fn create(&self) -> Result<()> {
+        self.engines.create()
+    }
+
+    fn open(&self) -> Result<Box<dyn Engine>> {
+        let less = |left: u32| left.checked_sub(1);
+        match self.refusals.fetch_update(Relaxed, Relaxed, less) {
+            Ok(_) => Err(Error::NoSpace { what: "open" }),
+            Err(_) => self.engines.open(),
+        }
+    }
+
+    fn open_read_only(&self) -> Result<Box<dyn Engine>> {
+        self.engines.open_read_only()
+    }
+}
+
+#[test]
+fn an_engine_without_room_to_open_again_is_opened_when_there_is_some() {
+    let disk = made(1, 4);
+    let engines = Arc::new(FullEngines {
+        engines: MemoryEngines(disk.clone()),
+        refusals: AtomicU32::new(0),
+    });
+    let parts = Parts {
+        disk: Arc::new(disk.clone()),
+        engines: Arc::clone(&engines) as _,
+    };
+    // The volume has its thread, which tries again.
+    let kv = Kv::open_parts(parts, OpenOptions::new(writer())).unwrap();
+    kv.commit(1, &[put("a", "1")]).unwrap();
+    kv.checkpoint().unwrap();
+    kv.commit(2, &[put("b", "2")]).unwrap();
+    // The thread has nothing to write meanwhile.
+    kv.write_witness().unwrap();
+    engines.refusals.store(1, Relaxed);
+    disk.fail_at(disk.counts().steps, Fault::NoSpace);
+    assert!(matches!(kv.checkpoint(), Err(Error::NoSpace { .. })));
+    assert!(matches!(
+        kv.get(Table::Meta, b"a"),
+        Err(Error::NoSpace { .. })
+    ));
+    assert_eq!(kv.latched(), None);
+    kv.commit(3, &[put("c", "3")]).unwrap();
+    let waited = Instant::now();
+    while kv.get(Table::Meta, b"a").is_err() {
+        assert!(waited.elapsed() < Duration::from_secs(60));
+        thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(state(&kv).unwrap()[0].len(), 3);
+    kv.checkpoint().unwrap();
+    assert_eq!(kv.info().checkpoint, 3);
 }
 
 #[test]
