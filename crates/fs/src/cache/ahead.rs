@@ -45,7 +45,7 @@ impl Superblock {
             if is_there || self.cache.left(ino) != left || self.cache.ghosts.contains(ino) {
                 return;
             }
-            self.restore(kept, pages, &pin())
+            self.restore(kept, pages, |_| {}, &pin())
         };
         if let Ok((inode, is_new)) = restored {
             if is_new {

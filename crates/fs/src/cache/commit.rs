@@ -270,10 +270,11 @@ impl Superblock {
     }
 
     fn settle_in_cut(&self, ino: u64) -> bool {
-        let g = pin();
-        match self.objects.inodes.get(ino, &g) {
-            Some(inode) => self.flush_in_cut(inode).unwrap_or(false),
-            None => true,
-        }
+        // Held, so that nothing is recorded of it behind its end.
+        let inode = self.objects.inodes.hold(ino, &pin());
+        inode.is_none_or(|inode| {
+            let flushed = self.with_held(inode, |inode| self.flush_in_cut(inode));
+            flushed.unwrap_or(false)
+        })
     }
 }

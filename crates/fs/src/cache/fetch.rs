@@ -5,7 +5,7 @@ use crate::attr::Kind;
 use crate::backend::{Allocation, Inode as Kept};
 use crate::directory::{Hashed, Lookup, NO_PARENT};
 use crate::errno::{Errno, Result};
-use crate::inode::{Inode, InodeExt, InodeRef};
+use crate::inode::{Inode, InodeExt, InodeInner, InodeRef};
 use crate::stats::Event;
 use crate::superblock::{Fetch, PAGE_BYTES, Superblock, inode_bytes};
 use hearth_sync::epoch::{Guard, pin};
@@ -133,7 +133,7 @@ impl Superblock {
                 Kind::File if kept.pages > 0 => self.objects.backend.load_allocation(ino)?,
                 _ => Allocation::new(),
             };
-            self.restore(&kept, pages, &pin())?
+            self.restore(&kept, pages, |_| {}, &pin())?
         };
         if is_new {
             self.cache.mem_usage.add(inode_bytes(inode.kind()));
@@ -143,7 +143,7 @@ impl Superblock {
     }
 
     /// Puts an inode back under its number; `pages` are its allocated pages, and whether they were
-    /// written. Returns a reference, and whether the inode was absent before. The caller holds
+    /// written. `go_on` is called before other threads can see it. Returns a reference, and whether the inode was absent before. The caller holds
     /// `inode_io_lock` of the number, and releases it before it gives the reference back.
     ///
     /// # Errors
@@ -152,6 +152,7 @@ impl Superblock {
         &self,
         kept: &Kept,
         pages: Allocation,
+        go_on: impl FnOnce(&InodeInner),
         g: &Guard,
     ) -> Result<(InodeRef, bool)> {
         let (ino, generation) = (kept.ino, kept.attrs.generation);
@@ -163,6 +164,7 @@ impl Superblock {
                 data.set_allocated(pages, g);
             }
             count(kept, &inode, shares);
+            go_on(&inode);
             inode
         };
         let restored = self.objects.inodes.restore(ino, generation, inode);

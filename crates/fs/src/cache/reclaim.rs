@@ -6,7 +6,7 @@
 //! references. An object on which the backend fails or panics stays in memory.
 
 use crate::data::Data;
-use crate::inode::{Inode, InodeRef, StateBit};
+use crate::inode::{Inode, InodeInner, InodeRef, StateBit};
 use crate::log::GapWait;
 use crate::stats::Event;
 use crate::superblock::{PAGE_BYTES, SLACK as GRAINS, Superblock, inode_bytes, inode_record};
@@ -297,14 +297,16 @@ impl Superblock {
         let known = inode
             .data()
             .map_or_else(Vec::new, |data| data.allocation(g));
+        let go_on = |back: &InodeInner| {
+            back.meta.continue_from(&inode.meta);
+            back.contents.continue_from(&inode.contents);
+            if let (Some(from), Some(to)) = (inode.directory(), back.directory()) {
+                to.moves.continue_from(from.moves.peek());
+            }
+        };
         let (back, _) = self
-            .restore(&inode_record(inode, g), known, g)
+            .restore(&inode_record(inode, g), known, go_on, g)
             .expect("the number is this inode's while its lock is held");
-        back.meta.continue_from(&inode.meta);
-        back.contents.continue_from(&inode.contents);
-        if let (Some(from), Some(to)) = (inode.directory(), back.directory()) {
-            to.moves.continue_from(from.moves.peek());
-        }
         back
     }
 }

@@ -88,7 +88,12 @@ impl CoreRecords {
         if old.generation != attrs.generation {
             return self.put_attrs(slot, ino, version, attrs, cost);
         }
+        let (before, now) = (owner(old), owner(attrs));
         (*old, *last) = (*attrs, version);
+        if before != now {
+            self.owed.take(before, cost);
+            self.owed.add(now, cost);
+        }
         Added::Absorbed
     }
 

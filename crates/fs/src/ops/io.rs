@@ -18,7 +18,7 @@ use crate::ops::ctx::Ctx;
 use crate::quota::Resource;
 use crate::superblock::{AtimeMode, Attempt, Fetch, PAGE_BYTES, Stop};
 use crate::write_streams::WrittenRange;
-use hearth_sync::epoch::Guard;
+use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::lock;
 use hearth_sync::object::WriteGuard;
 use std::io::IoSliceMut;
@@ -516,6 +516,9 @@ pub(crate) fn touch_atime(cx: &Ctx<'_>, inode: &Inode, noatime: bool) -> Attempt
 
 #[cold]
 fn set_atime(cx: &Ctx<'_>, inode: &Inode, now: Time) -> Attempt<()> {
+    // Who reads through a name has no reference, and nothing is recorded of what has ended.
+    let g = pin();
+    let _pinned = cx.pin_inode(inode, &g)?;
     cx.begin_acknowledged(inode)?;
     cx.sb.change_attrs(inode, |fields| fields.atime = now);
     Ok(())

@@ -260,8 +260,11 @@ impl StoreBackend {
         }
         let Some((flight, graces)) = tidying.grace else {
             let flight = self.pending.next_flight();
-            self.kv.checkpoint()?;
-            tidying.grace = Some((flight, 1));
+            match self.kv.checkpoint() {
+                // Their room is what it needs.
+                Err(error) if !is_lack_of_room(&error) => return Err(error),
+                _ => tidying.grace = Some((flight, 1)),
+            }
             return Ok(true);
         };
         // A write that is under way may still bring pages to one of them, and a later write may

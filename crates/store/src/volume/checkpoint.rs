@@ -161,7 +161,7 @@ impl Shared {
 
     /// Looks for room again: for an engine that found none, and then for the ballast.
     pub(super) fn regain_room(&self) {
-        if self.check_writable().is_err() {
+        if self.is_closed() {
             return;
         }
         let one = self.checkpointing.lock();
@@ -169,8 +169,11 @@ impl Shared {
         drop(one);
         if let Err(error) = mended {
             self.latch_unless_full(&error);
+        }
+        // A scan may have kept it from being opened.
+        if self.engine.read().is_none() {
             self.background.ask_for_ballast();
-        } else {
+        } else if self.check_writable().is_ok() {
             self.fill_ballast();
         }
     }

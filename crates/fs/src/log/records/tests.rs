@@ -181,6 +181,19 @@ fn what_a_record_costs_is_owed_once_and_by_who_owns_it() {
 }
 
 #[test]
+fn what_was_given_away_before_it_went_is_owed_by_nobody() {
+    let mut core = CoreRecords::default();
+    let of = |uid| Attrs { uid, ..attrs(1, 1) };
+    for ino in 5..1000 {
+        core.add_any(Record::new(inode(ino, of(1000))), false);
+        core.add_any(changed(ino, 1, of(1001)), false);
+        assert_eq!(core.add_any(gone(ino, 1), false), Added::Brief);
+    }
+    assert_eq!(core.owed.iter().count(), 0);
+    assert!(core.is_empty());
+}
+
+#[test]
 fn records_of_other_things_with_the_same_place_are_kept() {
     let mut core = CoreRecords::default();
     for ino in 2..2000 {
