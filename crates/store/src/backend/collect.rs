@@ -151,9 +151,8 @@ impl StoreBackend {
                 Ok(packed) => moves.extend(packed),
                 Err(error) => {
                     // No commit was asked to name them, and the disk may be full.
-                    for segment in named.keys() {
-                        let _ = self.blocks.delete(*segment);
-                    }
+                    named.retain(|segment, _| self.blocks.delete(*segment).is_err());
+                    self.state.lock().add_orphans(named.into_keys());
                     return Err(error);
                 }
             }
