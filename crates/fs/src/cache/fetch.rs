@@ -143,8 +143,9 @@ impl Superblock {
     }
 
     /// Puts an inode back under its number; `pages` are its allocated pages, and whether they were
-    /// written. `go_on` is called before other threads can see it. Returns a reference, and whether the inode was absent before. The caller holds
-    /// `inode_io_lock` of the number, and releases it before it gives the reference back.
+    /// written. `go_on` is called before other threads can see it. Returns a reference, and whether
+    /// the inode was absent before. The caller holds `inode_io_lock` of the number, and releases it
+    /// before it gives the reference back.
     ///
     /// # Errors
     /// `ESTALE`: another inode has the number.

@@ -358,8 +358,8 @@ impl Meta {
         self.fields_but_size()
     }
 
-    /// Keeps the order of changes of another inode, of which this is the same one put back, and what
-    /// was recorded of it.
+    /// Keeps the order of changes of another inode, of which this is the same one put back, and
+    /// what was recorded of it.
     pub fn continue_from(&self, other: &Meta) {
         self.lock.raise_above(&other.lock, &self.last);
         self.recorded.store(other.recorded.load(Relaxed), Relaxed);
