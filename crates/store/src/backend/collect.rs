@@ -152,7 +152,7 @@ impl StoreBackend {
                 Err(error) => {
                     // No commit was asked to name them, and the disk may be full.
                     named.retain(|segment, _| self.blocks.delete(*segment).is_err());
-                    self.state.lock().add_orphans(named.into_keys());
+                    self.state.lock().add_unnamed(named.into_keys());
                     return Err(error);
                 }
             }

@@ -24,7 +24,7 @@ pub(super) struct State {
     held: Vec<Record>,
     /// Segments that only a refused commit would name, with its epoch. A crash may still bring that
     /// commit back, until the next one takes its number.
-    orphans: Vec<(u64, u64)>,
+    unnamed: Vec<(u64, u64)>,
     /// See [`StoreBackend::strays`].
     pub(super) strays: u64,
     /// Counts commits that made pages of segments dead.
@@ -41,7 +41,7 @@ impl State {
             unwritten,
             failed: None,
             held: Vec::new(),
-            orphans: Vec::new(),
+            unnamed: Vec::new(),
             strays: 0,
             // What was before is looked at once.
             deaths: 1,
@@ -71,16 +71,16 @@ impl State {
     }
 
     /// Segments that the commit just refused would have named go when the next one is made.
-    pub(super) fn add_orphans(&mut self, segments: impl Iterator<Item = u64>) {
+    pub(super) fn add_unnamed(&mut self, segments: impl Iterator<Item = u64>) {
         let epoch = self.kv_epoch + 1;
-        self.orphans
+        self.unnamed
             .extend(segments.map(|segment| (segment, epoch)));
     }
 
-    /// Orphans that no crash brings back.
-    pub(super) fn take_orphans(&mut self) -> Vec<u64> {
+    /// Those of them that no crash brings back.
+    pub(super) fn take_unnamed(&mut self) -> Vec<u64> {
         let kv_epoch = self.kv_epoch;
-        let free = self.orphans.extract_if(.., |(_, epoch)| *epoch <= kv_epoch);
+        let free = self.unnamed.extract_if(.., |(_, epoch)| *epoch <= kv_epoch);
         free.map(|(segment, _)| segment).collect()
     }
 

@@ -89,7 +89,7 @@ impl StoreBackend {
         let mut state = self.state.lock();
         let moved = self.try_moves(&mut state, moves, named);
         if moved.is_err() {
-            state.add_orphans(named.keys().copied());
+            state.add_unnamed(named.keys().copied());
         }
         moved
     }

@@ -250,9 +250,9 @@ impl StoreBackend {
 
     /// Removes the files of segments that were given up, once that is safe.
     fn delete_doomed(&self, tidying: &mut Tidying) -> Result<bool> {
-        let orphans = self.state.lock().take_orphans();
-        if !orphans.is_empty() {
-            tidying.doomed.extend(orphans);
+        let unnamed = self.state.lock().take_unnamed();
+        if !unnamed.is_empty() {
+            tidying.doomed.extend(unnamed);
             tidying.grace = None;
         }
         if tidying.doomed.is_empty() {

@@ -47,6 +47,8 @@ fn check_contents(store: &StoreBackend) {
         let kept = read(store, ino, 0..PAGES);
         let expected = PAGES - 67 + u64::from(ino == 2);
         assert_eq!(kept.len() as u64, expected, "file {ino}");
+        let is_right = |(index, bytes): &(u64, Vec<u8>)| **bytes == *page(ino + index);
+        assert!(kept.iter().all(is_right), "file {ino}");
     }
 }
 
