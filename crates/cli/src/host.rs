@@ -4,9 +4,9 @@ use crate::failure::{Failure, reason};
 use crate::{mounts, naming, output, wrong_place};
 use hearth::{HostQuotaMode, Volume};
 use hearth_fuse::{MountOptions, Passthrough, Session};
-use hearth_host::{HeatBy, HostOptions, HostVfs};
+use hearth_host::{HeatBy, HostOptions, HostVfs, made_up};
 use hearth_store::Kv;
-use rustix::fs::{StatVfsMountFlags, statfs, statvfs};
+use rustix::fs::{Mode, OFlags, StatVfsMountFlags, open, statvfs};
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -121,24 +121,11 @@ pub fn options(directory: &Path, mut options: MountOptions) -> Result<MountOptio
 /// Refuses to count what the kernel makes up while it is read: it takes no room, and a directory of
 /// a process that ends cannot be listed.
 fn check_countable(directory: &Path) -> Result<(), Failure> {
-    const MADE_UP: [(u64, &str); 8] = [
-        (0x9fa0, "proc"),
-        (0x6265_6572, "sysfs"),
-        (0x0027_e0eb, "cgroup"),
-        (0x6367_7270, "cgroup2"),
-        (0x6462_6720, "debugfs"),
-        (0x7472_6163, "tracefs"),
-        (0x7363_6673, "securityfs"),
-        (0x6265_6570, "configfs"),
-    ];
-    let Ok(found) = statfs(directory) else {
+    let Ok(opened) = open(directory, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) else {
         // Told about later, with what to do.
         return Ok(());
     };
-    let kind = MADE_UP
-        .iter()
-        .find(|(kind, _)| found.f_type as u64 == *kind);
-    kind.map_or(Ok(()), |(_, name)| {
+    made_up(opened).map_or(Ok(()), |name| {
         let what = format!(
             "is on {name}, whose files the kernel makes up and which take no room to count; leave \
              quotas out, or give a directory of a disk or of tmpfs"

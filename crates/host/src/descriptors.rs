@@ -84,12 +84,10 @@ impl Descriptors {
         drop(dropped);
     }
 
-    /// Forgets the descriptor of an inode.
-    pub fn remove(&self, number: u64) {
-        let mut set = self.set.lock();
-        let slot = set.open.remove(&number);
-        drop(set);
-        drop(slot);
+    /// Takes out the descriptor of an inode.
+    pub fn remove(&self, number: u64) -> Option<Arc<OwnedFd>> {
+        let slot = self.set.lock().open.remove(&number);
+        slot.map(|slot| slot.fd)
     }
 
     /// How many there are.

@@ -187,10 +187,10 @@ impl Node {
         drop(old);
     }
 
-    /// The kernel has given it back: what is held of it would keep its room.
-    pub fn let_go(&self) {
-        let held = self.open.lock().held.take();
-        drop(held);
+    /// Gives up what is held of it: it has a name, or the kernel has given it back, and its room
+    /// would be kept.
+    pub fn let_go(&self) -> Option<Arc<OwnedFd>> {
+        self.open.lock().held.take()
     }
 
     /// Whether a file without a name may be opened again: whoever removed the name knows, and uses

@@ -1,5 +1,6 @@
 //! The table of inodes: by the number that the kernel uses, and by what they are on the host.
 
+use crate::closer::Closer;
 use crate::identity::Identity;
 use crate::node::{Node, Place};
 use hearth::{Errno, Kind, ROOT, Result};
@@ -35,6 +36,8 @@ pub struct Nodes {
     full: AtomicUsize,
     /// The thread that is woken then.
     shrinker: OnceLock<Thread>,
+    /// Closes what the kernel has given back, which it does by a thread that serves requests.
+    pub closer: Closer,
 }
 
 #[derive(Debug)]
@@ -62,6 +65,7 @@ impl Nodes {
             root: Arc::new(Node::new(ROOT, root, Kind::Directory, None)),
             full: AtomicUsize::new(usize::MAX),
             shrinker: OnceLock::new(),
+            closer: Closer::default(),
         }
     }
 
@@ -168,7 +172,9 @@ impl Nodes {
         let in_table = self.of_number(number).lock().remove(&number);
         drop(shard);
         // Outside the locks: a node may hold the last reference to its directory.
-        node.let_go();
+        if let Some(held) = node.let_go() {
+            self.closer.close(held);
+        }
         drop((gone, in_table));
         true
     }
@@ -221,7 +227,7 @@ impl Nodes {
                 let number = counted.node.number;
                 let in_table = self.of_number(number).lock().remove(&number);
                 drop(in_table);
-                counted.node.let_go();
+                drop(counted.node.let_go());
             }
         }
     }

@@ -6,6 +6,7 @@
 use crate::attributes;
 use crate::errno::PassOn;
 use crate::identity::Identity;
+use crate::made_up::made_up;
 use crate::node::{Node, Place};
 use crate::tree::Tree;
 use hearth::{Attr, Errno, NAME_MAX, Result};
@@ -172,7 +173,10 @@ impl Tree {
         match self.is_own_device(makedev(stat.stx_dev_major, stat.stx_dev_minor)) {
             true => Err(Errno::ELOOP),
             false => {
-                self.enters();
+                // What is made up is not counted, wherever it is by the end.
+                if made_up(&fd).is_none() {
+                    self.enters();
+                }
                 Ok(fd)
             }
         }

@@ -4,6 +4,7 @@
 use hearth::{Errno, Result};
 use rustix::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::ffi::CStr;
+use std::ops::Range;
 
 /// The longest handle that the kernel gives.
 const MAX_HANDLE_SZ: usize = 128;
@@ -48,6 +49,47 @@ const FS_IOC_SETFLAGS: u64 = 0x4008_6602;
 const FS_IOC_FSGETXATTR: u64 = 0x801c_581f;
 const FS_IOC_FSSETXATTR: u64 = 0x401c_5820;
 const FS_IOC_GETFSUUID: u64 = 0x8011_1500;
+const FS_IOC_FIEMAP: u64 = 0xc020_660b;
+
+/// Extents that one call of [`extents`] has room for.
+const EXTENTS: usize = 32;
+
+/// `struct fiemap` with room for extents.
+#[repr(C)]
+struct Fiemap {
+    start: u64,
+    length: u64,
+    flags: u32,
+    mapped: u32,
+    count: u32,
+    reserved: u32,
+    extents: [FiemapExtent; EXTENTS],
+}
+
+/// `struct fiemap_extent`, in bytes.
+#[derive(Clone, Copy, Default)]
+#[repr(C)]
+struct FiemapExtent {
+    logical: u64,
+    physical: u64,
+    length: u64,
+    reserved: [u64; 2],
+    flags: u32,
+    reserved_flags: [u32; 3],
+}
+
+/// `cachestat`, on all architectures, and what it tells: pages.
+const SYS_CACHESTAT: i64 = 451;
+
+#[derive(Default)]
+#[repr(C)]
+struct CacheStat {
+    cached: u64,
+    dirty: u64,
+    writeback: u64,
+    evicted: u64,
+    recently_evicted: u64,
+}
 
 /// `struct fsuuid2`.
 #[derive(Default)]
@@ -185,6 +227,51 @@ pub fn filesystem_uuid(fd: BorrowedFd<'_>) -> Option<Vec<u8>> {
     check(done.into()).ok()?;
     let len = usize::from(found.len).min(found.uuid.len());
     Some(found.uuid[..len].to_vec())
+}
+
+/// The first extents of an open file in a range of bytes, also those that no byte was written to
+/// yet, as bytes from and to. At most [`EXTENTS`], and not cut to the range.
+///
+/// # Errors
+/// `EOPNOTSUPP`, `ENOTTY` where the filesystem does not tell.
+pub fn extents(fd: BorrowedFd<'_>, range: &Range<u64>) -> Result<Vec<Range<u64>>> {
+    let mut found = Fiemap {
+        start: range.start,
+        length: range.end - range.start,
+        flags: 0,
+        mapped: 0,
+        count: EXTENTS as u32,
+        reserved: 0,
+        extents: [FiemapExtent::default(); EXTENTS],
+    };
+    // SAFETY: a structure that says how many extents there is room for behind its head.
+    check(unsafe { libc::ioctl(fd.as_raw_fd(), FS_IOC_FIEMAP as _, &raw mut found) }.into())?;
+    let found = found.extents.iter().take(found.mapped as usize);
+    Ok(found
+        .map(|one| one.logical..one.logical + one.length)
+        .collect())
+}
+
+/// Pages that the kernel has of a range of bytes of an open file, in memory or swapped out
+/// (Linux 6.5).
+///
+/// # Errors
+/// `ENOSYS`, `EPERM`.
+pub fn cached_pages(fd: BorrowedFd<'_>, range: &Range<u64>) -> Result<u64> {
+    let bytes = [range.start, range.end - range.start];
+    let mut found = CacheStat::default();
+    // SAFETY: two numbers to be read, and a structure to be written.
+    let done = unsafe {
+        libc::syscall(
+            SYS_CACHESTAT,
+            fd.as_raw_fd(),
+            bytes.as_ptr(),
+            &raw mut found,
+            0,
+        )
+    };
+    check(done)?;
+    Ok(found.cached + found.evicted)
 }
 
 /// Sets flags and project of an open file.

@@ -2,65 +2,14 @@
 
 #![allow(clippy::unwrap_used)]
 
-use hearth::{Caller, Origin, QuotaId, ROOT, Vfs, Volume, WriteAt};
-use hearth_host::{HostFile, HostOptions, HostVfs};
-use hearth_testing::place::Place;
+mod served;
+
+use hearth::{ROOT, Vfs};
+use served::{CALLER, SIZE, Served, directories};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// A caller in the kernel, as thread 7.
-const CALLER: Caller<'static> = Caller {
-    pid: 7,
-    origin: Origin::Kernel,
-    ..Caller::ROOT
-};
-const SIZE: usize = 200 << 10;
-
-struct Served {
-    volume: Volume,
-    vfs: HostVfs,
-}
-
-impl Served {
-    fn of(source: &Path, state: &Path) -> Served {
-        let volume = Volume::builder().build().unwrap();
-        let options = HostOptions {
-            state: Some(state.to_owned()),
-            ..HostOptions::default()
-        };
-        let vfs = HostVfs::open(source, options, &volume).unwrap();
-        let vfs = vfs.with_quotas(source, &volume, true, |_, _| ()).unwrap();
-        Served { volume, vfs }
-    }
-
-    /// Bytes and inodes.
-    fn used(&self) -> [u64; 2] {
-        let used = self.volume.quota().get(QuotaId::user(0)).unwrap();
-        [used.bytes.used, used.inodes.used]
-    }
-
-    fn make(&self, parent: u64, name: &[u8]) -> Arc<HostFile> {
-        let flags = libc::O_CREAT | libc::O_RDWR;
-        let made = self.vfs.create(&CALLER, parent, name, 0o644, flags);
-        made.unwrap().1
-    }
-
-    fn write(&self, file: &HostFile, at: usize) -> bool {
-        let data = vec![1; SIZE];
-        let place = WriteAt::At(at as u64);
-        self.vfs.write(&CALLER, file, place, &data, false).is_ok()
-    }
-}
-
-fn directories(name: &str) -> (Place, PathBuf, PathBuf) {
-    let place = Place::new(name).unwrap();
-    let source = place.directory("source").unwrap();
-    let state = place.directory("state").unwrap();
-    (place, source, state)
-}
 
 fn run(program: &str, words: &[&Path]) {
     assert!(

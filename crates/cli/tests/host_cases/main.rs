@@ -9,6 +9,7 @@ mod harness;
 #[path = "../quotas/mod.rs"]
 mod quotas;
 
+mod ahead;
 mod behind;
 mod case;
 mod crowd;

@@ -274,3 +274,40 @@ fn hr77_a_limit_holds_where_blocks_are_told_late() {
     });
     mounted.unmount();
 }
+
+/// Once, all processes of the machine were counted with the tree of a container, and each mount
+/// counted it anew.
+#[test]
+fn what_the_kernel_makes_up_below_is_not_counted() {
+    let below = Below::ext4();
+    fs::create_dir(below.at("proc")).unwrap();
+    fs::write(below.at("f"), "x").unwrap();
+    let mount = ["-t", "proc", "proc"];
+    succeed(program("mount").args(mount).arg(below.at("proc")));
+    let state = below.path().with_file_name("state");
+    let options = format!("quota=wait,state={}", state.display());
+    for _ in 0..2 {
+        let mounted = Mounted::over(Transport::Dev, below.path(), &options);
+        assert_eq!(used(&mounted, "user:0").1, used(&mounted, "group:0").1);
+        assert!(
+            used(&mounted, "user:0").1 < 10,
+            "the root, the file, the directory"
+        );
+        assert!(mounted.at("proc/self/status").exists());
+        done(&mounted, "check @");
+        mounted.unmount();
+        assert!(
+            state_has_usage(&state),
+            "what is used is known at the next mount"
+        );
+    }
+    succeed(program("umount").arg(below.at("proc")));
+}
+
+fn state_has_usage(state: &Path) -> bool {
+    let found = fs::read_dir(state)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let mut found = found.map(|path| path.join("quota/usage"));
+    state.join("quota/usage").exists() || found.any(|path| path.exists())
+}

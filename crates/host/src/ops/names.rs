@@ -104,6 +104,10 @@ impl Tree {
             });
         }
         let attr = self.getattr(node)?;
+        if attr.nlink > 0 {
+            // Its name finds it from now on, and who removes that holds it again.
+            drop(node.let_go());
+        }
         self.nodes.take_again(node)?;
         Ok(attr)
     }

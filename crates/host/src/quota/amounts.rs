@@ -42,7 +42,7 @@ impl Told {
     }
 
     /// Blocks of the ledger, of which XFS may have allocated some ahead.
-    fn all(&self) -> u64 {
+    pub fn all(&self) -> u64 {
         match self.kind {
             Kind::File | Kind::Symlink => (self.blocks * UNIT).div_ceil(BLOCK),
             _ => 0,

@@ -40,6 +40,19 @@ pub struct Record {
     pub began: (Owners, Amounts),
     /// Blocks that were reserved for writes may be told until then. After it, what is told counts.
     pub late_until: Option<Instant>,
+    /// Blocks behind the end of the file, once they were looked for.
+    pub behind: Option<Behind>,
+}
+
+/// Blocks that are allocated behind the end of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Behind {
+    /// There are none, and none was asked for since.
+    None,
+    /// There are, or were, some.
+    Some,
+    /// The filesystem does not tell.
+    Untold,
 }
 
 impl Default for Charged {
@@ -115,6 +128,7 @@ impl Record {
             amounts,
             began: (owners, amounts),
             late_until: None,
+            behind: None,
         }
     }
 

@@ -27,16 +27,17 @@ impl Quotas {
     /// # Errors
     /// Those of the walk.
     pub fn count_all(&self) -> Result<()> {
-        let mut see = |seen: &Seen<'_>| {
-            let (owners, amounts) = self.seen_amounts(seen);
-            let is_new = self.counting.count_key(key(seen), || {
-                self.charges.force(owners, amounts);
-            });
-            self.counted.fetch_add(u64::from(is_new), Relaxed);
-            Ok(())
-        };
         let root = self.tree.nodes.root();
-        self.walk(self.start(self.tree.root(), root), &mut see)?;
+        let start = self.start(self.tree.root(), root);
+        self.walk(start, &mut |seen| self.count_seen(seen))?;
+        self.count_moved()
+    }
+
+    /// Counts directories that were renamed during the walk, perhaps to where it had been.
+    ///
+    /// # Errors
+    /// Those of the walk.
+    pub fn count_moved(&self) -> Result<()> {
         loop {
             let moved = self.counting.take_moved();
             if moved.is_empty() {
@@ -44,10 +45,20 @@ impl Quotas {
             }
             for node in moved {
                 if let Ok(reached) = self.tree.reach(&node) {
-                    self.walk(self.start(reached.as_fd(), &node), &mut see)?;
+                    let start = self.start(reached.as_fd(), &node);
+                    self.walk(start, &mut |seen| self.count_seen(seen))?;
                 }
             }
         }
+    }
+
+    fn count_seen(&self, seen: &Seen<'_>) -> Result<()> {
+        let (owners, amounts) = self.seen_amounts(seen);
+        let is_new = self.counting.count_key(key(seen), || {
+            self.charges.force(owners, amounts);
+        });
+        self.counted.fetch_add(u64::from(is_new), Relaxed);
+        Ok(())
     }
 
     /// Owners and amounts of what a walk has come to.

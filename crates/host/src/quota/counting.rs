@@ -69,7 +69,7 @@ impl Counting {
         is_first
     }
 
-    /// The inode is gone: another one may have its number.
+    /// The inode is gone.
     pub fn forget(&self, id: &Identity) {
         if self.is_on() {
             let key = (id.dev, id.ino);

@@ -87,7 +87,15 @@ impl Quotas {
             true => self.settled(&file.node, run),
             false => {
                 let fd = file.fd()?;
-                self.allocate(&file.node, fd.as_fd(), range, false, |_| run())
+                let fd = fd.as_fd();
+                let mut touched = self.touch(&file.node)?;
+                let done = self.reserve(&mut touched, fd, range, false);
+                let done = done.and_then(|_| run());
+                // It may have allocated behind the end.
+                touched.record().behind = None;
+                self.wrote(&mut touched);
+                self.settle(&mut touched, fd);
+                done
             }
         }
     }
@@ -247,13 +255,5 @@ impl Quotas {
     /// ahead is counted.
     pub fn closed(&self, file: &OpenHost) {
         self.settle_if_charged(&file.node);
-    }
-
-    /// Settles an inode if it has a record.
-    pub fn settle_if_charged(&self, node: &Arc<Node>) {
-        let is_known = node.charged.record().lock().is_some();
-        if is_known {
-            self.settle_node(node);
-        }
     }
 }

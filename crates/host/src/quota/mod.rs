@@ -8,15 +8,19 @@
 //!   quota.state        the ledger of the volume beside
 //! ```
 
+mod allocated;
 mod amounts;
 mod charged;
 mod check;
 mod counting;
 mod data;
+mod enter_project;
 mod holes;
 mod late;
 mod mounts_below;
+mod moving;
 mod names;
+mod operations;
 mod projects;
 mod refusals;
 mod serve;
@@ -24,18 +28,25 @@ mod settle;
 mod state_dir;
 mod walk;
 
+use crate::identity::Identity;
 use crate::tree::Tree;
 pub use charged::{Charged, Membership};
 use counting::Counting;
 use hearth::{Charges, KeptSetting};
+use hearth_sync::lock::Lock;
+use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::AtomicU64;
 use late::Late;
+use moving::Moving;
 use projects::Projects;
 pub use refusals::Refusal;
 use refusals::Refusals;
 use state_dir::{Lines, QuotaDir};
+use std::collections::HashMap;
 use std::path::PathBuf;
+
+lock_class!(MadeUpLock = "host.made-up", 817);
 
 /// The quotas of a directory that is served.
 #[derive(Debug)]
@@ -43,6 +54,7 @@ pub(crate) struct Quotas {
     tree: Arc<Tree>,
     charges: Charges,
     projects: Projects,
+    moving: Moving,
     counting: Counting,
     refusals: Refusals,
     late: Late,
@@ -53,8 +65,27 @@ pub(crate) struct Quotas {
     kept: Vec<KeptSetting>,
     /// Whether the root is on XFS.
     is_xfs: bool,
+    /// Mounts below and their devices, and whether what is there is made up.
+    made_up: Lock<MadeUpLock, HashMap<(u64, u64), bool>>,
     /// Inodes that the walk has counted, for those who look. Relaxed: nothing depends on it.
     counted: AtomicU64,
+}
+
+impl Quotas {
+    /// Whether an inode is on a filesystem, mounted below, that is not counted. `look` says so of a
+    /// device that was not met before.
+    fn is_made_up(&self, id: &Identity, look: impl FnOnce() -> bool) -> bool {
+        if id.dev == self.tree.nodes.root().id.dev {
+            return false;
+        }
+        let place = (id.mount, id.dev);
+        if let Some(known) = self.made_up.lock().get(&place) {
+            return *known;
+        }
+        let found = look();
+        self.made_up.lock().insert(place, found);
+        found
+    }
 }
 
 /// Whether an open with these flags cuts the file.

@@ -1,13 +1,14 @@
 //! Mounts below the served directory: what is in them is counted with it.
 
+use crate::made_up::is_name_of_made_up;
 use crate::tree::Tree;
 use rustix::fs::makedev;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Whether something is mounted below `source`, other than what `tree` serves itself. True if it
-/// cannot be known.
+/// Whether something that counts is mounted below `source`, other than what `tree` serves itself.
+/// True if it cannot be known.
 pub fn has_mounts_below(tree: &Tree, source: &Path) -> bool {
     if tree.options.xdev {
         return false;
@@ -29,7 +30,13 @@ fn is_below(list: &[u8], source: &Path, is_own: impl Fn(u64) -> bool) -> bool {
         };
         let at = unescaped(at);
         let at = Path::new(OsStr::from_bytes(&at));
-        at != source && at.starts_with(source) && !device_of(device).is_some_and(&is_own)
+        // The type comes behind fields of which there may be none or more, and a dash.
+        let mut rest = line
+            .split(|&byte| byte == b' ')
+            .skip_while(|&word| word != b"-");
+        let is_made_up = rest.nth(1).is_some_and(is_name_of_made_up);
+        let is_counted = !is_made_up && !device_of(device).is_some_and(&is_own);
+        at != source && at.starts_with(source) && is_counted
     })
 }
 
@@ -65,5 +72,10 @@ mod tests {
         assert!(!below("/srv/a"), "no name is a part of another");
         assert!(!below("/srv/a b"), "the mount itself, and its own");
         assert!(is_below(list, Path::new("/srv/a b"), |_| false));
+        let proc = b"40 22 0:50 / /srv/proc rw shared:7 master:2 - proc proc rw\n";
+        assert!(
+            !is_below(proc, Path::new("/srv"), |_| false),
+            "nothing to count"
+        );
     }
 }

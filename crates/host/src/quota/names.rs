@@ -1,16 +1,14 @@
 //! Operations on names, charged.
 
-use super::walk::{Seen, Start};
-use super::{Membership, Quotas};
+use super::Quotas;
 use crate::file::OpenHost;
-use crate::identity::Identity;
 use crate::node::Node;
-use hearth::{Amounts, Attr, Caller, Errno, Kind, Owners, Resource, Result, StatFs, TreeChange};
-use hearth::{BLOCK, QuotaId};
+use hearth::{
+    Amounts, Attr, BLOCK, Caller, Errno, Kind, Owners, QuotaId, Resource, Result, StatFs,
+};
 use hearth_sync::primitive::Arc;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::RenameFlags;
-use std::collections::HashSet;
 
 /// An inode that may lose a name.
 pub struct Victim {
@@ -102,11 +100,16 @@ impl Quotas {
     }
 
     fn made(&self, parent: &Arc<Node>, reserved: (Owners, Amounts), attr: &Attr) {
-        self.found(parent, attr);
-        match self.tree.nodes.get(attr.ino) {
-            Ok(node) => self.adopt(&node, reserved, attr),
-            Err(_) => self.charges.free(reserved.0, reserved.1),
+        let Ok(node) = self.tree.nodes.get(attr.ino) else {
+            return self.charges.free(reserved.0, reserved.1);
+        };
+        let mut before = None;
+        if self.moving.is_on() {
+            let mut moved = self.moving.moved();
+            before = moved.add_new(&node.id, node.kind, &parent.id);
         }
+        self.found(parent, attr);
+        self.adopt(&node, reserved, attr, before);
     }
 
     /// An inode was found in a directory.
@@ -114,7 +117,7 @@ impl Quotas {
         if self.projects.any()
             && let Ok(node) = self.tree.nodes.get(attr.ino)
         {
-            self.was_found(&node.id, &node.charged, parent);
+            self.was_found(&node, parent);
         }
     }
 
@@ -130,7 +133,7 @@ impl Quotas {
             self.tree.nodes.give_back(attr.ino, 1);
         }
         let victim = Victim { node, fd, is_own };
-        self.was_found(&victim.node.id, &victim.node.charged, parent);
+        self.was_found(&victim.node, parent);
         drop(self.touch(&victim.node));
         Some(victim)
     }
@@ -180,6 +183,9 @@ impl Quotas {
         let reached = self.tree.reach(from)?;
         let found = self.tree.find(reached.as_fd(), name)?;
         let project = self.project_of_found(&found, from);
+        if self.moves_within(from, to) {
+            return Ok(());
+        }
         self.may_enter(project, to)?;
         if flags.contains(RenameFlags::EXCHANGE) {
             let reached = self.tree.reach(to)?;
@@ -192,9 +198,10 @@ impl Quotas {
         Ok(())
     }
 
-    /// A directory that has moved is counted where it is.
+    /// A directory that has moved is counted where it is. What has moved to where a change of
+    /// project has been is changed as well.
     pub fn renamed(&self, to: &Arc<Node>, new_name: &[u8]) {
-        if !self.counting.is_on() {
+        if !self.counting.is_on() && !self.moving.is_on() {
             return;
         }
         let Ok(reached) = self.tree.reach(to) else {
@@ -202,118 +209,21 @@ impl Quotas {
         };
         if let Ok(found) = self.tree.find(reached.as_fd(), new_name)
             && let Some(node) = self.tree.nodes.known(&found.id)
-            && node.kind == Kind::Directory
         {
-            self.counting.moved(node);
-        }
-    }
-
-    /// Makes the directory that programs know by this number, and all below, a project.
-    ///
-    /// # Errors
-    /// `ENOENT`, `ENOTDIR`, those of the walk.
-    pub fn enter_project(&self, ino: u64, project: u32) -> Result<TreeChange> {
-        let tree = &self.tree;
-        let root = tree.nodes.root();
-        let is = |id: &Identity| tree.shown(id.dev, id.ino) == ino;
-        let top = match is(&root.id) {
-            true => Arc::clone(root),
-            false => tree.nodes.find(is).ok_or(Errno::ENOENT)?,
-        };
-        if top.kind != Kind::Directory {
-            return Err(Errno::ENOTDIR);
-        }
-        let reached = tree.reach(&top)?;
-        let before = self.membership(&top);
-        let mut done = TreeChange::default();
-        let mut linked = HashSet::new();
-        if !tree.keeps_projects() {
-            // Who looks something up below from now on finds the new project.
-            self.projects.set(&top.id, project);
-        }
-        let start = Start {
-            top: reached.as_fd(),
-            member: before,
-            opens_all: true,
-        };
-        self.walk(start, &mut |seen| {
-            let Some(id) = seen.id else { return Ok(()) };
-            if *id != top.id {
-                self.projects.unset(id);
+            if node.kind == Kind::Directory {
+                self.counting.moved(Arc::clone(&node));
             }
-            let is_linked = seen.kind != Kind::Directory && seen.stat.stx_nlink > 1;
-            // By another of its names.
-            let was_moved = is_linked && !linked.insert((id.dev, id.ino));
-            let moved = match was_moved {
-                true => Ok(()),
-                false => self.move_to_project(seen, id, project),
-            };
-            match moved {
-                // Before Linux 6.17 only files and directories can be told.
-                Err(Errno::EOPNOTSUPP) if *id != top.id => done.kept += 1,
-                Err(errno) => return Err(errno),
-                Ok(()) if seen.project == project => done.kept += 1,
-                Ok(()) => done.changed += 1,
+            if self.moving.is_on() {
+                self.moving.moved().add_renamed(node, &to.id);
             }
-            Ok(())
-        })?;
-        Ok(done)
+        }
     }
 
-    /// Charges what a walk has come to to another project, which the filesystem keeps if it can.
-    fn move_to_project(&self, seen: &Seen<'_>, id: &Identity, project: u32) -> Result<()> {
-        let set = || match seen.fd {
-            Some(fd) if self.tree.keeps_projects() => self.tree.set_project(fd, seen.kind, project),
-            _ => Ok(()),
-        };
-        let root = self.tree.nodes.root();
-        // Whoever finds it meanwhile must not learn the project of before: so it is known, and its
-        // record is locked.
-        let takes = self.tree.keeps_projects() && self.tree.opens_handles_of(id) && *id != root.id;
-        let taken = takes.then(|| self.tree.nodes.take(*id, seen.kind, None));
-        let known = match *id == root.id {
-            true => Some(Arc::clone(root)),
-            false => taken.clone().or_else(|| self.tree.nodes.known(id)),
-        };
-        let moved = self.move_known(seen, known, project, set);
-        if let Some(node) = taken
-            && self.tree.nodes.give_back(node.number, 1)
-        {
-            self.tree.descriptors.remove(node.number);
+    /// An inode gets one more name.
+    pub fn linked(&self, node: &Arc<Node>) {
+        if self.moving.is_on() {
+            self.moving.moved().add_link(&node.id, self.project(node));
         }
-        moved
-    }
-
-    fn move_known(
-        &self,
-        seen: &Seen<'_>,
-        known: Option<Arc<Node>>,
-        project: u32,
-        set: impl FnOnce() -> Result<()>,
-    ) -> Result<()> {
-        let Some(node) = known else {
-            set()?;
-            let (from, amounts) = self.seen_amounts(seen);
-            // Forced: a tree becomes a project even above its limits.
-            let _ = self
-                .charges
-                .transfer(from, Owners { project, ..from }, amounts, true);
-            return Ok(());
-        };
-        node.charged.learn(Membership::inherited(seen.project));
-        let mut touched = match self.touch(&node) {
-            Err(Errno::ESTALE) => return Ok(()),
-            touched => touched?,
-        };
-        set()?;
-        node.charged.set_membership(Membership {
-            project,
-            passes_on: !self.tree.keeps_projects() || node.kind == Kind::Directory && project != 0,
-        });
-        if let Some(fd) = seen.fd {
-            self.settle(&mut touched, fd);
-        }
-        Ok(())
     }
 
     /// The result of `statfs(2)`: inside a project with a hard limit, the project's numbers.

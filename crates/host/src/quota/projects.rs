@@ -1,8 +1,10 @@
 //! Project ids: what was set is written down; below a directory it is inherited.
 
 use super::Quotas;
-use super::charged::{Charged, Membership};
+use super::charged::Membership;
 use super::state_dir::Lines;
+use crate::attributes;
+use crate::error::OpenError;
 use crate::identity::Identity;
 use crate::node::Node;
 use crate::reach::Found;
@@ -30,17 +32,20 @@ pub struct Projects {
 
 impl Projects {
     /// Those that were kept.
-    pub fn new(lines: Lines, own: u64) -> Projects {
-        let kept = lines.read().into_iter();
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub fn new(lines: Lines, own: u64) -> Result<Projects, OpenError> {
+        let kept = lines.read()?.into_iter();
         let set: HashMap<Box<str>, u32> = kept
             .filter_map(|(key, value)| Some((key.into(), value?.parse().ok()?)))
             .collect();
-        Projects {
+        Ok(Projects {
             any: AtomicBool::new(!set.is_empty()),
             set: Lock::new(set),
             lines,
             own,
-        }
+        })
     }
 
     /// Whether there are any.
@@ -61,8 +66,10 @@ impl Projects {
         self.any.store(true, Relaxed);
         let key = id.lasting(self.own);
         let mut set = self.set.lock();
-        self.lines.append(&key, Some(&project.to_string()));
-        set.insert(key.into(), project);
+        if set.get(&*key) != Some(&project) {
+            self.lines.append(&key, Some(&project.to_string()));
+            set.insert(key.into(), project);
+        }
     }
 
     /// Makes them durable.
@@ -73,7 +80,7 @@ impl Projects {
         self.lines.sync()
     }
 
-    /// From now on the inode inherits.
+    /// From now on the inode inherits, or is gone.
     pub fn unset(&self, id: &Identity) {
         if !self.any() {
             return;
@@ -133,17 +140,36 @@ impl Quotas {
     }
 
     /// An inode was found in a directory.
-    pub fn was_found(&self, id: &Identity, charged: &Charged, parent: &Arc<Node>) {
-        if self.projects.any() && charged.project().is_none() {
-            let project = self.project_below(id, self.project(parent));
-            charged.set_membership(Membership::inherited(project));
+    pub fn was_found(&self, node: &Arc<Node>, parent: &Arc<Node>) {
+        if !self.projects.any() || node.charged.project().is_some() {
+            return;
         }
+        let by_parent = self.project(parent);
+        if !self.moving.is_on() {
+            let project = self.project_below(&node.id, by_parent);
+            node.charged.learn(Membership::inherited(project));
+            return;
+        }
+        // Held until it is learnt: the walk that moves it looks whether it is known.
+        let moved = self.moving.moved();
+        let by_parent = moved.inherited(&node.id, node.kind, &parent.id, by_parent);
+        let project = self.project_below(&node.id, by_parent);
+        node.charged.learn(Membership::inherited(project));
     }
 
     /// The project of what was found as a name of `parent`.
     pub fn project_of_found(&self, found: &Found, parent: &Arc<Node>) -> u32 {
         let known = self.tree.nodes.known(&found.id);
         let known = known.and_then(|node| node.charged.project());
-        known.unwrap_or_else(|| self.project_below(&found.id, self.project(parent)))
+        known.unwrap_or_else(|| {
+            let mut by_parent = self.project(parent);
+            if self.moving.is_on()
+                && let Ok(kind) = attributes::kind(&found.stat)
+            {
+                let moved = self.moving.moved();
+                by_parent = moved.inherited(&found.id, kind, &parent.id, by_parent);
+            }
+            self.project_below(&found.id, by_parent)
+        })
     }
 }

@@ -1,28 +1,21 @@
-//! Beginning and ending quotas of a directory that is served, and the operations of
-//! [`crate::HostVfs`] with them. Without quotas each is the plain one.
+//! Beginning and ending quotas of a directory that is served.
 
 use super::amounts::XFS;
 use super::late::Late;
 use super::mounts_below::has_mounts_below;
 use super::refusals::Refusals;
 use super::state_dir::QuotaDir;
-use super::{Counting, Projects, Quotas, Refusal};
-use crate::checked::SuidSgid;
+use super::{Counting, Moving, Projects, Quotas, Refusal};
 use crate::error::OpenError;
-use crate::file::OpenHost;
-use crate::node::Node;
 use crate::state::StateDir;
 use crate::tree::Tree;
 use crate::vfs::HostVfs;
-use hearth::{
-    Attr, Caller, CountedElsewhere, FsXAttr, KeptSetting, Kind, Result, SetAttr, StatFs, Volume,
-    WriteAt,
-};
+use hearth::{CountedElsewhere, KeptSetting, Volume};
+use hearth_sync::lock::Lock;
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicU64, Ordering::Relaxed};
 use hearth_sync::primitive::thread;
-use rustix::fd::AsFd;
-use rustix::fs::{AtFlags, RenameFlags, fstatfs};
+use rustix::fs::fstatfs;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -65,8 +58,12 @@ impl HostVfs {
         }
         thread::spawn(move || {
             let (done, quotas) = walk();
-            if done.is_ok() {
-                thread::sleep(LATE);
+            if done.is_err() {
+                return;
+            }
+            thread::sleep(LATE);
+            // What a rename that was under way at the end has moved.
+            if quotas.count_moved().is_ok() {
                 quotas.counting.end();
             }
         });
@@ -109,7 +106,7 @@ impl Quotas {
         let dev = tree.nodes.root().id.dev;
         let (settings, projects) = (state.lines("settings")?, state.lines("projects")?);
         // What was kept has nothing of mounts below: with one there now the tree is counted.
-        let projects = Projects::new(projects, dev);
+        let projects = Projects::new(projects, dev)?;
         // What was written down while the filesystem could not keep it goes on to count.
         if !projects.any() && tree.can_keep_projects() {
             tree.keep_projects();
@@ -121,7 +118,7 @@ impl Quotas {
             charges.force(*owners, *amounts);
         }
         let bytes = |text: String| text.into_bytes().into_boxed_slice();
-        let kept = settings.read().into_iter();
+        let kept = settings.read()?.into_iter();
         let kept: Vec<KeptSetting> = kept
             .filter_map(|(key, value)| Some((bytes(key), bytes(value?))))
             .collect();
@@ -139,6 +136,8 @@ impl Quotas {
             tree: Arc::clone(tree),
             charges,
             projects,
+            moving: Moving::default(),
+            made_up: Lock::default(),
             counting: Counting::new(!is_known),
             refusals: Refusals::default(),
             late: Late::of(tree.root(), quotas),
@@ -179,261 +178,5 @@ fn usage_of(tree: &Tree) -> String {
     match tree.keeps_projects() {
         true => format!("{directory} projects of the filesystem"),
         false => directory,
-    }
-}
-
-/// Operations of the mount, charged where there are quotas.
-impl HostVfs {
-    pub(crate) fn found(&self, parent: &Arc<Node>, attr: Result<Attr>) -> Result<Attr> {
-        if let (Some(quotas), Ok(attr)) = (&self.quotas, &attr) {
-            quotas.found(parent, attr);
-        }
-        attr
-    }
-
-    pub(crate) fn make(
-        &self,
-        caller: &Caller<'_>,
-        parent: &Arc<Node>,
-        kind: Kind,
-        make: impl FnOnce() -> Result<Attr>,
-    ) -> Result<Attr> {
-        match &self.quotas {
-            Some(quotas) => {
-                let blocks = u64::from(kind == Kind::Symlink);
-                quotas.make(caller, parent, blocks, make)
-            }
-            None => make(),
-        }
-    }
-
-    pub(crate) fn make_open(
-        &self,
-        caller: &Caller<'_>,
-        parent: &Arc<Node>,
-        make: impl FnOnce() -> Result<(Attr, OpenHost)>,
-    ) -> Result<(Attr, OpenHost)> {
-        match &self.quotas {
-            Some(quotas) => quotas.make_open(caller, parent, make),
-            None => make(),
-        }
-    }
-
-    pub(crate) fn link_node(
-        &self,
-        caller: &Caller<'_>,
-        node: &Arc<Node>,
-        parent: &Arc<Node>,
-        name: &[u8],
-    ) -> Result<Attr> {
-        let link = || self.tree.link(caller, node, parent, name);
-        match &self.quotas {
-            Some(quotas) => {
-                quotas.may_enter(quotas.project(node), parent)?;
-                quotas.settled(node, link)
-            }
-            None => link(),
-        }
-    }
-
-    pub(crate) fn remove_name(
-        &self,
-        caller: &Caller<'_>,
-        parent: &Arc<Node>,
-        name: &[u8],
-        flags: AtFlags,
-    ) -> Result<()> {
-        let victim = self.quotas.as_ref().and_then(|q| q.victim(parent, name));
-        let done = self.tree.remove(caller, parent, name, flags);
-        if let Some(quotas) = &self.quotas {
-            quotas.lost(victim);
-        }
-        done
-    }
-
-    pub(crate) fn rename_name(
-        &self,
-        caller: &Caller<'_>,
-        from: (&Arc<Node>, &[u8]),
-        to: (&Arc<Node>, &[u8]),
-        flags: u32,
-    ) -> Result<()> {
-        let Some(quotas) = &self.quotas else {
-            return self.tree.rename(caller, from, to, flags);
-        };
-        let how = RenameFlags::from_bits_retain(flags);
-        quotas.check_rename(from, to, how)?;
-        let replaces = !how.intersects(RenameFlags::EXCHANGE | RenameFlags::NOREPLACE);
-        let victim = replaces.then(|| quotas.victim(to.0, to.1)).flatten();
-        let done = self.tree.rename(caller, from, to, flags);
-        quotas.lost(victim);
-        quotas.renamed(to.0, to.1);
-        if how.contains(RenameFlags::EXCHANGE) {
-            quotas.renamed(from.0, from.1);
-        }
-        done
-    }
-
-    pub(crate) fn set_attributes(
-        &self,
-        caller: &Caller<'_>,
-        node: &Arc<Node>,
-        file: Option<&OpenHost>,
-        set: &SetAttr,
-    ) -> Result<Attr> {
-        let run = || self.tree.setattr(caller, node, file, set);
-        match &self.quotas {
-            Some(quotas) => quotas.setattr(caller, node, set, run),
-            None => run(),
-        }
-    }
-
-    pub(crate) fn open_file(
-        &self,
-        caller: &Caller<'_>,
-        node: &Arc<Node>,
-        flags: i32,
-    ) -> Result<OpenHost> {
-        let open = || self.tree.open_node(caller, node, flags);
-        match &self.quotas {
-            Some(quotas) if super::cuts(flags) => quotas.settled(node, open),
-            _ => open(),
-        }
-    }
-
-    pub(crate) fn write_file(
-        &self,
-        caller: &Caller<'_>,
-        file: &OpenHost,
-        place: WriteAt,
-        data: &[u8],
-        suid_sgid: SuidSgid,
-    ) -> Result<usize> {
-        let write = |data: &[u8]| self.tree.write(caller, file, place, data, suid_sgid);
-        match &self.quotas {
-            Some(quotas) => quotas.write(file, place, data, write),
-            None => write(data),
-        }
-    }
-
-    pub(crate) fn write_back_node(&self, node: &Arc<Node>, off: u64, data: &[u8]) -> Result<usize> {
-        let Some(quotas) = &self.quotas else {
-            return self.tree.write_back(node, off, data);
-        };
-        // Without one the host alone decides, and what it did is charged.
-        let Some(fd) = node.writable_descriptor() else {
-            return quotas.settled(node, || self.tree.write_back(node, off, data));
-        };
-        let range = (off, data.len() as u64);
-        quotas.allocate(node, fd.as_fd(), range, false, |_| {
-            self.tree.write_back(node, off, data)
-        })
-    }
-
-    pub(crate) fn allocate_range(
-        &self,
-        caller: &Caller<'_>,
-        file: &OpenHost,
-        mode: i32,
-        (off, len): (u64, u64),
-    ) -> Result<()> {
-        let run = || self.tree.fallocate(caller, file, mode, off, len);
-        match &self.quotas {
-            Some(quotas) => quotas.fallocate(file, mode, (off, len), run),
-            None => run(),
-        }
-    }
-
-    pub(crate) fn copy_between(
-        &self,
-        caller: &Caller<'_>,
-        from: (&OpenHost, u64),
-        to: (&OpenHost, u64),
-        len: u64,
-    ) -> Result<u64> {
-        let Some(quotas) = &self.quotas else {
-            return self.tree.copy_range(caller, from, to, len);
-        };
-        let source = from.0.fd()?;
-        let size = crate::attributes::stat(source.as_fd())?.stx_size;
-        let len = len.min(size.saturating_sub(from.1));
-        let fd = to.0.fd()?;
-        quotas.allocate(&to.0.node, fd.as_fd(), (to.1, len), true, |fits| {
-            self.tree.copy_range(caller, from, to, fits)
-        })
-    }
-
-    pub(crate) fn set_xattr(
-        &self,
-        node: &Arc<Node>,
-        set: impl FnOnce() -> Result<()>,
-    ) -> Result<()> {
-        match &self.quotas {
-            Some(quotas) => quotas.setxattr(node, set),
-            None => set(),
-        }
-    }
-
-    pub(crate) fn remove_xattr(
-        &self,
-        node: &Arc<Node>,
-        remove: impl FnOnce() -> Result<()>,
-    ) -> Result<()> {
-        match &self.quotas {
-            Some(quotas) if node.kind == Kind::File => quotas.settled(node, remove),
-            _ => remove(),
-        }
-    }
-
-    pub(crate) fn flags_and_project(&self, node: &Arc<Node>) -> Result<FsXAttr> {
-        let found = self.tree.get_fsxattr(node);
-        match &self.quotas {
-            Some(quotas) => quotas.fsxattr(node, found),
-            None => found,
-        }
-    }
-
-    pub(crate) fn set_flags_and_project(
-        &self,
-        caller: &Caller<'_>,
-        node: &Arc<Node>,
-        new: &FsXAttr,
-    ) -> Result<()> {
-        let set = |new: &FsXAttr| self.tree.set_fsxattr(caller, node, new);
-        match &self.quotas {
-            Some(quotas) => {
-                let now = self.tree.get_fsxattr(node).unwrap_or_default();
-                quotas.set_fsxattr(caller, node, (now, new), set)
-            }
-            None => set(new),
-        }
-    }
-
-    /// Flags of a directory say whether it passes its project on.
-    pub(crate) fn set_plain_flags(
-        &self,
-        caller: &Caller<'_>,
-        node: &Arc<Node>,
-        flags: u32,
-    ) -> Result<()> {
-        let done = self.tree.set_flags(caller, node, flags);
-        if let Some(quotas) = &self.quotas {
-            quotas.learn_again(node);
-        }
-        done
-    }
-
-    pub(crate) fn settle_synced(&self, file: &OpenHost) {
-        if let Some(quotas) = &self.quotas {
-            quotas.closed(file);
-        }
-    }
-
-    pub(crate) fn room(&self, node: &Arc<Node>) -> Result<StatFs> {
-        let all = self.tree.statfs(node)?;
-        Ok(match &self.quotas {
-            Some(quotas) => quotas.statfs(node, all),
-            None => all,
-        })
     }
 }

@@ -1,9 +1,11 @@
 //! Touching an inode before an operation, and settling it after.
 
 use super::amounts::Told;
-use super::charged::{ChargedLock, Record};
-use super::{Quotas, holes};
+use super::charged::{Behind, ChargedLock, Record};
+use super::{Quotas, allocated, holes};
 use crate::attributes;
+use crate::identity::Identity;
+use crate::made_up::made_up;
 use crate::node::Node;
 use hearth::{Amounts, Attr, BLOCK, Caller, Errno, Kind, Owners, Resource, Result};
 use hearth_sync::lock::LockGuard;
@@ -23,6 +25,33 @@ impl Touched<'_> {
     /// The record.
     pub fn record(&mut self) -> &mut Record {
         self.guard.as_mut().expect(TOUCHED)
+    }
+
+    /// Whether all of the `has` blocks that are charged lie before the end of the file, which is
+    /// open as `fd`. Blocks behind it, of `fallocate` with `KEEP_SIZE`, would count as others that
+    /// are missing.
+    fn has_none_behind(&mut self, fd: BorrowedFd<'_>, stat: &Statx, has: u64) -> bool {
+        let within = stat.stx_size.div_ceil(BLOCK);
+        if has == 0 {
+            return true;
+        }
+        // Of what XFS has allocated ahead by itself only what the size needs is charged: that much
+        // is paid for wherever it lies.
+        let told = Told::by(stat, Kind::File).all();
+        if told > has && has == within {
+            return true;
+        }
+        let look = || match allocated::is_any_behind(fd, stat.stx_size) {
+            Ok(true) => Behind::Some,
+            Ok(false) => Behind::None,
+            Err(_) => Behind::Untold,
+        };
+        match self.record().behind.get_or_insert_with(look) {
+            Behind::None => true,
+            Behind::Some => false,
+            // By the number alone, but for a few blocks of the host's own.
+            Behind::Untold => has <= within + 1 + within / 256,
+        }
     }
 }
 
@@ -76,25 +105,80 @@ impl Quotas {
             Err(_) => return,
         };
         if amounts == [0; 2] {
-            self.counting.forget(&node.id);
+            self.ended(&node.id);
         }
         touched.record().settle_to(&self.charges, owners, amounts);
     }
 
+    /// The inode is gone: another one may have its number.
+    fn ended(&self, id: &Identity) {
+        self.counting.forget(id);
+        self.projects.unset(id);
+    }
+
     /// Settles an inode that an operation without a lock on it has changed.
     pub fn settle_node(&self, node: &Arc<Node>) {
+        if let Ok(mut touched) = self.touch(node) {
+            self.settle_touched(&mut touched);
+        }
+    }
+
+    /// Settles an inode if it has a record.
+    pub fn settle_if_charged(&self, node: &Arc<Node>) {
+        if !self.has_record(node) {
+            return;
+        }
         let Ok(mut touched) = self.touch(node) else {
             return;
         };
+        // The kernel may have forgotten this node, and the inode may have come back as another one:
+        // then the record of that has all of it.
+        let known = self.tree.nodes.known(&node.id);
+        if known.is_none_or(|known| Arc::ptr_eq(&known, node)) {
+            self.settle_touched(&mut touched);
+        }
+    }
+
+    fn settle_touched(&self, touched: &mut Touched<'_>) {
+        let node = touched.node;
         match self.tree.reach(node) {
-            Ok(reached) => self.settle(&mut touched, reached.as_fd()),
+            Ok(reached) => self.settle(touched, reached.as_fd()),
             Err(Errno::ESTALE) => {
                 let owners = touched.record().owners;
                 touched.record().settle_to(&self.charges, owners, [0; 2]);
+                // Its project is kept: it may only have been renamed behind the mount.
                 self.counting.forget(&node.id);
             }
             Err(_) => {}
         }
+    }
+
+    /// The mount has ended, and with it what was still open: a kernel that was cut off tells of no
+    /// close. A file without a name goes with this process.
+    pub fn close_all(&self) {
+        for node in self.tree.nodes.all() {
+            if !node.is_open() || !self.has_record(&node) {
+                continue;
+            }
+            let Ok(reached) = self.tree.reach(&node) else {
+                continue;
+            };
+            let Ok(mut touched) = self.touch(&node) else {
+                continue;
+            };
+            match attributes::stat(reached.as_fd()) {
+                Ok(stat) if stat.stx_nlink == 0 => {
+                    let owners = touched.record().owners;
+                    touched.record().settle_to(&self.charges, owners, [0; 2]);
+                    self.ended(&node.id);
+                }
+                _ => self.settle(&mut touched, reached.as_fd()),
+            }
+        }
+    }
+
+    fn has_record(&self, node: &Arc<Node>) -> bool {
+        node.charged.record().lock().is_some()
     }
 
     /// What the host says that an inode uses, and who pays.
@@ -105,7 +189,7 @@ impl Quotas {
             project: self.project(node),
         };
         let is_gone = stat.stx_nlink == 0 && !node.is_open();
-        match is_gone {
+        match is_gone || self.is_made_up(&node.id, || made_up(fd).is_some()) {
             true => (owners, [0; 2]),
             false => (owners, self.amounts(Told::by(stat, node.kind), Some(fd))),
         }
@@ -131,8 +215,15 @@ impl Quotas {
         })
     }
 
-    /// Makes the reservation of a new inode the charge of what was made.
-    pub fn adopt(&self, node: &Arc<Node>, reserved: (Owners, Amounts), attr: &Attr) {
+    /// Makes the reservation of a new inode the charge of what was made. `before`: the project that
+    /// a walk has moved it from already.
+    pub fn adopt(
+        &self,
+        node: &Arc<Node>,
+        reserved: (Owners, Amounts),
+        attr: &Attr,
+        before: Option<u32>,
+    ) {
         let (owners, amounts) = reserved;
         let mut made = Record::of(owners, amounts);
         let mut record = node.charged.record().lock();
@@ -141,16 +232,25 @@ impl Quotas {
             gid: attr.gid,
             project: self.project(node),
         };
-        let told = self.amounts(Told::by_attr(attr), None);
+        let reached = || self.tree.reach(node).is_ok_and(|at| made_up(at).is_some());
+        let told = match self.is_made_up(&node.id, reached) {
+            true => [0; 2],
+            false => self.amounts(Told::by_attr(attr), None),
+        };
+        // That walk charged the new project, and took as much from the old one.
+        let paid = |owners: Owners| Owners {
+            project: before.unwrap_or(owners.project),
+            ..owners
+        };
         let is_counted = self.counting.is_on() && !self.counting.count(&node.id, || {});
         match &*record {
             // Whoever counted it has charged it.
             _ if is_counted => self.charges.free(owners, amounts),
             Some(first) => {
                 let (owners, amounts) = first.began;
-                made.settle_to(&self.charges, owners, amounts);
+                made.settle_to(&self.charges, paid(owners), amounts);
             }
-            None => made.settle_to(&self.charges, real, told),
+            None => made.settle_to(&self.charges, paid(real), told),
         }
         if record.is_none() {
             *record = Some(Record::of(real, told));
@@ -174,16 +274,19 @@ impl Quotas {
         let [has, _] = self.amounts(Told::by(&stat, Kind::File), Some(fd));
         let within = stat.stx_size.div_ceil(BLOCK);
         // A file that has all its blocks has no holes: the host need not look for them.
-        let holes = match has >= within {
+        let is_whole =
+            has >= within && (off >= stat.stx_size || touched.has_none_behind(fd, &stat, has));
+        let holes = match is_whole {
             true => holes::behind(off, len, stat.stx_size),
             false => holes::holes(fd, off, len, stat.stx_size)?,
         };
         let mut need = holes::count(&holes);
-        // Space that was allocated in advance looks like a hole, and is charged. A block for each
-        // 256 may be the host's own.
-        if off < stat.stx_size || has > within + 1 + within / 256 {
-            let all = stat.stx_size.max(off.saturating_add(len)).div_ceil(BLOCK);
-            need = need.min(all.saturating_sub(has));
+        // Space that was allocated in advance looks like a hole, and is charged. There is some if
+        // more is allocated than can be seen, but that a block for each 256 may be the host's own.
+        let all = stat.stx_size.max(off.saturating_add(len)).div_ceil(BLOCK);
+        let is_more = off < stat.stx_size && has + need > all;
+        if need > 0 && (is_more || has > within + 1 + within / 256) {
+            need -= allocated::within(fd, &holes).unwrap_or(0).min(need);
         }
         let owners = touched.record().owners;
         let (taken, refusal) = match self.charges.charge(owners, [need, 0]) {

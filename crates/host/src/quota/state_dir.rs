@@ -42,6 +42,9 @@ fn locked_by(directory: &File) -> Option<u32> {
     )
 }
 
+/// Keys and their values.
+pub type KeptLines = Vec<(String, Option<String>)>;
+
 /// Lines of a key and a value, the last of which counts. Each change appends one.
 #[derive(Clone, Debug)]
 pub struct Lines {
@@ -79,7 +82,7 @@ impl QuotaDir {
     pub fn lines(&self, name: &str) -> Result<Lines, OpenError> {
         let path = self.path.join(name);
         let failed = |error| state_error(&path, error);
-        let kept = read_lines(&path);
+        let kept = read_lines(&path).map_err(failed)?;
         let text: String = kept.iter().map(|(key, value)| line(key, value)).collect();
         self.replace(name, text.as_bytes()).map_err(failed)?;
         let file = OpenOptions::new().append(true).open(&path);
@@ -133,8 +136,11 @@ impl QuotaDir {
 
 impl Lines {
     /// What they say, each key once.
-    pub fn read(&self) -> Vec<(String, Option<String>)> {
-        read_lines(&self.path)
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub fn read(&self) -> Result<KeptLines, OpenError> {
+        read_lines(&self.path).map_err(|error| state_error(&self.path, error))
     }
 
     /// Appends one; no value: there is nothing to say any more. What cannot be written is lost with
@@ -187,12 +193,16 @@ fn line(key: &str, value: &Option<String>) -> String {
 }
 
 /// Keys in the order in which they came first. A line that a crash has torn has no end and is left
-/// out.
-fn read_lines(path: &Path) -> Vec<(String, Option<String>)> {
-    let text = std::fs::read(path).unwrap_or_default();
+/// out, and a file that is not there has none. One that cannot be read may have some: whoever took
+/// it for empty would write that back.
+fn read_lines(path: &Path) -> io::Result<KeptLines> {
+    let text = match std::fs::read(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        text => text?,
+    };
     let text = String::from_utf8_lossy(&text);
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-    let mut found: Vec<(String, Option<String>)> = Vec::new();
+    let mut found = KeptLines::new();
     let mut places = std::collections::HashMap::new();
     for line in whole.lines().filter(|line| !line.is_empty()) {
         let (key, value) = match line.split_once('\t') {
@@ -206,7 +216,7 @@ fn read_lines(path: &Path) -> Vec<(String, Option<String>)> {
         }
     }
     found.retain(|(_, value)| value.is_some());
-    found
+    Ok(found)
 }
 
 fn parsed(text: &str, root: &str) -> Option<Vec<(Owners, Amounts)>> {
@@ -269,7 +279,7 @@ mod tests {
         lines.append(&long, Some("1"));
         lines.append(&"c".repeat(200), Some("2"));
         lines.append("after", Some("3"));
-        let kept = lines.read();
+        let kept = lines.read().unwrap();
         drop(lines);
         run("umount", &[]);
         std::fs::remove_dir(&path).unwrap();

@@ -3,6 +3,7 @@
 use crate::attributes;
 use crate::errno::PassOn;
 use crate::identity::Identity;
+use crate::made_up::made_up;
 use crate::quota::{Membership, Quotas};
 use crate::reach::Found;
 use crate::tree::Tree;
@@ -48,7 +49,7 @@ struct Level {
 }
 
 impl Quotas {
-    /// Calls `see` for a directory and everything below it, directories before what they have.
+    /// Calls `see` for an inode and everything below it, directories before what they have.
     /// What is removed meanwhile is left out.
     ///
     /// # Errors
@@ -63,14 +64,18 @@ impl Quotas {
         let id = Identity::of(top, &stat);
         // By a bind mount a directory has several places.
         let mut walked = HashSet::from([(id.dev, id.ino)]);
+        let kind = attributes::kind(&stat)?;
         see(&Seen {
             stat: &stat,
-            kind: attributes::kind(&stat)?,
+            kind,
             id: Some(&id),
             fd: Some(top),
             at: (top, &CString::default()),
             project: start.member.project,
         })?;
+        if kind != Kind::Directory {
+            return Ok(());
+        }
         let mut levels = vec![self.level(start, see)?];
         while let Some(level) = levels.last_mut() {
             let Some(name) = level.below.pop() else {
@@ -97,7 +102,8 @@ impl Quotas {
         see: &mut dyn FnMut(&Seen<'_>) -> Result<()>,
     ) -> Result<Option<Level>> {
         let found = self.tree.find(above.fd.as_fd(), name.to_bytes())?;
-        if !walked.insert((found.id.dev, found.id.ino)) {
+        let is_made_up = || made_up(&found.fd).is_some();
+        if !walked.insert((found.id.dev, found.id.ino)) || self.is_made_up(&found.id, is_made_up) {
             return Ok(None);
         }
         let member = self.see_found(above, name, &found, see)?;

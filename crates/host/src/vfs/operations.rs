@@ -69,7 +69,9 @@ impl Vfs for HostVfs {
         let known = self.heat.has_records().then(|| self.node(ino).ok());
         let known = known.flatten().and_then(|node| self.heat.forgets(&node));
         if self.tree.nodes.give_back(ino, n) {
-            self.tree.descriptors.remove(ino);
+            if let Some(fd) = self.tree.descriptors.remove(ino) {
+                self.tree.nodes.closer.close(fd);
+            }
             known.inspect(|known| self.heat.forgotten(known));
         }
     }
@@ -83,6 +85,9 @@ impl Vfs for HostVfs {
 
     fn forget_all(&self) {
         self.control.forget_all();
+        if let Some(quotas) = &self.quotas {
+            quotas.close_all();
+        }
         self.tree.nodes.clear();
     }
 

@@ -1,0 +1,69 @@
+//! What a file has allocated where a hole is seen, or behind its end: space that a program has asked
+//! for in advance.
+
+use crate::sys;
+use hearth::{BLOCK, Result};
+use rustix::fd::BorrowedFd;
+use rustix::fs::fstatfs;
+use std::ops::Range;
+
+/// `TMPFS_MAGIC`.
+const TMPFS: u64 = 0x0102_1994;
+/// The end of the largest file.
+const END: u64 = i64::MAX as u64;
+
+/// Blocks of these ranges, in blocks, that are allocated. Fewer where not all are told.
+///
+/// # Errors
+/// The filesystem tells of none.
+pub fn within(fd: BorrowedFd<'_>, ranges: &[Range<u64>]) -> Result<u64> {
+    if is_tmpfs(fd) {
+        let pages = |range: &Range<u64>| sys::cached_pages(fd, &in_bytes(range));
+        return ranges.iter().map(pages).sum();
+    }
+    ranges.iter().map(|range| of_extents(fd, range)).sum()
+}
+
+/// Whether any block behind the end of a file of this size is allocated.
+///
+/// # Errors
+/// The filesystem does not tell.
+pub fn is_any_behind(fd: BorrowedFd<'_>, size: u64) -> Result<bool> {
+    let behind = size.next_multiple_of(BLOCK)..END;
+    match is_tmpfs(fd) {
+        true => sys::cached_pages(fd, &behind).map(|pages| pages > 0),
+        false => {
+            let extents = sys::extents(fd, &behind)?;
+            // The last extent of a file reaches to its end, or a part of a block beyond.
+            Ok(extents.iter().any(|extent| extent.end > behind.start))
+        }
+    }
+}
+
+fn of_extents(fd: BorrowedFd<'_>, range: &Range<u64>) -> Result<u64> {
+    let mut left = in_bytes(range);
+    let mut bytes = 0;
+    while left.start < left.end {
+        let extents = sys::extents(fd, &left)?;
+        let Some(last) = extents.last() else { break };
+        let of = |extent: &Range<u64>| {
+            let end = extent.end.min(left.end);
+            end.saturating_sub(extent.start.max(left.start))
+        };
+        bytes += extents.iter().map(of).sum::<u64>();
+        if last.end <= left.start {
+            break;
+        }
+        left.start = last.end;
+    }
+    Ok(bytes / BLOCK)
+}
+
+fn in_bytes(range: &Range<u64>) -> Range<u64> {
+    let byte = |block: u64| block.saturating_mul(BLOCK).min(END);
+    byte(range.start)..byte(range.end)
+}
+
+fn is_tmpfs(fd: BorrowedFd<'_>) -> bool {
+    fstatfs(fd).is_ok_and(|found| found.f_type as u64 == TMPFS)
+}

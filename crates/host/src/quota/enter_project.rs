@@ -1,0 +1,197 @@
+//! A directory, and all below, becomes a project.
+
+use super::walk::{Seen, Start};
+use super::{Membership, Quotas};
+use crate::attributes;
+use crate::identity::Identity;
+use crate::node::Node;
+use hearth::{Errno, Kind, Owners, Result, TreeChange};
+use hearth_sync::primitive::Arc;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{Mode, OFlags, openat};
+use std::collections::HashSet;
+
+impl Quotas {
+    /// Makes the directory that programs know by this number, and all below, a project.
+    ///
+    /// # Errors
+    /// `ENOENT`, `ENOTDIR`, those of the walk.
+    pub fn enter_project(&self, ino: u64, project: u32) -> Result<TreeChange> {
+        let tree = &self.tree;
+        let root = tree.nodes.root();
+        let is = |id: &Identity| tree.shown(id.dev, id.ino) == ino;
+        let top = match is(&root.id) {
+            true => Arc::clone(root),
+            false => tree.nodes.find(is).ok_or(Errno::ENOENT)?,
+        };
+        if top.kind != Kind::Directory {
+            return Err(Errno::ENOTDIR);
+        }
+        let reached = tree.reach(&top)?;
+        let turn = self.moving.turn();
+        let before = self.membership(&top);
+        let is_beside = !tree.keeps_projects();
+        let mut done = TreeChange::default();
+        let mut linked = HashSet::new();
+        if is_beside {
+            turn.begin(&top.id, before.project, project);
+            // Who makes something in what has been moved does so in the new project.
+            self.projects.set(&top.id, project);
+        }
+        let start = Start {
+            top: reached.as_fd(),
+            member: before,
+            opens_all: true,
+        };
+        let mut see = |seen: &Seen<'_>| {
+            let Some(id) = seen.id else { return Ok(()) };
+            let is_linked = seen.kind != Kind::Directory && seen.stat.stx_nlink > 1;
+            let moved = match is_beside {
+                true => self.move_beside(seen, id, is_linked, (&top.id, project)),
+                // By another of its names.
+                false if is_linked && !linked.insert((id.dev, id.ino)) => Ok(()),
+                false => self.move_to_project(seen, id, project),
+            };
+            match moved {
+                // Before Linux 6.17 only files and directories can be told.
+                Err(Errno::EOPNOTSUPP) if *id != top.id => done.kept += 1,
+                Err(errno) => return Err(errno),
+                Ok(()) if seen.project == project => done.kept += 1,
+                Ok(()) => done.changed += 1,
+            }
+            Ok(())
+        };
+        self.walk(start, &mut see)?;
+        loop {
+            let renamed = self.moving.moved().take_renamed();
+            if renamed.is_empty() {
+                return Ok(done);
+            }
+            for node in renamed {
+                let member = self.membership(&node);
+                // What is gone meanwhile is left out, as a walk does.
+                if member.project != project
+                    && let Ok(reached) = tree.reach(&node)
+                {
+                    let start = Start {
+                        top: reached.as_fd(),
+                        member,
+                        opens_all: true,
+                    };
+                    self.walk(start, &mut see)?;
+                }
+            }
+        }
+    }
+
+    /// Charges what a walk has come to to the new project, where that is written down beside.
+    /// Whoever finds it from now on finds that. If it was found before, it belongs to the old one
+    /// until its record says otherwise.
+    fn move_beside(
+        &self,
+        seen: &Seen<'_>,
+        id: &Identity,
+        is_linked: bool,
+        (top, project): (&Identity, u32),
+    ) -> Result<()> {
+        let mut moved = self.moving.moved();
+        let known = self.tree.nodes.known(id);
+        if let Some(node) = &known {
+            node.charged.learn(Membership::inherited(seen.project));
+        }
+        let what = (id, seen.kind);
+        let is_first = moved.add(what, seen.project, is_linked, known.is_none());
+        drop(moved);
+        if id != top {
+            self.projects.unset(id);
+        }
+        match is_first {
+            true => self.move_known(seen, known, project, || Ok(())),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether a rename stays within the tree whose project is being changed. What it moves need
+    /// not be of one project yet.
+    pub fn moves_within(&self, from: &Arc<Node>, to: &Arc<Node>) -> bool {
+        self.moving.is_on() && self.is_below_moved(from) && self.is_below_moved(to)
+    }
+
+    fn is_below_moved(&self, directory: &Arc<Node>) -> bool {
+        let Ok(reached) = self.tree.reach(directory) else {
+            return false;
+        };
+        let (root, mut at) = (self.tree.nodes.root().id, None::<OwnedFd>);
+        loop {
+            let fd = at.as_ref().map_or(reached.as_fd(), AsFd::as_fd);
+            let Ok(stat) = attributes::stat(fd) else {
+                return false;
+            };
+            let id = Identity::of(fd, &stat);
+            if self.moving.moved().has(&id) {
+                return true;
+            }
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            match openat(fd, "..", flags, Mode::empty()) {
+                Ok(above) if id != root => at = Some(above),
+                _ => return false,
+            }
+        }
+    }
+
+    /// Charges what a walk has come to to another project, which the filesystem keeps.
+    fn move_to_project(&self, seen: &Seen<'_>, id: &Identity, project: u32) -> Result<()> {
+        let set = || match seen.fd {
+            Some(fd) if self.tree.keeps_projects() => self.tree.set_project(fd, seen.kind, project),
+            _ => Ok(()),
+        };
+        let root = self.tree.nodes.root();
+        // Whoever finds it meanwhile must not learn the project of before: so it is known, and its
+        // record is locked.
+        let takes = self.tree.keeps_projects() && self.tree.opens_handles_of(id) && *id != root.id;
+        let taken = takes.then(|| self.tree.nodes.take(*id, seen.kind, None));
+        let known = match *id == root.id {
+            true => Some(Arc::clone(root)),
+            false => taken.clone().or_else(|| self.tree.nodes.known(id)),
+        };
+        let moved = self.move_known(seen, known, project, set);
+        if let Some(node) = taken
+            && self.tree.nodes.give_back(node.number, 1)
+        {
+            self.tree.descriptors.remove(node.number);
+        }
+        moved
+    }
+
+    fn move_known(
+        &self,
+        seen: &Seen<'_>,
+        known: Option<Arc<Node>>,
+        project: u32,
+        set: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        let Some(node) = known else {
+            set()?;
+            let (from, amounts) = self.seen_amounts(seen);
+            // Forced: a tree becomes a project even above its limits.
+            let _ = self
+                .charges
+                .transfer(from, Owners { project, ..from }, amounts, true);
+            return Ok(());
+        };
+        node.charged.learn(Membership::inherited(seen.project));
+        let mut touched = match self.touch(&node) {
+            Err(Errno::ESTALE) => return Ok(()),
+            touched => touched?,
+        };
+        set()?;
+        node.charged.set_membership(Membership {
+            project,
+            passes_on: !self.tree.keeps_projects() || node.kind == Kind::Directory && project != 0,
+        });
+        if let Some(fd) = seen.fd {
+            self.settle(&mut touched, fd);
+        }
+        Ok(())
+    }
+}
