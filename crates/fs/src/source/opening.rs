@@ -65,13 +65,12 @@ fn stored(
         builder = builder.room(all);
     }
     if options.inodes.is_none() {
-        // As many as there are blocks: an inode takes less.
-        let bytes = if info.size > 0 {
-            info.size
-        } else {
-            room.unwrap_or(u64::MAX)
+        let inodes = match info.size {
+            // An empty file takes more of the disk than this, so its room is what ends.
+            0 => room.unwrap_or(u64::MAX) / 256,
+            size => size / 4096,
         };
-        builder = builder.inodes((bytes / 4096).max(1));
+        builder = builder.inodes(inodes.max(1));
     }
     Ok(builder
         .memory_budget(memory - parts.sum())
