@@ -223,7 +223,7 @@ impl Superblock {
         let Some(data) = inode.data() else {
             return Ok(());
         };
-        let pages = data.read_ahead(index, wanted, &pin());
+        let pages = data.read_ahead(index, wanted, &pin()).pages;
         let Some(flight) = self.cache.page_flights.begin(inode.number(), pages) else {
             return Ok(());
         };

@@ -14,7 +14,8 @@ impl Superblock {
     ///
     /// Inside the gate nothing is cut, moved or evicted. So a page that the backend is asked for is
     /// one that no write has changed since before this call, or one that a write beside this call
-    /// changes: then it is as it was before that write.
+    /// changes: then it is as it was before that write. A hole among them is zeros, whatever the
+    /// backend gives for it: it may not have the record of the edit yet.
     pub(crate) fn read_through(&self, inode: &Inode, off: u64, out: &mut [u8]) -> Result<usize> {
         let data = data_of(inode)?;
         let _inside = inode.gate.read(inode.percpu());
@@ -24,13 +25,14 @@ impl Superblock {
         let end = off + len as u64;
         let mut done = 0;
         while done < len {
-            let missing = {
+            let (missing, holes) = {
                 let g = pin();
                 let read = data.read(off + done as u64, &mut out[done..], &g);
                 let Err(absent) = read else { break };
                 let wanted = end.div_ceil(PAGE) - absent.0;
                 let ahead = data.read_ahead(absent.0, wanted, &g);
-                ahead.start..ahead.end.min(absent.0 + wanted)
+                let most = absent.0 + wanted;
+                (ahead.pages.start..ahead.pages.end.min(most), ahead.holes)
             };
             self.heat.note_load(inode, missing.clone());
             // Where a page begins in `out`.
@@ -38,6 +40,9 @@ impl Superblock {
             let mut filled = place(missing.start);
             done = place(missing.end);
             let mut take = |index: u64, bytes: &[u8]| {
+                if holes.binary_search(&index).is_ok() {
+                    return;
+                }
                 let skipped = off.saturating_sub(index * PAGE) as usize;
                 let bytes = bytes.get(skipped..).unwrap_or_default();
                 let at = place(index);

@@ -12,6 +12,15 @@ use super::tree::FAN;
 /// Most pages that are fetched at once.
 const READ_AHEAD_MOST: u64 = 1024;
 
+/// What [`Data::read_ahead`] finds.
+pub struct Ahead {
+    /// The pages to ask the backend for.
+    pub pages: Range<u64>,
+    /// Those of them that are holes, by rising index. The backend gives what was there before,
+    /// until it has the record of the edit.
+    pub holes: Vec<u64>,
+}
+
 impl Data {
     /// Copies bytes from `off` on into `out`; holes are zeros. The caller clips to the file's size.
     /// All bytes of one page come from between two writes; pages are read one by one.
@@ -44,7 +53,7 @@ impl Data {
     /// The pages to fetch when `wanted` pages from `index` on are read and the first is missing:
     /// those that are at the backend, and the more behind them the more pages before them are in
     /// memory already.
-    pub fn read_ahead(&self, index: u64, wanted: u64, g: &Guard) -> Range<u64> {
+    pub fn read_ahead(&self, index: u64, wanted: u64, g: &Guard) -> Ahead {
         let is_here = |index: u64| {
             self.slot(index, g)
                 .is_some_and(|slot| slot.page(g).is_some())
@@ -52,20 +61,18 @@ impl Data {
         let before = (index.saturating_sub(READ_AHEAD_MOST)..index).rev();
         let run = before.take_while(|&index| is_here(index)).count() as u64;
         let most = wanted.max(2 * run).clamp(1, READ_AHEAD_MOST);
-        let is_wanted = |&index: &u64| {
-            let look = self.look(index, g);
-            matches!(
-                look,
-                PageLookup::AtBackend | PageLookup::Unknown | PageLookup::Hole
-            )
-        };
-        let end = (index..index + most).take_while(is_wanted).last();
-        // Holes at the end are not worth asking for.
-        let mut end = end.map_or(index + 1, |last| last + 1);
-        while end > index + 1 && matches!(self.look(end - 1, g), PageLookup::Hole) {
-            end -= 1;
+        let (mut end, mut holes) = (index + 1, Vec::new());
+        for index in index..index + most {
+            match self.look(index, g) {
+                PageLookup::AtBackend | PageLookup::Unknown => end = index + 1,
+                PageLookup::Hole => holes.push(index),
+                PageLookup::Page(_) | PageLookup::Unwritten => break,
+            }
         }
-        index..end
+        // Holes at the end are not worth asking for.
+        holes.truncate(holes.partition_point(|&hole| hole < end));
+        let pages = index..end;
+        Ahead { pages, holes }
     }
 
     /// Installs the backend's result for page `index`: its content (padded with zeros), or None for

@@ -47,9 +47,13 @@ fn a_read_that_keeps_nothing_gives_what_other_reads_give() {
         let ino = root.stat("/f").expect("it is there").ino;
         let mut model: Vec<u8> = Vec::new();
         for _ in 0..60 {
-            let at = random.below(PAGES * PAGE);
-            let len = 1 + random.below(6 * PAGE);
-            match random.below(7) {
+            let mut at = random.below(PAGES * PAGE);
+            let mut len = 1 + random.below(6 * PAGE);
+            if random.below(2) == 0 {
+                // Whole pages: none of them is read first.
+                (at, len) = (at / PAGE * PAGE, len.next_multiple_of(PAGE));
+            }
+            match random.below(8) {
                 0 => {
                     let end = at as u64;
                     root.ftruncate(fd, end).expect("it is open");
@@ -67,6 +71,13 @@ fn a_read_that_keeps_nothing_gives_what_other_reads_give() {
                     done.expect("there is room");
                     model.resize(model.len().max(at + len), 0);
                 }
+                7 => {
+                    let zero = libc::FALLOC_FL_ZERO_RANGE | libc::FALLOC_FL_KEEP_SIZE;
+                    let done = root.fallocate(fd, zero, at as u64, len as u64);
+                    done.expect("there is room");
+                    let end = (at + len).min(model.len());
+                    model[at.min(end)..end].fill(0);
+                }
                 3 => root.fsync(fd).expect("the backend fails nothing"),
                 4 => drop(volume.reclaim(u64::MAX)),
                 _ => {
@@ -83,6 +94,42 @@ fn a_read_that_keeps_nothing_gives_what_other_reads_give() {
             assert!(read == right, "seed {seed}: {len} bytes at {off}");
         }
     }
+}
+
+/// Once, what was punched came back in a read that keeps nothing, until the next commit.
+#[test]
+fn a_hole_that_the_backend_has_not_heard_of_is_zeros() {
+    let (_, volume, root) = begin();
+    let flags = libc::O_CREAT | libc::O_RDWR;
+    let fd = root.open("/f", flags, 0o600).expect("a new name");
+    let len = PAGES * PAGE;
+    root.pwrite(fd, &vec![7; len], 0).expect("there is room");
+    let ino = root.stat("/f").expect("it is there").ino;
+    let keep = libc::FALLOC_FL_KEEP_SIZE;
+    let mut right = vec![7; len];
+    let kinds = [libc::FALLOC_FL_PUNCH_HOLE, libc::FALLOC_FL_ZERO_RANGE];
+    for (at, mode) in [20, 50].into_iter().zip(kinds) {
+        // Only the backend has the pages.
+        root.fsync(fd).expect("the backend fails nothing");
+        volume.reclaim(u64::MAX);
+        let hole = at * PAGE..(at + 4) * PAGE;
+        let (off, size) = (hole.start as u64, hole.len() as u64);
+        root.fallocate(fd, mode | keep, off, size).expect("room");
+        right[hole].fill(0);
+        let read = through(&volume, ino, 0, len).expect("the backend fails nothing");
+        assert!(read == right, "mode {mode}");
+        // From the middle of the hole, and in the middle of a page.
+        let from = (at + 1) * PAGE + 9;
+        let read = through(&volume, ino, from as u64, len).expect("the backend fails nothing");
+        assert!(read == right[from..], "mode {mode}");
+    }
+    // What is cut off and grows again.
+    root.fsync(fd).expect("the backend fails nothing");
+    volume.reclaim(u64::MAX);
+    root.ftruncate(fd, 10 * PAGE as u64).expect("it is open");
+    root.ftruncate(fd, len as u64).expect("it is open");
+    right[10 * PAGE..].fill(0);
+    assert!(through(&volume, ino, 0, len) == Ok(right));
 }
 
 #[test]
