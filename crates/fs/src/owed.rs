@@ -1,7 +1,7 @@
 //! What tenants have changed and the backend has yet to get, and who must wait for that: see
 //! "Back-pressure" in `docs/design/log.md`.
 
-use hearth_backend::Attrs;
+use hearth_backend::{Attrs, Inode, Xattr};
 use hearth_sync::primitive::cores;
 use std::collections::BTreeMap;
 
@@ -12,6 +12,9 @@ const BYTES: (u64, u64) = (256 << 10, 64 << 20);
 /// What an operation may keep in memory until it is committed, in bytes: its records, the changes
 /// of keys that they become, and the frame of these.
 const OPERATION: u64 = 3 << 10;
+/// How often bytes that a record carries are in memory until then: in the record, in the changes of
+/// keys, and in the frame.
+const COPIES: u64 = 3;
 /// Records of an operation, about.
 const RECORDS_OF_ONE: u64 = 3;
 /// A core may have this many times what it asks for a commit at.
@@ -165,6 +168,18 @@ impl Pressure {
 /// The tenant that an inode with these attributes is charged to.
 pub(crate) fn owner(attrs: &Attrs) -> u64 {
     crate::tenant::TenantId::of(attrs.project, attrs.uid).number()
+}
+
+/// What extended attributes in a record count for beside the operation, in bytes.
+pub(crate) fn bytes_of(xattrs: &[Xattr]) -> u64 {
+    let each = |(name, value): &Xattr| size_of::<Xattr>() + name.len() + value.len();
+    COPIES * xattrs.iter().map(each).sum::<usize>() as u64
+}
+
+/// What a new inode counts for beside the operation, in bytes.
+#[inline]
+pub(crate) fn bytes_of_new(inode: &Inode) -> u64 {
+    COPIES * inode.target.len() as u64 + bytes_of(&inode.xattrs)
 }
 
 #[cfg(test)]

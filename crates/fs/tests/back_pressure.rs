@@ -90,6 +90,27 @@ fn one_who_streams_waits_and_the_small_changes_of_others_do_not() {
     assert!(more >= all / 5 && more <= all / 2, "{more} of {all} pages");
 }
 
+/// Once, what attributes took was counted nowhere.
+#[test]
+fn large_extended_attributes_of_many_files_wait_too() {
+    let volume = volume();
+    let calls = volume.nonblocking_vfs();
+    assert_eq!(files(&calls, 1, 500), 500);
+    volume.sync().unwrap();
+    let value = vec![7; 64 << 10];
+    let set = |number: &usize| {
+        let name = format!("1-{number}");
+        let ino = calls.lookup(&user(1), ROOT, name.as_bytes()).unwrap().ino;
+        let set = calls.setxattr(&user(1), ino, b"user.large", &value, 0, false);
+        calls.forget(ino, 1);
+        is_done(set)
+    };
+    let count = (0..500).take_while(set).count();
+    assert!(count > 10 && count < 200, "{count} files");
+    volume.sync().unwrap();
+    assert!(set(&499));
+}
+
 #[test]
 fn shares_are_by_weight() {
     // Beside one who streams: a half of the bound, and three quarters.

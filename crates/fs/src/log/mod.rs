@@ -28,7 +28,7 @@ use crate::owed::{LogBounds, Owed, Pressure};
 use crate::tenant::TenantId;
 use crate::write_streams::WrittenRange;
 use gaps::Gaps;
-use hearth_backend::{Attrs, Extent, Inode, Place, Record, Target};
+use hearth_backend::{Attrs, Extent, Inode, Place, Record, Target, Xattr};
 use hearth_sync::epoch;
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
@@ -228,8 +228,13 @@ impl ChangeLog {
 
     /// [`ChangeLog::append`] of a new inode.
     pub fn append_new(&self, inode: Box<Inode>) {
-        let added = (self.cores.get().lock()).add_new(inode, self.bounds.operation());
+        let mut core = self.cores.get().lock();
+        let before = core.extra;
+        let added = core.add_new(inode, self.bounds.operation());
+        let after = core.extra;
+        drop(core);
         self.look_at_records(added);
+        self.look_at_extra(before, after);
     }
 
     /// [`ChangeLog::append`] of attributes. Returns whether an earlier record has taken them.
@@ -237,6 +242,27 @@ impl ChangeLog {
         let cost = self.bounds.operation();
         let added = (self.cores.get().lock()).add_attrs(ino, version, attrs, cost);
         self.look_at_records(added);
+        added == Added::Absorbed
+    }
+
+    /// [`ChangeLog::append`] of the extended attributes of an inode, number and generation, which
+    /// `tenant` owes. `is_apart`: others may have been recorded before. Leaves in `xattrs` what is
+    /// no longer needed. Returns whether an earlier record has taken them.
+    pub fn append_xattrs(
+        &self,
+        of: (u64, u32),
+        version: u32,
+        xattrs: &mut Vec<Xattr>,
+        is_apart: bool,
+        tenant: TenantId,
+    ) -> bool {
+        let mut core = self.cores.get().lock();
+        let before = core.extra;
+        let added = core.add_xattrs(of, version, xattrs, is_apart, tenant.number());
+        let after = core.extra;
+        drop(core);
+        self.look_at_records(added);
+        self.look_at_extra(before, after);
         added == Added::Absorbed
     }
 
@@ -275,6 +301,14 @@ impl ChangeLog {
         if let Added::Behind(length) = added
             && self.bounds.asks_at(length)
         {
+            self.press();
+        }
+    }
+
+    /// Asks for a commit where the records of this core have come to carry many bytes.
+    #[inline]
+    fn look_at_extra(&self, before: u64, after: u64) {
+        if after > before && self.bounds.asks_between(before, after) {
             self.press();
         }
     }

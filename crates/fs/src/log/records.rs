@@ -4,8 +4,9 @@
 //! The lock that orders changes of a thing is held around each append of it. So of two records of
 //! one thing in this list the later one has the later version.
 
-use crate::owed::{Owed, owner};
-use hearth_backend::{Attrs, Inode, Record, Target};
+use crate::owed::{Owed, bytes_of, bytes_of_new, owner};
+use hearth_backend::{Attrs, Inode, Record, Target, Xattr};
+use std::collections::BTreeMap;
 
 /// Records that may be found again, by the hash of what they are of: a power of two.
 const RECENT: usize = 256;
@@ -20,6 +21,10 @@ pub(super) struct CoreRecords {
     /// Where the last record of a thing may be. A hint: the record there says what it is of.
     recent: Box<[u32; RECENT]>,
     pub owed: Owed,
+    /// What extended attributes and targets of links count for, of all that is owed, in bytes.
+    pub extra: u64,
+    /// Who owes the records of extended attributes, by their index.
+    owes_xattrs: BTreeMap<u32, u64>,
 }
 
 /// What became of a record.
@@ -42,6 +47,8 @@ impl Default for CoreRecords {
             holes: Vec::new(),
             recent: Box::new([0; RECENT]),
             owed: Owed::default(),
+            extra: 0,
+            owes_xattrs: BTreeMap::new(),
         }
     }
 }
@@ -55,6 +62,8 @@ impl CoreRecords {
     /// Moves them all to `to`.
     pub fn move_to(&mut self, to: &mut Vec<Record>) {
         self.owed = Owed::default();
+        self.extra = 0;
+        self.owes_xattrs.clear();
         self.holes.clear();
         to.extend(std::mem::take(&mut self.records).into_iter().flatten());
     }
@@ -67,7 +76,9 @@ impl CoreRecords {
 
     /// Adds a new inode, by an operation that counts for `cost` bytes of its tenant.
     pub fn add_new(&mut self, inode: Box<Inode>, cost: u64) -> Added {
-        self.owed.add(owner(&inode.attrs), cost);
+        let extra = bytes_of_new(&inode);
+        self.extra += extra;
+        self.owed.add(owner(&inode.attrs), cost + extra);
         let slot = slot(inode.ino);
         let version = 0;
         self.put(slot, Record::New { inode, version })
@@ -91,10 +102,20 @@ impl CoreRecords {
         let (before, now) = (owner(old), owner(attrs));
         (*old, *last) = (*attrs, version);
         if before != now {
-            self.owed.take(before, cost);
-            self.owed.add(now, cost);
+            let all = cost + self.extra_of_new(slot);
+            self.owed.take(before, all);
+            self.owed.add(now, all);
         }
         Added::Absorbed
+    }
+
+    /// What the record in this place counts for beside the operation, if it is a new inode.
+    #[cold]
+    fn extra_of_new(&mut self, slot: usize) -> u64 {
+        match self.recent(slot) {
+            Some(Record::New { inode, .. }) => bytes_of_new(inode),
+            _ => 0,
+        }
     }
 
     fn put_attrs(
@@ -114,6 +135,64 @@ impl CoreRecords {
         self.put(slot, record)
     }
 
+    /// Adds the extended attributes of an inode, number and generation, which `tenant` owes.
+    /// `is_apart`: others may be elsewhere. Those of a new inode are before all others, so it takes
+    /// these only where there are none. Leaves in `xattrs` what is no longer needed.
+    pub fn add_xattrs(
+        &mut self,
+        (ino, generation): (u64, u32),
+        version: u32,
+        xattrs: &mut Vec<Xattr>,
+        is_apart: bool,
+        tenant: u64,
+    ) -> Added {
+        let bytes = bytes_of(xattrs);
+        self.extra += bytes;
+        if !is_apart
+            && let Some(Record::New { inode, .. }) = self.recent(slot(ino))
+            && (inode.ino, inode.attrs.generation) == (ino, generation)
+        {
+            std::mem::swap(&mut inode.xattrs, xattrs);
+            let owner = owner(&inode.attrs);
+            self.take_extra(owner, bytes_of(xattrs));
+            self.owed.add(owner, bytes);
+            return Added::Absorbed;
+        }
+        self.owed.add(tenant, bytes);
+        let slot = slot_of_xattrs(ino);
+        let at = self.recent[slot];
+        if let Some(Record::Xattrs {
+            ino: its,
+            generation: its_generation,
+            version: last,
+            xattrs: old,
+        }) = self.recent(slot)
+            && (*its, *its_generation) == (ino, generation)
+        {
+            *last = version;
+            std::mem::swap(old, xattrs);
+            if let Some(before) = self.owes_xattrs.insert(at, tenant) {
+                self.take_extra(before, bytes_of(xattrs));
+            }
+            return Added::Absorbed;
+        }
+        let record = Record::Xattrs {
+            ino,
+            generation,
+            version,
+            xattrs: std::mem::take(xattrs),
+        };
+        let added = self.put(slot, record);
+        self.owes_xattrs.insert(self.recent[slot], tenant);
+        added
+    }
+
+    /// Takes back what attributes that are gone counted for.
+    fn take_extra(&mut self, tenant: u64, bytes: u64) {
+        self.extra -= bytes;
+        self.owed.take(tenant, bytes);
+    }
+
     /// Adds the end of an inode, number and generation. `is_apart`: records of it may be elsewhere,
     /// in this list or in those of other cores.
     pub fn add_end(&mut self, (ino, generation): (u64, u32), is_apart: bool, cost: u64) -> Added {
@@ -129,7 +208,9 @@ impl CoreRecords {
             Some(Some(Record::New { inode, .. }))
                 if (inode.ino, inode.attrs.generation) == (ino, generation) =>
             {
-                self.owed.take(owner(&inode.attrs), cost);
+                let extra = bytes_of_new(inode);
+                self.extra -= extra;
+                self.owed.take(owner(&inode.attrs), cost + extra);
                 self.records[at as usize] = is_apart.then(|| gone(true));
                 if !is_apart {
                     self.holes.push(at);
@@ -234,6 +315,10 @@ impl CoreRecords {
         self.records.push(record);
         Added::Behind(self.records.len())
     }
+}
+
+fn slot_of_xattrs(ino: u64) -> usize {
+    slot(ino.rotate_left(u64::BITS / 2))
 }
 
 fn slot_of_name(dir: u64, name: &[u8]) -> usize {

@@ -8,7 +8,7 @@ use crate::directory::{Hashed, Locked};
 use crate::inode::{Fields, Inode, InodeExt, Recorded, StateBit, XattrsAcls, xattrs_of};
 use crate::log::ChangeLog;
 use crate::number::is_control;
-use hearth_backend::{Attrs, Edit, Extent, Place, Record};
+use hearth_backend::{Attrs, Edit, Extent, Place, Record, Xattr};
 use hearth_sync::primitive::atomic::Ordering::{Relaxed, SeqCst};
 use hearth_sync::primitive::atomic::fence;
 
@@ -60,17 +60,13 @@ impl Superblock {
         change: impl FnOnce(&mut Fields),
         g: &hearth_sync::epoch::Guard,
     ) {
-        let xattrs = self.log().map(|_| xattrs_of(&extra));
+        let log = self.log().filter(|_| !is_control(inode.number()));
+        // Dropped with nothing locked.
+        let mut xattrs = log.map_or_else(Vec::new, |_| xattrs_of(&extra));
         inode.set_extra(extra, change, g, |version| {
             self.record_attrs(inode, version);
-            if let (Some(log), Some(xattrs)) = (self.log(), xattrs) {
-                inode.meta.note_recorded(Recorded::Apart);
-                log.append(Record::Xattrs {
-                    ino: inode.number(),
-                    generation: inode.generation(),
-                    version,
-                    xattrs,
-                });
+            if let Some(log) = log {
+                append_xattrs(log, inode, version, &mut xattrs);
             }
         });
     }
@@ -290,6 +286,15 @@ fn append_attrs(log: &ChangeLog, inode: &Inode, version: u32) {
     inode_logged(inode, log);
     let attrs = attrs_of(inode, &inode.meta.held());
     if !log.append_attrs(inode.number(), version, &attrs) {
+        inode.meta.note_recorded(Recorded::Apart);
+    }
+}
+
+#[inline(never)]
+fn append_xattrs(log: &ChangeLog, inode: &Inode, version: u32, xattrs: &mut Vec<Xattr>) {
+    let is_apart = inode.meta.has_recorded(Recorded::Apart);
+    let of = (inode.number(), inode.generation());
+    if !log.append_xattrs(of, version, xattrs, is_apart, inode.tenant()) {
         inode.meta.note_recorded(Recorded::Apart);
     }
 }

@@ -40,6 +40,15 @@ fn changed(ino: u64, version: u32, attrs: Attrs) -> Record {
     }
 }
 
+fn with_xattrs(ino: u64, version: u32, value: &[u8]) -> Record {
+    Record::Xattrs {
+        ino,
+        generation: GENERATION,
+        version,
+        xattrs: vec![(b"user.a".as_slice().into(), value.into())],
+    }
+}
+
 fn entries(entries: i64, order: u64) -> Record {
     Record::Entries {
         dir: DIR,
@@ -98,6 +107,12 @@ impl CoreRecords {
                 (entries, subdirectories),
                 (order, touched),
             ),
+            Record::Xattrs {
+                ino,
+                generation,
+                version,
+                mut xattrs,
+            } => self.add_xattrs((ino, generation), version, &mut xattrs, is_apart, 1),
             other => self.add(other),
         }
     }
@@ -178,6 +193,59 @@ fn what_a_record_costs_is_owed_once_and_by_who_owns_it() {
     let mut expected = [(tenant(1000), COST), (tenant(1001), COST)];
     expected.sort_unstable();
     assert_eq!(owed, expected);
+}
+
+/// Once, each change of an attribute left a copy of all of them, which nobody owed.
+#[test]
+fn extended_attributes_are_kept_once_and_owed() {
+    let mut core = CoreRecords::default();
+    let value = [7; 1000];
+    let owed_for = |core: &CoreRecords| (core.owed.sum(), core.extra);
+    core.add_any(with_xattrs(5, 1, &value), true);
+    let (owed, extra) = owed_for(&core);
+    assert!(owed > 1000 && owed == extra, "{owed} {extra}");
+    for version in 2..500 {
+        let added = core.add_any(with_xattrs(5, version, &value), true);
+        assert_eq!(added, Added::Absorbed);
+    }
+    assert_eq!(owed_for(&core), (owed, extra));
+    // What another owner sets is owed by that one.
+    let mut xattrs = vec![(b"user.a".as_slice().into(), value.as_slice().into())];
+    core.add_xattrs((5, GENERATION), 500, &mut xattrs, true, 2);
+    assert_eq!(core.owed.iter().collect::<Vec<_>>(), [(2, owed)]);
+    assert_eq!(core.take(), [with_xattrs(5, 500, &value)]);
+    assert_eq!(owed_for(&core), (0, 0));
+    // Those of a new inode go with it, and are owed by who owns it.
+    let of = |uid| Attrs { uid, ..attrs(1, 1) };
+    core.add_any(Record::new(inode(6, of(1000))), false);
+    for version in 1..5 {
+        let added = core.add_any(with_xattrs(6, version, &value), false);
+        assert_eq!(added, Added::Absorbed);
+    }
+    core.add_any(changed(6, 5, of(1001)), false);
+    let tenant = TenantId::of(0, 1001).number();
+    assert_eq!(
+        core.owed.iter().collect::<Vec<_>>(),
+        [(tenant, COST + owed)]
+    );
+    assert_eq!(core.add_any(gone(6, GENERATION), false), Added::Brief);
+    assert!(core.is_empty());
+    assert_eq!(owed_for(&core), (0, 0));
+}
+
+#[test]
+fn a_new_inode_takes_no_extended_attributes_where_others_may_lie_elsewhere() {
+    let mut core = CoreRecords::default();
+    core.add_any(Record::new(inode(5, attrs(1, 1))), false);
+    let added = core.add_any(with_xattrs(5, 3, b"late"), true);
+    assert_ne!(added, Added::Absorbed);
+    assert_eq!(
+        core.take(),
+        [
+            Record::new(inode(5, attrs(1, 1))),
+            with_xattrs(5, 3, b"late")
+        ]
+    );
 }
 
 #[test]
@@ -271,11 +339,21 @@ impl Script {
         self.inodes.get_mut(&ino).expect("an inode").2 |= !is_taken;
     }
 
+    fn set_xattrs(&mut self, ino: u64) {
+        // Attributes go with them, and have their version.
+        self.change(ino, 1);
+        let value = self.below(1 << 20).to_le_bytes();
+        let (_, version, is_apart) = self.inodes[&ino];
+        let record = with_xattrs(ino, version, &value);
+        let is_taken = self.record(record, is_apart) == Added::Absorbed;
+        self.inodes.get_mut(&ino).expect("an inode").2 |= !is_taken;
+    }
+
     /// An operation.
     fn step(&mut self) {
         let generation = 1;
         let name = self.below(6);
-        match (self.names.get(&name).copied(), self.below(3)) {
+        match (self.names.get(&name).copied(), self.below(4)) {
             (None, _) => {
                 let ino = self.next;
                 self.next += 1;
@@ -294,6 +372,7 @@ impl Script {
                 let (.., is_apart) = self.inodes.remove(&ino).expect("an inode");
                 self.record(gone(ino, of), is_apart);
             }
+            (Some((ino, _)), 2) => self.set_xattrs(ino),
             (Some(to), _) => {
                 let other = self.below(6);
                 if !self.names.contains_key(&other) {
