@@ -78,8 +78,8 @@ pub struct Inode {
     pub size: u64,
     /// Allocated pages of a file.
     pub pages: u64,
-    /// Latest change of contents in nanoseconds since 1970, where it is later than what
-    /// `attrs.mtime` says; else 0.
+    /// Latest change of contents in nanoseconds since 1970, where it came after `attrs.mtime` was
+    /// set, which it then replaces, even by an earlier time; else 0.
     pub touched: u64,
     /// Entries of a directory: (all, subdirectories).
     pub entries: (u64, u64),

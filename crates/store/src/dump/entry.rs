@@ -223,14 +223,15 @@ fn describe(inode: &Inode, map: &FileMap, records: &mut Records, header: &mut Ta
     }
 }
 
-/// Times of the last change of contents and of anything, with what was touched later.
+/// Times of the last change of contents and of anything. A touch came after the time that is kept,
+/// which may have been set to one that is yet to come.
 fn times(inode: &Inode) -> (Time, Time) {
     let Attrs { mtime, ctime, .. } = inode.attrs;
     if inode.touched == 0 {
         return (mtime, ctime);
     }
     let touched = Time::from_nanos(inode.touched);
-    (mtime.max(touched), ctime.max(touched))
+    (touched, ctime.max(touched))
 }
 
 fn described(records: &Records, header: &TarHeader) -> Result<(Inode, FileMap), StreamFault> {

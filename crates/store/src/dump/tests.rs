@@ -261,6 +261,23 @@ fn what_was_touched_later_is_the_time_of_change() {
     assert_eq!(inode.attrs.ctime.sec, 5_000_000_000);
 }
 
+/// Once, the dump of a file that was set to a time yet to come, and then written to, had that time.
+#[test]
+fn a_touch_replaces_a_time_that_is_yet_to_come() {
+    let mut build = Build::new();
+    build.directory(ROOT, ROOT, "");
+    let mut set = attrs(Kind::File);
+    set.mtime.sec = 4_102_444_800;
+    build.inode(Inode {
+        touched: 7_000_000_001,
+        ..inode(9, set)
+    });
+    build.name(ROOT, b"f", 9, Kind::File);
+    let again = loaded(&dumped(&build.volume())).expect("loads");
+    let inode = again.load_inode(9).expect("loads").expect("is there");
+    assert_eq!(inode.attrs.mtime, Time { sec: 7, nsec: 1 });
+}
+
 #[test]
 fn a_large_file_goes_through_segments_and_comes_back_whole() {
     let mut build = Build::new();
