@@ -14,7 +14,7 @@ const BYTES: (u64, u64) = (256 << 10, 64 << 20);
 const OPERATION: u64 = 3 << 10;
 /// How often bytes that a record carries are in memory until then: in the record, in the changes of
 /// keys, and in the frame.
-const COPIES: u64 = 3;
+pub(crate) const COPIES: u64 = 3;
 /// Records of an operation, about.
 const RECORDS_OF_ONE: u64 = 3;
 /// A core may have this many times what it asks for a commit at.

@@ -58,6 +58,13 @@ impl Data {
         Ok(self.cut(whole(off, len), g))
     }
 
+    /// The pages in memory that the range covers in part, with their contents.
+    pub fn edge_pages(&self, off: u64, len: u64, g: &Guard) -> Vec<(u64, Box<[u8]>)> {
+        edges(off, len)
+            .filter_map(|span| Some((span.index, self.page_bytes(span.index, g)?)))
+            .collect()
+    }
+
     /// Zeroes the range and allocates all of it: pages that it covers become like those of
     /// [`allocate`](Data::allocate). Returns the number of pages that the file gained, or
     /// `PageMiss` like `punch`.

@@ -305,6 +305,16 @@ impl ChangeLog {
         }
     }
 
+    /// Counts pages of a file of `tenant` that a record of an operation is about to carry.
+    pub fn count_carried(&self, bytes: u64, tenant: TenantId) {
+        let mut core = self.cores.get().lock();
+        let before = core.extra;
+        core.owe(tenant.number(), bytes);
+        let after = core.extra;
+        drop(core);
+        self.look_at_extra(before, after);
+    }
+
     /// Asks for a commit where the records of this core have come to carry many bytes.
     #[inline]
     fn look_at_extra(&self, before: u64, after: u64) {

@@ -4,7 +4,7 @@
 //! The lock that orders changes of a thing is held around each append of it. So of two records of
 //! one thing in this list the later one has the later version.
 
-use crate::owed::{Owed, bytes_of, bytes_of_new, owner};
+use crate::owed::{COPIES, Owed, bytes_of, bytes_of_new, owner};
 use hearth_backend::{Attrs, Inode, Record, Target, Xattr};
 use std::collections::BTreeMap;
 
@@ -21,7 +21,8 @@ pub(super) struct CoreRecords {
     /// Where the last record of a thing may be. A hint: the record there says what it is of.
     recent: Box<[u32; RECENT]>,
     pub owed: Owed,
-    /// What extended attributes and targets of links count for, of all that is owed, in bytes.
+    /// What extended attributes, targets of links and pages count for, of all that is owed, in
+    /// bytes.
     pub extra: u64,
     /// Who owes the records of extended attributes, by their index.
     owes_xattrs: BTreeMap<u32, u64>,
@@ -185,6 +186,12 @@ impl CoreRecords {
         let added = self.put(slot, record);
         self.owes_xattrs.insert(self.recent[slot], tenant);
         added
+    }
+
+    /// Counts `bytes` that a record carries.
+    pub fn owe(&mut self, tenant: u64, bytes: u64) {
+        self.extra += COPIES * bytes;
+        self.owed.add(tenant, COPIES * bytes);
     }
 
     /// Takes back what attributes that are gone counted for.

@@ -54,7 +54,7 @@ pub(crate) fn fallocate(
     }
     drop_capability_held(cx, inode, &change, g);
     inode.touch(cx.sb.now());
-    // What is left of it, such as the edges of a hole, is written back.
+    // What is left of it, such as pages that are allocated and not written, is written back.
     cx.sb.note_dirty(inode);
     cx.inode_changed(inode, Some(off..u64::MAX));
     Ok(())
@@ -105,8 +105,7 @@ fn edit(
     match mode & !KEEP_SIZE {
         PUNCH => {
             let removed = data.punch(off, len, g).map_err(absent)?;
-            cx.sb
-                .record_edit(inode, whole_pages(off, end).map(Edit::Cut));
+            record_zeroed(cx, inode, data, off..end, g);
             free_pages(cx, inode, removed, g);
             // The kernel keeps the rest of a page that is punched in part; a hole may be in one.
             let first = off.div_ceil(PAGE);
@@ -151,8 +150,7 @@ fn edit(
         zero => {
             allocate(cx, inode, zero == ZERO, off, len, g)?;
             if zero == ZERO {
-                cx.sb
-                    .record_edit(inode, whole_pages(off, end).map(Edit::Cut));
+                record_zeroed(cx, inode, data, off..end, g);
             }
             Ok(if mode & KEEP_SIZE != 0 {
                 size
@@ -160,6 +158,18 @@ fn edit(
                 size.max(end)
             })
         }
+    }
+}
+
+/// Records that a range is zeros from now on: all of it or nothing survives a crash. In a single
+/// page it does so anyway, with the next write-back.
+fn record_zeroed(cx: &Ctx<'_>, inode: &Inode, data: &Data, range: Range<u64>, g: &Guard) {
+    let Range { start, end } = range;
+    let is_single = start / PAGE == (end - 1) / PAGE;
+    let whole = whole_pages(start, end);
+    if cx.sb.is_durable() && (whole.is_some() || !is_single) {
+        let edges = data.edge_pages(start, end - start, g);
+        cx.sb.record_zeroed(inode, whole, edges);
     }
 }
 

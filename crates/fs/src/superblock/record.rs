@@ -11,6 +11,7 @@ use crate::number::is_control;
 use hearth_backend::{Attrs, Edit, Extent, Place, Record, Xattr};
 use hearth_sync::primitive::atomic::Ordering::{Relaxed, SeqCst};
 use hearth_sync::primitive::atomic::fence;
+use std::ops::Range;
 
 /// The order of a touch before all times that were set.
 const UNORDERED: u64 = 1;
@@ -220,6 +221,40 @@ impl Superblock {
         }
     }
 
+    /// Records that the pages `whole` were cut and that parts of `zeroed` are zeros from now on; these
+    /// are pages and their contents. Under `growth`, with the gate closed.
+    pub fn record_zeroed(
+        &self,
+        inode: &Inode,
+        whole: Option<Range<u64>>,
+        zeroed: Vec<(u64, Box<[u8]>)>,
+    ) {
+        self.record_edit(inode, whole.map(Edit::Cut));
+        let recorded = inode.contents.size.load(Relaxed);
+        let extents: Vec<Extent> = zeroed
+            .into_iter()
+            .filter_map(|(index, mut bytes)| {
+                // The backend has nothing behind the size that it knows.
+                let end = recorded.saturating_sub(index * PAGE).min(PAGE) as usize;
+                bytes[end..].fill(0);
+                (end > 0).then(|| inline(index, bytes))
+            })
+            .collect();
+        if !extents.is_empty() {
+            // A write-back that is under way may have copied what was there before.
+            inode.contents.edits.fetch_add(1, Relaxed);
+            self.record_pages(inode, recorded, extents);
+        }
+    }
+
+    /// Records pages that ride in the record. Under `growth`, with the gate closed.
+    fn record_pages(&self, inode: &Inode, size: u64, extents: Vec<Extent>) {
+        if let Some(log) = self.log() {
+            log.count_carried(extents.len() as u64 * PAGE, inode.tenant());
+        }
+        self.record_contents(inode, size, Edit::Write(extents));
+    }
+
     /// Records that a file ends at `size`, which is smaller than before; `tail` is the contents of
     /// its last page where a part of that was cut. Under `growth`, with the gate closed.
     pub fn record_truncate(&self, inode: &Inode, size: u64, tail: Option<Box<[u8]>>) {
@@ -233,11 +268,7 @@ impl Superblock {
         // The backend has nothing behind the size that it knows, so there is nothing to cut off;
         // and the tail has bytes there.
         if let Some(tail) = tail.filter(|_| durable == size) {
-            let extent = Extent {
-                pages: size / PAGE..size / PAGE + 1,
-                place: Place::Inline(tail),
-            };
-            self.record_contents(inode, durable, Edit::Write(vec![extent]));
+            self.record_pages(inode, durable, vec![inline(size / PAGE, tail)]);
         }
         if size == 0 {
             log.unwritten.note_first(inode.number());
@@ -315,6 +346,14 @@ fn append_name(
 ) {
     dir.meta.note_recorded(Recorded::Apart);
     log.append_name((dir.number(), dir.generation()), at.name, version, to);
+}
+
+/// A page that rides in its record.
+fn inline(index: u64, bytes: Box<[u8]>) -> Extent {
+    Extent {
+        pages: index..index + 1,
+        place: Place::Inline(bytes),
+    }
 }
 
 fn inode_logged(inode: &Inode, log: &ChangeLog) {

@@ -261,6 +261,62 @@ fn a_range_that_is_put_in_or_punched_is_there_after_a_crash() {
     }
 }
 
+/// Once, the pages inside a hole were gone after a crash, and the parts of pages at its edges were
+/// not.
+#[test]
+fn a_hole_that_ends_inside_pages_is_there_whole_after_a_crash() {
+    let keep = libc::FALLOC_FL_KEEP_SIZE;
+    for mode in [libc::FALLOC_FL_PUNCH_HOLE, libc::FALLOC_FL_ZERO_RANGE] {
+        for (off, len) in [
+            (PAGE + 100, 3 * PAGE),
+            (PAGE + 100, PAGE),
+            (2 * PAGE, PAGE + 7),
+        ] {
+            let (backend, volume, root) = begin();
+            let size = 6 * PAGE + 50;
+            let fd = create(&root, "/f", &bytes(0, size));
+            root.fsync(fd).unwrap();
+            let hole = off..off + len;
+            let (at, count) = (off as u64, len as u64);
+            root.fallocate(fd, mode | keep, at, count).unwrap();
+            let mut expected = bytes(0, size);
+            expected[hole].fill(0);
+            neighbour_syncs(&root);
+            let (_, _again, process) = crashed(&backend);
+            assert!(text(&process, "/f") == expected, "{mode} {off} {len}");
+            // What is written into an edge afterwards is not lost to what was recorded.
+            root.pwrite(fd, b"new", (off + 5) as u64).unwrap();
+            expected[off + 5..off + 8].copy_from_slice(b"new");
+            root.fsync(fd).unwrap();
+            let (_, _again, process) = crashed(&backend);
+            assert!(text(&process, "/f") == expected, "{mode} {off} {len}");
+            drop(volume);
+        }
+    }
+}
+
+/// What lies behind the recorded size in a page at an edge is not durable, and is not there when the
+/// file grows again.
+#[test]
+fn an_edge_of_a_hole_brings_nothing_from_behind_the_recorded_size() {
+    let (backend, _volume, root) = begin();
+    let fd = create(&root, "/f", &bytes(0, 3 * PAGE + 100));
+    root.fsync(fd).unwrap();
+    let more = bytes(3 * PAGE as u64 + 100, 500);
+    root.pwrite(fd, &more, 3 * PAGE as u64 + 100).unwrap();
+    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+    let (off, len) = (PAGE + 10, 2 * PAGE);
+    root.fallocate(fd, mode, off as u64, len as u64).unwrap();
+    neighbour_syncs(&root);
+    let (_, _again, process) = crashed(&backend);
+    let mut expected = bytes(0, 3 * PAGE + 100);
+    expected[off..off + len].fill(0);
+    assert!(text(&process, "/f") == expected);
+    process.truncate("/f", 4 * PAGE as u64).unwrap();
+    expected.resize(4 * PAGE, 0);
+    assert!(text(&process, "/f") == expected);
+}
+
 #[test]
 fn a_sync_of_many_small_files_is_several_commits() {
     let (backend, volume, root) = begin();
