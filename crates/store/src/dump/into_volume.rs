@@ -3,17 +3,16 @@
 use super::entry::{Entry, FileMap, What};
 use super::error::{DumpError, Dumped, StreamFault};
 use super::order::Order;
+use super::record_batch::RecordBatch;
 use super::stream::{DumpReader, Head};
 use super::{DumpWatch, PAGE, Progress, ROOT};
-use hearth_backend::{Attrs, Backend, Edit, Errno, Extent, Inode, Kind, Place, Record, Target};
+use hearth_backend::{
+    Attrs, Backend, Edit, Extent, Inode, Kind, Page, PageSource, Place, Record, Target,
+};
 use std::collections::HashMap;
 use std::io::Read;
 use std::ops::Range;
 
-/// Records of one commit.
-const RECORDS: usize = 16 << 10;
-/// Bytes of small files in the records of one commit.
-const INLINE: usize = 8 << 20;
 /// A file that takes no more pages rides in the records: no segment of its own is made for it.
 const SMALL: u64 = 16;
 /// Pages that are handed over at once.
@@ -38,12 +37,7 @@ pub fn into_volume(
         return Err(DumpError::NotEmpty);
     }
     let mut load = VolumeLoad {
-        batch: RecordBatch {
-            volume,
-            epoch: 1,
-            records: Vec::new(),
-            inline: 0,
-        },
+        batch: RecordBatch::new(volume),
         order: Order::default(),
         several_names: HashMap::new(),
         first_names: HashMap::new(),
@@ -241,6 +235,7 @@ impl VolumeLoad<'_> {
     ) -> Dumped<()> {
         let pages = |range: &Range<u64>| range.end.div_ceil(PAGE) - range.start / PAGE;
         let is_small = map.written.iter().map(pages).sum::<u64>() <= SMALL;
+        let mut window = Vec::new();
         for range in &map.written {
             let begins_a_page = range.start % PAGE == 0;
             let ends_a_page = range.end % PAGE == 0 || range.end == file.size;
@@ -249,47 +244,62 @@ impl VolumeLoad<'_> {
             }
             let mut at = range.start;
             while at < range.end {
-                let end = range.end.min(at + WINDOW * PAGE);
-                self.window(reader, file, at..end, is_small)?;
+                let end = range.end.min(at + (WINDOW - window.len() as u64) * PAGE);
+                self.read(reader, at..end, &mut window)?;
                 at = end;
+                if window.len() as u64 == WINDOW {
+                    self.hand_over(file, &window, is_small)?;
+                    window.clear();
+                }
             }
         }
-        Ok(())
+        match window.is_empty() {
+            true => Ok(()),
+            false => self.hand_over(file, &window, is_small),
+        }
     }
 
-    /// Bytes from the stream into pages of a file.
-    fn window<R: Read>(
+    /// Adds bytes from the stream to the pages of a window.
+    fn read<R: Read>(
         &mut self,
         reader: &mut DumpReader<R>,
-        file: &mut LoadedFile<'_>,
         range: Range<u64>,
-        is_small: bool,
+        window: &mut Vec<Page>,
     ) -> Dumped<()> {
-        let first = range.start / PAGE;
-        let (mut at, mut pages) = (range.start, Vec::new());
+        let mut at = range.start;
         let mut page = [0; PAGE as usize];
         while at < range.end {
             let len = (range.end - at).min(PAGE) as usize;
             reader.contents(&mut page[..len])?;
             page[len..].fill(0);
-            pages.push((at / PAGE, Box::<[u8]>::from(page)));
+            window.push((at / PAGE, page.into()));
             at += len as u64;
         }
         self.done.bytes += range.end - range.start;
         (self.watch)(&self.done);
+        Ok(())
+    }
+
+    /// Gives the volume the pages of a window, all at once: each call makes segments of its own.
+    fn hand_over(
+        &mut self,
+        file: &mut LoadedFile<'_>,
+        window: &[Page],
+        is_small: bool,
+    ) -> Dumped<()> {
         let extents = if is_small {
-            let last = first + pages.len() as u64;
-            let bytes: Vec<_> = pages.iter().map(|(_, page)| &**page).collect();
-            self.batch.inline += pages.len() * PAGE as usize;
-            vec![Extent {
-                pages: first..last,
-                place: Place::Inline(bytes.concat().into()),
-            }]
+            let inline = |pages: Range<u64>| {
+                let mut bytes = Vec::new();
+                window.append_to(pages.clone(), &mut bytes);
+                let place = Place::Inline(bytes.into());
+                Extent { pages, place }
+            };
+            window.runs().into_iter().map(inline).collect()
         } else {
             let Target {
                 ino, generation, ..
             } = file.target;
-            let written = self.batch.volume.write_pages(ino, generation, &pages);
+            let written = self.batch.volume.write_pages(ino, generation, &window);
             written.map_err(DumpError::at(file.path, "write"))?
         };
         self.batch.push(file.record(Edit::Write(extents)))
@@ -337,32 +347,5 @@ impl LoadedFile<'_> {
             order: 0,
             edit,
         }
-    }
-}
-
-/// Records up to the next commit.
-struct RecordBatch<'a> {
-    volume: &'a dyn Backend,
-    epoch: u64,
-    records: Vec<Record>,
-    /// Bytes of files in them.
-    inline: usize,
-}
-
-impl RecordBatch<'_> {
-    fn push(&mut self, record: Record) -> Dumped<()> {
-        self.records.push(record);
-        if self.records.len() >= RECORDS || self.inline >= INLINE {
-            self.commit()?;
-        }
-        Ok(())
-    }
-
-    fn commit(&mut self) -> Dumped<()> {
-        let records = std::mem::take(&mut self.records);
-        self.inline = 0;
-        let done: std::result::Result<(), Errno> = self.volume.commit(self.epoch, records);
-        self.epoch += 1;
-        done.map_err(DumpError::at(b"", "write"))
     }
 }

@@ -8,6 +8,7 @@ mod into_directory;
 mod into_volume;
 mod order;
 mod pax;
+mod record_batch;
 mod save;
 mod stream;
 

@@ -300,6 +300,56 @@ fn a_large_file_goes_through_segments_and_comes_back_whole() {
     assert!(again.segments_written() > 1);
 }
 
+/// Once, each written range was handed over by itself: a segment with a file of its own.
+#[test]
+fn the_ranges_of_a_fragmented_file_are_handed_over_together() {
+    let mut build = Build::new();
+    build.directory(ROOT, ROOT, "");
+    let pages = 6000;
+    let size = (pages - 1) * PAGE + 9;
+    build.inode(Inode {
+        size,
+        ..inode(9, attrs(Kind::File))
+    });
+    build.name(ROOT, b"f", 9, Kind::File);
+    // Every other page, and a longer run in the middle.
+    let ranges = (0..pages).step_by(2).map(|page| (page, 1));
+    for (version, (page, len)) in ranges.chain([(2500, 1000)]).enumerate() {
+        let bytes = vec![page as u8 | 1; (len * PAGE) as usize];
+        build.contents(9, version as u32, size, page, Place::Inline(bytes.into()));
+    }
+    let volume = build.volume();
+    let again = loaded(&dumped(&volume)).expect("loads");
+    assert!(again.state() == volume.state());
+    // 3500 pages, of which 2048 go at once.
+    assert_eq!(again.writes(), 2);
+}
+
+/// Once, a commit had up to 16,384 inodes with all their attributes.
+#[test]
+fn a_commit_of_a_load_carries_few_attributes() {
+    let mut build = Build::new();
+    build.directory(ROOT, ROOT, "");
+    for ino in 10..310 {
+        let mut file = inode(ino, attrs(Kind::File));
+        file.xattrs = vec![(b"user.a"[..].into(), vec![ino as u8; 64 << 10].into())];
+        build.inode(file);
+        build.name(ROOT, format!("f{ino}").as_bytes(), ino, Kind::File);
+    }
+    for ino in 1000..4000 {
+        let mut link = inode(ino, attrs(Kind::Symlink));
+        link.target = vec![b'x'; 4095].into();
+        link.size = 4095;
+        build.inode(link);
+        build.name(ROOT, format!("l{ino}").as_bytes(), ino, Kind::Symlink);
+    }
+    let volume = build.volume();
+    let again = loaded(&dumped(&volume)).expect("loads");
+    assert!(again.state() == volume.state());
+    let largest = again.largest_commit();
+    assert!(largest <= 9 << 20, "{largest} bytes");
+}
+
 #[test]
 fn a_stream_cut_anywhere_is_refused_and_names_the_byte() {
     let stream = dumped(&full());

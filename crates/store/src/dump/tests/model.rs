@@ -6,6 +6,7 @@ use hearth_backend::{
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What it holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,6 +31,10 @@ impl State {
 pub struct Model {
     state: Mutex<State>,
     segments: Mutex<Vec<Vec<u8>>>,
+    /// Calls that hand pages over: each makes segments of its own.
+    writes: AtomicUsize,
+    /// Bytes of attributes and of targets of links in the largest commit.
+    largest: AtomicUsize,
 }
 
 impl Model {
@@ -39,6 +44,14 @@ impl Model {
 
     pub fn segments_written(&self) -> usize {
         self.segments.lock().expect("no panic").len()
+    }
+
+    pub fn writes(&self) -> usize {
+        self.writes.load(Ordering::Relaxed)
+    }
+
+    pub fn largest_commit(&self) -> usize {
+        self.largest.load(Ordering::Relaxed)
     }
 
     fn write(&self, state: &mut State, ino: u64, extent: Extent) {
@@ -126,6 +139,7 @@ impl Backend for Model {
         _generation: u32,
         source: &dyn PageSource,
     ) -> Result<Vec<Extent>> {
+        self.writes.fetch_add(1, Ordering::Relaxed);
         let mut segments = self.segments.lock().expect("no panic");
         let mut extents = Vec::new();
         for pages in source.runs() {
@@ -140,6 +154,15 @@ impl Backend for Model {
 
     fn commit(&self, _epoch: u64, records: Vec<Record>) -> Result<()> {
         let mut state = self.state.lock().expect("no panic");
+        let bytes = |record: &Record| match record {
+            Record::New { inode, .. } => {
+                let values = inode.xattrs.iter().map(|(_, value)| value.len());
+                inode.target.len() + values.sum::<usize>()
+            }
+            _ => 0,
+        };
+        self.largest
+            .fetch_max(records.iter().map(bytes).sum(), Ordering::Relaxed);
         for record in records {
             match record {
                 Record::New { inode, .. } => {
