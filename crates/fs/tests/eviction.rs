@@ -11,6 +11,8 @@ mod driver;
 mod ends;
 #[path = "eviction/faults.rs"]
 mod faults;
+#[path = "eviction/nodes.rs"]
+mod nodes;
 #[path = "eviction/through.rs"]
 mod through;
 

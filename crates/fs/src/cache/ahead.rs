@@ -1,7 +1,8 @@
 //! Inodes that come along with one that was missing.
 
 use crate::backend::{Allocation, Inode as Kept};
-use crate::superblock::{Superblock, inode_bytes};
+use crate::data::Data;
+use crate::superblock::{Superblock, inode_bytes, resident_bytes};
 use hearth_sync::epoch::pin;
 
 impl Superblock {
@@ -39,17 +40,22 @@ impl Superblock {
     /// of those that left was `left`.
     fn bring(&self, kept: &Kept, pages: Allocation, left: u64) {
         let ino = kept.ino;
+        if self.objects.inodes.get(ino, &pin()).is_some() {
+            return;
+        }
+        let (contents, came) = Data::allocated(pages);
         let restored = {
             let _one = self.inode_io_lock(ino).lock_guard();
             let is_there = self.objects.inodes.get(ino, &pin()).is_some();
             if is_there || self.cache.left(ino) != left || self.cache.ghosts.contains(ino) {
                 return;
             }
-            self.restore(kept, pages, |_| {}, &pin())
+            self.restore(kept, contents, |_| {}, &pin())
         };
         if let Ok((inode, is_new)) = restored {
             if is_new {
-                self.cache.mem_usage.add(inode_bytes(inode.kind()));
+                let bytes = inode_bytes(inode.kind()) + resident_bytes(came);
+                self.cache.mem_usage.add(bytes);
             }
             self.release(inode, &pin());
         }

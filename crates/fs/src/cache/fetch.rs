@@ -3,11 +3,12 @@
 use super::record::count;
 use crate::attr::Kind;
 use crate::backend::{Allocation, Inode as Kept};
+use crate::data::Data;
 use crate::directory::{Hashed, Lookup, NO_PARENT};
 use crate::errno::{Errno, Result};
 use crate::inode::{Inode, InodeExt, InodeInner, InodeRef};
 use crate::stats::Event;
-use crate::superblock::{Fetch, PAGE_BYTES, Superblock, inode_bytes};
+use crate::superblock::{Fetch, Superblock, inode_bytes, resident_bytes};
 use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::primitive::thread;
 
@@ -118,7 +119,7 @@ impl Superblock {
 
     pub(super) fn fetch_inode(&self, ino: u64) -> Result<()> {
         self.fetch_around(ino);
-        let (inode, is_new) = {
+        let inode = {
             let _one = self.inode_io_lock(ino).lock_guard();
             if self.objects.inodes.get(ino, &pin()).is_some() {
                 return Ok(());
@@ -133,37 +134,36 @@ impl Superblock {
                 Kind::File if kept.pages > 0 => self.objects.backend.load_allocation(ino)?,
                 _ => Allocation::new(),
             };
-            self.restore(&kept, pages, |_| {}, &pin())?
+            let (contents, came) = Data::allocated(pages);
+            let (inode, is_new) = self.restore(&kept, contents, |_| {}, &pin())?;
+            if is_new {
+                let bytes = inode_bytes(inode.kind()) + resident_bytes(came);
+                self.cache.mem_usage.add(bytes);
+            }
+            inode
         };
-        if is_new {
-            self.cache.mem_usage.add(inode_bytes(inode.kind()));
-        }
         self.release(inode, &pin());
         Ok(())
     }
 
-    /// Puts an inode back under its number; `pages` are its allocated pages, and whether they were
-    /// written. `go_on` is called before other threads can see it. Returns a reference, and whether
-    /// the inode was absent before. The caller holds `inode_io_lock` of the number, and releases it
-    /// before it gives the reference back.
+    /// Puts an inode back under its number, if it is a file with `contents`: a list of pages that
+    /// came later could be out of date. `go_on` is called before other threads can see it. Returns a
+    /// reference, and whether the inode was absent before. The caller holds `inode_io_lock` of the
+    /// number, and releases it before it gives the reference back.
     ///
     /// # Errors
     /// `ESTALE`: another inode has the number.
     pub(super) fn restore(
         &self,
         kept: &Kept,
-        pages: Allocation,
+        contents: Data,
         go_on: impl FnOnce(&InodeInner),
         g: &Guard,
     ) -> Result<(InodeRef, bool)> {
         let (ino, generation) = (kept.ino, kept.attrs.generation);
         let inode = |number, generation, shares: &_| {
-            let inode = self.inode_of((number, generation), kept, g);
-            // Done before other threads can see the inode: a later list could be out of date, and a
-            // later count would be missing.
-            if let Some(data) = inode.data() {
-                data.set_allocated(pages, g);
-            }
+            let inode = self.inode_of((number, generation), kept, contents, g);
+            // Done before other threads can see the inode: a later count would be missing.
             count(kept, &inode, shares);
             go_on(&inode);
             inode
@@ -230,23 +230,24 @@ impl Superblock {
         let pages = flight.pages.clone();
         let _inside = inode.gate.read(inode.percpu());
         self.heat.note_load(inode, pages.clone());
-        let (mut installed, mut next) = (0, pages.start);
+        let (mut came, mut next) = (0, pages.start);
         let backend = &self.objects.backend;
         let mut take = |index: u64, bytes: &[u8]| {
             let g = pin();
             for hole in next..index {
-                data.load(hole, None, &g);
+                came += resident_bytes(data.load(hole, None, &g));
             }
             next = index + 1;
-            installed += i64::from(data.load(index, Some(bytes), &g));
+            came += resident_bytes(data.load(index, Some(bytes), &g));
         };
         let loaded = backend.load_pages(inode.number(), pages.clone(), &mut take);
-        self.cache.mem_usage.add(installed * PAGE_BYTES);
-        loaded?;
-        let g = pin();
-        for hole in next..pages.end {
-            data.load(hole, None, &g);
+        if loaded.is_ok() {
+            let g = pin();
+            for hole in next..pages.end {
+                came += resident_bytes(data.load(hole, None, &g));
+            }
         }
-        Ok(())
+        self.cache.mem_usage.add(came);
+        loaded
     }
 }

@@ -1,10 +1,11 @@
 //! The end of an inode that has neither name nor reference: `docs/design/eviction.md`.
 
+use crate::data::Resident;
 use crate::directory::Directory;
 use crate::inode::{Inode, InodeExt, InodeRef, Recorded};
 use crate::log::ChangeLog;
 use crate::quota::Resource;
-use crate::superblock::{PAGE_BYTES, Superblock, inode_bytes};
+use crate::superblock::{PAGE_BYTES, Superblock, inode_bytes, resident_bytes};
 use hearth_sync::epoch::{self, Guard};
 use hearth_sync::primitive::atomic::{Ordering, fence};
 
@@ -83,7 +84,7 @@ impl Superblock {
     /// freed.
     pub(super) fn free_resources(&self, inode: &Inode, g: &Guard) -> u64 {
         let names = inode.directory().map_or(0, Directory::counted);
-        let pages = self.free_charge(inode, g) as i64 * PAGE_BYTES;
+        let pages = resident_bytes(self.free_charge(inode, g));
         let bytes = inode_bytes(inode.kind()) + names + pages;
         // For ever: another thread that has found the inode unlinked and in use, or named, before
         // it ended, neither counts nor discounts it any more.
@@ -122,9 +123,9 @@ impl Superblock {
 
     /// Gives back the charges of an inode that has ended. A change of an inode without references
     /// may run beside its end. So the charges are given back under `change` and `growth`, and a
-    /// later change finds no account. Returns the pages that leave the memory budget. A reclaim
-    /// counts the pages that it drops under the same locks.
-    fn free_charge(&self, inode: &Inode, g: &Guard) -> u64 {
+    /// later change finds no account. Returns what leaves the memory budget. A reclaim counts the
+    /// pages that it drops under the same locks.
+    fn free_charge(&self, inode: &Inode, g: &Guard) -> Resident {
         let _still = (inode.meta.change.lock(), inode.meta.growth.lock());
         let account = inode.meta.account();
         let blocks = inode.blocks();
@@ -135,8 +136,8 @@ impl Superblock {
         self.quotas.ledger.free(account, Resource::Inodes, 1, g);
         inode.meta.end_account();
         match inode.data() {
-            Some(data) if self.is_durable() => data.resident_pages(g),
-            _ => 0,
+            Some(data) if self.is_durable() => data.resident(g),
+            _ => Resident::default(),
         }
     }
 }

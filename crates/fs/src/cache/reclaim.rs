@@ -9,7 +9,9 @@ use crate::data::Data;
 use crate::inode::{Inode, InodeInner, InodeRef, StateBit};
 use crate::log::GapWait;
 use crate::stats::Event;
-use crate::superblock::{PAGE_BYTES, SLACK as GRAINS, Superblock, inode_bytes, inode_record};
+use crate::superblock::{
+    PAGE_BYTES, SLACK as GRAINS, Superblock, inode_bytes, inode_record, resident_bytes,
+};
 use hearth_sync::epoch::{self, Guard, pin};
 use hearth_sync::primitive::atomic::Ordering::Relaxed;
 
@@ -275,7 +277,8 @@ impl Superblock {
             return names + self.free_resources(inode, g);
         }
         self.cache.note_left(inode.number());
-        let pages = inode.data().map_or(0, |data| data.resident_pages(g)) as i64 * PAGE_BYTES;
+        let resident = inode.data().map(|data| data.resident(g));
+        let pages = resident.map_or(0, resident_bytes);
         epoch::account(pages as usize, g);
         self.cache.mem_usage.add(-pages);
         if self.is_inode_pending(inode) {
@@ -297,6 +300,7 @@ impl Superblock {
         let known = inode
             .data()
             .map_or_else(Vec::new, |data| data.allocation(g));
+        let (contents, came) = Data::allocated(known);
         let go_on = |back: &InodeInner| {
             back.meta.continue_from(&inode.meta);
             back.contents.continue_from(&inode.contents);
@@ -305,8 +309,9 @@ impl Superblock {
             }
         };
         let (back, _) = self
-            .restore(&inode_record(inode, g), known, go_on, g)
+            .restore(&inode_record(inode, g), contents, go_on, g)
             .expect("the number is this inode's while its lock is held");
+        self.cache.mem_usage.add(resident_bytes(came));
         back
     }
 }

@@ -14,8 +14,14 @@ use hearth_sync::percpu::PerCpuCounters;
 use hearth_sync::primitive::atomic::Ordering::Relaxed;
 
 impl Superblock {
-    /// The inode that a record describes, without its contents.
-    pub(super) fn inode_of(&self, name: (u64, u32), kept: &Kept, g: &Guard) -> InodeInner {
+    /// The inode that a record describes, with `contents` if it is a file.
+    pub(super) fn inode_of(
+        &self,
+        name: (u64, u32),
+        kept: &Kept,
+        contents: Data,
+        g: &Guard,
+    ) -> InodeInner {
         let attrs = &kept.attrs;
         let mut fields = Fields {
             perm: attrs.perm,
@@ -41,7 +47,7 @@ impl Superblock {
         fields.account = self.quotas.ledger.number_of(fields.owners(), g);
         self.note_project(fields.project);
         let body = match attrs.kind {
-            Kind::File => Body::File(Data::new(false)),
+            Kind::File => Body::File(contents),
             Kind::Directory => Body::Directory(Box::new(Directory::new(kept.parent, false))),
             Kind::Symlink => Body::Symlink(PaddedBytes::new(&kept.target)),
             _ => Body::Special(attrs.rdev),

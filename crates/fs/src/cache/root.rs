@@ -3,7 +3,7 @@
 use super::record::count;
 use crate::attr::Kind;
 use crate::backend::{Inode as Kept, Restart};
-use crate::data::PAGE;
+use crate::data::{Data, PAGE};
 use crate::directory::Directory;
 use crate::errno::{Errno, Result};
 use crate::inode::{Body, Fields, InodeInner};
@@ -63,7 +63,7 @@ impl Superblock {
             self.objects
                 .inodes
                 .restore(ROOT, generation, |number, generation, shares| {
-                    let inode = self.inode_of((number, generation), &root, &g);
+                    let inode = self.inode_of((number, generation), &root, Data::new(true), &g);
                     count(&root, &inode, shares);
                     inode
                 });

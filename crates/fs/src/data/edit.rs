@@ -11,8 +11,8 @@ impl Data {
     /// Drops all pages past `size` and zeroes the rest of the last one. Returns the number of pages
     /// that the file lost, or `PageMiss` when the last page must be loaded first.
     ///
-    /// Pages that only the backend knows are not counted: call `set_allocated` first if the count
-    /// must be exact. The caller has published the smaller size before, and readers clip again
+    /// Pages that only the backend knows are not counted: only data by [`Data::allocated`] has an
+    /// exact count. The caller has published the smaller size before, and readers clip again
     /// afterwards.
     pub fn truncate(&self, size: u64, g: &Guard) -> Result<u64, PageMiss> {
         let size = size.min(BYTES);
@@ -80,7 +80,7 @@ impl Data {
             added += self.allocate_page(span.index, g);
         }
         for index in whole(off, len) {
-            let slot = self.grow(index, g);
+            let slot = self.grow(index, &mut 0, g);
             added += u64::from(!slot.clear(SlotState::UnwrittenDirty, g));
         }
         Ok(added)
@@ -88,7 +88,7 @@ impl Data {
 
     /// 1 if the page was not allocated before.
     fn allocate_page(&self, index: u64, g: &Guard) -> u64 {
-        let slot = self.grow(index, g);
+        let slot = self.grow(index, &mut 0, g);
         if slot.is_allocated(g) {
             return 0;
         }

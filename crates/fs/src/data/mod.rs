@@ -21,6 +21,7 @@
 mod edit;
 mod page;
 mod read;
+mod resident;
 mod rewrite;
 mod root;
 mod seek;
@@ -42,6 +43,7 @@ mod shuttle;
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests;
 
+pub(crate) use resident::Resident;
 pub use root::{Data, PageMiss};
 pub use span::PAGE;
 pub(crate) use write::Written;

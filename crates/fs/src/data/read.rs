@@ -4,6 +4,7 @@ use hearth_sync::epoch::Guard;
 use std::ops::Range;
 
 use super::page::Page;
+use super::resident::Resident;
 use super::root::{Data, PageLookup, PageMiss};
 use super::slot_state::SlotState;
 use super::span::{BYTES, PAGES, Span, spans};
@@ -77,33 +78,36 @@ impl Data {
 
     /// Installs the backend's result for page `index`: its content (padded with zeros), or None for
     /// a hole. Does nothing when the page is in memory already or an operation has decided its
-    /// state meanwhile. Returns whether a page came into memory.
+    /// state meanwhile. Returns what came into memory.
     ///
     /// The caller has been inside the gate since before it asked the backend: otherwise the result
     /// could be older than a write that was flushed and evicted in between.
-    pub fn load(&self, index: u64, bytes: Option<&[u8]>, g: &Guard) -> bool {
+    pub fn load(&self, index: u64, bytes: Option<&[u8]>, g: &Guard) -> Resident {
+        let mut came = Resident::default();
         if index >= PAGES
             || !matches!(
                 self.look(index, g),
                 PageLookup::AtBackend | PageLookup::Unknown
             )
         {
-            return false;
+            return came;
         }
-        let slot = self.grow(index, g);
+        let slot = self.grow(index, &mut came.nodes, g);
         match (bytes, slot.state.get()) {
             // A page that is there already wins; this one is dropped.
             (Some(bytes), SlotState::AtBackend | SlotState::Unset) => {
-                return slot.slot.install(Page::loaded(bytes), g).is_ok();
+                came.pages += u64::from(slot.slot.install(Page::loaded(bytes), g).is_ok());
             }
             // An allocated page stays allocated: the count must not drift.
-            (None, SlotState::AtBackend) => slot
-                .state
-                .replace(SlotState::AtBackend, SlotState::Unwritten),
-            (None, SlotState::Unset) => slot.state.replace(SlotState::Unset, SlotState::Hole),
-            _ => false,
-        };
-        false
+            (None, SlotState::AtBackend) => {
+                (slot.state).replace(SlotState::AtBackend, SlotState::Unwritten);
+            }
+            (None, SlotState::Unset) => {
+                slot.state.replace(SlotState::Unset, SlotState::Hole);
+            }
+            _ => {}
+        }
+        came
     }
 
     /// The slow path of `read`: no page was in the slot.

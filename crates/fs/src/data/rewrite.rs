@@ -15,16 +15,19 @@ impl Data {
             .map(|(index, _)| index)
     }
 
-    /// The allocated pages, and whether they were written.
+    /// The allocated pages, in ranges by rising index, and whether they were written.
     pub fn allocation(&self, g: &Guard) -> Vec<(Range<u64>, bool)> {
-        let all = self.walk(0..PAGES, g);
-        all.filter(|(_, slot)| slot.is_allocated(g))
-            .map(|(index, slot)| {
-                let state = slot.state.get();
-                let is_unwritten = slot.slot.is_empty() && state != SlotState::AtBackend;
-                (index..index + 1, !is_unwritten)
-            })
-            .collect()
+        let mut all: Vec<(Range<u64>, bool)> = Vec::new();
+        let slots = self.walk(0..PAGES, g);
+        for (index, slot) in slots.filter(|(_, slot)| slot.is_allocated(g)) {
+            let is_at_backend = slot.state.get() == SlotState::AtBackend;
+            let is_written = !slot.slot.is_empty() || is_at_backend;
+            match all.last_mut() {
+                Some((run, is)) if run.end == index && *is == is_written => run.end += 1,
+                _ => all.push((index..index + 1, is_written)),
+            }
+        }
+        all
     }
 
     /// Whether a page from `first` on is allocated, as far as is known in memory.

@@ -2,13 +2,17 @@
 
 use std::ops::Range;
 
-use hearth_sync::epoch::Guard;
+use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::rcu::RcuSlot;
 
 use super::page::Page;
+use super::resident::Resident;
 use super::slot_state::{SlotState, Status};
 use super::span::PAGES;
 use super::tree::{FAN, Far, Leaf, PageSlot, cut_leaf, fill, grow_leaf, sweep_leaf};
+
+/// Pages that get their states under one guard: a cut waits for it.
+const PART: u64 = FAN << 12;
 
 /// A miss: the page of this index must be loaded from the backend first ([`Data::load`]); then call
 /// again.
@@ -52,9 +56,8 @@ pub(super) enum PageLookup<'g> {
 
 impl Data {
     /// Data without a page in memory. `complete`: without any page at all. Otherwise only the
-    /// backend knows each absent page, until [`set_allocated`](Data::set_allocated) is called:
-    /// edits of such a file ask page by page, and a search for data asks up to the end of the
-    /// largest file.
+    /// backend knows each absent page: edits of such a file ask page by page, and a search for data
+    /// asks up to the end of the largest file. See [`Data::allocated`].
     pub fn new(complete: bool) -> Data {
         Data {
             first: RcuSlot::empty(),
@@ -69,25 +72,48 @@ impl Data {
         self.status.is_complete()
     }
 
-    /// Exactly the pages in `held`, by index, are allocated; where true, the backend has content
-    /// for them, and else they were never written. From then on counts are exact, holes need no
-    /// question, and only pages with content are [`PageMiss`]. For new data that no other thread
-    /// uses yet, or with the gate closed.
-    pub fn set_allocated(&self, held: impl IntoIterator<Item = (Range<u64>, bool)>, g: &Guard) {
+    /// Data of which exactly the pages in `held`, by index, are allocated; where true, the backend
+    /// has content for them, and else they were never written. Counts are exact, holes need no
+    /// question, and only pages with content are [`PageMiss`]. Returns what the nodes take, too.
+    ///
+    /// A large file takes long. So a caller that is not pinned is pinned for a part at a time only:
+    /// no cut waits for all of it.
+    pub fn allocated(held: impl IntoIterator<Item = (Range<u64>, bool)>) -> (Data, Resident) {
+        let data = Data::new(true);
+        let mut came = Resident::default();
         for (pages, is_written) in held {
             let state = match is_written {
                 true => SlotState::AtBackend,
                 false => SlotState::Unwritten,
             };
-            for index in pages {
-                self.status.set_partial();
-                let slot = self.grow(index, g);
-                if slot.slot.is_empty() {
-                    slot.state.replace(SlotState::Unset, state);
-                }
+            let mut next = pages.start;
+            while next < pages.end {
+                let end = pages.end.min((next / PART + 1) * PART);
+                data.fill_states(next..end, state, &mut came.nodes, &pin());
+                next = end;
             }
         }
-        self.status.lower(0);
+        (data, came)
+    }
+
+    /// Gives pages a state. No other thread uses this data yet.
+    fn fill_states(&self, pages: Range<u64>, state: SlotState, made: &mut u64, g: &Guard) {
+        self.status.set_partial();
+        let mut next = pages.start;
+        if next == 0 {
+            self.head().state.replace(SlotState::Unset, state);
+            next = 1;
+        }
+        while next < pages.end {
+            let leaf = match next {
+                0..FAN => grow_leaf(&self.near, made, g),
+                _ => self.grow_far(g).grow(next, made, g),
+            };
+            let end = pages.end.min((next / FAN + 1) * FAN);
+            let base = next / FAN * FAN;
+            leaf.fill_states(next - base..end - base, state);
+            next = end;
+        }
     }
 
     /// Pages of the file, counted one by one: those in memory and those known to be allocated. For
@@ -96,13 +122,6 @@ impl Data {
     pub fn pages(&self, g: &Guard) -> u64 {
         self.walk(0..PAGES, g)
             .filter(|(_, slot)| slot.is_allocated(g))
-            .count() as u64
-    }
-
-    /// Pages in memory, counted one by one.
-    pub fn resident_pages(&self, g: &Guard) -> u64 {
-        self.walk(0..PAGES, g)
-            .filter(|(_, slot)| !slot.slot.is_empty())
             .count() as u64
     }
 
@@ -135,14 +154,19 @@ impl Data {
         }
     }
 
-    /// The slot of `index`; nodes are made if needed.
-    pub(super) fn grow<'g>(&'g self, index: u64, g: &'g Guard) -> PageSlot<'g> {
+    /// The slot of `index`; nodes are made if needed, and added to `made`.
+    pub(super) fn grow<'g>(&'g self, index: u64, made: &mut u64, g: &'g Guard) -> PageSlot<'g> {
         debug_assert!(index < PAGES);
         match index {
             0 => self.head(),
-            1..FAN => grow_leaf(&self.near, g).slot(index),
-            _ => fill(&self.far, Far::empty, g).grow(index, g).slot(index),
+            1..FAN => grow_leaf(&self.near, made, g).slot(index),
+            _ => self.grow_far(g).grow(index, made, g).slot(index),
         }
+    }
+
+    /// The trees of all pages from 64 on, which are not counted as a node.
+    pub(super) fn grow_far<'g>(&'g self, g: &'g Guard) -> &'g Far {
+        fill(&self.far, Far::empty, &mut 0, g)
     }
 
     /// The leaf of `index`, which is not 0.

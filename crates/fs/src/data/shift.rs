@@ -11,7 +11,7 @@ use hearth_sync::epoch::Guard;
 use super::root::{Data, PageMiss};
 use super::slot_state::SlotState;
 use super::span::{PAGE, PAGES, checked_end};
-use super::tree::{FAN, Far, PageSlot, fill, is_vacant};
+use super::tree::{FAN, PageSlot, is_vacant};
 
 impl Data {
     /// Takes `len` bytes out at `off`, both multiples of [`PAGE`]; later pages move down. Returns
@@ -26,7 +26,7 @@ impl Data {
     pub fn collapse(&self, off: u64, len: u64, g: &Guard) -> Result<u64, PageMiss> {
         self.check_collapse(off, len, g)?;
         let gone = whole_pages(off, len);
-        let far = fill(&self.far, Far::empty, g);
+        let far = self.grow_far(g);
         let _moving = far.shift.write();
         self.status.lower(gone.start);
         let removed = self.cut(gone.clone(), g);
@@ -83,7 +83,7 @@ impl Data {
                 }
             }
         }
-        let far = fill(&self.far, Far::empty, g);
+        let far = self.grow_far(g);
         let _moving = far.shift.write();
         self.status.lower(hole.start);
         // From the last page down, so that each finds its new slot empty.
@@ -105,12 +105,14 @@ impl Data {
             (Some(page), _) => {
                 page.set_dirty();
                 slot.state.set(SlotState::Unset);
-                let to = self.grow(index, g);
+                let to = self.grow(index, &mut 0, g);
                 to.state.set(SlotState::Unset);
                 slot.slot.move_to(to.slot, g);
             }
             (None, SlotState::Unwritten | SlotState::UnwrittenDirty) => {
-                self.grow(index, g).state.set(SlotState::UnwrittenDirty);
+                self.grow(index, &mut 0, g)
+                    .state
+                    .set(SlotState::UnwrittenDirty);
                 slot.state.set(SlotState::Unset);
             }
             // A hole; from `off` on an unset state means the same.

@@ -177,8 +177,7 @@ fn two_pages_of_a_new_leaf_do_not_lose_each_other() {
 #[test]
 fn a_late_load_never_covers_a_write() {
     check(|| {
-        let data = Data::new(false);
-        data.set_allocated(std::iter::once(0..1), &pin());
+        let (data, _) = Data::allocated(std::iter::once((0..1, true)));
         let data = Arc::new(data);
         beside(
             &data,

@@ -1,6 +1,7 @@
 //! What is known of pages that are not in memory: four bits a page.
 
 use hearth_sync::primitive::atomic::{AtomicU64, Ordering};
+use std::ops::Range;
 
 /// What an empty page slot means. While the slot is filled its state means nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +86,24 @@ impl<'g> StateCell<'g> {
                 Some(word & !(15 << self.shift) | (state as u64) << self.shift)
             })
             .is_ok()
+    }
+}
+
+/// Gives the cells `places` of `words` a state, where none has one yet. For words that no other
+/// thread uses.
+pub(super) fn fill_states(words: &[AtomicU64], places: Range<u64>, state: SlotState) {
+    let each = (0..STATES).fold(0, |word, at| word | (state as u64) << (4 * at));
+    for (word, first) in words.iter().zip((0..).step_by(STATES)) {
+        let from = places.start.saturating_sub(first).min(STATES as u64);
+        let to = places.end.saturating_sub(first).min(STATES as u64);
+        if from < to {
+            // Relaxed: nobody else reads it.
+            let mask = u64::MAX >> (64 - 4 * (to - from)) << (4 * from);
+            word.store(
+                word.load(Ordering::Relaxed) | each & mask,
+                Ordering::Relaxed,
+            );
+        }
     }
 }
 

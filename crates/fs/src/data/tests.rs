@@ -1,6 +1,7 @@
 //! What the pages of a file guarantee, one fact at a time. `model` checks all operations against a
 //! plain map, `race` runs them at the same time.
 
+mod allocated;
 mod model;
 mod race;
 
@@ -101,11 +102,11 @@ fn pages_that_only_the_backend_knows_are_missed_before_anything_changes() {
 #[test]
 fn a_page_list_of_the_backend_makes_counts_exact() {
     let g = pin();
-    let data = Data::new(false);
     let held = [0..2, 70..72, 1 << 40..(1 << 40) + 1];
-    data.set_allocated(held.map(|pages| (pages, true)), &g);
+    let (data, came) = Data::allocated(held.map(|pages| (pages, true)));
+    assert_eq!(came, data.resident(&g));
     assert_eq!(
-        (data.pages(&g), data.resident_pages(&g), data.is_complete()),
+        (data.pages(&g), data.resident(&g).pages, data.is_complete()),
         (5, 0, false)
     );
     assert_eq!(page_at(&data, 2, &g), Ok(filled(0)));
@@ -121,8 +122,8 @@ fn a_late_result_of_the_backend_changes_nothing() {
     let g = pin();
     let data = Data::new(false);
     data.status.lower(4);
-    assert!(data.load(1, Some(&filled(1)), &g));
-    assert!(!data.load(1, Some(&filled(2)), &g));
+    assert_eq!(data.load(1, Some(&filled(1)), &g).pages, 1);
+    assert_eq!(data.load(1, Some(&filled(2)), &g).pages, 0);
     assert_eq!(page_at(&data, 1, &g), Ok(filled(1)));
     data.load(1, None, &g);
     assert_eq!(page_at(&data, 1, &g), Ok(filled(1)));
@@ -140,7 +141,7 @@ fn allocated_pages_are_holes_until_written_and_take_no_memory() {
     let g = pin();
     let data = Data::new(true);
     assert_eq!(data.allocate(1, 100 * PAGE, &g), Ok(101));
-    assert_eq!((data.pages(&g), data.resident_pages(&g)), (101, 0));
+    assert_eq!((data.pages(&g), data.resident(&g).pages), (101, 0));
     assert_eq!(data.seek_data(0, 200 * PAGE, &g), Ok(None));
     assert_eq!(data.write(5 * PAGE, b"x", &g), Ok(0));
     assert_eq!(data.seek_data(0, 200 * PAGE, &g), Ok(Some(5 * PAGE)));
@@ -195,7 +196,7 @@ fn eviction_spares_what_is_dirty_on_its_way_or_in_use() {
             u64::from(index > 0),
             "only the page that was saved before"
         );
-        assert_eq!(data.resident_pages(&g), 4 - index);
+        assert_eq!(data.resident(&g).pages, 4 - index);
         Ok::<(), ()>(())
     });
     assert_eq!(flushed, Ok(4));
@@ -211,7 +212,7 @@ fn an_evicted_page_is_absent_and_still_counted() {
     page_at(&data, 2, &g).unwrap();
     assert_eq!(data.evict(9, &g), 3);
     assert_eq!(
-        (data.pages(&g), data.resident_pages(&g), data.is_complete()),
+        (data.pages(&g), data.resident(&g).pages, data.is_complete()),
         (4, 1, false)
     );
     assert_eq!(page_at(&data, 2, &g), Ok(filled(3)));

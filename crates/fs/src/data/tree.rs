@@ -13,7 +13,8 @@ use hearth_sync::rcu::RcuSlot;
 use hearth_sync::seq::SeqCount;
 
 use super::page::Page;
-use super::slot_state::{STATES, SlotState, StateCell};
+use super::resident::Resident;
+use super::slot_state::{STATES, SlotState, StateCell, fill_states};
 
 /// SlotLines of a node.
 pub(super) const FAN: u64 = 64;
@@ -77,6 +78,21 @@ impl Leaf {
         PageSlot {
             slot: self.pages.at(index),
             state: StateCell::new(&self.states[at / STATES], at % STATES),
+        }
+    }
+
+    /// Gives pages of this leaf, by their places in it, a state that none of them has yet. Nobody
+    /// else uses the leaf.
+    pub(super) fn fill_states(&self, places: Range<u64>, state: SlotState) {
+        fill_states(&self.states, places, state);
+    }
+
+    /// The leaf and its pages in memory.
+    pub(super) fn resident(&self) -> Resident {
+        let pages = self.pages.0.iter().filter(|slot| !slot.is_empty());
+        Resident {
+            pages: pages.count() as u64,
+            nodes: 1,
         }
     }
 
@@ -158,16 +174,16 @@ impl Far {
         }
     }
 
-    /// The leaf of page `index`; it and the nodes above it are made if needed.
-    pub(super) fn grow<'g>(&'g self, index: u64, g: &'g Guard) -> &'g Leaf {
+    /// The leaf of page `index`; it and the nodes above it are made if needed, and added to `made`.
+    pub(super) fn grow<'g>(&'g self, index: u64, made: &mut u64, g: &'g Guard) -> &'g Leaf {
         let mut level = level_of(index);
-        let mut node = fill(self.tree(level), || Inner::empty(level), g);
+        let mut node = fill(self.tree(level), || Inner::empty(level), made, g);
         loop {
             match &node.below {
-                Below::Leaves(slots) => return grow_leaf(slots.at(index / FAN), g),
+                Below::Leaves(slots) => return grow_leaf(slots.at(index / FAN), made, g),
                 Below::Inners(slots) => {
                     let slot = slots.at(index >> (BITS * level));
-                    node = fill(slot, || Inner::empty(level - 1), g);
+                    node = fill(slot, || Inner::empty(level - 1), made, g);
                 }
             }
             level -= 1;
@@ -188,6 +204,14 @@ impl Far {
                 sweep_inner(self.tree(level), level, 0, range, g, visit);
             }
         }
+    }
+
+    /// All nodes, and their pages in memory.
+    pub(super) fn resident(&self, g: &Guard) -> Resident {
+        let mut all = Resident::default();
+        let trees = self.levels.iter().filter_map(|tree| tree.load(g));
+        trees.for_each(|tree| all.add(resident_below(tree, g)));
+        all
     }
 
     fn tree(&self, level: u32) -> &RcuSlot<Inner> {
@@ -269,15 +293,16 @@ impl<'g> PageSlot<'g> {
     }
 }
 
-/// The leaf in `slot`, made if needed.
-pub(super) fn grow_leaf<'g>(slot: &'g RcuSlot<Leaf>, g: &'g Guard) -> &'g Leaf {
-    fill(slot, Leaf::empty, g)
+/// The leaf in `slot`, made if needed, and then added to `made`.
+pub(super) fn grow_leaf<'g>(slot: &'g RcuSlot<Leaf>, made: &mut u64, g: &'g Guard) -> &'g Leaf {
+    fill(slot, Leaf::empty, made, g)
 }
 
-/// The value in `slot`, made by `make` if it is empty.
+/// The value in `slot`, made by `make` if it is empty, and then added to `made`.
 pub(super) fn fill<'g, T: Send + Sync + 'static>(
     slot: &'g RcuSlot<T>,
     make: impl Fn() -> Box<T>,
+    made: &mut u64,
     g: &'g Guard,
 ) -> &'g T {
     loop {
@@ -285,9 +310,25 @@ pub(super) fn fill<'g, T: Send + Sync + 'static>(
             return node;
         }
         if let Ok(node) = slot.install(make(), g) {
+            *made += 1;
             return node;
         }
     }
+}
+
+fn resident_below(node: &Inner, g: &Guard) -> Resident {
+    let mut all = Resident { pages: 0, nodes: 1 };
+    match &node.below {
+        Below::Leaves(slots) => {
+            let leaves = slots.0.iter().filter_map(|slot| slot.load(g));
+            leaves.for_each(|leaf| all.add(leaf.resident()));
+        }
+        Below::Inners(slots) => {
+            let inners = slots.0.iter().filter_map(|slot| slot.load(g));
+            inners.for_each(|inner| all.add(resident_below(inner, g)));
+        }
+    }
+    all
 }
 
 /// The height of the tree that holds page `index`, 64 or more.

@@ -3,6 +3,7 @@
 use hearth_sync::epoch::Guard;
 
 use super::page::Page;
+use super::resident::Resident;
 use super::root::{Data, PageLookup, PageMiss};
 use super::span::{PAGE_BYTES, checked_end, edges, spans, touched};
 use super::tree::{FAN, PageSlot};
@@ -65,7 +66,7 @@ impl Data {
             }
             let slot = match (span.index, leaf) {
                 (1.., Some(leaf)) => leaf.slot(span.index),
-                _ => self.grow(span.index, g),
+                _ => self.grow(span.index, &mut written.nodes, g),
             };
             written.add(write_page(&slot, span.bytes.start, bytes, g));
         }
@@ -95,14 +96,25 @@ pub struct Written {
     pub added: u64,
     /// Pages that were not in memory, including those of `added`.
     pub installed: u64,
+    /// Nodes of the tree that were made for them.
+    pub nodes: u64,
     /// Pages that the backend had as they were, or that nobody had: as many more it has yet to get.
     pub dirtied: u64,
 }
 
 impl Written {
+    /// What came into memory.
+    pub fn resident(&self) -> Resident {
+        Resident {
+            pages: self.installed,
+            nodes: self.nodes,
+        }
+    }
+
     fn add(&mut self, other: Written) {
         self.added += other.added;
         self.installed += other.installed;
+        self.nodes += other.nodes;
         self.dirtied += other.dirtied;
     }
 }
@@ -125,6 +137,7 @@ fn write_page(slot: &PageSlot<'_>, start: usize, bytes: &[u8], g: &Guard) -> Wri
             added,
             installed: 1,
             dirtied: 1,
+            ..Written::default()
         },
         Err(lost) => {
             drop(lost);

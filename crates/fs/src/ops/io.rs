@@ -16,7 +16,7 @@ use crate::inode::{COUNT, GrowthLock, Inode, InodeExt, StateBit};
 use crate::log::ChangeLog;
 use crate::ops::ctx::Ctx;
 use crate::quota::Resource;
-use crate::superblock::{AtimeMode, Attempt, Fetch, PAGE_BYTES, Stop};
+use crate::superblock::{AtimeMode, Attempt, Fetch, Stop, resident_bytes};
 use crate::write_streams::WrittenRange;
 use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::lock;
@@ -378,8 +378,7 @@ fn store_all(
     if inode.state.has(StateBit::Reserved) {
         let written = reserve::store(cx, inode, data, (off, src), g)?;
         cx.sb.note_dirty(inode);
-        let installed = written.installed as i64;
-        cx.sb.cache.mem_usage.add(installed * PAGE_BYTES);
+        (cx.sb.cache.mem_usage).add(resident_bytes(written.resident()));
         return Ok(written.dirtied);
     }
     let need = data
@@ -410,11 +409,9 @@ fn store_all(
         charge.spend(written.added);
         inode.percpu().add(COUNT, written.added as i64);
     }
-    if written.installed > 0 {
-        cx.sb
-            .cache
-            .mem_usage
-            .add(written.installed as i64 * PAGE_BYTES);
+    let came = resident_bytes(written.resident());
+    if came > 0 {
+        cx.sb.cache.mem_usage.add(came);
     }
     Ok(written.dirtied)
 }
@@ -429,12 +426,9 @@ pub(crate) fn edit<T>(
     if !cx.sb.is_durable() {
         return edit();
     }
-    let before = data.resident_pages(g) as i64;
+    let before = resident_bytes(data.resident(g));
     let result = edit();
-    cx.sb
-        .cache
-        .mem_usage
-        .add((data.resident_pages(g) as i64 - before) * PAGE_BYTES);
+    (cx.sb.cache.mem_usage).add(resident_bytes(data.resident(g)) - before);
     result
 }
 

@@ -59,6 +59,7 @@ pub(crate) use record::inode_record;
 
 use crate::attr::{Kind, Time};
 use crate::clock::VolumeClock;
+use crate::data::Resident;
 use crate::directory::{Directory, Entry, FIRST_TABLE_BYTES};
 use crate::errno::{Errno, Result};
 use crate::heat::Tracker;
@@ -98,6 +99,8 @@ const HUGE_PAGES: u64 = 1 << 30;
 const INODE_BYTES: i64 = 384;
 /// The bytes of a page in the memory budget.
 pub(crate) const PAGE_BYTES: i64 = 4160;
+/// The bytes of a node of a file's tree of pages in the memory budget.
+const NODE_BYTES: i64 = 576;
 
 /// The one volume behind its handles. Aligned to a cache line, so that the handle count before it
 /// lies on another line than what every operation reads.
@@ -140,6 +143,11 @@ pub(crate) fn inode_bytes(kind: Kind) -> i64 {
         Kind::Directory => INODE_BYTES + FIRST_TABLE_BYTES,
         _ => INODE_BYTES,
     }
+}
+
+/// The bytes of what a file has in memory in the memory budget.
+pub(crate) fn resident_bytes(resident: Resident) -> i64 {
+    resident.pages as i64 * PAGE_BYTES + resident.nodes as i64 * NODE_BYTES
 }
 
 impl Superblock {

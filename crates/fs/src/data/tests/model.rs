@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use hearth_sync::epoch::{Guard, pin};
 use proptest::prelude::*;
 
+use super::super::resident::Resident;
 use super::super::root::{Data, PageMiss};
 use super::super::span::{PAGE, PAGE_BYTES};
 use super::page_at;
@@ -182,12 +183,12 @@ impl Check {
             Op::Seek { off, size } => self.seek(off, size, g),
             Op::Flush { fail_at } => self.flush(fail_at),
             Op::Evict { want } => {
-                let there = self.data.resident_pages(g);
+                let there = self.data.resident(g).pages;
                 let evicted = self.data.evict(want, g);
-                assert!(evicted <= want && self.data.resident_pages(g) == there - evicted);
+                assert!(evicted <= want && self.data.resident(g).pages == there - evicted);
             }
             Op::CheckAllocation => self.check_allocation(g),
-            Op::Reopen { set_allocated } => self.reopen(set_allocated, g),
+            Op::Reopen { set_allocated } => self.reopen(set_allocated),
         }
         let known = self.data.status.unknown_below() == 0;
         assert!(!known || self.data.pages(g) == self.model.len() as u64);
@@ -202,7 +203,9 @@ impl Check {
                     assert!(!self.data.is_complete(), "{index} absent in complete data");
                     assert!(page_at(&self.data, index, g).is_err(), "{index} is there");
                     let bytes = self.stale.get(&index).map(|bytes| &bytes[..]);
-                    self.data.load(index, bytes, g);
+                    let before = self.data.resident(g);
+                    let came = self.data.load(index, bytes, g);
+                    self.check_came(before, came, g);
                     assert!(
                         page_at(&self.data, index, g).is_ok(),
                         "{index} is still absent"
@@ -213,9 +216,18 @@ impl Check {
         panic!("absent again and again");
     }
 
+    /// What an operation says that it brought into memory is what has come.
+    fn check_came(&self, mut before: Resident, came: Resident, g: &Guard) {
+        before.add(came);
+        assert_eq!(self.data.resident(g), before);
+    }
+
     fn write(&mut self, off: u64, src: &[u8], g: &Guard) {
         let expected = self.retry(g, |data| data.absent_pages(off, src.len() as u64, g));
-        let added = self.retry(g, |data| data.write(off, src, g));
+        let there = self.data.resident(g);
+        let written = self.retry(g, |data| data.store(off, src, g));
+        self.check_came(there, written.resident(), g);
+        let added = written.added;
         let before = self.model.len();
         for (at, byte) in (off..).zip(src) {
             self.bytes(at / PAGE)[(at % PAGE) as usize] = *byte;
@@ -312,22 +324,20 @@ impl Check {
         self.flush(None);
         if self.data.status.unknown_below() == 0 {
             let known = self.data.allocation(g);
-            let known = known.iter().map(|(pages, _)| pages.start);
+            let known = known.into_iter().flat_map(|(pages, _)| pages);
             assert!(known.eq(self.backend.keys().copied()));
         }
     }
 
-    fn reopen(&mut self, set_allocated: bool, g: &Guard) {
+    fn reopen(&mut self, set_allocated: bool) {
         self.flush(None);
         self.stale.clone_from(&self.backend);
-        self.data = Data::new(false);
         let size = self.backend.keys().last().map_or(0, |index| index + 1);
         if set_allocated || size > 5_000 {
-            self.data.set_allocated(
-                self.backend.keys().map(|index| (*index..index + 1, true)),
-                g,
-            );
+            let held = self.backend.keys().map(|index| (*index..index + 1, true));
+            self.data = Data::allocated(held).0;
         } else {
+            self.data = Data::new(false);
             self.data.status.lower(size);
         }
         // The backend keeps zeros where a page was only allocated.
