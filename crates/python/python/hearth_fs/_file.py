@@ -168,11 +168,11 @@ def open_file(
     if buffering == 0:
         return raw  # type: ignore[return-value]
     try:
-        buffered = _buffered(raw, buffering if buffering > 1 else 64 << 10)
+        binary = buffered(raw, buffering if buffering > 1 else 64 << 10)
         if is_binary:
-            return buffered
+            return binary
         text = io.TextIOWrapper(
-            buffered, encoding, errors, newline, line_buffering=buffering == 1
+            binary, encoding, errors, newline, line_buffering=buffering == 1
         )
         text.mode = mode  # type: ignore[misc]
         return text
@@ -181,7 +181,8 @@ def open_file(
         raise
 
 
-def _buffered(raw: File, size: int) -> io.BufferedReader | io.BufferedWriter | io.BufferedRandom:
+def buffered(raw: File, size: int) -> io.BufferedReader | io.BufferedWriter | io.BufferedRandom:
+    """A buffer of size bytes over a raw file."""
     if "+" in raw.mode:
         return io.BufferedRandom(raw, size)
     if raw.readable():

@@ -11,9 +11,7 @@
 """
 
 import errno
-import io
 import os
-import secrets
 import stat as _stat
 import threading
 from datetime import datetime, timezone
@@ -23,7 +21,8 @@ from fsspec import AbstractFileSystem
 from fsspec.utils import stringify_path
 
 from . import _native
-from ._file import File
+from ._file import File, buffered
+from ._transaction import HearthTransaction, nested, staged
 
 _BUFFER = 64 << 10
 _volumes: dict[str, _native.Volume] = {}
@@ -69,6 +68,7 @@ class HearthFileSystem(AbstractFileSystem):
     protocol = "hearth"
     root_marker = "/"
     local_file = False
+    transaction_type = HearthTransaction
 
     def __init__(
         self,
@@ -261,6 +261,9 @@ class HearthFileSystem(AbstractFileSystem):
     def touch(self, path: str, truncate: bool = True, **kwargs: Any) -> None:
         """Makes an empty file, or empties one, or with truncate=False moves its times."""
         path = self._strip_protocol(path)
+        if self._intrans:
+            self.open(path, "wb" if truncate else "ab").close()
+            return
         if self.auto_mkdir:
             self._make_parent(path)
         if truncate:
@@ -304,8 +307,8 @@ class HearthFileSystem(AbstractFileSystem):
     def pipe_file(self, path: str, value: Any, mode: str = "overwrite", **kwargs: Any) -> None:
         """Writes a file; mode "create" refuses one that is there."""
         path = self._strip_protocol(path)
-        if mode == "create":
-            with self.open(path, "xb") as file:
+        if mode == "create" or self._intrans:
+            with self.open(path, "xb" if mode == "create" else "wb") as file:
                 file.write(value)
             return
         try:
@@ -321,7 +324,7 @@ class HearthFileSystem(AbstractFileSystem):
         if isinstance(path, str) and not kwargs:
             self.pipe_file(path, value)
             return
-        if not isinstance(path, dict) or kwargs:
+        if not isinstance(path, dict) or kwargs or self._intrans:
             super().pipe(path, value, **kwargs)
             return
         files = [(self._strip_protocol(each), data) for each, data in path.items()]
@@ -330,6 +333,14 @@ class HearthFileSystem(AbstractFileSystem):
                 self.pipe_file(each, data)
             elif isinstance(done, OSError):
                 raise done
+
+    def open(self, path: Any, mode: str = "rb", *args: Any, **kwargs: Any) -> Any:
+        """Opens a file as builtins.open() does, binary by default. What is written in a
+        transaction is there when that ends."""
+        file = super().open(path, mode, *args, **kwargs)
+        if self._intrans and _writes(mode) and not kwargs.get("autocommit"):
+            self.transaction.note(self.process, self._strip_protocol(path), file)
+        return file
 
     def _open(
         self,
@@ -344,14 +355,17 @@ class HearthFileSystem(AbstractFileSystem):
         size = block_size if isinstance(block_size, int) and block_size > 0 else _BUFFER
         if self.auto_mkdir and "r" not in mode:
             self._make_parent(path)
-        if not autocommit and ("w" in mode or "x" in mode):
-            return _Pending(self.process, path, mode, size)
-        raw = File(self.process, path, mode)
-        if "+" in mode:
-            return io.BufferedRandom(raw, size)
-        if raw.readable():
-            return io.BufferedReader(raw, size)
-        return io.BufferedWriter(raw, size)
+        if autocommit or not _writes(mode):
+            return buffered(File(self.process, path, mode), size)
+        if self._intrans:
+            return self.transaction.open(self.process, path, mode, size)
+        return staged(self.process, path, mode, size)
+
+    def start_transaction(self) -> Any:
+        """Begins a transaction that end_transaction() ends."""
+        if self._intrans:
+            raise nested()
+        return super().start_transaction()
 
     def _make_parent(self, path: str) -> None:
         above = path.rsplit("/", 1)[0]
@@ -363,33 +377,12 @@ class HearthFileSystem(AbstractFileSystem):
         raise NotImplementedError("a volume has no signed URLs")
 
 
-class _Pending(io.BufferedWriter):
-    """A file of a transaction: it takes its name when the transaction ends."""
-
-    def __init__(self, process: _native.Process, path: str, mode: str, size: int) -> None:
-        self.path = path
-        self._is_new = "x" in mode
-        self._process = process
-        self._place = f"{path}.{secrets.token_hex(6)}.part"
-        super().__init__(File(process, self._place, "xb"), size)
-
-    def commit(self) -> None:
-        """Gives the file its name."""
-        self.close()
-        if self._is_new:
-            self._process.link(self._place, self.path)
-            self._process.unlink(self._place)
-        else:
-            self._process.rename(self._place, self.path)
-
-    def discard(self) -> None:
-        """Removes what was written."""
-        self.close()
-        self._process.unlink(self._place)
-
-
 def _by_name(info: dict[str, Any]) -> str:
     return info["name"]
+
+
+def _writes(mode: str) -> bool:
+    return "r" not in mode or "+" in mode
 
 
 def _has_magic(path: str) -> bool:
