@@ -133,6 +133,57 @@ def test_what_is_removed_and_moved(fs):
         fs.rm("/d", recursive=True)
 
 
+def test_a_link_to_a_directory_is_removed_and_what_it_leads_to_stays(fs):
+    def tree():
+        fs.pipe({"/kept/a": b"1", "/kept/e/b": b"2", "/d/c": b"3", "/d/e/f": b"4"})
+        fs.symlink("/kept", "/d/out")
+        fs.symlink("/kept/a", "/d/file")
+        fs.symlink("..", "/d/e/up")
+        fs.symlink(".", "/d/e/here")
+        fs.symlink("none", "/d/e/none")
+
+    for path, options in [
+        ("/d", {"recursive": True}),
+        ("hearth:///d/", {"recursive": True}),
+        (["/d", "/d/e"], {"recursive": True}),
+        ("/d*", {"recursive": True}),
+        ("/d/**", {"recursive": True}),
+    ]:
+        tree()
+        fs.rm(path, **options)
+        if fs.exists("/d"):
+            assert fs.ls("/d", detail=False) == [], path
+            fs.rmdir("/d")
+        assert fs.find("/") == ["/kept/a", "/kept/e/b"], path
+    tree()
+    fs.rm("/d/out", recursive=True)
+    assert not fs.islink("/d/out") and fs.cat("/kept/a") == b"1"
+    with pytest.raises(OSError):
+        fs.rm("/d", recursive=True, maxdepth=1)
+    assert fs.exists("/d/e/f") and not fs.exists("/d/c")
+    fs.rm("/", recursive=True)
+    assert fs.ls("/", detail=False) == []
+    with pytest.raises(FileNotFoundError):
+        fs.rm(["/none"], recursive=True)
+
+
+def test_a_link_to_a_directory_above_it_does_not_make_walks_endless(fs):
+    fs.pipe({"/d/a": b"1", "/d/e/b": b"2", "/other/c": b"3"})
+    for target, path in [
+        ("..", "/d/e/up"), (".", "/d/e/here"), ("/", "/d/e/top"), ("/other", "/d/out"),
+        ("/d", "/other/back"),
+    ]:
+        fs.symlink(target, path)
+    assert fs.find("/d") == ["/d/a", "/d/e/b", "/d/out/c"]
+    back = ["/other/back/a", "/other/back/e/b", "/other/c"]
+    assert fs.find("/") == fs.find("/d") + back and fs.find("/other") == back
+    assert fs.du("/d") == 3 and "/d/out/c" in fs.glob("/d/**")
+    assert fs.cat("/d", recursive=True) == {"/d/a": b"1", "/d/e/b": b"2", "/d/out/c": b"3"}
+    assert [path for path, _, _ in fs.walk("/d/e/up", topdown=False)] == [
+        "/d/e/up/e", "/d/e/up/out", "/d/e/up",
+    ], "the link that was asked for"
+
+
 def test_a_transaction_shows_all_or_nothing(fs):
     with fs.transaction:
         with fs.open("/a", "wb") as file:

@@ -10,7 +10,6 @@
 ``volume`` names.
 """
 
-import errno
 import os
 import stat as _stat
 import threading
@@ -22,7 +21,9 @@ from fsspec.utils import stringify_path
 
 from . import _native
 from ._file import File, buffered
+from ._info import info_of, info_of_link
 from ._transaction import HearthTransaction, nested, staged
+from ._tree import above, leads_up, remove
 
 _BUFFER = 64 << 10
 _volumes: dict[str, _native.Volume] = {}
@@ -114,12 +115,12 @@ class HearthFileSystem(AbstractFileSystem):
         path = self._strip_protocol(path)
         found = self.process.lstat(path)
         if not _stat.S_ISLNK(found.st_mode):
-            return _info(path, found)
+            return info_of(path, found)
         try:
             target = self.process.stat(path)
         except OSError:
             target = None
-        return _link(path, found, target, self.process.readlink(path))
+        return info_of_link(path, found, target, self.process.readlink(path))
 
     def ls(self, path: str, detail: bool = True, **kwargs: Any) -> list[Any]:
         """The entries of a directory, or the file itself, sorted by name."""
@@ -135,7 +136,7 @@ class HearthFileSystem(AbstractFileSystem):
             if entry.is_symlink():
                 found.append(self.info(entry.path))
             else:
-                found.append(_info(entry.path, entry.stat()))
+                found.append(info_of(entry.path, entry.stat()))
         found.sort(key=_by_name)
         return found
 
@@ -146,6 +147,14 @@ class HearthFileSystem(AbstractFileSystem):
             return [path]
         above = path if path == "/" else path + "/"
         return sorted([above + name for name in names])
+
+    def walk(self, path: Any, *args: Any, **kwargs: Any) -> Any:
+        """Directories and what is in them, as AbstractFileSystem.walk(). A symbolic link to a
+        directory above it is not followed, since there would be no end."""
+        path = self._strip_protocol(path)
+        if kwargs.get("is_below") and leads_up(self.process, path):
+            return
+        yield from super().walk(path, *args, **{**kwargs, "is_below": True})
 
     def exists(self, path: str, **kwargs: Any) -> bool:
         """Whether there is something at path."""
@@ -201,24 +210,21 @@ class HearthFileSystem(AbstractFileSystem):
     _rm = rm_file
 
     def rm(self, path: Any, recursive: bool = False, maxdepth: int | None = None) -> None:
-        """Removes files, and with recursive directories and what is below them."""
-        paths = self.expand_path(path, recursive=recursive, maxdepth=maxdepth)
-        directories: list[str] = []
-        files: list[str] = []
-        for each, found in zip(paths, self.process.stat_many(paths, follow_symlinks=False)):
-            if isinstance(found, OSError):
-                raise found
-            (directories if _stat.S_ISDIR(found.st_mode) else files).append(each)
-        if directories and not recursive:
-            raise IsADirectoryError(
-                errno.EISDIR, "a directory is removed with recursive=True", directories[0]
-            )
-        for failed in self.process.unlink_many(files):
-            if failed is not None:
-                raise failed
-        for each in sorted(directories, key=len, reverse=True):
-            if each != "/":
-                self.process.rmdir(each)
+        """Removes files, and with recursive directories and what is below them. A symbolic link is
+        removed, and never what it leads to."""
+        given = [path] if isinstance(path, (str, os.PathLike)) else path
+        roots = {root: depth for each in given for root, depth in self._roots(each, maxdepth)}
+        remove(self.process, roots, recursive)
+
+    def _roots(self, path: Any, maxdepth: int | None) -> list[tuple[str, int | None]]:
+        """What a path or a pattern names, and how deep to go below."""
+        found = self.expand_path(path, maxdepth=maxdepth)
+        if not _has_magic(self._strip_protocol(path)):
+            return [(each, maxdepth) for each in found]
+        # "**" goes through links to directories, and the links are what is removed.
+        links = {each for each in found if self.islink(each)}
+        depth = None if maxdepth is None else maxdepth - 1
+        return [(each, depth) for each in found if links.isdisjoint(above(each))]
 
     def cp_file(self, path1: str, path2: str, **kwargs: Any) -> None:
         """Copies a file, or makes the directory that path1 is."""
@@ -387,38 +393,3 @@ def _writes(mode: str) -> bool:
 
 def _has_magic(path: str) -> bool:
     return "*" in path or "?" in path or "[" in path
-
-
-def _info(path: str, found: _native.Stat) -> dict[str, Any]:
-    mode = found.st_mode
-    if _stat.S_ISREG(mode):
-        kind, size = "file", found.st_size
-    elif _stat.S_ISDIR(mode):
-        kind, size = "directory", 0
-    else:
-        kind, size = "other", found.st_size
-    return {
-        "name": path,
-        "size": size,
-        "type": kind,
-        "created": found.st_birthtime,
-        "mtime": found.st_mtime,
-        "mode": mode,
-        "uid": found.st_uid,
-        "gid": found.st_gid,
-        "ino": found.st_ino,
-        "nlink": found.st_nlink,
-        "islink": False,
-    }
-
-
-def _link(
-    path: str, found: _native.Stat, target: _native.Stat | None, destination: Any
-) -> dict[str, Any]:
-    """A symbolic link counts as what it leads to, as in fsspec's local filesystem."""
-    info = _info(path, target if target is not None else found)
-    if target is None:
-        info["type"] = "link"
-    info["islink"] = True
-    info["destination"] = os.fspath(destination)
-    return info
