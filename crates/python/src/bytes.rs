@@ -1,9 +1,37 @@
 //! Contents of files: what callers write, and the memory that they read into.
 
 use pyo3::buffer::PyBuffer;
+use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView, PySlice};
 use std::borrow::Cow;
+
+/// From this many bytes on there may be no memory for a copy while there is for all else.
+const LARGE: usize = 1 << 20;
+
+/// `bytes` with this contents. `MemoryError` where a large one has no room: `PyBytes::new` would
+/// panic, and what does not panic is slower.
+pub fn object<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+    if data.len() < LARGE {
+        return Ok(PyBytes::new(py, data));
+    }
+    PyBytes::new_with(py, data.len(), |out| {
+        out.copy_from_slice(data);
+        Ok(())
+    })
+}
+
+/// `len` zeros, or `MemoryError`.
+pub fn zeroed(len: usize) -> PyResult<Vec<u8>> {
+    if len < LARGE {
+        return Ok(vec![0; len]);
+    }
+    let mut zeros = Vec::new();
+    let reserved = zeros.try_reserve_exact(len);
+    reserved.map_err(|_| PyMemoryError::new_err(()))?;
+    zeros.resize(len, 0);
+    Ok(zeros)
+}
 
 /// The bytes of an object that has some: borrowed from `bytes`, which nobody can change, copied
 /// from all else.
@@ -13,7 +41,9 @@ pub fn given<'a>(data: &'a Bound<'_, PyAny>) -> PyResult<Cow<'a, [u8]>> {
     }
     // Any contiguous array: `PyBuffer` by itself takes one of bytes alone.
     let flat = PyMemoryView::from(data)?.call_method1("cast", ("B",))?;
-    Ok(Cow::Owned(PyBuffer::<u8>::get(&flat)?.to_vec(data.py())?))
+    let mut copy = zeroed(flat.len()?)?;
+    PyBuffer::<u8>::get(&flat)?.copy_to_slice(data.py(), &mut copy)?;
+    Ok(Cow::Owned(copy))
 }
 
 /// The memory of a caller, as bytes.

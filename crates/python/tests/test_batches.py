@@ -1,5 +1,7 @@
 """Many files in one call."""
 
+import errno
+import os
 import threading
 
 import pytest
@@ -26,6 +28,30 @@ def test_results_stand_in_the_order_of_the_paths_and_errors_in_their_place(anywh
     assert isinstance(process.unlink_many(["/d"])[0], IsADirectoryError)
     written = process.write_many([("/no/f", b""), ("/g", bytearray(b"12"))])
     assert isinstance(written[0], FileNotFoundError) and written[1] == 2
+
+
+def test_a_file_that_no_memory_can_hold_is_an_error_of_its_own(anywhere):
+    """A sparse file is as large as its owner says: an allocation that fails ended the program."""
+    process = anywhere
+    process.write_many([("/a", b"1"), ("/sparse", b""), ("/b", b"2")])
+    process.truncate("/sparse", 1 << 50)
+    one, sparse, two = process.read_many(["/a", "/sparse", "/b"])
+    assert (one, two) == (b"1", b"2")
+    assert isinstance(sparse, OSError) and sparse.errno == errno.ENOMEM
+    assert sparse.filename == "/sparse"
+    with pytest.raises(MemoryError):
+        process.read_bytes("/sparse")
+    for buffering in (0, -1):
+        with process.file("/sparse", "rb", buffering) as file, pytest.raises(MemoryError):
+            file.read()
+    assert process.open_fds() == []
+
+
+def test_large_files_are_read_whole(process):
+    large = [os.urandom(size) for size in [(1 << 20) - 1, 1 << 20, (1 << 20) + 1, 5_000_000]]
+    names = [f"/{n}" for n in range(len(large))]
+    process.write_many(zip(names, map(bytearray, large)))
+    assert process.read_many(names) == large
 
 
 def test_empty_batches(process):

@@ -114,6 +114,12 @@ def test_cat_of_one_of_many_and_of_what_fails(fs):
     both = fs.cat(["/a", "/none"], on_error="return")
     assert both["/a"] == b"1" and isinstance(both["/none"], FileNotFoundError)
     assert isinstance(fs.cat("/none", on_error="return"), FileNotFoundError)
+    fs.process.truncate("/a", 1 << 50)
+    with pytest.raises(OSError) as failed:
+        fs.cat(["/a", "/b"])
+    assert failed.value.errno == errno.ENOMEM
+    assert fs.cat(["/a", "/b"], on_error="omit") == {"/b": b"2"}
+    fs.process.truncate("/a", 1)
     assert fs.cat_file("/d/c", 0, 0) == b"" and fs.cat_ranges(["/a", "/b"], 0, 1) == [b"1", b"2"]
     assert fs.head("/d/c", 10) == b"3" and fs.tail("/d/c", 10) == b"3"
 

@@ -16,6 +16,9 @@ _MODES = {
     "x": os.O_WRONLY | os.O_CREAT | os.O_EXCL,
 }
 
+# Most bytes of one read of a descriptor.
+_READ_MOST = 0x7FFF_F000
+
 
 class File(io.RawIOBase):
     """An open file of a volume: unbuffered bytes, as io.FileIO is one of the system.
@@ -77,6 +80,9 @@ class File(io.RawIOBase):
         parts = []
         while True:
             rest = self._process.fstat(self._fd).st_size - self.tell()
+            if rest > _READ_MOST:
+                # MemoryError now, and not when all that there is has been filled with zeros.
+                bytes(rest)
             # One more, so that a file that has grown is read on.
             part = self._process.read(self._fd, max(rest + 1, io.DEFAULT_BUFFER_SIZE))
             if not part:

@@ -6,8 +6,9 @@ use crate::bytes;
 use crate::path::PathArg;
 use crate::stat::Stat;
 use hearth::{AT_FDCWD, Errno};
+use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList};
+use pyo3::types::PyList;
 
 /// About what a call on a name takes without the interpreter's part.
 const NAME_NS: usize = 60;
@@ -46,7 +47,7 @@ impl PyProcess {
         paths: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyList>> {
         self.each(py, paths, FILE_NS, read_whole, |all| {
-            Ok(PyBytes::new(py, &all).into_any().unbind())
+            Ok(bytes::object(py, &all)?.into_any().unbind())
         })
     }
 
@@ -125,7 +126,8 @@ fn collected<'py>(items: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>>
     }
 }
 
-/// The results of a batch; errors are results as well.
+/// The results of a batch; errors are results as well, also where there is no memory for one of
+/// them.
 fn results<'py, T>(
     py: Python<'py>,
     paths: &[PathArg<'_, 'py>],
@@ -133,7 +135,12 @@ fn results<'py, T>(
     mut object: impl FnMut(T) -> PyResult<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyList>> {
     let objects = paths.iter().zip(done).map(|(path, done)| match done {
-        Ok(value) => object(value),
+        Ok(value) => match object(value) {
+            Err(error) if error.is_instance_of::<PyMemoryError>(py) => {
+                Ok(path.error(Errno::ENOMEM))
+            }
+            done => done,
+        },
         Err(errno) => Ok(path.error(errno)),
     });
     PyList::new(py, objects.collect::<PyResult<Vec<_>>>()?)

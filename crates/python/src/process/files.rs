@@ -41,7 +41,7 @@ impl PyProcess {
         offset: Option<u64>,
     ) -> PyResult<usize> {
         let target = Target::of(buffer)?;
-        let mut own = vec![0; target.len().min(READ_MOST)];
+        let mut own = bytes::zeroed(target.len().min(READ_MOST))?;
         let out = &mut own;
         let got = self.moving(py, out.len(), |process| match offset {
             Some(offset) => process.pread(fd, out, offset),

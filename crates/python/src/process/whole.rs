@@ -10,6 +10,10 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 /// Memory for a file whose size is not known, or that has grown.
 const STEP: usize = 64 << 10;
 
+/// The same for a file whose size is known: what is zeroed first is still in the caches when it is
+/// read into.
+const LARGE_STEP: usize = 1 << 20;
+
 /// Most bytes of one step of a copy.
 const COPY: u64 = 16 << 20;
 
@@ -37,7 +41,7 @@ impl PyProcess {
         // A file without a size may be a control file, whose contents have none.
         if size == 0 {
             let all = self.released(py, move |process| {
-                let all = read_rest(process, file.fd, 0);
+                let all = read_rest(process, file.fd);
                 drop(file);
                 all
             })?;
@@ -192,31 +196,41 @@ fn read_full(process: &Process, fd: Fd, out: &mut [u8], start: u64) -> Result<us
     Ok(got)
 }
 
-/// Reads from `start` to the end of the file.
-fn read_rest(process: &Process, fd: Fd, start: u64) -> Result<Vec<u8>, Errno> {
+/// Reads to the end of the file. `ENOMEM` where there is no memory for it.
+fn read_rest(process: &Process, fd: Fd) -> Result<Vec<u8>, Errno> {
     let mut all = Vec::new();
-    loop {
-        let before = all.len();
-        all.resize(before + STEP, 0);
-        let got = read_full(process, fd, &mut all[before..], start + before as u64)?;
-        all.truncate(before + got);
-        if got < STEP {
-            return Ok(all);
-        }
-    }
+    while read_more(process, fd, &mut all, STEP)? == STEP {}
+    Ok(all)
 }
 
-/// The whole of the file at `path`.
+/// The whole of the file at `path`. `ENOMEM` where there is no memory for it: a sparse file may be
+/// larger than any memory.
 pub fn read_whole(process: &Process, path: &[u8]) -> Result<Vec<u8>, Errno> {
     let (fd, size) = open_to_read(process, path)?;
     let _file = Closing { process, fd };
     if size == 0 {
-        return read_rest(process, fd, 0);
+        return read_rest(process, fd);
     }
-    let mut all = vec![0; size as usize];
-    let got = read_full(process, fd, &mut all, 0)?;
-    all.truncate(got);
+    let size = usize::try_from(size).map_err(|_| Errno::ENOMEM)?;
+    let mut all = Vec::new();
+    all.try_reserve_exact(size).map_err(|_| Errno::ENOMEM)?;
+    while all.len() < size {
+        let step = LARGE_STEP.min(size - all.len());
+        if read_more(process, fd, &mut all, step)? < step {
+            break;
+        }
+    }
     Ok(all)
+}
+
+/// Reads at most `step` bytes behind those that `all` has.
+fn read_more(process: &Process, fd: Fd, all: &mut Vec<u8>, step: usize) -> Result<usize, Errno> {
+    let before = all.len();
+    all.try_reserve(step).map_err(|_| Errno::ENOMEM)?;
+    all.resize(before + step, 0);
+    let got = read_full(process, fd, &mut all[before..], before as u64)?;
+    all.truncate(before + got);
+    Ok(got)
 }
 
 /// Makes or empties the file at `path` and writes all of `data`.
