@@ -19,6 +19,7 @@ mod process;
 mod quota;
 mod stat;
 mod stats;
+mod unwritten;
 mod volume;
 
 use pyo3::prelude::*;

@@ -11,6 +11,7 @@
 
 use crate::error;
 use crate::fork::{self, Held};
+use crate::unwritten;
 use hearth::{Errno, Source, Volume, VolumeOptions};
 use hearth_fuse::{MountError, Session};
 use hearth_sync::lock::Lock;
@@ -18,6 +19,7 @@ use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicBool, Ordering};
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 use std::path::PathBuf;
 
 lock_class!(VolumesLock = "python.volumes", 1);
@@ -229,19 +231,28 @@ impl Row {
     }
 }
 
-/// Closes all that is open: for the end of the interpreter.
+/// Has file objects write what they hold, and closes all that is open: for the end of the
+/// interpreter. What fails is reported as what fails in a `__del__` is.
 #[pyfunction]
 pub fn _close_all(py: Python<'_>) {
     if fork::is_forked_now() {
         return;
     }
-    py.detach(|| {
+    if let Err(error) = unwritten::write_all(py) {
+        error.write_unraisable(py, None);
+    }
+    let failed = py.detach(|| {
         let rows = std::mem::take(&mut *TABLE.lock());
-        for row in rows {
-            // Nobody is there to be told; `close` tells.
-            let _ = row.opened.end();
-        }
+        let end = |row: Row| Some((row.opened.end().err()?, row.directory));
+        rows.into_iter().filter_map(end).collect::<Vec<_>>()
     });
+    for (error, directory) in failed {
+        let shown = directory.map_or("memory:".to_owned(), |directory| {
+            format!("store:{}", directory.display())
+        });
+        let place = PyString::new(py, &format!("the end of {shown}"));
+        error.into_python().write_unraisable(py, Some(&place));
+    }
 }
 
 fn parsed(text: &str) -> PyResult<(Source, VolumeOptions)> {

@@ -10,6 +10,7 @@ use crate::path::PathArg;
 use crate::process::PyProcess;
 use crate::quota::Quota;
 use crate::stats;
+use crate::unwritten;
 use hearth::Errno;
 use hearth_fuse::{MountOptions, Session};
 use hearth_sync::primitive::Arc;
@@ -146,14 +147,35 @@ impl PyVolume {
         Ok(Mount::new(Arc::clone(&self.handle), session))
     }
 
-    /// Ends this use of the volume. The last one unmounts what this process has mounted of it,
-    /// makes changes durable and frees a store's directory. Doing it again does nothing.
-    fn close(&self, py: Python<'_>) -> PyResult<()> {
+    /// Ends this use of the volume: file objects of its processes write what they hold. The last
+    /// use unmounts what this process has mounted of the volume, makes changes durable and frees a
+    /// store's directory. Doing it again does nothing.
+    ///
+    /// Raises the first error, after all was done that can be done.
+    fn close(slf: &Bound<'_, PyVolume>) -> PyResult<()> {
+        let (py, handle) = (slf.py(), slf.get().handle.get());
         if fork::is_forked_now() {
             return Err(error::forked());
         }
-        let handle = self.handle.get();
-        py.detach(|| handle.close()).map_err(|e| e.into_python())
+        let unwritten = match handle.is_closed() {
+            true => Ok(None),
+            false => unwritten::write_of(slf),
+        };
+        let unwritten = unwritten.unwrap_or_else(Some);
+        let closed = py.detach(|| handle.close()).map_err(|e| e.into_python());
+        match (closed, unwritten) {
+            (Err(error), unwritten) => {
+                error.set_cause(py, unwritten);
+                Err(error)
+            }
+            (Ok(()), Some(unwritten)) => Err(unwritten),
+            (Ok(()), None) => Ok(()),
+        }
+    }
+
+    /// Whether a process is of this use of the volume.
+    fn _has(&self, process: &PyProcess) -> bool {
+        Arc::ptr_eq(&self.handle, process.handle())
     }
 
     fn __enter__(slf: Bound<'_, PyVolume>) -> PyResult<Bound<'_, PyVolume>> {
@@ -162,8 +184,8 @@ impl PyVolume {
     }
 
     #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.close(py)
+    fn __exit__(slf: &Bound<'_, PyVolume>, _exception: &Bound<'_, PyAny>) -> PyResult<()> {
+        PyVolume::close(slf)
     }
 
     /// With its address: fsspec tells storage options apart by what they show.

@@ -2,6 +2,7 @@
 
 import errno
 import gc
+import gzip
 import os
 import threading
 
@@ -88,9 +89,9 @@ def test_after_the_close_every_call_says_so(store):
     process = volume.process()
     fd = process.open("/f", os.O_CREAT | os.O_RDWR)
     file = process.file("/f", "wb")
+    volume.close()
+    volume.close()
     file.write(b"not written")
-    volume.close()
-    volume.close()
     calls = [
         lambda: process.stat("/f"),
         lambda: process.read(fd, 1),
@@ -122,6 +123,73 @@ process.write_bytes("/f", b"at the exit")
 """
     run(write, store)
     assert run(READ, store) == "at the exit\n"
+
+
+# File objects of each kind that nobody closes.
+UNCLOSED = """
+import sys, fsspec, hearth_fs
+volume = hearth_fs.open(sys.argv[1], create=True)
+process = volume.process()
+text = process.file("/text", "w", encoding="utf-8")
+text.write("text")
+binary = process.file("/binary", "wb")
+binary.write(b"binary")
+both = process.file("/both", "w+b")
+both.write(b"both")
+fs = fsspec.filesystem("hearth", volume=volume)
+by_url = fs.open("/fs/text", "w")
+by_url.write("text")
+packed = fs.open("/fs/packed", "wt", compression="gzip")
+packed.write("packed")
+"""
+
+
+@pytest.mark.parametrize("end", ["", "volume.close()", "with volume: pass", "raise SystemExit"])
+def test_what_file_objects_hold_is_written_before_the_volume_ends(store, end):
+    run(UNCLOSED + end, store)
+    with hearth_fs.open(store) as volume:
+        found = volume.process().read_many(["/text", "/binary", "/both", "/fs/text"])
+        assert found == [b"text", b"binary", b"both", b"text"]
+        assert gzip.decompress(volume.process().read_bytes("/fs/packed")) == b"packed"
+
+
+def test_the_end_of_one_use_leaves_the_file_objects_of_the_other_alone(store):
+    with hearth_fs.open(store, create=True) as one, hearth_fs.open(store) as two:
+        ours, theirs = one.process().file("/ours", "w"), two.process().file("/theirs", "w")
+        ours.write("1")
+        theirs.write("2")
+        one.close()
+        assert [stat.st_size for stat in two.process().stat_many(["/ours", "/theirs"])] == [1, 0]
+        theirs.close()
+        assert two.process().read_bytes("/theirs") == b"2"
+    with pytest.raises(OSError):
+        ours.close()
+
+
+def test_what_cannot_be_written_is_told_and_the_volume_ends_all_the_same():
+    volume = hearth_fs.open("memory:?size=1MiB")
+    large = volume.process().file("/large", "w", buffering=4 << 20)
+    large.write("x" * (2 << 20))
+    small = volume.process().file("/small", "w")
+    small.write("x")
+    with pytest.raises(OSError) as failed:
+        volume.close()
+    assert failed.value.errno == errno.ENOSPC and volume.closed
+    assert ["'/large'" in note for note in failed.value.__notes__] == [True]
+    for file in (large, small):
+        with pytest.raises(OSError):
+            file.close()
+
+
+def test_what_cannot_be_written_at_the_exit_is_reported(tmp_path):
+    program = """
+import sys, hearth_fs
+sys.unraisablehook = lambda failed: print(failed.object.name, failed.exc_value.strerror)
+process = hearth_fs.open("memory:?size=1MiB").process()
+large = process.file("/large", "w", buffering=4 << 20)
+large.write("x" * (2 << 20))
+"""
+    assert run(program) == "/large No space left on device\n"
 
 
 def test_what_was_synced_is_there_after_a_kill(store):

@@ -5,6 +5,7 @@ import os
 from typing import IO, TYPE_CHECKING, Any
 
 from ._native import Process
+from ._unwritten import remember
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, StrOrBytesPath, WriteableBuffer
@@ -181,6 +182,8 @@ def open_file(
             binary, encoding, errors, newline, line_buffering=buffering == 1
         )
         text.mode = mode  # type: ignore[misc]
+        if raw.writable():
+            remember(text, process)
         return text
     except BaseException:
         raw.close()
@@ -189,11 +192,15 @@ def open_file(
 
 def buffered(raw: File, size: int) -> io.BufferedReader | io.BufferedWriter | io.BufferedRandom:
     """A buffer of size bytes over a raw file."""
-    if "+" in raw.mode:
-        return io.BufferedRandom(raw, size)
-    if raw.readable():
+    if not raw.writable():
         return io.BufferedReader(raw, size)
-    return io.BufferedWriter(raw, size)
+    file: io.BufferedWriter | io.BufferedRandom
+    if raw.readable():
+        file = io.BufferedRandom(raw, size)
+    else:
+        file = io.BufferedWriter(raw, size)
+    remember(file, raw.process)
+    return file
 
 
 def _flags(mode: str) -> tuple[int, bool, bool]:

@@ -10,6 +10,7 @@
 ``volume`` names.
 """
 
+import io
 import os
 import stat as _stat
 import threading
@@ -24,6 +25,7 @@ from ._file import File, buffered
 from ._info import info_of, info_of_link
 from ._transaction import HearthTransaction, nested, staged
 from ._tree import above, leads_up, remove
+from ._unwritten import remember
 
 _BUFFER = 64 << 10
 _volumes: dict[str, _native.Volume] = {}
@@ -344,7 +346,12 @@ class HearthFileSystem(AbstractFileSystem):
         """Opens a file as builtins.open() does, binary by default. What is written in a
         transaction is there when that ends."""
         file = super().open(path, mode, *args, **kwargs)
-        if self._intrans and _writes(mode) and not kwargs.get("autocommit"):
+        if not _writes(mode):
+            return file
+        if not isinstance(file, (io.BufferedWriter, io.BufferedRandom)):
+            # It encodes or compresses.
+            remember(file, self.process)
+        if self._intrans and not kwargs.get("autocommit"):
             self.transaction.note(self.process, self._strip_protocol(path), file)
         return file
 
