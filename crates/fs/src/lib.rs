@@ -101,7 +101,7 @@ pub use vfs::{
     Blocking, BlockingWork, KernelCache, Miss, NonBlocking, SyncPoint, Vfs, VfsError, VfsFile,
     VfsResult, VolumeVfs, WhenDurable,
 };
-pub use volume::{BuildError, FileLockReport, FileLockRow, Volume};
+pub use volume::{BuildError, FileLockReport, FileLockRow, KernelInFront, Volume};
 pub use watch::{
     EventInode, NAME_EVENTS_KEPT, NameChange, NameChanger, NameEvent, NameEvents, NamePlace,
     NameTeller, NameWatch,

@@ -68,7 +68,7 @@ pub fn of_mount(error: &MountError, place: &str) -> PyErr {
         MountError::Missing { .. } => Errno::ENOENT,
         MountError::NotADirectory { .. } => Errno::ENOTDIR,
         MountError::NotEmpty { .. } => Errno::ENOTEMPTY,
-        MountError::AlreadyMounted { .. } => Errno::EBUSY,
+        MountError::AlreadyMounted { .. } | MountError::Served { .. } => Errno::EBUSY,
         MountError::Dead { .. } => Errno(libc::ENOTCONN),
         MountError::NoPermission { .. }
         | MountError::Forbidden { .. }

@@ -189,7 +189,8 @@ impl Opened {
         self.may_wait.load(Ordering::Relaxed)
     }
 
-    /// Serves a mount of the volume until it is unmounted.
+    /// Serves a mount of the volume until it is unmounted. One that somebody else has unmounted is
+    /// not in the way.
     pub fn mount(
         &self,
         begin: impl FnOnce(Volume) -> Result<Session, MountError>,
@@ -197,6 +198,10 @@ impl Opened {
         // Before the kernel can cache anything. A call that has not seen it began before the
         // mount, and has nothing to tell the kernel.
         self.may_wait.store(true, Ordering::SeqCst);
+        let sessions = self.sessions.lock().clone();
+        for gone in sessions.iter().filter(|session| session.has_ended()) {
+            self.forget(gone);
+        }
         let session = Arc::new(begin(self.volume.clone())?);
         self.sessions.lock().push(Arc::clone(&session));
         Ok(session)
@@ -205,9 +210,13 @@ impl Opened {
     /// Takes a mount away.
     pub fn unmount(&self, session: &Arc<Session>) -> Result<(), MountError> {
         session.unmount()?;
+        self.forget(session);
+        Ok(())
+    }
+
+    fn forget(&self, session: &Arc<Session>) {
         let is_other = |other: &Arc<Session>| !Arc::ptr_eq(other, session);
         self.sessions.lock().retain(is_other);
-        Ok(())
     }
 
     /// Unmounts and closes.

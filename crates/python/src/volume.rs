@@ -124,7 +124,8 @@ impl PyVolume {
     /// Serves the volume on an empty directory by threads of this process, until unmount() of
     /// what is returned, or close().
     ///
-    /// options are those of `hearth mount -o`. Raises OSError with the reason and the remedy.
+    /// options are those of `hearth mount -o`. Raises OSError with the reason and the remedy: EBUSY
+    /// if this process has mounted the volume already.
     #[pyo3(signature = (mountpoint, *options))]
     fn mount(
         &self,

@@ -88,6 +88,35 @@ def test_a_mount_that_somebody_else_took_away(volume, place):
     volume.process().touch("/f")
 
 
+def test_a_volume_is_mounted_once_at_a_time(tmp_path):
+    """Two mounts of one volume would not see each other's changes."""
+    places = [tmp_path / name for name in "ab"]
+    for each in places:
+        each.mkdir()
+    a, b = places
+    store = f"store:{tmp_path / 'volume'}"
+    with hearth_fs.open(store, create=True) as volume, hearth_fs.open(store) as same:
+        with volume.mount(a):
+            for mine in (volume, same):
+                with pytest.raises(OSError) as failed:
+                    mine.mount(b)
+                assert failed.value.errno == errno.EBUSY and failed.value.filename == str(b)
+                assert f"mounted on {a}" in failed.value.strerror
+                assert f"mount --bind {a} {b}" in failed.value.strerror
+            assert not os.path.ismount(b)
+            subprocess.check_call(["mount", "--bind", a, b])
+            try:
+                subprocess.check_call(["sh", "-c", f"echo x > {a}/f && grep -q x {b}/f"])
+            finally:
+                subprocess.check_call(["umount", b])
+        with volume.mount(b):
+            subprocess.check_call(["grep", "-q", "x", b / "f"])
+            subprocess.check_call(["umount", b])
+            with same.mount(a):
+                subprocess.check_call(["grep", "-q", "x", a / "f"])
+    assert not any(map(os.path.ismount, places))
+
+
 def test_what_cannot_be_mounted_is_refused_with_the_remedy(volume, place, tmp_path):
     with pytest.raises(FileNotFoundError) as failed:
         volume.mount(tmp_path / "none")

@@ -9,6 +9,7 @@
 //! | [`Options`] | mount options | control files, [`crate::Volume`] |
 //! | [`FileLocking`] | waiters and bounds of file locks | `ops::lock` |
 //! | [`Observers`] | who is notified | [`crate::Volume::observe`] |
+//! | [`Front`] | where the volume is mounted | [`crate::Volume::kernel_in_front`] |
 //! | [`NameRing`] | changes of names for listeners | every change while somebody listens |
 //! | [`ControlFiles`] | the files below `/.hearth` | set once |
 //! | [`Maintenance`] | state of the background work | `service` |
@@ -27,6 +28,7 @@ mod cache_state;
 mod control;
 mod crowd;
 mod file_locks;
+mod front;
 mod ghosts;
 mod handle;
 mod inode_ahead;
@@ -73,6 +75,7 @@ use crate::watch::NameRing;
 use cache_state::CacheState;
 use control::ControlSlot;
 use file_locks::FileLocking;
+use front::Front;
 use handle::{HandleShares, HasHandles};
 use hearth_sched::{DEFAULT_WEIGHT, MOST_WORKERS, SchedError, Scheduler};
 use hearth_sync::epoch::Guard;
@@ -120,6 +123,7 @@ pub(crate) struct Superblock {
     pub heat: Tracker,
     pub maintenance: Maintenance,
     pub observers: Observers,
+    pub front: Front,
     /// Written while somebody listens. Shared with those who do.
     pub watched_names: Arc<NameRing>,
     pub control: ControlSlot,
@@ -185,6 +189,7 @@ impl Superblock {
             heat: Tracker::new(options.hot_track),
             maintenance: Maintenance::new(),
             observers: Observers::new(),
+            front: Front::new(),
             watched_names: Arc::new(NameRing::new()),
             control: ControlSlot::new(),
             handles: HandleShares::new(),

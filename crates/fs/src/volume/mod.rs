@@ -2,9 +2,11 @@
 
 mod error;
 mod file_locks;
+mod kernel_in_front;
 
 pub use error::BuildError;
 pub use file_locks::{FileLockReport, FileLockRow};
+pub use kernel_in_front::KernelInFront;
 
 use crate::errno::Result;
 use crate::observer::Observer;
@@ -190,11 +192,6 @@ impl Volume {
     /// that nobody waits for.
     pub fn awaits_returns(&self) -> bool {
         self.sb.cache.unlinked.sum() > 0 || self.sb.quotas.reservations.any()
-    }
-
-    /// Whether anybody observes the volume.
-    pub fn is_observed(&self) -> bool {
-        !self.sb.observers.load(&pin()).is_empty()
     }
 
     /// Writes everything back and returns when it is durable.

@@ -3,18 +3,25 @@
 use crate::log::say;
 use crate::mount::Mounted;
 use crate::wait::waiting::Waiting;
+use hearth::KernelInFront;
 use hearth_sync::lock::{Condition, Lock};
 use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;
 use std::io;
 use std::time::{Duration, Instant};
 
-lock_class!(AliveLock = "fuse.connection", 870);
+lock_class! {
+    FrontLock = "fuse.kernel-in-front", 869;
+    AliveLock = "fuse.connection", 870;
+}
 
 /// What the threads of a session share.
 pub(crate) struct Connection {
     pub mounted: Mounted,
     pub waiting: Arc<Waiting>,
+    /// Taken when the session ends, so that the volume can be mounted again. Here because threads
+    /// that cannot be ended keep the connection.
+    front: Lock<FrontLock, Option<KernelInFront>>,
     /// Threads that still carry requests.
     alive: Lock<AliveLock, usize>,
     /// `alive` became 0.
@@ -23,13 +30,19 @@ pub(crate) struct Connection {
 
 impl Connection {
     /// A connection that no thread serves yet.
-    pub fn new(mounted: Mounted, waiting: Arc<Waiting>) -> Connection {
+    pub fn new(mounted: Mounted, waiting: Arc<Waiting>, front: KernelInFront) -> Connection {
         Connection {
             mounted,
             waiting,
+            front: Lock::new(Some(front)),
             alive: Lock::new(0),
             ended: Condition::new(),
         }
+    }
+
+    /// The right to be in front of the volume, for whoever finishes the session first.
+    pub fn take_front(&self) -> Option<KernelInFront> {
+        self.front.lock().take()
     }
 
     /// A thread is about to carry requests.

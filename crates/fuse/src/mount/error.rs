@@ -28,6 +28,14 @@ pub enum MountError {
         /// The mount point.
         path: PathBuf,
     },
+    /// The volume is mounted elsewhere by this program, and one mount of it cannot be told of what
+    /// another changes.
+    Served {
+        /// The mount point.
+        path: PathBuf,
+        /// Where the volume is mounted.
+        first: PathBuf,
+    },
     /// A mount is there whose program is gone.
     Dead {
         /// The mount point.
@@ -108,6 +116,7 @@ impl MountError {
             | MountError::NotADirectory { path }
             | MountError::NotEmpty { path }
             | MountError::AlreadyMounted { path }
+            | MountError::Served { path, .. }
             | MountError::Dead { path }
             | MountError::NoPermission { path }
             | MountError::Forbidden { path }
@@ -144,6 +153,15 @@ impl fmt::Display for MountError {
             ),
             MountError::AlreadyMounted { .. } => {
                 write!(f, "{at} is already mounted: hearth umount {at}")
+            }
+            MountError::Served { first, .. } => {
+                let first = first.display();
+                write!(
+                    f,
+                    "mount on {at}: this program has the volume mounted on {first}, and a second \
+                     mount would not see what the first one changes: use {first}, unmount it, or \
+                     mount --bind {first} {at}"
+                )
             }
             MountError::Dead { .. } => {
                 write!(f, "{at} is a mount whose program is gone: umount -l {at}")
@@ -240,6 +258,13 @@ mod tests {
                 "hearth umount --lazy /mnt",
             ),
             (MountError::Limited { path: path() }, "mount again"),
+            (
+                MountError::Served {
+                    path: path(),
+                    first: "/first".into(),
+                },
+                "mount --bind /first /mnt",
+            ),
             (
                 MountError::Forbidden { path: path() },
                 "--cap-add SYS_ADMIN",

@@ -110,7 +110,7 @@ impl Mounted {
 
     /// Whether what is mounted at the place is this mount. Who serves it may learn late that it is
     /// gone, when another daemon has the place and the number.
-    fn is_in_place(&self) -> bool {
+    pub fn is_in_place(&self) -> bool {
         match self.id {
             Some(id) => unique_id(&self.path) == Some(id),
             None => {

@@ -52,6 +52,8 @@ lock_class!(ThreadsLock = "fuse.threads", 860);
 /// reply of its own process can hang in exit. Dropping the session before the program ends wakes
 /// such threads with an error.
 ///
+/// A volume has one session at a time: a kernel would not hear of what another one changes.
+///
 /// What is served is a [`KernelCache`], the volume's own unless [`Session::serve`] names another.
 /// The volume has the rest: scheduler, tenants, statistics, control files.
 pub struct Session<V: KernelCache = CoreVfs> {
@@ -101,6 +103,9 @@ impl<V: KernelCache> Session<V> {
             path: mountpoint.to_owned(),
             error: errno.into(),
         })?;
+        let place = mount::resolved(mountpoint);
+        let front = volume.kernel_in_front(&place);
+        let front = front.map_err(|first| MountError::Served { path: place, first })?;
         // From here on a failure drops `mounted`, which detaches it.
         let mounted = mount::mount(mountpoint, &options)?;
         let failed = |error| MountError::Io {
@@ -137,7 +142,7 @@ impl<V: KernelCache> Session<V> {
         let policy = options.sched_policy.where_possible();
         let idle = policy == SchedPolicy::Auto;
         let session = Session {
-            connection: Arc::new(Connection::new(mounted, Arc::new(Waiting::default()))),
+            connection: Arc::new(Connection::new(mounted, Arc::new(Waiting::default()), front)),
             transport: if queues.is_some() { "uring" } else { "dev" },
             volume,
             vfs,
@@ -238,6 +243,20 @@ impl<V: KernelCache> Session<V> {
     pub fn wait(&self) {
         self.connection.wait_ended(None);
         self.finish();
+    }
+
+    /// Whether the mount is gone, because somebody else has unmounted it; the volume can then be
+    /// mounted again. The last users of such a mount get a moment to finish.
+    pub fn has_ended(&self) -> bool {
+        let patience = match self.connection.mounted.is_in_place() {
+            true => Duration::ZERO,
+            false => GRACE,
+        };
+        let ended = self.connection.wait_ended(Some(patience));
+        if ended {
+            self.finish();
+        }
+        ended
     }
 
     /// Unmounts. Users of the mount get a moment to finish; then their calls fail.
@@ -372,11 +391,13 @@ impl<V: KernelCache> Session<V> {
         self.workers.close();
         self.notifier.close();
         self.volume.unobserve(&self.observer());
-        if !self.volume.is_observed() {
-            // The kernel forgets nothing when a mount goes. This was the last one, so what lookups
-            // still hold is held by nobody.
+        let front = self.connection.take_front();
+        if front.is_some() {
+            // The kernel forgets nothing when a mount goes, and no other one is in front of the
+            // volume: what lookups still hold is held by nobody.
             self.vfs.forget_all();
         }
+        drop(front);
         // A connection that was aborted leaves its mount behind.
         let _ = self.connection.mounted.detach(true);
     }
