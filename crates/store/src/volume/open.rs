@@ -120,8 +120,10 @@ fn examine(parts: &Parts, options: &OpenOptions, owner: Option<&str>) -> Result<
         return Err(Error::WrongKey { why });
     }
     let files = open_files(disk, access, superblock.log_len())?;
-    let mut log = replay(disk, &files, &superblock.slot, options.cipher.as_deref())?;
     let witness = Witness::read(disk, access);
+    let witnessed = witness.as_ref().ok().map(|it| it.last.incarnation);
+    let cipher = options.cipher.as_deref();
+    let mut log = replay(disk, &files, &superblock.slot, witnessed, cipher)?;
     let mut damage = log.damage.take();
     if let Err(error) = check_witness(&witness, &log) {
         damage = damage.or(Some(error));
@@ -138,7 +140,7 @@ fn examine(parts: &Parts, options: &OpenOptions, owner: Option<&str>) -> Result<
     let mut last = log.last;
     if writes && damage.is_some() {
         // Later epochs than any that was seen: whatever is left of those is older from now on.
-        last.epoch = newest(&witness, &*engine, &log) + 1;
+        last.epoch = behind(newest(&witness, &*engine, &log))?;
     }
     Ok(Examined {
         lock,
@@ -310,6 +312,15 @@ fn newest(witness: &Result<Witness>, engine: &dyn Engine, found: &Replay) -> u64
     let stamps = TABLES.map(|table| stamp(engine, table).map_or(0, |(epoch, _)| epoch));
     let seen = [said, found.last.epoch, found.newest];
     seen.into_iter().chain(stamps).max().unwrap_or_default()
+}
+
+/// The epoch behind `newest`, which has another one behind it.
+fn behind(newest: u64) -> Result<u64> {
+    let behind = newest.checked_add(1).filter(|epoch| *epoch < u64::MAX);
+    behind.ok_or_else(|| {
+        let what = format!("epoch {newest} leaves no number for another one");
+        Error::corrupt("log", 0, what)
+    })
 }
 
 /// The witness that was read, or a new one where a repair found none.

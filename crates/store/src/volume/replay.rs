@@ -10,6 +10,7 @@ use crate::disk::{Access, Disk, File};
 use crate::error::{Error, Result};
 use crate::kv::KvOp;
 use hearth_sync::primitive::Arc;
+use std::ops::Range;
 
 /// How much of a file is looked at in one read.
 const STRIDE: u64 = 256 << 10;
@@ -20,8 +21,8 @@ pub(crate) struct Replay {
     pub last: Point,
     /// All changes behind the checkpoint.
     pub overlay: Overlay,
-    /// Good frames of later epochs, which do not belong to the volume. An opening for writing wipes
-    /// them, so that the next one finds none but its own.
+    /// Good frames of later epochs and known incarnations, which do not belong to the volume. An
+    /// opening for writing wipes them, so that the next one finds none but its own.
     pub later: Vec<u64>,
     /// The newest epoch of these, or the last one.
     pub newest: u64,
@@ -29,11 +30,13 @@ pub(crate) struct Replay {
     pub damage: Option<Error>,
 }
 
-/// Replays the log from the checkpoint of `slot` on.
+/// Replays the log from the checkpoint of `slot` on. Behind its end frames count that name the
+/// incarnation of `slot` or of the witness.
 pub(crate) fn replay(
     disk: &dyn Disk,
     files: &[Arc<dyn File>],
     slot: &Slot,
+    witnessed: Option<[u8; 16]>,
     cipher: Option<&dyn FrameCipher>,
 ) -> Result<Replay> {
     let reader = FrameReader {
@@ -49,11 +52,13 @@ pub(crate) fn replay(
     };
     let mut overlay = Overlay::default();
     let mut damage = None;
+    let mut taken = Vec::new();
     loop {
         match reader.next_epoch(&last, &slot.incarnation)? {
-            Next::Epoch(next, ops) => {
-                overlay.apply(&ops);
-                last = next;
+            Next::Epoch(mut next) => {
+                overlay.apply(&next.ops);
+                taken.append(&mut next.frames);
+                last = next.end;
             }
             Next::End => break,
             Next::Damaged(error) => {
@@ -62,7 +67,8 @@ pub(crate) fn replay(
             }
         }
     }
-    let later = reader.later(last.epoch)?;
+    let known = [slot.incarnation, witnessed.unwrap_or(slot.incarnation)];
+    let later = reader.later(last.epoch, &known, taken)?;
     let newest = later.iter().map(|(_, header)| header.epoch).max();
     Ok(Replay {
         last,
@@ -100,10 +106,18 @@ struct Frame {
     header: Header,
 }
 
+/// An epoch that was read.
+struct Epoch {
+    end: Point,
+    ops: Vec<KvOp>,
+    /// Bytes of the whole log that its frames take.
+    frames: Vec<Range<u64>>,
+}
+
 /// What lies behind an epoch.
 enum Next {
-    /// The next one, and where it ends.
-    Epoch(Point, Vec<KvOp>),
+    /// The next one.
+    Epoch(Epoch),
     /// Nothing that is whole.
     End,
     /// One that was whole once: a frame names a file that is not as it was written.
@@ -113,7 +127,7 @@ enum Next {
 impl FrameReader<'_> {
     /// The epoch behind `last`, if all its parts are there.
     fn next_epoch(&self, last: &Point, incarnation: &[u8; 16]) -> Result<Next> {
-        let mut ops = Vec::new();
+        let (mut ops, mut frames) = (Vec::new(), Vec::new());
         let mut end = *last;
         let mut part = 0;
         loop {
@@ -133,18 +147,19 @@ impl FrameReader<'_> {
                 digest: header.digest,
                 log_at: (frame.at + header.stored()) % (self.file_len * LOG_FILES),
             };
+            frames.push(frame.at..frame.at + header.stored());
             part += 1;
             let is_last = part == header.parts;
             if header.flags & IN_FILE != 0 {
                 return Ok(match self.large(last, frame) {
-                    Ok(ops) => Next::Epoch(end, ops),
+                    Ok(ops) => Next::Epoch(Epoch { end, ops, frames }),
                     Err(error @ Error::Corrupt { .. }) => Next::Damaged(error),
                     Err(error) => return Err(error),
                 });
             }
             ops.append(&mut self.records(frame)?);
             if is_last {
-                return Ok(Next::Epoch(end, ops));
+                return Ok(Next::Epoch(Epoch { end, ops, frames }));
             }
         }
     }
@@ -229,17 +244,37 @@ impl FrameReader<'_> {
         frame::open_payload(&bytes, &header, payload, self.cipher, place)
     }
 
-    /// All good frames with an epoch behind `epoch`, wherever they are.
-    fn later(&self, epoch: u64) -> Result<Vec<(u64, Header)>> {
+    /// All good frames of these incarnations with an epoch behind `epoch`, but for what lies inside
+    /// of them and inside of the frames that were taken.
+    ///
+    /// The bytes of a file lie in a frame as they are, and its owner may have written any frame into
+    /// it: nobody but the volume knows the incarnations, and no frame begins inside another one.
+    fn later(
+        &self,
+        epoch: u64,
+        known: &[[u8; 16]],
+        mut taken: Vec<Range<u64>>,
+    ) -> Result<Vec<(u64, Header)>> {
+        taken.sort_unstable_by_key(|frame| frame.start);
+        let mut taken = taken.into_iter().peekable();
         let mut found = Vec::new();
+        // The end of a frame that was taken or found.
+        let mut behind = 0;
         let mut chunk = vec![0; STRIDE.min(self.file_len) as usize];
         for (number, file) in self.files.iter().enumerate() {
             for from in (0..self.file_len).step_by(STRIDE as usize) {
                 let count = file.read_at(from, &mut chunk)?;
                 for (block, bytes) in chunk[..count].chunks(BLOCK as usize).enumerate() {
-                    let is_later = Header::decode(bytes).is_some_and(|header| header.epoch > epoch);
                     let at = number as u64 * self.file_len + from + block as u64 * BLOCK;
+                    while let Some(frame) = taken.next_if(|frame| frame.start <= at) {
+                        behind = behind.max(frame.end);
+                    }
+                    let is_later = at >= behind
+                        && Header::decode(bytes).is_some_and(|header| {
+                            header.epoch > epoch && known.contains(&header.incarnation)
+                        });
                     if is_later && let Some(frame) = self.frame(at)? {
+                        behind = at + frame.header.stored();
                         found.push((at, frame.header));
                     }
                 }

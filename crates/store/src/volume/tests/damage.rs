@@ -3,7 +3,8 @@
 use super::harness::*;
 use crate::Error;
 use crate::disk::simulated::{Dice, SimulatedDisk};
-use crate::volume::OpenMode;
+use crate::kv::{KvOp, Read, Table};
+use crate::volume::{OpenMode, frame};
 
 /// A volume after random commits, checkpoints and openings, whose witness is up to date.
 fn volume(seed: u64) -> (SimulatedDisk, History) {
@@ -249,14 +250,99 @@ fn frames_of_a_later_incarnation_tell_that_its_slot_is_damaged() {
     let kv = open(&disk).unwrap();
     kv.commit(2, &[put("a", "2")]).unwrap();
     drop(kv);
-    let slots = disk.contents()["superblock"].clone();
-    let sequence = |at: usize| slots[at + 72];
-    let newest = if sequence(0) > sequence(4096) {
-        0
-    } else {
-        4096
-    };
+    let newest = newest_slot(&disk);
     let damaged = damaged(&disk, "superblock", |bytes| bytes[newest + 80] ^= 1);
     let error = open(&damaged).err().unwrap();
     assert!(is_damage(&error), "{error}");
+}
+
+/// A frame without records, as anybody can write it into a file.
+fn frame_of(incarnation: [u8; 16], epoch: u64) -> Vec<u8> {
+    let header = frame::Header {
+        incarnation,
+        epoch,
+        part: 0,
+        parts: 1,
+        length: 0,
+        flags: 0,
+        before: [0; 32],
+        nonce: [0; 24],
+        digest: [0; 32],
+    };
+    let mut bytes = Vec::new();
+    frame::append(&mut bytes, &header, |_| {}, None).unwrap();
+    bytes
+}
+
+/// A change that lies first in its frame and whose value has `planted` at the beginning of the
+/// second block of it.
+fn bytes_of_a_file(planted: &[u8]) -> KvOp {
+    // Header of the frame, head of the record, key.
+    let mut value = vec![b'x'; 4096 - 136 - 8 - 1];
+    value.extend_from_slice(planted);
+    KvOp {
+        value: Some(value.into()),
+        ..put("a", "")
+    }
+}
+
+/// Where the slot of the superblock begins that counts.
+fn newest_slot(disk: &SimulatedDisk) -> usize {
+    let slots = &disk.contents()["superblock"];
+    let newest = [0, 4096].into_iter().max_by_key(|at| slots[at + 72]);
+    newest.unwrap()
+}
+
+/// The incarnation of the last opening for writing.
+fn incarnation(disk: &SimulatedDisk) -> [u8; 16] {
+    let slots = &disk.contents()["superblock"];
+    slots[newest_slot(disk) + 56..][..16].try_into().unwrap()
+}
+
+/// Once, such a file kept the volume from being mounted, and a repair wrote zeros over its bytes.
+#[test]
+fn bytes_of_a_file_that_look_like_a_frame_are_no_frame() {
+    for epoch in [3, u64::MAX] {
+        let disk = made(1, 8);
+        let op = bytes_of_a_file(&frame_of([7; 16], epoch));
+        let kv = open(&disk).unwrap();
+        kv.commit(1, std::slice::from_ref(&op)).unwrap();
+        kv.commit(2, &[put("b", "2")]).unwrap();
+        drop(kv);
+        let kv = open(&disk).unwrap_or_else(|error| panic!("{epoch}: {error}"));
+        assert_eq!(kv.last_epoch(), 2);
+        let found = kv.get(Table::Meta, b"a").unwrap();
+        assert_eq!(found.as_deref(), op.value.as_deref());
+    }
+}
+
+#[test]
+fn no_frame_is_looked_for_inside_a_frame_that_was_taken() {
+    let disk = made(1, 8);
+    let kv = open(&disk).unwrap();
+    let op = bytes_of_a_file(&frame_of(incarnation(&disk), 9));
+    kv.commit(1, std::slice::from_ref(&op)).unwrap();
+    drop(kv);
+    let kv = open(&disk).unwrap();
+    assert_eq!(kv.last_epoch(), 1);
+    let found = kv.get(Table::Meta, b"a").unwrap();
+    assert_eq!(found.as_deref(), op.value.as_deref());
+}
+
+/// Once, the number of the next epoch began again at 0.
+#[test]
+fn a_repair_does_not_count_beyond_the_last_epoch_that_there_can_be() {
+    let (disk, _, _) = four_epochs();
+    for epoch in [u64::MAX - 1, u64::MAX] {
+        let late = frame_of(incarnation(&disk), epoch);
+        let damaged = damaged(&disk, "log/1", |bytes| {
+            bytes[8192..][..late.len()].copy_from_slice(&late);
+        });
+        let before = damaged.contents();
+        assert!(is_damage(&open(&damaged).err().unwrap()));
+        let who = "fsck".to_owned();
+        let error = open_for(&damaged, OpenMode::Repair { who }).err().unwrap();
+        assert!(error.to_string().contains(&epoch.to_string()), "{error}");
+        assert!(damaged.contents() == before);
+    }
 }
