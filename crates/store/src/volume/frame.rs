@@ -165,12 +165,20 @@ pub(crate) fn open_payload(
         let what = format!("flags {:#x} of the frame are unknown", header.flags);
         return Err(Error::corrupt(file, at, what));
     }
-    if header.flags & ENCRYPTED != 0 {
-        let Some(cipher) = cipher else {
+    match (cipher, header.flags & ENCRYPTED != 0) {
+        (None, false) => {}
+        (Some(cipher), true) => {
+            cipher.open(&header_bytes[CONTEXT], &header.nonce, &mut payload)?;
+        }
+        (None, true) => {
             let why = "a frame of the log is encrypted";
             return Err(Error::WrongKey { why });
-        };
-        cipher.open(&header_bytes[CONTEXT], &header.nonce, &mut payload)?;
+        }
+        // Frames without records are sealed too: a plain one was written without the key.
+        (Some(_), false) => {
+            let what = "the frame is not encrypted and the volume is";
+            return Err(Error::corrupt(file, at, what));
+        }
     }
     Ok(payload)
 }

@@ -157,7 +157,11 @@ impl FrameReader<'_> {
                     Err(error) => return Err(error),
                 });
             }
-            ops.append(&mut self.records(frame)?);
+            match self.records(frame) {
+                Ok(mut records) => ops.append(&mut records),
+                Err(error @ Error::Corrupt { .. }) => return Ok(Next::Damaged(error)),
+                Err(error) => return Err(error),
+            }
             if is_last {
                 return Ok(Next::Epoch(Epoch { end, ops, frames }));
             }

@@ -7,7 +7,7 @@ use crate::engine::memory::MemoryEngines;
 use crate::engine::{Engine, Engines};
 use crate::volume::log::{Appended, LogWriter, open_files};
 use crate::volume::overlay::Point;
-use crate::volume::{FrameCipher, Kv, MkfsOptions, OpenMode, OpenOptions, Parts};
+use crate::volume::{FrameCipher, Kv, MkfsOptions, OpenMode, OpenOptions, Parts, frame};
 use crate::{Error, KvOp, MemoryParts, Read, Result, Table};
 use hearth_sync::primitive::atomic::{AtomicU32, Ordering::Relaxed};
 use hearth_sync::primitive::{Arc, thread};
@@ -303,8 +303,8 @@ impl FrameCipher for Xor {
     }
 }
 
-#[test]
-fn frames_of_an_encrypted_volume_hold_no_plain_byte_and_need_the_key() {
+/// A volume whose frames are sealed, and its opening.
+fn sealed() -> (SimulatedDisk, impl Fn(OpenMode) -> Result<Kv>) {
     let disk = SimulatedDisk::new(1);
     let options = MkfsOptions {
         cipher: 1,
@@ -312,14 +312,56 @@ fn frames_of_an_encrypted_volume_hold_no_plain_byte_and_need_the_key() {
         ..MkfsOptions::default()
     };
     Kv::mkfs_parts(&parts(&disk), &options).unwrap();
-    let open_sealed = || {
+    let parts = parts(&disk);
+    let open = move |mode| {
         let options = OpenOptions {
             cipher: Some(Arc::new(Xor)),
             background: false,
-            ..OpenOptions::new(writer())
+            ..OpenOptions::new(mode)
         };
-        Kv::open_parts(parts(&disk), options).unwrap()
+        Kv::open_parts(parts.clone(), options)
     };
+    (disk, open)
+}
+
+/// Once, who could write into the directory could add an epoch without the key.
+#[test]
+fn a_plain_frame_in_an_encrypted_volume_is_damage() {
+    let (disk, open) = sealed();
+    let kv = open(writer()).unwrap();
+    kv.commit(1, &[put("key", "1")]).unwrap();
+    drop(kv);
+    disk.edit("log/0", |bytes| {
+        let before = frame::Header::decode(bytes).unwrap();
+        let header = frame::Header {
+            epoch: 2,
+            before: before.digest,
+            flags: 0,
+            ..before
+        };
+        let mut plain = Vec::new();
+        let records = |log: &mut Vec<u8>| frame::encode_records(log, &[put("key", "2")]);
+        frame::append(&mut plain, &header, records, None).unwrap();
+        bytes[4096..][..plain.len()].copy_from_slice(&plain);
+    });
+    let error = open(writer()).err().unwrap();
+    assert!(
+        matches!(&error, Error::Corrupt { file, offset: 4096, .. } if file.ends_with("log/0")),
+        "{error}"
+    );
+    let kv = open(OpenMode::ReadOnly).unwrap();
+    assert_eq!(kv.damage(), Some(&error));
+    assert_eq!(get(&kv, "key").as_deref(), Some("1"));
+    drop(kv);
+    let who = "fsck".to_owned();
+    drop(open(OpenMode::Repair { who }).unwrap());
+    assert_eq!(get(&open(writer()).unwrap(), "key").as_deref(), Some("1"));
+}
+
+#[test]
+fn frames_of_an_encrypted_volume_hold_no_plain_byte_and_need_the_key() {
+    let (disk, opened) = sealed();
+    let open_sealed = || opened(writer()).unwrap();
     let secret = "a secret of many letters";
     let kv = open_sealed();
     kv.commit(1, &[put("key", secret)]).unwrap();
