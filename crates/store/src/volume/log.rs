@@ -90,21 +90,22 @@ struct Run {
 }
 
 impl LogWriter {
-    /// A writer that goes on at `last`. No file holds an epoch that a checkpoint does not have,
-    /// except those of the replay that `last` is the end of.
+    /// A writer that goes on at `last`. `newest` is the newest epoch in each file that a checkpoint
+    /// may not have.
     pub(crate) fn new(
         files: Vec<Arc<dyn File>>,
         file_len: u64,
         incarnation: [u8; 16],
         cipher: Option<Arc<dyn FrameCipher>>,
         last: Point,
+        newest: [u64; LOG_FILES as usize],
     ) -> LogWriter {
         LogWriter {
             files,
             file_len,
             incarnation,
             cipher,
-            newest: [last.epoch; LOG_FILES as usize],
+            newest,
             last,
             kept: 0,
             has_large: false,

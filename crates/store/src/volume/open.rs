@@ -53,11 +53,11 @@ fn open_once(parts: Parts, options: &OpenOptions) -> Result<Shared> {
     let owner = owner(&options.mode);
     let writes = owner.is_some();
     let found = examine(&parts, options, owner.as_deref())?;
-    let Examined { files, log, .. } = found;
+    let Examined { files, mut log, .. } = found;
     let shared = Shared {
         engine: RwLock::new(Some(found.engine)),
         layers: RwLock::new(Layers {
-            active: log.overlay,
+            active: std::mem::take(&mut log.overlay),
             frozen: None,
         }),
         layer_bytes: options.memory.overlay,
@@ -80,7 +80,7 @@ fn open_once(parts: Parts, options: &OpenOptions) -> Result<Shared> {
         *shared.latched.lock() = Some(why);
         return Ok(shared);
     }
-    begin(shared, files, &log.later, found.witness, options)
+    begin(shared, files, &log, found.witness, options)
 }
 
 /// What a volume is found to be. Nothing of it was changed, but for the name in its lock file and
@@ -159,17 +159,18 @@ fn examine(parts: &Parts, options: &OpenOptions, owner: Option<&str>) -> Result<
 fn begin(
     mut shared: Shared,
     files: Vec<Arc<dyn File>>,
-    later: &[u64],
+    found: &Replay,
     witness: Result<Witness>,
     options: &OpenOptions,
 ) -> Result<Shared> {
     let (last, file_len) = (shared.begun_at, shared.superblock.lock().log_len());
-    wipe(&files, file_len, later)?;
+    wipe(&files, file_len, &found.later)?;
     let mut slot = shared.superblock.lock().slot.clone();
     slot.incarnation = random()?;
     slot.opened += 1;
     let cipher = options.cipher.clone();
-    let mut log = LogWriter::new(files, file_len, slot.incarnation, cipher, last);
+    let incarnation = slot.incarnation;
+    let mut log = LogWriter::new(files, file_len, incarnation, cipher, last, found.newest_of);
     log.kept = slot.checkpoint;
     log.has_large = true;
     *shared.log.lock() = Some(log);

@@ -19,6 +19,8 @@ const STRIDE: u64 = 256 << 10;
 pub(crate) struct Replay {
     /// The last epoch, and where the next frame belongs.
     pub last: Point,
+    /// The newest epoch behind the checkpoint in each file, else 0.
+    pub newest_of: [u64; LOG_FILES as usize],
     /// All changes behind the checkpoint.
     pub overlay: Overlay,
     /// Good frames of later epochs and known incarnations, which do not belong to the volume. An
@@ -53,10 +55,14 @@ pub(crate) fn replay(
     let mut overlay = Overlay::default();
     let mut damage = None;
     let mut taken = Vec::new();
+    let mut newest_of = [0; LOG_FILES as usize];
     loop {
         match reader.next_epoch(&last, &slot.incarnation)? {
             Next::Epoch(mut next) => {
                 overlay.apply(&next.ops);
+                for frame in &next.frames {
+                    newest_of[(frame.start / reader.file_len) as usize] = next.end.epoch;
+                }
                 taken.append(&mut next.frames);
                 last = next.end;
             }
@@ -72,6 +78,7 @@ pub(crate) fn replay(
     let newest = later.iter().map(|(_, header)| header.epoch).max();
     Ok(Replay {
         last,
+        newest_of,
         overlay,
         newest: newest.unwrap_or(last.epoch),
         damage: damage

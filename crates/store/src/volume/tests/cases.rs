@@ -399,7 +399,7 @@ fn a_checkpoint_is_due_when_half_of_the_log_is_used() {
     let disk = made(1, 4);
     let file_len = disk.contents()["log/0"].len() as u64;
     let files = open_files(&disk, Access::Write, file_len).unwrap();
-    let mut writer = LogWriter::new(files, file_len, [0; 16], None, Point::default());
+    let mut writer = LogWriter::new(files, file_len, [0; 16], None, Point::default(), [0; 4]);
     let value = "v".repeat(file_len as usize / 2 - 1000);
     let mut due = Vec::new();
     for epoch in 1..=8 {

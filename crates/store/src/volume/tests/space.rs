@@ -151,3 +151,41 @@ fn a_volume_opens_on_a_full_disk_and_goes_on_when_there_is_room() {
     kv.checkpoint().unwrap();
     assert_eq!(kv.info().checkpoint, kv.last_epoch());
 }
+
+/// Once, all files of the log counted as full after such an opening: on a full disk not even a
+/// removal found room.
+#[test]
+fn after_an_opening_without_a_checkpoint_the_free_files_of_the_log_are_used() {
+    let disk = made(1, 4);
+    let mut history = History::new();
+    let kv = open(&disk).unwrap();
+    for value in ["1", "2", "3"] {
+        history.commit(&kv, &[put("a", value)]).unwrap();
+    }
+    drop(kv);
+    disk.set_full(true);
+    let kv = open(&disk).unwrap();
+    // One block of the first file and four of each other one.
+    for left in (0..13).rev() {
+        let done = history.commit(&kv, &[remove("a")]);
+        done.unwrap_or_else(|error| panic!("{left} blocks are left: {error}"));
+    }
+    let refused = history.commit(&kv, &[remove("a")]);
+    assert!(matches!(refused, Err(Error::NoSpace { .. })));
+    history
+        .clone()
+        .check(&open(&disk.crashed(1)).unwrap())
+        .unwrap();
+    drop(kv);
+    // The files of the replay are not free.
+    let kv = open(&disk).unwrap();
+    let refused = history.commit(&kv, &[put("b", "x")]);
+    assert!(matches!(refused, Err(Error::NoSpace { .. })));
+    history
+        .clone()
+        .check(&open(&disk.crashed(2)).unwrap())
+        .unwrap();
+    disk.set_full(false);
+    history.commit(&kv, &[put("b", "x")]).unwrap();
+    history.check(&open(&disk.crashed(3)).unwrap()).unwrap();
+}
