@@ -171,6 +171,22 @@ impl Error {
         )
     }
 
+    /// Whether the disk says that it cannot read what lies there.
+    pub(crate) fn is_unreadable(&self) -> bool {
+        matches!(
+            self,
+            Error::Io {
+                errno: Errno::EIO | Errno::ENODATA | Errno::EREMOTEIO,
+                ..
+            }
+        )
+    }
+
+    /// Whether what was written cannot be had: it is damaged, or the disk cannot read it.
+    pub(crate) fn is_lost(&self) -> bool {
+        matches!(self, Error::Corrupt { .. }) || self.is_unreadable()
+    }
+
     /// What is wrong with the log, without what to do, which who is at it knows.
     pub(crate) fn fault(&self) -> String {
         match self {

@@ -85,7 +85,7 @@ pub fn check(
             return Err(error);
         }
         match scanned {
-            Err(error @ Error::Corrupt { .. }) => match pass.behind_damage(&error)? {
+            Err(error) if error.is_lost() => match pass.behind_damage(&error)? {
                 Some(next) => from = next,
                 None => break,
             },

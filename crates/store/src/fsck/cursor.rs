@@ -2,7 +2,7 @@
 
 use super::report::Report;
 use super::report::report_of_engine;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::kv::{Read, Table};
 use crate::schema::key;
 use std::collections::VecDeque;
@@ -95,7 +95,7 @@ impl<'a> Cursor<'a> {
             !is_cut
         });
         match scanned {
-            Err(error @ Error::Corrupt { .. }) => {
+            Err(error) if error.is_lost() => {
                 report_of_engine(report, &error, self.table);
                 self.is_cut_off = true;
             }

@@ -78,7 +78,7 @@ impl Meta {
         }
         pass.end_directory()?;
         match scanned {
-            Err(error @ Error::Corrupt { .. }) => {
+            Err(error) if error.is_lost() => {
                 // What is behind it is not known, so nothing may be put right.
                 report_of_engine(pass.report, &error, Table::Meta);
             }

@@ -34,8 +34,8 @@ impl Data for Segmented {
         for number in numbers {
             match self.0.len_of(number) {
                 Ok(len) => segments.push((number, len)),
-                // Removed meanwhile.
-                Err(Error::Corrupt { .. }) => {}
+                // Removed meanwhile, or nothing can be read of it: extents in it are reported.
+                Err(error) if error.is_lost() => {}
                 Err(error) => return Err(error),
             }
         }
@@ -53,6 +53,9 @@ impl Data for Segmented {
                 Ok(_) => {}
                 Err(Error::Corrupt { offset, what, .. }) => {
                     wrong.get_or_insert(format!("byte {offset}: {what}"));
+                }
+                Err(error) if error.is_unreadable() => {
+                    wrong.get_or_insert(error.to_string());
                 }
                 Err(error) => return Err(error),
             }
@@ -72,7 +75,7 @@ impl Data for Segmented {
                     block: block_of(&found.stored),
                 }),
                 // Reported by another pass.
-                Err(Error::Corrupt { .. }) => {}
+                Err(error) if error.is_lost() => {}
                 Err(error) => return Err(error),
             }
         }
@@ -95,6 +98,7 @@ impl Data for Segmented {
         match self.0.read_shared(&stored) {
             Ok(_) => Ok(None),
             Err(Error::Corrupt { what, .. }) => Ok(Some(what)),
+            Err(error) if error.is_unreadable() => Ok(Some(error.to_string())),
             Err(error) => Err(error),
         }
     }

@@ -15,6 +15,8 @@ use hearth_backend::{
 use hearth_sync::primitive::Arc;
 use std::collections::BTreeSet;
 
+mod unreadable;
+
 const PAGE: usize = 4096;
 const GENERATION: u32 = 3;
 /// Inodes of the volume of these tests.

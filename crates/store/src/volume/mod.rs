@@ -26,6 +26,7 @@ mod keys;
 mod large;
 mod loading;
 mod log;
+mod log_blocks;
 mod mkfs;
 mod open;
 mod options;

@@ -3,6 +3,7 @@
 
 use super::frame::{self, HEADER, Header, IN_FILE};
 use super::large::{self, Reference};
+use super::log_blocks::{frame_of, read_what_can_be};
 use super::overlay::{Overlay, Point};
 use super::superblock::Slot;
 use super::{BLOCK, FrameCipher, LOG_FILES, log_name};
@@ -23,8 +24,9 @@ pub(crate) struct Replay {
     pub newest_of: [u64; LOG_FILES as usize],
     /// All changes behind the checkpoint.
     pub overlay: Overlay,
-    /// Good frames of later epochs and known incarnations, which do not belong to the volume. An
-    /// opening for writing wipes them, so that the next one finds none but its own.
+    /// Good frames of later epochs and known incarnations, which do not belong to the volume, and
+    /// places of the next frame that cannot be read. An opening for writing wipes them, so that the
+    /// next one finds none but its own.
     pub later: Vec<u64>,
     /// The newest epoch of these, or the last one.
     pub newest: u64,
@@ -54,7 +56,7 @@ pub(crate) fn replay(
     };
     let mut overlay = Overlay::default();
     let mut damage = None;
-    let mut taken = Vec::new();
+    let (mut taken, mut unread) = (Vec::new(), Vec::new());
     let mut newest_of = [0; LOG_FILES as usize];
     loop {
         match reader.next_epoch(&last, &slot.incarnation)? {
@@ -67,6 +69,11 @@ pub(crate) fn replay(
                 last = next.end;
             }
             Next::End => break,
+            Next::Unreadable(places) => {
+                damage = places.first().map(|at| reader.unreadable(&last, *at));
+                unread = places;
+                break;
+            }
             Next::Damaged(error) => {
                 damage = Some(error);
                 break;
@@ -83,7 +90,7 @@ pub(crate) fn replay(
         newest: newest.unwrap_or(last.epoch),
         damage: damage
             .or_else(|| (!is_torn(&later, slot, &last)).then(|| reader.damage(&last, &later))),
-        later: later.into_iter().map(|(at, _)| at).collect(),
+        later: later.into_iter().map(|(at, _)| at).chain(unread).collect(),
     })
 }
 
@@ -127,8 +134,18 @@ enum Next {
     Epoch(Epoch),
     /// Nothing that is whole.
     End,
+    /// Nobody knows: one of these places, where its next frame may be, cannot be read.
+    Unreadable(Vec<u64>),
     /// One that was whole once: a frame names a file that is not as it was written.
     Damaged(Error),
+}
+
+/// What follows a frame.
+enum Follower {
+    Frame(Frame),
+    Nothing,
+    /// None of the places that can be read has it.
+    Unreadable(Vec<u64>),
 }
 
 impl FrameReader<'_> {
@@ -138,8 +155,10 @@ impl FrameReader<'_> {
         let mut end = *last;
         let mut part = 0;
         loop {
-            let Some(frame) = self.next_frame(&end, incarnation)? else {
-                return Ok(Next::End);
+            let frame = match self.next_frame(&end, incarnation)? {
+                Follower::Frame(frame) => frame,
+                Follower::Nothing => return Ok(Next::End),
+                Follower::Unreadable(places) => return Ok(Next::Unreadable(places)),
             };
             let header = &frame.header;
             let is_next = match part {
@@ -176,17 +195,23 @@ impl FrameReader<'_> {
     }
 
     /// The frame that follows `end`: there, or at the beginning of the next file.
-    fn next_frame(&self, end: &Point, incarnation: &[u8; 16]) -> Result<Option<Frame>> {
+    fn next_frame(&self, end: &Point, incarnation: &[u8; 16]) -> Result<Follower> {
         let next_file = end.log_at.next_multiple_of(self.file_len) % (self.file_len * LOG_FILES);
+        let follows =
+            |header: &Header| header.incarnation == *incarnation && header.before == end.digest;
+        let mut unread = Vec::new();
         for at in [end.log_at, next_file] {
-            if let Some(frame) = self.frame(at)?
-                && frame.header.incarnation == *incarnation
-                && frame.header.before == end.digest
-            {
-                return Ok(Some(frame));
+            match self.frame(at, &follows) {
+                Ok(Some(frame)) => return Ok(Follower::Frame(frame)),
+                Ok(None) => {}
+                Err(error) if error.is_unreadable() => unread.push(at),
+                Err(error) => return Err(error),
             }
         }
-        Ok(None)
+        match unread.is_empty() {
+            true => Ok(Follower::Nothing),
+            false => Ok(Follower::Unreadable(unread)),
+        }
     }
 
     /// The records of the epoch behind `last` whose file `frame` names.
@@ -209,11 +234,16 @@ impl FrameReader<'_> {
         }
         let (mut ops, mut at, mut part, mut before) = (Vec::new(), 0, 0, last.digest);
         while at < reference.length {
-            let frame = frame_of(&*file, reference.length, at)?;
-            let frame = frame.filter(|(_, header)| {
+            let follows = |header: &Header| {
                 let place = (header.incarnation, header.epoch, header.part, header.before);
                 place == (naming.incarnation, naming.epoch, part, before)
-            });
+            };
+            let frame = match frame_of(&*file, reference.length, at, &follows) {
+                Err(error) if error.is_unreadable() => {
+                    return Err(damage(at, "a frame cannot be read"));
+                }
+                frame => frame?,
+            };
             let (bytes, header) = frame.ok_or_else(|| damage(at, "a frame is damaged"))?;
             let name = large::name(naming.epoch);
             let (head, payload) = bytes.split_at(HEADER);
@@ -231,10 +261,10 @@ impl FrameReader<'_> {
         }
     }
 
-    /// The frame at `at`, if there is one and its digest is good.
-    fn frame(&self, at: u64) -> Result<Option<Frame>> {
+    /// The frame at `at`, if there is one that is wanted and its digest is good.
+    fn frame(&self, at: u64, wanted: &dyn Fn(&Header) -> bool) -> Result<Option<Frame>> {
         let file = &self.files[(at / self.file_len) as usize];
-        let found = frame_of(&**file, self.file_len, at % self.file_len)?;
+        let found = frame_of(&**file, self.file_len, at % self.file_len, wanted)?;
         Ok(found.map(|(bytes, header)| Frame { at, bytes, header }))
     }
 
@@ -269,22 +299,28 @@ impl FrameReader<'_> {
         taken.sort_unstable_by_key(|frame| frame.start);
         let mut taken = taken.into_iter().peekable();
         let mut found = Vec::new();
+        let is_later =
+            |header: &Header| header.epoch > epoch && known.contains(&header.incarnation);
         // The end of a frame that was taken or found.
         let mut behind = 0;
         let mut chunk = vec![0; STRIDE.min(self.file_len) as usize];
         for (number, file) in self.files.iter().enumerate() {
             for from in (0..self.file_len).step_by(STRIDE as usize) {
-                let count = file.read_at(from, &mut chunk)?;
+                let count = read_what_can_be(&**file, from, &mut chunk)?;
                 for (block, bytes) in chunk[..count].chunks(BLOCK as usize).enumerate() {
                     let at = number as u64 * self.file_len + from + block as u64 * BLOCK;
                     while let Some(frame) = taken.next_if(|frame| frame.start <= at) {
                         behind = behind.max(frame.end);
                     }
-                    let is_later = at >= behind
-                        && Header::decode(bytes).is_some_and(|header| {
-                            header.epoch > epoch && known.contains(&header.incarnation)
-                        });
-                    if is_later && let Some(frame) = self.frame(at)? {
+                    if at < behind || !Header::decode(bytes).is_some_and(|it| is_later(&it)) {
+                        continue;
+                    }
+                    let frame = match self.frame(at, &is_later) {
+                        // It is not whole.
+                        Err(error) if error.is_unreadable() => None,
+                        frame => frame?,
+                    };
+                    if let Some(frame) = frame {
                         behind = at + frame.header.stored();
                         found.push((at, frame.header));
                     }
@@ -292,6 +328,12 @@ impl FrameReader<'_> {
             }
         }
         Ok(found)
+    }
+
+    fn unreadable(&self, last: &Point, at: u64) -> Error {
+        let (file, at) = (log_name(at / self.file_len), at % self.file_len);
+        let what = format!("what may lie behind epoch {} cannot be read", last.epoch);
+        Error::corrupt(&file, at, what)
     }
 
     fn damage(&self, last: &Point, later: &[(u64, Header)]) -> Error {
@@ -310,35 +352,4 @@ impl FrameReader<'_> {
         );
         Error::corrupt(&file, last.log_at % self.file_len, what)
     }
-}
-
-/// The bytes and the header of the frame at `offset` of a file, if there is one and its digest is
-/// good.
-fn frame_of(file: &dyn File, file_len: u64, offset: u64) -> Result<Option<(Vec<u8>, Header)>> {
-    let mut bytes = vec![0; BLOCK as usize];
-    file.read_at(offset, &mut bytes)?;
-    let Some(header) = Header::decode(&bytes) else {
-        return Ok(None);
-    };
-    if offset + header.stored() > file_len {
-        return Ok(None);
-    }
-    let end = HEADER + header.length as usize;
-    if end > bytes.len() {
-        bytes.resize(end, 0);
-        file.read_at(offset + BLOCK, &mut bytes[BLOCK as usize..])?;
-    }
-    bytes.truncate(end);
-    let is_good = frame::digest(&bytes[..HEADER], &bytes[HEADER..]) == header.digest;
-    Ok(is_good.then_some((bytes, header)))
-}
-
-/// Overwrites the headers of frames, durably.
-pub(crate) fn wipe(files: &[Arc<dyn File>], file_len: u64, frames: &[u64]) -> Result<()> {
-    for at in frames {
-        let file = &files[(at / file_len) as usize];
-        file.write_at(at % file_len, &[0; BLOCK as usize])?;
-        file.sync()?;
-    }
-    Ok(())
 }

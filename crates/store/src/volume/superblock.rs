@@ -116,32 +116,25 @@ pub(crate) struct Superblock {
 impl Superblock {
     /// Reads the superblock and says what is wrong with a directory that has none that counts.
     pub(crate) fn read(disk: &dyn Disk, access: Access) -> Result<Superblock> {
-        let no_volume = |why| Error::NotAVolume {
-            path: disk.place().to_path_buf(),
-            why,
-        };
-        let file = match disk.open(NAME, access) {
-            Ok(file) => file,
-            Err(error) if error.is_absent() => {
-                return Err(match disk.list("") {
-                    Ok(names) if names.iter().any(|name| name == UNFINISHED) => Error::Unfinished {
-                        path: disk.place().to_path_buf(),
-                    },
-                    Ok(_) => no_volume("it has no superblock"),
-                    Err(Error::Io { errno, .. }) if errno == Errno::ENOENT => {
-                        no_volume("it does not exist")
-                    }
-                    Err(_) => no_volume("it is no directory"),
-                });
-            }
-            Err(error) => return Err(error),
-        };
-        let mut bytes = vec![0; 2 * SLOT];
-        let length = file.read_at(0, &mut bytes)?;
+        let file = disk
+            .open(NAME, access)
+            .map_err(|error| match error.is_absent() {
+                true => without_one(disk),
+                false => error,
+            })?;
         let mut best: Option<(u64, Slot)> = None;
-        let mut looks_ours = false;
+        let (mut looks_ours, mut length, mut unread) = (false, 0, None);
         for place in 0..2_u64 {
-            let bytes = &bytes[place as usize * SLOT..][..SLOT];
+            let bytes = &mut vec![0; SLOT][..];
+            // One that cannot be read is not whole.
+            match file.read_at(place * SLOT as u64, bytes) {
+                Ok(count) => length += count,
+                Err(error) if error.is_unreadable() => {
+                    unread = Some(error);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            }
             let version = u32_at(bytes, 8);
             looks_ours |= bytes.starts_with(MAGIC);
             if !bytes.starts_with(MAGIC) || !is_sealed(bytes) {
@@ -162,14 +155,15 @@ impl Superblock {
                 best = Some((place, slot));
             }
         }
-        match best {
-            Some((place, slot)) => Ok(Superblock { file, slot, place }),
-            None if looks_ours => Err(Error::corrupt(
+        match (best, unread) {
+            (Some((place, slot)), _) => Ok(Superblock { file, slot, place }),
+            (None, Some(error)) => Err(error),
+            (None, None) if looks_ours => Err(Error::corrupt(
                 NAME,
                 0,
                 format!("neither slot is whole ({length} bytes)"),
             )),
-            None => Err(no_volume("its superblock is not Hearth's")),
+            (None, None) => Err(no_volume(disk, "its superblock is not Hearth's")),
         }
     }
 
@@ -222,5 +216,24 @@ impl Superblock {
 
     pub(crate) fn log_len(&self) -> u64 {
         u64::from(self.slot.log_blocks) * BLOCK
+    }
+}
+
+fn no_volume(disk: &dyn Disk, why: &'static str) -> Error {
+    let path = disk.place().to_path_buf();
+    Error::NotAVolume { path, why }
+}
+
+/// What a directory without a superblock is.
+fn without_one(disk: &dyn Disk) -> Error {
+    match disk.list("") {
+        Ok(names) if names.iter().any(|name| name == UNFINISHED) => Error::Unfinished {
+            path: disk.place().to_path_buf(),
+        },
+        Ok(_) => no_volume(disk, "it has no superblock"),
+        Err(Error::Io { errno, .. }) if errno == Errno::ENOENT => {
+            no_volume(disk, "it does not exist")
+        }
+        Err(_) => no_volume(disk, "it is no directory"),
     }
 }

@@ -57,15 +57,18 @@ impl Witness {
             error if error.is_absent() => damaged(),
             error => error,
         })?;
-        let mut bytes = vec![0; 2 * SLOT];
-        file.read_at(0, &mut bytes)?;
-        let slots = (0..2).filter_map(|place| {
-            let slot = &bytes[place as usize * SLOT..][..SLOT];
-            Some((place, Testimony::decode(slot)?))
-        });
-        let (place, last) = slots
-            .max_by_key(|(_, testimony)| testimony.sequence)
-            .ok_or_else(damaged)?;
+        let mut slots = Vec::new();
+        for place in 0..2 {
+            let mut slot = vec![0; SLOT];
+            match file.read_at(place * SLOT as u64, &mut slot) {
+                Ok(_) => slots.extend(Testimony::decode(&slot).map(|slot| (place, slot))),
+                // It is not whole.
+                Err(error) if error.is_unreadable() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let newest = slots.into_iter().max_by_key(|(_, slot)| slot.sequence);
+        let (place, last) = newest.ok_or_else(damaged)?;
         Ok(Witness { file, last, place })
     }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 /// What a disk writes as a whole, or tears, in bytes.
-const BLOCK: usize = 512;
+pub(super) const BLOCK: usize = 512;
 
 /// A file: what is read of it now, and what is durable of it.
 #[derive(Clone, Default)]

@@ -22,6 +22,8 @@ impl File for SimulatedFile {
         let bytes = &state.inodes[self.inode].now;
         let from = (at as usize).min(bytes.len());
         let count = into.len().min(bytes.len() - from);
+        state.read_blocks(self.inode, &self.name, from..from + count)?;
+        let bytes = &state.inodes[self.inode].now;
         into[..count].copy_from_slice(&bytes[from..from + count]);
         Ok(count)
     }
@@ -36,6 +38,7 @@ impl File for SimulatedFile {
         };
         state.counts.writes += 1;
         state.inode(self.inode).write(at as usize, &bytes[..count]);
+        state.write_blocks(self.inode, at as usize..at as usize + count);
         step
     }
 

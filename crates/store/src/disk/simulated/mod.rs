@@ -16,11 +16,13 @@ pub use blocks::Dice;
 
 use super::{Access, Disk, File};
 use crate::error::{Error, Result};
+use blocks::BLOCK;
 use file::SimulatedFile;
 use hearth_backend::Errno;
 use hearth_sync::primitive::{Arc, Mutex};
 use state::{DiskState, FOLDER};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// A disk; clones are the same disk.
@@ -102,6 +104,17 @@ impl SimulatedDisk {
     /// Lets a read fail with `EIO`, counted as [`Counts::reads`].
     pub fn fail_read_at(&self, read: u64) {
         self.0.lock().failing_read = Some(read);
+    }
+
+    /// Lets reads of these bytes of a file fail with `EIO`, until they are written: whole blocks of
+    /// 512.
+    pub fn make_unreadable(&self, name: &str, bytes: Range<u64>) {
+        let mut state = self.0.lock();
+        let inode = state.names[name];
+        let block = BLOCK as u64;
+        let blocks = bytes.start / block..bytes.end.div_ceil(block);
+        let blocks = blocks.map(|block| (inode, block as usize));
+        state.unreadable.extend(blocks);
     }
 
     /// One read of the engine.

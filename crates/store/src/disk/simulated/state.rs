@@ -1,11 +1,12 @@
 //! The state of a simulated disk: files, names, and what is not durable of them.
 
-use super::blocks::{Dice, SimulatedInode};
+use super::blocks::{BLOCK, Dice, SimulatedInode};
 use super::{Counts, Fault, Maps, Moment};
 use crate::error::{Error, Result};
 use hearth_backend::Errno;
 use hearth_sync::primitive::Arc;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::path::PathBuf;
 
 /// Steps that fail on a full disk.
@@ -31,6 +32,8 @@ pub(super) struct DiskState {
     pub(super) cut_at: Option<u64>,
     pub(super) faults: BTreeMap<u64, Fault>,
     pub(super) failing_read: Option<u64>,
+    /// Blocks of inodes that cannot be read until they are written.
+    pub(super) unreadable: BTreeSet<(usize, usize)>,
     pub(super) is_off: bool,
     pub(super) is_full: bool,
     pub(super) free: u64,
@@ -90,6 +93,28 @@ impl DiskState {
         Err(Error::of_errno(op, &self.place.join(name), Errno::EIO))
     }
 
+    /// Fails if bytes of a file cannot be read.
+    pub(super) fn read_blocks(
+        &mut self,
+        inode: usize,
+        name: &str,
+        bytes: Range<usize>,
+    ) -> Result<()> {
+        let blocks = (inode, bytes.start / BLOCK)..(inode, bytes.end.div_ceil(BLOCK));
+        if bytes.is_empty() || self.unreadable.range(blocks).next().is_none() {
+            return Ok(());
+        }
+        self.counts.faults += 1;
+        Err(Error::of_errno("read", &self.place.join(name), Errno::EIO))
+    }
+
+    /// Blocks that are written as a whole can be read again, as on a disk that has spare ones.
+    pub(super) fn write_blocks(&mut self, inode: usize, bytes: Range<usize>) {
+        for block in bytes.start.div_ceil(BLOCK)..bytes.end / BLOCK {
+            self.unreadable.remove(&(inode, block));
+        }
+    }
+
     /// Whether the last step was the one within which the power failed.
     pub(super) fn is_cut_here(&self) -> bool {
         self.cut_at.is_some_and(|cut| cut + 1 == self.counts.steps)
@@ -122,6 +147,7 @@ impl DiskState {
             is_full: self.is_full,
             free: self.free,
             engine: self.engine.clone(),
+            unreadable: self.unreadable.clone(),
             ..DiskState::default()
         }
     }
@@ -145,6 +171,7 @@ impl DiskState {
             is_full: self.is_full,
             free: self.free,
             engine: self.engine.clone(),
+            unreadable: self.unreadable.clone(),
             dice,
             ..DiskState::default()
         }

@@ -1,7 +1,7 @@
 //! Inline bytes beside the extents that name them.
 
 use super::ContentsPass;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::fsck::code::Code;
 use crate::fsck::edits::remove;
 use crate::fsck::meta::shown;
@@ -44,7 +44,7 @@ impl ContentsPass<'_> {
                 let inline = Inline::decode(&key, &value).ok()?;
                 Some(inline.first)
             })),
-            Err(Error::Corrupt { .. }) => Ok(None),
+            Err(error) if error.is_lost() => Ok(None),
             Err(error) => Err(error),
         }
     }

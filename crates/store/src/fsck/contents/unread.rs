@@ -34,7 +34,7 @@ impl ContentsPass<'_> {
     fn can_be_read(&self, map: u64) -> Result<bool> {
         match self.each_of(map, &mut |_| {}) {
             Ok(()) => Ok(true),
-            Err(Error::Corrupt { .. }) => Ok(false),
+            Err(error) if error.is_lost() => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -55,8 +55,8 @@ impl ContentsPass<'_> {
     fn take_back(&mut self, map: u64) -> Result<()> {
         let mut counted = Vec::new();
         match self.each_of(map, &mut |extent| counted.push(extent.clone())) {
-            Ok(()) | Err(Error::Corrupt { .. }) => {}
-            Err(error) => return Err(error),
+            Err(error) if !error.is_lost() => return Err(error),
+            _ => {}
         }
         for extent in counted {
             let count = extent.pages.end - extent.pages.start;

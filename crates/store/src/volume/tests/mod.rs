@@ -7,3 +7,4 @@ mod harness;
 mod large;
 mod real;
 mod space;
+mod unreadable;
