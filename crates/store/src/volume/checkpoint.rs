@@ -73,17 +73,20 @@ impl Shared {
         } else {
             written?;
         }
+        let has_large = self.log.lock().as_ref().is_some_and(|log| log.has_large);
         let mut superblock = self.superblock.lock();
         let mut slot = superblock.slot.clone();
         slot.checkpoint = point.epoch;
         slot.digest = point.digest;
         slot.log_at = (point.log_at / BLOCK) as u32;
-        superblock.write(slot)?;
+        superblock.write(slot.clone())?;
+        if has_large {
+            // The files of epochs go: neither slot may lead to them if the other one is damaged.
+            superblock.write(slot)?;
+        }
         drop(superblock);
-        let mut has_large = false;
         if let Some(log) = &mut *self.log.lock() {
             log.kept = point.epoch;
-            has_large = log.has_large;
             log.has_large &= log.last.epoch > point.epoch;
         }
         self.layers.write().frozen = None;

@@ -2,7 +2,7 @@
 //!
 //! The file holds the frames of the epoch, chained as in the ring, and is durable before a frame of
 //! the ring names it by its length and the digest of its last frame. It is removed when a
-//! checkpoint has the epoch. A file that no frame names is what a crash left.
+//! checkpoint has the epoch and both slots of the superblock say so. A file that no frame names is what a crash left.
 
 use super::{FrameDigest, fields};
 use crate::disk::Disk;
@@ -55,16 +55,20 @@ pub(crate) fn write(disk: &dyn Disk, epoch: u64, frames: &[u8]) -> Result<()> {
 }
 
 /// Removes the files of epochs outside `needed`. What cannot be removed goes with the next opening.
-pub(crate) fn sweep(disk: &dyn Disk, needed: &Range<u64>) -> Result<()> {
+/// True: others are there.
+pub(crate) fn sweep(disk: &dyn Disk, needed: &Range<u64>) -> Result<bool> {
+    let mut is_any = false;
     for name in disk.list(FOLDER)? {
         let epoch = name
             .strip_prefix(PREFIX)
             .and_then(|epoch| epoch.parse().ok());
-        if epoch.is_some_and(|epoch| !needed.contains(&epoch)) {
-            disk.remove(&format!("{FOLDER}/{name}"))?;
+        match epoch.map(|epoch| needed.contains(&epoch)) {
+            None => {}
+            Some(true) => is_any = true,
+            Some(false) => disk.remove(&format!("{FOLDER}/{name}"))?,
         }
     }
-    Ok(())
+    Ok(is_any)
 }
 
 /// That the file of an epoch is not as it was written.

@@ -137,6 +137,7 @@ fn examine(parts: &Parts, options: &OpenOptions, owner: Option<&str>) -> Result<
     if let Err(error) = check_stamps(&*engine, &superblock, &log) {
         damage = damage.or(Some(error));
     }
+    forget_what_is_older(&*engine, &mut log);
     accept(&options.mode, &damage)?;
     let mut last = log.last;
     if writes && damage.is_some() {
@@ -173,9 +174,9 @@ fn begin(
     let incarnation = slot.incarnation;
     let mut log = LogWriter::new(files, file_len, incarnation, cipher, last, found.newest_of);
     log.kept = slot.checkpoint;
-    log.has_large = true;
+    let needed = shared.superblock.lock().kept() + 1..last.epoch + 1;
+    log.has_large = large::sweep(&*shared.parts.disk, &needed)?;
     *shared.log.lock() = Some(log);
-    large::sweep(&*shared.parts.disk, &(slot.checkpoint + 1..last.epoch + 1))?;
     shared.ballast = Some(Ballast::open(&*shared.parts.disk, file_len)?);
     write_slot(&shared, slot, last.epoch)?;
     *shared.witness.lock() = Some(witness_of(witness, &shared)?);
@@ -306,6 +307,16 @@ fn check_stamps(engine: &dyn Engine, superblock: &Superblock, found: &Replay) ->
         }
     }
     Ok(())
+}
+
+/// A table that is ahead of the end of the log has all that the log has: older changes over it
+/// would show what never was.
+fn forget_what_is_older(engine: &dyn Engine, found: &mut Replay) {
+    for table in TABLES {
+        if stamp(engine, table).is_ok_and(|(epoch, _)| epoch > found.last.epoch) {
+            found.overlay.forget(table);
+        }
+    }
 }
 
 /// The newest epoch that anything names.

@@ -36,6 +36,14 @@ impl Overlay {
         }
     }
 
+    /// Drops all changes of a table.
+    pub(crate) fn forget(&mut self, table: Table) {
+        let map = std::mem::take(&mut self.maps[table as usize]);
+        for (key, value) in map.iter() {
+            self.bytes -= key.len() as u64 + CHANGE + length(value);
+        }
+    }
+
     /// About the bytes of memory that it takes.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes

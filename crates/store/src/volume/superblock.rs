@@ -111,6 +111,8 @@ pub(crate) struct Superblock {
     pub slot: Slot,
     /// Which of the two slots holds it.
     place: u64,
+    /// The older checkpoint of those that the whole slots have.
+    older: u64,
 }
 
 impl Superblock {
@@ -123,6 +125,7 @@ impl Superblock {
                 false => error,
             })?;
         let mut best: Option<(u64, Slot)> = None;
+        let mut older = u64::MAX;
         let (mut looks_ours, mut length, mut unread) = (false, 0, None);
         for place in 0..2_u64 {
             let bytes = &mut vec![0; SLOT][..];
@@ -147,16 +150,24 @@ impl Superblock {
                     known: VERSION,
                 });
             }
-            if let Some(slot) = Slot::decode(bytes)
-                && best
-                    .as_ref()
-                    .is_none_or(|(_, other)| other.sequence < slot.sequence)
+            let Some(slot) = Slot::decode(bytes) else {
+                continue;
+            };
+            older = older.min(slot.checkpoint);
+            if best
+                .as_ref()
+                .is_none_or(|(_, other)| other.sequence < slot.sequence)
             {
                 best = Some((place, slot));
             }
         }
         match (best, unread) {
-            (Some((place, slot)), _) => Ok(Superblock { file, slot, place }),
+            (Some((place, slot)), _) => Ok(Superblock {
+                file,
+                slot,
+                place,
+                older,
+            }),
             (None, Some(error)) => Err(error),
             (None, None) if looks_ours => Err(Error::corrupt(
                 NAME,
@@ -200,9 +211,15 @@ impl Superblock {
         let place = 1 - self.place;
         self.file.write_at(place * SLOT as u64, &slot.encode())?;
         self.file.sync()?;
+        self.older = self.slot.checkpoint.min(slot.checkpoint);
         self.slot = slot;
         self.place = place;
         Ok(())
+    }
+
+    /// The last epoch that every slot has, so that nobody needs it in the log, whichever counts.
+    pub(crate) fn kept(&self) -> u64 {
+        self.older
     }
 
     /// Makes the superblock of a new volume in file `name`.

@@ -243,6 +243,33 @@ fn the_last_frame_but_one_is_missed_also_before_the_witness_knows_the_last() {
     );
 }
 
+/// Once, a reader saw the changes of older epochs over tables that have newer ones, and a repair
+/// kept that.
+#[test]
+fn tables_that_are_ahead_of_a_damaged_log_are_shown_without_it() {
+    let disk = made(1, 8);
+    let mut history = History::new();
+    let kv = open(&disk).unwrap();
+    for value in ["1", "2", "3", "4"] {
+        history
+            .commit(&kv, &[put("a", value), put(value, "x")])
+            .unwrap();
+    }
+    kv.checkpoint().unwrap();
+    drop(kv);
+    let newest = newest_slot(&disk);
+    disk.edit("superblock", |bytes| bytes[newest + 80] ^= 1);
+    disk.edit("log/0", |bytes| bytes[8192 + 140] ^= 1);
+    assert!(is_damage(&open(&disk).err().unwrap()));
+    let kv = open_for(&disk, OpenMode::ReadOnly).unwrap();
+    assert!(kv.damage().is_some());
+    assert_eq!(state(&kv).unwrap(), history.states[4]);
+    drop(kv);
+    let who = "fsck".to_owned();
+    drop(open_for(&disk, OpenMode::Repair { who }).unwrap());
+    assert_eq!(state(&open(&disk).unwrap()).unwrap(), history.states[4]);
+}
+
 #[test]
 fn frames_of_a_later_incarnation_tell_that_its_slot_is_damaged() {
     let disk = made(1, 8);
