@@ -141,6 +141,8 @@ codes! {
         => "puts the newest blocks there; small writes to that range that came last may be missing";
     Missing "F057" Loss "extents that are missing and cannot be found again"
         => "makes reads of that range fail where it is known; restore the file from a copy";
+    LiveMap "F058" Damage "extents of a file that are listed as those of one that ended"
+        => "removes them from the list";
     Usage "F060" Damage "a wrong usage of an owner"
         => "sets what was counted";
     Unwritten "F061" Damage "a wrong number of allocated pages"

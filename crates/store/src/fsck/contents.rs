@@ -238,6 +238,13 @@ impl ContentsPass<'_> {
                 map.owners.push(second);
             }
         }
+        if self.meta.dying.contains(&map.number) {
+            let detail = format!("map {}", map.number);
+            let place = At::Inode(map.owners[0].ino);
+            self.report.find(Code::LiveMap, place, detail);
+            let op = remove(Table::Meta, &key::dying(map.number));
+            self.report.fix(Stage::Contents, op);
+        }
         self.map = Some(map);
         Ok(())
     }

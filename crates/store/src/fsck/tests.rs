@@ -734,6 +734,19 @@ fn bytes_and_maps_that_nothing_names_are_given_back() {
     assert!(dying.is_some());
 }
 
+/// Once, nothing was found there, and idle work deleted the extents of the file.
+#[test]
+fn a_map_that_a_file_has_is_not_to_be_deleted() {
+    let volume = Volume::new();
+    for ino in [INLINE, STORED] {
+        let dying = key::dying(volume.contents(ino).map);
+        volume.put(&dying, Box::default());
+        let found = volume.finds(&["F058"], &[]);
+        assert_eq!(found.totals.values().sum::<u64>(), 1);
+        assert_eq!(volume.kv.get(Table::Meta, &dying).expect("a read"), None);
+    }
+}
+
 #[test]
 fn two_files_with_one_map_get_one_each() {
     let volume = Volume::new();
