@@ -10,6 +10,7 @@
 
 use super::by_inode::ByInode;
 use hearth::Time;
+use hearth_sync::epoch;
 use hearth_sync::lock_class;
 
 lock_class!(CachedMtimesLock = "fuse.believed-times", 878);
@@ -48,10 +49,18 @@ impl CachedMtimes {
         }
     }
 
-    /// The kernel has dropped the inode.
-    pub fn forgotten(&self, ino: u64) {
+    /// A FORGET of the inode was counted. The kernel may have found it again before it said this of
+    /// an earlier time, and may have written since; so `is_known`, whether it has the inode, is
+    /// asked under the lock.
+    pub fn forgotten(&self, ino: u64, is_known: impl FnOnce() -> bool) {
         if self.0.may_know(ino) {
-            self.0.with(ino, |times| times.remove(&ino));
+            // Garbage of the core is not collected under the lock.
+            let _pinned = epoch::pin();
+            self.0.with(ino, |times| {
+                if times.contains_key(&ino) && !is_known() {
+                    times.remove(&ino);
+                }
+            });
         }
     }
 }
@@ -75,7 +84,9 @@ mod tests {
         cached_mtimes.set(7, three);
         assert!(cached_mtimes.has(7, three) && !cached_mtimes.has(7, one));
         assert!(!cached_mtimes.has(8, three));
-        cached_mtimes.forgotten(7);
+        cached_mtimes.forgotten(7, || true);
+        assert!(cached_mtimes.has(7, three), "it was found again");
+        cached_mtimes.forgotten(7, || false);
         assert!(!cached_mtimes.has(7, three));
     }
 }

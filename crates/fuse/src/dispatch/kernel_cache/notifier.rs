@@ -17,6 +17,7 @@ use crate::wire::{
     NotifyDelete, NotifyInvalEntry, NotifyInvalInode, NotifyPrune, NotifyStore, OutHeader, notify,
 };
 use hearth::{Caller, KernelCache, Kind, Observer};
+use hearth_sync::epoch;
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -64,13 +65,28 @@ struct Stale<V> {
     count: AtomicUsize,
 }
 
-impl<V> Stale<V> {
-    /// Whether it is new.
+impl<V: KernelCache> Stale<V> {
+    /// The kernel has the inode, and believes what is no longer so. Whether that is new.
     fn mark(&self, ino: u64) -> bool {
+        self.with(ino, |inodes, is_known| is_known && inodes.insert(ino))
+    }
+
+    /// A FORGET of the inode was counted. The kernel may have found it again before it said this of
+    /// an earlier time, and the change may be younger still: then the mark is not about what was
+    /// forgotten.
+    fn unmark(&self, ino: u64) {
+        self.with(ino, |inodes, is_known| !is_known && inodes.remove(&ino));
+    }
+
+    /// Calls `change` with whether the kernel has the inode. That is found out under the lock, so
+    /// that no mark comes after the last FORGET, and none goes that a change has just left.
+    fn with(&self, ino: u64, change: impl FnOnce(&mut HashSet<u64>, bool) -> bool) -> bool {
+        // Garbage of the core is not collected under the lock.
+        let _pinned = epoch::pin();
         let mut inodes = self.inodes.lock();
-        let first = inodes.insert(ino);
+        let changed = change(&mut inodes, self.vfs.is_known(ino));
         self.count.store(inodes.len(), Ordering::Relaxed);
-        first
+        changed
     }
 }
 
@@ -125,14 +141,12 @@ impl<V: KernelCache> Notifier<V> {
         }
     }
 
-    /// The kernel has dropped the inode.
+    /// A FORGET of the inode was counted, which need not be the last.
     pub fn forgotten(&self, ino: u64) {
         if let Some(stale) = &self.stale
             && stale.count.load(Ordering::Relaxed) > 0
         {
-            let mut inodes = stale.inodes.lock();
-            inodes.remove(&ino);
-            stale.count.store(inodes.len(), Ordering::Relaxed);
+            stale.unmark(ino);
         }
     }
 
@@ -312,7 +326,7 @@ impl<V: KernelCache> Observer for Notifier<V> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hearth::{NonBlocking, VolumeVfs};
+    use hearth::{NonBlocking, Vfs, Volume, VolumeVfs};
     use std::os::fd::OwnedFd;
     use std::os::unix::net::UnixDatagram;
     use zerocopy::FromBytes;
@@ -368,5 +382,33 @@ mod tests {
             kernel.recv(&mut buffer).unwrap_err().kind(),
             io::ErrorKind::WouldBlock
         );
+    }
+
+    /// Regression: a FORGET of an earlier time took the mark of a later change away, so that the
+    /// kernel kept an old size of a file after its close, and wrote at the old end.
+    #[test]
+    fn a_forget_of_before_leaves_the_mark_of_an_inode_that_was_found_again() {
+        let vfs = Volume::builder().build().unwrap().nonblocking_vfs();
+        let (ours, _kernel) = UnixDatagram::pair().unwrap();
+        let device = Arc::new(Device::from_fd(OwnedFd::from(ours)));
+        let notifier = Notifier::new(device, Some(vfs.clone()), None, false, true);
+        let forget = |ino| {
+            Vfs::forget(&vfs, ino, 1);
+            notifier.forgotten(ino);
+        };
+        let made = vfs.mknod(&Caller::ROOT, 1, b"f", Kind::File, 0o600, 0);
+        let ino = made.unwrap().ino;
+        // The kernel has dropped it, and finds it again before it says so.
+        vfs.lookup(&Caller::ROOT, 1, b"f").unwrap();
+        notifier.mark_stale(ino);
+        forget(ino);
+        assert!(
+            notifier.is_stale(ino),
+            "the kernel has it, with an old size"
+        );
+        forget(ino);
+        assert!(!notifier.is_stale(ino), "the kernel does not have it");
+        notifier.mark_stale(ino);
+        assert!(!notifier.is_stale(ino), "nobody would take this mark away");
     }
 }

@@ -28,10 +28,7 @@ impl<V: KernelCache> Dispatcher<V> {
     pub(crate) fn forget(&self, ino: u64, count: u64) -> OpResult {
         self.vfs.forget(ino, count);
         self.notifier.forgotten(ino);
-        // The kernel may have found it again before it says this of an earlier time.
-        if self.cached_mtimes.knows(ino) && !self.vfs.is_known(ino) {
-            self.cached_mtimes.forgotten(ino);
-        }
+        self.cached_mtimes.forgotten(ino, || self.vfs.is_known(ino));
         Ok(Outcome::NoReply)
     }
 
