@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Waits until the rate limits of `permits` allow the request, or for a little while after a
 /// signal. Returns true if the limits allowed it, false after a signal, and `None` if the session
-/// ends.
+/// ends. `waiting` keeps the signal for what the request waits for next, also where both came.
 pub(crate) async fn delay(
     sched: &Handle,
     waiting: &Waiting,
@@ -42,8 +42,6 @@ pub(crate) async fn delay(
     if came {
         return Some(true);
     }
-    // The kernel sends INTERRUPT once, so it is kept for what the request waits for next.
-    waiting.interrupt(id.unique);
     first(allowed, sched.sleep(PATIENCE)).await;
     Some(false)
 }
@@ -120,5 +118,36 @@ impl ResultSlot {
         // released.
         drop(old);
         Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hearth::sched::{Limits, Scheduler};
+    use std::task::Context;
+
+    /// Regression: the delay was over, its task had not run yet, and INTERRUPT came. It was lost,
+    /// and the request then waited for a lock without an end.
+    #[test]
+    fn an_interrupt_that_comes_when_the_delay_is_over_ends_the_next_wait() {
+        let scheduler = Scheduler::builder().start().unwrap();
+        let (sched, tenant) = (scheduler.handle(), scheduler.tenant(7));
+        let one = Limits {
+            ops: Some(1),
+            ..Limits::default()
+        };
+        sched.set_limits(tenant, one).unwrap();
+        let permit = (0..1_000).find_map(|_| sched.charge(tenant, 1, 0));
+        let waiting = Arc::new(Waiting::default());
+        let id = RequestId::new(1, 0);
+        let mut delayed = pin!(delay(&sched, &waiting, id, [permit, None]));
+        let mut context = Context::from_waker(Waker::noop());
+        assert_eq!(delayed.as_mut().poll(&mut context), Poll::Pending);
+        sched.set_limits(tenant, Limits::default()).unwrap();
+        waiting.interrupt(id.unique);
+        let end = delayed.as_mut().poll(&mut context);
+        assert_eq!(end, Poll::Ready(Some(true)));
+        assert!(waiting.begin(id).is_none(), "a lock would be waited for");
     }
 }

@@ -4,7 +4,9 @@
 
 use super::delay::{delay, off_thread, suspend};
 use super::enospc_retry::Retries;
-use super::outcome::{Attempt, BlockingClass, Chunked, InlineReply, Offload, Outcome, WaitFor};
+use super::outcome::{
+    Attempt, BlockingClass, Chunked, InlineReply, Offload, Outcome, Permits, WaitFor,
+};
 use super::pending_request::PendingRequest;
 use super::service::Service;
 use super::session_shared::SessionShared;
@@ -52,6 +54,7 @@ pub(crate) async fn run<S: Service>(
         id: request.id(),
         retries: Retries::default(),
         has_patience: true,
+        was_delayed: false,
         attempt: Attempt {
             since: Some(Instant::now()),
             ..Attempt::FIRST
@@ -181,6 +184,8 @@ struct Waits<'s, S> {
     retries: Retries,
     /// Whether rate limits delay the request between its chunks: no signal has come.
     has_patience: bool,
+    /// Whether it has waited for a rate limit, so that an interrupt may be kept for it.
+    was_delayed: bool,
     /// The arguments of the next attempt.
     attempt: Attempt,
 }
@@ -201,9 +206,7 @@ impl<S: Service> Waits<'_, S> {
         match wait {
             WaitFor::Turn | WaitFor::Thread | WaitFor::Worker(_) | WaitFor::Chunks(_) => {}
             WaitFor::RateLimit(permits) => {
-                delay(&shared.sched, &shared.waiting, self.id, permits)
-                    .await
-                    .ok_or(Failure::SessionEnds)?;
+                self.delay(permits).await?;
             }
             WaitFor::Test => suspend(&shared.workers).await,
             WaitFor::Fetch(missing) => {
@@ -247,10 +250,24 @@ impl<S: Service> Waits<'_, S> {
             yield_now().await;
             return Ok(());
         }
-        self.has_patience = delay(&shared.sched, &shared.waiting, self.id, [permit, None])
-            .await
-            .ok_or(Failure::SessionEnds)?;
+        self.has_patience = self.delay([permit, None]).await?;
         Ok(())
+    }
+
+    /// Waits for rate limits. Returns false after a signal.
+    async fn delay(&mut self, permits: Permits) -> Result<bool, Failure> {
+        self.was_delayed = true;
+        delay(&self.shared.sched, &self.shared.waiting, self.id, permits)
+            .await
+            .ok_or(Failure::SessionEnds)
+    }
+}
+
+impl<S> Drop for Waits<'_, S> {
+    fn drop(&mut self) {
+        if self.was_delayed {
+            self.shared.waiting.end_task(self.id.unique);
+        }
     }
 }
 

@@ -11,8 +11,7 @@ use std::collections::{HashMap, VecDeque};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-/// The number of interrupts that are remembered because their requests may not have begun to wait
-/// yet.
+/// The number of interrupts that are remembered for what their requests wait for next.
 const EARLY: usize = 1024;
 
 lock_class! {
@@ -116,10 +115,18 @@ pub(crate) struct Waiting {
 #[derive(Default)]
 struct Waiters {
     tokens: HashMap<u64, (Token, u32)>,
+    /// Requests that were interrupted while nothing waited that this ends: they had not begun to
+    /// wait, or wait as tasks, and may wait for a lock next.
     early: VecDeque<u64>,
     closed: bool,
     /// Whether the thread of [`super::signals`] sleeps until a request waits.
     is_watch_asleep: bool,
+}
+
+impl Waiters {
+    fn early_position(&self, unique: u64) -> Option<usize> {
+        self.early.iter().position(|&early| early == unique)
+    }
 }
 
 impl Waiting {
@@ -135,7 +142,8 @@ impl Waiting {
         })
     }
 
-    /// Registers a request that waits as a task.
+    /// Registers a request that waits as a task. Returns `None` if it was interrupted already; what
+    /// it waits for next will know that too, until [`Waiting::end_task`].
     pub fn begin_task(&self, id: RequestId) -> Option<Arc<InterruptWaker>> {
         let waker = Arc::new(InterruptWaker::default());
         let begun = self.enter(id, Token::Task(Arc::clone(&waker)));
@@ -148,8 +156,12 @@ impl Waiting {
         if state.closed {
             return false;
         }
-        if let Some(at) = state.early.iter().position(|&early| early == unique) {
-            state.early.remove(at);
+        if let Some(at) = state.early_position(unique) {
+            // The kernel sends INTERRUPT once: only an endless wait, whose request ends without it,
+            // uses it up.
+            if matches!(token, Token::Thread(_)) {
+                state.early.remove(at);
+            }
             return false;
         }
         state.tokens.insert(unique, (token, thread));
@@ -170,12 +182,23 @@ impl Waiting {
         drop(token);
     }
 
+    /// A request that has waited as a task waits for nothing more, or a thread does for it: no
+    /// interrupt is kept for it any longer.
+    pub fn end_task(&self, unique: u64) {
+        let mut state = self.state.lock();
+        if let Some(at) = state.early_position(unique) {
+            state.early.remove(at);
+        }
+    }
+
     /// Handles INTERRUPT. The transports are different threads, so INTERRUPT may overtake its
-    /// request.
+    /// request. It may also come when the wait of a task is over and the task has not run yet: what
+    /// the task waits for next has to know of it.
     pub fn interrupt(&self, unique: u64) {
         let mut state = self.state.lock();
         let token = state.tokens.get(&unique).map(|(token, _)| token.clone());
-        if token.is_none() {
+        let ends = matches!(token, Some(Token::Thread(_)));
+        if !ends && state.early_position(unique).is_none() {
             if state.early.len() == EARLY {
                 state.early.pop_front();
             }
@@ -254,6 +277,27 @@ mod tests {
         waiting.interrupt(7);
         assert!(waiting.begin(id(7)).is_none());
         assert!(waiting.begin(id(7)).is_some());
+    }
+
+    #[test]
+    fn an_interrupt_of_a_task_is_kept_for_what_the_request_waits_for_next() {
+        let waiting = Arc::new(Waiting::default());
+        for _ in 0..2 {
+            assert!(waiting.begin_task(id(7)).is_some());
+            waiting.interrupt(7);
+            waiting.interrupt(7);
+            waiting.end(7);
+            assert!(waiting.begin_task(id(7)).is_none(), "a task uses up none");
+            assert!(waiting.begin(id(7)).is_none());
+            // The next request of this number is another one.
+            waiting.end_task(7);
+            assert_eq!(waiting.state.lock().early.len(), 0);
+        }
+        assert!(waiting.begin_task(id(7)).is_some());
+        waiting.interrupt(7);
+        waiting.end(7);
+        waiting.end_task(7);
+        assert!(waiting.begin(id(7)).is_some(), "the request has ended");
     }
 
     #[test]
