@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::mounts::{self, Mounted};
 use crate::wrong_place::{OWNERS, unreached};
 use crate::{control_file, output};
-use serde_json::{Map, Value};
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -27,14 +27,39 @@ pub fn at(place: &Path) -> Option<Mounted> {
 
 /// Describes a mount.
 pub fn run(mounted: &Mounted, in_json: bool) -> Result<(), Failure> {
+    let facts = facts(mounted)?;
+    if in_json {
+        return output::print(&format!("{}\n", json!(facts)));
+    }
+    let rows = ROWS.into_iter().chain([
+        ("mounted", "mounted at"),
+        ("pid", "process"),
+        ("transport", "transport"),
+        ("version", "version"),
+    ]);
+    let rows = rows.filter_map(|(label, row)| Some((row, facts.get(label)?)));
+    let text: String = rows
+        .map(|(row, value)| format!("{row:<11} {value}\n"))
+        .collect();
+    output::print(&text)
+}
+
+/// What is known of a mount: its labels, and what follows from them.
+///
+/// # Errors
+/// Those of [`labels`].
+pub fn facts(mounted: &Mounted) -> Result<BTreeMap<String, String>, Failure> {
     let mut labels = labels(&mounted.at)?;
     let named = mounted.source.to_string_lossy();
     let source = match (labels.get("below"), labels.get("store")) {
         (Some(below), _) => format!("host:{below}"),
         (None, Some(store)) => format!("store:{store}"),
-        // Nothing but its own name is known of a mount with another one.
-        (None, None) if named == "memory" => "memory:".to_owned(),
-        (None, None) => named.into_owned(),
+        // A mount without these may have any name.
+        (None, None) => match labels.get("source") {
+            Some(told) => told.clone(),
+            None if named == "memory" => "memory:".to_owned(),
+            None => named.into_owned(),
+        },
     };
     labels.insert("source".to_owned(), source);
     if let Some(below) = labels.get("below").cloned() {
@@ -46,22 +71,7 @@ pub fn run(mounted: &Mounted, in_json: bool) -> Result<(), Failure> {
     if let Ok(pid) = control_file::read(&mounted.at, "pid") {
         labels.insert("pid".to_owned(), pid.trim().to_owned());
     }
-    if in_json {
-        let object = labels.into_iter().map(|(key, value)| (key, value.into()));
-        let object = Value::Object(object.collect::<Map<_, _>>());
-        return output::print(&format!("{object}\n"));
-    }
-    let rows = ROWS.into_iter().chain([
-        ("mounted", "mounted at"),
-        ("pid", "process"),
-        ("transport", "transport"),
-        ("version", "version"),
-    ]);
-    let rows = rows.filter_map(|(label, row)| Some((row, labels.get(label)?)));
-    let text: String = rows
-        .map(|(row, value)| format!("{row:<11} {value}\n"))
-        .collect();
-    output::print(&text)
+    Ok(labels)
 }
 
 /// What the daemon says of itself; nothing where the tree hides its control files.

@@ -37,8 +37,16 @@ impl Mounted {
 /// # Errors
 /// What reading `/proc/self/mountinfo` answers.
 pub fn at(at: &Path) -> std::io::Result<Option<Mounted>> {
+    on(&resolved(at))
+}
+
+/// The topmost mount at `place`, which is absolute and has no symbolic links in it. Of the place
+/// itself nothing is asked.
+///
+/// # Errors
+/// What reading `/proc/self/mountinfo` answers.
+pub fn on(place: &Path) -> std::io::Result<Option<Mounted>> {
     let list = std::fs::read("/proc/self/mountinfo")?;
-    let place = resolved(at);
     Ok(parse(&list)
         .into_iter()
         .rfind(|mounted| mounted.at == place))

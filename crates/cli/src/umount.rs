@@ -3,38 +3,37 @@
 use crate::accounts::Accounts;
 use crate::args::UmountArgs;
 use crate::failure::Failure;
-use crate::{config, control_file, mounts, output};
-use hearth_sync::primitive::thread;
+use crate::{config, control_file, inquiry, last_sync, mounts, output};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
 use rustix::process::{Pid, PidfdFlags, geteuid, pidfd_open};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Unmounts a volume.
 pub fn run(args: &UmountArgs) -> Result<(), Failure> {
     let mountpoint = &match (&args.config, &args.mountpoint) {
-        (Some(file), _) => of_unit(file)?,
+        (Some(file), _) => config::mountpoint(file)?,
         (None, place) => place.clone().unwrap_or_default(),
     };
     let failed = |what: &str| Failure::at(mountpoint, what);
-    let answers = answers(mountpoint);
-    if !answers && !args.lazy {
-        let place = mountpoint.display();
-        return Err(failed(&format!(
-            "does not answer: its daemon is stopped, or waits for a disk; let that go on, or \
-             detach it with 'hearth umount --lazy {place}'"
-        )));
+    // Before anything else is asked of it.
+    let facts = inquiry::ask(mountpoint);
+    if facts.is_none() && !args.lazy {
+        return Err(failed(&last_sync::silent(mountpoint)));
     }
-    let place = match answers {
-        true => mounts::resolved(mountpoint),
-        false => mounts::resolved_around(mountpoint),
+    let place = match facts {
+        Some(_) => mounts::resolved(mountpoint),
+        None => mounts::resolved_around(mountpoint),
     };
-    let device = match mounts::at(&place) {
+    if let Some(file) = &args.config {
+        check_unit(file, &place, facts.is_some())?;
+    }
+    let device = match mounts::on(&place) {
         Ok(Some(mounted)) if mounted.is_ours() => mounted.device,
         Ok(Some(mounted)) => {
             return Err(failed(&format!(
@@ -50,57 +49,43 @@ pub fn run(args: &UmountArgs) -> Result<(), Failure> {
         }
         Err(error) => return Err(Failure::at(Path::new("/proc/self/mountinfo"), error)),
     };
-    if !answers {
+    let Some(facts) = facts.filter(|_| !args.lazy) else {
         return detach(&place, true).map_err(|what| failed(&what));
-    }
-    // Most of what is to be written is written before, while the mount can still be used.
-    if let Ok(directory) = std::fs::File::open(&place) {
-        let _ = rustix::fs::syncfs(&directory);
-    }
+    };
+    last_sync::run(&place, &facts).map_err(|what| failed(&what))?;
     let (daemon, filesystem) = (Daemon::of(&place), Filesystem::of(device));
-    detach(&place, args.lazy).map_err(|what| failed(&what))?;
-    if !args.lazy && mounts::at(&place).is_ok_and(|mounted| mounted.is_none()) {
+    detach(&place, false).map_err(|what| failed(&what))?;
+    // Something else may have been below it: an automount, or a directory that was bound.
+    if !filesystem.is_at(&place) {
         daemon.wait(mountpoint, &filesystem);
     }
     Ok(())
 }
 
-/// The mount point that a file names. In a unit of systemd only the unit's own mount: the file may
-/// have changed since.
-fn of_unit(file: &Path) -> Result<PathBuf, Failure> {
-    let place = config::mountpoint(file)?;
-    let unit = std::env::var("MAINPID").ok();
-    let daemon = control_file::read(&place, "pid").ok();
-    match unit.zip(daemon) {
-        Some((unit, daemon)) if unit.trim() != daemon.trim() => {
+/// In a unit of systemd only the unit's own mount goes: the file may have changed since.
+fn check_unit(file: &Path, place: &Path, answers: bool) -> Result<(), Failure> {
+    let Ok(unit) = std::env::var("MAINPID") else {
+        return Ok(());
+    };
+    if !answers {
+        let what = format!(
+            "does not answer, so nobody can tell whether this unit ({unit}) serves it; \
+             'hearth umount --lazy {}' detaches it all the same",
+            place.display()
+        );
+        return Err(Failure::at(place, what));
+    }
+    match control_file::read(place, "pid") {
+        Ok(daemon) if daemon.trim() != unit.trim() => {
             let what = format!(
                 "is served by another process ({}), not by this unit ({unit}); {} has changed",
                 daemon.trim(),
                 file.display()
             );
-            Err(Failure::at(&place, what))
+            Err(Failure::at(place, what))
         }
-        _ => Ok(place),
+        _ => Ok(()),
     }
-}
-
-/// How long a mount may take to say anything at all.
-const PATIENCE: Duration = Duration::from_secs(8);
-const LOOK: Duration = Duration::from_millis(2);
-
-/// Whether what is mounted at `place` answers, if only by an error. The question is one that the
-/// kernel passes on; whoever waits for the answer goes with this process.
-fn answers(place: &Path) -> bool {
-    let asked = place.to_owned();
-    let question = thread::spawn(move || rustix::fs::statfs(&asked).is_ok());
-    let end = Instant::now() + PATIENCE;
-    while !question.is_finished() {
-        if Instant::now() >= end {
-            return false;
-        }
-        thread::sleep(LOOK);
-    }
-    true
 }
 
 /// The daemon of a mount. A volume is durable, and free for others, when its daemon has ended; the
@@ -173,6 +158,13 @@ impl Filesystem {
             device,
             connection: connection(device),
         }
+    }
+
+    /// Whether it is what shows at `place`, because it was mounted there more than once.
+    fn is_at(&self, place: &Path) -> bool {
+        let mounted = mounts::on(place).ok().flatten();
+        let is_device = mounted.is_some_and(|mounted| mounted.device == self.device);
+        is_device && connection(self.device) == self.connection
     }
 
     /// Where it is still mounted.

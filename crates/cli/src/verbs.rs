@@ -3,8 +3,8 @@
 use crate::args::{Args, Verb};
 use crate::failure::Failure;
 use crate::{
-    allocator, ask, doctor, events, fstab, generate, heat, locks, metrics, mount, output, quota,
-    run as run_in, sched, stats, store, sync, top, tune, umount, which,
+    allocator, ask, doctor, events, fstab, generate, heat, inquiry, locks, metrics, mount, output,
+    quota, run as run_in, sched, stats, store, sync, top, tune, umount, which,
 };
 use clap::Parser;
 use clap::error::ErrorKind;
@@ -54,6 +54,7 @@ fn verb(verb: Verb) -> Result<(), Failure> {
     match verb {
         Verb::Mount(args) => mount::run(&args),
         Verb::Umount(args) => umount::run(&args),
+        Verb::Inquire(args) => inquiry::answer(&args),
         Verb::Run(args) => run_in::run(&args),
         Verb::RunServer(args) => run_in::server(&args),
         Verb::RunInit(args) => run_in::init(&args),

@@ -3,11 +3,11 @@
 use super::exposition::{Exposition, Metric};
 use super::names::Names;
 use super::probe::{self, Said, Target, Texts};
-use super::question::Question;
 use super::ranking::TenantRanking;
 use super::tenants::Tenants;
 use super::{heat, locks, quotas, room};
 use crate::failure::{Failure, reason};
+use crate::question::Question;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

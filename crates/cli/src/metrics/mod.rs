@@ -13,7 +13,6 @@ mod listen;
 mod locks;
 mod names;
 mod probe;
-mod question;
 mod quotas;
 mod ranking;
 mod room;

@@ -1,6 +1,6 @@
 //! Names of users, groups and projects, from sources that may be far away.
 
-use super::question::Question;
+use crate::question::Question;
 use crate::quota::with_names;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};

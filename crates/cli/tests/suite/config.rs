@@ -3,12 +3,13 @@
 use crate::harness;
 
 use harness::{
-    Private, demand_root, hearth, mounts_below, pids_naming, refused, said, state, succeed, until,
+    Private, Transport, Turn, demand_root, hearth, kill, mounts_below, on_both_transports,
+    pids_naming, program, refused, said, state, succeed, until,
 };
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use std::process::{Child, Command};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A directory with a mount point and the file that names it.
 struct Place {
@@ -57,6 +58,15 @@ impl Drop for Foreground {
     }
 }
 
+/// Daemons that are killed when this is dropped.
+struct Killed(Vec<u32>);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        self.0.drain(..).for_each(kill);
+    }
+}
+
 #[test]
 fn a_file_mounts_and_unmounts() {
     demand_root();
@@ -71,6 +81,35 @@ fn a_file_mounts_and_unmounts() {
         pids_naming(&place.mountpoint).is_empty()
     });
 }
+
+/// Regression: the mount was asked for its daemon before it was known whether it answers, and over
+/// a ring whoever asked could not end.
+fn a_stopped_daemon_keeps_nobody_from_detaching_its_mount(transport: Transport) {
+    demand_root();
+    let place = Place::new(&format!("options = \"transport={}\"", transport.word()));
+    let turn = (transport == Transport::Uring).then(Turn::with_uring);
+    succeed(&mut place.hearth("mount"));
+    drop(turn);
+    let daemons = pids_naming(&place.mountpoint);
+    let _ended = Killed(daemons.clone());
+    for daemon in &daemons {
+        succeed(program("kill").args(["-s", "STOP", &daemon.to_string()]));
+    }
+    let begun = Instant::now();
+    let silent = said(&mut place.hearth("umount"));
+    let words = ["does not answer", "umount --lazy"];
+    refused("umount", &silent, 1, &words);
+    let other = said(place.hearth("umount").arg("--lazy").env("MAINPID", "1"));
+    let words = ["does not answer", "whether this unit (1) serves it"];
+    refused("umount --lazy of another unit", &other, 1, &words);
+    assert_eq!(mounts_below(&place.mountpoint).len(), 1);
+    succeed(place.hearth("umount").arg("--lazy"));
+    assert!(mounts_below(&place.mountpoint).is_empty());
+    let took = begun.elapsed();
+    assert!(took < Duration::from_secs(60), "{took:?}");
+}
+
+on_both_transports!(a_stopped_daemon_keeps_nobody_from_detaching_its_mount);
 
 #[test]
 fn what_a_file_gets_wrong_is_refused_and_changes_nothing() {

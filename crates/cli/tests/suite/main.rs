@@ -49,3 +49,4 @@ mod statx;
 mod store;
 mod top;
 mod tune;
+mod umount;

@@ -1,0 +1,88 @@
+//! `hearth umount`: what it waits for, and what it does not hide.
+
+use crate::harness;
+
+use crate::place::Place;
+use harness::{mounts_below, pids_naming, program, refused, said, succeed};
+use std::path::PathBuf;
+
+/// A mount of another filesystem, taken away when this is dropped.
+struct Other(PathBuf);
+
+impl Other {
+    fn mounted(words: &[&str], at: PathBuf) -> Other {
+        succeed(program("mount").args(words).arg(&at));
+        Other(at)
+    }
+}
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        let _ = said(program("umount").arg("-l").arg(&self.0));
+    }
+}
+
+/// Regression: the daemon was waited for only where nothing else was mounted below.
+#[test]
+fn the_daemon_has_ended_also_where_something_else_was_mounted_below() {
+    let place = Place::with_volume("");
+    let at = place.at("m");
+    let own = at.to_string_lossy().into_owned();
+    for below in [&["-t", "tmpfs", "hearth-suite"][..], &["--bind", &own]] {
+        let _below = Other::mounted(below, at.clone());
+        place.mount("store:v", "");
+        let bytes = vec![7; 16 << 20];
+        std::fs::write(at.join("big"), &bytes).unwrap();
+        place.done("umount m");
+        assert_eq!(pids_naming(&at), [] as [u32; 0], "the daemon has ended");
+        let info = place.done("info v");
+        assert!(info.out.contains("clean"), "{info:?}");
+        assert_eq!(mounts_below(&at).len(), 1, "what was below is left");
+    }
+}
+
+/// What is mounted twice at one place is not waited for when one of both goes.
+#[test]
+fn a_mount_that_lies_on_itself_is_unmounted_once() {
+    let place = Place::with_volume("");
+    place.mount("store:v", "");
+    let at = place.at("m");
+    let own = at.to_string_lossy().into_owned();
+    succeed(program("mount").args(["--bind", &own, &own]));
+    place.done("umount m");
+    assert_eq!(mounts_below(&at).len(), 1);
+    std::fs::write(at.join("f"), "x").unwrap();
+    place.unmount();
+}
+
+/// Regression: only the log of the daemon knew that the last changes were not durable.
+#[test]
+fn an_unmount_whose_last_changes_are_not_durable_fails_and_leaves_the_mount() {
+    let place = Place::new();
+    place.directory("disk");
+    let _disk = Other::mounted(
+        &["-t", "tmpfs", "-o", "size=300m", "disk"],
+        place.at("disk"),
+    );
+    place.done("mkfs store:disk/v");
+    place.mount("store:disk/v", "commit=3600");
+    let (at, filler) = (place.at("m"), place.at("disk/filler"));
+    std::fs::write(at.join("before"), "x").unwrap();
+    place.done("sync m");
+    // Others take the room.
+    let full = std::fs::write(&filler, vec![1; 300 << 20]);
+    assert_eq!(full.unwrap_err().raw_os_error(), Some(libc::ENOSPC));
+    let _ = std::fs::write(at.join("big"), vec![7; 64 << 20]);
+    let failed = place.say("umount m");
+    let words = ["m: stays mounted", "not durable", "make room", "umount --lazy"];
+    refused("umount", &failed, 1, &words);
+    assert_eq!(mounts_below(&at).len(), 1);
+    assert_eq!(std::fs::read(at.join("before")).unwrap(), b"x");
+    // With room all is well.
+    std::fs::remove_file(&filler).unwrap();
+    std::fs::write(at.join("after"), "y").unwrap();
+    place.unmount();
+    place.mount("store:disk/v", "");
+    assert_eq!(std::fs::read(at.join("after")).unwrap(), b"y");
+    place.unmount();
+}
