@@ -1,7 +1,7 @@
 //! Directories of the host as sources: what is refused beforehand, and how one is served.
 
 use crate::failure::{Failure, reason};
-use crate::{mounts, naming, output, wrong_place};
+use crate::{mounts, output, served, wrong_place};
 use hearth::{HostQuotaMode, Volume};
 use hearth_fuse::{MountOptions, Passthrough, Session};
 use hearth_host::{HeatBy, HostOptions, HostVfs, made_up};
@@ -55,10 +55,9 @@ pub fn check(directory: &Path, mountpoint: &Path) -> Result<(), Failure> {
         let what = "holds the mount point, which would show itself; mount outside of it";
         return Err(Failure::at(directory, what));
     }
-    let name = naming::of_directory(&below);
-    let others = mounts::of_hearth().map_err(|error| Failure::at(directory, error))?;
-    if let Some(other) = others.iter().find(|other| other.source == name) {
-        let place = other.at.display();
+    let served = served::place_of(directory).map_err(|error| Failure::at(directory, error))?;
+    if let Some(place) = served {
+        let place = place.display();
         let what = format!("is already served at {place}; use that, or 'hearth umount {place}'");
         return Err(Failure::at(directory, what));
     }
@@ -204,6 +203,9 @@ pub fn start(
     let stats = volume.stats();
     let words = |is: bool, yes, no| if is { yes } else { no };
     stats.set_info("below", &mounts::resolved(directory).to_string_lossy());
+    if let Ok(below) = std::fs::metadata(directory) {
+        stats.set_info(served::LABEL, &served::identity(&below));
+    }
     let found = words(vfs.opens_handles(), "handles", "descriptors");
     stats.set_info("found_by", found);
     let rights = words(vfs.acts_for_callers(), "callers", "daemon");

@@ -39,6 +39,7 @@ mod room;
 mod run;
 mod sched;
 mod serve;
+mod served;
 mod signals;
 mod stats;
 mod store;

@@ -6,7 +6,7 @@
 
 use crate::args::MountArgs;
 use crate::failure::{Failure, reason};
-use crate::{allocator, config, host, mounts, naming, output, remount, serve, umount};
+use crate::{allocator, config, host, mounts, output, remount, serve, served, umount};
 use hearth::Source;
 use hearth_fuse::MountError;
 use rustix::io::Errno;
@@ -32,7 +32,7 @@ pub fn run(args: &MountArgs) -> Result<(), Failure> {
     }
     let options = serve::options(&source, &args)?;
     clear_dead(&args)?;
-    if !args.by_hand && naming::is_mounted_at(&source, args.mountpoint()) {
+    if !args.by_hand && served::is_at(&source, args.mountpoint()) {
         // For 'mount -a', which is no failure then.
         if let Err(differs) = remount::check_mounted(&args) {
             output::say(format_args!("{}", differs.line));

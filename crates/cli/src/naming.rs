@@ -3,7 +3,7 @@
 use crate::mounts;
 use hearth::Source;
 use std::ffi::OsString;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 /// Of a volume that lives nowhere.
@@ -18,7 +18,7 @@ pub fn of(source: &Source) -> PathBuf {
 }
 
 /// The name of a mount of what lives in a directory: without links on the way, and without colons,
-/// by which `df` and others know a network filesystem.
+/// by which `df` and others know a network filesystem. Two directories may have the same.
 pub fn of_directory(directory: &Path) -> PathBuf {
     let mut name = mounts::resolved(directory).into_os_string().into_vec();
     for byte in &mut name {
@@ -27,14 +27,4 @@ pub fn of_directory(directory: &Path) -> PathBuf {
         }
     }
     OsString::from_vec(name).into()
-}
-
-/// Whether `source` is mounted at this very mount point: `mount -a` does not know it by the name
-/// that it has in fstab.
-pub fn is_mounted_at(source: &Source, mountpoint: &Path) -> bool {
-    let mounted = mounts::at(&mounts::resolved(mountpoint)).ok().flatten();
-    let name = of(source);
-    mounted.is_some_and(|one| {
-        one.is_ours() && one.source.as_os_str().as_bytes() == name.as_os_str().as_bytes()
-    })
 }

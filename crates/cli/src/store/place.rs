@@ -1,7 +1,7 @@
 //! Where a volume lives, which options a verb takes, and what its refusals look like.
 
 use crate::failure::Failure;
-use crate::{fstab, mounts, naming, wrong_place};
+use crate::{fstab, served, wrong_place};
 use hearth::{Compress, Errno, VolumeOptions};
 use hearth_store::Error;
 use hearth_store::backend::{MakeOptions, StoreBackend, StoreOptions};
@@ -10,7 +10,7 @@ use hearth_store::{Kv, OpenMode};
 use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The directory that `DIR` or `store:DIR` names.
 pub fn directory(typed: &Path) -> Result<&Path, Failure> {
@@ -153,7 +153,11 @@ pub fn refusal(directory: &Path, error: &Error) -> Failure {
     ) {
         return Failure::at(directory, "its disk is read-only; remount it with rw");
     }
-    if let (Error::NotAVolume { .. }, Some(at)) = (error, served_at(directory)) {
+    let is_plain = matches!(error, Error::NotAVolume { .. });
+    if let Some(at) = is_plain
+        .then(|| served::place_of(directory).ok()?)
+        .flatten()
+    {
         let at = at.display();
         let what = format!(
             "no volume, but a directory of the host that is served at {at}; 'hearth info {at}' \
@@ -174,14 +178,6 @@ pub fn refusal(directory: &Path, error: &Error) -> Failure {
     } else {
         Failure::at(directory, line)
     }
-}
-
-/// Where a directory of the host is mounted.
-fn served_at(directory: &Path) -> Option<PathBuf> {
-    let name = naming::of_directory(directory);
-    let mounts = mounts::of_hearth().ok()?;
-    let found = mounts.into_iter().find(|mounted| mounted.source == name);
-    found.map(|mounted| mounted.at)
 }
 
 /// Bytes in the unit that people read.

@@ -333,3 +333,21 @@ fn a_refused_remount_leaves_the_volume_as_it_was() {
     assert!(out.contains("files are open for writing"), "{out}");
     assert!(out.contains("while the mount is read-only"), "{out}");
 }
+
+/// Regression: a mount with a name of its own was not known again, and one whose name was that of
+/// another directory counted as that one.
+#[test]
+fn what_is_mounted_there_already_is_known_by_what_it_serves() {
+    let out = run("mkdir a:b a_b
+        for round in 1 2; do
+            mount -t hearth \"host:$PWD/a:b\" m -o transport=dev,fsname=other
+        done
+        refused mount -t hearth \"host:$PWD/a_b\" m -o transport=dev
+        umount m
+        mount -t hearth \"host:$PWD/a:b\" m -o transport=dev
+        refused mount -t hearth \"host:$PWD/a_b\" m -o transport=dev
+        umount m
+        for round in 1 2; do mount -t hearth memory: m -o transport=dev,fsname=other; done
+        umount m");
+    assert_eq!(out.matches("already mounted").count(), 2, "{out}");
+}

@@ -70,6 +70,64 @@ fn a_directory_is_served_once_and_by_whatever_name() {
     assert!(local.contains("with_colon"), "{local}");
 }
 
+/// Regression: a mount that was called otherwise than its directory was not found.
+#[test]
+fn a_directory_is_served_once_whatever_its_mount_is_called_and_whichever_path_leads_to_it() {
+    let below = Below::tmpfs();
+    let (served, other) = (below.at("served"), below.at("other"));
+    let (bind, link) = (below.at("bind"), below.at("link"));
+    for directory in [&served, &other, &bind] {
+        fs::create_dir(directory).unwrap();
+    }
+    std::os::unix::fs::symlink(&served, &link).unwrap();
+    succeed(program("mount").arg("--bind").arg(&served).arg(&bind));
+    let name = format!("fsname={}", other.display());
+    let mounted = Mounted::over(Transport::Dev, &served, &name);
+    let at = format!("already served at {}", mounted.path().display());
+    let place = below.outside("place");
+    for path in [&served, &bind, &link] {
+        let mut mount = hearth();
+        mount.args(["mount", "-o", "transport=dev"]).arg(path);
+        let second = said(mount.arg(&place));
+        refused("a second mount", &second, 1, &[&*at, "hearth umount"]);
+    }
+    let info = said(hearth().arg("info").arg(&served));
+    let words = ["directory of the host that is served at"];
+    refused("info of what is served", &info, 1, &words);
+
+    // What is called like this one is another.
+    let mut mount = hearth();
+    mount.args(["mount", "-o", "transport=dev"]).arg(&other);
+    succeed(mount.arg(&place));
+    succeed(hearth().arg("umount").arg(&place));
+
+    // A stopped daemon does not answer: there is nothing but the name to go by.
+    let daemon = mounted.daemon().to_string();
+    succeed(program("kill").args(["-s", "STOP", &daemon]));
+    let mut mount = hearth();
+    mount.args(["mount", "-o", "transport=dev"]).arg(&other);
+    let by_name = said(mount.arg(&place));
+    succeed(program("kill").args(["-s", "CONT", &daemon]));
+    refused("a mount by its name", &by_name, 1, &[&*at]);
+    succeed(program("umount").arg(&bind));
+}
+
+/// Regression: in the name of a mount a colon becomes another byte, so two directories had one
+/// name, and the second was refused.
+#[test]
+fn directories_that_differ_in_a_colon_are_both_served() {
+    let below = Below::tmpfs();
+    let names = ["a:b", "a_b"];
+    for name in names {
+        fs::create_dir(below.at(name)).unwrap();
+        fs::write(below.at(name).join("f"), name).unwrap();
+    }
+    let mounts = names.map(|name| Mounted::over(Transport::Dev, &below.at(name), ""));
+    for (name, mounted) in names.iter().zip(&mounts) {
+        assert_eq!(mounted.shell("cat f"), **name);
+    }
+}
+
 #[test]
 fn the_flags_of_the_directorys_own_mount_are_kept() {
     let below = Below::tmpfs_with("nosuid,nodev,noexec,ro,size=1M");
