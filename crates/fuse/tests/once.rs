@@ -65,10 +65,12 @@ fn what_a_kernel_has_looked_up_is_given_back_though_the_program_observes_the_vol
     let volume = Volume::memory();
     volume.observe(Arc::new(Listener));
     let process = volume.process(Credentials::root());
-    let before = volume.inodes_in_memory();
-    let fd = process.open("/f", libc::O_CREAT | libc::O_RDWR, 0o644).unwrap();
-    process.close(fd).unwrap();
     let session = start(&volume, &place).unwrap();
+    let before = volume.inodes_in_memory();
+    let fd = process
+        .open("/f", libc::O_CREAT | libc::O_RDWR, 0o644)
+        .unwrap();
+    process.close(fd).unwrap();
     run("stat", &place.join("f"));
     session.unmount().unwrap();
     process.unlink("/f").unwrap();

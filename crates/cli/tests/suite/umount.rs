@@ -74,7 +74,12 @@ fn an_unmount_whose_last_changes_are_not_durable_fails_and_leaves_the_mount() {
     assert_eq!(full.unwrap_err().raw_os_error(), Some(libc::ENOSPC));
     let _ = std::fs::write(at.join("big"), vec![7; 64 << 20]);
     let failed = place.say("umount m");
-    let words = ["m: stays mounted", "not durable", "make room", "umount --lazy"];
+    let words = [
+        "m: stays mounted",
+        "not durable",
+        "make room",
+        "umount --lazy",
+    ];
     refused("umount", &failed, 1, &words);
     assert_eq!(mounts_below(&at).len(), 1);
     assert_eq!(std::fs::read(at.join("before")).unwrap(), b"x");

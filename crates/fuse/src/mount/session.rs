@@ -141,8 +141,9 @@ impl<V: KernelCache> Session<V> {
         let workers = Workers::new(&volume.scheduler());
         let policy = options.sched_policy.where_possible();
         let idle = policy == SchedPolicy::Auto;
+        let waiting = Arc::new(Waiting::default());
         let session = Session {
-            connection: Arc::new(Connection::new(mounted, Arc::new(Waiting::default()), front)),
+            connection: Arc::new(Connection::new(mounted, waiting, front)),
             transport: if queues.is_some() { "uring" } else { "dev" },
             volume,
             vfs,

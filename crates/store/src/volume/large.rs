@@ -2,7 +2,8 @@
 //!
 //! The file holds the frames of the epoch, chained as in the ring, and is durable before a frame of
 //! the ring names it by its length and the digest of its last frame. It is removed when a
-//! checkpoint has the epoch and both slots of the superblock say so. A file that no frame names is what a crash left.
+//! checkpoint has the epoch and both slots of the superblock say so. A file that no frame names is
+//! what a crash left.
 
 use super::{FrameDigest, fields};
 use crate::disk::Disk;

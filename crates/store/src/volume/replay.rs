@@ -288,8 +288,8 @@ impl FrameReader<'_> {
     /// All good frames of these incarnations with an epoch behind `epoch`, but for what lies inside
     /// of them and inside of the frames that were taken.
     ///
-    /// The bytes of a file lie in a frame as they are, and its owner may have written any frame into
-    /// it: nobody but the volume knows the incarnations, and no frame begins inside another one.
+    /// The bytes of a file lie in a frame as they are, and its owner may have written any frame
+    /// into it: nobody but the volume knows the incarnations, and no frame begins inside another.
     fn later(
         &self,
         epoch: u64,
