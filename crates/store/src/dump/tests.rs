@@ -330,7 +330,7 @@ fn the_ranges_of_a_fragmented_file_are_handed_over_together() {
 fn a_commit_of_a_load_carries_few_attributes() {
     let mut build = Build::new();
     build.directory(ROOT, ROOT, "");
-    for ino in 10..310 {
+    for ino in 10..210 {
         let mut file = inode(ino, attrs(Kind::File));
         file.xattrs = vec![(b"user.a"[..].into(), vec![ino as u8; 64 << 10].into())];
         build.inode(file);

@@ -36,7 +36,7 @@ fn each_page_that_a_backend_has_is_allocated_and_no_other() {
             for index in run.clone() {
                 assert_eq!(page_at(&data, index, &g).is_err(), *is_written, "{index}");
             }
-            assert_eq!(data.absent_pages(run.end * PAGE, PAGE, &g).is_ok(), true);
+            assert!(data.absent_pages(run.end * PAGE, PAGE, &g).is_ok());
         }
     }
 }

@@ -94,27 +94,29 @@ impl Backend for Model {
     }
 
     fn load_inode(&self, ino: u64) -> Result<Option<Inode>> {
-        Ok(self.state().inodes.get(&ino).cloned())
+        let state = self.state.lock().expect("no panic");
+        Ok(state.inodes.get(&ino).cloned())
     }
 
     fn load_entry(&self, dir: u64, name: &[u8]) -> Result<Option<Target>> {
-        Ok(self.state().names.get(&(dir, name.into())).copied())
+        let state = self.state.lock().expect("no panic");
+        Ok(state.names.get(&(dir, name.into())).copied())
     }
 
     fn load_directory(&self, dir: u64) -> Result<Vec<(Box<[u8]>, Target)>> {
-        let names = self.state().names;
-        let inside = names.into_iter().filter(|((of, _), _)| *of == dir);
+        let state = self.state.lock().expect("no panic");
+        let inside = state.names.iter().filter(|((of, _), _)| *of == dir);
         Ok(inside
-            .map(|((_, name), target)| (name, target))
+            .map(|((_, name), target)| (name.clone(), *target))
             .rev()
             .collect())
     }
 
     fn load_allocation(&self, ino: u64) -> Result<Vec<(Range<u64>, bool)>> {
-        let pages = self.state().pages;
-        let of_it = pages.into_iter().filter(|((of, _), _)| *of == ino);
+        let state = self.state.lock().expect("no panic");
+        let of_it = state.pages.range((ino, 0)..=(ino, u64::MAX));
         Ok(of_it
-            .map(|((_, page), bytes)| (page..page + 1, bytes.is_some()))
+            .map(|((_, page), bytes)| (*page..page + 1, bytes.is_some()))
             .collect())
     }
 
