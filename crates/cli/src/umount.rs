@@ -4,6 +4,7 @@ use crate::accounts::Accounts;
 use crate::args::UmountArgs;
 use crate::failure::Failure;
 use crate::{config, control_file, inquiry, last_sync, mounts, output};
+use hearth_sync::primitive::thread;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -186,6 +187,11 @@ fn connection((_, minor): (u32, u32)) -> Option<u64> {
     Some(std::fs::metadata(directory).ok()?.ino())
 }
 
+/// Who looks into all mounts, as `hearth mount` and `hearth metrics` do, uses each for a
+/// moment. How long that is waited for, and how often it is tried again.
+const LOOKERS: Duration = Duration::from_millis(500);
+const LOOK: Duration = Duration::from_millis(5);
+
 /// Takes the topmost mount off `place`: with the system call for root, with `fusermount3` for
 /// others. The error says what to do.
 pub fn detach(place: &Path, lazy: bool) -> Result<(), String> {
@@ -194,11 +200,15 @@ pub fn detach(place: &Path, lazy: bool) -> Result<(), String> {
     } else {
         UnmountFlags::empty()
     };
-    match unmount(place, flags) {
-        Ok(()) => Ok(()),
-        Err(Errno::BUSY) => Err(busy(place)),
-        Err(Errno::PERM) => by_fusermount(place, lazy),
-        Err(error) => Err(format!("cannot be unmounted: {error}")),
+    let end = Instant::now() + LOOKERS;
+    loop {
+        match unmount(place, flags) {
+            Ok(()) => return Ok(()),
+            Err(Errno::BUSY) if Instant::now() < end => thread::sleep(LOOK),
+            Err(Errno::BUSY) => return Err(busy(place)),
+            Err(Errno::PERM) => return by_fusermount(place, lazy),
+            Err(error) => return Err(format!("cannot be unmounted: {error}")),
+        }
     }
 }
 
