@@ -1,9 +1,11 @@
 //! The sync before an unmount: a failure is told while the mount is there to be saved from.
 //!
 //! What is not durable yet becomes so when the daemon ends, and if that fails only its log knows.
-//! So a volume is asked for a sync while it is mounted. There is nobody to ask, and less to lose,
-//! where the daemon is gone, where a tree of the host hides the control files, and in a directory
-//! of the host, whose files are written by its own filesystem.
+//! So a volume is asked for a sync while it is mounted. Where room is missing it stays mounted, for
+//! somebody to make some. Any other failure is told: an unmount is what mends a volume that takes no
+//! more changes. There is nobody to ask, and less to lose, where the daemon is gone, where a tree of
+//! the host hides the control files, and in a directory of the host, whose files are written by its
+//! own filesystem.
 
 use crate::failure::reason;
 use crate::inquiry::{self, Facts, PATIENCE};
@@ -16,7 +18,8 @@ use std::path::Path;
 use std::time::Instant;
 
 /// Makes durable what was changed at `place`, a path without links, whose mount says `facts`. Takes
-/// as long as the disk does. The error says what is wrong and what to do.
+/// as long as the disk does. The error says what is wrong and what to do; a failure that nobody can
+/// mend while it is mounted is only told.
 pub fn run(place: &Path, facts: &Facts) -> Result<(), String> {
     let (asked, is_host) = (place.to_owned(), facts.contains_key("below"));
     let question = Question::ask(move || match is_host {
@@ -31,7 +34,18 @@ pub fn run(place: &Path, facts: &Facts) -> Result<(), String> {
     let shown = place.display();
     loop {
         if let Some(synced) = question.wait(Instant::now() + PATIENCE) {
-            return synced.map_err(|error| failed(place, &error));
+            return match synced {
+                Err(error) if error.kind() == ErrorKind::StorageFull => Err(full(place, &error)),
+                Err(error) => {
+                    let why = reason(&error);
+                    output::say(format_args!(
+                        "{shown}: what was changed last is not durable: {why}; see the log of its \
+                         daemon"
+                    ));
+                    Ok(())
+                }
+                Ok(()) => Ok(()),
+            };
         }
         if inquiry::ask(place).is_none() {
             return Err(silent(place));
@@ -54,15 +68,11 @@ pub fn silent(place: &Path) -> String {
     )
 }
 
-fn failed(place: &Path, error: &Error) -> String {
-    let remedy = match error.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "make room on the disk of its store",
-        _ => "see the log of its daemon",
-    };
+fn full(place: &Path, error: &Error) -> String {
     let (why, place) = (reason(error), place.display());
     format!(
-        "stays mounted, since what was changed last is not durable: {why}; {remedy} and try again, \
-         or give that up with 'hearth umount --lazy {place}'"
+        "stays mounted, since what was changed last is not durable: {why}; make room on the disk of \
+         its store and try again, or give that up with 'hearth umount --lazy {place}'"
     )
 }
 
@@ -70,9 +80,10 @@ fn failed(place: &Path, error: &Error) -> String {
 fn sync(place: &Path) -> io::Result<()> {
     let done = match control_file::open_to_ask(place, "ask") {
         Ok(mut control) => {
-            // What the kernel has collected goes to the daemon first.
-            let written = syncfs(&control).map_err(Error::from);
-            written.and_then(|()| control.write_all(b"sync"))
+            // What the kernel has collected goes to the daemon first. What it has lost, by a quota
+            // for instance, is lost, and its writers are told.
+            let _ = syncfs(&control);
+            control.write_all(b"sync")
         }
         // With ro nothing can be written to it, nor does the kernel have anything to hand over;
         // what was written before a remount may be on its way still.
