@@ -187,8 +187,8 @@ fn connection((_, minor): (u32, u32)) -> Option<u64> {
     Some(std::fs::metadata(directory).ok()?.ino())
 }
 
-/// Who looks into all mounts, as `hearth mount` and `hearth metrics` do, uses each for a
-/// moment. How long that is waited for, and how often it is tried again.
+/// How long a mount that is in use is tried again, and how often: `hearth mount` and `hearth
+/// metrics` look into all mounts, and use each for a moment.
 const LOOKERS: Duration = Duration::from_millis(500);
 const LOOK: Duration = Duration::from_millis(5);
 

@@ -1,41 +1,78 @@
 //! Closes descriptors for threads that must not wait. The last descriptor of a removed file frees
 //! its blocks as it is closed, which takes as long as the file is large and the disk is slow.
 
-use hearth_sync::primitive::thread;
-use hearth_sync::primitive::{Arc, OnceLock};
+use hearth_sync::lock::{Condition, Lock};
+use hearth_sync::lock_class;
+use hearth_sync::primitive::{Arc, thread};
 use rustix::fd::OwnedFd;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::collections::VecDeque;
+
+lock_class!(ClosingLock = "host.closing", 818);
 
 /// Descriptors that may wait to be closed. Whoever comes with one more closes it, so that what
 /// removes files does not run ahead of what frees them, nor out of descriptors.
-const QUEUE: usize = 256;
+const MOST: usize = 256;
 
 /// A thread that closes descriptors. It begins with the first one, and ends after the last one when
 /// this is dropped.
 #[derive(Debug, Default)]
-pub struct Closer {
-    /// `None`: no thread could be made.
-    queue: OnceLock<Option<SyncSender<Arc<OwnedFd>>>>,
+pub struct Closer(Arc<Closing>);
+
+#[derive(Debug, Default)]
+struct Closing {
+    queue: Lock<ClosingLock, ClosingQueue>,
+    /// There is something to close, or nothing any more.
+    changed: Condition,
+}
+
+#[derive(Debug, Default)]
+struct ClosingQueue {
+    waiting: VecDeque<Arc<OwnedFd>>,
+    has_thread: bool,
+    ends: bool,
 }
 
 impl Closer {
     /// Closes a descriptor soon, unless somebody else still uses it.
     pub fn close(&self, fd: Arc<OwnedFd>) {
-        let queue = self.queue.get_or_init(begin);
-        match queue.as_ref().map(|queue| queue.try_send(fd)) {
-            None | Some(Ok(())) => {}
-            Some(Err(TrySendError::Full(fd) | TrySendError::Disconnected(fd))) => drop(fd),
+        let mut queue = self.0.queue.lock();
+        if !queue.has_thread {
+            let closing = Arc::clone(&self.0);
+            let builder = thread::Builder::new().name("hearth-close".into());
+            queue.has_thread = builder.spawn(move || closing.run()).is_ok();
+        }
+        if queue.has_thread && queue.waiting.len() < MOST {
+            queue.waiting.push_back(fd);
+            self.0.changed.notify_one();
+        } else {
+            drop(queue);
+            drop(fd);
         }
     }
 }
 
-fn begin() -> Option<SyncSender<Arc<OwnedFd>>> {
-    let (queue, closed): (_, Receiver<Arc<OwnedFd>>) = sync_channel(QUEUE);
-    let builder = thread::Builder::new().name("hearth-close".into());
-    builder
-        .spawn(move || closed.into_iter().for_each(drop))
-        .ok()?;
-    Some(queue)
+impl Drop for Closer {
+    fn drop(&mut self) {
+        self.0.queue.lock().ends = true;
+        self.0.changed.notify_one();
+    }
+}
+
+impl Closing {
+    fn run(&self) {
+        let mut queue = self.queue.lock();
+        loop {
+            if let Some(fd) = queue.waiting.pop_front() {
+                drop(queue);
+                drop(fd);
+                queue = self.queue.lock();
+            } else if queue.ends {
+                return;
+            } else {
+                queue.wait(&self.changed);
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -48,7 +85,7 @@ mod tests {
         let (mut reader, writer) = std::io::pipe().unwrap();
         let writer = Arc::new(OwnedFd::from(writer));
         let closer = Closer::default();
-        for _ in 0..4 * QUEUE {
+        for _ in 0..4 * MOST {
             closer.close(Arc::clone(&writer));
         }
         closer.close(writer);

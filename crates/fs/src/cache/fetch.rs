@@ -147,9 +147,9 @@ impl Superblock {
     }
 
     /// Puts an inode back under its number, if it is a file with `contents`: a list of pages that
-    /// came later could be out of date. `go_on` is called before other threads can see it. Returns a
-    /// reference, and whether the inode was absent before. The caller holds `inode_io_lock` of the
-    /// number, and releases it before it gives the reference back.
+    /// came later could be out of date. `go_on` is called before other threads can see it. Returns
+    /// a reference, and whether the inode was absent before. The caller holds `inode_io_lock` of
+    /// the number, and releases it before it gives the reference back.
     ///
     /// # Errors
     /// `ESTALE`: another inode has the number.

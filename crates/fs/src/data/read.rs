@@ -121,3 +121,20 @@ impl Data {
         Ok(())
     }
 }
+
+impl Data {
+    /// What is in memory, counted one by one.
+    pub fn resident(&self, g: &Guard) -> Resident {
+        let mut all = Resident {
+            pages: u64::from(!self.first.is_empty()),
+            nodes: 0,
+        };
+        if let Some(leaf) = self.near.load(g) {
+            all.add(leaf.resident());
+        }
+        if let Some(far) = self.far.load(g) {
+            all.add(far.resident(g));
+        }
+        all
+    }
+}

@@ -24,7 +24,7 @@ pub(super) struct CoreRecords {
     /// What extended attributes, targets of links and pages count for, of all that is owed, in
     /// bytes.
     pub extra: u64,
-    /// Who owes the records of extended attributes, by their index.
+    /// Owners that owe the records of extended attributes, by the index of the record.
     owes_xattrs: BTreeMap<u32, u64>,
 }
 

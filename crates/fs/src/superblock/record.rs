@@ -221,8 +221,8 @@ impl Superblock {
         }
     }
 
-    /// Records that the pages `whole` were cut and that parts of `zeroed` are zeros from now on; these
-    /// are pages and their contents. Under `growth`, with the gate closed.
+    /// Records that the pages `whole` were cut and that parts of `zeroed` are zeros from now on;
+    /// these are pages and their contents. Under `growth`, with the gate closed.
     pub fn record_zeroed(
         &self,
         inode: &Inode,

@@ -295,8 +295,8 @@ fn a_hole_that_ends_inside_pages_is_there_whole_after_a_crash() {
     }
 }
 
-/// What lies behind the recorded size in a page at an edge is not durable, and is not there when the
-/// file grows again.
+/// What lies behind the recorded size in a page at an edge is not durable, and is not there when
+/// the file grows again.
 #[test]
 fn an_edge_of_a_hole_brings_nothing_from_behind_the_recorded_size() {
     let (backend, _volume, root) = begin();

@@ -1,5 +1,5 @@
-//! What a file has allocated where a hole is seen, or behind its end: space that a program has asked
-//! for in advance.
+//! What a file has allocated where a hole is seen, or behind its end: space that a program has
+//! asked for in advance.
 
 use crate::sys;
 use hearth::{BLOCK, Result};

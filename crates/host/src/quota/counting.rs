@@ -16,7 +16,7 @@ lock_class! {
 const SHARDS: usize = 64;
 
 /// Device and inode number. A number that is given out again is taken out first.
-type Key = (u64, u64);
+pub type Key = (u64, u64);
 
 /// The inodes that are counted.
 #[derive(Debug)]

@@ -5,6 +5,7 @@
 //! is no directory, then the directories in it. What is looked up meanwhile belongs to the project
 //! of before until the walk has come to it, for that is who has been charged.
 
+use super::counting::Key;
 use crate::identity::Identity;
 use crate::node::Node;
 use hearth::Kind;
@@ -18,9 +19,6 @@ lock_class! {
     pub TurnLock = "host.moves", 690;
     pub MovingLock = "host.moving", 801;
 }
-
-/// Device and inode number.
-type Key = (u64, u64);
 
 /// The change of a tree's project that goes on, if one does.
 #[derive(Debug, Default)]

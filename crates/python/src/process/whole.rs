@@ -10,7 +10,7 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 /// Memory for a file whose size is not known, or that has grown.
 const STEP: usize = 64 << 10;
 
-/// The same for a file whose size is known: what is zeroed first is still in the caches when it is
+/// Memory for a file whose size is known: what is zeroed first is still in the caches when it is
 /// read into.
 const LARGE_STEP: usize = 1 << 20;
 
