@@ -2,10 +2,10 @@
 //!
 //! What is not durable yet becomes so when the daemon ends, and if that fails only its log knows.
 //! So a volume is asked for a sync while it is mounted. Where room is missing it stays mounted, for
-//! somebody to make some. Any other failure is told: an unmount is what mends a volume that takes no
-//! more changes. There is nobody to ask, and less to lose, where the daemon is gone, where a tree of
-//! the host hides the control files, and in a directory of the host, whose files are written by its
-//! own filesystem.
+//! somebody to make some. Any other failure is told: an unmount is what mends a volume that takes
+//! no more changes. There is nobody to ask, and less to lose, where the daemon is gone, where a
+//! tree of the host hides the control files, and in a directory of the host, whose files are
+//! written by its own filesystem.
 
 use crate::failure::reason;
 use crate::inquiry::{self, Facts, PATIENCE};
@@ -71,8 +71,8 @@ pub fn silent(place: &Path) -> String {
 fn full(place: &Path, error: &Error) -> String {
     let (why, place) = (reason(error), place.display());
     format!(
-        "stays mounted, since what was changed last is not durable: {why}; make room on the disk of \
-         its store and try again, or give that up with 'hearth umount --lazy {place}'"
+        "stays mounted, since what was changed last is not durable: {why}; make room on the disk \
+         of its store and try again, or give that up with 'hearth umount --lazy {place}'"
     )
 }
 
