@@ -2,7 +2,6 @@
 
 use crate::events::NameEventsArgs;
 use crate::heat::HeatArgs;
-use crate::inquiry::InquireArgs;
 use crate::metrics::{MetricsArgs, WorkArgs};
 use crate::quota::QuotaArgs;
 use crate::run::{InitArgs, RunArgs, ServerArgs};
@@ -38,7 +37,7 @@ pub enum Verb {
     Umount(UmountArgs),
     /// Started by `hearth mount` and `hearth umount`: looks into a mount that may not answer
     #[command(hide = true)]
-    Inquire(InquireArgs),
+    Inquire,
     /// Run a program in the current directory, served meanwhile, and say what it did there
     Run(RunArgs),
     /// Started by `hearth run`: serves the directory

@@ -5,7 +5,7 @@
 //! makes such a call can be left without an answer, and cannot end. So another process looks into
 //! the mount and tells what it has seen, and is left behind if need be.
 
-use crate::failure::Failure;
+use crate::failure::{Failure, reason};
 use crate::{mounted_info, output};
 use hearth_sync::primitive::thread;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -13,7 +13,9 @@ use rustix::fs::statfs;
 use rustix::io::Errno;
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::io::{ErrorKind, Read};
+use std::ffi::OsString;
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -33,18 +35,16 @@ pub type Facts = BTreeMap<String, String>;
 /// meant.
 pub const DEVICE: &str = "device";
 
-/// `hearth inquire`.
-#[derive(Debug, clap::Args)]
-pub struct InquireArgs {
-    /// Where something is mounted
-    pub place: PathBuf,
-}
-
-/// Prints what the mount says. Does not return if it does not answer.
-pub fn answer(args: &InquireArgs) -> Result<(), Failure> {
+/// Prints what the mount says whose place comes by the standard input: a process that names a mount
+/// point among its arguments is taken for the daemon. Does not return if the mount does not answer.
+pub fn answer() -> Result<(), Failure> {
+    let mut place = Vec::new();
+    let read = std::io::stdin().lock().read_to_end(&mut place);
+    read.map_err(|error| Failure::refused(format!("no mount point: {}", reason(&error))))?;
+    let place = PathBuf::from(OsString::from_vec(place));
     // This the kernel passes on whatever it has cached. An error is an answer too.
-    let _ = statfs(&args.place);
-    let mounted = mounted_info::at(&args.place);
+    let _ = statfs(&place);
+    let mounted = mounted_info::at(&place);
     let facts = mounted.map_or_else(Facts::new, |mounted| {
         let mut facts = mounted_info::facts(&mounted).unwrap_or_default();
         facts.insert(DEVICE.to_owned(), device(mounted.device));
@@ -80,10 +80,13 @@ impl Inquiry {
     /// The machine refuses another process.
     pub fn begin(place: &Path) -> std::io::Result<Inquiry> {
         let mut command = Command::new("/proc/self/exe");
-        command.arg("inquire").arg("--").arg(place);
-        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        command.arg("inquire");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
         // It may outlive this process, whose log ends with it.
         let mut child = command.stderr(Stdio::null()).spawn()?;
+        if let Some(mut asked) = child.stdin.take() {
+            asked.write_all(place.as_os_str().as_bytes())?;
+        }
         let said = child.stdout.take().ok_or(ErrorKind::BrokenPipe)?;
         Ok(Inquiry { child, said })
     }

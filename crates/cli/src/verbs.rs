@@ -54,7 +54,7 @@ fn verb(verb: Verb) -> Result<(), Failure> {
     match verb {
         Verb::Mount(args) => mount::run(&args),
         Verb::Umount(args) => umount::run(&args),
-        Verb::Inquire(args) => inquiry::answer(&args),
+        Verb::Inquire => inquiry::answer(),
         Verb::Run(args) => run_in::run(&args),
         Verb::RunServer(args) => run_in::server(&args),
         Verb::RunInit(args) => run_in::init(&args),
