@@ -4,7 +4,7 @@ use crate::failure::{Failure, reason};
 use crate::{mounts, output, served, wrong_place};
 use hearth::{HostQuotaMode, Volume};
 use hearth_fuse::{MountOptions, Passthrough, Session};
-use hearth_host::{HeatBy, HostOptions, HostVfs, made_up};
+use hearth_host::{HeatBy, HostOptions, HostVfs, pseudo_filesystem};
 use hearth_store::Kv;
 use rustix::fs::{Mode, OFlags, StatVfsMountFlags, open, statvfs};
 use std::fs::Metadata;
@@ -124,7 +124,7 @@ fn check_countable(directory: &Path) -> Result<(), Failure> {
         // Told about later, with what to do.
         return Ok(());
     };
-    made_up(opened).map_or(Ok(()), |name| {
+    pseudo_filesystem(opened).map_or(Ok(()), |name| {
         let what = format!(
             "is on {name}, whose files the kernel makes up and which take no room to count; leave \
              quotas out, or give a directory of a disk or of tmpfs"

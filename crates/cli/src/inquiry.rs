@@ -121,11 +121,16 @@ impl Inquiry {
 impl Drop for Inquiry {
     /// Nothing is left of it, but for what waits in the kernel for a mount.
     fn drop(&mut self) {
-        // It may have ended.
-        let _ = self.child.kill();
-        let end = Instant::now() + ENDING;
-        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < end {
-            thread::sleep(LOOK);
-        }
+        kill(&mut self.child);
+    }
+}
+
+/// Kills a process that looks into a mount, and waits a moment for its end: it may be stuck there.
+pub fn kill(child: &mut Child) {
+    // It may have ended.
+    let _ = child.kill();
+    let end = Instant::now() + ENDING;
+    while matches!(child.try_wait(), Ok(None)) && Instant::now() < end {
+        thread::sleep(LOOK);
     }
 }

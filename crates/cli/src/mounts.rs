@@ -104,6 +104,17 @@ pub fn of_hearth() -> std::io::Result<Vec<Mounted>> {
     Ok(mounts)
 }
 
+/// Those of `mounts` through which all of a volume shows: none of a part of one, and of what is
+/// mounted at one place only the last.
+pub fn whole(mounts: &[Mounted]) -> impl Iterator<Item = &Mounted> {
+    mounts.iter().enumerate().filter_map(|(number, mounted)| {
+        let is_covered = mounts[number + 1..]
+            .iter()
+            .any(|later| later.at == mounted.at);
+        (!is_covered && mounted.root == Path::new("/")).then_some(mounted)
+    })
+}
+
 /// Mount points of Hearth volumes.
 ///
 /// # Errors

@@ -73,11 +73,8 @@ pub fn is_at(source: &Source, mountpoint: &Path) -> bool {
 /// The mounts of whole volumes, of each volume one that shows; and those of volumes that have none.
 fn volumes(mounts: &[Mounted]) -> (Vec<&Mounted>, Vec<&Mounted>) {
     let mut whole: Vec<&Mounted> = Vec::new();
-    for (number, mounted) in mounts.iter().enumerate() {
-        let is_known = whole.iter().any(|one| one.device == mounted.device);
-        let mut later = mounts[number + 1..].iter();
-        let is_covered = later.any(|later| later.at == mounted.at);
-        if !is_known && !is_covered && mounted.root == Path::new("/") {
+    for mounted in mounts::whole(mounts) {
+        if !whole.iter().any(|one| one.device == mounted.device) {
             whole.push(mounted);
         }
     }

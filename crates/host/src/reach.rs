@@ -6,8 +6,8 @@
 use crate::attributes;
 use crate::errno::PassOn;
 use crate::identity::Identity;
-use crate::made_up::made_up;
 use crate::node::{Node, Place};
+use crate::pseudo::pseudo_filesystem;
 use crate::tree::Tree;
 use hearth::{Attr, Errno, NAME_MAX, Result};
 use hearth_sync::primitive::Arc;
@@ -173,8 +173,8 @@ impl Tree {
         match self.is_own_device(makedev(stat.stx_dev_major, stat.stx_dev_minor)) {
             true => Err(Errno::ELOOP),
             false => {
-                // What is made up is not counted, wherever it is by the end.
-                if made_up(&fd).is_none() {
+                // A pseudo filesystem is not counted, so it may be gone by the end.
+                if pseudo_filesystem(&fd).is_none() {
                     self.enters();
                 }
                 Ok(fd)

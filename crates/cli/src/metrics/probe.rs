@@ -52,17 +52,10 @@ pub fn targets(only: &[PathBuf]) -> std::io::Result<Vec<Target>> {
     Ok(targets)
 }
 
-/// A volume that is bound to another place is one volume; a part of one has no control files, and
-/// of what is mounted at one place only the last shows.
+/// A volume that is bound to another place is one volume; a part of one has no control files.
 fn grouped(mounted: Vec<Mounted>) -> Vec<Target> {
     let mut targets: Vec<Target> = Vec::new();
-    for (number, mount) in mounted.iter().enumerate() {
-        let is_covered = mounted[number + 1..]
-            .iter()
-            .any(|later| later.at == mount.at);
-        if is_covered || mount.root != Path::new("/") {
-            continue;
-        }
+    for mount in mounts::whole(&mounted) {
         let known = targets
             .iter_mut()
             .find(|target| target.device == mount.device);

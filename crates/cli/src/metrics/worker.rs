@@ -13,18 +13,14 @@
 use super::args::WorkArgs;
 use super::collector::Collector;
 use crate::failure::{Failure, reason};
+use crate::inquiry;
 use hearth_sync::primitive::thread;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::io::{BufRead, BufReader, Error, ErrorKind, Read, Result as IoResult, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::time::{Duration, Instant};
 
 const PAGE: &str = "page";
 const FAILURE: &str = "failure";
-
-/// How long the end of a killed worker is waited for, and how often it is looked at.
-const PATIENCE: Duration = Duration::from_millis(500);
-const LOOK: Duration = Duration::from_millis(1);
 
 /// The other process, as it is seen from here.
 pub struct Worker {
@@ -116,12 +112,7 @@ impl Running {
 impl Drop for Running {
     /// Nothing is left of it when the program ends, but for what waits in the kernel for a mount.
     fn drop(&mut self) {
-        // It may have ended.
-        let _ = self.child.kill();
-        let end = Instant::now() + PATIENCE;
-        while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < end {
-            thread::sleep(LOOK);
-        }
+        inquiry::kill(&mut self.child);
     }
 }
 

@@ -28,7 +28,7 @@ pub fn within(fd: BorrowedFd<'_>, ranges: &[Range<u64>]) -> Result<u64> {
 ///
 /// # Errors
 /// The filesystem does not tell.
-pub fn is_any_behind(fd: BorrowedFd<'_>, size: u64) -> Result<bool> {
+pub fn is_any_past_eof(fd: BorrowedFd<'_>, size: u64) -> Result<bool> {
     let behind = size.next_multiple_of(BLOCK)..END;
     match is_tmpfs(fd) {
         true => sys::cached_pages(fd, &behind).map(|pages| pages > 0),

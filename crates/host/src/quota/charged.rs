@@ -41,12 +41,12 @@ pub struct Record {
     /// Blocks that were reserved for writes may be told until then. After it, what is told counts.
     pub late_until: Option<Instant>,
     /// Blocks behind the end of the file, once they were looked for.
-    pub behind: Option<Behind>,
+    pub past_eof: Option<PastEof>,
 }
 
 /// Blocks that are allocated behind the end of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Behind {
+pub enum PastEof {
     /// There are none, and none was asked for since.
     None,
     /// There are, or were, some.
@@ -128,7 +128,7 @@ impl Record {
             amounts,
             began: (owners, amounts),
             late_until: None,
-            behind: None,
+            past_eof: None,
         }
     }
 

@@ -92,7 +92,7 @@ impl Quotas {
                 let done = self.reserve(&mut touched, fd, range, false);
                 let done = done.and_then(|_| run());
                 // It may have allocated behind the end.
-                touched.record().behind = None;
+                touched.record().past_eof = None;
                 self.wrote(&mut touched);
                 self.settle(&mut touched, fd);
                 done

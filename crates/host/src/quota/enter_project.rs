@@ -28,13 +28,13 @@ impl Quotas {
             return Err(Errno::ENOTDIR);
         }
         let reached = tree.reach(&top)?;
-        let turn = self.moving.turn();
+        let change = self.moving.lock();
         let before = self.membership(&top);
         let is_beside = !tree.keeps_projects();
         let mut done = TreeChange::default();
         let mut linked = HashSet::new();
         if is_beside {
-            turn.begin(&top.id, before.project, project);
+            change.begin(&top.id, before.project, project);
             // Who makes something in what has been moved does so in the new project.
             self.projects.set(&top.id, project);
         }
@@ -84,9 +84,9 @@ impl Quotas {
         }
     }
 
-    /// Charges what a walk has come to to the new project, where that is written down beside.
-    /// Whoever finds it from now on finds that. If it was found before, it belongs to the old one
-    /// until its record says otherwise.
+    /// Charges what a walk has come to to the new project, where projects are written down beside.
+    /// A lookup from now on gives the inode the new project. One that was looked up before keeps
+    /// the old one until its record is moved.
     fn move_beside(
         &self,
         seen: &Seen<'_>,
@@ -142,13 +142,13 @@ impl Quotas {
     /// Charges what a walk has come to to another project, which the filesystem keeps.
     fn move_to_project(&self, seen: &Seen<'_>, id: &Identity, project: u32) -> Result<()> {
         let set = || match seen.fd {
-            Some(fd) if self.tree.keeps_projects() => self.tree.set_project(fd, seen.kind, project),
-            _ => Ok(()),
+            Some(fd) => self.tree.set_project(fd, seen.kind, project),
+            None => Ok(()),
         };
         let root = self.tree.nodes.root();
-        // Whoever finds it meanwhile must not learn the project of before: so it is known, and its
+        // A lookup meanwhile must not read the project of before: so the inode has a node, whose
         // record is locked.
-        let takes = self.tree.keeps_projects() && self.tree.opens_handles_of(id) && *id != root.id;
+        let takes = self.tree.opens_handles_of(id) && *id != root.id;
         let taken = takes.then(|| self.tree.nodes.take(*id, seen.kind, None));
         let known = match *id == root.id {
             true => Some(Arc::clone(root)),

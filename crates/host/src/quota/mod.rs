@@ -46,7 +46,7 @@ use state_dir::{Lines, QuotaDir};
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-lock_class!(MadeUpLock = "host.made-up", 817);
+lock_class!(PseudoLock = "host.pseudo", 817);
 
 /// The quotas of a directory that is served.
 #[derive(Debug)]
@@ -65,8 +65,8 @@ pub(crate) struct Quotas {
     kept: Vec<KeptSetting>,
     /// Whether the root is on XFS.
     is_xfs: bool,
-    /// Mounts below and their devices, and whether what is there is made up.
-    made_up: Lock<MadeUpLock, HashMap<(u64, u64), bool>>,
+    /// Mounts below and their devices, and whether it is a pseudo filesystem.
+    pseudo: Lock<PseudoLock, HashMap<(u64, u64), bool>>,
     /// Inodes that the walk has counted, for those who look. Relaxed: nothing depends on it.
     counted: AtomicU64,
 }
@@ -74,16 +74,16 @@ pub(crate) struct Quotas {
 impl Quotas {
     /// Whether an inode is on a filesystem, mounted below, that is not counted. `look` says so of a
     /// device that was not met before.
-    fn is_made_up(&self, id: &Identity, look: impl FnOnce() -> bool) -> bool {
+    fn is_pseudo(&self, id: &Identity, look: impl FnOnce() -> bool) -> bool {
         if id.dev == self.tree.nodes.root().id.dev {
             return false;
         }
         let place = (id.mount, id.dev);
-        if let Some(known) = self.made_up.lock().get(&place) {
+        if let Some(known) = self.pseudo.lock().get(&place) {
             return *known;
         }
         let found = look();
-        self.made_up.lock().insert(place, found);
+        self.pseudo.lock().insert(place, found);
         found
     }
 }

@@ -1,6 +1,6 @@
 //! Mounts below the served directory: what is in them is counted with it.
 
-use crate::made_up::is_name_of_made_up;
+use crate::pseudo::is_pseudo_type;
 use crate::tree::Tree;
 use rustix::fs::makedev;
 use std::ffi::OsStr;
@@ -34,8 +34,8 @@ fn is_below(list: &[u8], source: &Path, is_own: impl Fn(u64) -> bool) -> bool {
         let mut rest = line
             .split(|&byte| byte == b' ')
             .skip_while(|&word| word != b"-");
-        let is_made_up = rest.nth(1).is_some_and(is_name_of_made_up);
-        let is_counted = !is_made_up && !device_of(device).is_some_and(&is_own);
+        let is_pseudo = rest.nth(1).is_some_and(is_pseudo_type);
+        let is_counted = !is_pseudo && !device_of(device).is_some_and(&is_own);
         at != source && at.starts_with(source) && is_counted
     })
 }

@@ -16,14 +16,15 @@ use hearth_sync::primitive::atomic::{AtomicBool, Ordering::Relaxed};
 use std::collections::{HashMap, HashSet};
 
 lock_class! {
-    pub TurnLock = "host.moves", 690;
+    pub MoveLock = "host.moves", 690;
     pub MovingLock = "host.moving", 801;
 }
 
 /// The change of a tree's project that goes on, if one does.
 #[derive(Debug, Default)]
 pub struct Moving {
-    turn: Lock<TurnLock, ()>,
+    /// Held over a change: one goes on at a time.
+    one: Lock<MoveLock, ()>,
     /// Relaxed: it is set before the first inode belongs to the new project.
     on: AtomicBool,
     moved: Lock<MovingLock, Moved>,
@@ -54,17 +55,17 @@ struct Passed {
 }
 
 /// The right to change the project of a tree. One has it at a time.
-pub struct Turn<'a> {
+pub struct MoveGuard<'a> {
     moving: &'a Moving,
-    _turn: LockGuard<'a, TurnLock, ()>,
+    _one: LockGuard<'a, MoveLock, ()>,
 }
 
 impl Moving {
-    /// Waits for the others.
-    pub fn turn(&self) -> Turn<'_> {
-        Turn {
+    /// Waits until no other change goes on.
+    pub fn lock(&self) -> MoveGuard<'_> {
+        MoveGuard {
             moving: self,
-            _turn: self.turn.lock(),
+            _one: self.one.lock(),
         }
     }
 
@@ -79,7 +80,7 @@ impl Moving {
     }
 }
 
-impl Turn<'_> {
+impl MoveGuard<'_> {
     /// The directory `top`, which belongs to `before`, and what is below, becomes a part of project
     /// `to`.
     pub fn begin(&self, top: &Identity, before: u32, to: u32) {
@@ -94,7 +95,7 @@ impl Turn<'_> {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for MoveGuard<'_> {
     fn drop(&mut self) {
         self.moving.on.store(false, Relaxed);
         *self.moving.moved.lock() = Moved::default();

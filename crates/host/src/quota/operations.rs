@@ -95,11 +95,11 @@ impl HostVfs {
         let victim = replaces.then(|| quotas.victim(to.0, to.1)).flatten();
         // What moves while the tree is walked is counted now: the walk may find it at neither name.
         let is_walked = quotas.counting.is_on();
-        let moves = is_walked.then(|| quotas.victim(from.0, from.1)).flatten();
-        let comes = is_walked && how.contains(RenameFlags::EXCHANGE);
-        let comes = comes.then(|| quotas.victim(to.0, to.1)).flatten();
+        let moved = is_walked.then(|| quotas.victim(from.0, from.1)).flatten();
+        let exchanges = is_walked && how.contains(RenameFlags::EXCHANGE);
+        let exchanged = exchanges.then(|| quotas.victim(to.0, to.1)).flatten();
         let done = self.tree.rename(caller, from, to, flags);
-        for one in [victim, moves, comes] {
+        for one in [victim, moved, exchanged] {
             quotas.lost(one);
         }
         quotas.renamed(to.0, to.1);

@@ -137,7 +137,7 @@ impl Quotas {
             charges,
             projects,
             moving: Moving::default(),
-            made_up: Lock::default(),
+            pseudo: Lock::default(),
             counting: Counting::new(!is_known),
             refusals: Refusals::default(),
             late: Late::of(tree.root(), quotas),

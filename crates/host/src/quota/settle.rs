@@ -1,12 +1,12 @@
 //! Touching an inode before an operation, and settling it after.
 
 use super::amounts::Told;
-use super::charged::{Behind, ChargedLock, Record};
+use super::charged::{ChargedLock, PastEof, Record};
 use super::{Quotas, allocated, holes};
 use crate::attributes;
 use crate::identity::Identity;
-use crate::made_up::made_up;
 use crate::node::Node;
+use crate::pseudo::pseudo_filesystem;
 use hearth::{Amounts, Attr, BLOCK, Caller, Errno, Kind, Owners, Resource, Result};
 use hearth_sync::lock::LockGuard;
 use hearth_sync::primitive::Arc;
@@ -30,7 +30,7 @@ impl Touched<'_> {
     /// Whether all of the `has` blocks that are charged lie before the end of the file, which is
     /// open as `fd`. Blocks behind it, of `fallocate` with `KEEP_SIZE`, would count as others that
     /// are missing.
-    fn has_none_behind(&mut self, fd: BorrowedFd<'_>, stat: &Statx, has: u64) -> bool {
+    fn has_none_past_eof(&mut self, fd: BorrowedFd<'_>, stat: &Statx, has: u64) -> bool {
         let within = stat.stx_size.div_ceil(BLOCK);
         if has == 0 {
             return true;
@@ -41,16 +41,16 @@ impl Touched<'_> {
         if told > has && has == within {
             return true;
         }
-        let look = || match allocated::is_any_behind(fd, stat.stx_size) {
-            Ok(true) => Behind::Some,
-            Ok(false) => Behind::None,
-            Err(_) => Behind::Untold,
+        let look = || match allocated::is_any_past_eof(fd, stat.stx_size) {
+            Ok(true) => PastEof::Some,
+            Ok(false) => PastEof::None,
+            Err(_) => PastEof::Untold,
         };
-        match self.record().behind.get_or_insert_with(look) {
-            Behind::None => true,
-            Behind::Some => false,
+        match self.record().past_eof.get_or_insert_with(look) {
+            PastEof::None => true,
+            PastEof::Some => false,
             // By the number alone, but for a few blocks of the host's own.
-            Behind::Untold => has <= within + 1 + within / 256,
+            PastEof::Untold => has <= within + 1 + within / 256,
         }
     }
 }
@@ -189,7 +189,7 @@ impl Quotas {
             project: self.project(node),
         };
         let is_gone = stat.stx_nlink == 0 && !node.is_open();
-        match is_gone || self.is_made_up(&node.id, || made_up(fd).is_some()) {
+        match is_gone || self.is_pseudo(&node.id, || pseudo_filesystem(fd).is_some()) {
             true => (owners, [0; 2]),
             false => (owners, self.amounts(Told::by(stat, node.kind), Some(fd))),
         }
@@ -232,8 +232,12 @@ impl Quotas {
             gid: attr.gid,
             project: self.project(node),
         };
-        let reached = || self.tree.reach(node).is_ok_and(|at| made_up(at).is_some());
-        let told = match self.is_made_up(&node.id, reached) {
+        let reached = || {
+            self.tree
+                .reach(node)
+                .is_ok_and(|at| pseudo_filesystem(at).is_some())
+        };
+        let told = match self.is_pseudo(&node.id, reached) {
             true => [0; 2],
             false => self.amounts(Told::by_attr(attr), None),
         };
@@ -275,7 +279,7 @@ impl Quotas {
         let within = stat.stx_size.div_ceil(BLOCK);
         // A file that has all its blocks has no holes: the host need not look for them.
         let is_whole =
-            has >= within && (off >= stat.stx_size || touched.has_none_behind(fd, &stat, has));
+            has >= within && (off >= stat.stx_size || touched.has_none_past_eof(fd, &stat, has));
         let holes = match is_whole {
             true => holes::behind(off, len, stat.stx_size),
             false => holes::holes(fd, off, len, stat.stx_size)?,

@@ -3,7 +3,7 @@
 use crate::attributes;
 use crate::errno::PassOn;
 use crate::identity::Identity;
-use crate::made_up::made_up;
+use crate::pseudo::pseudo_filesystem;
 use crate::quota::{Membership, Quotas};
 use crate::reach::Found;
 use crate::tree::Tree;
@@ -102,8 +102,8 @@ impl Quotas {
         see: &mut dyn FnMut(&Seen<'_>) -> Result<()>,
     ) -> Result<Option<Level>> {
         let found = self.tree.find(above.fd.as_fd(), name.to_bytes())?;
-        let is_made_up = || made_up(&found.fd).is_some();
-        if !walked.insert((found.id.dev, found.id.ino)) || self.is_made_up(&found.id, is_made_up) {
+        let is_pseudo = || pseudo_filesystem(&found.fd).is_some();
+        if !walked.insert((found.id.dev, found.id.ino)) || self.is_pseudo(&found.id, is_pseudo) {
             return Ok(None);
         }
         let member = self.see_found(above, name, &found, see)?;

@@ -1,11 +1,11 @@
-//! Filesystems whose files the kernel makes up while they are read: they take no room, and nobody
-//! can say how many there are.
+//! Pseudo filesystems, whose files the kernel makes up while they are read: they take no room, and
+//! nobody can say how many there are.
 
 use rustix::fd::AsFd;
 use rustix::fs::fstatfs;
 
 /// By `f_type`, and as mountinfo(5) calls them.
-const MADE_UP: [(u64, &str); 8] = [
+const PSEUDO: [(u64, &str); 8] = [
     (0x9fa0, "proc"),
     (0x6265_6572, "sysfs"),
     (0x0027_e0eb, "cgroup"),
@@ -17,14 +17,14 @@ const MADE_UP: [(u64, &str); 8] = [
 ];
 
 /// What such a filesystem is called, if `fd` is on one. It may be of `O_PATH`.
-pub fn made_up(fd: impl AsFd) -> Option<&'static str> {
+pub fn pseudo_filesystem(fd: impl AsFd) -> Option<&'static str> {
     let found = fstatfs(fd).ok()?;
-    let mut all = MADE_UP.iter();
+    let mut all = PSEUDO.iter();
     let (_, name) = all.find(|(kind, _)| found.f_type as u64 == *kind)?;
     Some(name)
 }
 
 /// Whether mountinfo(5) calls such a filesystem so.
-pub(crate) fn is_name_of_made_up(kind: &[u8]) -> bool {
-    MADE_UP.iter().any(|(_, name)| name.as_bytes() == kind)
+pub(crate) fn is_pseudo_type(kind: &[u8]) -> bool {
+    PSEUDO.iter().any(|(_, name)| name.as_bytes() == kind)
 }
