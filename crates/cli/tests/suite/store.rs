@@ -308,15 +308,33 @@ fn a_newer_or_damaged_superblock_and_a_foreign_segment_are_named() {
         "{fsck:?}"
     );
     std::fs::remove_file(&file).unwrap();
+    let refused = said(&mut place.hearth("mount store:v m"));
+    assert!(
+        !refused.success() && refused.err.contains("the segment is missing"),
+        "{refused:?}"
+    );
     let fsck = said(&mut place.hearth("fsck --repair v"));
     assert_eq!(fsck.status.code(), Some(4), "{fsck:?}");
     assert!(fsck.out.contains("F042 loss   /large"), "{fsck:?}");
-    place.mount("store:v", "ro");
-    assert_eq!(
-        place.shell("cat m/small; cat m/large > /dev/null 2>&1 || echo lost"),
-        "x\nlost\n"
+    for options in ["ro", "rw"] {
+        place.mount("store:v", options);
+        assert_eq!(
+            place.shell("cat m/small; cat m/large > /dev/null 2>&1 || echo lost"),
+            "x\nlost\n",
+            "{options}"
+        );
+        if options == "rw" {
+            place.shell("dd if=/dev/zero of=m/large bs=64k count=1 conv=notrunc,fsync");
+        }
+        place.unmount();
+    }
+    // What was lost and has been written since is no longer of that segment, whose record is gone.
+    let json = place.json("fsck --json v");
+    let codes = json["findings"].as_array().unwrap().iter();
+    assert!(
+        codes.map(|found| &found["code"]).all(|code| code == "F042"),
+        "{json}"
     );
-    place.unmount();
     // Both slots of a newer format, with digests that fit.
     let superblock = place.at("v/superblock");
     let mut bytes = std::fs::read(&superblock).unwrap();

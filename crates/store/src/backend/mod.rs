@@ -20,6 +20,7 @@
 
 mod collect;
 mod commit;
+mod complete;
 mod inline;
 mod load;
 mod load_many;

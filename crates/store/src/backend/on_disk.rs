@@ -3,7 +3,7 @@
 use super::parts::{self, BlockOrigin, Blocks, FilePages, PagesInBlock};
 use super::sealed::Sealed;
 use super::tidy::Tidying;
-use super::{StoreBackend, key};
+use super::{StoreBackend, complete, key};
 use crate::codec::{
     Cipher, Codec, Compression, Costs, KeySlots, Passphrase, Purpose, VolumeKey, random,
 };
@@ -115,7 +115,7 @@ impl StoreBackend {
 
     /// Opens the store in `dir`.
     pub fn open(dir: &Path, options: StoreOptions) -> Result<StoreBackend> {
-        let is_read_only = options.mode.is_read_only();
+        let mode = options.mode.clone();
         let key = volume_key(&Kv::info_of(dir)?, options.passphrase.as_ref())?;
         let mut how = open_options(options.mode, key.as_ref());
         how.memory = options.memory;
@@ -133,7 +133,7 @@ impl StoreBackend {
             next: 1,
             kept: options.memory.blocks as usize,
         };
-        let mut store = StoreBackend::assembled(kv, is_read_only, settings, |settings| {
+        let mut store = StoreBackend::assembled(kv, &mode, settings, |settings| {
             Segments::open(dir, settings)
         })?;
         store.limits.piece = options.memory.work;
@@ -143,7 +143,7 @@ impl StoreBackend {
     /// A store of these keys and values, and of the segments that `open` opens.
     pub(super) fn assembled(
         kv: Arc<dyn parts::KeyValues>,
-        is_read_only: bool,
+        mode: &OpenMode,
         mut settings: Settings,
         open: impl FnOnce(Settings) -> Result<Segments>,
     ) -> Result<StoreBackend> {
@@ -152,13 +152,16 @@ impl StoreBackend {
             None => 1,
         };
         let segments = open(settings)?;
-        if !is_read_only {
+        if !mode.is_read_only() {
             // Only what was cut off: segments are looked at by idle work.
-            segments.sweep(&|_| true)?;
+            let swept = segments.sweep(&|_| true)?;
+            if matches!(mode, OpenMode::Write { .. }) {
+                complete::check(&*kv, &swept.kept)?;
+            }
         }
         let first = segments.next();
         let mut store = StoreBackend::new(kv, Arc::new(segments))?;
-        store.is_read_only = is_read_only;
+        store.is_read_only = mode.is_read_only();
         store.tidying = Mutex::new(Tidying::new(first));
         Ok(store)
     }

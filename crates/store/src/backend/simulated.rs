@@ -50,9 +50,9 @@ impl SimulatedStore {
         let lines: Arc<Mutex<Vec<String>>> = Arc::default();
         let to = Arc::clone(&lines);
         let troubles = Arc::new(Troubles::new(move |line| to.lock().push(line.to_owned())));
-        let kv = Arc::new(opened(disk, mode, Arc::clone(&troubles))?);
+        let kv = Arc::new(opened(disk, mode.clone(), Arc::clone(&troubles))?);
         let settings = settings(&kv.info());
-        let backend = StoreBackend::assembled(Arc::clone(&kv) as _, false, settings, |settings| {
+        let backend = StoreBackend::assembled(Arc::clone(&kv) as _, &mode, settings, |settings| {
             Segments::open_on(Arc::new(disk.clone()), settings)
         })?;
         let backend = Arc::new(backend.with_limits(limits).with_troubles(troubles));

@@ -127,7 +127,7 @@ codes! {
         => "makes reads of that range alone fail";
     Live "F050" Damage "a wrong number of live pages of a segment"
         => "sets the number that was counted";
-    NoFile "F051" Damage "a record of a segment that is not there and that nothing needs"
+    NoFile "F051" Damage "a record of a segment that is not there"
         => "removes the record";
     LeftSegment "F052" Note "a segment that no record names"
         => "leaves it; the next mount removes it";

@@ -66,7 +66,8 @@ fn records(meta: &Meta, listed: &Listed, named: &NamedBlocks, report: &mut Repor
     for (segment, says) in recorded {
         let live = named.live.get(segment).copied().unwrap_or(0);
         let place = About::Segment(*segment);
-        if live == 0 && !there.contains(segment) {
+        // Extents that name it are reported. Without its record the volume opens for writing.
+        if !there.contains(segment) {
             report.find(Code::NoFile, place, format!("{} live pages", says.live));
             report.fix(Stage::Counts, remove(Table::Meta, &key::segment(*segment)));
         } else if live != says.live {

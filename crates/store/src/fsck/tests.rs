@@ -660,7 +660,7 @@ fn extents_whose_bytes_are_gone_are_reported_and_stay() {
         .listed
         .segments
         .retain(|(number, _)| *number != segment);
-    let report = volume.finds(&["F042"], &["F042"]);
+    let report = volume.finds(&["F042", "F051"], &["F042"]);
     assert!(report.has_loss());
     assert_eq!(path_of(&report, "F042"), "/dir/stored");
     let mut volume = Volume::new();

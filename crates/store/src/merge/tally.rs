@@ -91,6 +91,11 @@ impl Tally {
             let key = key::segment(segment);
             let old = match view.get(Table::Meta, &key)? {
                 Some(value) => Segment::decode(&key, &value)?,
+                // A segment that was lost: repair has removed its record.
+                None if named == 0 => {
+                    sum(0, live);
+                    continue;
+                }
                 None => Segment::default(),
             };
             let segment = Segment {

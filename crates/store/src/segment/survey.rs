@@ -17,13 +17,15 @@ pub struct SurveyedBlock {
     pub stored: Stored,
 }
 
-/// What opening removed.
+/// What opening removed and what it found.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Swept {
     /// Files that uploads left behind.
     pub uploads: usize,
     /// Segments that no record names.
     pub segments: Vec<u64>,
+    /// Segments that stay, rising.
+    pub kept: Vec<u64>,
     /// Files and folders that nothing of the store makes. They stay.
     pub strange: Vec<PathBuf>,
 }
@@ -70,7 +72,12 @@ impl Segments {
             self.files.remove_upload(upload)?;
             swept.uploads += 1;
         }
-        for number in found.segments.into_iter().filter(|number| !named(*number)) {
+        let (kept, unnamed) = found
+            .segments
+            .into_iter()
+            .partition(|number| named(*number));
+        swept.kept = kept;
+        for number in unnamed {
             self.files.delete(number)?;
             swept.segments.push(number);
         }
