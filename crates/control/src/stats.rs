@@ -174,6 +174,12 @@ fn objects(volume: &Volume, out: &mut String) -> std::fmt::Result {
             "Bytes of inodes in memory, without what a core, attributes and contents add.",
         ),
         (
+            "hearth_inode_table_bytes",
+            held.inode_table_bytes,
+            "Bytes of the blocks of memory in which inodes lie, also where few of a block's are \
+             left.",
+        ),
+        (
             "hearth_dentries",
             held.dentries,
             "Names of directories in memory.",

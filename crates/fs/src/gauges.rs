@@ -19,6 +19,8 @@ pub struct VolumeGauges {
     pub inodes_in_memory: u64,
     /// Bytes of these inodes, without what a CPU, attributes and contents add.
     pub inode_bytes: u64,
+    /// Bytes of the blocks of memory in which inodes lie, also where few of a block's are left.
+    pub inode_table_bytes: u64,
     /// Names of the directories in memory.
     pub dentries: u64,
     /// Bytes of these names and of the tables that find them.
@@ -63,6 +65,7 @@ impl Volume {
             page_bytes,
             inodes_in_memory,
             inode_bytes: inodes_in_memory * size_of::<Inode>() as u64,
+            inode_table_bytes: sb.objects.inodes.bytes() as u64,
             dentries,
             dentry_bytes,
             budgeted_bytes: sb.cache.mem_usage.sum().max(0) as u64,

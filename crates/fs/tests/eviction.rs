@@ -13,6 +13,8 @@ mod ends;
 mod faults;
 #[path = "eviction/nodes.rs"]
 mod nodes;
+#[path = "eviction/table.rs"]
+mod table;
 #[path = "eviction/through.rs"]
 mod through;
 

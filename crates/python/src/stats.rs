@@ -27,6 +27,7 @@ pub fn dict<'py>(
         ("page_bytes", gauges.page_bytes),
         ("inodes_in_memory", gauges.inodes_in_memory),
         ("inode_bytes", gauges.inode_bytes),
+        ("inode_table_bytes", gauges.inode_table_bytes),
         ("dentries", gauges.dentries),
         ("dentry_bytes", gauges.dentry_bytes),
         ("budgeted_bytes", gauges.budgeted_bytes),

@@ -13,5 +13,6 @@ mod reclaim;
 mod record;
 mod root;
 mod saving;
+mod sweep;
 mod sync;
 mod through;

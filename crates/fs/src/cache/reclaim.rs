@@ -1,40 +1,20 @@
 //! Reclaim keeps memory within its budget: it evicts objects without references to a backend that
 //! can give them again.
 //!
-//! A sweep walks the inode table by number from where the last one stopped, so it shares no list
-//! and no lock with lookups (C9). Pages go first, then directory entries, then inodes without
-//! references. An object on which the backend fails or panics stays in memory.
+//! A sweep (`sweep.rs`) says which objects are tried. Pages go first, then directory entries, then
+//! inodes without references. An object on which the backend fails or panics stays in memory.
 
 use crate::data::Data;
 use crate::inode::{Inode, InodeInner, InodeRef, StateBit};
-use crate::log::GapWait;
 use crate::stats::Event;
 use crate::superblock::{
     PAGE_BYTES, SLACK as GRAINS, Superblock, inode_bytes, inode_record, resident_bytes,
 };
-use hearth_sync::epoch::{self, Guard, pin};
+use hearth_sync::epoch::{self, Guard};
 use hearth_sync::primitive::atomic::Ordering::Relaxed;
 
-/// The number of inodes that one sweep step looks at before it unpins the epoch.
-const STEP: usize = 64;
-/// How many numbers behind a sweep the memory of those that have no inode is given back: by then
-/// nobody sees what was evicted.
-const BEHIND: u64 = 16 << 10;
 /// Operations help once memory is over the budget by one part in this many of it.
 const SLACK: u64 = 8;
-
-/// What a step of a sweep did.
-pub(crate) struct Swept {
-    /// Bytes freed.
-    pub freed: u64,
-    /// Whether the step reached the end of the table.
-    pub wrapped: bool,
-    /// Whether the backend took what it lacked, and a file was changed again before it could be
-    /// evicted: it is not in use, and a later step wins it.
-    pub is_overtaken: bool,
-    /// Inodes that front ends have looked up.
-    pub known: Vec<u64>,
-}
 
 impl Superblock {
     /// Reclaims if memory is over its budget. Called before an operation, with nothing held.
@@ -89,7 +69,7 @@ impl Superblock {
     pub(crate) fn reclaim(&self, bytes: u64) -> u64 {
         let (mut freed, mut wraps, mut is_overtaken) = (0, 0, false);
         // Relaxed: a statistic; it need only have grown.
-        let swept = self.cache.swept.0.load(Relaxed);
+        let swept = self.cache.sweeps.0.freed.load(Relaxed);
         while self.is_durable() && freed < bytes && wraps < 3 {
             let step = self.sweep(bytes - freed);
             freed += step.freed;
@@ -102,115 +82,26 @@ impl Superblock {
             }
         }
         // Relaxed: as above.
-        let of_all = self.cache.swept.0.load(Relaxed).wrapping_sub(swept);
+        let of_all = self.cache.sweeps.0.freed.load(Relaxed).wrapping_sub(swept);
         let is_stuck = of_all < bytes && !is_overtaken && self.over_budget() > 0;
         self.maintenance.set_stuck(is_stuck);
         self.cache.mem_usage.lower_watermark();
         freed
     }
 
-    /// One step of a sweep: goes on from where the last one stopped, until `bytes` are freed.
-    pub(crate) fn sweep(&self, bytes: u64) -> Swept {
-        let g = pin();
-        // Relaxed: a place to go on from; two sweeps at one place do no harm.
-        let from = self.cache.sweep.0.load(Relaxed);
-        let mut seen = Vec::with_capacity(STEP);
-        self.objects.inodes.scan(from, &g, |inode| {
-            seen.push(inode.number());
-            seen.len() < STEP
-        });
-        let wrapped = seen.len() < STEP;
-        let next = match seen.last() {
-            Some(last) if !wrapped => last + 1,
-            _ => 0,
-        };
-        self.cache.sweep.0.store(next, Relaxed);
-        drop(g);
-        // With no epoch pinned. What is written or changed from here on stays in memory.
-        let is_settled = self.settle(&seen);
-        let (mut freed, mut is_overtaken) = (0, false);
-        let mut known = Vec::new();
-        let mut stopped = None;
-        for ino in seen {
-            if freed >= bytes {
-                stopped = Some(ino);
-                break;
-            }
-            let g = pin();
-            if let Some(inode) = self.objects.inodes.get(ino, &g) {
-                freed += self.evict(inode, bytes - freed, &g);
-                is_overtaken |= is_settled && freed < bytes && self.is_unsettled_file(inode);
-                if inode.raw_counts() > 0 {
-                    known.push(ino);
-                }
-            }
-        }
-        // Relaxed: see `reclaim`.
-        self.cache.swept.0.fetch_add(freed, Relaxed);
-        if let Some(ino) = stopped {
-            // The next step goes on here, unless another one has begun: what stays would keep the
-            // memory of the numbers around it.
-            let _ = (self.cache.sweep.0).compare_exchange(next, ino, Relaxed, Relaxed);
-        }
-        // What was evicted a while ago lies in blocks of numbers that have no inode by now.
-        let end = stopped.unwrap_or(if wrapped { u64::MAX } else { next });
-        let behind = from.saturating_sub(BEHIND);
-        self.objects.inodes.trim(behind..end, &pin());
-        Swept {
-            freed,
-            wrapped: wrapped && stopped.is_none(),
-            is_overtaken,
-            known,
-        }
-    }
-
-    /// Asks front ends to forget inodes that they have looked up and nobody uses: until then their
-    /// references keep these in memory. They do it in their own time.
-    pub(crate) fn let_go(&self, known: &[u64]) {
-        if known.is_empty() || epoch::is_pinned() {
-            return;
-        }
-        for observer in self.observers() {
-            observer.crowded(known);
-        }
-    }
-
-    /// Gives the backend what it lacks of these inodes, and returns whether it has taken it. An
-    /// error is left to the next sync: what the backend does not have stays in memory. Does nothing
-    /// for a caller who is pinned, such as one inside a listing: a commit would wait for him.
-    fn settle(&self, inodes: &[u64]) -> bool {
-        let Some(log) = self.log().filter(|_| !epoch::is_pinned()) else {
-            return false;
-        };
-        let mut is_pending = false;
-        for &ino in inodes {
-            let Some(inode) = self.objects.inodes.hold(ino, &pin()) else {
-                continue;
-            };
-            let flushed = self.with_held(inode, |inode| {
-                is_pending |= self.is_unsettled(inode) || inode.is_dir();
-                self.flush(inode, GapWait::InFlight)
-            });
-            if flushed.is_err() {
-                return false;
-            }
-        }
-        !is_pending || self.commit_through(log.epoch()).is_ok()
-    }
-
     /// Whether it is a file of which the backend lacks something, or may.
-    fn is_unsettled_file(&self, inode: &Inode) -> bool {
+    pub(super) fn is_unsettled_file(&self, inode: &Inode) -> bool {
         inode.data().is_some() && self.is_unsettled(inode)
     }
 
     /// Whether the backend lacks something of it, or may.
-    fn is_unsettled(&self, inode: &Inode) -> bool {
+    pub(super) fn is_unsettled(&self, inode: &Inode) -> bool {
         self.is_inode_pending(inode) || inode.state.has(StateBit::Dirty)
     }
 
     /// Evicts what `inode` has in memory, and `inode` if nobody refers to it, until about `bytes`
     /// are freed; returns the bytes freed. What the backend lacks stays.
-    fn evict(&self, inode: &Inode, bytes: u64, g: &Guard) -> u64 {
+    pub(super) fn evict(&self, inode: &Inode, bytes: u64, g: &Guard) -> u64 {
         if crate::is_control(inode.number()) {
             return 0;
         }

@@ -45,6 +45,20 @@ struct InodeIo {
     left: AtomicU64,
 }
 
+/// Where sweeps of reclaim go on, by number of an inode. All Relaxed: hints and sums.
+#[derive(Default)]
+pub(crate) struct Sweeps {
+    /// The next number that a step looks at.
+    pub next: AtomicU64,
+    /// The next number below it that is looked at once more.
+    pub again: AtomicU64,
+    /// Steps that have begun.
+    pub steps: AtomicU64,
+    /// Bytes that all sweeps have freed: one that frees little beside others has found no end of
+    /// what can be freed.
+    pub freed: AtomicU64,
+}
+
 /// The state of the inode and page cache.
 pub(crate) struct CacheState {
     /// Bytes in memory, and the budget for them.
@@ -57,12 +71,8 @@ pub(crate) struct CacheState {
     pub inode_ahead: InodeAhead,
     /// Inodes that have ended and that the backend has yet to forget.
     pub ghosts: Ghosts,
-    /// The inode number where the next sweep of reclaim goes on. Relaxed: a hint. On a line of
-    /// its own, because every operation reads the budget beside it.
-    pub sweep: Box<CachePadded<AtomicU64>>,
-    /// Bytes that all sweeps have freed: one that frees little beside others has found no end of
-    /// what can be freed.
-    pub swept: Box<CachePadded<AtomicU64>>,
+    /// On a line of its own, because every operation reads the budget beside it.
+    pub sweeps: Box<CachePadded<Sweeps>>,
     /// Keeps the root and the control files in memory for ever.
     pinned: Lock<PinnedLock, Vec<InodeRef>>,
     /// Orders who writes which file back: see `cache::flush`.
@@ -146,8 +156,7 @@ impl CacheState {
             }),
             inode_ahead: InodeAhead::default(),
             ghosts: Ghosts::new(),
-            sweep: Box::new(CachePadded(AtomicU64::new(0))),
-            swept: Box::new(CachePadded(AtomicU64::new(0))),
+            sweeps: Box::new(CachePadded(Sweeps::default())),
             pinned: Lock::new(Vec::new()),
             flushing: Mutex::new(()),
             flushed: Condvar::new(),

@@ -88,6 +88,14 @@ impl Slabs {
         at
     }
 
+    /// Bytes of the chunks that are in use.
+    pub(super) fn in_use(&self) -> usize {
+        let state = self.state.lock();
+        let cut: usize = state.regions.values().map(|region| region.cut).sum();
+        let spare: usize = state.spare.iter().map(|(_, length)| length).sum();
+        cut - spare
+    }
+
     /// Takes a chunk back, and gives its memory to the kernel.
     ///
     /// # Safety

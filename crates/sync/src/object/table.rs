@@ -73,6 +73,11 @@ impl<T: Send + Sync + 'static> Table<T> {
         self.storage.trim(numbers, g);
     }
 
+    /// Bytes of the blocks of memory in which objects lie, also where few of a block's are left.
+    pub fn bytes(&self) -> usize {
+        self.storage.entries.leaves_bytes()
+    }
+
     /// The object with `number`, if there is one. Writes nothing.
     ///
     /// It may be evicted at any time; it stays readable as long as the guard.

@@ -154,6 +154,11 @@ impl<T> Radix<T> {
         }
     }
 
+    /// Bytes of all leaves.
+    pub(super) fn leaves_bytes(&self) -> usize {
+        self.slabs.in_use()
+    }
+
     /// Frees the memory of a leaf that has left the tree.
     ///
     /// # Safety
