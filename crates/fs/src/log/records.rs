@@ -330,13 +330,14 @@ fn slot_of_xattrs(ino: u64) -> usize {
 
 fn slot_of_name(dir: u64, name: &[u8]) -> usize {
     // The ends of a name tell it from most others.
-    let part = |bytes: &[u8]| {
-        bytes
-            .iter()
-            .fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+    let (first, last) = match (name.first_chunk(), name.last_chunk()) {
+        (Some(first), Some(last)) => (u64::from_le_bytes(*first), u64::from_le_bytes(*last)),
+        _ => {
+            let mut whole = [0; 8];
+            whole[..name.len()].copy_from_slice(name);
+            (u64::from_le_bytes(whole), 0)
+        }
     };
-    let first = part(&name[..name.len().min(8)]);
-    let last = part(&name[name.len().saturating_sub(8)..]);
     slot(dir ^ first.rotate_left(17) ^ last.wrapping_mul(SPREAD))
 }
 

@@ -22,6 +22,9 @@ pub(crate) struct MemUsage {
     parts: PerCpu<CoreBytes>,
     /// The budget in bytes; 0 is no budget. Relaxed: an independent option.
     budget: AtomicU64,
+    /// [`batch_of`] the budget, which every operation looks at: no division there. Relaxed: a slightly
+    /// old one only moves a check.
+    batch: AtomicI64,
     /// The low-water mark: the smallest number of bytes in memory at any look since the budget was
     /// set. It matters while it is above the budget. Relaxed: a slightly old value only makes
     /// reclaim a little faster or slower.
@@ -64,6 +67,7 @@ impl MemUsage {
             counts,
             parts: PerCpu::new(part),
             budget: AtomicU64::new(budget),
+            batch: AtomicI64::new(batch_of(budget)),
             watermark: AtomicI64::new(0),
         }
     }
@@ -82,6 +86,7 @@ impl MemUsage {
         }
         self.watermark.store(self.sum(), Relaxed);
         self.budget.store(bytes, Relaxed);
+        self.batch.store(batch_of(bytes), Relaxed);
         for part in self.parts.iter() {
             part.checked.store(CHECK, Relaxed);
         }
@@ -127,23 +132,27 @@ impl MemUsage {
     }
 
     /// Returns what exceeds the budget, if this core has brought in enough to check.
+    #[inline]
     pub fn check(&self) -> Option<Excess> {
         let part = self.parts.get();
         let (bytes, checked) = (part.bytes.load(Relaxed), part.checked.load(Relaxed));
-        // By exchange: a new budget makes every core check again, and its mark must not be
-        // overwritten.
-        let now = |bytes| {
-            part.checked
-                .compare_exchange(checked, bytes, Relaxed, Relaxed)
-        };
-        if bytes < checked {
-            // Other cores may bring in what this one gave back.
-            let _ = now(bytes);
+        match (checked..checked + self.batch()).contains(&bytes) {
+            true => None,
+            false => self.check_part(part, bytes, checked),
         }
-        if bytes < checked + self.batch() {
+    }
+
+    /// A check of a core whose count has left what it was at the last one and a batch above that.
+    #[cold]
+    fn check_part(&self, part: &CoreBytes, bytes: i64, checked: i64) -> Option<Excess> {
+        // By exchange: a new budget makes every core check again, and its mark must not be
+        // overwritten. What falls is noted too: other cores may bring in what this one gave back.
+        let _ = part
+            .checked
+            .compare_exchange(checked, bytes, Relaxed, Relaxed);
+        if bytes < checked {
             return None;
         }
-        let _ = now(bytes);
         let grown = match checked {
             CHECK => self.batch(),
             checked => bytes - checked,
@@ -156,10 +165,16 @@ impl MemUsage {
         .filter(|excess| excess.over > 0)
     }
 
-    /// Bytes that a core may bring in between two checks, at least one.
+    /// Bytes that a core may bring in between two checks.
+    #[inline]
     fn batch(&self) -> i64 {
-        (self.budget() / (SLACK * cores() as u64)).max(1) as i64
+        self.batch.load(Relaxed)
     }
+}
+
+/// The batch of a core, of so many bytes of budget: at least one.
+fn batch_of(budget: u64) -> i64 {
+    (budget / (SLACK * cores() as u64)).max(1) as i64
 }
 
 fn beyond(sum: i64, limit: i64) -> u64 {
