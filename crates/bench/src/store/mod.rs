@@ -146,6 +146,7 @@ fn run(disk: &Disk, options: &Options, jobs: &[Chore]) -> Result<Samples, String
                     Err(what) => return Err(format!("{}, {}: {what}", target.name, job.name)),
                 };
                 let after = disk.counts()?.since(before);
+                target.settle()?;
                 let cell = (job.name, target.name, job.tasks);
                 grids.push(job.metric, cell, value);
                 if let (Some(syncs), Some(_)) = (job.syncs, &target.kept) {

@@ -1,7 +1,7 @@
 //! What is compared: a directory each, and how it is made cold.
 
 use crate::children::output;
-use crate::daemons::{beside, program};
+use crate::daemons::{beside, program, run_hearth};
 use crate::failure::Context;
 use crate::mounted::Mounted;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::process::Command;
 
 /// What survives a power cut of that which fsync acknowledged, by target; "all" is looked for.
 pub const NAMES: [(&str, &str); 4] = [
-    ("store", "all of it"),
+    (STORE, "all of it"),
     ("ext4", "all of it"),
     ("memory", "nothing: it is a volume in memory"),
     (
@@ -19,6 +19,8 @@ pub const NAMES: [(&str, &str); 4] = [
     ),
 ];
 
+/// The volume with a format of its own.
+const STORE: &str = "store";
 /// The one that is nobody's measure.
 pub const PEER: &str = "juicefs";
 
@@ -54,6 +56,15 @@ impl Target {
         let path = self.root.join(format!("round-{round}"));
         std::fs::create_dir(&path).at(&path)?;
         Ok(path)
+    }
+
+    /// Waits until the daemon has given away what a job has left it with, so that the next one does
+    /// not pay for that: `sync(2)` asks no daemon of FUSE.
+    pub fn settle(&self) -> Result<(), String> {
+        match self.name {
+            STORE => run_hearth(&["sync"], &self.root, &[]).map(drop),
+            _ => Ok(()),
+        }
     }
 
     /// Leaves nothing of it in any cache, but for a volume in memory.
@@ -103,14 +114,9 @@ fn store(disk: &Path) -> Result<Target, String> {
     let remount = move || {
         let mut daemon = Command::new(program());
         daemon.args(["mount", "-f", "-o", "create", &source]);
-        Mounted::served("store", daemon)
+        Mounted::served(STORE, daemon)
     };
-    Target::mounted(
-        "store",
-        Some(kept),
-        disk.join("at-store"),
-        Box::new(remount),
-    )
+    Target::mounted(STORE, Some(kept), disk.join("at-store"), Box::new(remount))
 }
 
 fn memory(disk: &Path) -> Result<Target, String> {

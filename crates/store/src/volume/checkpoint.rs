@@ -91,8 +91,11 @@ impl Shared {
         }
         self.layers.write().frozen = None;
         if has_large {
-            // What cannot be removed now goes with the next opening.
-            let _ = large::sweep(&*self.parts.disk, &(point.epoch + 1..u64::MAX));
+            let swept = large::sweep(&*self.parts.disk, &(point.epoch + 1..u64::MAX));
+            if let Err(error) = swept {
+                let what = "the file of a large epoch stays until the next opening";
+                self.troubles.failed(what, &error);
+            }
         }
         Ok(())
     }

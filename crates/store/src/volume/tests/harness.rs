@@ -46,9 +46,18 @@ pub(super) fn open(disk: &SimulatedDisk) -> Result<Kv> {
 }
 
 pub(super) fn open_for(disk: &SimulatedDisk, mode: OpenMode) -> Result<Kv> {
+    open_told(disk, mode, |_| {})
+}
+
+/// As [`open_for`]; lines about what failed go to `told`.
+pub(super) fn open_told(
+    disk: &SimulatedDisk,
+    mode: OpenMode,
+    told: impl Fn(&str) + Send + Sync + 'static,
+) -> Result<Kv> {
     let options = OpenOptions {
         background: false,
-        troubles: Arc::new(Troubles::new(|_| {})),
+        troubles: Arc::new(Troubles::new(told)),
         ..OpenOptions::new(mode)
     };
     Kv::open_parts(parts(disk), options)

@@ -5,6 +5,7 @@ use crate::disk::Disk;
 use crate::disk::simulated::{Fault, SimulatedDisk};
 use crate::volume::OpenMode;
 use crate::{Error, KvOp};
+use hearth_sync::primitive::{Arc, Mutex};
 
 /// Records of 180 KiB: the ring of `made(_, 4)` has 64 KiB.
 fn many() -> Vec<KvOp> {
@@ -262,4 +263,30 @@ fn is_alone(slots: &[u8], at: usize) -> bool {
     let other = if at < 4096 { 4096 } else { 0 };
     let other = &slots[other..][..4096];
     blake3::hash(&other[..4064]).as_bytes() != &other[4064..4096]
+}
+
+/// Once, nobody was told.
+#[test]
+fn a_file_of_an_epoch_that_cannot_be_removed_is_told_and_goes_with_the_next_opening() {
+    let disk = made(1, 4);
+    let lines: Arc<Mutex<Vec<String>>> = Arc::default();
+    let to = Arc::clone(&lines);
+    let told = move |line: &str| to.lock().push(line.to_owned());
+    let kv = open_told(&disk, writer(), told).unwrap();
+    kv.commit(1, &many()).unwrap();
+    // The removal is the last step of the checkpoint that writes both slots.
+    let before = disk.counts().steps;
+    kv.checkpoint().unwrap();
+    let steps = disk.counts().steps - before;
+    assert_eq!(lines.lock()[..], [""; 0]);
+    kv.commit(2, &many()).unwrap();
+    disk.fail_at(disk.counts().steps + steps - 1, Fault::Device);
+    kv.checkpoint().unwrap();
+    assert_eq!(files(&disk), ["epoch-2"]);
+    let line = "the file of a large epoch stays until the next opening: ";
+    assert!(lines.lock()[0].starts_with(line), "{lines:?}");
+    drop(kv);
+    let disk = disk.crashed(1);
+    drop(open(&disk).unwrap());
+    assert_eq!(files(&disk), [""; 0]);
 }
