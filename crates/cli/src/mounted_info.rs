@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::mounts::{self, Mounted};
+use crate::printable::printable;
 use crate::wrong_place::{OWNERS, unreached};
 use crate::{control_file, output};
 use serde_json::json;
@@ -39,7 +40,7 @@ pub fn run(mounted: &Mounted, in_json: bool) -> Result<(), Failure> {
     ]);
     let rows = rows.filter_map(|(label, row)| Some((row, facts.get(label)?)));
     let text: String = rows
-        .map(|(row, value)| format!("{row:<11} {value}\n"))
+        .map(|(row, value)| format!("{row:<11} {}\n", printable(value)))
         .collect();
     output::print(&text)
 }

@@ -70,15 +70,16 @@ pub fn owner(at: &Path) -> std::io::Result<Option<u32>> {
 /// # Errors
 /// What reading `/proc/self/mountinfo` answers.
 pub fn filesystem_options(at: &Path) -> std::io::Result<String> {
-    let list = std::fs::read_to_string("/proc/self/mountinfo")?;
-    let is_there = |line: &&str| {
-        parse(line.as_bytes())
-            .first()
-            .is_some_and(|one| one.at == at)
-    };
-    let line = list.lines().rfind(is_there).unwrap_or_default();
+    Ok(options_in(&std::fs::read("/proc/self/mountinfo")?, at))
+}
+
+/// [`filesystem_options`] by a list, in which names of others may be any bytes.
+fn options_in(list: &[u8], at: &Path) -> String {
+    let is_there = |line: &&[u8]| parse(line).first().is_some_and(|one| one.at == at);
+    let line = list.split(|byte| *byte == b'\n').rfind(is_there);
     // Of the filesystem: a name may have what looks like an option in it.
-    Ok(line.rsplit(' ').next().unwrap_or_default().to_owned())
+    let options = line.and_then(|line| line.rsplit(|byte| *byte == b' ').next());
+    String::from_utf8_lossy(options.unwrap_or_default()).into_owned()
 }
 
 /// The mount that `place` lies on, which is absolute and has no symbolic links in it.
@@ -232,6 +233,15 @@ mod tests {
         );
         assert_eq!(mounts[0].root, Path::new("/"));
         assert!(mounts[1].at == Path::new("/mnt/c") && !mounts[1].is_ours());
+    }
+
+    #[test]
+    fn options_are_found_whatever_others_have_named_their_mounts() {
+        let list = b"36 35 0:9 / /m/\xff rw - tmpfs x\xff rw\n\
+                     37 35 0:8 / /m/a rw - fuse.hearth m rw,user_id=7\n\
+                     38 35 0:7 / /m/b rw - tmpfs \xfe rw\n";
+        assert_eq!(options_in(list, Path::new("/m/a")), "rw,user_id=7");
+        assert_eq!(options_in(list, Path::new("/m/c")), "");
     }
 
     #[test]

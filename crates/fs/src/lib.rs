@@ -43,6 +43,7 @@ mod ops;
 mod owed;
 mod process;
 mod profile;
+pub mod provisional;
 mod quota;
 mod quotactl;
 mod service;

@@ -264,6 +264,19 @@ fn what_if_counts_what_there_is_of_a_range() {
     assert!(shares.iter().zip(&exact).all(near), "{shares:?} {exact:?}");
 }
 
+/// Once, each range of a sparse file was a MiB.
+#[test]
+fn holes_are_in_no_histogram_and_take_no_room_of_a_fast_tier() {
+    let (volume, process, _) = tracked();
+    let fd = create(&process, "/sparse", 0);
+    for n in 0..100 {
+        (0..10).for_each(|_| _ = process.pwrite(fd, &[1; 4096], n * MIB).unwrap());
+    }
+    let heat = volume.heat();
+    assert_eq!(heat.bytes_by_bucket().iter().sum::<u64>(), 100 * 4096);
+    assert_eq!(heat.what_if(&[MIB]).recorded_bytes, 100 * 4096);
+}
+
 #[test]
 fn files_age_in_the_background_and_also_while_tracking_is_off() {
     let (volume, process, hand) = tracked();

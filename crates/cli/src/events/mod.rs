@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::moment::iso_micros;
+use crate::printable::printable;
 use crate::wrong_place::unreached;
 use crate::{control_file, output};
 use hearth_sync::primitive::thread;
@@ -131,7 +132,7 @@ fn place(event: &Value, prefix: &str) -> String {
             format!("(inode {})/{name}", field("directory"))
         }
     };
-    shown.replace(|c: char| c.is_control(), "?")
+    printable(&shown)
 }
 
 fn foreign(mount: &Path) -> Failure {

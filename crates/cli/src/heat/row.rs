@@ -1,5 +1,6 @@
 //! Fields of the objects that a volume returns.
 
+use crate::printable::printable;
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -53,7 +54,7 @@ pub fn shown_path(mount: &Path, row: &Value) -> String {
     match row["path"].as_str() {
         Some(path) => {
             let path = below(mount, path).display().to_string();
-            let path = path.replace(|c: char| c.is_control(), "?");
+            let path = printable(&path);
             match count(row, "links") {
                 links if links > 1 => format!("{path} (1 of {links} links)"),
                 _ => path,

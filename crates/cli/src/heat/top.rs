@@ -4,7 +4,7 @@ use super::args::{By, TopArgs};
 use super::palette::Shades;
 use super::place::{ask_json, read_json};
 use super::row::{accesses, count, grade, is_sampled, list, number, on_mount, shown_path};
-use super::units::{ago, bytes, rate};
+use super::units::{ago, bytes, rate, span};
 use crate::failure::Failure;
 use crate::output;
 use crate::quota::who::name_of;
@@ -133,9 +133,13 @@ fn table(mount: &Path, args: &TopArgs, rows: &[Value], status: &Value) -> String
     }
     let _ = writeln!(
         text,
-        "warm from {}, hot from {}; READS, WRITES, BYTES are rates that halve every hour",
+        "warm from {}, hot from {}; READS, WRITES, BYTES are rates that halve every {}",
         number(status, "warm_from"),
         number(status, "hot_from"),
+        match status["half_lives_s"][0].as_f64() {
+            None | Some(3600.0) => "hour".to_owned(),
+            Some(seconds) => span(seconds),
+        },
     );
     text
 }

@@ -3,6 +3,7 @@
 
 use crate::failure::Failure;
 use crate::mounted_info::labels;
+use crate::printable::printable;
 use crate::wrong_place::unreached;
 use crate::{control_file, output};
 use serde_json::Value;
@@ -98,10 +99,9 @@ fn columns(row: &Value) -> [String; 8] {
     let mut pids: Vec<String> = blockers.iter().map(pid).collect();
     pids.sort();
     pids.dedup();
-    let path = row["path"].as_str().map_or_else(
-        || format!("(inode {})", row["ino"]),
-        |path| path.replace(|c: char| c.is_control(), "?"),
-    );
+    let path = row["path"]
+        .as_str()
+        .map_or_else(|| format!("(inode {})", row["ino"]), printable);
     let mode = row["mode"].as_str().unwrap_or("?");
     [
         command(&row["pid"]),
@@ -128,5 +128,5 @@ fn command(pid: &Value) -> String {
         .as_u64()
         .and_then(|pid| std::fs::read_to_string(format!("/proc/{pid}/comm")).ok());
     let name = name.unwrap_or_else(|| "(unknown)".to_owned());
-    name.trim_end().replace(|c: char| c.is_control(), "?")
+    printable(name.trim_end())
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+/// The shortest recording: what is passed on is in milliseconds.
+const LEAST: Duration = Duration::from_millis(1);
 /// The longest recording.
 const MOST: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -23,7 +25,7 @@ pub fn length(text: &str) -> Result<Duration, String> {
         .parse()
         .map_err(|_| "give a number with ms, s, m or h, such as 10s".to_owned())?;
     match Duration::try_from_secs_f64(seconds * scale) {
-        Ok(length) if !length.is_zero() && length <= MOST => Ok(length),
+        Ok(length) if (LEAST..=MOST).contains(&length) => Ok(length),
         _ => Err("give a time from 1ms to 24h".to_owned()),
     }
 }
@@ -49,7 +51,7 @@ mod tests {
         for text in ["", "s", "10x", "1 s", "-1s", "1e3", "..s"] {
             assert!(length(text).is_err_and(|why| why.contains("10s")), "{text}");
         }
-        for text in ["0s", "0ms", "25h", "99999999999999999999999s"] {
+        for text in ["0s", "0ms", "0.5ms", "25h", "99999999999999999999999s"] {
             assert!(length(text).is_err_and(|why| why.contains("24h")), "{text}");
         }
     }

@@ -30,4 +30,7 @@ pub struct WorkArgs {
     /// How long a mount may take to answer before it counts as down (4s, 500ms)
     #[arg(long, value_name = "TIME", default_value = "4s", value_parser = crate::locks::length)]
     pub timeout: Duration,
+    /// One page is made: the sum of the others begins with their mount
+    #[arg(long, hide = true)]
+    pub once: bool,
 }

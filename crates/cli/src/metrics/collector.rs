@@ -1,5 +1,6 @@
 //! One scrape: all mounts are asked at once, and what came in time is one page.
 
+use super::args::WorkArgs;
 use super::exposition::{Exposition, Metric};
 use super::names::Names;
 use super::probe::{self, Said, Target, Texts};
@@ -33,6 +34,8 @@ pub struct Collector {
     /// Tenants of a mount with numbers of their own.
     limit: usize,
     timeout: Duration,
+    /// Whether nobody compares this page with another one.
+    once: bool,
     /// Questions whose threads had not come back at the last scrape. A mount that does not answer
     /// holds one thread, however often it is scraped.
     open: HashMap<DeviceNumber, Question<Timed>>,
@@ -44,13 +47,13 @@ pub struct Collector {
 type Timed = (Said, Duration);
 
 impl Collector {
-    /// Looks at the mounts at `only`, or at all if there is no such, names at most `limit` tenants
-    /// of each, and waits for them for at most `timeout`.
-    pub fn new(only: Vec<PathBuf>, limit: usize, timeout: Duration) -> Collector {
+    /// Looks at what `args` name.
+    pub fn new(args: &WorkArgs) -> Collector {
         Collector {
-            only,
-            limit,
-            timeout,
+            only: args.mounts.clone(),
+            limit: args.tenants,
+            timeout: args.timeout,
+            once: args.once,
             open: HashMap::new(),
             rankings: HashMap::new(),
             names: Names::default(),
@@ -83,7 +86,13 @@ impl Collector {
                 }
                 None | Some((Said::Nothing, _)) => page.add(&UP, &[("mount", &at)], 0.0),
                 Some((Said::Denied, _)) => denied += 1,
-                Some((Said::Hidden, _)) => mounts -= 1,
+                Some((Said::Hidden, _)) => {
+                    mounts -= 1;
+                    // Asked for by name it counts as down: what covers it is no volume.
+                    if !self.only.is_empty() {
+                        page.add(&UP, &[("mount", &at)], 0.0);
+                    }
+                }
             }
         }
         let is_missing = |at: &&PathBuf| !targets.iter().any(|t| t.places.contains(*at));
@@ -118,7 +127,8 @@ impl Collector {
             page.add_text(text, mount);
         }
         if let Some(tenants) = texts.sched.as_deref().and_then(Tenants::parse) {
-            let ranking = self.rankings.entry(device).or_default();
+            let new = || TenantRanking::new(self.once);
+            let ranking = self.rankings.entry(device).or_insert_with(new);
             tenants.add(page, mount, ranking, &mut self.names, self.limit);
         }
         if let Some(json) = &texts.quota {

@@ -35,6 +35,12 @@ pub fn run(args: &MetricsArgs) -> Result<(), Failure> {
     for at in &mut work.mounts {
         *at = resolved_around(at);
     }
+    let all = std::mem::take(&mut work.mounts);
+    for at in all {
+        if !work.mounts.contains(&at) {
+            work.mounts.push(at);
+        }
+    }
     if let Some(place) = &args.listen {
         // Volumes may be mounted later.
         return server::run(place, Worker::new(work));
@@ -42,6 +48,7 @@ pub fn run(args: &MetricsArgs) -> Result<(), Failure> {
     if let Some(none) = work.mounts.iter().find(|at| !is_mount(at)) {
         return Err(wrong_place::of(none));
     }
+    work.once = true;
     output::print(&Worker::new(work).collect()?)
 }
 

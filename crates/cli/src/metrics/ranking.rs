@@ -1,7 +1,9 @@
 //! Which tenants of a mount have numbers of their own, and the sum of the others.
 //!
-//! The sum is a counter that never falls: it grows by what a tenant did while it had no numbers of
-//! its own. So a tenant that gets or loses them makes no step in the rate of anybody.
+//! The sum is a counter that never falls: it grows by what a tenant did until it got numbers of its
+//! own, and since it lost them. So a tenant that gets or loses them makes no step in the rate of
+//! anybody. It begins at 0: what was counted before belongs to other tenants after each start, and
+//! would be a step.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -21,6 +23,8 @@ pub struct TenantRanking {
     known: HashMap<String, RankedTenant>,
     other: Counts,
     last: Option<Instant>,
+    /// Whether the sum has what was counted before the first scrape.
+    counts_before: bool,
 }
 
 #[derive(Debug, Default)]
@@ -32,6 +36,14 @@ struct RankedTenant {
 }
 
 impl TenantRanking {
+    /// Nobody is known yet. `counts_before`: the sum begins with the mount.
+    pub fn new(counts_before: bool) -> TenantRanking {
+        TenantRanking {
+            counts_before,
+            ..TenantRanking::default()
+        }
+    }
+
     /// Takes what the tenants have counted by `now`; the element `by` of their counts says who
     /// used most. Returns those with numbers of their own, at most `limit` places in `tenants`,
     /// the greatest user first.
@@ -66,9 +78,12 @@ impl TenantRanking {
         let weight = |known: &RankedTenant| known.used * if known.named { LEAD } else { 1.0 };
         rows.sort_by(|(a, x, _), (b, y, _)| descending(weight(x), weight(y)).then(a.cmp(b)));
         for (rank, (place, mut known, new)) in rows.into_iter().enumerate() {
-            known.named = rank < limit;
+            let was_named = std::mem::replace(&mut known.named, rank < limit);
             if !known.named {
                 self.other.resize(self.other.len().max(new.len()), 0);
+            }
+            let is_counted = since.is_some() || self.counts_before && !known.named;
+            if is_counted && !(was_named && known.named) {
                 for (sum, new) in self.other.iter_mut().zip(&new) {
                     *sum += new;
                 }
@@ -126,19 +141,19 @@ mod tests {
             named(&mut ranking, t, &[("a", 9), ("b", 8), ("c", 5)]),
             ["a", "b"]
         );
-        assert_eq!(ranking.other().unwrap()[0], 5);
-        // c passes b by far and takes its place: what it had done stays in the sum.
+        assert_eq!(ranking.other().unwrap()[0], 0);
+        // c passes b by far and takes its place: its own numbers begin behind what brought it there.
         let of = [("a", 9), ("b", 8), ("c", 50)];
         assert_eq!(named(&mut ranking, t, &of), ["c", "a"]);
-        assert_eq!(ranking.other().unwrap()[0], 5);
+        assert_eq!(ranking.other().unwrap()[0], 45);
         // From now on b's work is that of the others.
         let of = [("a", 9), ("b", 9), ("c", 51)];
         assert_eq!(named(&mut ranking, t, &of), ["c", "a"]);
-        assert_eq!(ranking.other().unwrap()[0], 6);
+        assert_eq!(ranking.other().unwrap()[0], 46);
         // A daemon that began anew.
         let of = [("a", 9), ("b", 1), ("c", 52)];
         assert_eq!(named(&mut ranking, t, &of), ["c", "a"]);
-        assert_eq!(ranking.other().unwrap()[0], 7);
+        assert_eq!(ranking.other().unwrap()[0], 47);
     }
 
     #[test]
@@ -173,7 +188,7 @@ mod tests {
         let (mut ranking, t) = (TenantRanking::default(), Instant::now());
         assert_eq!(named(&mut ranking, t, &[("a", 9)]), ["a"]);
         assert_eq!(ranking.other(), None);
-        let mut none = TenantRanking::default();
+        let mut none = TenantRanking::new(true);
         assert!(
             none.update(t, &tenants(&[("a", 9), ("b", 1)]), 0, 0)
                 .is_empty()

@@ -117,7 +117,7 @@ impl MetricsServer {
                 }
                 Err(error) => {
                     failure = error.line + "\n";
-                    text("500 Internal MetricsServer Error", &failure)
+                    text("500 Internal Server Error", &failure)
                 }
             },
             (_, "/") => text("200 OK", "metrics of Hearth mounts are at /metrics\n"),

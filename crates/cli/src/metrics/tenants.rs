@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     fn page(json: &str, limit: usize) -> String {
-        let (mut page, mut ranking) = (Exposition::default(), TenantRanking::default());
+        let (mut page, mut ranking) = (Exposition::default(), TenantRanking::new(true));
         let tenants = Tenants::parse(json).unwrap();
         tenants.add(&mut page, "/m", &mut ranking, &mut Names::default(), limit);
         page.text()

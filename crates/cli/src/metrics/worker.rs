@@ -80,6 +80,7 @@ impl Running {
             .arg("metrics-worker")
             .arg(format!("--tenants={}", work.tenants))
             .arg(format!("--timeout={}ms", work.timeout.as_millis()))
+            .args(work.once.then_some("--once"))
             .arg("--")
             .args(&work.mounts)
             .stdin(Stdio::piped())
@@ -122,7 +123,7 @@ pub fn work(args: &WorkArgs) -> Result<(), Failure> {
     watch
         .spawn(end_with_asker)
         .map_err(|error| Failure::refused(format!("no thread: {}", reason(&error))))?;
-    let mut collector = Collector::new(args.mounts.clone(), args.tenants, args.timeout);
+    let mut collector = Collector::new(args);
     let (mut questions, mut answers) = (std::io::stdin().lock(), std::io::stdout().lock());
     let mut question = String::new();
     while questions.read_line(&mut question).is_ok_and(|len| len > 0) {

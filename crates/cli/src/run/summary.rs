@@ -1,6 +1,7 @@
 //! What a program did to its directory, told at the end.
 
 use crate::heat::bytes;
+use crate::printable::printable;
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -23,7 +24,8 @@ pub fn print(directory: &Path, account: &str, in_json: bool) {
 }
 
 fn text(account: &Value) -> String {
-    let mut text = format!("hearth: {}\n", account["directory"].as_str().unwrap_or("?"));
+    let directory = account["directory"].as_str().unwrap_or("?");
+    let mut text = format!("hearth: {}\n", printable(directory));
     for (key, shown) in [("bytes", size as fn(u64) -> String), ("inodes", number)] {
         if let Some(used) = account[key]["used"].as_u64() {
             let of = account[key]["limit"]
@@ -41,8 +43,7 @@ fn text(account: &Value) -> String {
         text += &refusal(account, refused);
     }
     for file in rows(account, "files").take(SHOWN) {
-        let path = file["path"].as_str().unwrap_or("(removed)");
-        text += &moved(file, path);
+        text += &moved(file, &path_of(file));
     }
     text += &ranges(account);
     text + &waits(account)
@@ -54,9 +55,7 @@ fn refusal(account: &Value, refused: &Value) -> String {
     let shown = if resource == "bytes" { size } else { number };
     let (used, limit) = (count(refused, "used"), count(refused, "limit"));
     let places = rows(account, "refused_at").filter(|place| place["resource"] == resource);
-    let places: Vec<&str> = places
-        .map(|place| place["path"].as_str().unwrap_or("(removed)"))
-        .collect();
+    let places: Vec<String> = places.map(path_of).collect();
     let named = places[..places.len().min(SHOWN)].join(", ");
     let more = match places.len().saturating_sub(SHOWN) {
         0 => String::new(),
@@ -87,8 +86,7 @@ fn ranges(account: &Value) -> String {
     let parts = rows(account, "ranges").filter(|range| !is_whole(range));
     let parts = parts.take(SHOWN).map(|range| {
         let (start, len) = (count(range, "start") >> 20, count(range, "len") >> 20);
-        let path = range["path"].as_str().unwrap_or("(removed)");
-        let name = format!("{path}, MiB {start} to {}", start + len);
+        let name = format!("{}, MiB {start} to {}", path_of(range), start + len);
         moved(range, &name)
     });
     parts.collect()
@@ -110,6 +108,11 @@ fn waits(account: &Value) -> String {
     text + "\n"
 }
 
+/// The path of a row, whose parts the program has named as it liked.
+fn path_of(row: &Value) -> String {
+    printable(row["path"].as_str().unwrap_or("(removed)"))
+}
+
 fn rows<'a>(account: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
     account[key].as_array().into_iter().flatten()
 }
@@ -124,4 +127,29 @@ fn size(count: u64) -> String {
 
 fn number(count: u64) -> String {
     count.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_name_forges_no_line_and_sends_no_escape_to_the_terminal() {
+        let name = "/x\n  refused      bytes\u{1b}]0;title\u{7}";
+        let row = json!({"path": name, "inode": 2, "start": 0, "len": 1 << 20});
+        let text = text(&json!({
+            "directory": "/d\u{1b}[31m",
+            "refused": [{"resource": "bytes", "used": 1, "limit": 2}],
+            "refused_at": [{"path": name, "resource": "bytes"}],
+            "files": [row],
+            "ranges": [row, row],
+        }));
+        assert!(
+            text.chars().all(|c| c == '\n' || !c.is_control()),
+            "{text:?}"
+        );
+        let forged = text.lines().filter(|line| line.starts_with("  refused"));
+        assert_eq!(forged.count(), 1, "{text}");
+    }
 }

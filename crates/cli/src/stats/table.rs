@@ -2,6 +2,7 @@
 
 use super::sample::{Key, Samples};
 use crate::output::{Colour, Paint};
+use crate::printable::printable;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
@@ -112,7 +113,7 @@ fn shown(key: &Key) -> String {
     let labels: Vec<String> = key
         .labels
         .iter()
-        .map(|(name, value)| format!("{name}={value}"))
+        .map(|(name, value)| format!("{name}={}", printable(value)))
         .collect();
     if labels.is_empty() {
         key.name.clone()

@@ -5,6 +5,7 @@ use super::look::Look;
 use super::number;
 use super::state::{AROUND, State};
 use super::tab::Tab;
+use crate::printable::printable;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
@@ -83,7 +84,7 @@ fn title(screen: &mut Frame, state: &State, look: Look, now: Instant, places: us
     }
     let left = places.saturating_sub(width(&right));
     let mount = state.mount.display().to_string();
-    let mount = mount.replace(|c: char| c.is_control(), "?");
+    let mount = printable(&mount);
     let name = "hearth top ";
     let mount = path_end(&mount, left.saturating_sub(name.len() + 1), look.cut());
     let text = fitting(&format!("{name}{mount}"), left, true, look.cut());

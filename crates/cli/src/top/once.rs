@@ -6,6 +6,7 @@ use super::page::{page, sorting};
 use super::tab::{Ranked, Tab};
 use crate::heat::palette::Shades;
 use crate::output::{Colour, Paint};
+use crate::printable::printable;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -34,8 +35,9 @@ pub fn text(mount: &Path, frame: &Frame, only: Option<Tab>, width: usize) -> Str
     // Writing to a string cannot fail.
     let _ = writeln!(
         text,
-        "{}: {source}, {} operations/s over {}",
-        mount.display(),
+        "{}: {}, {} operations/s over {}",
+        printable(&mount.to_string_lossy()),
+        printable(&source),
         super::number::count(frame.volume.ops_per_second),
         super::number::time(frame.seconds),
     );

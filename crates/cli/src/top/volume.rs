@@ -2,6 +2,7 @@
 
 use super::grid::{Cell, Column, Grid, Tone};
 use super::number;
+use crate::printable::printable;
 use crate::stats::{Samples, json_number, operations};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -113,7 +114,7 @@ pub fn grid(volume: &Volume) -> Grid {
         row("disk", silent.0, silent.1);
     }
     if let Some(below) = volume.labels.get("below") {
-        row("host directory", shown(below), Tone::Plain);
+        row("host directory", printable(below), Tone::Plain);
     }
     let state = match volume.read_only {
         true => ("refused: the volume is read-only", Tone::Bad),
@@ -140,7 +141,7 @@ pub fn grid(volume: &Volume) -> Grid {
     }
     let labels = volume.labels.iter().filter(|(name, _)| *name != "below");
     for (name, value) in labels {
-        row(&name.replace('_', " "), shown(value), Tone::Plain);
+        row(&name.replace('_', " "), printable(value), Tone::Plain);
     }
     Grid {
         columns: COLUMNS,
@@ -154,10 +155,6 @@ fn room_tone(size: f64, free: f64) -> Tone {
         part if part < 0.1 => Tone::Warn,
         _ => Tone::Plain,
     }
-}
-
-fn shown(text: &str) -> String {
-    text.replace(|c: char| c.is_control(), "?")
 }
 
 /// The volume as an object; `store` is null where there is none.

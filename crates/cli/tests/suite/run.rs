@@ -197,6 +197,21 @@ fn inodes_over_the_limit_are_refused_and_nothing_is_when_it_only_looks() {
     assert_eq!(both.status.code(), Some(2), "{both:?}");
 }
 
+/// Once, each was counted for the attempt and for the one that a front end makes after it.
+#[test]
+fn each_refusal_is_counted_once() {
+    let ground = Ground::of(AS_ROOT);
+    let said = ground.run(
+        "--json --limit 1MiB --inodes 3 -- sh -c 'head -c 1M /dev/zero > full; : > second; \
+         for n in 1 2 3 4 5; do head -c 4096 /dev/zero >> second; : > f$n; done; exit 0'",
+    );
+    let summary = summary(&said);
+    let at = summary["refused_at"].as_array().unwrap();
+    let times = |resource: &str| at.iter().find(|at| at["resource"] == resource).unwrap();
+    let (bytes, inodes) = (&times("bytes")["times"], &times("inodes")["times"]);
+    assert_eq!((bytes, inodes), (&5.into(), &5.into()), "{summary}");
+}
+
 fn summary(said: &Said) -> serde_json::Value {
     serde_json::from_str(said.err.lines().last().unwrap()).unwrap()
 }

@@ -58,13 +58,13 @@ pub trait ForeignFiles: Send + Sync + 'static {
     fn paths(&self, numbers: &[u64]) -> Result<HashMap<u64, PathInfo>>;
 
     /// Keeps the heat of the files `kept`, which replaces what was kept before. What is known of a
-    /// file that `is_recorded` does not know may be forgotten. May block.
+    /// file that `is_recorded` does not know may be forgotten. May block. Returns whether it is kept.
     fn keep(
         &self,
         groups: Vec<KeptGroup>,
         kept: &HashSet<ForeignFile>,
         is_recorded: &dyn Fn(ForeignFile) -> bool,
-    );
+    ) -> bool;
 
     /// Inodes, and bytes that they take on their filesystem.
     fn used(&self) -> (u64, u64);

@@ -38,10 +38,16 @@ impl Tracker {
         }
         state.tenants.lock().mark_all_changed();
         keep_tenants(state, &mut set, &at);
-        files.keep(groups, &kept, &|file| {
+        let is_kept = files.keep(groups, &kept, &|file| {
             let shard = state.file_shard(file.id());
             shard.lock().get(file.id(), WHOLE).is_some()
         });
+        if !is_kept {
+            // There may be room again at the unmount, although nothing is used until then.
+            for shard in &state.shards {
+                shard.lock().mark_all_changed();
+            }
+        }
     }
 }
 

@@ -177,16 +177,23 @@ impl RangeLoad {
     }
 }
 
-/// Bytes of pages that the file of a range has in it; all, if the file is not in memory.
+/// Bytes of pages that the file of a range has in it; up to its end where only its size is known,
+/// and all if the file is not in memory.
 fn bytes_in(objects: &Objects, record: &Record) -> u64 {
     let g = pin();
     let file = Tracked::of(objects, record.file, &g);
-    match file.and_then(|file| file.size()) {
-        Some(size) => {
-            let bytes = size.saturating_sub(record.range << RANGE_SHIFT);
-            bytes.next_multiple_of(PAGE).min(RANGE_BYTES)
-        }
-        None => RANGE_BYTES,
+    let start = record.range << RANGE_SHIFT;
+    let bytes = match file.as_ref().and_then(Tracked::size) {
+        Some(size) => size.saturating_sub(start),
+        None => return RANGE_BYTES,
+    };
+    let bytes = bytes.next_multiple_of(PAGE).min(RANGE_BYTES);
+    let data = file.and_then(|file| file.inode()?.data());
+    let holes = data.map(|data| data.absent_pages(start, bytes, &g));
+    match holes {
+        Some(Ok(pages)) => bytes - pages * PAGE,
+        // Only the backend or the host knows.
+        Some(Err(_)) | None => bytes,
     }
 }
 

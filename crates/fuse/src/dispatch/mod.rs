@@ -103,7 +103,8 @@ impl<V: KernelCache> Service for Dispatcher<V> {
             attempt,
         };
         let mut reply = Reply::new(out);
-        let done = self.guarded(|| self.perform(&context, operation, &mut reply));
+        let perform = || self.guarded(|| self.perform(&context, operation, &mut reply));
+        let done = hearth::provisional::attempt(attempt.again, perform);
         let span = Span::since(started);
         let op = statistics::op(&operation);
         let outcome = match done {

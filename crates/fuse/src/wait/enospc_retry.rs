@@ -4,6 +4,7 @@
 //! their way when a caller that has seen the effect asks for the space: `docs/design/quota.md`,
 //! "Room that is on its way back".
 
+use hearth::provisional::attempt;
 use hearth::{Errno, Volume};
 use hearth_sync::primitive::thread;
 use std::time::Duration;
@@ -51,17 +52,18 @@ pub(crate) fn retry_enospc<T>(
     volume: &Volume,
     mut operation: impl FnMut() -> Result<T, Errno>,
 ) -> Result<T, Errno> {
-    let mut result = operation();
+    let mut result = attempt(true, &mut operation);
     // The first retry has no pause: space may have come back since.
-    let mut pauses = [Duration::ZERO].into_iter().chain(PAUSES);
+    let mut pauses = [Duration::ZERO].into_iter().chain(PAUSES).peekable();
     while result.as_ref().err().is_some_and(|&errno| is_enospc(errno))
         && let Some(pause) = pauses.next()
     {
         thread::sleep(pause);
         // Read before the attempt: the attempt finds whatever has come back by now.
         let may_return = volume.awaits_returns();
-        result = operation();
-        if !may_return {
+        let is_last = !may_return || pauses.peek().is_none();
+        result = attempt(!is_last, &mut operation);
+        if is_last {
             break;
         }
     }

@@ -212,7 +212,7 @@ impl ForeignFiles for TrackedFiles {
         groups: Vec<KeptGroup>,
         kept: &HashSet<ForeignFile>,
         is_recorded: &dyn Fn(ForeignFile) -> bool,
-    ) {
+    ) -> bool {
         let mut files = self.files.all();
         // Whoever has one open may use it again.
         let is_used = |known: &Known| is_recorded(known.file) || known.node().is_some();
@@ -220,16 +220,20 @@ impl ForeignFiles for TrackedFiles {
             self.files.remove(known.file);
         }
         files.retain(|known| kept.contains(&known.file));
-        let Some(state) = &self.state else { return };
+        let Some(state) = &self.state else {
+            return true;
+        };
         let bytes = kept::encode(&groups, &files, &self.root());
         let written = state.replace(KEPT, &bytes);
-        let had_failed = std::mem::replace(&mut *self.failed.lock(), written.is_err());
+        let is_kept = written.is_ok();
+        let had_failed = std::mem::replace(&mut *self.failed.lock(), !is_kept);
         if let (Err(error), false) = (written, had_failed) {
             let place = state.path().display();
             say(&format!(
                 "heat cannot be kept in {place}: {error}; it lasts until the unmount"
             ));
         }
+        is_kept
     }
 
     fn used(&self) -> (u64, u64) {

@@ -3,6 +3,7 @@
 use crate::heat;
 use crate::node::Node;
 use crate::tree::Tree;
+use hearth::provisional::is_provisional;
 use hearth::{Errno, Resource};
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
@@ -36,7 +37,7 @@ impl Refusals {
     /// Remembers that `errno` was the answer to an operation on `node`. Slow: nothing is refused
     /// where there is room.
     pub fn note(&self, tree: &Tree, node: &Arc<Node>, resource: Resource, errno: Errno) {
-        let is_full = matches!(errno, Errno::EDQUOT | Errno::ENOSPC);
+        let is_full = matches!(errno, Errno::EDQUOT | Errno::ENOSPC) && !is_provisional();
         if !is_full || is_counted(&mut self.places.lock(), node, resource) {
             return;
         }

@@ -151,6 +151,11 @@ impl Shard {
         std::mem::take(&mut self.changed)
     }
 
+    /// Every group counts as changed.
+    pub fn mark_all_changed(&mut self) {
+        self.changed = u64::MAX;
+    }
+
     /// How often records have moved to other slots.
     pub fn moves(&self) -> u64 {
         self.moves
