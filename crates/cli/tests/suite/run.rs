@@ -202,14 +202,16 @@ fn inodes_over_the_limit_are_refused_and_nothing_is_when_it_only_looks() {
 fn each_refusal_is_counted_once() {
     let ground = Ground::of(AS_ROOT);
     let said = ground.run(
-        "--json --limit 1MiB --inodes 3 -- sh -c 'head -c 1M /dev/zero > full; : > second; \
-         for n in 1 2 3 4 5; do head -c 4096 /dev/zero >> second; : > f$n; done; exit 0'",
+        "--json --limit 1MiB --inodes 3 -- sh -c 'yes | head -c 1048576 > full; touch second; \
+         for n in 1 2 3 4 5; do yes | head -c 4096 >> second; touch f$n; done; exit 0'",
     );
     let summary = summary(&said);
     let at = summary["refused_at"].as_array().unwrap();
-    let times = |resource: &str| at.iter().find(|at| at["resource"] == resource).unwrap();
-    let (bytes, inodes) = (&times("bytes")["times"], &times("inodes")["times"]);
-    assert_eq!((bytes, inodes), (&5.into(), &5.into()), "{summary}");
+    for resource in ["bytes", "inodes"] {
+        let refused = at.iter().find(|at| at["resource"] == resource);
+        let times = refused.and_then(|refused| refused["times"].as_u64());
+        assert_eq!(times, Some(5), "{resource}: {summary}");
+    }
 }
 
 fn summary(said: &Said) -> serde_json::Value {

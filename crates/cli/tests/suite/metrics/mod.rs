@@ -4,6 +4,7 @@ use crate::harness;
 
 mod alerts;
 mod board;
+mod covered;
 mod prometheus;
 mod server;
 mod worker;
