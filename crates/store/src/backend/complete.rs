@@ -14,7 +14,8 @@ use crate::segment::Segments;
 /// Checks that `there`, the numbers of all segments, rising, has those with live pages.
 ///
 /// # Errors
-/// [`Error::Corrupt`], which names the first segment that is missing, and what reading records says.
+/// [`Error::Corrupt`], which names the first segment that is missing, and what reading records
+/// says.
 pub(super) fn check(view: &(impl Read + ?Sized), there: &[u64]) -> Result<()> {
     let (mut first, mut missing) = (None, 0_u64);
     each(view, Table::Meta, key::SEGMENTS, &mut |key, value| {
