@@ -5,6 +5,7 @@
 use hearth_testing::disk::SlowDisk;
 use hearth_testing::forgetting::Options;
 use hearth_testing::rounds::{self, Workload};
+use hearth_testing::threads::SetOnDrop;
 use std::fs::{self, File};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -57,9 +58,8 @@ fn each_workload_sees_what_is_lost() {
 fn work(workload: &mut dyn Workload, at: &Path) {
     let end = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let _end = SetOnDrop(&end);
         scope.spawn(|| workload.work(at, &end));
         std::thread::sleep(Duration::from_millis(700));
-        // Relaxed: a flag by itself.
-        end.store(true, std::sync::atomic::Ordering::Relaxed);
     });
 }

@@ -14,8 +14,9 @@ pub use service::{Cut, Daemon, Disk, Service};
 pub use spool::Spool;
 
 use crate::random::Random;
+use crate::threads::SetOnDrop;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// A program that works in a directory of its own until something fails, and remembers what was
@@ -81,6 +82,7 @@ fn one(
     let end = AtomicBool::new(false);
     let root = service.path().to_owned();
     std::thread::scope(|scope| {
+        let _end = SetOnDrop(&end);
         for workload in workloads {
             let (at, end) = (root.join(workload.name()), &end);
             scope.spawn(move || {
@@ -90,10 +92,7 @@ fn one(
             });
         }
         std::thread::sleep(length);
-        let done = service.fail(random);
-        // Release and Acquire are not needed: who sees it a step later works a step longer.
-        end.store(true, Ordering::Relaxed);
-        done
+        service.fail(random)
     })?;
     service.start()
 }
