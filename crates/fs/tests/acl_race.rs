@@ -3,6 +3,7 @@
 
 use hearth::acl::{Acl, AclEntry, Tag};
 use hearth::{Credentials, Errno, Volume};
+use hearth_testing::threads::SetOnDrop;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
@@ -35,6 +36,7 @@ fn nobody_sees_the_mode_of_a_list_without_the_list() {
     ]);
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let end = SetOnDrop(&is_over);
         scope.spawn(|| {
             while !is_over.load(SeqCst) {
                 for value in [&masked, &minimal] {
@@ -50,7 +52,7 @@ fn nobody_sees_the_mode_of_a_list_without_the_list() {
             member_is_in = member.stat("/d/f").is_ok() || member.access("/d", 1).is_ok();
             seen[usize::from(named.stat("/d/f").is_ok())] += 1;
         }
-        is_over.store(true, SeqCst);
+        drop(end);
         assert!(!member_is_in, "after {seen:?} looks");
         assert!(seen.iter().all(|&times| times >= ROUNDS), "{seen:?}");
     });
@@ -71,6 +73,7 @@ fn nobody_sees_half_of_a_mode_that_turns_sticky() {
     }
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let end = SetOnDrop(&is_over);
         scope.spawn(|| {
             while !is_over.load(SeqCst) {
                 for mode in [0o1777, 0o755] {
@@ -90,7 +93,7 @@ fn nobody_sees_half_of_a_mode_that_turns_sticky() {
                 Err(errno) => seen[usize::from(errno == Errno::EPERM)] += 1,
             }
         }
-        is_over.store(true, SeqCst);
+        drop(end);
         assert!(!is_in, "after {seen:?} looks");
         assert!(seen.iter().all(|&times| times >= rounds), "{seen:?}");
     });

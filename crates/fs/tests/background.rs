@@ -341,7 +341,7 @@ fn a_volume_ends_that_is_dropped_while_its_background_writes_to_the_backend() {
         None
     })));
     set_budget(&process);
-    let thread = written.recv().unwrap();
+    let thread = written.recv_timeout(Duration::from_secs(60)).unwrap();
     drop(process);
     drop(volume);
     drop(go_on);

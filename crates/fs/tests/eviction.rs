@@ -23,6 +23,7 @@ use hearth::backend::TestBackend;
 use hearth::{Clock, Credentials, Errno, SystemClock, Time, Volume};
 use hearth_model::strategy::{Abilities, run_scripts};
 use hearth_model::{Op, Outcome, System, compare};
+use hearth_testing::threads::SetOnDrop;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -204,6 +205,7 @@ fn a_listing_beside_evictions_has_every_name_once() {
     }
     let ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let _end = SetOnDrop(&ended);
         scope.spawn(|| {
             while !ended.load(Ordering::Relaxed) {
                 volume.reclaim(u64::MAX);
@@ -212,17 +214,10 @@ fn a_listing_beside_evictions_has_every_name_once() {
         for _ in 0..100 {
             let listed = root.read_dir("/").expect("the root is there");
             let seen: BTreeSet<_> = listed.iter().map(|entry| entry.name.clone()).collect();
-            // Nothing of this may panic before the other thread is told to end.
-            if seen != names || listed.len() != names.len() {
-                ended.store(true, Ordering::Relaxed);
-                panic!(
-                    "{} names are listed, {} distinct ones",
-                    listed.len(),
-                    seen.len()
-                );
-            }
+            let (all, distinct) = (listed.len(), seen.len());
+            let is_whole = seen == names && all == names.len();
+            assert!(is_whole, "{all} names are listed, {distinct} distinct ones");
         }
-        ended.store(true, Ordering::Relaxed);
     });
 }
 

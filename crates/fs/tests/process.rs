@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use hearth::{Credentials, Errno, Event, Kind, Process, Volume};
+use hearth_testing::threads::SetOnDrop;
 
 fn root() -> Process {
     Volume::memory().process(Credentials::root())
@@ -312,6 +313,7 @@ fn walks_that_renames_disturb_are_counted() {
     let done = std::sync::atomic::AtomicBool::new(false);
     let relaxed = std::sync::atomic::Ordering::Relaxed;
     std::thread::scope(|scope| {
+        let _end = SetOnDrop(&done);
         scope.spawn(|| {
             while !done.load(relaxed) {
                 p.rename("/a/d", "/b/d").unwrap();
@@ -324,7 +326,6 @@ fn walks_that_renames_disturb_are_counted() {
                 let _ = p.stat("/a/d/e/../../d/e/missing");
             }
         }
-        done.store(true, relaxed);
     });
     assert!(restarts() > 0, "no walk met a rename");
 }
@@ -339,6 +340,7 @@ fn who_waits_for_a_lock_of_an_open_file_has_had_it_though_the_last_descriptor_is
     std::thread::scope(|threads| {
         let waiter = threads.spawn(|| p.flock(asked, libc::LOCK_EX));
         while p.volume().lock_waiters() == 0 {
+            assert!(!waiter.is_finished(), "it did not wait");
             std::thread::yield_now();
         }
         p.close(asked).unwrap();

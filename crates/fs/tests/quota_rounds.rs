@@ -14,6 +14,7 @@ mod log;
 mod worker;
 
 use hearth::{Credentials, LimitChange, LimitUpdate, QuotaId, Resource, Volume};
+use hearth_testing::threads::SetOnDrop;
 use log::{Log, Refusals};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -107,14 +108,6 @@ fn site(dice: &mut Dice) -> Volume {
     volume
 }
 
-struct SetOnDrop<'a>(&'a AtomicBool);
-
-impl Drop for SetOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Relaxed);
-    }
-}
-
 /// Looks again and again until `done`; how often it looked.
 fn sample(volume: &Volume, before: &Before, done: &AtomicBool, seed: u64) -> u64 {
     let mut looks = 0;
@@ -147,20 +140,23 @@ fn round(seed: u64) -> (Refusals, u64) {
     let (stamps, done) = (Stamps::default(), AtomicBool::new(false));
     let barrier = Barrier::new(THREADS as usize);
     let (done_by_all, looks) = std::thread::scope(|scope| {
-        // Set even if a worker panics, so that the sampler ends.
-        let _end = SetOnDrop(&done);
+        let end = SetOnDrop(&done);
         let sampler = scope.spawn(|| sample(&volume, &before, &done, seed));
         let workers: Vec<_> = (0..THREADS)
             .map(|thread| {
                 let dice = Dice(dice.below(u64::MAX));
                 let (volume, stamps, barrier) = (&volume, &stamps, &barrier);
                 scope.spawn(move || {
-                    let mut worker = Worker::new(volume, thread, dice, stamps);
+                    let new = || Worker::new(volume, thread, dice, stamps);
+                    let worker = catch_unwind(AssertUnwindSafe(new));
                     barrier.wait();
-                    let raced = catch_unwind(AssertUnwindSafe(|| worker.race()));
+                    let raced = worker.and_then(|mut worker| {
+                        catch_unwind(AssertUnwindSafe(|| worker.race()))?;
+                        Ok(worker)
+                    });
                     barrier.wait();
                     // The others wait for nobody any more.
-                    raced.unwrap_or_else(|panic| resume_unwind(panic));
+                    let mut worker = raced.unwrap_or_else(|panic| resume_unwind(panic));
                     // From here on nobody gives anything back, and everybody wants more.
                     let ends = worker.demand();
                     (worker.into_log(), ends)
@@ -171,7 +167,7 @@ fn round(seed: u64) -> (Refusals, u64) {
             .into_iter()
             .map(|worker| worker.join().unwrap())
             .collect();
-        done.store(true, Relaxed);
+        drop(end);
         (done_by_all, sampler.join().unwrap())
     });
     let (logs, ends): (Vec<_>, Vec<_>) = done_by_all.into_iter().unzip();

@@ -1,6 +1,7 @@
 //! Facts about the log, its epochs and its settings.
 
 use super::*;
+use hearth_testing::threads::SetOnDrop;
 
 fn new_log(applied: u64) -> ChangeLog {
     ChangeLog::new(applied, LogBounds::of(0), Box::new(|_| 100))
@@ -59,6 +60,7 @@ fn a_cut_takes_the_last_value_of_each_setting_once() {
 fn a_setting_is_in_the_epoch_that_its_writer_sees_then_or_in_an_earlier_one() {
     let log = std::sync::Arc::new(new_log(0));
     let is_over = std::sync::Arc::new(AtomicBool::new(false));
+    let end = SetOnDrop(&is_over);
     let writer = {
         let (log, is_over) = (log.clone(), is_over.clone());
         std::thread::spawn(move || {
@@ -86,7 +88,7 @@ fn a_setting_is_in_the_epoch_that_its_writer_sees_then_or_in_an_earlier_one() {
                 .map(|bytes| u64::from_be_bytes((*bytes).try_into().expect("eight bytes"))),
         );
     }
-    is_over.store(true, Ordering::Relaxed);
+    drop(end);
     for (number, epoch) in writer.join().expect("ends").into_iter().enumerate() {
         if let Some(held) = held.get(epoch as usize) {
             assert!(
@@ -124,6 +126,7 @@ fn what_was_never_recorded_is_not_pending_in_any_epoch() {
 fn an_operation_is_in_one_epoch_however_many_records_it_appends() {
     let log = std::sync::Arc::new(new_log(0));
     let stop = std::sync::Arc::new(AtomicBool::new(false));
+    let end = SetOnDrop(&stop);
     let writers: Vec<_> = (0..3u64)
         .map(|writer| {
             let (log, stop) = (log.clone(), stop.clone());
@@ -164,7 +167,7 @@ fn an_operation_is_in_one_epoch_however_many_records_it_appends() {
         }
         halves += seen.values().filter(|&&records| records != 3).count();
     }
-    stop.store(true, Ordering::Relaxed);
+    drop(end);
     writers.into_iter().for_each(|w| w.join().expect("ends"));
     assert_eq!(halves, 0, "operations torn by a cut");
 }

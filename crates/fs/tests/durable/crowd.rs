@@ -2,6 +2,7 @@
 
 use super::{NEW, begin, check, crashed};
 use hearth::{Credentials, Process};
+use hearth_testing::threads::SetOnDrop;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 const THREADS: u64 = 3;
@@ -63,6 +64,7 @@ fn whatever_a_crash_leaves_of_several_at_work_is_a_whole_tree() {
     let (backend, volume, root) = begin();
     let ended = AtomicBool::new(false);
     let copies = std::thread::scope(|scope| {
+        let _end = SetOnDrop(&ended);
         let workers: Vec<_> = (1..=THREADS)
             .map(|thread| {
                 let process = volume.process(Credentials::root());
@@ -89,7 +91,6 @@ fn whatever_a_crash_leaves_of_several_at_work_is_a_whole_tree() {
             }
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
-        ended.store(true, Relaxed);
         copies
     });
     volume.sync().unwrap();

@@ -89,8 +89,10 @@ fn an_early_write_back_leaves_one_that_is_under_way_alone() {
     })));
     root.pwrite(fd, &mib(0), 0).unwrap();
     std::thread::scope(|scope| {
+        // Dropped where this fails, so that the sync goes on and ends.
+        let go = go;
         let syncing = scope.spawn(|| root.fsync(fd).unwrap());
-        stopped.recv().unwrap();
+        stopped.recv_timeout(Duration::from_secs(60)).unwrap();
         // Enough for the early write-back, which finds that the sync is not over.
         for seed in 1..80 {
             root.pwrite(fd, &mib(seed), (seed * MIB) as u64).unwrap();

@@ -2,6 +2,7 @@
 
 use super::{NEW, PAGE, begin, crashed, create, neighbour_syncs, text};
 use hearth::backend::TestBackend;
+use hearth_testing::threads::SetOnDrop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -59,7 +60,7 @@ fn beside(write: impl FnOnce(&hearth::Process, hearth::Fd) + Send, looks: usize)
     let fd = root.open("/f", NEW, 0o644).unwrap();
     let ended = AtomicBool::new(false);
     let copies = std::thread::scope(|scope| {
-        let end = End(&ended);
+        let end = SetOnDrop(&ended);
         let syncing = scope.spawn(|| {
             while !ended.load(Relaxed) {
                 volume.sync().unwrap();
@@ -93,14 +94,6 @@ fn beside(write: impl FnOnce(&hearth::Process, hearth::Fd) + Send, looks: usize)
     volume.sync().unwrap();
     let size = root.fstat(fd).unwrap().size as usize;
     assert_eq!(is_prefix(&backend, "/f"), size);
-}
-
-struct End<'a>(&'a AtomicBool);
-
-impl Drop for End<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Relaxed);
-    }
 }
 
 #[test]

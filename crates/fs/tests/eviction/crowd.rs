@@ -5,6 +5,7 @@ use hearth::backend::TestBackend;
 use hearth::{Credentials, Volume};
 use hearth_model::strategy::script;
 use hearth_model::{Op, compare};
+use hearth_testing::threads::SetOnDrop;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use std::sync::Arc;
@@ -38,9 +39,8 @@ fn threads_on_a_volume_that_forgets_beside_them_and_waits_for_its_backend_equal_
     })));
     let ended = AtomicBool::new(false);
     let won = std::thread::scope(|scope| {
+        let end = SetOnDrop(&ended);
         let forgetting = scope.spawn(|| forget(&volume, &backend, &ended));
-        // Ends it also when a thread fails, for the scope waits for all.
-        let end = Ends(&ended);
         let (volume, met) = (&volume, &met);
         let workers: Vec<_> = (0..THREADS)
             .map(|thread| scope.spawn(move || scripts(volume, thread, met)))
@@ -58,15 +58,6 @@ fn threads_on_a_volume_that_forgets_beside_them_and_waits_for_its_backend_equal_
     assert!(calls > 20 * scripts, "{calls} objects came back");
     let won = won + met.reclaimed.load(Ordering::Relaxed);
     assert!(won > 4096 * scripts, "{won} bytes were given back");
-}
-
-/// Tells when it goes.
-struct Ends<'a>(&'a AtomicBool);
-
-impl Drop for Ends<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 fn scripts(volume: &Volume, thread: u32, met: &Met) {

@@ -5,6 +5,7 @@ use hearth::{
     Caller, Errno, LimitChange, LimitUpdate, Observer, OpenFile, QuotaError, QuotaId, QuotaKind,
     VolumeVfs,
 };
+use hearth_testing::threads::SetOnDrop;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -216,7 +217,8 @@ fn a_file_that_is_given_away_while_a_first_limit_is_set_does_not_collect_under_i
     let ended = AtomicBool::new(false);
     let (busy, mut set) = (AtomicU32::new(0), 0);
     std::thread::scope(|scope| {
-        scope.spawn(|| {
+        let _end = SetOnDrop(&ended);
+        let giving = scope.spawn(|| {
             while !ended.load(Relaxed) {
                 for uid in [7, USER] {
                     match site.root.chown("/d/a", Some(uid), None) {
@@ -230,6 +232,7 @@ fn a_file_that_is_given_away_while_a_first_limit_is_set_does_not_collect_under_i
         });
         let quota = site.volume.quota();
         while set < 2000 || busy.load(Relaxed) == 0 {
+            assert!(!giving.is_finished(), "nobody gives it away any more");
             match quota.set(QuotaId::user(7), &hard(PAGE)) {
                 Ok(()) => set += 1,
                 // Nobody gives it to them while the limit is announced, so they have it rarely.
@@ -242,7 +245,6 @@ fn a_file_that_is_given_away_while_a_first_limit_is_set_does_not_collect_under_i
             }
             quota.set(QuotaId::user(7), &LIFT).unwrap();
         }
-        ended.store(true, Relaxed);
     });
     kernel.close(&file);
     vfs.release(&file, None);
@@ -257,6 +259,7 @@ fn a_limit_in_force_finds_no_file_that_collects() {
     // Files that collect, as their openers know.
     let collecting = Mutex::new(0);
     std::thread::scope(|scope| {
+        let _end = SetOnDrop(&ended);
         for _ in 0..3 {
             scope.spawn(|| {
                 while !ended.load(Relaxed) {
@@ -285,7 +288,6 @@ fn a_limit_in_force_finds_no_file_that_collects() {
             assert_eq!(*collecting.lock().unwrap(), 0, "after {set} and {refused}");
             quota.set(who, &LIFT).unwrap();
         }
-        ended.store(true, Relaxed);
     });
     site.check();
 }

@@ -2,6 +2,7 @@
 
 use super::{PAGE, Site, site};
 use hearth::{Caller, Errno, OpenFile, QuotaId, VolumeVfs, WriteAt};
+use hearth_testing::threads::SetOnDrop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -218,14 +219,6 @@ fn a_reader_is_never_refused_and_is_promised_what_is_free() {
     );
 }
 
-struct SetOnDrop<'a>(&'a AtomicBool);
-
-impl Drop for SetOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Relaxed);
-    }
-}
-
 /// Whoever read a page for the cache while he is open can write it, whatever runs beside him.
 #[test]
 fn promises_are_kept_in_a_race_of_writers_owners_and_closes() {
@@ -244,7 +237,6 @@ fn promises_are_kept_in_a_race_of_writers_owners_and_closes() {
     }
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        // Set even if a worker panics, so that the other thread ends.
         let _end = SetOnDrop(&done);
         let workers: Vec<_> = (0..6_u64)
             .map(|thread| {
@@ -283,7 +275,6 @@ fn promises_are_kept_in_a_race_of_writers_owners_and_closes() {
         for worker in workers {
             worker.join().unwrap();
         }
-        done.store(true, Relaxed);
     });
     site.check();
     let pages: u64 = (0..3)

@@ -2,6 +2,7 @@
 
 use super::{PAGE, check};
 use hearth::{Credentials, Errno, LimitChange, LimitUpdate, Process, QuotaId, Volume};
+use hearth_testing::threads::SetOnDrop;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 struct Dice(u64);
@@ -80,7 +81,6 @@ fn threads_never_pass_a_limit_and_the_ledger_is_right_after() {
         }
         volume.quota().set_project_tree("/d", 9).unwrap();
         hard(&volume, QuotaId::project(9), 900 * PAGE, 400);
-        let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
             for thread in 0..8 {
                 let (volume, mut dice) = (&volume, Dice(dice.below(u64::MAX)));
@@ -102,7 +102,6 @@ fn threads_never_pass_a_limit_and_the_ledger_is_right_after() {
                 }
             });
         });
-        done.store(true, Relaxed);
         check(&volume);
     }
 }
@@ -216,6 +215,7 @@ fn a_tree_that_becomes_a_project_keeps_nothing_out_that_is_made_meanwhile() {
         root.mkdir(&*top, 0o777).unwrap();
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
+            let _end = SetOnDrop(&done);
             for thread in 0..3 {
                 let (root, top, done) = (&root, &top, &done);
                 scope.spawn(move || {
@@ -236,7 +236,6 @@ fn a_tree_that_becomes_a_project_keeps_nothing_out_that_is_made_meanwhile() {
                 });
             }
             volume.quota().set_project_tree(&*top, round).unwrap();
-            done.store(true, Relaxed);
         });
         let again = volume.quota().set_project_tree(&*top, round).unwrap();
         assert_eq!(again.changed, 0, "round {round}: {again:?}");

@@ -4,6 +4,7 @@ use hearth_sync::epoch::pin;
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
 use hearth_sync::primitive::{Mutex, thread};
+use hearth_testing::threads::SetOnDrop;
 
 use super::super::root::Data;
 use super::super::span::{PAGE, PAGE_BYTES};
@@ -12,6 +13,7 @@ use super::{LAST, dense, filled, page_at};
 /// Runs `readers` until `writer` has returned; a failed reader fails the test.
 fn beside(readers: Vec<Box<dyn Fn() + Send>>, writer: impl FnOnce()) {
     let done = Arc::new(AtomicBool::new(false));
+    let end = SetOnDrop(&done);
     let readers: Vec<_> = readers
         .into_iter()
         .map(|reader| {
@@ -25,7 +27,7 @@ fn beside(readers: Vec<Box<dyn Fn() + Send>>, writer: impl FnOnce()) {
         })
         .collect();
     writer();
-    done.store(true, Ordering::Relaxed);
+    drop(end);
     readers
         .into_iter()
         .for_each(|reader| reader.join().expect("a reader failed"));

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use hearth_sync::primitive::atomic::{AtomicBool, Ordering};
 use hearth_sync::primitive::{Arc, thread};
+use hearth_testing::threads::SetOnDrop;
 
 use super::*;
 
@@ -49,6 +50,7 @@ fn a_descriptor_that_is_replaced_all_the_time_is_never_bad() {
     let (a, b) = (open(&table, 1), open(&table, 2));
     let target = open(&table, 3);
     let stop = Arc::new(AtomicBool::new(false));
+    let end = SetOnDrop(&stop);
     let reader = {
         let (table, stop) = (Arc::clone(&table), Arc::clone(&stop));
         thread::spawn(move || {
@@ -67,6 +69,6 @@ fn a_descriptor_that_is_replaced_all_the_time_is_never_bad() {
             table.dup2(from, far, &pin()).unwrap();
         }
     }
-    stop.store(true, Ordering::Relaxed);
+    drop(end);
     reader.join().unwrap();
 }

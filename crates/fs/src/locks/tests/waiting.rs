@@ -38,6 +38,7 @@ impl Fixture {
             file(&fixture).set(&request, Some(wait))
         });
         while file(self).waiting() == waiting {
+            assert!(!thread.is_finished(), "{request:?} did not wait");
             thread::yield_now();
         }
         thread

@@ -1,11 +1,12 @@
 //! Threads against limits at random places: never above, always up to, every refusal justified.
 
-use super::truth::{Dice, SetOnDrop, Truth, Truths};
+use super::truth::{Dice, Truth, Truths};
 use super::{BLOCK, IdSettings, Limit, NO_ACCOUNT, Owners, QuotaId, Resource, Tuning, owners};
 use crate::quota::ledger::Ledger;
 use hearth_sync::epoch::pin;
 use hearth_sync::primitive::atomic::{AtomicBool, Ordering::SeqCst};
 use hearth_sync::primitive::thread;
+use hearth_testing::threads::SetOnDrop;
 
 pub(super) const UIDS: u32 = 3;
 pub(super) const GIDS: u32 = 2;
@@ -156,8 +157,7 @@ fn racing_threads_never_pass_a_limit_and_are_never_refused_free_space() {
         let round = Round::new(&mut dice);
         let done = AtomicBool::new(false);
         let held = thread::scope(|scope| {
-            // Set even if a worker panics, so that the sampler ends.
-            let _end = SetOnDrop(&done);
+            let end = SetOnDrop(&done);
             let sampler = scope.spawn(|| {
                 while !done.load(SeqCst) {
                     round.sample();
@@ -174,7 +174,7 @@ fn racing_threads_never_pass_a_limit_and_are_never_refused_free_space() {
                 .into_iter()
                 .flat_map(|worker| worker.join().unwrap())
                 .collect();
-            done.store(true, SeqCst);
+            drop(end);
             sampler.join().unwrap();
             held
         });

@@ -2,7 +2,7 @@
 //! the ends of grace periods, makes passes and looks at every record.
 
 use super::race::{GIDS, PROJECTS, UIDS, limited};
-use super::truth::{Dice, SetOnDrop, Truth, Truths};
+use super::truth::{Dice, Truth, Truths};
 use super::{
     IdSettings, Limit, NO_ACCOUNT, Owners, QuotaId, Refusal, RefusalReason, Resource, Tuning,
     owners,
@@ -12,6 +12,7 @@ use crate::quota::{QuotaEvent, QuotaEventKind};
 use hearth_sync::epoch::pin;
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::SeqCst};
 use hearth_sync::primitive::{Arc, thread};
+use hearth_testing::threads::SetOnDrop;
 use std::collections::{BTreeMap, HashMap};
 
 const THREADS: u64 = 8;
@@ -398,8 +399,7 @@ fn racing_threads_cross_soft_limits_with_an_event_and_grow_only_until_the_deadli
         let round = SoftRound::new(&mut dice, &seen);
         let done = AtomicBool::new(false);
         let (held, mut watch) = thread::scope(|scope| {
-            // Set even if a worker panics, so that the watcher ends.
-            let _end = SetOnDrop(&done);
+            let end = SetOnDrop(&done);
             let watcher = scope.spawn(|| round.watch(&done));
             let workers: Vec<_> = (0..THREADS)
                 .map(|_| {
@@ -411,7 +411,7 @@ fn racing_threads_cross_soft_limits_with_an_event_and_grow_only_until_the_deadli
                 .into_iter()
                 .flat_map(|worker| worker.join().unwrap())
                 .collect();
-            done.store(true, SeqCst);
+            drop(end);
             (held, watcher.join().unwrap())
         });
         watch.sample(&round);

@@ -2,7 +2,7 @@
 //! be held against it.
 
 use super::{QuotaId, Refusal, RefusalReason};
-use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use hearth_sync::primitive::atomic::{AtomicU64, Ordering::SeqCst};
 
 /// A small generator: the seed of a failing round is in its message.
 pub(super) struct Dice(pub u64);
@@ -14,14 +14,6 @@ impl Dice {
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1);
         (self.0 >> 33) % end
-    }
-}
-
-pub(super) struct SetOnDrop<'a>(pub &'a AtomicBool);
-
-impl Drop for SetOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, SeqCst);
     }
 }
 
