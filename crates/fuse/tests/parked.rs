@@ -5,6 +5,7 @@
 
 mod harness;
 
+use hearth_testing::threads::SetOnDrop;
 use std::fs;
 use std::io::Write;
 use std::os::fd::AsRawFd;
@@ -256,6 +257,7 @@ fn everything_works_while_everything_is_forgotten(transport: &str) {
     let root = mounted.path().to_owned();
     let ended = std::sync::atomic::AtomicBool::new(false);
     thread::scope(|scope| {
+        let _end = SetOnDrop(&ended);
         for client in 0..4 {
             let (root, ended) = (&root, &ended);
             scope.spawn(move || {
@@ -291,7 +293,6 @@ fn everything_works_while_everything_is_forgotten(transport: &str) {
         while Instant::now() < end {
             mounted.command("evict");
         }
-        ended.store(true, SeqCst);
     });
     assert_eq!(fs::read_dir(&root).unwrap().count(), 0);
     let stats = fs::read_to_string(root.join(".hearth/stats")).unwrap();

@@ -5,6 +5,7 @@
 
 mod harness;
 
+use hearth_testing::threads::SetOnDrop;
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -341,6 +342,7 @@ fn makes_or_is_refused(mounted: &mut harness::Mounted) {
     let (path, done) = (directory.join("f"), AtomicBool::new(false));
     let (mut made, mut refused) = (0, 0);
     thread::scope(|scope| {
+        let end = SetOnDrop(&done);
         let stranger = scope.spawn(|| {
             as_stranger(|| {
                 let (mut made, mut refused) = (0, 0);
@@ -369,7 +371,7 @@ fn makes_or_is_refused(mounted: &mut harness::Mounted) {
             mounted.command("rename /roots /d/f");
             mounted.command("unlink /d/f");
         }
-        done.store(true, Ordering::Relaxed);
+        drop(end);
         (made, refused) = stranger.join().unwrap();
     });
     assert!(made > 0 && refused > 0, "{made} made, {refused} refused");

@@ -6,6 +6,7 @@
 mod served;
 
 use hearth::{Errno, QuotaId, ROOT, SetAttr, Vfs, VfsError};
+use hearth_testing::threads::SetOnDrop;
 use served::{CALLER, SIZE, Served, directories};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -114,11 +115,11 @@ fn files_that_are_used_while_their_tree_becomes_a_project_are_charged_to_it() {
     };
     let quota = served.volume.quota();
     thread::scope(|scope| {
+        let _end = SetOnDrop(&is_over);
         scope.spawn(use_all);
         let root = fs::metadata(&source).unwrap().ino();
         let change = |project| quota.set_project_of(root, b"/", project);
         let changed: Result<Vec<_>, _> = [7, 8, 0, 9].into_iter().map(change).collect();
-        is_over.store(true, Relaxed);
         changed.unwrap();
     });
     check(&served);

@@ -7,15 +7,15 @@ use hearth_host::{HostOptions, HostVfs};
 use hearth_sync::primitive::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use hearth_sync::primitive::{Arc, thread};
 use hearth_testing::place::Place;
+use hearth_testing::threads::SetOnDrop;
 use std::fs;
 use std::ops::Range;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// A front end that takes its time.
-#[derive(Default)]
 struct Slow {
-    waits: AtomicBool,
+    goes_on: AtomicBool,
     /// How often the root was announced.
     roots: AtomicUsize,
 }
@@ -25,7 +25,7 @@ impl Observer for Slow {
 
     fn inode_changed(&self, ino: u64, _data: Option<Range<u64>>) {
         self.roots.fetch_add(usize::from(ino == ROOT), SeqCst);
-        while self.waits.load(SeqCst) {
+        while !self.goes_on.load(SeqCst) {
             thread::sleep(Duration::from_millis(1));
         }
     }
@@ -48,12 +48,17 @@ fn the_root_is_announced_too_when_events_were_lost() {
     mount.args(["-t", "tmpfs", "tmpfs"]).arg(&source);
     assert!(mount.status().unwrap().success());
     let volume = Volume::builder().build().unwrap();
-    let slow = Arc::new(Slow::default());
+    let slow = Arc::new(Slow {
+        goes_on: AtomicBool::new(true),
+        roots: AtomicUsize::new(0),
+    });
     volume.observe(Arc::clone(&slow) as Arc<dyn Observer>);
     let vfs = HostVfs::open(&source, HostOptions::default(), &volume).unwrap();
     let vfs = vfs.watched(&source, &volume).unwrap();
 
-    slow.waits.store(true, SeqCst);
+    slow.goes_on.store(false, SeqCst);
+    // Behind `vfs`, whose end waits for the observer.
+    let waits = SetOnDrop(&slow.goes_on);
     let mut mkdir = Command::new("mkdir");
     assert!(mkdir.arg(source.join("d")).status().unwrap().success());
     until("the root", || slow.roots.load(SeqCst) == 1);
@@ -62,7 +67,7 @@ fn the_root_is_announced_too_when_events_were_lost() {
     for n in 0..=most.trim().parse::<u32>().unwrap() {
         fs::File::create(source.join(n.to_string())).unwrap();
     }
-    slow.waits.store(false, SeqCst);
+    drop(waits);
     until("the root once more", || slow.roots.load(SeqCst) > 1);
     drop(vfs);
 }

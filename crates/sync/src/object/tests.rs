@@ -6,6 +6,7 @@ use crate::lock_class;
 use crate::percpu::PerCpuCounters;
 use crate::primitive::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use crate::primitive::{Arc, force_core, rounds};
+use hearth_testing::threads::SetOnDrop;
 
 struct Tracked {
     number: u64,
@@ -439,6 +440,7 @@ fn a_writer_waits_for_readers_and_excludes_new_ones() {
     let (rwlock, inside) = &**held;
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let _end = SetOnDrop(&stop);
         for core in 0..3 {
             let (stop, held) = (&stop, &held);
             scope.spawn(move || {
@@ -456,7 +458,6 @@ fn a_writer_waits_for_readers_and_excludes_new_ones() {
             assert!(rwlock.try_read(held.percpu()).is_none());
             assert_eq!(inside.load(Ordering::Relaxed), 0);
         }
-        stop.store(true, Ordering::Relaxed);
     });
     assert!(rwlock.try_read(held.percpu()).is_some());
     assert_eq!(held.percpu().sum(1), 0);
@@ -471,6 +472,7 @@ fn concurrent_holds_and_evictions_agree_on_every_object() {
     let (table, alive) = (Table::<Tracked>::new(SLOTS), Arc::default());
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let _end = SetOnDrop(&stop);
         for core in 0..2 {
             let (table, stop) = (&table, &stop);
             scope.spawn(move || {
@@ -501,7 +503,6 @@ fn concurrent_holds_and_evictions_agree_on_every_object() {
             }
             drop(table.restore(number, 1, |number, _, _| Tracked::new(number, &alive)));
         }
-        stop.store(true, Ordering::Relaxed);
         assert!(ended > rounds(1_000), "{ended} of {}", rounds(100_000));
     });
     drop(table);
@@ -550,6 +551,7 @@ fn blocks_that_are_taken_back_lose_no_object() {
         made.expect("the generation is right").0
     };
     std::thread::scope(|scope| {
+        let end = SetOnDrop(&ended);
         let workers = [far + 1, far + 2, far + BLOCK + 3].map(|number| {
             let (table, restore) = (&table, &restore);
             scope.spawn(move || {
@@ -575,7 +577,7 @@ fn blocks_that_are_taken_back_lose_no_object() {
         for worker in workers {
             worker.join().expect("no panic");
         }
-        ended.store(true, Ordering::SeqCst);
+        drop(end);
         trimmer.join().expect("no panic");
     });
     wait_until_alive(&alive, 0);

@@ -2,6 +2,7 @@ use super::*;
 use crate::epoch;
 use crate::primitive::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::primitive::{Arc, rounds};
+use hearth_testing::threads::SetOnDrop;
 
 /// A value that is counted while it lives and invalidated when dropped.
 struct Checked {
@@ -192,6 +193,7 @@ fn readers_never_see_a_dropped_value() {
     let tagged = TagSlot::empty();
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let _end = SetOnDrop(&stop);
         for _ in 0..2 {
             scope.spawn(|| {
                 while !stop.load(Ordering::Relaxed) {
@@ -212,7 +214,6 @@ fn readers_never_see_a_dropped_value() {
             slots[1].move_to(&slots[0], &g);
             tagged.store(Some((i as u16, Checked::new(i, &alive))), &g);
         }
-        stop.store(true, Ordering::Relaxed);
     });
     wait_until_alive(&alive, 2);
     drop((slots, tagged));

@@ -5,6 +5,7 @@ use super::*;
 use crate::placement::cpu;
 use hearth_sync::primitive::atomic::{AtomicBool, Ordering};
 use hearth_sync::primitive::thread;
+use hearth_testing::threads::SetOnDrop;
 use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
@@ -173,22 +174,13 @@ fn a_thread_beside_one_that_computes_gets_its_usual_policy_back() {
         }
     });
     let serving = thread::spawn(move || {
-        let _ends = Ends(ended);
+        let _end = SetOnDrop(&ended);
         cpu::pin(cpu);
         let mut serving = ServingThread::join(&watch, NOWHERE);
         until(&mut serving, &[RESTS], serve_slowly);
     });
     serving.join().unwrap();
     hog.join().unwrap();
-}
-
-/// Ends the hog however the test ends.
-struct Ends(Arc<AtomicBool>);
-
-impl Drop for Ends {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 #[test]

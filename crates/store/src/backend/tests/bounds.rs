@@ -3,6 +3,7 @@
 use super::audit::audit;
 use super::*;
 use hearth_sync::primitive::thread;
+use hearth_testing::threads::SetOnDrop;
 
 /// A file with `count` extents of one page each.
 fn scattered(store: &StoreBackend, ino: u64, count: u64) {
@@ -128,6 +129,7 @@ fn loads_beside_commits_see_whole_ones() {
     let done = hearth_sync::primitive::atomic::AtomicBool::new(false);
     let relaxed = hearth_sync::primitive::atomic::Ordering::Relaxed;
     thread::scope(|scope| {
+        let _end = SetOnDrop(&done);
         for _ in 0..2 {
             scope.spawn(|| {
                 let mut last = 0;
@@ -151,7 +153,6 @@ fn loads_beside_commits_see_whole_ones() {
         for version in 2..600 {
             write(version);
         }
-        done.store(true, relaxed);
     });
     tidy_all(&store);
     audit(&*kv);

@@ -4,6 +4,7 @@ use super::harness::*;
 use crate::disk::simulated::Dice;
 use crate::volume::{Kv, MkfsOptions, OpenMode};
 use crate::{Error, KvOp, Read, Table};
+use hearth_testing::threads::SetOnDrop;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -165,6 +166,7 @@ fn a_checkpoint_ends_beside_commits_without_a_pause() {
     kv.commit(1, &[put("a", "1")]).unwrap();
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let _end = SetOnDrop(&is_over);
         let commits = scope.spawn(|| {
             let begun = Instant::now();
             for epoch in 2.. {
@@ -183,7 +185,6 @@ fn a_checkpoint_ends_beside_commits_without_a_pause() {
             }
             kv.checkpoint().unwrap();
         }
-        is_over.store(true, Relaxed);
     });
 }
 
