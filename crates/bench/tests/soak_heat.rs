@@ -12,6 +12,7 @@ use driver::Library;
 use hearth::heat::ExportedHeat;
 use hearth::{Credentials, Process, Volume};
 use hearth_model::System;
+use hearth_testing::threads::SetOnDrop;
 use proptest::test_runner::TestRunner;
 use soaking::{clear, next, number, runner};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -137,11 +138,12 @@ fn no_record_is_left_of_files_that_are_gone() {
         let kept = keep(volume);
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
+            let end = SetOnDrop(&done);
             let stirrer = scope.spawn(|| stir(volume, &kept, &done, &evicted));
             let spawn = |(n, runner)| scope.spawn(move || work(volume, runner, n));
             let workers: Vec<_> = runners.iter_mut().enumerate().map(spawn).collect();
             let worked: Vec<_> = workers.into_iter().map(|worker| worker.join()).collect();
-            done.store(true, Ordering::Relaxed);
+            drop(end);
             stirrer.join().expect("the thread that stirs");
             worked
                 .into_iter()

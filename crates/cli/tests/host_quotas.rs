@@ -260,13 +260,10 @@ fn fill(directory: &Path, thread: u64, round: u64) {
     let mut at = round * BLOCK;
     loop {
         let bytes = vec![1; 1 + ((thread * 977 + at) % 20_000) as usize];
-        if appended.write(&bytes).is_err_and(|error| is_full(&error)) {
-            return;
-        }
-        if sparse
-            .write_at(&[2; 100], at)
-            .is_err_and(|error| is_full(&error))
-        {
+        let written = appended.write(&bytes);
+        let written = written.and_then(|_| sparse.write_at(&[2; 100], at));
+        if let Err(error) = written {
+            assert!(is_full(&error), "{error}");
             return;
         }
         at += 2 * BLOCK;

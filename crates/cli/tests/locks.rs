@@ -5,6 +5,7 @@
 mod harness;
 
 use harness::{Mounted, Transport, hearth, said, succeed};
+use hearth_testing::threads::SetOnDrop;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 harness::on_both_transports!(
@@ -27,15 +28,14 @@ fn a_busy_class_is_shown_with_its_call_sites(transport: Transport) {
     let locks =
         |arguments: &[&str]| succeed(hearth().arg("locks").arg(mounted.path()).args(arguments));
     let shown = std::thread::scope(|scope| {
+        let _end = SetOnDrop(&done);
         scope.spawn(|| {
             while !done.load(Relaxed) {
                 std::fs::write(dir.join("file"), "x").unwrap();
                 std::fs::remove_file(dir.join("file")).unwrap();
             }
         });
-        let shown = locks(&["--for", "400ms", "--exact", "--sort", "total"]);
-        done.store(true, Relaxed);
-        shown
+        locks(&["--for", "400ms", "--exact", "--sort", "total"])
     });
     let words = |end: &str| -> Vec<String> {
         let line = shown.lines().find(|line| line.trim_end().ends_with(end));

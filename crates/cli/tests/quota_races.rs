@@ -32,6 +32,7 @@ mod worker;
 
 use harness::{Random, Transport, seed};
 use hearth::{QuotaId, Resource};
+use hearth_testing::threads::SetOnDrop;
 use log::{Log, Refusals};
 use notes::End;
 use racer::Crew;
@@ -97,15 +98,6 @@ fn sixteen_processes_end_exactly_at_the_limits_and_every_refusal_is_justified(
     println!("{transport:?}: {done} rounds, {looks} samples, refusals justified: {refusals:?}");
 }
 
-struct SetOnDrop<'a>(&'a AtomicBool);
-
-impl Drop for SetOnDrop<'_> {
-    fn drop(&mut self) {
-        // Relaxed: a wish; what was sampled comes with the end of the thread.
-        self.0.store(true, Relaxed);
-    }
-}
-
 /// Looks again and again until `done`; how often it looked.
 fn sample(site: &Site, hard: &Amounts, before: &Amounts, done: &AtomicBool, seed: u64) -> u64 {
     let mut looks = 0;
@@ -134,7 +126,6 @@ fn round(site: &Site, crew: &mut Crew, refusals: &mut Refusals, seed: u64) -> u6
     let tasks = tasks(site, &hard, &mut dice);
     let done = AtomicBool::new(false);
     let ((logs, ends), looks) = std::thread::scope(|scope| {
-        // Set even if a racer fails, so that the sampler ends.
         let end = SetOnDrop(&done);
         let sampler = scope.spawn(|| sample(site, &hard, &before, &done, seed));
         let (mut logs, _) = crew.race(&tasks);

@@ -2,6 +2,7 @@
 
 use crate::case::{Case, WAIT};
 use crate::harness::{Below, Random, Transport, assert_same, seed};
+use hearth_testing::threads::SetOnDrop;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::{FileExt, symlink};
@@ -145,6 +146,7 @@ struct Counts {
 
 fn crowd(places: &[&Path], length: Duration) -> Arc<Counts> {
     let stop = Arc::new(AtomicBool::new(false));
+    let end_of_all = SetOnDrop(&stop);
     let counts = Arc::new(Counts::default());
     let members: Vec<_> = (0u64..)
         .zip(places)
@@ -172,7 +174,7 @@ fn crowd(places: &[&Path], length: Duration) -> Arc<Counts> {
     while Instant::now() < end && !members.iter().any(|member| member.is_finished()) {
         std::thread::sleep(Duration::from_millis(50));
     }
-    stop.store(true, Relaxed);
+    drop(end_of_all);
     for member in members {
         member
             .join()

@@ -3,6 +3,7 @@
 use crate::harness::{Below, Mounted, Transport, hearth, refused, said, succeed, until};
 use hearth_sync::primitive::atomic::{AtomicBool, Ordering::Relaxed};
 use hearth_sync::primitive::thread;
+use hearth_testing::threads::SetOnDrop;
 use rustix::fs::{Mode, OFlags, open};
 use std::fs;
 use std::os::fd::AsRawFd;
@@ -48,19 +49,11 @@ fn walk(root: &Path) -> (usize, u64) {
     (files, sum)
 }
 
-/// Ends a watcher also where what it watches fails.
-struct SetOnDrop<'a>(&'a AtomicBool);
-
-impl Drop for SetOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Relaxed);
-    }
-}
-
 /// Walks, and returns the most inodes that were in memory meanwhile.
 fn most_while_walking(mounted: &Mounted, wanted: (usize, u64)) -> f64 {
     let ends = AtomicBool::new(false);
     thread::scope(|scope| {
+        let end = SetOnDrop(&ends);
         let watcher = scope.spawn(|| {
             let mut most: f64 = 0.0;
             while !ends.load(Relaxed) {
@@ -69,9 +62,8 @@ fn most_while_walking(mounted: &Mounted, wanted: (usize, u64)) -> f64 {
             }
             most
         });
-        let ended = SetOnDrop(&ends);
         let walked = [0, 1].map(|_| walk(mounted.path()));
-        drop(ended);
+        drop(end);
         assert_eq!(walked, [wanted; 2]);
         watcher.join().unwrap()
     })

@@ -5,6 +5,7 @@ use crate::harness::{Random, hearth, said, succeed};
 use crate::stored::source;
 use hearth_testing::place::Place;
 use hearth_testing::rounds::Service;
+use hearth_testing::threads::SetOnDrop;
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -215,6 +216,7 @@ fn sr42_readers_and_dumps_beside_the_collector_read_what_was_written() {
     let place = Place::new("dumps").unwrap();
     let end = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let _end = SetOnDrop(&end);
         for task in 0..3 {
             let (c, end) = (&c, &end);
             scope.spawn(move || {
@@ -244,7 +246,6 @@ fn sr42_readers_and_dumps_beside_the_collector_read_what_was_written() {
             let fsck = said(hearth().args(["fsck", "--data"]).arg(c.kept()));
             assert!(fsck.success(), "{fsck:?}");
         }
-        end.store(true, Relaxed);
     });
     // A dump that was made beside all this is one moment and loads.
     let (dump, copy) = (place.path().join("last"), place.path().join("copy"));

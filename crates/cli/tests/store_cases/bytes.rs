@@ -2,6 +2,7 @@
 
 use crate::case::{Case, FAILURES, Failure};
 use crate::harness::Random;
+use hearth_testing::threads::SetOnDrop;
 use rustix::fs::{FallocateFlags, fallocate};
 use std::fs::{self, File};
 use std::io::Write;
@@ -30,6 +31,7 @@ fn sr9_every_byte_inside_the_size_is_one_that_was_written() {
         let end = AtomicBool::new(false);
         let path = c.at("records");
         std::thread::scope(|scope| {
+            let _end = SetOnDrop(&end);
             scope.spawn(|| {
                 // It goes on until the disk is gone.
                 let _ = append(&path, &end);
@@ -40,8 +42,6 @@ fn sr9_every_byte_inside_the_size_is_one_that_was_written() {
                 c.sync(&name);
                 std::thread::sleep(Duration::from_millis(50));
             }
-            // Relaxed: a flag by itself.
-            end.store(true, Ordering::Relaxed);
         });
         c.fail([Failure::Cut, Failure::Torn, Failure::Kill][round % 3]);
         if !c.exists("records") {
@@ -61,6 +61,7 @@ fn sr9_every_byte_inside_the_size_is_one_that_was_written() {
 fn append(path: &Path, end: &AtomicBool) -> std::io::Result<()> {
     let mut file = File::create(path)?;
     for n in 0..20_000 {
+        // Relaxed: a flag by itself.
         if end.load(Ordering::Relaxed) {
             break;
         }

@@ -5,6 +5,7 @@ use crate::harness::{Random, hearth, program, said};
 use crate::stored::source;
 use hearth_testing::place::Place;
 use hearth_testing::rounds::Service;
+use hearth_testing::threads::SetOnDrop;
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,6 +25,7 @@ fn sr57_a_copy_of_a_live_volume_opens_as_a_prefix_or_is_refused_in_one_line() {
     let mount = place.directory("m").unwrap();
     let (end, synced) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
+        let _end = SetOnDrop(&end);
         scope.spawn(|| {
             let mut n = 0;
             // Relaxed: a flag and a count, each by itself.
@@ -52,7 +54,6 @@ fn sr57_a_copy_of_a_live_volume_opens_as_a_prefix_or_is_refused_in_one_line() {
             }
             fs::remove_dir_all(&copy).unwrap();
         }
-        end.store(true, Ordering::Relaxed);
     });
 }
 

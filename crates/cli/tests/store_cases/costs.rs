@@ -4,6 +4,7 @@
 use crate::case::{Case, factor};
 use crate::harness::{Random, succeed};
 use hearth_testing::rounds::Service;
+use hearth_testing::threads::SetOnDrop;
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -34,6 +35,7 @@ fn sr67_a_small_sync_does_not_wait_for_a_large_one() {
     let alone = small_syncs(&c, "small", &AtomicBool::new(true), 40);
     let end = AtomicBool::new(false);
     let (beside, large) = std::thread::scope(|scope| {
+        let end_of_all = SetOnDrop(&end);
         let small = scope.spawn(|| small_syncs(&c, "small", &end, 1));
         let begun = Instant::now();
         let large: Vec<_> = (0..2)
@@ -51,7 +53,7 @@ fn sr67_a_small_sync_does_not_wait_for_a_large_one() {
             .collect();
         large.into_iter().for_each(|task| task.join().unwrap());
         let took = begun.elapsed();
-        end.store(true, Relaxed);
+        drop(end_of_all);
         (small.join().unwrap(), took)
     });
     // One that waited for the large one would be as rare as the large ones are.

@@ -5,6 +5,7 @@ use crate::harness::{Random, hearth, shell, succeed};
 use crate::stored::{daemon_with, source};
 use hearth_testing::place::Place;
 use hearth_testing::rounds::Service;
+use hearth_testing::threads::SetOnDrop;
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -104,6 +105,7 @@ fn sr63_limits_hold_after_a_load_and_a_dump_is_one_moment() {
         .collect();
     let end = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let _end = SetOnDrop(&end);
         for task in 0..2 {
             let (c, end) = (&c, &end);
             scope.spawn(move || {
@@ -119,7 +121,6 @@ fn sr63_limits_hold_after_a_load_and_a_dump_is_one_moment() {
         for dump in &dumps {
             succeed(hearth().arg("dump").arg(c.kept()).arg(dump));
         }
-        end.store(true, Relaxed);
     });
     for dump in &dumps {
         let listed = shell(place.path(), "tar -tf \"$DUMP\" 2>/dev/null")
@@ -163,6 +164,7 @@ fn sr64_a_very_large_transaction_is_bounded_and_whole_or_a_beginning() {
     let most = factor() * 20_000;
     let end = AtomicBool::new(false);
     let longest = std::thread::scope(|scope| {
+        let end_of_all = SetOnDrop(&end);
         let tasks: Vec<_> = (0..2)
             .map(|task| {
                 let c = &c;
@@ -185,7 +187,7 @@ fn sr64_a_very_large_transaction_is_bounded_and_whole_or_a_beginning() {
             longest
         });
         tasks.into_iter().for_each(|task| task.join().unwrap());
-        end.store(true, Relaxed);
+        drop(end_of_all);
         neighbour.join().unwrap()
     });
     assert!(longest < Duration::from_secs(5), "{longest:?}");

@@ -2,6 +2,7 @@
 
 use crate::case::{Case, Failure, rounds, walk};
 use crate::harness::{Random, hearth, succeed};
+use hearth_testing::threads::SetOnDrop;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt, chown};
@@ -36,13 +37,13 @@ fn sr74_usage_is_that_of_a_walk_after_each_kill_and_no_limit_is_passed() {
         let end = AtomicBool::new(false);
         let pid = c.daemon().id().unwrap();
         std::thread::scope(|scope| {
+            let _end = SetOnDrop(&end);
             for task in 0..4 {
                 let (c, end) = (&c, &end);
                 scope.spawn(move || work(c, task << 32 | round, end));
             }
             std::thread::sleep(Duration::from_millis(100 + random.below(500)));
             succeed(std::process::Command::new("kill").args(["-9", &pid.to_string()]));
-            end.store(true, Relaxed);
         });
         // The checkers of Hearth, and a walk of our own.
         c.fail(Failure::Kill);

@@ -3,6 +3,7 @@
 use crate::case::{Case, FAILURES, Failure};
 use crate::harness::Random;
 use hearth_testing::forgetting::Fault;
+use hearth_testing::threads::SetOnDrop;
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
 use std::fs::{self, File};
 use std::io::Write;
@@ -293,6 +294,7 @@ fn sr19_after_a_failed_sync_none_succeeds_until_the_volume_is_mounted_again() {
     let kept = [const { AtomicU64::new(0) }; 16];
     let end = AtomicBool::new(false);
     let liars = std::thread::scope(|scope| {
+        let end_of_all = SetOnDrop(&end);
         let loops = kept.each_ref().map(|kept| {
             let (c, end) = (&c, &end);
             let name = format!("l{:p}", kept);
@@ -320,7 +322,7 @@ fn sr19_after_a_failed_sync_none_succeeds_until_the_volume_is_mounted_again() {
         let mut old = [0; 3];
         reader.read_exact_at(&mut old, 0).unwrap();
         assert_eq!(&old, b"old");
-        end.store(true, Ordering::Relaxed);
+        drop(end_of_all);
         loops.map(|one| one.join().unwrap())
     });
     let liars: Vec<_> = liars.into_iter().flatten().collect();

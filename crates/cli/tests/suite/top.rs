@@ -5,6 +5,7 @@ mod terminal;
 use crate::harness;
 
 use harness::{Mounted, Said, Transport, hearth, program, refused, said, shell, succeed, until};
+use hearth_testing::threads::SetOnDrop;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -15,18 +16,13 @@ use terminal::Terminal;
 
 /// Reads and writes on `mounted` while `watch` runs: much of `hot.log`, `cold.log` once.
 fn under_load(mounted: &Mounted, watch: impl FnOnce()) {
-    struct Ends<'a>(&'a AtomicBool);
-    impl Drop for Ends<'_> {
-        fn drop(&mut self) {
-            self.0.store(true, Ordering::Relaxed);
-        }
-    }
     fs::create_dir(mounted.at("logs")).unwrap();
     fs::write(mounted.at("logs/cold.log"), "once").unwrap();
     let hot = mounted.at("logs/hot.log");
     fs::write(&hot, vec![7; 3 << 20]).unwrap();
     let ended = AtomicBool::new(false);
     thread::scope(|scope| {
+        let _end = SetOnDrop(&ended);
         scope.spawn(|| {
             let file = File::options().read(true).write(true).open(&hot).unwrap();
             let mut piece = [0; 4096];
@@ -38,8 +34,6 @@ fn under_load(mounted: &Mounted, watch: impl FnOnce()) {
                 thread::sleep(Duration::from_micros(500));
             }
         });
-        // Also when what is watched fails.
-        let _ends = Ends(&ended);
         watch();
     });
 }

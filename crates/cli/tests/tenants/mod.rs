@@ -1,6 +1,7 @@
 //! Tenants of a mount that compete.
 
 use super::harness::{Mounted, Said, hearth, said, succeed};
+use hearth_testing::threads::SetOnDrop;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::fs::File;
 use std::process::Command;
@@ -45,6 +46,7 @@ pub fn race(tenants: &[&[File]], time: Duration, step: impl Fn(&File) + Sync) ->
     let (end, step) = (AtomicBool::new(false), &step);
     let cpus = thread::available_parallelism().unwrap().get();
     thread::scope(|scope| {
+        let _end = SetOnDrop(&end);
         for (files, count) in tenants.iter().zip(&counts) {
             for (number, file) in files.iter().enumerate() {
                 let end = &end;
@@ -64,7 +66,6 @@ pub fn race(tenants: &[&[File]], time: Duration, step: impl Fn(&File) + Sync) ->
             }
         }
         thread::sleep(time);
-        end.store(true, Ordering::Relaxed);
     });
     counts.into_iter().map(AtomicU64::into_inner).collect()
 }

@@ -3,6 +3,7 @@
 use crate::failure::Context;
 use crate::target::Client;
 use crate::watchdog::beat;
+use hearth_testing::threads::SetOnDrop;
 use std::ffi::CString;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -49,7 +50,7 @@ pub struct Course {
 /// begun.
 pub fn run(client: &dyn Client, chores: Chores, course: &Course) -> Result<Passes, String> {
     // Whatever ends this, users wait for no pass that does not come.
-    let _passed = Passed(&course.passed);
+    let _passed = SetOnDrop(&course.passed);
     let mut passes = Passes::default();
     set(
         client,
@@ -94,15 +95,6 @@ pub fn run(client: &dyn Client, chores: Chores, course: &Course) -> Result<Passe
         set(client, "sys/fs/memory-budget", "0")?;
     }
     Ok(passes)
-}
-
-struct Passed<'a>(&'a AtomicBool);
-
-impl Drop for Passed<'_> {
-    fn drop(&mut self) {
-        // Relaxed: see `Course`.
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 /// Bytes of the volume in memory that a budget counts.

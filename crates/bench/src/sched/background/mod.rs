@@ -23,7 +23,7 @@ use crate::watchdog::beat;
 use chores::{Chores, Course, Passes};
 use hearth::Volume;
 use hearth::backend::TestBackend;
-use std::sync::atomic::Ordering;
+use hearth_testing::threads::SetOnDrop;
 use std::time::Duration;
 
 /// Least share of the throughput alone, most growth of p99, most seconds of a pass.
@@ -206,6 +206,7 @@ fn window(
     let before = used();
     let course = &Course::default();
     std::thread::scope(|scope| {
+        let end = SetOnDrop(&course.ended);
         let chores = scope.spawn(move || {
             let client = target.client();
             let passes = chores::run(&*client, chores, course);
@@ -226,8 +227,7 @@ fn window(
             })
             .collect();
         let all: Vec<_> = users.into_iter().map(|user| joined(user.join())).collect();
-        // Relaxed: see `Course`.
-        course.ended.store(true, Ordering::Relaxed);
+        drop(end);
         let passes = joined(chores.join())?;
         let (mut latency, mut per_second) = (Histogram::new(), 0.0);
         for done in all {

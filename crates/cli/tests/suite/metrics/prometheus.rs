@@ -5,6 +5,7 @@ use super::board::Board;
 use super::server::{Server, get};
 use super::{documented, typed};
 use crate::harness::{Mounted, Transport, hearth, succeed, tool, until};
+use hearth_testing::threads::SetOnDrop;
 use serde_json::Value;
 use std::net::TcpListener;
 use std::path::Path;
@@ -146,7 +147,7 @@ fn every_query_of_the_board_and_every_alert_has_an_answer_from_a_busy_mount() {
     let prometheus = Prometheus::start(&mounted.outside("prometheus"), server.place());
     let end = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let _ended = Ended(&end);
+        let _end = SetOnDrop(&end);
         scope.spawn(|| {
             while !end.load(Ordering::Relaxed) {
                 work(&mounted);
@@ -165,13 +166,4 @@ fn every_query_of_the_board_and_every_alert_has_an_answer_from_a_busy_mount() {
         documented(&server.page());
     });
     succeed(Command::new("sync").arg("-f").arg(mounted.path()));
-}
-
-/// Ends the work also when an answer does not come.
-struct Ended<'a>(&'a AtomicBool);
-
-impl Drop for Ended<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
