@@ -1,6 +1,6 @@
 //! `cargo xtask check`: everything that needs no running program.
 
-use crate::suite::EXTRAS;
+use crate::extras::EXTRAS;
 use crate::{install, layers, place, process, tidy};
 
 /// Runs all checks, also after a failure, and names those that failed.

@@ -6,6 +6,7 @@ mod counted;
 mod crates;
 mod demo;
 mod dist;
+mod extras;
 mod failures;
 mod imports;
 mod install;

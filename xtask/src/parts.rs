@@ -14,6 +14,8 @@ pub struct Part {
     pub again: String,
     /// Whether nothing else may run beside it.
     pub alone: bool,
+    /// Its place in [`LONG`], or [`LAST`]: what is taken first where two run at a time.
+    pub rank: usize,
 }
 
 /// Test programs that measure time or fill the machine: package and target. A part that is not
@@ -37,6 +39,19 @@ const ALONE: &[(&str, &str)] = &[
     ("hearth-cli", "kill"),
     ("hearth-cli", "locks"),
 ];
+
+/// Test programs that run for minutes, the longest first. One that is taken last runs when there is
+/// nothing left to run beside it.
+const LONG: &[(&str, &str)] = &[
+    ("hearth-cli", "suite"),
+    ("hearth-bench", "instructions"),
+    ("hearth-cli", "host_cases"),
+    ("hearth-cli", "store_cases"),
+    ("hearth-cli", "pjdfstest"),
+];
+
+/// The rank of what is not long.
+pub const LAST: usize = LONG.len();
 
 /// Builds all test programs of the workspace and names them.
 ///
@@ -73,6 +88,20 @@ pub fn documentation() -> Part {
         again: process::line(&command),
         command,
         alone: false,
+        rank: LAST,
+    }
+}
+
+/// Builds the conflict checker, whose tests run alone: what they find built takes them no time.
+pub fn conflict_checker() -> Part {
+    let mut command = Command::new(crate::place::target().join("debug/hearth-bench"));
+    command.arg("seeds-build").env("CARGO_INCREMENTAL", "0");
+    Part {
+        name: "building the conflict checker".into(),
+        again: process::line(&command),
+        command,
+        alone: false,
+        rank: LAST,
     }
 }
 
@@ -86,6 +115,7 @@ pub fn chore(verb: &str) -> Part {
         again: format!("cargo xtask {verb}"),
         command,
         alone: true,
+        rank: LAST,
     }
 }
 
@@ -128,10 +158,11 @@ fn program(message: &str) -> Option<Part> {
         _ => "--lib".to_owned(),
     };
     let dir = manifest.parent()?;
-    let is_alone = |&(p, t): &(&str, &str)| p == package && (t == "*" || t == name);
+    let is_it = |&(p, t): &(&str, &str)| p == package && (t == "*" || t == name);
     Some(Part {
         name: format!("{package} {flag}"),
-        alone: ALONE.iter().any(is_alone),
+        alone: ALONE.iter().any(is_it),
+        rank: LONG.iter().position(is_it).unwrap_or(LAST),
         again: format!("cargo test --package {package} {flag}"),
         command: in_package(&executable, dir),
     })
@@ -195,10 +226,10 @@ mod tests {
         assert!(program(finished).is_none() && named(finished).is_none());
     }
 
-    /// A name that has changed would be run beside others, and fail now and then.
+    /// A name that has changed would be run beside others, and fail now and then, or too late.
     #[test]
-    fn each_program_that_runs_alone_is_there() {
-        for (package, target) in ALONE {
+    fn each_program_that_runs_alone_or_long_is_there() {
+        for (package, target) in ALONE.iter().chain(LONG) {
             let member = crate::crates::members();
             let member = member.into_iter().find(|member| member.name == *package);
             let dir = member.unwrap_or_else(|| panic!("no {package}")).dir;

@@ -169,6 +169,8 @@ fn pip(python: &Path, what: &[&str]) -> Result<(), String> {
             "install",
             "--quiet",
             "--disable-pip-version-check",
+            // What is imported is compiled then; most of it never is.
+            "--no-compile",
         ])
         .args(what)
         .current_dir(place::root());

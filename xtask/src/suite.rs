@@ -1,12 +1,12 @@
 //! `cargo xtask test`: every test of the project and the demonstration, and one closing line for
 //! all of them.
 
+use crate::extras::{EXTRAS, Extra};
 use crate::failures::Failures;
 use crate::parts::{self, Part};
 use crate::{dist, install, process, python, supervise};
 use std::collections::VecDeque;
 use std::fmt::Write;
-use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -33,79 +33,34 @@ enum Work {
     Run(Box<Part>),
 }
 
-/// A target that needs a feature, and so a build of its own.
-pub struct Extra {
-    pub package: &'static str,
-    pub feature: &'static str,
-    source: &'static str,
-}
-
-pub const EXTRAS: &[Extra] = &[
-    Extra {
-        package: "hearth-sync",
-        feature: "loom",
-        source: "crates/sync/tests/loom.rs",
-    },
-    Extra {
-        package: "hearth-sync",
-        feature: "loom",
-        source: "crates/sync/tests/loom_epoch.rs",
-    },
-    Extra {
-        package: "hearth-sync",
-        feature: "loom",
-        source: "crates/sync/tests/loom_quota.rs",
-    },
-    Extra {
-        package: "hearth-sync",
-        feature: "shuttle",
-        source: "crates/sync/tests/shuttle.rs",
-    },
-    Extra {
-        package: "hearth-sched",
-        feature: "loom",
-        source: "crates/sched/tests/loom.rs",
-    },
-    Extra {
-        package: "hearth-sched",
-        feature: "shuttle",
-        source: "crates/sched/tests/shuttle.rs",
-    },
-    Extra {
-        package: "hearth",
-        feature: "shuttle",
-        source: "crates/fs/tests/shuttle.rs",
-    },
-];
-
 /// Installs what is missing and runs everything; `filter` goes to the test programs.
 ///
-/// All programs are built first. Two lanes then run them side by side, because many tests wait for
-/// a mount or a process; the first work of the lanes is to build what needs a feature. What
-/// measures time runs behind that, by itself.
+/// All programs are built first, while the tools are installed that the tests call. Two lanes then
+/// run them side by side, because many tests wait for a mount or a process. What measures time runs
+/// behind that, by itself.
 pub fn run(filter: &[String]) -> Result<(), String> {
     let start = Instant::now();
-    install::everything()?;
+    let (installed, built) = std::thread::scope(|scope| {
+        let told = |name| Done::of(name, start, Ok(()));
+        let install = scope.spawn(move || install::everything().map(|()| told("installing")));
+        let built = parts::build().map(|parts| (told("building"), parts));
+        // A panic there is a mistake of this program, and is told as such.
+        (install.join().expect("it ends"), built)
+    });
+    let mut done = installed?;
     unmount_leftovers();
-    let mut done = Done::of("installing", start, Ok(()));
-    let build = Instant::now();
-    match parts::build() {
-        Ok(parts) => {
-            done.add(Done::of("building", build, Ok(())));
+    match built {
+        Ok((built, parts)) => {
+            done.add(built);
             let (alone, beside): (Vec<_>, Vec<_>) = parts.into_iter().partition(|part| part.alone);
-            let extras = EXTRAS.iter().map(Work::Build);
-            let beside = beside.into_iter().chain([parts::documentation()]);
             // A filter is for test programs of Rust.
-            let whole = filter.is_empty();
-            let beside = whole.then(python::part).into_iter().chain(beside);
-            let beside = beside.chain(whole.then(dist::part));
-            let beside = beside.map(|part| Work::Run(Box::new(part)));
-            done.add(side_by_side(extras.chain(beside), filter));
+            let work = order(beside, filter.is_empty());
+            done.add(side_by_side(work.into_iter(), filter));
             for part in alone {
                 done.add(tested(part, filter));
             }
         }
-        Err(what) => done.add(Done::of("building", build, Err(what))),
+        Err(what) => done.add(Done::of("building", start, Err(what))),
     }
     if filter.is_empty() {
         for verb in ["demo", "readme"] {
@@ -120,6 +75,26 @@ pub fn run(filter: &[String]) -> Result<(), String> {
         std::process::exit(1);
     }
     Ok(())
+}
+
+/// What two lanes take, the longest first. Builds come behind the very first: each waits until the
+/// one before has unlocked the target folder, so one lane makes them and the other one runs tests.
+fn order(tests: Vec<Part>, with_chores: bool) -> Vec<Work> {
+    let chores = || [parts::conflict_checker(), dist::part()];
+    let mut tests: Vec<Part> = (with_chores.then(chores).into_iter().flatten())
+        .chain([parts::documentation()])
+        .chain(tests)
+        .collect();
+    tests.sort_by_key(|part| part.rank);
+    let run = |part| Work::Run(Box::new(part));
+    let rest = tests.split_off(1);
+    let extras = EXTRAS.iter().map(Work::Build);
+    let builds = extras.chain(with_chores.then(python::part).map(run));
+    let first = tests.into_iter().map(run);
+    first
+        .chain(builds)
+        .chain(rest.into_iter().map(run))
+        .collect()
 }
 
 /// Runs all of it in two lanes.
@@ -156,14 +131,6 @@ fn side_by_side(work: impl Iterator<Item = Work>, filter: &[String]) -> Done {
         done.add(other.join().expect("a lane ends"));
         done
     })
-}
-
-impl Extra {
-    /// The name of the test program: that of its file.
-    pub fn target(&self) -> &'static str {
-        let stem = Path::new(self.source).file_stem();
-        stem.and_then(|stem| stem.to_str()).unwrap_or(self.feature)
-    }
 }
 
 impl Sum {
@@ -330,27 +297,33 @@ mod tests {
         assert_eq!(done.slow.len(), 4);
     }
 
-    /// Cargo leaves out a target whose feature is off, without a word.
     #[test]
-    fn every_test_that_needs_a_feature_is_run() {
-        for member in crate::crates::members() {
-            let manifest = std::fs::read_to_string(member.dir.join("Cargo.toml")).unwrap();
-            let defaults = manifest.lines().find(|line| line.starts_with("default = "));
-            for block in manifest.split("[[test]]").skip(1) {
-                let block = block.split("\n[").next().unwrap_or(block);
-                let Some((_, needs)) = block.split_once("required-features = [\"") else {
-                    continue;
-                };
-                let feature = needs.split('"').next().unwrap();
-                let on = defaults.is_some_and(|line| line.contains(&format!("\"{feature}\"")));
-                let test = block.split("name = \"").nth(1).unwrap().split('"').next();
-                let extra = EXTRAS.iter().any(|extra| {
-                    (extra.package, extra.feature) == (&*member.name, feature)
-                        && Some(extra.target()) == test
-                });
-                assert!(on || extra, "{}: nobody runs {test:?}", member.name);
-            }
-        }
+    fn the_longest_is_taken_first_and_the_builds_behind_it() {
+        let part = |name: &str, rank| Part {
+            name: name.into(),
+            rank,
+            ..part(Command::new("true"))
+        };
+        let tests = || vec![part("short", parts::LAST), part("b", 1), part("a", 0)];
+        let names = |work: Vec<Work>| -> Vec<String> {
+            let name = |work| match work {
+                Work::Build(extra) => extra.feature.to_owned(),
+                Work::Run(part) => part.name,
+            };
+            work.into_iter().map(name).collect()
+        };
+        let whole = names(order(tests(), true));
+        assert_eq!((&*whole[0], &*whole[1]), ("a", EXTRAS[0].feature));
+        let behind = &whole[1 + EXTRAS.len()..];
+        assert_eq!((&*behind[0], &*behind[1]), ("Python", "b"));
+        assert_eq!(whole.last().map(|name| &**name), Some("short"));
+        let part = names(order(tests(), false));
+        assert_eq!(
+            part.len(),
+            EXTRAS.len() + 4,
+            "the examples as well: {part:?}"
+        );
+        assert!(!part.contains(&"Python".to_owned()));
     }
 
     #[test]
@@ -384,6 +357,7 @@ mod tests {
             command,
             again: "cargo test".into(),
             alone: false,
+            rank: 0,
         }
     }
 }

@@ -3,7 +3,7 @@
 //! fails.
 
 use super::{boot, folder, package, read, script, stage};
-use crate::parts::Part;
+use crate::parts::{self, Part};
 use crate::{place, process};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -141,6 +141,7 @@ pub fn part() -> Part {
         command,
         again: "cargo xtask dist --try".to_owned(),
         alone: false,
+        rank: parts::LAST,
     }
 }
 
