@@ -4,6 +4,9 @@
 //! so fsyncs never queue behind locks. One lock may need the release of another, so locks never
 //! queue at all: each has its own thread, and beyond a limit the reply is `ENOLCK`. Where work
 //! queues, tenants are served by weight, and CPU time counts in their shares.
+//!
+//! Where the machine starts no thread, work waits for the threads that there are. Without any of
+//! them it is refused: a lock with `ENOLCK`, and what is no lock with `ENOMEM`.
 
 use super::outcome::{BlockingClass, Finish, Offload, Work};
 use hearth::sched::{ExternalTask, FairQueue, Handle};
@@ -56,6 +59,8 @@ struct Pool {
     limit: usize,
     /// Whether work may wait for a thread when `limit` threads are busy.
     queues: bool,
+    /// Bytes of stack of each thread.
+    stack: usize,
     state: Lock<PoolLock, PoolState>,
     changed: Condition,
 }
@@ -63,9 +68,12 @@ struct Pool {
 #[derive(Default)]
 struct PoolState {
     queue: FairQueue<QueuedWork>,
-    /// Threads inside `wait_for`. Invariant: unless `limit` threads exist, `queue` is at most this
-    /// long, so each queued work has a thread that is about to take it.
+    /// Threads inside `wait_for`. Invariant: unless `limit` threads exist, or one could not be
+    /// started, `queue` is at most this long, so each queued work has a thread that is about to
+    /// take it.
     idle: usize,
+    /// Threads that exist or are being started. Invariant: while nobody has the lock, `queue` is
+    /// empty if this is 0 (after `close` always).
     threads: usize,
     handles: Vec<JoinHandle<()>>,
     closed: bool,
@@ -81,17 +89,7 @@ struct QueuedWork {
 impl Workers {
     /// Makes the pools, without threads. Work that is submitted here is the system's.
     pub fn new(sched: &Handle) -> Workers {
-        let pool = |name, limit, queues| {
-            let (state, changed) = (Lock::new(PoolState::default()), Condition::new());
-            Arc::new(Pool {
-                sched: sched.clone(),
-                name,
-                limit,
-                queues,
-                state,
-                changed,
-            })
-        };
+        let pool = |name, limit, queues| Arc::new(Pool::new(sched, name, limit, queues));
         let pools = Pools {
             waits: pool("hearth-wait", WAIT_THREADS, false),
             io: pool("hearth-io", IO_THREADS, true),
@@ -147,6 +145,13 @@ impl Workers {
     }
 }
 
+impl PoolState {
+    /// Takes all that is queued.
+    fn drain(&mut self, sched: &Handle) -> Vec<QueuedWork> {
+        std::iter::from_fn(|| self.queue.pop(sched)).collect()
+    }
+}
+
 impl QueuedWork {
     /// Runs the work and replies. Returns the CPU time used in nanoseconds.
     fn run(self) -> u64 {
@@ -157,17 +162,43 @@ impl QueuedWork {
         self.outside.finish(ns);
         ns
     }
+
+    /// Replies with an error: no thread will run the work.
+    fn refuse(self, errno: Errno) {
+        (self.finish)(Err(errno));
+    }
 }
 
 impl Pool {
+    /// A pool of at most `limit` threads, without any.
+    fn new(sched: &Handle, name: &'static str, limit: usize, queues: bool) -> Pool {
+        Pool {
+            sched: sched.clone(),
+            name,
+            limit,
+            queues,
+            stack: STACK,
+            state: Lock::new(PoolState::default()),
+            changed: Condition::new(),
+        }
+    }
+
     fn submit(self: &Arc<Pool>, tenant: TenantId, work: Work, finish: Finish) {
+        if self.push(tenant, work, finish) {
+            self.spawn();
+        }
+    }
+
+    /// Queues work. Whether a thread has to be started for it, which is counted already.
+    fn push(&self, tenant: TenantId, work: Work, finish: Finish) -> bool {
         let tenant = self.sched.tenant(tenant.number());
         let outside = self.sched.external_task(tenant);
         let mut state = self.state.lock();
         let spawn = state.queue.len() >= state.idle;
         if state.closed || (spawn && state.threads >= self.limit && !self.queues) {
             drop(state);
-            return finish(Err(Errno(libc::ENOLCK)));
+            finish(Err(self.refusal()));
+            return false;
         }
         let work = QueuedWork {
             outside,
@@ -175,14 +206,15 @@ impl Pool {
             finish,
         };
         state.queue.push(&self.sched, tenant, work);
-        if spawn && state.threads < self.limit {
+        let spawn = spawn && state.threads < self.limit;
+        if spawn {
             state.threads += 1;
-            drop(state);
-            self.spawn();
-        } else {
-            drop(state);
+        }
+        drop(state);
+        if !spawn {
             self.changed.notify_one();
         }
+        spawn
     }
 
     fn spawn(self: &Arc<Pool>) {
@@ -190,28 +222,44 @@ impl Pool {
         let pool = Arc::clone(self);
         let builder = thread::Builder::new()
             .name(self.name.to_owned())
-            .stack_size(STACK);
+            .stack_size(self.stack);
         match builder.spawn(move || pool.work()) {
             Ok(handle) => {
                 let mut state = self.state.lock();
                 state.handles.retain(|handle| !handle.is_finished());
                 state.handles.push(handle);
             }
-            Err(_) => {
-                // The thread could not be started: give work back unless another thread will take
-                // it.
-                let mut state = self.state.lock();
-                state.threads -= 1;
-                let orphan = if state.threads == 0 || !self.queues {
-                    state.queue.pop(&self.sched)
-                } else {
-                    None
-                };
-                drop(state);
-                if let Some(orphan) = orphan {
-                    (orphan.finish)(Err(Errno(libc::EAGAIN)));
-                }
-            }
+            Err(_) => self.not_spawned(),
+        }
+    }
+
+    /// A thread could not be started. What is queued is left to the others, also to those that are
+    /// being started; the last one of these that is not started refuses all of it.
+    fn not_spawned(&self) {
+        let mut state = self.state.lock();
+        state.threads -= 1;
+        let orphans = match state.threads {
+            0 => state.drain(&self.sched),
+            // The others may never be done with what they have.
+            _ if !self.queues => state.queue.pop(&self.sched).into_iter().collect(),
+            _ => Vec::new(),
+        };
+        drop(state);
+        self.refuse(orphans);
+    }
+
+    fn refuse(&self, orphans: Vec<QueuedWork>) {
+        for orphan in orphans {
+            orphan.refuse(self.refusal());
+        }
+    }
+
+    /// The reply to what no thread runs. Not `EAGAIN`, which programs take for that of a descriptor
+    /// that does not block.
+    fn refusal(&self) -> Errno {
+        match self.queues {
+            true => Errno(libc::ENOMEM),
+            false => Errno(libc::ENOLCK),
         }
     }
 
@@ -250,158 +298,12 @@ impl Pool {
             // request.
             let _ = handle.join();
         }
+        // A thread that is being started meanwhile finds nothing.
+        let orphans = self.state.lock().drain(&self.sched);
+        self.refuse(orphans);
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::placement::cpu;
-    use crate::wait::outcome::InlineReply;
-    use hearth::sched::Scheduler;
-    use hearth_sync::primitive::atomic::{AtomicUsize, Ordering::SeqCst};
-    use hearth_sync::primitive::{Condvar, Mutex};
-
-    fn offload(class: BlockingClass, work: impl FnOnce() + Send + 'static) -> Offload {
-        Offload::Blocks {
-            class,
-            work: Box::new(move || {
-                work();
-                Ok(InlineReply::default())
-            }),
-        }
-    }
-
-    #[test]
-    fn an_fsync_is_done_while_many_locks_wait() {
-        let scheduler = Scheduler::builder().start().unwrap();
-        let workers = Workers::new(&scheduler);
-        let gate = Arc::new((Mutex::new(false), Condvar::new()));
-        let done = Arc::new(AtomicUsize::new(0));
-        for _ in 0..64 {
-            let (gate, done) = (Arc::clone(&gate), Arc::clone(&done));
-            let wait = move || {
-                let mut open = gate.0.lock();
-                while !*open {
-                    gate.1.wait(&mut open);
-                }
-                done.fetch_add(1, SeqCst);
-            };
-            workers.submit(offload(BlockingClass::Wait, wait), Box::new(|_| {}));
-        }
-        // The gate is opened by the work that must not queue behind the waiting ones.
-        let opener = Arc::clone(&gate);
-        let open = move || {
-            *opener.0.lock() = true;
-            opener.1.notify_all();
-        };
-        workers.submit(offload(BlockingClass::Io, open), Box::new(|_| {}));
-        workers.close();
-        assert_eq!(done.load(SeqCst), 64);
-    }
-
-    #[test]
-    fn a_worker_takes_over_no_policy_from_the_thread_that_starts_it() {
-        let scheduler = Scheduler::builder().start().unwrap();
-        scheduler.on_thread_start(crate::placement::idle_policy::be_usual);
-        let workers = Workers::new(&scheduler);
-        let policies = thread::spawn(move || {
-            cpu::be_idle(0).unwrap();
-            let own = Arc::new(Mutex::new(None));
-            let workers_own = Arc::clone(&own);
-            let look = move || *workers_own.lock() = Some(cpu::is_idle(0));
-            workers.submit(offload(BlockingClass::Io, look), Box::new(|_| {}));
-            workers.close();
-            (cpu::is_idle(0), *own.lock())
-        });
-        assert_eq!(policies.join().unwrap(), (false, Some(false)));
-    }
-
-    #[test]
-    fn all_queued_work_is_done_before_the_threads_end() {
-        let scheduler = Scheduler::builder().start().unwrap();
-        let workers = Workers::new(&scheduler);
-        let done = Arc::new(AtomicUsize::new(0));
-        for _ in 0..10_000 {
-            let count = Arc::clone(&done);
-            let finish = Box::new(move |_| {
-                count.fetch_add(1, SeqCst);
-            });
-            workers.submit(offload(BlockingClass::Io, || {}), finish);
-        }
-        workers.close();
-        assert_eq!(done.load(SeqCst), 10_000);
-        let refused = Arc::new(Mutex::new(None));
-        let seen = Arc::clone(&refused);
-        workers.submit(
-            offload(BlockingClass::Io, || {}),
-            Box::new(move |r| *seen.lock() = Some(r)),
-        );
-        assert_eq!(*refused.lock(), Some(Err(Errno(libc::ENOLCK))));
-    }
-
-    #[test]
-    fn a_quiet_tenant_does_not_wait_for_all_that_another_has_queued() {
-        for (class, threads) in [
-            (BlockingClass::Io, IO_THREADS),
-            (BlockingClass::Fetch, LOAD_THREADS),
-            (BlockingClass::Room, ROOM_THREADS),
-        ] {
-            let scheduler = Scheduler::builder().start().unwrap();
-            let workers = Workers::new(&scheduler);
-            // The tenants in the order of their begins, and how many works may end.
-            let turns = Arc::new((Mutex::new((Vec::new(), 0)), Condvar::new()));
-            let total = 20 * threads + 1;
-            for (tenant, works) in [(1, total - 1), (2, 1)] {
-                for _ in 0..works {
-                    let turns = Arc::clone(&turns);
-                    let work = move || {
-                        let (lock, changed) = &*turns;
-                        let mut inside = lock.lock();
-                        inside.0.push(tenant);
-                        changed.notify_all();
-                        while inside.1 == 0 {
-                            changed.wait(&mut inside);
-                        }
-                        inside.1 -= 1;
-                    };
-                    let workers = workers.of(TenantId::User(tenant));
-                    workers.submit(offload(class, work), Box::new(|_| {}));
-                }
-            }
-            let (lock, changed) = &*turns;
-            for ended in 0..total {
-                // One after the other: whoever has taken something and not begun it is waited for.
-                let mut inside = lock.lock();
-                while inside.0.len() < total.min(threads + ended) {
-                    changed.wait(&mut inside);
-                }
-                inside.1 += 1;
-                changed.notify_all();
-            }
-            workers.close();
-            let place = lock.lock().0.iter().position(|&tenant| tenant == 2);
-            // Each thread may have taken something before, and one more since.
-            assert!(place.unwrap() <= 3 * threads, "{class:?}: {place:?}");
-        }
-    }
-
-    #[test]
-    fn what_a_thread_uses_counts_in_the_share_of_who_asked_for_it() {
-        let scheduler = Scheduler::builder().start().unwrap();
-        let workers = Workers::new(&scheduler.handle());
-        let used = || thread_time().unwrap_or_default();
-        let work = move || {
-            let begin = used();
-            while used() < begin + 1_000_000 {}
-        };
-        let of = workers.of(TenantId::User(7));
-        of.submit(offload(BlockingClass::Whole, work), Box::new(|_| {}));
-        workers.close();
-        let tenants = scheduler.stats().tenants;
-        let seen = tenants.iter().find(|tenant| tenant.id == 7).unwrap();
-        assert_eq!(seen.service.runs, 1);
-        assert!(seen.service.run_ns >= 1_000_000, "{seen:?}");
-        assert_eq!(seen.share, 1.0);
-    }
-}
+#[path = "workers_tests.rs"]
+mod tests;

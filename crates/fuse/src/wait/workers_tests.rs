@@ -1,0 +1,192 @@
+//! Workers: what waits for what, and what is done where no thread can be started.
+
+use super::*;
+use crate::placement::cpu;
+use crate::wait::outcome::InlineReply;
+use hearth::sched::Scheduler;
+use hearth_sync::primitive::atomic::{AtomicUsize, Ordering::SeqCst};
+use hearth_sync::primitive::{Condvar, Mutex};
+
+fn offload(class: BlockingClass, work: impl FnOnce() + Send + 'static) -> Offload {
+    Offload::Blocks {
+        class,
+        work: Box::new(move || {
+            work();
+            Ok(InlineReply::default())
+        }),
+    }
+}
+
+#[test]
+fn an_fsync_is_done_while_many_locks_wait() {
+    let scheduler = Scheduler::builder().start().unwrap();
+    let workers = Workers::new(&scheduler);
+    let gate = Arc::new((Mutex::new(false), Condvar::new()));
+    let done = Arc::new(AtomicUsize::new(0));
+    for _ in 0..64 {
+        let (gate, done) = (Arc::clone(&gate), Arc::clone(&done));
+        let wait = move || {
+            let mut open = gate.0.lock();
+            while !*open {
+                gate.1.wait(&mut open);
+            }
+            done.fetch_add(1, SeqCst);
+        };
+        workers.submit(offload(BlockingClass::Wait, wait), Box::new(|_| {}));
+    }
+    // The gate is opened by the work that must not queue behind the waiting ones.
+    let opener = Arc::clone(&gate);
+    let open = move || {
+        *opener.0.lock() = true;
+        opener.1.notify_all();
+    };
+    workers.submit(offload(BlockingClass::Io, open), Box::new(|_| {}));
+    workers.close();
+    assert_eq!(done.load(SeqCst), 64);
+}
+
+#[test]
+fn a_worker_takes_over_no_policy_from_the_thread_that_starts_it() {
+    let scheduler = Scheduler::builder().start().unwrap();
+    scheduler.on_thread_start(crate::placement::idle_policy::be_usual);
+    let workers = Workers::new(&scheduler);
+    let policies = thread::spawn(move || {
+        cpu::be_idle(0).unwrap();
+        let own = Arc::new(Mutex::new(None));
+        let workers_own = Arc::clone(&own);
+        let look = move || *workers_own.lock() = Some(cpu::is_idle(0));
+        workers.submit(offload(BlockingClass::Io, look), Box::new(|_| {}));
+        workers.close();
+        (cpu::is_idle(0), *own.lock())
+    });
+    assert_eq!(policies.join().unwrap(), (false, Some(false)));
+}
+
+#[test]
+fn all_queued_work_is_done_before_the_threads_end() {
+    let scheduler = Scheduler::builder().start().unwrap();
+    let workers = Workers::new(&scheduler);
+    let done = Arc::new(AtomicUsize::new(0));
+    for _ in 0..10_000 {
+        let count = Arc::clone(&done);
+        let finish = Box::new(move |_| {
+            count.fetch_add(1, SeqCst);
+        });
+        workers.submit(offload(BlockingClass::Io, || {}), finish);
+    }
+    workers.close();
+    assert_eq!(done.load(SeqCst), 10_000);
+    let refused = Arc::new(Mutex::new(None));
+    let seen = Arc::clone(&refused);
+    workers.submit(
+        offload(BlockingClass::Io, || {}),
+        Box::new(move |r| *seen.lock() = Some(r)),
+    );
+    assert_eq!(*refused.lock(), Some(Err(Errno(libc::ENOMEM))));
+}
+
+#[test]
+fn a_quiet_tenant_does_not_wait_for_all_that_another_has_queued() {
+    for (class, threads) in [
+        (BlockingClass::Io, IO_THREADS),
+        (BlockingClass::Fetch, LOAD_THREADS),
+        (BlockingClass::Room, ROOM_THREADS),
+    ] {
+        let scheduler = Scheduler::builder().start().unwrap();
+        let workers = Workers::new(&scheduler);
+        // The tenants in the order of their begins, and how many works may end.
+        let turns = Arc::new((Mutex::new((Vec::new(), 0)), Condvar::new()));
+        let total = 20 * threads + 1;
+        for (tenant, works) in [(1, total - 1), (2, 1)] {
+            for _ in 0..works {
+                let turns = Arc::clone(&turns);
+                let work = move || {
+                    let (lock, changed) = &*turns;
+                    let mut inside = lock.lock();
+                    inside.0.push(tenant);
+                    changed.notify_all();
+                    while inside.1 == 0 {
+                        changed.wait(&mut inside);
+                    }
+                    inside.1 -= 1;
+                };
+                let workers = workers.of(TenantId::User(tenant));
+                workers.submit(offload(class, work), Box::new(|_| {}));
+            }
+        }
+        let (lock, changed) = &*turns;
+        for ended in 0..total {
+            // One after the other: whoever has taken something and not begun it is waited for.
+            let mut inside = lock.lock();
+            while inside.0.len() < total.min(threads + ended) {
+                changed.wait(&mut inside);
+            }
+            inside.1 += 1;
+            changed.notify_all();
+        }
+        workers.close();
+        let place = lock.lock().0.iter().position(|&tenant| tenant == 2);
+        // Each thread may have taken something before, and one more since.
+        assert!(place.unwrap() <= 3 * threads, "{class:?}: {place:?}");
+    }
+}
+
+#[test]
+fn what_a_thread_uses_counts_in_the_share_of_who_asked_for_it() {
+    let scheduler = Scheduler::builder().start().unwrap();
+    let workers = Workers::new(&scheduler.handle());
+    let used = || thread_time().unwrap_or_default();
+    let work = move || {
+        let begin = used();
+        while used() < begin + 1_000_000 {}
+    };
+    let of = workers.of(TenantId::User(7));
+    of.submit(offload(BlockingClass::Whole, work), Box::new(|_| {}));
+    workers.close();
+    let tenants = scheduler.stats().tenants;
+    let seen = tenants.iter().find(|tenant| tenant.id == 7).unwrap();
+    assert_eq!(seen.service.runs, 1);
+    assert!(seen.service.run_ns >= 1_000_000, "{seen:?}");
+    assert_eq!(seen.share, 1.0);
+}
+
+/// Regression: of two pieces whose threads could not be started one stayed in the queue for ever,
+/// and its caller hung. Those that were refused got `EAGAIN`.
+#[test]
+fn all_that_no_thread_can_be_started_for_is_refused() {
+    for (queues, errno) in [(true, libc::ENOMEM), (false, libc::ENOLCK)] {
+        let scheduler = Scheduler::builder().start().unwrap();
+        let pool = Arc::new(Pool {
+            // More than the machine has addresses for.
+            stack: 1 << 52,
+            ..Pool::new(&scheduler, "hearth-never", 4, queues)
+        });
+        let replies = Arc::new(Mutex::new(Vec::new()));
+        // Both have queued their work before either starts a thread.
+        for _ in 0..2 {
+            let replies = Arc::clone(&replies);
+            let work = Box::new(|| Ok(InlineReply::default()));
+            let finish = Box::new(move |reply| replies.lock().push(reply));
+            assert!(pool.push(TenantId::System, work, finish));
+        }
+        pool.spawn();
+        pool.spawn();
+        assert_eq!(*replies.lock(), [Err(Errno(errno)); 2], "{queues}");
+        pool.close();
+    }
+}
+
+/// Regression: the end of a session waited for threads only, and never replied to work without one.
+#[test]
+fn what_is_left_in_a_queue_at_the_end_is_refused() {
+    let scheduler = Scheduler::builder().start().unwrap();
+    let pool = Pool::new(&scheduler, "hearth-never", 4, true);
+    let reply = Arc::new(Mutex::new(None));
+    let seen = Arc::clone(&reply);
+    let work = Box::new(|| Ok(InlineReply::default()));
+    let finish = Box::new(move |reply| *seen.lock() = Some(reply));
+    // Its thread is not started yet.
+    assert!(pool.push(TenantId::System, work, finish));
+    pool.close();
+    assert_eq!(*reply.lock(), Some(Err(Errno(libc::ENOMEM))));
+}
