@@ -67,5 +67,5 @@ pub(crate) fn first_request(
 /// Replies to INIT.
 pub(crate) fn answer_init(device: &Device, unique: u64, answer: &InitOut) -> io::Result<()> {
     let body = answer.as_bytes();
-    device.send(out_header(unique, 0, body.len()).as_bytes(), body, &[])
+    device.send(out_header(unique, Ok(body.len())).as_bytes(), body, &[])
 }

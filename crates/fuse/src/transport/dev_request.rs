@@ -12,6 +12,7 @@ use crate::wire::request::RawRequest;
 use hearth::Errno;
 use hearth_sync::primitive::{Arc, thread_local};
 use std::cell::RefCell;
+use std::io;
 
 /// A request that was copied out of its reader's buffer. The reply goes through the descriptor that
 /// it came from.
@@ -95,15 +96,50 @@ pub(super) fn finish(device: Arc<Device>, unique: u64) -> Finish {
     })
 }
 
-/// Replies to request `unique`. A reply that the kernel refuses leaves the request waiting, which
-/// is worth a line in the log.
+/// Replies to request `unique`.
 pub(super) fn send(device: &Device, unique: u64, result: Result<&[u8], Errno>) {
-    if let Err(error) = device.answer(unique, result)
-        && !matches!(
-            error.raw_os_error(),
-            Some(libc::ENODEV | libc::ECONNABORTED | libc::ENOTCONN)
-        )
-    {
-        say(format_args!("answering request {unique}: {error}"));
+    reply(unique, result, |result| device.answer(unique, result));
+}
+
+/// Sends `result` by `answer`. A reply that the kernel refuses leaves the request waiting, and its
+/// caller cannot be killed. So that is worth a line in the log, and `EIO` is sent in its place.
+fn reply(
+    unique: u64,
+    result: Result<&[u8], Errno>,
+    mut answer: impl FnMut(Result<&[u8], Errno>) -> io::Result<()>,
+) {
+    let Err(error) = answer(result) else {
+        return;
+    };
+    match error.raw_os_error() {
+        Some(libc::ENODEV | libc::ECONNABORTED | libc::ENOTCONN) => return,
+        _ => say(format_args!("answering request {unique}: {error}")),
+    }
+    // The request is gone if the kernel found the fault late; then nobody waits for this.
+    let _ = answer(Err(Errno::EIO));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Regression: the caller of a request whose reply the kernel refused hung for ever.
+    #[test]
+    fn a_refused_reply_is_followed_by_eio_unless_the_mount_is_gone() {
+        for (refusal, more) in [(libc::EINVAL, 1), (libc::ENOMEM, 1), (libc::ENODEV, 0)] {
+            let mut sent = Vec::new();
+            reply(7, Ok(b"body"), |result| {
+                sent.push(result.map(<[u8]>::to_vec));
+                Err(io::Error::from_raw_os_error(refusal))
+            });
+            assert_eq!(sent[0], Ok(b"body".to_vec()));
+            assert_eq!(sent[1..], vec![Err(Errno::EIO); more], "{refusal}");
+        }
+        let mut sent = 0;
+        reply(7, Ok(b"body"), |_| {
+            sent += 1;
+            Ok(())
+        });
+        assert_eq!(sent, 1);
     }
 }

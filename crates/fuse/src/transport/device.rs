@@ -153,11 +153,8 @@ impl Device {
     /// # Errors
     /// Errors of `writev(2)`, `EINVAL` above all: the kernel found the reply malformed.
     pub fn answer(&self, unique: u64, result: Result<&[u8], Errno>) -> io::Result<()> {
-        let (error, body) = match result {
-            Ok(body) => (0, body),
-            Err(errno) => (errno.0, &[][..]),
-        };
-        match self.send(out_header(unique, error, body.len()).as_bytes(), body, &[]) {
+        let header = out_header(unique, result.map(<[u8]>::len));
+        match self.send(header.as_bytes(), result.unwrap_or_default(), &[]) {
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(()),
             result => result,
         }

@@ -20,18 +20,14 @@ pub(super) fn register(region: &Region, queue: u16) -> Entry128 {
 /// Writes the reply's header into an entry, whose payload has the body, and gives the entry back to
 /// the kernel for the next request.
 pub(super) fn commit(region: &mut Region, queue: u16, result: Result<usize, Errno>) -> Entry128 {
-    let (error, len) = match result {
-        Ok(len) => (0, len),
-        Err(errno) => (errno.0, 0),
-    };
     let unique = region.request().0.unique;
     let (head, _) = region.split();
     let commit_id = head.ent.commit_id;
-    let out = out_header(unique, error, len);
+    let out = out_header(unique, result);
     head.in_out[..out.as_bytes().len()].copy_from_slice(out.as_bytes());
     head.ent = RingEntInOut {
         commit_id,
-        payload_sz: len as u32,
+        payload_sz: result.unwrap_or_default() as u32,
         ..Default::default()
     };
     let command = RingCmd {

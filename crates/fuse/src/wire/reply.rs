@@ -157,12 +157,26 @@ impl Timeouts {
     }
 }
 
-/// Header of a reply with `body` bytes.
-pub(crate) fn out_header(unique: u64, error: i32, body: usize) -> OutHeader {
+/// Header of a reply with a body of so many bytes, or with an error.
+pub(crate) fn out_header(unique: u64, result: Result<usize, Errno>) -> OutHeader {
+    let (error, body) = match result {
+        Ok(body) => (0, body),
+        Err(errno) => (sendable(errno), 0),
+    };
     OutHeader {
         len: (size_of::<OutHeader>() + body) as u32,
         error: -error,
         unique,
+    }
+}
+
+/// The number by which an error is told to the kernel. It takes 1 to 511 only: 0 is success, and a
+/// reply with a larger one is refused, so that its request would wait for ever. Filesystems of a
+/// kernel return such numbers now and then, `ENOTSUPP` (524) for example.
+fn sendable(errno: Errno) -> i32 {
+    match errno.0 {
+        1..=511 => errno.0,
+        _ => libc::EIO,
     }
 }
 
@@ -289,10 +303,28 @@ mod tests {
 
     #[test]
     fn an_error_travels_as_a_negative_number() {
-        let header = out_header(5, libc::ENOENT, 0);
+        let header = out_header(5, Err(Errno::ENOENT));
         assert_eq!(
             (header.len, header.error, header.unique),
             (16, -libc::ENOENT, 5)
         );
+    }
+
+    /// Regression: the kernel refused a reply with an errno above 511, and the caller hung; with 0
+    /// it was a success without a body.
+    #[test]
+    fn an_error_that_the_kernel_would_not_take_travels_as_eio() {
+        for (errno, sent) in [
+            (1, 1),
+            (511, 511),
+            (512, libc::EIO),
+            (524, libc::EIO),
+            (0, libc::EIO),
+            (-5, libc::EIO),
+            (i32::MIN, libc::EIO),
+        ] {
+            let header = out_header(5, Err(Errno(errno)));
+            assert_eq!((header.len, header.error), (16, -sent), "{errno}");
+        }
     }
 }
