@@ -4,7 +4,9 @@ use crate::harness;
 
 use crate::place::Place;
 use harness::{mounts_below, pids_naming, program, refused, said, succeed};
+use std::io::Write;
 use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
 
 /// A mount of another filesystem, taken away when this is dropped.
 struct Other(PathBuf);
@@ -90,4 +92,36 @@ fn an_unmount_whose_last_changes_are_not_durable_fails_and_leaves_the_mount() {
     place.mount("store:disk/v", "");
     assert_eq!(std::fs::read(at.join("after")).unwrap(), b"y");
     place.unmount();
+}
+
+/// Regression: what programs had written to files that they kept open was thrown away, and nothing
+/// said so: the kernel had acknowledged it, and had not written it back.
+#[test]
+fn what_was_written_to_an_open_file_survives_the_end_of_the_daemon() {
+    let place = Place::with_volume("");
+    for options in ["", "no_writeback"] {
+        place.mount("store:v", options);
+        let bytes = vec![7; 6 << 20];
+        let mut file = std::fs::File::create(place.at("m/open")).unwrap();
+        let made = SystemTime::now();
+        std::thread::sleep(Duration::from_millis(100));
+        file.write_all(&bytes).unwrap();
+        let [daemon] = pids_naming(&place.at("m"))[..] else {
+            panic!("one daemon")
+        };
+        succeed(program("kill").args(["-TERM", &daemon.to_string()]));
+        place.until_gone();
+        let gone = file.write_all(b"more").unwrap_err();
+        assert_eq!(gone.raw_os_error(), Some(libc::ENOTCONN), "{options}");
+        drop(file);
+        place.mount("store:v", "");
+        let found = std::fs::read(place.at("m/open")).unwrap();
+        assert!(found == bytes, "{options}: {} bytes", found.len());
+        let found = std::fs::metadata(place.at("m/open")).unwrap();
+        let changed = found.modified().unwrap();
+        assert!(changed > made + Duration::from_millis(50), "{options}");
+        let log = std::fs::read_to_string(place.at("log")).unwrap();
+        assert!(!log.contains("written last"), "{log}");
+        place.unmount();
+    }
 }

@@ -129,6 +129,24 @@ impl<F: VfsFile> Handles<F> {
         inodes
     }
 
+    /// Inodes of the files that are open for writing, each once. The kernel may have pages of them
+    /// that it has not written back. It may also where it passes writes on, since programs map
+    /// files.
+    pub fn open_for_writing(&self) -> Vec<u64> {
+        let guard = epoch::pin();
+        let mut inodes = Vec::new();
+        self.table.scan(0, &guard, |handle| {
+            let file = &handle.file;
+            if file.kind() == Kind::File && file.writable() && !file.is_control() {
+                inodes.push(file.ino());
+            }
+            true
+        });
+        inodes.sort_unstable();
+        inodes.dedup();
+        inodes
+    }
+
     /// The handles that there are: at the end, those that the kernel did not release before it
     /// went.
     pub fn numbers(&self) -> Vec<u64> {

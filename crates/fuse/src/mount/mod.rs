@@ -8,6 +8,7 @@ mod error;
 mod fusermount;
 mod handshake;
 pub(crate) mod init;
+mod last_pages;
 mod option_error;
 mod option_list;
 pub(crate) mod options;

@@ -8,6 +8,7 @@ use crate::log::say;
 use crate::mount::connection::Connection;
 use crate::mount::handshake::{answer_init, check_switch, first_request};
 use crate::mount::init::{self, Agreed};
+use crate::mount::last_pages::LastPages;
 use crate::mount::options::{MountOptions, Transport};
 use crate::mount::passthrough::passthrough;
 use crate::mount::{self, MountError};
@@ -37,6 +38,9 @@ use std::time::Duration;
 /// How long [`Session::unmount`] lets users of the mount go on before it ends the connection under
 /// them.
 const GRACE: Duration = Duration::from_secs(2);
+/// How long the kernel may take after that to write back what programs wrote to files that they
+/// still have open.
+const WRITE_BACK: Duration = Duration::from_secs(20);
 /// How long the threads may take to see that an unused mount is gone.
 const SETTLE: Duration = Duration::from_secs(10);
 
@@ -61,6 +65,7 @@ pub struct Session<V: KernelCache = CoreVfs> {
     transport: &'static str,
     volume: Volume,
     vfs: V,
+    handles: Arc<Handles<V::File>>,
     notifier: Arc<Notifier<V>>,
     workers: Arc<Workers>,
     /// With `sched_policy=auto`.
@@ -147,6 +152,7 @@ impl<V: KernelCache> Session<V> {
             transport: if queues.is_some() { "uring" } else { "dev" },
             volume,
             vfs,
+            handles,
             notifier: Arc::new(notifier),
             workers: Arc::new(workers),
             idle: idle.then(|| Arc::new(IdleMonitor::new())),
@@ -173,7 +179,7 @@ impl<V: KernelCache> Session<V> {
             });
         }
         answer_init(&device, header.unique, &answer).map_err(failed)?;
-        let served = session.start_threads(queues, handles, &options, &agreed);
+        let served = session.start_threads(queues, &options, &agreed);
         served.map_err(failed)?;
         let collects = agreed.has(bits::WRITEBACK_CACHE);
         session.connection.mounted.set_cache_limits(collects);
@@ -184,14 +190,13 @@ impl<V: KernelCache> Session<V> {
     fn start_threads(
         &self,
         queues: Option<Queues<Dispatcher<V>>>,
-        handles: Arc<Handles<V::File>>,
         options: &MountOptions,
         agreed: &Agreed,
     ) -> io::Result<()> {
         let service = Arc::new(Dispatcher::new(
             self.volume.clone(),
             self.vfs.clone(),
-            handles,
+            Arc::clone(&self.handles),
             Settings::new(options, agreed),
             Arc::clone(&self.connection.waiting),
             Arc::clone(&self.notifier),
@@ -260,7 +265,8 @@ impl<V: KernelCache> Session<V> {
         ended
     }
 
-    /// Unmounts. Users of the mount get a moment to finish; then their calls fail.
+    /// Unmounts. Users of the mount get a moment to finish; then the kernel writes back what they
+    /// have written, and their calls fail.
     ///
     /// # Errors
     /// The mount cannot be taken away (no permission), or its users cannot be stopped.
@@ -278,11 +284,44 @@ impl<V: KernelCache> Session<V> {
             }
         };
         if !connection.wait_ended(Some(patience)) {
+            let pages = self.collect_last_pages();
             connection.mounted.abort().map_err(failed)?;
             connection.wait_ended(None);
+            if let Some(pages) = pages {
+                pages.join();
+            }
         }
         self.finish();
         Ok(())
+    }
+
+    /// Has the kernel write back what programs have written to files that they still have open, as
+    /// far as that does not take too long. The abort, which is next, frees what hangs.
+    fn collect_last_pages(&self) -> Option<LastPages> {
+        let inodes = self.handles.open_for_writing();
+        let all = inodes.len();
+        if all == 0 {
+            return None;
+        }
+        self.notifier.ends();
+        let notifier = Arc::clone(&self.notifier);
+        let write_back = move |ino| {
+            notifier.inval_inode(ino, Some(0..u64::MAX));
+        };
+        let pages = LastPages::collect(inodes, write_back);
+        let left = pages.as_ref().map_or(all, |pages| pages.wait(WRITE_BACK));
+        if left > 0 {
+            say(format_args!(
+                "{}: {left} of {all} files that programs have open for writing may lack what was \
+                 written last: the kernel has not written it back{}",
+                self.mountpoint().display(),
+                match &pages {
+                    Ok(_) => format!(" within {WRITE_BACK:?}"),
+                    Err(error) => format!(", since no thread can be started: {error}"),
+                },
+            ));
+        }
+        pages.ok()
     }
 
     /// One thread that reads `/dev/fuse`.

@@ -53,6 +53,8 @@ pub(crate) struct Notifier<V: KernelCache> {
     collects_anyway: bool,
     /// Whether the kernel drops inodes that it is asked to.
     prunes: bool,
+    /// See [`Notifier::ends`]. Relaxed: the pages that are written back because of it come later.
+    ends: AtomicBool,
 }
 
 /// Regular files that the library changed while the kernel had the inode.
@@ -113,7 +115,19 @@ impl<V: KernelCache> Notifier<V> {
             collecting,
             collects_anyway,
             prunes,
+            ends: AtomicBool::new(false),
         }
+    }
+
+    /// The connection is about to be aborted. The kernel is asked for the pages of files before, and
+    /// says no more when they were written.
+    pub fn ends(&self) {
+        self.ends.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether [`Notifier::ends`] was called.
+    pub fn ends_soon(&self) -> bool {
+        self.ends.load(Ordering::Relaxed)
     }
 
     /// Sends nothing from now on.

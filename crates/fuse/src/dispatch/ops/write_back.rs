@@ -34,11 +34,8 @@ impl<V: KernelCache> Dispatcher<V> {
             if kill {
                 self.strip_suidgid(&caller, ino)?;
             }
-            // When pages were written to a kernel with a writeback cache says itself, and says it
-            // first if it writes pages back without waiting for them.
-            let touches = !self.settings.writeback;
             self.vfs
-                .write_back(&caller, ino, offset, rest, kill, touches)
+                .write_back(&caller, ino, offset, rest, kill, self.pages_move_times())
         };
         // A panic costs what it would not store, which is told as lost.
         let stored = match cx.attempt.failed {
@@ -64,6 +61,13 @@ impl<V: KernelCache> Dispatcher<V> {
         Ok(self.store_what_can_be(cx.header, args, size, data))
     }
 
+    /// Whether pages that are written back move the times of their file. A kernel with a writeback
+    /// cache says itself when they were written, and says it first if it writes pages back without
+    /// waiting for them. It does not say it if its connection is about to be aborted.
+    fn pages_move_times(&self) -> bool {
+        !self.settings.writeback || self.notifier.ends_soon()
+    }
+
     /// Stores what can be of a request that cannot be stored as one, from its byte `done` on, and
     /// reports what is lost.
     fn store_what_can_be(
@@ -73,7 +77,7 @@ impl<V: KernelCache> Dispatcher<V> {
         done: usize,
         data: &[u8],
     ) -> Outcome<()> {
-        let (vfs, data, touches) = (self.vfs.clone(), data.to_vec(), !self.settings.writeback);
+        let (vfs, data, touches) = (self.vfs.clone(), data.to_vec(), self.pages_move_times());
         let volume = self.volume.clone();
         let suid_killer = SuidKiller::of(self);
         let (begin, kill) = (args.offset, args.write_flags & WRITE_KILL_SUIDGID != 0);
