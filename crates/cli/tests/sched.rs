@@ -7,7 +7,7 @@ mod harness;
 mod shown;
 mod tenants;
 
-use harness::{Mounted, Transport, hearth, program, said, succeed};
+use harness::{Mounted, Private, Transport, hearth, program, said, succeed};
 use rustix::fs::{Advice, FallocateFlags, copy_file_range, fadvise, fallocate};
 use shown::{report, tenant};
 use std::fs::File;
@@ -27,6 +27,7 @@ harness::on_both_transports!(
     cached_reads_do_not_wait_for_readahead_that_a_ceiling_delays,
     a_copy_takes_as_long_as_its_bytes_may,
     a_copy_pays_where_it_goes_to_and_an_allocation_pays,
+    a_copy_and_an_allocation_over_a_directory_pay_all_of_their_bytes,
     a_delayed_program_can_be_killed,
     who_waits_for_a_ceiling_goes_on_when_it_is_lifted_or_raised,
     an_unmount_waits_for_no_ceiling,
@@ -164,6 +165,40 @@ fn a_copy_pays_where_it_goes_to_and_an_allocation_pays(transport: Transport) {
         assert_eq!(charged("project:7") - before, paid, "{what}");
     }
     assert_eq!(to.metadata().unwrap().len(), 20 << 20);
+}
+
+/// Regression: over a directory of the host an allocation of more than 1 MiB cost nothing, and a
+/// copy of any length what 4 MiB cost.
+fn a_copy_and_an_allocation_over_a_directory_pay_all_of_their_bytes(transport: Transport) {
+    const COPY: u64 = 12 << 20;
+    let private = Private::new();
+    let mounted = Mounted::over(transport, &private.directory("below"), "");
+    std::fs::write(mounted.at("from"), vec![7; COPY as usize]).unwrap();
+    let from = File::open(mounted.at("from")).unwrap();
+    let to = File::create(mounted.at("to")).unwrap();
+    done(&mounted, "limit user:0 --bw 16M @");
+    let charged = || {
+        tenant(&mounted, "user:0")["charged_bytes"]
+            .as_u64()
+            .unwrap()
+    };
+    let before = charged();
+    // Those that wait for their turn pay like the first.
+    for part in 0..3 {
+        fallocate(&to, FallocateFlags::empty(), part << 23, 8 << 20).unwrap();
+    }
+    let refused = fallocate(&to, FallocateFlags::empty(), 0, i64::MAX as u64);
+    assert!(refused.is_err(), "no file is that long");
+    assert_eq!(charged() - before, 24 << 20, "allocations");
+    done(&mounted, "limit user:0 --bw 1G @");
+    let before = charged();
+    let (mut read, mut write, mut calls) = (0, 0, 0);
+    while read < COPY {
+        let rest = (COPY - read) as usize;
+        copy_file_range(&from, Some(&mut read), &to, Some(&mut write), rest).unwrap();
+        calls += 1;
+    }
+    assert_eq!((charged() - before, calls), (COPY, 3), "copies");
 }
 
 /// What the kernel reads ahead keeps one of its places in the background until it is answered.

@@ -27,7 +27,7 @@ pub(super) fn price(header: &InHeader, args: &[u8]) -> Option<u64> {
             Some(fixed::<CopyFileRangeIn>(args).map_or(0, |copy| copy.len.min(COPY_MAX)))
         }
         Opcode::Fallocate => {
-            // A longer one is charged chunk by chunk.
+            // A longer one is charged chunk by chunk, or when it is done.
             let at_once = |args: &FallocateIn| args.length <= SHORT && brings_blocks(args.mode);
             let paid = fixed::<FallocateIn>(args).filter(at_once);
             Some(paid.map_or(0, |args| args.length))

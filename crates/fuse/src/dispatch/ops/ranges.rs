@@ -12,7 +12,7 @@ use crate::wire::{
     WriteOut,
 };
 use hearth::sched::Handle;
-use hearth::{Caller, Errno, KernelCache, Origin, VfsError, VfsResult};
+use hearth::{Caller, Errno, KernelCache, Origin, TenantId, VfsError, VfsResult};
 use hearth_sync::primitive::Arc;
 
 /// What gives back or moves more at once is done by a worker.
@@ -58,6 +58,8 @@ impl<V: KernelCache> Dispatcher<V> {
             file: self.file_or_inode(cx, args.fh, cx.ino(), libc::O_RDWR | libc::O_APPEND)?,
             header: cx.header,
             args: *args,
+            sched: self.volume.scheduler(),
+            tenant: self.tenant(&cx.header),
         };
         let mode = args.mode as i32;
         if self.vfs.may_block() {
@@ -66,12 +68,6 @@ impl<V: KernelCache> Dispatcher<V> {
             return Ok(Outcome::Done(()));
         }
         if !self.vfs.allocates_in_parts(mode) {
-            if brings_blocks(args.mode) && args.length > SHORT {
-                // No chunks are charged.
-                let sched = self.volume.scheduler();
-                let tenant = sched.tenant(self.tenant(&cx.header).number());
-                let _ = sched.charge(tenant, 0, args.length);
-            }
             let bytes = self
                 .vfs
                 .getattr(&cx.caller(0), cx.ino())?
@@ -106,9 +102,12 @@ impl<V: KernelCache> Dispatcher<V> {
         wide: bool,
         reply: &mut Reply<'_>,
     ) -> OpResult {
-        // The older request has 32 bits for the result.
+        let (sched, may_block) = (self.volume.scheduler(), self.vfs.may_block());
         let most = match wide {
+            // Only that much was charged. A copy in chunks sees to it by itself.
+            _ if may_block && sched.has_limits() => COPY_MAX,
             true => u64::MAX,
+            // The older request has 32 bits for the result.
             false => u64::from(u32::MAX) - PAGE_SIZE as u64,
         };
         let copy = Copy {
@@ -122,8 +121,7 @@ impl<V: KernelCache> Dispatcher<V> {
                 ..*args
             },
         };
-        if copy.args.len > SHORT && !self.vfs.may_block() {
-            let sched = self.volume.scheduler();
+        if copy.args.len > SHORT && !may_block {
             return Ok(Outcome::chunks(copy.into_chunks(sched, wide)));
         }
         let copied = copy.part(0, copy.args.len)?;
@@ -176,12 +174,23 @@ struct Allocation<V: KernelCache> {
     file: Opened<V>,
     header: InHeader,
     args: FallocateIn,
+    sched: Handle,
+    /// Pays for what is not done in chunks.
+    tenant: TenantId,
 }
 
 impl<V: KernelCache> Allocation<V> {
+    /// All of it at once. A long one is charged when it is done: it may be attempted several times,
+    /// and what is refused costs nothing, however long it would have been.
     fn whole(&self) -> VfsResult<()> {
         let args = &self.args;
-        self.part(args.mode as i32, args.offset, args.length)
+        self.part(args.mode as i32, args.offset, args.length)?;
+        if brings_blocks(args.mode) && args.length > SHORT && self.sched.has_limits() {
+            let tenant = self.sched.tenant(self.tenant.number());
+            // The next request waits for it.
+            let _ = self.sched.charge(tenant, 0, args.length);
+        }
+        Ok(())
     }
 
     fn part(&self, mode: i32, offset: u64, length: u64) -> VfsResult<()> {
