@@ -14,6 +14,7 @@ pub(crate) mod dev;
 mod dev_request;
 pub(crate) mod device;
 pub(crate) mod event;
+mod free_entries;
 mod kick;
 pub(crate) mod queues;
 mod region;

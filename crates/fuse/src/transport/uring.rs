@@ -10,6 +10,7 @@
 
 use super::completions::{Completion, CompletionQueue};
 use super::device::Device;
+use super::free_entries::FreeEntries;
 use super::kick::Kicks;
 use super::region::Region;
 use super::ring::{COMPLETIONS, Ring};
@@ -28,8 +29,6 @@ use io_uring::{opcode, squeue::Entry128};
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Entries that a queue begins with.
-pub(crate) const DEPTH: usize = 8;
 /// Marks the completion of the poll that waits for the completions.
 const WAKE: u64 = u64::MAX;
 /// Tasks that run between two looks at the ring.
@@ -100,16 +99,14 @@ impl PreparedQueue {
             requests,
             entries: Vec::new(),
             live: 0,
-            away: 0,
-            spare: cpus.len() + DEPTH - 1,
+            free: FreeEntries::new(&cpus),
             kicks: Kicks::default(),
             replied: None,
             completed: Vec::with_capacity(COMPLETIONS as usize),
         };
-        for (place, &cpu) in cpus.iter().enumerate() {
-            // A CPU that is not there sends nothing until it comes: one entry will do.
-            for _ in 0..if place == 0 { DEPTH } else { 1 } {
-                queue.add_entry(cpu as u16)?;
+        for (cpu, lacks) in queue.free.lacking() {
+            for _ in 0..lacks {
+                queue.add_entry(cpu)?;
             }
         }
         queue.listen()?;
@@ -133,10 +130,8 @@ pub(crate) struct Queue<S> {
     entries: Vec<RingEntry>,
     /// Entries that did not complete with an error yet.
     live: usize,
-    /// Entries whose requests a worker or a task has.
-    away: usize,
-    /// At least this many entries are not away.
-    spare: usize,
+    /// How many entries are not with a worker or a task.
+    free: FreeEntries,
     /// Requests that the kernel may hold back though entries are free.
     kicks: Kicks,
     /// When the last reply was ready, if nothing was done since.
@@ -196,7 +191,7 @@ impl<S: Service> Queue<S> {
     /// Submits, and waits for completions where there is nothing else to do.
     fn fetch(&mut self) -> io::Result<()> {
         let replied = self.replied.take();
-        if !self.requests.has_work() && self.kicks.are_wanted(self.away) {
+        if !self.requests.has_work() && self.kicks.are_wanted(self.free.away()) {
             // What a commit fetched is there when it was submitted.
             self.ring.submit()?;
             self.collect();
@@ -236,9 +231,8 @@ impl<S: Service> Queue<S> {
         self.completed.extend(self.ring.completions());
         let came = self.completed.iter().filter(|(data, _)| *data != WAKE);
         let came = came.count();
-        // CPUs that are not there have an entry each, which is free.
-        let others = self.spare - DEPTH;
-        let free = self.live.saturating_sub(self.away + came + others);
+        // As a rule all came from the thread's own CPU.
+        let free = self.free.own().saturating_sub(came);
         self.kicks.collected(came, free);
     }
 
@@ -314,11 +308,11 @@ impl<S: Service> Queue<S> {
         self.replace(index)
     }
 
-    /// An entry is away: there is another one in its place, if too few are left.
+    /// An entry is away: there is another one in its place, if its CPU has too few left.
     fn replace(&mut self, index: usize) -> io::Result<()> {
-        self.away += 1;
-        match self.entries.len() - self.away < self.spare {
-            true => self.add_entry(self.entries[index].queue),
+        let queue = self.entries[index].queue;
+        match self.free.goes(queue) {
+            true => self.add_entry(queue),
             false => Ok(()),
         }
     }
@@ -327,7 +321,8 @@ impl<S: Service> Queue<S> {
     fn deliver(&mut self) -> io::Result<()> {
         for completion in self.completions.take() {
             self.replied = None;
-            self.away -= 1;
+            let (Completion::Task(index, ..) | Completion::Inline(index, _)) = &completion;
+            self.free.returns(self.entries[*index].queue);
             match completion {
                 Completion::Task(index, region, result) => {
                     self.entries[index].region = Some(region);
@@ -365,6 +360,7 @@ impl<S: Service> Queue<S> {
         let sqe = register(&region, queue);
         let region = Some(region);
         self.entries.push(RingEntry { region, queue });
+        self.free.added(queue);
         self.live += 1;
         self.push(sqe.user_data(index as u64))
     }
