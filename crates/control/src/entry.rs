@@ -15,7 +15,7 @@ pub(crate) struct Entry {
     pub takes: Takes,
     /// Whether only the owner of the volume may read it.
     pub private: bool,
-    /// Whether making the text takes as long as the volume is large.
+    /// Whether making the text takes as long as the volume is large, or as it has many tenants.
     pub slow: bool,
 }
 

@@ -115,8 +115,9 @@ static FILES: &[Entry] = &[
         .slow(),
     Entry::new("locks", locks::table).sets(locks::switch, "on, exact, off or reset"),
     Entry::new("locks.json", locks::json),
-    Entry::new("sched", sched::table),
-    Entry::new("sched.json", sched::json),
+    // A line for each tenant, of whom there may be many.
+    Entry::new("sched", sched::table).slow(),
+    Entry::new("sched.json", sched::json).slow(),
     Entry::new("sys/help", tunables_help),
     Entry::new("sys/fs/memory-budget", tunables::memory_budget).sets(
         tunables::set_memory_budget,

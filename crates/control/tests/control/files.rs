@@ -1,7 +1,9 @@
 //! Which control files there are, who may use them, and what they show.
 
 use crate::fixture::{create, read, root, tracked, write};
-use hearth::{AT_FDCWD, Credentials, Errno, LimitChange, LimitUpdate, QuotaId, Volume};
+use hearth::{
+    AT_FDCWD, Caller, Credentials, Errno, LimitChange, LimitUpdate, QuotaId, VfsError, Volume,
+};
 
 #[test]
 fn control_files_are_found_but_not_listed() {
@@ -40,6 +42,23 @@ fn tunables_of_a_read_only_volume_may_be_written() {
     let nofollow = libc::AT_SYMLINK_NOFOLLOW;
     let access = p.faccessat(AT_FDCWD, path, libc::W_OK as u32, nofollow);
     assert_eq!(access, Ok(()));
+}
+
+/// Regression: a thread that carries requests made the tables of all tenants.
+#[test]
+fn the_tables_of_the_scheduler_are_made_by_a_thread_that_may_wait() {
+    let p = root();
+    let vfs = p.volume().nonblocking_vfs();
+    for name in ["sched", "sched.json"] {
+        let ino = p.stat(format!("/.hearth/{name}")).unwrap().ino;
+        let file = vfs.open(&Caller::ROOT, ino, libc::O_RDONLY).unwrap();
+        let mut text = [0; 4096];
+        let Err(VfsError::Miss(miss)) = vfs.read(&file, 0, &mut text) else {
+            panic!("{name} is made at once");
+        };
+        p.volume().fetch(&miss).unwrap();
+        assert!(vfs.read(&file, 0, &mut text).unwrap() > 0, "{name}");
+    }
 }
 
 #[test]
