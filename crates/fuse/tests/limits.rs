@@ -11,6 +11,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// A write lock of the open file description on one byte.
 fn lock(file: &File, byte: i64) -> Result<(), i32> {
@@ -124,4 +125,24 @@ fn a_full_volume_that_was_built_with_a_size_refuses_the_write_and_not_the_fsync(
         file.sync_all().unwrap();
         assert_eq!(file.metadata().unwrap().blocks() * 512, written);
     }
+}
+
+/// Regression: each close of a file that may be limited had a thread of its own for 131 ms, so that
+/// many closes took the threads of those who wait for locks.
+#[test]
+fn closes_of_limited_files_share_one_thread() {
+    let mounted = harness::Mounted::start_small("transport=dev");
+    let path = |number| mounted.path().join(format!("f{number}"));
+    for number in 0..100 {
+        File::create_new(path(number)).unwrap();
+    }
+    // What is written later has another time than the kernel believes.
+    std::thread::sleep(Duration::from_millis(50));
+    for number in 0..100 {
+        let mut file = File::options().write(true).open(path(number)).unwrap();
+        file.write_all(b"x").unwrap();
+    }
+    let threads = mounted.threads();
+    let waits = threads.iter().filter(|name| *name == "hearth-wait");
+    assert!(waits.count() <= 2, "{threads:?}");
 }

@@ -13,6 +13,7 @@ mod unnamed;
 
 use crate::dispatch::handles::Handles;
 use crate::dispatch::kernel_cache::cached_mtime::CachedMtimes;
+use crate::dispatch::kernel_cache::closed_files::ClosedFiles;
 use crate::dispatch::kernel_cache::direct_writes::{DirectWrites, writes_directly};
 use crate::dispatch::kernel_cache::notifier::Notifier;
 use crate::dispatch::kernel_cache::told_blocks::ToldBlocks;
@@ -41,6 +42,7 @@ pub(crate) struct Dispatcher<V: KernelCache> {
     pub(crate) settings: Settings,
     pub(crate) notifier: Arc<Notifier<V>>,
     pub(crate) cached_mtimes: Arc<CachedMtimes>,
+    pub(crate) closed_files: Arc<ClosedFiles>,
     pub(crate) told_blocks: Arc<ToldBlocks>,
     pub(crate) direct_writes: Arc<DirectWrites>,
     pub(crate) workers: Arc<Workers>,
@@ -184,6 +186,7 @@ impl<V: KernelCache> Dispatcher<V> {
             settings,
             notifier,
             cached_mtimes: Arc::default(),
+            closed_files: Arc::default(),
             told_blocks: Arc::default(),
             direct_writes: Arc::default(),
             workers,

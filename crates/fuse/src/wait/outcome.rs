@@ -146,6 +146,9 @@ pub(crate) enum BlockingClass {
     /// It waits until the backend has taken what was changed, or until there is memory. A tenant
     /// that changes much may have many of these.
     Room,
+    /// It searches a file for data or holes, once the kernel has written back what it has of the
+    /// file. Others of this class may be delayed by rate limits of their tenants.
+    Seek,
     /// It makes system calls, each of which may take as long as a device does.
     Call,
 }

@@ -1,6 +1,6 @@
 //! Threads for requests that may block, so that no queue thread ever does.
 //!
-//! Six pools do not wait for each other. A waiting lock may need an fsync of its holder to go on,
+//! Seven pools do not wait for each other. A waiting lock may need an fsync of its holder to go on,
 //! so fsyncs never queue behind locks. One lock may need the release of another, so locks never
 //! queue at all: each has its own thread, and beyond a limit the reply is `ENOLCK`. Where work
 //! queues, tenants are served by weight, and CPU time counts in their shares.
@@ -27,6 +27,8 @@ const WHOLE_THREADS: usize = 4;
 const LOAD_THREADS: usize = 16;
 /// Threads that make room: one writes everything back, and the others wait for it.
 const ROOM_THREADS: usize = 8;
+/// Threads for searches, as many as may wait for pages of limited tenants while others go on.
+const SEEK_THREADS: usize = 256;
 /// Threads for requests that are system calls. As many as may be stuck at a device that does not
 /// answer while others go on.
 const CALL_THREADS: usize = 1024;
@@ -47,6 +49,7 @@ struct Pools {
     whole: Arc<Pool>,
     loads: Arc<Pool>,
     rooms: Arc<Pool>,
+    seeks: Arc<Pool>,
     calls: Arc<Pool>,
 }
 
@@ -96,6 +99,7 @@ impl Workers {
             whole: pool("hearth-whole", WHOLE_THREADS, true),
             loads: pool("hearth-load", LOAD_THREADS, true),
             rooms: pool("hearth-room", ROOM_THREADS, true),
+            seeks: pool("hearth-seek", SEEK_THREADS, true),
             calls: pool("hearth-call", CALL_THREADS, true),
         };
         Workers {
@@ -129,6 +133,7 @@ impl Workers {
             BlockingClass::Whole => &self.pools.whole,
             BlockingClass::Fetch => &self.pools.loads,
             BlockingClass::Room => &self.pools.rooms,
+            BlockingClass::Seek => &self.pools.seeks,
             BlockingClass::Call => &self.pools.calls,
         };
         pool.submit(self.tenant, work, finish);
@@ -141,6 +146,7 @@ impl Workers {
         self.pools.whole.close();
         self.pools.loads.close();
         self.pools.rooms.close();
+        self.pools.seeks.close();
         self.pools.calls.close();
     }
 }

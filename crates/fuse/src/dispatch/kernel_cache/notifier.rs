@@ -148,7 +148,7 @@ impl<V: KernelCache> Notifier<V> {
         })
     }
 
-    /// A regular file has other times than the kernel believes; [`Notifier::prune_closed`] is next.
+    /// A regular file has other times than the kernel believes; the kernel is asked to drop it next.
     pub fn mark_stale(&self, ino: u64) {
         if let Some(stale) = &self.stale {
             stale.mark(ino);
@@ -161,18 +161,6 @@ impl<V: KernelCache> Notifier<V> {
             && stale.count.load(Ordering::Relaxed) > 0
         {
             stale.unmark(ino);
-        }
-    }
-
-    /// Asks the kernel to drop the inode of a file whose close is still being replied to. The reply
-    /// must come first.
-    pub fn prune_closed(&self, ino: u64) {
-        for pause_ms in [1, 5, 25, 100] {
-            thread::sleep(Duration::from_millis(pause_ms));
-            if !self.is_stale(ino) {
-                return;
-            }
-            self.prune(ino);
         }
     }
 
@@ -203,7 +191,7 @@ impl<V: KernelCache> Notifier<V> {
     }
 
     /// Asks the kernel to drop those of these inodes that nobody uses.
-    fn prune_all(&self, inodes: &[u64]) {
+    pub fn prune_all(&self, inodes: &[u64]) {
         let head = NotifyPrune {
             count: inodes.len() as u32,
             ..Default::default()

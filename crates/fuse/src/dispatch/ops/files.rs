@@ -245,18 +245,7 @@ impl<V: KernelCache> Dispatcher<V> {
         }
         let ino = self.close(args.fh, flock.then_some(args.lock_owner));
         if let Some(ino) = ino.filter(|&ino| self.notifier.is_stale(ino)) {
-            let notifier = Arc::clone(&self.notifier);
-            let work = Box::new(move || {
-                notifier.prune_closed(ino);
-                Ok(InlineReply::default())
-            });
-            self.workers.submit(
-                Offload::Blocks {
-                    class: BlockingClass::Wait,
-                    work,
-                },
-                Box::new(|_| {}),
-            );
+            self.prune_closed(ino);
         }
         Ok(Outcome::Done(()))
     }

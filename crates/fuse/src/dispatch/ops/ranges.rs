@@ -34,7 +34,7 @@ impl<V: KernelCache> Dispatcher<V> {
             // which a rate limit may delay.
             let (file, vfs, ino) = (self.file(args.fh)?, self.vfs.clone(), cx.ino());
             let notifier = Arc::clone(&self.notifier);
-            return Ok(Outcome::offload(BlockingClass::Wait, move || {
+            return Ok(Outcome::offload(BlockingClass::Seek, move || {
                 notifier.inval_inode(ino, Some(0..u64::MAX));
                 let offset = vfs.block_on(|vfs| vfs.lseek(&file, offset, whence))?;
                 Ok(InlineReply::new(&LseekOut { offset }))
