@@ -3,6 +3,8 @@
 
 #[path = "eviction/ahead.rs"]
 mod ahead;
+#[path = "eviction/attributes.rs"]
+mod attributes;
 #[path = "eviction/crowd.rs"]
 mod crowd;
 #[path = "model/driver.rs"]

@@ -55,6 +55,27 @@ fn a_nul_is_in_no_target_and_in_no_name_of_an_attribute() {
     assert!(p.listxattr("/f").unwrap().is_empty());
 }
 
+/// Each change copies all of them, and a file of any user could have had 600 MB.
+#[test]
+fn the_attributes_of_a_file_have_half_a_mebibyte_together() {
+    let p = root();
+    p.open("/f", NEW, 0o644).unwrap();
+    let set = |n: u32, len: usize| p.setxattr("/f", format!("user.{n}"), &vec![7; len], 0);
+    let each = 6 + 65_536 + 8;
+    for n in 0..7 {
+        assert_eq!(set(n, 65_536), Ok(()), "{n}");
+    }
+    let rest = (512 << 10) - 8 * each + 65_536;
+    assert_eq!(set(7, rest + 1), Err(Errno::ENOSPC));
+    assert_eq!(p.getxattr("/f", "user.7"), Err(Errno::ENODATA));
+    assert_eq!(set(7, rest), Ok(()));
+    assert_eq!(set(8, 0), Err(Errno::ENOSPC));
+    assert_eq!(set(0, 65_536), Ok(()), "a change of one");
+    p.removexattr("/f", "user.3").unwrap();
+    assert_eq!(set(8, 65_536), Ok(()));
+    assert_eq!(p.listxattr("/f").unwrap().len(), 8 * 7);
+}
+
 #[test]
 fn nothing_of_a_read_only_volume_may_be_written_to() {
     let p = root();

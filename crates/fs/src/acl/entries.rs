@@ -20,6 +20,11 @@ pub(super) struct Entries {
 }
 
 impl Entries {
+    /// Bytes of memory that they take.
+    pub fn memory(&self) -> usize {
+        size_of_val(&*self.lines)
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = AclEntry> {
         let all = self.lines.iter().flat_map(|line| line.0);
         all.take(self.len)
@@ -54,6 +59,7 @@ mod tests {
             let said: Vec<AclEntry> = (0..len).map(entry).collect();
             let entries = Entries::from(&said[..]);
             assert!(entries.iter().eq(said.iter().copied()), "{len}");
+            assert_eq!(entries.memory(), len.div_ceil(LINE) * 64);
             for line in &entries.lines {
                 assert_eq!(size_of_val(line), 64);
                 assert_eq!(std::ptr::from_ref(line) as usize % 64, 0);

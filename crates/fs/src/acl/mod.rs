@@ -91,6 +91,11 @@ impl Acl {
         Ok(Acl::of(&entries))
     }
 
+    /// Bytes of memory that its entries take.
+    pub(crate) fn memory(&self) -> usize {
+        self.entries.memory()
+    }
+
     /// The minimal ACL that is equivalent to the permission bits of `mode`.
     pub fn from_mode(mode: u16) -> Acl {
         let entry = |tag, shift: u16| AclEntry {

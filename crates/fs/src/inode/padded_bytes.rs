@@ -35,6 +35,14 @@ impl PaddedBytes {
         let margin = [0; MARGIN];
         PaddedBytes::Long([&margin, wanted, &margin].concat().into())
     }
+
+    /// Bytes of memory that they take. Depends on nothing but how many they are.
+    pub fn memory(&self) -> usize {
+        match self {
+            PaddedBytes::Short(line) => size_of_val(&**line),
+            PaddedBytes::Long(bytes) => bytes.len(),
+        }
+    }
 }
 
 impl Deref for PaddedBytes {
@@ -80,6 +88,7 @@ mod tests {
                 let (lines, block) = lines(text);
                 let is_alone = block.start <= lines.start && lines.end <= block.end;
                 assert!(is_alone, "{len} bytes: lines {lines:x?} of {block:x?}");
+                assert_eq!(text.memory(), block.len());
             }
         }
         assert!(PaddedBytes::new(b"").is_empty());

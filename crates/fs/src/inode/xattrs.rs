@@ -18,6 +18,16 @@ impl Xattrs {
         self.0.is_none()
     }
 
+    /// Bytes of all names and values, with the lengths before them.
+    pub fn len(&self) -> usize {
+        self.0.as_deref().map_or(0, <[u8]>::len)
+    }
+
+    /// Bytes of memory that they take.
+    pub fn memory(&self) -> usize {
+        self.0.as_ref().map_or(0, PaddedBytes::memory)
+    }
+
     /// All names and values, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let mut rest: &[u8] = self.0.as_deref().unwrap_or_default();

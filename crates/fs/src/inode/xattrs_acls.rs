@@ -37,6 +37,12 @@ impl XattrsAcls {
         self.xattrs.is_empty() && self.access.is_none() && self.default.is_none()
     }
 
+    /// Bytes of memory that they take. What a backend gives back takes as many as what it was given.
+    pub fn memory(&self) -> usize {
+        let acls = [&self.access, &self.default].into_iter().flatten();
+        size_of::<XattrsAcls>() + self.xattrs.memory() + acls.map(Acl::memory).sum::<usize>()
+    }
+
     /// Blocks that they take: none while names and values fit into [`INLINE`] bytes.
     pub fn blocks(&self) -> u64 {
         let plain = self.xattrs.iter();

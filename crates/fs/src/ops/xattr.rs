@@ -16,6 +16,9 @@ use hearth_sync::epoch::Guard;
 const VALUE_MAX: usize = 65_536;
 /// Longest list of names in bytes (`XATTR_LIST_MAX`).
 const LIST_MAX: usize = 65_536;
+/// Most bytes of the names and values of one inode. Each change copies and records all of them, so
+/// without a bound a caller could make every other caller wait, and use up the memory.
+const TOTAL_MAX: usize = 512 << 10;
 
 #[derive(PartialEq)]
 enum Space {
@@ -65,12 +68,14 @@ pub(crate) fn set(
         if flags & libc::XATTR_REPLACE != 0 && !there {
             return Err(Errno::ENODATA);
         }
+        let before = extra.xattrs.len();
         extra.xattrs.insert(name, value);
         let names: usize = extra.xattrs.names().map(|n| n.len() + 1).sum();
-        if names > LIST_MAX {
-            Err(Errno::ENOSPC)
-        } else {
-            Ok(())
+        // What a backend brought may be more: it may become less.
+        let is_more = extra.xattrs.len() > before.max(TOTAL_MAX);
+        match names > LIST_MAX || is_more {
+            true => Err(Errno::ENOSPC),
+            false => Ok(()),
         }
     };
     match space {

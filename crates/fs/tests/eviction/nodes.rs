@@ -8,7 +8,7 @@ const PAGE: u64 = 4096;
 const NEW: i32 = libc::O_CREAT | libc::O_RDWR;
 const KEEP: i32 = libc::FALLOC_FL_KEEP_SIZE;
 
-fn begin() -> (Volume, Process) {
+pub fn begin() -> (Volume, Process) {
     let backend = Arc::new(TestBackend::new());
     let volume = Volume::builder().backend(backend).build();
     let volume = volume.expect("a new backend has nothing that could fail");
@@ -16,7 +16,7 @@ fn begin() -> (Volume, Process) {
     (volume, root)
 }
 
-fn counted(volume: &Volume) -> u64 {
+pub fn counted(volume: &Volume) -> u64 {
     volume.gauges().budgeted_bytes
 }
 
