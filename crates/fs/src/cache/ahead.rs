@@ -2,7 +2,7 @@
 
 use crate::backend::{Allocation, Inode as Kept};
 use crate::data::Data;
-use crate::superblock::{Superblock, inode_bytes, resident_bytes};
+use crate::superblock::{Superblock, resident_bytes};
 use hearth_sync::epoch::pin;
 
 impl Superblock {
@@ -52,10 +52,9 @@ impl Superblock {
             }
             self.restore(kept, contents, |_| {}, &pin())
         };
-        if let Ok((inode, is_new)) = restored {
-            if is_new {
-                let bytes = inode_bytes(inode.kind()) + resident_bytes(came);
-                self.cache.mem_usage.add(bytes);
+        if let Ok((inode, new)) = restored {
+            if let Some(bytes) = new {
+                self.cache.mem_usage.add(bytes + resident_bytes(came));
             }
             self.release(inode, &pin());
         }

@@ -135,10 +135,9 @@ impl Superblock {
                 _ => Allocation::new(),
             };
             let (contents, came) = Data::allocated(pages);
-            let (inode, is_new) = self.restore(&kept, contents, |_| {}, &pin())?;
-            if is_new {
-                let bytes = inode_bytes(inode.kind()) + resident_bytes(came);
-                self.cache.mem_usage.add(bytes);
+            let (inode, new) = self.restore(&kept, contents, |_| {}, &pin())?;
+            if let Some(bytes) = new {
+                self.cache.mem_usage.add(bytes + resident_bytes(came));
             }
             inode
         };
@@ -148,8 +147,9 @@ impl Superblock {
 
     /// Puts an inode back under its number, if it is a file with `contents`: a list of pages that
     /// came later could be out of date. `go_on` is called before other threads can see it. Returns
-    /// a reference, and whether the inode was absent before. The caller holds `inode_io_lock` of
-    /// the number, and releases it before it gives the reference back.
+    /// a reference, and if the inode was absent before what it counts for without pages: others may
+    /// change that from then on. The caller holds `inode_io_lock` of the number, and releases it
+    /// before it gives the reference back.
     ///
     /// # Errors
     /// `ESTALE`: another inode has the number.
@@ -159,17 +159,20 @@ impl Superblock {
         contents: Data,
         go_on: impl FnOnce(&InodeInner),
         g: &Guard,
-    ) -> Result<(InodeRef, bool)> {
+    ) -> Result<(InodeRef, Option<i64>)> {
         let (ino, generation) = (kept.ino, kept.attrs.generation);
+        let mut bytes = 0;
         let inode = |number, generation, shares: &_| {
             let inode = self.inode_of((number, generation), kept, contents, g);
             // Done before other threads can see the inode: a later count would be missing.
             count(kept, &inode, shares);
+            bytes = inode_bytes(&inode, g);
             go_on(&inode);
             inode
         };
         let restored = self.objects.inodes.restore(ino, generation, inode);
-        restored.map_err(|_| Errno::ESTALE)
+        let (inode, is_new) = restored.map_err(|_| Errno::ESTALE)?;
+        Ok((inode, is_new.then_some(bytes)))
     }
 
     /// Fetches an entry. The backend is called without the bucket's lock. Its result counts only if

@@ -1,6 +1,5 @@
 //! The end of an inode that has neither name nor reference: `docs/design/eviction.md`.
 
-use crate::data::Resident;
 use crate::directory::Directory;
 use crate::inode::{Inode, InodeExt, InodeRef, Recorded};
 use crate::log::ChangeLog;
@@ -84,8 +83,7 @@ impl Superblock {
     /// freed.
     pub(super) fn free_resources(&self, inode: &Inode, g: &Guard) -> u64 {
         let names = inode.directory().map_or(0, Directory::counted);
-        let pages = resident_bytes(self.free_charge(inode, g));
-        let bytes = inode_bytes(inode.kind()) + names + pages;
+        let bytes = names + self.free_charge(inode, g);
         // For ever: another thread that has found the inode unlinked and in use, or named, before
         // it ended, neither counts nor discounts it any more.
         if inode.meta.end_counted() {
@@ -123,9 +121,9 @@ impl Superblock {
 
     /// Gives back the charges of an inode that has ended. A change of an inode without references
     /// may run beside its end. So the charges are given back under `change` and `growth`, and a
-    /// later change finds no account. Returns what leaves the memory budget. A reclaim counts the
-    /// pages that it drops under the same locks.
-    fn free_charge(&self, inode: &Inode, g: &Guard) -> Resident {
+    /// later change finds no account. Returns what leaves the memory budget, without names. A
+    /// reclaim counts the pages that it drops under the same locks, and a change its attributes.
+    fn free_charge(&self, inode: &Inode, g: &Guard) -> i64 {
         let _still = (inode.meta.change.lock(), inode.meta.growth.lock());
         let account = inode.meta.account();
         let blocks = inode.blocks();
@@ -135,9 +133,10 @@ impl Superblock {
             .free(account, Resource::Blocks, blocks, g);
         self.quotas.ledger.free(account, Resource::Inodes, 1, g);
         inode.meta.end_account();
-        match inode.data() {
-            Some(data) if self.is_durable() => data.resident(g),
-            _ => Resident::default(),
-        }
+        let pages = match inode.data() {
+            Some(data) if self.is_durable() => resident_bytes(data.resident(g)),
+            _ => 0,
+        };
+        inode_bytes(inode, g) + pages
     }
 }

@@ -8,7 +8,7 @@ use crate::data::Data;
 use crate::inode::{Inode, InodeInner, InodeRef, StateBit};
 use crate::stats::Event;
 use crate::superblock::{
-    PAGE_BYTES, SLACK as GRAINS, Superblock, inode_bytes, inode_record, resident_bytes,
+    INODE_BYTES, PAGE_BYTES, SLACK as GRAINS, Superblock, inode_bytes, inode_record, resident_bytes,
 };
 use hearth_sync::epoch::{self, Guard};
 use hearth_sync::primitive::atomic::Ordering::Relaxed;
@@ -170,7 +170,9 @@ impl Superblock {
         self.cache.note_left(inode.number());
         let resident = inode.data().map(|data| data.resident(g));
         let pages = resident.map_or(0, resident_bytes);
-        epoch::account(pages as usize, g);
+        let own = inode_bytes(inode, g);
+        // The inode itself is counted with its block of the table.
+        epoch::account((own + pages - INODE_BYTES) as usize, g);
         self.cache.mem_usage.add(-pages);
         if self.is_inode_pending(inode) {
             // An operation changed it after the look, and ended before the eviction.
@@ -180,13 +182,13 @@ impl Superblock {
             return names + pages as u64;
         }
         self.stats.event(Event::Reclaimed);
-        let own = inode_bytes(inode.kind());
         self.cache.mem_usage.add(-own);
         names + (own + pages) as u64
     }
 
     /// Puts an evicted inode back from its own attributes, without contents, which the backend has.
-    /// The caller holds `inode_io_lock`.
+    /// It counts for the memory budget as before, but for its pages. The caller holds
+    /// `inode_io_lock`.
     fn bring_back(&self, inode: &Inode, g: &Guard) -> InodeRef {
         let known = inode
             .data()

@@ -6,7 +6,7 @@ use crate::backend::{Inode as Kept, Restart};
 use crate::data::{Data, PAGE};
 use crate::directory::Directory;
 use crate::errno::{Errno, Result};
-use crate::inode::{Body, Fields, InodeInner};
+use crate::inode::{Body, Fields, InodeInner, XattrsAcls};
 use crate::number::ROOT;
 use crate::quota::{Owners, Resource};
 use crate::superblock::Superblock;
@@ -68,6 +68,9 @@ impl Superblock {
                     inode
                 });
         let (inode, _) = restored.map_err(|_| Errno::EEXIST)?;
+        // The rest of the root counts for nothing: it does not leave.
+        let extra = inode.extra(&g).map_or(0, XattrsAcls::memory);
+        self.cache.mem_usage.add(extra as i64);
         self.pin_forever(inode);
         drop(g);
         if self.is_read_only() {

@@ -37,8 +37,12 @@ impl XattrsAcls {
         self.xattrs.is_empty() && self.access.is_none() && self.default.is_none()
     }
 
-    /// Bytes of memory that they take. What a backend gives back takes as many as what it was given.
+    /// Bytes of memory that they take; none if there are none, which is then not kept. What a
+    /// backend gives back takes as many as what it was given.
     pub fn memory(&self) -> usize {
+        if self.is_empty() {
+            return 0;
+        }
         let acls = [&self.access, &self.default].into_iter().flatten();
         size_of::<XattrsAcls>() + self.xattrs.memory() + acls.map(Acl::memory).sum::<usize>()
     }

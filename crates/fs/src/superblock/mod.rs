@@ -99,7 +99,7 @@ lock_class! {
 /// The memory budget from which on inodes lie in huge pages: less has no room for a few in each.
 const HUGE_PAGES: u64 = 1 << 30;
 /// The bytes of an inode in the memory budget, without what it contains.
-const INODE_BYTES: i64 = 384;
+pub(crate) const INODE_BYTES: i64 = 384;
 /// The bytes of a page in the memory budget.
 pub(crate) const PAGE_BYTES: i64 = 4160;
 /// The bytes of a node of a file's tree of pages in the memory budget.
@@ -141,12 +141,18 @@ impl HasHandles for Superblock {
     }
 }
 
-/// The bytes of an inode of this kind in the memory budget, without pages and with few names.
-pub(crate) fn inode_bytes(kind: Kind) -> i64 {
-    match kind {
-        Kind::Directory => INODE_BYTES + FIRST_TABLE_BYTES,
-        _ => INODE_BYTES,
-    }
+/// The bytes of an inode in the memory budget, without pages and with few names.
+pub(crate) fn inode_bytes(inode: &InodeInner, g: &Guard) -> i64 {
+    bytes_of(&inode.body, inode.extra(g))
+}
+
+fn bytes_of(body: &Body, extra: Option<&XattrsAcls>) -> i64 {
+    let contents = match body {
+        Body::Directory(_) => FIRST_TABLE_BYTES,
+        Body::Symlink(target) => target.memory() as i64,
+        _ => 0,
+    };
+    INODE_BYTES + contents + extra.map_or(0, |extra| extra.memory() as i64)
 }
 
 /// The bytes of what a file has in memory in the memory budget.
@@ -259,6 +265,7 @@ impl Superblock {
         let ledger = &self.quotas.ledger;
         let charged = || ledger.charge(fields.account, Resource::Blocks, blocks, g);
         let block_charge = (blocks > 0).then(charged).transpose()?;
+        let bytes = bytes_of(&body, extra.as_deref());
         let inode = self.objects.inodes.insert_prepared(
             |number, generation| InodeInner::new((number, generation), kind, fields, body),
             |inode| {
@@ -272,7 +279,7 @@ impl Superblock {
         if let Some(mut charge) = block_charge {
             charge.spend(blocks);
         }
-        self.cache.mem_usage.add(inode_bytes(kind));
+        self.cache.mem_usage.add(bytes);
         Ok(inode)
     }
 

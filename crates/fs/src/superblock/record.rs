@@ -53,7 +53,8 @@ impl Superblock {
         })
     }
 
-    /// Replaces extended attributes and ACLs, and attributes that go with them. Under `change`.
+    /// Replaces extended attributes and ACLs, and attributes that go with them; counts what memory
+    /// they take. Under `change`, of an inode that has not ended.
     pub fn change_extra(
         &self,
         inode: &Inode,
@@ -64,6 +65,9 @@ impl Superblock {
         let log = self.log().filter(|_| !is_control(inode.number()));
         // Dropped with nothing locked.
         let mut xattrs = log.map_or_else(Vec::new, |_| xattrs_of(&extra));
+        let before = inode.extra(g).map_or(0, XattrsAcls::memory);
+        let more = extra.memory() as i64 - before as i64;
+        self.cache.mem_usage.add(more);
         inode.set_extra(extra, change, g, |version| {
             self.record_attrs(inode, version);
             if let Some(log) = log {
