@@ -28,6 +28,7 @@ mod listing;
 mod node;
 mod nodes;
 mod ops;
+mod over;
 mod pending_call;
 mod proc_status;
 mod pseudo;

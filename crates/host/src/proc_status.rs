@@ -2,6 +2,7 @@
 
 use hearth_sync::primitive::OnceLock;
 use rustix::thread::CapabilitySet;
+use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 
 /// Capabilities that Linux grants over inodes whose owners a user namespace has. All others it asks
@@ -19,9 +20,51 @@ pub struct ProcStatus {
     /// The filesystem user (`fsuid`).
     pub uid: u32,
     pub groups: Vec<u32>,
-    /// The effective ones. Of a process in another user namespace, where anybody may have all, only
-    /// those over inodes: the kernel has checked whether it has them over this inode.
+    /// The effective ones; none of a process in another user namespace, where anybody may have all.
     pub capabilities: CapabilitySet,
+    /// The user namespace of the process, if it is another one and gives it a capability.
+    pub namespace: Option<UserNamespace>,
+}
+
+/// What a process may do in a user namespace that is not the daemon's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UserNamespace {
+    /// Those over inodes whose owners the namespace has.
+    pub capabilities: CapabilitySet,
+    users: Vec<Range<u64>>,
+    groups: Vec<Range<u64>>,
+}
+
+impl UserNamespace {
+    /// That of a process with these effective capabilities; `None` if its ids cannot be seen.
+    fn of(pid: u32, effective: CapabilitySet) -> Option<UserNamespace> {
+        let ids = |map: &str| {
+            let map = std::fs::read_to_string(format!("/proc/{pid}/{map}")).ok()?;
+            map.lines().map(outside).collect::<Option<Vec<_>>>()
+        };
+        Some(UserNamespace {
+            capabilities: effective & OVER_INODES,
+            users: ids("uid_map")?,
+            groups: ids("gid_map")?,
+        })
+    }
+
+    /// Whether it has this user and this group.
+    pub fn has(&self, uid: u32, gid: u32) -> bool {
+        let is_in = |ids: &[Range<u64>], id: u32| ids.iter().any(|ids| ids.contains(&id.into()));
+        is_in(&self.users, uid) && is_in(&self.groups, gid)
+    }
+}
+
+/// The ids of this process that a line of `uid_map` or `gid_map` maps: those that are the first in
+/// the other namespace, the first in this one, and how many.
+fn outside(line: &str) -> Option<Range<u64>> {
+    let mut fields = line.split_whitespace().skip(1);
+    let begin: u64 = fields.next()?.parse().ok()?;
+    let count: u64 = fields.next()?.parse().ok()?;
+    // What this namespace lacks is told as the last id, which nobody has.
+    let end = begin.checked_add(count)?.min(u32::MAX.into());
+    Some(begin..end.max(begin))
 }
 
 impl ProcStatus {
@@ -38,13 +81,18 @@ impl ProcStatus {
         let groups = field("Groups")?.split_whitespace();
         let effective = u64::from_str_radix(field("CapEff")?, 16).ok()?;
         let effective = CapabilitySet::from_bits_retain(effective);
+        let is_own = effective.is_empty() || is_in_own_namespace(pid);
         Some(ProcStatus {
             // Real, effective, saved, and the one for files.
             uid: field("Uid")?.split_whitespace().nth(3)?.parse().ok()?,
             groups: groups.filter_map(|group| group.parse().ok()).collect(),
-            capabilities: match effective.is_empty() || is_in_own_namespace(pid) {
+            capabilities: match is_own {
                 true => effective,
-                false => effective & OVER_INODES,
+                false => CapabilitySet::empty(),
+            },
+            namespace: match is_own {
+                true => None,
+                false => UserNamespace::of(pid, effective),
             },
         })
     }
@@ -85,7 +133,14 @@ mod tests {
         drop(child.stdin.take());
         child.wait().expect("a child");
         assert_eq!(status.uid, own.uid);
-        assert_eq!(status.capabilities, OVER_INODES);
+        assert_eq!(status.capabilities, CapabilitySet::empty());
+        let namespace = status.namespace.expect("another one");
+        assert_eq!(namespace.capabilities, OVER_INODES);
+        let (uid, gid) = (own.uid, rustix::process::getegid().as_raw());
+        assert!(namespace.has(uid, gid), "{namespace:?}");
+        for (uid, gid) in [(uid + 1, gid), (uid, gid + 1), (u32::MAX, u32::MAX)] {
+            assert!(!namespace.has(uid, gid), "{namespace:?}");
+        }
         assert_eq!(ProcStatus::of(0), None);
     }
 }

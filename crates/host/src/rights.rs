@@ -7,10 +7,12 @@
 //!
 //! The kernel tells user and group of a request. Supplementary groups and capabilities are read
 //! from `/proc` where they may matter: when the call is refused without them, or decides by them
-//! without refusing (`exact`). A call that is refused has changed nothing and is repeated.
+//! without refusing (`exact`). A call that is refused has changed nothing and is repeated. What the
+//! caller has in a user namespace of its own counts over inodes that the namespace has (`over.rs`).
 
 use crate::acting::{Acting, Cred, Own, set_umask};
 use crate::checked::{ActAs, Checked, SuidSgid};
+use crate::over::Over;
 use crate::proc_status::ProcStatus;
 use hearth::{Caller, Errno, Result};
 use rustix::process::{getegid, geteuid};
@@ -89,8 +91,13 @@ impl Rights {
     ///
     /// # Errors
     /// Those of `call`.
-    pub fn act<T>(&self, caller: &Caller<'_>, call: impl FnMut() -> Result<T>) -> Result<T> {
-        self.perform(caller, (ActAs::Nobody, SuidSgid::Keep), false, call)
+    pub fn act<T>(
+        &self,
+        caller: &Caller<'_>,
+        over: Over<'_>,
+        call: impl FnMut() -> Result<T>,
+    ) -> Result<T> {
+        self.perform(caller, over, (ActAs::Nobody, SuidSgid::Keep), false, call)
     }
 
     /// [`Rights::act`] for a call that decides by groups without refusing.
@@ -100,10 +107,11 @@ impl Rights {
     pub fn act_exactly<T>(
         &self,
         caller: &Caller<'_>,
+        over: Over<'_>,
         suid_sgid: SuidSgid,
         call: impl FnMut() -> Result<T>,
     ) -> Result<T> {
-        self.perform(caller, (ActAs::Nobody, suid_sgid), true, call)
+        self.perform(caller, over, (ActAs::Nobody, suid_sgid), true, call)
     }
 
     /// [`Rights::act`] for a call that takes setuid and setgid of a file from a stranger: the host
@@ -114,10 +122,11 @@ impl Rights {
     pub fn change<T>(
         &self,
         caller: &Caller<'_>,
+        over: Over<'_>,
         suid_sgid: SuidSgid,
         call: impl FnMut() -> Result<T>,
     ) -> Result<T> {
-        self.perform(caller, (ActAs::Nobody, suid_sgid), false, call)
+        self.perform(caller, over, (ActAs::Nobody, suid_sgid), false, call)
     }
 
     /// [`Rights::act`] for a call that makes something with this mode.
@@ -127,12 +136,13 @@ impl Rights {
     pub fn make<T>(
         &self,
         caller: &Caller<'_>,
+        over: Over<'_>,
         mode: u16,
         call: impl FnMut() -> Result<T>,
     ) -> Result<T> {
         set_umask(caller.umask)?;
         let exact = mode & libc::S_ISGID as u16 != 0;
-        self.perform(caller, (ActAs::Caller, SuidSgid::Keep), exact, call)
+        self.perform(caller, over, (ActAs::Caller, SuidSgid::Keep), exact, call)
     }
 
     /// Makes a call with which the kernel takes down whose rights count from now on: the caller's,
@@ -159,6 +169,7 @@ impl Rights {
     fn perform<T>(
         &self,
         caller: &Caller<'_>,
+        over: Over<'_>,
         how: (ActAs, SuidSgid),
         exact: bool,
         mut call: impl FnMut() -> Result<T>,
@@ -177,7 +188,7 @@ impl Rights {
             capabilities: CapabilitySet::empty(),
         };
         let more = match exact {
-            true => More::of_now(caller),
+            true => More::of_now(caller, over),
             false => None,
         };
         let first = more.as_ref().unwrap_or(&told);
@@ -188,7 +199,7 @@ impl Rights {
         if exact || !matches!(result, Err(Errno::EACCES | Errno::EPERM)) {
             return result;
         }
-        match More::of_now(caller) {
+        match More::of_now(caller, over) {
             Some(more) if more != told => {
                 let _acting = Acting::begin(own, &more.of(caller))?;
                 call()
@@ -199,13 +210,17 @@ impl Rights {
 }
 
 impl More {
-    /// Groups and capabilities of the caller as they are now; `None` if its process cannot be seen.
-    fn of_now(caller: &Caller<'_>) -> Option<More> {
+    /// Groups of the caller, and capabilities over what the call is about, as they are now; `None`
+    /// if its process cannot be seen.
+    fn of_now(caller: &Caller<'_>, over: Over<'_>) -> Option<More> {
         // Another process may have the number by now.
         let status = ProcStatus::of(caller.pid).filter(|status| status.uid == caller.uid)?;
         Some(More {
             groups: status.groups,
-            capabilities: status.capabilities,
+            capabilities: match &status.namespace {
+                Some(namespace) => over.granted(namespace),
+                None => status.capabilities,
+            },
         })
     }
 
@@ -226,6 +241,8 @@ mod tests {
     use hearth_sync::primitive::thread;
     use rustix::fs::Mode;
     use rustix::process::{getgroups, umask};
+
+    const NOTHING: Over<'static> = Over::Inodes(&[]);
 
     fn caller(uid: u32, gid: u32, groups: &[u32]) -> Caller<'_> {
         Caller {
@@ -256,14 +273,14 @@ mod tests {
         let groups = getgroups().unwrap();
         let acting = thread::spawn(move || {
             let before = identity();
-            let inside = rights.act(&caller(1000, 1001, &[5, 7]), || Ok(identity()));
+            let inside = rights.act(&caller(1000, 1001, &[5, 7]), NOTHING, || Ok(identity()));
             let (uid, gid, groups, capabilities) = inside.unwrap();
             assert_eq!((&*uid, &*gid, groups.trim()), ("1000", "1001", "5 7"));
             assert_eq!(u64::from_str_radix(&capabilities, 16), Ok(0));
             let after = identity();
             assert_eq!((&before.0, &before.1), (&after.0, &after.1));
             assert_eq!(before.3, after.3);
-            let inside = rights.act(&caller(0, 1001, &[]), || Ok(identity()));
+            let inside = rights.act(&caller(0, 1001, &[]), NOTHING, || Ok(identity()));
             let (uid, gid, _, capabilities) = inside.unwrap();
             assert_eq!((&*uid, &*gid), ("0", "1001"));
             assert_eq!(capabilities, before.3);
@@ -278,7 +295,7 @@ mod tests {
         let own = umask(Mode::from_raw_mode(0o022));
         let rights = Rights(Acts::AsItself);
         let masked = thread::spawn(move || {
-            let make = rights.make(&caller(0, 0, &[]), 0o666, || Ok(()));
+            let make = rights.make(&caller(0, 0, &[]), NOTHING, 0o666, || Ok(()));
             make.unwrap();
             umask(Mode::empty()).as_raw_mode()
         });
@@ -295,23 +312,24 @@ mod tests {
             let without = |gone: CapabilitySet| format!("{:016x}", own & !gone.bits());
             // Nobody is named.
             let unnamed = caller(u32::MAX, u32::MAX, &[]);
-            let (uid, gid, groups, capabilities) = rights.act(&unnamed, || Ok(identity())).unwrap();
+            let (uid, gid, groups, capabilities) =
+                rights.act(&unnamed, NOTHING, || Ok(identity())).unwrap();
             assert_eq!((&*uid, &*gid, groups.trim()), ("65534", "65534", ""));
             assert_eq!(capabilities, without(CapabilitySet::SYS_RESOURCE));
             let stripped = rights
-                .change(&unnamed, SuidSgid::Kill, || Ok(identity()))
+                .change(&unnamed, NOTHING, SuidSgid::Kill, || Ok(identity()))
                 .unwrap();
             let both = CapabilitySet::SYS_RESOURCE | CapabilitySet::FSETID;
             assert_eq!(stripped.3, without(both));
-            let made = rights.make(&unnamed, 0o644, || Ok(identity()));
+            let made = rights.make(&unnamed, NOTHING, 0o644, || Ok(identity()));
             assert_eq!(made, Err(Errno(libc::EOVERFLOW)));
             let (uid, gid, groups, _) = rights
-                .make(&caller(0, 1001, &[5]), 0o644, || Ok(identity()))
+                .make(&caller(0, 1001, &[5]), NOTHING, 0o644, || Ok(identity()))
                 .unwrap();
             assert_eq!((&*uid, &*gid, groups.trim()), ("0", "1001", "5"));
             // Refused: once more as root, who has no more than that.
             let mut seen = Vec::new();
-            let refused: Result<()> = rights.act(&unnamed, || {
+            let refused: Result<()> = rights.act(&unnamed, NOTHING, || {
                 seen.push((identity().0, identity().3));
                 Err(Errno::EACCES)
             });
@@ -333,7 +351,7 @@ mod tests {
                     pid,
                     ..caller(0, 0, &[])
                 };
-                let refused: Result<()> = rights.make(&caller, 0o644, || {
+                let refused: Result<()> = rights.make(&caller, NOTHING, 0o644, || {
                     seen.push(identity().3);
                     Err(Errno::ENOSPC)
                 });

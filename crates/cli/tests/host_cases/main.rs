@@ -24,6 +24,7 @@ mod programs;
 mod projects;
 mod removed;
 mod rights;
+mod rights_kept;
 mod room;
 mod special;
 mod trouble;

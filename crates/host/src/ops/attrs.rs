@@ -5,6 +5,7 @@ use crate::checked::SuidSgid;
 use crate::errno::PassOn;
 use crate::file::OpenHost;
 use crate::node::Node;
+use crate::over::Over;
 use crate::reach::Reached;
 use crate::sys;
 use crate::tree::Tree;
@@ -38,6 +39,8 @@ impl Tree {
             None => self.reach(node)?,
         };
         let fd = reached.as_fd();
+        let over = [fd];
+        let over = Over::Inodes(&over);
         if let Some(size) = set.size {
             let suid_sgid = SuidSgid::of_request(set.kill_suidgid);
             self.truncate(caller, node, (file, fd), size, suid_sgid)?;
@@ -47,7 +50,7 @@ impl Tree {
             let gid = set.gid.map(Gid::from_raw);
             let chown = || chownat(fd, c"", uid, gid, AtFlags::EMPTY_PATH).pass_on();
             self.rights
-                .change(caller, SuidSgid::of_caller(caller), chown)?;
+                .change(caller, over, SuidSgid::of_caller(caller), chown)?;
         }
         if let Some(mode) = set.mode {
             self.chmod(caller, node, fd, mode)?;
@@ -58,7 +61,7 @@ impl Tree {
                 last_modification: timespec(set.mtime),
             };
             let touch = || utimensat(fd, c"", &times, AtFlags::EMPTY_PATH).pass_on();
-            self.rights.act(caller, touch)?;
+            self.rights.act(caller, over, touch)?;
         }
         let stat = attributes::stat(fd)?;
         self.attr(node, &stat)
@@ -73,9 +76,11 @@ impl Tree {
         let name = Tree::proc_name(fd);
         let chmod = || chmodat(self.proc(), &*name, bits, AtFlags::empty()).pass_on();
         // Whether setgid stays depends on the caller's groups, and is no refusal.
+        let over = [fd];
+        let over = Over::Inodes(&over);
         match mode & libc::S_ISGID as u16 {
-            0 => self.rights.act(caller, chmod),
-            _ => self.rights.act_exactly(caller, SuidSgid::Keep, chmod),
+            0 => self.rights.act(caller, over, chmod),
+            _ => self.rights.act_exactly(caller, over, SuidSgid::Keep, chmod),
         }
     }
 
@@ -94,10 +99,12 @@ impl Tree {
             Kind::Directory => return Err(Errno::EISDIR),
             _ => return Err(Errno::EINVAL),
         }
+        let over = [fd];
+        let over = Over::Inodes(&over);
         if let Some(file) = file {
             let fd = file.fd()?;
             let cut = || ftruncate(&fd, size).pass_on();
-            return self.rights.change(caller, suid_sgid, cut);
+            return self.rights.change(caller, over, suid_sgid, cut);
         }
         let name = Tree::proc_name(fd);
         let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
@@ -105,7 +112,7 @@ impl Tree {
             let file = openat(self.proc(), &*name, flags, Mode::empty()).pass_on()?;
             ftruncate(&file, size).pass_on()
         };
-        self.rights.change(caller, suid_sgid, cut)
+        self.rights.change(caller, over, suid_sgid, cut)
     }
 
     /// Clears setuid and setgid of a file that `caller`, who is not root, is about to change: what
@@ -161,7 +168,8 @@ impl Tree {
         let name = Tree::proc_name(reached.as_fd());
         let access = Access::from_bits(mask).ok_or(Errno::EINVAL)?;
         let ask = || accessat(self.proc(), &*name, access, AtFlags::EACCESS).pass_on();
-        self.rights.act(caller, ask)
+        let over = [reached.as_fd()];
+        self.rights.act(caller, Over::Inodes(&over), ask)
     }
 
     /// Target of a symbolic link.

@@ -7,6 +7,7 @@ use crate::file::OpenHost;
 use crate::identity::Identity;
 use crate::listing::Listing;
 use crate::node::{Node, Place};
+use crate::over::Over;
 use crate::reach::c_name;
 use crate::retries::MayOpen;
 use crate::sys;
@@ -16,7 +17,6 @@ use hearth_sync::primitive::Arc;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, Statx, fdatasync, fsync, openat};
 use rustix::io::{dup, pread};
-use std::ffi::CStr;
 
 /// Flags of an open that are passed on. `O_DIRECT` is not: the buffers of requests are aligned to
 /// nothing.
@@ -70,12 +70,14 @@ impl Tree {
         let name = Tree::proc_name(reached.as_fd());
         let how = host_flags(flags);
         let open = || openat(self.proc(), &*name, how, Mode::empty()).pass_on();
+        let over = [reached.as_fd()];
+        let over = Over::Inodes(&over);
         let fd = match flags & FMODE_EXEC {
             0 if flags & libc::O_TRUNC != 0 => {
                 self.rights
-                    .change(caller, SuidSgid::of_caller(caller), open)?
+                    .change(caller, over, SuidSgid::of_caller(caller), open)?
             }
-            0 => self.rights.act(caller, open)?,
+            0 => self.rights.act(caller, over, open)?,
             _ => open()?,
         };
         let keeps_cache = flags & libc::O_TRUNC == 0 && node.is_unchanged(&stat);
@@ -83,8 +85,10 @@ impl Tree {
         Ok(OpenHost::new(node, fd, flags, keeps_cache, listing))
     }
 
-    /// Makes and opens a file. One that is there already is opened, if it is regular and the
-    /// flags allow it.
+    /// Makes and opens a file.
+    ///
+    /// # Errors
+    /// `ESTALE` for one that is there already, if the flags allow it.
     pub fn create(
         &self,
         caller: &Caller<'_>,
@@ -96,43 +100,15 @@ impl Tree {
         let (at, entry) = (directory.as_fd(), c_name(name)?);
         let how = host_flags(flags) | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let bits = Mode::from_raw_mode(mode.into());
-        let made = self
-            .rights
-            .make(caller, mode, || openat(at, &*entry, how, bits).pass_on());
+        let made = self.rights.make(caller, Over::Inodes(&[at]), mode, || {
+            openat(at, &*entry, how, bits).pass_on()
+        });
         match made {
             Ok(fd) => self.opened(parent, name, fd, flags),
-            // Nobody has checked who may open what is there: the kernel looks again, and does.
-            Err(Errno::EEXIST) if flags & libc::O_EXCL == 0 && self.rights.are_checked() => {
-                Err(Errno::ESTALE)
-            }
-            Err(Errno::EEXIST) if flags & libc::O_EXCL == 0 => {
-                self.open_existing(caller, parent, (at, &entry), flags)
-            }
+            // Others have made it. Nobody has checked who may open what is there: the kernel looks
+            // again, and does.
+            Err(Errno::EEXIST) if flags & libc::O_EXCL == 0 => Err(Errno::ESTALE),
             Err(errno) => Err(errno),
-        }
-    }
-
-    /// Opens what somebody else has made meanwhile.
-    fn open_existing(
-        &self,
-        caller: &Caller<'_>,
-        parent: &Arc<Node>,
-        (at, name): (rustix::fd::BorrowedFd<'_>, &CStr),
-        flags: i32,
-    ) -> Result<(Attr, OpenHost)> {
-        let found = self.find(at, name.to_bytes())?;
-        if attributes::kind(&found.stat)? != Kind::File {
-            // The kernel looks the name up again, and does with it what is right.
-            return Err(Errno::ESTALE);
-        }
-        let attr = self.take(parent, name.to_bytes(), found)?;
-        let node = self.nodes.get(attr.ino)?;
-        match self.open_node(caller, &node, flags) {
-            Ok(file) => Ok((self.getattr(&node)?, file)),
-            Err(errno) => {
-                self.nodes.give_back(attr.ino, 1);
-                Err(errno)
-            }
         }
     }
 
@@ -149,7 +125,8 @@ impl Tree {
         let excl = OFlags::from_bits_retain((flags & libc::O_EXCL) as u32);
         let how = host_flags(flags) | OFlags::TMPFILE | excl;
         let bits = Mode::from_raw_mode(mode.into());
-        let fd = self.rights.make(caller, mode, || {
+        let over = [directory.as_fd()];
+        let fd = self.rights.make(caller, Over::Inodes(&over), mode, || {
             openat(self.proc(), &*name, how, bits).pass_on()
         })?;
         let name = Tree::proc_name(fd.as_fd());
@@ -215,7 +192,8 @@ impl Tree {
             (WriteAt::End | WriteAt::EndFrom(_), true) => sys::write_at(fd, data, 0, 0),
             (WriteAt::End | WriteAt::EndFrom(_), false) => sys::write_at(fd, data, 0, RWF_APPEND),
         };
-        self.rights.change(caller, suid_sgid, write)
+        self.rights
+            .change(caller, Over::Inodes(&[fd]), suid_sgid, write)
     }
 
     /// Writes what the kernel has acknowledged: pages that a program has changed through a mapping.

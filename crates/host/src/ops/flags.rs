@@ -2,6 +2,7 @@
 
 use crate::errno::PassOn;
 use crate::node::Node;
+use crate::over::Over;
 use crate::sys::{self, FsxAttr};
 use crate::tree::Tree;
 use hearth::{Caller, Errno, FsXAttr, Kind, Result};
@@ -18,8 +19,9 @@ impl Tree {
     /// Sets `FS_*_FL` flags.
     pub fn set_flags(&self, caller: &Caller<'_>, node: &Arc<Node>, flags: u32) -> Result<()> {
         let file = self.open_for_flags(node)?;
-        self.rights
-            .act(caller, || sys::set_flags(file.as_fd(), flags))
+        self.rights.act(caller, Over::Inodes(&[file.as_fd()]), || {
+            sys::set_flags(file.as_fd(), flags)
+        })
     }
 
     /// Flags and project id.
@@ -45,8 +47,9 @@ impl Tree {
             cowextsize: new.cowextsize,
             ..FsxAttr::default()
         };
-        self.rights
-            .act(caller, || sys::set_fsxattr(file.as_fd(), &new))
+        self.rights.act(caller, Over::Inodes(&[file.as_fd()]), || {
+            sys::set_fsxattr(file.as_fd(), &new)
+        })
     }
 
     /// Opens an inode for an `ioctl`, with the daemon's own rights: the caller has it open already.

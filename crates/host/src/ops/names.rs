@@ -3,6 +3,7 @@
 use crate::attributes;
 use crate::errno::PassOn;
 use crate::node::{Node, Place};
+use crate::over::Over;
 use crate::reach::{Found, c_name};
 use crate::tree::Tree;
 use hearth::{Attr, Caller, Errno, Kind, Result};
@@ -43,7 +44,7 @@ impl Tree {
         let (at, entry) = (directory.as_fd(), c_name(name)?);
         let bits = Mode::from_raw_mode(mode.into());
         let file_type = FileType::from_raw_mode(kind.mode_bits());
-        self.rights.make(caller, mode, || {
+        self.rights.make(caller, Over::Inodes(&[at]), mode, || {
             mknodat(at, &*entry, file_type, bits, rdev.into()).pass_on()
         })?;
         self.made(at, parent, name, kind)
@@ -60,8 +61,9 @@ impl Tree {
         let directory = self.reach(parent)?;
         let (at, entry) = (directory.as_fd(), c_name(name)?);
         let bits = Mode::from_raw_mode(mode.into());
-        self.rights
-            .make(caller, mode, || mkdirat(at, &*entry, bits).pass_on())?;
+        self.rights.make(caller, Over::Inodes(&[at]), mode, || {
+            mkdirat(at, &*entry, bits).pass_on()
+        })?;
         self.made(at, parent, name, Kind::Directory)
     }
 
@@ -75,8 +77,9 @@ impl Tree {
     ) -> Result<Attr> {
         let directory = self.reach(parent)?;
         let (at, entry) = (directory.as_fd(), c_name(name)?);
-        self.rights
-            .make(caller, 0, || symlinkat(target, at, &*entry).pass_on())?;
+        self.rights.make(caller, Over::Inodes(&[at]), 0, || {
+            symlinkat(target, at, &*entry).pass_on()
+        })?;
         self.made(at, parent, name, Kind::Symlink)
     }
 
@@ -94,7 +97,8 @@ impl Tree {
         let (at, entry) = (directory.as_fd(), c_name(name)?);
         // Through /proc, since by an empty name it takes a capability that the caller may lack.
         let flags = AtFlags::SYMLINK_FOLLOW;
-        self.rights.act(caller, || {
+        let over = [reached.as_fd(), at];
+        self.rights.act(caller, Over::Inodes(&over), || {
             linkat(self.proc(), &*source, at, &*entry, flags).pass_on()
         })?;
         if !self.opens_handles_of(&node.id) {
@@ -123,8 +127,9 @@ impl Tree {
         let directory = self.reach(parent)?;
         let (at, entry) = (directory.as_fd(), c_name(name)?);
         let victim = self.victim(at, name);
-        self.rights
-            .act(caller, || unlinkat(at, &*entry, flags).pass_on())?;
+        self.rights.act(caller, Over::Names(&[(at, &entry)]), || {
+            unlinkat(at, &*entry, flags).pass_on()
+        })?;
         self.lost_name(victim);
         Ok(())
     }
@@ -148,9 +153,14 @@ impl Tree {
             let (source, target) = (source.as_fd(), target.as_fd());
             renameat_with(source, &*source_name, target, &*target_name, flags).pass_on()
         };
+        let over = [
+            (source.as_fd(), &*source_name),
+            (target.as_fd(), &*target_name),
+        ];
+        let over = Over::Names(&over);
         match flags.contains(RenameFlags::WHITEOUT) {
-            true => self.rights.make(caller, 0, rename)?,
-            false => self.rights.act(caller, rename)?,
+            true => self.rights.make(caller, over, 0, rename)?,
+            false => self.rights.act(caller, over, rename)?,
         }
         self.lost_name(victim);
         self.moved(target.as_fd(), to, new_name);

@@ -3,8 +3,10 @@
 use crate::checked::SuidSgid;
 use crate::errno::PassOn;
 use crate::file::OpenHost;
+use crate::over::Over;
 use crate::tree::Tree;
 use hearth::{Caller, Errno, Result};
+use rustix::fd::AsFd;
 use rustix::fs::{FallocateFlags, SeekFrom, copy_file_range, fallocate, seek};
 
 /// The most that one call copies: what Linux moves in one call.
@@ -32,10 +34,13 @@ impl Tree {
         len: u64,
     ) -> Result<()> {
         let fd = file.fd()?;
+        let over = [fd.as_fd()];
         let flags = FallocateFlags::from_bits_retain(mode as u32);
-        self.rights.change(caller, SuidSgid::of_caller(caller), || {
-            fallocate(&fd, flags, off, len).pass_on()
-        })
+        let suid_sgid = SuidSgid::of_caller(caller);
+        self.rights
+            .change(caller, Over::Inodes(&over), suid_sgid, || {
+                fallocate(&fd, flags, off, len).pass_on()
+            })
     }
 
     /// Copies within the host, which shares blocks where it can.
@@ -48,10 +53,12 @@ impl Tree {
     ) -> Result<u64> {
         let len = len.min(COPY_MAX) as usize;
         let (from, to) = (from.fd()?, to.fd()?);
-        self.rights.change(caller, SuidSgid::of_caller(caller), || {
-            let (mut from_at, mut to_at) = (from_at, to_at);
-            let copied = copy_file_range(&from, Some(&mut from_at), &to, Some(&mut to_at), len);
-            copied.pass_on().map(|copied| copied as u64)
-        })
+        let (over, suid_sgid) = ([from.as_fd(), to.as_fd()], SuidSgid::of_caller(caller));
+        self.rights
+            .change(caller, Over::Inodes(&over), suid_sgid, || {
+                let (mut from_at, mut to_at) = (from_at, to_at);
+                let copied = copy_file_range(&from, Some(&mut from_at), &to, Some(&mut to_at), len);
+                copied.pass_on().map(|copied| copied as u64)
+            })
     }
 }

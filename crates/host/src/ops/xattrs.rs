@@ -3,6 +3,7 @@
 use crate::checked::SuidSgid;
 use crate::errno::PassOn;
 use crate::node::Node;
+use crate::over::Over;
 use crate::tree::Tree;
 use hearth::{Caller, Errno, Result};
 use hearth_sync::primitive::Arc;
@@ -31,7 +32,10 @@ impl Tree {
         let reached = self.reach(node)?;
         let (path, name) = (Tree::proc_path(reached.as_fd()), c_string(name)?);
         let get = |value: &mut [u8]| getxattr(&*path, &*name, value).pass_on();
-        self.rights.act(caller, || filled(get)).map(Into::into)
+        let over = [reached.as_fd()];
+        self.rights
+            .act(caller, Over::Inodes(&over), || filled(get))
+            .map(Into::into)
     }
 
     /// Sets an attribute.
@@ -48,9 +52,11 @@ impl Tree {
         let (path, c_name) = (Tree::proc_path(reached.as_fd()), c_string(name)?);
         let flags = XattrFlags::from_bits_retain(flags as u32);
         let set = || setxattr(&*path, &*c_name, value, flags).pass_on();
+        let over = [reached.as_fd()];
+        let over = Over::Inodes(&over);
         match name {
-            ACL => self.rights.act_exactly(caller, suid_sgid, set),
-            _ => self.rights.act(caller, set),
+            ACL => self.rights.act_exactly(caller, over, suid_sgid, set),
+            _ => self.rights.act(caller, over, set),
         }
     }
 
@@ -59,7 +65,10 @@ impl Tree {
         let reached = self.reach(node)?;
         let path = Tree::proc_path(reached.as_fd());
         let list = |names: &mut [u8]| listxattr(&*path, names).pass_on();
-        let mut names = self.rights.act(caller, || filled(list))?;
+        let over = [reached.as_fd()];
+        let mut names = self
+            .rights
+            .act(caller, Over::Inodes(&over), || filled(list))?;
         // The kernel leaves out nothing of what it gets.
         if self.rights.are_checked() && !caller.privileged() {
             names = names
@@ -80,7 +89,10 @@ impl Tree {
             // The kernel takes it off a file that anybody writes to, and asks who does so by hand
             // for the capability beforehand.
             FILE_CAPABILITIES => remove(),
-            _ => self.rights.act(caller, remove),
+            _ => {
+                let over = [reached.as_fd()];
+                self.rights.act(caller, Over::Inodes(&over), remove)
+            }
         }
     }
 }
