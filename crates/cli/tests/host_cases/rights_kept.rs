@@ -104,3 +104,23 @@ print(stage(lambda: None,prepare,lambda: os.rename('own/b','own/c')), sorted(os.
 "#,
     );
 }
+
+/// Once, the rights of root, who had opened the file before, counted for the writes of others.
+#[test]
+fn setuid_goes_with_a_strangers_write_whoever_opened_the_file_before() {
+    Case::on(Below::ext4).agrees(
+        "opened-before",
+        r#"
+for mode in 6777 4777 2777 0777; do
+    for opens in '<' '<>'; do
+        echo text > f; chmod $mode f
+        eval "exec 7${opens}f"
+        U dd if=/dev/zero of=f bs=1 count=3 conv=notrunc status=none
+        stat -c "$mode $opens %a" f; stat -c %a $S/f
+        exec 7>&-
+        chmod $mode f; echo root >> f; stat -c %a f
+    done
+done
+"#,
+    );
+}

@@ -38,23 +38,25 @@ impl<V: KernelCache> Dispatcher<V> {
     /// stores through a mapping may change them.
     pub(super) fn timeouts(&self, ino: u64) -> Timeouts {
         let timeouts = self.settings.timeouts;
-        match self.handles.flows() {
-            Some(flows) if flows.is_written(ino) => Timeouts {
+        match self.is_written_below(ino) {
+            true => Timeouts {
                 attr: Duration::ZERO,
                 ..timeouts
             },
-            _ => timeouts,
+            false => timeouts,
         }
+    }
+
+    /// Whether the kernel may write to the file below by itself.
+    pub(super) fn is_written_below(&self, ino: u64) -> bool {
+        let flows = self.handles.flows();
+        flows.is_some_and(|flows| flows.is_written(ino))
     }
 
     /// What the kernel believes of an inode that is open for writing and passed through is true no
     /// longer. It takes no lock for that.
     pub(super) fn drop_attributes(&self, ino: u64) {
-        if self
-            .handles
-            .flows()
-            .is_some_and(|flows| flows.is_written(ino))
-        {
+        if self.is_written_below(ino) {
             self.notifier.inval_inode(ino, None);
         }
     }

@@ -36,6 +36,11 @@ impl<V: KernelCache> Dispatcher<V> {
             // do that here: allocating does it.
             let uid = || Ok::<_, VfsError>(self.vfs.getattr(&cx.caller(0), cx.ino())?.uid);
             change.kill_suidgid |= caller.privileged() || uid()? == caller.uid;
+            // And before a stranger's write to a file that is passed through, which nobody else
+            // would take them away for: it has the rights of whoever opened the file first.
+            if !change.kill_suidgid && self.is_written_below(cx.ino()) {
+                self.strip_suidgid(&caller, cx.ino())?;
+            }
         }
         if self.settings.no_open && args.valid & fattr::FH == 0 && change.size == Some(0) {
             // `O_TRUNC`, which moves times of an empty file too; `truncate` would come the same.
