@@ -216,3 +216,28 @@ m[0:1] = b\"U\"; m.flush()'; cat d/f",
              cat merged/f; echo new > merged/f; cat up/f; umount merged; fi",
     ));
 }
+
+/// Once, `cp` asked where there is data before the kernel had written back what programs had
+/// stored, and copied a hole.
+#[test]
+fn what_was_stored_through_a_mapping_is_data_to_a_copy_at_once() {
+    let script = "/usr/bin/python3 - <<'P'
+import mmap, os
+f = os.open('stored', os.O_CREAT | os.O_RDWR)
+os.ftruncate(f, 1 << 20)
+m = mmap.mmap(f, 1 << 20)
+m[500_000:500_004] = b'data'
+print(os.lseek(f, 0, os.SEEK_DATA), os.lseek(f, 499_712, os.SEEK_HOLE))
+m[0:4] = b'more'
+assert os.system('cp stored copy && cmp stored copy') == 0
+P";
+    for options in ["", "passthrough=off", "hot_track", "quota=wait"] {
+        let below = Below::ext4();
+        let state = below.outside("state");
+        let with_state = format!("state={},{options}", state.display());
+        let mounted = Mounted::over(Transport::Dev, below.path(), &with_state);
+        assert_eq!(mounted.shell(script), "499712 503808\n", "{options}");
+    }
+    let mounted = Mounted::new(Transport::Dev, "no_writeback");
+    mounted.shell(script);
+}

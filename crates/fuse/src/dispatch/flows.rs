@@ -119,6 +119,12 @@ impl Flows {
         }
     }
 
+    /// Whether the file is open and passed through.
+    pub fn is_passed_through(&self, ino: u64) -> bool {
+        let shard = self.shard(ino).lock();
+        shard.get(&ino).is_some_and(|flow| flow.backing.is_some())
+    }
+
     /// Whether stores through a mapping may change the file without a word to anybody.
     pub fn is_written(&self, ino: u64) -> bool {
         self.written.load(Relaxed) > 0 && {
@@ -164,6 +170,8 @@ mod tests {
         assert_eq!(flows.open(1, false, cached), Asked::Cached);
         assert_eq!(flows.open(1, false, through), Asked::Cached);
         assert_eq!(flows.open(2, false, through), Asked::Through(7));
+        assert!(!flows.is_passed_through(1) && flows.is_passed_through(2));
+        assert!(!flows.is_passed_through(3));
         flows.close(1, false);
         assert_eq!(flows.open(1, true, through), Asked::Cached);
         flows.close(1, true);

@@ -47,6 +47,12 @@ impl<V: KernelCache> Dispatcher<V> {
         }
     }
 
+    /// Whether the kernel reads and writes the file below by itself.
+    pub(super) fn is_passed_through(&self, ino: u64) -> bool {
+        let flows = self.handles.flows();
+        flows.is_some_and(|flows| flows.is_passed_through(ino))
+    }
+
     /// Whether the kernel may write to the file below by itself.
     pub(super) fn is_written_below(&self, ino: u64) -> bool {
         let flows = self.handles.flows();

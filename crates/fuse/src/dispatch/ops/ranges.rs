@@ -28,9 +28,9 @@ impl<V: KernelCache> Dispatcher<V> {
     ) -> OpResult {
         // The signed offset of lseek(2): a negative one is behind no end.
         let (offset, whence) = (args.offset as i64, args.whence as i32);
-        if self.settings.writeback && args.fh != 0 {
+        if args.fh != 0 && !self.is_passed_through(cx.ino()) {
             // The kernel asks without having written back, so the volume may lack the end of the
-            // file. What is dirty comes first; a worker waits for it, since it comes as requests,
+            // file, and what was stored through a mapping on any volume. What is dirty comes first; a worker waits for it, since it comes as requests,
             // which a rate limit may delay.
             let (file, vfs, ino) = (self.file(args.fh)?, self.vfs.clone(), cx.ino());
             let notifier = Arc::clone(&self.notifier);
