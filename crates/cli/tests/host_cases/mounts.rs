@@ -238,3 +238,31 @@ fn hr31_an_unmount_without_force_of_a_bind_leaves_the_mount() {
         assert_eq!(fs::read(case.mounted.at("d/f")).unwrap(), b"x");
     }
 }
+
+/// Once, users were refused nearly everything there: the kernel asks for the ACL to check a right.
+#[test]
+fn users_may_what_modes_allow_where_there_are_no_acls() {
+    let below = Below::tmpfs();
+    for name in ["ram", "proc"] {
+        fs::create_dir(below.at(name)).unwrap();
+    }
+    mount(&["-t", "ramfs", "x"], &below.at("ram"));
+    mount(&["-t", "proc", "x"], &below.at("proc"));
+    let case = Case::over(below);
+    let mut said = case.script(
+        "",
+        "mkdir -m 1777 ram/d; mkdir ram/g; echo group > ram/g/f; chgrp -R 5000 ram/g
+         chmod 750 ram/g; chmod 640 ram/g/f
+         U sh -c 'echo x > ram/d/f; mkdir ram/d/e; cat ram/d/f; mv ram/d/f ram/d/e; ls ram/d/e'
+         G 5000 cat ram/g/f; try U cat ram/g/f; U cat proc/version | cmp - /proc/version
+         getfacl -cs ram/d; try getfattr -n system.posix_acl_access ram/d
+         try setfacl -m u:7:r ram/d",
+    );
+    assert_eq!(
+        succeed(&mut said),
+        "x\nf\ngroup\nno 1 Permission denied\nno 1 No such attribute\nno 1 Operation not supported\n"
+    );
+    for name in ["ram", "proc"] {
+        umounted(&case.below.at(name));
+    }
+}
