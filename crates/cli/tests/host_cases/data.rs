@@ -241,3 +241,34 @@ P";
     let mounted = Mounted::new(Transport::Dev, "no_writeback");
     mounted.shell(script);
 }
+
+/// Once, the kernel went on appending to a file that it was passed through.
+#[test]
+fn whether_a_write_appends_is_as_the_flags_are_then() {
+    Case::on(Below::ext4).agrees(
+        "flags",
+        r##"
+/usr/bin/python3 - <<'P'
+import os,fcntl,mmap
+S=os.environ['S']
+for first in (None,os.O_RDONLY,os.O_RDWR):
+    open('f','w').write('0123456789')
+    kept=first is not None and os.open('f',first)
+    f=os.open('f',os.O_RDWR|os.O_APPEND)
+    os.write(f,b'end'); print(os.fstat(f).st_size)
+    fcntl.fcntl(f,fcntl.F_SETFL,0)
+    print(os.pwrite(f,b'AB',2), os.pread(f,20,0), os.fstat(f).st_size)
+    os.lseek(f,5,os.SEEK_SET); os.write(f,b'C')
+    m=mmap.mmap(f,13); m[0:1]=b'M'; m.flush(); print(m[:])
+    fcntl.fcntl(f,fcntl.F_SETFL,os.O_APPEND)
+    open(S+'/f','a').write('behind')
+    os.write(f,b'last'); print(open(S+'/f').read(), open('f').read())
+    g=os.open('f',os.O_RDWR); os.pwrite(g,b'G',1)
+    fcntl.fcntl(g,fcntl.F_SETFL,os.O_APPEND); os.write(g,b'g'); print(os.pread(f,30,0))
+    for fd in (f,g): os.close(fd)
+    m.close()
+    if kept: print(os.pread(kept,30,0)); os.close(kept)
+P
+"##,
+    );
+}

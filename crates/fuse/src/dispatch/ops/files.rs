@@ -325,9 +325,15 @@ impl<V: KernelCache> Dispatcher<V> {
             } else {
                 0
             };
+            // The kernel opens the file below with the flags of now, and would go on appending when
+            // a program has taken `O_APPEND` away. So these reads and writes come here.
+            let direct = match file.writable() && keeps_append(&*file) {
+                true => fopen::DIRECT_IO,
+                false => 0,
+            };
             return OpenOut {
                 fh,
-                open_flags: fopen::PASSTHROUGH | flush,
+                open_flags: fopen::PASSTHROUGH | direct | flush,
                 backing_id,
             };
         }
@@ -360,7 +366,7 @@ impl<V: KernelCache> Dispatcher<V> {
 }
 
 /// With a writeback cache: whether the kernel passes each write to it on, because only its end may
-/// be written to. Of other files `O_APPEND` is the kernel's affair, and taken off.
+/// be written to. Of other such files `O_APPEND` is the kernel's affair, and taken off.
 fn keeps_append(file: &impl VfsFile) -> bool {
     file.flags() & libc::O_APPEND != 0
 }
