@@ -4,7 +4,7 @@ use crate::chunks::take;
 use crate::fnv::fnv;
 use crate::handle::FileHandle;
 use rustix::fd::BorrowedFd;
-use rustix::fs::{Statx, makedev};
+use rustix::fs::{Statx, fstatfs, makedev};
 
 /// An inode of the host, as one mount shows it. Two mounts of one filesystem may have other flags,
 /// so an inode that both show has two identities.
@@ -24,15 +24,23 @@ pub struct Identity {
 enum Birth {
     /// The handle has a generation in it.
     Handle(FileHandle),
-    /// Where there are no handles: when it was made, as far as that is known.
+    /// Where there are no handles: when it was made, as far as that is known. On overlayfs its type
+    /// in place of that: an inode that is copied up keeps its number, and not its birth.
     Time(i64, u32),
 }
+
+/// The bits of a mode that say what kind of file it is.
+const TYPE: u16 = libc::S_IFMT as u16;
+
+/// `f_type` of overlayfs.
+const OVERLAY: u64 = 0x794c_7630;
 
 impl Identity {
     /// Of an open file with these attributes.
     pub fn of(fd: BorrowedFd<'_>, stat: &Statx) -> Identity {
         let birth = match FileHandle::of(fd) {
             Some(handle) => Birth::Handle(handle),
+            None if is_on_overlay(fd) => Birth::Time(i64::from(stat.stx_mode & TYPE), 0),
             None => Birth::Time(stat.stx_btime.tv_sec, stat.stx_btime.tv_nsec),
         };
         Identity {
@@ -115,4 +123,8 @@ impl Identity {
             Birth::Time(..) => None,
         }
     }
+}
+
+fn is_on_overlay(fd: BorrowedFd<'_>) -> bool {
+    fstatfs(fd).is_ok_and(|found| found.f_type as u64 == OVERLAY)
 }

@@ -1,7 +1,7 @@
 //! Which file it is.
 
 use crate::case::{Case, run};
-use crate::harness::{Below, program, shell, succeed};
+use crate::harness::{Below, Mounted, Transport, program, shell, succeed};
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -154,4 +154,49 @@ fn hr8_a_copy_of_a_file_onto_itself_by_the_other_path_is_what_fuse_makes_of_it()
     let script = "echo contents > f; cp f $S/f || true; wc -c < f";
     assert_eq!(succeed(&mut run(below, below, script)), "9\n");
     assert_eq!(succeed(&mut run(below, case.mounted.path(), script)), "0\n");
+}
+
+/// Once, the first change of a file of a lower layer made another file of it, with locks of its own.
+#[test]
+fn a_file_of_an_overlay_is_one_before_and_after_its_first_change() {
+    let layers = Below::tmpfs();
+    for name in ["low", "low/d", "up", "work", "merged"] {
+        fs::create_dir(layers.at(name)).unwrap();
+    }
+    fs::write(layers.at("low/f"), "lower").unwrap();
+    fs::write(layers.at("low/m"), "lower").unwrap();
+    succeed(&mut shell(
+        layers.path(),
+        "mount -t overlay -o lowerdir=low,upperdir=up,workdir=work o merged",
+    ));
+    for options in ["", "passthrough=off"] {
+        let mounted = Mounted::over(Transport::Dev, &layers.at("merged"), options);
+        let said = mounted.shell(
+            "/usr/bin/python3 - <<'P'
+import fcntl, mmap, os, time
+f = os.open('f', os.O_RDONLY)
+fcntl.flock(f, fcntl.LOCK_EX)
+m = os.open('m', os.O_RDONLY)
+mapped = mmap.mmap(m, 5, prot=mmap.PROT_READ)
+before = mapped[:], os.fstat(f).st_ino
+os.chdir('d')
+open('../f', 'r+').write('upper')
+open('../m', 'r+').write('upper')
+os.chmod('.', 0o700)
+time.sleep(1.1)
+g = os.open('../f', os.O_RDWR)
+try: fcntl.flock(g, fcntl.LOCK_EX | fcntl.LOCK_NB); print('both have it')
+except BlockingIOError: print('locked')
+print(before[1] == os.fstat(g).st_ino, os.getcwd()[-2:], mapped[:])
+P",
+        );
+        assert_eq!(said, "locked\nTrue /d b'upper'\n", "{options}");
+        mounted.unmount();
+        succeed(&mut shell(
+            layers.path(),
+            "umount merged; rm -rf up work; mkdir up work
+             mount -t overlay -o lowerdir=low,upperdir=up,workdir=work o merged",
+        ));
+    }
+    succeed(program("umount").arg(layers.at("merged")));
 }
