@@ -30,6 +30,7 @@ mod nodes;
 mod ops;
 mod over;
 mod pending_call;
+mod private_mounts;
 mod proc_status;
 mod pseudo;
 mod quota;

@@ -7,6 +7,7 @@ use crate::attributes;
 use crate::errno::PassOn;
 use crate::identity::Identity;
 use crate::node::{Node, Place};
+use crate::private_mounts;
 use crate::pseudo::pseudo_filesystem;
 use crate::tree::Tree;
 use hearth::{Attr, Errno, NAME_MAX, Result};
@@ -19,6 +20,9 @@ use std::ffi::{CStr, CString};
 
 /// Directories above an inode, as a path may have.
 const DEPTH_MAX: usize = 4096;
+
+/// The last user that Linux has, which nobody is and nothing maps.
+const UNMAPPED: u32 = u32::MAX - 1;
 
 /// A descriptor of an inode, for as long as an operation needs it.
 #[derive(Debug)]
@@ -130,7 +134,7 @@ impl Tree {
             name: name.into(),
         });
         let node = self.nodes.take(found.id, kind, place);
-        let attr = self.attr(&node, &found.stat)?;
+        let attr = self.attr(&node, found.fd.as_fd(), &found.stat)?;
         self.learn_project(&node, found.fd.as_fd(), parent);
         let fd = Arc::new(found.fd);
         self.retries.found(caller, (parent, name), (&node, &fd));
@@ -140,14 +144,24 @@ impl Tree {
         Ok(attr)
     }
 
-    /// Attributes of an inode.
+    /// Attributes of an inode, which `fd` is of.
     ///
     /// # Errors
     /// `EIO` for an unknown type.
-    pub fn attr(&self, node: &Node, stat: &Statx) -> Result<Attr> {
+    pub fn attr(&self, node: &Node, fd: BorrowedFd<'_>, stat: &Statx) -> Result<Attr> {
         node.set_owner(stat.stx_uid);
         let shown = self.shown(node.id.dev, node.id.ino);
-        attributes::attr(node.number, shown, &node.id, stat)
+        let mut attr = attributes::attr(node.number, shown, &node.id, stat)?;
+        if node.id.mount != self.nodes.root().id.mount
+            && let Some(owner) = private_mounts::owner(fd, stat)
+        {
+            // The kernel checks who may enter. Where ids may be mapped, 0 may be anybody's.
+            (attr.uid, attr.perm) = match self.rights.are_checked() {
+                true => (UNMAPPED, 0),
+                false => (owner, attr.perm & 0o700),
+            };
+        }
+        Ok(attr)
     }
 
     /// The name of a descriptor below [`Tree::proc`].

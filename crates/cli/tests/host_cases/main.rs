@@ -20,6 +20,7 @@ mod memory;
 mod mounts;
 mod names;
 mod positions;
+mod private_mounts;
 mod programs;
 mod projects;
 mod removed;

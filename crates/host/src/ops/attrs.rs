@@ -22,7 +22,7 @@ impl Tree {
     pub fn getattr(&self, node: &Arc<Node>) -> Result<Attr> {
         let reached = self.reach(node)?;
         let stat = attributes::stat(reached.as_fd())?;
-        self.attr(node, &stat)
+        self.attr(node, reached.as_fd(), &stat)
     }
 
     /// Changes attributes, in the order in which a refusal of one leaves the others alone as far as
@@ -64,7 +64,7 @@ impl Tree {
             self.rights.act(caller, over, touch)?;
         }
         let stat = attributes::stat(fd)?;
-        self.attr(node, &stat)
+        self.attr(node, fd, &stat)
     }
 
     /// Changes the mode for `caller`.

@@ -152,10 +152,11 @@ impl Tree {
             name: name.into(),
         });
         let node = self.nodes.take(id, Kind::File, place);
+        let attr = self.attr(&node, fd.as_fd(), &stat)?;
         let listing = Listing::new(&self.remembered);
         let mut file = OpenHost::new(&node, fd, flags, false, listing);
         file.is_new = true;
-        Ok((self.attr(&node, &stat)?, file))
+        Ok((attr, file))
     }
 
     /// Reads at `off`.
