@@ -2,6 +2,7 @@
 //! `docs/design/host.md`, "Mapped ids".
 
 use crate::acting::{Acting, Cred, Own, nobody};
+use crate::node::User;
 use crate::proc_status::ProcStatus;
 use hearth::{Caller, Errno, Result};
 use rustix::thread::CapabilitySet;
@@ -45,7 +46,7 @@ pub enum ActAs {
 /// Acts for callers whom the kernel has checked.
 #[derive(Debug)]
 pub struct Checked {
-    own: Own,
+    pub own: Own,
     /// User and group that own nothing, and for which no filesystem has a reserve.
     nobody: (u32, u32),
 }
@@ -107,6 +108,16 @@ impl Checked {
             who.capabilities |= has & CapabilitySet::SYS_RESOURCE;
         }
         run(&who, &mut call)
+    }
+
+    /// Root of the machine, or nobody.
+    pub fn writer(&self, caller: &Caller<'_>) -> User {
+        // Who makes a file is told by its mapped id, which may be root's.
+        let (uid, gid) = match caller.privileged() && of_root(caller.pid).is_some() {
+            true => (0, self.own.gid),
+            false => self.nobody,
+        };
+        User { uid, gid }
     }
 
     /// Makes a call with which the kernel takes down whose rights count from now on.

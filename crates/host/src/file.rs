@@ -2,7 +2,7 @@
 
 use crate::heat::known::Known;
 use crate::listing::Listing;
-use crate::node::{Node, OpenedBy};
+use crate::node::{Node, OpenedBy, User};
 use hearth::{Errno, Kind, OpenFile, Result, VfsFile};
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
@@ -61,17 +61,17 @@ pub(crate) struct OpenHost {
 }
 
 impl OpenHost {
-    /// An open file of `node`, to which its descriptor is lent; `listing` is that of a directory.
+    /// A file that `user` has opened: `node`, to which its descriptor is lent; `listing` is that of a directory.
     pub fn new(
         node: &Arc<Node>,
         fd: OwnedFd,
-        flags: i32,
+        (user, flags): (User, i32),
         keeps_cache: bool,
         listing: Listing,
     ) -> OpenHost {
         let fd = Arc::new(fd);
         let by = match is_writable(flags) {
-            true => OpenedBy::Writer,
+            true => OpenedBy::Writer(user),
             false => OpenedBy::Reader,
         };
         node.add_open(&fd, by);
@@ -202,7 +202,8 @@ mod tests {
         let id = Identity::of(fd.as_fd(), &stat);
         let node = Arc::new(Node::new(1, id, Kind::Directory, None));
         let listing = Listing::new(&Arc::default());
-        let file = OpenHost::new(&node, fd, libc::O_RDONLY, false, listing);
+        let user = User { uid: 0, gid: 0 };
+        let file = OpenHost::new(&node, fd, (user, libc::O_RDONLY), false, listing);
         assert!(node.is_open());
         let last = Lock::<LastLock, ()>::new(());
         let held = last.lock();

@@ -68,11 +68,19 @@ struct OpenDescriptor {
     by: OpenedBy,
 }
 
+/// A user, and its group for files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct User {
+    pub uid: u32,
+    pub gid: u32,
+}
+
 /// Why a descriptor is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenedBy {
     Reader,
-    Writer,
+    /// By this user, whose room what is stored through a mapping takes.
+    Writer(User),
     /// Nobody has it open: the call that is about to may find it no other way. It is not told when
     /// this ends, so nothing may be charged for it.
     Look,
@@ -151,11 +159,13 @@ impl Node {
         of_file.or_else(|| open.held.clone())
     }
 
-    /// A descriptor of a file that is open for writing.
-    pub fn writable_descriptor(&self) -> Option<Arc<OwnedFd>> {
+    /// A descriptor of a file that is open for writing, and who opened it.
+    pub fn writer(&self) -> Option<(Arc<OwnedFd>, User)> {
         let open = self.open.lock();
-        let mut able = open.files.iter().filter(|one| one.by == OpenedBy::Writer);
-        able.find_map(|one| one.fd.upgrade())
+        open.files.iter().find_map(|one| match one.by {
+            OpenedBy::Writer(user) => Some((one.fd.upgrade()?, user)),
+            OpenedBy::Reader | OpenedBy::Look => None,
+        })
     }
 
     /// A file was opened. It is open for as long as its descriptor lives, or until it is closed.

@@ -12,6 +12,7 @@
 
 use crate::acting::{Acting, Cred, Own, set_umask};
 use crate::checked::{ActAs, Checked, SuidSgid};
+use crate::node::User;
 use crate::over::Over;
 use crate::proc_status::ProcStatus;
 use hearth::{Caller, Errno, Result};
@@ -164,6 +165,39 @@ impl Rights {
             }
             _ => call(),
         }
+    }
+
+    /// In whose room `caller` stores through a mapping of what it opens now.
+    pub fn writer(&self, caller: &Caller<'_>) -> User {
+        match &self.0 {
+            Acts::Checked(checked) => checked.writer(caller),
+            _ => User {
+                uid: caller.uid,
+                gid: caller.gid,
+            },
+        }
+    }
+
+    /// Stores what nobody waits for, with the daemon's own right to do so, in the room that `user`
+    /// may use: the reserve of a filesystem and its quotas bind who is not root.
+    ///
+    /// # Errors
+    /// Those of `call`.
+    pub fn store<T>(&self, user: User, call: impl FnOnce() -> Result<T>) -> Result<T> {
+        let own = match &self.0 {
+            _ if user.uid == 0 => return call(),
+            Acts::AsItself => return call(),
+            Acts::Checked(checked) => &checked.own,
+            Acts::ForCallers(own) => own,
+        };
+        let who = Cred {
+            uid: user.uid,
+            gid: user.gid,
+            groups: &[],
+            capabilities: own.capabilities.permitted - CapabilitySet::SYS_RESOURCE,
+        };
+        let _acting = Acting::begin(own, &who)?;
+        call()
     }
 
     fn perform<T>(

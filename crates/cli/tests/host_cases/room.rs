@@ -1,7 +1,9 @@
 //! Room to work: descriptors, memory, waits.
 
 use crate::case::Case;
-use crate::harness::{Below, hearth, program, refused, said, shell, succeed, until};
+use crate::harness::{
+    Below, Mounted, Transport, hearth, program, refused, said, shell, succeed, until,
+};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::process::{Child, Command, Stdio};
@@ -176,4 +178,35 @@ fn hr69_callers_of_a_frozen_daemon_can_be_killed_and_an_unmount_says_what_is_wro
     refused("umount", &refusal, 1, &["does not answer", "--lazy"]);
     assert!(took < Duration::from_secs(60), "{took:?}");
     assert_eq!(case.mounted.shell("cat f; touch g; ls"), "xf\ng\n");
+}
+
+/// ext4 keeps a part of its blocks for root. Once, what was stored through a mapping got them.
+#[test]
+fn stores_through_a_mapping_take_nothing_of_the_reserve() {
+    let below = Below::ext4();
+    let mounted = Mounted::over(Transport::Dev, below.path(), "passthrough=off");
+    let script = "
+U() { setpriv --reuid 1000 --regid 1000 --clear-groups \"$@\"; }
+install -d -o 1000 -g 1000 d; cd d
+U sh -c 'size=512M; n=0
+    for size in 512M 256M 128M 64M 32M 16M 8M 4M 1M 256K 64K 16K 4K 4K; do
+        while fallocate -l $size f$n 2> /dev/null; do n=$((n + 1)); done; rm -f f$n
+    done'
+cat > store <<'P'
+import mmap, os
+f = os.open('stored', os.O_CREAT | os.O_RDWR)
+os.ftruncate(f, 4 << 20)
+m = mmap.mmap(f, 4 << 20)
+m[:] = b'x' * len(m)
+try: m.flush(); print('stored')
+except OSError as e: print(e.strerror)
+P
+U /usr/bin/python3 store; stat -c %b stored; rm stored; /usr/bin/python3 store; stat -c %b stored";
+    let said = mounted.shell(script);
+    let lines: Vec<_> = said.lines().collect();
+    let blocks = |line: usize| lines[line].parse::<u64>().unwrap();
+    assert_eq!(lines[0], "No space left on device", "{said}");
+    assert!(blocks(1) < 256, "{said}");
+    assert_eq!(lines[2], "stored", "{said}");
+    assert!(blocks(3) >= 8192, "{said}");
 }

@@ -6,7 +6,7 @@ use crate::errno::PassOn;
 use crate::file::OpenHost;
 use crate::identity::Identity;
 use crate::listing::Listing;
-use crate::node::{Node, Place};
+use crate::node::{Node, Place, User};
 use crate::over::Over;
 use crate::reach::c_name;
 use crate::retries::MayOpen;
@@ -82,7 +82,8 @@ impl Tree {
         };
         let keeps_cache = flags & libc::O_TRUNC == 0 && node.is_unchanged(&stat);
         let listing = Listing::new(&self.remembered);
-        Ok(OpenHost::new(node, fd, flags, keeps_cache, listing))
+        let opened = (self.rights.writer(caller), flags);
+        Ok(OpenHost::new(node, fd, opened, keeps_cache, listing))
     }
 
     /// Makes and opens a file.
@@ -104,7 +105,7 @@ impl Tree {
             openat(at, &*entry, how, bits).pass_on()
         });
         match made {
-            Ok(fd) => self.opened(parent, name, fd, flags),
+            Ok(fd) => self.opened(parent, name, fd, (self.rights.writer(caller), flags)),
             // Others have made it. Nobody has checked who may open what is there: the kernel looks
             // again, and does.
             Err(Errno::EEXIST) if flags & libc::O_EXCL == 0 => Err(Errno::ESTALE),
@@ -132,7 +133,7 @@ impl Tree {
         let name = Tree::proc_name(fd.as_fd());
         let path = OFlags::PATH | OFlags::CLOEXEC;
         let held = openat(self.proc(), &*name, path, Mode::empty()).pass_on()?;
-        let (attr, file) = self.opened(parent, b"", fd, flags)?;
+        let (attr, file) = self.opened(parent, b"", fd, (self.rights.writer(caller), flags))?;
         file.node.hold(held);
         Ok((attr, file))
     }
@@ -143,7 +144,7 @@ impl Tree {
         parent: &Arc<Node>,
         name: &[u8],
         fd: OwnedFd,
-        flags: i32,
+        opened: (User, i32),
     ) -> Result<(Attr, OpenHost)> {
         let stat: Statx = attributes::stat(fd.as_fd())?;
         let id = Identity::of(fd.as_fd(), &stat);
@@ -154,7 +155,7 @@ impl Tree {
         let node = self.nodes.take(id, Kind::File, place);
         let attr = self.attr(&node, fd.as_fd(), &stat)?;
         let listing = Listing::new(&self.remembered);
-        let mut file = OpenHost::new(&node, fd, flags, false, listing);
+        let mut file = OpenHost::new(&node, fd, opened, false, listing);
         file.is_new = true;
         Ok((attr, file))
     }
@@ -199,20 +200,25 @@ impl Tree {
 
     /// Writes what the kernel has acknowledged: pages that a program has changed through a mapping.
     pub fn write_back(&self, node: &Arc<Node>, off: u64, data: &[u8]) -> Result<usize> {
-        let fd = match node.writable_descriptor() {
-            Some(fd) => fd,
+        let (fd, user) = match node.writer() {
+            Some(writer) => writer,
             None => {
                 let reached = self.reach(node)?;
                 let name = Tree::proc_name(reached.as_fd());
                 let flags = OFlags::WRONLY | OFlags::CLOEXEC;
-                Arc::new(openat(self.proc(), &*name, flags, Mode::empty()).pass_on()?)
+                let fd = openat(self.proc(), &*name, flags, Mode::empty()).pass_on()?;
+                // Who stored is not known any more.
+                let stat = attributes::stat(fd.as_fd())?;
+                let (uid, gid) = (stat.stx_uid, stat.stx_gid);
+                (Arc::new(fd), User { uid, gid })
             }
         };
-        match sys::write_at(fd.as_fd(), data, off, RWF_NOAPPEND) {
+        let write = || match sys::write_at(fd.as_fd(), data, off, RWF_NOAPPEND) {
             // Linux before 6.9; a file that appends is then not mapped for writing in earnest.
             Err(Errno::EOPNOTSUPP) => sys::write_at(fd.as_fd(), data, off, 0),
             done => done,
-        }
+        };
+        self.rights.store(user, write)
     }
 
     /// What a close reports: errors of writes that were acknowledged, where the host has such.

@@ -156,7 +156,7 @@ impl HostVfs {
             return self.tree.write_back(node, off, data);
         };
         // Without one the host alone decides, and what it did is charged.
-        let Some(fd) = node.writable_descriptor() else {
+        let Some((fd, _)) = node.writer() else {
             return quotas.settled(node, || self.tree.write_back(node, off, data));
         };
         let range = (off, data.len() as u64);
