@@ -52,6 +52,8 @@ pub(crate) struct OpenHost {
     /// What the descriptor was opened with.
     opened: i32,
     keeps_cache: bool,
+    /// Whether the kernel makes its contents up while it is read.
+    pub hides_size: bool,
     /// Whether the inode was made by this open.
     pub is_new: bool,
     /// What heat knows of it, from its first use on.
@@ -81,6 +83,7 @@ impl OpenHost {
             flags: AtomicU32::new(flags as u32),
             opened: flags,
             keeps_cache,
+            hides_size: false,
             is_new: false,
             known: OnceLock::new(),
             listing: Lock::new(listing),
@@ -166,6 +169,13 @@ impl VfsFile for HostFile {
 
     fn is_control(&self) -> bool {
         matches!(self.0, Opened::Control(_))
+    }
+
+    fn hides_size(&self) -> bool {
+        match &self.0 {
+            Opened::Host(file) => file.hides_size,
+            Opened::Control(_) => false,
+        }
     }
 
     fn keeps_cache(&self) -> bool {

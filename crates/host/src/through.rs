@@ -18,7 +18,13 @@ impl HostVfs {
         let Opened::Host(open) = &file.0 else {
             return None;
         };
-        if open.node.kind != Kind::File || self.heat.needs_bytes() || self.quotas.is_some() {
+        // What a pseudo filesystem answers may depend on who reads: the first opener's rights would
+        // count for all.
+        if open.hides_size
+            || open.node.kind != Kind::File
+            || self.heat.needs_bytes()
+            || self.quotas.is_some()
+        {
             return None;
         }
         let fd = match open.fd() {

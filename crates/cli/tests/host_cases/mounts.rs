@@ -266,3 +266,29 @@ fn users_may_what_modes_allow_where_there_are_no_acls() {
         umounted(&case.below.at(name));
     }
 }
+
+/// Once, a file of size 0 was at its end before it was read.
+#[test]
+fn files_that_are_made_up_while_they_are_read_have_their_contents() {
+    for options in ["", "passthrough=off"] {
+        let below = Below::tmpfs();
+        for (name, kind) in [("proc", "proc"), ("sys", "sysfs")] {
+            fs::create_dir(below.at(name)).unwrap();
+            mount(&["-t", kind, "x"], &below.at(name));
+        }
+        let mounted = Mounted::over(Transport::Dev, below.path(), options);
+        let said = mounted.shell(
+            "for f in version cmdline filesystems sys/kernel/ostype sys/kernel/hostname; do
+                cmp proc/$f /proc/$f
+                setpriv --reuid 1000 --regid 1000 --clear-groups cat proc/$f | cmp - /proc/$f
+             done
+             cmp {sys,/sys}/kernel/mm/transparent_hugepage/enabled
+             cp proc/version copy; cmp copy /proc/version; wc -l < proc/sys/kernel/ostype",
+        );
+        assert_eq!(said, "1\n", "{options}");
+        drop(mounted);
+        for name in ["proc", "sys"] {
+            umounted(&below.at(name));
+        }
+    }
+}

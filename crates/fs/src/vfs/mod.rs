@@ -348,6 +348,11 @@ pub trait VfsFile: Send + Sync + 'static {
     /// Whether it is a control file, whose contents change by themselves.
     fn is_control(&self) -> bool;
 
+    /// Whether it has contents of which its size says nothing, so that no kernel may cache them.
+    fn hides_size(&self) -> bool {
+        false
+    }
+
     /// Whether what a kernel has cached of its contents or entries is still true. Asked once, when
     /// the file was opened just now.
     fn keeps_cache(&self) -> bool {

@@ -8,6 +8,7 @@ use crate::identity::Identity;
 use crate::listing::Listing;
 use crate::node::{Node, Place, User};
 use crate::over::Over;
+use crate::pseudo::pseudo_filesystem;
 use crate::reach::c_name;
 use crate::retries::MayOpen;
 use crate::sys;
@@ -83,7 +84,12 @@ impl Tree {
         let keeps_cache = flags & libc::O_TRUNC == 0 && node.is_unchanged(&stat);
         let listing = Listing::new(&self.remembered);
         let opened = (self.rights.writer(caller), flags);
-        Ok(OpenHost::new(node, fd, opened, keeps_cache, listing))
+        // Only a file without blocks is worth the question.
+        let may_hide = node.kind == Kind::File && stat.stx_blocks == 0;
+        let hides_size = may_hide && pseudo_filesystem(&fd).is_some();
+        let mut file = OpenHost::new(node, fd, opened, keeps_cache, listing);
+        file.hides_size = hides_size;
+        Ok(file)
     }
 
     /// Makes and opens a file.

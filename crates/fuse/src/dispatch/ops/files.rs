@@ -349,7 +349,7 @@ impl<V: KernelCache> Dispatcher<V> {
     fn file_open_flags(&self, file: &V::File) -> u32 {
         // Without mappings of direct files a limited one would lose more than it gains.
         let charged = self.settings.direct_mmap && self.vfs.charges_first(file);
-        let direct = self.settings.direct_io || file.is_control() || charged;
+        let direct = self.settings.direct_io || file.is_control() || file.hides_size() || charged;
         let direct = direct || self.settings.writeback && keeps_append(file);
         let cache = match direct {
             true => fopen::DIRECT_IO | fopen::PARALLEL_DIRECT_WRITES,
