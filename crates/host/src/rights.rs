@@ -230,7 +230,7 @@ impl Rights {
             let _acting = Acting::begin(own, &first.of(caller))?;
             call()
         };
-        if exact || !matches!(result, Err(Errno::EACCES | Errno::EPERM)) {
+        if exact || !result.as_ref().is_err_and(is_for_lack_of_rights) {
             return result;
         }
         match More::of_now(caller, over) {
@@ -241,6 +241,11 @@ impl Rights {
             _ => result,
         }
     }
+}
+
+/// Whether groups or capabilities may change this: a filesystem may keep room for them, too.
+fn is_for_lack_of_rights(refused: &Errno) -> bool {
+    [Errno::EACCES, Errno::EPERM, Errno::ENOSPC, Errno::EDQUOT].contains(refused)
 }
 
 impl More {

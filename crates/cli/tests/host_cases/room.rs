@@ -210,3 +210,34 @@ U /usr/bin/python3 store; stat -c %b stored; rm stored; /usr/bin/python3 store; 
     assert_eq!(lines[2], "stored", "{said}");
     assert!(blocks(3) >= 8192, "{said}");
 }
+
+/// Once, who may use the reserve by a group or a capability was refused it.
+#[test]
+fn the_reserve_is_for_the_group_and_the_capability_that_it_is_for_below() {
+    let below = Below::ext4();
+    let mut remount = program("mount");
+    succeed(
+        remount
+            .args(["-o", "remount,resgid=5000"])
+            .arg(below.path()),
+    );
+    for options in ["", "passthrough=off"] {
+        let mounted = Mounted::over(Transport::Dev, below.path(), options);
+        let said = mounted.shell(
+            "U() { setpriv --reuid 1000 --regid 1000 --clear-groups \"$@\"; }
+install -d -o 1000 -g 1000 d; cd d
+U sh -c 'n=0
+    for size in 512M 256M 128M 64M 32M 16M 8M 4M 1M 256K 64K 16K 4K 4K; do
+        while fallocate -l $size f$n 2> /dev/null; do n=$((n + 1)); done; rm -f f$n
+    done'
+try() { \"$@\" 2> /dev/null && echo yes || echo no; }
+try U fallocate -l 1M none
+try setpriv --reuid 1000 --regid 1000 --groups 5000 fallocate -l 1M group
+try setpriv --reuid 1000 --regid 1000 --groups 5000 dd if=/dev/zero of=more bs=1M count=1
+caps='--inh-caps +sys_resource --ambient-caps +sys_resource'
+try setpriv --reuid 1000 --regid 1000 --clear-groups $caps fallocate -l 1M able
+cd ..; rm -r d",
+        );
+        assert_eq!(said, "no\nyes\nyes\nyes\n", "{options}");
+    }
+}
