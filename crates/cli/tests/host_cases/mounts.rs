@@ -292,3 +292,30 @@ fn files_that_are_made_up_while_they_are_read_have_their_contents() {
         }
     }
 }
+
+/// Once, a name that was made and removed was the only one by which a file was looked for.
+#[test]
+fn a_file_is_found_by_the_name_that_it_had_before_it_got_another() {
+    let below = Below::ext4();
+    fs::create_dir(below.at("sub")).unwrap();
+    mount(&["-t", "tmpfs", "x"], &below.at("sub"));
+    let case = Case::over(below);
+    let said = case.mounted.shell(
+        "cd sub; /usr/bin/python3 - <<'P'
+import os
+open('h1', 'w').write('text')
+f = os.open('h1', os.O_PATH)
+os.link('h1', 'h2'); os.unlink('h2')
+print(os.fstat(f).st_nlink, open('/proc/self/fd/%d' % f).read())
+g = os.open('.', os.O_TMPFILE | os.O_RDWR)
+os.write(g, b'new')
+os.link('/proc/self/fd/%d' % g, 'h3', follow_symlinks=True)
+p = os.open('h3', os.O_PATH); os.close(g)
+print(os.fstat(p).st_nlink, open('h3').read())
+g = os.open('h3', os.O_RDONLY); os.unlink('h3')
+print(os.fstat(p).st_nlink, open('/proc/self/fd/%d' % p).read())
+P",
+    );
+    assert_eq!(said, "1 text\n1 new\n0 new\n");
+    umounted(&case.below.at("sub"));
+}

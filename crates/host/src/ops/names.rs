@@ -101,7 +101,9 @@ impl Tree {
         self.rights.act(caller, Over::Inodes(&over), || {
             linkat(self.proc(), &*source, at, &*entry, flags).pass_on()
         })?;
-        if !self.opens_handles_of(&node.id) {
+        // A name by which it is found stays its place: the new one may go first.
+        let is_found = node.place().is_some() && !node.may_reopen();
+        if !self.opens_handles_of(&node.id) && !is_found {
             node.set_place(Place {
                 parent: Arc::clone(parent),
                 name: name.into(),
