@@ -1,7 +1,8 @@
 //! User, groups and capabilities of the process that waits for a request, as `/proc` has them.
 
 use hearth_sync::primitive::OnceLock;
-use rustix::thread::CapabilitySet;
+use rustix::process::Pid;
+use rustix::thread::{CapabilitySet, capabilities};
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 
@@ -96,6 +97,18 @@ impl ProcStatus {
             },
         })
     }
+}
+
+/// Whether a process of root has what makes it root to files, as far as that can be seen. It costs
+/// little: root's calls are many.
+pub fn is_root_to_files(pid: u32) -> bool {
+    let root = CapabilitySet::CHOWN
+        | CapabilitySet::DAC_OVERRIDE
+        | CapabilitySet::FOWNER
+        | CapabilitySet::FSETID;
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    let sets = pid.and_then(|pid| capabilities(Some(pid)).ok());
+    sets.is_none_or(|sets| sets.effective.contains(root))
 }
 
 /// Whether a process is in the user namespace of this one. One that hides it is not.

@@ -14,7 +14,7 @@ use crate::acting::{Acting, Cred, Own, set_umask};
 use crate::checked::{ActAs, Checked, SuidSgid};
 use crate::node::User;
 use crate::over::Over;
-use crate::proc_status::ProcStatus;
+use crate::proc_status::{ProcStatus, is_root_to_files};
 use hearth::{Caller, Errno, Result};
 use rustix::process::{getegid, geteuid};
 use rustix::thread::{CapabilitySet, capabilities};
@@ -213,7 +213,7 @@ impl Rights {
             Acts::Checked(checked) => return checked.perform(caller, how, call),
             Acts::ForCallers(own) => own,
         };
-        if caller.uid == 0 {
+        if caller.uid == 0 && is_root_to_files(caller.pid) {
             let _acting = (caller.gid != own.gid).then(|| Acting::in_group(own, caller.gid));
             return call();
         }

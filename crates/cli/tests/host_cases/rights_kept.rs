@@ -11,13 +11,17 @@ import os,ctypes,errno,stat
 libc=ctypes.CDLL(None,use_errno=True)
 S=os.environ['S']
 NEWUSER=0x10000000
-def stage(behind,before,call,uid=1000,maps=True):
+def stage(behind,before,call,uid=1000):
     to,at=os.pipe(),os.pipe()
     child=os.fork()
     if child==0:
         os.close(at[0]); os.close(to[1])
         os.setgroups([]); os.setresgid(uid,uid,uid); os.setresuid(uid,uid,uid)
-        if maps:
+        if uid==0:
+            # Root without any capability.
+            who=(ctypes.c_uint32*2)(0x20080522,0)
+            assert libc.capset(who,(ctypes.c_uint32*6)())==0
+        else:
             assert libc.unshare(NEWUSER)==0 and libc.prctl(4,1,0,0,0)==0
             open('/proc/self/setgroups','w').write('deny')
             open('/proc/self/uid_map','w').write('0 %d 1'%uid)
@@ -101,6 +105,29 @@ os.mkdir('own'); os.chown('own',1000,1000); os.chmod('own',0o1777)
 def prepare(): open('own/a','w').close(); open('own/b','w').close()
 print(stage(lambda: os.chown(S+'/own/a',1001,1001),prepare,lambda: os.unlink('own/a')))
 print(stage(lambda: None,prepare,lambda: os.rename('own/b','own/c')), sorted(os.listdir('own')))
+"#,
+    );
+}
+
+/// Once, it had all of the daemon's for as long as the kernel believed what it had seen before.
+#[test]
+fn root_without_capabilities_has_the_rights_of_an_owner_alone() {
+    staged(
+        "incapable",
+        r#"
+def give(name): return lambda: (os.chown(S+'/'+name,1000,1000),os.chmod(S+'/'+name,0o600))
+print(stage(lambda: make('x',0o600,1000),lambda: missing('x'),
+            lambda: os.open('x',os.O_CREAT|os.O_RDWR),uid=0), *kind('x'))
+for name,call in (('o',lambda: os.open('o',os.O_RDONLY)),('m',lambda: os.chmod('m',0o777)),
+                  ('t',lambda: os.truncate('t',5)),('xa',lambda: os.setxattr('xa','user.a',b'b')),
+                  ('ow',lambda: os.chown('ow',0,0))):
+    make(name,0o644); os.stat(name)
+    print(name,stage(give(name),lambda: os.stat(name),call,uid=0))
+own=lambda: os.chmod('own',0o4755)
+make('own',0o644)
+print(stage(lambda: None,lambda: os.stat('own'),own,uid=0), *kind('own'))
+def new(): open('new','w').write('n')
+print(stage(lambda: None,lambda: None,new,uid=0), *kind('new'))
 "#,
     );
 }
