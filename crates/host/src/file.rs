@@ -63,7 +63,8 @@ pub(crate) struct OpenHost {
 }
 
 impl OpenHost {
-    /// A file that `user` has opened: `node`, to which its descriptor is lent; `listing` is that of a directory.
+    /// A file that `user` has opened: `node`, to which its descriptor is lent; `listing` is that of
+    /// a directory.
     pub fn new(
         node: &Arc<Node>,
         fd: OwnedFd,

@@ -1,5 +1,5 @@
-//! Mounts of FUSE below that are their owner's alone: without `allow_other` the kernel answers nobody
-//! else. It goes by the real user of who asks, which is the daemon, whomever it acts for.
+//! Mounts of FUSE below that are their owner's alone: without `allow_other` the kernel answers
+//! nobody else. It goes by the real user of who asks, which is the daemon, whomever it acts for.
 
 use rustix::fd::AsFd;
 use rustix::fs::{Statx, StatxAttributes, fstatfs};

@@ -142,7 +142,8 @@ mod tests {
             ["a", "b"]
         );
         assert_eq!(ranking.other().unwrap()[0], 0);
-        // c passes b by far and takes its place: its own numbers begin behind what brought it there.
+        // c passes b by far and takes its place: its own numbers begin behind what brought it
+        // there.
         let of = [("a", 9), ("b", 8), ("c", 50)];
         assert_eq!(named(&mut ranking, t, &of), ["c", "a"]);
         assert_eq!(ranking.other().unwrap()[0], 45);

@@ -156,7 +156,8 @@ fn hr8_a_copy_of_a_file_onto_itself_by_the_other_path_is_what_fuse_makes_of_it()
     assert_eq!(succeed(&mut run(below, case.mounted.path(), script)), "0\n");
 }
 
-/// Once, the first change of a file of a lower layer made another file of it, with locks of its own.
+/// Once, the first change of a file of a lower layer made another file of it, with locks of its
+/// own.
 #[test]
 fn a_file_of_an_overlay_is_one_before_and_after_its_first_change() {
     let layers = Below::tmpfs();

@@ -260,7 +260,8 @@ fn users_may_what_modes_allow_where_there_are_no_acls() {
     );
     assert_eq!(
         succeed(&mut said),
-        "x\nf\ngroup\nno 1 Permission denied\nno 1 No such attribute\nno 1 Operation not supported\n"
+        "x\nf\ngroup\nno 1 Permission denied\nno 1 No such attribute\n\
+         no 1 Operation not supported\n"
     );
     for name in ["ram", "proc"] {
         umounted(&case.below.at(name));

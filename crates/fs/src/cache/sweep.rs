@@ -36,7 +36,7 @@ pub(crate) struct Swept {
 }
 
 /// The inodes of one step.
-struct Span {
+struct SweepStep {
     /// Numbers of inodes, rising.
     inodes: Vec<u64>,
     /// The number from which on they were looked for, and the one behind the last that was.
@@ -64,7 +64,7 @@ impl Superblock {
 
     /// A step from `place` on, below `end`. Memory is given back from `behind` numbers before it.
     fn sweep_from(&self, place: &AtomicU64, end: u64, behind: u64, bytes: u64) -> Swept {
-        let span = self.span(place, end);
+        let span = self.next_step(place, end);
         let wrapped = span.end == end;
         let next = if wrapped { 0 } else { span.end };
         // Relaxed: as in `sweep`.
@@ -107,7 +107,7 @@ impl Superblock {
     }
 
     /// The next inodes from `place` on, below `end`.
-    fn span(&self, place: &AtomicU64, end: u64) -> Span {
+    fn next_step(&self, place: &AtomicU64, end: u64) -> SweepStep {
         let g = pin();
         // Relaxed: as in `sweep`.
         let from = place.load(Relaxed);
@@ -123,7 +123,7 @@ impl Superblock {
             Some(last) if inodes.len() == STEP => last + 1,
             _ => end,
         };
-        Span { inodes, from, end }
+        SweepStep { inodes, from, end }
     }
 
     /// Asks front ends to forget inodes that they have looked up and nobody uses: until then their

@@ -58,7 +58,8 @@ pub trait ForeignFiles: Send + Sync + 'static {
     fn paths(&self, numbers: &[u64]) -> Result<HashMap<u64, PathInfo>>;
 
     /// Keeps the heat of the files `kept`, which replaces what was kept before. What is known of a
-    /// file that `is_recorded` does not know may be forgotten. May block. Returns whether it is kept.
+    /// file that `is_recorded` does not know may be forgotten. May block. Returns whether it is
+    /// kept.
     fn keep(
         &self,
         groups: Vec<KeptGroup>,

@@ -22,8 +22,8 @@ pub(crate) struct MemUsage {
     parts: PerCpu<CoreBytes>,
     /// The budget in bytes; 0 is no budget. Relaxed: an independent option.
     budget: AtomicU64,
-    /// [`batch_of`] the budget, which every operation looks at: no division there. Relaxed: a slightly
-    /// old one only moves a check.
+    /// [`batch_of`] the budget, which every operation looks at: no division there. Relaxed: a
+    /// slightly old one only moves a check.
     batch: AtomicI64,
     /// The low-water mark: the smallest number of bytes in memory at any look since the budget was
     /// set. It matters while it is above the budget. Relaxed: a slightly old value only makes

@@ -51,8 +51,8 @@ impl LastPages {
         Ok(LastPages { progress, thread })
     }
 
-    /// Waits until the pages of all files are written back, for `limit` at most. Returns of how many
-    /// files they are not.
+    /// Waits until the pages of all files are written back, for `limit` at most. Returns of how
+    /// many files they are not.
     pub fn wait(&self, limit: Duration) -> usize {
         let deadline = Instant::now() + limit;
         let mut left = self.progress.left.lock();

@@ -93,8 +93,8 @@ mod tests {
         entries
     }
 
-    /// Regression: what was free was counted over all CPUs of a thread, so one of them could be left
-    /// without any.
+    /// Regression: what was free was counted over all CPUs of a thread, so one of them could be
+    /// left without any.
     #[test]
     fn a_cpu_whose_entry_goes_gets_another_while_others_have_many() {
         let mut entries = full(&[4, 6, 7]);

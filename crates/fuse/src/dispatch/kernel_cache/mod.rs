@@ -5,7 +5,7 @@
 //! | what the kernel keeps | what keeps it true |
 //! |---|---|
 //! | names, attributes, pages | [`notifier`]: library threads announce their changes |
-//! | sizes and times, with a writeback cache | [`notifier`], [`closed_files`]: it drops stale inodes |
+//! | sizes and times, with a writeback cache | [`notifier`], [`closed_files`]: stale inodes go |
 //! | an older mtime than that of a write it passed on | [`cached_mtime`]: it is not stored |
 //! | pages read beside an asynchronous direct write | [`direct_writes`]: dropped before its reply |
 //! | blocks of an open file, with a writeback cache | [`told_blocks`]: told when pages have come |

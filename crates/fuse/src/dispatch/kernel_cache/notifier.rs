@@ -119,8 +119,8 @@ impl<V: KernelCache> Notifier<V> {
         }
     }
 
-    /// The connection is about to be aborted. The kernel is asked for the pages of files before, and
-    /// says no more when they were written.
+    /// The connection is about to be aborted. The kernel is asked for the pages of files before,
+    /// and says no more when they were written.
     pub fn ends(&self) {
         self.ends.store(true, Ordering::Relaxed);
     }
@@ -148,7 +148,8 @@ impl<V: KernelCache> Notifier<V> {
         })
     }
 
-    /// A regular file has other times than the kernel believes; the kernel is asked to drop it next.
+    /// A regular file has other times than the kernel believes; the kernel is asked to drop it
+    /// next.
     pub fn mark_stale(&self, ino: u64) {
         if let Some(stale) = &self.stale {
             stale.mark(ino);

@@ -30,8 +30,8 @@ impl<V: KernelCache> Dispatcher<V> {
         let (offset, whence) = (args.offset as i64, args.whence as i32);
         if args.fh != 0 && !self.is_passed_through(cx.ino()) {
             // The kernel asks without having written back, so the volume may lack the end of the
-            // file, and what was stored through a mapping on any volume. What is dirty comes first; a worker waits for it, since it comes as requests,
-            // which a rate limit may delay.
+            // file, and what was stored through a mapping on any volume. What is dirty comes first;
+            // a worker waits for it, since it comes as requests, which a rate limit may delay.
             let (file, vfs, ino) = (self.file(args.fh)?, self.vfs.clone(), cx.ino());
             let notifier = Arc::clone(&self.notifier);
             return Ok(Outcome::offload(BlockingClass::Seek, move || {
