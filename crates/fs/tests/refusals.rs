@@ -60,18 +60,19 @@ fn a_nul_is_in_no_target_and_in_no_name_of_an_attribute() {
 fn the_attributes_of_a_file_have_half_a_mebibyte_together() {
     let p = root();
     p.open("/f", NEW, 0o644).unwrap();
-    let set = |n: u32, len: usize| p.setxattr("/f", format!("user.{n}"), &vec![7; len], 0);
+    let set =
+        |n: u32, len: usize| p.setxattr("/f", format!("user.{n}").as_bytes(), &vec![7; len], 0);
     let each = 6 + 65_536 + 8;
     for n in 0..7 {
         assert_eq!(set(n, 65_536), Ok(()), "{n}");
     }
-    let rest = (512 << 10) - 8 * each + 65_536;
+    let rest = (512 << 10) - 7 * each - (each - 65_536);
     assert_eq!(set(7, rest + 1), Err(Errno::ENOSPC));
-    assert_eq!(p.getxattr("/f", "user.7"), Err(Errno::ENODATA));
+    assert_eq!(p.getxattr("/f", b"user.7"), Err(Errno::ENODATA));
     assert_eq!(set(7, rest), Ok(()));
     assert_eq!(set(8, 0), Err(Errno::ENOSPC));
     assert_eq!(set(0, 65_536), Ok(()), "a change of one");
-    p.removexattr("/f", "user.3").unwrap();
+    p.removexattr("/f", b"user.3").unwrap();
     assert_eq!(set(8, 65_536), Ok(()));
     assert_eq!(p.listxattr("/f").unwrap().len(), 8 * 7);
 }

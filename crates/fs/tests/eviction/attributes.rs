@@ -30,21 +30,29 @@ fn more_attributes_than_may_be_set_stay_readable_and_become_fewer() {
         .map(|f| (f.ino, f.generation))
         .expect("made");
     drop((root, volume));
-    let name = |n: usize| format!("user.{n:02}");
-    let of = |n: usize| (name(n).into_bytes().into(), vec![n as u8; BIG].into());
-    let brought = Record::Xattrs {
-        ino,
-        generation,
-        version: 9,
-        xattrs: (0..12).map(of).collect(),
-    };
-    backend
-        .commit(1_000, vec![brought])
-        .expect("no fault is set");
+    let name = |n: usize| format!("user.{n:02}").into_bytes();
+    let of = |n: usize| (name(n).into(), vec![n as u8; BIG].into());
+    let kept = backend.load_inode(ino).expect("no fault is set");
+    let mut attrs = kept.expect("it was committed").attrs;
+    attrs.extra_blocks = 193;
+    let brought = vec![
+        Record::Attrs {
+            ino,
+            version: 9,
+            attrs,
+        },
+        Record::Xattrs {
+            ino,
+            generation,
+            version: 9,
+            xattrs: (0..12).map(of).collect(),
+        },
+    ];
+    backend.commit(1_000, brought).expect("no fault is set");
     let (_volume, root) = open(&backend);
-    let set = |n: usize, len: usize| root.setxattr("/f", name(n), &vec![0; len], 0);
+    let set = |n: usize, len: usize| root.setxattr("/f", &name(n), &vec![0; len], 0);
     assert_eq!(
-        root.getxattr("/f", name(11)).expect("it is there"),
+        root.getxattr("/f", &name(11)).expect("it is there"),
         [11; BIG]
     );
     assert_eq!(set(12, 1), Err(Errno::ENOSPC));
@@ -52,7 +60,7 @@ fn more_attributes_than_may_be_set_stay_readable_and_become_fewer() {
     assert_eq!(set(3, 5), Ok(()), "less than before");
     assert_eq!(set(3, 6), Err(Errno::ENOSPC));
     for n in 4..12 {
-        assert_eq!(root.removexattr("/f", name(n)), Ok(()));
+        assert_eq!(root.removexattr("/f", &name(n)), Ok(()));
     }
     assert_eq!(set(12, BIG), Ok(()));
 }
@@ -67,7 +75,7 @@ fn attributes_and_targets_count_while_they_are_in_memory() {
     let target = "t".repeat(4000);
     make(&root, "/f");
     root.symlink(&target, "/l").expect("a new name");
-    for name in ["user.a", "user.b", "user.c"] {
+    for name in [b"user.a", b"user.b", b"user.c"] {
         root.setxattr("/f", name, &vec![7; BIG], 0).expect("room");
     }
     let all = (3 * BIG + target.len()) as u64;
@@ -80,7 +88,7 @@ fn attributes_and_targets_count_while_they_are_in_memory() {
     root.stat("/f").expect("it is there");
     root.lstat("/l").expect("it is there");
     assert_eq!(taken(), full);
-    for name in ["user.a", "user.b", "user.c"] {
+    for name in [b"user.a", b"user.b", b"user.c"] {
         root.removexattr("/f", name).expect("it is there");
     }
     assert!(taken() < full - 3 * BIG as u64);
@@ -122,7 +130,7 @@ fn what_was_counted_for_attributes_is_taken_away_again_whatever_was_done() {
     };
     let (volume, root) = begin();
     // What the root directory has counts as well, and it does not leave.
-    root.setxattr("/", "user.a", &[1; 5_000], 0).expect("room");
+    root.setxattr("/", b"user.a", &[1; 5_000], 0).expect("room");
     volume.reclaim(u64::MAX);
     let before = counted(&volume);
     for round in 0..40 {
@@ -131,17 +139,17 @@ fn what_was_counted_for_attributes_is_taken_away_again_whatever_was_done() {
         make(&root, "/d/f");
         for _ in 0..60 {
             let path = paths[below(4) as usize];
-            let name = ["user.a", "user.b", "security.capability"][below(3) as usize];
+            let name = [&b"user.a"[..], b"user.b", b"security.capability"][below(3) as usize];
             let value = vec![7; below(100) as usize * below(500) as usize];
-            let access = "system.posix_acl_access";
-            let default = "system.posix_acl_default";
+            let access = b"system.posix_acl_access";
+            let default = b"system.posix_acl_default";
             // Some of it is refused: what is not there, or has no such attribute.
             let _ = match below(9) {
                 0 => root.removexattr(path, name),
                 1 => root.setxattr(path, access, &acl(below(40)), 0),
                 2 => root.setxattr(path, default, &acl(below(40)), 0),
                 3 => root.removexattr(path, access),
-                4 => root.chmod(path, below(0o1000) as u32 | 0o700),
+                4 => root.chmod(path, below(0o1000) as u16 | 0o700),
                 5 => root.mkdir("/d/e", 0o700),
                 6 => root.rmdir("/d/e"),
                 7 if below(4) == 0 => {
@@ -151,13 +159,13 @@ fn what_was_counted_for_attributes_is_taken_away_again_whatever_was_done() {
                 _ => root.setxattr(path, name, &value, 0),
             };
         }
-        for name in ["user.b", "security.capability"] {
+        for name in [&b"user.b"[..], b"security.capability"] {
             let _ = root.removexattr("/", name);
         }
-        for name in ["system.posix_acl_access", "system.posix_acl_default"] {
+        for name in [&b"system.posix_acl_access"[..], b"system.posix_acl_default"] {
             root.removexattr("/", name).expect("it is the root's");
         }
-        root.setxattr("/", "user.a", &[2; 5_000], 0).expect("room");
+        root.setxattr("/", b"user.a", &[2; 5_000], 0).expect("room");
         let _ = root.rmdir("/d/e");
         root.unlink("/d/f").expect("it is there");
         if below(2) == 0 {

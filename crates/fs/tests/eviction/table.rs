@@ -25,11 +25,11 @@ fn files_that_were_open_when_a_sweep_passed_keep_no_memory_for_ever() {
         let mut opened = Vec::new();
         for n in 0..blocks * BLOCK {
             if n % 512 == 0 {
-                root.mkdir(&format!("/{}", made / 512), 0o755)
+                root.mkdir(format!("/{}", made / 512), 0o755)
                     .expect("a new name");
             }
             let fd = root
-                .open(&format!("/{}/{made}", made / 512), NEW, 0o600)
+                .open(format!("/{}/{made}", made / 512), NEW, 0o600)
                 .expect("a new name");
             match open && n % BLOCK == 0 {
                 true => opened.push(fd),
