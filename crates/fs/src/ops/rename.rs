@@ -229,6 +229,10 @@ impl<'a> LockedRename<'a> {
             killing.finish();
         }
         self.settle(source, target, whiteout.is_some());
+        if let Some(whiteout) = whiteout {
+            // Its name may be gone again. Then this is the last reference, and ends it.
+            cx.sb.release(whiteout, g);
+        }
         Ok(needs_growth)
     }
 

@@ -1,9 +1,13 @@
 //! Threads of several users against limits, through the operations.
 
 use super::{PAGE, check};
-use hearth::{Credentials, Errno, LimitChange, LimitUpdate, Process, QuotaId, Volume};
+use hearth::{
+    AT_FDCWD, Clock, Credentials, Errno, Kind, LimitChange, LimitUpdate, Process, QuotaId,
+};
+use hearth::{SystemClock, Time, Volume};
 use hearth_testing::threads::SetOnDrop;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 
 struct Dice(u64);
 
@@ -240,5 +244,56 @@ fn a_tree_that_becomes_a_project_keeps_nothing_out_that_is_made_meanwhile() {
         let again = volume.quota().set_project_tree(&*top, round).unwrap();
         assert_eq!(again.changed, 0, "round {round}: {again:?}");
     }
+    check(&volume);
+}
+
+/// A clock that does something each time when it is asked, but not meanwhile.
+#[derive(Clone, Default)]
+struct Hooked(Arc<Mutex<Hook>>);
+type Hook = Option<Box<dyn FnMut() + Send>>;
+
+impl Clock for Hooked {
+    fn now(&self) -> Time {
+        let hook = self.0.lock().unwrap().take();
+        if let Some(mut hook) = hook {
+            hook();
+            *self.0.lock().unwrap() = Some(hook);
+        }
+        SystemClock.now()
+    }
+}
+
+/// Once, nobody ended it: its number and its charge were gone for ever.
+#[test]
+fn a_whiteout_that_is_removed_before_its_rename_ends_gives_back_what_it_is_charged() {
+    let clock = Hooked::default();
+    let volume = Volume::builder().clock(clock.clone()).build().unwrap();
+    let root = volume.process(Credentials::root());
+    let used = || {
+        let all = root.statfs("/").unwrap();
+        all.files - all.ffree
+    };
+    let fd = root.open("/old", libc::O_CREAT | libc::O_WRONLY, 0o600);
+    root.close(fd.unwrap()).unwrap();
+    let before = used();
+    let removed = Arc::new(AtomicBool::new(false));
+    let (other, done) = (volume.process(Credentials::root()), removed.clone());
+    *clock.0.lock().unwrap() = Some(Box::new(move || {
+        std::thread::scope(|scope| {
+            let remove = || {
+                if other.lstat("/old").is_ok_and(|old| old.kind == Kind::Char) {
+                    other.unlink("/old").unwrap();
+                    done.store(true, Relaxed);
+                }
+            };
+            scope.spawn(remove).join().unwrap();
+        });
+    }));
+    root.renameat2(AT_FDCWD, "/old", AT_FDCWD, "/new", libc::RENAME_WHITEOUT)
+        .unwrap();
+    *clock.0.lock().unwrap() = None;
+    assert!(removed.load(Relaxed), "between the names and the end");
+    assert_eq!(root.lstat("/old"), Err(Errno::ENOENT));
+    assert_eq!(used(), before);
     check(&volume);
 }
