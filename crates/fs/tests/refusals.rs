@@ -3,6 +3,8 @@
 
 use hearth::{Credentials, Errno, Kind, LockKind, LockSpec, Process, Volume, flags};
 use std::io::{IoSlice, IoSliceMut};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
 
 const NEW: i32 = libc::O_CREAT | libc::O_RDWR;
 
@@ -332,4 +334,36 @@ fn a_vector_has_at_most_1024_parts() {
     assert_eq!(p.readv(fd, &mut parts), Err(Errno::EINVAL));
     assert_eq!(p.readv(99, &mut parts), Err(Errno::EBADF));
     assert_eq!(p.fstat(fd).unwrap().size, 1024);
+}
+
+/// Once, a page that moved to where the search had been was not found at all.
+#[test]
+fn a_search_for_data_beside_collapse_and_insert_finds_it_before_or_after() {
+    const PAGE: u64 = 4096;
+    const BY: u64 = 4_000 * PAGE;
+    const AT: u64 = 50 * PAGE;
+    let p = root();
+    let fd = p.open("/f", NEW, 0o600).unwrap();
+    // All pages are there, so that the search looks at each, and one has data.
+    p.fallocate(fd, 0, 0, 4_200 * PAGE).unwrap();
+    p.pwrite(fd, b"x", AT).unwrap();
+    let ended = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..500 {
+                p.fallocate(fd, libc::FALLOC_FL_INSERT_RANGE, 0, BY)
+                    .unwrap();
+                p.fallocate(fd, libc::FALLOC_FL_COLLAPSE_RANGE, 0, BY)
+                    .unwrap();
+            }
+            ended.store(true, Relaxed);
+        });
+        let other = p.volume().process(Credentials::root());
+        let fd = other.open("/f", libc::O_RDWR, 0).unwrap();
+        while !ended.load(Relaxed) {
+            let found = other.lseek(fd, 0, libc::SEEK_DATA);
+            let places = [Ok(AT), Ok(AT + BY)];
+            assert!(places.contains(&found), "{found:?}");
+        }
+    });
 }

@@ -280,6 +280,9 @@ fn check_shift(off: u64, len: u64) -> Result<(), Errno> {
 /// `lseek(2)` with `SEEK_DATA` or `SEEK_HOLE`.
 pub(crate) fn seek(inode: &Inode, off: u64, hole: bool, g: &Guard) -> Attempt<u64> {
     let data = data_of(inode)?;
+    // No page moves meanwhile: one that a collapse moves to where the search has been would not be
+    // found at all.
+    let _inside = inode.gate.read(inode.percpu());
     let size = inode.meta.size();
     if off >= size {
         return Err(Errno::ENXIO.into());
