@@ -34,6 +34,9 @@ impl Clock for SystemClock {
 /// The longest tick of a coarse clock (`CONFIG_HZ=100`), in nanoseconds.
 const TICK: u64 = 10_000_000;
 
+/// How far the latest time that is known of a clock may lag behind it, in nanoseconds.
+const LAG: u64 = 3_600_000_000_000;
+
 /// The clock of a volume, which a kernel in front may have overtaken within a tick.
 ///
 /// Linux stamps files (`ktime_get_coarse_real_ts64_mg`, 6.13) with the coarse clock or, if that is
@@ -46,6 +49,10 @@ pub(crate) struct VolumeClock {
     /// The latest stamp of a kernel that was ahead of `source`, in nanoseconds. Relaxed: the
     /// request that brings a stamp is answered before the kernel does what relies on it.
     floor: AtomicU64,
+    /// The latest time that the clock was seen to show, in nanoseconds: by the background each time
+    /// it looks, by operations only where this is [`LAG`] old, since all cores read it. It stays
+    /// when somebody sets the clock back. Relaxed: a hint; `Superblock::restamp` looks itself.
+    latest: AtomicU64,
 }
 
 impl VolumeClock {
@@ -53,6 +60,7 @@ impl VolumeClock {
         VolumeClock {
             source,
             floor: AtomicU64::new(0),
+            latest: AtomicU64::new(0),
         }
     }
 
@@ -82,10 +90,37 @@ impl VolumeClock {
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, raise);
     }
 
+    /// Whether the clock may have been set back since it showed a time: the latest that is known, or
+    /// `seen` if that is later.
+    #[inline]
+    pub fn may_be_behind(&self, now: Time, seen: u64) -> bool {
+        let (now, latest) = (now.nanos(), self.latest.load(Ordering::Relaxed));
+        if now > latest.saturating_add(LAG) {
+            self.saw(now);
+        }
+        is_behind(now, latest.max(seen))
+    }
+
+    /// The clock has shown this time, in nanoseconds.
+    #[cold]
+    pub fn saw(&self, nanos: u64) {
+        self.latest.fetch_max(nanos, Ordering::Relaxed);
+    }
+
+    /// Looks at the clock, so that it is noticed if somebody sets it back.
+    pub fn look(&self) {
+        self.saw(self.source.now().nanos());
+    }
+
     /// [`Clock::monotonic`].
     pub fn monotonic(&self) -> u64 {
         self.source.monotonic()
     }
+}
+
+/// Whether `now` is earlier than `seen` by more than the clock goes back by itself.
+pub(crate) fn is_behind(now: u64, seen: u64) -> bool {
+    now.saturating_add(TICK) < seen
 }
 
 /// Whether `floor` is later than `now`, and in the same tick.

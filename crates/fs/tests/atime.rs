@@ -1,10 +1,12 @@
-//! When a read moves the access time, in each of the three modes.
+//! When a read moves the access time, in each of the three modes; what moves the others when the
+//! clock is set back.
 #![cfg(not(feature = "shuttle"))]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod hands;
 
 use hands::Hands;
+use hearth::backend::TestBackend;
 use hearth::{
     AtimeMode, Caller, Credentials, Observer, Origin, Process, ROOT, SetTime, Time, Volume,
 };
@@ -116,4 +118,70 @@ fn a_kernel_knows_of_the_access_time_of_what_it_reads_and_is_told_of_that_of_oth
     clock.store(300 * DAY, Relaxed);
     process.pread(fd, &mut [0; 4], 0).unwrap();
     assert_eq!(told.0.load(Relaxed), before + 1);
+}
+
+/// Once, both times stood still until the clock was where it had been: `make` and `rsync` saw no
+/// change.
+#[test]
+fn what_changes_after_the_clock_was_set_back_has_the_time_of_its_change() {
+    let clock = Arc::new(AtomicI64::new(100 * DAY));
+    let backend = Arc::new(TestBackend::new());
+    let open = || {
+        let volume = Volume::builder().backend(backend.clone());
+        let volume = volume.clock(Hands(Arc::clone(&clock))).build().unwrap();
+        let root = volume.process(Credentials::root());
+        (volume, root)
+    };
+    let new = libc::O_CREAT | libc::O_RDWR;
+    let times = |root: &Process, path: &str| {
+        let attr = root.stat(path).unwrap();
+        [attr.mtime, attr.ctime].map(|time| time.sec / DAY)
+    };
+    let (volume, root) = open();
+    root.mkdir("/d", 0o755).unwrap();
+    let fd = root.open("/f", new, 0o600).unwrap();
+    root.pwrite(fd, b"text", 0).unwrap();
+    // On several cores: each has a part of the time of a directory that all of them change.
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let root = volume.process(Credentials::root());
+            scope.spawn(move || {
+                for n in 0..50 {
+                    root.mkdir(format!("/d/{thread}-{n}"), 0o755).unwrap();
+                    std::thread::yield_now();
+                }
+            });
+        }
+    });
+    root.open("/loaded", new, 0o600).unwrap();
+    for path in ["/f", "/d", "/loaded"] {
+        assert_eq!(times(&root, path), [100, 100], "{path}");
+    }
+    clock.store(90 * DAY, Relaxed);
+    // Attributes alone: the time of the contents stays.
+    root.chmod("/f", 0o644).unwrap();
+    assert_eq!(times(&root, "/f"), [100, 90]);
+    root.setxattr("/d", b"user.a", b"v", 0).unwrap();
+    assert_eq!(times(&root, "/d"), [100, 90]);
+    clock.store(91 * DAY, Relaxed);
+    root.pwrite(fd, b"more", 0).unwrap();
+    root.rmdir("/d/0-0").unwrap();
+    for path in ["/f", "/d"] {
+        assert_eq!(times(&root, path), [91, 91], "{path}");
+    }
+    clock.store(92 * DAY, Relaxed);
+    root.pwrite(fd, b"more", 0).unwrap();
+    root.mkdir("/d/new", 0o755).unwrap();
+    let seen = |root: &Process| ["/f", "/d", "/loaded"].map(|path| times(root, path));
+    assert_eq!(seen(&root), [[92, 92], [92, 92], [100, 100]]);
+    root.close(fd).unwrap();
+    drop((root, volume));
+    // While nothing was mounted, too.
+    clock.store(80 * DAY, Relaxed);
+    let (_volume, root) = open();
+    assert_eq!(seen(&root), [[92, 92], [92, 92], [100, 100]]);
+    let fd = root.open("/loaded", libc::O_RDWR, 0).unwrap();
+    root.pwrite(fd, b"text", 0).unwrap();
+    root.link("/f", "/g").unwrap();
+    assert_eq!(seen(&root), [[92, 80], [92, 92], [80, 80]]);
 }

@@ -167,6 +167,9 @@ impl Superblock {
             // Done before other threads can see the inode: a later count would be missing.
             count(kept, &inode, shares);
             bytes = inode_bytes(&inode, g);
+            if kept.touched != 0 {
+                self.objects.clock.saw(kept.touched);
+            }
             go_on(&inode);
             inode
         };

@@ -8,7 +8,7 @@
 //! | 0 | references: open files, kernel lookups, processes' directories |
 //! | 1 | writers inside the gate |
 //! | [`COUNT`] | file: pages; directory: entries, and subdirectories from bit 40 up |
-//! | [`TOUCHED`] | latest change of contents in nanoseconds; 0: `mtime` has it |
+//! | [`TOUCHED`] | latest change of contents in nanoseconds; 0: `mtime` has it. Emptied when the clock was set back |
 //!
 //! Lock order:
 //! ```text
@@ -306,10 +306,10 @@ pub(crate) trait InodeExt {
     fn pages(&self) -> u64;
     /// Blocks that the inode is charged for.
     fn blocks(&self) -> u64;
-    /// Contents changed at `now`.
-    fn touch(&self, now: Time);
-    /// An entry was added or removed.
-    fn count_entry(&self, delta: i64, subdirectory: bool, now: Time);
+    /// Contents changed at `now`. Returns what this core had as the time of the latest change.
+    fn touch(&self, now: Time) -> u64;
+    /// An entry was added or removed. Returns the same.
+    fn count_entry(&self, delta: i64, subdirectory: bool, now: Time) -> u64;
     /// Entries of a directory.
     fn entries(&self) -> u64;
     /// Latest change of contents in nanoseconds, where `mtime` does not have it; else 0.
@@ -382,17 +382,17 @@ impl InodeExt for Inode {
         self.pages() + self.extra_blocks()
     }
 
-    fn touch(&self, now: Time) {
-        self.percpu().raise(TOUCHED, now.nanos());
+    fn touch(&self, now: Time) -> u64 {
+        self.percpu().raise(TOUCHED, now.nanos())
     }
 
-    fn count_entry(&self, delta: i64, subdirectory: bool, now: Time) {
+    fn count_entry(&self, delta: i64, subdirectory: bool, now: Time) -> u64 {
         let delta = match subdirectory {
             true => delta * (SUBDIR + 1),
             false => delta,
         };
         self.percpu()
-            .add_and_raise((COUNT, delta), (TOUCHED, now.nanos()));
+            .add_and_raise((COUNT, delta), (TOUCHED, now.nanos()))
     }
 
     fn entries(&self) -> u64 {

@@ -105,6 +105,7 @@ pub(crate) fn setattr_acknowledged(
     }
     let times = set.atime.is_some() || set.mtime.is_some();
     if times || set.mode.is_some() || set.uid.is_some() || set.gid.is_some() || set.kill_suidgid {
+        cx.sb.let_ctime_go_back(inode, now);
         // The per-core times of the last change are merged in before a new time replaces them.
         let folded = set.mtime.is_some().then(|| inode.fields());
         if folded.is_some() {
@@ -163,7 +164,7 @@ fn resize(
     g: &Guard,
 ) -> Attempt<()> {
     if set_size(cx, inode, size, growth, closed, g)? || opened {
-        inode.touch(cx.sb.now());
+        cx.sb.touch(inode, cx.sb.now());
         // The new times are recorded with a write-back.
         cx.sb.note_dirty(inode);
     }

@@ -213,7 +213,7 @@ pub(crate) fn write_acknowledged(
         strip_suidgid(cx, inode);
     }
     if writer != (Writer::PageCache { touches: false }) {
-        inode.touch(cx.sb.now());
+        cx.sb.touch(inode, cx.sb.now());
     }
     // Again, for a write-back that ran since the bytes were stored has not seen size and times.
     cx.sb.note_dirty(inode);

@@ -51,6 +51,7 @@ pub(crate) fn link(
         Lookup::Unknown => return Err(miss_entry(parent, at.name)),
     }
     let now = cx.sb.now();
+    cx.sb.let_ctime_go_back(inode, now);
     // The count goes first: an inode whose last name is removed meanwhile must not be freed.
     let is_first = cx.sb.change_attrs(inode, |fields| match fields.nlink {
         0 if !fields.linkable => Err(Errno::ENOENT),

@@ -275,7 +275,7 @@ pub(crate) fn open<F: FileOwner>(cx: &Ctx<'_>, inode: &Inode, flags: i32, g: &Gu
             .begin_acknowledged(inode)
             .and_then(|()| set_size(cx, inode, 0, &growth, None, g))
             .map(|_| {
-                inode.touch(cx.sb.now());
+                cx.sb.touch(inode, cx.sb.now());
                 cx.sb.note_dirty(inode);
             });
         drop(growth);

@@ -7,7 +7,7 @@ use crate::data::MAX_SIZE;
 use crate::data::{Data, PAGE};
 use crate::errno::Errno;
 use crate::flags;
-use crate::inode::{COUNT, Inode, InodeExt, StateBit};
+use crate::inode::{COUNT, Inode, StateBit};
 use crate::ops::ctx::Ctx;
 use crate::quota::Resource;
 use crate::superblock::{Attempt, Stop};
@@ -53,7 +53,7 @@ pub(crate) fn fallocate(
         strip_suidgid(cx, inode);
     }
     drop_capability_held(cx, inode, &change, g);
-    inode.touch(cx.sb.now());
+    cx.sb.touch(inode, cx.sb.now());
     // What is left of it, such as pages that are allocated and not written, is written back.
     cx.sb.note_dirty(inode);
     cx.inode_changed(inode, Some(off..u64::MAX));

@@ -235,6 +235,7 @@ pub(super) fn publish(
         cx.sb.quotas.ledger.free(account, Resource::Blocks, less, g);
     }
     let now = cx.sb.now();
+    cx.sb.let_ctime_go_back(inode, now);
     let changed = |fields: &mut Fields| {
         fields.ctime = now;
         change(fields);

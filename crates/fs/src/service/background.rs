@@ -121,6 +121,7 @@ impl Jobs {
         // Not throttled: `docs/design/quota.md` promises when these events come.
         let all_told = sb.quotas.ledger.report_ended(ENDS);
         if wait.is_none() {
+            sb.objects.clock.look();
             sb.look_for_leftovers();
             sb.tell_unsaved();
         }

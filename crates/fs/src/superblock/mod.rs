@@ -45,6 +45,7 @@ mod quotas;
 mod record;
 mod room;
 mod tenants;
+mod times;
 
 pub(crate) use attempt::{Attempt, Deferred, Fetch, Stop};
 pub use build_options::{AtimeMode, OnError, Protection};

@@ -47,6 +47,7 @@ impl Superblock {
         now: Time,
         change: impl FnOnce(&mut Fields) -> R,
     ) -> R {
+        self.let_ctime_go_back(inode, now);
         self.change_attrs(inode, |fields| {
             fields.ctime = now;
             change(fields)
@@ -110,7 +111,8 @@ impl Superblock {
     /// Counts an entry that was added or removed, and records that.
     #[inline]
     pub fn count_entry(&self, dir: &Inode, delta: i64, subdirectory: bool, now: Time) {
-        dir.count_entry(delta, subdirectory, now);
+        let before = dir.count_entry(delta, subdirectory, now);
+        self.let_times_go_back(dir, now, before);
         if let Some(log) = self.log() {
             self.append_entries(log, dir, (delta, subdirectory), now);
         }

@@ -104,14 +104,17 @@ impl<const N: usize> PerCpuCounters<N> {
     }
 
     /// Raises the maximum in `slot` to at least `value`; writes nothing if it is already there.
+    /// Returns what this core's part was before.
     #[inline]
-    pub fn raise(&self, slot: usize, value: u64) {
+    pub fn raise(&self, slot: usize, value: u64) -> u64 {
         self.check_writable(slot);
         let word = self.local_word(slot);
         // Relaxed: a maximum orders nothing, and a stale value only costs the write below.
-        if word.load(Ordering::Relaxed) < value {
+        let before = word.load(Ordering::Relaxed);
+        if before < value {
             word.fetch_max(value, Ordering::Relaxed);
         }
+        before
     }
 
     /// [`PerCpuCounters::add`] and [`PerCpuCounters::raise`] of two slots, asking for the core
@@ -121,16 +124,18 @@ impl<const N: usize> PerCpuCounters<N> {
     ///
     /// When one of the slots is reserved.
     #[inline]
-    pub fn add_and_raise(&self, (sum, delta): (usize, i64), (max, value): (usize, u64)) {
+    pub fn add_and_raise(&self, (sum, delta): (usize, i64), (max, value): (usize, u64)) -> u64 {
         self.check_writable(sum);
         self.check_writable(max);
         let [sum, max] = self.local_words([sum, max]);
         // Relaxed: see `add`.
         sum.fetch_add(delta.cast_unsigned(), Ordering::Relaxed);
         // Relaxed: see `raise`.
-        if max.load(Ordering::Relaxed) < value {
+        let before = max.load(Ordering::Relaxed);
+        if before < value {
             max.fetch_max(value, Ordering::Relaxed);
         }
+        before
     }
 
     /// The sum in `slot`: exact while nobody adds.
