@@ -54,6 +54,56 @@ fn a_file_has_no_more_names_than_it_may() {
     assert_eq!(p.stat("/").unwrap().nlink, 7);
 }
 
+/// Once, `st_nlink` was 2 and the size 0 from 2^23 on. A backend tells of a directory with nearly
+/// that many.
+#[test]
+fn a_directory_has_eight_million_subdirectories() {
+    const MOST: u64 = 1 << 23;
+    let backend = Arc::new(TestBackend::new());
+    let open = || {
+        let volume = Volume::builder().backend(backend.clone()).build();
+        volume.unwrap()
+    };
+    let volume = open();
+    let p = process(&volume);
+    p.mkdir("/d", 0o700).unwrap();
+    p.mkdir("/e", 0o700).unwrap();
+    let dir = p.stat("/d").unwrap();
+    drop((p, volume));
+    let of = |entries: u64| Record::Entries {
+        dir: dir.ino,
+        generation: dir.generation,
+        entries: entries as i64,
+        subdirectories: entries as i64,
+        touched: 0,
+        order: 0,
+    };
+    backend.commit(1_000, vec![of(MOST - 1)]).unwrap();
+    let volume = open();
+    let p = process(&volume);
+    let seen = || {
+        let dir = p.stat("/d").unwrap();
+        (u64::from(dir.nlink) - 2, dir.size / 20)
+    };
+    assert_eq!(seen(), (MOST - 1, MOST - 1));
+    p.mkdir("/d/a", 0o700).unwrap();
+    assert_eq!(seen(), (MOST, MOST));
+    assert_eq!(p.mkdir("/d/b", 0o700), Err(Errno::EMLINK));
+    assert_eq!(p.rename("/e", "/d/e"), Err(Errno::EMLINK));
+    p.mknod("/d/f", libc::S_IFREG | 0o600, 0).unwrap();
+    let exchange = |old: &str, new: &str| {
+        let at = hearth::AT_FDCWD;
+        p.renameat2(at, old, at, new, libc::RENAME_EXCHANGE)
+    };
+    assert_eq!(exchange("/e", "/d/f"), Err(Errno::EMLINK));
+    assert_eq!(exchange("/d/f", "/e"), Err(Errno::EMLINK));
+    assert_eq!(p.rename("/e", "/d/a"), Ok(()), "one for another");
+    p.rename("/d/a", "/d/c").unwrap();
+    p.rmdir("/d/c").unwrap();
+    p.mkdir("/d/b", 0o700).unwrap();
+    assert_eq!(seen(), (MOST, MOST + 1));
+}
+
 /// As many as a count of 32 bits has, but for the one that would say none: a backend tells of a
 /// file that has nearly all of them.
 #[test]

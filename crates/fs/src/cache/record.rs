@@ -5,7 +5,7 @@ use crate::attr::{Kind, Time};
 use crate::backend::Inode as Kept;
 use crate::data::Data;
 use crate::directory::Directory;
-use crate::inode::{Body, COUNT, Fields, InodeInner, PaddedBytes, SUBDIR, TOUCHED, XattrsAcls};
+use crate::inode::{Body, COUNT, Fields, InodeInner, PaddedBytes, TOUCHED, XattrsAcls, joined};
 use crate::quota::NO_ACCOUNT;
 use crate::superblock::Superblock;
 use hearth_sync::epoch::Guard;
@@ -78,7 +78,7 @@ impl Superblock {
 pub(super) fn count(kept: &Kept, inode: &InodeInner, shares: &PerCpuCounters<SLOTS>) {
     let count = match inode.kind() {
         Kind::File => kept.pages as i64,
-        _ => kept.entries.0 as i64 + kept.entries.1 as i64 * SUBDIR,
+        _ => joined(kept.entries),
     };
     shares.add(COUNT, count);
     shares.raise(TOUCHED, kept.touched);

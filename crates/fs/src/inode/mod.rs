@@ -59,13 +59,33 @@ pub(crate) const TOUCHED: usize = 3;
 /// What a subdirectory adds to [`COUNT`] beside itself.
 pub(crate) const SUBDIR: i64 = 1 << 40;
 
+/// Subdirectories from which on a directory gets no other one (`EMLINK`): the 24 bits that count
+/// them hold twice as many.
+pub(crate) const SUBDIRS_MAX: u64 = 1 << 23;
+/// Subdirectories that a core may have counted before it asks how many the others have. So a
+/// thousand cores at once stay below [`NO_SUBDIRS`].
+const OWN_SUBDIRS: u64 = 1 << 12;
+/// Larger numbers of subdirectories are sums below zero.
+const NO_SUBDIRS: u64 = 3 << 22;
+
 /// The entries and subdirectories in a directory's count. The counters of the cores are read one
 /// after the other, so either sum may be below zero for a moment while they change.
 pub(crate) fn split(count: i64) -> (u64, u64) {
+    let (entries, subdirectories) = (count << 24 >> 24, subdirectories(count));
+    let shown = subdirectories * u64::from(subdirectories < NO_SUBDIRS);
+    (entries.max(0).unsigned_abs(), shown)
+}
+
+/// The subdirectories in a directory's count, or in the part of a core: modulo 2^24.
+fn subdirectories(count: i64) -> u64 {
     let entries = count << 24 >> 24;
-    let subdirectories = (count - entries) / SUBDIR;
-    let shown = |sum: i64| sum.max(0).unsigned_abs();
-    (shown(entries), shown(subdirectories))
+    count.wrapping_sub(entries).cast_unsigned() >> 40
+}
+
+/// The count of a directory.
+pub(crate) fn joined((entries, subdirectories): (u64, u64)) -> i64 {
+    let subdirectories = subdirectories.cast_signed().wrapping_mul(SUBDIR);
+    entries.cast_signed().wrapping_add(subdirectories)
 }
 
 lock_class!(pub(crate) GateLock = "inode.gate", 60);
@@ -300,8 +320,11 @@ pub(crate) trait InodeExt {
     fn has_data(&self) -> bool;
     /// What a directory entry for this inode holds.
     fn target(&self) -> Target;
-    /// Pages of a file; entries of a directory, and its subdirectories from bit 40 up.
+    /// Pages of a file; entries of a directory, and its subdirectories from bit 40 up. Any of them
+    /// may be below zero for a moment.
     fn count(&self) -> i64;
+    /// Whether the directory may get another subdirectory.
+    fn has_room_for_directory(&self) -> bool;
     /// Pages that a file holds.
     fn pages(&self) -> u64;
     /// Blocks that the inode is charged for.
@@ -342,7 +365,7 @@ impl InodeExt for Inode {
         touch_by(self.touched(), &mut attr.mtime, &mut attr.ctime);
         attr.blocks = self.extra_blocks() * (PAGE / 512);
         match &self.body {
-            Body::File(_) => attr.blocks += self.count() as u64 * (PAGE / 512),
+            Body::File(_) => attr.blocks += self.count().max(0) as u64 * (PAGE / 512),
             Body::Symlink(target) => attr.size = target.len() as u64,
             Body::Special(_) | Body::Control(_) => attr.size = 0,
             Body::Directory(_) => {
@@ -368,12 +391,19 @@ impl InodeExt for Inode {
     }
 
     fn count(&self) -> i64 {
-        self.percpu().sum(COUNT).max(0)
+        self.percpu().sum(COUNT)
+    }
+
+    fn has_room_for_directory(&self) -> bool {
+        // The parts of other cores are read only where there may be very many, or where this core
+        // has removed more than it has made.
+        subdirectories(self.percpu().own(COUNT)) < OWN_SUBDIRS
+            || split(self.count()).1 < SUBDIRS_MAX
     }
 
     fn pages(&self) -> u64 {
         match &self.body {
-            Body::File(_) => self.count() as u64,
+            Body::File(_) => self.count().max(0) as u64,
             _ => 0,
         }
     }
@@ -464,5 +494,22 @@ mod tests {
         // The entries of another core are not seen yet, or its subdirectory.
         assert_eq!(split(SUBDIR - 2), (0, 1));
         assert_eq!(split(-SUBDIR + 5), (5, 0));
+        assert_eq!(split(-3 * (SUBDIR + 1)), (0, 0));
+    }
+
+    #[test]
+    fn all_subdirectories_that_a_directory_may_have_are_counted() {
+        for subdirectories in [
+            1,
+            SUBDIRS_MAX - 1,
+            SUBDIRS_MAX,
+            SUBDIRS_MAX + 1,
+            NO_SUBDIRS - 1,
+        ] {
+            let both = (subdirectories + 5, subdirectories);
+            assert_eq!(split(joined(both)), both);
+            let fewer = joined(both).wrapping_sub(SUBDIR + 1);
+            assert_eq!(split(fewer), (both.0 - 1, both.1 - 1));
+        }
     }
 }

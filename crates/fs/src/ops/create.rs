@@ -91,8 +91,10 @@ pub(crate) fn create_absent(
     {
         return Err(Errno::EPERM.into());
     }
-    if let New::Symlink(target) = new {
-        check_target(target)?;
+    match new {
+        New::Symlink(target) => check_target(target)?,
+        New::Directory if !parent.has_room_for_directory() => return Err(Errno::EMLINK.into()),
+        _ => {}
     }
     let _parent = cx.pin_inode(parent, g)?;
     let now = cx.sb.now();

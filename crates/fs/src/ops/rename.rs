@@ -201,6 +201,7 @@ impl<'a> LockedRename<'a> {
         }
         self.check_new_parent(source)?;
         check_project(source, self.to.parent)?;
+        self.check_room(self.to.parent, source, target)?;
         let killing = match target {
             // The target is the parent of the source: it is never empty, and its bucket is locked
             // here.
@@ -331,6 +332,8 @@ impl<'a> LockedRename<'a> {
         self.check_new_parent(target)?;
         check_project(source, self.to.parent)?;
         check_project(target, self.from.parent)?;
+        self.check_room(self.to.parent, source, Some(target))?;
+        self.check_room(self.from.parent, target, Some(source))?;
         let here = EntryChange {
             at: self.from_at,
             to: Some(target.target()),
@@ -423,6 +426,15 @@ impl<'a> LockedRename<'a> {
     fn check_new_parent(&self, inode: &Inode) -> Result<(), Errno> {
         match self.across && inode.is_dir() {
             true => may(self.cx.caller, inode, WRITE, self.g),
+            false => Ok(()),
+        }
+    }
+
+    /// Checks that `parent` may get a subdirectory, if `moved` is one and what it replaces is none.
+    fn check_room(&self, parent: &Inode, moved: &Inode, old: Option<&Inode>) -> Result<(), Errno> {
+        let is_one_more = self.across && moved.is_dir() && !old.is_some_and(|old| old.is_dir());
+        match is_one_more && !parent.has_room_for_directory() {
+            true => Err(Errno::EMLINK),
             false => Ok(()),
         }
     }

@@ -138,6 +138,14 @@ impl<const N: usize> PerCpuCounters<N> {
         before
     }
 
+    /// What this core has added to the sum in `slot`; what others have may be in it as well. Reads
+    /// no memory but what the next [`PerCpuCounters::add`] writes.
+    #[inline]
+    pub fn own(&self, slot: usize) -> i64 {
+        // Relaxed: see `add`.
+        self.local_word(slot).load(Ordering::Relaxed).cast_signed()
+    }
+
     /// The sum in `slot`: exact while nobody adds.
     #[inline]
     pub fn sum(&self, slot: usize) -> i64 {
