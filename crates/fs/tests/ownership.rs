@@ -79,6 +79,27 @@ fn a_file_without_a_name_gets_a_first_one_and_none_after_its_last() {
     assert_eq!(link(make(libc::O_EXCL), "/tmp/never"), Err(Errno::ENOENT));
 }
 
+#[test]
+fn a_file_without_a_name_is_made_in_a_directory_that_was_removed_as_in_tmpfs() {
+    let [root, _, other] = users(Protection::default());
+    root.mkdir("/gone", 0o755).unwrap();
+    let dir = root.open("/gone", libc::O_DIRECTORY, 0).unwrap();
+    let their_dir = other.open("/gone", libc::O_DIRECTORY, 0).unwrap();
+    root.rmdir("/gone").unwrap();
+    let flags = libc::O_TMPFILE | libc::O_RDWR;
+    let fd = root.openat(dir, ".", flags, 0o600).unwrap();
+    assert_eq!(root.pwrite(fd, b"text", 0), Ok(4));
+    assert_eq!(root.fstat(fd).unwrap().nlink, 0);
+    assert_eq!(
+        other.openat(their_dir, ".", flags, 0o600),
+        Err(Errno::EACCES)
+    );
+    let new = libc::O_CREAT | libc::O_RDWR;
+    assert_eq!(root.openat(dir, "f", new, 0o600), Err(Errno::ENOENT));
+    let link = root.linkat(fd, "", hearth::AT_FDCWD, "/tmp/f", libc::AT_EMPTY_PATH);
+    assert_eq!((link, root.stat("/tmp/f").unwrap().size), (Ok(()), 4));
+}
+
 /// A kernel does not know of a name that the library took.
 #[test]
 fn what_lost_its_last_name_gets_none_through_a_mount_either() {

@@ -1,7 +1,7 @@
 //! Making inodes: files, directories, symbolic links, device nodes, unlinked files.
 
 use super::lookup::{find, miss_entry};
-use super::perm::may_create;
+use super::perm::{EXEC, WRITE, may, may_create};
 use crate::acl::Acl;
 use crate::attr::{Kind, Time};
 use crate::data::Data;
@@ -116,7 +116,7 @@ pub(crate) fn create_absent(
 }
 
 /// Makes an unlinked file (`O_TMPFILE`) with the attributes that `parent` gives it. `linkable`: it
-/// may get a name.
+/// may get a name. As in tmpfs, `parent` may have been removed: it gets no name in there.
 pub(crate) fn tmpfile(
     cx: &Ctx<'_>,
     parent: &Inode,
@@ -126,7 +126,7 @@ pub(crate) fn tmpfile(
 ) -> Attempt<InodeRef> {
     parent.directory().ok_or(Errno::ENOTDIR)?;
     cx.begin_change(parent)?;
-    may_create(cx.caller, parent, g)?;
+    may(cx.caller, parent, WRITE | EXEC, g)?;
     let new = New::Nameless { linkable };
     let inode = make(cx, parent, &new, (mode, cx.sb.now()), g)?;
     cx.sb.record_new(&inode, g);
