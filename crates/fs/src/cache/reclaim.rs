@@ -108,7 +108,7 @@ impl Superblock {
         match inode.data() {
             Some(data) => self.evict_file(inode, data, bytes, g),
             None if inode.meta.is_unlinked() => 0,
-            None => self.evict_inode(inode, g),
+            None => self.evict_inode(inode, (), g),
         }
     }
 
@@ -128,13 +128,12 @@ impl Superblock {
         if dropped >= want || inode.meta.is_unlinked() || inode.state.has_unrecorded() {
             return freed as u64;
         }
-        let more = self.evict_inode(inode, g);
-        drop((closed, locks));
-        freed as u64 + more
+        freed as u64 + self.evict_inode(inode, (closed, locks), g)
     }
 
-    /// Evicts the inode itself, and returns the bytes freed.
-    fn evict_inode(&self, inode: &Inode, g: &Guard) -> u64 {
+    /// Evicts the inode itself, and returns the bytes freed. `locks` are what the caller holds of
+    /// it: who ends an inode takes them once more.
+    fn evict_inode<L>(&self, inode: &Inode, locks: L, g: &Guard) -> u64 {
         let is_pending = self.is_inode_pending(inode);
         // The backend may not know a new directory. If it has entries and the backend has them, it
         // does: they go although the directory stays.
@@ -165,6 +164,7 @@ impl Superblock {
         if inode.meta.is_unlinked() {
             self.bury_evicted(inode);
             drop(io);
+            drop(locks);
             return names + self.free_resources(inode, g);
         }
         self.cache.note_left(inode.number());
