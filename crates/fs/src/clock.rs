@@ -90,8 +90,8 @@ impl VolumeClock {
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, raise);
     }
 
-    /// Whether the clock may have been set back since it showed a time: the latest that is known, or
-    /// `seen` if that is later.
+    /// Whether the clock may have been set back since it showed a time: the latest that is known,
+    /// or `seen` if that is later.
     #[inline]
     pub fn may_be_behind(&self, now: Time, seen: u64) -> bool {
         let (now, latest) = (now.nanos(), self.latest.load(Ordering::Relaxed));

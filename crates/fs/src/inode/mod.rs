@@ -8,7 +8,7 @@
 //! | 0 | references: open files, kernel lookups, processes' directories |
 //! | 1 | writers inside the gate |
 //! | [`COUNT`] | file: pages; directory: entries, and subdirectories from bit 40 up |
-//! | [`TOUCHED`] | latest change of contents in nanoseconds; 0: `mtime` has it. Emptied when the clock was set back |
+//! | [`TOUCHED`] | latest change of contents in nanoseconds; 0: `mtime` has it (clock set back) |
 //!
 //! Lock order:
 //! ```text
