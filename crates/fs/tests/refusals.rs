@@ -345,7 +345,7 @@ fn a_search_for_data_beside_collapse_and_insert_finds_it_before_or_after() {
     let p = root();
     let fd = p.open("/f", NEW, 0o600).unwrap();
     // All pages are there, so that the search looks at each, and one has data.
-    p.fallocate(fd, 0, 0, 4_200 * PAGE).unwrap();
+    p.fallocate(fd, 0, 0, 2 * AT).unwrap();
     p.pwrite(fd, b"x", AT).unwrap();
     let ended = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -353,6 +353,7 @@ fn a_search_for_data_beside_collapse_and_insert_finds_it_before_or_after() {
             for _ in 0..500 {
                 p.fallocate(fd, libc::FALLOC_FL_INSERT_RANGE, 0, BY)
                     .unwrap();
+                p.fallocate(fd, 0, 0, BY).unwrap();
                 p.fallocate(fd, libc::FALLOC_FL_COLLAPSE_RANGE, 0, BY)
                     .unwrap();
             }
