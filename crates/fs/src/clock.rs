@@ -104,7 +104,10 @@ impl VolumeClock {
     /// The clock has shown this time, in nanoseconds.
     #[cold]
     pub fn saw(&self, nanos: u64) {
-        self.latest.fetch_max(nanos, Ordering::Relaxed);
+        // Looked at first: what is fetched brings times that are known, and all cores read this.
+        if self.latest.load(Ordering::Relaxed) < nanos {
+            self.latest.fetch_max(nanos, Ordering::Relaxed);
+        }
     }
 
     /// Looks at the clock, so that it is noticed if somebody sets it back.

@@ -1,7 +1,7 @@
 //! Mounts of FUSE below that are their owner's alone.
 
 use crate::case::Case;
-use crate::harness::{Below, succeed};
+use crate::harness::{Below, root_attr, succeed};
 use fuser::{
     BackgroundSession, Config, Errno, FileAttr, FileHandle, FileType, Filesystem, Generation,
     INodeNo, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyEntry, Request, Session, SessionACL,
@@ -11,7 +11,7 @@ use std::ffi::{CString, OsStr};
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 const ROOT: u64 = 1;
 const TEXT: &[u8] = b"text\n";
@@ -55,27 +55,11 @@ impl Drop for OneFile {
 struct Served;
 
 fn attributes(ino: u64) -> FileAttr {
-    let (kind, perm) = match ino {
+    let of = match ino {
         ROOT => (FileType::Directory, 0o755),
         _ => (FileType::RegularFile, 0o644),
     };
-    FileAttr {
-        ino: INodeNo(ino),
-        size: TEXT.len() as u64,
-        blocks: 1,
-        atime: UNIX_EPOCH,
-        mtime: UNIX_EPOCH,
-        ctime: UNIX_EPOCH,
-        crtime: UNIX_EPOCH,
-        kind,
-        perm,
-        nlink: 1,
-        uid: 0,
-        gid: 0,
-        rdev: 0,
-        blksize: 4096,
-        flags: 0,
-    }
+    root_attr(ino, of, TEXT.len() as u64)
 }
 
 impl Filesystem for Served {

@@ -54,7 +54,8 @@ impl Superblock {
             // Relaxed: a place to go on from; two sweeps at one place do no harm.
             let end = sweeps.next.load(Relaxed);
             let mut swept = self.sweep_from(&sweeps.again, end, 0, bytes);
-            // That is no end of the table, and who has looked these up was asked in passing.
+            // The end of what was passed is not that of the table, and front ends were asked to
+            // forget these inodes when it was passed.
             swept.wrapped = false;
             swept.known.clear();
             return swept;

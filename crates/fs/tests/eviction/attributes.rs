@@ -3,6 +3,7 @@
 use super::nodes::{begin, counted};
 use hearth::backend::{Backend, Record, TestBackend};
 use hearth::{Credentials, Errno, Process, Volume};
+use hearth_testing::random::Random;
 use std::sync::Arc;
 
 const NEW: i32 = libc::O_CREAT | libc::O_RDWR;
@@ -101,13 +102,8 @@ fn attributes_and_targets_count_while_they_are_in_memory() {
 
 #[test]
 fn what_was_counted_for_attributes_is_taken_away_again_whatever_was_done() {
-    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut below = |most: u64| {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        random % most
-    };
+    let mut random = Random(1);
+    let mut below = |most: u64| random.below(most);
     let acl = |users: u64| {
         let entry = |tag: u16, perm: u16, id: u32| {
             let [tag, perm] = [tag, perm].map(u16::to_le_bytes);

@@ -2,6 +2,7 @@
 
 use hearth::backend::TestBackend;
 use hearth::{Credentials, Process, Volume};
+use hearth_testing::random::Random;
 use std::sync::Arc;
 
 const PAGE: u64 = 4096;
@@ -49,13 +50,8 @@ fn what_a_large_file_takes_without_a_page_in_memory_counts() {
 
 #[test]
 fn what_was_counted_is_taken_away_again_whatever_was_done_to_the_file() {
-    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut below = |most: u64| {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        random % most
-    };
+    let mut random = Random(1);
+    let mut below = |most: u64| random.below(most);
     let (volume, root) = begin();
     volume.reclaim(u64::MAX);
     let before = counted(&volume);

@@ -91,7 +91,8 @@ impl Tally {
             let key = key::segment(segment);
             let old = match view.get(Table::Meta, &key)? {
                 Some(value) => Segment::decode(&key, &value)?,
-                // A segment that was lost: repair has removed its record.
+                // A segment that was lost, and whose record repair has removed, gets no new one:
+                // opening would look for its file. Pages of it that die are strays.
                 None if named == 0 => {
                     sum(0, live);
                     continue;

@@ -2,7 +2,7 @@
 //! has less in it than this program asks for. It is a filesystem of its own, so that the kernel
 //! lists it, guards it and serves it as it does any mount.
 
-use crate::harness::mounts_below;
+use crate::harness::{mounts_below, root_attr};
 use fuser::{
     BackgroundSession, Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags,
     Generation, INodeNo, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEntry,
@@ -14,7 +14,7 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 /// The version that it says it is of.
 pub const VERSION: &str = "hearth 0.0.1";
@@ -105,27 +105,11 @@ impl Served {
         if !is_directory && !is_file {
             return None;
         }
-        let (kind, perm) = match is_directory {
+        let of = match is_directory {
             true => (FileType::Directory, 0o755),
             false => (FileType::RegularFile, 0o666),
         };
-        Some(FileAttr {
-            ino: INodeNo(ino),
-            size: 0,
-            blocks: 0,
-            atime: UNIX_EPOCH,
-            mtime: UNIX_EPOCH,
-            ctime: UNIX_EPOCH,
-            crtime: UNIX_EPOCH,
-            kind,
-            perm,
-            nlink: 1,
-            uid: 0,
-            gid: 0,
-            rdev: 0,
-            blksize: 4096,
-            flags: 0,
-        })
+        Some(root_attr(ino, of, 0))
     }
 }
 

@@ -57,7 +57,7 @@ impl ClosedFiles {
         needs_worker
     }
 
-    /// Calls `prune` for the inodes whose time has come, as long as they are `stale`. Returns when
+    /// Calls `prune` for the inodes whose time has come, as long as they are stale. Returns when
     /// none is left.
     fn ask(&self, is_stale: impl Fn(u64) -> bool, prune: impl Fn(&[u64])) {
         let mut due = Vec::new();
