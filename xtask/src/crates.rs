@@ -101,7 +101,8 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         name: "hearth-python",
-        below: &["hearth-fuse", "hearth", "hearth-sync"],
+        // The tests' crate for the wheel that is tested, and for its features alone.
+        below: &["hearth-fuse", "hearth", "hearth-sync", "hearth-testing"],
     },
     Rule {
         name: "xtask",

@@ -19,6 +19,8 @@ mod process;
 mod python;
 mod readme;
 mod rust_text;
+#[cfg(test)]
+mod shared_builds;
 mod soak;
 mod suite;
 mod supervise;

@@ -148,6 +148,9 @@ fn install_wheel(python: &Path, folder: &Path, profile: &str) -> Result<(), Stri
         .arg(folder)
         .current_dir(place::root())
         .env("CARGO_INCREMENTAL", "0");
+    if profile == "dev" {
+        build.args(["--features", "shared"]);
+    }
     process::run(&mut build)?;
     let found = std::fs::read_dir(folder).map_err(|error| format!("{folder:?}: {error}"))?;
     let wheels: Vec<String> = found
