@@ -2,6 +2,7 @@
 //! target in between.
 
 use hearth::{Credentials, Errno, Fd, Process, Volume};
+use std::hint::black_box;
 
 /// Bytes of a read or a write.
 pub const PAGE: usize = 4_096;
@@ -79,17 +80,23 @@ impl<const N: usize> LoopFixture<N> {
     }
 }
 
+/// Takes a result as a program does that uses it: what nobody looks at the compiler leaves out.
+#[inline(always)]
+fn look_at<T>(result: &Result<T, Errno>) -> Result<(), Errno> {
+    black_box(result).as_ref().map(drop).map_err(|&errno| errno)
+}
+
 pub fn open_close<const N: usize>(on: &LoopFixture<N>, turn: usize) -> Result<(), Errno> {
     let fd = on.process.open(on.file(turn), libc::O_RDONLY, 0)?;
     on.process.close(fd)
 }
 
 pub fn stat<const N: usize>(on: &LoopFixture<N>, turn: usize) -> Result<(), Errno> {
-    on.process.stat(on.file(turn)).map(drop)
+    look_at(&on.process.stat(on.file(turn)))
 }
 
 pub fn stat_deep<const N: usize>(on: &LoopFixture<N>, turn: usize) -> Result<(), Errno> {
-    on.process.stat(&on.deep[turn % N]).map(drop)
+    look_at(&on.process.stat(&on.deep[turn % N]))
 }
 
 pub fn create_unlink<const N: usize>(on: &LoopFixture<N>, turn: usize) -> Result<(), Errno> {
@@ -116,11 +123,11 @@ pub fn write_page<const N: usize>(on: &LoopFixture<N>, turn: usize) -> Result<()
 }
 
 pub fn fstat<const N: usize>(on: &LoopFixture<N>, _turn: usize) -> Result<(), Errno> {
-    on.process.fstat(on.open).map(drop)
+    look_at(&on.process.fstat(on.open))
 }
 
 pub fn readlink<const N: usize>(on: &LoopFixture<N>, turn: usize) -> Result<(), Errno> {
-    on.process.readlink(&on.links[turn % N]).map(drop)
+    look_at(&on.process.readlink(&on.links[turn % N]))
 }
 
 /// Gives a file another name in its directory; back again on the next round.

@@ -30,6 +30,7 @@ mod data;
 mod directory;
 pub mod fdtable;
 mod gauges;
+mod hashed;
 pub mod heat;
 mod inode;
 mod locks;

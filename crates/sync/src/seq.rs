@@ -64,12 +64,26 @@ impl<C: Class> SeqCount<C> {
         read_retry(&self.count, start)
     }
 
+    /// Begins a read; `None` while a writer is at work.
+    #[inline]
+    pub fn try_read_begin(&self) -> Option<u32> {
+        let start = self.peek();
+        (start & WRITING == 0).then_some(start)
+    }
+
     /// The current count, odd during a write. For path walks that validate several counts at the
-    /// end.
+    /// end, by [`SeqCount::has_moved_since`].
     #[inline]
     pub fn peek(&self) -> u32 {
         // Acquire: pairs with the Release that ends a write section.
         self.count.load(Ordering::Acquire)
+    }
+
+    /// Ends a read that began with a [peek](Self::peek), whatever it saw; true if the words that
+    /// were read since may be of different moments.
+    #[inline]
+    pub fn has_moved_since(&self, peeked: u32) -> bool {
+        peeked & WRITING != 0 || self.read_retry(peeked)
     }
 
     /// Repeats `read` until no writer interfered.

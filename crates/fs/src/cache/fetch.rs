@@ -4,7 +4,7 @@ use super::record::count;
 use crate::attr::Kind;
 use crate::backend::{Allocation, Inode as Kept};
 use crate::data::Data;
-use crate::directory::{Hashed, Lookup, NO_PARENT};
+use crate::directory::{Lookup, NO_PARENT};
 use crate::errno::{Errno, Result};
 use crate::inode::{Inode, InodeExt, InodeInner, InodeRef};
 use crate::stats::Event;
@@ -111,7 +111,7 @@ impl Superblock {
         let Some(directory) = inode.and_then(|inode| inode.directory()) else {
             return false;
         };
-        match directory.lookup(name, self.hash(name), &g) {
+        match directory.lookup(&self.hashed(name), &g) {
             Lookup::Hit(entry) => (entry.ino(), entry.generation()) == to,
             Lookup::Negative | Lookup::Unknown => false,
         }
@@ -187,10 +187,7 @@ impl Superblock {
         if directory.note_miss(inode.entries()) {
             return self.fetch_directory(inode);
         }
-        let at = Hashed {
-            name,
-            hash: self.hash(name),
-        };
+        let at = self.hashed(name);
         loop {
             let unknown = directory.version_if_unknown(at, &pin());
             let Some(before) = unknown else {
@@ -217,7 +214,7 @@ impl Superblock {
             return Ok(());
         };
         let list = || self.objects.backend.load_directory(inode.number());
-        let loaded = directory.load(inode.entries(), |name| self.hash(name), list);
+        let loaded = directory.load(inode.entries(), &self.names.keys, list);
         self.recount(directory, &pin());
         loaded
     }

@@ -3,7 +3,7 @@
 use super::file::ControlFile;
 use super::session::ControlSession;
 use crate::attr::{Kind, Target};
-use crate::directory::{Directory, EntryChange, Hashed, Lookup};
+use crate::directory::{Directory, EntryChange, Lookup};
 use crate::errno::{Errno, Result};
 use crate::flags;
 use crate::inode::{Body, Fields, InodeExt, InodeInner};
@@ -90,7 +90,7 @@ fn make(sb: &Superblock, next: &mut u64, kind: Kind, perm: u16, body: Body) -> R
 fn find(sb: &Superblock, parent: u64, name: &str) -> Option<u64> {
     let g = pin();
     let directory = sb.objects.inodes.get(parent, &g)?.directory()?;
-    match directory.lookup(name.as_bytes(), sb.hash(name.as_bytes()), &g) {
+    match directory.lookup(&sb.hashed(name.as_bytes()), &g) {
         Lookup::Hit(entry) => Some(entry.ino()),
         _ => None,
     }
@@ -100,10 +100,7 @@ fn enter(sb: &Superblock, parent: u64, name: &str, (ino, kind): (u64, Kind)) -> 
     let g = pin();
     let inode = sb.objects.inodes.get(parent, &g).ok_or(Errno::ENOENT)?;
     let directory = inode.directory().ok_or(Errno::ENOTDIR)?;
-    let at = Hashed {
-        name: name.as_bytes(),
-        hash: sb.hash(name.as_bytes()),
-    };
+    let at = sb.hashed(name.as_bytes());
     let locked = directory.lock(at, &g).map_err(|_| Errno::ENOENT)?;
     let to = Target {
         ino,

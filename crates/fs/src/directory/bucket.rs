@@ -6,6 +6,7 @@
 //! rename changes is therefore seen before or after it, never in between.
 
 use super::entry::Entry;
+use crate::hashed::Hashed;
 use crate::name::may_share_group;
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock::RawLock;
@@ -59,16 +60,12 @@ pub(super) struct Place<'g> {
 }
 
 #[inline(always)]
-fn find_in<'g>(
-    slots: &'g [TagSlot<Entry>],
-    name: &[u8],
-    tag: u16,
-    g: &'g Guard,
-) -> Option<Filled<'g>> {
+fn find_in<'g>(slots: &'g [TagSlot<Entry>], at: &Hashed<'_>, g: &'g Guard) -> Option<Filled<'g>> {
+    let tag = at.hash.tag();
     // A plain loop: as a chain of iterators it becomes a function, which takes more than the slots.
     for slot in slots {
         if let Some(entry) = slot.load_if(tag, g)
-            && entry.is_named(name)
+            && entry.is_named(at)
         {
             return Some((slot, entry));
         }
@@ -82,19 +79,19 @@ fn find_in<'g>(
 fn place_in<'g>(
     mut place: Place<'g>,
     slots: &'g [TagSlot<Entry>],
-    (name, tag): (&[u8], u16),
+    at: &Hashed<'_>,
     g: &'g Guard,
 ) -> Place<'g> {
-    for slot in slots {
-        match slot.load(g) {
-            None => place.slot = place.slot.or(Some(slot)),
+    let tag = at.hash.tag();
+    // From the end: the last free slot that is seen is then the first.
+    for slot in slots.iter().rev() {
+        match slot.tag() {
+            None => place.slot = Some(slot),
             // Equal tags are of one group.
-            Some((found, entry)) if may_share_group(found, tag) => {
-                match found == tag && entry.is_named(name) {
-                    true => place.old = Some((slot, entry)),
-                    false => place.in_group += 1,
-                }
-            }
+            Some(found) if may_share_group(found, tag) => match slot.load_if(tag, g) {
+                Some(entry) if entry.is_named(at) => place.old = Some((slot, entry)),
+                _ => place.in_group += 1,
+            },
             Some(_) => {}
         }
     }
@@ -107,11 +104,13 @@ impl Overflow {
     fn place_from<'g>(
         mut self: &'g Overflow,
         mut place: Place<'g>,
-        at: (&[u8], u16),
+        at: Hashed<'_>,
         g: &'g Guard,
     ) -> Place<'g> {
         loop {
-            place = place_in(place, &self.slots, at, g);
+            let free = place.slot;
+            place = place_in(place, &self.slots, &at, g);
+            place.slot = free.or(place.slot);
             match self.next.load(g) {
                 Some(next) => self = next,
                 None => return place,
@@ -119,16 +118,11 @@ impl Overflow {
         }
     }
 
-    /// The entry of `name` in this line or an overflow line.
+    /// The entry of `at` in this line or an overflow line.
     #[inline(never)]
-    fn find_from<'g>(
-        mut line: &'g Overflow,
-        name: &[u8],
-        tag: u16,
-        g: &'g Guard,
-    ) -> Option<Filled<'g>> {
+    fn find_from<'g>(mut line: &'g Overflow, at: Hashed<'_>, g: &'g Guard) -> Option<Filled<'g>> {
         loop {
-            if let Some(found) = find_in(&line.slots, name, tag, g) {
+            if let Some(found) = find_in(&line.slots, &at, g) {
                 return Some(found);
             }
             line = line.next.load(g)?;
@@ -172,22 +166,23 @@ impl Bucket {
         self.flags.fetch_or(DEAD, Ordering::Relaxed);
     }
 
-    /// The entry of `name`, positive or negative. Without the lock the result counts only if `seq`
+    /// The entry of `at`, positive or negative. Without the lock the result counts only if `seq`
     /// has not moved.
     // Always inlined: every step of every walk calls it, and a call would cost as much as the
     // lookup.
     #[inline(always)]
-    pub fn find<'g>(&'g self, name: &[u8], tag: u16, g: &'g Guard) -> Option<&'g Entry> {
-        self.find_slot(name, tag, g).map(|(_, entry)| entry)
+    pub fn find<'g>(&'g self, at: &Hashed<'_>, g: &'g Guard) -> Option<&'g Entry> {
+        self.find_slot(at, g).map(|(_, entry)| entry)
     }
 
     /// [`Bucket::find`], with the slot.
     // Always inlined, like `find`.
     #[inline(always)]
-    pub fn find_slot<'g>(&'g self, name: &[u8], tag: u16, g: &'g Guard) -> Option<Filled<'g>> {
-        match find_in(&self.slots, name, tag, g) {
+    pub fn find_slot<'g>(&'g self, at: &Hashed<'_>, g: &'g Guard) -> Option<Filled<'g>> {
+        match find_in(&self.slots, at, g) {
             Some(found) => Some(found),
-            None => Overflow::find_from(self.next.load(g)?, name, tag, g),
+            // By value: who does not come here has no need of it in memory.
+            None => Overflow::find_from(self.next.load(g)?, *at, g),
         }
     }
 
@@ -212,16 +207,16 @@ impl Bucket {
         });
     }
 
-    /// Where the entry of `name` goes. Needs the lock.
+    /// Where the entry of `at` goes. Needs the lock.
     // Always inlined: what it finds stays in registers.
     #[inline(always)]
-    pub fn place<'g>(&'g self, name: &[u8], tag: u16, g: &'g Guard) -> Place<'g> {
+    pub fn place<'g>(&'g self, at: &Hashed<'_>, g: &'g Guard) -> Place<'g> {
         let place = Place {
             old: None,
             slot: None,
             in_group: 0,
         };
-        let place = place_in(place, &self.slots, (name, tag), g);
+        let place = place_in(place, &self.slots, at, g);
         match self.next.load(g) {
             None => place,
             Some(line) => {
@@ -230,7 +225,7 @@ impl Bucket {
                     old,
                     slot,
                     in_group,
-                } = line.place_from(place, (name, tag), g);
+                } = line.place_from(place, *at, g);
                 Place {
                     old,
                     slot,

@@ -5,6 +5,7 @@ use super::entry::Entry;
 use super::table::BucketTable;
 use super::{Directory, FIRST_LOG2, Lookup, UNKNOWN};
 use crate::attr::Target;
+use crate::hashed::Hashed;
 use crate::log::ChangeLog;
 use crate::name::NameHash;
 use hearth_sync::epoch::Guard;
@@ -12,13 +13,6 @@ use hearth_sync::lock::RawGuard;
 use hearth_sync::primitive::atomic::Ordering;
 use hearth_sync::rcu::TagSlot;
 use std::cell::Cell;
-
-/// A name with its hash.
-#[derive(Clone, Copy)]
-pub(crate) struct Hashed<'n> {
-    pub name: &'n [u8],
-    pub hash: NameHash,
-}
 
 /// The directory has been removed.
 #[derive(Debug)]
@@ -203,7 +197,7 @@ impl<'a> Locked<'a> {
     /// The entry of the locked name. The change of it goes on from here.
     #[inline(always)]
     pub fn find(&mut self, at: Hashed<'_>, g: &'a Guard) -> Lookup<'a> {
-        let place = self.bucket.place(at.name, at.hash.tag(), g);
+        let place = self.bucket.place(&at, g);
         self.place = Some(place);
         self.known(place.old.map(|(_, entry)| entry))
     }
@@ -211,7 +205,7 @@ impl<'a> Locked<'a> {
     /// The entry of the locked name for [`Locked::remove`], which needs no room for another one.
     #[inline(always)]
     pub fn find_old(&self, at: Hashed<'_>, g: &'a Guard) -> Result<Found<'a>, Lookup<'a>> {
-        let old = self.bucket.find_slot(at.name, at.hash.tag(), g);
+        let old = self.bucket.find_slot(&at, g);
         match (self.known(old.map(|(_, entry)| entry)), old) {
             (Lookup::Hit(_), Some((slot, entry))) => Ok(Found { slot, entry }),
             (absent, _) => Err(absent),
@@ -339,7 +333,7 @@ impl<'a> Pair<'a> {
     /// here.
     pub fn find(&mut self, second: bool, at: Hashed<'_>, g: &'a Guard) -> Lookup<'a> {
         let side = self.side(second);
-        let place = side.bucket.place(at.name, at.hash.tag(), g);
+        let place = side.bucket.place(&at, g);
         let known = side.known(place.old.map(|(_, entry)| entry));
         self.places[usize::from(second)] = Some(place);
         known
@@ -395,7 +389,7 @@ impl Removal<'_> {
 
 #[inline(never)]
 fn place_of<'g>(bucket: &'g Bucket, at: &Hashed<'_>, g: &'g Guard) -> Place<'g> {
-    bucket.place(at.name, at.hash.tag(), g)
+    bucket.place(at, g)
 }
 
 /// Returns whether a line was added to the bucket.
@@ -408,8 +402,8 @@ pub(super) fn put(bucket: &Bucket, at: &Hashed<'_>, to: Target, g: &Guard) -> bo
 // Always inlined: what it is given is in registers.
 #[inline(always)]
 fn put_in(bucket: &Bucket, (at, place): (&Hashed<'_>, Place<'_>), to: Target, g: &Guard) -> bool {
-    let entry = Entry::new(at.name, cookie_for(bucket, at, &place, g), to);
-    bucket.put(&place, at.hash.tag(), Box::new(entry), g)
+    let entry = Entry::new(at, cookie_for(bucket, at, &place, g), to);
+    bucket.put(&place, at.hash.tag(), entry, g)
 }
 
 /// Puts a negative entry for a name that is not there. Returns whether a line was added to the
@@ -425,13 +419,13 @@ pub(super) fn put_negative(
 ) -> bool {
     let has_room = bucket.drop_spare(at.hash.tag(), applied, g);
     let place = place_of(bucket, at, g);
-    let entry = Entry::negative(at.name, cookie_for(bucket, at, &place, g), removed);
-    bucket.put(&place, at.hash.tag(), Box::new(entry), g) | has_room
+    let entry = Entry::negative(at, cookie_for(bucket, at, &place, g), removed);
+    bucket.put(&place, at.hash.tag(), entry, g) | has_room
 }
 
 fn cookie_for(bucket: &Bucket, at: &Hashed<'_>, place: &Place<'_>, g: &Guard) -> u64 {
     match place.old {
-        Some((_, old)) => old.cookie,
+        Some((_, old)) => old.cookie(),
         None if place.in_group == 0 => at.hash.cookie(),
         None => free_cookie(bucket, at.hash, g),
     }
@@ -446,8 +440,8 @@ fn free_cookie(bucket: &Bucket, hash: NameHash, g: &Guard) -> u64 {
     let (base, start) = (hash.cookie() & !low, hash.cookie() & low);
     let mut taken = Vec::new();
     bucket.for_each_in_group(hash.tag(), g, |entry| {
-        if entry.cookie & !low == base {
-            taken.push(entry.cookie & low);
+        if entry.cookie() & !low == base {
+            taken.push(entry.cookie() & low);
         }
     });
     let free = (0..=low)

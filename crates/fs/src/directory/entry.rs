@@ -1,6 +1,8 @@
 //! One directory entry: immutable once published; a change publishes another entry.
 
 use crate::attr::{Kind, Target};
+use crate::hashed::{Hashed, WORD};
+use crate::name::NameHash;
 
 /// A directory entry: from name to inode number. Inode number 0 makes the entry negative: the
 /// backend has said that the name is absent.
@@ -10,45 +12,40 @@ use crate::attr::{Kind, Target};
 pub(crate) struct Entry {
     /// Position in the listing order, unique within the directory. It agrees with
     /// [`crate::name::NameHash::cookie`] of the name in all but the low `PROBE_BITS` bits.
-    pub cookie: u64,
-    /// Number in the low 60 bits, kind in the upper four.
-    ino: u64,
+    cookie: u32,
     generation: u32,
+    ino: u64,
+    /// With the kind: there is room beside the length.
     name: Name,
 }
 
 enum Name {
-    Short { len: u8, bytes: [u8; SHORT] },
-    Long(Box<[u8]>),
+    /// Zeros follow the name: it is compared word by word.
+    Short {
+        len: u8,
+        kind: Kind,
+        bytes: [u8; SHORT],
+    },
+    Long {
+        kind: Kind,
+        bytes: Box<[u8]>,
+    },
 }
 
-const SHORT: usize = 38;
-const KIND_SHIFT: u32 = 60;
-const _: () = assert!(size_of::<Entry>() == 64);
+const SHORT: usize = 5 * WORD;
+const _: () = assert!(size_of::<Entry>() == 64 && NameHash::COOKIE_BITS <= u32::BITS);
 
 impl Entry {
-    pub fn new(name: &[u8], cookie: u64, to: Target) -> Entry {
-        debug_assert!(
-            to.ino < 1 << KIND_SHIFT,
-            "inode numbers leave four bits for the kind"
-        );
-        let stored = if name.len() <= SHORT {
-            let mut bytes = [0; SHORT];
-            bytes[..name.len()].copy_from_slice(name);
-            Name::Short {
-                len: name.len() as u8,
-                bytes,
-            }
-        } else {
-            Name::Long(name.into())
-        };
-        let ino = to.ino | u64::from(to.kind as u8) << KIND_SHIFT;
-        Entry {
-            cookie,
-            ino,
-            generation: to.generation,
-            name: stored,
-        }
+    // Always inlined, and the parts are written one by one: the entry is then made where it stays,
+    // not on the stack.
+    #[inline(always)]
+    pub fn new(at: &Hashed<'_>, cookie: u64, to: Target) -> Box<Entry> {
+        let mut entry = Box::new(Entry::nothing());
+        entry.cookie = cookie as u32;
+        entry.generation = to.generation;
+        entry.ino = to.ino;
+        entry.name.set(at, to.kind);
+        entry
     }
 
     /// An entry of no name, which is in no table.
@@ -59,6 +56,7 @@ impl Entry {
             generation: 0,
             name: Name::Short {
                 len: 0,
+                kind: Kind::File,
                 bytes: [0; SHORT],
             },
         }
@@ -66,9 +64,9 @@ impl Entry {
 
     /// A negative entry. `epoch`: that in which the name was removed; 0 if the backend said that it
     /// does not exist.
-    pub fn negative(name: &[u8], cookie: u64, epoch: u32) -> Entry {
+    pub fn negative(at: &Hashed<'_>, cookie: u64, epoch: u32) -> Box<Entry> {
         Entry::new(
-            name,
+            at,
             cookie,
             Target {
                 ino: 0,
@@ -78,8 +76,12 @@ impl Entry {
         )
     }
 
+    pub fn cookie(&self) -> u64 {
+        u64::from(self.cookie)
+    }
+
     pub fn ino(&self) -> u64 {
-        self.ino & ((1 << KIND_SHIFT) - 1)
+        self.ino
     }
 
     pub fn generation(&self) -> u32 {
@@ -97,69 +99,88 @@ impl Entry {
     }
 
     pub fn kind(&self) -> Kind {
-        Kind::from_dirent((self.ino >> KIND_SHIFT) as u8).unwrap_or(Kind::File)
+        match self.name {
+            Name::Short { kind, .. } | Name::Long { kind, .. } => kind,
+        }
     }
 
-    /// Whether `name` is its name. Compared here and not by a call: every step of every walk does
-    /// it, mostly for a few bytes.
+    /// Whether `at` is its name. Compared here and not by a call: every step of every walk does it,
+    /// mostly for a few bytes.
     #[inline(always)]
-    pub fn is_named(&self, name: &[u8]) -> bool {
+    pub fn is_named(&self, at: &Hashed<'_>) -> bool {
         match &self.name {
-            Name::Short { len, bytes } => {
-                usize::from(*len) == name.len() && starts_with(bytes, name)
+            Name::Short { len, bytes, .. } => {
+                usize::from(*len) == at.name.len() && has_words(bytes, at)
             }
-            Name::Long(bytes) => **bytes == *name,
+            Name::Long { bytes, .. } => is_long(bytes, at.name),
         }
     }
 
     pub fn name(&self) -> &[u8] {
         match &self.name {
-            Name::Short { len, bytes } => &bytes[..usize::from(*len)],
-            Name::Long(bytes) => bytes,
+            Name::Short { len, bytes, .. } => &bytes[..usize::from(*len)],
+            Name::Long { bytes, .. } => bytes,
         }
     }
 }
 
-/// Whether `bytes` begin with `name`, eight bytes at a time. The last eight may overlap those
-/// before them.
+impl Name {
+    /// Makes it that of `at`; it is empty before.
+    #[inline(always)]
+    fn set(&mut self, at: &Hashed<'_>, of: Kind) {
+        let Name::Short { len, kind, bytes } = self else {
+            return;
+        };
+        let (words, _) = bytes.as_chunks_mut::<WORD>();
+        let (full, _) = at.name.as_chunks::<WORD>();
+        if at.name.len() > SHORT {
+            *self = Name::long(at.name, of);
+            return;
+        }
+        *kind = of;
+        *len = at.name.len() as u8;
+        // Word by word: a copy of so few bytes is mostly its call.
+        for (word, given) in words.iter_mut().zip(full) {
+            *word = *given;
+        }
+        if let Some(last) = words.get_mut(full.len()) {
+            *last = at.tail.to_le_bytes();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn long(name: &[u8], kind: Kind) -> Name {
+        let bytes = name.into();
+        Name::Long { kind, bytes }
+    }
+}
+
+/// Whether the words of a short name of this length are those of `at`.
 #[inline(always)]
-fn starts_with(bytes: &[u8; SHORT], name: &[u8]) -> bool {
-    let Some(mut bytes) = bytes.get(..name.len()) else {
-        return false;
-    };
-    let (Some(end), Some(name_end)) = (bytes.last_chunk::<8>(), name.last_chunk::<8>()) else {
-        return short_word(bytes) == short_word(name);
-    };
-    let mut name = name;
-    while let (Some((word, after)), Some((name_word, name_after))) = (
-        bytes.split_first_chunk::<8>(),
-        name.split_first_chunk::<8>(),
-    ) {
-        if word != name_word {
+fn has_words(bytes: &[u8; SHORT], at: &Hashed<'_>) -> bool {
+    let (words, _) = bytes.as_chunks::<WORD>();
+    let (full, _) = at.name.as_chunks::<WORD>();
+    for (word, given) in words.iter().zip(full) {
+        if word != given {
             return false;
         }
-        (bytes, name) = (after, name_after);
     }
-    end == name_end
+    let last = words.get(full.len());
+    last.is_none_or(|last| u64::from_le_bytes(*last) == at.tail)
 }
 
-/// A number that tells what is shorter than eight bytes from everything else of its length.
-#[inline(always)]
-fn short_word(bytes: &[u8]) -> u64 {
-    if let (Some(first), Some(last)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
-        let (low, high) = (u32::from_ne_bytes(*first), u32::from_ne_bytes(*last));
-        return u64::from(low) | u64::from(high) << 32;
-    }
-    let byte = |at: usize| u64::from(bytes[at]);
-    match bytes.len() {
-        0 => 0,
-        length => byte(0) | byte(length / 2) << 8 | byte(length - 1) << 16,
-    }
+#[cold]
+#[inline(never)]
+fn is_long(bytes: &[u8], name: &[u8]) -> bool {
+    *bytes == *name
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hashed::NameKeys;
+    use ahash::RandomState;
 
     #[test]
     fn an_entry_knows_its_name_from_names_that_differ_in_one_byte_or_in_length() {
@@ -168,18 +189,19 @@ mod tests {
             generation: 1,
             kind: Kind::File,
         };
+        let keys = NameKeys::from(&RandomState::with_seeds(1, 2, 3, 4));
         let text: Vec<u8> = (0..=SHORT as u8 + 20).map(|n| b'a' + n % 23).collect();
         for length in 1..text.len() {
             let name = &text[..length];
-            let entry = Entry::new(name, 0, to);
-            assert!(entry.is_named(name), "{length}");
+            let entry = Entry::new(&keys.hashed(name), 0, to);
+            assert!(entry.is_named(&keys.hashed(name)), "{length}");
             assert_eq!(entry.name(), name);
-            assert!(!entry.is_named(&text[..length - 1]));
-            assert!(!entry.is_named(&text[..=length]));
+            assert!(!entry.is_named(&keys.hashed(&text[..length - 1])));
+            assert!(!entry.is_named(&keys.hashed(&text[..=length])));
             for at in 0..length {
                 let mut other = name.to_vec();
                 other[at] ^= 0x80;
-                assert!(!entry.is_named(&other), "{length}: byte {at}");
+                assert!(!entry.is_named(&keys.hashed(&other)), "{length}: byte {at}");
             }
         }
     }

@@ -6,11 +6,11 @@
 //! what it was before the call.
 
 use super::bucket::Bucket;
-use super::change::{Hashed, put, put_negative};
+use super::change::{put, put_negative};
 use super::table::BucketTable;
 use super::{Directory, FIRST_LOG2, FULL, LOADED, Lookup};
 use crate::attr::Target;
-use crate::name::NameHash;
+use crate::hashed::{Hashed, NameKeys};
 use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::primitive::atomic::Ordering;
 
@@ -96,7 +96,7 @@ impl Directory {
     pub fn load<E>(
         &self,
         entries: u64,
-        hash: impl Fn(&[u8]) -> NameHash,
+        keys: &NameKeys,
         list: impl Fn() -> Result<Listed, E>,
     ) -> Result<(), E> {
         let entries = entries.min(AHEAD);
@@ -118,13 +118,13 @@ impl Directory {
             };
             let mut listed = Some(list()?);
             let fill = |now| Ok((before == Some(now)).then(|| listed.take()).flatten());
-            if self.complete_with(entries, &hash, fill)? {
+            if self.complete_with(entries, keys, fill)? {
                 return Ok(());
             }
         }
         // Other threads change it all the time: it is locked meanwhile.
         let listed = |_| list().map(Some);
-        self.complete_with(entries, &hash, listed).map(drop)
+        self.complete_with(entries, keys, listed).map(drop)
     }
 
     /// Makes a table for `entries` if there is none.
@@ -140,7 +140,7 @@ impl Directory {
     fn complete_with<E>(
         &self,
         entries: u64,
-        hash: &impl Fn(&[u8]) -> NameHash,
+        keys: &NameKeys,
         listed: impl FnOnce(Version) -> Result<Option<Listed>, E>,
     ) -> Result<bool, E> {
         let grow = self.growth.0.grow.lock();
@@ -160,13 +160,10 @@ impl Directory {
         };
         let entries = listed.len() as u64;
         for (name, target) in listed {
-            let at = Hashed {
-                name: &name,
-                hash: hash(&name),
-            };
+            let at = keys.hashed(&name);
             let bucket = table.bucket(at.hash);
             let _write = bucket.seq.write();
-            if bucket.find(at.name, at.hash.tag(), g).is_none() {
+            if bucket.find(&at, g).is_none() {
                 put(bucket, &at, target, g);
             }
         }

@@ -12,10 +12,7 @@ fn an_evicted_directory_asks_the_backend_and_is_filled_again() {
     names.set("b", Some(2));
     assert!(names.directory.evict(None, || true, &g));
     let a = names.at("a");
-    assert!(matches!(
-        names.directory.lookup(a.name, a.hash, &g),
-        Lookup::Unknown
-    ));
+    assert!(matches!(names.directory.lookup(&a, &g), Lookup::Unknown));
     let absent = names.at("none");
     let fill = |at, answer| {
         let before = names
@@ -35,12 +32,9 @@ fn an_evicted_directory_asks_the_backend_and_is_filled_again() {
     };
     fill(a, Some(target(1)));
     fill(absent, None);
+    assert!(matches!(names.directory.lookup(&a, &g), Lookup::Hit(_)));
     assert!(matches!(
-        names.directory.lookup(a.name, a.hash, &g),
-        Lookup::Hit(_)
-    ));
-    assert!(matches!(
-        names.directory.lookup(absent.name, absent.hash, &g),
+        names.directory.lookup(&absent, &g),
         Lookup::Negative
     ));
     assert!(matches!(
@@ -51,16 +45,16 @@ fn an_evicted_directory_asks_the_backend_and_is_filled_again() {
         let entry = |name: &[u8], ino| (name.into(), target(ino));
         Ok::<_, ()>(vec![entry(b"a", 1), entry(b"b", 2)])
     };
-    let hash = |name: &[u8]| NameHash::of(&names.keys, name);
+    let keys = &names.keys;
     assert_eq!(
-        names.directory.load(2, hash, || Err(5)),
+        names.directory.load(2, keys, || Err(5)),
         Err(5),
         "a failing backend changes nothing"
     );
     assert!(!names.directory.is_complete());
     names
         .directory
-        .load(2, hash, listed)
+        .load(2, keys, listed)
         .expect("the backend returns");
     assert_eq!(
         (names.get("a"), names.get("b"), names.get("none")),
@@ -100,7 +94,7 @@ fn a_result_that_is_out_of_date_is_not_filled_in() {
 
     // A directory that changes while it is listed is listed again, in the end under its locks.
     let lists = std::cell::Cell::new(0);
-    let hash = |name: &[u8]| NameHash::of(&names.keys, name);
+    let keys = &names.keys;
     let list = || {
         lists.set(lists.get() + 1);
         if lists.get() <= 3 {
@@ -114,9 +108,9 @@ fn a_result_that_is_out_of_date_is_not_filled_in() {
     };
     names
         .directory
-        .load(2, hash, list)
+        .load(2, keys, list)
         .expect("the backend returns");
-    let ino = |name: &'static [u8]| match names.directory.lookup(name, hash(name), &g) {
+    let ino = |name: &'static [u8]| match names.directory.lookup(&keys.hashed(name), &g) {
         Lookup::Hit(entry) => Some(entry.ino()),
         Lookup::Negative => None,
         Lookup::Unknown => panic!("the directory is complete"),
@@ -188,18 +182,15 @@ fn a_directory_is_loaded_into_a_table_of_its_size() {
     names.set("a", Some(1));
     assert!(names.directory.evict(None, || true, &g));
     let list = || {
+        // All names have their buckets before the first one arrives.
+        assert!(names.log2() >= 10, "{}", names.log2());
         Ok::<_, ()>(
             (1..=5_000)
                 .map(|n| (format!("{n}").into_bytes().into(), target(n)))
                 .collect(),
         )
     };
-    let hash = |name: &[u8]| {
-        // All names that are there when the last one arrives have their buckets.
-        assert!(names.log2() >= 10, "{}", names.log2());
-        NameHash::of(&names.keys, name)
-    };
-    assert_eq!(names.directory.load(5_000, hash, list), Ok(()));
+    assert_eq!(names.directory.load(5_000, &names.keys, list), Ok(()));
     assert_eq!(names.list().len(), 5_000);
 }
 
@@ -211,7 +202,7 @@ fn a_result_from_before_a_bucket_moved_is_not_filled_in() {
     assert!(
         names
             .directory
-            .load(0, |_| unreachable!(), || Ok::<_, ()>(vec![]))
+            .load(0, &names.keys, || Ok::<_, ()>(vec![]))
             .is_ok()
     );
     names.set("b", Some(2));

@@ -75,8 +75,7 @@ fn a_growing_directory_is_removed_and_loaded_like_any_other() {
     let names = half_grown();
     assert!(names.directory.evict(None, || true, &g));
     let list = || Ok::<_, ()>(vec![(Box::from(&b"a"[..]), target(1))]);
-    let hash = |name: &[u8]| NameHash::of(&names.keys, name);
-    assert_eq!(names.directory.load(1, hash, list), Ok(()));
+    assert_eq!(names.directory.load(1, &names.keys, list), Ok(()));
     assert_eq!(names.list(), [1]);
 }
 
@@ -131,7 +130,7 @@ fn an_entry_of_a_large_table_moves_without_being_read() {
     let (small, large) = (BucketTable::new(12), BucketTable::new(14));
     let wrong = |at: Hashed<'_>| !at.hash.cookie() & (u64::MAX >> (64 - NameHash::COOKIE_BITS));
     let next = |table: &BucketTable, at: Hashed<'_>| {
-        let entry = Entry::new(at.name, wrong(at), target(1));
+        let entry = Entry::new(&at, wrong(at), target(1));
         let index = at.hash.bucket(table.log2());
         std::ptr::from_ref(large.successor_of(index, table.log2(), at.hash.tag(), &entry))
     };

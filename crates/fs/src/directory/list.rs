@@ -38,7 +38,7 @@ impl Directory {
                 found.clear();
                 let start = bucket.seq.read_begin();
                 bucket.for_each(g, |entry| {
-                    if entry.cookie >= position && !entry.is_negative() {
+                    if entry.cookie() >= position && !entry.is_negative() {
                         found.push(entry);
                     }
                 });
@@ -133,7 +133,7 @@ impl<'g> BucketEntries<'g> {
     #[cold]
     #[inline(never)]
     fn many_in_order(&mut self) -> &[&'g Entry] {
-        self.many.sort_unstable_by_key(|entry| entry.cookie);
+        self.many.sort_unstable_by_key(|entry| entry.cookie());
         &self.many
     }
 }
@@ -146,7 +146,7 @@ fn sort_few(found: &mut [&Entry]) {
         let mut largest = found[0];
         for at in 0..end {
             let next = found[at + 1];
-            let is_larger = next.cookie >= largest.cookie;
+            let is_larger = next.cookie() >= largest.cookie();
             found[at] = if is_larger { largest } else { next };
             largest = if is_larger { next } else { largest };
         }
@@ -158,6 +158,8 @@ fn sort_few(found: &mut [&Entry]) {
 mod tests {
     use super::*;
     use crate::attr::{Kind, Target};
+    use crate::hashed::NameKeys;
+    use ahash::RandomState;
 
     #[test]
     fn entries_come_in_the_order_of_their_cookies_few_or_many() {
@@ -166,12 +168,14 @@ mod tests {
             generation: 1,
             kind: Kind::File,
         };
+        let keys = NameKeys::from(&RandomState::with_seeds(1, 2, 3, 4));
+        let name = keys.hashed(b"name");
         for count in 0..3 * FEW as u64 {
             // Every order that a step through a ring makes, and equal cookies.
             for step in [1, 5, 7, 11, 13] {
                 let cookie = |n: u64| n * step % 25 / 2;
                 let entries: Vec<_> = (0..count)
-                    .map(|n| Entry::new(b"name", cookie(n), to))
+                    .map(|n| Entry::new(&name, cookie(n), to))
                     .collect();
                 let mut cookies: Vec<_> = (0..count).map(cookie).collect();
                 cookies.sort_unstable();
@@ -181,7 +185,7 @@ mod tests {
                     found.clear();
                     let some = &entries[..kept.min(entries.len())];
                     some.iter().for_each(|entry| found.push(entry));
-                    let seen: Vec<_> = found.in_order().iter().map(|e| e.cookie).collect();
+                    let seen: Vec<_> = found.in_order().iter().map(|e| e.cookie()).collect();
                     match some.len() == entries.len() {
                         true => assert_eq!(seen, cookies, "{count}"),
                         false => assert_eq!(seen, [cookie(0)]),

@@ -28,10 +28,11 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use change::{EntryChange, Found, Hashed, Locked, Pair, Refused, Removal, lock_pair};
+pub(crate) use change::{EntryChange, Found, Locked, Pair, Refused, Removal, lock_pair};
 pub(crate) use entry::Entry;
 
 use crate::cache_padded::CachePadded;
+use crate::hashed::Hashed;
 use crate::name::NameHash;
 use bucket::Bucket;
 use hearth_sync::epoch::Guard;
@@ -199,29 +200,51 @@ impl Directory {
         self.parent.store(ino, Ordering::Relaxed);
     }
 
-    /// Looks `name` up without a lock or a shared write.
+    /// Looks a name up without a lock or a shared write.
     // Always inlined: it is most of a step of a walk, and a call would take a third as much again.
     #[inline(always)]
-    pub fn lookup<'g>(&'g self, name: &[u8], hash: NameHash, g: &'g Guard) -> Lookup<'g> {
-        loop {
-            let Some((_, bucket)) = self.live(hash.value(), g) else {
-                return match self.is_new() {
-                    true => Lookup::Negative,
-                    false => Lookup::Unknown,
-                };
-            };
-            let start = bucket.seq.read_begin();
-            let found = match bucket.find(name, hash.tag(), g) {
-                Some(entry) if entry.is_negative() => Lookup::Negative,
-                Some(entry) => Lookup::Hit(entry),
-                // Read before the count is checked: eviction drops entries inside a write section.
-                None => self.absence(),
-            };
-            if bucket.is_moved() || bucket.seq.read_retry(start) {
-                continue;
-            }
-            return found;
+    pub fn lookup<'g>(&'g self, at: &Hashed<'_>, g: &'g Guard) -> Lookup<'g> {
+        let looked = match self.table.load(g) {
+            Some(table) => self.look(table.bucket_at(at.hash.value()), at, g),
+            None => Some(self.absence_of_all()),
+        };
+        // By value: who need not look again has no need of the name in memory.
+        match looked.unwrap_or_else(|| self.lookup_again(*at, g)) {
+            // What an entry says never changes.
+            Lookup::Hit(entry) if entry.is_negative() => Lookup::Negative,
+            looked => looked,
         }
+    }
+
+    /// Looks a name up whose bucket was being changed, or has moved. A hit may be negative.
+    #[cold]
+    #[inline(never)]
+    fn lookup_again<'g>(&'g self, at: Hashed<'_>, g: &'g Guard) -> Lookup<'g> {
+        loop {
+            let Some((_, bucket)) = self.live(at.hash.value(), g) else {
+                return self.absence_of_all();
+            };
+            let _waited_for = bucket.seq.read_begin();
+            if let Some(looked) = self.look(bucket, &at, g) {
+                return looked;
+            }
+        }
+    }
+
+    /// Looks once; `None` if the bucket has moved, or was changed meanwhile. A hit may be negative.
+    #[inline(always)]
+    fn look<'g>(&self, bucket: &'g Bucket, at: &Hashed<'_>, g: &'g Guard) -> Option<Lookup<'g>> {
+        let start = bucket.seq.try_read_begin()?;
+        // Read between the counts, like the entries: a bucket moves inside a write section.
+        if bucket.is_moved() {
+            return None;
+        }
+        if let Some(entry) = bucket.find(at, g) {
+            return (!bucket.seq.read_retry(start)).then_some(Lookup::Hit(entry));
+        }
+        // Read before the count is checked: eviction drops entries inside a write section.
+        let absence = self.absence();
+        (!bucket.seq.read_retry(start)).then_some(absence)
     }
 
     /// The bucket in which the entries around `position` are now; `None` without a table.
@@ -274,6 +297,16 @@ impl Directory {
         // Acquire: partner of the store in `evict` and `load`. A reader that still sees a complete
         // directory after an eviction dropped an entry also fails the bucket's sequence check.
         self.completeness.load(Ordering::Acquire) != UNKNOWN
+    }
+
+    /// What every name is where no table was seen before.
+    #[cold]
+    #[inline(never)]
+    fn absence_of_all<'g>(&self) -> Lookup<'g> {
+        match self.is_new() {
+            true => Lookup::Negative,
+            false => Lookup::Unknown,
+        }
     }
 
     /// Whether the directory was empty when no table was seen before.

@@ -62,7 +62,7 @@ impl BucketTable {
     pub fn successor_of(&self, index: usize, from: u32, tag: u16, entry: &Entry) -> &Bucket {
         match split_by_tag(index, tag, from, self.log2) {
             Some(index) => &self.buckets[index],
-            None => self.bucket_at(NameHash::position_of(entry.cookie)),
+            None => self.bucket_at(NameHash::position_of(entry.cookie())),
         }
     }
 

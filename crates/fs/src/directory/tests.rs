@@ -1,5 +1,6 @@
 use super::*;
 use crate::attr::{Kind, Target};
+use crate::hashed::NameKeys;
 use ahash::RandomState;
 use hearth_sync::epoch::pin;
 use hearth_sync::primitive::cores;
@@ -17,14 +18,14 @@ pub(super) fn target(ino: u64) -> Target {
 
 pub(super) struct Names {
     pub directory: Directory,
-    pub keys: RandomState,
+    pub keys: NameKeys,
 }
 
 impl Names {
     pub fn new() -> Names {
         Names {
             directory: Directory::new(1, true),
-            keys: RandomState::with_seeds(1, 2, 3, 4),
+            keys: NameKeys::from(&RandomState::with_seeds(1, 2, 3, 4)),
         }
     }
 
@@ -45,9 +46,15 @@ impl Names {
     }
 
     pub fn at<'n>(&self, name: &'n str) -> Hashed<'n> {
-        let name = name.as_bytes();
-        let hash = NameHash::of(&self.keys, name);
-        Hashed { name, hash }
+        self.keys.hashed(name.as_bytes())
+    }
+
+    /// A name as if its hash were this one.
+    fn at_hash<'n>(&self, name: &'n str, hash: u64) -> Hashed<'n> {
+        Hashed {
+            hash: NameHash::from_value(hash),
+            ..self.at(name)
+        }
     }
 
     pub fn log2(&self) -> u32 {
@@ -59,8 +66,7 @@ impl Names {
 
     pub fn get(&self, name: &str) -> Option<u64> {
         let g = pin();
-        let hash = NameHash::of(&self.keys, name.as_bytes());
-        match self.directory.lookup(name.as_bytes(), hash, &g) {
+        match self.directory.lookup(&self.at(name), &g) {
             Lookup::Hit(entry) => Some(entry.ino()),
             Lookup::Negative => None,
             Lookup::Unknown => panic!("a complete directory knows"),
@@ -81,21 +87,15 @@ impl Names {
 #[test]
 fn names_with_one_hash_are_distinct_at_every_table_size() {
     let names = Names::new();
-    let hash = NameHash::of(&names.keys, b"any");
+    let hash = names.at("any").hash.value();
     let all: Vec<String> = (0..40).map(|n| format!("twin-{n}")).collect();
     let g = pin();
     for (n, name) in all.iter().enumerate() {
-        names.set_hashed(
-            Hashed {
-                name: name.as_bytes(),
-                hash,
-            },
-            Some(n as u64 + 1),
-        );
+        names.set_hashed(names.at_hash(name, hash), Some(n as u64 + 1));
         names.directory.grow(1 << (n / 4), &g);
     }
     for (n, name) in all.iter().enumerate() {
-        let Lookup::Hit(entry) = names.directory.lookup(name.as_bytes(), hash, &g) else {
+        let Lookup::Hit(entry) = names.directory.lookup(&names.at_hash(name, hash), &g) else {
             panic!("{name} is lost");
         };
         assert_eq!(entry.ino(), n as u64 + 1);
@@ -108,7 +108,7 @@ fn names_with_one_hash_are_distinct_at_every_table_size() {
 fn names_whose_cookies_would_be_equal_have_cookies_of_their_own() {
     let names = Names::new();
     let one = NameHash::position_of(1);
-    let hash = NameHash::of(&names.keys, b"any").value() & !(8 * one - 1);
+    let hash = names.at("any").hash.value() & !(8 * one - 1);
     // With tags of their own.
     let all = [
         ("first", hash),
@@ -117,15 +117,11 @@ fn names_whose_cookies_would_be_equal_have_cookies_of_their_own() {
         ("other", hash + 5 * one),
     ];
     for (n, (name, hash)) in all.into_iter().enumerate() {
-        let at = Hashed {
-            name: name.as_bytes(),
-            hash: NameHash::from_value(hash),
-        };
-        names.set_hashed(at, Some(n as u64 + 1));
+        names.set_hashed(names.at_hash(name, hash), Some(n as u64 + 1));
     }
     let mut cookies = Vec::new();
     names.directory.list(2, &pin(), |entry| {
-        cookies.push((entry.ino(), entry.cookie));
+        cookies.push((entry.ino(), entry.cookie()));
         true
     });
     let first = NameHash::from_value(hash).cookie();
@@ -144,16 +140,12 @@ fn cookies_fit_in_31_bits_and_a_full_group_has_256_of_them() {
         for n in 0..256 {
             let name = format!("{kind}-{n}");
             let least = 1 << (NameHash::BITS - NameHash::GROUP_BITS);
-            let at = Hashed {
-                name: name.as_bytes(),
-                hash: NameHash::from_value(hash.max(least)),
-            };
-            names.set_hashed(at, Some(n + 1));
+            names.set_hashed(names.at_hash(&name, hash.max(least)), Some(n + 1));
         }
     }
     let mut cookies = Vec::new();
     names.directory.list(2, &pin(), |entry| {
-        cookies.push(entry.cookie);
+        cookies.push(entry.cookie());
         true
     });
     assert_eq!(cookies.len(), 3 * 256);
@@ -173,13 +165,13 @@ fn a_listing_that_stops_and_goes_on_across_growth_misses_nothing() {
         let before = seen.len();
         names.directory.list(cookie, &g, |entry| {
             if entry.ino() > 300 {
-                cookie = entry.cookie;
+                cookie = entry.cookie();
                 return true;
             }
             if seen.len() == before + 7 {
                 return false;
             }
-            cookie = entry.cookie;
+            cookie = entry.cookie();
             seen.push(entry.ino());
             true
         });
@@ -232,11 +224,7 @@ fn a_directory_with_entries_cannot_be_removed_and_a_removed_one_takes_no_entry()
     names.set("x", Some(8));
     names.set("x", None);
     names.directory.begin_removal(&g).expect("empty").finish();
-    let at = Hashed {
-        name: b"y",
-        hash: NameHash::of(&names.keys, b"y"),
-    };
-    assert!(names.directory.lock(at, &g).is_err());
+    assert!(names.directory.lock(names.at("y"), &g).is_err());
 }
 
 /// A file is renamed from 0 to 1, to 2, ... A reader that misses a name therefore finds a later
@@ -251,15 +239,7 @@ fn a_reader_that_misses_the_old_name_finds_the_new_one() {
             for n in 0..LAST {
                 let g = pin();
                 let (from, to) = (n.to_string(), (n + 1).to_string());
-                let at = |name: &'_ str| NameHash::of(&names.keys, name.as_bytes());
-                let from = Hashed {
-                    name: from.as_bytes(),
-                    hash: at(&from),
-                };
-                let to = Hashed {
-                    name: to.as_bytes(),
-                    hash: at(&to),
-                };
+                let (from, to) = (names.at(&from), names.at(&to));
                 let ends = ((&names.directory, 1, from), (&names.directory, 1, to));
                 let mut pair = lock_pair(ends.0, ends.1, &g).expect("alive");
                 // With the places that a rename has found, and without.
@@ -331,11 +311,8 @@ fn readers_and_writers_go_on_while_the_table_grows() {
 fn a_directory_that_several_threads_change_at_once_spreads_its_names() {
     let names = Names::new();
     // One bucket for both, whatever the size of the table.
-    let hash = NameHash::of(&names.keys, b"any");
-    let at = |name: &'static str| Hashed {
-        name: name.as_bytes(),
-        hash,
-    };
+    let hash = names.at("any").hash.value();
+    let at = |name: &'static str| names.at_hash(name, hash);
     names.set_hashed(at("first"), Some(1));
     let before = names.log2();
     let limit = Instant::now() + Duration::from_secs(60);

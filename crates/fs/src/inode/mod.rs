@@ -352,8 +352,9 @@ impl InodeExt for Inode {
         attr
     }
 
-    // Always inlined, with what it reads: each attribute is then written once.
-    #[inline(always)]
+    // Never inlined: each attribute is then written once, where it stays. Inside a call of `stat`
+    // each would be kept apart, in more places than there are registers.
+    #[inline(never)]
     fn attr_into(&self, attr: &mut Attr) {
         attr.ino = self.number();
         attr.shown_ino = self.number();
@@ -364,8 +365,12 @@ impl InodeExt for Inode {
         self.meta.read_into(attr);
         touch_by(self.touched(), &mut attr.mtime, &mut attr.ctime);
         attr.blocks = self.extra_blocks() * (PAGE / 512);
+        if self.data().is_some() {
+            attr.blocks += self.count().max(0) as u64 * (PAGE / 512);
+            return;
+        }
         match &self.body {
-            Body::File(_) => attr.blocks += self.count().max(0) as u64 * (PAGE / 512),
+            Body::File(_) => {}
             Body::Symlink(target) => attr.size = target.len() as u64,
             Body::Special(_) | Body::Control(_) => attr.size = 0,
             Body::Directory(_) => {

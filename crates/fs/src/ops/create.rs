@@ -5,11 +5,11 @@ use super::perm::{EXEC, WRITE, may, may_create};
 use crate::acl::Acl;
 use crate::attr::{Kind, Time};
 use crate::data::Data;
-use crate::directory::{Directory, EntryChange, Hashed, Lookup};
+use crate::directory::{Directory, EntryChange, Lookup};
 use crate::errno::Errno;
 use crate::flags;
+use crate::hashed::{Hashed, check_name};
 use crate::inode::{Body, Fields, Inode, InodeExt, InodeRef, PaddedBytes, XattrsAcls};
-use crate::name::check_name;
 use crate::number::is_control_name;
 use crate::ops::ctx::Ctx;
 use crate::superblock::{Attempt, Fetch, Stop};
@@ -49,7 +49,7 @@ pub(crate) fn create(
     mode: u16,
     g: &Guard,
 ) -> Attempt<InodeRef> {
-    check_new_name(parent, at.name)?;
+    check_new_name(parent, &at)?;
     if find(parent, at, g)?.is_some() {
         return Err(Errno::EEXIST.into());
     }
@@ -57,13 +57,14 @@ pub(crate) fn create(
 }
 
 /// Whether a new object may have this name.
-fn check_new_name(parent: &Inode, name: &[u8]) -> Result<(), Errno> {
+#[inline(always)]
+fn check_new_name(parent: &Inode, at: &Hashed<'_>) -> Result<(), Errno> {
     if parent.meta.is_unlinked() {
         // Checked before the name is looked up, as in Linux.
         return Err(Errno::ENOENT);
     }
-    check_name(name)?;
-    match is_control_name(parent.number(), name) {
+    check_name(at)?;
+    match is_control_name(parent.number(), at.name) {
         true => Err(Errno::EEXIST),
         false => Ok(()),
     }
@@ -79,7 +80,7 @@ pub(crate) fn create_absent(
     mode: u16,
     g: &Guard,
 ) -> Attempt<InodeRef> {
-    check_new_name(parent, at.name)?;
+    check_new_name(parent, &at)?;
     let directory = parent.directory().ok_or(Errno::ENOTDIR)?;
     cx.begin_change(parent)?;
     may_create(cx.caller, parent, g)?;

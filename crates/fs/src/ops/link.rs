@@ -4,11 +4,11 @@ use super::lookup::{find, miss_entry};
 use super::perm::{READ, WRITE, may_access, may_create};
 use crate::attr::Kind;
 use crate::caller::Caller;
-use crate::directory::{EntryChange, Hashed, Lookup};
+use crate::directory::{EntryChange, Lookup};
 use crate::errno::Errno;
 use crate::flags;
+use crate::hashed::{Hashed, check_name};
 use crate::inode::{Body, Inode, InodeExt};
-use crate::name::check_name;
 use crate::number::{is_control, is_control_name};
 use crate::ops::ctx::Ctx;
 use crate::superblock::Attempt;
@@ -24,7 +24,7 @@ pub(crate) fn link(
     at: Hashed<'_>,
     g: &Guard,
 ) -> Attempt<()> {
-    check_name(at.name)?;
+    check_name(&at)?;
     let directory = parent.directory().ok_or(Errno::ENOTDIR)?;
     if is_control_name(parent.number(), at.name) || find(parent, at, g)?.is_some() {
         return Err(Errno::EEXIST.into());

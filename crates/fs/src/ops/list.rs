@@ -56,7 +56,7 @@ pub(crate) fn list(
             ino: entry.ino(),
             kind: entry.kind(),
             name: entry.name(),
-            cookie: entry.cookie,
+            cookie: entry.cookie(),
         })
     });
     // Evicted meanwhile.

@@ -2,10 +2,11 @@
 
 use super::perm::may_search;
 use crate::attr::Kind;
-use crate::directory::{Directory, Entry, Hashed, Lookup, NO_PARENT};
+use crate::directory::{Directory, Entry, Lookup, NO_PARENT};
 use crate::errno::Errno;
+use crate::hashed::Hashed;
 use crate::inode::{Inode, InodeInner};
-use crate::name::{NAME_MAX, NameHash};
+use crate::name::NAME_MAX;
 use crate::number::{CONTROL, is_control_name};
 use crate::ops::ctx::Ctx;
 use crate::superblock::{Attempt, Fetch, Stop};
@@ -117,39 +118,44 @@ fn named<'g>(cx: &Ctx<'_>, parent: &'g Inode, at: Hashed<'_>, g: &'g Guard) -> A
     {
         return Ok(Named::Inode(found));
     }
-    plain(cx, parent, at, g)
+    let directory = parent.directory().ok_or(Errno::ENOTDIR)?;
+    may_search(cx.caller, parent, g)?;
+    let entry = plain(parent, directory, at, g)?;
+    Ok(Named::Entry(parent, entry))
 }
 
-/// The target of a name in `parent` that begins with no dot.
+/// The entry of a name that begins with no dot in `parent`, whose names these are; the caller may
+/// search it.
 #[inline(always)]
 pub(crate) fn plain<'g>(
-    cx: &Ctx<'_>,
-    parent: &'g Inode,
+    parent: &Inode,
+    directory: &'g Directory,
     at: Hashed<'_>,
     g: &'g Guard,
-) -> Attempt<Named<'g>> {
-    let name = at.name;
-    let directory = searched(cx, parent, name, g)?;
-    match directory.lookup(name, at.hash, g) {
-        Lookup::Hit(entry) => Ok(Named::Entry(parent, entry)),
-        Lookup::Negative => Err(Errno::ENOENT.into()),
-        Lookup::Unknown => Err(miss_entry(parent, name)),
+) -> Attempt<&'g Entry> {
+    match directory.lookup(&at, g) {
+        Lookup::Hit(entry) => Ok(entry),
+        Lookup::Negative => Err(absent(parent, at.name)),
+        Lookup::Unknown => Err(unknown(parent, at.name)),
     }
 }
 
-/// The directory `parent`, in which the caller may look for a name like this.
+/// Why there is no such name. A name that is too long is found nowhere, so its length is looked at
+/// only now.
 #[inline(always)]
-fn searched<'g>(
-    cx: &Ctx<'_>,
-    parent: &'g Inode,
-    name: &[u8],
-    g: &'g Guard,
-) -> Attempt<&'g Directory> {
-    let directory = parent.directory().ok_or(Errno::ENOTDIR)?;
-    may_search(cx.caller, parent, g)?;
+fn absent(parent: &Inode, name: &[u8]) -> Stop {
     match name.len() > NAME_MAX {
-        true => Err(too_long(parent).into()),
-        false => Ok(directory),
+        true => too_long(parent).into(),
+        false => Errno::ENOENT.into(),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn unknown(parent: &Inode, name: &[u8]) -> Stop {
+    match name.len() > NAME_MAX {
+        true => too_long(parent).into(),
+        false => miss_entry(parent, name),
     }
 }
 
@@ -169,7 +175,8 @@ fn special<'g>(
     name: &[u8],
     g: &'g Guard,
 ) -> Attempt<Option<&'g Inode>> {
-    let directory = searched(cx, parent, name, g)?;
+    let directory = parent.directory().ok_or(Errno::ENOTDIR)?;
+    may_search(cx.caller, parent, g)?;
     match name {
         b"." => Ok(Some(parent)),
         b".." => above(cx, parent, directory, g).map(Some),
@@ -204,7 +211,7 @@ pub(crate) fn find<'g>(
     g: &'g Guard,
 ) -> Attempt<Option<&'g Entry>> {
     let directory = parent.directory().ok_or(Errno::ENOTDIR)?;
-    match directory.lookup(at.name, at.hash, g) {
+    match directory.lookup(&at, g) {
         Lookup::Hit(entry) => Ok(Some(entry)),
         Lookup::Negative => Ok(None),
         Lookup::Unknown => Err(miss_entry(parent, at.name)),
@@ -223,6 +230,5 @@ pub(crate) fn miss_entry(parent: &Inode, name: &[u8]) -> Stop {
 /// The name with its hash.
 #[inline]
 pub(crate) fn hashed<'n>(cx: &Ctx<'_>, name: &'n [u8]) -> Hashed<'n> {
-    let hash: NameHash = cx.sb.hash(name);
-    Hashed { name, hash }
+    cx.sb.hashed(name)
 }

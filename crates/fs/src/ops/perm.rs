@@ -36,10 +36,16 @@ pub(crate) fn may(caller: &Caller<'_>, inode: &Inode, want: u32, g: &Guard) -> R
 /// component of every path. For root the owner is not read.
 #[inline]
 pub(crate) fn may_search(caller: &Caller<'_>, directory: &Inode, g: &Guard) -> Result<()> {
-    if !caller.checks() || caller.privileged() {
+    if may_search_all(caller) {
         return Ok(());
     }
     may_access(caller, directory, directory.meta.owner(), EXEC, g)
+}
+
+/// Whether [`may_search`] refuses the caller nothing.
+#[inline]
+pub(crate) fn may_search_all(caller: &Caller<'_>) -> bool {
+    !caller.checks() || caller.privileged()
 }
 
 /// [`may`] for `access(2)`, which ignores inode flags and checks callers of every origin.

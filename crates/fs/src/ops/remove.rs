@@ -3,8 +3,9 @@
 use super::create::miss_directory;
 use super::lookup::{find, miss_entry};
 use super::perm::may_delete;
-use crate::directory::{Found, Hashed, Locked, Lookup, Refused, Removal};
+use crate::directory::{Found, Locked, Lookup, Refused, Removal};
 use crate::errno::Errno;
+use crate::hashed::Hashed;
 use crate::inode::Inode;
 use crate::name::NAME_MAX;
 use crate::number::is_control_name;

@@ -12,10 +12,10 @@ use super::lookup::{Named, find, miss_entry};
 use super::perm::{WRITE, may, may_create, may_delete};
 use super::remove::{check_kinds, check_replace};
 use crate::attr::{Kind, Target};
-use crate::directory::{Directory, Entry, EntryChange, Hashed, Lookup, Pair, lock_pair};
+use crate::directory::{Directory, Entry, EntryChange, Lookup, Pair, lock_pair};
 use crate::errno::Errno;
+use crate::hashed::{Hashed, check_name};
 use crate::inode::{Inode, InodeExt, InodeRef, Recorded};
-use crate::name::check_name;
 use crate::number::is_control_name;
 use crate::ops::ctx::Ctx;
 use crate::superblock::{Attempt, RenameLock, Stop, Superblock};
@@ -81,8 +81,8 @@ pub(crate) fn rename_found(
 /// Whether names like these can be renamed.
 fn check_ends(cx: &Ctx<'_>, from: End<'_>, to: End<'_>) -> Attempt<()> {
     cx.begin_change(from.parent)?;
-    check_name(from.at.name)?;
-    check_name(to.at.name)?;
+    check_name(&from.at)?;
+    check_name(&to.at)?;
     if is_control_name(from.parent.number(), from.at.name)
         || is_control_name(to.parent.number(), to.at.name)
     {

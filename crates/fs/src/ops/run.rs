@@ -18,17 +18,31 @@ use std::time::{Duration, Instant};
 /// before it.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// One operation over all its attempts: what it has changed so far, for observers.
+/// One operation over all its attempts: what it has changed so far, for observers, and what has
+/// come between them.
+// Goes by value: an operation that needs one attempt keeps it in registers.
 pub(crate) struct Run<'c> {
     sb: &'c Superblock,
     /// `None` unless anybody observes. In a box: mostly it is a word that stays 0.
     events: Option<Box<RefCell<Vec<FsEvent>>>>,
     allow_partial: bool,
+    /// `None` until an attempt has missed something.
+    missed: Option<Box<Missed>>,
+}
+
+/// What has come between the attempts of an operation.
+#[derive(Default)]
+struct Missed {
+    /// The backend could not give a page.
+    failed: Option<Errno>,
+    /// Since when a cut has turned the operation back, in a callback.
+    turned_back: Option<Instant>,
 }
 
 impl Superblock {
     /// Runs an operation until it finishes, fetching what it misses, and notifies observers of what
     /// it changed.
+    // Like `Process::run`, it has the operation once in its code: only so is it inlined.
     pub fn run<T>(
         &self,
         caller: &Caller<'_>,
@@ -36,20 +50,19 @@ impl Superblock {
     ) -> Result<T> {
         self.keep_budget();
         throttle();
-        let guard = pin();
-        let run = Run::new(self, caller.origin, &guard);
-        match run.attempt(caller, &mut operation, &guard) {
-            Ok(value) => {
-                run.end(guard);
-                Ok(value)
-            }
-            Err(Stop::Errno(errno)) => {
-                run.end(guard);
-                Err(errno)
-            }
-            Err(stop) => {
-                drop(guard);
-                run.go_on(stop, caller, operation)
+        let mut guard = pin();
+        let mut run = Run::new(self, caller.origin, &guard);
+        loop {
+            match operation(&run.context(caller), &guard) {
+                Ok(value) => {
+                    run.end(guard);
+                    return Ok(value);
+                }
+                Err(Stop::Errno(errno)) => {
+                    run.end(guard);
+                    return Err(errno);
+                }
+                Err(stop) => (run, guard) = run.after(stop, guard)?,
             }
         }
     }
@@ -70,7 +83,7 @@ impl Superblock {
         let mut guard = pin();
         let run = Run::new(self, caller.origin, &guard);
         loop {
-            match run.attempt(caller, &mut operation, &guard) {
+            match operation(&run.context(caller), &guard) {
                 Ok(value) => {
                     run.end(guard);
                     return Ok(value);
@@ -103,6 +116,7 @@ impl<'c> Run<'c> {
             sb,
             events: is_observed.then(Box::default),
             allow_partial: false,
+            missed: None,
         }
     }
 
@@ -113,75 +127,61 @@ impl<'c> Run<'c> {
         self
     }
 
-    /// Runs the operation once.
+    /// The context of the next attempt.
     #[inline]
-    pub fn attempt<T>(
-        &self,
-        caller: &Caller<'_>,
-        operation: &mut impl FnMut(&Ctx<'_>, &Guard) -> Attempt<T>,
-        g: &Guard,
-    ) -> Attempt<T> {
-        operation(&self.context(caller, false), g)
-    }
-
-    fn context<'a>(&'a self, caller: &'a Caller<'a>, allow_partial: bool) -> Ctx<'a> {
+    pub fn context<'a>(&'a self, caller: &'a Caller<'a>) -> Ctx<'a> {
         Ctx {
             sb: self.sb,
             caller,
             events: self.events.as_deref(),
-            allow_partial,
+            allow_partial: self.missed.as_ref().is_some_and(|it| it.failed.is_some()),
         }
     }
 
-    /// Fetches what the last attempt missed and tries again until the end. Nothing may be pinned:
-    /// the backend may block. If it fails to give a page, a last attempt may return a part, where
-    /// that is [allowed](Self::allowing_partial). Observers also hear of what a failed operation
-    /// changed. `EDEADLK` where the caller is pinned and a cut waits for that.
+    /// Fetches what the last attempt missed; returns a guard for the next one. Nothing else may be
+    /// pinned: the backend may block. If it fails to give a page, a last attempt may return a part,
+    /// where that is [allowed](Self::allowing_partial). Observers also hear of what a failed
+    /// operation changed. `EDEADLK` where the caller is pinned and a cut waits for that.
     #[cold]
-    pub fn go_on<T>(
-        self,
-        mut stop: Stop,
-        caller: &Caller<'_>,
-        mut operation: impl FnMut(&Ctx<'_>, &Guard) -> Attempt<T>,
-    ) -> Result<T> {
-        let mut failed = None;
-        let mut turned_back = None;
-        let errno = loop {
-            match stop {
-                Stop::Miss(miss) => {
-                    if let Some(errno) = failed {
-                        break errno;
-                    }
-                    if let Err(errno) = self.sb.fetch(&miss) {
-                        if !self.allow_partial || !matches!(*miss, Fetch::Page { .. }) {
-                            break errno;
-                        }
-                        failed = Some(errno);
-                    }
-                }
-                Stop::Restart if self.sb.is_durable() && is_pinned() => {
-                    // In a callback of the library. A cut that began before it waits for its end.
-                    let since = *turned_back.get_or_insert_with(Instant::now);
-                    if since.elapsed() > PATIENCE {
-                        break Errno::EDEADLK;
-                    }
-                    yield_now();
-                }
-                Stop::Restart => yield_now(),
-                Stop::Errno(errno) => break errno,
+    #[inline(never)]
+    pub fn after(mut self, stop: Stop, guard: Guard) -> Result<(Run<'c>, Guard)> {
+        drop(guard);
+        match self.get_ready(stop) {
+            Ok(()) => Ok((self, pin())),
+            Err(errno) => {
+                self.end(pin());
+                Err(errno)
             }
-            let guard = pin();
-            let cx = self.context(caller, failed.is_some());
-            stop = match operation(&cx, &guard) {
-                Ok(value) => {
-                    self.end(guard);
-                    return Ok(value);
+        }
+    }
+
+    fn get_ready(&mut self, stop: Stop) -> Result<()> {
+        let missed = self.missed.get_or_insert_default();
+        match stop {
+            Stop::Errno(errno) => return Err(errno),
+            Stop::Miss(miss) => {
+                if let Some(errno) = missed.failed {
+                    return Err(errno);
                 }
-                Err(stop) => stop,
-            };
-        };
-        self.end(pin());
-        Err(errno)
+                if let Err(errno) = self.sb.fetch(&miss) {
+                    if !self.allow_partial || !matches!(*miss, Fetch::Page { .. }) {
+                        return Err(errno);
+                    }
+                    missed.failed = Some(errno);
+                }
+            }
+            Stop::Restart => {
+                if self.sb.is_durable() && is_pinned() {
+                    // In a callback of the library. A cut that began before it waits for its end.
+                    let since = *missed.turned_back.get_or_insert_with(Instant::now);
+                    if since.elapsed() > PATIENCE {
+                        return Err(Errno::EDEADLK);
+                    }
+                }
+                yield_now();
+            }
+        }
+        Ok(())
     }
 
     /// Notifies observers. Neither the run nor the result is moved through here: that would cost

@@ -3,8 +3,8 @@
 use super::{AT_FDCWD, Fd, Process, check_length};
 use crate::attr::Kind;
 use crate::calls::Call;
-use crate::directory::Hashed;
 use crate::errno::{Errno, Result};
+use crate::hashed::Hashed;
 use crate::ops::create::{New, create_absent};
 use crate::ops::ctx::Ctx;
 use crate::ops::lookup::{Named, WalkEnd};
@@ -165,13 +165,15 @@ impl Process {
             let path = path.as_ref();
             self.run(|cx, g| {
                 let (follow, is_writable) = changed_name(cx);
-                let walked = walk(cx, self.from(dirfd, path, g)?, path, follow, g)?;
-                if flags & libc::AT_REMOVEDIR != 0 {
-                    check_no_dots(&walked)?;
-                    is_writable?;
-                    remove::rmdir(cx, walked.parent, walked.at, g)
-                } else {
-                    unlink(cx, &walked, is_writable, g)
+                let from = self.from(dirfd, path, g)?;
+                match walk(cx, from, path, follow, g) {
+                    Ok(ref walked) if flags & libc::AT_REMOVEDIR != 0 => {
+                        check_no_dots(walked)?;
+                        is_writable?;
+                        remove::rmdir(cx, walked.parent, walked.at, g)
+                    }
+                    Ok(ref walked) => unlink(cx, walked, is_writable, g),
+                    Err(stop) => Err(stop),
                 }
             })
         })
@@ -246,7 +248,7 @@ impl Process {
     fn make(&self, dirfd: Fd, path: &[u8], new: &New<'_>, mode: u16) -> Result<()> {
         let directory = matches!(new, New::Directory);
         self.at_name(dirfd, path, Follow::Never, |cx, walked, g| {
-            let (parent, at) = new_name(&walked, directory)?;
+            let (parent, at) = new_name(walked, directory)?;
             let inode = create_absent(cx, parent, at, new, mode, g)?;
             cx.sb.release(inode, g);
             Ok(())

@@ -184,26 +184,25 @@ impl Process {
 
     /// Runs an operation with the process's credentials. Pinned while it runs, and unpinned while
     /// it waits for the backend.
+    // With the operation once in its code, or it would not be inlined, and what it captures and
+    // returns would go through memory.
     fn run<T>(&self, mut f: impl FnMut(&Ctx<'_>, &Guard) -> Attempt<T>) -> Result<T> {
         self.sb().keep_budget();
         throttle();
-        let g = pin();
-        let credentials = self.credentials.load(&g);
-        let run = Run::new(self.sb(), Origin::Library, &g);
-        match run.attempt(&self.caller(credentials), &mut f, &g) {
-            Ok(value) => {
-                run.end(g);
-                Ok(value)
-            }
-            Err(Stop::Errno(errno)) => {
-                run.end(g);
-                Err(errno)
-            }
-            Err(stop) => {
-                let credentials = credentials.clone();
-                drop(g);
-                run.allowing_partial()
-                    .go_on(stop, &self.caller(&credentials), f)
+        let mut g = pin();
+        let mut run = Run::new(self.sb(), Origin::Library, &g).allowing_partial();
+        loop {
+            let caller = self.caller(self.credentials.load(&g));
+            match f(&run.context(&caller), &g) {
+                Ok(value) => {
+                    run.end(g);
+                    return Ok(value);
+                }
+                Err(Stop::Errno(errno)) => {
+                    run.end(g);
+                    return Err(errno);
+                }
+                Err(stop) => (run, g) = run.after(stop, g)?,
             }
         }
     }
@@ -226,12 +225,15 @@ impl Process {
         dirfd: Fd,
         path: &[u8],
         follow: Follow,
-        mut f: impl for<'x> FnMut(&Ctx<'_>, ToInode<'x>, &'x Guard) -> Attempt<T>,
+        mut f: impl for<'x> FnMut(&Ctx<'_>, &ToInode<'x>, &'x Guard) -> Attempt<T>,
     ) -> Result<T> {
         self.run(move |cx, g| {
             let from = self.from(dirfd, path, g)?;
-            let walked = walk(cx, from, path, follow, g)?;
-            f(cx, walked, g)
+            // Where it is: it is too large to be moved.
+            match walk(cx, from, path, follow, g) {
+                Ok(ref walked) => f(cx, walked, g),
+                Err(stop) => Err(stop),
+            }
         })
     }
 
@@ -241,12 +243,15 @@ impl Process {
         dirfd: Fd,
         path: &[u8],
         follow: Follow,
-        mut f: impl for<'x> FnMut(&Ctx<'_>, ToName<'x>, &'x Guard) -> Attempt<T>,
+        mut f: impl for<'x> FnMut(&Ctx<'_>, &ToName<'x>, &'x Guard) -> Attempt<T>,
     ) -> Result<T> {
         self.run(move |cx, g| {
             let from = self.from(dirfd, path, g)?;
-            let walked = walk(cx, from, path, follow, g)?;
-            f(cx, walked, g)
+            // Where it is: it is too large to be moved.
+            match walk(cx, from, path, follow, g) {
+                Ok(ref walked) => f(cx, walked, g),
+                Err(stop) => Err(stop),
+            }
         })
     }
 

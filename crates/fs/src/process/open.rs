@@ -30,12 +30,12 @@ impl Process {
             let exclusive = flags & (libc::O_CREAT | libc::O_EXCL) == libc::O_CREAT | libc::O_EXCL;
             let file = if exclusive {
                 self.at_name(dirfd, path, Follow::Never, |cx, walked, g| {
-                    open_walked(cx, &walked, flags, mode, g)
+                    open_walked(cx, walked, flags, mode, g)
                 })?
             } else {
                 let follow = if nofollow { Follow::Slash } else { Follow::Yes };
                 self.at(dirfd, path, follow, |cx, walked, g| {
-                    open_walked(cx, &walked, flags, mode, g)
+                    open_walked(cx, walked, flags, mode, g)
                 })?
             };
             Ok(reserved.install(file))

@@ -2,14 +2,14 @@
 
 use super::Superblock;
 use crate::cache_padded::CachePadded;
-use crate::name::NameHash;
+use crate::hashed::{Hashed, NameKeys};
 use ahash::RandomState;
 use hearth_sync::lock::{Class, Lock};
 
 /// The keys of the name hash, and the lock of renames across directories.
 pub(crate) struct Namespace {
     /// Keys of the name hash. Immutable.
-    keys: RandomState,
+    pub keys: NameKeys,
     /// Held by renames of directories across directories, on a cache line of its own.
     /// Boxed, so that its alignment does not push the keys from what lookups read beside them.
     pub rename: Box<CachePadded<Lock<RenameLock, ()>>>,
@@ -31,18 +31,18 @@ impl Namespace {
 }
 
 impl Superblock {
-    /// The hash of a directory entry's name in this volume.
+    /// The name of a directory entry with its hash in this volume.
     #[inline(always)]
-    pub fn hash(&self, name: &[u8]) -> NameHash {
-        NameHash::of(&self.names.keys, name)
+    pub fn hashed<'n>(&self, name: &'n [u8]) -> Hashed<'n> {
+        self.names.keys.hashed(name)
     }
 }
 
 /// Random keys: a user cannot choose names whose hashes collide.
-fn keys() -> RandomState {
-    if cfg!(feature = "shuttle") {
+fn keys() -> NameKeys {
+    NameKeys::from(&match cfg!(feature = "shuttle") {
         // A failing schedule must fail again when it is replayed.
-        return RandomState::with_seeds(1, 2, 3, 4);
-    }
-    RandomState::new()
+        true => RandomState::with_seeds(1, 2, 3, 4),
+        false => RandomState::new(),
+    })
 }

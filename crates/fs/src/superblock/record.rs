@@ -4,7 +4,8 @@
 use super::Superblock;
 use crate::attr::Time;
 use crate::data::PAGE;
-use crate::directory::{Hashed, Locked};
+use crate::directory::Locked;
+use crate::hashed::Hashed;
 use crate::inode::{Fields, Inode, InodeExt, Recorded, StateBit, XattrsAcls, xattrs_of};
 use crate::log::ChangeLog;
 use crate::number::is_control;

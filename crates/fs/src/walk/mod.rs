@@ -9,12 +9,14 @@
 mod seq_trail;
 
 use crate::attr::Kind;
-use crate::directory::Hashed;
+use crate::directory::Directory;
 use crate::errno::Errno;
+use crate::hashed::Hashed;
 use crate::inode::{Body, Inode};
 use crate::ops::ctx::Ctx;
 use crate::ops::link::readlink;
 use crate::ops::lookup::{Named, WalkEnd, hashed, plain};
+use crate::ops::perm::{may_search, may_search_all};
 use crate::stats::Event;
 use crate::superblock::{Attempt, Stop};
 use hearth_sync::epoch::Guard;
@@ -121,14 +123,14 @@ pub(crate) fn walk<'x, F: WalkEnd<'x>>(
     follow: Follow,
     g: &'x Guard,
 ) -> Attempt<Walked<'x, F>> {
-    let name = skip_slashes(path);
-    let end = end_of_name(path, name.len());
+    let left = after_slashes(path, path.len());
+    let at = cx.sb.names.keys.first_of(path, left);
     // A plain name that is the whole path passes no directory, so its walk always counts.
-    let is_plain = end == name.len() && name.first().is_some_and(|&first| first != b'.');
+    let is_plain = at.name.len() == left && at.name.first().is_some_and(|&first| first != b'.');
     if !is_plain || follow == Follow::Parent {
-        return walk_far(cx, from, (path, end), follow, g);
+        return walk_far(cx, from, (path, at), follow, g);
     }
-    let (parent, at) = (from.start, hashed(cx, name));
+    let parent = from.start;
     let found = if_there(F::find(cx, parent, at, g))?;
     if let Some(link) = found
         && follow == Follow::Yes
@@ -145,17 +147,17 @@ pub(crate) fn walk<'x, F: WalkEnd<'x>>(
     })
 }
 
-/// [`walk`] of any path, whose first name has this length.
+/// [`walk`] of any path, whose first name this is.
 #[inline(never)]
 fn walk_far<'x, F: WalkEnd<'x>>(
     cx: &Ctx<'_>,
     from: From<'x>,
-    (path, end): (&'x [u8], usize),
+    (path, first): (&'x [u8], Hashed<'x>),
     follow: Follow,
     g: &'x Guard,
 ) -> Attempt<Walked<'x, F>> {
     let mut walker = Walker::new(cx, from.root, g);
-    let walked = walker.run_from(from.start, (path, end), follow);
+    let walked = walker.run_from(from.start, (path, first), follow);
     match walker.counts(&walked) {
         true => walked,
         false => walk_again(cx, from, path, follow, g),
@@ -281,22 +283,22 @@ impl<'c, 'x> Walker<'c, 'x> {
         path: &'x [u8],
         follow: Follow,
     ) -> Attempt<Walked<'x, F>> {
-        let end = end_of_name(path, skip_slashes(path).len());
-        self.run_from(start, (path, end), follow)
+        let left = after_slashes(path, path.len());
+        let first = self.cx.sb.names.keys.first_of(path, left);
+        self.run_from(start, (path, first), follow)
     }
 
-    /// [`Walker::run`] of a path whose first name has the length `end`.
+    /// [`Walker::run`] of a path whose first name is `at`.
     #[inline(always)]
     fn run_from<F: WalkEnd<'x>>(
         &mut self,
         start: &'x Inode,
-        (path, end): (&'x [u8], usize),
+        (path, mut at): (&'x [u8], Hashed<'x>),
         follow: Follow,
     ) -> Attempt<Walked<'x, F>> {
         let absolute = path.first() == Some(&b'/');
         let mut here = if absolute { self.root } else { start };
-        let mut name = skip_slashes(path);
-        if name.is_empty() {
+        if at.name.is_empty() {
             let root = Walked {
                 parent: here,
                 at: self.unnamed(b"/"),
@@ -306,74 +308,102 @@ impl<'c, 'x> Walker<'c, 'x> {
             };
             return Ok(root);
         }
-        let has_more = end < name.len();
+        let behind = after_slashes(path, path.len()) - at.name.len();
+        let has_more = behind > 0;
         if has_more {
-            (here, name) = self.descend(here, path, end)?;
+            (here, at) = self.descend(here, (path, behind), at)?;
         }
         let slash = has_more && path.last() == Some(&b'/');
-        let (at, kind) = (hashed(self.cx, name), Last::of(name));
+        let kind = Last::of(at.name);
         // The name of the directory where a walk begins was not looked up. So a plain name that is
         // missing in it, and is all of the path, is missing wherever that directory lies.
-        if kind != Last::Name && self.trail.is_empty() {
-            self.trail.pass(here, None);
+        if kind != Last::Name
+            && self.trail.is_empty()
+            && let Some(directory) = here.directory()
+        {
+            self.trail.pass(here, directory, None);
         }
         self.last(here, (at, kind), slash, follow)
     }
 
-    /// Walks through all names of `path` but the last one, from `here` on; the first one has the
-    /// length `end`. Returns the directory of the last name, and that name.
+    /// Walks through all names of `path` but the last one, from `here` on; the first one is `at`,
+    /// and `left` bytes are behind it. Returns the directory of the last name, and that name.
     // A function of its own, with its steps inlined: what each step needs stays in registers.
     #[inline(never)]
     fn descend(
         &mut self,
         mut here: &'x Inode,
-        path: &'x [u8],
-        mut end: usize,
-    ) -> Attempt<(&'x Inode, &'x [u8])> {
-        let mut rest = skip_slashes(path);
+        (path, mut left): (&'x [u8], usize),
+        mut at: Hashed<'x>,
+    ) -> Attempt<(&'x Inode, Hashed<'x>)> {
+        let sb = self.cx.sb;
+        let searches_all = may_search_all(self.cx.caller);
+        left = after_slashes(path, left);
+        if left == 0 {
+            return Ok((here, at));
+        }
+        let mut directory = here.directory().ok_or(Errno::ENOTDIR)?;
+        if self.trail.is_empty() {
+            self.trail.pass(here, directory, None);
+        }
         loop {
-            let (name, after) = rest.split_at(end);
-            rest = skip_slashes(after);
-            if rest.is_empty() {
-                return Ok((here, name));
-            }
-            if self.trail.is_empty() {
-                self.trail.pass(here, None);
-            }
-            let (inode, above) = match name.first() {
-                Some(b'.') => self.step_dotted(here, name)?,
-                _ => {
-                    let at = hashed(self.cx, name);
-                    let inode = plain(self.cx, here, at, self.g)?.inode(self.cx, self.g)?;
-                    (inode, Some(here))
+            if at.name.first() == Some(&b'.') {
+                (here, directory) = self.step_dotted(here, at)?;
+            } else {
+                if !searches_all {
+                    may_search(self.cx.caller, here, self.g)?;
                 }
-            };
-            here = match self.trail.pass(inode, above) {
-                true => inode,
-                false => self.through(here, inode)?,
-            };
-            end = end_of_name(path, rest.len());
+                let entry = plain(here, directory, at, self.g)?;
+                let inode = sb.entry_inode(here, entry, self.g)?;
+                (here, directory) = self.pass(here, inode, Some(here))?;
+            }
+            at = sb.names.keys.first_of(path, left);
+            left = after_slash(path, left - at.name.len());
+            if left == 0 {
+                return Ok((here, at));
+            }
         }
     }
 
-    /// A step through a name that begins with a dot: the inode, and where its name was found.
+    /// Goes on from `here` to the directory `inode`, or to that at the end of this link.
+    #[inline(always)]
+    fn pass(
+        &mut self,
+        here: &'x Inode,
+        inode: &'x Inode,
+        above: Option<&'x Inode>,
+    ) -> Attempt<(&'x Inode, &'x Directory)> {
+        match inode.directory() {
+            Some(directory) => {
+                self.trail.pass(inode, directory, above);
+                Ok((inode, directory))
+            }
+            None => self.through(here, inode),
+        }
+    }
+
+    /// A step through a name that begins with a dot.
     #[cold]
     #[inline(never)]
     fn step_dotted(
         &mut self,
         here: &'x Inode,
-        name: &[u8],
-    ) -> Attempt<(&'x Inode, Option<&'x Inode>)> {
-        let (at, kind) = (hashed(self.cx, name), Last::of(name));
+        at: Hashed<'_>,
+    ) -> Attempt<(&'x Inode, &'x Directory)> {
+        let kind = Last::of(at.name);
         let inode = self.step::<&Inode>(here, (at, kind))?;
-        Ok((inode, (kind == Last::Name).then_some(here)))
+        self.pass(here, inode, (kind == Last::Name).then_some(here))
     }
 
     /// The directory at the end of the link `inode`, which was found in `here` in the middle of a
     /// path. `ENOTDIR` if it is no link, or leads to no directory.
     #[cold]
     #[inline(never)]
-    fn through(&mut self, here: &'x Inode, inode: &'x Inode) -> Attempt<&'x Inode> {
+    fn through(
+        &mut self,
+        here: &'x Inode,
+        inode: &'x Inode,
+    ) -> Attempt<(&'x Inode, &'x Directory)> {
         if !matches!(inode.body, Body::Symlink(_)) {
             return Err(Errno::ENOTDIR.into());
         }
@@ -382,10 +412,9 @@ impl<'c, 'x> Walker<'c, 'x> {
         self.inner -= 1;
         let above = (walked.last == Last::Name).then_some(walked.parent);
         let next = walked.existing()?;
-        match self.trail.pass(next, above) {
-            true => Ok(next),
-            false => Err(Errno::ENOTDIR.into()),
-        }
+        let directory = next.directory().ok_or(Errno::ENOTDIR)?;
+        self.trail.pass(next, directory, above);
+        Ok((next, directory))
     }
 
     #[inline(always)]
@@ -396,12 +425,10 @@ impl<'c, 'x> Walker<'c, 'x> {
         slash: bool,
         follow: Follow,
     ) -> Attempt<Walked<'x, F>> {
-        let looked_up = match follow {
-            Follow::Parent => self.itself(),
-            _ => (at, last),
+        let found = match follow {
+            Follow::Parent => self.check_parent(parent)?,
+            _ => if_there(self.step::<F>(parent, (at, last)))?,
         };
-        let found = if_there(self.step::<F>(parent, looked_up))?;
-        let found = found.filter(|_| follow != Follow::Parent);
         let follows = follow == Follow::Yes || (follow == Follow::Slash && slash);
         match found {
             Some(link) if follows && link.kind() == Kind::Symlink => {
@@ -415,6 +442,14 @@ impl<'c, 'x> Walker<'c, 'x> {
                 slash,
             }),
         }
+    }
+
+    /// Finds nothing, in a directory that may be searched.
+    #[inline(never)]
+    fn check_parent<F>(&mut self, parent: &'x Inode) -> Attempt<Option<F>> {
+        let (at, last) = self.itself();
+        self.step::<&Inode>(parent, (at, last))?;
+        Ok(None)
     }
 
     /// The end of the link at the end of a path.
@@ -492,69 +527,31 @@ fn may_follow(cx: &Ctx<'_>, parent: &Inode, link: &Inode) -> Result<(), Errno> {
     if is_safe { Ok(()) } else { Err(Errno::EACCES) }
 }
 
-fn skip_slashes(mut path: &[u8]) -> &[u8] {
+/// How many of the last `left` bytes of `path` are left behind the slashes that they begin with.
+#[inline(always)]
+fn after_slashes(path: &[u8], left: usize) -> usize {
+    match &path[path.len() - left..] {
+        [b'/', b'/', rest @ ..] => after_many(rest),
+        [b'/', rest @ ..] => rest.len(),
+        _ => left,
+    }
+}
+
+/// [`after_slashes`] of a path where the last `left` bytes begin with a slash, or there are none.
+#[inline(always)]
+fn after_slash(path: &[u8], left: usize) -> usize {
+    match path.get(path.len() - left + 1..) {
+        Some([b'/', rest @ ..]) => after_many(rest),
+        Some(rest) => rest.len(),
+        None => 0,
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn after_many(mut path: &[u8]) -> usize {
     while let [b'/', rest @ ..] = path {
         path = rest;
     }
-    path
-}
-
-/// Where the first slash is in the last `left` bytes of `path`, or `left`. Looks at eight bytes at
-/// a time: every path goes through here.
-#[inline(always)]
-fn end_of_name(path: &[u8], left: usize) -> usize {
-    let mut rest = &path[path.len() - left..];
-    while let Some((eight, after)) = rest.split_first_chunk::<8>() {
-        if let Some(slash) = first_slash(u64::from_le_bytes(*eight)) {
-            return left - rest.len() + slash;
-        }
-        rest = after;
-    }
-    let slash = match path.last_chunk::<8>() {
-        // The bytes before `rest` are shifted out; zeros, which come in behind it, are no slashes.
-        Some(last) if !rest.is_empty() => {
-            first_slash(u64::from_le_bytes(*last) >> (64 - 8 * rest.len()))
-        }
-        _ => rest.iter().position(|&b| b == b'/'),
-    };
-    slash.map_or(left, |slash| left - rest.len() + slash)
-}
-
-/// Index of the lowest byte of `word` that is a slash.
-#[inline(always)]
-fn first_slash(word: u64) -> Option<usize> {
-    const EACH: u64 = u64::from_ne_bytes([1; 8]);
-    // A slash becomes zero; the lowest byte of `zero` that is set is the first zero.
-    let other = word ^ (EACH * b'/' as u64);
-    let zero = other.wrapping_sub(EACH) & !other & (EACH * 0x80);
-    (zero != 0).then(|| zero.trailing_zeros() as usize / 8)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_ends_at_the_first_slash_whatever_bytes_it_has() {
-        // Neighbours of the slash, and bytes that borrow from the next one.
-        for byte in [b'a', b'.', b'0', 0, 1, 0x80, 0xaf, 0xff, b'/' + 1, b'/' - 1] {
-            for length in 0..40 {
-                let mut path = vec![byte; length];
-                assert_eq!(end_of_name(&path, length), length, "{byte:#x}");
-                for slash in 0..length {
-                    path[slash..].fill(byte);
-                    path[slash] = b'/';
-                    assert_eq!(end_of_name(&path, length), slash, "{byte:#x}");
-                    path[length - 1] = b'/';
-                    assert_eq!(end_of_name(&path, length), slash, "{byte:#x}");
-                    // What lies before is not looked at.
-                    for before in 0..10 {
-                        let path = [&vec![b'/'; before][..], &path].concat();
-                        assert_eq!(end_of_name(&path, length), slash, "{byte:#x}");
-                    }
-                    path[slash..].fill(byte);
-                }
-            }
-        }
-    }
+    path.len()
 }

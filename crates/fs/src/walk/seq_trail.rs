@@ -1,13 +1,21 @@
 //! The directories that a walk has passed through, and whether one of them has moved since.
 //! `docs/design/locks.md` says why these are enough.
 
+use crate::directory::Directory;
 use crate::inode::Inode;
 
 /// Directories that are recorded without an allocation.
 const NEAR: usize = 8;
 
-/// A directory and its move count when the walk came to it.
-type Passed<'x> = (&'x Inode, u32);
+/// A directory that a walk has come to.
+#[derive(Clone, Copy)]
+struct Passed<'x> {
+    inode: &'x Inode,
+    /// Its move count then.
+    moves: u32,
+    /// Where its name was found, if it was found by name.
+    above: Option<&'x Inode>,
+}
 
 /// A sequence-count trail: the directories passed so far.
 pub(super) struct SeqTrail<'x> {
@@ -15,8 +23,6 @@ pub(super) struct SeqTrail<'x> {
     length: usize,
     /// Directories after the first [`NEAR`].
     far: Vec<Passed<'x>>,
-    /// Set when a directory had moved before its count was taken.
-    is_broken: bool,
 }
 
 impl<'x> SeqTrail<'x> {
@@ -26,7 +32,6 @@ impl<'x> SeqTrail<'x> {
             near: [None; NEAR],
             length: 0,
             far: Vec::new(),
-            is_broken: false,
         }
     }
 
@@ -36,25 +41,20 @@ impl<'x> SeqTrail<'x> {
         self.length == 0
     }
 
-    /// Records a directory before anything is looked up in it; `above` is the directory where its
-    /// name was found. False of what is no directory.
+    /// Records the directory of `inode` before anything is looked up in it; `above` is where its
+    /// name was found. Few walks look at what is recorded, so nothing is checked here.
     #[inline(always)]
-    pub fn pass(&mut self, inode: &'x Inode, above: Option<&Inode>) -> bool {
-        let Some(directory) = inode.directory() else {
-            return false;
+    pub fn pass(&mut self, inode: &'x Inode, directory: &Directory, above: Option<&'x Inode>) {
+        let passed = Passed {
+            inode,
+            moves: directory.moves.peek(),
+            above,
         };
-        let moves = directory.moves.read_begin();
-        // A move between the lookup of its name and the line above does not show in the count. It
-        // shows here: the directory is not where it was found.
-        if above.is_some_and(|above| directory.parent() != above.number()) {
-            self.is_broken = true;
-        }
         match self.near.get_mut(self.length) {
-            Some(place) => *place = Some((inode, moves)),
-            None => self.pass_far((inode, moves)),
+            Some(place) => *place = Some(passed),
+            None => self.pass_far(passed),
         }
         self.length += 1;
-        true
     }
 
     #[cold]
@@ -65,11 +65,21 @@ impl<'x> SeqTrail<'x> {
     /// Whether every directory is where it was. A directory that was evicted meanwhile may have
     /// come back as another object and moved as that.
     pub fn is_valid(&self) -> bool {
-        let stays = |&(inode, moves): &Passed<'x>| {
-            let directory = inode.directory();
-            !inode.is_dead() && directory.is_some_and(|it| !it.moves.read_retry(moves))
-        };
         let near = self.near.iter().map_while(Option::as_ref);
-        !self.is_broken && near.chain(&self.far).all(stays)
+        near.chain(&self.far).all(Passed::stays)
+    }
+}
+
+impl Passed<'_> {
+    fn stays(&self) -> bool {
+        let Some(directory) = self.inode.directory() else {
+            return false;
+        };
+        // A move between the lookup of its name and the note of its count does not show in the
+        // count. It shows in the parent, which stays what it was then if the count does.
+        let is_below = self
+            .above
+            .is_none_or(|above| directory.parent() == above.number());
+        is_below && !directory.moves.has_moved_since(self.moves) && !self.inode.is_dead()
     }
 }

@@ -53,8 +53,11 @@ impl<T: Send + Sync + 'static> TagSlot<T> {
     /// The value if its tag is `tag`. Writes nothing, and otherwise reads nothing but the slot.
     #[inline]
     pub fn load_if<'g>(&'g self, tag: u16, _g: &'g Guard) -> Option<&'g T> {
-        let (found, pointer) = split(self.acquire());
-        if found != tag {
+        // A word without its tag is the address.
+        let pointer = self
+            .acquire()
+            .map_addr(|word| word ^ usize::from(tag) << ADDRESS_BITS);
+        if pointer.addr() > ADDRESS {
             return None;
         }
         // SAFETY: as in `load`.

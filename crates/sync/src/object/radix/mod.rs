@@ -80,12 +80,31 @@ impl<T> Radix<T> {
     /// The entry of `number`, if its tree reaches there.
     #[inline]
     pub(super) fn find(&self, number: u64) -> Option<Entry<'_, T>> {
-        // Acquire: pairs with the Release in `grow`; the nodes below are complete.
-        let (mut node, mut shift) = split(self.root_of(number).load(Ordering::Acquire));
-        if !covers(shift, number) {
-            return None;
+        // Acquire: pairs with the Release in `grow`; the nodes below are complete. The near root
+        // covers no number of the far tree.
+        let (node, shift) = split(self.roots.near.load(Ordering::Acquire));
+        match covers(shift, number) {
+            true => self.find_below(node, shift, number),
+            false => self.find_far(number),
         }
-        let mut at = index(number, shift);
+    }
+
+    /// [`Radix::find`] of a number that the near root does not cover.
+    #[cold]
+    #[inline(never)]
+    fn find_far(&self, number: u64) -> Option<Entry<'_, T>> {
+        // Acquire: as in `find`.
+        let (node, shift) = split(self.roots.far.load(Ordering::Acquire));
+        match number >= FAR && covers(shift, number) {
+            true => self.find_below(node, shift, number),
+            false => None,
+        }
+    }
+
+    /// The entry of `number` below the root `node`, which covers it.
+    #[inline(always)]
+    fn find_below(&self, mut node: *mut Node, mut shift: u32, number: u64) -> Option<Entry<'_, T>> {
+        let mut at = (number >> shift) as usize;
         while shift > 0 {
             // SAFETY: roots that cover a number and inner slots point to nodes that live as long
             // as the tree.
