@@ -45,7 +45,7 @@ mod tests;
 
 pub(crate) use resident::Resident;
 pub use root::{Data, PageMiss};
-pub use span::PAGE;
+pub use span::{PAGE, PAGES};
 pub(crate) use write::Written;
 pub(crate) use writeback::DirtyPages;
 

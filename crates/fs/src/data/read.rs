@@ -125,15 +125,24 @@ impl Data {
 impl Data {
     /// What is in memory, counted one by one.
     pub fn resident(&self, g: &Guard) -> Resident {
+        self.resident_in(&(0..PAGES), g)
+    }
+
+    /// What is in memory, counted one by one, of all leaves that have pages in `range`.
+    pub fn resident_in(&self, range: &Range<u64>, g: &Guard) -> Resident {
+        let is_first = range.contains(&0) && !self.first.is_empty();
         let mut all = Resident {
-            pages: u64::from(!self.first.is_empty()),
+            pages: u64::from(is_first),
             nodes: 0,
         };
-        if let Some(leaf) = self.near.load(g) {
+        if range.is_empty() {
+            return all;
+        }
+        if let Some(leaf) = self.near.load(g).filter(|_| range.start < FAN) {
             all.add(leaf.resident());
         }
         if let Some(far) = self.far.load(g) {
-            all.add(far.resident(g));
+            all.add(far.resident(range, g));
         }
         all
     }

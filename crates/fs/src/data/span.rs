@@ -12,7 +12,7 @@ pub(super) const PAGE_BYTES: usize = PAGE as usize;
 pub(super) const BYTES: u64 = 1 << 63;
 
 /// No page of a file has this index or a higher one.
-pub(super) const PAGES: u64 = BYTES / PAGE;
+pub const PAGES: u64 = BYTES / PAGE;
 
 /// The part of one page that a range of bytes covers.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -200,17 +200,20 @@ impl Far {
     /// true, with the nodes that become empty. Only with the gate closed.
     pub(super) fn sweep(&self, range: &Range<u64>, g: &Guard, visit: &mut Visit<'_>) {
         for level in 1..=LEVELS as u32 {
-            if range.end > 1 << (BITS * level) && range.start < 1 << (BITS * (level + 1)) {
+            if is_in_tree(level, range) {
                 sweep_inner(self.tree(level), level, 0, range, g, visit);
             }
         }
     }
 
-    /// All nodes, and their pages in memory.
-    pub(super) fn resident(&self, g: &Guard) -> Resident {
+    /// The nodes that have pages in `range`, and all pages in memory of their leaves.
+    pub(super) fn resident(&self, range: &Range<u64>, g: &Guard) -> Resident {
         let mut all = Resident::default();
-        let trees = self.levels.iter().filter_map(|tree| tree.load(g));
-        trees.for_each(|tree| all.add(resident_below(tree, g)));
+        for level in 1..=LEVELS as u32 {
+            if is_in_tree(level, range) {
+                all.add(resident_below(self.tree(level), level, 0, range, g));
+            }
+        }
         all
     }
 
@@ -316,19 +319,39 @@ pub(super) fn fill<'g, T: Send + Sync + 'static>(
     }
 }
 
-fn resident_below(node: &Inner, g: &Guard) -> Resident {
+fn resident_below(
+    slot: &RcuSlot<Inner>,
+    level: u32,
+    base: u64,
+    range: &Range<u64>,
+    g: &Guard,
+) -> Resident {
+    let Some(node) = slot.load(g) else {
+        return Resident::default();
+    };
     let mut all = Resident { pages: 0, nodes: 1 };
-    match &node.below {
-        Below::Leaves(slots) => {
-            let leaves = slots.0.iter().filter_map(|slot| slot.load(g));
-            leaves.for_each(|leaf| all.add(leaf.resident()));
-        }
-        Below::Inners(slots) => {
-            let inners = slots.0.iter().filter_map(|slot| slot.load(g));
-            inners.for_each(|inner| all.add(resident_below(inner, g)));
-        }
+    let step = 1 << (BITS * level);
+    for at in children(level, base, range) {
+        all.add(match &node.below {
+            Below::Leaves(slots) => slots.at(at).load(g).map(Leaf::resident).unwrap_or_default(),
+            Below::Inners(slots) => {
+                resident_below(slots.at(at), level - 1, base + at * step, range, g)
+            }
+        });
     }
     all
+}
+
+/// Whether the tree of height `level` has pages of `range`.
+fn is_in_tree(level: u32, range: &Range<u64>) -> bool {
+    range.end > 1 << (BITS * level) && range.start < 1 << (BITS * (level + 1))
+}
+
+/// The children, of a node of height `level` whose first page is `base`, that have pages of `range`.
+fn children(level: u32, base: u64, range: &Range<u64>) -> Range<u64> {
+    let step = 1 << (BITS * level);
+    let first = range.start.saturating_sub(base) / step;
+    first..range.end.saturating_sub(base).div_ceil(step).min(FAN)
 }
 
 /// The height of the tree that holds page `index`, 64 or more.
@@ -345,11 +368,12 @@ fn next_below<'g>(
     g: &'g Guard,
 ) -> Option<(u64, &'g Leaf)> {
     let step = 1 << (BITS * level);
-    let mut children = (from.saturating_sub(base) / step..FAN).map(|at| (at, base + at * step));
+    let mut later = (from.saturating_sub(base) / step..FAN).map(|at| (at, base + at * step));
     match &node.below {
-        Below::Leaves(slots) => children.find_map(|(at, base)| Some((base, slots.at(at).load(g)?))),
-        Below::Inners(slots) => children
-            .find_map(|(at, base)| next_below(slots.at(at).load(g)?, level - 1, base, from, g)),
+        Below::Leaves(slots) => later.find_map(|(at, base)| Some((base, slots.at(at).load(g)?))),
+        Below::Inners(slots) => {
+            later.find_map(|(at, base)| next_below(slots.at(at).load(g)?, level - 1, base, from, g))
+        }
     }
 }
 
@@ -363,9 +387,7 @@ fn sweep_inner(
 ) {
     let Some(node) = slot.load(g) else { return };
     let step = 1 << (BITS * level);
-    let first = range.start.saturating_sub(base) / step;
-    let end = range.end.saturating_sub(base).div_ceil(step).min(FAN);
-    for at in first..end {
+    for at in children(level, base, range) {
         match &node.below {
             Below::Leaves(slots) => sweep_leaf(slots.at(at), base + at * step, g, visit),
             Below::Inners(slots) => {

@@ -8,7 +8,7 @@ use super::privilege::{drop_capability, kills_suid, strip_suidgid};
 use super::reserve;
 use crate::attr::Time;
 use crate::data::MAX_SIZE;
-use crate::data::{Data, PAGE, PageMiss};
+use crate::data::{Data, PAGE, PAGES, PageMiss};
 use crate::errno::Errno;
 use crate::flags;
 use crate::heat::Access;
@@ -22,6 +22,7 @@ use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::lock;
 use hearth_sync::object::WriteGuard;
 use std::io::IoSliceMut;
+use std::ops::Range;
 
 /// Reads at `off`; returns the bytes read, 0 at the end of the file. If the backend fails to give a
 /// page, the read ends before that page, as in Linux, and the next call returns the error.
@@ -416,19 +417,23 @@ fn store_all(
     Ok(written.dirtied)
 }
 
-/// Runs an edit of a file with the gate closed and accounts for the memory that it took or freed.
+/// Runs an edit of `pages` of a file, which leaves the others where they are, with the gate closed.
+/// Accounts for the memory that it took or freed.
 pub(crate) fn edit<T>(
     cx: &Ctx<'_>,
     data: &Data,
+    pages: Range<u64>,
     g: &Guard,
     edit: impl FnOnce() -> Attempt<T>,
 ) -> Attempt<T> {
     if !cx.sb.is_durable() {
         return edit();
     }
-    let before = resident_bytes(data.resident(g));
+    // Of these alone: a hole in a large file takes no longer than one in a small file.
+    let resident = || resident_bytes(data.resident_in(&pages, g));
+    let before = resident();
     let result = edit();
-    (cx.sb.cache.mem_usage).add(resident_bytes(data.resident(g)) - before);
+    (cx.sb.cache.mem_usage).add(resident() - before);
     result
 }
 
@@ -469,7 +474,7 @@ pub(crate) fn set_size(
                 .map_err(|absent| miss_page(inode, absent))?;
         }
         inode.set_size(size);
-        let removed = edit(cx, data, g, || {
+        let removed = edit(cx, data, size / PAGE..PAGES, g, || {
             data.truncate(size, g)
                 .map_err(|absent| miss_page(inode, absent))
         })?;

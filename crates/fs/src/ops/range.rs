@@ -4,7 +4,7 @@ use super::io::{self, WriteAt, data_of, free_pages, miss_page};
 use super::privilege::{drop_capability_held, kills_suid_untold, strip_suidgid};
 use super::reserve;
 use crate::data::MAX_SIZE;
-use crate::data::{Data, PAGE};
+use crate::data::{Data, PAGE, PAGES};
 use crate::errno::Errno;
 use crate::flags;
 use crate::inode::{COUNT, Inode, StateBit};
@@ -42,7 +42,11 @@ pub(crate) fn fallocate(
         return Err(Stop::Restart);
     }
     let size = inode.meta.size();
-    let new_size = io::edit(cx, data, g, || edit(cx, inode, data, mode, off..end, g))?;
+    let moved = mode & (COLLAPSE | INSERT) != 0;
+    let pages = off / PAGE..if moved { PAGES } else { end.div_ceil(PAGE) };
+    let new_size = io::edit(cx, data, pages, g, || {
+        edit(cx, inode, data, mode, off..end, g)
+    })?;
     if new_size > size {
         inode.set_size(new_size);
     }

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use hearth_sync::epoch::{Guard, pin};
 use proptest::prelude::*;
+use std::ops::Range;
 
 use super::super::resident::Resident;
 use super::super::root::{Data, PageMiss};
-use super::super::span::{PAGE, PAGE_BYTES};
+use super::super::span::{PAGE, PAGE_BYTES, PAGES, touched};
 use super::page_at;
 
 type Bytes = [u8; PAGE_BYTES];
@@ -146,24 +147,26 @@ impl Check {
             Op::Read { off, len } => self.read(off, len, g),
             Op::Truncate { size } => self.truncate(size, g),
             Op::Allocate { off, len } => {
-                let added = self.retry(g, |data| data.allocate(off, len, g));
+                let added = self.edit(touched(off, len), g, |data| data.allocate(off, len, g));
                 for index in pages(off, len) {
                     self.model.entry(index).or_insert(Page::Blank);
                 }
                 assert_eq!(added as i64, self.model.len() as i64 - before);
             }
             Op::Punch { off, len } => {
-                let removed = self.retry(g, |data| data.punch(off, len, g));
+                let removed = self.edit(touched(off, len), g, |data| data.punch(off, len, g));
                 self.erase(off, len, false);
                 assert_eq!(removed as i64, before - self.model.len() as i64);
             }
             Op::ZeroRange { off, len } => {
-                let delta = self.retry(g, |data| data.zero_range(off, len, g));
+                let delta = self.edit(touched(off, len), g, |data| data.zero_range(off, len, g));
                 self.erase(off, len, true);
                 assert_eq!(delta as i64, self.model.len() as i64 - before);
             }
             Op::Collapse { page, pages } => {
-                let removed = self.retry(g, |data| data.collapse(page * PAGE, pages * PAGE, g));
+                let removed = self.edit(page..PAGES, g, |data| {
+                    data.collapse(page * PAGE, pages * PAGE, g)
+                });
                 let tail = self.model.split_off(&page);
                 let kept = tail.into_iter().filter(|(index, _)| *index >= page + pages);
                 self.model
@@ -172,7 +175,9 @@ impl Check {
                 assert_eq!(removed as i64, before - self.model.len() as i64);
             }
             Op::Insert { page, pages } => {
-                self.retry(g, |data| data.insert(page * PAGE, pages * PAGE, g));
+                self.edit(page..PAGES, g, |data| {
+                    data.insert(page * PAGE, pages * PAGE, g)
+                });
                 let tail = self.model.split_off(&page);
                 self.model.extend(
                     tail.into_iter()
@@ -216,6 +221,33 @@ impl Check {
         panic!("absent again and again");
     }
 
+    /// [`Check::retry`] of an edit, which changes nothing outside `pages`: what they have gained is
+    /// what the file has.
+    fn edit<R>(
+        &self,
+        pages: Range<u64>,
+        g: &Guard,
+        act: impl Fn(&Data) -> Result<R, PageMiss>,
+    ) -> R {
+        let resident = || [self.data.resident(g), self.data.resident_in(&pages, g)];
+        self.retry(g, |data| {
+            let before = resident();
+            let done = act(data);
+            let gained: Vec<_> = resident()
+                .iter()
+                .zip(before)
+                .map(|(now, then)| {
+                    [
+                        now.pages.wrapping_sub(then.pages),
+                        now.nodes.wrapping_sub(then.nodes),
+                    ]
+                })
+                .collect();
+            assert_eq!(gained[0], gained[1], "{pages:?}");
+            done
+        })
+    }
+
     /// What an operation says that it brought into memory is what has come.
     fn check_came(&self, mut before: Resident, came: Resident, g: &Guard) {
         before.add(came);
@@ -250,7 +282,7 @@ impl Check {
 
     fn truncate(&mut self, size: u64, g: &Guard) {
         let exact = self.data.status.unknown_below() <= size.div_ceil(PAGE);
-        let removed = self.retry(g, |data| data.truncate(size, g));
+        let removed = self.edit(size / PAGE..PAGES, g, |data| data.truncate(size, g));
         let gone = self.model.split_off(&size.div_ceil(PAGE)).len() as u64;
         assert!(!exact || removed == gone, "{removed} removed, not {gone}");
         self.backend.split_off(&size.div_ceil(PAGE));
@@ -375,7 +407,7 @@ impl Check {
     }
 }
 
-fn pages(off: u64, len: u64) -> std::ops::Range<u64> {
+fn pages(off: u64, len: u64) -> Range<u64> {
     if len == 0 {
         0..0
     } else {
