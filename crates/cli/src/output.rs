@@ -12,7 +12,8 @@ pub fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Prints for a program that has something to do whether or not anybody reads.
+/// Prints for a program that has something to do whether or not anybody reads, or whose exit status
+/// says what it has found.
 pub fn print_and_go_on(text: &str) -> Result<(), Failure> {
     match written(text) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(no_output(&error)),

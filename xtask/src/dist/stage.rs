@@ -14,6 +14,11 @@ const COPIED: &[(&str, &str)] = &[
     ("contrib/prometheus", "files/prometheus"),
     ("README.md", "files/docs/README.md"),
     ("docs/options.md", "files/docs/options.md"),
+    ("docs/fsck.md", "files/docs/fsck.md"),
+    (
+        "docs/coming-from-quotas.md",
+        "files/docs/coming-from-quotas.md",
+    ),
     ("docs/metrics.md", "files/docs/metrics.md"),
     ("docs/packaging.md", "files/docs/packaging.md"),
     ("docs/quota-rules.md", "files/docs/quota-rules.md"),

@@ -26,7 +26,8 @@ pub fn run(json: bool) -> Result<(), Failure> {
     } else {
         as_text(&checks, can_mount, transport)
     };
-    output::print(&text)?;
+    // The exit status is a verdict, whoever reads the text.
+    output::print_and_go_on(&text)?;
     if can_mount {
         Ok(())
     } else {

@@ -198,8 +198,9 @@ fn check(args: &CheckArgs) -> Result<(), Failure> {
     let mount = typed_or_only(args.mount.as_deref())?;
     let answer = question(&mount, &words)?;
     let found = object(&answer, &mount)?;
+    // The exit status is a verdict, whoever reads the text.
     if args.json {
-        output::print(&answer)?;
+        output::print_and_go_on(&answer)?;
     } else {
         let mut text = String::new();
         for d in found["differences"].as_array().into_iter().flatten() {
@@ -217,7 +218,7 @@ fn check(args: &CheckArgs) -> Result<(), Failure> {
         }
         let (inodes, nameless) = (&found["inodes"], &found["nameless"]);
         text += &format!("{inodes} inodes walked, {nameless} of them open without a name\n");
-        output::print(&text)?;
+        output::print_and_go_on(&text)?;
     }
     match found["clean"].as_bool() {
         Some(true) => Ok(()),

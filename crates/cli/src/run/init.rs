@@ -22,7 +22,7 @@ pub fn run(args: &InitArgs) -> Result<(), Failure> {
     let dies = set_parent_process_death_signal(Some(Signal::KILL));
     dies.map_err(|error| Failure::refused(format!("the runner's end: {error}")))?;
     let kinds = [
-        SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, GO, SIGUSR2,
+        SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, GO,
     ];
     let mut signals = signals(&kinds)?;
     namespaces::mount_proc()?;

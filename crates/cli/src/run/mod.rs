@@ -15,6 +15,7 @@ pub use init::run as init;
 pub use server::run as server;
 
 use crate::failure::{Failure, reason};
+use crate::signals::ignored;
 use crate::{host, mounts, wrong_place};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process};
 use server::Server;
@@ -71,13 +72,21 @@ fn begin(args: &RunArgs) -> Result<u8, Failure> {
     host::check_source(&here)?;
     check_place(&here)?;
     // Before a child may end.
-    let mut signals = signals(&[SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2])?;
+    let mut signals = signals(&[SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCHLD])?;
     let source = mounts::resolved(&here);
     namespaces::enter_mounts()?;
-    let server = match Server::start(&source, &args.limits) {
+    let mut ended = None;
+    let mut is_ended = || {
+        ended = ended.or(ended_before(&mut signals));
+        ended.is_some()
+    };
+    let server = match Server::start(&source, &args.limits, &mut is_ended) {
         Ok(server) => server,
-        // The terminal's signal reaches the server too, until it has a process group of its own.
-        Err(failure) => return ended_before(&mut signals).ok_or(failure),
+        // The terminal's signal reaches the server too, until it has a session of its own.
+        Err(failure) => {
+            is_ended();
+            return ended.ok_or(failure);
+        }
     };
     // Through the mount: this process still is in what the mount covers.
     std::env::set_current_dir(&here).map_err(|error| Failure::at(&here, reason(&error)))?;
@@ -118,7 +127,9 @@ fn begin(args: &RunArgs) -> Result<u8, Failure> {
 
 /// Refuses directories that cannot be covered by a mount of their own contents.
 fn check_place(here: &Path) -> Result<(), Failure> {
-    if here == Path::new("/") {
+    // It opens the device again for each of its threads.
+    let device = fs::canonicalize("/dev/fuse").unwrap_or_default();
+    if here == Path::new("/") || device.starts_with(mounts::resolved(here)) {
         let what = "holds what the server itself needs; change to the directory of the work first";
         return Err(Failure::at(here, what));
     }
@@ -138,9 +149,13 @@ fn start_init(command: &[OsString]) -> Result<Child, Failure> {
         .map_err(|error| Failure::refused(format!("the program: {}", reason(&error))))
 }
 
-/// Handlers for `kinds` that tell who has sent a signal.
+/// Handlers for `kinds`, in their order, that tell who has sent a signal. What the process was
+/// started to ignore, as by `nohup`, stays ignored, and the program is started to ignore it too.
 fn signals(kinds: &[i32]) -> Result<SignalsInfo<WithOrigin>, Failure> {
-    let signals = SignalsInfo::<WithOrigin>::new(kinds);
+    let ignored = ignored();
+    let is_own = |signal: &&i32| matches!(**signal, SIGCHLD | GO);
+    let heard = |signal: &&i32| is_own(signal) || !ignored(**signal);
+    let signals = SignalsInfo::<WithOrigin>::new(kinds.iter().filter(heard));
     signals.map_err(|error| Failure::refused(format!("signals: {}", reason(&error))))
 }
 
@@ -156,8 +171,8 @@ fn ended_before(signals: &mut SignalsInfo<WithOrigin>) -> Option<u8> {
 /// Waits until init has its handlers, or has ended: the kernel drops what process 1 of a namespace
 /// has no handler for.
 fn until_caught(init: u32) {
-    // It takes the last of its handlers last.
-    while catches(init, SIGUSR2) == Some(false) {
+    // It takes this handler last.
+    while catches(init, GO) == Some(false) {
         hearth_sync::primitive::thread::sleep(Duration::from_millis(1));
     }
 }

@@ -6,14 +6,19 @@ use super::namespaces;
 use crate::failure::{Failure, reason};
 use crate::{host, serve};
 use hearth::{LimitChange, LimitUpdate, QuotaId, Source, Volume};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::AsRawFd;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 /// The word of a server that has mounted.
 const READY: &str = "ready\n";
+/// Pause between two looks for a signal while a server starts.
+const LOOK: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 20_000_000,
+};
 
 /// A server that runs.
 pub struct Server {
@@ -25,8 +30,13 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server of `directory` and returns when it has mounted.
-    pub fn start(directory: &Path, limits: &RunLimits) -> Result<Server, Failure> {
+    /// Starts a server of `directory` and returns when it has mounted. Fails without a word when it
+    /// `is_ended` before.
+    pub fn start(
+        directory: &Path,
+        limits: &RunLimits,
+        is_ended: &mut dyn FnMut() -> bool,
+    ) -> Result<Server, Failure> {
         let mut command = Command::new("/proc/self/exe");
         command.arg("run-server");
         for options in &limits.options {
@@ -39,14 +49,19 @@ impl Server {
             }
         }
         command.arg("--").arg(directory);
-        // The terminal's signals are for the program.
-        command.process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let refused = |why: &str| Failure::at(directory, format!("its server: {why}"));
         let mut process = command.spawn().map_err(|error| refused(&reason(&error)))?;
         let (Some(input), Some(output)) = (process.stdin.take(), process.stdout.take()) else {
             return Err(refused("no pipes"));
         };
+        while !is_readable(&output).map_err(|error| refused(&reason(&error)))? {
+            if is_ended() {
+                // What it has mounted goes with it.
+                let _ = process.kill();
+                break;
+            }
+        }
         let mut word = String::new();
         let mut output = BufReader::new(output);
         let read = output.read_line(&mut word);
@@ -86,8 +101,21 @@ impl Server {
     }
 }
 
+/// Whether `output` can be read without a wait, or becomes so within [`LOOK`].
+fn is_readable(output: &ChildStdout) -> std::io::Result<bool> {
+    let mut wanted = [PollFd::new(output, PollFlags::IN)];
+    match poll(&mut wanted, Some(&LOOK)) {
+        Ok(ready) => Ok(ready > 0),
+        Err(rustix::io::Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// Serves until standard input ends.
 pub fn run(args: &ServerArgs) -> Result<(), Failure> {
+    // The terminal's signals are for the program. A terminal stops no process of another session
+    // that writes to it, as `stty tostop` would stop this one with its mount.
+    let _ = rustix::process::setsid();
     let (directory, limits) = (&args.directory, &args.limits);
     let source = Source::Host(directory.clone());
     // Nothing of a run outlives it.

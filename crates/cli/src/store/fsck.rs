@@ -50,14 +50,14 @@ fn checked(args: &FsckArgs) -> Result<(), Failure> {
     if args.json {
         let mut all = in_json(&report, None);
         all["in_use_by"] = json!(user);
-        output::print(&format!("{all}\n"))?;
+        output::print_and_go_on(&format!("{all}\n"))?;
     } else {
         let paint = Paint::for_stdout();
         let mut text = findings(&report, paint) + &summary(directory, &report, None, paint);
         if let Some(who) = user {
             text += &format!("in use by {who}: this is what its last commit has\n");
         }
-        output::print(&text)?;
+        output::print_and_go_on(&text)?;
     }
     ended(if report.is_clean() { 0 } else { LEFT })
 }

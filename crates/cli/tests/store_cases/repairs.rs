@@ -65,6 +65,12 @@ fn sr54_a_repair_ends_can_be_killed_and_loses_nothing_that_could_be_read() {
         look.out.contains("F054") && look.out.contains("F055"),
         "{look:?}"
     );
+    // The verdict is the same for a reader that has gone.
+    let mut unread = hearth();
+    unread.args(["fsck", "--data"]).arg(&kept);
+    let mut unread = unread.stdout(Stdio::piped()).spawn().unwrap();
+    drop(unread.stdout.take());
+    assert_eq!(unread.wait().unwrap().code(), Some(4));
     let mut random = Random(crate::harness::seed());
     for _ in 0..rounds(4) {
         let mut repair = Command::new(env!("CARGO_BIN_EXE_hearth"));

@@ -43,6 +43,7 @@ mod quota_rules;
 mod remount;
 mod rsync_tar;
 mod run;
+mod run_signals;
 mod shells;
 mod sqlite;
 mod statx;

@@ -3,7 +3,7 @@
 use crate::harness;
 
 use harness::{
-    Private, Said, demand_root, hearth, mounts_below, pids_naming, program, refused, said, until,
+    Private, Said, demand_root, hearth, mounts_below, pids_naming, refused, said, until,
     with_devices,
 };
 use rustix::process::{Pid, Signal, kill_process};
@@ -11,23 +11,23 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Starts a program as an ordinary user.
-const AS_USER: &str = "setpriv --reuid daemon --regid daemon --clear-groups";
-const AS_ROOT: &str = "";
+pub const AS_USER: &str = "setpriv --reuid daemon --regid daemon --clear-groups";
+pub const AS_ROOT: &str = "";
 /// Makes the device, open to every user.
-const OPEN_DEVICE: &str = "mknod -m 666 /dev/fuse c 10 229";
+pub const OPEN_DEVICE: &str = "mknod -m 666 /dev/fuse c 10 229";
 
 /// A directory of its own for a program, and whose it is.
-struct Ground {
-    private: Private,
-    work: PathBuf,
-    who: &'static str,
+pub struct Ground {
+    pub private: Private,
+    pub work: PathBuf,
+    pub who: &'static str,
 }
 
 impl Ground {
-    fn of(who: &'static str) -> Ground {
+    pub fn of(who: &'static str) -> Ground {
         demand_root();
         let private = Private::new();
         let work = private.directory("w");
@@ -39,20 +39,20 @@ impl Ground {
     }
 
     /// `hearth run` with what is typed behind it.
-    fn command(&self, typed: &str) -> Command {
+    pub fn command(&self, typed: &str) -> Command {
         let who = self.who;
         let script = format!("cd w; {who} \"$HEARTH\" run {typed}");
         with_devices(&self.private, OPEN_DEVICE, &script)
     }
 
-    fn run(&self, typed: &str) -> Said {
+    pub fn run(&self, typed: &str) -> Said {
         let said = said(&mut self.command(typed));
         self.is_clean();
         said
     }
 
     /// A program that runs until it is killed, whose word `up` has come.
-    fn start(&self, script: &str) -> Child {
+    pub fn start(&self, script: &str) -> Child {
         let typed = format!("-- sh -c '{script}'");
         let mut command = self.command(&typed);
         let child = command.stderr(Stdio::piped()).spawn().unwrap();
@@ -61,12 +61,12 @@ impl Ground {
     }
 
     /// Nothing is mounted, and no process of a run is left.
-    fn is_clean(&self) {
+    pub fn is_clean(&self) {
         assert_eq!(mounts_below(self.private.path()), Vec::<PathBuf>::new());
         until("no process is left", || pids_naming(&self.work).is_empty());
     }
 
-    fn read(&self, name: &str) -> String {
+    pub fn read(&self, name: &str) -> String {
         fs::read_to_string(self.work.join(name)).unwrap_or_default()
     }
 }
@@ -79,7 +79,7 @@ fn nix_id(user: &str) -> u32 {
 
 /// The process of a run below `above` that is called by `words`: those of Hearth by their verb,
 /// others by how they begin.
-fn process_of(above: u32, words: &str) -> Option<u32> {
+pub fn process_of(above: u32, words: &str) -> Option<u32> {
     let children = fs::read_to_string(format!("/proc/{above}/task/{above}/children"));
     for child in children.unwrap_or_default().split_whitespace() {
         let child: u32 = child.parse().unwrap();
@@ -232,75 +232,15 @@ fn the_exit_status_is_that_of_the_program() {
     }
 }
 
+/// Once, its server waited for itself: it opens the device again when it has mounted.
 #[test]
-fn a_signal_to_the_runner_reaches_the_program() {
-    for who in [AS_ROOT, AS_USER] {
-        let ground = Ground::of(who);
-        let mut bash = ground
-            .start("trap \"echo got > term; exit 7\" TERM; : > up; while :; do sleep 0.05; done");
-        let runner = process_of(bash.id(), "run -- sh").unwrap();
-        kill_process(Pid::from_raw(runner as i32).unwrap(), Signal::TERM).unwrap();
-        assert_eq!(bash.wait().unwrap().code(), Some(7));
-        assert_eq!(ground.read("term"), "got\n");
-        ground.is_clean();
-    }
-}
-
-#[test]
-fn ctrl_c_reaches_the_program_and_the_summary_comes_after_it() {
+fn the_directory_of_the_device_is_refused() {
     let ground = Ground::of(AS_ROOT);
-    // With exec, for `script` starts it by a shell, which may be one that ends by Ctrl-C itself.
-    let typed = format!(
-        "exec {} run -- sh -c 'trap \"echo got > int; exit 5\" INT; : > up; sleep 60'",
-        env!("CARGO_BIN_EXE_hearth")
-    );
-    let script = format!(
-        "cd w; (until [ -e up ]; do sleep 0.02; done; printf '\\003'; sleep 1) \
-         | script -qec {} /dev/null",
-        shell_word(&typed)
-    );
-    let mut bash = program("bash");
-    bash.args(["-c", &script])
-        .current_dir(ground.private.path());
-    let said = said(&mut bash);
-    assert_eq!(
-        (said.status.code(), &*ground.read("int")),
-        (Some(5), "got\n"),
-        "{said:?}"
-    );
-    assert!(said.out.contains("operations"), "{said:?}");
-    ground.is_clean();
-}
-
-/// Once, it was lost where the program was not up yet, and the program ran on.
-#[test]
-fn ctrl_c_while_the_program_is_started_ends_it() {
-    let ground = Ground::of(AS_ROOT);
-    let typed = format!(
-        ": > begun; exec {} run -- sleep 20",
-        env!("CARGO_BIN_EXE_hearth")
-    );
-    // The last of them find the program up, unless the machine is busy.
-    for wait in 0..10 {
-        let script = format!(
-            "cd w; rm -f begun; (until [ -e begun ]; do sleep 0.01; done; \
-             sleep {}; printf '\\003'; sleep 0.2) | script -qec {} /dev/null",
-            f64::from(wait) * 0.012,
-            shell_word(&typed)
-        );
-        let mut bash = program("bash");
-        bash.args(["-c", &script])
-            .current_dir(ground.private.path());
-        let begun = Instant::now();
-        let said = said(&mut bash);
-        assert_eq!(said.status.code(), Some(130), "{wait}: {said:?}");
-        assert!(begun.elapsed() < Duration::from_secs(20), "{wait}");
-        ground.is_clean();
+    for place in ["/dev", "/"] {
+        let script = format!("cd {place}; \"$HEARTH\" run true");
+        let said = said(&mut with_devices(&ground.private, OPEN_DEVICE, &script));
+        refused(place, &said, 125, &["change to the directory of the work"]);
     }
-}
-
-fn shell_word(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 #[test]
