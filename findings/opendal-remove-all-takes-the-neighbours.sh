@@ -4,8 +4,8 @@
 # Guess: remove_all("reports/2024") removes that directory and what is below it, as its description
 # says ("all files and directories at the given path"), and does the same on each service.
 # Seen: on fs it does. On the four that keep keys, sled on disk among them, it removes every key
-# that starts with these letters: reports/2024.csv, reports/2024-draft/x and reports/20240/y are gone
-# as well, without an error. With a slash at the end, "reports/2024/", all remove the same.
+# that starts with these letters: reports/2024.csv, reports/2024-draft/x and reports/20240/y go as
+# well, without an error. With a slash at the end, "reports/2024/", all remove the same.
 # So a program that was written and tested on a directory loses its neighbours' files when it moves
 # to another service, which is what the library is for. The slash is never to be left out.
 set -eu
