@@ -6,7 +6,8 @@
 # without a separator between. From "work/log" to "work/new" it also "moves" work/log.1 and
 # work/logs/x, each onto itself, and then deletes the old place: both are gone, and Rename returns
 # no error. To another directory, "old/log", work/log.1 goes along and is old/log.1 afterwards.
-# osfs moves the one file. The 6.0.0-beta.1 of the same module does it right.
+# osfs moves the one file. The 6.0.0-beta.1 of the same module does right what goes to another
+# directory.
 # So log rotation, "write to a temporary name, then rename" with names such as state and state.tmp,
 # and worktrees of go-git in memory lose files. Until 6.0: rename only names that no other name in
 # the directory starts with, or read, write and remove instead.
