@@ -2,7 +2,7 @@
 //! retire.
 
 use hearth::backend::TestBackend;
-use hearth::{Credentials, Errno, Process, Volume};
+use hearth::{Credentials, Errno, Fd, LockKind, LockSpec, Process, Volume};
 use hearth_sync::epoch;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -150,4 +150,75 @@ fn a_change_inside_a_callback_does_not_wait_for_ever_for_the_sync_of_another() {
         assert_eq!(synced, Some(Ok(())));
     });
     assert_eq!(p.write(fd, b"x"), Ok(1));
+}
+
+type Call<'a> = &'a (dyn Fn(&Process, Fd) -> bool + Sync);
+
+/// Calls `beside` for a file while another thread holds its offset: a write, which waits for a page
+/// that the backend does not give. Returns whether the call was unpinned then, and what it returns.
+fn beside_held_offset(beside: Call<'_>) -> (bool, bool) {
+    let (volume, p, backend, _) = watched();
+    let fd = p.open("/f", NEW, 0o644).unwrap();
+    p.write(fd, &[7; 300_000]).unwrap();
+    volume.sync().unwrap();
+    p.close(fd).unwrap();
+    for _ in 0..3 {
+        volume.reclaim(u64::MAX);
+    }
+    let fd = p.open("/f", libc::O_RDWR, 0).unwrap();
+    let [waits, goes_on] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+    let (told, until) = (Arc::clone(&waits), Arc::clone(&goes_on));
+    backend.set_fault(Some(Box::new(move |call| {
+        if call == "load_pages" {
+            told.store(true, Ordering::SeqCst);
+            wait_for(&until);
+        }
+        None
+    })));
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| p.write(fd, b"a part of a page"));
+        wait_for(&waits);
+        let caller = scope.spawn(|| beside(&p, fd));
+        // Time for it to begin its wait.
+        std::thread::sleep(Duration::from_millis(50));
+        let is_unpinned = is_unpinned();
+        goes_on.store(true, Ordering::SeqCst);
+        assert_eq!(writer.join().expect("it does not panic"), Ok(16));
+        (is_unpinned, caller.join().expect("it does not panic"))
+    })
+}
+
+fn wait_for(flag: &AtomicBool) {
+    while !flag.load(Ordering::SeqCst) {
+        std::thread::yield_now();
+    }
+}
+
+/// Once, a lock relative to the offset waited for it pinned: a cut waited for that thread, it for a
+/// write, and the write for the cut, for ever.
+#[test]
+fn nobody_waits_for_an_offset_while_pinned() {
+    let spec = LockSpec {
+        kind: LockKind::Read,
+        whence: libc::SEEK_CUR,
+        start: 0,
+        len: 1,
+    };
+    let copy = |p: &Process, fd: Fd| {
+        let to = p.open("/to", NEW, 0o644).unwrap();
+        p.copy_file_range((fd, None), (to, None), 1, 0).is_ok()
+    };
+    let calls: [(&str, Call<'_>); 6] = [
+        ("set_lock", &|p, fd| p.set_lock(fd, &spec, None).is_ok()),
+        ("get_lock", &|p, fd| p.get_lock(fd, &spec).is_ok()),
+        ("set_ofd_lock", &|p, fd| {
+            p.set_ofd_lock(fd, &spec, None).is_ok()
+        }),
+        ("get_ofd_lock", &|p, fd| p.get_ofd_lock(fd, &spec).is_ok()),
+        ("copy_file_range", &copy),
+        ("lseek", &|p, fd| p.lseek(fd, 0, libc::SEEK_CUR).is_ok()),
+    ];
+    for (name, call) in calls {
+        assert_eq!(beside_held_offset(call), (true, true), "{name}");
+    }
 }

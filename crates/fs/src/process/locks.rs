@@ -68,13 +68,13 @@ impl Process {
     pub fn set_lock(&self, fd: Fd, spec: &LockSpec, wait: Option<&Interrupt>) -> Result<()> {
         self.call(Call::SetLk, || match wait {
             // Without waiting the guard is enough to keep the open file, and it need not be
-            // counted.
-            None => {
+            // counted. A lock relative to the offset may wait for that, and nobody does so pinned.
+            None if spec.whence != libc::SEEK_CUR => {
                 let g = pin();
                 let file = self.usable_file(fd, &g)?;
                 self.set_own_lock(fd, &file, spec, None)
             }
-            Some(_) => self.set_own_lock(fd, &*self.counted(fd)?, spec, wait),
+            _ => self.set_own_lock(fd, &*self.counted(fd)?, spec, wait),
         })
     }
 
