@@ -100,7 +100,7 @@ pub(crate) struct Directory {
     /// lock.
     pub moves: SeqCount<Moves>,
     /// Generation of the parent when this directory was removed; the parent's number may have been
-    /// reused.
+    /// reused. 0 before. Written with the bucket of its name locked.
     dead_parent: AtomicU32,
     growth: CachePadded<Growth>,
 }
@@ -184,8 +184,9 @@ impl Directory {
 
     /// Generation of the parent when this directory was removed, or [`NO_PARENT`].
     pub fn dead_parent(&self) -> u32 {
-        // Relaxed: written before the link count that shows the removal, and once more when the
-        // parent is found to be gone for good.
+        // Relaxed: written before the bucket of its name is open again, without the name. Whoever
+        // finds the parent's number reused has it from a thread that has locked that bucket. Written
+        // once more when the parent is found to be gone for good.
         self.dead_parent.load(Ordering::Relaxed)
     }
 

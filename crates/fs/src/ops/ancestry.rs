@@ -1,6 +1,6 @@
 //! Which directories are ancestors of another. The result holds as long as the rename lock is held.
 
-use crate::directory::Entry;
+use crate::directory::{Directory, Entry};
 use crate::errno::Errno;
 use crate::inode::Inode;
 use crate::ops::ctx::Ctx;
@@ -24,22 +24,27 @@ pub(crate) fn check_not_above(
 /// Whether directory `ino` is `below` or one of its ancestors.
 pub(crate) fn is_at_or_above(cx: &Ctx<'_>, ino: u64, below: &Inode, g: &Guard) -> Attempt<bool> {
     let mut here = below.number();
-    let mut child = here;
+    let mut child: Option<(u64, &Directory)> = None;
     loop {
+        let inode = cx.sb.inode(here, g).map_err(|stop| match (stop, child) {
+            // An ancestor was removed: a path to this directory does not exist any more.
+            (Stop::Errno(_), _) => Stop::Errno(Errno::ENOENT),
+            // The child may have another parent by the time this one is fetched.
+            (Stop::Miss(_), Some((child, _))) => Stop::miss(Fetch::Above(child)),
+            (other, _) => other,
+        })?;
+        // The child was removed, and the number of its parent may be another's.
+        if child.is_some_and(|(_, child)| child.dead_parent() != 0) {
+            return Err(Errno::ENOENT.into());
+        }
         if here == ino {
             return Ok(true);
         }
         if here == crate::number::ROOT {
             return Ok(false);
         }
-        let inode = cx.sb.inode(here, g).map_err(|stop| match stop {
-            // An ancestor was removed: a path to this directory does not exist any more.
-            Stop::Errno(_) => Stop::Errno(Errno::ENOENT),
-            // The child may have another parent by the time this one is fetched.
-            Stop::Miss(_) if here != child => Stop::miss(Fetch::Above(child)),
-            other => other,
-        })?;
-        child = here;
-        here = inode.directory().ok_or(Errno::ENOTDIR)?.parent();
+        let directory = inode.directory().ok_or(Errno::ENOTDIR)?;
+        child = Some((here, directory));
+        here = directory.parent();
     }
 }

@@ -194,7 +194,9 @@ fn above<'g>(
     g: &'g Guard,
 ) -> Attempt<&'g Inode> {
     let above = cx.sb.inode(directory.parent(), g);
-    let removed = here.meta.is_unlinked();
+    // Looked at behind the number: whoever has reused that came after the name of `here` was gone,
+    // which is after this was noted. The link count is written later.
+    let removed = directory.dead_parent() != 0 || here.meta.is_unlinked();
     match above {
         _ if removed && directory.dead_parent() == NO_PARENT => Err(Errno::ENOENT.into()),
         Err(Stop::Miss(_)) => Err(Stop::miss(Fetch::Above(here.number()))),

@@ -60,11 +60,9 @@ pub(crate) fn rmdir(cx: &Ctx<'_>, parent: &Inode, at: Hashed<'_>, g: &Guard) -> 
     let _victim = cx.pin_inode(victim, g)?;
     may_delete(cx.caller, parent, victim, g)?;
     let killing = begin_removal(victim, g)?;
+    note_parent(victim, parent);
     take_out(cx, parent, (locked, found, victim), at, g);
     killing.finish();
-    if let Some(directory) = victim.directory() {
-        directory.set_dead_parent(parent.generation());
-    }
     let now = cx.sb.now();
     cx.sb.count_entry(parent, -1, true, now);
     cx.sb
@@ -148,6 +146,15 @@ fn take_out(
     let what = || (EventInode::of(victim), victim.kind());
     cx.tell_name(parent, at.name, what, || NameChange::Remove);
     locked.remove(found, at, g);
+}
+
+/// Notes that directory `victim` had this parent, before its name is gone and its bucket is open:
+/// then the parent may be removed too, and its number reused, before the link count of `victim` is
+/// written. Nothing can refuse the removal any more.
+pub(crate) fn note_parent(victim: &Inode, parent: &Inode) {
+    if let Some(directory) = victim.directory() {
+        directory.set_dead_parent(parent.generation());
+    }
 }
 
 /// Whether the entry that a rename replaces may be replaced by `source`; returns the directory that

@@ -10,7 +10,7 @@ use super::create::{New, make};
 use super::link::takes_in;
 use super::lookup::{Named, find, miss_entry};
 use super::perm::{WRITE, may, may_create, may_delete};
-use super::remove::{check_kinds, check_replace};
+use super::remove::{check_kinds, check_replace, note_parent};
 use crate::attr::{Kind, Target};
 use crate::directory::{Directory, Entry, EntryChange, Lookup, Pair, lock_pair};
 use crate::errno::Errno;
@@ -225,6 +225,9 @@ impl<'a> LockedRename<'a> {
             to: Some(source.target()),
         };
         self.tell_names(source, target, left);
+        if let Some(target) = target {
+            note_parent(target, self.to.parent);
+        }
         let needs_growth = self.apply(pair, source, None, here, there);
         if let Some(killing) = killing {
             killing.finish();
@@ -309,9 +312,6 @@ impl<'a> LockedRename<'a> {
                 log.unwritten.note_first(source.number());
             }
             cx.sb.count_entry(self.to.parent, -1, target.is_dir(), now);
-            if let Some(directory) = target.directory() {
-                directory.set_dead_parent(self.to.parent.generation());
-            }
             cx.sb.change_attrs_at(target, now, |fields| {
                 fields.nlink = if target.is_dir() { 0 } else { fields.nlink - 1 };
             });
