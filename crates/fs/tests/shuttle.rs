@@ -50,3 +50,5 @@ mod size_races;
 mod sync_races;
 #[path = "shuttle/tree_races.rs"]
 mod tree_races;
+#[path = "shuttle/walk_races.rs"]
+mod walk_races;

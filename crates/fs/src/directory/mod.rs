@@ -77,7 +77,7 @@ impl Class for Grow {
     const RANK: u32 = 30;
 }
 
-/// Lock class of a rename that gives the directory another parent.
+/// Lock class of a rename of the directory.
 pub(crate) struct Moves;
 impl Class for Moves {
     const NAME: &'static str = "directory.moves";
@@ -96,8 +96,8 @@ pub(crate) struct Directory {
     /// Inode number of the parent; a rename across directories changes it under the volume's rename
     /// lock.
     parent: AtomicU64,
-    /// Counts the renames that give the directory another parent. Written under the volume's rename
-    /// lock.
+    /// Counts the renames of the directory, in place and to another parent. Written with the bucket
+    /// of its name locked.
     pub moves: SeqCount<Moves>,
     /// Generation of the parent when this directory was removed; the parent's number may have been
     /// reused. 0 before. Written with the bucket of its name locked.

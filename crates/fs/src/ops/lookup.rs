@@ -187,7 +187,7 @@ fn special<'g>(
 
 /// The parent of `here`. That of a removed directory may be gone as well, and its number reused:
 /// then there is none.
-fn above<'g>(
+pub(crate) fn above<'g>(
     cx: &Ctx<'_>,
     here: &Inode,
     directory: &Directory,

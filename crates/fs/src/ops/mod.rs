@@ -17,6 +17,7 @@ pub(crate) mod list;
 pub(crate) mod lock;
 pub(crate) mod lookup;
 pub(crate) mod open;
+pub(crate) mod path;
 pub(crate) mod perm;
 pub(crate) mod privilege;
 pub(crate) mod range;

@@ -240,7 +240,8 @@ impl<'a> LockedRename<'a> {
         Ok(needs_growth)
     }
 
-    /// Applies the rename. A walk that passed through a moved directory notices by its `moves`.
+    /// Applies the rename. Who notes where a moved directory is notices by its `moves`, also where
+    /// it stays in its parent.
     fn apply(
         &self,
         pair: Pair<'_>,
@@ -250,12 +251,12 @@ impl<'a> LockedRename<'a> {
         there: EntryChange<'_>,
     ) -> bool {
         self.record_names(&pair, &here, &there);
-        if self.checked.is_none() {
-            return pair.apply(here, there, self.g);
-        }
         let source_dir = source.directory();
         let other = exchanged.and_then(|inode| inode.directory());
         let moving = [source_dir, other].map(|moved| moved.map(|it| it.moves.write()));
+        if self.checked.is_none() {
+            return pair.apply(here, there, self.g);
+        }
         if let (Some(directory), Some(moving)) = (source_dir, &moving[0]) {
             let parent = self.to.parent.number();
             directory.set_parent(parent);

@@ -5,10 +5,10 @@ use crate::attr::{DirEntry, Kind};
 use crate::calls::Call;
 use crate::errno::{Errno, Result};
 use crate::inode::{Inode, InodeInner};
-use crate::number::ROOT;
 use crate::ops::ctx::Ctx;
 use crate::ops::list::list;
 use crate::ops::open::OpenFile;
+use crate::ops::path::path_of;
 use crate::ops::perm::{EXEC, READ, may};
 use crate::superblock::{Attempt, Stop};
 use crate::walk::Follow;
@@ -146,32 +146,7 @@ impl Process {
     /// `getcwd(3)`; `ENOENT` in a directory that was removed or lies outside the root.
     pub fn getcwd(&self) -> Result<Vec<u8>> {
         self.call(Call::Getcwd, || {
-            self.run(|cx, g| {
-                // The way up is a path only if no directory moves meanwhile.
-                let _still = cx.sb.names.rename.0.lock();
-                let root = self.dir(&self.root, g).number();
-                let mut inode = self.dir(&self.cwd, g);
-                let mut parts = Vec::new();
-                if inode.meta.is_unlinked() {
-                    return Err(Errno::ENOENT.into());
-                }
-                while inode.number() != root {
-                    // Outside of the process's root there is no path.
-                    if inode.number() == ROOT {
-                        return Err(Errno::ENOENT.into());
-                    }
-                    let directory = inode.directory().ok_or(Errno::ENOTDIR)?;
-                    let parent = cx.sb.inode(directory.parent(), g)?;
-                    parts.push(name_in(cx, parent, inode.number(), g)?);
-                    inode = parent;
-                }
-                let mut path = Vec::new();
-                for part in parts.iter().rev() {
-                    path.push(b'/');
-                    path.extend_from_slice(part);
-                }
-                Ok(if path.is_empty() { b"/".to_vec() } else { path })
-            })
+            self.run(|cx, g| path_of(cx, self.dir(&self.cwd, g), self.dir(&self.root, g), g))
         })
     }
 }
@@ -187,19 +162,6 @@ fn enter(cx: &Ctx<'_>, slot: &RefSlot<InodeInner>, inode: &Inode, g: &Guard) -> 
         cx.sb.release(old, g);
     }
     Ok(())
-}
-
-/// The name of directory `ino` in its parent.
-fn name_in(cx: &Ctx<'_>, parent: &Inode, ino: u64, g: &Guard) -> Attempt<Vec<u8>> {
-    let mut name = None;
-    let mut look = |entry: DirEntry<'_>| {
-        if entry.ino == ino && entry.name != b"." && entry.name != b".." {
-            name = Some(entry.name.to_vec());
-        }
-        name.is_none()
-    };
-    list(cx, parent, 0, true, &mut look, g)?;
-    name.ok_or(Errno::ENOENT.into())
 }
 
 /// Entries that are listed under one guard.

@@ -5,7 +5,8 @@ use crate::attr::Kind;
 use crate::caller::Caller;
 use crate::errno::Errno;
 use crate::number::ROOT;
-use crate::ops::list::list;
+use crate::ops::lookup::above;
+use crate::ops::path::name_of;
 use crate::superblock::Superblock;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -128,18 +129,10 @@ fn find(sb: &Superblock, directory: EventInode) -> Option<DirectoryName> {
         if inode.meta.is_unlinked() || EventInode::of(inode) != directory {
             return Ok(None);
         }
-        let above = inode.directory().ok_or(Errno::ENOTDIR)?.parent();
-        let mut name = None;
-        let mut look = |entry: crate::attr::DirEntry<'_>| {
-            let is_it = entry.ino == directory.ino && entry.name != b"." && entry.name != b"..";
-            if is_it {
-                name = Some(Box::from(entry.name));
-            }
-            !is_it
-        };
-        let above = cx.sb.inode(above, g)?;
-        list(cx, above, 0, true, &mut look, g)?;
-        Ok(name.map(|name| (EventInode::of(above), name)))
+        let table = inode.directory().ok_or(Errno::ENOTDIR)?;
+        let parent = above(cx, inode, table, g)?;
+        let name = name_of(cx, (inode, table), parent, g)?;
+        Ok(Some((EventInode::of(parent), name.into())))
     });
     found.ok().flatten()
 }
