@@ -239,7 +239,8 @@ impl Bucket {
     /// was found, and a write section.
     #[inline]
     pub fn remove(&self, place: &Place<'_>, g: &Guard) {
-        if let Some((slot, _)) = place.old {
+        if let Some((slot, entry)) = place.old {
+            entry.set_gone();
             slot.take(g);
         }
     }
@@ -248,7 +249,11 @@ impl Bucket {
     /// place was found, and a write section.
     #[inline]
     pub fn put(&self, place: &Place<'_>, tag: u16, entry: Box<Entry>, g: &Guard) -> bool {
-        let found = place.old.map(|(slot, _)| slot).or(place.slot);
+        let replaced = place.old.map(|(slot, old)| {
+            old.set_gone();
+            slot
+        });
+        let found = replaced.or(place.slot);
         found
             .unwrap_or_else(|| self.add_line(g))
             .store(Some((tag, entry)), g);

@@ -185,6 +185,9 @@ impl Directory {
         self.completeness.store(UNKNOWN, Ordering::Release);
         // Relaxed: a hint.
         self.growth.0.misses.store(0, Ordering::Relaxed);
+        for bucket in table.buckets() {
+            bucket.for_each(g, Entry::set_gone);
+        }
         self.new_table();
         self.table.take(g);
         table.buckets().iter().for_each(Bucket::set_moved);
@@ -218,7 +221,10 @@ impl<'a> Locked<'a> {
         let _write = self.bucket.seq.write();
         self.note_contention(g);
         match self.directory.is_complete() {
-            true => _ = found.slot.take(g),
+            true => {
+                found.entry.set_gone();
+                found.slot.take(g);
+            }
             // Without a negative entry the next lookup would have to ask the backend.
             false => _ = put_negative(self.bucket, &at, self.epochs.get(), g),
         }

@@ -1,8 +1,10 @@
-//! One directory entry: immutable once published; a change publishes another entry.
+//! One directory entry: immutable once published, but for a mark of its end; a change publishes
+//! another entry.
 
 use crate::attr::{Kind, Target};
 use crate::hashed::{Hashed, WORD};
 use crate::name::NameHash;
+use hearth_sync::primitive::atomic::{AtomicBool, Ordering};
 
 /// A directory entry: from name to inode number. Inode number 0 makes the entry negative: the
 /// backend has said that the name is absent.
@@ -24,16 +26,20 @@ enum Name {
     Short {
         len: u8,
         kind: Kind,
+        gone: AtomicBool,
         bytes: [u8; SHORT],
     },
     Long {
         kind: Kind,
+        gone: AtomicBool,
         bytes: Box<[u8]>,
     },
 }
 
 const SHORT: usize = 5 * WORD;
-const _: () = assert!(size_of::<Entry>() == 64 && NameHash::COOKIE_BITS <= u32::BITS);
+const _: () = assert!(NameHash::COOKIE_BITS <= u32::BITS);
+#[cfg(not(feature = "shuttle"))]
+const _: () = assert!(size_of::<Entry>() == 64);
 
 impl Entry {
     // Always inlined, and the parts are written one by one: the entry is then made where it stays,
@@ -57,6 +63,7 @@ impl Entry {
             name: Name::Short {
                 len: 0,
                 kind: Kind::File,
+                gone: AtomicBool::new(false),
                 bytes: [0; SHORT],
             },
         }
@@ -104,6 +111,28 @@ impl Entry {
         }
     }
 
+    /// Notes that it is about to leave its slot. The caller holds the bucket, in a write section.
+    #[inline(always)]
+    pub fn set_gone(&self) {
+        // Relaxed: the bucket is released behind this.
+        self.gone().store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it has left its slot. If it has not, it was there all the time since it was found:
+    /// all that was looked up meanwhile is of one moment with it.
+    pub fn is_gone(&self) -> bool {
+        // Relaxed: who has seen what was changed after this entry left has it from a thread that
+        // has locked the bucket, and what is looked up is loaded with Acquire.
+        self.gone().load(Ordering::Relaxed)
+    }
+
+    #[inline(always)]
+    fn gone(&self) -> &AtomicBool {
+        match &self.name {
+            Name::Short { gone, .. } | Name::Long { gone, .. } => gone,
+        }
+    }
+
     /// Whether `at` is its name. Compared here and not by a call: every step of every walk does it,
     /// mostly for a few bytes.
     #[inline(always)]
@@ -128,7 +157,10 @@ impl Name {
     /// Makes it that of `at`; it is empty before.
     #[inline(always)]
     fn set(&mut self, at: &Hashed<'_>, of: Kind) {
-        let Name::Short { len, kind, bytes } = self else {
+        let Name::Short {
+            len, kind, bytes, ..
+        } = self
+        else {
             return;
         };
         let (words, _) = bytes.as_chunks_mut::<WORD>();
@@ -152,7 +184,11 @@ impl Name {
     #[inline(never)]
     fn long(name: &[u8], kind: Kind) -> Name {
         let bytes = name.into();
-        Name::Long { kind, bytes }
+        Name::Long {
+            kind,
+            gone: AtomicBool::new(false),
+            bytes,
+        }
     }
 }
 

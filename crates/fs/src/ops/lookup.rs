@@ -14,8 +14,8 @@ use hearth_sync::epoch::Guard;
 
 /// The end of a walk: an inode, or only its name.
 pub(crate) trait WalkEnd<'g>: Copy {
-    /// The result for a name in `parent`.
-    fn find(cx: &Ctx<'_>, parent: &'g Inode, at: Hashed<'_>, g: &'g Guard) -> Attempt<Self>;
+    /// The end that a name leads to.
+    fn of_named(cx: &Ctx<'_>, named: Named<'g>, g: &'g Guard) -> Attempt<Self>;
 
     fn of(inode: &'g Inode) -> Self;
 
@@ -26,10 +26,9 @@ pub(crate) trait WalkEnd<'g>: Copy {
 }
 
 impl<'g> WalkEnd<'g> for &'g Inode {
-    // Always inlined, for each end of a walk: the hashed name stays in registers.
     #[inline(always)]
-    fn find(cx: &Ctx<'_>, parent: &'g Inode, at: Hashed<'_>, g: &'g Guard) -> Attempt<Self> {
-        named(cx, parent, at, g)?.inode(cx, g)
+    fn of_named(cx: &Ctx<'_>, named: Named<'g>, g: &'g Guard) -> Attempt<Self> {
+        named.inode(cx, g)
     }
 
     fn of(inode: &'g Inode) -> Self {
@@ -70,10 +69,9 @@ impl<'g> Named<'g> {
 }
 
 impl<'g> WalkEnd<'g> for Named<'g> {
-    // Always inlined: see the other one.
     #[inline(always)]
-    fn find(cx: &Ctx<'_>, parent: &'g Inode, at: Hashed<'_>, g: &'g Guard) -> Attempt<Self> {
-        named(cx, parent, at, g)
+    fn of_named(_: &Ctx<'_>, named: Named<'g>, _: &'g Guard) -> Attempt<Self> {
+        Ok(named)
     }
 
     fn of(inode: &'g Inode) -> Self {
@@ -105,13 +103,19 @@ pub(crate) fn lookup<'g>(
     name: &[u8],
     g: &'g Guard,
 ) -> Attempt<&'g Inode> {
-    WalkEnd::find(cx, parent, hashed(cx, name), g)
+    named(cx, parent, hashed(cx, name), g)?.inode(cx, g)
 }
 
 /// The target of a name in `parent`; see [`lookup`].
-// Always inlined: `lookup` is then as short as if it looked for inodes only.
+// Always inlined: `lookup` is then as short as if it looked for inodes only, and the hashed name
+// stays in registers.
 #[inline(always)]
-fn named<'g>(cx: &Ctx<'_>, parent: &'g Inode, at: Hashed<'_>, g: &'g Guard) -> Attempt<Named<'g>> {
+pub(crate) fn named<'g>(
+    cx: &Ctx<'_>,
+    parent: &'g Inode,
+    at: Hashed<'_>,
+    g: &'g Guard,
+) -> Attempt<Named<'g>> {
     // All names with a meaning begin with a dot.
     if at.name.first() == Some(&b'.')
         && let Some(found) = special(cx, parent, at.name, g)?

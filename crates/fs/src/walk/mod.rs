@@ -1,21 +1,21 @@
 //! Path walk: from a path to a directory and a name, and to the inode behind them.
 //!
-//! The walk takes no lock: each component is a lookup under the epoch guard. While a directory
-//! moves to another directory, `..` or a missing name could show a path that never existed. Such a
-//! result counts only if no directory that the walk passed through has moved meanwhile
-//! ([`SeqTrail`]). A walk that finds its name and uses no `..` needs no such check. After
+//! The walk takes no lock: each component is a lookup under the epoch guard. While names of
+//! directories or links change, `..`, a missing name or another error could show a path that never
+//! existed. Such a result counts only if everything that the walk passed through is still where it
+//! was ([`SeqTrail`]). A walk that finds its name and uses no `..` needs no such check. After
 //! [`RESTARTS`] attempts the walk is made under the rename lock.
 
 mod seq_trail;
 
 use crate::attr::Kind;
-use crate::directory::Directory;
+use crate::directory::{Directory, Entry};
 use crate::errno::Errno;
 use crate::hashed::Hashed;
 use crate::inode::{Body, Inode};
 use crate::ops::ctx::Ctx;
 use crate::ops::link::readlink;
-use crate::ops::lookup::{Named, WalkEnd, hashed, plain};
+use crate::ops::lookup::{Named, WalkEnd, hashed, named, plain};
 use crate::ops::perm::{may_search, may_search_all};
 use crate::stats::Event;
 use crate::superblock::{Attempt, Stop};
@@ -131,10 +131,9 @@ pub(crate) fn walk<'x, F: WalkEnd<'x>>(
         return walk_far(cx, from, (path, at), follow, g);
     }
     let parent = from.start;
-    let found = if_there(F::find(cx, parent, at, g))?;
-    if let Some(link) = found
-        && follow == Follow::Yes
-        && link.kind() == Kind::Symlink
+    let found = if_there(named(cx, parent, at, g))?;
+    if follow == Follow::Yes
+        && let Some(link) = link_of(found)
     {
         return walk_link(cx, from, link, path, g);
     }
@@ -142,7 +141,7 @@ pub(crate) fn walk<'x, F: WalkEnd<'x>>(
         parent,
         at,
         last: Last::Name,
-        found,
+        found: end_of(cx, found, g)?,
         slash: false,
     })
 }
@@ -164,13 +163,33 @@ fn walk_far<'x, F: WalkEnd<'x>>(
     }
 }
 
+/// The entry of what was found, if it is a link.
+#[inline(always)]
+fn link_of(found: Option<Named<'_>>) -> Option<&Entry> {
+    let entry = found.and_then(Named::entry);
+    entry.filter(|entry| entry.kind() == Kind::Symlink)
+}
+
+/// What was found as the end of a walk.
+#[inline(always)]
+fn end_of<'x, F: WalkEnd<'x>>(
+    cx: &Ctx<'_>,
+    found: Option<Named<'x>>,
+    g: &'x Guard,
+) -> Attempt<Option<F>> {
+    match found {
+        Some(named) => F::of_named(cx, named, g).map(Some),
+        None => Ok(None),
+    }
+}
+
 /// [`walk`] of a path that is the name of `link` alone, to the end of the link.
 #[cold]
 #[inline(never)]
 fn walk_link<'x, F: WalkEnd<'x>>(
     cx: &Ctx<'_>,
     from: From<'x>,
-    link: F,
+    link: &'x Entry,
     path: &'x [u8],
     g: &'x Guard,
 ) -> Attempt<Walked<'x, F>> {
@@ -214,7 +233,8 @@ fn walk_again<'x, F: WalkEnd<'x>>(
     walk_slowly(cx, from, path, follow, g)
 }
 
-/// Walks under the rename lock: no directory moves meanwhile.
+/// Walks under the rename lock: no directory gets another parent meanwhile. Directories and links
+/// that are renamed in place take no such lock; beside them the operation begins again.
 #[cold]
 fn walk_slowly<'x, F: WalkEnd<'x>>(
     cx: &Ctx<'_>,
@@ -225,7 +245,12 @@ fn walk_slowly<'x, F: WalkEnd<'x>>(
 ) -> Attempt<Walked<'x, F>> {
     cx.sb.stats.event(Event::WalkFallback);
     let _still = cx.sb.names.rename.0.lock();
-    Walker::new(cx, from.root, g).run_by_call(from.start, path, follow)
+    let mut walker = Walker::new(cx, from.root, g);
+    let walked = walker.run_by_call(from.start, path, follow);
+    match walker.counts(&walked) {
+        true => walked,
+        false => Err(Stop::Restart),
+    }
 }
 
 struct Walker<'c, 'x> {
@@ -253,14 +278,14 @@ impl<'c, 'x> Walker<'c, 'x> {
         }
     }
 
-    /// Whether the result of a walk counts: it does not depend on where directories were, or none
-    /// has moved meanwhile.
+    /// Whether the result of a walk counts: it does not depend on where directories and links were,
+    /// or all are still there.
     #[inline(always)]
     fn counts<F: WalkEnd<'x>>(&self, walked: &Attempt<Walked<'x, F>>) -> bool {
         let is_doubtful = self.up
             || match walked {
                 Ok(walked) => walked.found.is_none(),
-                Err(stop) => matches!(stop, Stop::Errno(Errno::ENOENT)),
+                Err(stop) => matches!(stop, Stop::Errno(_)),
             };
         !is_doubtful || self.trail.is_valid()
     }
@@ -321,7 +346,7 @@ impl<'c, 'x> Walker<'c, 'x> {
             && self.trail.is_empty()
             && let Some(directory) = here.directory()
         {
-            self.trail.pass(here, directory, None);
+            self.trail.pass(here, directory);
         }
         self.last(here, (at, kind), slash, follow)
     }
@@ -344,7 +369,7 @@ impl<'c, 'x> Walker<'c, 'x> {
         }
         let mut directory = here.directory().ok_or(Errno::ENOTDIR)?;
         if self.trail.is_empty() {
-            self.trail.pass(here, directory, None);
+            self.trail.pass(here, directory);
         }
         loop {
             if at.name.first() == Some(&b'.') {
@@ -355,7 +380,7 @@ impl<'c, 'x> Walker<'c, 'x> {
                 }
                 let entry = plain(here, directory, at, self.g)?;
                 let inode = sb.entry_inode(here, entry, self.g)?;
-                (here, directory) = self.pass(here, inode, Some(here))?;
+                (here, directory) = self.pass(here, inode, entry)?;
             }
             at = sb.names.keys.first_of(path, left);
             left = after_slash(path, left - at.name.len());
@@ -365,21 +390,33 @@ impl<'c, 'x> Walker<'c, 'x> {
         }
     }
 
-    /// Goes on from `here` to the directory `inode`, or to that at the end of this link.
+    /// Goes on from `here` to the directory `inode`, or to that at the end of this link; `entry` is
+    /// its name.
     #[inline(always)]
     fn pass(
         &mut self,
         here: &'x Inode,
         inode: &'x Inode,
-        above: Option<&'x Inode>,
+        entry: &'x Entry,
     ) -> Attempt<(&'x Inode, &'x Directory)> {
         match inode.directory() {
             Some(directory) => {
-                self.trail.pass(inode, directory, above);
+                self.trail.pass_named(inode, entry);
                 Ok((inode, directory))
             }
-            None => self.through(here, inode),
+            None => self.through(here, inode, entry),
         }
+    }
+
+    /// Goes on to the directory that was found at the end of a link, or without an entry.
+    fn pass_found(&mut self, found: Named<'x>) -> Attempt<(&'x Inode, &'x Directory)> {
+        let inode = found.inode(self.cx, self.g)?;
+        let directory = inode.directory().ok_or(Errno::ENOTDIR)?;
+        match found.entry() {
+            Some(entry) => self.trail.pass_named(inode, entry),
+            None => self.trail.pass(inode, directory),
+        }
+        Ok((inode, directory))
     }
 
     /// A step through a name that begins with a dot.
@@ -390,31 +427,31 @@ impl<'c, 'x> Walker<'c, 'x> {
         here: &'x Inode,
         at: Hashed<'_>,
     ) -> Attempt<(&'x Inode, &'x Directory)> {
-        let kind = Last::of(at.name);
-        let inode = self.step::<&Inode>(here, (at, kind))?;
-        self.pass(here, inode, (kind == Last::Name).then_some(here))
+        let found = self.step(here, (at, Last::of(at.name)))?;
+        match found.entry() {
+            Some(entry) => self.pass(here, found.inode(self.cx, self.g)?, entry),
+            None => self.pass_found(found),
+        }
     }
 
     /// The directory at the end of the link `inode`, which was found in `here` in the middle of a
-    /// path. `ENOTDIR` if it is no link, or leads to no directory.
+    /// path by this name. `ENOTDIR` if it is no link, or leads to no directory.
     #[cold]
     #[inline(never)]
     fn through(
         &mut self,
         here: &'x Inode,
         inode: &'x Inode,
+        entry: &'x Entry,
     ) -> Attempt<(&'x Inode, &'x Directory)> {
         if !matches!(inode.body, Body::Symlink(_)) {
             return Err(Errno::ENOTDIR.into());
         }
+        self.trail.pass_named(inode, entry);
         self.inner += 1;
-        let walked = self.follow::<&Inode>(here, inode)?;
+        let walked = self.follow::<Named>(here, inode)?;
         self.inner -= 1;
-        let above = (walked.last == Last::Name).then_some(walked.parent);
-        let next = walked.existing()?;
-        let directory = next.directory().ok_or(Errno::ENOTDIR)?;
-        self.trail.pass(next, directory, above);
-        Ok((next, directory))
+        self.pass_found(walked.existing()?)
     }
 
     #[inline(always)]
@@ -427,18 +464,16 @@ impl<'c, 'x> Walker<'c, 'x> {
     ) -> Attempt<Walked<'x, F>> {
         let found = match follow {
             Follow::Parent => self.check_parent(parent)?,
-            _ => if_there(self.step::<F>(parent, (at, last)))?,
+            _ => if_there(self.step(parent, (at, last)))?,
         };
         let follows = follow == Follow::Yes || (follow == Follow::Slash && slash);
-        match found {
-            Some(link) if follows && link.kind() == Kind::Symlink => {
-                self.follow_last(parent, link, slash)
-            }
+        match link_of(found) {
+            Some(link) if follows => self.follow_last(parent, link, slash),
             _ => Ok(Walked {
                 parent,
                 at,
                 last,
-                found,
+                found: end_of(self.cx, found, self.g)?,
                 slash,
             }),
         }
@@ -446,9 +481,9 @@ impl<'c, 'x> Walker<'c, 'x> {
 
     /// Finds nothing, in a directory that may be searched.
     #[inline(never)]
-    fn check_parent<F>(&mut self, parent: &'x Inode) -> Attempt<Option<F>> {
+    fn check_parent(&mut self, parent: &'x Inode) -> Attempt<Option<Named<'x>>> {
         let (at, last) = self.itself();
-        self.step::<&Inode>(parent, (at, last))?;
+        self.step(parent, (at, last))?;
         Ok(None)
     }
 
@@ -458,10 +493,17 @@ impl<'c, 'x> Walker<'c, 'x> {
     fn follow_last<F: WalkEnd<'x>>(
         &mut self,
         parent: &'x Inode,
-        link: F,
+        entry: &'x Entry,
         slash: bool,
     ) -> Attempt<Walked<'x, F>> {
-        let link = link.inode(self.cx, self.g)?;
+        let link = self.cx.sb.entry_inode(parent, entry, self.g)?;
+        // What the link leads to may begin with `..`.
+        if self.trail.is_empty()
+            && let Some(directory) = parent.directory()
+        {
+            self.trail.pass(parent, directory);
+        }
+        self.trail.pass_named(link, entry);
         // Linux does not apply the protection to the end of a link in the middle of a path.
         if self.cx.sb.options.protection.symlinks && self.inner == 0 {
             may_follow(self.cx, parent, link)?;
@@ -474,18 +516,14 @@ impl<'c, 'x> Walker<'c, 'x> {
     }
 
     #[inline(always)]
-    fn step<F: WalkEnd<'x>>(
-        &mut self,
-        here: &'x Inode,
-        (mut at, kind): (Hashed<'_>, Last),
-    ) -> Attempt<F> {
+    fn step(&mut self, here: &'x Inode, (mut at, kind): (Hashed<'_>, Last)) -> Attempt<Named<'x>> {
         if kind == Last::DotDot {
             self.up = true;
             if std::ptr::eq(here, self.root) {
                 (at, _) = self.itself();
             }
         }
-        F::find(self.cx, here, at, self.g)
+        named(self.cx, here, at, self.g)
     }
 
     /// What stands for a directory itself.

@@ -1,27 +1,33 @@
-//! The directories that a walk has passed through, and whether one of them has moved since.
+//! What a walk has passed through, directories and links, and whether all of it is still there.
 //! `docs/design/locks.md` says why these are enough.
 
-use crate::directory::Directory;
+use crate::directory::{Directory, Entry};
 use crate::inode::Inode;
 
-/// Directories that are recorded without an allocation.
+/// Directories and links that are recorded without an allocation.
 const NEAR: usize = 8;
 
-/// A directory that a walk has come to.
+/// A directory or a link that a walk has come to.
 #[derive(Clone, Copy)]
 struct Passed<'x> {
     inode: &'x Inode,
-    /// Its move count then.
-    moves: u32,
-    /// Where its name was found, if it was found by name.
-    above: Option<&'x Inode>,
+    by: By<'x>,
 }
 
-/// A sequence-count trail: the directories passed so far.
+/// How a walk has come to a directory.
+#[derive(Clone, Copy)]
+enum By<'x> {
+    /// By this name.
+    Name(&'x Entry),
+    /// It began there, or came by `..`; with the move count of the directory then.
+    Count(u32),
+}
+
+/// A sequence-count trail: what was passed so far.
 pub(super) struct SeqTrail<'x> {
     near: [Option<Passed<'x>>; NEAR],
     length: usize,
-    /// Directories after the first [`NEAR`].
+    /// What came after the first [`NEAR`].
     far: Vec<Passed<'x>>,
 }
 
@@ -35,21 +41,29 @@ impl<'x> SeqTrail<'x> {
         }
     }
 
-    /// Whether no directory was passed.
+    /// Whether nothing was passed.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
 
-    /// Records the directory of `inode` before anything is looked up in it; `above` is where its
-    /// name was found. Few walks look at what is recorded, so nothing is checked here.
+    /// Records the directory of `inode`, to which no name has led, before anything is looked up in
+    /// it.
+    pub fn pass(&mut self, inode: &'x Inode, directory: &Directory) {
+        let by = By::Count(directory.moves.peek());
+        self.record(Passed { inode, by });
+    }
+
+    /// Records a directory or a link that was found by its name. Few walks look at what is
+    /// recorded, so nothing is checked here.
     #[inline(always)]
-    pub fn pass(&mut self, inode: &'x Inode, directory: &Directory, above: Option<&'x Inode>) {
-        let passed = Passed {
-            inode,
-            moves: directory.moves.peek(),
-            above,
-        };
+    pub fn pass_named(&mut self, inode: &'x Inode, entry: &'x Entry) {
+        let by = By::Name(entry);
+        self.record(Passed { inode, by });
+    }
+
+    #[inline(always)]
+    fn record(&mut self, passed: Passed<'x>) {
         match self.near.get_mut(self.length) {
             Some(place) => *place = Some(passed),
             None => self.pass_far(passed),
@@ -62,8 +76,8 @@ impl<'x> SeqTrail<'x> {
         self.far.push(passed);
     }
 
-    /// Whether every directory is where it was. A directory that was evicted meanwhile may have
-    /// come back as another object and moved as that.
+    /// Whether everything is where it was. What was evicted meanwhile may have come back as another
+    /// object, and changed as that.
     pub fn is_valid(&self) -> bool {
         let near = self.near.iter().map_while(Option::as_ref);
         near.chain(&self.far).all(Passed::stays)
@@ -72,14 +86,13 @@ impl<'x> SeqTrail<'x> {
 
 impl Passed<'_> {
     fn stays(&self) -> bool {
-        let Some(directory) = self.inode.directory() else {
-            return false;
+        let is_there = match self.by {
+            By::Name(entry) => !entry.is_gone(),
+            By::Count(moves) => self
+                .inode
+                .directory()
+                .is_some_and(|directory| !directory.moves.has_moved_since(moves)),
         };
-        // A move between the lookup of its name and the note of its count does not show in the
-        // count. It shows in the parent, which stays what it was then if the count does.
-        let is_below = self
-            .above
-            .is_none_or(|above| directory.parent() == above.number());
-        is_below && !directory.moves.has_moved_since(self.moves) && !self.inode.is_dead()
+        is_there && !self.inode.is_dead()
     }
 }
