@@ -23,6 +23,7 @@ mod positions;
 mod private_mounts;
 mod programs;
 mod projects;
+mod projects_beside;
 mod removed;
 mod rights;
 mod rights_kept;

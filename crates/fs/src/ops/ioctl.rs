@@ -62,14 +62,12 @@ fn set(cx: &Ctx<'_>, inode: &Inode, new: u32, project: Option<u32>, g: &Guard) -
     if changed & FIXED != 0 && !cx.caller.privileged() {
         return Err(Errno::EPERM.into());
     }
-    // Linux lets the owner of a file take it out of its project, and so out of the project's limit.
-    // Here only the owner of the volume may.
     let moves = project.is_some_and(|project| project != old.project);
-    let keeper = cx.caller.privileged() || cx.caller.uid == cx.sb.options.owner.0;
+    let keeper = cx.caller.manages_quotas_of(cx.sb.options.owner.0);
     if (moves || changed & PROJINHERIT != 0) && !keeper {
         return Err(Errno::EPERM.into());
     }
-    if project.is_some_and(|project| project != old.project && project == NO_PROJECT) {
+    if moves && project == Some(NO_PROJECT) {
         return Err(Errno::EINVAL.into());
     }
     if new & !SETTABLE != 0 {

@@ -1,7 +1,8 @@
 //! The ledger of a volume for inodes that the volume does not have: those of a directory of the
 //! host, which a front end serves and counts (`docs/design/host.md`).
 
-use super::{Quota, QuotaError};
+use super::{Quota, QuotaError, check_id};
+use crate::caller::Caller;
 use crate::errno::{Errno, Result};
 use crate::quota::{CountedElsewhere, KeptQuota, Owners, QuotaCheck, QuotaId, Resource};
 use crate::settings::quota as settings;
@@ -90,6 +91,28 @@ impl Charges {
         let ledger = &self.0.sb.quotas.ledger;
         self.0.sb.note_project(to.project);
         Ok(ledger.transfer_of(from, to, amounts, force, &pin())?)
+    }
+
+    /// Whether `caller` may give an inode of `old` project `new`, or change whether a directory
+    /// passes its own on (`changes_inherit`).
+    ///
+    /// # Errors
+    /// `EPERM` for whoever is neither root nor the owner of the volume, as on a volume that has its
+    /// inodes itself; `EINVAL` for an id that no project has.
+    pub fn may_change_project(
+        &self,
+        caller: &Caller<'_>,
+        (old, new): (u32, u32),
+        changes_inherit: bool,
+    ) -> Result<()> {
+        let moves = new != old;
+        if (moves || changes_inherit) && !caller.manages_quotas_of(self.0.sb.options.owner.0) {
+            return Err(Errno::EPERM);
+        }
+        match moves && check_id(QuotaId::project(new)).is_err() {
+            true => Err(Errno::EINVAL),
+            false => Ok(()),
+        }
     }
 
     /// What each triple of owners has charged. Recalls all credit.

@@ -5,7 +5,7 @@ use super::{Membership, Quotas};
 use crate::file::OpenHost;
 use crate::node::Node;
 use crate::ops::projects::PROJINHERIT;
-use hearth::{Caller, Errno, FsXAttr, Kind, Owners, Resource, Result, SetAttr, WriteAt};
+use hearth::{Caller, Errno, FsXAttr, Kind, Owners, Resource, Result, SetAttr, WriteAt, flags};
 use hearth_sync::primitive::Arc;
 use rustix::fd::{AsFd, BorrowedFd};
 
@@ -190,13 +190,13 @@ impl Quotas {
     /// Sets the project, and with `run` the flags if they change.
     ///
     /// # Errors
-    /// `EPERM` if `caller`, whom nobody has checked, does not own the inode; `ENOSPC`, `EDQUOT`,
-    /// and those of `run`.
+    /// `EPERM` if `caller`, whom nobody has checked, does not own the inode, or may not change its
+    /// project; `EINVAL`, and those of `run`.
     pub fn set_fsxattr(
         &self,
         caller: &Caller<'_>,
         node: &Arc<Node>,
-        (now, new): (FsXAttr, &FsXAttr),
+        new: &FsXAttr,
         run: impl FnOnce(&FsXAttr) -> Result<()>,
     ) -> Result<()> {
         let mut touched = self.touch(node)?;
@@ -205,16 +205,24 @@ impl Quotas {
         if !is_checked && caller.uid != 0 && caller.uid != owners.uid {
             return Err(Errno::EPERM);
         }
+        let now = self.tree.get_fsxattr(node);
+        let shown = self.fsxattr(node, now).unwrap_or_default();
+        let inherits = (shown.xflags ^ new.xflags) & PROJINHERIT != 0;
+        let changes_inherit = inherits && node.kind == Kind::Directory;
+        let projects = (owners.project, new.project);
+        self.charges
+            .may_change_project(caller, projects, changes_inherit)?;
         let wanted = Owners {
             project: new.project,
             ..owners
         };
+        // Forced: who may do this may fill a project beyond its limit.
         self.charges
-            .transfer(owners, wanted, touched.record().amounts, caller.uid == 0)?;
+            .transfer(owners, wanted, touched.record().amounts, true)?;
         touched.record().owners = wanted;
         let done = match self.tree.keeps_projects() {
             true => run(new),
-            false => self.set_beside(node, (now, new), run),
+            false => self.set_beside(node, (now.unwrap_or_default(), new), run),
         };
         if done.is_ok() && self.tree.keeps_projects() {
             node.charged.set_membership(Membership {
@@ -228,6 +236,32 @@ impl Quotas {
         if let Ok(reached) = self.tree.reach(node) {
             self.settle(&mut touched, reached.as_fd());
         }
+        done
+    }
+
+    /// Sets plain flags with `run`. Those of a directory say whether it passes its project on.
+    ///
+    /// # Errors
+    /// `EPERM` if `caller` may not change that, and those of `run`.
+    pub fn set_flags(
+        &self,
+        caller: &Caller<'_>,
+        node: &Arc<Node>,
+        flags: u32,
+        run: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        if node.kind != Kind::Directory {
+            return run();
+        }
+        // Nobody else sets it meanwhile.
+        let touched = self.touch(node)?;
+        let now = self.tree.get_flags(node)?;
+        let changes_inherit = (now ^ flags) & flags::PROJINHERIT != 0;
+        self.charges
+            .may_change_project(caller, (0, 0), changes_inherit)?;
+        let done = run();
+        drop(touched);
+        self.learn_again(node);
         done
     }
 

@@ -236,26 +236,22 @@ impl HostVfs {
     ) -> Result<()> {
         let set = |new: &FsXAttr| self.tree.set_fsxattr(caller, node, new);
         match &self.quotas {
-            Some(quotas) => {
-                let now = self.tree.get_fsxattr(node).unwrap_or_default();
-                quotas.set_fsxattr(caller, node, (now, new), set)
-            }
+            Some(quotas) => quotas.set_fsxattr(caller, node, new, set),
             None => set(new),
         }
     }
 
-    /// Flags of a directory say whether it passes its project on.
     pub(crate) fn set_plain_flags(
         &self,
         caller: &Caller<'_>,
         node: &Arc<Node>,
         flags: u32,
     ) -> Result<()> {
-        let done = self.tree.set_flags(caller, node, flags);
-        if let Some(quotas) = &self.quotas {
-            quotas.learn_again(node);
+        let set = || self.tree.set_flags(caller, node, flags);
+        match &self.quotas {
+            Some(quotas) => quotas.set_flags(caller, node, flags, set),
+            None => set(),
         }
-        done
     }
 
     pub(crate) fn settle_synced(&self, file: &OpenHost) {
