@@ -127,6 +127,56 @@ fn files_that_are_used_while_their_tree_becomes_a_project_are_charged_to_it() {
     assert_eq!(all, quota.get(QuotaId::user(0)).unwrap().inodes.used);
 }
 
+/// Once, nothing said at the names outside that the files are of the project.
+#[test]
+fn files_that_are_linked_out_while_their_tree_becomes_a_project_are_of_it_by_all_names() {
+    let (_place, source, state) = directories("outside");
+    let tree = source.join("tree");
+    fs::create_dir(&tree).unwrap();
+    make_tree(&tree);
+    fs::create_dir(source.join("out")).unwrap();
+    let used = |served: &Served| {
+        check(served);
+        let quota = served.volume.quota();
+        quota.get(QuotaId::project(9)).unwrap().inodes.used
+    };
+    let served = Served::of(&source, &state);
+    let find = |parent, name: &str| {
+        let found = served.vfs.lookup(&CALLER, parent, name.as_bytes());
+        found.unwrap().ino
+    };
+    let (top, out) = (find(ROOT, "tree"), find(ROOT, "out"));
+    let is_over = AtomicBool::new(false);
+    let link_all = || {
+        for round in 0.. {
+            for d in 0..DIRECTORIES {
+                if is_over.load(Relaxed) {
+                    return;
+                }
+                let file = find(find(top, &format!("d{d}")), &format!("f{}", round % FILES));
+                let name = format!("{d}-{round}");
+                served
+                    .vfs
+                    .link(&CALLER, file, out, name.as_bytes())
+                    .unwrap();
+            }
+        }
+    };
+    thread::scope(|scope| {
+        let _end = SetOnDrop(&is_over);
+        scope.spawn(link_all);
+        let shown = fs::metadata(&tree).unwrap().ino();
+        let quota = served.volume.quota();
+        let change = |project| quota.set_project_of(shown, b"/tree", project);
+        let changed: Result<Vec<_>, _> = [7, 8, 0, 9].into_iter().map(change).collect();
+        changed.unwrap();
+    });
+    let all = used(&served);
+    assert_eq!(all, 1 + (DIRECTORIES * (FILES + 1)) as u64);
+    drop(served);
+    assert_eq!(used(&Served::of(&source, &state)), all, "by a walk");
+}
+
 /// Once, its room was kept as used over a clean end, and stayed so.
 #[test]
 fn a_file_without_a_name_that_is_open_at_the_end_is_free_after_it() {

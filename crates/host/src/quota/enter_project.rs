@@ -101,14 +101,25 @@ impl Quotas {
         }
         let what = (id, seen.kind);
         let is_first = moved.add(what, seen.project, is_linked, known.is_none());
+        // Before anybody else finds it. A directory may say something else at its other names.
+        match is_linked {
+            true => self.projects.set(id, project),
+            false if id == top => {}
+            false => self.projects.unset(id),
+        }
         drop(moved);
-        if id != top {
-            self.projects.unset(id);
+        if !is_first {
+            return Ok(());
         }
-        match is_first {
-            true => self.move_known(seen, known, project, || Ok(())),
-            false => Ok(()),
+        let is_known = known.is_some();
+        self.move_known(seen, known, project, || Ok(()))?;
+        // Whoever linked it since the walk has seen it may have read the project of before.
+        let now = seen.fd.filter(|_| is_known).map(attributes::stat);
+        let is_linked_now = now.is_some_and(|now| now.is_ok_and(|now| now.stx_nlink > 1));
+        if is_linked_now && !is_linked && seen.kind != Kind::Directory {
+            self.projects.set(id, project);
         }
+        Ok(())
     }
 
     /// Whether a rename stays within the tree whose project is being changed. What it moves need

@@ -2,6 +2,7 @@
 
 use super::Quotas;
 use crate::file::OpenHost;
+use crate::identity::Identity;
 use crate::node::Node;
 use hearth::{
     Amounts, Attr, BLOCK, Caller, Errno, Kind, Owners, QuotaId, Resource, Result, StatFs,
@@ -167,7 +168,15 @@ impl Quotas {
         }
     }
 
-    /// Checks a rename against projects. Returns what leaves its project, and shall keep it.
+    /// What gets a name in a directory of no project belongs to its own wherever it is: that is
+    /// written down, where the directory says something else.
+    fn keep_project(&self, id: &Identity, project: u32, to: &Arc<Node>) {
+        if !self.tree.keeps_projects() && project != self.project(to) {
+            self.projects.set(id, project);
+        }
+    }
+
+    /// Checks a rename against projects. What leaves the tree of its project keeps it.
     ///
     /// # Errors
     /// `EXDEV`.
@@ -190,11 +199,11 @@ impl Quotas {
         if flags.contains(RenameFlags::EXCHANGE) {
             let reached = self.tree.reach(to)?;
             let other = self.tree.find(reached.as_fd(), new_name)?;
-            self.may_enter(self.project_of_found(&other, to), from)?;
-        } else if project != self.project(to) {
-            // It belongs to its project wherever it is.
-            self.projects.set(&found.id, project);
+            let of_other = self.project_of_found(&other, to);
+            self.may_enter(of_other, from)?;
+            self.keep_project(&other.id, of_other, from);
         }
+        self.keep_project(&found.id, project, to);
         Ok(())
     }
 
@@ -219,11 +228,35 @@ impl Quotas {
         }
     }
 
-    /// An inode gets one more name.
-    pub fn linked(&self, node: &Arc<Node>) {
+    /// Gives an inode one more name, in `parent`. It stays in its project.
+    ///
+    /// # Errors
+    /// `EXDEV` if the directory is of another one, and those of `link`.
+    pub fn link<T>(
+        &self,
+        node: &Arc<Node>,
+        parent: &Arc<Node>,
+        link: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        let project = self.project(node);
+        self.may_enter(project, parent)?;
+        // Before there is the name: a crash may follow.
+        self.keep_project(&node.id, project, parent);
         if self.moving.is_on() {
-            self.moving.moved().add_link(&node.id, self.project(node));
+            self.moving.moved().add_link(&node.id, project);
         }
+        let done = self.settled(node, link)?;
+        if self.moving.is_on() {
+            self.moving
+                .moved()
+                .add_renamed(Arc::clone(node), &parent.id);
+        }
+        // A walk may have changed the project of either since. While the record is locked it does
+        // not change that of the inode, and it looks for a name that came before.
+        if let Ok(_touched) = self.touch(node) {
+            self.keep_project(&node.id, self.project(node), parent);
+        }
+        Ok(done)
     }
 
     /// The result of `statfs(2)`: inside a project with a hard limit, the project's numbers.

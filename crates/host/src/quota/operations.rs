@@ -55,11 +55,7 @@ impl HostVfs {
     ) -> Result<Attr> {
         let link = || self.tree.link(caller, node, parent, name);
         match &self.quotas {
-            Some(quotas) => {
-                quotas.may_enter(quotas.project(node), parent)?;
-                quotas.linked(node);
-                quotas.settled(node, link)
-            }
+            Some(quotas) => quotas.link(node, parent, link),
             None => link(),
         }
     }
