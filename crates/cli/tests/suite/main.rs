@@ -16,6 +16,7 @@ mod cli;
 mod config;
 mod containers;
 mod control;
+mod dumps;
 mod events;
 mod every_verb;
 mod file_attr;

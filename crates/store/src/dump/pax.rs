@@ -132,24 +132,21 @@ pub fn time_text(time: Time) -> String {
 
 fn time(text: &[u8]) -> Option<Time> {
     let text = std::str::from_utf8(text).ok()?;
-    let (is_before, text) = match text.strip_prefix('-') {
-        Some(text) => (true, text),
-        None => (false, text),
-    };
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let digits = whole.strip_prefix('-').unwrap_or(whole);
     let all_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    if whole.is_empty() || !all_digits(whole) || !all_digits(fraction) {
+    if digits.is_empty() || !all_digits(digits) || !all_digits(fraction) {
         return None;
     }
+    // With its sign: the first second of all is one more than there are behind zero.
     let sec: i64 = whole.parse().ok()?;
     let nsec: u32 = format!("{fraction:0<9.9}").parse().ok()?;
-    Some(match (is_before, nsec) {
-        (false, _) => Time { sec, nsec },
-        (true, 0) => Time { sec: -sec, nsec },
-        (true, _) => Time {
-            sec: -sec - 1,
-            nsec: 1_000_000_000 - nsec,
-        },
+    if digits.len() == whole.len() || nsec == 0 {
+        return Some(Time { sec, nsec });
+    }
+    Some(Time {
+        sec: sec.checked_sub(1)?,
+        nsec: 1_000_000_000 - nsec,
     })
 }
 
@@ -225,11 +222,18 @@ mod tests {
             (-1, 999_999_999, "-0.000000001"),
             (-2, 500_000_000, "-1.500000000"),
             (4_102_444_800, 999_999_999, "4102444800.999999999"),
+            (i64::MIN, 0, "-9223372036854775808"),
+            (i64::MIN, 1, "-9223372036854775807.999999999"),
+            (i64::MIN, 999_999_999, "-9223372036854775807.000000001"),
+            (i64::MAX, 0, "9223372036854775807"),
+            (i64::MAX, 999_999_999, "9223372036854775807.999999999"),
         ] {
             assert_eq!(time_text(Time { sec, nsec }), text);
             assert_eq!(time(text.as_bytes()), Some(Time { sec, nsec }), "{text}");
         }
-        for text in ["", ".", "x", "1.x", "--1", "1.2.3", "+1"] {
+        let none = ["", ".", "-", "x", "1.x", "--1", "1.2.3", "+1", "-.5"];
+        let too_far = ["-9223372036854775808.5", "9223372036854775808"];
+        for text in none.into_iter().chain(too_far) {
             assert_eq!(time(text.as_bytes()), None, "{text}");
         }
     }

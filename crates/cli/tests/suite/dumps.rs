@@ -1,0 +1,30 @@
+//! Dumps of odd volumes, and loads that do not do all that is asked of them.
+
+use crate::harness::{shell, succeed};
+use crate::place::Place;
+
+fn run(place: &Place, script: &str) -> String {
+    let mut shell = shell(place.path(), script);
+    succeed(shell.env("HEARTH", env!("CARGO_BIN_EXE_hearth")))
+}
+
+/// Once, one touch made every later dump of the volume unloadable, and the dump did not say so.
+#[test]
+fn the_first_and_the_last_time_of_all_come_back_from_a_dump() {
+    let place = Place::with_volume("");
+    place.mount("store:v", "");
+    run(
+        &place,
+        "touch -d @-9223372036854775808 m/first; touch -d @9223372036854775807 m/last",
+    );
+    let times = "stat -c '%X %x %Y %y' m/first m/last";
+    let before = run(&place, times);
+    assert!(before.contains("-9223372036854775808"), "{before}");
+    assert!(before.contains(" 9223372036854775807"), "{before}");
+    place.unmount();
+    place.done("dump v d.tar");
+    place.done("load d.tar store:w");
+    place.mount("store:w", "");
+    assert_eq!(run(&place, times), before);
+    place.unmount();
+}
