@@ -9,7 +9,7 @@ use hearth_store::dump::{self, DumpError, FirstRoot};
 use hearth_store::{Kv, OpenMode};
 use std::fs::File;
 use std::io::{BufWriter, ErrorKind, IsTerminal, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 /// Bytes that are written at once.
@@ -55,7 +55,10 @@ pub fn run(args: &DumpArgs) -> Result<(), Failure> {
                 .map_err(|error| Failure::at(directory, error)),
         };
     }
-    let file = File::create_new(&args.file).map_err(|error| {
+    let mut options = File::options();
+    // It holds what the modes of the files in it keep from others.
+    let made = options.write(true).create_new(true).mode(0o600);
+    let file = made.open(&args.file).map_err(|error| {
         let what = match error.kind() {
             ErrorKind::AlreadyExists => "exists already; choose another name".to_owned(),
             _ => format!("{}; give a file that can be made", reason(&error)),

@@ -49,6 +49,7 @@ mod shells;
 mod sqlite;
 mod statx;
 mod store;
+mod store_rights;
 mod top;
 mod tune;
 mod umount;

@@ -19,10 +19,10 @@ pub trait Disk: Send + Sync {
     /// Opens a file that is there.
     fn open(&self, name: &str, access: Access) -> Result<Arc<dyn File>>;
 
-    /// Makes a file that is not there.
+    /// Makes a file that is not there, which its owner alone may open.
     fn create(&self, name: &str) -> Result<Arc<dyn File>>;
 
-    /// Makes a folder.
+    /// Makes a folder that its owner alone may enter.
     fn make_dir(&self, name: &str) -> Result<()>;
 
     /// Names in a folder, in any order.
@@ -33,6 +33,10 @@ pub trait Disk: Send + Sync {
 
     /// Removes a file, or a folder with all that is in it. No error if it is not there.
     fn remove(&self, name: &str) -> Result<()>;
+
+    /// Takes from everybody but its owner what an older version let them do with a file or folder.
+    /// No error if it is not there.
+    fn make_private(&self, name: &str) -> Result<()>;
 
     /// Makes the names in a folder durable.
     fn sync_dir(&self, name: &str) -> Result<()>;

@@ -3,11 +3,18 @@
 use super::{Access, Disk, File, lock};
 use crate::error::{Error, Result};
 use hearth_sync::primitive::Arc;
-use rustix::fs::FallocateFlags;
+use rustix::fs::{FallocateFlags, OFlags};
 use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+
+/// Modes of what a volume consists of. Its files hold all contents and say nothing of the modes of
+/// the files in it, so whoever opens them reads everything.
+pub(crate) const OWN_FOLDER: u32 = 0o700;
+pub(crate) const OWN_FILE: u32 = 0o600;
+/// What those modes keep from others than the owner.
+pub(crate) const OTHERS: u32 = 0o077;
 
 /// A directory of the host.
 pub(crate) struct RealDisk {
@@ -50,6 +57,7 @@ impl Disk for RealDisk {
             .read(true)
             .write(true)
             .create_new(true)
+            .mode(OWN_FILE)
             .open(&path)
             .map_err(|error| Error::io("create", &path, error))?;
         Ok(Arc::new(RealFile { file, path }))
@@ -57,7 +65,8 @@ impl Disk for RealDisk {
 
     fn make_dir(&self, name: &str) -> Result<()> {
         let path = self.path(name);
-        fs::create_dir(&path).map_err(|error| Error::io("make the folder", &path, error))
+        let made = fs::DirBuilder::new().mode(OWN_FOLDER).create(&path);
+        made.map_err(|error| Error::io("make the folder", &path, error))
     }
 
     fn list(&self, name: &str) -> Result<Vec<String>> {
@@ -89,6 +98,25 @@ impl Disk for RealDisk {
             }
             _ => Ok(()),
         }
+    }
+
+    fn make_private(&self, name: &str) -> Result<()> {
+        let path = self.path(name);
+        let failed = |error| Error::io("keep others from", &path, error);
+        // Not through a link: what that leads to is somebody's own.
+        let here = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let mut options = fs::OpenOptions::new();
+        let opened = options.read(true).custom_flags(here.bits() as i32);
+        let file = match opened.open(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            opened => opened.map_err(failed)?,
+        };
+        let mode = file.metadata().map_err(failed)?.mode() & 0o7777;
+        if mode & OTHERS == 0 {
+            return Ok(());
+        }
+        let own = fs::Permissions::from_mode(mode & !OTHERS);
+        file.set_permissions(own).map_err(failed)
     }
 
     fn sync_dir(&self, name: &str) -> Result<()> {

@@ -7,6 +7,7 @@
 //! loses to an old one.
 
 use super::{Change, Engine, Engines, FOLDER, View, blame};
+use crate::disk::real::OWN_FOLDER;
 use crate::error::{Error, Result};
 use crate::kv::Table;
 use fjall::config::PartitioningPolicy;
@@ -17,7 +18,7 @@ use hearth_sync::primitive::thread;
 use std::fs;
 use std::io::ErrorKind;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -53,6 +54,9 @@ impl FjallEngines {
 
 impl Engines for FjallEngines {
     fn create(&self) -> Result<()> {
+        // The modes of what fjall makes follow the umask: the folder keeps others out of them.
+        let made = fs::DirBuilder::new().mode(OWN_FOLDER).create(&self.folder);
+        made.map_err(|error| Error::io("make the folder", &self.folder, error))?;
         Tables::open(&self.folder, self.cache, None, 1).map(drop)?;
         // fjall 3.1.13 syncs neither the folders of keyspaces nor those above them.
         sync_folders(&self.folder)

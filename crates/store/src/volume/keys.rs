@@ -5,7 +5,7 @@ use super::log::Appended;
 use super::shared::Shared;
 use super::superblock::{Superblock, WRAPPED_MOST};
 use super::{Info, MkfsOptions, OpenMode, OpenOptions, Parts, mkfs, open, overlay, upkeep};
-use crate::disk::real::RealDisk;
+use crate::disk::real::{OWN_FOLDER, RealDisk};
 use crate::disk::{Access, Disk};
 use crate::engine::fjall_tables::FjallEngines;
 use crate::error::{Error, Result};
@@ -13,6 +13,7 @@ use crate::kv::{KvOp, Read, Table};
 use crate::memory::MemoryParts;
 use hearth_sync::primitive::atomic::Ordering;
 use hearth_sync::primitive::{Arc, thread};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -23,12 +24,13 @@ pub struct Kv {
 }
 
 impl Kv {
-    /// Makes a volume in `dir`, which is empty or is made.
+    /// Makes a volume in `dir`, which is empty or is made. What is made is for its owner alone; a
+    /// directory that was there keeps its mode.
     ///
     /// # Errors
     /// [`Error::NotEmpty`] if something is there; nothing is changed then.
     pub fn mkfs(dir: &Path, options: &MkfsOptions) -> Result<()> {
-        let is_new = match std::fs::create_dir(dir) {
+        let is_new = match std::fs::DirBuilder::new().mode(OWN_FOLDER).create(dir) {
             Ok(()) => {
                 let parent = dir.parent().unwrap_or(dir);
                 let parent = match parent.as_os_str().is_empty() {

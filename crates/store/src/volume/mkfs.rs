@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 
 const NEW_SUPERBLOCK: &str = "superblock.new";
 /// Files and folders of a volume besides the superblock.
-const OWN: [&str; 7] = [
+pub(super) const OWN: [&str; 7] = [
     NEW_SUPERBLOCK,
     super::witness::NAME,
     LOCK,

@@ -8,10 +8,11 @@ use super::file_names::{LOADING, LOCK, UNFINISHED};
 use super::large;
 use super::log::{LogWriter, open_files};
 use super::log_blocks::wipe;
+use super::mkfs::OWN;
 use super::overlay::{Layers, Point};
 use super::replay::{Replay, replay};
 use super::shared::Shared;
-use super::superblock::{Slot, Superblock};
+use super::superblock::{self, Slot, Superblock};
 use super::witness::{self, Witness};
 use super::{OpenMode, OpenOptions, Parts};
 use crate::disk::{Access, Disk, File};
@@ -166,6 +167,7 @@ fn begin(
     options: &OpenOptions,
 ) -> Result<Shared> {
     let (last, file_len) = (shared.begun_at, shared.superblock.lock().log_len());
+    keep_others_out(&*shared.parts.disk);
     wipe(&files, file_len, &found.later)?;
     let mut slot = shared.superblock.lock().slot.clone();
     slot.incarnation = random()?;
@@ -184,6 +186,14 @@ fn begin(
     shared.fill_ballast();
     shared.parts.disk.remove(UNFINISHED)?;
     Ok(shared)
+}
+
+/// Older versions let the umask say who reads a volume. What this user may not change stays as it
+/// is.
+fn keep_others_out(disk: &dyn Disk) {
+    for name in OWN.into_iter().chain([superblock::NAME]) {
+        let _ = disk.make_private(name);
+    }
 }
 
 /// Writes the new incarnation, and the checkpoint of what was replayed with it. A disk without

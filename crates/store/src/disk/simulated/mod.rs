@@ -285,6 +285,10 @@ impl Disk for SimulatedDisk {
         Ok(())
     }
 
+    fn make_private(&self, _: &str) -> Result<()> {
+        Ok(())
+    }
+
     fn sync_dir(&self, name: &str) -> Result<()> {
         let mut state = self.0.lock();
         let step = state.step("sync", name);
