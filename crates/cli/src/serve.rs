@@ -213,8 +213,8 @@ fn builder(source: &Source, options: &MountOptions, who: &str) -> Result<VolumeB
     }
 }
 
-/// How long the end of an earlier daemon is waited for, that of a reader, which may be such a
-/// daemon, and how often it is looked at.
+/// How long the end of an earlier daemon is waited for, that of a reader or of a process without a
+/// name, which may be such a daemon, and how often it is looked at.
 const ENDING: Duration = Duration::from_secs(30);
 const READING: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(20);
@@ -223,7 +223,7 @@ const LOOK: Duration = Duration::from_millis(20);
 fn patience(who: &str) -> Duration {
     match who {
         _ if is_ending(who) => ENDING,
-        _ if who.ends_with(hearth_store::READS) => READING,
+        _ if who.ends_with(hearth_store::READS) || who == hearth_store::UNNAMED => READING,
         _ => Duration::ZERO,
     }
 }

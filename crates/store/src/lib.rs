@@ -17,7 +17,7 @@ pub mod segment;
 mod troubles;
 mod volume;
 
-pub use disk::lock::READS;
+pub use disk::lock::{READS, UNNAMED};
 pub use error::{Error, Result};
 pub use kv::{KvOp, Read, Table};
 pub use memory::MemoryParts;

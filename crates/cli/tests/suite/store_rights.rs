@@ -1,7 +1,9 @@
 //! Who may do what with the files that a volume consists of: nobody but their owner.
 
-use crate::harness::{shell, succeed};
+use crate::harness::{said, shell, succeed};
 use crate::place::Place;
+
+const AS_OTHER: &str = "setpriv --reuid 65534 --regid 65534 --clear-groups";
 
 fn run(place: &Place, script: &str) -> String {
     let mut shell = shell(place.path(), script);
@@ -69,4 +71,23 @@ fn a_volume_of_an_older_version_is_closed_to_others_when_it_is_opened_for_writin
         run(&place, "stat -c %a v v/log v/segments"),
         "755\n700\n700\n"
     );
+}
+
+/// Once, a lock of the file by anybody who could read it kept every writer out.
+#[test]
+fn another_user_keeps_no_writer_out() {
+    let place = Place::new();
+    run(&place, "mkdir v; chmod 755 v; \"$HEARTH\" mkfs v");
+    let taken = format!("{AS_OTHER} flock -n v/lock true");
+    let refused = |place: &Place| {
+        let said = said(&mut shell(place.path(), &taken));
+        assert!(said.err.contains("Permission denied"), "{said:?}");
+    };
+    refused(&place);
+    // That of an older version is closed by the first writer.
+    run(&place, "chmod 644 v/lock");
+    place.mount("store:v", "");
+    refused(&place);
+    place.unmount();
+    refused(&place);
 }

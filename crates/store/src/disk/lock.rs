@@ -1,12 +1,13 @@
 //! The lock of a volume in a directory of the host: `flock` of a file, exclusive for a writer.
 
+use super::real::{OTHERS, OWN_FILE};
 use crate::error::{Error, Result};
 use hearth_sync::primitive::{Mutex, thread};
 use rustix::fs::{FlockOperation, flock};
-use std::fs::{self, File};
-use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::fs::{self, File, Permissions};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// How long the end of a volume of this process is waited for, and how often it is looked at.
@@ -18,6 +19,9 @@ static HELD: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
 
 /// What is said of readers that keep a writer out: how the name of such a user ends.
 pub const READS: &str = "which reads it";
+
+/// What is said of whoever holds the lock and is not the writer that the file names.
+pub const UNNAMED: &str = "a process that did not say who it is";
 
 /// A lock of a file. It ends with this value although forks of the process share the open file,
 /// and not with their copies of this value.
@@ -42,9 +46,15 @@ pub fn take(path: &Path, place: &Path, owner: Option<&str>) -> Result<HeldLock> 
         .write(owner.is_some())
         .create(owner.is_some())
         .truncate(false)
+        .mode(OWN_FILE)
         .open(path)
         .map_err(failed("open"))?;
     let is = file.metadata().map_err(failed("look at"))?;
+    if owner.is_some() && is.mode() & OTHERS != 0 {
+        // Of an older version: who may read the file may lock it, and keep every writer out.
+        let own = Permissions::from_mode(is.mode() & 0o7777 & !OTHERS);
+        let _ = file.set_permissions(own);
+    }
     let id = (is.dev(), is.ino());
     let how = match owner {
         Some(_) => FlockOperation::NonBlockingLockExclusive,
@@ -61,7 +71,7 @@ pub fn take(path: &Path, place: &Path, owner: Option<&str>) -> Result<HeldLock> 
                 }
                 return Err(Error::InUse {
                     path: place.to_owned(),
-                    who: holder(&mut file),
+                    who: holder(&mut file, path),
                 });
             }
             Err(error) => return Err(failed("lock")(error.into())),
@@ -97,7 +107,7 @@ impl Drop for HeldLock {
 
 /// The name of who holds a lock that was refused. Readers write none, the kernel has their numbers:
 /// where another reader would be let in, the text is of a writer that is gone.
-fn holder(file: &mut File) -> String {
+fn holder(file: &mut File, path: &Path) -> String {
     if flock(&*file, FlockOperation::NonBlockingLockShared).is_ok() {
         return match reader(file) {
             Some(process) => format!("process {process}, {READS}"),
@@ -109,9 +119,39 @@ fn holder(file: &mut File) -> String {
         .seek(SeekFrom::Start(0))
         .and_then(|_| file.read_to_string(&mut text));
     match read {
-        Ok(_) if !text.is_empty() => text.trim_end().to_owned(),
-        _ => "somebody who wrote no name".to_owned(),
+        Ok(_) if may_hold(text.trim_end(), file, path) => text.trim_end().to_owned(),
+        _ => UNNAMED.to_owned(),
     }
+}
+
+/// Whether the process that a writer's name begins with may hold the lock. The name of one that has
+/// ended stays in the file; one of this machine lives and has the file open, as far as this user
+/// is told.
+fn may_hold(name: &str, file: &File, path: &Path) -> bool {
+    let words = name.strip_prefix("process ");
+    let Some((process, rest)) = words.and_then(|words| words.split_once(" on ")) else {
+        return !name.is_empty();
+    };
+    let host = rest.split_once(',').map_or(rest, |(host, _)| host);
+    let here = rustix::system::uname();
+    if host != here.nodename().to_string_lossy() || !Path::new("/proc/self").exists() {
+        return true;
+    }
+    let open_files = match fs::read_dir(format!("/proc/{process}/fd")) {
+        Ok(open_files) => open_files,
+        // It lives, and is somebody else's.
+        Err(error) => return error.kind() == ErrorKind::PermissionDenied,
+    };
+    let Ok(is) = file.metadata() else {
+        return true;
+    };
+    let is_it = |open: PathBuf| {
+        // By its name first: of other files nothing is asked that their filesystem must answer.
+        let is_named = fs::read_link(&open).is_ok_and(|to| to.file_name() == path.file_name());
+        let found = is_named.then(|| fs::metadata(&open).ok()).flatten();
+        found.is_some_and(|found| (found.dev(), found.ino()) == (is.dev(), is.ino()))
+    };
+    open_files.flatten().any(|open| is_it(open.path()))
 }
 
 /// The process that has taken a shared lock of the file, the first where there are several.

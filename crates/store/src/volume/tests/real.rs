@@ -124,6 +124,38 @@ fn a_read_only_opening_changes_no_byte_and_sees_the_log() {
     assert!(bytes(&dir) == before);
 }
 
+/// Once, the last writer was named, which had ended long ago.
+#[test]
+fn a_writer_that_has_ended_is_not_said_to_hold_the_lock() {
+    let (_root, dir) = volume();
+    let lock = dir.join("lock");
+    let held = std::fs::File::options()
+        .read(true)
+        .write(true)
+        .open(&lock)
+        .unwrap();
+    rustix::fs::flock(&held, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let host = rustix::system::uname();
+    let host = host.nodename().to_string_lossy();
+    let (own, other) = (std::process::id(), "elsewhere.example");
+    // A number that no process has, one that has not opened the file, and one of another machine.
+    for (name, is_named) in [
+        (format!("process 4194999 on {host}, mounted on /m"), false),
+        (format!("process 1 on {host}, mounted on /m"), false),
+        (String::new(), false),
+        (format!("process {own} on {host}, mounted on /m"), true),
+        (format!("process 4194999 on {other}, mounted on /m"), true),
+    ] {
+        std::fs::write(&lock, &name).unwrap();
+        let refused = Kv::open(&dir, writer()).err().unwrap();
+        let wanted = if is_named { &*name } else { crate::UNNAMED };
+        assert!(
+            matches!(&refused, Error::InUse { who, .. } if who == wanted),
+            "{refused}"
+        );
+    }
+}
+
 #[test]
 fn a_second_opener_is_told_the_first() {
     let (_root, dir) = volume();
