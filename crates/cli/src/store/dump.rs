@@ -47,13 +47,14 @@ pub fn run(args: &DumpArgs) -> Result<(), Failure> {
     if to_stdout {
         let out = BufWriter::with_capacity(BUFFER, std::io::stdout().lock());
         let done = dump::save(&store, first, size, out, &mut watch);
-        return match done {
-            // Nobody reads any more.
-            Err(DumpError::Stream { errno, .. }) if errno == hearth::Errno::EPIPE => Ok(()),
-            done => done
-                .map(drop)
-                .map_err(|error| Failure::at(directory, error)),
-        };
+        return done.map(drop).map_err(|error| match error {
+            // A part of a dump is none: a pipeline must see that.
+            DumpError::Stream { errno, .. } if errno == hearth::Errno::EPIPE => Failure::at(
+                directory,
+                "who reads the dump has ended before it; take it again",
+            ),
+            error => Failure::at(directory, error),
+        });
     }
     let mut options = File::options();
     // It holds what the modes of the files in it keep from others.

@@ -1,6 +1,6 @@
 //! Dumps of odd volumes, and loads that do not do all that is asked of them.
 
-use crate::harness::{shell, succeed};
+use crate::harness::{said, shell, succeed};
 use crate::place::Place;
 
 fn run(place: &Place, script: &str) -> String {
@@ -27,4 +27,21 @@ fn the_first_and_the_last_time_of_all_come_back_from_a_dump() {
     place.mount("store:w", "");
     assert_eq!(run(&place, times), before);
     place.unmount();
+}
+
+/// Once, such a pipeline had status 0, and what was kept was no dump.
+#[test]
+fn a_dump_whose_reader_ends_before_it_fails() {
+    let place = Place::with_volume("");
+    place.mount("store:v", "");
+    run(&place, "head -c 3000000 /dev/urandom > m/f");
+    place.unmount();
+    let piped = "set +e; \"$HEARTH\" dump v - | head -c 100000 > part; echo ${PIPESTATUS[0]} >&2";
+    let mut piped = shell(place.path(), piped);
+    let said = said(piped.env("HEARTH", env!("CARGO_BIN_EXE_hearth")));
+    assert!(said.err.ends_with("\n1\n"), "{said:?}");
+    assert!(
+        said.err.contains("ended before it; take it again"),
+        "{said:?}"
+    );
 }
