@@ -5,7 +5,7 @@ use super::mkfs::OPTIONS;
 use super::place::{self, refusal};
 use super::progress::Progress;
 use crate::failure::{Failure, reason};
-use crate::{output, wrong_place};
+use crate::{fstab, output, wrong_place};
 use hearth::VolumeOptions;
 use hearth_store::dump::{self, DumpReader, Head};
 use hearth_store::{Error, Kv, OpenMode};
@@ -15,6 +15,9 @@ use std::path::Path;
 
 /// Bytes that are read at once.
 const BUFFER: usize = 1 << 20;
+
+/// Options that say what a new volume is like, once and for all.
+const OF_MKFS: [&str; 2] = ["size", "compress"];
 
 /// Makes a volume, or plain files, of a dump.
 pub fn run(args: &LoadArgs) -> Result<(), Failure> {
@@ -52,7 +55,7 @@ fn load(
     let begun = DumpReader::new(from).map_err(|error| Failure::at(&args.file, error));
     let (mut reader, head) = begun?;
     if is_store {
-        into_volume(&mut reader, &head, directory, options)
+        into_volume(&mut reader, &head, args, directory, options)
     } else {
         into_directory(&mut reader, directory)
     }
@@ -61,11 +64,19 @@ fn load(
 fn into_volume(
     reader: &mut DumpReader<impl Read>,
     head: &Head,
+    args: &LoadArgs,
     directory: &Path,
     options: &VolumeOptions,
 ) -> Result<(), Failure> {
     // A volume that was made and never mounted takes a dump as well.
     let is_made = Kv::info_of(directory).is_ok();
+    if is_made && let Some(option) = OF_MKFS.into_iter().find(|name| names(args, name)) {
+        let what = format!(
+            "a volume already, for which {option}= comes too late; give it to 'hearth mkfs', or \
+             load into a new directory"
+        );
+        return Err(Failure::at(directory, what));
+    }
     if !is_made {
         let mut options = options.clone();
         // As large as the volume that was dumped, unless something else is asked for.
@@ -97,6 +108,12 @@ fn into_volume(
     closed.map_err(told)?;
     Kv::end_load(directory).map_err(told)?;
     output::print(&format!("hearth: store:{}\n", shown(directory, &done)))
+}
+
+/// Whether an option of this name was typed.
+fn names(args: &LoadArgs, name: &str) -> bool {
+    let mut typed = fstab::ours(&args.options).into_iter();
+    typed.any(|option| option.split('=').next() == Some(name))
 }
 
 fn into_directory(reader: &mut DumpReader<impl Read>, directory: &Path) -> Result<(), Failure> {

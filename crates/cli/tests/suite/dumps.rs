@@ -1,6 +1,6 @@
 //! Dumps of odd volumes, and loads that do not do all that is asked of them.
 
-use crate::harness::{said, shell, succeed};
+use crate::harness::{refused, said, shell, succeed};
 use crate::place::Place;
 
 fn run(place: &Place, script: &str) -> String {
@@ -44,4 +44,20 @@ fn a_dump_whose_reader_ends_before_it_fails() {
         said.err.contains("ended before it; take it again"),
         "{said:?}"
     );
+}
+
+/// Once, they were dropped without a word.
+#[test]
+fn a_load_into_a_made_volume_refuses_the_options_of_mkfs() {
+    let place = Place::with_volume("");
+    place.done("dump v d.tar");
+    place.done("mkfs w");
+    for option in ["size=1G", "compress=zstd"] {
+        let typed = format!("load d.tar store:w -o {option}");
+        let name = option.split('=').next().unwrap();
+        let words = ["w: a volume already", name, "hearth mkfs"];
+        refused(&typed, &place.say(&typed), 1, &words);
+    }
+    place.done("load d.tar store:w");
+    place.done("load d.tar store:x -o size=1G,compress=zstd");
 }
