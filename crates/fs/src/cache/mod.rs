@@ -16,3 +16,5 @@ mod saving;
 mod sweep;
 mod sync;
 mod through;
+
+pub(crate) use sync::check_unpinned;

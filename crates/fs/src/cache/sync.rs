@@ -119,9 +119,9 @@ impl Superblock {
     }
 }
 
-/// Refuses who is inside a callback of the library: the cut would wait for the end of the operation
-/// that has called it.
-pub(super) fn check_unpinned() -> Result<()> {
+/// Refuses who is inside a callback of the library: a cut, or another wait for all who are pinned,
+/// would wait for the end of the operation that has called it.
+pub(crate) fn check_unpinned() -> Result<()> {
     match is_pinned() {
         true => Err(Errno::EDEADLK),
         false => Ok(()),

@@ -14,9 +14,9 @@ use hearth_sync::primitive::thread::yield_now;
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
-/// How long a change inside a callback waits for a cut, which waits for that callback if it began
-/// before it.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long an operation inside a callback waits for what may wait for that callback: a change for
+/// a cut that began before it, a call for an offset or a file lock of another thread.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
 
 /// One operation over all its attempts: what it has changed so far, for observers, and what has
 /// come between them.

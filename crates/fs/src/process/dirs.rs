@@ -1,5 +1,6 @@
 //! Listing and working directories.
 
+use super::position::lock_position;
 use super::{AT_FDCWD, Fd, Process, piece};
 use crate::attr::{DirEntry, Kind};
 use crate::calls::Call;
@@ -81,7 +82,7 @@ impl Process {
             // On Linux, an error from here on would belong to a next call.
             let mut listed = Ok(());
             while listed.is_ok() && batch.is_full() {
-                let mut position = file.position().lock();
+                let mut position = lock_position(&file)?;
                 listed = self.getdents_part(&file, &mut position, &mut batch, f);
             }
             match file.inode(&pin()) {

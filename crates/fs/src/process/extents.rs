@@ -1,6 +1,7 @@
 //! Seeking, sizes, copies between files, and durability.
 
 use super::files::check_offset;
+use super::position::lock_position;
 use super::{AT_FDCWD, Fd, Process};
 use crate::attr::{Kind, SetAttr};
 use crate::calls::Call;
@@ -97,13 +98,13 @@ impl Process {
     ) -> Result<u64> {
         self.call(Call::CopyFileRange, || {
             let off = |file: &OpenFile, given: &Option<&mut u64>| match given {
-                Some(off) => **off,
-                None => *file.position().lock(),
+                Some(off) => Ok(**off),
+                None => lock_position(file).map(|position| *position),
             };
             let (source, target, copied) = loop {
                 let (source, target) = (self.counted(from.0)?, self.counted(to.0)?);
                 let copied = check_copy(&source, &target, flags).and_then(|()| {
-                    let offsets = (off(&source, &from.1), off(&target, &to.1));
+                    let offsets = (off(&source, &from.1)?, off(&target, &to.1)?);
                     let noatime = source.flags() & libc::O_NOATIME != 0;
                     Copying::new(offsets, len, noatime).in_pieces(|copying| {
                         self.run(|cx, g| copy(cx, source.inode(g)?, target.inode(g)?, copying, g))
@@ -115,12 +116,15 @@ impl Process {
                     break (source, target, copied?);
                 }
             };
-            let advance = |file: &OpenFile, given: Option<&mut u64>| match given {
-                Some(off) => *off += copied,
-                None => *file.position().lock() += copied,
+            let advance = |file: &OpenFile, given: Option<&mut u64>| -> Result<()> {
+                match given {
+                    Some(off) => *off += copied,
+                    None => *lock_position(file)? += copied,
+                }
+                Ok(())
             };
-            advance(&source, from.1);
-            advance(&target, to.1);
+            advance(&source, from.1)?;
+            advance(&target, to.1)?;
             self.sync_written(&target)?;
             Ok(copied)
         })

@@ -1,5 +1,6 @@
 //! flock, POSIX record locks, locks of open file descriptions.
 
+use super::position::lock_position;
 use super::{Fd, Process};
 use crate::calls::Call;
 use crate::errno::{Errno, Result};
@@ -160,7 +161,7 @@ impl Process {
     ) -> Result<LockRequest> {
         let base = match spec.whence {
             libc::SEEK_SET => 0,
-            libc::SEEK_CUR => *file.position().lock(),
+            libc::SEEK_CUR => *lock_position(file)?,
             libc::SEEK_END => file.inode(&pin())?.meta.size(),
             _ => return Err(Errno::EINVAL),
         };

@@ -8,6 +8,7 @@
 
 use super::files::{check_range, check_readable, check_writable, read_at, write_at};
 use super::piece::BYTES;
+use super::position::lock_position;
 use super::{Fd, Process};
 use crate::errno::Result;
 use crate::ops::open::OpenFile;
@@ -31,7 +32,7 @@ impl Process {
         off: Option<u64>,
     ) -> Result<usize> {
         check_readable(file)?;
-        let mut position = off.is_none().then(|| file.position().lock());
+        let mut position = off.is_none().then(|| lock_position(file)).transpose()?;
         let at = off.or(position.as_deref().copied()).unwrap_or_default();
         check_range(at, outs.iter().map(|out| out.len()).sum())?;
         let mut total = 0;
@@ -67,7 +68,7 @@ impl Process {
         off: Option<u64>,
     ) -> Result<Result<usize>> {
         check_writable(file)?;
-        let mut position = off.is_none().then(|| file.position().lock());
+        let mut position = off.is_none().then(|| lock_position(file)).transpose()?;
         let mut at = off.or(position.as_deref().copied()).unwrap_or_default();
         check_range(at, data.len())?;
         let append = file.flags() & libc::O_APPEND != 0;

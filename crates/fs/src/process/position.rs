@@ -1,10 +1,31 @@
 //! Calls that move the offset of an open file.
 
 use super::{Fd, Process};
-use crate::errno::Result;
-use crate::ops::open::OpenFile;
-use hearth_sync::epoch::pin;
+use crate::errno::{Errno, Result};
+use crate::ops::open::{OpenFile, PositionLock};
+use crate::ops::run::PATIENCE;
+use hearth_sync::epoch::{is_pinned, pin};
+use hearth_sync::lock::LockGuard;
+use hearth_sync::primitive::thread::yield_now;
 use hearth_sync::rcu::Shared;
+use std::time::Instant;
+
+/// The offset of `file`. Nobody waits for it pinned: its holder may wait for a cut in between, and
+/// the cut for who is pinned. `EDEADLK` in a callback of the library, where the caller is pinned by
+/// the call above, if the offset is in use for long: perhaps by that call.
+pub(super) fn lock_position(file: &OpenFile) -> Result<LockGuard<'_, PositionLock, u64>> {
+    if !is_pinned() {
+        return Ok(file.position().lock());
+    }
+    let since = Instant::now();
+    loop {
+        match file.position().try_lock() {
+            Some(position) => return Ok(position),
+            None if since.elapsed() > PATIENCE => return Err(Errno::EDEADLK),
+            None => yield_now(),
+        }
+    }
+}
 
 impl Process {
     /// Runs `f` on the open file of `fd` and its offset, if `check` accepts the file.
@@ -34,7 +55,7 @@ impl Process {
         }
         drop(g);
         self.with_counted(fd, |file| {
-            let mut position = check(file)?.position().lock();
+            let mut position = lock_position(check(file)?)?;
             f(Shared::from(file), &mut position)
         })
     }

@@ -2,6 +2,7 @@
 
 use super::{Quota, QuotaError, check_id};
 use crate::attr::FsXAttr;
+use crate::cache::check_unpinned;
 use crate::caller::Caller;
 use crate::errno::Errno;
 use crate::flags::{PROJINHERIT, to_xflags};
@@ -25,7 +26,7 @@ impl Quota<'_> {
     ///
     /// # Errors
     /// The reason; after [`QuotaError::Path`] part of the tree may have changed, and doing it again
-    /// goes on.
+    /// goes on. `EDEADLK` as its errno inside a callback of the library, where nothing changes.
     pub fn set_project_tree(
         &self,
         path: impl AsRef<[u8]>,
@@ -76,7 +77,7 @@ impl Quota<'_> {
         check_id(QuotaId::project(project))
     }
 
-    /// `top` is pinned, so that its number stays its own during the walk.
+    /// `top` is held, so that its number stays its own during the walk.
     fn enter_held(
         &self,
         top: Result<InodeRef, Errno>,
@@ -97,6 +98,7 @@ impl Quota<'_> {
     }
 
     fn enter_tree(&self, top: u64, project: u32) -> Result<TreeChange, Errno> {
+        check_unpinned()?;
         // Two threads that change each other's trees would never finish. Nothing is pinned here.
         let _entering = self.sb.quotas.entering.lock_guard();
         let (mut done, mut directories) = self.enter_all(top, project)?;
