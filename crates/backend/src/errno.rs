@@ -86,6 +86,7 @@ errnos! {
     ESTALE "stale file handle",
     EREMOTEIO "remote input/output error",
     EDQUOT "disk quota exceeded",
+    ENOBUFS "no buffer space available",
     ECANCELED "operation canceled",
     E2BIG "argument list too long",
 }

@@ -16,8 +16,10 @@ heat what-if BYTES...      shares that fast tiers would have served, these sizes
 heat export AFTER MOST     lines for .hearth/heat/import, of so many files above an inode number,
                            the last of them the number to go on with, or -";
 
-/// Largest number of rows, files and cells of a request.
+/// Largest number of rows and files of a request.
 const MOST: usize = 1 << 20;
+/// Largest number of temperatures along a file: as many as a wide picture has points.
+const MOST_CELLS: usize = 1 << 12;
 
 pub(super) fn run(
     volume: &Volume,
@@ -29,7 +31,10 @@ pub(super) fn run(
         let ino = number(ino)?;
         may_see(volume, caller, Some(ino))?;
         return match words {
-            ["info", _, cells] => Ok(format!("{}\n", heat::info(heat, ino, size(cells)?)?)),
+            ["info", _, cells] => {
+                let info = heat::info(heat, ino, self::cells(cells)?)?;
+                Ok(format!("{info}\n"))
+            }
             ["ranges", _] => Ok(heat::lines(Ok(heat::ranges_of(heat, ino)?))),
             _ => Err(unknown(words)),
         };
@@ -40,7 +45,10 @@ pub(super) fn run(
             let rows = heat::top(heat, ranked(by)?, rank_of(rank)?, size(most)?, time(since)?)?;
             Ok(heat::lines(Ok(rows)))
         }
-        ["map", most, cells] => Ok(heat::lines(Ok(heat::map(heat, size(most)?, size(cells)?)?))),
+        ["map", most, cells] => {
+            let rows = heat::map(heat, size(most)?, self::cells(cells)?)?;
+            Ok(heat::lines(Ok(rows)))
+        }
         ["what-if", sizes @ ..] => {
             let sizes: Result<Vec<u64>, ControlError> =
                 sizes.iter().map(|size| number(size)).collect();
@@ -107,8 +115,16 @@ fn number(word: &str) -> Result<u64, ControlError> {
 }
 
 fn size(word: &str) -> Result<usize, ControlError> {
-    let size = word.parse().ok().filter(|size| (1..=MOST).contains(size));
-    size.ok_or_else(|| ControlError::invalid(format!("'{word}' is not 1 to {MOST}")))
+    up_to(MOST, "", word)
+}
+
+fn cells(word: &str) -> Result<usize, ControlError> {
+    up_to(MOST_CELLS, " cells", word)
+}
+
+fn up_to(most: usize, of: &str, word: &str) -> Result<usize, ControlError> {
+    let size = word.parse().ok().filter(|size| (1..=most).contains(size));
+    size.ok_or_else(|| ControlError::invalid(format!("'{word}' is not 1 to {most}{of}")))
 }
 
 /// Milliseconds, or `-` for ever.

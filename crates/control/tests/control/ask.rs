@@ -36,6 +36,64 @@ fn an_unknown_command_fails_with_a_reason_and_the_next_one_works() {
     assert_eq!(asked(&process, "help").0, Ok(4));
 }
 
+/// Everybody may ask, and an open file keeps its answer. It once kept megabytes of one that nobody
+/// read, for any number of files.
+#[test]
+fn the_answers_that_a_user_holds_have_a_bound_until_they_are_read() {
+    let volume = volume();
+    let both = [Credentials::root(), Credentials::user(1000, 1000)];
+    let [root, user] = both.map(|who| volume.process(who));
+    let fd = root
+        .open("/f", libc::O_CREAT | libc::O_RDWR, 0o644)
+        .unwrap();
+    root.ftruncate(fd, (1 << 63) - 4097).unwrap();
+    root.fchown(fd, Some(1000), Some(1000)).unwrap();
+    let ino = root.fstat(fd).unwrap().ino;
+    let refused = (
+        Err(Errno::EINVAL),
+        "'1048576' is not 1 to 4096 cells\n".to_owned(),
+    );
+    for question in [
+        format!("heat info {ino} 1048576"),
+        "heat map 1 1048576".to_owned(),
+    ] {
+        assert_eq!(asked(&root, &question), refused, "{question}");
+    }
+    let question = format!("heat info {ino} 4096");
+    let ask = |process: &Process, fd| process.write(fd, question.as_bytes());
+    let opened = |process: &Process| process.open(PATH, libc::O_RDWR, 0).unwrap();
+    let mut held = Vec::new();
+    let last = loop {
+        let fd = opened(&user);
+        match ask(&user, fd) {
+            Ok(_) => held.push(fd),
+            Err(errno) => break (errno, fd),
+        }
+        assert!(held.len() < 2_000, "answers without a bound");
+    };
+    assert_eq!(last.0, Errno::ENOBUFS);
+    let mut text = vec![0; 1 << 16];
+    let len = user.read(last.1, &mut text).unwrap();
+    let reason = String::from_utf8_lossy(&text[..len]);
+    assert!(
+        reason.contains("read those that were asked for to their end"),
+        "{reason}"
+    );
+    // They are the user's own.
+    assert!(ask(&root, opened(&root)).is_ok());
+    let mut read = |fd| user.read(fd, &mut text).unwrap();
+    let mut of_all = 0;
+    for fd in &held {
+        of_all += read(*fd);
+        assert_eq!(read(*fd), 0, "the end");
+    }
+    assert!((14 << 20..=16 << 20).contains(&of_all), "{of_all}");
+    // All are still open.
+    for _ in 0..held.len() / 2 {
+        assert!(ask(&user, opened(&user)).is_ok());
+    }
+}
+
 #[test]
 fn open_files_do_not_read_each_others_answers() {
     let process = root();

@@ -1,8 +1,10 @@
 //! The directory `/.hearth` of a volume, and the inodes of the files that are added to it.
 
 use super::file::ControlFile;
+use super::held::HeldBytes;
 use super::session::ControlSession;
 use crate::attr::{Kind, Target};
+use crate::caller::Caller;
 use crate::directory::{Directory, EntryChange, Lookup};
 use crate::errno::{Errno, Result};
 use crate::flags;
@@ -13,12 +15,18 @@ use crate::volume::Volume;
 use hearth_sync::epoch::pin;
 use hearth_sync::primitive::Arc;
 
-/// The control files of a volume, by the number that their inodes hold.
-struct Table(Vec<Arc<dyn ControlFile>>);
+/// The control files of a volume.
+struct Table {
+    /// By the number that their inodes hold.
+    files: Vec<Arc<dyn ControlFile>>,
+    /// What their openers hold.
+    held: Arc<HeldBytes>,
+}
 
 impl ControlFiles for Table {
-    fn open(&self, file: usize, sb: &Superblock) -> OpenControl {
-        OpenControl(ControlSession::open(&self.0[file], sb))
+    fn open(&self, file: usize, sb: &Superblock, caller: &Caller<'_>) -> OpenControl {
+        let file = (&self.files[file], &self.held);
+        OpenControl(ControlSession::open(file, sb, caller))
     }
 }
 
@@ -33,7 +41,11 @@ impl Volume {
         if self.sb.objects.inodes.get(next, &pin()).is_some() {
             return Err(Errno::EEXIST);
         }
-        self.sb.control.set(Box::new(Table(files.clone())));
+        let table = Table {
+            files: files.clone(),
+            held: Arc::default(),
+        };
+        self.sb.control.set(Box::new(table));
         for (number, file) in files.iter().enumerate() {
             add_file(&self.sb, (number, &**file), &mut next)?;
         }

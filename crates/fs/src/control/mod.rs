@@ -7,6 +7,7 @@
 
 mod dir;
 mod file;
+mod held;
 mod session;
 
 pub(crate) use dir::make_dir;

@@ -1,6 +1,7 @@
 //! One open of a control file: the text that it shows, and what is written to it.
 
-use super::file::{ControlFile, ControlInput, ControlStream};
+use super::file::{ControlError, ControlFile, ControlInput, ControlStream};
+use super::held::{HeldBytes, HeldText, TOO_MUCH};
 use crate::caller::{Caller, Credentials};
 use crate::errno::{Errno, Result};
 use crate::superblock::{Attempt, ControlIo, Deferred, Fetch, Stop, Superblock};
@@ -21,11 +22,15 @@ lock_class! {
 }
 
 /// One open of a control file. It reads the text as of the open, or as of the first read if the
-/// text is slow to make or the file was set since. After a command it reads the answer; after a
-/// refused setting it reads the reason. Of a stream it reads what comes: nothing new is an end of
-/// file, behind which the next read goes on.
+/// text is slow to make or the file was set since. After a command it reads the answer, until a
+/// read has found its end; after a refused setting it reads the reason. Of a stream it reads what
+/// comes: nothing new is an end of file, behind which the next read goes on.
 pub(crate) struct ControlSession {
     file: Arc<dyn ControlFile>,
+    /// User that has opened it, by whom its text is counted; `None` for who may hold any number of
+    /// bytes.
+    holder: Option<u32>,
+    held: Arc<HeldBytes>,
     /// Taken for copies and moves only.
     state: Lock<SessionLock, State>,
 }
@@ -33,7 +38,9 @@ pub(crate) struct ControlSession {
 #[derive(Default)]
 struct State {
     /// `None` until the next read makes it.
-    text: Option<Box<[u8]>>,
+    text: Option<HeldText>,
+    /// Whether the text was asked for by a write, and goes when a read has found its end.
+    is_answer: bool,
     /// Offset of the first byte of the text. An answer begins where its command ended, so that a
     /// program that writes and then reads on gets it. A refused command does not move the position.
     start: u64,
@@ -81,24 +88,43 @@ struct RunCommand {
 }
 
 impl ControlSession {
-    /// Opens `file` of the volume.
-    pub fn open(file: &Arc<dyn ControlFile>, sb: &Superblock) -> Arc<ControlSession> {
+    /// Opens `file` of the volume for `caller`; its text is counted in `held`.
+    pub fn open(
+        (file, held): (&Arc<dyn ControlFile>, &Arc<HeldBytes>),
+        sb: &Superblock,
+        caller: &Caller<'_>,
+    ) -> Arc<ControlSession> {
         let stream = Volume::of(sb).and_then(|volume| file.stream(&volume));
+        let mut session = ControlSession {
+            file: Arc::clone(file),
+            holder: (!is_keeper(sb, caller.uid)).then_some(caller.uid),
+            held: Arc::clone(held),
+            state: Lock::new(State::default()),
+        };
         let state = match stream {
             Some(stream) => State {
-                text: Some(Box::default()),
+                text: Some(HeldText::default()),
                 stream: Streaming::Idle(stream),
                 ..State::default()
             },
+            // The first read fails of what may not be held.
             None => State {
-                text: (!file.is_slow()).then(|| text_of(&**file, sb)),
+                text: (!file.is_slow())
+                    .then(|| session.hold(text_of(&**file, sb)).ok())
+                    .flatten(),
                 ..State::default()
             },
         };
-        Arc::new(ControlSession {
-            file: Arc::clone(file),
-            state: Lock::new(state),
-        })
+        session.state = Lock::new(state);
+        Arc::new(session)
+    }
+
+    /// The text, counted as the opener's.
+    fn hold(&self, text: String) -> Result<HeldText> {
+        match self.holder {
+            Some(user) => HeldText::counted(&self.held, user, text),
+            None => Ok(HeldText::uncounted(text)),
+        }
     }
 
     /// A command to run, which a write at `offset` completed.
@@ -122,13 +148,21 @@ impl ControlSession {
     }
 
     /// Shows `text` from offset `start` on; `done` is the input that it answers.
-    fn show(&self, start: u64, text: String, done: Option<Box<[u8]>>) {
+    fn show(&self, start: u64, text: HeldText, done: Option<Box<[u8]>>) {
         self.replace(State {
-            text: Some(text.into_bytes().into()),
+            text: Some(text),
+            is_answer: true,
             start,
             done,
             ..State::default()
         });
+    }
+
+    /// Shows from offset `start` on why a write was refused.
+    fn say(&self, start: u64, reason: &str) {
+        let text = self.hold(format!("{reason}\n"));
+        let text = text.unwrap_or_else(|_| HeldText::uncounted(format!("{TOO_MUCH}\n")));
+        self.show(start, text, None);
     }
 
     fn replace(&self, state: State) {
@@ -152,9 +186,14 @@ impl ControlIo for ControlSession {
             return Err(deferred(MakeText(Arc::clone(&self))));
         };
         let from = offset.checked_sub(state.start).ok_or(Errno::EINVAL)?;
+        let text = text.bytes();
         let from = usize::try_from(from).unwrap_or(usize::MAX).min(text.len());
         let len = out.len().min(text.len() - from);
         out[..len].copy_from_slice(&text[from..from + len]);
+        let is_read = len == 0 && !out.is_empty() && state.is_answer;
+        // The text is dropped after the lock.
+        let _read = is_read.then(|| state.forget_text());
+        drop(state);
         Ok(len)
     }
 
@@ -171,7 +210,7 @@ impl ControlIo for ControlSession {
             ControlInput::Setting => match self.file.set(&volume(sb)?, input) {
                 Ok(()) => self.replace(State::default()),
                 Err(error) => {
-                    self.show(offset, error.reason + "\n", None);
+                    self.say(offset, &error.reason);
                     return Err(error.errno.into());
                 }
             },
@@ -206,7 +245,17 @@ impl ControlIo for ControlSession {
 impl State {
     /// Offset behind the text.
     fn end(&self) -> u64 {
-        self.start + self.text.as_ref().map_or(0, |text| text.len() as u64)
+        self.start
+            + self
+                .text
+                .as_ref()
+                .map_or(0, |text| text.bytes().len() as u64)
+    }
+
+    /// Leaves nothing of the text but where it ended.
+    fn forget_text(&mut self) -> Option<HeldText> {
+        self.start = self.end();
+        self.text.replace(HeldText::default())
     }
 
     /// Whether a read at `offset` has to look for more in the stream.
@@ -248,10 +297,11 @@ impl Deferred for ReadOn {
         let Some(mut stream) = begun else {
             return Ok(());
         };
-        let text: Box<[u8]> = stream.next(&volume).into_bytes().into();
+        // Only who may hold any number of bytes may read a stream.
+        let text = HeldText::uncounted(stream.next(&volume));
         let _read = {
             let mut state = self.session.state.lock();
-            state.stream = match text.is_empty() {
+            state.stream = match text.bytes().is_empty() {
                 true => Streaming::Dry(stream),
                 false => Streaming::Idle(stream),
             };
@@ -264,9 +314,14 @@ impl Deferred for ReadOn {
 
 impl Deferred for MakeText {
     fn run(&self, sb: &Superblock) -> Result<()> {
-        let text = text_of(&*self.0.file, sb);
+        let text = self.0.hold(text_of(&*self.0.file, sb))?;
+        let mut state = self.0.state.lock();
         // Of two readers that make a text, both see the first one.
-        self.0.state.lock().text.get_or_insert(text);
+        let _second = match state.text {
+            Some(_) => Some(text),
+            None => state.text.replace(text),
+        };
+        drop(state);
         Ok(())
     }
 }
@@ -274,17 +329,21 @@ impl Deferred for MakeText {
 impl Deferred for RunCommand {
     fn run(&self, sb: &Superblock) -> Result<()> {
         let session = &self.session;
-        match session.file.run(&volume(sb)?, &self.caller, &self.command) {
-            Ok(answer) => {
+        let done = session.file.run(&volume(sb)?, &self.caller, &self.command);
+        let refused = match done.map(|answer| session.hold(answer)) {
+            Ok(Ok(answer)) => {
                 let start = self.offset + self.input.len() as u64;
                 session.show(start, answer, Some(self.input.clone()));
-                Ok(())
+                return Ok(());
             }
-            Err(error) => {
-                session.show(self.offset, error.reason + "\n", None);
-                Err(error.errno)
-            }
-        }
+            Ok(Err(errno)) => ControlError {
+                errno,
+                reason: TOO_MUCH.to_owned(),
+            },
+            Err(error) => error,
+        };
+        session.say(self.offset, &refused.reason);
+        Err(refused.errno)
     }
 }
 
@@ -297,9 +356,13 @@ fn volume(sb: &Superblock) -> Result<Volume> {
     Volume::of(sb).ok_or(Errno::EIO)
 }
 
-fn text_of(file: &dyn ControlFile, sb: &Superblock) -> Box<[u8]> {
-    let text = Volume::of(sb).map_or_else(String::new, |volume| file.text(&volume));
-    text.into_bytes().into()
+/// Whether `uid` may do what is for root and the owner of the volume.
+fn is_keeper(sb: &Superblock, uid: u32) -> bool {
+    uid == 0 || uid == sb.options.owner.0
+}
+
+fn text_of(file: &dyn ControlFile, sb: &Superblock) -> String {
+    Volume::of(sb).map_or_else(String::new, |volume| file.text(&volume))
 }
 
 fn text(input: &[u8]) -> Result<&str> {

@@ -90,7 +90,7 @@ impl OpenFile {
     /// Made where it stays: it is too large to be handed from function to function.
     pub(crate) fn owned<F: FileOwner>(cx: &Ctx<'_>, inode: InodeRef, flags: i32) -> F {
         let control = match is_control(inode.number()).then_some(&inode.body) {
-            Some(Body::Control(file)) => cx.sb.control.open(*file, cx.sb),
+            Some(Body::Control(file)) => cx.sb.control.open(*file, cx.sb, cx.caller),
             _ => None,
         };
         F::owning(|| OpenFile {

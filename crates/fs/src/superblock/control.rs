@@ -8,8 +8,8 @@ use hearth_sync::primitive::{Arc, OnceLock};
 
 /// All control files of a volume.
 pub(crate) trait ControlFiles: Send + Sync {
-    /// Opens control file number `file`; `OpenControl` is dropped with the open file.
-    fn open(&self, file: usize, sb: &Superblock) -> OpenControl;
+    /// Opens control file number `file` for `caller`; `OpenControl` is dropped with the open file.
+    fn open(&self, file: usize, sb: &Superblock, caller: &Caller<'_>) -> OpenControl;
 }
 
 /// One open control file.
@@ -62,8 +62,8 @@ impl ControlSlot {
         self.0.get_or_init(|| files);
     }
 
-    /// Opens control file number `file`; `None` before the volume has any.
-    pub fn open(&self, file: usize, sb: &Superblock) -> Option<OpenControl> {
-        Some(self.0.get()?.open(file, sb))
+    /// Opens control file number `file` for `caller`; `None` before the volume has any.
+    pub fn open(&self, file: usize, sb: &Superblock, caller: &Caller<'_>) -> Option<OpenControl> {
+        Some(self.0.get()?.open(file, sb, caller))
     }
 }
