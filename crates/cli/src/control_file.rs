@@ -1,7 +1,8 @@
 //! Opening control files that a tree of the host may hide: whoever may write at its top could put
-//! a file, or a link to one, in their place.
+//! files, or links to those of another mount, in the place of any part of their path.
 
-use rustix::fs::{Mode, OFlags, fstat, open};
+use rustix::fd::OwnedFd;
+use rustix::fs::{Mode, OFlags, fstat, open, openat};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read, Result, Write};
@@ -41,18 +42,39 @@ pub fn write(mount: &Path, name: &str, value: &str) -> Result<()> {
     opened(mount, name, OFlags::WRONLY)?.write_all(value.as_bytes())
 }
 
-/// Nothing is made and nothing emptied before it is known which file it is.
+/// Nothing is made and nothing emptied before it is known which file it is. No part of the path is
+/// a link or lies on another filesystem than `mount`: what is opened is of that volume.
 fn opened(mount: &Path, name: &str, access: OFlags) -> Result<File> {
-    let path = mount.join(".hearth").join(name);
-    let flags = access | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let file = match open(&path, flags, Mode::empty()) {
-        // A link: no control file is one.
-        Err(Errno::LOOP) => return Err(Error::from(ErrorKind::NotFound)),
-        file => file?,
-    };
-    // In unit tests a plain tree stands for the mount of an older daemon.
-    match hearth::is_control(fstat(&file)?.st_ino) || cfg!(test) {
-        true => Ok(file.into()),
-        false => Err(Error::from(ErrorKind::NotFound)),
+    let only = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let mut directory = open(mount, only, Mode::empty())?;
+    let device = fstat(&directory)?.st_dev;
+    let parts = Path::new(".hearth").join(name);
+    let mut parts = parts.iter().peekable();
+    while let Some(part) = parts.next() {
+        let flags = match parts.peek() {
+            Some(_) => only,
+            None => access | OFlags::CLOEXEC | OFlags::NONBLOCK,
+        };
+        directory = match openat(&directory, part, flags | OFlags::NOFOLLOW, Mode::empty()) {
+            // A link: no control file is one.
+            Err(Errno::LOOP | Errno::NOTDIR) => return Err(absent()),
+            next => own(next?, device)?,
+        };
     }
+    Ok(directory.into())
+}
+
+/// The file, if it is a control file of this device.
+fn own(file: OwnedFd, device: u64) -> Result<OwnedFd> {
+    let stat = fstat(&file)?;
+    // In unit tests a plain tree stands for the mount of an older daemon.
+    let is_control = hearth::is_control(stat.st_ino) || cfg!(test);
+    match is_control && stat.st_dev == device {
+        true => Ok(file),
+        false => Err(absent()),
+    }
+}
+
+fn absent() -> Error {
+    Error::from(ErrorKind::NotFound)
 }

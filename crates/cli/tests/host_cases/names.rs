@@ -47,6 +47,8 @@ fn hr84_nothing_of_the_tree_is_hidden_and_nothing_of_ours_is_in_it() {
     std::thread::sleep(crate::case::WAIT);
     assert_eq!(case.mounted.shell("cat .hearth/x; ls -A"), "mine.hearth\n");
     takes_nobodys_files_for_its_own(&case);
+    fs::remove_dir_all(case.below.at(".hearth")).unwrap();
+    follows_nobodys_links_to_another_mount(&case);
     case.mounted
         .shell("rm -rf .hearth; mkdir a; touch a/.config .config; rm -rf * .config");
     assert_eq!(fs::read_dir(case.below.path()).unwrap().count(), 0);
@@ -101,6 +103,52 @@ fn takes_nobodys_files_for_its_own(case: &Case) {
         let text = fs::read_to_string(case.below.at(".hearth").join(name)).unwrap();
         assert_eq!(text, mine, "{name}");
     }
+}
+
+/// A link of the tree is called like the directory of the control files, or like one in it, and
+/// leads to those of another mount: nothing is asked there, believed or changed.
+fn follows_nobodys_links_to_another_mount(case: &Case) {
+    let other = Mounted::new(Transport::Dev, "hot_track");
+    let tune = |mount: &str| succeed(hearth().args(["tune", mount]));
+    let quota = |mount: &str| succeed(hearth().args(["quota", "report", mount]));
+    let [place, elsewhere] = [case.mounted.path(), other.path()].map(|path| path.to_str().unwrap());
+    let before = (tune(elsewhere), quota(elsewhere));
+    let plant = |link: &str, target: &str| {
+        let link = case.below.at(link);
+        fs::create_dir_all(link.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(other.at(target), link).unwrap();
+    };
+    let calls: [&[&str]; 8] = [
+        &["quota", "set", "user:1000", "--hard", "1M", place],
+        &["ask", place, "quota report"],
+        &["tune", place, "fs/read-only=1"],
+        &["heat", "off", place],
+        &["heat", "top", place],
+        &["sched", "limit", "user:1000", "--iops", "1", place],
+        &["locks", place, "--for", "10ms"],
+        &["stats", place],
+    ];
+    let refused = || {
+        for call in calls {
+            let answer = said(hearth().args(call));
+            let is_right = answer.err.lines().count() == 1 && answer.out.is_empty();
+            assert!(!answer.success() && is_right, "{call:?}: {answer:?}");
+        }
+        let info = succeed(hearth().args(["info", place]));
+        let daemon = other.daemon().to_string();
+        let is_other = info.split_whitespace().any(|word| word == daemon);
+        assert!(!is_other && !info.contains("memory:"), "{info}");
+        assert_eq!((tune(elsewhere), quota(elsewhere)), before);
+    };
+    plant(".hearth", ".hearth");
+    std::thread::sleep(crate::case::WAIT);
+    refused();
+    fs::remove_file(case.below.at(".hearth")).unwrap();
+    for part in ["sys", "ask", "heat", "stats", "locks", "pid"] {
+        plant(&format!(".hearth/{part}"), &format!(".hearth/{part}"));
+    }
+    std::thread::sleep(crate::case::WAIT);
+    refused();
 }
 
 #[test]
