@@ -67,7 +67,12 @@ fn of_file(mount: &Path, question: &str, error: &Error) -> Result<String, Failur
     };
     let denied =
         "is mounted with ro, where only root and the owner of the mount see this; ask them";
-    control_file::read(mount, name).map_err(|error| unreached(mount, name, &error, denied))
+    let text = control_file::read(mount, name);
+    let text = text.map_err(|error| unreached(mount, name, &error, denied))?;
+    match text.is_empty() {
+        true => Err(Failure::empty(mount)),
+        false => Ok(text),
+    }
 }
 
 fn answer(file: &File, begin: u64) -> std::io::Result<String> {

@@ -6,6 +6,7 @@ use rustix::fs::{Mode, OFlags, fstat, open, openat};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read, Result, Write};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// The text of the file `name` below `.hearth`.
@@ -26,20 +27,25 @@ pub fn open_to_read(mount: &Path, name: &str) -> Result<File> {
     opened(mount, name, OFlags::RDONLY)
 }
 
-/// The file `name` below `.hearth`, for a question and its answer.
+/// The file `name` below `.hearth`, for a question or a value, and what is answered.
 ///
 /// # Errors
-/// As [`read`].
+/// As [`read`]; `UnexpectedEof` if it is empty, as all of them are with `no_open`: what is written
+/// to it then does nothing and may seem to have been done.
 pub fn open_to_ask(mount: &Path, name: &str) -> Result<File> {
-    opened(mount, name, OFlags::RDWR)
+    let file = opened(mount, name, OFlags::RDWR)?;
+    match file.read_at(&mut [0], 0)? {
+        0 => Err(Error::from(ErrorKind::UnexpectedEof)),
+        _ => Ok(file),
+    }
 }
 
 /// Writes a value to the file `name` below `.hearth`.
 ///
 /// # Errors
-/// As [`read`], and that the value is refused.
+/// As [`open_to_ask`], and that the value is refused.
 pub fn write(mount: &Path, name: &str, value: &str) -> Result<()> {
-    opened(mount, name, OFlags::WRONLY)?.write_all(value.as_bytes())
+    open_to_ask(mount, name)?.write_all(value.as_bytes())
 }
 
 /// Nothing is made and nothing emptied before it is known which file it is. No part of the path is

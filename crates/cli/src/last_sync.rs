@@ -85,9 +85,10 @@ fn sync(place: &Path) -> io::Result<()> {
             let _ = syncfs(&control);
             control.write_all(b"sync")
         }
-        // With ro nothing can be written to it, nor does the kernel have anything to hand over;
-        // what was written before a remount may be on its way still.
-        Err(error) if error.kind() == ErrorKind::ReadOnlyFilesystem => {
+        // Nothing can be written to it with ro, and nothing is asked by it with no_open. What was
+        // written before may be on its way still.
+        Err(error) if is_mute(&error) => {
+            hand_over(place);
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
             match open(place, flags, Mode::empty()) {
                 Ok(directory) => fsync(directory).map_err(Error::from),
@@ -106,6 +107,14 @@ fn sync(place: &Path) -> io::Result<()> {
         }
         done => done,
     }
+}
+
+/// Whether there is a mount that takes no question.
+fn is_mute(error: &Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::ReadOnlyFilesystem | ErrorKind::UnexpectedEof
+    )
 }
 
 /// Most of what the kernel has collected is handed over while the mount can still be used.

@@ -369,9 +369,10 @@ fn set_read_only(place: &Path, is: bool) -> Result<(), Failure> {
 }
 
 fn tuning(place: &Path, name: &str, error: &std::io::Error) -> Failure {
-    match wrong_place::is_dead(error) {
-        true => wrong_place::unseen(place, error),
-        false => Failure::at(&place.join(".hearth").join(name), reason(error)),
+    match error.kind() {
+        _ if wrong_place::is_dead(error) => wrong_place::unseen(place, error),
+        ErrorKind::UnexpectedEof => Failure::empty(place),
+        _ => Failure::at(&place.join(".hearth").join(name), reason(error)),
     }
 }
 

@@ -62,6 +62,7 @@ pub fn unreached(mount: &Path, name: &str, error: &Error, denied: &str) -> Failu
     match error.kind() {
         ErrorKind::NotFound | ErrorKind::NotADirectory => absent(mount, name, &place),
         ErrorKind::PermissionDenied => Failure::at(mount, denied),
+        ErrorKind::UnexpectedEof => Failure::empty(mount),
         ErrorKind::ReadOnlyFilesystem => {
             let what = "is mounted with ro, and this is written to it; mount it with rw";
             Failure::at(mount, what)

@@ -65,6 +65,34 @@ fn names_of_users_are_looked_up() {
 }
 
 #[test]
+fn what_nobody_would_hear_fails_where_opens_are_not_reported() {
+    let mounted = Mounted::new(Transport::Dev, "no_open");
+    let place = mounted.path().to_str().unwrap();
+    let calls: [&[&str]; 15] = [
+        &["quota", "set", "user:1000", "--hard", "1M", place],
+        &["quota", "off", "user", place],
+        &["quota", "report", place],
+        &["quota", "get", "user:1000", place],
+        &["quota", "check", place],
+        &["quota", "events", place],
+        &["sched", "limit", "user:1000", "--iops", "1", place],
+        &["heat", "on", place],
+        &["heat", "off", place],
+        &["heat", "top", place],
+        &["heat", "import", place, "/dev/null"],
+        &["locks", place, "--for", "10ms"],
+        &["tune", place, "fs/read-only=1"],
+        &["ask", place, "help"],
+        &["sync", place],
+    ];
+    for call in calls {
+        let said = said(hearth().args(call));
+        let words = ["control files are empty", "no_open", "mount without"];
+        harness::refused(&call.join(" "), &said, 1, &words);
+    }
+}
+
+#[test]
 fn names_of_projects_are_looked_up() {
     let mounted = volume(Transport::Dev, "");
     mounted.shell("mkdir d/p d/q");

@@ -50,7 +50,7 @@ impl OldDaemon {
         mount("old", at, "fuse.hearth", flags, &*options).expect("the old daemon mounts");
         let served = Served {
             asks,
-            refusal: Mutex::default(),
+            said: Mutex::new("Write a question.\n".to_owned()),
         };
         let config = Config::default();
         let session = Session::from_fd(served, device.into(), SessionACL::All, config);
@@ -78,8 +78,8 @@ impl Drop for OldDaemon {
 
 struct Served {
     asks: bool,
-    /// Why the last question was refused.
-    refusal: Mutex<String>,
+    /// What a question is, and then why the last one was refused.
+    said: Mutex<String>,
 }
 
 impl Served {
@@ -94,7 +94,7 @@ impl Served {
     fn text(&self, ino: u64) -> String {
         match ino - CONTROL {
             1 => format!("{VERSION}\n"),
-            _ => self.refusal.lock().expect("no panic").clone(),
+            _ => self.said.lock().expect("no panic").clone(),
         }
     }
 
@@ -170,7 +170,7 @@ impl Filesystem for Served {
     ) {
         let question = String::from_utf8_lossy(data);
         let refusal = format!("'{question}' is no question; ask 'help'");
-        *self.refusal.lock().expect("no panic") = refusal;
+        *self.said.lock().expect("no panic") = refusal;
         reply.error(Errno::EINVAL);
     }
 
