@@ -65,6 +65,15 @@ impl Caller<'_> {
         origin: Origin::Library,
     };
 
+    /// Its user and groups, to keep.
+    pub(crate) fn credentials(&self) -> Credentials {
+        Credentials {
+            uid: self.uid,
+            gid: self.gid,
+            groups: self.groups.to_vec(),
+        }
+    }
+
     /// Whether the caller belongs to `gid`.
     pub fn in_group(&self, gid: u32) -> bool {
         self.gid == gid || self.groups.contains(&gid)

@@ -94,6 +94,54 @@ fn the_answers_that_a_user_holds_have_a_bound_until_they_are_read() {
     }
 }
 
+/// What is asked is asked with the rights of who has opened the file as well: a program of root
+/// that prints what it is told may be led to print it there.
+#[test]
+fn root_commands_nothing_by_a_file_that_a_user_has_opened() {
+    let volume = volume();
+    let user = Credentials::user(1000, 1000);
+    let limit = "quota set user:1000 bytes-hard=4096";
+    let lift = "quota set user:1000 bytes-hard=none";
+    let process = volume.process(Credentials::root());
+    for limit in [limit, "quota set user:1001 bytes-hard=4096"] {
+        assert!(asked(&process, limit).0.is_ok());
+    }
+    process.set_credentials(user.clone());
+    let fd = process.open(PATH, libc::O_RDWR, 0).unwrap();
+    process.set_credentials(Credentials::root());
+    for command in [
+        lift,
+        "quota report",
+        "sched limit user:1000 bw=1",
+        "heat map 1 1",
+    ] {
+        let said = process.write(fd, command.as_bytes());
+        let mut text = [0; 4096];
+        let len = process.read(fd, &mut text).unwrap();
+        let text = String::from_utf8_lossy(&text[..len]);
+        match command {
+            // Everybody sees their own.
+            "quota report" => {
+                let is_own = text.contains("\"id\":1000,") && !text.contains("\"id\":1001,");
+                assert!(said.is_ok() && is_own, "{said:?} {text}");
+            }
+            _ => assert!(
+                matches!(said, Err(Errno::EPERM | Errno::EACCES)),
+                "{said:?} {text}"
+            ),
+        }
+    }
+    process.set_credentials(user);
+    let own = process.open(PATH, libc::O_RDWR, 0).unwrap();
+    assert_eq!(process.write(own, lift.as_bytes()), Err(Errno::EPERM));
+    // Nor does a user by a file that root has opened.
+    process.set_credentials(Credentials::root());
+    let of_root = process.open(PATH, libc::O_RDWR, 0).unwrap();
+    assert!(process.write(of_root, lift.as_bytes()).is_ok());
+    process.set_credentials(Credentials::user(1000, 1000));
+    assert_eq!(process.write(of_root, limit.as_bytes()), Err(Errno::EPERM));
+}
+
 #[test]
 fn open_files_do_not_read_each_others_answers() {
     let process = root();

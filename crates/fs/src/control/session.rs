@@ -27,9 +27,9 @@ lock_class! {
 /// comes: nothing new is an end of file, behind which the next read goes on.
 pub(crate) struct ControlSession {
     file: Arc<dyn ControlFile>,
-    /// User that has opened it, by whom its text is counted; `None` for who may hold any number of
-    /// bytes.
-    holder: Option<u32>,
+    /// User that has opened it, by whom its text is counted and who commands; `None` for root and
+    /// the owner of the volume, who may hold any number of bytes and let others command.
+    opener: Option<Credentials>,
     held: Arc<HeldBytes>,
     /// Taken for copies and moves only.
     state: Lock<SessionLock, State>,
@@ -97,7 +97,7 @@ impl ControlSession {
         let stream = Volume::of(sb).and_then(|volume| file.stream(&volume));
         let mut session = ControlSession {
             file: Arc::clone(file),
-            holder: (!is_keeper(sb, caller.uid)).then_some(caller.uid),
+            opener: (!is_keeper(sb, caller.uid)).then(|| caller.credentials()),
             held: Arc::clone(held),
             state: Lock::new(State::default()),
         };
@@ -121,8 +121,8 @@ impl ControlSession {
 
     /// The text, counted as the opener's.
     fn hold(&self, text: String) -> Result<HeldText> {
-        match self.holder {
-            Some(user) => HeldText::counted(&self.held, user, text),
+        match &self.opener {
+            Some(user) => HeldText::counted(&self.held, user.uid, text),
             None => Ok(HeldText::uncounted(text)),
         }
     }
@@ -136,15 +136,22 @@ impl ControlSession {
     ) -> Stop {
         deferred(RunCommand {
             session: Arc::clone(self),
-            caller: Credentials {
-                uid: caller.uid,
-                gid: caller.gid,
-                groups: caller.groups.to_vec(),
-            },
+            caller: self.rights(caller),
             command: command.to_owned(),
             input: input.into(),
             offset,
         })
+    }
+
+    /// Whose rights a command has that `writer` has written. Whoever opened the file chose what is
+    /// written there, and reads the answer: a program of root whose output is led there, such as
+    /// one with setuid, did neither. So root and the owner command as such only where one of them
+    /// has opened the file.
+    fn rights(&self, writer: &Caller<'_>) -> Credentials {
+        match &self.opener {
+            Some(opener) => opener.clone(),
+            None => writer.credentials(),
+        }
     }
 
     /// Shows `text` from offset `start` on; `done` is the input that it answers.
