@@ -153,7 +153,7 @@ pub fn run(args: &ServerArgs) -> Result<(), Failure> {
     kept.map_err(|error| Failure::at(directory, reason(&error)))
 }
 
-/// Sets the limits of the directory.
+/// Sets the limits of the directory, which the program cannot lift although it runs as the owner.
 fn limit(volume: &Volume, limits: &RunLimits) -> Result<(), Failure> {
     if limits.limit.or(limits.inodes).is_none() {
         return Ok(());
@@ -164,6 +164,9 @@ fn limit(volume: &Volume, limits: &RunLimits) -> Result<(), Failure> {
         inodes_hard: update(limits.inodes),
         ..LimitChange::default()
     };
-    let set = volume.quota().set(QuotaId::VOLUME, &change);
+    let quota = volume.quota();
+    let set = quota
+        .set(QuotaId::VOLUME, &change)
+        .and_then(|()| quota.fix_volume());
     set.map_err(|error| Failure::refused(format!("the limits: {error}")))
 }

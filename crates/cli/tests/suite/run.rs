@@ -175,6 +175,30 @@ fn a_write_over_the_limit_is_refused_at_the_byte_and_the_summary_says_so() {
     }
 }
 
+/// It runs as the owner of the volume, who may set everything else.
+#[test]
+fn the_program_does_not_lift_the_limits_that_it_runs_under() {
+    for who in [AS_ROOT, AS_USER] {
+        let ground = Ground::of(who);
+        let said = ground.run(
+            "--json --limit 64KiB --inodes 20 -- sh -c '\
+             for hard in none 1G; do \"$HEARTH\" quota set volume --hard $hard . 2>> why; done; \
+             \"$HEARTH\" quota set volume --inodes-hard 100 . 2>> why; \
+             \"$HEARTH\" quota set user:1234 --hard 1G . > /dev/null || exit 9; \
+             yes | head -c 200000 > b 2> /dev/null; exit 0'",
+        );
+        assert!(said.success(), "{said:?}");
+        let why = ground.read("why");
+        let fixed = why.matches("volume: its limits are fixed").count();
+        assert_eq!((fixed, why.lines().count()), (3, 3), "{why}");
+        let summary = summary(&said);
+        for (what, limit) in [("bytes", 64 << 10), ("inodes", 20)] {
+            assert_eq!(summary[what]["limit"], limit, "{summary}");
+        }
+        assert_eq!(summary["bytes"]["used"], 64 << 10, "{summary}");
+    }
+}
+
 #[test]
 fn inodes_over_the_limit_are_refused_and_nothing_is_when_it_only_looks() {
     let ground = Ground::of(AS_USER);

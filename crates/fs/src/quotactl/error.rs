@@ -53,6 +53,8 @@ pub enum QuotaError {
         /// The volume's owner.
         owner: u32,
     },
+    /// The volume's own limits do not change any more: [`super::Quota::fix_volume`].
+    Fixed,
     /// A quota that is not visible to the caller.
     NotYours {
         /// As asked for.
@@ -110,7 +112,9 @@ impl QuotaError {
     /// The error number for a front end.
     pub fn errno(&self) -> Errno {
         match self {
-            QuotaError::NotKeeper { .. } | QuotaError::NotYours { .. } => Errno::EPERM,
+            QuotaError::NotKeeper { .. } | QuotaError::NotYours { .. } | QuotaError::Fixed => {
+                Errno::EPERM
+            }
             QuotaError::NotADirectory { .. } => Errno::ENOTDIR,
             QuotaError::Path { errno, .. } | QuotaError::Volume { errno } => *errno,
             QuotaError::TooLarge { .. } => Errno::ERANGE,
@@ -183,6 +187,10 @@ impl fmt::Display for QuotaError {
             QuotaError::NotKeeper { owner } => write!(
                 f,
                 "only root and user {owner}, the owner of the volume, may do this; ask them"
+            ),
+            QuotaError::Fixed => f.write_str(
+                "its limits are fixed for as long as it is mounted; whoever runs this in it gives \
+                 others, as 'hearth run' does with --limit and --inodes",
             ),
             QuotaError::NotYours { who, owner } => write!(
                 f,

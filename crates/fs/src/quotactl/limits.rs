@@ -57,6 +57,18 @@ impl Quota<'_> {
         })
     }
 
+    /// The volume's own limits stay as they are, whoever asks for others
+    /// ([`Quota::on_behalf_of`]), its owner and root among them: for who has a program bounded that
+    /// runs as the owner.
+    ///
+    /// # Errors
+    /// [`QuotaError::NotKeeper`].
+    pub fn fix_volume(&self) -> Result<(), QuotaError> {
+        self.check_keeper()?;
+        self.sb.quotas.fixed.get_or_init(|| ());
+        Ok(())
+    }
+
     /// Gives `who` the defaults of its kind again, limits and grace.
     ///
     /// # Errors
@@ -167,7 +179,10 @@ impl Quota<'_> {
             QuotaId {
                 kind: QuotaKind::Volume,
                 ..
-            } => Ok(()),
+            } => match self.caller.is_some() && self.sb.quotas.fixed.get().is_some() {
+                true => Err(QuotaError::Fixed),
+                false => Ok(()),
+            },
             QuotaId { kind, id: 0 } => Err(QuotaError::IdZero { kind }),
             _ => Ok(()),
         }

@@ -26,6 +26,8 @@ pub(crate) struct Quotas {
     pub entering: RawLock<EnteringLock>,
     /// The counter of a volume that has no inodes itself.
     pub counter: OnceLock<Weak<dyn CountedElsewhere>>,
+    /// Whether callers change the volume's own limits no more. Set once.
+    pub fixed: OnceLock<()>,
 }
 
 lock_class! {
@@ -52,6 +54,7 @@ impl Quotas {
             setting: RawLock::new(),
             entering: RawLock::new(),
             counter: OnceLock::new(),
+            fixed: OnceLock::new(),
         }
     }
 }
