@@ -4,15 +4,24 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// A limit from here on is none: what version 1 of control groups says where there is no limit,
+/// 2^63 - 1 in whole pages, of 64 KiB at most.
+const NO_LIMIT: u64 = (i64::MAX as u64) & !0xffff;
+
 /// The least limit of memory of this process's control groups, and the file that has it.
 pub fn memory_limit() -> Option<(u64, PathBuf)> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let limits = files(&groups, &mounts).into_iter().filter_map(|file| {
-        let limit = fs::read_to_string(&file).ok()?.trim().parse().ok()?;
+        let limit = limit(&fs::read_to_string(&file).ok()?)?;
         Some((limit, file))
     });
     limits.min()
+}
+
+/// The limit in the text of a file, if it is one.
+fn limit(text: &str) -> Option<u64> {
+    text.trim().parse().ok().filter(|&limit| limit < NO_LIMIT)
 }
 
 /// Where the limits of a process stand: those of its group and of each above that is seen here.
@@ -74,6 +83,14 @@ impl<'t> Mount<'t> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_says_that_there_is_no_limit_is_none() {
+        assert_eq!(limit("1073741824\n"), Some(1 << 30));
+        for none in ["max\n", "9223372036854771712\n", "9223372036854710272\n"] {
+            assert_eq!(limit(none), None, "{none}");
+        }
+    }
 
     fn names(groups: &str, mounts: &str) -> Vec<String> {
         let shown = |file: PathBuf| file.display().to_string();

@@ -6,8 +6,8 @@ use crate::{
     allocator, ask, doctor, events, fstab, generate, heat, inquiry, locks, metrics, mount, output,
     quota, run as run_in, sched, stats, store, sync, top, tune, umount, which,
 };
-use clap::Parser;
 use clap::error::ErrorKind;
+use clap::{CommandFactory, Parser};
 use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
@@ -19,17 +19,17 @@ pub fn run(args: impl Iterator<Item = OsString>, collect: fn(bool)) -> ExitCode 
     let args: Vec<OsString> = args.collect();
     let helper = args.first().is_some_and(fstab::is_helper);
     let is_fsck = args.get(1).is_some_and(|verb| verb == "fsck");
-    let args = args.into_iter();
     let done = if helper {
-        match fstab::helper(args.skip(1)) {
+        match fstab::helper(args.into_iter().skip(1)) {
             Ok(Some(args)) => mount::run(&args),
             Ok(None) => Ok(()),
             Err(failure) => Err(failure),
         }
     } else {
+        let typed = typed_verb(&args);
         match Args::try_parse_from(args) {
             Ok(args) => verb(args.verb),
-            Err(error) => not_understood(&error).map_err(|failure| Failure {
+            Err(error) => not_understood(&error, &typed).map_err(|failure| Failure {
                 status: if is_fsck {
                     store::FSCK_USAGE
                 } else {
@@ -83,8 +83,9 @@ fn verb(verb: Verb) -> Result<(), Failure> {
     }
 }
 
-/// Help and version are answers; anything else becomes one line.
-fn not_understood(error: &clap::Error) -> Result<(), Failure> {
+/// Help and version are answers; anything else becomes one line, which points to the help of what
+/// was `typed`.
+fn not_understood(error: &clap::Error, typed: &str) -> Result<(), Failure> {
     let text = error.render();
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
@@ -119,27 +120,24 @@ fn not_understood(error: &clap::Error) -> Result<(), Failure> {
                 None if lacks_mount => format!("; {}", which::hint()),
                 None => String::new(),
             };
-            let of = typed_verb(&text);
-            Err(Failure::usage(format!("{line}{more}; see '{of} --help'")))
+            Err(Failure::usage(format!(
+                "{line}{more}; see '{typed} --help'"
+            )))
         }
     }
 }
 
-/// The program and the verb whose usage clap shows.
-fn typed_verb(text: &str) -> String {
-    let usage = text
-        .lines()
-        .find_map(|line| line.trim().strip_prefix("Usage: "));
-    let is_verb = |word: &&str| {
-        word.bytes()
-            .all(|byte| byte.is_ascii_lowercase() || byte == b'-')
-    };
-    let words = usage.unwrap_or_default().split(' ').take_while(is_verb);
-    let words: Vec<&str> = words.take_while(|word| !word.starts_with('-')).collect();
-    match words.is_empty() {
-        true => "hearth".to_owned(),
-        false => words.join(" "),
+/// The program and the verb that was typed, with the verb below that, if it has such.
+fn typed_verb(args: &[OsString]) -> String {
+    let program = Args::command();
+    let (mut verb, mut words) = (&program, vec!["hearth"]);
+    for arg in args.iter().skip(1) {
+        match arg.to_str().and_then(|word| verb.find_subcommand(word)) {
+            Some(below) => (verb, words) = (below, [words, vec![below.get_name()]].concat()),
+            None => break,
+        }
     }
+    words.join(" ")
 }
 
 fn version(json: bool) -> Result<(), Failure> {

@@ -27,6 +27,26 @@ const WRONG: &[(&str, i32, &[&str])] = &[
         2,
         &["'size=lots'", "at least 4096 bytes"],
     ),
+    (
+        "mount -o size=18446744073709551615 m",
+        2,
+        &["'size=18446744073709551615'", "less than 2^63"],
+    ),
+    (
+        "quota set user:1 --hard x m",
+        2,
+        &["'x'", "see 'hearth quota set --help'"],
+    ),
+    (
+        "sched limit user:1 --bw x m",
+        2,
+        &["'x'", "see 'hearth sched limit --help'"],
+    ),
+    (
+        "metrics --timeout x m",
+        2,
+        &["'x'", "see 'hearth metrics --help'"],
+    ),
     ("mount -o inodes=0 m", 2, &["'inodes=0'", "at least 1"]),
     (
         "mount -o transport=smoke m",

@@ -143,6 +143,29 @@ fn root_commands_nothing_by_a_file_that_a_user_has_opened() {
 }
 
 #[test]
+fn a_reason_is_one_line_of_printable_text_whatever_was_asked() {
+    let process = root();
+    let long = "x".repeat(1 << 20);
+    let questions: [&[u8]; 4] = [
+        b"nonsense\nquota get",
+        b"non\x1b[31msense",
+        b"quota \xff\xfe",
+        long.as_bytes(),
+    ];
+    for question in questions {
+        let fd = process.open(PATH, libc::O_RDWR, 0).unwrap();
+        assert_eq!(process.write(fd, question), Err(Errno::EINVAL));
+        let mut text = vec![0; 1 << 16];
+        let len = process.read(fd, &mut text).unwrap();
+        let text = std::str::from_utf8(&text[..len]).unwrap();
+        let line = text.strip_suffix('\n').unwrap();
+        assert!((1..5000).contains(&line.len()), "{}", line.len());
+        assert!(!line.chars().any(char::is_control), "{line:?}");
+        assert!(!line.contains("Write a question"), "the hint: {line}");
+    }
+}
+
+#[test]
 fn open_files_do_not_read_each_others_answers() {
     let process = root();
     let [one, other] = [(); 2].map(|()| process.open(PATH, libc::O_RDWR, 0).unwrap());

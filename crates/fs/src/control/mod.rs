@@ -8,6 +8,7 @@
 mod dir;
 mod file;
 mod held;
+mod reason;
 mod session;
 
 pub(crate) use dir::make_dir;

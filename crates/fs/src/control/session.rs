@@ -2,6 +2,7 @@
 
 use super::file::{ControlError, ControlFile, ControlInput, ControlStream};
 use super::held::{HeldBytes, HeldText, TOO_MUCH};
+use super::reason::{self, TOO_LONG, text};
 use crate::caller::{Caller, Credentials};
 use crate::errno::{Errno, Result};
 use crate::superblock::{Attempt, ControlIo, Deferred, Fetch, Stop, Superblock};
@@ -167,9 +168,15 @@ impl ControlSession {
 
     /// Shows from offset `start` on why a write was refused.
     fn say(&self, start: u64, reason: &str) {
-        let text = self.hold(format!("{reason}\n"));
-        let text = text.unwrap_or_else(|_| HeldText::uncounted(format!("{TOO_MUCH}\n")));
+        let text = self.hold(reason::line(reason));
+        let text = text.unwrap_or_else(|_| HeldText::uncounted(reason::line(TOO_MUCH)));
         self.show(start, text, None);
+    }
+
+    /// Refuses a write at offset `start` that is no command; nothing of it or before it is kept.
+    fn refuse(&self, start: u64, (errno, reason): (Errno, &str)) -> Stop {
+        self.say(start, reason);
+        errno.into()
     }
 
     fn replace(&self, state: State) {
@@ -224,8 +231,9 @@ impl ControlIo for ControlSession {
             ControlInput::Command => {
                 let mut state = self.state.lock();
                 if state.done.as_deref() != Some(input) {
-                    let command = text(input)?.trim();
-                    return Err(self.pending(caller, command, (input, offset)));
+                    drop(state);
+                    let command = text(input).map_err(|why| self.refuse(offset, why))?;
+                    return Err(self.pending(caller, command.trim(), (input, offset)));
                 }
                 state.done = None;
             }
@@ -233,14 +241,16 @@ impl ControlIo for ControlSession {
                 let mut state = self.state.lock();
                 if state.done.take().is_none_or(|done| *done != *input) {
                     if state.pending.len() + input.len() > MAX_PENDING {
-                        return Err(Errno::EFBIG.into());
+                        drop(state);
+                        return Err(self.refuse(offset, (Errno::EFBIG, TOO_LONG)));
                     }
                     state.pending.extend_from_slice(input);
-                    if let Some(lines) = ended(&state.pending) {
-                        let work =
-                            text(lines).map(|lines| self.pending(caller, lines, (input, offset)));
-                        state.pending = Vec::new();
-                        return Err(work?);
+                    if ended(&state.pending).is_some() {
+                        let lines = std::mem::take(&mut state.pending);
+                        drop(state);
+                        let lines = text(ended(&lines).unwrap_or_default());
+                        let lines = lines.map_err(|why| self.refuse(offset, why))?;
+                        return Err(self.pending(caller, lines, (input, offset)));
                     }
                 }
             }
@@ -370,10 +380,6 @@ fn is_keeper(sb: &Superblock, uid: u32) -> bool {
 
 fn text_of(file: &dyn ControlFile, sb: &Superblock) -> String {
     Volume::of(sb).map_or_else(String::new, |volume| file.text(&volume))
-}
-
-fn text(input: &[u8]) -> Result<&str> {
-    std::str::from_utf8(input).map_err(|_| Errno::EINVAL)
 }
 
 /// What is before the line that ends it, if that has come.

@@ -2,7 +2,7 @@
 
 use super::HostQuotaMode;
 use super::{HostSourceOptions, StoreOptions};
-use crate::amount;
+use crate::amount::{self, AmountError};
 use crate::builder::VolumeBuilder;
 use crate::superblock::{AtimeMode, OnError, Protection};
 use std::fmt;
@@ -201,17 +201,16 @@ impl VolumeOptions {
                 self.workers = count.ok_or(bad("1 to 1024"))?;
             }
             "size" => {
-                let bytes = amount::bytes(value).ok().filter(|&bytes| bytes >= 4096);
-                self.size = Some(bytes.ok_or(bad("at least 4096 bytes, such as 512MiB or 2G"))?);
+                let least = (4096, "at least 4096 bytes, such as 512MiB or 2G");
+                self.size = Some(at_least(least, amount::bytes(value)).map_err(bad)?);
             }
             "memory" => {
-                let bytes = amount::bytes(value).ok();
-                let bytes = bytes.filter(|&bytes| bytes >= MEMORY_MIN);
-                self.memory = Some(bytes.ok_or(bad("at least 16 MiB, such as 512MiB or 2G"))?);
+                let least = (MEMORY_MIN, "at least 16 MiB, such as 512MiB or 2G");
+                self.memory = Some(at_least(least, amount::bytes(value)).map_err(bad)?);
             }
             "inodes" => {
-                let count = amount::count(value).ok().filter(|&count| count > 0);
-                self.inodes = Some(count.ok_or(bad("at least 1, such as 50k or 2m"))?);
+                let least = (1, "at least 1, such as 50k or 2m");
+                self.inodes = Some(at_least(least, amount::count(value)).map_err(bad)?);
             }
             "links_max" => {
                 let most = amount::count(value).ok();
@@ -220,8 +219,8 @@ impl VolumeOptions {
                 self.links_max = Some(most.ok_or(bad("1 to 4294967295"))?);
             }
             "lock_ranges" => {
-                let most = amount::count(value).ok().filter(|&most| most > 0);
-                self.lock_ranges = Some(most.ok_or(bad("at least 1, such as 50k or 2m"))?);
+                let least = (1, "at least 1, such as 50k or 2m");
+                self.lock_ranges = Some(at_least(least, amount::count(value)).map_err(bad)?);
             }
             _ => {
                 let of_store = self.store.set_value(name, value);
@@ -292,3 +291,15 @@ impl fmt::Display for OptionError {
 }
 
 impl std::error::Error for OptionError {}
+
+/// The amount, if it is at least as much; else what is expected.
+fn at_least(
+    (least, expected): (u64, &'static str),
+    amount: Result<u64, AmountError>,
+) -> Result<u64, &'static str> {
+    match amount {
+        Ok(amount) if amount >= least => Ok(amount),
+        Err(AmountError::TooLarge) => Err("less than 2^63, such as 2G of bytes or 2m inodes"),
+        _ => Err(expected),
+    }
+}
