@@ -29,6 +29,7 @@ harness::on_both_transports!(
     a_copy_pays_where_it_goes_to_and_an_allocation_pays,
     a_copy_and_an_allocation_over_a_directory_pay_all_of_their_bytes,
     a_delayed_program_can_be_killed,
+    signals_let_nobody_through_before_the_limit_does,
     who_waits_for_a_ceiling_goes_on_when_it_is_lifted_or_raised,
     an_unmount_waits_for_no_ceiling,
 );
@@ -265,6 +266,53 @@ fn a_delayed_program_can_be_killed(transport: Transport) {
         "{:?}",
         begin.elapsed()
     );
+}
+
+/// A program may send itself signals all the time, and may be killed for each request.
+fn signals_let_nobody_through_before_the_limit_does(transport: Transport) {
+    const WRITER: &str = "import os, signal, sys
+signal.signal(signal.SIGALRM, lambda *_: None)
+signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
+file = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+while True: os.write(file, bytes(1 << 20))";
+    let mounted = Mounted::new(transport, "direct_io");
+    drop(project(&mounted, 7, 4096));
+    done(&mounted, "limit project:7 --bw 256K @");
+    let files: Vec<_> = (0..4).map(|n| mounted.at(format!("p7/w{n}"))).collect();
+    let written = || {
+        let len = |file| std::fs::metadata(file).map_or(0, |file| file.len());
+        files.iter().map(len).sum::<u64>() >> 20
+    };
+    let writers = || -> Vec<_> {
+        let begun = files.iter().map(|file| {
+            let mut python = Command::new("python3");
+            python.args(["-c", WRITER]).arg(file).spawn().unwrap()
+        });
+        begun.collect()
+    };
+    let begin = Instant::now();
+    let mut some = writers();
+    thread::sleep(Duration::from_secs(4));
+    for round in 0..5 {
+        let killed = Instant::now();
+        for writer in &mut some {
+            writer.kill().unwrap();
+        }
+        for mut writer in some {
+            writer.wait().unwrap();
+        }
+        let took = killed.elapsed();
+        assert!(took < Duration::from_secs(5), "round {round}: {took:?}");
+        some = writers();
+        thread::sleep(Duration::from_millis(300));
+    }
+    for mut writer in some {
+        writer.kill().unwrap();
+        writer.wait().unwrap();
+    }
+    // The first of them waits for nothing, and four may be let through at once at the end.
+    let most = 2 + begin.elapsed().as_secs() / 4 + 4;
+    assert!(written() <= most, "{} of {most} MiB", written());
 }
 
 fn who_waits_for_a_ceiling_goes_on_when_it_is_lifted_or_raised(transport: Transport) {

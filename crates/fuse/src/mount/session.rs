@@ -215,12 +215,12 @@ impl<V: KernelCache> Session<V> {
             let watch = Builder::new().name("hearth-policy".into());
             self.threads.lock().push(watch.spawn(move || idle.watch())?);
         }
+        let waiting = Arc::clone(&self.connection.waiting);
+        let watch = Builder::new().name("hearth-signals".into());
+        let watch = watch.spawn(move || signals::watch(&waiting))?;
+        self.threads.lock().push(watch);
         match queues {
             Some(queues) => {
-                let waiting = Arc::clone(&self.connection.waiting);
-                let watch = Builder::new().name("hearth-signals".into());
-                let watch = watch.spawn(move || signals::watch(&waiting))?;
-                self.threads.lock().push(watch);
                 self.read_alone(&shared, agreed)?;
                 self.run_queues(queues, shared, agreed)
             }

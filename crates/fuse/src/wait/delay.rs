@@ -1,5 +1,6 @@
 //! The ways in which a request's task is suspended: for a rate limit, and for another thread.
 
+use super::interrupt_waker::Cut;
 use super::outcome::{BlockingClass, InlineReply, Offload, Permits};
 use super::waiting::{RequestId, Waiting};
 use super::workers::Workers;
@@ -13,45 +14,62 @@ use std::pin::pin;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-/// The longest time that a rate limit still delays a request after a signal.
+/// The longest time that a rate limit still delays a request after a signal, where nobody can tell
+/// whether that has killed the caller.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Waits until the rate limits of `permits` allow the request, or for a little while after a
-/// signal. Returns true if the limits allowed it, false after a signal, and `None` if the session
-/// ends. `waiting` keeps the signal for what the request waits for next, also where both came.
+/// How the wait for rate limits ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Delayed {
+    /// The limits allow the request.
+    Allowed,
+    /// Before they do, a little while after a signal.
+    Cut,
+    /// The caller was killed: nobody hears the reply, and what it asked for need not be done.
+    Killed,
+    /// The session ends.
+    Closed,
+}
+
+/// Waits until the rate limits of `permits` allow the request, or until its caller is killed. Where
+/// the caller cannot be seen, any signal ends the wait after a little while. `waiting` keeps the
+/// signal for what the request waits for next, also where both came.
 pub(crate) async fn delay(
     sched: &Handle,
     waiting: &Waiting,
     id: RequestId,
     permits: Permits,
-) -> Option<bool> {
+) -> Delayed {
     let mut allowed = pin!(async {
         // The waits may follow each other: the request already has its position at each limit.
         for permit in permits.into_iter().flatten() {
             sched.rate_limit(permit).await;
         }
     });
-    let mut came = false;
+    let mut end = Some(Cut::Signal);
     if let Some(waker) = waiting.begin_task(id) {
-        came = first(allowed.as_mut(), poll_fn(|context| waker.poll(context))).await;
+        end = first(allowed.as_mut(), poll_fn(|context| waker.poll(context))).await;
         waiting.end(id.unique);
     }
     if waiting.is_closed() {
-        return None;
+        return Delayed::Closed;
     }
-    if came {
-        return Some(true);
+    match end {
+        None => Delayed::Allowed,
+        Some(Cut::Kill) => Delayed::Killed,
+        Some(Cut::Signal) => {
+            first(allowed, sched.sleep(PATIENCE)).await;
+            Delayed::Cut
+        }
     }
-    first(allowed, sched.sleep(PATIENCE)).await;
-    Some(false)
 }
 
-/// Waits for one of two futures; polls `one` first. Returns whether `one` finished.
-async fn first(one: impl Future<Output = ()>, other: impl Future<Output = ()>) -> bool {
+/// Waits for one of two futures; polls `one` first. `None` if `one` finished.
+async fn first<T>(one: impl Future<Output = ()>, other: impl Future<Output = T>) -> Option<T> {
     let (mut one, mut other) = (pin!(one), pin!(other));
     poll_fn(|context| match one.as_mut().poll(context) {
-        Poll::Pending => other.as_mut().poll(context).map(|()| false),
-        Poll::Ready(()) => Poll::Ready(true),
+        Poll::Pending => other.as_mut().poll(context).map(Some),
+        Poll::Ready(()) => Poll::Ready(None),
     })
     .await
 }
@@ -147,7 +165,7 @@ mod tests {
         sched.set_limits(tenant, Limits::default()).unwrap();
         waiting.interrupt(id.unique);
         let end = delayed.as_mut().poll(&mut context);
-        assert_eq!(end, Poll::Ready(Some(true)));
+        assert_eq!(end, Poll::Ready(Delayed::Allowed));
         assert!(waiting.begin(id).is_none(), "a lock would be waited for");
     }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod delay;
 pub(crate) mod enospc_retry;
+pub(crate) mod interrupt_waker;
 pub(crate) mod outcome;
 pub(crate) mod pending_request;
 pub(crate) mod price;

@@ -2,7 +2,7 @@
 //!
 //! Section 13 of `docs/design/scheduler.md` has its states.
 
-use super::delay::{delay, off_thread, suspend};
+use super::delay::{Delayed, delay, off_thread, suspend};
 use super::enospc_retry::Retries;
 use super::outcome::{
     Attempt, BlockingClass, Chunked, InlineReply, Offload, Outcome, Permits, WaitFor,
@@ -77,6 +77,7 @@ pub(crate) async fn run<S: Service>(
                 Err(Failure::FetchForLast(errno)) => waits.attempt.failed = Some(errno),
                 Err(Failure::Fetch(errno)) => return request.refuse(errno),
                 Err(Failure::SessionEnds) => return request.refuse(Errno::ENODEV),
+                Err(Failure::Killed) => return request.refuse(Errno::EINTR),
             },
         }
         next = match &mut chunks {
@@ -197,6 +198,8 @@ enum Failure {
     /// It could not, and the request is attempted once more, with the error.
     FetchForLast(Errno),
     SessionEnds,
+    /// Its caller is dead. A request that a rate limit holds back must not get through by a kill.
+    Killed,
 }
 
 impl<S: Service> Waits<'_, S> {
@@ -257,9 +260,12 @@ impl<S: Service> Waits<'_, S> {
     /// Waits for rate limits. Returns false after a signal.
     async fn delay(&mut self, permits: Permits) -> Result<bool, Failure> {
         self.was_delayed = true;
-        delay(&self.shared.sched, &self.shared.waiting, self.id, permits)
-            .await
-            .ok_or(Failure::SessionEnds)
+        match delay(&self.shared.sched, &self.shared.waiting, self.id, permits).await {
+            Delayed::Allowed => Ok(true),
+            Delayed::Cut => Ok(false),
+            Delayed::Killed => Err(Failure::Killed),
+            Delayed::Closed => Err(Failure::SessionEnds),
+        }
     }
 }
 

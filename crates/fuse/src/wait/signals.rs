@@ -1,12 +1,17 @@
-//! Finds signals for which the kernel sends no INTERRUPT.
+//! Finds signals for which the kernel sends no INTERRUPT, and callers that were killed.
 //!
 //! A signal to a thread that waits for a reply should come as INTERRUPT. Over io_uring Linux
 //! (measured on 6.18) sends none if the signal comes after the request gets a ring entry and before
 //! the ring's thread takes that entry. `fuse_uring_prepare_send` sets `FR_SENT` without the look at
 //! `FR_INTERRUPTED` that `fuse_dev_do_read` takes. A client that waits for a lock would then wait
 //! for ever, killed or not. So a thread looks at the clients of waiting requests, in `/proc`.
+//!
+//! INTERRUPT comes once for a request, and does not say of which signal. Only a kill ends the wait
+//! for a rate limit, because a program may send itself other signals all the time. So the thread
+//! looks for kills over every transport.
 
-use crate::wait::waiting::{RequestId, Waiting};
+use crate::wait::interrupt_waker::Cut;
+use crate::wait::waiting::{Asked, Waiting};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
@@ -26,12 +31,22 @@ pub(crate) fn watch(waiting: &Waiting) {
     let (mut pause, mut before) = (PAUSE, HashSet::new());
     while let Some(askers) = waiting.look(pause) {
         let begin = Instant::now();
-        let is_interrupted = |&(id, endless): &(RequestId, bool)| {
-            let signals = if endless { ANY } else { KILL };
-            id.thread != 0 && has_one_of(signals, id.thread)
-        };
-        let now = askers.into_iter().filter(is_interrupted);
-        let now: HashSet<u64> = now.map(|(id, _)| id.unique).collect();
+        let (endless, delayed): (Vec<Asked>, Vec<Asked>) =
+            askers.into_iter().partition(|asked| asked.endless);
+        for Asked {
+            id, is_interrupted, ..
+        } in delayed
+        {
+            match has_one_of(KILL, id.thread) {
+                Some(true) => waiting.cut(id.unique, Cut::Kill),
+                // Nobody can tell.
+                None if is_interrupted => waiting.cut(id.unique, Cut::Signal),
+                _ => {}
+            }
+        }
+        let has_any = |asked: &Asked| has_one_of(ANY, asked.id.thread) == Some(true);
+        let now = endless.into_iter().filter(has_any);
+        let now: HashSet<u64> = now.map(|asked| asked.id.unique).collect();
         // A request is interrupted at the second look: by then INTERRUPT has come if it was sent.
         for &unique in now.intersection(&before) {
             waiting.interrupt(unique);
@@ -41,10 +56,14 @@ pub(crate) fn watch(waiting: &Waiting) {
     }
 }
 
-/// Whether a thread waits in the kernel while one of these signals is pending for it.
-fn has_one_of(signals: u64, thread: u32) -> bool {
-    let status = std::fs::read_to_string(format!("/proc/{thread}/status"));
-    status.is_ok_and(|status| tells_of_one_of(signals, &status))
+/// Whether a thread waits in the kernel while one of these signals is pending for it; `None` if it
+/// cannot be looked at.
+fn has_one_of(signals: u64, thread: u32) -> Option<bool> {
+    if thread == 0 {
+        return None;
+    }
+    let status = std::fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
+    Some(tells_of_one_of(signals, &status))
 }
 
 /// Whether a thread's `status` has an uninterruptible wait (state `D`) and one of the signals
@@ -65,6 +84,7 @@ fn tells_of_one_of(wanted: u64, status: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wait::waiting::RequestId;
     use hearth_sync::primitive::{Arc, thread};
 
     fn status(state: &str, own: &str, shared: &str, blocked: &str) -> String {
@@ -95,8 +115,11 @@ mod tests {
     #[test]
     fn a_thread_that_runs_or_is_not_there_has_none() {
         // SAFETY: takes nothing.
-        assert!(!has_one_of(ANY, unsafe { libc::gettid() } as u32));
-        assert!(!has_one_of(ANY, 1 << 30));
+        assert_eq!(
+            has_one_of(ANY, unsafe { libc::gettid() } as u32),
+            Some(false)
+        );
+        assert_eq!((has_one_of(ANY, 1 << 30), has_one_of(ANY, 0)), (None, None));
     }
 
     #[test]

@@ -3,60 +3,18 @@
 //! It has one mutex, which only requests that really wait and INTERRUPT take. No other lock is
 //! taken under it.
 
+use super::interrupt_waker::{Cut, InterruptWaker};
 use hearth::Interrupt;
 use hearth_sync::lock::{Condition, Lock};
 use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;
 use std::collections::{HashMap, VecDeque};
-use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 /// The number of interrupts that are remembered for what their requests wait for next.
 const EARLY: usize = 1024;
 
-lock_class! {
-    WaitingLock = "fuse.waiting", 871;
-    WakerLock = "fuse.waker", 875;
-}
-
-/// Wakes a task that waits for a rate limit, after INTERRUPT.
-#[derive(Debug, Default)]
-pub(crate) struct InterruptWaker {
-    state: Lock<WakerLock, WakerState>,
-}
-
-#[derive(Debug, Default)]
-struct WakerState {
-    done: bool,
-    waker: Option<Waker>,
-}
-
-impl InterruptWaker {
-    /// Ready once the request was interrupted.
-    pub fn poll(&self, context: &Context<'_>) -> Poll<()> {
-        let mut state = self.state.lock();
-        let old = state.waker.replace(context.waker().clone());
-        let done = state.done;
-        drop(state);
-        // Dropping the last waker of a task frees the task, so it is dropped after the lock is
-        // released.
-        drop(old);
-        match done {
-            true => Poll::Ready(()),
-            false => Poll::Pending,
-        }
-    }
-
-    fn give(&self) {
-        let mut state = self.state.lock();
-        state.done = true;
-        let waker = state.waker.take();
-        drop(state);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-    }
-}
+lock_class!(WaitingLock = "fuse.waiting", 871);
 
 /// How a waiting request is interrupted.
 #[derive(Clone)]
@@ -66,10 +24,10 @@ enum Token {
 }
 
 impl Token {
-    fn trigger(&self) {
+    fn trigger(&self, cut: Cut) {
         match self {
             Token::Thread(interrupt) => interrupt.trigger(),
-            Token::Task(waker) => waker.give(),
+            Token::Task(waker) => waker.give(cut),
         }
     }
 }
@@ -112,9 +70,28 @@ pub(crate) struct Waiting {
     wake: Condition,
 }
 
+/// A registered request.
+struct Registered {
+    token: Token,
+    /// See [`RequestId::thread`].
+    thread: u32,
+    /// Whether INTERRUPT has come.
+    is_interrupted: bool,
+}
+
+/// What is to be found out about a request that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Asked {
+    pub id: RequestId,
+    /// Whether its wait may be endless, as for a lock.
+    pub endless: bool,
+    /// Whether INTERRUPT has come.
+    pub is_interrupted: bool,
+}
+
 #[derive(Default)]
 struct Waiters {
-    tokens: HashMap<u64, (Token, u32)>,
+    tokens: HashMap<u64, Registered>,
     /// Requests that were interrupted while nothing waited that this ends: they had not begun to
     /// wait, or wait as tasks, and may wait for a lock next.
     early: VecDeque<u64>,
@@ -142,8 +119,9 @@ impl Waiting {
         })
     }
 
-    /// Registers a request that waits as a task. Returns `None` if it was interrupted already; what
-    /// it waits for next will know that too, until [`Waiting::end_task`].
+    /// Registers a request that waits as a task. Only a kill ends its wait, or INTERRUPT where its
+    /// thread is not known: then the result is `None` if that has come already. What it waits for
+    /// next will know of INTERRUPT too, until [`Waiting::end_task`].
     pub fn begin_task(&self, id: RequestId) -> Option<Arc<InterruptWaker>> {
         let waker = Arc::new(InterruptWaker::default());
         let begun = self.enter(id, Token::Task(Arc::clone(&waker)));
@@ -156,15 +134,23 @@ impl Waiting {
         if state.closed {
             return false;
         }
-        if let Some(at) = state.early_position(unique) {
-            // The kernel sends INTERRUPT once: only an endless wait, whose request ends without it,
-            // uses it up.
-            if matches!(token, Token::Thread(_)) {
+        let early = state.early_position(unique);
+        // The kernel sends INTERRUPT once: only an endless wait, whose request ends without it,
+        // uses it up.
+        match (early, &token) {
+            (Some(at), Token::Thread(_)) => {
                 state.early.remove(at);
+                return false;
             }
-            return false;
+            (Some(_), Token::Task(_)) if thread == 0 => return false,
+            _ => {}
         }
-        state.tokens.insert(unique, (token, thread));
+        let registered = Registered {
+            token,
+            thread,
+            is_interrupted: early.is_some(),
+        };
+        state.tokens.insert(unique, registered);
         if std::mem::take(&mut state.is_watch_asleep) {
             self.wake.notify_one();
         }
@@ -194,9 +180,17 @@ impl Waiting {
     /// Handles INTERRUPT. The transports are different threads, so INTERRUPT may overtake its
     /// request. It may also come when the wait of a task is over and the task has not run yet: what
     /// the task waits for next has to know of it.
+    ///
+    /// Any signal may have caused it, also one that the program sends itself many times a second:
+    /// a task goes on waiting for its rate limit if it can be found out whether it is killed.
     pub fn interrupt(&self, unique: u64) {
         let mut state = self.state.lock();
-        let token = state.tokens.get(&unique).map(|(token, _)| token.clone());
+        let known = state.tokens.get_mut(&unique);
+        let token = known.and_then(|known| {
+            known.is_interrupted = true;
+            let is_seen = matches!(known.token, Token::Task(_)) && known.thread != 0;
+            (!is_seen).then(|| known.token.clone())
+        });
         let ends = matches!(token, Some(Token::Thread(_)));
         if !ends && state.early_position(unique).is_none() {
             if state.early.len() == EARLY {
@@ -206,7 +200,17 @@ impl Waiting {
         }
         drop(state);
         if let Some(token) = token {
-            token.trigger();
+            token.trigger(Cut::Signal);
+        }
+    }
+
+    /// Ends the wait of a task.
+    pub fn cut(&self, unique: u64, cut: Cut) {
+        let state = self.state.lock();
+        let token = state.tokens.get(&unique).map(|known| known.token.clone());
+        drop(state);
+        if let Some(token) = token {
+            token.trigger(cut);
         }
     }
 
@@ -217,13 +221,13 @@ impl Waiting {
         let tokens = std::mem::take(&mut state.tokens);
         drop(state);
         self.wake.notify_one();
-        tokens.values().for_each(|(token, _)| token.trigger());
+        let end = |known: &Registered| known.token.trigger(Cut::Signal);
+        tokens.values().for_each(end);
     }
 
     /// Waits for `pause`, and then until a request waits. Only one thread may call this. Returns
-    /// the requests that wait, each with whether its wait may be endless, as for a lock. Returns
-    /// `None` when the session ends.
-    pub fn look(&self, pause: Duration) -> Option<Vec<(RequestId, bool)>> {
+    /// the requests that wait. Returns `None` when the session ends.
+    pub fn look(&self, pause: Duration) -> Option<Vec<Asked>> {
         let mut state = self.state.lock();
         if !state.closed {
             state.wait_for(&self.wake, pause);
@@ -232,14 +236,12 @@ impl Waiting {
             state.is_watch_asleep = true;
             state.wait(&self.wake);
         }
-        let ids = state.tokens.iter().map(|(&unique, (token, thread))| {
-            let thread = *thread;
-            (
-                RequestId { unique, thread },
-                matches!(token, Token::Thread(_)),
-            )
+        let asked = state.tokens.iter().map(|(&unique, known)| Asked {
+            id: RequestId::new(unique, known.thread),
+            endless: matches!(known.token, Token::Thread(_)),
+            is_interrupted: known.is_interrupted,
         });
-        (!state.closed).then(|| ids.collect())
+        (!state.closed).then(|| asked.collect())
     }
 }
 
@@ -248,6 +250,7 @@ mod tests {
     use super::*;
     use hearth_sync::primitive::thread;
     use std::sync::mpsc;
+    use std::task::{Context, Poll, Waker};
 
     fn id(unique: u64) -> RequestId {
         RequestId { unique, thread: 0 }
@@ -300,6 +303,26 @@ mod tests {
         assert!(waiting.begin(id(7)).is_some(), "the request has ended");
     }
 
+    /// A program may send itself signals as often as it likes.
+    #[test]
+    fn a_signal_ends_no_wait_of_a_task_whose_thread_is_known_but_a_kill_does() {
+        let waiting = Waiting::default();
+        let id = RequestId::new(7, 4711);
+        let mut context = Context::from_waker(Waker::noop());
+        waiting.interrupt(7);
+        for _ in 0..2 {
+            let waker = waiting.begin_task(id).unwrap();
+            waiting.interrupt(7);
+            assert_eq!(waker.poll(&mut context), Poll::Pending);
+            let asked = waiting.look(Duration::ZERO).unwrap();
+            assert!(asked[0].is_interrupted && !asked[0].endless);
+            waiting.end(7);
+        }
+        let waker = waiting.begin_task(id).unwrap();
+        waiting.cut(7, Cut::Kill);
+        assert_eq!(waker.poll(&mut context), Poll::Ready(Cut::Kill));
+    }
+
     #[test]
     fn memory_for_early_interrupts_is_bounded() {
         let waiting = Arc::new(Waiting::default());
@@ -334,7 +357,12 @@ mod tests {
             thread: 9,
         };
         let _token = waiting.begin(one).unwrap();
-        assert_eq!(told.recv().unwrap(), Some(vec![(one, true)]));
+        let asked = Asked {
+            id: one,
+            endless: true,
+            is_interrupted: false,
+        };
+        assert_eq!(told.recv().unwrap(), Some(vec![asked]));
         waiting.close();
         assert_eq!(watch.join().unwrap(), None);
     }
