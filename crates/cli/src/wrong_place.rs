@@ -39,14 +39,6 @@ pub fn no_mount(path: &Path, mounted: Option<&Mounted>) -> Failure {
     Failure::at(path, what)
 }
 
-/// Why `path` is no mount.
-pub fn of(path: &Path) -> Failure {
-    match path.canonicalize() {
-        Ok(place) => absent(path, "version", &place),
-        Err(error) => unseen(path, &error),
-    }
-}
-
 /// The control file `name` of `mount` could not be opened, read or written. `denied` says who may,
 /// where the mount lets this caller look and the file does not.
 pub fn unreached(mount: &Path, name: &str, error: &Error, denied: &str) -> Failure {

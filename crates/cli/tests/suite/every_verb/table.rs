@@ -45,6 +45,9 @@ const NEW: &str = "makes the directory";
 /// A directory for files, whatever serves it.
 const FILES: &str = "puts files into a directory of any filesystem";
 
+/// Whoever looks at numbers sees it there.
+const DOWN: &str = "a place where no volume is up is a number, hearth_up 0";
+
 /// Every other verb.
 pub const VERBS: &[Typed] = &[
     works(
@@ -95,7 +98,10 @@ pub const VERBS: &[Typed] = &[
         "metrics",
         "@",
         &[
-            (Dead, "a mount that is down is a number, hearth_up 0"),
+            (Missing, DOWN),
+            (Plain, DOWN),
+            (Dead, DOWN),
+            (Foreign, DOWN),
             (Closed, "a mount that does not let look is a number"),
             (Old, "what there is of numbers is printed"),
         ],

@@ -367,6 +367,17 @@ fn a_socket_that_a_killed_server_left_is_taken_over_and_a_living_one_is_not() {
 }
 
 #[test]
+fn a_place_that_is_not_mounted_counts_as_down_beside_one_that_is() {
+    let mounted = Mounted::new(Transport::Dev, "");
+    let none = mounted.outside("none");
+    let page = page_of(&[typed(&mounted), none.to_str().unwrap()]);
+    assert_eq!(value(&page, &of("hearth_up", &mounted)), 1.0);
+    let down = format!("hearth_up{{mount=\"{}\"}}", none.display());
+    assert_eq!(value(&page, &down), 0.0);
+    assert_eq!(value(&page, "hearth_mounts"), 1.0);
+}
+
+#[test]
 fn places_that_cannot_be_are_named_with_the_remedy() {
     let private = Private::new();
     let file = private.path().join("file");
@@ -394,13 +405,6 @@ fn places_that_cannot_be_are_named_with_the_remedy() {
         refused(place, &metrics(&["--listen", place]), status, &words);
     }
     assert!(file.is_file());
-    let none = private.path().to_str().unwrap();
-    refused(
-        "no mount",
-        &metrics(&[none]),
-        1,
-        &[none, "findmnt -t fuse.hearth"],
-    );
     refused(
         "no time",
         &metrics(&["--timeout", "soon"]),
