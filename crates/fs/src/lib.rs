@@ -83,9 +83,9 @@ pub use profile::{
     Columns, LockCounts, LockProfile, LockRow, LockSampling, LockSide, LockSort, SiteRow,
 };
 pub use quota::{
-    BLOCK, CountedElsewhere, DEFAULT_GRACE, EVENTS_KEPT, Limit, Owners, QuotaCheck,
+    BLOCK, CountedElsewhere, DEFAULT_GRACE, EVENTS_KEPT, KeepError, Limit, Owners, QuotaCheck,
     QuotaDifference, QuotaEvent, QuotaEventFile, QuotaEventKind, QuotaId, QuotaKind, QuotaRecord,
-    QuotaUsage, RefusalReason, Resource, TreeChange,
+    QuotaUsage, RefusalReason, Resource, SetProjectError, TreeChange,
 };
 pub use quotactl::{
     Amounts, Charges, KeptSetting, LimitChange, LimitUpdate, Quota, QuotaDefaults, QuotaError,

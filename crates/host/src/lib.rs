@@ -37,6 +37,7 @@ mod quota;
 mod reach;
 mod retries;
 mod rights;
+mod say;
 mod shrinker;
 mod state;
 mod sys;

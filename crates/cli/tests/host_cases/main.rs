@@ -14,6 +14,7 @@ mod behind;
 mod case;
 mod crowd;
 mod data;
+mod full_state;
 mod identity;
 mod idmapped;
 mod memory;

@@ -1,7 +1,7 @@
 //! What a count of inodes says of the ledger, whoever counts.
 
-use super::{Owners, QuotaId, Resource};
-use crate::errno::Result;
+use super::{KeepError, Owners, QuotaId, Resource};
+use crate::errno::{Errno, Result};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One id for which the ledger and the volume disagree, in bytes or inodes.
@@ -64,6 +64,27 @@ pub struct TreeChange {
     pub kept: u64,
 }
 
+/// Why a counter does not make a tree a project.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SetProjectError {
+    /// What the host says.
+    Host(Errno),
+    /// It cannot be written down.
+    Keep(KeepError),
+}
+
+impl From<Errno> for SetProjectError {
+    fn from(errno: Errno) -> SetProjectError {
+        SetProjectError::Host(errno)
+    }
+}
+
+impl From<KeepError> for SetProjectError {
+    fn from(error: KeepError) -> SetProjectError {
+        SetProjectError::Keep(error)
+    }
+}
+
 /// The counter of inodes that a volume charges for and does not have.
 pub trait CountedElsewhere: Send + Sync {
     /// Walks all inodes and compares with the ledger; with `repair` the ledger then says what the
@@ -76,8 +97,13 @@ pub trait CountedElsewhere: Send + Sync {
     /// Makes the directory that programs know by inode number `ino`, and all below, a project.
     ///
     /// # Errors
-    /// `ENOENT` if nobody uses that inode, `ENOTDIR`, and what the host refuses.
-    fn set_project(&self, ino: u64, project: u32) -> Result<TreeChange>;
+    /// `ENOENT` if nobody uses that inode, `ENOTDIR`, and what the host refuses. What cannot be
+    /// written down was not changed, or is until the unmount.
+    fn set_project(
+        &self,
+        ino: u64,
+        project: u32,
+    ) -> std::result::Result<TreeChange, SetProjectError>;
 
     /// The project of what programs know by inode number `ino`; 0 for none, or if nobody uses it.
     fn project_of(&self, ino: u64) -> u32;

@@ -2,6 +2,8 @@
 
 use super::kind::{QuotaId, QuotaKind};
 use super::rules::{IdSettings, KindSettings};
+use crate::errno::Errno;
+use std::path::PathBuf;
 
 /// One thing to keep. The last one about an id or a kind counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,5 +16,21 @@ pub(crate) enum KeptQuota {
     Grace(QuotaId, [Option<i64>; 2]),
 }
 
-/// Takes what is to be kept, under the state lock.
-pub(crate) type KeepQuota = dyn Fn(KeptQuota) + Send + Sync;
+/// Why something cannot be kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeepError {
+    /// The directory in which it would be.
+    pub place: PathBuf,
+    /// What the system says of that.
+    pub errno: Errno,
+}
+
+impl From<KeepError> for Errno {
+    fn from(error: KeepError) -> Errno {
+        error.errno
+    }
+}
+
+/// Takes what is to be kept, under the state lock. What cannot be kept is not put into force, if
+/// somebody sets it.
+pub(crate) type KeepQuota = dyn Fn(KeptQuota) -> Result<(), KeepError> + Send + Sync;

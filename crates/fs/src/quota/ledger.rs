@@ -2,7 +2,7 @@
 
 use super::account::{Account, NO_ACCOUNT};
 use super::account_table::AccountTable;
-use super::kept::{KeepQuota, KeptQuota};
+use super::kept::{KeepError, KeepQuota, KeptQuota};
 use super::kind::{Owners, QuotaId, Resource};
 use super::state::{
     QuotaCx, QuotaState, Refusal, Sample, SampledUsage, SettingsUpdate, Slow, StateLock, Tuning,
@@ -310,14 +310,23 @@ impl Ledger {
 
     /// Second phase: puts the prepared settings into force. `none_left`: no file was opened before
     /// the volume charged first.
-    pub fn commit(&self, settings: SettingsUpdate, none_left: bool, g: &Guard) {
+    ///
+    /// # Errors
+    /// They cannot be kept; nothing has changed.
+    pub fn commit(
+        &self,
+        settings: SettingsUpdate,
+        none_left: bool,
+        g: &Guard,
+    ) -> Result<(), KeepError> {
         self.with_state(g, |state, cx| {
-            state.commit(settings, cx);
+            state.commit(settings, cx)?;
             if none_left {
                 self.flags.leftovers.store(false, Relaxed);
             }
             self.update_flags(state);
-        });
+            Ok(())
+        })
     }
 
     /// Drops prepared settings that were not put into force.

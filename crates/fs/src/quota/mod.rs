@@ -24,8 +24,9 @@ mod state;
 mod usage;
 
 pub(crate) use account::NO_ACCOUNT;
-pub use counted::{CountedElsewhere, QuotaCheck, QuotaDifference, TreeChange};
+pub use counted::{CountedElsewhere, QuotaCheck, QuotaDifference, SetProjectError, TreeChange};
 pub(crate) use counted::{compare, sum_by_id};
+pub use kept::KeepError;
 pub(crate) use kept::KeptQuota;
 pub use kind::{BLOCK, Owners, QuotaId, QuotaKind, Resource};
 pub(crate) use ledger::{Charge, Ledger};

@@ -4,7 +4,7 @@
 use super::{Quota, QuotaError, check_id};
 use crate::caller::Caller;
 use crate::errno::{Errno, Result};
-use crate::quota::{CountedElsewhere, KeptQuota, Owners, QuotaCheck, QuotaId, Resource};
+use crate::quota::{CountedElsewhere, KeepError, KeptQuota, Owners, QuotaCheck, QuotaId, Resource};
 use crate::settings::quota as settings;
 use crate::stats::Event;
 use crate::volume::Volume;
@@ -128,17 +128,22 @@ impl Charges {
     }
 
     /// Puts kept settings into force, and passes on each that changes from now on: key and value,
-    /// no value if there is nothing to say any more. `keep` is called under the lock of the ledger.
+    /// no value if there is nothing to say any more, and whether somebody sets it, who is refused
+    /// if it cannot be kept. `keep` is called under the lock of the ledger.
     pub fn keep_settings(
         &self,
         kept: &[KeptSetting],
-        keep: impl Fn(&[u8], Option<&[u8]>) + Send + Sync + 'static,
+        keep: impl Fn(&[u8], Option<&[u8]>, bool) -> std::result::Result<(), KeepError>
+        + Send
+        + Sync
+        + 'static,
     ) {
         let (settings, _) = self.decoded(kept);
         self.0.sb.quotas.ledger.restore(&settings, &pin());
         let keep = move |kept: KeptQuota| {
             let (key, value) = settings::encode(&kept);
-            keep(&key, value.as_deref());
+            let is_set = !matches!(kept, KeptQuota::Grace(..));
+            keep(&key, value.as_deref(), is_set)
         };
         self.0.sb.quotas.ledger.keep_with(Box::new(keep));
     }

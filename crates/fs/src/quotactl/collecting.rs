@@ -55,8 +55,8 @@ impl Quota<'_> {
                 });
             }
         }
-        ledger.commit(settings, none_left, &pin());
-        Ok(())
+        let committed = ledger.commit(settings, none_left, &pin());
+        committed.map_err(|error| QuotaError::NotKept { error })
     }
 
     /// Looks for files for whose owners the prepared limit is the first.

@@ -1,10 +1,11 @@
 //! Why a request about quotas is refused.
 
 use crate::errno::Errno;
-use crate::quota::{Limit, QuotaId, QuotaKind, Resource};
+use crate::quota::{KeepError, Limit, QuotaId, QuotaKind, Resource};
 use std::fmt;
 
-/// Why a request about quotas is refused. Nothing has changed then.
+/// Why a request about quotas is refused. Nothing has changed then, but as
+/// [`super::Quota::set_project_tree`] says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QuotaError {
     /// A soft limit above its hard limit.
@@ -90,6 +91,11 @@ pub enum QuotaError {
         /// Why.
         errno: Errno,
     },
+    /// It cannot be written down, and would be gone with the mount.
+    NotKept {
+        /// Where, and why.
+        error: KeepError,
+    },
     /// The volume could not be read.
     Volume {
         /// Why.
@@ -117,6 +123,7 @@ impl QuotaError {
             }
             QuotaError::NotADirectory { .. } => Errno::ENOTDIR,
             QuotaError::Path { errno, .. } | QuotaError::Volume { errno } => *errno,
+            QuotaError::NotKept { error } => error.errno,
             QuotaError::TooLarge { .. } => Errno::ERANGE,
             QuotaError::Collecting { .. } | QuotaError::CollectsAnyway => Errno::EBUSY,
             QuotaError::Off | QuotaError::OffOfHost => Errno::EOPNOTSUPP,
@@ -233,6 +240,14 @@ impl fmt::Display for QuotaError {
                 )
             }
             QuotaError::Path { path: p, errno } => write!(f, "{}: {errno}", path(p)),
+            QuotaError::NotKept { error } => {
+                let KeepError { place, errno } = error;
+                let place = place.display();
+                write!(
+                    f,
+                    "cannot be kept in {place}: {errno}; see to that and try again"
+                )
+            }
             QuotaError::Volume {
                 errno: Errno::EAGAIN,
             } => f.write_str(

@@ -10,7 +10,7 @@ use crate::inode::{Inode, InodeRef};
 use crate::number::{ROOT, is_control};
 use crate::ops::ctx::Ctx;
 use crate::ops::{ioctl, list};
-use crate::quota::{QuotaId, QuotaKind, TreeChange};
+use crate::quota::{QuotaId, QuotaKind, SetProjectError, TreeChange};
 use crate::superblock::{Attempt, Stop, Superblock};
 use crate::walk::{Follow, From, walk as find};
 use hearth_sync::epoch::{self, Guard, pin};
@@ -26,7 +26,8 @@ impl Quota<'_> {
     ///
     /// # Errors
     /// The reason; after [`QuotaError::Path`] part of the tree may have changed, and doing it again
-    /// goes on. `EDEADLK` as its errno inside a callback of the library, where nothing changes.
+    /// goes on. After [`QuotaError::NotKept`] all of it may have, until the unmount. `EDEADLK` as
+    /// its errno inside a callback of the library, where nothing changes.
     pub fn set_project_tree(
         &self,
         path: impl AsRef<[u8]>,
@@ -56,13 +57,18 @@ impl Quota<'_> {
     ) -> Result<TreeChange, QuotaError> {
         self.may_enter(project)?;
         if let Some(counter) = self.counter() {
-            return match counter.set_project(ino, project) {
-                Err(Errno::ENOTDIR) => Err(QuotaError::NotADirectory { path: path.into() }),
-                done => done.map_err(|errno| QuotaError::Path {
-                    path: path.into(),
-                    errno,
-                }),
-            };
+            return counter
+                .set_project(ino, project)
+                .map_err(|error| match error {
+                    SetProjectError::Keep(error) => QuotaError::NotKept { error },
+                    SetProjectError::Host(Errno::ENOTDIR) => {
+                        QuotaError::NotADirectory { path: path.into() }
+                    }
+                    SetProjectError::Host(errno) => QuotaError::Path {
+                        path: path.into(),
+                        errno,
+                    },
+                });
         }
         let top = self.sb.run(&Caller::ROOT, |cx, g| {
             let top = cx.sb.inode(ino, g)?;

@@ -66,12 +66,11 @@ impl Superblock {
         let keep = move |kept: KeptQuota| {
             let (key, value) = quota::encode(&kept);
             keeper.set(key, value);
+            Ok(())
         };
         let ledger = &self.quotas.ledger;
-        ledger
-            .restore(&found.quotas, &pin())
-            .into_iter()
-            .for_each(&keep);
+        let differs = ledger.restore(&found.quotas, &pin());
+        differs.into_iter().for_each(|kept| drop(keep(kept)));
         ledger.keep_with(Box::new(keep));
     }
 

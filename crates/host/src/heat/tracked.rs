@@ -7,6 +7,7 @@ use super::names::{self, Whereabouts};
 use crate::attributes;
 use crate::heat_by::HeatBy;
 use crate::identity::Identity;
+use crate::say::say;
 use crate::state::StateDir;
 use crate::tree::Tree;
 use hearth::heat::{ForeignFacts, ForeignFile, ForeignFiles, KeptGroup, PathInfo};
@@ -17,7 +18,6 @@ use hearth_sync::primitive::Arc;
 use rustix::fd::AsFd;
 use rustix::fs::{Statx, fstatvfs};
 use std::collections::{HashMap, HashSet};
-use std::io::Write;
 
 lock_class!(FailedLock = "host.heat-failed", 973);
 
@@ -263,9 +263,4 @@ fn row(path: Option<&[u8]>, stat: &Statx) -> PathInfo {
         gid: stat.stx_gid,
         size: stat.stx_size,
     }
-}
-
-/// A line for whoever reads the log, which may be closed.
-fn say(line: &str) {
-    let _ = writeln!(std::io::stderr(), "hearth: {line}");
 }

@@ -5,7 +5,9 @@ use super::amounts::Told;
 use super::walk::{Seen, Start};
 use crate::attributes;
 use crate::node::Node;
-use hearth::{Amounts, CountedElsewhere, Errno, Kind, Owners, QuotaCheck, Result, TreeChange};
+use hearth::{
+    Amounts, CountedElsewhere, Errno, Kind, Owners, QuotaCheck, Result, SetProjectError, TreeChange,
+};
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::Ordering::Relaxed;
 use rustix::fd::{AsFd, BorrowedFd};
@@ -182,7 +184,11 @@ impl CountedElsewhere for Quotas {
         Ok(check)
     }
 
-    fn set_project(&self, ino: u64, project: u32) -> Result<TreeChange> {
+    fn set_project(
+        &self,
+        ino: u64,
+        project: u32,
+    ) -> std::result::Result<TreeChange, SetProjectError> {
         self.enter_project(ino, project)
     }
 

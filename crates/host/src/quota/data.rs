@@ -191,7 +191,7 @@ impl Quotas {
     ///
     /// # Errors
     /// `EPERM` if `caller`, whom nobody has checked, does not own the inode, or may not change its
-    /// project; `EINVAL`, and those of `run`.
+    /// project; `EINVAL`; it cannot be written down; and those of `run`.
     pub fn set_fsxattr(
         &self,
         caller: &Caller<'_>,
@@ -276,13 +276,19 @@ impl Quotas {
         flags.xflags &= !PROJINHERIT;
         flags.project = 0;
         let is_other = flags.xflags != now.xflags & !PROJINHERIT || flags.extsize != now.extsize;
-        if is_other {
-            run(&flags)?;
-        }
+        let before = self.projects.of(&node.id);
         if node.charged.project() != Some(new.project) {
-            self.projects.set(&node.id, new.project);
+            self.projects.set(&node.id, new.project)?;
         }
-        Ok(())
+        let done = if is_other { run(&flags) } else { Ok(()) };
+        if done.is_err() {
+            // It is as before, whether that can be written down or not.
+            match before {
+                Some(project) => drop(self.projects.hold(&node.id, project)),
+                None => self.projects.unset(&node.id),
+            }
+        }
+        done
     }
 
     /// A file was closed: what lost its name meanwhile is free, what the host allocated late or

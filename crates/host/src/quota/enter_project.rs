@@ -5,7 +5,7 @@ use super::{Membership, Quotas};
 use crate::attributes;
 use crate::identity::Identity;
 use crate::node::Node;
-use hearth::{Errno, Kind, Owners, Result, TreeChange};
+use hearth::{Errno, KeepError, Kind, Owners, Result, SetProjectError, TreeChange};
 use hearth_sync::primitive::Arc;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, openat};
@@ -15,8 +15,14 @@ impl Quotas {
     /// Makes the directory that programs know by this number, and all below, a project.
     ///
     /// # Errors
-    /// `ENOENT`, `ENOTDIR`, those of the walk.
-    pub fn enter_project(&self, ino: u64, project: u32) -> Result<TreeChange> {
+    /// `ENOENT`, `ENOTDIR`, those of the walk. It cannot be written down of which project the
+    /// directory is, and nothing has changed; or of which a file is that has names elsewhere, and
+    /// all has changed until the unmount.
+    pub fn enter_project(
+        &self,
+        ino: u64,
+        project: u32,
+    ) -> std::result::Result<TreeChange, SetProjectError> {
         let tree = &self.tree;
         let root = tree.nodes.root();
         let is = |id: &Identity| tree.shown(id.dev, id.ino) == ino;
@@ -25,7 +31,7 @@ impl Quotas {
             false => tree.nodes.find(is).ok_or(Errno::ENOENT)?,
         };
         if top.kind != Kind::Directory {
-            return Err(Errno::ENOTDIR);
+            return Err(Errno::ENOTDIR.into());
         }
         let reached = tree.reach(&top)?;
         let change = self.moving.lock();
@@ -33,10 +39,11 @@ impl Quotas {
         let is_beside = !tree.keeps_projects();
         let mut done = TreeChange::default();
         let mut linked = HashSet::new();
+        let mut unkept = None;
         if is_beside {
             change.begin(&top.id, before.project, project);
             // Who makes something in what has been moved does so in the new project.
-            self.projects.set(&top.id, project);
+            self.projects.set(&top.id, project)?;
         }
         let start = Start {
             top: reached.as_fd(),
@@ -47,7 +54,9 @@ impl Quotas {
             let Some(id) = seen.id else { return Ok(()) };
             let is_linked = seen.kind != Kind::Directory && seen.stat.stx_nlink > 1;
             let moved = match is_beside {
-                true => self.move_beside(seen, id, is_linked, (&top.id, project)),
+                true => self
+                    .move_beside(seen, id, is_linked, (&top.id, project))
+                    .map(|kept| unkept = unkept.take().or(kept.err())),
                 // By another of its names.
                 false if is_linked && !linked.insert((id.dev, id.ino)) => Ok(()),
                 false => self.move_to_project(seen, id, project),
@@ -65,7 +74,7 @@ impl Quotas {
         loop {
             let renamed = self.moving.moved().take_renamed();
             if renamed.is_empty() {
-                return Ok(done);
+                return unkept.map_or(Ok(done), |error| Err(error.into()));
             }
             for node in renamed {
                 let member = self.membership(&node);
@@ -86,14 +95,14 @@ impl Quotas {
 
     /// Charges what a walk has come to to the new project, where projects are written down beside.
     /// A lookup from now on gives the inode the new project. One that was looked up before keeps
-    /// the old one until its record is moved.
+    /// the old one until its record is moved. Returns whether that is written down.
     fn move_beside(
         &self,
         seen: &Seen<'_>,
         id: &Identity,
         is_linked: bool,
         (top, project): (&Identity, u32),
-    ) -> Result<()> {
+    ) -> Result<std::result::Result<(), KeepError>> {
         let mut moved = self.moving.moved();
         let known = self.tree.nodes.known(id);
         if let Some(node) = &known {
@@ -102,14 +111,15 @@ impl Quotas {
         let what = (id, seen.kind);
         let is_first = moved.add(what, seen.project, is_linked, known.is_none());
         // Before anybody else finds it. A directory may say something else at its other names.
+        let mut kept = Ok(());
         match is_linked {
-            true => self.projects.set(id, project),
+            true => kept = self.projects.hold(id, project),
             false if id == top => {}
             false => self.projects.unset(id),
         }
         drop(moved);
         if !is_first {
-            return Ok(());
+            return Ok(kept);
         }
         let is_known = known.is_some();
         self.move_known(seen, known, project, || Ok(()))?;
@@ -117,9 +127,9 @@ impl Quotas {
         let now = seen.fd.filter(|_| is_known).map(attributes::stat);
         let is_linked_now = now.is_some_and(|now| now.is_ok_and(|now| now.stx_nlink > 1));
         if is_linked_now && !is_linked && seen.kind != Kind::Directory {
-            self.projects.set(id, project);
+            kept = self.projects.hold(id, project);
         }
-        Ok(())
+        Ok(kept)
     }
 
     /// Whether a rename stays within the tree whose project is being changed. What it moves need

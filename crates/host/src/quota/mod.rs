@@ -17,6 +17,7 @@ mod data;
 mod enter_project;
 mod holes;
 mod late;
+mod lines;
 mod mounts_below;
 mod moving;
 mod names;
@@ -38,11 +39,12 @@ use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::AtomicU64;
 use late::Late;
+use lines::Lines;
 use moving::Moving;
 use projects::Projects;
 pub use refusals::Refusal;
 use refusals::Refusals;
-use state_dir::{Lines, QuotaDir};
+use state_dir::QuotaDir;
 use std::collections::HashMap;
 use std::path::PathBuf;
 
@@ -60,7 +62,7 @@ pub(crate) struct Quotas {
     late: Late,
     state: QuotaDir,
     source: PathBuf,
-    settings: Lines,
+    settings: Arc<Lines<String>>,
     /// Settings as they were kept, until the walk has ended.
     kept: Vec<KeptSetting>,
     /// Whether the root is on XFS.

@@ -170,16 +170,24 @@ impl Quotas {
 
     /// What gets a name in a directory of no project belongs to its own wherever it is: that is
     /// written down, where the directory says something else.
-    fn keep_project(&self, id: &Identity, project: u32, to: &Arc<Node>) {
-        if !self.tree.keeps_projects() && project != self.project(to) {
-            self.projects.set(id, project);
+    ///
+    /// # Errors
+    /// It cannot be.
+    fn keep_project(&self, id: &Identity, project: u32, to: &Arc<Node>) -> Result<()> {
+        if self.leaves_project(project, to) {
+            self.projects.set(id, project)?;
         }
+        Ok(())
+    }
+
+    fn leaves_project(&self, project: u32, to: &Arc<Node>) -> bool {
+        !self.tree.keeps_projects() && project != self.project(to)
     }
 
     /// Checks a rename against projects. What leaves the tree of its project keeps it.
     ///
     /// # Errors
-    /// `EXDEV`.
+    /// `EXDEV`; what is kept cannot be.
     pub fn check_rename(
         &self,
         (from, name): (&Arc<Node>, &[u8]),
@@ -201,10 +209,9 @@ impl Quotas {
             let other = self.tree.find(reached.as_fd(), new_name)?;
             let of_other = self.project_of_found(&other, to);
             self.may_enter(of_other, from)?;
-            self.keep_project(&other.id, of_other, from);
+            self.keep_project(&other.id, of_other, from)?;
         }
-        self.keep_project(&found.id, project, to);
-        Ok(())
+        self.keep_project(&found.id, project, to)
     }
 
     /// A directory that has moved is counted where it is. What has moved to where a change of
@@ -231,7 +238,7 @@ impl Quotas {
     /// Gives an inode one more name, in `parent`. It stays in its project.
     ///
     /// # Errors
-    /// `EXDEV` if the directory is of another one, and those of `link`.
+    /// `EXDEV` if the directory is of another one; that it stays cannot be kept; those of `link`.
     pub fn link<T>(
         &self,
         node: &Arc<Node>,
@@ -241,7 +248,7 @@ impl Quotas {
         let project = self.project(node);
         self.may_enter(project, parent)?;
         // Before there is the name: a crash may follow.
-        self.keep_project(&node.id, project, parent);
+        self.keep_project(&node.id, project, parent)?;
         if self.moving.is_on() {
             self.moving.moved().add_link(&node.id, project);
         }
@@ -253,8 +260,11 @@ impl Quotas {
         }
         // A walk may have changed the project of either since. While the record is locked it does
         // not change that of the inode, and it looks for a name that came before.
-        if let Ok(_touched) = self.touch(node) {
-            self.keep_project(&node.id, self.project(node), parent);
+        if let Ok(_touched) = self.touch(node)
+            && self.leaves_project(self.project(node), parent)
+        {
+            // There is the name already; the log has heard of it.
+            let _ = self.projects.hold(&node.id, self.project(node));
         }
         Ok(done)
     }

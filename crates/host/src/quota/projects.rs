@@ -2,50 +2,36 @@
 
 use super::Quotas;
 use super::charged::Membership;
-use super::state_dir::Lines;
+use super::lines::Lines;
 use crate::attributes;
-use crate::error::OpenError;
 use crate::identity::Identity;
 use crate::node::Node;
 use crate::reach::Found;
-use hearth_sync::lock::Lock;
-use hearth_sync::lock_class;
+use hearth::KeepError;
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicBool, Ordering::Relaxed};
 use rustix::fd::AsFd;
-use std::collections::HashMap;
-
-lock_class!(ProjectsLock = "host.projects", 814);
 
 /// The projects of a tree.
 #[derive(Debug)]
 pub struct Projects {
     /// By [`Identity::lasting`].
-    set: Lock<ProjectsLock, HashMap<Box<str>, u32>>,
+    lines: Lines<u32>,
     /// Whether any was ever set: until then nobody looks. Relaxed: whoever sets the first one then
     /// visits all inodes below.
     any: AtomicBool,
-    lines: Lines,
     /// Device of the root.
     own: u64,
 }
 
 impl Projects {
     /// Those that were kept.
-    ///
-    /// # Errors
-    /// They cannot be read.
-    pub fn new(lines: Lines, own: u64) -> Result<Projects, OpenError> {
-        let kept = lines.read()?.into_iter();
-        let set: HashMap<Box<str>, u32> = kept
-            .filter_map(|(key, value)| Some((key.into(), value?.parse().ok()?)))
-            .collect();
-        Ok(Projects {
-            any: AtomicBool::new(!set.is_empty()),
-            set: Lock::new(set),
+    pub fn new(lines: Lines<u32>, own: u64) -> Projects {
+        Projects {
+            any: AtomicBool::new(!lines.is_empty()),
             lines,
             own,
-        })
+        }
     }
 
     /// Whether there are any.
@@ -56,20 +42,28 @@ impl Projects {
     /// What was set for an inode.
     pub fn of(&self, id: &Identity) -> Option<u32> {
         match self.any() {
-            true => self.set.lock().get(&*id.lasting(self.own)).copied(),
+            true => self.lines.get(&id.lasting(self.own)),
             false => None,
         }
     }
 
     /// Sets it, and writes it down.
-    pub fn set(&self, id: &Identity, project: u32) {
+    ///
+    /// # Errors
+    /// It cannot be kept, and nothing has changed.
+    pub fn set(&self, id: &Identity, project: u32) -> std::result::Result<(), KeepError> {
+        self.lines.set(&id.lasting(self.own), Some(project))?;
         self.any.store(true, Relaxed);
-        let key = id.lasting(self.own);
-        let mut set = self.set.lock();
-        if set.get(&*key) != Some(&project) {
-            self.lines.append(&key, Some(&project.to_string()));
-            set.insert(key.into(), project);
-        }
+        Ok(())
+    }
+
+    /// [`Projects::set`] where nobody can be refused.
+    ///
+    /// # Errors
+    /// It cannot be kept, and holds until the unmount.
+    pub fn hold(&self, id: &Identity, project: u32) -> std::result::Result<(), KeepError> {
+        self.any.store(true, Relaxed);
+        self.lines.hold(&id.lasting(self.own), Some(project))
     }
 
     /// Makes them durable.
@@ -82,13 +76,9 @@ impl Projects {
 
     /// From now on the inode inherits, or is gone.
     pub fn unset(&self, id: &Identity) {
-        if !self.any() {
-            return;
-        }
-        let key = id.lasting(self.own);
-        let mut set = self.set.lock();
-        if set.remove(&*key).is_some() {
-            self.lines.append(&key, None);
+        if self.any() {
+            // A line that stays says what nobody asks for; the log has heard of it.
+            let _ = self.lines.hold(&id.lasting(self.own), None);
         }
     }
 }

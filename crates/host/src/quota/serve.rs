@@ -5,7 +5,7 @@ use super::late::Late;
 use super::mounts_below::has_mounts_below;
 use super::refusals::Refusals;
 use super::state_dir::QuotaDir;
-use super::{Counting, Moving, Projects, Quotas, Refusal};
+use super::{Counting, Lines, Moving, Projects, Quotas, Refusal};
 use crate::error::OpenError;
 use crate::state::StateDir;
 use crate::tree::Tree;
@@ -104,28 +104,31 @@ impl Quotas {
         tree.served_at(beside.prepare()?);
         let state = QuotaDir::open(&beside.path().join("quota"))?;
         let dev = tree.nodes.root().id.dev;
-        let (settings, projects) = (state.lines("settings")?, state.lines("projects")?);
-        // What was kept has nothing of mounts below: with one there now the tree is counted.
-        let projects = Projects::new(projects, dev)?;
+        let settings: Arc<Lines<String>> = Arc::new(Lines::open(&state, "settings")?);
+        let projects = Projects::new(Lines::open(&state, "projects")?, dev);
         // What was written down while the filesystem could not keep it goes on to count.
         if !projects.any() && tree.can_keep_projects() {
             tree.keep_projects();
         }
         let usage = state.take_usage(&usage_of(tree))?;
+        // What was kept has nothing of mounts below: with one there now the tree is counted.
         let usage = usage.filter(|_| !has_mounts_below(tree, source));
         let charges = volume.charges();
         for (owners, amounts) in usage.iter().flatten() {
             charges.force(*owners, *amounts);
         }
-        let bytes = |text: String| text.into_bytes().into_boxed_slice();
-        let kept = settings.read()?.into_iter();
+        let kept = settings.all().into_iter();
         let kept: Vec<KeptSetting> = kept
-            .filter_map(|(key, value)| Some((bytes(key), bytes(value?))))
+            .map(|(key, value)| (Box::from(key.as_bytes()), Box::from(value.as_bytes())))
             .collect();
-        let lines = settings.clone();
-        charges.keep_settings(&kept, move |key, value| {
-            let value = value.map(String::from_utf8_lossy);
-            lines.append(&String::from_utf8_lossy(key), value.as_deref());
+        let lines = Arc::clone(&settings);
+        charges.keep_settings(&kept, move |key, value, is_set| {
+            let key = String::from_utf8_lossy(key);
+            let value = value.map(|value| String::from_utf8_lossy(value).into_owned());
+            match is_set {
+                true => lines.set(&key, value),
+                false => lines.hold(&key, value),
+            }
         });
         let is_known = usage.is_some();
         if is_known {

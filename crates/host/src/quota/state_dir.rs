@@ -4,6 +4,7 @@ use crate::error::OpenError;
 use hearth::{Amounts, Owners};
 use hearth_sync::primitive::{Arc, thread};
 use rustix::fs::{FlockOperation, flock};
+use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -18,12 +19,12 @@ const LAST: &str = "end";
 const ENDING: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(20);
 
-/// The directory, which no other daemon uses meanwhile.
-#[derive(Debug)]
+/// The directory, which no other daemon uses meanwhile. Cheap to clone; all clones are the same.
+#[derive(Clone, Debug)]
 pub struct QuotaDir {
     path: PathBuf,
     /// Locked for as long as it is open.
-    directory: File,
+    directory: Arc<File>,
 }
 
 /// The process that has a directory locked, where this one sees it.
@@ -40,16 +41,6 @@ fn locked_by(directory: &File) -> Option<u32> {
             _ => None,
         },
     )
-}
-
-/// Keys and their values.
-pub type KeptLines = Vec<(String, Option<String>)>;
-
-/// Lines of a key and a value, the last of which counts. Each change appends one.
-#[derive(Clone, Debug)]
-pub struct Lines {
-    path: PathBuf,
-    file: Arc<File>,
 }
 
 impl QuotaDir {
@@ -71,23 +62,35 @@ impl QuotaDir {
         }
         Ok(QuotaDir {
             path: path.to_owned(),
-            directory,
+            directory: Arc::new(directory),
         })
     }
 
-    /// The lines of a file, each key once.
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Keys and values of a file of lines.
     ///
     /// # Errors
-    /// Why it cannot be used.
-    pub fn lines(&self, name: &str) -> Result<Lines, OpenError> {
-        let path = self.path.join(name);
-        let failed = |error| state_error(&path, error);
-        let kept = read_lines(&path).map_err(failed)?;
-        let text: String = kept.iter().map(|(key, value)| line(key, value)).collect();
-        self.replace(name, text.as_bytes()).map_err(failed)?;
-        let file = OpenOptions::new().append(true).open(&path);
-        let file = Arc::new(file.map_err(failed)?);
-        Ok(Lines { path, file })
+    /// It cannot be read.
+    pub fn read(&self, name: &str) -> Result<HashMap<String, String>, OpenError> {
+        read_lines(&self.path.join(name)).map_err(|error| self.failed(name, error))
+    }
+
+    /// Replaces a file by this text, and opens it at its end.
+    ///
+    /// # Errors
+    /// Those of the filesystem of the directory.
+    pub fn rewritten(&self, name: &str, text: &[u8]) -> io::Result<File> {
+        self.replace(name, text)?;
+        OpenOptions::new().append(true).open(self.path.join(name))
+    }
+
+    /// Why a file of it cannot be used.
+    pub fn failed(&self, name: &str, error: io::Error) -> OpenError {
+        state_error(&self.path.join(name), error)
     }
 
     /// What was used when the last daemon that served `whose` ended cleanly. It counts once: from
@@ -134,36 +137,6 @@ impl QuotaDir {
     }
 }
 
-impl Lines {
-    /// What they say, each key once.
-    ///
-    /// # Errors
-    /// They cannot be read.
-    pub fn read(&self) -> Result<KeptLines, OpenError> {
-        read_lines(&self.path).map_err(|error| state_error(&self.path, error))
-    }
-
-    /// Appends one; no value: there is nothing to say any more. What cannot be written is lost with
-    /// the daemon, which goes on.
-    pub fn append(&self, key: &str, value: Option<&str>) {
-        let line = line(key, &value.map(str::to_owned));
-        let before = self.file.metadata();
-        let written = (&*self.file).write_all(line.as_bytes());
-        if let (Err(_), Ok(before)) = (written, before) {
-            // What a full disk has left of it would be the beginning of the next line.
-            let _ = self.file.set_len(before.len());
-        }
-    }
-
-    /// Makes them durable.
-    ///
-    /// # Errors
-    /// Those of `fsync(2)`.
-    pub fn sync(&self) -> io::Result<()> {
-        self.file.sync_all()
-    }
-}
-
 /// Whether the directory could be locked in this time. A daemon that was killed has left its mount
 /// some time before the last of its threads has left the kernel, and with it the lock.
 fn locked_within(directory: &File, time: Duration) -> io::Result<bool> {
@@ -185,37 +158,23 @@ fn state_error(path: &Path, error: io::Error) -> OpenError {
     }
 }
 
-fn line(key: &str, value: &Option<String>) -> String {
-    match value {
-        Some(value) => format!("{key}\t{value}\n"),
-        None => format!("{key}\n"),
-    }
-}
-
-/// Keys in the order in which they came first. A line that a crash has torn has no end and is left
-/// out, and a file that is not there has none. One that cannot be read may have some: whoever took
-/// it for empty would write that back.
-fn read_lines(path: &Path) -> io::Result<KeptLines> {
+/// What each key has by its last line. A line that a crash has torn has no end and is left out, and
+/// a file that is not there has none. One that cannot be read may have some: whoever took it for
+/// empty would write that back.
+fn read_lines(path: &Path) -> io::Result<HashMap<String, String>> {
     let text = match std::fs::read(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         text => text?,
     };
     let text = String::from_utf8_lossy(&text);
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-    let mut found = KeptLines::new();
-    let mut places = std::collections::HashMap::new();
+    let mut found = HashMap::new();
     for line in whole.lines().filter(|line| !line.is_empty()) {
-        let (key, value) = match line.split_once('\t') {
-            Some((key, value)) => (key, Some(value.to_owned())),
-            None => (line, None),
-        };
-        let place = *places.entry(key.to_owned()).or_insert(found.len());
-        match place == found.len() {
-            true => found.push((key.to_owned(), value)),
-            false => found[place].1 = value,
+        match line.split_once('\t') {
+            Some((key, value)) => drop(found.insert(key.to_owned(), value.to_owned())),
+            None => drop(found.remove(line)),
         }
     }
-    found.retain(|(_, value)| value.is_some());
     Ok(found)
 }
 
@@ -259,32 +218,6 @@ mod tests {
         for cut in 1..text.len() {
             assert_eq!(parsed(&text[..cut], "2:h1.00"), None, "{cut}");
         }
-    }
-
-    /// Once, the next line went on where the cut one ended, and both were another key.
-    #[test]
-    fn a_line_that_a_full_disk_cuts_leaves_the_lines_around_it() {
-        let name = format!("hearth-quota-full-{}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir(&path).unwrap();
-        let run = |program: &str, args: &[&str]| {
-            let mut command = std::process::Command::new(program);
-            assert!(command.args(args).arg(&path).status().unwrap().success());
-        };
-        run("mount", &["-t", "tmpfs", "-o", "size=8k", "hearth-test"]);
-        let lines = QuotaDir::open(&path).unwrap().lines("projects").unwrap();
-        let ballast = vec![b'x'; 4096];
-        std::fs::write(path.join("ballast"), ballast).unwrap();
-        let long = "k".repeat(4000);
-        lines.append(&long, Some("1"));
-        lines.append(&"c".repeat(200), Some("2"));
-        lines.append("after", Some("3"));
-        let kept = lines.read().unwrap();
-        drop(lines);
-        run("umount", &[]);
-        std::fs::remove_dir(&path).unwrap();
-        let some = |value: &str| Some(value.to_owned());
-        assert_eq!(kept, [(long, some("1")), ("after".to_owned(), some("3"))]);
     }
 
     /// Once, a mount that followed a `kill -9` at once was refused, for threads of the daemon that

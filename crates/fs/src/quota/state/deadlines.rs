@@ -26,7 +26,8 @@ impl QuotaState {
         }
         let dquot = &self.dquots[dquot];
         if let Some(keep) = cx.keep {
-            keep(KeptQuota::Grace(dquot.who, dquot.grace_ends()));
+            // Nobody asked for it, so nobody can be refused: whoever keeps it says what is lost.
+            let _ = keep(KeptQuota::Grace(dquot.who, dquot.grace_ends()));
         }
     }
 

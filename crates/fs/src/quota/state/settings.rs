@@ -1,7 +1,7 @@
 //! Settings of ids and kinds. A change has two phases, so that a front end can object between them.
 
 use super::{QuotaCx, QuotaEvent, QuotaState};
-use crate::quota::kept::KeptQuota;
+use crate::quota::kept::{KeepError, KeptQuota};
 use crate::quota::kind::{Owners, QuotaId, QuotaKind, Resource};
 use crate::quota::rules::{IdSettings, KindSettings, Limit};
 
@@ -108,23 +108,25 @@ impl QuotaState {
     }
 
     /// Second phase of a change: puts the settings into force.
-    pub fn commit(&mut self, settings: SettingsUpdate, cx: &QuotaCx<'_>) {
-        self.prepared = None;
+    ///
+    /// # Errors
+    /// They cannot be kept; nothing has changed.
+    pub fn commit(&mut self, settings: SettingsUpdate, cx: &QuotaCx<'_>) -> Result<(), KeepError> {
         let kept = match settings {
-            SettingsUpdate::Id(who, own) => {
-                self.set_own(who, own, cx);
-                KeptQuota::Id(who, own)
-            }
-            SettingsUpdate::Kind(kind, rules) => {
-                self.set_rules(kind, rules, cx);
-                KeptQuota::Kind(kind, rules)
-            }
+            SettingsUpdate::Id(who, own) => KeptQuota::Id(who, own),
+            SettingsUpdate::Kind(kind, rules) => KeptQuota::Kind(kind, rules),
         };
         if let Some(keep) = cx.keep
             && self.keeps(&kept)
         {
-            keep(kept);
+            keep(kept)?;
         }
+        self.prepared = None;
+        match settings {
+            SettingsUpdate::Id(who, own) => self.set_own(who, own, cx),
+            SettingsUpdate::Kind(kind, rules) => self.set_rules(kind, rules, cx),
+        }
+        Ok(())
     }
 
     /// Whether a setting outlives the mount. The size of a volume is an option of each mount; a
