@@ -148,12 +148,12 @@ fn files_that_are_linked_out_while_their_tree_becomes_a_project_are_of_it_by_all
     let (top, out) = (find(ROOT, "tree"), find(ROOT, "out"));
     let is_over = AtomicBool::new(false);
     let link_all = || {
-        for round in 0.. {
+        for round in 0..FILES {
             for d in 0..DIRECTORIES {
                 if is_over.load(Relaxed) {
                     return;
                 }
-                let file = find(find(top, &format!("d{d}")), &format!("f{}", round % FILES));
+                let file = find(find(top, &format!("d{d}")), &format!("f{round}"));
                 let name = format!("{d}-{round}");
                 served
                     .vfs
