@@ -158,14 +158,14 @@ type Call<'a> = &'a (dyn Fn(&Process, Fd) -> bool + Sync);
 /// that the backend does not give. Returns whether the call was unpinned then, and what it returns.
 fn beside_held_offset(beside: Call<'_>) -> (bool, bool) {
     let (volume, p, backend, _) = watched();
-    let fd = p.open("/f", NEW, 0o644).unwrap();
-    p.write(fd, &[7; 300_000]).unwrap();
-    volume.sync().unwrap();
-    p.close(fd).unwrap();
+    let fd = p.open("/f", NEW, 0o644).expect("a file");
+    p.write(fd, &[7; 300_000]).expect("a file");
+    volume.sync().expect("a sync");
+    p.close(fd).expect("a file");
     for _ in 0..3 {
         volume.reclaim(u64::MAX);
     }
-    let fd = p.open("/f", libc::O_RDWR, 0).unwrap();
+    let fd = p.open("/f", libc::O_RDWR, 0).expect("a file");
     let [waits, goes_on] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
     let (told, until) = (Arc::clone(&waits), Arc::clone(&goes_on));
     backend.set_fault(Some(Box::new(move |call| {

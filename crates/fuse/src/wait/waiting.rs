@@ -308,19 +308,19 @@ mod tests {
     fn a_signal_ends_no_wait_of_a_task_whose_thread_is_known_but_a_kill_does() {
         let waiting = Waiting::default();
         let id = RequestId::new(7, 4711);
-        let mut context = Context::from_waker(Waker::noop());
+        let context = Context::from_waker(Waker::noop());
         waiting.interrupt(7);
         for _ in 0..2 {
             let waker = waiting.begin_task(id).unwrap();
             waiting.interrupt(7);
-            assert_eq!(waker.poll(&mut context), Poll::Pending);
+            assert_eq!(waker.poll(&context), Poll::Pending);
             let asked = waiting.look(Duration::ZERO).unwrap();
             assert!(asked[0].is_interrupted && !asked[0].endless);
             waiting.end(7);
         }
         let waker = waiting.begin_task(id).unwrap();
         waiting.cut(7, Cut::Kill);
-        assert_eq!(waker.poll(&mut context), Poll::Ready(Cut::Kill));
+        assert_eq!(waker.poll(&context), Poll::Ready(Cut::Kill));
     }
 
     #[test]
