@@ -4,6 +4,8 @@
 
 #[path = "stores/damage.rs"]
 mod damage;
+#[path = "stores/forks.rs"]
+mod forks;
 #[path = "stores/formats.rs"]
 mod formats;
 #[path = "stores/sample.rs"]

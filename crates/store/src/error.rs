@@ -117,6 +117,8 @@ pub enum Error {
     },
     /// The volume was closed.
     Closed,
+    /// This process is a fork of the one that opened the volume.
+    Forked,
     /// A call of the operating system failed.
     Io {
         /// The call, as a verb.
@@ -230,6 +232,7 @@ impl Error {
             Error::ReadOnly { .. } => Errno::EROFS,
             Error::TooLarge { .. } => Errno::E2BIG,
             Error::Closed => Errno::EBADF,
+            Error::Forked => Errno::ESTALE,
             Error::Io { errno, .. } => *errno,
             Error::WrongKey { .. } => Errno::EACCES,
         }
@@ -320,6 +323,10 @@ impl fmt::Display for Error {
                 write!(f, "epoch {epoch} is not newer than {last}, the last one")
             }
             Error::Closed => write!(f, "the volume was closed; mount it again"),
+            Error::Forked => write!(
+                f,
+                "this process is a fork of the one that opened the volume; open it after the fork"
+            ),
             Error::Io { op, path, errno } => write!(f, "{op} {}: {errno}", path.display()),
             Error::WrongKey { why } => write!(
                 f,

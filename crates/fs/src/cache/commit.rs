@@ -188,6 +188,7 @@ impl Superblock {
 
     /// Ends the volume: see [`crate::Volume::close`].
     pub(crate) fn close(&self) -> Result<()> {
+        self.check_own()?;
         self.heat.keep_foreign(&self.objects);
         let Some(log) = self.log() else { return Ok(()) };
         check_unpinned()?;

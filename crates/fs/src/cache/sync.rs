@@ -19,6 +19,7 @@ impl Superblock {
     /// `EDEADLK` where the caller is pinned.
     pub(crate) fn fsync(&self, inode: &Inode) -> Result<()> {
         let Some(log) = self.log() else { return Ok(()) };
+        self.check_own()?;
         check_unpinned()?;
         if !crate::is_control(inode.number()) {
             let wait = log.gaps.settle(Some(inode.number()));
@@ -32,6 +33,7 @@ impl Superblock {
     /// # Errors
     /// `EDEADLK` where the caller is pinned.
     pub(crate) fn sync(&self) -> Result<()> {
+        self.check_own()?;
         match self.log() {
             Some(log) => self.sync_up_to(log.gaps.settle(None)),
             None => Ok(()),
@@ -58,6 +60,7 @@ impl Superblock {
 
     /// [`Superblock::sync`], with the heat as it is now.
     pub(crate) fn sync_all(&self) -> Result<()> {
+        self.check_own()?;
         self.heat.keep_all(&self.objects);
         self.sync()
     }

@@ -14,6 +14,12 @@ use std::ops::Deref;
 pub(crate) trait HasHandles: Sized {
     /// The shares of this value.
     fn handles(&self) -> &HandleShares<Self>;
+
+    /// Whether this process is a fork of the one that made the value. A fork has none of its
+    /// threads, so there the value is not dropped but forgotten.
+    fn is_forked(&self) -> bool {
+        false
+    }
 }
 
 /// A handle: the value lives as long as there is one.
@@ -24,12 +30,20 @@ pub(crate) struct Handle<T: HasHandles> {
 /// The share of one core: what the handles that were taken there have in common. It has a cache
 /// line of its own, because threads of every core read it while the count beside it changes.
 #[repr(align(64))]
-struct Share<T> {
+struct Share<T: HasHandles> {
     of: Arc<T>,
 }
 
+impl<T: HasHandles> Drop for Share<T> {
+    fn drop(&mut self) {
+        if self.of.is_forked() {
+            std::mem::forget(Arc::clone(&self.of));
+        }
+    }
+}
+
 /// The share of each core, while it has handles.
-pub(crate) struct HandleShares<T>(PerCpu<Lock<HandleSharesLock, Weak<Share<T>>>>);
+pub(crate) struct HandleShares<T: HasHandles>(PerCpu<Lock<HandleSharesLock, Weak<Share<T>>>>);
 
 lock_class!(HandleSharesLock = "volume.share", 946);
 
@@ -51,7 +65,7 @@ impl<T: HasHandles> Handle<T> {
     }
 }
 
-impl<T> HandleShares<T> {
+impl<T: HasHandles> HandleShares<T> {
     pub fn new() -> HandleShares<T> {
         HandleShares(PerCpu::new(|_| Lock::new(Weak::new())))
     }

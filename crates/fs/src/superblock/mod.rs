@@ -129,6 +129,8 @@ pub(crate) struct Superblock {
     pub watched_names: Arc<NameRing>,
     pub control: ControlSlot,
     handles: HandleShares<Superblock>,
+    /// The process that built the volume. Immutable.
+    process: u32,
     projects: Projects,
     /// Orders the changes of settings that no other lock orders.
     pub settings_order: RawLock<OrderLock>,
@@ -139,6 +141,22 @@ pub(crate) struct Superblock {
 impl HasHandles for Superblock {
     fn handles(&self) -> &HandleShares<Superblock> {
         &self.handles
+    }
+
+    fn is_forked(&self) -> bool {
+        std::process::id() != self.process
+    }
+}
+
+impl Superblock {
+    /// Refuses a fork of the process that built the volume, of which it has a copy: what is durable
+    /// belongs to that process. Asked where a commit is asked for, before a lock is taken that a
+    /// thread may have held at the fork.
+    pub fn check_own(&self) -> Result<()> {
+        match self.is_durable() && self.is_forked() {
+            true => Err(Errno::ESTALE),
+            false => Ok(()),
+        }
     }
 }
 
@@ -200,6 +218,7 @@ impl Superblock {
             watched_names: Arc::new(NameRing::new()),
             control: ControlSlot::new(),
             handles: HandleShares::new(),
+            process: std::process::id(),
             projects: Projects::none(),
             settings_order: RawLock::new(),
             objects: Objects {

@@ -77,6 +77,18 @@ pub struct StoreBackend {
     is_read_only: bool,
     /// Where it is said what goes wrong. Immutable.
     troubles: Arc<Troubles>,
+    /// The process that opened the store. A fork of it has a copy of everything but the threads,
+    /// and shares the files: it changes nothing. Immutable.
+    process: u32,
+}
+
+impl Drop for StoreBackend {
+    fn drop(&mut self) {
+        // The end waits for threads, which a fork has not.
+        if self.check_own().is_err() {
+            std::mem::forget((Arc::clone(&self.kv), Arc::clone(&self.blocks)));
+        }
+    }
 }
 
 impl StoreBackend {
@@ -110,6 +122,7 @@ impl StoreBackend {
             limits: Limits::default(),
             is_read_only: false,
             troubles,
+            process: std::process::id(),
         })
     }
 
@@ -123,6 +136,15 @@ impl StoreBackend {
     pub fn with_troubles(mut self, troubles: Arc<Troubles>) -> StoreBackend {
         self.troubles = troubles;
         self
+    }
+
+    /// Refuses a fork of the process that opened the store. Asked before a lock is taken that a
+    /// thread may have held at the fork.
+    fn check_own(&self) -> Result<()> {
+        match std::process::id() == self.process {
+            true => Ok(()),
+            false => Err(Error::Forked),
+        }
     }
 
     /// Says what an errno cannot say, and returns that errno. Lack of room is told by who waits
@@ -257,12 +279,14 @@ impl Backend for StoreBackend {
         generation: u32,
         pages: &dyn PageSource,
     ) -> std::result::Result<Vec<Extent>, Errno> {
-        self.write(ino, generation, pages)
+        self.check_own()
+            .and_then(|()| self.write(ino, generation, pages))
             .map_err(|error| self.told(Of(UNWRITTEN, ino), &error))
     }
 
     fn commit(&self, epoch: u64, records: Vec<Record>) -> std::result::Result<(), Errno> {
-        self.commit_records(epoch, records)
+        self.check_own()
+            .and_then(|()| self.commit_records(epoch, records))
             .map_err(|error| self.told(ENDED, &error))
     }
 
@@ -275,12 +299,12 @@ impl Backend for StoreBackend {
     }
 
     fn tidy(&self) -> bool {
-        self.tidy_some()
+        self.check_own().is_ok() && self.tidy_some()
     }
 
     fn close(&self) -> std::result::Result<(), Errno> {
-        self.kv
-            .close()
+        self.check_own()
+            .and_then(|()| self.kv.close())
             .map_err(|error| self.told("the end of the volume", &error))
     }
 }
