@@ -14,6 +14,30 @@ use hearth_sync::rcu::Share;
 /// The bit that `O_TMPFILE` adds to `O_DIRECTORY`.
 const TMPFILE: i32 = libc::O_TMPFILE & !libc::O_DIRECTORY;
 
+/// An open file that no descriptor has yet. A panic of an observer, which hears of the open before
+/// the descriptor is there, ends it like a last close.
+struct Opening<'p> {
+    process: &'p Process,
+    file: Option<Share<OpenFile>>,
+}
+
+impl Drop for Opening<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if let Some(file) = self.file.take() {
+            self.give_up(&file);
+        }
+    }
+}
+
+impl Opening<'_> {
+    #[cold]
+    #[inline(never)]
+    fn give_up(&self, file: &OpenFile) {
+        file.finish(self.process.sb(), &pin());
+    }
+}
+
 impl Process {
     /// `open(2)`.
     pub fn open(&self, path: impl AsRef<[u8]>, flags: i32, mode: u16) -> Result<Fd> {
@@ -28,17 +52,24 @@ impl Process {
             let path = path.as_ref();
             let nofollow = flags & libc::O_NOFOLLOW != 0;
             let exclusive = flags & (libc::O_CREAT | libc::O_EXCL) == libc::O_CREAT | libc::O_EXCL;
-            let file = if exclusive {
+            let mut opening = Opening {
+                process: self,
+                file: None,
+            };
+            if exclusive {
                 self.at_name(dirfd, path, Follow::Never, |cx, walked, g| {
-                    open_walked(cx, walked, flags, mode, g)
-                })?
+                    opening.file = Some(open_walked(cx, walked, flags, mode, g)?);
+                    Ok(())
+                })?;
             } else {
                 let follow = if nofollow { Follow::Slash } else { Follow::Yes };
                 self.at(dirfd, path, follow, |cx, walked, g| {
-                    open_walked(cx, walked, flags, mode, g)
-                })?
-            };
-            Ok(reserved.install(file))
+                    opening.file = Some(open_walked(cx, walked, flags, mode, g)?);
+                    Ok(())
+                })?;
+            }
+            let file = opening.file.take();
+            Ok(reserved.install(file.expect("an open that succeeds has a file")))
         })
     }
 
