@@ -90,7 +90,7 @@ fn a_tree_is_not_made_a_project_in_a_callback() {
     }
 }
 
-/// Who has the lock may wait for a cut, and the cut for the callback.
+/// The holder of the lock may wait for a cut, and the cut for the callback.
 #[test]
 fn a_file_lock_of_another_is_not_waited_for_in_a_callback() {
     for p in on_both() {

@@ -185,8 +185,8 @@ impl Directory {
     /// Generation of the parent when this directory was removed, or [`NO_PARENT`].
     pub fn dead_parent(&self) -> u32 {
         // Relaxed: written before the bucket of its name is open again, without the name. Whoever
-        // finds the parent's number reused has it from a thread that has locked that bucket. Written
-        // once more when the parent is found to be gone for good.
+        // finds the parent's number reused has it from a thread that has locked that bucket.
+        // Written once more when the parent is found to be gone for good.
         self.dead_parent.load(Ordering::Relaxed)
     }
 

@@ -1,5 +1,5 @@
-//! Paths beside renames: what a path does not lead to was not there at one moment, and the path of a
-//! directory is one that it had.
+//! Paths beside renames: what a path does not lead to was not there at one moment, and the path of
+//! a directory is one that it had.
 
 use hearth::{AT_FDCWD, Credentials, Errno, Process, Volume};
 use hearth_sync::primitive::thread;
