@@ -1,5 +1,6 @@
-//! Who changes projects, and what stays in them, above all where the filesystem keeps no project
-//! ids: a file belongs there to the project of its directory, or to the one that is written down.
+//! Changes of projects, by those who may, and what stays in them, above all where the filesystem
+//! keeps no project ids: a file belongs there to the project of its directory, or to the one that
+//! is written down.
 
 use crate::harness::{Below, Mounted, Transport, program, said, shell, succeed};
 use crate::quotas::{USER, done, used, user_shell};
