@@ -1,4 +1,4 @@
-//! Who may do what with the files that a volume consists of: nobody but their owner.
+//! The files that a volume consists of are for their owner alone.
 
 use crate::harness::{said, shell, succeed};
 use crate::place::Place;

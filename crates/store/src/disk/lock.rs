@@ -1,6 +1,6 @@
 //! The lock of a volume in a directory of the host: `flock` of a file, exclusive for a writer.
 
-use super::real::{OTHERS, OWN_FILE};
+use super::modes::{OTHERS, OWN_FILE};
 use crate::error::{Error, Result};
 use hearth_sync::primitive::{Mutex, thread};
 use rustix::fs::{FlockOperation, flock};

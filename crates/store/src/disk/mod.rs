@@ -4,6 +4,7 @@
 //! itself. `real` is the operating system, [`simulated`] forgets what was not synced.
 
 pub(crate) mod lock;
+pub(crate) mod modes;
 pub(crate) mod real;
 pub mod simulated;
 

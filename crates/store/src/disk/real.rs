@@ -1,5 +1,6 @@
 //! Files of the operating system.
 
+use super::modes::{OTHERS, OWN_FILE, OWN_FOLDER};
 use super::{Access, Disk, File, lock};
 use crate::error::{Error, Result};
 use hearth_sync::primitive::Arc;
@@ -8,13 +9,6 @@ use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-
-/// Modes of what a volume consists of. Its files hold all contents and say nothing of the modes of
-/// the files in it, so whoever opens them reads everything.
-pub(crate) const OWN_FOLDER: u32 = 0o700;
-pub(crate) const OWN_FILE: u32 = 0o600;
-/// What those modes keep from others than the owner.
-pub(crate) const OTHERS: u32 = 0o077;
 
 /// A directory of the host.
 pub(crate) struct RealDisk {

@@ -7,7 +7,7 @@
 //! loses to an old one.
 
 use super::{Change, Engine, Engines, FOLDER, View, blame};
-use crate::disk::real::OWN_FOLDER;
+use crate::disk::modes::OWN_FOLDER;
 use crate::error::{Error, Result};
 use crate::kv::Table;
 use fjall::config::PartitioningPolicy;
