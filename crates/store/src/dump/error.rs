@@ -34,6 +34,11 @@ pub enum DumpError {
         /// Its errno.
         errno: Errno,
     },
+    /// Somebody else has put another file where this load had made one.
+    Replaced {
+        /// Path inside the directory.
+        path: Vec<u8>,
+    },
     /// The place holds something already.
     NotEmpty,
     /// The files are larger than the volume may be.
@@ -147,6 +152,14 @@ impl fmt::Display for DumpError {
             DumpError::At { path, op, errno } => {
                 let path = Path::new(std::ffi::OsStr::from_bytes(path));
                 write!(f, "'{}', {op}: {errno}", path.display())
+            }
+            DumpError::Replaced { path } => {
+                let path = Path::new(std::ffi::OsStr::from_bytes(path));
+                write!(
+                    f,
+                    "'{}' was replaced while it was loaded; load where nobody else may write",
+                    path.display()
+                )
             }
             DumpError::TooLarge { needs, size } => write!(
                 f,

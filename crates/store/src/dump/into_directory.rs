@@ -1,9 +1,11 @@
 //! From a stream into a plain directory of any filesystem.
 //!
-//! A directory is open while its names come, and every name is made relative to it: nothing that
-//! somebody puts in the way leads elsewhere. Owners, modes and times of a directory come when it is
-//! left, flags at the very end, so that nothing made later is in the way or moves them.
+//! The target is the loader's alone until all is made. A directory is open while its names come,
+//! and every name is made relative to it: nothing that somebody puts in the way leads elsewhere.
+//! Owners, modes and times of a directory come when it is left, flags at the very end, so that
+//! nothing made later is in the way or moves them.
 
+use super::beneath::MadeFile;
 use super::entry::{Entry, FileMap, What, device_parts};
 use super::error::{DumpError, Dumped, StreamFault};
 use super::order::Order;
@@ -11,11 +13,8 @@ use super::stream::DumpReader;
 use super::{DumpWatch, PAGE, Progress};
 use hearth_backend::{Errno, Inode, Kind, flags};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{
-    AtFlags, FallocateFlags, FileType, Gid, IFlags, Mode, OFlags, Timespec, Timestamps, Uid,
-    XattrFlags,
-};
-use std::collections::{BTreeMap, HashSet};
+use rustix::fs::{FallocateFlags, FileType, Gid, IFlags, Mode, OFlags, Uid};
+use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -43,10 +42,11 @@ pub fn into_directory(
     if names.next().is_some() {
         return Err(DumpError::NotEmpty);
     }
+    close_to_others(&root);
     let mut load = DirectoryLoad {
         root,
         order: Order::default(),
-        first_names: HashSet::new(),
+        first_names: HashMap::new(),
         flags: Vec::new(),
         left_out: LeftOut::new(),
         is_root: rustix::process::geteuid().is_root(),
@@ -73,15 +73,23 @@ struct OpenDirectory {
     inode: Inode,
 }
 
-struct DirectoryLoad<'a> {
+/// Flags that a file gets at the end.
+struct LateFlags {
+    path: Vec<u8>,
+    file: MadeFile,
+    flags: u32,
+}
+
+/// A load that is under way.
+pub(super) struct DirectoryLoad<'a> {
     root: OwnedFd,
     order: Order<OpenDirectory>,
-    /// Paths of files that have several names.
-    first_names: HashSet<Vec<u8>>,
-    /// Flags that forbid changes: path and flags.
-    flags: Vec<(Vec<u8>, u32)>,
+    /// Files that have several names, by the first path of each.
+    first_names: HashMap<Vec<u8>, MadeFile>,
+    /// Flags that forbid changes.
+    flags: Vec<LateFlags>,
     left_out: LeftOut,
-    is_root: bool,
+    pub(super) is_root: bool,
     done: Progress,
     watch: DumpWatch<'a>,
 }
@@ -138,9 +146,7 @@ impl DirectoryLoad<'_> {
             move |error| failed(of(error))
         };
         let kind = inode.attrs.kind;
-        if kind != Kind::Directory && inode.attrs.nlink > 1 {
-            self.first_names.insert(path.clone());
-        }
+        let has_several = kind != Kind::Directory && inode.attrs.nlink > 1;
         let private = Mode::RUSR | Mode::WUSR;
         match kind {
             Kind::Directory => {
@@ -154,6 +160,10 @@ impl DirectoryLoad<'_> {
             Kind::File => {
                 let made = rustix::fs::openat(at, name, NEW_FILE, private);
                 let file = std::fs::File::from(made.map_err(failed("make"))?);
+                if has_several {
+                    let made = MadeFile::of(&file).map_err(failed("look at"))?;
+                    self.first_names.insert(path.clone(), made);
+                }
                 self.contents(reader, &file, &path, &inode, map)?;
                 return self.dress(file.as_fd(), &path, &inode);
             }
@@ -171,13 +181,16 @@ impl DirectoryLoad<'_> {
                 let device = rustix::fs::makedev(major, minor);
                 match rustix::fs::mknodat(at, name, kind, private, device) {
                     Err(rustix::io::Errno::PERM | rustix::io::Errno::ACCESS) if !self.is_root => {
-                        self.first_names.remove(&path);
                         self.leave_out(what, &path);
                         return Ok(());
                     }
                     done => done.map_err(failed("make"))?,
                 }
             }
+        }
+        if has_several {
+            let made = MadeFile::named(at, name).map_err(failed("look at"))?;
+            self.first_names.insert(path.clone(), made);
         }
         self.dress_name(at, name, &path, &inode)
     }
@@ -190,17 +203,25 @@ impl DirectoryLoad<'_> {
         path: &[u8],
         to: &[u8],
     ) -> Dumped<()> {
-        if !self.first_names.contains(to) {
+        let Some(first) = self.first_names.get(to) else {
             return if self.left_out.is_empty() {
                 Err(reader.fault(StreamFault::LinkToNothing))
             } else {
                 self.leave_out("names of what was left out", path);
                 Ok(())
             };
-        }
-        // All directories of `to` were made by this load.
-        let linked = rustix::fs::linkat(&self.root, to, at, name, AtFlags::empty());
-        linked.map_err(|error| DumpError::at(path, "link")(of(error)))
+        };
+        let linked = first.link(self.root.as_fd(), to, at, name);
+        linked.map_err(|error| {
+            use rustix::io::Errno as E;
+            match error {
+                E::STALE | E::LOOP | E::NOENT | E::NOTDIR | E::XDEV => {
+                    let path = to.to_vec();
+                    DumpError::Replaced { path }
+                }
+                error => DumpError::at(path, "link")(of(error)),
+            }
+        })
     }
 
     fn contents<R: Read>(
@@ -251,64 +272,8 @@ impl DirectoryLoad<'_> {
         self.dress(open.directory.as_fd(), &open.path, &open.inode)
     }
 
-    /// Owner, attributes, mode and times of an open file or directory, in the order in which none
-    /// undoes another.
-    fn dress(&mut self, file: BorrowedFd<'_>, path: &[u8], inode: &Inode) -> Dumped<()> {
-        let attrs = &inode.attrs;
-        if self.is_root {
-            let owned = rustix::fs::fchown(file, uid(attrs.uid), gid(attrs.gid));
-            self.allowed(owned, "owners", path)?;
-        } else {
-            self.leave_out("owners", path);
-        }
-        for (name, value) in &inode.xattrs {
-            let set = rustix::fs::fsetxattr(file, &**name, value, XattrFlags::empty());
-            self.allowed(set, "extended attributes", path)?;
-        }
-        let mode = Mode::from_raw_mode(u32::from(attrs.perm));
-        let failed = DumpError::at(path, "set attributes");
-        rustix::fs::fchmod(file, mode).map_err(|error| failed(of(error)))?;
-        rustix::fs::futimens(file, &times(inode)).map_err(|error| failed(of(error)))?;
-        if attrs.flags & flags::SETTABLE != 0 {
-            self.flags.push((path.to_vec(), attrs.flags));
-        }
-        if attrs.project != 0 {
-            self.leave_out("projects", path);
-        }
-        Ok(())
-    }
-
-    /// Owner, mode and times of what is not opened: links, pipes, sockets and devices.
-    fn dress_name(
-        &mut self,
-        at: BorrowedFd<'_>,
-        name: &[u8],
-        path: &[u8],
-        inode: &Inode,
-    ) -> Dumped<()> {
-        let attrs = &inode.attrs;
-        let no_follow = AtFlags::SYMLINK_NOFOLLOW;
-        let failed = DumpError::at(path, "set attributes");
-        if self.is_root {
-            let (uid, gid) = (uid(attrs.uid), gid(attrs.gid));
-            let owned = rustix::fs::chownat(at, name, uid, gid, no_follow);
-            self.allowed(owned, "owners", path)?;
-        }
-        if !inode.xattrs.is_empty() {
-            // There is no call for them that takes a directory and follows no link.
-            self.leave_out("extended attributes of links and special files", path);
-        }
-        if attrs.kind != Kind::Symlink {
-            let mode = Mode::from_raw_mode(u32::from(attrs.perm));
-            let set = rustix::fs::chmodat(at, name, mode, AtFlags::empty());
-            set.map_err(|error| failed(of(error)))?;
-        }
-        let set = rustix::fs::utimensat(at, name, &times(inode), no_follow);
-        set.map_err(|error| failed(of(error)))
-    }
-
     /// Passes errors on but for those that say that this user or filesystem cannot have it.
-    fn allowed(
+    pub(super) fn allowed(
         &mut self,
         done: rustix::io::Result<()>,
         what: &'static str,
@@ -324,7 +289,13 @@ impl DirectoryLoad<'_> {
         }
     }
 
-    fn leave_out(&mut self, what: &'static str, path: &[u8]) {
+    /// Notes flags that come at the end.
+    pub(super) fn flag_later(&mut self, file: MadeFile, path: &[u8], flags: u32) {
+        let path = path.to_vec();
+        self.flags.push(LateFlags { path, file, flags });
+    }
+
+    pub(super) fn leave_out(&mut self, what: &'static str, path: &[u8]) {
         let (count, _) = self.left_out.entry(what).or_insert((0, path.to_vec()));
         *count += 1;
     }
@@ -333,52 +304,47 @@ impl DirectoryLoad<'_> {
         if self.done.members == 0 {
             return Err(reader.fault(StreamFault::Orphan));
         }
-        for open in std::mem::take(&mut self.order).end() {
+        let mut open: Vec<_> = std::mem::take(&mut self.order).end().collect();
+        let root = open.pop();
+        for open in open {
             self.leave(open)?;
         }
-        for (path, flags) in std::mem::take(&mut self.flags).into_iter().rev() {
-            self.flag(&path, flags)?;
+        self.set_flags();
+        // The last of all: with it others may come in.
+        if let Some(root) = root {
+            self.leave(root)?;
         }
+        self.set_flags();
         Ok((self.done, self.left_out))
     }
 
-    fn flag(&mut self, path: &[u8], flags: u32) -> Dumped<()> {
-        let name = if path.is_empty() { b"." } else { path };
-        let how = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let opened = rustix::fs::openat(&self.root, name, how, Mode::empty());
-        let Ok(file) = opened else {
-            self.leave_out("flags", path);
-            return Ok(());
-        };
-        let wanted = IFlags::from_bits_retain(flags & flags::SETTABLE);
-        let set = rustix::fs::ioctl_getflags(&file)
-            .and_then(|now| rustix::fs::ioctl_setflags(&file, now | wanted));
-        if set.is_err() {
-            self.leave_out("flags", path);
+    fn set_flags(&mut self) {
+        for LateFlags { path, file, flags } in std::mem::take(&mut self.flags).into_iter().rev() {
+            let file = match &*path {
+                b"" => rustix::io::fcntl_dupfd_cloexec(&self.root, 0),
+                path => file.open(self.root.as_fd(), path),
+            };
+            let wanted = IFlags::from_bits_retain(flags & flags::SETTABLE);
+            let set = file.and_then(|file| {
+                let now = rustix::fs::ioctl_getflags(&file)?;
+                rustix::fs::ioctl_setflags(&file, now | wanted)
+            });
+            if set.is_err() {
+                self.leave_out("flags", &path);
+            }
         }
-        Ok(())
     }
 }
 
-fn times(inode: &Inode) -> Timestamps {
-    let time = |time: hearth_backend::Time| Timespec {
-        tv_sec: time.sec,
-        tv_nsec: time.nsec.into(),
-    };
-    Timestamps {
-        last_access: time(inode.attrs.atime),
-        last_modification: time(inode.attrs.mtime),
+/// Lets nobody else into the target before the end, as far as this user may say so: what is dressed
+/// belongs to others, who could put something else in its place. At the end it is dressed as well.
+fn close_to_others(root: &OwnedFd) {
+    if rustix::process::geteuid().is_root() {
+        let _ = rustix::fs::fchown(root, Some(Uid::ROOT), Some(Gid::ROOT));
     }
+    let _ = rustix::fs::fchmod(root, Mode::RWXU);
 }
 
-fn uid(uid: u32) -> Option<Uid> {
-    Some(Uid::from_raw(uid))
-}
-
-fn gid(gid: u32) -> Option<Gid> {
-    Some(Gid::from_raw(gid))
-}
-
-fn of(error: rustix::io::Errno) -> Errno {
+pub(super) fn of(error: rustix::io::Errno) -> Errno {
     Errno(error.raw_os_error())
 }

@@ -1,7 +1,9 @@
 //! Dumps: all that a volume holds as one stream, and the way back. The stream is a tar archive with
 //! pax records; `docs/design/dump.md` says what stands in it.
 
+mod beneath;
 mod block;
+mod dress;
 mod entry;
 mod error;
 mod into_directory;

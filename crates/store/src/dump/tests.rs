@@ -1,6 +1,8 @@
 //! What is dumped and loaded again is the same; what is damaged is refused.
 
+mod elsewhere;
 mod model;
+mod sealed;
 
 use super::*;
 use hearth_backend::{Attrs, Backend, Edit, Extent, Inode, Kind, Place, Record, Target, Time};
