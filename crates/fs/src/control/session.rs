@@ -144,7 +144,7 @@ impl ControlSession {
         })
     }
 
-    /// Whose rights a command has that `writer` has written. Whoever opened the file chose what is
+    /// Credentials of a command that `writer` has written. Whoever opened the file chose what is
     /// written there, and reads the answer: a program of root whose output is led there, such as
     /// one with setuid, did neither. So root and the owner command as such only where one of them
     /// has opened the file.

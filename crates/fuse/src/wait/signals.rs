@@ -11,7 +11,7 @@
 //! looks for kills over every transport.
 
 use crate::wait::interrupt_waker::Cut;
-use crate::wait::waiting::{Asked, Waiting};
+use crate::wait::waiting::{WaitSeen, Waiting};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
@@ -31,9 +31,9 @@ pub(crate) fn watch(waiting: &Waiting) {
     let (mut pause, mut before) = (PAUSE, HashSet::new());
     while let Some(askers) = waiting.look(pause) {
         let begin = Instant::now();
-        let (endless, delayed): (Vec<Asked>, Vec<Asked>) =
+        let (endless, delayed): (Vec<WaitSeen>, Vec<WaitSeen>) =
             askers.into_iter().partition(|asked| asked.endless);
-        for Asked {
+        for WaitSeen {
             id, is_interrupted, ..
         } in delayed
         {
@@ -44,7 +44,7 @@ pub(crate) fn watch(waiting: &Waiting) {
                 _ => {}
             }
         }
-        let has_any = |asked: &Asked| has_one_of(ANY, asked.id.thread) == Some(true);
+        let has_any = |asked: &WaitSeen| has_one_of(ANY, asked.id.thread) == Some(true);
         let now = endless.into_iter().filter(has_any);
         let now: HashSet<u64> = now.map(|asked| asked.id.unique).collect();
         // A request is interrupted at the second look: by then INTERRUPT has come if it was sent.
@@ -115,8 +115,8 @@ mod tests {
     #[test]
     fn a_thread_that_runs_or_is_not_there_has_none() {
         // SAFETY: takes nothing.
-        let own = unsafe { libc::gettid() } as u32;
-        assert_eq!(has_one_of(ANY, own), Some(false));
+        let own = unsafe { libc::gettid() };
+        assert_eq!(has_one_of(ANY, own as u32), Some(false));
         assert_eq!((has_one_of(ANY, 1 << 30), has_one_of(ANY, 0)), (None, None));
     }
 

@@ -81,7 +81,7 @@ struct Registered {
 
 /// What is to be found out about a request that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct WaitSeen {
     pub id: RequestId,
     /// Whether its wait may be endless, as for a lock.
     pub endless: bool,
@@ -227,7 +227,7 @@ impl Waiting {
 
     /// Waits for `pause`, and then until a request waits. Only one thread may call this. Returns
     /// the requests that wait. Returns `None` when the session ends.
-    pub fn look(&self, pause: Duration) -> Option<Vec<Asked>> {
+    pub fn look(&self, pause: Duration) -> Option<Vec<WaitSeen>> {
         let mut state = self.state.lock();
         if !state.closed {
             state.wait_for(&self.wake, pause);
@@ -236,7 +236,7 @@ impl Waiting {
             state.is_watch_asleep = true;
             state.wait(&self.wake);
         }
-        let asked = state.tokens.iter().map(|(&unique, known)| Asked {
+        let asked = state.tokens.iter().map(|(&unique, known)| WaitSeen {
             id: RequestId::new(unique, known.thread),
             endless: matches!(known.token, Token::Thread(_)),
             is_interrupted: known.is_interrupted,
@@ -357,7 +357,7 @@ mod tests {
             thread: 9,
         };
         let _token = waiting.begin(one).unwrap();
-        let asked = Asked {
+        let asked = WaitSeen {
             id: one,
             endless: true,
             is_interrupted: false,

@@ -147,13 +147,14 @@ impl Filesystem for Served {
         ino: INodeNo,
         _: FileHandle,
         offset: u64,
-        _: u32,
+        size: u32,
         _: OpenFlags,
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
         let text = self.text(ino.0);
-        reply.data(text.as_bytes().get(offset as usize..).unwrap_or_default());
+        let rest = text.as_bytes().get(offset as usize..).unwrap_or_default();
+        reply.data(&rest[..rest.len().min(size as usize)]);
     }
 
     fn write(
