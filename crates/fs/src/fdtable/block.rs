@@ -132,13 +132,6 @@ impl<T: Send + Sync + 'static> Block<T> {
         }
     }
 
-    /// From open to free under the block's own lock.
-    #[inline(never)]
-    #[track_caller]
-    pub(super) fn close_alone(&self, bit: u32) -> Option<Removed<T>> {
-        self.change(false).close(bit)
-    }
-
     pub(super) fn slot(&self, bit: u32) -> &ShareSlot<T> {
         &self.slots[bit as usize].0
     }

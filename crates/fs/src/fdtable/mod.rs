@@ -224,18 +224,33 @@ impl<T: Described> FdTable<T> {
 
     /// Frees `fd` and returns its description.
     pub fn close<'g>(&self, fd: i32, g: &'g Guard) -> Result<Closed<'g, T>> {
+        self.close_if(fd, |_, _| true, g)
+    }
+
+    /// [`FdTable::close`] of a descriptor that is `wanted`, with what orders changes of it held.
+    #[inline(always)]
+    fn close_if<'g>(
+        &self,
+        fd: i32,
+        wanted: impl Fn(&Block<T>, u32) -> bool,
+        g: &'g Guard,
+    ) -> Result<Closed<'g, T>> {
         let (block, bit) = self.find(fd)?;
+        let close = |mut change: Changing<'_, T>| match wanted(block, bit) {
+            true => change.close(bit),
+            false => None,
+        };
         let file = match self.cores {
-            None if slot(fd as u32) < BLOCK_SLOTS => self.close_first(bit),
+            None if slot(fd as u32) < BLOCK_SLOTS => self.close_first(close),
             None => {
                 let mut alloc = self.alloc.0.lock();
-                let file = block.change(true).close(bit);
+                let file = close(block.change(true));
                 if file.is_some() {
                     alloc.mark_free(slot(fd as u32));
                 }
                 file
             }
-            Some(_) => block.close_alone(bit),
+            Some(_) => change_alone(block, close),
         };
         let file = file.ok_or(Errno::EBADF)?.retire(g);
         Ok(Closed { file })
@@ -271,15 +286,18 @@ impl<T: Described> FdTable<T> {
 
     /// From open to free in the first block, lowest-first.
     #[inline(always)]
-    fn close_first(&self, bit: u32) -> Option<Removed<T>> {
+    fn close_first(
+        &self,
+        close: impl Fn(Changing<'_, T>) -> Option<Removed<T>>,
+    ) -> Option<Removed<T>> {
         let block = self.blocks.first();
         match block.try_lock_word() {
-            Ok(_gate) => block.change(true).close(bit),
+            Ok(_gate) => close(block.change(true)),
             Err(Busy) => {
                 // A thread that waits for long sleeps for the lock; one at a time spins on the word
                 // lock.
                 let _frozen = self.freeze();
-                block.change(true).close(bit)
+                close(block.change(true))
             }
         }
     }
@@ -348,6 +366,15 @@ impl<T: Described> FdTable<T> {
     ) -> Vec<Closed<'g, T>> {
         let is_wanted = |fd: &i32| self.find(*fd).is_ok_and(|(block, bit)| wanted(block, bit));
         let fds = self.open_fds().into_iter().filter(is_wanted);
-        fds.filter_map(|fd| self.close(fd, g).ok()).collect()
+        // Looked at once more under the lock: another description may be there by then.
+        fds.filter_map(|fd| self.close_if(fd, &wanted, g).ok())
+            .collect()
     }
+}
+
+/// Changes a block under its own lock.
+#[inline(never)]
+#[track_caller]
+fn change_alone<T: Described, R>(block: &Block<T>, change: impl Fn(Changing<'_, T>) -> R) -> R {
+    change(block.change(false))
 }

@@ -105,6 +105,32 @@ fn dup2_against_open_replaces_or_finds_the_descriptor_busy_and_never_loses_a_fil
     });
 }
 
+/// Once, the mark was looked at without the lock that closes.
+#[test]
+fn close_on_exec_closes_nothing_without_the_mark() {
+    for policy in [FdPolicy::Lowest, FdPolicy::PerCore] {
+        explore(SCHEDULES, &["closed", "by exec"], move || {
+            let table = table(policy, 0);
+            let marked = table.reserve(true).unwrap().install(named(100));
+            let other = spawn(&table, move |table| {
+                let _ = table.close(marked, &pin()).map(closed);
+                table.reserve(false).unwrap().install(named(7))
+            });
+            let by_exec: Vec<_> = table
+                .close_on_exec(&pin())
+                .into_iter()
+                .map(closed)
+                .collect();
+            let kept = other.join().unwrap();
+            assert_eq!(name(&table, kept), Some(7), "it has no mark");
+            match by_exec[..] {
+                [] => "closed",
+                _ => "by exec",
+            }
+        });
+    }
+}
+
 #[test]
 fn growth_against_install_hides_nothing_and_loses_nothing() {
     explore(SCHEDULES, &["seen before", "seen after"], || {
