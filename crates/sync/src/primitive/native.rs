@@ -162,7 +162,26 @@ fn count_cores() -> usize {
     let configured = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
     let floor = if cfg!(test) { 4 } else { 1 };
     let cores = usize::try_from(configured).unwrap_or(1).max(floor);
+    settle(&CORES, cores)
+}
+
+/// The number of whoever comes first, for all: a core may come between two counts.
+fn settle(first: &atomic::AtomicUsize, counted: usize) -> usize {
+    let (success, failure) = (atomic::Ordering::Relaxed, atomic::Ordering::Relaxed);
     // Relaxed: see `cores`.
-    CORES.store(cores, atomic::Ordering::Relaxed);
-    cores
+    match first.compare_exchange(0, counted, success, failure) {
+        Ok(_) => counted,
+        Err(first) => first,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_that_count_different_cores_agree_on_the_first_count() {
+        let first = atomic::AtomicUsize::new(0);
+        assert_eq!([4, 8].map(|counted| settle(&first, counted)), [4, 4]);
+    }
 }
