@@ -1,4 +1,5 @@
 //! `..` of a directory beside its removal.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use hearth::{Clock, Credentials, Process, SystemClock, Time, Volume};
 use std::cell::Cell;
