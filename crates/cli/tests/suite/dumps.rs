@@ -61,3 +61,34 @@ fn a_load_into_a_made_volume_refuses_the_options_of_mkfs() {
     place.done("load d.tar store:w");
     place.done("load d.tar store:x -o size=1G,compress=zstd");
 }
+
+/// Once, they ran as whoever had loaded them.
+#[test]
+fn a_user_who_loads_a_dump_gets_no_setuid_files_of_others() {
+    let place = Place::with_volume("");
+    place.mount("store:v", "");
+    run(
+        &place,
+        "cd m; touch both group plain user own; mkdir directory
+        chown 1234:1235 both group plain user directory; chown 65534:65534 own
+        chmod 6755 both own; chmod 2755 group; chmod 4755 user; chmod 2775 directory
+        mkfifo pipe; chown 1234:1235 pipe; chmod 4711 pipe",
+    );
+    place.unmount();
+    place.done("dump v d.tar");
+    let loaded = "mkdir -m 777 open
+        setpriv --reuid 65534 --regid 65534 --clear-groups \"$HEARTH\" load - open/p < d.tar";
+    let loaded = run(&place, loaded);
+    let left_out = "left out: setuid and setgid bits of 4 files, the first is 'both'";
+    assert!(loaded.contains(left_out), "{loaded}");
+    let modes = "cd open/p; stat -c '%n %a %u' *";
+    let wanted = "both 755 65534\ndirectory 2775 65534\ngroup 755 65534\nown 6755 65534\n\
+        pipe 711 65534\nplain 644 65534\nuser 755 65534\n";
+    assert_eq!(run(&place, modes), wanted);
+    // Who may give files away gets all of it.
+    place.done("load d.tar q");
+    let modes = "cd q; stat -c '%n %a %u' both group user own pipe";
+    let wanted = "both 6755 1234\ngroup 2755 1234\nuser 4755 1234\nown 6755 65534\n\
+        pipe 4711 1234\n";
+    assert_eq!(run(&place, modes), wanted);
+}

@@ -4,9 +4,11 @@
 use super::beneath::MadeFile;
 use super::error::{DumpError, Dumped};
 use super::into_directory::{DirectoryLoad, of};
-use hearth_backend::{Inode, Kind, flags};
+use hearth_backend::{Attrs, Inode, Kind, flags};
 use rustix::fd::{AsRawFd, BorrowedFd};
-use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags};
+use rustix::fs::{
+    AtFlags, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, XattrFlags,
+};
 
 impl DirectoryLoad<'_> {
     /// Owner, attributes, mode and times of an open file or directory, in the order in which none
@@ -14,22 +16,24 @@ impl DirectoryLoad<'_> {
     pub(super) fn dress(&mut self, file: BorrowedFd<'_>, path: &[u8], inode: &Inode) -> Dumped<()> {
         let attrs = &inode.attrs;
         let failed = DumpError::at(path, "set attributes");
-        if self.is_root {
-            let owned = rustix::fs::fchown(file, uid(attrs.uid), gid(attrs.gid));
-            self.allowed(owned, "owners", path)?;
-        } else {
-            self.leave_out("owners", path);
+        let owned = match self.is_root {
+            true => rustix::fs::fchown(file, uid(attrs.uid), gid(attrs.gid)),
+            false => Ok(()),
+        };
+        let is = rustix::fs::fstat(file).map_err(|error| failed(of(error)))?;
+        match owned {
+            Ok(()) if !is_owned(&is, attrs) => self.leave_out("owners", path),
+            owned => self.allowed(owned, "owners", path)?,
         }
         for (name, value) in &inode.xattrs {
             let set = rustix::fs::fsetxattr(file, &**name, value, XattrFlags::empty());
             self.allowed(set, "extended attributes", path)?;
         }
-        let mode = Mode::from_raw_mode(u32::from(attrs.perm));
+        let mode = self.mode(&is, path, attrs);
         rustix::fs::fchmod(file, mode).map_err(|error| failed(of(error)))?;
         rustix::fs::futimens(file, &times(inode)).map_err(|error| failed(of(error)))?;
         if attrs.flags & flags::SETTABLE != 0 {
-            let file = MadeFile::of(file).map_err(|error| failed(of(error)))?;
-            self.flag_later(file, path, attrs.flags);
+            self.flag_later(MadeFile::from(&is), path, attrs.flags);
         }
         if attrs.project != 0 {
             self.leave_out("projects", path);
@@ -66,7 +70,7 @@ impl DirectoryLoad<'_> {
                 let path = path.to_vec();
                 return Err(DumpError::Replaced { path });
             }
-            let mode = Mode::from_raw_mode(u32::from(attrs.perm));
+            let mode = self.mode(&is, path, attrs);
             // A name that is a link by now would lead elsewhere; this is the file itself.
             let place = format!("/proc/self/fd/{}", file.as_raw_fd());
             rustix::fs::chmod(place, mode).map_err(|error| failed(of(error)))?;
@@ -74,6 +78,23 @@ impl DirectoryLoad<'_> {
         let set = rustix::fs::utimensat(at, name, &times(inode), no_follow);
         set.map_err(|error| failed(of(error)))
     }
+
+    /// The mode of a file that is as `is` says. One whose owner it could not get would run as
+    /// whoever loads.
+    fn mode(&mut self, is: &Stat, path: &[u8], attrs: &Attrs) -> Mode {
+        let perm = u32::from(attrs.perm);
+        let runs_as = perm & (Mode::SUID | Mode::SGID).as_raw_mode();
+        if attrs.kind == Kind::Directory || runs_as == 0 || is_owned(is, attrs) {
+            return Mode::from_raw_mode(perm);
+        }
+        self.leave_out("setuid and setgid bits", path);
+        Mode::from_raw_mode(perm & !runs_as)
+    }
+}
+
+/// Whether a file has the owner and the group that it had.
+fn is_owned(is: &Stat, attrs: &Attrs) -> bool {
+    (is.st_uid, is.st_gid) == (attrs.uid, attrs.gid)
 }
 
 fn times(inode: &Inode) -> Timestamps {
