@@ -3,7 +3,8 @@
 use super::block::{TarHeader, kind};
 use super::error::StreamFault;
 use super::pax::{Records, key_of_xattr, time_text, xattr_of_key};
-use hearth_backend::{Attrs, Inode, Kind, Time};
+use super::{PAGE, SIZE_MAX};
+use hearth_backend::{Attrs, Inode, Kind, Time, Xattr};
 use std::ops::Range;
 
 /// A member.
@@ -74,9 +75,23 @@ pub enum Following {
 
 const ROOT: &[u8] = b"./";
 
-/// Keys of records that only a dump has.
+/// The name in the root that control files have in every volume, so that no file has it.
+const CONTROL: &[u8] = b".hearth";
+
+/// Bytes of the longest target of a link, name and value of an attribute.
+const TARGET_MAX: usize = 4095;
+const XATTR_NAME_MAX: usize = 255;
+const XATTR_VALUE_MAX: usize = 65_536;
+
+/// Namespaces of attributes in a volume, and the names that have none of them.
+const NAMESPACES: [&[u8]; 3] = [b"user.", b"trusted.", b"security."];
+const ACLS: [&[u8]; 2] = [b"system.posix_acl_access", b"system.posix_acl_default"];
+
+/// The record with the inode number.
+pub const INO: &str = "HEARTH.ino";
+
+/// Keys of other records that only a dump has.
 mod own {
-    pub const INO: &str = "HEARTH.ino";
     pub const GENERATION: &str = "HEARTH.generation";
     pub const LINKS: &str = "HEARTH.nlink";
     pub const PROJECT: &str = "HEARTH.project";
@@ -193,7 +208,7 @@ fn describe(inode: &Inode, map: &FileMap, records: &mut Records, header: &mut Ta
     records.put("atime", time_text(attrs.atime));
     records.put("ctime", time_text(ctime));
     records.put(BIRTH, time_text(attrs.btime));
-    records.put_number(own::INO, inode.ino);
+    records.put_number(INO, inode.ino);
     records.put_number(own::GENERATION, attrs.generation);
     records.put_number(own::LINKS, attrs.nlink);
     for (key, value) in [
@@ -280,10 +295,21 @@ fn described(records: &Records, header: &TarHeader) -> Result<(Inode, FileMap), 
         Kind::File => records.number("size", header.size)?,
         _ => target.len() as u64,
     };
+    let is_target = (1..=TARGET_MAX).contains(&target.len()) && !target.contains(&0);
+    if kind == Kind::Symlink && !is_target {
+        return Err(StreamFault::Record { key: "linkpath" });
+    }
+    if size > SIZE_MAX {
+        return Err(StreamFault::Record { key: "size" });
+    }
     let xattrs = records.below(XATTR);
     let xattrs = xattrs.map(|(key, value)| (xattr_of_key(key).into(), value.into()));
+    let xattrs: Vec<Xattr> = xattrs.collect();
+    if !xattrs.iter().all(is_xattr) {
+        return Err(StreamFault::Record { key: XATTR });
+    }
     let inode = Inode {
-        ino: records.number(own::INO, 0)?,
+        ino: records.number(INO, 0)?,
         attrs,
         size,
         pages: 0,
@@ -291,7 +317,7 @@ fn described(records: &Records, header: &TarHeader) -> Result<(Inode, FileMap), 
         entries: (0, 0),
         parent: 0,
         target: target.into(),
-        xattrs: xattrs.collect(),
+        xattrs,
     };
     let map = FileMap {
         written: Vec::new(),
@@ -314,7 +340,18 @@ fn unwritten(records: &Records) -> Result<Vec<Range<u64>>, StreamFault> {
     };
     let ranges: Option<Vec<Range<u64>>> = text.split(' ').map(range).collect();
     let ranges = ranges.ok_or(bad)?;
-    if rises(&ranges) { Ok(ranges) } else { Err(bad) }
+    let fits = |last: &Range<u64>| last.end <= SIZE_MAX.div_ceil(PAGE);
+    let is_good = rises(&ranges) && ranges.last().is_none_or(fits);
+    if is_good { Ok(ranges) } else { Err(bad) }
+}
+
+/// Whether a volume may have this attribute.
+fn is_xattr((name, value): &Xattr) -> bool {
+    let is_acl = ACLS.contains(&&**name);
+    let is_within = |space: &[u8]| name.starts_with(space) && name.len() > space.len();
+    let is_known = is_acl || NAMESPACES.iter().any(|space| is_within(space));
+    let has_end = name.len() <= XATTR_NAME_MAX && value.len() <= XATTR_VALUE_MAX;
+    is_known && has_end && !name.contains(&0)
 }
 
 /// Whether ranges are not empty, come one behind the other and do not overlap.
@@ -330,7 +367,9 @@ fn checked(path: &[u8]) -> Result<Vec<u8>, StreamFault> {
     let is_name = |part: &[u8]| {
         !matches!(part, b"" | b"." | b"..") && part.len() <= 255 && !part.contains(&0)
     };
-    if path.is_empty() || path.split(|&byte| byte == b'/').all(is_name) {
+    let first = path.split(|&byte| byte == b'/').next();
+    let is_good = path.split(|&byte| byte == b'/').all(is_name) && first != Some(CONTROL);
+    if path.is_empty() || is_good {
         Ok(path.to_vec())
     } else {
         Err(StreamFault::Path)

@@ -34,6 +34,13 @@ pub enum DumpError {
         /// Its errno.
         errno: Errno,
     },
+    /// A file of the volume is as no loader takes it.
+    Unloadable {
+        /// Path inside the volume.
+        path: Vec<u8>,
+        /// What a loader would say.
+        fault: StreamFault,
+    },
     /// Somebody else has put another file where this load had made one.
     Replaced {
         /// Path inside the directory.
@@ -41,6 +48,13 @@ pub enum DumpError {
     },
     /// The place holds something already.
     NotEmpty,
+    /// Files have more room set aside than the disk has.
+    NoRoom {
+        /// Bytes that are set aside.
+        needs: u64,
+        /// Bytes that are free.
+        room: u64,
+    },
     /// The files are larger than the volume may be.
     TooLarge {
         /// Bytes that the files take.
@@ -153,6 +167,18 @@ impl fmt::Display for DumpError {
                 let path = Path::new(std::ffi::OsStr::from_bytes(path));
                 write!(f, "'{}', {op}: {errno}", path.display())
             }
+            DumpError::Unloadable { path, fault } => {
+                let path = Path::new(std::ffi::OsStr::from_bytes(path));
+                let what = match fault {
+                    StreamFault::Record { key } => key,
+                    _ => "path",
+                };
+                write!(
+                    f,
+                    "'{}' has a {what} that no volume has; run hearth fsck --repair before a dump",
+                    path.display()
+                )
+            }
             DumpError::Replaced { path } => {
                 let path = Path::new(std::ffi::OsStr::from_bytes(path));
                 write!(
@@ -161,6 +187,10 @@ impl fmt::Display for DumpError {
                     path.display()
                 )
             }
+            DumpError::NoRoom { needs, room } => write!(
+                f,
+                "its files have {needs} bytes set aside, the disk has {room}; load on a larger one"
+            ),
             DumpError::TooLarge { needs, size } => write!(
                 f,
                 "the files take {needs} bytes, the volume may have {size}; load with \

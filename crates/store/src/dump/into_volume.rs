@@ -47,6 +47,8 @@ pub fn into_volume(
             0 => u64::MAX,
             size => size / PAGE,
         },
+        reserved: 0,
+        most_reserved: volume.room().map_or(u64::MAX, |(_, free)| free) / PAGE,
         watch,
     };
     for (key, value) in &head.settings {
@@ -59,9 +61,14 @@ pub fn into_volume(
     while let Some(entry) = reader.member()? {
         load.count(&entry);
         // Beyond the size the rest is read to know how much it takes.
-        if load.blocks <= load.most_blocks {
+        if load.blocks <= load.most_blocks && load.reserved <= load.most_reserved {
             load.member(reader, entry)?;
         }
+    }
+    if load.reserved > load.most_reserved {
+        let needs = load.reserved.saturating_mul(PAGE);
+        let room = load.most_reserved * PAGE;
+        return Err(DumpError::NoRoom { needs, room });
     }
     if load.blocks > load.most_blocks {
         let needs = load.blocks.saturating_mul(PAGE);
@@ -95,6 +102,10 @@ struct VolumeLoad<'a> {
     /// Blocks that the members take, as a mount charges them, and how many they may take.
     blocks: u64,
     most_blocks: u64,
+    /// Blocks that are allocated and not written, and how many there is room for: they come without
+    /// a byte in the stream, and a mount gives nobody more than that.
+    reserved: u64,
+    most_reserved: u64,
     watch: DumpWatch<'a>,
 }
 
@@ -106,7 +117,9 @@ impl VolumeLoad<'_> {
         let written = map.written.iter();
         let written = written.map(|range| range.end.div_ceil(PAGE) - range.start / PAGE);
         let unwritten = map.unwritten.iter().map(|pages| pages.end - pages.start);
-        let pages = written.chain(unwritten).fold(0, u64::saturating_add);
+        let unwritten = unwritten.fold(0, u64::saturating_add);
+        self.reserved = self.reserved.saturating_add(unwritten);
+        let pages = written.fold(unwritten, u64::saturating_add);
         let blocks = pages.saturating_add(inode.attrs.extra_blocks.into());
         self.blocks = self.blocks.saturating_add(blocks);
     }
@@ -138,9 +151,6 @@ impl VolumeLoad<'_> {
     ) -> Dumped<Target> {
         let (ino, attrs, size) = (inode.ino, inode.attrs, inode.size);
         let is_root = place.is_none();
-        if ino == 0 || is_root != (ino == ROOT) {
-            return Err(reader.fault(StreamFault::Record { key: "HEARTH.ino" }));
-        }
         let target = Target {
             ino,
             generation: attrs.generation,

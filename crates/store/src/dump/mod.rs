@@ -12,6 +12,7 @@ mod order;
 mod pax;
 mod record_batch;
 mod save;
+mod seen;
 mod stream;
 
 pub use error::{DumpError, StreamFault};
@@ -25,6 +26,9 @@ const PAGE: u64 = 4096;
 
 /// Inode number of the root.
 const ROOT: u64 = 1;
+
+/// Bytes of the largest file.
+const SIZE_MAX: u64 = i64::MAX as u64;
 
 /// How far it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

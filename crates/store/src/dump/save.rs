@@ -2,8 +2,9 @@
 //! of each directory in rising order.
 
 use super::block::padding;
-use super::entry::{Entry, FileMap, What};
-use super::error::{DumpError, Dumped};
+use super::entry::{Entry, FileMap, INO, What};
+use super::error::{DumpError, Dumped, StreamFault};
+use super::seen::SeenNumbers;
 use super::stream::{DumpWriter, Head};
 use super::{DumpWatch, PAGE, Progress, ROOT};
 use hearth_backend::{Attrs, Backend, Errno, Inode, Kind, Target, Time};
@@ -54,6 +55,7 @@ pub fn save(
         volume,
         to: DumpWriter::new(out, &head)?,
         first_names: HashMap::new(),
+        numbers: SeenNumbers::new(restart.last_inode),
         done: Progress::default(),
         watch,
     };
@@ -114,6 +116,7 @@ struct TreeWalk<'a, W> {
     to: DumpWriter<W>,
     /// The first path of each file with several names.
     first_names: HashMap<u64, Vec<u8>>,
+    numbers: SeenNumbers,
     done: Progress,
     watch: DumpWatch<'a>,
 }
@@ -161,7 +164,7 @@ impl<W: Write> TreeWalk<'_, W> {
         if kind != Kind::Directory && inode.attrs.nlink > 1 {
             if let Some(first) = self.first_names.get(&ino) {
                 let what = What::Link(first.clone());
-                self.to.member(&Entry { path, what }, 0)?;
+                self.begin(&Entry { path, what }, 0)?;
                 return Ok(kind);
             }
             self.first_names.insert(ino, path.clone());
@@ -185,7 +188,7 @@ impl<W: Write> TreeWalk<'_, W> {
         let stored = before + map.bytes();
         let what = What::Inode(Box::new(inode), map);
         let entry = Entry { path, what };
-        self.to.member(&entry, stored)?;
+        self.begin(&entry, stored)?;
         if let Some(text) = text {
             self.to.write(&text)?;
             self.to.pad(text.len() as u64)?;
@@ -196,6 +199,24 @@ impl<W: Write> TreeWalk<'_, W> {
             }
         }
         self.to.pad(stored)
+    }
+
+    /// Begins a member, of which a loader would take what it says: a dump that nobody can load is
+    /// found out too late.
+    fn begin(&mut self, entry: &Entry, stored: u64) -> Dumped<()> {
+        let number = match &entry.what {
+            What::Inode(inode, _) if !self.numbers.take(inode.ino, entry.path.is_empty()) => {
+                Err(StreamFault::Record { key: INO })
+            }
+            _ => Ok(()),
+        };
+        let (records, header) = entry.encode(stored);
+        let checked = number.and_then(|()| Entry::decode(&records, &header).map(drop));
+        checked.map_err(|fault| DumpError::Unloadable {
+            path: entry.path.clone(),
+            fault,
+        })?;
+        self.to.member(entry, stored)
     }
 
     /// Where the file has bytes, and where it only has room.

@@ -1,9 +1,10 @@
 //! The stream itself: members behind each other, a head before and a digest behind them.
 
 use super::block::{BLOCK, TarHeader, kind, padding};
-use super::entry::{Entry, Following, What, rises};
+use super::entry::{Entry, Following, INO, What, rises};
 use super::error::{DumpError, Dumped, StreamFault};
 use super::pax::Records;
+use super::seen::SeenNumbers;
 use hearth_backend::{Errno, Setting};
 use std::io::{ErrorKind, Read, Write};
 use std::ops::Range;
@@ -26,6 +27,9 @@ pub const VERSION: u32 = 1;
 
 /// Records longer than this are none: memory has a bound.
 const RECORDS_MAX: u64 = 1 << 30;
+
+/// Numbers from here on are of control files, which every volume has.
+const OWN_NUMBERS: u64 = 1 << 59;
 
 mod own {
     pub const VERSION: &str = "HEARTH.dump";
@@ -112,6 +116,7 @@ pub struct DumpReader<R> {
     members: u64,
     /// Bytes of the member's contents that were not read, and zeros behind them.
     left: (u64, usize),
+    numbers: SeenNumbers,
 }
 
 impl<R: Read> DumpReader<R> {
@@ -126,8 +131,14 @@ impl<R: Read> DumpReader<R> {
             offset: 0,
             members: 0,
             left: (0, 0),
+            numbers: SeenNumbers::new(0),
         };
         let head = reader.head()?;
+        if head.last_inode >= OWN_NUMBERS {
+            let key = own::LAST_INODE;
+            return Err(reader.fault(StreamFault::Record { key }));
+        }
+        reader.numbers = SeenNumbers::new(head.last_inode);
         Ok((reader, head))
     }
 
@@ -160,6 +171,11 @@ impl<R: Read> DumpReader<R> {
             .map_err(|f| self.fault(f))?;
         let decoded = Entry::decode(&records, &header);
         let (mut entry, contents) = decoded.map_err(|fault| self.fault(fault))?;
+        if let What::Inode(inode, _) = &entry.what
+            && !self.numbers.take(inode.ino, entry.path.is_empty())
+        {
+            return Err(self.fault(StreamFault::Record { key: INO }));
+        }
         self.left = (stored, padding(stored));
         if let (Following::Sparse, What::Inode(inode, map)) = (contents, &mut entry.what) {
             map.written = self.map(inode.size)?;

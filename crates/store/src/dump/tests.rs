@@ -1,6 +1,7 @@
 //! What is dumped and loaded again is the same; what is damaged is refused.
 
 mod elsewhere;
+mod hostile;
 mod model;
 mod sealed;
 
@@ -406,6 +407,31 @@ fn what_is_no_dump_is_refused_with_the_remedy() {
         error.contains("format 2; load it with the newer hearth"),
         "{error}"
     );
+}
+
+/// Once, the dump of a damaged volume ended well, and no load took it.
+#[test]
+fn what_no_load_would_take_is_not_dumped() {
+    let refused = |build: Build, path: &[u8], key: &'static str| {
+        let done = save(&build.volume(), NEW, 0, &mut Vec::new(), &mut |_| {});
+        let fault = StreamFault::Record { key };
+        let path = path.to_vec();
+        assert_eq!(done, Err(DumpError::Unloadable { path, fault }));
+    };
+    let build = || {
+        let mut build = Build::new();
+        build.directory(ROOT, ROOT, "");
+        build
+    };
+    let mut two_names = build();
+    two_names.inode(inode(9, attrs(Kind::File)));
+    two_names.name(ROOT, b"f", 9, Kind::File);
+    two_names.name(ROOT, b"g", 9, Kind::File);
+    refused(two_names, b"g", "HEARTH.ino");
+    let mut no_target = build();
+    no_target.inode(inode(9, attrs(Kind::Symlink)));
+    no_target.name(ROOT, b"l", 9, Kind::Symlink);
+    refused(no_target, b"l", "linkpath");
 }
 
 #[test]

@@ -107,7 +107,7 @@ codes! {
         => "sets the parent";
     Overlap "F040" Damage "two extents for one range of a file"
         => "keeps the one in the newer segment there";
-    BehindEnd "F041" Note "written extents behind the end of a file"
+    BehindEnd "F041" Note "written extents behind the end of a file, or any that no file has"
         => "removes them";
     NoSegment "F042" Loss "an extent in a segment that is not there"
         => "leaves it: reads of that range fail; remove or overwrite the file";

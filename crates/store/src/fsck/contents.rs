@@ -14,7 +14,7 @@ use super::sorted::{Sorted, Sorter, number, record};
 use super::{Step, Watch};
 use crate::error::{Error, Result};
 use crate::kv::{Read, Table};
-use crate::schema::{Block, Contents, Extent, Inode, Place, encode_unwritten, key};
+use crate::schema::{Block, Contents, Extent, Inode, PAGES_MAX, Place, encode_unwritten, key};
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -26,6 +26,11 @@ const PAGE: u64 = 4096;
 const HEADER: u64 = 64;
 /// Pages of a block at most.
 const BLOCK_PAGES: u64 = 16;
+
+/// The first byte of a page. A damaged extent may have pages that no file has.
+fn byte_of(page: u64) -> u64 {
+    page.saturating_mul(PAGE)
+}
 
 /// What extents name of segments.
 #[derive(Default)]
@@ -276,7 +281,8 @@ impl ContentsPass<'_> {
             return Ok(());
         };
         for owner in map.owners {
-            self.report.counted.pages += map.pages;
+            let counted = &mut self.report.counted.pages;
+            *counted = counted.saturating_add(map.pages);
             if map.pages > owner.pages {
                 self.named.pages.push(record(&[owner.ino, map.pages]))?;
             } else if map.pages < owner.pages && self.named.short.len() < SHORT {
@@ -306,8 +312,9 @@ impl ContentsPass<'_> {
     /// there cannot be read either, so that the rest of the file can.
     fn unread(&mut self, map: u64, last: u64) {
         let after = self.before.as_ref().map_or(0, |before| before.pages.end);
-        let pages = after.max((last + 1).saturating_sub(BLOCK_PAGES)).min(last)..last + 1;
-        let detail = format!("ends at byte {}", pages.end * PAGE);
+        let end = last.saturating_add(1);
+        let pages = after.max(end.saturating_sub(BLOCK_PAGES)).min(last)..end;
+        let detail = format!("ends at byte {}", byte_of(pages.end));
         self.report.find(Code::BadExtent, self.ino(), detail);
         let block = Block {
             segment: LOST,
@@ -326,7 +333,8 @@ impl ContentsPass<'_> {
     fn extent(&mut self, map: u64, extent: Extent) -> Result<()> {
         self.report.counted.extents += 1;
         if let Some(now) = &mut self.map {
-            now.pages += extent.pages.end - extent.pages.start;
+            let count = extent.pages.end - extent.pages.start;
+            now.pages = now.pages.saturating_add(count);
         }
         self.place(map, &extent)?;
         let overlap = self
@@ -346,16 +354,17 @@ impl ContentsPass<'_> {
     /// Whether the bytes of an extent can be there.
     fn place(&mut self, map: u64, extent: &Extent) -> Result<()> {
         let Range { start, end } = extent.pages;
-        let bytes = format!("bytes {} to {}", start * PAGE, end * PAGE);
+        let bytes = format!("bytes {} to {}", byte_of(start), byte_of(end));
         match &extent.place {
-            Place::Unwritten => self.unwritten += end - start,
+            Place::Unwritten => self.unwritten = self.unwritten.saturating_add(end - start),
             Place::Inline => {
                 if self.inline_at((map, end - 1))? != Some(start) {
                     self.report.find(Code::NoInline, self.ino(), bytes);
                 }
             }
             Place::Stored { block, within } => {
-                *self.named.live.entry(block.segment).or_default() += end - start;
+                let live = self.named.live.entry(block.segment).or_default();
+                *live = live.saturating_add(end - start);
                 let ino = self.file().map_or(0, |file| file.ino);
                 if let Some(last) = self.keep_blocks.as_mut().filter(|l| **l != Some(*block)) {
                     *last = Some(*block);
@@ -379,7 +388,7 @@ impl ContentsPass<'_> {
     /// Two extents overlap: the newer one keeps what both have.
     fn overlap(&mut self, map: u64, before: &Extent, extent: &Extent) -> Result<()> {
         let both = extent.pages.start.max(before.pages.start)..before.pages.end;
-        let detail = format!("bytes {} to {}", both.start * PAGE, both.end * PAGE);
+        let detail = format!("bytes {} to {}", byte_of(both.start), byte_of(both.end));
         self.report.find(Code::Overlap, self.ino(), detail);
         let ops = if age(extent) >= age(before) {
             cut(
@@ -397,16 +406,21 @@ impl ContentsPass<'_> {
         Ok(())
     }
 
-    /// Whether the extent is written and reaches behind the page that the file ends in.
+    /// Whether the extent is written and reaches behind the page that the file ends in, or behind
+    /// the last one that any file has.
     fn behind_end(&mut self, map: u64, extent: &Extent) -> Result<bool> {
-        let Some(file) = self.file().filter(|_| extent.place != Place::Unwritten) else {
+        let Some(file) = self.file() else {
             return Ok(false);
         };
-        let end = file.size.div_ceil(PAGE);
+        let end = match extent.place {
+            Place::Unwritten => PAGES_MAX,
+            Place::Inline | Place::Stored { .. } => file.size.div_ceil(PAGE).min(PAGES_MAX),
+        };
         if extent.pages.end <= end {
             return Ok(false);
         }
-        let detail = format!("up to byte {}, size {}", extent.pages.end * PAGE, file.size);
+        let up_to = byte_of(extent.pages.end);
+        let detail = format!("up to byte {up_to}, size {}", file.size);
         self.report
             .find(Code::BehindEnd, At::Inode(file.ino), detail);
         for op in cut(self.view, map, extent, extent.pages.start..end)? {

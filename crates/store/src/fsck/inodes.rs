@@ -204,7 +204,8 @@ impl InodesPass<'_> {
         let pages = self.pages_of(ino, parts);
         let used = self.joined.used.entry(owner(&attrs)).or_default();
         used.inodes += 1;
-        used.blocks += pages + u64::from(attrs.extra_blocks);
+        let blocks = pages.saturating_add(attrs.extra_blocks.into());
+        used.blocks = used.blocks.saturating_add(blocks);
         self.strays(ino, Some(attrs.kind), parts);
         if ino != ROOT {
             self.nameless(ino, &attrs, parts.orphan, named.count);

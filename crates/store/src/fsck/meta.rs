@@ -137,7 +137,7 @@ impl MetaPass<'_> {
                 let number = key::number(key)?;
                 meta.segments.insert(number, segment);
                 let next = &mut meta.counters.next_segment;
-                *next = (*next).max(number + 1);
+                *next = (*next).max(number.saturating_add(1));
                 Ok(())
             }
             Some(b'I') => {
@@ -273,7 +273,7 @@ impl MetaPass<'_> {
         // A file of zeros alone has a size and no map.
         if map > 0 {
             let next = &mut self.meta.counters.next_map;
-            *next = (*next).max(map + 1);
+            *next = (*next).max(map.saturating_add(1));
         }
     }
 }

@@ -651,6 +651,51 @@ fn written_extents_behind_the_end_are_cut_there() {
     assert_eq!(inline, PAGE);
 }
 
+/// Once, they ended the check.
+#[test]
+fn extents_that_no_file_has_are_found_and_go() {
+    for pages in [
+        1000..u64::MAX,
+        1 << 52..(1 << 52) + 2,
+        (1 << 51) - 1..(1 << 51) + 1,
+    ] {
+        for ino in [INLINE, STORED] {
+            let volume = Volume::new();
+            let key = key::extent(volume.contents(ino).map, pages.end - 1);
+            let extent = Extent {
+                pages: pages.clone(),
+                place: schema::Place::Unwritten,
+            };
+            volume.plant(Table::Extents, &key, Some(extent.encode()));
+            let mut says = volume.contents(ino);
+            says.size = u64::MAX;
+            volume.put(&key::contents(ino), says.encode());
+            assert!(names(&volume.check(false)).contains("F041"), "{pages:?}");
+            repaired(&volume);
+            assert_eq!(repaired(&volume), BTreeSet::new(), "{pages:?}");
+        }
+    }
+    // Two whose pages together have no number, an inline one, and one that cannot be read.
+    let volume = Volume::new();
+    for ino in [INLINE, STORED] {
+        let key = key::extent(volume.contents(ino).map, u64::MAX - 1);
+        let place = match ino {
+            INLINE => schema::Place::Inline,
+            _ => schema::Place::Unwritten,
+        };
+        let pages = 1000..u64::MAX;
+        let extent = Extent { pages, place };
+        volume.plant(Table::Extents, &key, Some(extent.encode()));
+        let key = key::extent(volume.contents(ino).map, u64::MAX);
+        volume.plant(Table::Extents, &key, Some([0; 3].into()));
+    }
+    let found = names(&volume.check(false));
+    assert!(
+        found.contains("F041") && found.contains("F049"),
+        "{found:?}"
+    );
+}
+
 #[test]
 fn extents_whose_bytes_are_gone_are_reported_and_stay() {
     let mut volume = Volume::new();

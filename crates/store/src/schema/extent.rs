@@ -38,6 +38,9 @@ pub enum Place {
     },
 }
 
+/// Pages of the largest file, which has 2^63-1 bytes.
+pub const PAGES_MAX: u64 = (i64::MAX as u64).div_ceil(4096);
+
 /// An extent. Extents of a map do not overlap; what none covers is a hole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extent {

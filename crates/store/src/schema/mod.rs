@@ -18,7 +18,7 @@ mod tests;
 pub(crate) use tests::Random;
 
 pub use bytes::corrupt;
-pub use extent::{Block, Extent, Inline, Place, part};
+pub use extent::{Block, Extent, Inline, PAGES_MAX, Place, part};
 pub use inode::{Contents, Directory, Inode, Xattrs};
 pub use name::{decode_target, encode_target};
 pub use owner::Owner;

@@ -35,9 +35,19 @@ pub struct Model {
     writes: AtomicUsize,
     /// Bytes of attributes and of targets of links in the largest commit.
     largest: AtomicUsize,
+    /// Bytes that its disk has: all, and free.
+    room: Option<(u64, u64)>,
 }
 
 impl Model {
+    pub fn with_room(all: u64, free: u64) -> Model {
+        let room = Some((all, free));
+        Model {
+            room,
+            ..Model::default()
+        }
+    }
+
     pub fn state(&self) -> State {
         self.state.lock().expect("no panic").clone()
     }
@@ -207,7 +217,7 @@ impl Backend for Model {
     }
 
     fn room(&self) -> Option<(u64, u64)> {
-        None
+        self.room
     }
 
     fn tidy(&self) -> bool {
