@@ -1,5 +1,6 @@
 //! Calls of the library inside a callback of the library: none waits for what may wait for the end
 //! of the callback.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use hearth::backend::TestBackend;
 use hearth::{Credentials, Errno, Fd, Process, QuotaError, Volume};

@@ -1,4 +1,5 @@
 //! An observer that panics.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use hearth::{Credentials, Observer, Volume};
 use std::ops::Range;
