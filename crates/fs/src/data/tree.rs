@@ -347,7 +347,7 @@ fn is_in_tree(level: u32, range: &Range<u64>) -> bool {
     range.end > 1 << (BITS * level) && range.start < 1 << (BITS * (level + 1))
 }
 
-/// The children, of a node of height `level` whose first page is `base`, that have pages of `range`.
+/// The children, of a node of height `level` whose first page is `base`, with pages of `range`.
 fn children(level: u32, base: u64, range: &Range<u64>) -> Range<u64> {
     let step = 1 << (BITS * level);
     let first = range.start.saturating_sub(base) / step;
