@@ -198,7 +198,7 @@ impl Superblock {
             back.meta.continue_from(&inode.meta);
             back.contents.continue_from(&inode.contents);
             if let (Some(from), Some(to)) = (inode.directory(), back.directory()) {
-                to.moves.continue_from(from.moves.peek());
+                to.moves().continue_from(from.moves().peek());
             }
         };
         let (back, _) = self

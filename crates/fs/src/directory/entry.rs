@@ -114,12 +114,16 @@ impl Entry {
     /// Notes that it is about to leave its slot. The caller holds the bucket, in a write section.
     #[inline(always)]
     pub fn set_gone(&self) {
-        // Relaxed: the bucket is released behind this.
-        self.gone().store(true, Ordering::Relaxed);
+        // No walk passes through others: what reads them shares no line that is written.
+        if matches!(self.kind(), Kind::Directory | Kind::Symlink) {
+            // Relaxed: the bucket is released behind this.
+            self.gone().store(true, Ordering::Relaxed);
+        }
     }
 
-    /// Whether it has left its slot. If it has not, it was there all the time since it was found:
-    /// all that was looked up meanwhile is of one moment with it.
+    /// Whether it, the name of a directory or a link, has left its slot. If it has not, it was
+    /// there all the time since it was found: all that was looked up meanwhile is of one moment
+    /// with it.
     pub fn is_gone(&self) -> bool {
         // Relaxed: who has seen what was changed after this entry left has it from a thread that
         // has locked the bucket, and what is looked up is loaded with Acquire.

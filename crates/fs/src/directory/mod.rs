@@ -93,16 +93,23 @@ pub(crate) struct Directory {
     /// What a missing entry means: [`UNKNOWN`], [`LOADED`] or [`NEW`]. Written by eviction and by a
     /// load of the whole directory, both under `grow` and every bucket lock.
     completeness: AtomicU8,
+    /// Away from the table, which every step of every walk reads: a rename of this directory does
+    /// not disturb lookups in it.
+    link: CachePadded<ParentLink>,
+    growth: CachePadded<Growth>,
+}
+
+/// Where the directory is.
+struct ParentLink {
     /// Inode number of the parent; a rename across directories changes it under the volume's rename
     /// lock.
     parent: AtomicU64,
     /// Counts the renames of the directory, in place and to another parent. Written with the bucket
     /// of its name locked.
-    pub moves: SeqCount<Moves>,
+    moves: SeqCount<Moves>,
     /// Generation of the parent when this directory was removed; the parent's number may have been
     /// reused. 0 before. Written with the bucket of its name locked.
     dead_parent: AtomicU32,
-    growth: CachePadded<Growth>,
 }
 
 /// State for changes of the table as a whole, apart from what every lookup reads.
@@ -136,9 +143,11 @@ impl Directory {
         Directory {
             table: RcuSlot::empty(),
             completeness: AtomicU8::new(if complete { NEW } else { UNKNOWN }),
-            parent: AtomicU64::new(parent),
-            moves: SeqCount::new(),
-            dead_parent: AtomicU32::new(0),
+            link: CachePadded(ParentLink {
+                parent: AtomicU64::new(parent),
+                moves: SeqCount::new(),
+                dead_parent: AtomicU32::new(0),
+            }),
             growth: CachePadded(Growth {
                 contention: AtomicU32::new(0),
                 grow: Lock::new(()),
@@ -177,9 +186,14 @@ impl Directory {
         self.growth.0.counted.swap(0, Ordering::Relaxed) as i64
     }
 
+    /// The count of its renames.
+    pub fn moves(&self) -> &SeqCount<Moves> {
+        &self.link.0.moves
+    }
+
     pub fn parent(&self) -> u64 {
         // Relaxed: one number. A caller that needs it to agree with the tree holds the rename lock.
-        self.parent.load(Ordering::Relaxed)
+        self.link.0.parent.load(Ordering::Relaxed)
     }
 
     /// Generation of the parent when this directory was removed, or [`NO_PARENT`].
@@ -187,18 +201,18 @@ impl Directory {
         // Relaxed: written before the bucket of its name is open again, without the name. Whoever
         // finds the parent's number reused has it from a thread that has locked that bucket.
         // Written once more when the parent is found to be gone for good.
-        self.dead_parent.load(Ordering::Relaxed)
+        self.link.0.dead_parent.load(Ordering::Relaxed)
     }
 
     /// Records the parent from which this directory was removed, or that the parent is gone.
     pub fn set_dead_parent(&self, generation: u32) {
         // Relaxed: see `dead_parent`.
-        self.dead_parent.store(generation, Ordering::Relaxed);
+        self.link.0.dead_parent.store(generation, Ordering::Relaxed);
     }
 
     pub fn set_parent(&self, ino: u64) {
         // Relaxed: see `parent`.
-        self.parent.store(ino, Ordering::Relaxed);
+        self.link.0.parent.store(ino, Ordering::Relaxed);
     }
 
     /// Looks a name up without a lock or a shared write.

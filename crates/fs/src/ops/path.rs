@@ -59,7 +59,7 @@ pub(crate) fn path_of<'g>(
 /// Whether all have these names at one moment. Listing their parents took longer, and they may have
 /// been renamed in place since.
 fn is_whole(cx: &Ctx<'_>, way: &[Below<'_>], g: &Guard) -> Attempt<bool> {
-    let counts = way.iter().map(|below| below.directory.moves.peek());
+    let counts = way.iter().map(|below| below.directory.moves().peek());
     let counts: Vec<u32> = counts.collect();
     for Below {
         inode,
@@ -75,7 +75,7 @@ fn is_whole(cx: &Ctx<'_>, way: &[Below<'_>], g: &Guard) -> Attempt<bool> {
         }
     }
     let mut noted = way.iter().zip(counts);
-    Ok(noted.all(|(below, count)| !below.directory.moves.has_moved_since(count)))
+    Ok(noted.all(|(below, count)| !below.directory.moves().has_moved_since(count)))
 }
 
 /// The name of a directory in its parent. `ENOENT` if it was removed.
@@ -85,7 +85,7 @@ pub(crate) fn name_of(
     parent: &Inode,
     g: &Guard,
 ) -> Attempt<Vec<u8>> {
-    let count = directory.moves.peek();
+    let count = directory.moves().peek();
     let mut name = None;
     let mut look = |entry: DirEntry<'_>| {
         if entry.ino == inode.number() && entry.name != b"." && entry.name != b".." {
@@ -97,7 +97,7 @@ pub(crate) fn name_of(
     match name {
         Some(name) => Ok(name),
         // It has left a bucket that was still to come for one that had been listed.
-        None if directory.moves.has_moved_since(count) => Err(Stop::Restart),
+        None if directory.moves().has_moved_since(count) => Err(Stop::Restart),
         None => Err(Errno::ENOENT.into()),
     }
 }

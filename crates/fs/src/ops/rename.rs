@@ -253,7 +253,7 @@ impl<'a> LockedRename<'a> {
         self.record_names(&pair, &here, &there);
         let source_dir = source.directory();
         let other = exchanged.and_then(|inode| inode.directory());
-        let moving = [source_dir, other].map(|moved| moved.map(|it| it.moves.write()));
+        let moving = [source_dir, other].map(|moved| moved.map(|it| it.moves().write()));
         if self.checked.is_none() {
             return pair.apply(here, there, self.g);
         }

@@ -50,7 +50,7 @@ impl<'x> SeqTrail<'x> {
     /// Records the directory of `inode`, to which no name has led, before anything is looked up in
     /// it.
     pub fn pass(&mut self, inode: &'x Inode, directory: &Directory) {
-        let by = By::Count(directory.moves.peek());
+        let by = By::Count(directory.moves().peek());
         self.record(Passed { inode, by });
     }
 
@@ -91,7 +91,7 @@ impl Passed<'_> {
             By::Count(moves) => self
                 .inode
                 .directory()
-                .is_some_and(|directory| !directory.moves.has_moved_since(moves)),
+                .is_some_and(|directory| !directory.moves().has_moved_since(moves)),
         };
         is_there && !self.inode.is_dead()
     }
