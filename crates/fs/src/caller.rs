@@ -85,10 +85,10 @@ impl Caller<'_> {
         self.uid == 0
     }
 
-    /// Whether the caller manages the quotas and projects of a volume of `owner`: root does, and
+    /// Whether the caller manages a volume of `owner`, with its quotas and projects: root does, and
     /// the owner. Linux lets the owner of a file take it out of its project, and so out of the
     /// project's limit.
-    pub(crate) fn manages_quotas_of(&self, owner: u32) -> bool {
+    pub(crate) fn manages_volume_of(&self, owner: u32) -> bool {
         self.privileged() || self.uid == owner
     }
 

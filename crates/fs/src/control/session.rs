@@ -98,7 +98,7 @@ impl ControlSession {
         let stream = Volume::of(sb).and_then(|volume| file.stream(&volume));
         let mut session = ControlSession {
             file: Arc::clone(file),
-            opener: (!is_keeper(sb, caller.uid)).then(|| caller.credentials()),
+            opener: (!caller.manages_volume_of(sb.options.owner.0)).then(|| caller.credentials()),
             held: Arc::clone(held),
             state: Lock::new(State::default()),
         };
@@ -371,11 +371,6 @@ fn deferred(work: impl Deferred + 'static) -> Stop {
 
 fn volume(sb: &Superblock) -> Result<Volume> {
     Volume::of(sb).ok_or(Errno::EIO)
-}
-
-/// Whether `uid` may do what is for root and the owner of the volume.
-fn is_keeper(sb: &Superblock, uid: u32) -> bool {
-    uid == 0 || uid == sb.options.owner.0
 }
 
 fn text_of(file: &dyn ControlFile, sb: &Superblock) -> String {

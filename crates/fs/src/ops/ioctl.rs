@@ -63,7 +63,7 @@ fn set(cx: &Ctx<'_>, inode: &Inode, new: u32, project: Option<u32>, g: &Guard) -
         return Err(Errno::EPERM.into());
     }
     let moves = project.is_some_and(|project| project != old.project);
-    let keeper = cx.caller.manages_quotas_of(cx.sb.options.owner.0);
+    let keeper = cx.caller.manages_volume_of(cx.sb.options.owner.0);
     if (moves || changed & PROJINHERIT != 0) && !keeper {
         return Err(Errno::EPERM.into());
     }

@@ -106,7 +106,7 @@ impl Charges {
         changes_inherit: bool,
     ) -> Result<()> {
         let moves = new != old;
-        if (moves || changes_inherit) && !caller.manages_quotas_of(self.0.sb.options.owner.0) {
+        if (moves || changes_inherit) && !caller.manages_volume_of(self.0.sb.options.owner.0) {
             return Err(Errno::EPERM);
         }
         match moves && check_id(QuotaId::project(new)).is_err() {
