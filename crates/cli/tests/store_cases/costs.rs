@@ -185,7 +185,7 @@ fn sr71_a_walk_of_more_than_fits_stays_inside_the_memory_that_was_given() {
 /// SR72: noise through a strong compressor stopped the writer.
 #[test]
 fn sr72_noise_is_stored_as_it_is_for_about_the_same_work() {
-    let bytes = Random(3).bytes(24 * MIB);
+    let bytes = Random(3).bytes(8 * MIB);
     let mut costs = Vec::new();
     for options in [
         "",
@@ -194,16 +194,21 @@ fn sr72_noise_is_stored_as_it_is_for_about_the_same_work() {
         ",compress=zstd:19",
     ] {
         let mut c = Case::plain(options);
-        let before = c.ticks();
-        c.put("noise", &bytes);
-        c.sync("noise");
-        let ticks = c.ticks() - before;
+        let ticks = ["noise", "second", "third"].map(|name| {
+            let before = c.ticks();
+            c.put(name, &bytes);
+            c.sync(name);
+            c.ticks() - before
+        });
         let sizes = c
             .segments()
             .into_iter()
             .map(|path| fs::metadata(path).unwrap().size());
         let size: u64 = sizes.sum();
-        assert!(size <= bytes.len() as u64 / 100 * 101, "{options}: {size}");
+        assert!(
+            size <= 3 * bytes.len() as u64 / 100 * 101,
+            "{options}: {size}"
+        );
         costs.push(ticks);
         c.put("zeros", vec![0; 8 * MIB]);
         c.sync("zeros");
@@ -218,9 +223,12 @@ fn sr72_noise_is_stored_as_it_is_for_about_the_same_work() {
         );
         assert!(c.read("noise") == bytes);
     }
-    // Of the CPU of the daemon; a tick is 10 ms.
+    // Of the CPU of the daemon; a tick is 10 ms. The least: a machine under load counts what others
+    // took. Level 19 takes 30 ticks for each, where it is tried.
+    let least = |cost: &[u64; 3]| cost.iter().min().copied().unwrap();
+    let plain = least(&costs[1]);
     assert!(
-        costs.iter().all(|cost| *cost < 2 * costs[1] + 10),
+        costs.iter().all(|cost| least(cost) < 2 * plain + 10),
         "{costs:?}"
     );
 }

@@ -7,7 +7,7 @@ use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::Statx;
 
 /// `st_blocks` counts these.
-const UNIT: u64 = 512;
+pub const UNIT: u64 = 512;
 /// Blocks of the file were allocated because a program asked for it.
 const FS_XFLAG_PREALLOC: u32 = 2;
 /// `XFS_SUPER_MAGIC`.

@@ -6,7 +6,8 @@ use super::walk::{Seen, Start};
 use crate::attributes;
 use crate::node::Node;
 use hearth::{
-    Amounts, CountedElsewhere, Errno, Kind, Owners, QuotaCheck, Result, SetProjectError, TreeChange,
+    Amounts, BLOCK, CountedElsewhere, Errno, Kind, Owners, QuotaCheck, Result, SetProjectError,
+    TreeChange,
 };
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::Ordering::Relaxed;
@@ -71,14 +72,21 @@ impl Quotas {
             project: seen.project,
         };
         let told = Told::by(seen.stat, seen.kind);
-        if seen.fd.is_some() || !self.is_xfs || seen.kind != Kind::File {
+        let is_less = told.all() < told.size.div_ceil(BLOCK);
+        if seen.kind != Kind::File || (!is_less && !self.is_xfs) {
             return (owners, self.amounts(told, seen.fd));
         }
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let (directory, name) = seen.at;
-        let fd = openat(directory, name, flags, Mode::empty()).ok();
-        let fd: Option<BorrowedFd<'_>> = fd.as_ref().map(AsFd::as_fd);
-        (owners, self.amounts(told, fd))
+        let opened = match seen.fd {
+            Some(_) => None,
+            None => openat(directory, name, flags, Mode::empty()).ok(),
+        };
+        let Some(fd) = seen.fd.or(opened.as_ref().map(AsFd::as_fd)) else {
+            return (owners, self.amounts(told, None));
+        };
+        let stat = self.without_dip(*seen.stat, fd, seen.kind, None);
+        (owners, self.amounts(Told::by(&stat, seen.kind), Some(fd)))
     }
 
     /// A walk from here.

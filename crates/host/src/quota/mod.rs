@@ -14,6 +14,7 @@ mod charged;
 mod check;
 mod counting;
 mod data;
+mod dips;
 mod enter_project;
 mod holes;
 mod late;

@@ -79,7 +79,7 @@ impl Quotas {
         }
         if guard.is_none() {
             let reached = self.tree.reach(node)?;
-            let stat = attributes::stat(reached.as_fd())?;
+            let stat = self.stat(reached.as_fd(), node.kind, None)?;
             let (owners, amounts) = self.told(node, reached.as_fd(), &stat);
             if amounts != [0; 2] {
                 self.counting.count(&node.id, || {
@@ -95,7 +95,8 @@ impl Quotas {
     pub fn settle(&self, touched: &mut Touched<'_>, fd: BorrowedFd<'_>) {
         let node = touched.node;
         let gone = (touched.record().owners, [0; 2]);
-        let (owners, amounts) = match attributes::stat(fd) {
+        let charged = touched.record().amounts[Resource::Blocks as usize];
+        let (owners, amounts) = match self.stat(fd, node.kind, Some(charged)) {
             Ok(stat) => match self.told(node, fd, &stat) {
                 gone @ (_, [0, 0]) => gone,
                 (owners, told) => (owners, touched.record().believed(told, stat.stx_size)),
