@@ -117,8 +117,11 @@ impl Site<'_> {
         matches!(self.trouble, Trouble::Full(_)) || self.run.disk.counts().faults > 0
     }
 
+    /// An error has made the volume read-only, perhaps in the background, so that no call has heard
+    /// of it yet.
     fn is_latched(&self) -> bool {
-        self.refused.is_some_and(|errno| errno != Errno::ENOSPC)
+        self.is_met()
+            && self.refused != Some(Errno::ENOSPC)
             && self.run.library.volume().read_only()
     }
 
