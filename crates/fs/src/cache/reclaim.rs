@@ -35,10 +35,21 @@ impl Superblock {
     pub(crate) fn excess(&self) -> Option<u64> {
         match self.cache.mem_usage.budget() {
             0 => None,
-            budget => self.excess_over(budget),
+            budget => self.excess_unless_calm(budget),
         }
     }
 
+    // A function of its own: a volume without a budget saves no registers for it.
+    #[inline(never)]
+    fn excess_unless_calm(&self, budget: u64) -> Option<u64> {
+        match self.cache.mem_usage.is_calm() {
+            true => None,
+            false => self.excess_over(budget),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
     fn excess_over(&self, budget: u64) -> Option<u64> {
         if !self.is_durable() {
             return None;

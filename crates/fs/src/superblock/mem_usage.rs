@@ -61,7 +61,8 @@ impl MemUsage {
     pub fn new(budget: u64, counts: bool) -> MemUsage {
         let part = |_| CoreBytes {
             bytes: AtomicI64::new(0),
-            checked: AtomicI64::new(CHECK),
+            // Where nothing is counted there is nothing to check.
+            checked: AtomicI64::new(if counts { CHECK } else { 0 }),
         };
         MemUsage {
             counts,
@@ -87,7 +88,7 @@ impl MemUsage {
         self.watermark.store(self.sum(), Relaxed);
         self.budget.store(bytes, Relaxed);
         self.batch.store(batch_of(bytes), Relaxed);
-        for part in self.parts.iter() {
+        for part in self.parts.iter().filter(|_| self.counts) {
             part.checked.store(CHECK, Relaxed);
         }
     }
@@ -131,20 +132,22 @@ impl MemUsage {
         }
     }
 
-    /// Returns what exceeds the budget, if this core has brought in enough to check.
+    /// Whether this core has brought in too little since its last check to make one.
     #[inline]
-    pub fn check(&self) -> Option<Excess> {
+    pub fn is_calm(&self) -> bool {
         let part = self.parts.get();
-        let (bytes, checked) = (part.bytes.load(Relaxed), part.checked.load(Relaxed));
-        match (checked..checked + self.batch()).contains(&bytes) {
-            true => None,
-            false => self.check_part(part, bytes, checked),
-        }
+        let grown = part.bytes.load(Relaxed) - part.checked.load(Relaxed);
+        // What fell, which also makes a check, is a large number.
+        (grown as u64) < self.batch() as u64
     }
 
-    /// A check of a core whose count has left what it was at the last one and a batch above that.
-    #[cold]
-    fn check_part(&self, part: &CoreBytes, bytes: i64, checked: i64) -> Option<Excess> {
+    /// Returns what exceeds the budget, if this core has brought in enough to check.
+    pub fn check(&self) -> Option<Excess> {
+        if self.is_calm() {
+            return None;
+        }
+        let part = self.parts.get();
+        let (bytes, checked) = (part.bytes.load(Relaxed), part.checked.load(Relaxed));
         // By exchange: a new budget makes every core check again, and its mark must not be
         // overwritten. What falls is noted too: other cores may bring in what this one gave back.
         let _ = part
