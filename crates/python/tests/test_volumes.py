@@ -263,3 +263,23 @@ def test_statistics_count_calls(volume):
     assert stats["calls"]["mkdirat"] == {"count": 2, "errors": 1}
     assert stats["gauges"]["inodes"] >= 2
     assert "rename" not in stats["operations"]
+
+
+# Opens a store by a path from the working directory, leaves that, and writes.
+MOVED = """
+import os, sys, hearth_fs
+os.chdir(sys.argv[1])
+with hearth_fs.open("store:volume", create=True) as volume:
+    os.chdir(sys.argv[2])
+    volume.process().write_bytes("/f", b"x" * 300_000)
+    volume.sync()
+with hearth_fs.open(f"store:{sys.argv[1]}/volume") as volume:
+    print(len(volume.process().read_bytes("/f")))
+"""
+
+
+def test_a_store_stays_where_it_was_opened_when_the_program_goes_elsewhere(tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    assert run(MOVED, tmp_path, elsewhere) == "300000\n"
+    assert list(elsewhere.iterdir()) == []

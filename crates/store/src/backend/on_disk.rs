@@ -113,8 +113,11 @@ impl StoreBackend {
         kv.close()
     }
 
-    /// Opens the store in `dir`.
+    /// Opens the store in `dir`: a relative path means the directory that it names now, wherever
+    /// the program goes while the store is open.
     pub fn open(dir: &Path, options: StoreOptions) -> Result<StoreBackend> {
+        let absolute = std::path::absolute(dir);
+        let dir = &*absolute.map_err(|error| Error::io("find", dir, error))?;
         let mode = options.mode.clone();
         let key = volume_key(&Kv::info_of(dir)?, options.passphrase.as_ref())?;
         let mut how = open_options(options.mode, key.as_ref());
