@@ -283,3 +283,31 @@ def test_a_store_stays_where_it_was_opened_when_the_program_goes_elsewhere(tmp_p
     elsewhere.mkdir()
     assert run(MOVED, tmp_path, elsewhere) == "300000\n"
     assert list(elsewhere.iterdir()) == []
+
+
+# A thread waits for a lock whose holder is gone with the volume.
+WAITS = """
+import errno, fcntl, os, threading, hearth_fs
+said = []
+with hearth_fs.open("memory:") as volume:
+    holder, other = volume.process(), volume.process()
+    flags = os.O_CREAT | os.O_RDWR
+    holder.flock(holder.open("/lock", flags), fcntl.LOCK_EX)
+    fd = other.open("/lock", flags)
+    begun = threading.Event()
+    def wait():
+        begun.set()
+        try:
+            other.flock(fd, fcntl.LOCK_EX)
+        except OSError as error:
+            said.append(error.errno)
+    waiter = threading.Thread(target=wait)
+    waiter.start()
+    begun.wait()
+waiter.join()
+print(said == [errno.EBADF])
+"""
+
+
+def test_the_close_of_a_volume_ends_the_wait_for_a_lock():
+    assert run(WAITS) == "True\n"

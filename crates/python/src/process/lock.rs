@@ -13,7 +13,8 @@ const SIGNALS: Duration = Duration::from_millis(50);
 #[pymethods]
 impl PyProcess {
     /// Locks an open file: operation is fcntl.LOCK_SH, LOCK_EX or LOCK_UN, with LOCK_NB to raise
-    /// BlockingIOError instead of waiting. Control-C ends a wait.
+    /// BlockingIOError instead of waiting. Control-C ends a wait, and so does close() of the
+    /// volume, with EBADF.
     fn flock(&self, py: Python<'_>, fd: i32, operation: i32) -> PyResult<()> {
         self.opened()?;
         let process = self.process.get();
@@ -22,13 +23,19 @@ impl PyProcess {
         if at_once != Err(Errno::EAGAIN) || operation & libc::LOCK_NB != 0 {
             return at_once.map_err(error::of);
         }
-        wait(py, process, fd, operation)
+        wait(py, process, fd, operation, || self.opened().map(drop))
     }
 }
 
-/// Waits in a thread of its own, and asks for signals meanwhile: only the main thread may handle
-/// them.
-fn wait(py: Python<'_>, process: &Process, fd: i32, operation: i32) -> PyResult<()> {
+/// Waits in a thread of its own, and asks meanwhile for signals, which only the main thread may
+/// handle, and whether the volume `is_open`: once it is closed nobody can unlock the file any more.
+fn wait(
+    py: Python<'_>,
+    process: &Process,
+    fd: i32,
+    operation: i32,
+    is_open: impl Fn() -> PyResult<()> + Send + Sync,
+) -> PyResult<()> {
     let interrupt = Interrupt::new();
     let (done, changed) = (Mutex::new(None), Condvar::new());
     let waited = py.detach(|| {
@@ -51,7 +58,8 @@ fn wait(py: Python<'_>, process: &Process, fd: i32, operation: i32) -> PyResult<
                         return result.map_err(error::of);
                     }
                 }
-                if let Err(raised) = Python::attach(|py| py.check_signals()) {
+                let signals = Python::attach(|py| py.check_signals());
+                if let Err(raised) = signals.and_then(|()| is_open()) {
                     interrupt.trigger();
                     return Err(raised);
                 }
