@@ -1,9 +1,11 @@
 """File objects are those of io."""
 
 import contextlib
+import copy
 import gc
 import io
 import os
+import pickle
 
 import pytest
 
@@ -139,3 +141,13 @@ def test_modules_of_the_library_take_the_files(process):
         json.dump({"a": [1, 2]}, file)
     with process.file("/j") as file:
         assert json.load(file) == {"a": [1, 2]}
+
+
+def test_a_raw_file_is_not_copied_since_the_copy_would_close_it(process):
+    process.write_bytes("/f", b"hello")
+    with process.file("/f", "rb", buffering=0) as file:
+        for copied in [copy.copy, copy.deepcopy, pickle.dumps]:
+            with pytest.raises(TypeError, match="cannot pickle 'File' object"):
+                copied(file)
+        gc.collect()
+        assert file.read() == b"hello"

@@ -2,7 +2,7 @@
 
 import io
 import os
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NoReturn, SupportsIndex
 
 from ._native import Process
 from ._unwritten import remember
@@ -141,6 +141,10 @@ class File(io.RawIOBase):
             self.close()
         except OSError:
             pass
+
+    def __reduce_ex__(self, protocol: SupportsIndex, /) -> NoReturn:
+        # A copy would have the same descriptor, and close it at its end.
+        raise TypeError(f"cannot pickle {type(self).__name__!r} object")
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"mode={self.mode!r}"
