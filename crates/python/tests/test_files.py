@@ -143,6 +143,18 @@ def test_modules_of_the_library_take_the_files(process):
         assert json.load(file) == {"a": [1, 2]}
 
 
+def test_a_directory_is_no_file(process, tmp_path):
+    process.mkdir("/d")
+    for mode in ["r", "rb", "w", "r+", "a", "x", "rbt", "rtb"]:
+        said = []
+        for open_, path in [(open, tmp_path), (process.file, "/d")]:
+            with pytest.raises((OSError, ValueError)) as failed:
+                open_(path, mode)
+            said.append((type(failed.value), str(failed.value).replace(str(path), "")))
+        assert said[0] == said[1], mode
+    assert process.open_fds() == []
+
+
 def test_a_raw_file_is_not_copied_since_the_copy_would_close_it(process):
     process.write_bytes("/f", b"hello")
     with process.file("/f", "rb", buffering=0) as file:

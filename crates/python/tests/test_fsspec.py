@@ -288,3 +288,14 @@ def test_zarr_keeps_arrays_by_url(source):
     group.create_array("x", shape=(4,), dtype="f8")[:] = 1.5
     found = zarr.open_group("hearth:///group.zarr", mode="r", storage_options=options)
     assert list(found["x"][:]) == [1.5] * 4
+
+
+def test_a_file_is_read_by_blocks_and_a_directory_is_not(fs):
+    fs.pipe("/lines", b"one\ntwo\nthree\n")
+    assert fs.read_block("/lines", 1, 4, delimiter=b"\n") == b"two\n"
+    assert fs.read_block("/lines", 4, None) == b"two\nthree\n"
+    assert fs.read_block("/lines", 10, 100) == b"ree\n"
+    with fs.open("/lines") as file:
+        assert file.size == 14
+    with pytest.raises(IsADirectoryError):
+        fs.open("/")

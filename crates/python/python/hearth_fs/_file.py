@@ -1,7 +1,9 @@
 """File objects over the descriptors of a process of a volume."""
 
+import errno
 import io
 import os
+import stat as _stat
 from typing import IO, TYPE_CHECKING, Any, NoReturn, SupportsIndex
 
 from ._native import Process
@@ -38,6 +40,10 @@ class File(io.RawIOBase):
         self.name = path
         self.mode = mode if "b" in mode else mode + "b"
         self._fd = process.open(path, flags | os.O_CLOEXEC, 0o666)
+        if not self._writes and _stat.S_ISDIR(process.fstat(self._fd).st_mode):
+            # One for writing is refused by the open itself.
+            self.close()
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         self._appends = bool(flags & os.O_APPEND)
         if self._appends:
             process.lseek(self._fd, 0, os.SEEK_END)
@@ -175,7 +181,9 @@ def open_file(
         raise ValueError("binary mode doesn't take an encoding, errors or newline argument")
     if buffering == 0 and not is_binary:
         raise ValueError("can't have unbuffered text I/O")
-    raw = File(process, path, mode.replace("t", ""))
+    if is_binary and "t" in mode:
+        raise ValueError("can't have text and binary mode at once")
+    raw = File(process, path, mode.replace("t", "", 1))
     if buffering == 0:
         return raw  # type: ignore[return-value]
     try:

@@ -15,7 +15,7 @@ import os
 import stat as _stat
 import threading
 from datetime import datetime, timezone
-from typing import Any
+from typing import Any, cast
 
 from fsspec import AbstractFileSystem
 from fsspec.utils import stringify_path
@@ -50,6 +50,16 @@ def close(source: str) -> None:
         HearthFileSystem.clear_instance_cache()
         if volume is not None:
             volume.close()
+
+
+class HearthReader(io.BufferedReader):
+    """A file that is read. It knows its size: who reads by blocks asks for that."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file, as it is now."""
+        raw = cast(File, self.raw)
+        return raw.process.fstat(raw.descriptor).st_size
 
 
 class HearthFileSystem(AbstractFileSystem):
@@ -368,7 +378,9 @@ class HearthFileSystem(AbstractFileSystem):
         size = block_size if isinstance(block_size, int) and block_size > 0 else _BUFFER
         if self.auto_mkdir and "r" not in mode:
             self._make_parent(path)
-        if autocommit or not _writes(mode):
+        if not _writes(mode):
+            return HearthReader(File(self.process, path, mode), size)
+        if autocommit:
             return buffered(File(self.process, path, mode), size)
         if self._intrans:
             return self.transaction.open(self.process, path, mode, size)
