@@ -5,6 +5,11 @@ use hearth::{Errno, LimitUpdate, amount};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
+/// A size of a file or a place in one; `EINVAL` for a negative one, as the system says.
+pub fn offset(given: i64) -> Result<u64, Errno> {
+    u64::try_from(given).map_err(|_| Errno::EINVAL)
+}
+
 /// A limit as it was given.
 pub enum LimitArg {
     /// `"keep"`.

@@ -238,3 +238,59 @@ def test_umask(process):
     assert process.umask(0o077) == 0o022
     process.touch("/f", 0o666)
     assert stat.S_IMODE(process.stat("/f").st_mode) == 0o600
+
+
+def test_numbers_out_of_range_are_refused_as_by_os(process, tmp_path):
+    """Each call on a file of the volume and on one of the system."""
+
+    def outcome(module, path, fd, call):
+        try:
+            return call(module, path, fd)
+        except (OSError, ValueError, OverflowError) as error:
+            return type(error), getattr(error, "errno", None)
+
+    local = tmp_path / "f"
+    for number in [-1, -(1 << 63), 1 << 63, 1 << 64]:
+        calls = [
+            lambda m, path, fd: m.read(fd, number),
+            lambda m, path, fd: m.pread(fd, number, 0),
+            lambda m, path, fd: m.pread(fd, 4, number),
+            lambda m, path, fd: m.pwrite(fd, b"x", number),
+            lambda m, path, fd: m.ftruncate(fd, number),
+            lambda m, path, fd: m.truncate(path, number),
+            lambda m, path, fd: m.posix_fallocate(fd, number, 1),
+            lambda m, path, fd: m.posix_fallocate(fd, 0, number),
+            lambda m, path, fd: m.copy_file_range(fd, fd, number),
+        ]
+        for at, call in enumerate(calls):
+            local.write_bytes(b"hello")
+            process.write_bytes("/f", b"hello")
+            ours, theirs = process.open("/f", os.O_RDWR), os.open(local, os.O_RDWR)
+            said = outcome(process, "/f", ours, call), outcome(os, local, theirs, call)
+            process.close(ours)
+            os.close(theirs)
+            assert said[0] == said[1], (number, at)
+            assert process.read_bytes("/f") == local.read_bytes() == b"hello", (number, at)
+
+
+def test_a_time_that_is_none_is_refused_as_by_os(process, tmp_path):
+    local = tmp_path / "f"
+    local.touch()
+    process.touch("/f")
+    process.utime("/f", ns=(5, 5))
+    wrong = [
+        {"times": (float("nan"), 1.0)},
+        {"times": (1.0, float("inf"))},
+        {"times": (-1e300, 1.0)},
+        {"ns": (1, 10**28)},
+        {"ns": (-(1 << 100), 1)},
+        {"times": (1, 2), "ns": (1, 2)},
+    ]
+    for arguments in wrong:
+        said = []
+        for call, path in [(process.utime, "/f"), (os.utime, local)]:
+            with pytest.raises((ValueError, OverflowError)) as failed:
+                call(path, **arguments)
+            said.append((type(failed.value)))
+        assert said[0] == said[1], arguments
+    assert process.stat("/f").st_mtime_ns == 5

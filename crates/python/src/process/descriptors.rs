@@ -1,6 +1,7 @@
 //! Descriptors: open, close, dup, position, size, sync.
 
 use super::PyProcess;
+use crate::amounts;
 use crate::error;
 use crate::gil;
 use crate::path::PathArg;
@@ -64,13 +65,16 @@ impl PyProcess {
     }
 
     /// Cuts or extends an open file.
-    fn ftruncate(&self, py: Python<'_>, fd: i32, length: u64) -> PyResult<()> {
+    fn ftruncate(&self, py: Python<'_>, fd: i32, length: i64) -> PyResult<()> {
+        let length = amounts::offset(length).map_err(error::of)?;
         let done = self.released(py, |process| process.ftruncate(fd, length))?;
         done.map_err(error::of)
     }
 
     /// Gives an open file the room for length bytes from offset on.
-    fn posix_fallocate(&self, py: Python<'_>, fd: i32, offset: u64, length: u64) -> PyResult<()> {
+    fn posix_fallocate(&self, py: Python<'_>, fd: i32, offset: i64, length: i64) -> PyResult<()> {
+        let offset = amounts::offset(offset).map_err(error::of)?;
+        let length = amounts::offset(length).map_err(error::of)?;
         let done = self.released(py, |process| process.fallocate(fd, 0, offset, length))?;
         done.map_err(error::of)
     }

@@ -1,9 +1,11 @@
 //! Contents of open files.
 
 use super::PyProcess;
+use crate::amounts;
 use crate::bytes::{self, Target};
 use crate::error;
 use hearth::{Errno, Process};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -13,7 +15,7 @@ const READ_MOST: usize = 0x7fff_f000;
 #[pymethods]
 impl PyProcess {
     /// Reads at most length bytes from the position of a descriptor.
-    fn read<'py>(&self, py: Python<'py>, fd: i32, length: usize) -> PyResult<Bound<'py, PyBytes>> {
+    fn read<'py>(&self, py: Python<'py>, fd: i32, length: i64) -> PyResult<Bound<'py, PyBytes>> {
         self.read_with(py, fd, length, |process, out| process.read(fd, out))
     }
 
@@ -22,9 +24,10 @@ impl PyProcess {
         &self,
         py: Python<'py>,
         fd: i32,
-        length: usize,
-        offset: u64,
+        length: i64,
+        offset: i64,
     ) -> PyResult<Bound<'py, PyBytes>> {
+        let offset = amounts::offset(offset).map_err(error::of)?;
         self.read_with(py, fd, length, |process, out| {
             process.pread(fd, out, offset)
         })
@@ -38,8 +41,9 @@ impl PyProcess {
         py: Python<'_>,
         fd: i32,
         buffer: &Bound<'_, PyAny>,
-        offset: Option<u64>,
+        offset: Option<i64>,
     ) -> PyResult<usize> {
+        let offset = offset.map(amounts::offset).transpose().map_err(error::of)?;
         let target = Target::of(buffer)?;
         let mut own = bytes::zeroed(target.len().min(READ_MOST))?;
         let out = &mut own;
@@ -67,8 +71,9 @@ impl PyProcess {
         py: Python<'_>,
         fd: i32,
         data: &Bound<'_, PyAny>,
-        offset: u64,
+        offset: i64,
     ) -> PyResult<usize> {
+        let offset = amounts::offset(offset).map_err(error::of)?;
         let data = bytes::given(data)?;
         let data = &*data;
         let done = self.moving(py, data.len(), |process| process.pwrite(fd, data, offset))?;
@@ -83,10 +88,14 @@ impl PyProcess {
         py: Python<'_>,
         src: i32,
         dst: i32,
-        length: u64,
-        offset_src: Option<u64>,
-        offset_dst: Option<u64>,
+        length: i64,
+        offset_src: Option<i64>,
+        offset_dst: Option<i64>,
     ) -> PyResult<u64> {
+        let negative = |_| PyValueError::new_err("negative value for 'length' not allowed");
+        let length = u64::try_from(length).map_err(negative)?;
+        let place = |at: Option<i64>| at.map(amounts::offset).transpose().map_err(error::of);
+        let (offset_src, offset_dst) = (place(offset_src)?, place(offset_dst)?);
         let done = self.released(py, |process| {
             let (mut from, mut to) = (offset_src, offset_dst);
             process.copy_file_range((src, from.as_mut()), (dst, to.as_mut()), length, 0)
@@ -101,9 +110,11 @@ impl PyProcess {
         &self,
         py: Python<'py>,
         fd: i32,
-        length: usize,
+        length: i64,
         read: impl FnOnce(&Process, &mut [u8]) -> Result<usize, Errno> + Send,
     ) -> PyResult<Bound<'py, PyBytes>> {
+        let length = amounts::offset(length).map_err(error::of)?;
+        let length = usize::try_from(length).unwrap_or(READ_MOST);
         let length = self.at_most(py, fd, length.min(READ_MOST))?;
         let mut got = 0;
         let out = PyBytes::new_with(py, length, |out| {

@@ -1,9 +1,11 @@
 //! Attributes and extended attributes.
 
 use super::PyProcess;
+use crate::amounts;
 use crate::path::{PathArg, decoded};
 use crate::stat::{Stat, StatVfs};
 use hearth::{AT_FDCWD, Errno, SetTime, Time};
+use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -94,10 +96,14 @@ impl PyProcess {
     ) -> PyResult<()> {
         let path = PathArg::of(path)?;
         let (bytes, flags) = (path.bytes(), at_flags(follow_symlinks));
-        let whole = |seconds: f64| (seconds * 1e9).round() as i128;
-        let (atime, mtime) = match ns.or(times.map(|(a, m)| (whole(a), whole(m)))) {
-            None => (SetTime::Now, SetTime::Now),
-            Some((atime, mtime)) => (SetTime::At(time(atime)), SetTime::At(time(mtime))),
+        let (atime, mtime) = match (times, ns) {
+            (None, None) => (SetTime::Now, SetTime::Now),
+            (Some((atime, mtime)), None) => (time(whole(atime)?)?, time(whole(mtime)?)?),
+            (None, Some((atime, mtime))) => (time(atime)?, time(mtime)?),
+            (Some(_), Some(_)) => {
+                let why = "utime: you may specify either 'times' or 'ns' but not both";
+                return Err(PyValueError::new_err(why));
+            }
         };
         path.check(self.brief(py, |process| {
             process.utimensat(AT_FDCWD, bytes, Some(atime), Some(mtime), flags)
@@ -105,9 +111,9 @@ impl PyProcess {
     }
 
     /// Cuts or extends the file at path.
-    fn truncate(&self, py: Python<'_>, path: &Bound<'_, PyAny>, length: u64) -> PyResult<()> {
+    fn truncate(&self, py: Python<'_>, path: &Bound<'_, PyAny>, length: i64) -> PyResult<()> {
         let path = PathArg::of(path)?;
-        let bytes = path.bytes();
+        let (bytes, length) = (path.bytes(), path.check(amounts::offset(length))?);
         path.check(self.released(py, |process| process.truncate(bytes, length))?)
     }
 
@@ -183,10 +189,20 @@ fn owner(id: i64) -> Result<Option<u32>, Errno> {
     }
 }
 
-fn time(nanoseconds: i128) -> Time {
-    let second = 1_000_000_000;
-    Time {
-        sec: nanoseconds.div_euclid(second) as i64,
-        nsec: nanoseconds.rem_euclid(second) as u32,
+/// Nanoseconds of seconds. What is no number is no time, and must not become one.
+fn whole(seconds: f64) -> PyResult<i128> {
+    match seconds.is_nan() {
+        true => Err(PyValueError::new_err("Invalid value NaN (not a number)")),
+        // Infinity becomes the greatest number there is, which is no time either.
+        false => Ok((seconds * 1e9).round() as i128),
     }
+}
+
+fn time(nanoseconds: i128) -> PyResult<SetTime> {
+    let second = 1_000_000_000;
+    let far = |_| PyOverflowError::new_err("timestamp out of range for platform time_t");
+    Ok(SetTime::At(Time {
+        sec: i64::try_from(nanoseconds.div_euclid(second)).map_err(far)?,
+        nsec: nanoseconds.rem_euclid(second) as u32,
+    }))
 }
