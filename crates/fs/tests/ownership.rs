@@ -312,3 +312,17 @@ fn only_the_owner_of_the_volume_changes_the_project_id_and_its_inheritance() {
     assert_eq!(owner.set_fsxattr(mine, &fixed), Err(Errno::EPERM));
     root.set_fsxattr(roots, &fixed).unwrap();
 }
+
+/// `chown(2)` has it for "keep it", and a kernel in front of the volume has no such user.
+#[test]
+fn the_number_that_keeps_an_owner_is_given_to_no_file() {
+    let [root, ..] = users(Protection::default());
+    let fd = root.open("/f", NEW, 0o666).unwrap();
+    let nobody = Some(u32::MAX);
+    for (uid, gid) in [(nobody, None), (None, nobody)] {
+        assert_eq!(root.chown("/f", uid, gid), Err(Errno::EINVAL));
+        assert_eq!(root.fchown(fd, uid, gid), Err(Errno::EINVAL));
+    }
+    let is = root.fstat(fd).unwrap();
+    assert_eq!((is.uid, is.gid), (0, 0));
+}

@@ -69,7 +69,7 @@ impl PyVolume {
         gid: Option<u32>,
         groups: Option<Vec<u32>>,
     ) -> PyResult<PyProcess> {
-        let credentials = identity::credentials(uid, gid, groups);
+        let credentials = identity::credentials(uid, gid, groups).map_err(error::of)?;
         let process = self.opened()?.volume().process(credentials);
         Ok(PyProcess::new(Arc::clone(&self.handle), process))
     }

@@ -294,3 +294,18 @@ def test_a_time_that_is_none_is_refused_as_by_os(process, tmp_path):
             said.append((type(failed.value)))
         assert said[0] == said[1], arguments
     assert process.stat("/f").st_mtime_ns == 5
+
+
+def test_the_number_that_keeps_an_owner_is_no_owner(volume):
+    process, nobody = volume.process(), (1 << 32) - 1
+    process.touch("/f")
+    for uid, gid in [(nobody, -1), (-1, nobody)]:
+        with pytest.raises(OSError) as failed:
+            process.chown("/f", uid, gid)
+        assert failed.value.errno == errno.EINVAL
+    found = process.stat("/f")
+    assert nobody not in (found.st_uid, found.st_gid)
+    for arguments in [{"uid": nobody}, {"gid": nobody}, {"uid": 1, "groups": [nobody]}]:
+        with pytest.raises(OSError) as failed:
+            volume.process(**arguments)
+        assert failed.value.errno == errno.EINVAL

@@ -139,7 +139,7 @@ impl Process {
     /// `fchown(2)`.
     pub fn fchown(&self, fd: Fd, uid: Option<u32>, gid: Option<u32>) -> Result<()> {
         self.call(Call::Fchown, || {
-            self.setattr_fd(fd, &owner_change(uid, gid))
+            self.setattr_fd(fd, &owner_change(uid, gid)?)
         })
     }
 
@@ -153,7 +153,7 @@ impl Process {
         flags: i32,
     ) -> Result<()> {
         self.call(Call::Fchownat, || {
-            let set = owner_change(uid, gid);
+            let set = owner_change(uid, gid)?;
             self.target(dirfd, path.as_ref(), flags, |cx, inode, g| {
                 attr::setattr(cx, inode, &set, false, g)
             })
@@ -277,13 +277,18 @@ impl Process {
     }
 }
 
-fn owner_change(uid: Option<u32>, gid: Option<u32>) -> SetAttr {
-    SetAttr {
+/// `EINVAL` for the number that means "keep it" to the system: nobody has it, and a kernel in front
+/// could not show the file.
+fn owner_change(uid: Option<u32>, gid: Option<u32>) -> Result<SetAttr> {
+    if [uid, gid].contains(&Some(u32::MAX)) {
+        return Err(Errno::EINVAL);
+    }
+    Ok(SetAttr {
         uid,
         gid,
         kill_suidgid: true,
         ..SetAttr::default()
-    }
+    })
 }
 
 fn times(atime: Option<SetTime>, mtime: Option<SetTime>) -> Result<SetAttr> {
