@@ -73,7 +73,7 @@ pub fn of_mount(error: &MountError, place: &str) -> PyErr {
         MountError::NoPermission { .. }
         | MountError::Forbidden { .. }
         | MountError::DevicePermission => Errno::EPERM,
-        MountError::NoDevice => Errno::ENODEV,
+        MountError::NoDevice | MountError::OtherDevice => Errno::ENODEV,
         MountError::Limited { .. } => Errno::EAGAIN,
         MountError::NoUring { .. }
         | MountError::NoPassthrough { .. }

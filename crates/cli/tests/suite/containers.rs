@@ -45,6 +45,35 @@ fn rings_that_nobody_can_count_are_refused_by_name() {
     }
 }
 
+/// The kernel would only say that an argument is invalid, and `hearth doctor` that all is well.
+#[test]
+fn a_masked_device_is_named_by_the_mount_by_run_and_by_the_doctor() {
+    let private = Private::new();
+    private.directory("mnt");
+    let mask = "mount --bind /dev/null /dev/fuse";
+    for verb in ["mount memory: mnt", "run -- true"] {
+        let refused = said(&mut without_sys(
+            &private,
+            &format!("{mask}; \"$HEARTH\" {verb}"),
+        ));
+        let (line, rest) = refused.err.split_once('\n').expect("a line");
+        assert!(!refused.success() && rest.is_empty(), "{refused:?}");
+        let words = ["/dev/fuse is not the device of FUSE", "--device /dev/fuse"];
+        assert!(words.iter().all(|word| line.contains(word)), "{refused:?}");
+    }
+    let doctor = said(&mut without_sys(
+        &private,
+        &format!("{mask}; \"$HEARTH\" doctor"),
+    ));
+    assert!(!doctor.success(), "{doctor:?}");
+    assert!(
+        doctor
+            .out
+            .contains("cannot be opened: it is another device"),
+        "{doctor:?}"
+    );
+}
+
 /// An unmount that waits for others, and what it has said of them.
 struct Waiting {
     unmount: Child,

@@ -53,6 +53,8 @@ pub enum MountError {
     },
     /// The kernel offers no FUSE.
     NoDevice,
+    /// `/dev/fuse` is another device, or a file.
+    OtherDevice,
     /// The caller may not open `/dev/fuse`.
     DevicePermission,
     /// `fusermount3` is needed and not installed.
@@ -105,6 +107,7 @@ impl MountError {
     pub(crate) fn device(error: &io::Error) -> MountError {
         match error.raw_os_error() {
             Some(libc::EACCES | libc::EPERM) => MountError::DevicePermission,
+            Some(libc::ENXIO) => MountError::OtherDevice,
             _ => MountError::NoDevice,
         }
     }
@@ -124,6 +127,7 @@ impl MountError {
             | MountError::Unmount { path, .. }
             | MountError::Io { path, .. } => path,
             MountError::NoDevice
+            | MountError::OtherDevice
             | MountError::DevicePermission
             | MountError::NoHelper
             | MountError::Helper { .. }
@@ -178,6 +182,10 @@ impl fmt::Display for MountError {
             ),
             MountError::NoDevice => f.write_str(
                 "/dev/fuse is not there: modprobe fuse, or give the container the device",
+            ),
+            MountError::OtherDevice => f.write_str(
+                "/dev/fuse is not the device of FUSE: a container that masks it needs \
+                 --device /dev/fuse, elsewhere: rmmod fuse; modprobe fuse",
             ),
             MountError::DevicePermission => f.write_str(
                 "no permission to open /dev/fuse: run as root, or chmod 666 /dev/fuse; \

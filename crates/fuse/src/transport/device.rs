@@ -2,12 +2,16 @@
 
 use crate::wire::reply::out_header;
 use hearth::Errno;
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 use zerocopy::IntoBytes;
 
 const DEVICE: &std::ffi::CStr = c"/dev/fuse";
+/// The number of the device of FUSE, of all machines.
+pub const NUMBER: libc::dev_t = libc::makedev(10, 229);
 /// `FUSE_DEV_IOC_CLONE`: `_IOR(229, 0, u32)`.
 const IOC_CLONE: libc::c_ulong = 0x8004_e500;
 
@@ -47,7 +51,13 @@ impl Device {
     pub fn open() -> io::Result<Device> {
         // SAFETY: the path is a C string; the result is checked before it is owned.
         let fd = unsafe { libc::open(DEVICE.as_ptr(), libc::O_RDWR | libc::O_CLOEXEC) };
-        Device::own(fd)
+        let device = Device::own(fd)?;
+        let is = File::from(device.fd.try_clone()?).metadata()?;
+        match is.rdev() == NUMBER {
+            true => Ok(device),
+            // The kernel's mount would say that some argument is invalid.
+            false => Err(io::Error::from_raw_os_error(libc::ENXIO)),
+        }
     }
 
     /// Takes a connected descriptor over.
