@@ -27,9 +27,8 @@ pub struct SchedArgs {
 const ABOUT: &str = "\
 TENANT is user:NAME or project:NAME (of /etc/projid), each also with a number. A request counts
 for the project of the file or directory that it names, if that has one, else for the user who
-asks. On a store weights
-and limits are kept, elsewhere they hold until the unmount; only root and the owner of the volume
-set them.";
+asks. On a store weights and limits are kept, elsewhere they hold until the unmount; only root and
+the owner of the volume set them.";
 
 /// The verbs of `hearth sched`.
 #[derive(Debug, Subcommand)]
