@@ -1,6 +1,7 @@
 //! Writing to standard output: a reader that goes away is no failure, colour is for terminals.
 
 use crate::failure::{Failure, reason};
+use crate::printable::printable;
 use std::io::{ErrorKind, IsTerminal, Write};
 
 /// Writes all of `text`; ends the program quietly when nobody reads any more.
@@ -21,10 +22,11 @@ pub fn print_and_go_on(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Writes a line to standard error: the log of a daemon, the complaint of a verb. A log that cannot
-/// be written to (its disk is full, its reader is gone) stops nobody, and ends no thread as
-/// `eprintln!` would.
+/// Writes a line to standard error: the log of a daemon, the complaint of a verb. It stays one line
+/// whatever names are in it. A log that cannot be written to (its disk is full, its reader is gone)
+/// stops nobody, and ends no thread as `eprintln!` would.
 pub fn say(line: std::fmt::Arguments<'_>) {
+    let line = printable(&line.to_string());
     let _ = writeln!(std::io::stderr(), "hearth: {line}");
 }
 

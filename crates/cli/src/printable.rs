@@ -1,9 +1,16 @@
 //! Names and labels on a terminal.
 
+use std::path::Path;
+
 /// The text with a question mark for each control character: a name may have an escape sequence in
 /// it, which would act on the terminal, or a newline, which would forge a line.
 pub fn printable(text: &str) -> String {
     text.replace(|c: char| c.is_control(), "?")
+}
+
+/// A path, in the same way.
+pub fn shown(path: &Path) -> String {
+    printable(&path.to_string_lossy())
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use crate::args::MountArgs;
 use crate::failure::{Failure, reason};
 use crate::maintenance::Maintenance;
+use crate::printable::{printable, shown};
 use crate::quota::EventLog;
 use crate::{fstab, host, mounts, naming, output, readiness, room, signals, store};
 use hearth::{HostSourceOptions, KernelCache, OpenError, Source, Volume, VolumeBuilder};
@@ -115,8 +116,8 @@ impl Attendant<'_> {
         policy.apply().map_err(|error| refused_policy(&error))?;
         output::print_and_go_on(&format!(
             "hearth: {} on {}, transport {}\n",
-            args.source(),
-            args.mountpoint().display(),
+            printable(&args.source()),
+            shown(args.mountpoint()),
             session.transport()
         ))?;
         if let Some(log) = &log {

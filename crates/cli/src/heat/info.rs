@@ -7,6 +7,7 @@ use super::top::{counted, owner};
 use super::units::{ago, bytes, rate};
 use crate::failure::Failure;
 use crate::output;
+use crate::printable;
 use crate::which::mount_of;
 use crate::wrong_place::unseen;
 use hearth::QuotaKind;
@@ -60,7 +61,10 @@ fn shown(mount: &Path, info: &Value, status: &Value) -> String {
     text.push_str(counted(status));
     if info["recorded"] != Value::Bool(true) {
         let off = match status["on"].as_bool() {
-            Some(false) => format!("; tracking is off, 'hearth heat on {}'", mount.display()),
+            Some(false) => format!(
+                "; tracking is off, 'hearth heat on {}'",
+                printable::shown(mount)
+            ),
             _ => String::new(),
         };
         let _ = writeln!(text, "  nothing is recorded of it{off}");

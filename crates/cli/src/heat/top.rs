@@ -7,6 +7,7 @@ use super::row::{accesses, count, grade, is_sampled, list, number, on_mount, sho
 use super::units::{ago, bytes, rate, span};
 use crate::failure::Failure;
 use crate::output;
+use crate::printable::shown;
 use crate::quota::who::name_of;
 use crate::which::mount_of;
 use hearth::{QuotaId, QuotaKind};
@@ -72,7 +73,7 @@ fn table(mount: &Path, args: &TopArgs, rows: &[Value], status: &Value) -> String
     let shades = Shades::for_stdout();
     let mut text = String::new();
     let off = match status["on"].as_bool() {
-        Some(false) => format!("; off, 'hearth heat on {}' begins", mount.display()),
+        Some(false) => format!("; off, 'hearth heat on {}' begins", shown(mount)),
         _ => String::new(),
     };
     let dropped = match count(status, "dropped") {
@@ -83,7 +84,7 @@ fn table(mount: &Path, args: &TopArgs, rows: &[Value], status: &Value) -> String
     let _ = writeln!(
         text,
         "{}: hottest by {}, {} files and {} ranges known{dropped}{off}",
-        mount.display(),
+        shown(mount),
         args.rank(),
         count(status, "files"),
         count(status, "ranges"),

@@ -4,6 +4,7 @@ use super::DumpArgs;
 use super::place;
 use super::progress::Progress;
 use crate::failure::{Failure, reason};
+use crate::printable::shown;
 use crate::{output, wrong_place};
 use hearth_store::dump::{self, DumpError, FirstRoot};
 use hearth_store::{Kv, OpenMode};
@@ -41,7 +42,7 @@ pub fn run(args: &DumpArgs) -> Result<(), Failure> {
     let mut watch = |done: &dump::Progress| {
         progress.show(|| {
             let bytes = place::amount(done.bytes);
-            format!("{}: {} names, {bytes}", directory.display(), done.members)
+            format!("{}: {} names, {bytes}", shown(directory), done.members)
         });
     };
     if to_stdout {
@@ -71,7 +72,7 @@ pub fn run(args: &DumpArgs) -> Result<(), Failure> {
     match written {
         Ok(done) => output::print_and_go_on(&format!(
             "hearth: {}: {} names, {}\n",
-            args.file.display(),
+            shown(&args.file),
             done.members,
             place::amount(done.bytes)
         )),

@@ -5,6 +5,7 @@ use super::place::{self, amount, refusal};
 use super::progress::Progress;
 use crate::failure::Failure;
 use crate::output::{self, Colour, Paint};
+use crate::printable;
 use hearth::VolumeOptions;
 use hearth_store::OpenMode;
 use hearth_store::backend::StoreBackend;
@@ -161,7 +162,7 @@ fn ended(status: u8) -> Result<(), Failure> {
 }
 
 fn shown(directory: &Path, step: Step) -> String {
-    let directory = directory.display();
+    let directory = printable::shown(directory);
     let Step { what, done, of } = step;
     match of {
         Some(of) => format!("{directory}: {what} {done} of {of}"),
@@ -257,7 +258,7 @@ fn summary(directory: &Path, report: &Report, before: Option<&Report>, paint: Pa
     };
     format!(
         "store:{}: {} inodes, {} names, {} extents, {} in {} segments{blocks}: {state}\n",
-        directory.display(),
+        printable::shown(directory),
         counted.inodes,
         counted.names,
         counted.extents,

@@ -5,6 +5,7 @@ use super::mkfs::OPTIONS;
 use super::place::{self, refusal};
 use super::progress::Progress;
 use crate::failure::{Failure, reason};
+use crate::printable;
 use crate::{fstab, output, wrong_place};
 use hearth::VolumeOptions;
 use hearth_store::dump::{self, DumpReader, Head};
@@ -161,5 +162,9 @@ fn incomplete(directory: &Path, error: &dump::DumpError) -> Failure {
 
 fn shown(directory: &Path, done: &dump::Progress) -> String {
     let bytes = place::amount(done.bytes);
-    format!("{}: {} names, {bytes}", directory.display(), done.members)
+    format!(
+        "{}: {} names, {bytes}",
+        printable::shown(directory),
+        done.members
+    )
 }

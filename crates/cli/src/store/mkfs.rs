@@ -3,6 +3,7 @@
 use super::{MkfsArgs, place};
 use crate::failure::Failure;
 use crate::output;
+use crate::printable::shown;
 
 /// Options of a new volume.
 pub const OPTIONS: &[&str] = &["size", "compress", "encrypt"];
@@ -14,7 +15,7 @@ pub fn run(args: &MkfsArgs) -> Result<(), Failure> {
     place::make(directory, &options)?;
     output::print(&format!(
         "hearth: store:{} is a volume now; 'hearth mount store:{} MOUNTPOINT' mounts it\n",
-        directory.display(),
-        directory.display()
+        shown(directory),
+        shown(directory)
     ))
 }

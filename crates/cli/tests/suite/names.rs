@@ -2,13 +2,14 @@
 
 use crate::harness;
 
-use harness::{Mounted, Transport};
+use harness::{Mounted, Private, Transport, hearth, said, succeed};
 use rustix::io::Errno;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::symlink;
+use std::path::Path;
 
 harness::on_both_transports!(
     every_byte_is_allowed_in_a_name,
@@ -90,4 +91,39 @@ fn a_target_of_4095_bytes_is_kept_as_it_is(transport: Transport) {
         refused.raw_os_error(),
         Some(Errno::NAMETOOLONG.raw_os_error())
     );
+}
+
+/// Whatever the place of a mount or of a volume is called, what is said of it is one line, and no
+/// sequence of its acts on the terminal.
+#[test]
+fn what_is_said_of_a_place_is_one_line_whatever_it_is_called() {
+    let private = Private::new();
+    let odd = private.path().join("two\nlines \u{1b}[31m\u{9b}2J");
+    fs::create_dir(&odd).unwrap();
+    let store = odd.join("store");
+    let mut lines = Vec::new();
+    let mut say = |words: &[&str], places: &[&Path]| {
+        let said = said(hearth().args(words).args(places));
+        lines.extend([said.out, said.err].into_iter().filter(|s| !s.is_empty()));
+    };
+    say(&["stats"], &[&odd]);
+    say(&["stats"], &[&odd.join("none")]);
+    say(&["mount", "memory:"], &[&odd.join("none")]);
+    say(&["mkfs"], &[&store]);
+    say(&["fsck"], &[&store]);
+    say(&["dump"], &[&store, &odd.join("dump")]);
+    say(&["mount", "-o", "hot_track", "memory:"], &[&odd]);
+    let project = said(hearth().args(["quota", "project"]).arg(&odd).arg("7"));
+    lines.push(project.out);
+    say(&["mount", "-o", "remount,noatime"], &[&odd]);
+    let top = said(hearth().args(["heat", "top"]).arg(&odd)).out;
+    lines.push(top.lines().next().unwrap().to_owned() + "\n");
+    say(&["umount"], &[&odd.join("none")]);
+    succeed(hearth().arg("umount").arg(&odd));
+    assert!(lines.len() >= 9, "{lines:?}");
+    for line in &lines {
+        let text = line.strip_suffix('\n').unwrap();
+        assert!(text.contains("two?lines ?[31m?2J"), "{line:?}");
+        assert!(!text.contains(char::is_control), "{line:?}");
+    }
 }
