@@ -27,13 +27,26 @@ lock_class!(MountsLock = "python.mounts", 2);
 
 static TABLE: Lock<VolumesLock, Vec<Row>> = Lock::new(Vec::new());
 
-/// An open volume and how many handles it has.
+/// An open volume and whose handles it has.
 struct Row {
     /// The directory of a store.
     directory: Option<PathBuf>,
     options: VolumeOptions,
-    users: usize,
+    /// The interpreter of each handle.
+    users: Vec<Interpreter>,
     opened: Arc<Opened>,
+}
+
+/// An interpreter of this process, which may have several: by the address of its module `sys`,
+/// which lives as long.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Interpreter(usize);
+
+impl Interpreter {
+    /// The one that this thread is in.
+    pub fn of(py: Python<'_>) -> PyResult<Interpreter> {
+        Ok(Interpreter(py.import("sys")?.as_ptr().addr()))
+    }
 }
 
 /// An open volume.
@@ -50,6 +63,8 @@ pub struct Handle {
     opened: Arc<Opened>,
     /// The source as it was given.
     source: String,
+    /// Whose use it is.
+    interpreter: Interpreter,
     /// Whether this use has ended. Only becomes true, under the table's lock.
     closed: AtomicBool,
 }
@@ -59,7 +74,12 @@ pub type SharedHandle = Arc<Held<Handle>>;
 
 impl Handle {
     /// Opens the volume of `source`, or takes another use of it.
-    pub fn open(source: &str, create: bool, read_only: bool) -> PyResult<Handle> {
+    pub fn open(
+        interpreter: Interpreter,
+        source: &str,
+        create: bool,
+        read_only: bool,
+    ) -> PyResult<Handle> {
         let (place, mut options) = parsed(source)?;
         options.store.create |= create && matches!(place, Source::Store(_));
         options.read_only |= read_only;
@@ -74,8 +94,8 @@ impl Handle {
                            it first";
                 return Err(error::because_at(Errno::EBUSY, why, source));
             }
-            row.users += 1;
-            return Ok(Handle::of(&row.opened, source));
+            row.users.push(interpreter);
+            return Ok(Handle::of(&row.opened, interpreter, source));
         }
         fork::note_opening();
         let volume = build(&place, &options, source)?;
@@ -88,20 +108,21 @@ impl Handle {
             volume,
             sessions: Lock::new(Vec::new()),
         });
-        let handle = Handle::of(&opened, source);
+        let handle = Handle::of(&opened, interpreter, source);
         table.push(Row {
             directory,
             options,
-            users: 1,
+            users: vec![interpreter],
             opened,
         });
         Ok(handle)
     }
 
-    fn of(opened: &Arc<Opened>, source: &str) -> Handle {
+    fn of(opened: &Arc<Opened>, interpreter: Interpreter, source: &str) -> Handle {
         Handle {
             opened: Arc::clone(opened),
             source: source.to_owned(),
+            interpreter,
             closed: AtomicBool::new(false),
         }
     }
@@ -140,8 +161,12 @@ impl Handle {
             // Closed with everything, at the end of the interpreter.
             return Ok(());
         };
-        table[at].users -= 1;
-        if table[at].users > 0 {
+        let users = &mut table[at].users;
+        // None is there where everything of the interpreter was closed, at its end.
+        if let Some(own) = users.iter().position(|user| *user == self.interpreter) {
+            users.swap_remove(own);
+        }
+        if !users.is_empty() {
             return Ok(());
         }
         let row = table.swap_remove(at);
@@ -240,8 +265,9 @@ impl Row {
     }
 }
 
-/// Has file objects write what they hold, and closes all that is open: for the end of the
-/// interpreter. What fails is reported as what fails in a `__del__` is.
+/// Has file objects write what they hold, and ends every use of a volume by this interpreter: for
+/// its end. Another interpreter of the process may go on. What fails is reported as what fails in a
+/// `__del__` is.
 #[pyfunction]
 pub fn _close_all(py: Python<'_>) {
     if fork::is_forked_now() {
@@ -250,8 +276,23 @@ pub fn _close_all(py: Python<'_>) {
     if let Err(error) = unwritten::write_all(py) {
         error.write_unraisable(py, None);
     }
+    let interpreter = match Interpreter::of(py) {
+        Ok(interpreter) => interpreter,
+        Err(error) => return error.write_unraisable(py, None),
+    };
     let failed = py.detach(|| {
-        let rows = std::mem::take(&mut *TABLE.lock());
+        let mut table = TABLE.lock();
+        let mut rows = Vec::new();
+        for mut row in std::mem::take(&mut *table) {
+            row.users.retain(|user| *user != interpreter);
+            let of = if row.users.is_empty() {
+                &mut rows
+            } else {
+                &mut *table
+            };
+            of.push(row);
+        }
+        drop(table);
         let end = |row: Row| Some((row.opened.end().err()?, row.directory));
         rows.into_iter().filter_map(end).collect::<Vec<_>>()
     });

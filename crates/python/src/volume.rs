@@ -5,7 +5,7 @@ use crate::fork::{self, Held};
 use crate::heat::Heat;
 use crate::identity;
 use crate::mount::Mount;
-use crate::opened::{Handle, Opened, SharedHandle};
+use crate::opened::{Handle, Interpreter, Opened, SharedHandle};
 use crate::path::PathArg;
 use crate::process::PyProcess;
 use crate::quota::Quota;
@@ -44,7 +44,8 @@ pub fn open(py: Python<'_>, source: &str, create: bool, read_only: bool) -> PyRe
     if fork::is_forked_now() {
         return Err(error::forked());
     }
-    let handle = py.detach(|| Handle::open(source, create, read_only))?;
+    let interpreter = Interpreter::of(py)?;
+    let handle = py.detach(|| Handle::open(interpreter, source, create, read_only))?;
     Ok(PyVolume {
         handle: Arc::new(Held::new(handle)),
     })

@@ -311,3 +311,35 @@ print(said == [errno.EBADF])
 
 def test_the_close_of_a_volume_ends_the_wait_for_a_lock():
     assert run(WAITS) == "True\n"
+
+
+# A second interpreter in the process uses the package and ends, beside a store that is open.
+SECOND = """
+import sys, hearth_fs
+if sys.version_info >= (3, 13):
+    import _interpreters as interpreters
+    second = interpreters.create("legacy")
+else:
+    import _xxsubinterpreters as interpreters
+    second = interpreters.create(isolated=False)
+source, own = sys.argv[1:]
+with hearth_fs.open(source, create=True) as volume:
+    interpreters.run_string(second, f'''
+import hearth_fs
+shared = hearth_fs.open({source!r})
+own = hearth_fs.open({own!r}, create=True)
+file = own.process().file("/f", "w")
+file.write("of the second")
+''')
+    interpreters.destroy(second)
+    volume.process().write_bytes("/f", b"x" * 300_000)
+    volume.sync()
+    with hearth_fs.open(own) as volume:
+        print(volume.process().read_bytes("/f").decode())
+with hearth_fs.open(source) as volume:
+    print(len(volume.process().read_bytes("/f")))
+"""
+
+
+def test_the_end_of_a_second_interpreter_closes_what_it_has_opened_alone(store):
+    assert run(SECOND, store, store + "-own") == "of the second\n300000\n"
