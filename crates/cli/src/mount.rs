@@ -6,7 +6,7 @@
 
 use crate::args::MountArgs;
 use crate::failure::{Failure, reason};
-use crate::printable::shown;
+use crate::printable::printable_path;
 use crate::{allocator, config, host, mounts, output, remount, serve, served, umount};
 use hearth::Source;
 use hearth_fuse::MountError;
@@ -149,7 +149,7 @@ fn clear_dead(args: &MountArgs) -> Result<(), Failure> {
         }
         output::print_and_go_on(&format!(
             "hearth: {}: the daemon of an earlier mount is gone; unmounted what it left\n",
-            shown(mountpoint)
+            printable_path(mountpoint)
         ))?;
     }
     Ok(())

@@ -9,7 +9,7 @@ pub fn printable(text: &str) -> String {
 }
 
 /// A path, in the same way.
-pub fn shown(path: &Path) -> String {
+pub fn printable_path(path: &Path) -> String {
     printable(&path.to_string_lossy())
 }
 

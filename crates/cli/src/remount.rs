@@ -5,7 +5,7 @@ use crate::args::MountArgs;
 use crate::failure::{Failure, reason};
 use crate::mounted_info::labels;
 use crate::mounts::{self, Mounted};
-use crate::printable::shown;
+use crate::printable::printable_path;
 use crate::{control_file, fstab, output, wrong_place};
 use hearth_fuse::MountOptions;
 use rustix::io::Errno;
@@ -89,7 +89,7 @@ pub fn run(args: &MountArgs) -> Result<(), Failure> {
     check(&mounted, &wanted, &labels)?;
     apply(&mounted, wanted, args.by_hand)?;
     if !args.quiet {
-        let place = shown(args.mountpoint());
+        let place = printable_path(args.mountpoint());
         output::print(&format!("hearth: {place}: remounted\n"))?;
     }
     Ok(())

@@ -3,7 +3,7 @@
 use crate::args::MountArgs;
 use crate::failure::{Failure, reason};
 use crate::maintenance::Maintenance;
-use crate::printable::{printable, shown};
+use crate::printable::{printable, printable_path};
 use crate::quota::EventLog;
 use crate::{fstab, host, mounts, naming, output, readiness, room, signals, store};
 use hearth::{HostSourceOptions, KernelCache, OpenError, Source, Volume, VolumeBuilder};
@@ -117,7 +117,7 @@ impl Attendant<'_> {
         output::print_and_go_on(&format!(
             "hearth: {} on {}, transport {}\n",
             printable(&args.source()),
-            shown(args.mountpoint()),
+            printable_path(args.mountpoint()),
             session.transport()
         ))?;
         if let Some(log) = &log {

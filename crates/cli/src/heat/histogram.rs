@@ -7,7 +7,7 @@ use super::top::counted;
 use super::units::{bytes, span};
 use crate::failure::Failure;
 use crate::output;
-use crate::printable;
+use crate::printable::printable_path;
 use crate::which::mount_of;
 use serde_json::Value;
 use std::fmt::Write;
@@ -40,7 +40,7 @@ fn bars(mount: &Path, histogram: &Value) -> String {
         bars[bucket * 100 / buckets.len() / DEGREES] += bytes;
     }
     let most = bars.iter().copied().fold(1.0, f64::max);
-    let mut text = format!("{}: bytes by temperature\n", printable::shown(mount));
+    let mut text = format!("{}: bytes by temperature\n", printable_path(mount));
     text.push_str(counted(histogram));
     let mut last = "";
     for (bar, size) in bars.iter().enumerate().rev() {
@@ -80,7 +80,7 @@ fn bars(mount: &Path, histogram: &Value) -> String {
         let _ = writeln!(
             text,
             "tracking is off; 'hearth heat on {}' begins",
-            printable::shown(mount)
+            printable_path(mount)
         );
     }
     text
@@ -127,7 +127,7 @@ fn shown(mount: &Path, curve: &Value) -> String {
     let mut text = format!(
         "{}: what a fast tier would have served of the accesses, which went to {}\n\
          An access weighs half as much with each {} of age\n",
-        printable::shown(mount),
+        printable_path(mount),
         bytes(number(curve, "recorded_bytes")),
         span(number(curve, "half_life_s")),
     );

@@ -7,7 +7,7 @@ use super::top::{counted, owner};
 use super::units::{ago, bytes, rate};
 use crate::failure::Failure;
 use crate::output;
-use crate::printable;
+use crate::printable::printable_path;
 use crate::which::mount_of;
 use crate::wrong_place::unseen;
 use hearth::QuotaKind;
@@ -63,7 +63,7 @@ fn shown(mount: &Path, info: &Value, status: &Value) -> String {
         let off = match status["on"].as_bool() {
             Some(false) => format!(
                 "; tracking is off, 'hearth heat on {}'",
-                printable::shown(mount)
+                printable_path(mount)
             ),
             _ => String::new(),
         };

@@ -9,7 +9,7 @@ use super::top::counted;
 use super::units::bytes;
 use crate::failure::{Failure, reason};
 use crate::output;
-use crate::printable::shown;
+use crate::printable::printable_path;
 use crate::which::mount_of;
 use serde_json::Value;
 use std::fmt::Write;
@@ -73,7 +73,7 @@ fn lines(mount: &Path, rows: &[Value], most: usize) -> String {
     let shades = Shades::for_stdout();
     let mut text = format!(
         "{}: the hottest files, from first range to last\n",
-        shown(mount)
+        printable_path(mount)
     );
     if rows.is_empty() {
         return text + "nothing was used yet, or tracking is off: 'hearth heat on' begins\n";

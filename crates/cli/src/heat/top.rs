@@ -7,7 +7,7 @@ use super::row::{accesses, count, grade, is_sampled, list, number, on_mount, sho
 use super::units::{ago, bytes, rate, span};
 use crate::failure::Failure;
 use crate::output;
-use crate::printable::shown;
+use crate::printable::printable_path;
 use crate::quota::who::name_of;
 use crate::which::mount_of;
 use hearth::{QuotaId, QuotaKind};
@@ -73,7 +73,7 @@ fn table(mount: &Path, args: &TopArgs, rows: &[Value], status: &Value) -> String
     let shades = Shades::for_stdout();
     let mut text = String::new();
     let off = match status["on"].as_bool() {
-        Some(false) => format!("; off, 'hearth heat on {}' begins", shown(mount)),
+        Some(false) => format!("; off, 'hearth heat on {}' begins", printable_path(mount)),
         _ => String::new(),
     };
     let dropped = match count(status, "dropped") {
@@ -84,7 +84,7 @@ fn table(mount: &Path, args: &TopArgs, rows: &[Value], status: &Value) -> String
     let _ = writeln!(
         text,
         "{}: hottest by {}, {} files and {} ranges known{dropped}{off}",
-        shown(mount),
+        printable_path(mount),
         args.rank(),
         count(status, "files"),
         count(status, "ranges"),

@@ -16,7 +16,7 @@ pub use who::{id_of, with_names};
 
 use crate::ask::ask;
 use crate::failure::Failure;
-use crate::printable::shown;
+use crate::printable::printable_path;
 use crate::which::{mount_of, typed_or_only};
 use crate::{mounts, output, wrong_place};
 use args::{CheckArgs, GetArgs, ProjectArgs, QuotaVerb, ReportArgs, Shown};
@@ -131,7 +131,7 @@ fn show(answer: &str, mount: &Path, shown: &Shown, wanted: &[QuotaKind]) -> Resu
         numeric: shown.numeric,
         now: now(),
     };
-    output::print(&report::text(&parsed, &shown(mount), wanted, form))
+    output::print(&report::text(&parsed, &printable_path(mount), wanted, form))
 }
 
 fn project(args: &ProjectArgs) -> Result<(), Failure> {
@@ -175,7 +175,7 @@ fn project(args: &ProjectArgs) -> Result<(), Failure> {
     };
     let mut text = format!(
         "hearth: {}: {outcome}; {changed} inodes changed, {kept} were so already\n",
-        shown(directory)
+        printable_path(directory)
     );
     for above in answer["above"].as_array().into_iter().flatten() {
         let (resource, used) = (above["resource"].as_str(), &above["used"]);

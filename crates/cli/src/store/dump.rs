@@ -4,7 +4,7 @@ use super::DumpArgs;
 use super::place;
 use super::progress::Progress;
 use crate::failure::{Failure, reason};
-use crate::printable::shown;
+use crate::printable::printable_path;
 use crate::{output, wrong_place};
 use hearth_store::dump::{self, DumpError, FirstRoot};
 use hearth_store::{Kv, OpenMode};
@@ -42,7 +42,11 @@ pub fn run(args: &DumpArgs) -> Result<(), Failure> {
     let mut watch = |done: &dump::Progress| {
         progress.show(|| {
             let bytes = place::amount(done.bytes);
-            format!("{}: {} names, {bytes}", shown(directory), done.members)
+            format!(
+                "{}: {} names, {bytes}",
+                printable_path(directory),
+                done.members
+            )
         });
     };
     if to_stdout {
@@ -72,7 +76,7 @@ pub fn run(args: &DumpArgs) -> Result<(), Failure> {
     match written {
         Ok(done) => output::print_and_go_on(&format!(
             "hearth: {}: {} names, {}\n",
-            shown(&args.file),
+            printable_path(&args.file),
             done.members,
             place::amount(done.bytes)
         )),

@@ -5,7 +5,7 @@ use super::place::{self, amount, refusal};
 use super::progress::Progress;
 use crate::failure::Failure;
 use crate::output::{self, Colour, Paint};
-use crate::printable;
+use crate::printable::printable_path;
 use hearth::VolumeOptions;
 use hearth_store::OpenMode;
 use hearth_store::backend::StoreBackend;
@@ -162,7 +162,7 @@ fn ended(status: u8) -> Result<(), Failure> {
 }
 
 fn shown(directory: &Path, step: Step) -> String {
-    let directory = printable::shown(directory);
+    let directory = printable_path(directory);
     let Step { what, done, of } = step;
     match of {
         Some(of) => format!("{directory}: {what} {done} of {of}"),
@@ -258,7 +258,7 @@ fn summary(directory: &Path, report: &Report, before: Option<&Report>, paint: Pa
     };
     format!(
         "store:{}: {} inodes, {} names, {} extents, {} in {} segments{blocks}: {state}\n",
-        printable::shown(directory),
+        printable_path(directory),
         counted.inodes,
         counted.names,
         counted.extents,

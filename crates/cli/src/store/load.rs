@@ -5,7 +5,7 @@ use super::mkfs::OPTIONS;
 use super::place::{self, refusal};
 use super::progress::Progress;
 use crate::failure::{Failure, reason};
-use crate::printable;
+use crate::printable::printable_path;
 use crate::{fstab, output, wrong_place};
 use hearth::VolumeOptions;
 use hearth_store::dump::{self, DumpReader, Head};
@@ -164,7 +164,7 @@ fn shown(directory: &Path, done: &dump::Progress) -> String {
     let bytes = place::amount(done.bytes);
     format!(
         "{}: {} names, {bytes}",
-        printable::shown(directory),
+        printable_path(directory),
         done.members
     )
 }

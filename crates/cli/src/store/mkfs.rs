@@ -3,7 +3,7 @@
 use super::{MkfsArgs, place};
 use crate::failure::Failure;
 use crate::output;
-use crate::printable::shown;
+use crate::printable::printable_path;
 
 /// Options of a new volume.
 pub const OPTIONS: &[&str] = &["size", "compress", "encrypt"];
@@ -15,7 +15,7 @@ pub fn run(args: &MkfsArgs) -> Result<(), Failure> {
     place::make(directory, &options)?;
     output::print(&format!(
         "hearth: store:{} is a volume now; 'hearth mount store:{} MOUNTPOINT' mounts it\n",
-        shown(directory),
-        shown(directory)
+        printable_path(directory),
+        printable_path(directory)
     ))
 }

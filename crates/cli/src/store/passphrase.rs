@@ -4,7 +4,7 @@ use super::PassphraseArgs;
 use super::place::{self, refusal};
 use crate::failure::Failure;
 use crate::output;
-use crate::printable::shown;
+use crate::printable::printable_path;
 use hearth_store::backend::StoreBackend;
 use hearth_store::codec::Passphrase;
 use hearth_store::{Error, Kv};
@@ -30,7 +30,7 @@ pub fn run(args: &PassphraseArgs) -> Result<(), Failure> {
         .map_err(|error| refusal(directory, &error))?;
     output::print(&format!(
         "hearth: store:{}: the new passphrase opens it, the old one does not\n",
-        shown(directory)
+        printable_path(directory)
     ))
 }
 
