@@ -9,8 +9,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::time::Duration;
 
-/// The heat of a volume. rank is "accesses", "reads", "writes" or "bytes"; since leaves out what
-/// was not used in the last so many seconds.
+/// The heat of a volume. rank is "accesses", "reads", "writes", "bytes" or "temperature"; since
+/// leaves out what was not used in the last so many seconds.
 #[pyclass(frozen, module = "hearth_fs")]
 pub struct Heat {
     volume: SharedHandle,
