@@ -36,6 +36,9 @@ pub struct Membership {
 pub struct Record {
     pub owners: Owners,
     pub amounts: Amounts,
+    /// Blocks of these that the operation that goes on may leave unused or free. Those beyond are
+    /// known to be used, whatever the host tells for a moment.
+    pub spare: u64,
     /// What the record began with.
     pub began: (Owners, Amounts),
     /// Blocks that were reserved for writes may be told until then. After it, what is told counts.
@@ -126,10 +129,16 @@ impl Record {
         Record {
             owners,
             amounts,
+            spare: 0,
             began: (owners, amounts),
             late_until: None,
             past_eof: None,
         }
+    }
+
+    /// Blocks that are used for certain, at the end of an operation.
+    pub fn take_least(&mut self) -> u64 {
+        self.amounts[0].saturating_sub(std::mem::take(&mut self.spare))
     }
 
     /// What a file of `size` bytes uses, of which the host tells `told`.

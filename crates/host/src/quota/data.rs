@@ -83,8 +83,15 @@ impl Quotas {
         run: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
         let is_insert = mode & libc::FALLOC_FL_INSERT_RANGE != 0;
+        let bytes = range.0..range.0.saturating_add(range.1);
         match mode & FREES != 0 || is_insert {
-            true => self.settled(&file.node, run),
+            true => {
+                let gone = || match is_insert {
+                    true => 0,
+                    false => self.in_range(&file.node, bytes),
+                };
+                self.freeing(&file.node, gone, run)
+            }
             false => {
                 let fd = file.fd()?;
                 let fd = fd.as_fd();
@@ -113,7 +120,7 @@ impl Quotas {
     ) -> Result<T> {
         if set.uid.is_none() && set.gid.is_none() {
             return match set.size {
-                Some(_) => self.settled(node, run),
+                Some(size) => self.freeing(node, || self.in_range(node, size..u64::MAX), run),
                 None => run(),
             };
         }
@@ -161,6 +168,7 @@ impl Quotas {
         let owners = touched.record().owners;
         self.charges.charge(owners, [1, 0])?;
         touched.record().amounts[Resource::Blocks as usize] += 1;
+        touched.record().spare = 1;
         let done = run();
         if let Ok(reached) = self.tree.reach(node) {
             self.settle(&mut touched, reached.as_fd());

@@ -53,6 +53,17 @@ pub fn count(holes: &[Range<u64>]) -> u64 {
     holes.iter().map(|hole| hole.end - hole.start).sum()
 }
 
+/// The first `blocks` blocks of these.
+pub fn first(holes: &[Range<u64>], mut blocks: u64) -> Vec<Range<u64>> {
+    let mut found = Vec::new();
+    for hole in holes {
+        let taken = blocks.min(hole.end - hole.start);
+        push(&mut found, hole.start..hole.start + taken);
+        blocks -= taken;
+    }
+    found
+}
+
 /// Where a write must end that may allocate `blocks` of these.
 pub fn end_of(holes: &[Range<u64>], mut blocks: u64) -> u64 {
     for hole in holes {

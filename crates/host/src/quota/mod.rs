@@ -25,6 +25,7 @@ mod names;
 mod operations;
 mod projects;
 mod refusals;
+mod reserve;
 mod serve;
 mod settle;
 mod state_dir;

@@ -211,7 +211,7 @@ impl HostVfs {
         remove: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
         match &self.quotas {
-            Some(quotas) if node.kind == Kind::File => quotas.settled(node, remove),
+            Some(quotas) if node.kind == Kind::File => quotas.freeing(node, || 1, remove),
             _ => remove(),
         }
     }

@@ -1,13 +1,13 @@
 //! Touching an inode before an operation, and settling it after.
 
+use super::Quotas;
 use super::amounts::Told;
-use super::charged::{ChargedLock, PastEof, Record};
-use super::{Quotas, allocated, holes};
+use super::charged::{ChargedLock, Record};
 use crate::attributes;
 use crate::identity::Identity;
 use crate::node::Node;
 use crate::pseudo::pseudo_filesystem;
-use hearth::{Amounts, Attr, BLOCK, Caller, Errno, Kind, Owners, Resource, Result};
+use hearth::{Amounts, Attr, Caller, Errno, Owners, Result};
 use hearth_sync::lock::LockGuard;
 use hearth_sync::primitive::Arc;
 use rustix::fd::{AsFd, BorrowedFd};
@@ -25,33 +25,6 @@ impl Touched<'_> {
     /// The record.
     pub fn record(&mut self) -> &mut Record {
         self.guard.as_mut().expect(TOUCHED)
-    }
-
-    /// Whether all of the `has` blocks that are charged lie before the end of the file, which is
-    /// open as `fd`. Blocks behind it, of `fallocate` with `KEEP_SIZE`, would count as others that
-    /// are missing.
-    fn has_none_past_eof(&mut self, fd: BorrowedFd<'_>, stat: &Statx, has: u64) -> bool {
-        let within = stat.stx_size.div_ceil(BLOCK);
-        if has == 0 {
-            return true;
-        }
-        // Of what XFS has allocated ahead by itself only what the size needs is charged: that much
-        // is paid for wherever it lies.
-        let told = Told::by(stat, Kind::File).all();
-        if told > has && has == within {
-            return true;
-        }
-        let look = || match allocated::is_any_past_eof(fd, stat.stx_size) {
-            Ok(true) => PastEof::Some,
-            Ok(false) => PastEof::None,
-            Err(_) => PastEof::Untold,
-        };
-        match self.record().past_eof.get_or_insert_with(look) {
-            PastEof::None => true,
-            PastEof::Some => false,
-            // By the number alone, but for a few blocks of the host's own.
-            PastEof::Untold => has <= within + 1 + within / 256,
-        }
     }
 }
 
@@ -95,8 +68,8 @@ impl Quotas {
     pub fn settle(&self, touched: &mut Touched<'_>, fd: BorrowedFd<'_>) {
         let node = touched.node;
         let gone = (touched.record().owners, [0; 2]);
-        let charged = touched.record().amounts[Resource::Blocks as usize];
-        let (owners, amounts) = match self.stat(fd, node.kind, Some(charged)) {
+        let least = touched.record().take_least();
+        let (owners, amounts) = match self.stat(fd, node.kind, Some(least)) {
             Ok(stat) => match self.told(node, fd, &stat) {
                 gone @ (_, [0, 0]) => gone,
                 (owners, told) => (owners, touched.record().believed(told, stat.stx_size)),
@@ -115,6 +88,24 @@ impl Quotas {
     fn ended(&self, id: &Identity) {
         self.counting.forget(id);
         self.projects.unset(id);
+    }
+
+    /// Runs an operation that allocates nothing and frees at most `spare` blocks, and settles the
+    /// inode.
+    ///
+    /// # Errors
+    /// `ESTALE` if the inode is gone, and those of `run`.
+    pub fn freeing<T>(
+        &self,
+        node: &Arc<Node>,
+        spare: impl FnOnce() -> u64,
+        run: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        let mut touched = self.touch(node)?;
+        touched.record().spare = spare();
+        let done = run();
+        self.settle_touched(&mut touched);
+        done
     }
 
     /// Settles an inode that an operation without a lock on it has changed.
@@ -260,72 +251,5 @@ impl Quotas {
         if record.is_none() {
             *record = Some(Record::of(real, told));
         }
-    }
-
-    /// Reserves what a write of `len` bytes at `off` may allocate in a file that is open as `fd`,
-    /// and returns how much of it may be written. The reservation is part of the record until the
-    /// file is settled.
-    ///
-    /// # Errors
-    /// `EDQUOT`, `ENOSPC` if nothing fits.
-    pub fn reserve(
-        &self,
-        touched: &mut Touched<'_>,
-        fd: BorrowedFd<'_>,
-        (off, len): (u64, u64),
-        in_part: bool,
-    ) -> Result<u64> {
-        let stat = attributes::stat(fd)?;
-        let [has, _] = self.amounts(Told::by(&stat, Kind::File), Some(fd));
-        let within = stat.stx_size.div_ceil(BLOCK);
-        // A file that has all its blocks has no holes: the host need not look for them.
-        let is_whole =
-            has >= within && (off >= stat.stx_size || touched.has_none_past_eof(fd, &stat, has));
-        let holes = match is_whole {
-            true => holes::behind(off, len, stat.stx_size),
-            false => holes::holes(fd, off, len, stat.stx_size)?,
-        };
-        let mut need = holes::count(&holes);
-        // Space that was allocated in advance looks like a hole, and is charged. There is some if
-        // more is allocated than can be seen, but that a block for each 256 may be the host's own.
-        let all = stat.stx_size.max(off.saturating_add(len)).div_ceil(BLOCK);
-        let is_more = off < stat.stx_size && has + need > all;
-        if need > 0 && (is_more || has > within + 1 + within / 256) {
-            need -= allocated::within(fd, &holes).unwrap_or(0).min(need);
-        }
-        let owners = touched.record().owners;
-        let (taken, refusal) = match self.charges.charge(owners, [need, 0]) {
-            Ok(()) => (need, None),
-            Err(errno) => {
-                let node = touched.node;
-                self.refusals
-                    .note(&self.tree, node, Resource::Blocks, errno);
-                if !in_part {
-                    return Err(errno);
-                }
-                (self.reserve_part(owners, need), Some(errno))
-            }
-        };
-        touched.record().amounts[Resource::Blocks as usize] += taken;
-        let Some(errno) = refusal else {
-            return Ok(len);
-        };
-        // Also without one more block, what is allocated already can be written.
-        match holes::end_of(&holes, taken).saturating_sub(off).min(len) {
-            0 => Err(errno),
-            fits => Ok(fits),
-        }
-    }
-
-    /// As many of `need` blocks as fit.
-    fn reserve_part(&self, owners: Owners, need: u64) -> u64 {
-        let (mut taken, mut step) = (0, need / 2);
-        while step > 0 {
-            while taken + step < need && self.charges.charge(owners, [step, 0]).is_ok() {
-                taken += step;
-            }
-            step /= 2;
-        }
-        taken
     }
 }

@@ -1,0 +1,146 @@
+//! Reserving what a write may allocate.
+
+use super::amounts::Told;
+use super::charged::PastEof;
+use super::dips::may_dip;
+use super::settle::Touched;
+use super::{Quotas, allocated, holes};
+use crate::attributes;
+use hearth::{BLOCK, Kind, Owners, Resource, Result};
+use rustix::fd::BorrowedFd;
+use rustix::fs::Statx;
+use std::ops::Range;
+
+impl Touched<'_> {
+    /// Whether all of the `has` blocks that are charged lie before the end of the file, which is
+    /// open as `fd`. Blocks behind it, of `fallocate` with `KEEP_SIZE`, would count as others that
+    /// are missing.
+    fn has_none_past_eof(&mut self, fd: BorrowedFd<'_>, stat: &Statx, has: u64) -> bool {
+        let within = stat.stx_size.div_ceil(BLOCK);
+        if has == 0 {
+            return true;
+        }
+        // Of what XFS has allocated ahead by itself only what the size needs is charged: that much
+        // is paid for wherever it lies.
+        let told = Told::by(stat, Kind::File).all();
+        if told > has && has == within {
+            return true;
+        }
+        let look = || match allocated::is_any_past_eof(fd, stat.stx_size) {
+            Ok(true) => PastEof::Some,
+            Ok(false) => PastEof::None,
+            Err(_) => PastEof::Untold,
+        };
+        match self.record().past_eof.get_or_insert_with(look) {
+            PastEof::None => true,
+            PastEof::Some => false,
+            // By the number alone, but for a few blocks of the host's own.
+            PastEof::Untold => has <= within + 1 + within / 256,
+        }
+    }
+}
+
+impl Quotas {
+    /// Reserves what a write of `len` bytes at `off` may allocate in a file that is open as `fd`,
+    /// and returns how much of it may be written. The reservation is part of the record until the
+    /// file is settled.
+    ///
+    /// # Errors
+    /// `EDQUOT`, `ENOSPC` if nothing fits.
+    pub fn reserve(
+        &self,
+        touched: &mut Touched<'_>,
+        fd: BorrowedFd<'_>,
+        (off, len): (u64, u64),
+        in_part: bool,
+    ) -> Result<u64> {
+        let stat = attributes::stat(fd)?;
+        let told = Told::by(&stat, Kind::File);
+        let [has, _] = self.amounts(told, Some(fd));
+        let within = stat.stx_size.div_ceil(BLOCK);
+        // A file that has all its blocks has no holes: the host need not look for them.
+        let is_whole =
+            has >= within && (off >= stat.stx_size || touched.has_none_past_eof(fd, &stat, has));
+        let holes = match is_whole {
+            true => holes::behind(off, len, stat.stx_size),
+            false => holes::holes(fd, off, len, stat.stx_size)?,
+        };
+        let mut need = holes::count(&holes);
+        // Space that was allocated in advance looks like a hole, and is charged. There is some if
+        // more is allocated than can be seen, but that a block for each 256 may be the host's own.
+        let all = stat.stx_size.max(off.saturating_add(len)).div_ceil(BLOCK);
+        let is_more = off < stat.stx_size && has + need > all;
+        let is_seen_more = is_more || has > within + 1 + within / 256;
+        // There may be some in any file with holes. What would be reserved for it and left unused
+        // is a question for all extents where less may be told for a moment.
+        let is_exact = || has > 0 && off < stat.stx_size && may_dip(fd);
+        let ahead = |need: u64| allocated::within(fd, &holes).unwrap_or(0).min(need);
+        let mut is_known = need == 0;
+        if !is_known && (is_seen_more || is_exact()) {
+            need -= ahead(need);
+            is_known = true;
+        }
+        let owners = touched.record().owners;
+        let mut charged = self.charges.charge(owners, [need, 0]);
+        // What XFS has ahead by itself, and nobody has paid for, is not meant.
+        if charged.is_err() && !is_known && has > 0 && has == told.all() {
+            need -= ahead(need);
+            charged = self.charges.charge(owners, [need, 0]);
+        }
+        let (taken, refusal) = match charged {
+            Ok(()) => (need, None),
+            Err(errno) => {
+                let node = touched.node;
+                self.refusals
+                    .note(&self.tree, node, Resource::Blocks, errno);
+                if !in_part {
+                    return Err(errno);
+                }
+                (self.reserve_part(owners, need), Some(errno))
+            }
+        };
+        touched.record().amounts[Resource::Blocks as usize] += taken;
+        let Some(errno) = refusal else {
+            return Ok(len);
+        };
+        // Also without one more block, what is allocated already can be written.
+        let end = match need == holes::count(&holes) {
+            true => holes::end_of(&holes, taken),
+            false => end_of_partly_allocated(fd, &holes, taken),
+        };
+        match end.saturating_sub(off).min(len) {
+            0 => Err(errno),
+            fits => Ok(fits),
+        }
+    }
+
+    /// As many of `need` blocks as fit.
+    fn reserve_part(&self, owners: Owners, need: u64) -> u64 {
+        let (mut taken, mut step) = (0, need / 2);
+        while step > 0 {
+            while taken + step < need && self.charges.charge(owners, [step, 0]).is_ok() {
+                taken += step;
+            }
+            step /= 2;
+        }
+        taken
+    }
+}
+
+/// [`holes::end_of`] where parts of the holes are allocated in advance.
+fn end_of_partly_allocated(fd: BorrowedFd<'_>, holes: &[Range<u64>], blocks: u64) -> u64 {
+    let need = |seen: &[Range<u64>]| {
+        let ahead = allocated::within(fd, seen).unwrap_or(0);
+        holes::count(seen).saturating_sub(ahead)
+    };
+    // The most of them that need no more.
+    let (mut fits, mut over) = (0, holes::count(holes));
+    while fits + 1 < over {
+        let middle = fits + (over - fits) / 2;
+        match need(&holes::first(holes, middle)) <= blocks {
+            true => fits = middle,
+            false => over = middle,
+        }
+    }
+    holes::end_of(holes, fits)
+}
