@@ -42,6 +42,8 @@ impl Quotas {
         let mut unkept = None;
         if is_beside {
             change.begin(&top.id, before.project, project);
+            // They have not seen that it goes on.
+            self.under_way.wait();
             // Who makes something in what has been moved does so in the new project.
             self.projects.set(&top.id, project)?;
         }
@@ -72,10 +74,13 @@ impl Quotas {
         };
         self.walk(start, &mut see)?;
         loop {
-            let renamed = self.moving.moved().take_renamed();
-            if renamed.is_empty() {
-                return unkept.map_or(Ok(done), |error| Err(error.into()));
+            if is_beside {
+                // They may have gone by the project of before. Those that begin from now on find
+                // what the walk has moved.
+                self.under_way.wait();
             }
+            let mut is_over = true;
+            let renamed = self.moving.moved().take_renamed();
             for node in renamed {
                 let member = self.membership(&node);
                 // What is gone meanwhile is left out, as a walk does.
@@ -88,7 +93,27 @@ impl Quotas {
                         opens_all: true,
                     };
                     self.walk(start, &mut see)?;
+                    is_over = false;
                 }
+            }
+            if is_over {
+                self.keep_left();
+                return unkept.map_or(Ok(done), |error| Err(error.into()));
+            }
+        }
+    }
+
+    /// What was renamed out of the tree meanwhile belongs to its project wherever it is: the walk
+    /// may have moved it just before.
+    fn keep_left(&self) {
+        let left = self.moving.moved().take_left();
+        for (node, parent) in left {
+            if let Ok(mut touched) = self.touch(&node)
+                && touched.record().amounts[1] > 0
+                && self.leaves_project(self.project(&node), &parent)
+            {
+                // There is the name already; the log hears of it.
+                let _ = self.projects.hold(&node.id, self.project(&node));
             }
         }
     }

@@ -29,6 +29,7 @@ mod reserve;
 mod serve;
 mod settle;
 mod state_dir;
+mod under_way;
 mod walk;
 
 use crate::identity::Identity;
@@ -49,6 +50,7 @@ use refusals::Refusals;
 use state_dir::QuotaDir;
 use std::collections::HashMap;
 use std::path::PathBuf;
+use under_way::{Operation, UnderWay};
 
 lock_class!(PseudoLock = "host.pseudo", 817);
 
@@ -59,6 +61,8 @@ pub(crate) struct Quotas {
     charges: Charges,
     projects: Projects,
     moving: Moving,
+    /// Operations that go by projects as they are written down beside.
+    under_way: UnderWay,
     counting: Counting,
     refusals: Refusals,
     late: Late,
@@ -76,6 +80,13 @@ pub(crate) struct Quotas {
 }
 
 impl Quotas {
+    /// An operation begins that goes by projects. No tree becomes one of another project before it
+    /// ends.
+    fn begin(&self) -> Option<Operation<'_>> {
+        // Those that the filesystem keeps change with the inode.
+        (!self.tree.keeps_projects()).then(|| self.under_way.begin())
+    }
+
     /// Whether an inode is on a filesystem, mounted below, that is not counted. `look` says so of a
     /// device that was not met before.
     fn is_pseudo(&self, id: &Identity, look: impl FnOnce() -> bool) -> bool {

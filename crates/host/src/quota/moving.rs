@@ -43,6 +43,8 @@ pub struct Moved {
     linked: HashSet<Key>,
     /// What was renamed into a directory that has been moved.
     renamed: Vec<Arc<Node>>,
+    /// What was renamed into another directory, and this.
+    left: Vec<(Arc<Node>, Arc<Node>)>,
 }
 
 /// An inode that has been moved.
@@ -163,10 +165,16 @@ impl Moved {
     }
 
     /// An inode was renamed into `parent`. If the walk has been there, it comes back.
-    pub fn add_renamed(&mut self, node: Arc<Node>, parent: &Identity) {
-        if self.has(parent) {
-            self.renamed.push(node);
+    pub fn add_renamed(&mut self, node: Arc<Node>, parent: &Arc<Node>) {
+        match self.has(&parent.id) {
+            true => self.renamed.push(node),
+            false => self.left.push((node, Arc::clone(parent))),
         }
+    }
+
+    /// What was renamed to where the walk has not been since the last call, and the directories.
+    pub fn take_left(&mut self) -> Vec<(Arc<Node>, Arc<Node>)> {
+        std::mem::take(&mut self.left)
     }
 
     /// What was renamed since the last call.

@@ -32,6 +32,7 @@ impl Quotas {
         blocks: u64,
         make: impl FnOnce() -> Result<Attr>,
     ) -> Result<Attr> {
+        let _under_way = self.begin();
         let reserved = self.reserve_new(caller, parent, [blocks, 1])?;
         match make() {
             Ok(attr) => {
@@ -55,6 +56,7 @@ impl Quotas {
         parent: &Arc<Node>,
         make: impl FnOnce() -> Result<(Attr, OpenHost)>,
     ) -> Result<(Attr, OpenHost)> {
+        let _under_way = self.begin();
         let reserved = self.reserve_new(caller, parent, [0, 1])?;
         match make() {
             Ok((attr, file)) => {
@@ -180,7 +182,8 @@ impl Quotas {
         Ok(())
     }
 
-    fn leaves_project(&self, project: u32, to: &Arc<Node>) -> bool {
+    /// Whether an inode of this project would be of another one by a name in this directory.
+    pub fn leaves_project(&self, project: u32, to: &Arc<Node>) -> bool {
         !self.tree.keeps_projects() && project != self.project(to)
     }
 
@@ -230,7 +233,7 @@ impl Quotas {
                 self.counting.moved(Arc::clone(&node));
             }
             if self.moving.is_on() {
-                self.moving.moved().add_renamed(node, &to.id);
+                self.moving.moved().add_renamed(node, to);
             }
         }
     }
@@ -245,6 +248,7 @@ impl Quotas {
         parent: &Arc<Node>,
         link: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
+        let _under_way = self.begin();
         let project = self.project(node);
         self.may_enter(project, parent)?;
         // Before there is the name: a crash may follow.
@@ -254,9 +258,7 @@ impl Quotas {
         }
         let done = self.settled(node, link)?;
         if self.moving.is_on() {
-            self.moving
-                .moved()
-                .add_renamed(Arc::clone(node), &parent.id);
+            self.moving.moved().add_renamed(Arc::clone(node), parent);
         }
         // A walk may have changed the project of either since. While the record is locked it does
         // not change that of the inode, and it looks for a name that came before.

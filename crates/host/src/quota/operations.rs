@@ -86,6 +86,7 @@ impl HostVfs {
             return self.tree.rename(caller, from, to, flags);
         };
         let how = RenameFlags::from_bits_retain(flags);
+        let _under_way = quotas.begin();
         quotas.check_rename(from, to, how)?;
         let replaces = !how.intersects(RenameFlags::EXCHANGE | RenameFlags::NOREPLACE);
         let victim = replaces.then(|| quotas.victim(to.0, to.1)).flatten();

@@ -134,6 +134,7 @@ impl Quotas {
         if !self.projects.any() || node.charged.project().is_some() {
             return;
         }
+        let _under_way = self.begin();
         let by_parent = self.project(parent);
         if !self.moving.is_on() {
             let project = self.project_below(&node.id, by_parent);

@@ -5,6 +5,7 @@ use super::late::Late;
 use super::mounts_below::has_mounts_below;
 use super::refusals::Refusals;
 use super::state_dir::QuotaDir;
+use super::under_way::UnderWay;
 use super::{Counting, Lines, Moving, Projects, Quotas, Refusal};
 use crate::error::OpenError;
 use crate::state::StateDir;
@@ -36,7 +37,7 @@ impl HostVfs {
         waits: bool,
         told: impl Fn(u64, bool) + Send + 'static,
     ) -> std::result::Result<HostVfs, OpenError> {
-        let quotas = Quotas::begin(&self.tree, source, volume)?;
+        let quotas = Quotas::open(&self.tree, source, volume)?;
         let counter: Arc<dyn CountedElsewhere> = quotas.clone();
         volume.counted_by(&counter);
         self.quotas = Some(Arc::clone(&quotas));
@@ -95,7 +96,7 @@ impl HostVfs {
 }
 
 impl Quotas {
-    fn begin(
+    fn open(
         tree: &Arc<Tree>,
         source: &Path,
         volume: &Volume,
@@ -140,6 +141,7 @@ impl Quotas {
             charges,
             projects,
             moving: Moving::default(),
+            under_way: UnderWay::default(),
             pseudo: Lock::default(),
             counting: Counting::new(!is_known),
             refusals: Refusals::default(),

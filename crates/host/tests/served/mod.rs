@@ -1,6 +1,8 @@
 //! A directory that is served with quotas, in process.
 
 #![allow(clippy::unwrap_used)]
+// Each suite is a program of its own and uses a part of this.
+#![allow(dead_code)]
 
 use hearth::{Caller, Origin, QuotaId, Vfs, Volume, WriteAt};
 use hearth_host::{HostFile, HostOptions, HostVfs};
