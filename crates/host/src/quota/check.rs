@@ -101,13 +101,22 @@ impl Quotas {
 
     fn sum(&self) -> Result<Sums> {
         let mut sums = Sums::default();
+        let late = self.late.by_key();
         let root = self.tree.nodes.root();
         self.walk(self.start(self.tree.root(), root), &mut |seen| {
             let is_linked = seen.kind != Kind::Directory && seen.stat.stx_nlink > 1;
             if is_linked && !sums.linked.insert(key(seen)) {
                 return Ok(());
             }
-            let (owners, amounts) = self.seen_amounts(seen);
+            // What stays charged until it is told is no difference.
+            let charged = late.get(&key(seen)).and_then(|node| {
+                let record = *node.charged.record().lock();
+                record.filter(|record| record.amounts != [0; 2])
+            });
+            let (owners, amounts) = match charged {
+                Some(record) => (record.owners, record.amounts),
+                None => self.seen_amounts(seen),
+            };
             sums.add(owners, amounts);
             Ok(())
         })?;

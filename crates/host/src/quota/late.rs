@@ -3,6 +3,7 @@
 
 use super::Quotas;
 use super::charged::Record;
+use super::counting::Key;
 use super::settle::Touched;
 use crate::identity::Identity;
 use crate::node::Node;
@@ -61,6 +62,15 @@ impl Late {
     /// Whether something is charged that was not told yet.
     pub fn has_some(&self) -> bool {
         !self.state.lock().files.is_empty()
+    }
+
+    /// The files, by device and inode number.
+    pub fn by_key(&self) -> HashMap<Key, Arc<Node>> {
+        let state = self.state.lock();
+        let files = state.files.iter();
+        files
+            .map(|(id, node)| ((id.dev, id.ino), Arc::clone(node)))
+            .collect()
     }
 
     /// Looks after a file from now on. One thread does, while there are any.
