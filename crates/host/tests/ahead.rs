@@ -4,13 +4,135 @@
 
 mod served;
 
-use hearth::{LimitChange, LimitUpdate, QuotaId, ROOT, SetAttr, Vfs, WriteAt};
+use hearth::{
+    Caller, Errno, FsXAttr, LimitChange, LimitUpdate, QuotaId, ROOT, SetAttr, Vfs, VfsError,
+    WriteAt,
+};
+use hearth_host::HostFile;
+use hearth_testing::place::Place;
 use served::{CALLER, Served, directories};
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::Command;
 
 const MIB: u64 = 1 << 20;
 const BLOCK: u64 = 4096;
+
+/// Limits all of the volume.
+fn limit(served: &Served, bytes: u64) {
+    let change = LimitChange {
+        bytes_hard: LimitUpdate::To(bytes),
+        inodes_hard: LimitUpdate::To(1000),
+        ..LimitChange::default()
+    };
+    let quota = served.volume.quota();
+    quota.set(QuotaId::VOLUME, &change).unwrap();
+}
+
+/// Writes at an offset; returns how much.
+fn write(served: &Served, file: &HostFile, at: u64, bytes: u64) -> Result<u64, VfsError> {
+    let data = vec![1; bytes as usize];
+    let done = served
+        .vfs
+        .write(&CALLER, file, WriteAt::At(at), &data, false);
+    done.map(|bytes| bytes as u64)
+}
+
+/// An XFS with blocks of this size in a directory; false if this kernel has none of that size.
+fn xfs(place: &Place, at: &Path, block: &str) -> bool {
+    let disk = place.path().join("disk");
+    File::create(&disk).unwrap().set_len(320 << 20).unwrap();
+    let size = format!("size={block}");
+    let mut mkfs = Command::new("mkfs.xfs");
+    let made = mkfs.args(["-q", "-f", "-b", &size]).arg(&disk).status();
+    assert!(made.unwrap().success());
+    let mut mount = Command::new("mount");
+    let mounted = mount.args(["-o", "loop"]).arg(&disk).arg(at).status();
+    mounted.unwrap().success()
+}
+
+/// Once, files were charged by their size in blocks of 4 KiB: of small ones four times the limit
+/// was allocated.
+#[test]
+fn larger_blocks_of_xfs_are_charged_whole() {
+    let (place, source, state) = directories("larger");
+    // Blocks above the size of a page came with Linux 6.12.
+    if !xfs(&place, &source, "16384") {
+        return;
+    }
+    let served = Served::of(&source, &state);
+    limit(&served, 4 * 16384);
+    let files: Vec<_> = (0..5)
+        .map(|n| served.make(ROOT, format!("{n}").as_bytes()))
+        .collect();
+    for file in &files[..4] {
+        assert_eq!(write(&served, file, 0, 100).unwrap(), 100);
+    }
+    write(&served, &files[4], 0, 100).unwrap_err();
+    assert_eq!(write(&served, &files[0], 100, 20_000).unwrap(), 16_284);
+    assert_eq!(served.used()[0], 4 * 16384);
+    let blocks = (0..5).map(|n| fs::metadata(source.join(format!("{n}"))).unwrap().blocks());
+    assert_eq!(blocks.sum::<u64>() * 512, 4 * 16384);
+    let set = SetAttr {
+        size: Some(MIB),
+        ..SetAttr::default()
+    };
+    let ino = served.vfs.lookup(&CALLER, ROOT, b"0").unwrap().ino;
+    served.vfs.setattr(&CALLER, ino, None, &set).unwrap();
+    write(&served, &files[0], MIB / 2 + 5000, 1).unwrap_err();
+    for file in &files {
+        served.vfs.release(file, None);
+    }
+}
+
+/// Once, a write into a sparse file allocated as much as its owner liked, whatever the limit.
+#[test]
+fn what_a_hint_of_xfs_allocates_is_reserved_and_only_who_manages_the_volume_sets_one() {
+    let (place, source, state) = directories("hint");
+    assert!(xfs(&place, &source, "4096"));
+    let served = Served::of(&source, &state);
+    let file = served.make(ROOT, b"f");
+    let set = SetAttr {
+        size: Some(256 * MIB),
+        uid: Some(1234),
+        ..SetAttr::default()
+    };
+    let ino = served.vfs.lookup(&CALLER, ROOT, b"f").unwrap().ino;
+    served.vfs.setattr(&CALLER, ino, None, &set).unwrap();
+    let hint = |caller: &Caller<'_>, xflags, extsize, cowextsize| {
+        let new = FsXAttr {
+            xflags,
+            extsize,
+            cowextsize,
+            ..FsXAttr::default()
+        };
+        served.vfs.set_fsxattr(caller, ino, &new)
+    };
+    let owner = Caller {
+        uid: 1234,
+        gid: 1234,
+        ..CALLER
+    };
+    for (xflags, extsize, cowextsize) in [(0x800, 16 << 20, 0), (0x1_0000, 0, 16 << 20)] {
+        let refused = hint(&owner, xflags, extsize, cowextsize);
+        assert!(matches!(refused, Err(VfsError::Errno(Errno::EPERM))));
+    }
+    hint(&CALLER, 0x800, 16 << 20, 0).unwrap();
+    let used = || {
+        let volume = served.volume.quota().get(QuotaId::VOLUME).unwrap();
+        volume.bytes.used
+    };
+    limit(&served, 8 * MIB);
+    write(&served, &file, 20 * MIB, 1).unwrap_err();
+    assert_eq!(used(), 0);
+    limit(&served, 16 * MIB);
+    assert_eq!(write(&served, &file, 20 * MIB, 1).unwrap(), 1);
+    assert_eq!(used(), 16 * MIB);
+    assert_eq!(write(&served, &file, 30 * MIB, BLOCK).unwrap(), BLOCK);
+    write(&served, &file, 50 * MIB, 1).unwrap_err();
+    served.vfs.release(&file, None);
+}
 
 /// Once, it counted as a hole where the file had fewer blocks than its size needs: a program that
 /// had asked for all it would write was refused.

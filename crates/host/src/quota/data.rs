@@ -217,9 +217,13 @@ impl Quotas {
         let shown = self.fsxattr(node, now).unwrap_or_default();
         let inherits = (shown.xflags ^ new.xflags) & PROJINHERIT != 0;
         let changes_inherit = inherits && node.kind == Kind::Directory;
+        // What is allocated ahead by a hint is nobody's, so who has limits sets none.
+        let old = now.unwrap_or_default();
+        let hints = |of: &FsXAttr| (of.extsize, of.cowextsize);
+        let changes_hints = hints(&old) != hints(new);
         let projects = (owners.project, new.project);
         self.charges
-            .may_change_project(caller, projects, changes_inherit)?;
+            .may_change_project(caller, projects, changes_inherit || changes_hints)?;
         let wanted = Owners {
             project: new.project,
             ..owners

@@ -73,6 +73,8 @@ pub(crate) struct Quotas {
     kept: Vec<KeptSetting>,
     /// Whether the root is on XFS.
     is_xfs: bool,
+    /// Bytes that XFS allocates at least, a power of two; [`hearth::BLOCK`] elsewhere.
+    unit: u64,
     /// Mounts below and their devices, and whether it is a pseudo filesystem.
     pseudo: Lock<PseudoLock, HashMap<(u64, u64), bool>>,
     /// Inodes that the walk has counted, for those who look. Relaxed: nothing depends on it.

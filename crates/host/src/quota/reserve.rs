@@ -12,11 +12,15 @@ use rustix::fs::Statx;
 use std::ops::Range;
 
 impl Touched<'_> {
-    /// Whether all of the `has` blocks that are charged lie before the end of the file, which is
+    /// Whether all of the `has` blocks that are charged, of `within` that its size needs, lie before the end of the file, which is
     /// open as `fd`. Blocks behind it, of `fallocate` with `KEEP_SIZE`, would count as others that
     /// are missing.
-    fn has_none_past_eof(&mut self, fd: BorrowedFd<'_>, stat: &Statx, has: u64) -> bool {
-        let within = stat.stx_size.div_ceil(BLOCK);
+    fn has_none_past_eof(
+        &mut self,
+        fd: BorrowedFd<'_>,
+        stat: &Statx,
+        (has, within): (u64, u64),
+    ) -> bool {
         if has == 0 {
             return true;
         }
@@ -57,34 +61,52 @@ impl Quotas {
         let stat = attributes::stat(fd)?;
         let told = Told::by(&stat, Kind::File);
         let [has, _] = self.amounts(told, Some(fd));
-        let within = stat.stx_size.div_ceil(BLOCK);
+        let within = self.within(stat.stx_size);
         // A file that has all its blocks has no holes: the host need not look for them.
-        let is_whole =
-            has >= within && (off >= stat.stx_size || touched.has_none_past_eof(fd, &stat, has));
+        let is_whole = has >= within
+            && (off >= stat.stx_size || touched.has_none_past_eof(fd, &stat, (has, within)));
         let holes = match is_whole {
             true => holes::behind(off, len, stat.stx_size),
             false => holes::holes(fd, off, len, stat.stx_size)?,
         };
-        let mut need = holes::count(&holes);
+        let end = stat.stx_size.max(off.saturating_add(len));
+        let (mut holes, mut unit, mut most) = (holes, BLOCK, u64::MAX);
+        if self.is_xfs && !holes.is_empty() {
+            unit = self.unit_of(fd);
+        }
+        if unit > BLOCK {
+            let from = off / unit * unit;
+            let to = off.saturating_add(len).div_ceil(unit).saturating_mul(unit);
+            holes = holes::holes(fd, from, to - from, stat.stx_size)?;
+            if !self.is_preallocated(fd) {
+                // More than the size needs is not charged.
+                most = self.within(end).saturating_sub(has);
+            }
+        }
+        let seen = holes::count(&holes);
+        let mut need = seen.min(most);
         // Space that was allocated in advance looks like a hole, and is charged. There is some if
         // more is allocated than can be seen, but that a block for each 256 may be the host's own.
-        let all = stat.stx_size.max(off.saturating_add(len)).div_ceil(BLOCK);
-        let is_more = off < stat.stx_size && has + need > all;
+        let is_more = off < stat.stx_size && has + need > self.within(end);
         let is_seen_more = is_more || has > within + 1 + within / 256;
+        // What XFS has ahead by itself, and nobody has paid for, is not meant.
+        let is_paid = has > 0 && has == told.all();
         // There may be some in any file with holes. What would be reserved for it and left unused
         // is a question for all extents where less may be told for a moment.
-        let is_exact = || has > 0 && off < stat.stx_size && may_dip(fd);
-        let ahead = |need: u64| allocated::within(fd, &holes).unwrap_or(0).min(need);
+        let is_exact = || is_paid && (unit > BLOCK || off < stat.stx_size && may_dip(fd));
+        let without_ahead = || {
+            let ahead = allocated::within(fd, &holes).unwrap_or(0);
+            seen.saturating_sub(ahead).min(most)
+        };
         let mut is_known = need == 0;
         if !is_known && (is_seen_more || is_exact()) {
-            need -= ahead(need);
+            need = without_ahead();
             is_known = true;
         }
         let owners = touched.record().owners;
         let mut charged = self.charges.charge(owners, [need, 0]);
-        // What XFS has ahead by itself, and nobody has paid for, is not meant.
-        if charged.is_err() && !is_known && has > 0 && has == told.all() {
-            need -= ahead(need);
+        if charged.is_err() && !is_known && is_paid {
+            need = without_ahead();
             charged = self.charges.charge(owners, [need, 0]);
         }
         let (taken, refusal) = match charged {
@@ -104,11 +126,12 @@ impl Quotas {
             return Ok(len);
         };
         // Also without one more block, what is allocated already can be written.
-        let end = match need == holes::count(&holes) {
+        let end = match need == seen {
             true => holes::end_of(&holes, taken),
             false => end_of_partly_allocated(fd, &holes, taken),
         };
-        match end.saturating_sub(off).min(len) {
+        // All of a unit is allocated, or nothing.
+        match (end / unit * unit).saturating_sub(off).min(len) {
             0 => Err(errno),
             fits => Ok(fits),
         }

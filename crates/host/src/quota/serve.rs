@@ -11,7 +11,7 @@ use crate::error::OpenError;
 use crate::state::StateDir;
 use crate::tree::Tree;
 use crate::vfs::HostVfs;
-use hearth::{CountedElsewhere, KeptSetting, Volume};
+use hearth::{BLOCK, CountedElsewhere, KeptSetting, Volume};
 use hearth_sync::lock::Lock;
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicU64, Ordering::Relaxed};
@@ -136,6 +136,8 @@ impl Quotas {
             charges.resume_grace(&kept);
         }
         let inodes = usage.iter().flatten().map(|(_, amounts)| amounts[1]);
+        let xfs = fstatfs(tree.root()).ok();
+        let xfs = xfs.filter(|found| found.f_type as u64 == XFS);
         let quotas = Arc::new_cyclic(|quotas| Quotas {
             tree: Arc::clone(tree),
             charges,
@@ -151,7 +153,8 @@ impl Quotas {
             source: source.to_owned(),
             settings,
             kept,
-            is_xfs: fstatfs(tree.root()).is_ok_and(|found| found.f_type as u64 == XFS),
+            is_xfs: xfs.is_some(),
+            unit: xfs.map_or(BLOCK, |found| BLOCK.max(found.f_bsize as u64)),
         });
         // What is found in the root may have no project of its own to be read.
         quotas.membership(tree.nodes.root());
