@@ -134,6 +134,41 @@ fn what_a_hint_of_xfs_allocates_is_reserved_and_only_who_manages_the_volume_sets
     served.vfs.release(&file, None);
 }
 
+/// Once, a file that had as many blocks as its size needs, one of them with attributes, was taken
+/// for one without holes: twice the limit was written.
+#[test]
+fn a_block_of_attributes_hides_no_hole() {
+    let (_place, source, state) = directories("attributes");
+    let served = Served::of(&source, &state);
+    let value = vec![1; 3000];
+    let made = |n: u64, size: u64| {
+        let name = format!("f{n}");
+        let file = served.make(ROOT, name.as_bytes());
+        let set = SetAttr {
+            size: Some(size),
+            ..SetAttr::default()
+        };
+        let ino = served
+            .vfs
+            .lookup(&CALLER, ROOT, name.as_bytes())
+            .unwrap()
+            .ino;
+        served.vfs.setattr(&CALLER, ino, None, &set).unwrap();
+        let done = served
+            .vfs
+            .setxattr(&CALLER, ino, b"user.a", &value, 0, false);
+        done.unwrap();
+        file
+    };
+    let (filled, grown) = (made(0, BLOCK), made(1, 100));
+    limit(&served, served.used()[0]);
+    write(&served, &filled, 0, BLOCK).unwrap_err();
+    write(&served, &grown, 100, 100).unwrap_err();
+    for file in [filled, grown] {
+        served.vfs.release(&file, None);
+    }
+}
+
 /// Once, it counted as a hole where the file had fewer blocks than its size needs: a program that
 /// had asked for all it would write was refused.
 #[test]

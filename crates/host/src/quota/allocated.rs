@@ -24,22 +24,6 @@ pub fn within(fd: BorrowedFd<'_>, ranges: &[Range<u64>]) -> Result<u64> {
     ranges.iter().map(|range| of_extents(fd, range)).sum()
 }
 
-/// Whether any block behind the end of a file of this size is allocated.
-///
-/// # Errors
-/// The filesystem does not tell.
-pub fn is_any_past_eof(fd: BorrowedFd<'_>, size: u64) -> Result<bool> {
-    let behind = size.next_multiple_of(BLOCK)..END;
-    match is_tmpfs(fd) {
-        true => sys::cached_pages(fd, &behind).map(|pages| pages > 0),
-        false => {
-            let extents = sys::extents(fd, &behind)?;
-            // The last extent of a file reaches to its end, or a part of a block beyond.
-            Ok(extents.iter().any(|extent| extent.end > behind.start))
-        }
-    }
-}
-
 fn of_extents(fd: BorrowedFd<'_>, range: &Range<u64>) -> Result<u64> {
     let mut left = in_bytes(range);
     let mut bytes = 0;

@@ -43,19 +43,6 @@ pub struct Record {
     pub began: (Owners, Amounts),
     /// Blocks that were reserved for writes may be told until then. After it, what is told counts.
     pub late_until: Option<Instant>,
-    /// Blocks behind the end of the file, once they were looked for.
-    pub past_eof: Option<PastEof>,
-}
-
-/// Blocks that are allocated behind the end of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PastEof {
-    /// There are none, and none was asked for since.
-    None,
-    /// There are, or were, some.
-    Some,
-    /// The filesystem does not tell.
-    Untold,
 }
 
 impl Default for Charged {
@@ -132,7 +119,6 @@ impl Record {
             spare: 0,
             began: (owners, amounts),
             late_until: None,
-            past_eof: None,
         }
     }
 

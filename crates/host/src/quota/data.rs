@@ -98,8 +98,6 @@ impl Quotas {
                 let mut touched = self.touch(&file.node)?;
                 let done = self.reserve(&mut touched, fd, range, false);
                 let done = done.and_then(|_| run());
-                // It may have allocated behind the end.
-                touched.record().past_eof = None;
                 self.wrote(&mut touched);
                 self.settle(&mut touched, fd);
                 done

@@ -6,11 +6,20 @@ use rustix::fd::BorrowedFd;
 use rustix::fs::{SeekFrom, seek};
 use std::ops::Range;
 
-/// Blocks of `off..off + len` that are not allocated in a file of this size, in order.
-///
-/// # Errors
-/// Those of `lseek(2)`.
-pub fn holes(fd: BorrowedFd<'_>, off: u64, len: u64, size: u64) -> Result<Vec<Range<u64>>> {
+/// Blocks of `off..off + len` that are not allocated in a file of this size, in order. All of them
+/// where the filesystem does not tell.
+pub fn holes(fd: BorrowedFd<'_>, off: u64, len: u64, size: u64) -> Vec<Range<u64>> {
+    seen(fd, off, len, size).unwrap_or_else(|_| {
+        let mut all = Vec::new();
+        push(
+            &mut all,
+            off / BLOCK..off.saturating_add(len).div_ceil(BLOCK),
+        );
+        all
+    })
+}
+
+fn seen(fd: BorrowedFd<'_>, off: u64, len: u64, size: u64) -> Result<Vec<Range<u64>>> {
     let mut found = Vec::new();
     let end = off.saturating_add(len);
     let (first, last) = (off / BLOCK, end.div_ceil(BLOCK));
@@ -36,16 +45,6 @@ pub fn holes(fd: BorrowedFd<'_>, off: u64, len: u64, size: u64) -> Result<Vec<Ra
     }
     push(&mut found, first.max(end_of_file)..last);
     Ok(found)
-}
-
-/// Those of them that lie behind the end of the file.
-pub fn behind(off: u64, len: u64, size: u64) -> Vec<Range<u64>> {
-    let mut found = Vec::new();
-    let (first, last) = (off / BLOCK, off.saturating_add(len).div_ceil(BLOCK));
-    if len > 0 {
-        push(&mut found, first.max(size.div_ceil(BLOCK))..last);
-    }
-    found
 }
 
 /// How many blocks these are.

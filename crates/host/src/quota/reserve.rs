@@ -1,48 +1,13 @@
 //! Reserving what a write may allocate.
 
 use super::amounts::Told;
-use super::charged::PastEof;
 use super::dips::may_dip;
 use super::settle::Touched;
 use super::{Quotas, allocated, holes};
 use crate::attributes;
 use hearth::{BLOCK, Kind, Owners, Resource, Result};
 use rustix::fd::BorrowedFd;
-use rustix::fs::Statx;
 use std::ops::Range;
-
-impl Touched<'_> {
-    /// Whether all of the `has` blocks that are charged, of `within` that its size needs, lie before the end of the file, which is
-    /// open as `fd`. Blocks behind it, of `fallocate` with `KEEP_SIZE`, would count as others that
-    /// are missing.
-    fn has_none_past_eof(
-        &mut self,
-        fd: BorrowedFd<'_>,
-        stat: &Statx,
-        (has, within): (u64, u64),
-    ) -> bool {
-        if has == 0 {
-            return true;
-        }
-        // Of what XFS has allocated ahead by itself only what the size needs is charged: that much
-        // is paid for wherever it lies.
-        let told = Told::by(stat, Kind::File).all();
-        if told > has && has == within {
-            return true;
-        }
-        let look = || match allocated::is_any_past_eof(fd, stat.stx_size) {
-            Ok(true) => PastEof::Some,
-            Ok(false) => PastEof::None,
-            Err(_) => PastEof::Untold,
-        };
-        match self.record().past_eof.get_or_insert_with(look) {
-            PastEof::None => true,
-            PastEof::Some => false,
-            // By the number alone, but for a few blocks of the host's own.
-            PastEof::Untold => has <= within + 1 + within / 256,
-        }
-    }
-}
 
 impl Quotas {
     /// Reserves what a write of `len` bytes at `off` may allocate in a file that is open as `fd`,
@@ -62,13 +27,8 @@ impl Quotas {
         let told = Told::by(&stat, Kind::File);
         let [has, _] = self.amounts(told, Some(fd));
         let within = self.within(stat.stx_size);
-        // A file that has all its blocks has no holes: the host need not look for them.
-        let is_whole = has >= within
-            && (off >= stat.stx_size || touched.has_none_past_eof(fd, &stat, (has, within)));
-        let holes = match is_whole {
-            true => holes::behind(off, len, stat.stx_size),
-            false => holes::holes(fd, off, len, stat.stx_size)?,
-        };
+        // However many blocks it has: some of them may be of attributes, or behind its end.
+        let holes = holes::holes(fd, off, len, stat.stx_size);
         let end = stat.stx_size.max(off.saturating_add(len));
         let (mut holes, mut unit, mut most) = (holes, BLOCK, u64::MAX);
         if self.is_xfs && !holes.is_empty() {
@@ -77,7 +37,7 @@ impl Quotas {
         if unit > BLOCK {
             let from = off / unit * unit;
             let to = off.saturating_add(len).div_ceil(unit).saturating_mul(unit);
-            holes = holes::holes(fd, from, to - from, stat.stx_size)?;
+            holes = holes::holes(fd, from, to - from, stat.stx_size);
             if !self.is_preallocated(fd) {
                 // More than the size needs is not charged.
                 most = self.within(end).saturating_sub(has);
@@ -88,9 +48,9 @@ impl Quotas {
         // Space that was allocated in advance looks like a hole, and is charged. There is some if
         // more is allocated than can be seen, but that a block for each 256 may be the host's own.
         let is_more = off < stat.stx_size && has + need > self.within(end);
-        let is_seen_more = is_more || has > within + 1 + within / 256;
         // What XFS has ahead by itself, and nobody has paid for, is not meant.
         let is_paid = has > 0 && has == told.all();
+        let is_seen_more = is_paid && (is_more || has > within + 1 + within / 256);
         // There may be some in any file with holes. What would be reserved for it and left unused
         // is a question for all extents where less may be told for a moment.
         let is_exact = || is_paid && (unit > BLOCK || off < stat.stx_size && may_dip(fd));
