@@ -48,8 +48,25 @@ const FS_IOC_GETFLAGS: u64 = 0x8008_6601;
 const FS_IOC_SETFLAGS: u64 = 0x4008_6602;
 const FS_IOC_FSGETXATTR: u64 = 0x801c_581f;
 const FS_IOC_FSSETXATTR: u64 = 0x401c_5820;
+const XFS_IOC_GETBMAPX: u64 = 0xc020_5838;
+/// `BMV_IF_ATTRFORK` and `BMV_IF_NO_HOLES`.
+const XFS_ATTRIBUTES: i32 = 1;
+const XFS_NO_HOLES: i32 = 0x10;
 const FS_IOC_GETFSUUID: u64 = 0x8011_1500;
 const FS_IOC_FIEMAP: u64 = 0xc020_660b;
+
+/// `struct getbmapx`: a question, and behind it the extents. Offset and length in 512 bytes.
+#[derive(Clone, Copy, Default)]
+#[repr(C)]
+struct XfsExtent {
+    offset: i64,
+    block: i64,
+    length: i64,
+    count: i32,
+    entries: i32,
+    flags: i32,
+    rest: [i32; 3],
+}
 
 /// Extents that one call of [`extents`] has room for.
 const EXTENTS: usize = 32;
@@ -250,6 +267,33 @@ pub fn extents(fd: BorrowedFd<'_>, range: &Range<u64>) -> Result<Vec<Range<u64>>
     Ok(found
         .map(|one| one.logical..one.logical + one.length)
         .collect())
+}
+
+/// Bytes that the extended attributes of an open file or directory of XFS have, beside the inode.
+///
+/// # Errors
+/// Another filesystem.
+pub fn xfs_attribute_bytes(fd: BorrowedFd<'_>) -> Result<u64> {
+    let (mut bytes, mut from) = (0, 0);
+    loop {
+        let mut map = [XfsExtent::default(); EXTENTS];
+        map[0] = XfsExtent {
+            offset: from,
+            length: -1,
+            count: EXTENTS as i32,
+            flags: XFS_ATTRIBUTES | XFS_NO_HOLES,
+            ..XfsExtent::default()
+        };
+        // SAFETY: a head, and as many structures behind it as it says.
+        check(unsafe { libc::ioctl(fd.as_raw_fd(), XFS_IOC_GETBMAPX as _, &raw mut map) }.into())?;
+        let found = map.iter().skip(1).take(map[0].entries.max(0) as usize);
+        let found: Vec<_> = found.collect();
+        bytes += found.iter().map(|one| one.length as u64 * 512).sum::<u64>();
+        match found.last() {
+            Some(last) if found.len() == EXTENTS - 1 => from = last.offset + last.length,
+            _ => return Ok(bytes),
+        }
+    }
 }
 
 /// Pages that the kernel has of a range of bytes of an open file, in memory or swapped out

@@ -86,6 +86,48 @@ fn larger_blocks_of_xfs_are_charged_whole() {
     }
 }
 
+/// Once, they were taken for what XFS allocates ahead, or for a directory's own blocks: attributes
+/// had any room.
+#[test]
+fn attributes_of_xfs_are_charged() {
+    let (place, source, state) = directories("values");
+    assert!(xfs(&place, &source, "4096"));
+    let served = Served::of(&source, &state);
+    let file = served.make(ROOT, b"f");
+    write(&served, &file, 0, 100).unwrap();
+    served.vfs.mkdir(&CALLER, ROOT, b"d", 0o755).unwrap();
+    limit(&served, MIB);
+    let value = vec![1; 65536];
+    for name in ["f", "d"] {
+        let ino = served
+            .vfs
+            .lookup(&CALLER, ROOT, name.as_bytes())
+            .unwrap()
+            .ino;
+        let set = |n: u64| {
+            let name = format!("user.{n}");
+            let done = served
+                .vfs
+                .setxattr(&CALLER, ino, name.as_bytes(), &value, 0, false);
+            done.is_ok()
+        };
+        let fitting = (0..32).take_while(|n| set(*n)).count();
+        assert!((14..16).contains(&fitting), "{name}: {fitting}");
+        let volume = served.volume.quota().get(QuotaId::VOLUME).unwrap();
+        assert!(volume.bytes.used <= MIB, "{name}: {}", volume.bytes.used);
+        let found = served.volume.quota().check().unwrap();
+        assert!(found.differences.is_empty(), "{:?}", found.differences);
+        for n in 0..fitting {
+            let name = format!("user.{n}");
+            let done = served.vfs.removexattr(&CALLER, ino, name.as_bytes());
+            done.unwrap();
+        }
+    }
+    let volume = served.volume.quota().get(QuotaId::VOLUME).unwrap();
+    assert!(volume.bytes.used <= 5 * BLOCK, "{}", volume.bytes.used);
+    served.vfs.release(&file, None);
+}
+
 /// Once, a write into a sparse file allocated as much as its owner liked, whatever the limit.
 #[test]
 fn what_a_hint_of_xfs_allocates_is_reserved_and_only_who_manages_the_volume_sets_one() {

@@ -55,13 +55,35 @@ impl Told {
 impl Quotas {
     /// What an inode uses that has a name or is open.
     pub fn amounts(&self, told: Told, fd: Option<BorrowedFd<'_>>) -> Amounts {
-        let (all, within) = (told.all(), self.within(told.size));
-        let is_ahead = self.is_xfs && told.kind == Kind::File && all > within;
-        let blocks = match is_ahead && !fd.is_some_and(|fd| self.is_preallocated(fd)) {
-            true => within,
-            false => all,
+        let all = told.all();
+        let blocks = match told.kind {
+            Kind::Directory if self.is_xfs && told.blocks > 0 => self.of_attributes(told.kind, fd),
+            Kind::File if self.is_xfs && all > self.within(told.size) => {
+                match fd.is_some_and(|fd| self.is_preallocated(fd)) {
+                    true => all,
+                    false => all.min(self.within(told.size) + self.of_attributes(told.kind, fd)),
+                }
+            }
+            _ => all,
         };
         [blocks, 1]
+    }
+
+    /// Blocks that the extended attributes of a file or directory of XFS have.
+    pub fn of_attributes(&self, kind: Kind, fd: Option<BorrowedFd<'_>>) -> u64 {
+        let open = fd.and_then(|fd| self.tree.open_for_ioctl(fd, kind).ok());
+        let bytes = open.and_then(|file| sys::xfs_attribute_bytes(file.as_fd()).ok());
+        bytes.unwrap_or(0).div_ceil(BLOCK)
+    }
+
+    /// Blocks that an attribute with a value of `len` bytes may take.
+    pub fn of_value(&self, len: usize) -> u64 {
+        let own = match self.is_xfs && len as u64 > self.unit / 2 {
+            // Each block has a head of its own.
+            true => (len as u64).div_ceil(self.unit - 64),
+            false => 0,
+        };
+        (1 + own) * (self.unit / BLOCK)
     }
 
     /// Blocks that a file of this size has without holes.

@@ -154,19 +154,30 @@ impl Quotas {
         done
     }
 
-    /// Sets an attribute, for which the host may take a block.
+    /// Whether attributes of an inode of this kind are counted. XFS has room for any number.
+    pub fn counts_attributes(&self, kind: Kind) -> bool {
+        kind == Kind::File || self.is_xfs && kind == Kind::Directory
+    }
+
+    /// Sets an attribute with a value of `len` bytes, for which the host may take blocks.
     ///
     /// # Errors
     /// `EDQUOT`, `ENOSPC`, and those of `run`.
-    pub fn setxattr(&self, node: &Arc<Node>, run: impl FnOnce() -> Result<()>) -> Result<()> {
-        if node.kind != Kind::File {
+    pub fn setxattr(
+        &self,
+        node: &Arc<Node>,
+        len: usize,
+        run: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        if !self.counts_attributes(node.kind) {
             return run();
         }
+        let blocks = self.of_value(len);
         let mut touched = self.touch(node)?;
         let owners = touched.record().owners;
-        self.charges.charge(owners, [1, 0])?;
-        touched.record().amounts[Resource::Blocks as usize] += 1;
-        touched.record().spare = 1;
+        self.charges.charge(owners, [blocks, 0])?;
+        touched.record().amounts[Resource::Blocks as usize] += blocks;
+        touched.record().spare = blocks;
         let done = run();
         if let Ok(reached) = self.tree.reach(node) {
             self.settle(&mut touched, reached.as_fd());

@@ -198,10 +198,11 @@ impl HostVfs {
     pub(crate) fn set_xattr(
         &self,
         node: &Arc<Node>,
+        len: usize,
         set: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
         match &self.quotas {
-            Some(quotas) => quotas.setxattr(node, set),
+            Some(quotas) => quotas.setxattr(node, len, set),
             None => set(),
         }
     }
@@ -212,7 +213,9 @@ impl HostVfs {
         remove: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
         match &self.quotas {
-            Some(quotas) if node.kind == Kind::File => quotas.freeing(node, || 1, remove),
+            Some(quotas) if quotas.counts_attributes(node.kind) => {
+                quotas.freeing(node, || 1, remove)
+            }
             _ => remove(),
         }
     }

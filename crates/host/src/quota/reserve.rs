@@ -40,7 +40,8 @@ impl Quotas {
             holes = holes::holes(fd, from, to - from, stat.stx_size);
             if !self.is_preallocated(fd) {
                 // More than the size needs is not charged.
-                most = self.within(end).saturating_sub(has);
+                let attributes = self.of_attributes(Kind::File, Some(fd));
+                most = (self.within(end) + attributes).saturating_sub(has);
             }
         }
         let seen = holes::count(&holes);

@@ -231,7 +231,11 @@ impl Quotas {
         };
         let told = match self.is_pseudo(&node.id, reached) {
             true => [0; 2],
-            false => self.amounts(Told::by_attr(attr), None),
+            false => {
+                let asks = self.is_xfs && attr.blocks > 0;
+                let at = asks.then(|| self.tree.reach(node).ok()).flatten();
+                self.amounts(Told::by_attr(attr), at.as_ref().map(AsFd::as_fd))
+            }
         };
         // That walk charged the new project, and took as much from the old one.
         let paid = |owners: Owners| Owners {

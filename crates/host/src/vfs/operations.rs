@@ -254,7 +254,7 @@ impl Vfs for HostVfs {
     ) -> VfsResult<()> {
         self.may_change(ino)?;
         self.answer(caller, ino, |node| {
-            self.set_xattr(node, || {
+            self.set_xattr(node, value.len(), || {
                 self.tree.setxattr(
                     caller,
                     node,
