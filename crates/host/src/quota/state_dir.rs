@@ -1,7 +1,7 @@
 //! The directory beside in which usage, limits and projects are kept.
 
 use crate::error::OpenError;
-use hearth::{Amounts, Owners};
+use hearth::{Amounts, BLOCK, Owners};
 use hearth_sync::primitive::{Arc, thread};
 use rustix::fs::{FlockOperation, flock};
 use std::collections::HashMap;
@@ -198,7 +198,16 @@ fn parsed(text: &str, root: &str) -> Option<Vec<(Owners, Amounts)>> {
         };
         Some((owners, [blocks, inodes]))
     };
-    body.lines().map(of_line).collect()
+    let usage: Vec<_> = body.lines().map(of_line).collect::<Option<_>>()?;
+    // No filesystem has more, and a ledger cannot count it.
+    let most = [i64::MAX as u64 / BLOCK, i64::MAX as u64];
+    for (resource, most) in most.into_iter().enumerate() {
+        let mut amounts = usage.iter().map(|(_, amounts)| amounts[resource]);
+        amounts.try_fold(0_u64, |sum, amount| {
+            sum.checked_add(amount).filter(|sum| *sum <= most)
+        })?;
+    }
+    Some(usage)
 }
 
 #[cfg(test)]
@@ -218,6 +227,16 @@ mod tests {
         for cut in 1..text.len() {
             assert_eq!(parsed(&text[..cut], "2:h1.00"), None, "{cut}");
         }
+    }
+
+    /// Once, the ledger of the next mount ran over.
+    #[test]
+    fn usage_of_more_than_a_filesystem_has_is_counted_anew() {
+        let of = |lines: &str| parsed(&format!("hearth usage 1\n2:h1.00\n{lines}end"), "2:h1.00");
+        assert_eq!(of("0 0 0 18446744073709551615 3\n"), None);
+        let half = "0 0 0 1 9223372036854775807\n";
+        assert!(of(half).is_some());
+        assert_eq!(of(&half.repeat(2)), None);
     }
 
     /// Once, a mount that followed a `kill -9` at once was refused, for threads of the daemon that
