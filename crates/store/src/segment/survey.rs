@@ -3,10 +3,14 @@
 use super::layout::{BlockHeader, HEAD, HEADER, Summary, blocks_of_trailer, head_fault};
 use super::{Segments, Stored, files};
 use crate::error::{Error, Result};
+use bytes::Bytes;
+use std::ops::Range;
 use std::path::PathBuf;
 
 /// Bytes of headers and blocks that are read at once.
 const WINDOW: u64 = 1 << 20;
+/// Bytes around what cannot be read that cannot be read with it: a page of the host.
+const UNREADABLE: u64 = 4096;
 
 /// A block of a segment, as its header tells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,9 +88,10 @@ impl Segments {
         Ok(swept)
     }
 
-    /// The blocks of a segment in order; ends with an error where it is damaged. The last item is
-    /// an error too where the trailer does not agree with what came before. Blocks themselves are
-    /// not verified: reading them does that.
+    /// The blocks of a segment in order. Damage, and what the disk cannot read, is an error between
+    /// them, and the walk goes on behind it. The last item is an error where the trailer does not
+    /// agree with what came before. Blocks are not verified, but for those behind damage: bytes of
+    /// a file may look like a header.
     pub fn headers(&self, number: u64) -> Headers<'_> {
         Headers {
             segments: self,
@@ -113,8 +118,14 @@ enum Walk {
         at: u64,
         len: u64,
         summary: Summary,
-        /// A damaged header was stepped over, which is an error already.
-        damaged: bool,
+        /// Where the header before is, if nothing of the segment was damaged up to here: a wrong
+        /// length in it leads to a wrong place.
+        before: Option<u64>,
+    },
+    /// There was damage: the next block is looked for from here on.
+    Search {
+        from: u64,
+        len: u64,
     },
     End,
 }
@@ -123,29 +134,29 @@ impl Iterator for Headers<'_> {
     type Item = Result<SurveyedBlock>;
 
     fn next(&mut self) -> Option<Result<SurveyedBlock>> {
-        let result = match std::mem::replace(&mut self.state, Walk::End) {
-            Walk::Begin => match self.begin() {
-                Ok(()) => return self.next(),
-                Err(error) => Err(error),
-            },
-            Walk::Blocks {
-                at,
-                len,
-                summary,
-                damaged,
-            } if at + HEAD as u64 >= len => match self.end(at, len, &summary) {
-                Err(error) if !damaged => Err(error),
-                _ => return None,
-            },
-            Walk::Blocks {
-                at,
-                len,
-                summary,
-                damaged,
-            } => self.block(at, len, summary, damaged),
-            Walk::End => return None,
-        };
-        Some(result)
+        loop {
+            let result = match std::mem::replace(&mut self.state, Walk::End) {
+                Walk::Begin => match self.begin() {
+                    Ok(()) => continue,
+                    Err(error) => Err(error),
+                },
+                Walk::Blocks {
+                    at, len, summary, ..
+                } if at + HEAD as u64 >= len => match self.end(at, len, &summary) {
+                    Ok(()) => return None,
+                    Err(error) => Err(error),
+                },
+                Walk::Blocks {
+                    at,
+                    len,
+                    summary,
+                    before,
+                } => self.block(at, len, summary, before),
+                Walk::Search { from, len } => Ok(self.search(from, len)?),
+                Walk::End => return None,
+            };
+            return Some(result);
+        }
     }
 }
 
@@ -154,6 +165,8 @@ impl Headers<'_> {
         let files = &self.segments.files;
         let place = self.segments.coder.place(self.number);
         let len = files.len(self.number)?;
+        let from = HEAD as u64;
+        self.state = Walk::Search { from, len };
         let head = files.range(self.number, 0..HEAD as u64)?;
         if let Some(what) = head_fault(&head, place) {
             return Err(self.corrupt(0, what));
@@ -164,7 +177,7 @@ impl Headers<'_> {
             at: HEAD as u64,
             len,
             summary: Summary::new(&own),
-            damaged: false,
+            before: None,
         };
         Ok(())
     }
@@ -174,32 +187,19 @@ impl Headers<'_> {
         at: u64,
         len: u64,
         mut summary: Summary,
-        damaged: bool,
+        before: Option<u64>,
     ) -> Result<SurveyedBlock> {
-        let files = &self.segments.files;
-        let bytes = files.range(self.number, at..at + HEADER as u64)?;
-        let header = BlockHeader::decode(&bytes).filter(|header| header.len > 0);
-        let Some(header) = header else {
-            let next = self.next_header(at + 1, len)?;
-            self.state = Walk::Blocks {
-                at: next,
-                len,
-                summary,
-                damaged: true,
-            };
+        let from = before.unwrap_or(at) + 1;
+        self.state = Walk::Search { from, len };
+        let bytes = self
+            .segments
+            .files
+            .range(self.number, at..at + HEADER as u64)?;
+        let Some(found) = self.surveyed(at, &bytes) else {
             return Err(self.corrupt(at, "there is no header of a block"));
         };
         summary.add(&bytes);
-        let stored = Stored {
-            segment: self.number,
-            at: at as u32,
-            stored_len: header.stored_len,
-            len: header.len,
-            within: 0,
-            codec: header.codec,
-            digest: header.digest,
-        };
-        let next = stored.span().end;
+        let next = found.stored.span().end;
         if next + HEAD as u64 > len {
             return Err(self.corrupt(at, "the segment ends inside a block"));
         }
@@ -207,31 +207,66 @@ impl Headers<'_> {
             at: next,
             len,
             summary,
-            damaged,
+            before: Some(at),
         };
-        Ok(SurveyedBlock { header, stored })
+        Ok(found)
     }
 
-    /// The next place from `from` on that looks like a header, else where the trailer should be.
-    fn next_header(&self, from: u64, len: u64) -> Result<u64> {
+    /// The block whose header these bytes at `at` are.
+    fn surveyed(&self, at: u64, bytes: &[u8]) -> Option<SurveyedBlock> {
+        let header = BlockHeader::decode(bytes).filter(|header| header.len > 0)?;
+        let stored = Stored {
+            segment: self.number,
+            at: u32::try_from(at).ok()?,
+            stored_len: header.stored_len,
+            len: header.len,
+            within: 0,
+            codec: header.codec,
+            digest: header.digest,
+        };
+        Some(SurveyedBlock { header, stored })
+    }
+
+    /// The next block from `from` on that has its digest, if there is one.
+    fn search(&mut self, mut from: u64, len: u64) -> Option<SurveyedBlock> {
         let end = len.saturating_sub(HEAD as u64);
-        let mut from = from;
         while from + HEADER as u64 <= end {
             let to = end.min(from + WINDOW);
-            let bytes = self.segments.files.range(self.number, from..to)?;
-            let found = bytes
-                .windows(HEADER)
-                .position(|bytes| BlockHeader::decode(bytes).is_some_and(|h| h.len > 0));
-            match found {
-                Some(at) => return Ok(from + at as u64),
+            let bytes = self.readable(from..to);
+            let starts = bytes.windows(HEADER).enumerate();
+            let mut found = starts.filter_map(|(at, bytes)| self.surveyed(from + at as u64, bytes));
+            if let Some(found) = found.find(|found| self.segments.packed(&found.stored).is_ok()) {
+                let from = found.stored.span().end;
+                self.state = Walk::Search { from, len };
+                return Some(found);
+            }
+            from += bytes.len() as u64;
+            from = match from == to {
                 // The last bytes may be the beginning of one.
-                None => from = to - HEADER as u64 + 1,
-            }
-            if bytes.len() < HEADER {
-                break;
-            }
+                true => from - HEADER as u64 + 1,
+                false => (from / UNREADABLE + 1) * UNREADABLE,
+            };
         }
-        Ok(end.max(from))
+        None
+    }
+
+    /// The bytes of a range up to the first that cannot be read.
+    fn readable(&self, range: Range<u64>) -> Bytes {
+        let files = &self.segments.files;
+        if let Ok(bytes) = files.range(self.number, range.clone()) {
+            return bytes;
+        }
+        let mut at = range.start;
+        let mut bytes = Vec::new();
+        while at < range.end {
+            let to = range.end.min((at / UNREADABLE + 1) * UNREADABLE);
+            match files.range(self.number, at..to) {
+                Ok(more) if !more.is_empty() => bytes.extend_from_slice(&more),
+                _ => break,
+            }
+            at = to;
+        }
+        bytes.into()
     }
 
     fn end(&self, at: u64, len: u64, summary: &Summary) -> Result<()> {
