@@ -58,7 +58,7 @@ pub fn run(args: &DumpArgs) -> Result<(), Failure> {
                 directory,
                 "who reads the dump has ended before it; take it again",
             ),
-            error => Failure::at(directory, error),
+            error => failed(directory, &error),
         });
     }
     let mut options = File::options();
@@ -83,8 +83,22 @@ pub fn run(args: &DumpArgs) -> Result<(), Failure> {
         Err(error) => {
             // A part of a dump is none.
             let _ = std::fs::remove_file(&args.file);
-            Err(Failure::at(directory, error))
+            Err(failed(directory, &error))
         }
+    }
+}
+
+/// The failure of a dump that was begun.
+fn failed(directory: &Path, error: &DumpError) -> Failure {
+    let is_read = matches!(error, DumpError::At { .. });
+    match place::user(directory) {
+        // Only there is what a dump reads not kept for it.
+        Ok(Some(_)) if is_read => {
+            let what = "the volume is in use, and on a disk that is nearly full it may give up what \
+                        a dump reads: make room, or unmount it first";
+            Failure::at(directory, format!("{error}; {what}"))
+        }
+        _ => Failure::at(directory, error),
     }
 }
 

@@ -123,11 +123,15 @@ fn into_directory(reader: &mut DumpReader<impl Read>, directory: &Path) -> Resul
         let what = format!("is a volume; give store:{shown}, or an empty directory");
         return Err(Failure::at(directory, what));
     }
-    if let Err(error) = std::fs::metadata(directory)
-        && error.kind() != ErrorKind::NotFound
-    {
-        let remedy = "give a directory that can be made";
-        return Err(wrong_place::failure(directory, &error, remedy));
+    match std::fs::metadata(directory) {
+        Ok(found) if !found.is_dir() => {
+            return Err(Failure::at(directory, "is no directory; give an empty one"));
+        }
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            let remedy = "give a directory that can be made";
+            return Err(wrong_place::failure(directory, &error, remedy));
+        }
+        _ => {}
     }
     match std::fs::create_dir(directory) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => {

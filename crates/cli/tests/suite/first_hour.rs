@@ -197,6 +197,10 @@ fn a_load_that_was_cut_off_is_never_taken_for_a_volume() {
     // A volume that has files is refused and goes on to be one.
     let full = store.say("load d.tar store:w");
     refused("a full volume", &full, 1, &["holds files already"]);
+    // Nobody is told to remove a file of his own.
+    fs::write(store.at("plain"), "mine").unwrap();
+    let plain = store.say("load d.tar plain");
+    refused("a file", &plain, 1, &["plain: is no directory"]);
     store.mount("store:w", "");
     store.unmount();
 }

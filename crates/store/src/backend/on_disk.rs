@@ -269,6 +269,10 @@ impl parts::KeyValues for Kv {
         Kv::room(self).ok()
     }
 
+    fn is_looked_at(&self) -> bool {
+        Kv::is_looked_at(self)
+    }
+
     fn damage(&self) -> Option<Error> {
         Kv::damage(self).cloned()
     }

@@ -28,6 +28,11 @@ pub trait KeyValues: Read + Send + Sync + 'static {
     /// Room in bytes: (all, free). `None` where nothing limits it.
     fn room(&self) -> Option<(u64, u64)>;
 
+    /// Whether somebody reads it beside this writer, and may need segments that have died since.
+    fn is_looked_at(&self) -> bool {
+        false
+    }
+
     /// What is wrong with it, although it was opened: for reading or to be repaired.
     fn damage(&self) -> Option<Error> {
         None

@@ -139,6 +139,10 @@ impl<K: KeyValues> KeyValues for Sealed<K> {
         self.below.room()
     }
 
+    fn is_looked_at(&self) -> bool {
+        self.below.is_looked_at()
+    }
+
     fn damage(&self) -> Option<Error> {
         self.below.damage()
     }

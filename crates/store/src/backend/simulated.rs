@@ -47,6 +47,18 @@ impl SimulatedStore {
         let mode = OpenMode::Write {
             who: "a test".to_owned(),
         };
+        SimulatedStore::open_as(disk, mode, limits)
+    }
+
+    /// Opens a store to be read, as a dump does beside its writer.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn look(disk: &SimulatedDisk) -> Result<SimulatedStore> {
+        SimulatedStore::open_as(disk, OpenMode::ReadOnly, Limits::default())
+    }
+
+    fn open_as(disk: &SimulatedDisk, mode: OpenMode, limits: Limits) -> Result<SimulatedStore> {
         let lines: Arc<Mutex<Vec<String>>> = Arc::default();
         let to = Arc::clone(&lines);
         let troubles = Arc::new(Troubles::new(move |line| to.lock().push(line.to_owned())));

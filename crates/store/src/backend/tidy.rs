@@ -182,6 +182,9 @@ impl StoreBackend {
         let Some(below) = tidying.sweep_below else {
             return Ok(false);
         };
+        if self.is_looked_at() {
+            return Ok(false);
+        }
         for segment in self.blocks.list()? {
             if segment < below && self.kv.get(Table::Meta, &key::segment(segment))?.is_none() {
                 self.blocks.delete(segment)?;
@@ -248,6 +251,13 @@ impl StoreBackend {
         Ok(())
     }
 
+    /// Whether a dump or a check is under way beside this writer: it may read segments that were
+    /// given up since it began. Where room is low theirs is needed more.
+    fn is_looked_at(&self) -> bool {
+        let is_low = self.kv.room().is_some_and(is_low);
+        !is_low && self.kv.is_looked_at()
+    }
+
     /// Removes the files of segments that were given up, once that is safe.
     fn delete_doomed(&self, tidying: &mut Tidying) -> Result<bool> {
         let unnamed = self.state.lock().take_unnamed();
@@ -275,6 +285,9 @@ impl StoreBackend {
         if graces < 2 {
             tidying.grace = Some((self.pending.next_flight(), graces + 1));
             return Ok(true);
+        }
+        if self.is_looked_at() {
+            return Ok(false);
         }
         let state = self.state.lock();
         let mut kept = Vec::new();
@@ -308,9 +321,16 @@ impl StoreBackend {
 /// Free room, as one part in so many of all, below which room is scarce, and at which it is low.
 const SCARCE: u64 = 5;
 const LOW: u64 = 10;
+/// Bytes that are never little for what waits for the end of a dump.
+const LOW_BYTES: u64 = 4 << 30;
 
 fn is_scarce((all, free): (u64, u64)) -> bool {
     free < all / SCARCE
+}
+
+/// Whether so little is free that what a dump beside the volume reads is not kept for it.
+fn is_low((all, free): (u64, u64)) -> bool {
+    free <= (all / LOW).min(LOW_BYTES)
 }
 
 impl Limits {

@@ -91,6 +91,39 @@ pub fn take(path: &Path, place: &Path, owner: Option<&str>) -> Result<HeldLock> 
     Ok(lock)
 }
 
+/// Takes a shared lock of the folder `path` for who reads files in it beside its writer. `None`
+/// where the filesystem locks no folder, or it cannot be opened.
+pub fn share(path: &Path) -> Option<HeldLock> {
+    let file = File::open(path).ok()?;
+    let is = file.metadata().ok()?;
+    let begun = Instant::now();
+    // A writer that asks whether it is shared has it for a moment.
+    while let Err(error) = flock(&file, FlockOperation::NonBlockingLockShared) {
+        if error != rustix::io::Errno::WOULDBLOCK || begun.elapsed() > ENDING {
+            return None;
+        }
+        thread::sleep(LOOK);
+    }
+    let id = (is.dev(), is.ino());
+    HELD.lock().push(id);
+    Some(HeldLock {
+        file,
+        id,
+        process: std::process::id(),
+    })
+}
+
+/// Whether anybody has such a lock.
+pub fn is_shared(path: &Path) -> bool {
+    let Ok(file) = File::open(path) else {
+        return false;
+    };
+    let asked = flock(&file, FlockOperation::NonBlockingLockExclusive);
+    // Without this it would last for as long as a fork has the file.
+    let _ = flock(&file, FlockOperation::Unlock);
+    asked == Err(rustix::io::Errno::WOULDBLOCK)
+}
+
 impl Drop for HeldLock {
     fn drop(&mut self) {
         if self.process != std::process::id() {

@@ -49,6 +49,13 @@ pub trait Disk: Send + Sync {
     /// [`crate::Error::InUse`] with what the holder wrote.
     fn lock(&self, name: &str, owner: Option<&str>) -> Result<Box<dyn Send + Sync>>;
 
+    /// Tells the writer that files of the folder `name` are read that it no longer needs, until the
+    /// returned value is dropped or the process ends. `None` where that cannot be told.
+    fn share(&self, name: &str) -> Option<Box<dyn Send + Sync>>;
+
+    /// Whether anybody has told that of the folder.
+    fn is_shared(&self, name: &str) -> bool;
+
     /// Bytes of the filesystem that holds the volume: all, and free for this process.
     fn room(&self) -> Result<(u64, u64)>;
 }

@@ -125,6 +125,15 @@ impl Disk for RealDisk {
         Ok(Box::new(lock))
     }
 
+    fn share(&self, name: &str) -> Option<Box<dyn Send + Sync>> {
+        let lock = lock::share(&self.path(name))?;
+        Some(Box::new(lock))
+    }
+
+    fn is_shared(&self, name: &str) -> bool {
+        lock::is_shared(&self.path(name))
+    }
+
     fn room(&self) -> Result<(u64, u64)> {
         let is = rustix::fs::statvfs(&self.place)
             .map_err(|error| Error::io("measure", &self.place, error.into()))?;

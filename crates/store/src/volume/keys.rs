@@ -1,6 +1,6 @@
 //! An open volume of keys and values.
 
-use super::file_names::LOCK;
+use super::file_names::{LOCK, SEGMENTS};
 use super::log::Appended;
 use super::shared::Shared;
 use super::superblock::{Superblock, WRAPPED_MOST};
@@ -200,6 +200,11 @@ impl Kv {
         Ok((all, free.saturating_sub(missing)))
     }
 
+    /// Whether somebody reads segments beside this writer: a dump, or a check.
+    pub fn is_looked_at(&self) -> bool {
+        self.shared.parts.disk.is_shared(SEGMENTS)
+    }
+
     /// What is wrong with a volume that was opened in spite of it, read-only or for repair.
     pub fn damage(&self) -> Option<&Error> {
         self.shared.damage.as_ref()
@@ -233,6 +238,7 @@ impl Kv {
             thread::sleep(Duration::from_millis(1));
         }
         *shared.lock.lock() = None;
+        *shared.sharing.lock() = None;
         match done {
             // Everything is in the log: the next opening has it.
             Err(Error::NoSpace { .. }) => Ok(()),

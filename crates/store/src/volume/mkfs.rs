@@ -2,7 +2,7 @@
 
 use super::ballast::Ballast;
 use super::fields::random;
-use super::file_names::{LOCK, UNFINISHED};
+use super::file_names::{LOCK, SEGMENTS, UNFINISHED};
 use super::superblock::{self, Slot, Superblock, WRAPPED_MOST};
 use super::witness::{Testimony, Witness};
 use super::{BLOCK, LOG_FILES, MkfsOptions, Parts, log_name};
@@ -16,7 +16,7 @@ pub(super) const OWN: [&str; 7] = [
     super::witness::NAME,
     LOCK,
     "log",
-    "segments",
+    SEGMENTS,
     "engine",
     "ballast",
 ];
@@ -62,7 +62,7 @@ fn make(parts: &Parts, options: &MkfsOptions) -> Result<()> {
     let disk = &*parts.disk;
     make_log(disk, options.log_len)?;
     drop(disk.create(LOCK)?);
-    disk.make_dir("segments")?;
+    disk.make_dir(SEGMENTS)?;
     // The first checkpoint may already find a full disk.
     if !Ballast::open(disk, options.log_len)?.fill() {
         return Err(Error::NoSpace {

@@ -4,7 +4,7 @@ use super::background::Background;
 use super::ballast::Ballast;
 use super::checkpoint::{TABLES, stamp};
 use super::fields::random;
-use super::file_names::{LOADING, LOCK, UNFINISHED};
+use super::file_names::{LOADING, LOCK, SEGMENTS, UNFINISHED};
 use super::large;
 use super::log::{LogWriter, open_files};
 use super::log_blocks::wipe;
@@ -30,6 +30,16 @@ pub(super) fn open(parts: Parts, options: &OpenOptions) -> Result<Shared> {
     if options.mode != OpenMode::ReadOnly {
         return open_once(parts, options);
     }
+    // First of all: what a writer gives up from now on stays until this one ends, and what it has
+    // given up before is not part of what is read below.
+    let sharing = parts.disk.share(SEGMENTS);
+    let shared = look(parts, options)?;
+    *shared.sharing.lock() = sharing;
+    Ok(shared)
+}
+
+/// Opens a volume that a writer may have, to be read.
+fn look(parts: Parts, options: &OpenOptions) -> Result<Shared> {
     let mut look = 1;
     loop {
         // Beside a writer parts may be of different moments: then it has made a checkpoint, or is
@@ -74,6 +84,7 @@ fn open_once(parts: Parts, options: &OpenOptions) -> Result<Shared> {
         closed: false.into(),
         damage: found.damage,
         begun_at: found.last,
+        sharing: Mutex::default(),
         lock: Mutex::new(found.lock),
         parts,
     };

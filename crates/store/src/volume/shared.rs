@@ -41,6 +41,9 @@ pub(super) struct Shared {
     pub damage: Option<Error>,
     /// The end of the log when it was opened. Immutable.
     pub begun_at: Point,
+    /// Keeps a writer beside from removing segments that this one reads, for as long as the volume
+    /// is open. `None` for others than who only looks.
+    pub sharing: Mutex<Option<Box<dyn Send + Sync>>>,
     /// Held for as long as the volume is open.
     pub lock: Mutex<Option<Box<dyn Send + Sync>>>,
 }

@@ -2,6 +2,7 @@ mod audit;
 mod bounds;
 mod data;
 mod full;
+mod looks;
 mod model;
 mod on_disk;
 mod reuse;

@@ -319,6 +319,15 @@ impl Disk for SimulatedDisk {
         }))
     }
 
+    fn share(&self, name: &str) -> Option<Box<dyn Send + Sync>> {
+        self.lock(name, None).ok()
+    }
+
+    fn is_shared(&self, name: &str) -> bool {
+        let state = self.0.lock();
+        state.locks.get(name).is_some_and(|held| !held.is_empty())
+    }
+
     fn room(&self) -> Result<(u64, u64)> {
         Ok((1 << 40, self.0.lock().free))
     }
