@@ -90,6 +90,8 @@ impl StoreBackend {
 
     fn choose(&self, tidying: &mut Tidying, percent: u64) -> Result<Choice> {
         let limits = &self.limits;
+        // What is moved at once makes a segment: one of that size gains nothing by another move.
+        let small_pages = limits.small_pages.min(limits.piece / PAGE);
         let mut dead = Vec::new();
         let (mut sparse, mut small) = (Vec::new(), Vec::new());
         let mut seen = BTreeSet::new();
@@ -107,7 +109,7 @@ impl StoreBackend {
                 dead.push(number);
             } else if live * 100 < named * percent {
                 sparse.push((live * 1000 / named, number, live));
-            } else if named < limits.small_pages {
+            } else if named < small_pages {
                 small.push((0, number, live));
             }
             Ok(dead.len() < SEGMENTS)

@@ -6,6 +6,7 @@ mod looks;
 mod model;
 mod on_disk;
 mod reuse;
+mod small;
 
 use super::*;
 use crate::schema::Random;
