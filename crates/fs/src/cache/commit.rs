@@ -6,6 +6,7 @@
 //! volume leads (`service::sync_leader`).
 
 use super::caught::{Caught, caught};
+use super::flush::During;
 use super::sync::{Taken, check_unpinned};
 use crate::backend::Record;
 use crate::errno::{Errno, Result};
@@ -255,7 +256,7 @@ impl Superblock {
             let first = Taken::new(log.unwritten.take_first(), |ino| {
                 log.unwritten.note_first(ino)
             });
-            self.flush_each(first, GapWait::InFlight, || Ok(()))?;
+            self.flush_each(first, (GapWait::InFlight, During::Commit), || Ok(()))?;
             let cut = log.cut(|| {
                 let mut first = Taken::new(log.unwritten.take_first(), |ino| {
                     log.unwritten.note_first(ino)

@@ -23,10 +23,13 @@ use std::ops::Range;
 const STEP_PAGES: usize = 32 << 10;
 /// Pages of one step at least, where steps have failed because pages were cut or moved.
 const STEP_LEAST: usize = 256;
-/// Whether the caller is inside a cut, when no operation changes anything.
+/// What a write-back is part of.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum During {
     Operations,
+    /// A commit waits for it: without room for the contents none of what was removed would make any.
+    Commit,
+    /// A cut, when no operation changes anything. A commit waits for it as well.
     Cut,
 }
 
@@ -59,13 +62,18 @@ impl Superblock {
     /// called, up to the first gap that is waited for. They are durable with the next commit. The
     /// caller has a reference, and nothing is pinned.
     pub(crate) fn flush(&self, inode: &Inode, wait: GapWait) -> Result<()> {
+        self.flush_during(inode, wait, During::Operations)
+    }
+
+    /// [`Superblock::flush`] as part of something.
+    pub(super) fn flush_during(&self, inode: &Inode, wait: GapWait, during: During) -> Result<()> {
         if !self.is_durable() || !inode.state.has_unrecorded() {
             return Ok(());
         }
         let _turn = self.wait_for_turn(inode);
         // Another write-back may have recorded the contents meanwhile, or failed.
         match self.dirty_data(inode) {
-            Some(data) => self.flush_in_turn(inode, data, wait, During::Operations),
+            Some(data) => self.flush_in_turn(inode, data, wait, during),
             None => Ok(()),
         }
     }
@@ -185,7 +193,7 @@ impl Superblock {
             let mut saving = Saving::new(self, inode, data, size);
             from = saving.find(start..pages.end, step);
             let now = || self.objects.clock.monotonic();
-            let stored = self.cache.on_disk(now, || saving.store());
+            let stored = self.cache.on_disk(now, || saving.store(during));
             let extents = stored.inspect_err(|&errno| self.latch(errno))?;
             let durable = size.min(from.unwrap_or(pages.end).saturating_mul(PAGE));
             if !self.record_flush(inode, edits, durable, extents, during) {
@@ -213,7 +221,7 @@ impl Superblock {
         loop {
             let _g = pin();
             let may_begin = self.log().is_some_and(|log| log.may_begin());
-            if during == During::Operations && !may_begin {
+            if during != During::Cut && !may_begin {
                 drop(_g);
                 thread::yield_now();
                 continue;

@@ -64,7 +64,7 @@ impl Superblock {
         if !is_all || !saving.is_little() {
             return false;
         }
-        let Ok(extents) = saving.store() else {
+        let Ok(extents) = saving.store(During::Operations) else {
             return false;
         };
         let is_saved = self.record_flush(inode, edits, size, extents, During::Operations);

@@ -1,8 +1,9 @@
 //! Pages of a file on their way to the backend.
 
+use super::flush::During;
 use crate::backend::{Extent, PageSource, Place};
 use crate::data::{Data, DirtyPages};
-use crate::errno::Result;
+use crate::errno::{Errno, Result};
 use crate::inode::Inode;
 use crate::superblock::Superblock;
 use hearth_sync::epoch::pin;
@@ -11,6 +12,9 @@ use std::ops::Range;
 
 /// Most pages that ride in a record.
 pub(super) const INLINE_PAGES: usize = 16;
+/// Most pages that ride in records where the backend has no room for them and a commit waits for
+/// them: its log has.
+const RESCUED_PAGES: usize = 4096;
 
 /// Pages under write-back. Unless they are saved they are dirty again, and so is their file, even
 /// after a panic.
@@ -63,11 +67,15 @@ impl<'a> Saving<'a> {
     }
 
     /// Puts the pages where they will stay.
-    pub fn store(&self) -> Result<Vec<Extent>> {
+    pub fn store(&self, during: During) -> Result<Vec<Extent>> {
         let (ino, generation) = (self.inode.number(), self.inode.generation());
+        let is_waited_for = during != During::Operations && self.pages.count <= RESCUED_PAGES;
         let mut extents = match self.is_little() {
             true => self.inline(),
-            false => self.sb.objects.backend.write_pages(ino, generation, self)?,
+            false => match self.sb.objects.backend.write_pages(ino, generation, self) {
+                Err(Errno::ENOSPC) if is_waited_for => self.inline(),
+                written => written?,
+            },
         };
         let unwritten = self.pages.unwritten.iter().cloned();
         extents.extend(unwritten.map(|pages| Extent {
@@ -77,17 +85,20 @@ impl<'a> Saving<'a> {
         Ok(extents)
     }
 
-    /// Extents that carry their bytes, one for each run.
+    /// Extents that carry their bytes, one for each run of as many pages as one has.
     fn inline(&self) -> Vec<Extent> {
-        let extent = |pages: &Range<u64>| {
+        let extent = |pages: Range<u64>| {
             let mut bytes = Vec::new();
             self.append_to(pages.clone(), &mut bytes);
-            Extent {
-                pages: pages.clone(),
-                place: Place::Inline(bytes.into()),
-            }
+            let place = Place::Inline(bytes.into());
+            Extent { pages, place }
         };
-        self.pages.written.iter().map(extent).collect()
+        let runs = self.pages.written.iter().cloned();
+        let parts = runs.flat_map(|run| {
+            let starts = run.clone().step_by(INLINE_PAGES);
+            starts.map(move |start| start..run.end.min(start + INLINE_PAGES as u64))
+        });
+        parts.map(extent).collect()
     }
 
     /// The pages are recorded.

@@ -1,6 +1,7 @@
 //! Syncs: what callers ask for, and what the volume does unasked. See "Write-back" in
 //! `docs/design/log.md`.
 
+use super::flush::During;
 use crate::errno::{Errno, Result};
 use crate::inode::Inode;
 use crate::log::{ChangeLog, GapWait};
@@ -72,7 +73,8 @@ impl Superblock {
         // Whoever comes meanwhile waits: his files may be in the list that was taken.
         let _one = self.cache.syncing.lock();
         let taken = Taken::new(log.unwritten.take(), |ino| log.unwritten.note(ino));
-        self.flush_each(taken, wait, || self.end_heavy_epoch(log))?;
+        let during = During::Operations;
+        self.flush_each(taken, (wait, during), || self.end_heavy_epoch(log))?;
         log.end_taken();
         Ok(())
     }
@@ -103,14 +105,14 @@ impl Superblock {
     pub(super) fn flush_each(
         &self,
         mut files: Taken<impl FnMut(u64)>,
-        wait: GapWait,
+        (wait, during): (GapWait, During),
         after: impl Fn() -> Result<()>,
     ) -> Result<()> {
         let mut result = Ok(());
         while let Some(ino) = files.left.last().copied() {
             let held = self.objects.inodes.hold(ino, &pin());
             let flushed = held.map_or(Ok(()), |inode| {
-                self.with_held(inode, |inode| self.flush(inode, wait))
+                self.with_held(inode, |inode| self.flush_during(inode, wait, during))
             });
             files.left.pop();
             if flushed.is_err() {

@@ -67,7 +67,8 @@ fn what_is_removed_is_committed_beside_a_file_that_finds_no_room() {
 #[test]
 fn a_file_that_replaces_another_is_still_first_when_there_was_no_room_for_it() {
     let (backend, volume, root) = begin();
-    let (old, new) = (vec![1; 200_000], vec![2; 200_000]);
+    // More than rides in records.
+    let (old, new) = (vec![1; 200_000], vec![2; 17 << 20]);
     create(&root, "/f", &old);
     volume.sync().unwrap();
     create(&root, "/g", &new);
@@ -80,6 +81,33 @@ fn a_file_that_replaces_another_is_still_first_when_there_was_no_room_for_it() {
     backend.set_fault(None);
     root.fsync(fd).unwrap();
     assert_eq!(text(&crashed(&backend).2, "/f"), new);
+}
+
+/// Once, no commit came as long as there was no room for such a file, so nothing that was removed
+/// made any.
+#[test]
+fn a_file_that_replaces_another_keeps_no_removal_from_making_room_for_it() {
+    let (backend, volume, root) = begin();
+    let (old, new) = (vec![1; 200_000], vec![2; 1_000_000]);
+    for name in ["/f", "/cut", "/removed"] {
+        create(&root, name, &old);
+    }
+    volume.sync().unwrap();
+    let no_room = |called: &'static str| (called == "write_pages").then_some(Errno::ENOSPC);
+    backend.set_fault(Some(Box::new(no_room)));
+    create(&root, "/g", &new);
+    root.rename("/g", "/f").unwrap();
+    let fd = root
+        .open("/cut", libc::O_WRONLY | libc::O_TRUNC, 0)
+        .unwrap();
+    root.write(fd, &new).unwrap();
+    root.unlink("/removed").unwrap();
+    neighbour_syncs(&root);
+    let (after, volume, found) = crashed(&backend);
+    assert_eq!(found.stat("/removed").unwrap_err(), Errno::ENOENT);
+    assert_eq!(text(&found, "/f"), new);
+    assert_eq!(text(&found, "/cut"), new);
+    check(&after, &volume);
 }
 
 #[test]
