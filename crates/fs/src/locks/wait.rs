@@ -1,7 +1,7 @@
 //! The wait-for graph: which owners wait for which, over all files of a volume. It finds deadlocks.
 //!
-//! An edge goes from the owner of a waiting POSIX request to every owner whose lock conflicts with
-//! it. The edges of a request change only under the lock of its file; all edges of a file that
+//! An edge goes from the owner of a waiting POSIX request to the owners whose locks conflict with it,
+//! the oldest 64 of them: circles through others are not found. The edges of a request change only under the lock of its file; all edges of a file that
 //! change at once are entered and checked for a cycle in one step under the graph's lock. A cycle
 //! is closed by its last edge, so whoever enters that edge sees it. Requests that do not wait never
 //! come here.
@@ -96,16 +96,18 @@ impl WaitGraph {
     /// of them is returned.
     ///
     /// All edges are replaced before any is checked: an edge that does not hold any more closes no
-    /// cycle.
+    /// cycle. Where none is new there is nothing to check.
     pub(super) fn renew(&self, waits: Vec<Edges>) -> Vec<WaitId> {
         let mut edges = self.shared.edges.lock();
         let asked: Vec<(WaitId, u64)> = waits.iter().map(|one| (one.from, one.owner)).collect();
+        let mut has_new = false;
         for Edges { from, owner, on } in waits {
-            edges.remove(from, owner);
-            let of_owner = edges.waits.entry(owner).or_default();
-            of_owner.push(Edge { from, on });
+            has_new |= edges.replace(owner, Edge { from, on });
         }
         let mut refused = Vec::new();
+        if !has_new {
+            return refused;
+        }
         for (from, owner) in asked {
             if edges.leads_back(from, owner) {
                 edges.remove(from, owner);
@@ -120,6 +122,14 @@ impl WaitGraph {
         self.shared.edges.lock().remove(from, owner);
     }
 
+    /// How many edges there are.
+    #[cfg(test)]
+    pub(super) fn edges(&self) -> usize {
+        let edges = self.shared.edges.lock();
+        let all = edges.waits.values().flatten();
+        all.map(|edge| edge.on.len()).sum()
+    }
+
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.shared.edges.lock().waits.is_empty()
@@ -127,6 +137,24 @@ impl WaitGraph {
 }
 
 impl Graph {
+    /// Enters the edges of a request of `owner` in the place of those that it has. Returns whether
+    /// one of them is new.
+    fn replace(&mut self, owner: u64, edge: Edge) -> bool {
+        let of_owner = self.waits.entry(owner).or_default();
+        match of_owner.iter_mut().find(|old| old.from == edge.from) {
+            Some(old) => {
+                let is_new = |on: &u64| !old.on.contains(on);
+                let has_new = *old.on != *edge.on && edge.on.iter().any(is_new);
+                *old = edge;
+                has_new
+            }
+            None => {
+                of_owner.push(edge);
+                true
+            }
+        }
+    }
+
     fn remove(&mut self, from: WaitId, owner: u64) {
         let Some(of_owner) = self.waits.get_mut(&owner) else {
             return;

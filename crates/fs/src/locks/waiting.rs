@@ -18,6 +18,10 @@ pub(super) struct WaitingRequest {
     pub graph: WaitGraph,
 }
 
+/// Most edges of a request. Anybody may hold a range together with any number of others, and have
+/// as many wait for it: without a bound these would be as many edges as the product of both.
+const MOST_EDGES: usize = 64;
+
 pub(super) const WAITING: u8 = 0;
 pub(super) const GRANTED: u8 = 1;
 pub(super) const DEADLOCKED: u8 = 2;
@@ -37,13 +41,16 @@ impl WaitingRequest {
         self.request.detects_deadlock()
     }
 
-    /// The owners that the request waits for.
+    /// The owners that the request waits for, and who may wait for it: the oldest [`MOST_EDGES`] of
+    /// them.
     pub fn edges(&self, held: &HeldLocks) -> Edges {
-        let blockers = held.conflicts(&self.request).map(|lock| lock.owner);
+        let blockers = held.conflicts(&self.request);
+        // An open file description is never a part of a circle.
+        let blockers = blockers.filter(LockRequest::detects_deadlock);
         Edges {
             from: WaitId::of(self),
             owner: self.request.owner,
-            on: blockers.collect(),
+            on: blockers.map(|lock| lock.owner).take(MOST_EDGES).collect(),
         }
     }
 

@@ -219,6 +219,38 @@ fn a_cycle_that_a_later_reader_closes_is_refused_to_the_waiting_request() {
     assert!(fixture.graph.is_empty());
 }
 
+/// Regression: a user who read-locked a file through 100,000 open files and waited for it in 4,000
+/// threads made the volume hold an edge for each pair: 3 GB.
+#[test]
+fn what_a_waiting_request_takes_does_not_grow_with_the_number_of_holders() {
+    let fixture = Arc::new(Fixture::default());
+    for owner in 100..1100 {
+        fixture.f.set(&posix(owner, Read, 0, 9), None).unwrap();
+        fixture.g.set(&ofd(owner, Read, 0, 9), None).unwrap();
+    }
+    let waiting = [
+        fixture.in_f(posix(A, Write, 0, 9)),
+        fixture.in_f(posix(A, Write, 5, 6)),
+        fixture.in_g(posix(B, Write, 0, 9)),
+    ];
+    // What others do there leaves that as it is.
+    fixture.f.set(&posix(C, Read, 3, 4), None).unwrap();
+    assert_eq!(fixture.graph.edges(), 2 * 64);
+    // A circle through one of these holders is found.
+    fixture.g.set(&posix(A, Read, 50, 60), None).unwrap();
+    let closing = fixture.g.set(&posix(100, Write, 50, 60), fixture.wait());
+    assert_eq!(closing, Err(Errno::EDEADLK));
+    fixture.f.release_owner(C, false);
+    for owner in 100..1100 {
+        fixture.f.release_owner(owner, false);
+        fixture.g.release_owner(owner, false);
+    }
+    for waiting in waiting {
+        assert_eq!(waiting.join().unwrap(), Ok(()));
+    }
+    assert_eq!(fixture.graph.edges(), 0);
+}
+
 #[test]
 fn locks_of_descriptions_may_wait_in_cycles_as_in_linux() {
     for make in [flock as fn(u64, LockKind) -> LockRequest, |o, k| {
