@@ -35,10 +35,22 @@ impl<T> FairQueue<T> {
     }
 
     /// Takes the oldest work of the tenant that is next by weight.
-    pub fn pop(&mut self, sched: &Handle) -> Option<T> {
+    pub fn pop(&mut self, sched: &Handle) -> Option<(Tenant, T)> {
         let (_, (tenant, value)) = self.waiting.pick()?;
         self.waiting.charge(MIN_CHARGE_NS, sched.weight(tenant));
-        Some(value)
+        Some((tenant, value))
+    }
+
+    /// Takes the oldest work of some tenant that `may` begin. It looks at all tenants.
+    pub fn pop_if(&mut self, sched: &Handle, may: impl Fn(Tenant) -> bool) -> Option<(Tenant, T)> {
+        let mut taken = Vec::new();
+        self.waiting
+            .take(1, |_| (), |(tenant, _)| may(*tenant), &mut taken);
+        let (tenant, value) = taken.pop()?;
+        let weight = || sched.weight(tenant);
+        self.waiting
+            .charge_unqueued(tenant.index(), weight, MIN_CHARGE_NS);
+        Some((tenant, value))
     }
 
     /// Charges a tenant for a piece of work that has ended and used `ns` of processor time.
@@ -82,7 +94,7 @@ mod tests {
         for _ in 0..1000 {
             // Eight threads: eight pieces begin before the first ends.
             let begun: Vec<_> = (0..8).filter_map(|_| queue.pop(&sched)).collect();
-            for which in begun {
+            for (_, which) in begun {
                 queue.finish(&sched, tenants[which], used[which]);
                 got[which] += 1;
                 if got[0] + got[1] == 2000 {
@@ -121,8 +133,34 @@ mod tests {
             queue.push(&sched, little, value);
         }
         assert_eq!(queue.len(), 6);
-        let order: Vec<i32> = std::iter::from_fn(|| queue.pop(&sched)).collect();
+        let popped = std::iter::from_fn(|| queue.pop(&sched));
+        let order: Vec<i32> = popped.map(|(_, value)| value).collect();
         assert_eq!(order, [10, 20, 11, 21, 12, 13]);
         assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn work_of_tenants_that_may_not_begin_is_passed_over_and_stays_in_order() {
+        let sched = Scheduler::builder().start().unwrap();
+        let [one, two, three] = [1, 2, 3].map(|id| sched.tenant(id));
+        let mut queue = FairQueue::default();
+        for (tenant, value) in [(one, 10), (one, 11), (two, 20), (two, 21)] {
+            queue.push(&sched, tenant, value);
+        }
+        assert_eq!(queue.pop_if(&sched, |tenant| tenant == three), None);
+        assert_eq!(
+            queue.pop_if(&sched, |tenant| tenant == two),
+            Some((two, 20))
+        );
+        assert_eq!(
+            queue.pop_if(&sched, |tenant| tenant == two),
+            Some((two, 21))
+        );
+        assert_eq!(queue.pop_if(&sched, |tenant| tenant == two), None);
+        assert_eq!(
+            [(); 2].map(|()| queue.pop(&sched)),
+            [Some((one, 10)), Some((one, 11))]
+        );
+        assert!(queue.pop(&sched).is_none() && queue.is_empty());
     }
 }

@@ -5,6 +5,7 @@ pub(crate) mod enospc_retry;
 pub(crate) mod interrupt_waker;
 pub(crate) mod outcome;
 pub(crate) mod pending_request;
+mod pool_queue;
 pub(crate) mod price;
 pub(crate) mod request_queue;
 pub(crate) mod request_task;

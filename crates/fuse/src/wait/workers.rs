@@ -3,13 +3,15 @@
 //! Seven pools do not wait for each other. A waiting lock may need an fsync of its holder to go on,
 //! so fsyncs never queue behind locks. One lock may need the release of another, so locks never
 //! queue at all: each has its own thread, and beyond a limit the reply is `ENOLCK`. Where work
-//! queues, tenants are served by weight, and CPU time counts in their shares.
+//! queues, tenants are served by weight, and CPU time counts in their shares. No tenant takes all
+//! threads, however long its work blocks: each pool has some to spare ([`PoolQueue`]).
 //!
 //! Where the machine starts no thread, work waits for the threads that there are. Without any of
 //! them it is refused: a lock with `ENOLCK`, and what is no lock with `ENOMEM`.
 
 use super::outcome::{BlockingClass, Finish, Offload, Work};
-use hearth::sched::{ExternalTask, FairQueue, Handle};
+use super::pool_queue::PoolQueue;
+use hearth::sched::{ExternalTask, Handle};
 use hearth::{Errno, TenantId};
 use hearth_sync::lock::{Condition, Lock};
 use hearth_sync::lock_class;
@@ -17,7 +19,8 @@ use hearth_sync::primitive::thread::{self, JoinHandle};
 use hearth_sync::primitive::{Arc, thread_time};
 use std::time::Duration;
 
-/// The number of requests that may wait for other users at the same time.
+/// The number of requests that may wait for other users at the same time. Here and below without
+/// the threads to spare.
 const WAIT_THREADS: usize = 4096;
 /// Threads for fsync.
 const IO_THREADS: usize = 32;
@@ -59,21 +62,16 @@ struct Pool {
     /// Knows the weights of tenants.
     sched: Handle,
     name: &'static str,
-    limit: usize,
-    /// Whether work may wait for a thread when `limit` threads are busy.
-    queues: bool,
     /// Bytes of stack of each thread.
     stack: usize,
     state: Lock<PoolLock, PoolState>,
     changed: Condition,
 }
 
-#[derive(Default)]
 struct PoolState {
-    queue: FairQueue<QueuedWork>,
-    /// Threads inside `wait_for`. Invariant: unless `limit` threads exist, or one could not be
-    /// started, `queue` is at most this long, so each queued work has a thread that is about to
-    /// take it.
+    queue: PoolQueue<QueuedWork>,
+    /// Threads inside `wait_for`. Invariant: unless all threads exist, or one could not be
+    /// started, work that may begin has a thread that is about to take it.
     idle: usize,
     /// Threads that exist or are being started. Invariant: while nobody has the lock, `queue` is
     /// empty if this is 0 (after `close` always).
@@ -154,7 +152,12 @@ impl Workers {
 impl PoolState {
     /// Takes all that is queued.
     fn drain(&mut self, sched: &Handle) -> Vec<QueuedWork> {
-        std::iter::from_fn(|| self.queue.pop(sched)).collect()
+        std::iter::from_fn(|| self.queue.take_back(sched)).collect()
+    }
+
+    /// Whether one more thread may exist.
+    fn has_room(&self) -> bool {
+        self.threads < self.queue.most()
     }
 }
 
@@ -176,15 +179,21 @@ impl QueuedWork {
 }
 
 impl Pool {
-    /// A pool of at most `limit` threads, without any.
-    fn new(sched: &Handle, name: &'static str, limit: usize, queues: bool) -> Pool {
+    /// A pool of at most `each` threads and those to spare, without any. `queues`: work may wait
+    /// for one.
+    fn new(sched: &Handle, name: &'static str, each: usize, queues: bool) -> Pool {
+        let state = PoolState {
+            queue: PoolQueue::new(each, queues),
+            idle: 0,
+            threads: 0,
+            handles: Vec::new(),
+            closed: false,
+        };
         Pool {
             sched: sched.clone(),
             name,
-            limit,
-            queues,
             stack: STACK,
-            state: Lock::new(PoolState::default()),
+            state: Lock::new(state),
             changed: Condition::new(),
         }
     }
@@ -199,26 +208,28 @@ impl Pool {
     fn push(&self, tenant: TenantId, work: Work, finish: Finish) -> bool {
         let tenant = self.sched.tenant(tenant.number());
         let outside = self.sched.external_task(tenant);
-        let mut state = self.state.lock();
-        let spawn = state.queue.len() >= state.idle;
-        if state.closed || (spawn && state.threads >= self.limit && !self.queues) {
-            drop(state);
-            finish(Err(self.refusal()));
-            return false;
-        }
         let work = QueuedWork {
             outside,
             work,
             finish,
         };
-        state.queue.push(&self.sched, tenant, work);
-        let spawn = spawn && state.threads < self.limit;
+        let mut state = self.state.lock();
+        let errno = refusal(state.queue.queues);
+        let begins = state.queue.admits(tenant);
+        let lacks_thread = state.queue.len() >= state.idle;
+        let pushed = match state.closed {
+            true => Err(work),
+            false => state.queue.push(&self.sched, tenant, work),
+        };
+        let spawn = pushed.is_ok() && begins && lacks_thread && state.has_room();
         if spawn {
             state.threads += 1;
         }
         drop(state);
-        if !spawn {
-            self.changed.notify_one();
+        match pushed {
+            Err(work) => work.refuse(errno),
+            Ok(()) if begins && !spawn => self.changed.notify_one(),
+            Ok(()) => {}
         }
         spawn
     }
@@ -244,51 +255,35 @@ impl Pool {
     fn not_spawned(&self) {
         let mut state = self.state.lock();
         state.threads -= 1;
+        let queues = state.queue.queues;
         let orphans = match state.threads {
             0 => state.drain(&self.sched),
             // The others may never be done with what they have.
-            _ if !self.queues => state.queue.pop(&self.sched).into_iter().collect(),
+            _ if !queues => state.queue.take_back(&self.sched).into_iter().collect(),
             _ => Vec::new(),
         };
         drop(state);
-        self.refuse(orphans);
-    }
-
-    fn refuse(&self, orphans: Vec<QueuedWork>) {
-        for orphan in orphans {
-            orphan.refuse(self.refusal());
-        }
-    }
-
-    /// The reply to what no thread runs. Not `EAGAIN`, which programs take for that of a descriptor
-    /// that does not block.
-    fn refusal(&self) -> Errno {
-        match self.queues {
-            true => Errno(libc::ENOMEM),
-            false => Errno(libc::ENOLCK),
-        }
+        refuse(orphans, queues);
     }
 
     fn work(&self) {
         self.sched.run_thread_start_hook();
-        let mut state = self.state.lock();
+        let (mut state, mut timed_out) = (self.state.lock(), false);
         loop {
             if let Some(work) = state.queue.pop(&self.sched) {
                 drop(state);
                 let (tenant, ns) = (work.outside.tenant(), work.run());
                 state = self.state.lock();
                 state.queue.finish(&self.sched, tenant, ns);
+                timed_out = false;
                 continue;
             }
-            if state.closed {
+            if timed_out || state.closed {
                 break;
             }
             state.idle += 1;
-            let timed_out = state.wait_for(&self.changed, IDLE);
+            timed_out = state.wait_for(&self.changed, IDLE);
             state.idle -= 1;
-            if timed_out && state.queue.is_empty() && !state.closed {
-                break;
-            }
         }
         state.threads -= 1;
     }
@@ -305,8 +300,25 @@ impl Pool {
             let _ = handle.join();
         }
         // A thread that is being started meanwhile finds nothing.
-        let orphans = self.state.lock().drain(&self.sched);
-        self.refuse(orphans);
+        let mut state = self.state.lock();
+        let (orphans, queues) = (state.drain(&self.sched), state.queue.queues);
+        drop(state);
+        refuse(orphans, queues);
+    }
+}
+
+fn refuse(orphans: Vec<QueuedWork>, queues: bool) {
+    for orphan in orphans {
+        orphan.refuse(refusal(queues));
+    }
+}
+
+/// The reply to what no thread runs. Not `EAGAIN`, which programs take for that of a descriptor
+/// that does not block.
+fn refusal(queues: bool) -> Errno {
+    match queues {
+        true => Errno(libc::ENOMEM),
+        false => Errno(libc::ENOLCK),
     }
 }
 

@@ -45,6 +45,56 @@ fn an_fsync_is_done_while_many_locks_wait() {
     assert_eq!(done.load(SeqCst), 64);
 }
 
+/// Regression: one user who waited for 4,096 locks had all others' refused with `ENOLCK`, and 256
+/// searches that a rate limit delayed kept everybody's from beginning.
+#[test]
+fn a_tenant_whose_work_does_not_end_leaves_threads_to_others() {
+    for queues in [false, true] {
+        let scheduler = Scheduler::builder().start().unwrap();
+        let pool = Arc::new(Pool::new(&scheduler, "hearth-test", 4, queues));
+        // How much has begun, and whether it may end.
+        let gate = Arc::new((Mutex::new((0, false)), Condvar::new()));
+        let replies = Arc::new(Mutex::new(Vec::new()));
+        let submit = |tenant, work: Work| {
+            let replies = Arc::clone(&replies);
+            let finish = move |reply: Result<_, _>| replies.lock().push((tenant, reply.is_ok()));
+            pool.submit(TenantId::User(tenant), work, Box::new(finish));
+        };
+        for _ in 0..12 {
+            let gate = Arc::clone(&gate);
+            let wait = move || {
+                let mut inside = gate.0.lock();
+                inside.0 += 1;
+                while !inside.1 {
+                    gate.1.wait(&mut inside);
+                }
+                Ok(InlineReply::default())
+            };
+            submit(1, Box::new(wait));
+        }
+        while gate.0.lock().0 < 4 {
+            thread::yield_now();
+        }
+        let opener = Arc::clone(&gate);
+        let open = move || {
+            opener.0.lock().1 = true;
+            opener.1.notify_all();
+            Ok(InlineReply::default())
+        };
+        submit(2, Box::new(open));
+        assert!(
+            !replies.lock().contains(&(2, false)),
+            "the other is refused"
+        );
+        pool.close();
+        let replies = replies.lock();
+        let count = |reply| replies.iter().filter(|&&it| it == reply).count();
+        let expected = if queues { 12 } else { 4 };
+        assert_eq!((count((2, true)), count((1, true))), (1, expected));
+        assert_eq!(replies.len(), 13);
+    }
+}
+
 #[test]
 fn a_worker_takes_over_no_policy_from_the_thread_that_starts_it() {
     let scheduler = Scheduler::builder().start().unwrap();
