@@ -60,8 +60,11 @@ impl HeldLocks {
             .iter()
             .filter(move |(owner, _)| locks && !request.flock && *owner != request.owner);
         let records = records.filter_map(move |(owner, ranges)| {
-            let clash = |range: &Range| excludes(range.kind);
-            let (start, range) = ranges.find(request.start, request.end, clash)?;
+            let (start, end) = (request.start, request.end);
+            let (start, range) = match request.kind {
+                LockKind::Write => ranges.find(start, end)?,
+                _ => ranges.find_exclusive(start, end)?,
+            };
             Some(record(*owner, start, range))
         });
         flocks.chain(records)
@@ -82,6 +85,19 @@ impl HeldLocks {
             ranges.map(|(start, range)| record(*owner, start, range))
         });
         flocks.chain(records)
+    }
+
+    /// How many owners there are, one that has locks of both sorts twice.
+    pub(super) fn owners(&self) -> usize {
+        self.records.len() + self.flocks.len()
+    }
+
+    /// Whether the owner has no lock of the sort that `request` wants.
+    pub(super) fn is_new(&self, request: &LockRequest) -> bool {
+        match request.flock {
+            true => !self.flocks.iter().any(|held| held.owner == request.owner),
+            false => self.ranges_held(request.owner) == 0,
+        }
     }
 
     /// How many more ranges the owner has after `request`.

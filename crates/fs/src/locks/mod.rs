@@ -48,6 +48,10 @@ pub use listed::ListedLock;
 pub use request::{LockKind, LockRequest};
 pub use wait::WaitGraph;
 
+/// Most pairs of a request that waits for a file and an owner of locks on it. A change of these
+/// locks may have to look at all pairs, on a mount on a thread that serves others as well.
+const MOST_PAIRS: usize = if cfg!(test) { 4_000 } else { 1 << 21 };
+
 const FILE_RANK: u32 = 920;
 const GRAPH_RANK: u32 = 930;
 const ALLOWANCE_RANK: u32 = 935;
@@ -141,10 +145,11 @@ impl FileLocks {
 
     /// Takes, converts or releases a lock.
     ///
-    /// `ENOLCK` when the owner would hold more ranges than it may, also after a wait. `EAGAIN` for
-    /// a conflict without `wait`. With `wait` the calling thread blocks: `EINTR` when interrupted,
-    /// `EDEADLK` when a POSIX request would wait for itself. The thread must not be pinned then:
-    /// nothing retired would be freed while it sleeps. Converting an `flock` releases the old lock
+    /// `ENOLCK` when the owner would hold more ranges than it may, also after a wait, and when too
+    /// many wait for a file on which too many have locks. `EAGAIN` for a conflict without `wait`.
+    /// With `wait` the calling thread blocks: `EINTR` when interrupted, `EDEADLK` when a POSIX
+    /// request would wait for itself. The thread must not be pinned then: nothing retired would be
+    /// freed while it sleeps. Converting an `flock` releases the old lock
     /// first, as Linux does: a conversion that fails leaves none.
     #[track_caller]
     pub fn set(&self, request: &LockRequest, wait: Option<Wait<'_>>) -> Result<(), Errno> {
@@ -256,11 +261,15 @@ impl LockState {
         }
         let in_the_way = self.held.conflicts(request).next().is_some();
         let answer = match (in_the_way, wait) {
+            (false, _) if !self.has_room_for_owner(request) => Err(Errno::ENOLCK),
             (false, _) => apply(&mut self.held, request, &self.allowance).map(|()| None),
             (true, None) => Err(Errno::EAGAIN),
             (true, Some(wait)) => self.enqueue(request, wait).map(Some),
         };
-        self.settle(decided);
+        // Who waits or is refused has changed nothing, but for the `flock` that it gave up.
+        if !in_the_way || request.flock {
+            self.settle(decided);
+        }
         answer
     }
 
@@ -273,11 +282,25 @@ impl LockState {
         self.held.release(owner, flock);
     }
 
+    /// Whether `request` may be granted although others wait. An owner that is known, and one that
+    /// gives up its locks, add nothing.
+    fn has_room_for_owner(&self, request: &LockRequest) -> bool {
+        let waiting = self.queue.len();
+        waiting == 0
+            || request.kind == LockKind::Unlock
+            || waiting.saturating_mul(self.held.owners() + 1) <= MOST_PAIRS
+            || !self.held.is_new(request)
+    }
+
     fn enqueue(
         &mut self,
         request: &LockRequest,
         wait: Wait<'_>,
     ) -> Result<Arc<WaitingRequest>, Errno> {
+        let waiting = self.queue.len() + 1;
+        if waiting.saturating_mul(self.held.owners()) > MOST_PAIRS {
+            return Err(Errno::ENOLCK);
+        }
         let waiting = Arc::new(WaitingRequest::new(request, wait));
         if !waiting.enter_graph(&self.held) {
             return Err(Errno::EDEADLK);

@@ -1,6 +1,6 @@
 //! The record locks that one owner holds on one file: disjoint ranges, each as long as it can be.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::request::LockKind;
 
@@ -9,9 +9,12 @@ use super::request::LockKind;
 /// 1. Ranges do not overlap.
 /// 2. Two ranges of one kind never touch: they would be one.
 /// 3. No range has the kind `Unlock`.
+/// 4. `exclusive` has the first bytes of all ranges of the kind `Write`: a reader that waits for
+///    one of them looks at no other, however many there are.
 #[derive(Debug, Default)]
 pub(super) struct Ranges {
     by_start: BTreeMap<u64, Range>,
+    exclusive: BTreeSet<u64>,
 }
 
 /// A held range, without its first byte, which is its key.
@@ -30,19 +33,29 @@ impl Ranges {
         self.by_start.is_empty()
     }
 
-    /// The first range that has a byte in `start..=end` and satisfies `wanted`.
-    pub(super) fn find(
-        &self,
-        start: u64,
-        end: u64,
-        wanted: impl Fn(&Range) -> bool,
-    ) -> Option<(u64, Range)> {
+    /// The first range that has a byte in `start..=end`.
+    pub(super) fn find(&self, start: u64, end: u64) -> Option<(u64, Range)> {
+        let inside = || self.by_start.range(start..=end).next();
+        let found = self.reaching(start).or_else(inside);
+        found.map(|(&first, &range)| (first, range))
+    }
+
+    /// The first range of the kind `Write` that has a byte in `start..=end`.
+    pub(super) fn find_exclusive(&self, start: u64, end: u64) -> Option<(u64, Range)> {
+        let before = self.reaching(start);
+        let before = before.filter(|(_, range)| range.kind == LockKind::Write);
+        let inside = || {
+            let first = self.exclusive.range(start..=end).next()?;
+            self.by_start.get_key_value(first)
+        };
+        let found = before.or_else(inside);
+        found.map(|(&first, &range)| (first, range))
+    }
+
+    /// The range that begins before `start` and reaches there.
+    fn reaching(&self, start: u64) -> Option<(&u64, &Range)> {
         let before = self.by_start.range(..start).next_back();
-        let before = before.filter(|(_, range)| range.end >= start);
-        let mut overlapping = before.into_iter().chain(self.by_start.range(start..=end));
-        overlapping
-            .find(|(_, range)| wanted(range))
-            .map(|(&start, &range)| (start, range))
+        before.filter(|(_, range)| range.end >= start)
     }
 
     /// How many more ranges there are after [`Ranges::set`], or after [`Ranges::cut`] if `kind` is
@@ -91,36 +104,46 @@ impl Ranges {
             && before.kind == range.kind
             && before.end.checked_add(1) == Some(start)
         {
-            self.by_start.remove(&first);
+            self.remove(first);
             start = first;
         }
         if let Some(next) = range.end.checked_add(1)
             && let Some(after) = self.by_start.get(&next).copied()
             && after.kind == range.kind
         {
-            self.by_start.remove(&next);
+            self.remove(next);
             range.end = after.end;
         }
-        self.by_start.insert(start, range);
+        self.insert(start, range);
     }
 
     /// Frees `start..=end`; a range that reaches out of it keeps the parts outside.
     pub(super) fn cut(&mut self, start: u64, end: u64) {
-        while let Some((first, range)) = self.find(start, end, |_| true) {
-            self.by_start.remove(&first);
+        while let Some((first, range)) = self.find(start, end) {
+            self.remove(first);
             if first < start {
-                self.by_start.insert(
-                    first,
-                    Range {
-                        end: start - 1,
-                        ..range
-                    },
-                );
+                let left = Range {
+                    end: start - 1,
+                    ..range
+                };
+                self.insert(first, left);
             }
             if range.end > end {
-                self.by_start.insert(end + 1, range);
+                self.insert(end + 1, range);
             }
         }
+    }
+
+    fn insert(&mut self, start: u64, range: Range) {
+        if range.kind == LockKind::Write {
+            self.exclusive.insert(start);
+        }
+        self.by_start.insert(start, range);
+    }
+
+    fn remove(&mut self, start: u64) {
+        self.by_start.remove(&start);
+        self.exclusive.remove(&start);
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (u64, Range)> + '_ {

@@ -1,10 +1,10 @@
 //! The wait-for graph: which owners wait for which, over all files of a volume. It finds deadlocks.
 //!
-//! An edge goes from the owner of a waiting POSIX request to the owners whose locks conflict with it,
-//! the oldest 64 of them: circles through others are not found. The edges of a request change only under the lock of its file; all edges of a file that
-//! change at once are entered and checked for a cycle in one step under the graph's lock. A cycle
-//! is closed by its last edge, so whoever enters that edge sees it. Requests that do not wait never
-//! come here.
+//! An edge goes from the owner of a waiting POSIX request to the owners whose locks conflict with
+//! it, the oldest 64 of them: circles through others are not found. The edges of a request change
+//! only under the lock of its file; all edges of a file that change at once are entered and checked
+//! for a cycle in one step under the graph's lock. A cycle is closed by its last edge, so whoever
+//! enters that edge sees it. Requests that do not wait never come here.
 
 use std::collections::{HashMap, HashSet};
 

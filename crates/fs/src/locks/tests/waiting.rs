@@ -251,6 +251,43 @@ fn what_a_waiting_request_takes_does_not_grow_with_the_number_of_holders() {
     assert_eq!(fixture.graph.edges(), 0);
 }
 
+/// Regression: where 100,000 had locks on a file and 4,000 waited for it, one more lock of another
+/// byte kept a thread of the mount, and whom it serves, busy for many seconds.
+#[test]
+fn calls_that_wait_for_a_file_and_owners_of_its_locks_are_bounded_together() {
+    let fixture = Arc::new(Fixture::default());
+    for owner in 100..300 {
+        fixture
+            .f
+            .set(&ofd(owner, Read, owner, owner), None)
+            .unwrap();
+    }
+    let all = |owner| ofd(owner, Write, 0, LockRequest::EOF);
+    let waiting: Vec<Waiting> = (0..20).map(|owner| fixture.in_f(all(owner))).collect();
+    let (no, interrupt) = (Err(Errno::ENOLCK), Interrupt::new());
+    interrupt.trigger();
+    let wait = Wait {
+        graph: &fixture.graph,
+        interrupt: Some(&interrupt),
+    };
+    assert_eq!(fixture.f.set(&all(50), Some(wait)), no);
+    assert_eq!(fixture.f.set(&ofd(50, Read, 6, 6), None), no);
+    assert_eq!(fixture.f.set(&flock(50, Read), None), no);
+    // Who has locks may have more of them, and fewer.
+    assert_eq!(fixture.f.set(&ofd(100, Read, 6, 6), None), Ok(()));
+    assert_eq!(fixture.f.set(&ofd(50, Unlock, 6, 6), None), Ok(()));
+    fixture.f.release_owner(299, false);
+    assert_eq!(fixture.f.set(&ofd(50, Read, 6, 6), None), Ok(()));
+    fixture.f.release_owner(50, false);
+    for owner in 100..299 {
+        fixture.f.release_owner(owner, false);
+    }
+    for (owner, waiting) in (0..20).zip(waiting) {
+        assert_eq!(waiting.join().unwrap(), Ok(()));
+        fixture.f.release_owner(owner, false);
+    }
+}
+
 #[test]
 fn locks_of_descriptions_may_wait_in_cycles_as_in_linux() {
     for make in [flock as fn(u64, LockKind) -> LockRequest, |o, k| {
