@@ -63,7 +63,7 @@ pub struct Handle {
     opened: Arc<Opened>,
     /// The source as it was given.
     source: String,
-    /// Whose use it is.
+    /// The interpreter that uses it.
     interpreter: Interpreter,
     /// Whether this use has ended. Only becomes true, under the table's lock.
     closed: AtomicBool,
