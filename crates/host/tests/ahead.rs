@@ -86,6 +86,29 @@ fn larger_blocks_of_xfs_are_charged_whole() {
     }
 }
 
+/// Once, each file of a tmpfs with huge pages could pass a limit by the rest of one.
+#[test]
+fn huge_pages_of_tmpfs_are_reserved_whole() {
+    let (_place, source, state) = directories("huge");
+    let mut mount = Command::new("mount");
+    let tmpfs = ["-t", "tmpfs", "-o", "huge=always,size=64m", "tmpfs"];
+    // Not every kernel has them.
+    if !mount.args(tmpfs).arg(&source).status().unwrap().success() {
+        return;
+    }
+    let served = Served::of(&source, &state);
+    limit(&served, 3 * MIB);
+    let (first, second) = (served.make(ROOT, b"1"), served.make(ROOT, b"2"));
+    assert_eq!(write(&served, &first, 0, BLOCK).unwrap(), BLOCK);
+    assert_eq!(write(&served, &first, BLOCK, 4 * BLOCK).unwrap(), 4 * BLOCK);
+    let _ = write(&served, &second, 0, BLOCK);
+    let volume = served.volume.quota().get(QuotaId::VOLUME).unwrap();
+    assert!(volume.bytes.used <= 3 * MIB, "{}", volume.bytes.used);
+    for file in [first, second] {
+        served.vfs.release(&file, None);
+    }
+}
+
 /// Once, they were taken for what XFS allocates ahead, or for a directory's own blocks: attributes
 /// had any room.
 #[test]

@@ -48,6 +48,7 @@ fn in_bytes(range: &Range<u64>) -> Range<u64> {
     byte(range.start)..byte(range.end)
 }
 
-fn is_tmpfs(fd: BorrowedFd<'_>) -> bool {
+/// Whether an open file lies in memory alone.
+pub fn is_tmpfs(fd: BorrowedFd<'_>) -> bool {
     fstatfs(fd).is_ok_and(|found| found.f_type as u64 == TMPFS)
 }

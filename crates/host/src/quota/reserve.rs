@@ -34,11 +34,15 @@ impl Quotas {
         if self.is_xfs && !holes.is_empty() {
             unit = self.unit_of(fd);
         }
+        if !holes.is_empty() && allocated::is_tmpfs(fd) {
+            // A huge page, where it has them.
+            unit = BLOCK.max(u64::from(stat.stx_blksize));
+        }
         if unit > BLOCK {
             let from = off / unit * unit;
             let to = off.saturating_add(len).div_ceil(unit).saturating_mul(unit);
             holes = holes::holes(fd, from, to - from, stat.stx_size);
-            if !self.is_preallocated(fd) {
+            if self.is_xfs && !self.is_preallocated(fd) {
                 // More than the size needs is not charged.
                 let attributes = self.of_attributes(Kind::File, Some(fd));
                 most = (self.within(end) + attributes).saturating_sub(has);
