@@ -94,8 +94,8 @@ fn failed(directory: &Path, error: &DumpError) -> Failure {
     match place::user(directory) {
         // Only there is what a dump reads not kept for it.
         Ok(Some(_)) if is_read => {
-            let what = "the volume is in use, and on a disk that is nearly full it may give up what \
-                        a dump reads: make room, or unmount it first";
+            let what = "the volume is in use, and on a disk that is nearly full it may give up \
+                        what a dump reads: make room, or unmount it first";
             Failure::at(directory, format!("{error}; {what}"))
         }
         _ => Failure::at(directory, error),

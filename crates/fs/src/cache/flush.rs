@@ -27,7 +27,7 @@ const STEP_LEAST: usize = 256;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum During {
     Operations,
-    /// A commit waits for it: without room for the contents none of what was removed would make any.
+    /// A commit waits for it: where the contents find no room, what was removed would make none.
     Commit,
     /// A cut, when no operation changes anything. A commit waits for it as well.
     Cut,
