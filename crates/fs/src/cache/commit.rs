@@ -6,7 +6,7 @@
 //! volume leads (`service::sync_leader`).
 
 use super::caught::{Caught, caught};
-use super::flush::During;
+use super::saving::During;
 use super::sync::{Taken, check_unpinned};
 use crate::backend::Record;
 use crate::errno::{Errno, Result};

@@ -5,7 +5,7 @@
 //! them, and recorded under `growth`. If pages were cut or moved meanwhile, what was copied may
 //! belong to nobody: the write-back begins again.
 
-use super::saving::Saving;
+use super::saving::{During, Saving};
 use crate::backend::{Edit, Extent};
 use crate::data::{Data, PAGE};
 use crate::errno::{Errno, Result};
@@ -23,15 +23,6 @@ use std::ops::Range;
 const STEP_PAGES: usize = 32 << 10;
 /// Pages of one step at least, where steps have failed because pages were cut or moved.
 const STEP_LEAST: usize = 256;
-/// What a write-back is part of.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum During {
-    Operations,
-    /// A commit waits for it: where the contents find no room, what was removed would make none.
-    Commit,
-    /// A cut, when no operation changes anything. A commit waits for it as well.
-    Cut,
-}
 
 /// What a write-back of a file has come to.
 enum Flushed {

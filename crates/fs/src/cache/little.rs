@@ -2,8 +2,7 @@
 //! fsync over a mount does before it leaves the rest to the leader of the commit. See "A commit" in
 //! `docs/design/log.md`.
 
-use super::flush::During;
-use super::saving::{INLINE_PAGES, Saving};
+use super::saving::{During, INLINE_PAGES, Saving};
 use super::sync::check_unpinned;
 use crate::data::Data;
 use crate::inode::{Inode, StateBit};

@@ -1,6 +1,5 @@
 //! Pages of a file on their way to the backend.
 
-use super::flush::During;
 use crate::backend::{Extent, PageSource, Place};
 use crate::data::{Data, DirtyPages};
 use crate::errno::{Errno, Result};
@@ -15,6 +14,16 @@ pub(super) const INLINE_PAGES: usize = 16;
 /// Most pages that ride in records where the backend has no room for them and a commit waits for
 /// them: its log has.
 const RESCUED_PAGES: usize = 4096;
+
+/// What a write-back is part of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum During {
+    Operations,
+    /// A commit waits for it: where the contents find no room, what was removed would make none.
+    Commit,
+    /// A cut, when no operation changes anything. A commit waits for it as well.
+    Cut,
+}
 
 /// Pages under write-back. Unless they are saved they are dirty again, and so is their file, even
 /// after a panic.

@@ -1,7 +1,7 @@
 //! Syncs: what callers ask for, and what the volume does unasked. See "Write-back" in
 //! `docs/design/log.md`.
 
-use super::flush::During;
+use super::saving::During;
 use crate::errno::{Errno, Result};
 use crate::inode::Inode;
 use crate::log::{ChangeLog, GapWait};
