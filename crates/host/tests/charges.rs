@@ -65,9 +65,9 @@ fn usage_with_what_was_mounted_below_meanwhile_is_not_kept() {
     assert_eq!(used(false), alone);
 }
 
-/// Blocks of a mount below stay charged for a while, since it may tell them late. Once, a check took
-/// that for a difference, and a repair within that time left the ledger short of what was written
-/// after: the limit was passed by as much.
+/// Blocks of a mount below stay charged for a while, since it may tell them late. Once, a check
+/// took that for a difference, and a repair within that time left the ledger short of what was
+/// written after: the limit was passed by as much.
 #[test]
 fn what_stays_charged_until_it_is_told_is_no_difference() {
     let (_place, source, state) = directories("told-late");
