@@ -17,8 +17,6 @@ pub(crate) trait WalkEnd<'g>: Copy {
     /// The end that a name leads to.
     fn of_named(cx: &Ctx<'_>, named: Named<'g>, g: &'g Guard) -> Attempt<Self>;
 
-    fn of(inode: &'g Inode) -> Self;
-
     fn kind(self) -> Kind;
 
     /// The inode.
@@ -29,10 +27,6 @@ impl<'g> WalkEnd<'g> for &'g Inode {
     #[inline(always)]
     fn of_named(cx: &Ctx<'_>, named: Named<'g>, g: &'g Guard) -> Attempt<Self> {
         named.inode(cx, g)
-    }
-
-    fn of(inode: &'g Inode) -> Self {
-        inode
     }
 
     fn kind(self) -> Kind {
@@ -72,10 +66,6 @@ impl<'g> WalkEnd<'g> for Named<'g> {
     #[inline(always)]
     fn of_named(_: &Ctx<'_>, named: Named<'g>, _: &'g Guard) -> Attempt<Self> {
         Ok(named)
-    }
-
-    fn of(inode: &'g Inode) -> Self {
-        Named::Inode(inode)
     }
 
     fn kind(self) -> Kind {

@@ -156,10 +156,28 @@ fn walk_far<'x, F: WalkEnd<'x>>(
     g: &'x Guard,
 ) -> Attempt<Walked<'x, F>> {
     let mut walker = Walker::new(cx, from.root, g);
-    let walked = walker.run_from(from.start, (path, first), follow);
-    match walker.counts(&walked) {
-        true => walked,
-        false => walk_again(cx, from, path, follow, g),
+    let ended = match walker.to_end(from.start, (path, first), follow) {
+        Ok(ended) => ended,
+        Err(stop) => return walker.stopped(stop, (from, path), follow),
+    };
+    if let Some(link) = ended.link {
+        let at = (ended.parent, link, ended.slash);
+        return walker.follow_end(at, (from, path), follow);
+    }
+    // Its parts are put together only here: in one variable with the results of calls they would be
+    // stored one by one and read as a whole at once, which a processor waits for.
+    match end_of(cx, ended.found, g) {
+        Ok(found) if (found.is_none() || walker.up) && !walker.trail.is_valid() => {
+            walk_again(cx, from, path, follow, g)
+        }
+        Ok(found) => Ok(Walked {
+            parent: ended.parent,
+            at: ended.at,
+            last: ended.last,
+            found,
+            slash: ended.slash,
+        }),
+        Err(stop) => walker.stopped(stop, (from, path), follow),
     }
 }
 
@@ -194,11 +212,7 @@ fn walk_link<'x, F: WalkEnd<'x>>(
     g: &'x Guard,
 ) -> Attempt<Walked<'x, F>> {
     let mut walker = Walker::new(cx, from.root, g);
-    let walked = walker.follow_last(from.start, link, false);
-    match walker.counts(&walked) {
-        true => walked,
-        false => walk_again(cx, from, path, Follow::Yes, g),
-    }
+    walker.follow_end((from.start, link, false), (from, path), Follow::Yes)
 }
 
 /// What was found, if it is there.
@@ -251,6 +265,17 @@ fn walk_slowly<'x, F: WalkEnd<'x>>(
         true => walked,
         false => Err(Stop::Restart),
     }
+}
+
+/// Where a path ends, before a link there is followed.
+struct Ended<'x> {
+    parent: &'x Inode,
+    at: Hashed<'x>,
+    last: Last,
+    found: Option<Named<'x>>,
+    /// What was found, if it is a link that is to be followed.
+    link: Option<&'x Entry>,
+    slash: bool,
 }
 
 struct Walker<'c, 'x> {
@@ -310,28 +335,39 @@ impl<'c, 'x> Walker<'c, 'x> {
     ) -> Attempt<Walked<'x, F>> {
         let left = after_slashes(path, path.len());
         let first = self.cx.sb.names.keys.first_of(path, left);
-        self.run_from(start, (path, first), follow)
+        let ended = self.to_end(start, (path, first), follow)?;
+        match ended.link {
+            Some(link) => self.follow_last(ended.parent, link, ended.slash),
+            None => Ok(Walked {
+                parent: ended.parent,
+                at: ended.at,
+                last: ended.last,
+                found: end_of(self.cx, ended.found, self.g)?,
+                slash: ended.slash,
+            }),
+        }
     }
 
-    /// [`Walker::run`] of a path whose first name is `at`.
+    /// Walks from `start` to the end of a path whose first name is `at`.
     #[inline(always)]
-    fn run_from<F: WalkEnd<'x>>(
+    fn to_end(
         &mut self,
         start: &'x Inode,
         (path, mut at): (&'x [u8], Hashed<'x>),
         follow: Follow,
-    ) -> Attempt<Walked<'x, F>> {
+    ) -> Attempt<Ended<'x>> {
         let absolute = path.first() == Some(&b'/');
         let mut here = if absolute { self.root } else { start };
         if at.name.is_empty() {
-            let root = Walked {
+            // Nothing but slashes.
+            return Ok(Ended {
                 parent: here,
                 at: self.unnamed(b"/"),
                 last: Last::Root,
-                found: Some(F::of(here)),
+                found: Some(Named::Inode(here)),
+                link: None,
                 slash: false,
-            };
-            return Ok(root);
+            });
         }
         let behind = after_slashes(path, path.len()) - at.name.len();
         let has_more = behind > 0;
@@ -348,13 +384,56 @@ impl<'c, 'x> Walker<'c, 'x> {
         {
             self.trail.pass(here, directory);
         }
-        self.last(here, (at, kind), slash, follow)
+        let found = match follow {
+            Follow::Parent => self.check_parent(here)?,
+            _ => if_there(self.step(here, (at, kind)))?,
+        };
+        let follows = follow == Follow::Yes || (follow == Follow::Slash && slash);
+        Ok(Ended {
+            parent: here,
+            at,
+            last: kind,
+            found,
+            link: link_of(found).filter(|_| follows),
+            slash,
+        })
+    }
+
+    /// [`Walker::follow_last`] in the first attempt of a walk.
+    #[cold]
+    #[inline(never)]
+    fn follow_end<F: WalkEnd<'x>>(
+        &mut self,
+        (parent, link, slash): (&'x Inode, &'x Entry, bool),
+        (from, path): (From<'x>, &'x [u8]),
+        follow: Follow,
+    ) -> Attempt<Walked<'x, F>> {
+        let walked = self.follow_last(parent, link, slash);
+        match self.counts(&walked) {
+            true => walked,
+            false => walk_again(self.cx, from, path, follow, self.g),
+        }
+    }
+
+    /// The end of the first attempt of a walk that could not go on.
+    #[cold]
+    #[inline(never)]
+    fn stopped<F: WalkEnd<'x>>(
+        &self,
+        stop: Stop,
+        (from, path): (From<'x>, &'x [u8]),
+        follow: Follow,
+    ) -> Attempt<Walked<'x, F>> {
+        let stopped = Err(stop);
+        match self.counts(&stopped) {
+            true => stopped,
+            false => walk_again(self.cx, from, path, follow, self.g),
+        }
     }
 
     /// Walks through all names of `path` but the last one, from `here` on; the first one is `at`,
     /// and `left` bytes are behind it. Returns the directory of the last name, and that name.
-    // A function of its own, with its steps inlined: what each step needs stays in registers.
-    #[inline(never)]
+    #[inline(always)]
     fn descend(
         &mut self,
         mut here: &'x Inode,
@@ -373,7 +452,7 @@ impl<'c, 'x> Walker<'c, 'x> {
         }
         loop {
             if at.name.first() == Some(&b'.') {
-                (here, directory) = self.step_dotted(here, at)?;
+                (here, directory) = self.step_dotted(here, at.name)?;
             } else {
                 if !searches_all {
                     may_search(self.cx.caller, here, self.g)?;
@@ -422,12 +501,9 @@ impl<'c, 'x> Walker<'c, 'x> {
     /// A step through a name that begins with a dot.
     #[cold]
     #[inline(never)]
-    fn step_dotted(
-        &mut self,
-        here: &'x Inode,
-        at: Hashed<'_>,
-    ) -> Attempt<(&'x Inode, &'x Directory)> {
-        let found = self.step(here, (at, Last::of(at.name)))?;
+    fn step_dotted(&mut self, here: &'x Inode, name: &[u8]) -> Attempt<(&'x Inode, &'x Directory)> {
+        let at = hashed(self.cx, name);
+        let found = self.step(here, (at, Last::of(name)))?;
         match found.entry() {
             Some(entry) => self.pass(here, found.inode(self.cx, self.g)?, entry),
             None => self.pass_found(found),
@@ -454,36 +530,10 @@ impl<'c, 'x> Walker<'c, 'x> {
         self.pass_found(walked.existing()?)
     }
 
-    #[inline(always)]
-    fn last<F: WalkEnd<'x>>(
-        &mut self,
-        parent: &'x Inode,
-        (at, last): (Hashed<'x>, Last),
-        slash: bool,
-        follow: Follow,
-    ) -> Attempt<Walked<'x, F>> {
-        let found = match follow {
-            Follow::Parent => self.check_parent(parent)?,
-            _ => if_there(self.step(parent, (at, last)))?,
-        };
-        let follows = follow == Follow::Yes || (follow == Follow::Slash && slash);
-        match link_of(found) {
-            Some(link) if follows => self.follow_last(parent, link, slash),
-            _ => Ok(Walked {
-                parent,
-                at,
-                last,
-                found: end_of(self.cx, found, self.g)?,
-                slash,
-            }),
-        }
-    }
-
     /// Finds nothing, in a directory that may be searched.
     #[inline(never)]
     fn check_parent(&mut self, parent: &'x Inode) -> Attempt<Option<Named<'x>>> {
-        let (at, last) = self.itself();
-        self.step(parent, (at, last))?;
+        self.stay(parent)?;
         Ok(None)
     }
 
@@ -516,14 +566,22 @@ impl<'c, 'x> Walker<'c, 'x> {
     }
 
     #[inline(always)]
-    fn step(&mut self, here: &'x Inode, (mut at, kind): (Hashed<'_>, Last)) -> Attempt<Named<'x>> {
+    fn step(&mut self, here: &'x Inode, (at, kind): (Hashed<'_>, Last)) -> Attempt<Named<'x>> {
         if kind == Last::DotDot {
             self.up = true;
             if std::ptr::eq(here, self.root) {
-                (at, _) = self.itself();
+                return self.stay(here);
             }
         }
         named(self.cx, here, at, self.g)
+    }
+
+    /// A step that leads nowhere else. In a function of its own, the name that it does not use
+    /// stays in registers.
+    #[cold]
+    #[inline(never)]
+    fn stay(&self, here: &'x Inode) -> Attempt<Named<'x>> {
+        named(self.cx, here, self.itself().0, self.g)
     }
 
     /// What stands for a directory itself.
