@@ -162,19 +162,20 @@ impl Process {
     /// Runs a whole call and counts it. Only public methods come here: a public method that uses
     /// other functions is one call.
     #[inline]
-    #[expect(
-        clippy::redundant_pattern_matching,
-        reason = "is_err() borrows the result, which is then moved once more"
-    )]
     fn call<T>(&self, call: Call, f: impl FnOnce() -> Result<T>) -> Result<T> {
         // Here, where no file offset is locked yet.
         throttle();
         let result = f();
         self.count(call);
-        if let Err(_) = result {
-            self.sb().stats.count_call_error(call);
+        // In parts, as it was stored: to copy it as a whole a processor waits until all stores
+        // before, perhaps of a page, have reached its cache.
+        match result {
+            Ok(value) => Ok(value),
+            Err(errno) => {
+                self.sb().stats.count_call_error(call);
+                Err(errno)
+            }
         }
-        result
     }
 
     #[inline]
