@@ -53,6 +53,15 @@ pub enum OpenError {
         /// What the system said.
         error: io::Error,
     },
+    /// A line of a file that keeps limits or projects cannot be understood.
+    DamagedLine {
+        /// The file.
+        path: PathBuf,
+        /// Which line, from 1.
+        number: usize,
+        /// What takes its place.
+        remedy: &'static str,
+    },
     /// Changes behind the mount cannot be watched.
     NoWatch {
         /// The source.
@@ -143,6 +152,16 @@ impl fmt::Display for OpenError {
             OpenError::State { path, error } => write!(
                 f,
                 "state directory {}: {error}: name one that can be written to with '-o state=DIR'",
+                path.display()
+            ),
+            OpenError::DamagedLine {
+                path,
+                number,
+                remedy,
+            } => write!(
+                f,
+                "{}:{number}: this line is damaged, or of a newer version: what it says would not \
+                 hold; put it right, or take it out, mount, and {remedy}",
                 path.display()
             ),
             OpenError::Io { path, error } => {

@@ -69,6 +69,16 @@ impl FileHandle {
         format!("h{}.{}", self.kind, hex.collect::<String>())
     }
 
+    /// Whether a text has the form of [`FileHandle::text`].
+    pub fn is_text(text: &str) -> bool {
+        let is_hex = |hex: &str| {
+            let mut digits = hex.bytes();
+            hex.len() % 2 == 0 && digits.all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+        };
+        let parts = text.strip_prefix('h').and_then(|text| text.split_once('.'));
+        parts.is_some_and(|(kind, hex)| kind.parse::<i32>().is_ok() && is_hex(hex))
+    }
+
     /// The generation of the inode, where the handle is known to hold it.
     pub fn generation(&self) -> u32 {
         let at = match (self.kind, self.len) {

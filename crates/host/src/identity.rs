@@ -64,6 +64,19 @@ impl Identity {
         }
     }
 
+    /// Whether a text has the form of [`Identity::lasting`].
+    pub fn is_lasting(text: &str) -> bool {
+        let mut parts = text.split(':');
+        let is_born = |text: &str| match text.strip_prefix('t').and_then(|at| at.split_once('.')) {
+            Some((sec, nsec)) => is_number::<i64>(sec) && is_number::<u32>(nsec),
+            None => FileHandle::is_text(text),
+        };
+        parts.next().is_some_and(is_number::<u64>)
+            && parts.next().is_some_and(is_born)
+            && parts.next().is_none_or(is_number::<u64>)
+            && parts.next().is_none()
+    }
+
     /// Whether it is the same inode, on whichever mount.
     pub fn is_same_inode(&self, other: &Identity) -> bool {
         (self.dev, self.ino, self.birth) == (other.dev, other.ino, other.birth)
@@ -123,6 +136,12 @@ impl Identity {
             Birth::Time(..) => None,
         }
     }
+}
+
+/// Whether a text is a number as numbers are written.
+fn is_number<N: std::str::FromStr + std::fmt::Display>(text: &str) -> bool {
+    let number = text.parse::<N>();
+    number.is_ok_and(|number| number.to_string() == text)
 }
 
 fn is_on_overlay(fd: BorrowedFd<'_>) -> bool {

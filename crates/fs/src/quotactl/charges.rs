@@ -127,6 +127,12 @@ impl Charges {
         usage.map(|usage| Some((usage.usage.bounds.hard?, usage.used)))
     }
 
+    /// Whether this program would write a setting of quotas just so; without a value, whether it
+    /// would take one of this key away. What it understands in part would hold in part.
+    pub fn is_setting(key: &[u8], value: Option<&[u8]>) -> bool {
+        settings::is_whole(key, value)
+    }
+
     /// Puts kept settings into force, and passes on each that changes from now on: key and value,
     /// no value if there is nothing to say any more, and whether somebody sets it, who is refused
     /// if it cannot be kept. `keep` is called under the lock of the ledger.

@@ -48,6 +48,22 @@ pub(crate) fn decode(key: &[u8], value: &[u8]) -> Option<Result<KeptQuota, Undec
     name_in(key, QUOTA_GRACE).map(|who| grace(who, value))
 }
 
+/// Whether a setting is of quotas and just as [`encode`] has it, so that nothing of it is passed
+/// over; without a value, whether its key is.
+pub(crate) fn is_whole(key: &[u8], value: Option<&[u8]>) -> bool {
+    if let Some(value) = value {
+        let read = decode(key, value).and_then(Result::ok);
+        let written = read.map(|kept| encode(&kept));
+        return written.is_some_and(|(as_key, as_value)| {
+            *as_key == *key && as_value.as_deref() == Some(value)
+        });
+    }
+    let is_id = |who: &str| id(who).is_ok_and(|id| id.to_string() == who);
+    name_in(key, QUOTA_KIND).is_some_and(|name| kind(name).is_ok())
+        || name_in(key, QUOTA_ID).is_some_and(is_id)
+        || name_in(key, QUOTA_GRACE).is_some_and(is_id)
+}
+
 fn id_settings(who: &str, value: &[u8]) -> Result<KeptQuota, Undecodable> {
     let words = Words::of(value)?;
     let mut own = IdSettings::default();
@@ -157,6 +173,27 @@ mod tests {
         }
         let nothing = KeptQuota::Id(QuotaId::user(1), IdSettings::default());
         assert_eq!(encode(&nothing).1, None);
+    }
+
+    #[test]
+    fn nothing_of_a_whole_setting_is_passed_over() {
+        let is =
+            |key: &str, value: Option<&str>| is_whole(key.as_bytes(), value.map(str::as_bytes));
+        assert!(is("quota/id/user:1", Some("1 bytes=62:- bytes-grace=5")));
+        assert!(is("quota/id/user:1", None) && is("quota/kind/group", None));
+        for (key, value) in [
+            ("quota/id/user:1", Some("1 bytes=62x:-")),
+            ("quota/id/user:1", Some("1 bytxs=62:-")),
+            ("quota/id/user:1", Some("1 bytes=62:- ?")),
+            ("quota/id/user:01", Some("1 bytes=62:-")),
+            ("quota/id/user:1", Some("2 bytes=62:-")),
+            ("quota/ie/user:1", Some("1 bytes=62:-")),
+            ("quota/id/user:1 1 bytes=62:-", None),
+            ("quota/kind/grouq", None),
+            ("", None),
+        ] {
+            assert!(!is(key, value), "{key} {value:?}");
+        }
     }
 
     #[test]

@@ -16,6 +16,16 @@ use std::str::FromStr;
 // The ledger is locked when a setting is kept.
 lock_class!(LinesLock = "host.lines", 987);
 
+/// What a file of lines may have in it.
+pub struct Form<V> {
+    /// Its name.
+    pub name: &'static str,
+    /// Whether a key may have this value, or be taken away.
+    pub is_whole: fn(&str, Option<&V>) -> bool,
+    /// What takes the place of a line that is taken out by hand.
+    pub remedy: &'static str,
+}
+
 /// Keys and values of one file.
 #[derive(Debug)]
 pub struct Lines<V> {
@@ -37,19 +47,30 @@ struct Now<V> {
 }
 
 impl<V: Display + FromStr + PartialEq + Clone> Lines<V> {
-    /// Reads a file of the state directory, and leaves each key in it once. A value that is none is
-    /// left out.
+    /// Reads a file of the state directory, and leaves each key in it once.
     ///
     /// # Errors
-    /// Why it cannot be used.
-    pub fn open(directory: &QuotaDir, name: &'static str) -> Result<Lines<V>, OpenError> {
-        let kept = directory.read(name)?;
-        let kept = kept.into_iter().filter_map(|(key, value)| {
-            let value = value.parse().ok()?;
-            Some((key.into_boxed_str(), value))
-        });
-        let values: HashMap<Box<str>, V> = kept.collect();
-        let file = directory.rewritten(name, text(&values).as_bytes());
+    /// Why it cannot be used. A line that cannot be understood leaves the file as it is: without it
+    /// a limit or a project would be gone, and nobody would know.
+    pub fn open(directory: &QuotaDir, form: &Form<V>) -> Result<Lines<V>, OpenError> {
+        let name = form.name;
+        let text = directory.read(name)?;
+        let mut values: HashMap<Box<str>, V> = HashMap::new();
+        let numbered = (1..).zip(text.split('\n'));
+        for (number, line) in numbered.filter(|(_, line)| !line.is_empty()) {
+            let Some((key, value)) = form.understood(line) else {
+                return Err(OpenError::DamagedLine {
+                    path: directory.path().join(name),
+                    number,
+                    remedy: form.remedy,
+                });
+            };
+            match value {
+                Some(value) => drop(values.insert(key.into(), value)),
+                None => drop(values.remove(key)),
+            }
+        }
+        let file = directory.rewritten(name, all_lines(&values).as_bytes());
         let file = file.map_err(|error| directory.failed(name, error))?;
         Ok(Lines {
             directory: directory.clone(),
@@ -114,7 +135,7 @@ impl<V: Display + FromStr + PartialEq + Clone> Lines<V> {
         if now.is_behind {
             now.file = self
                 .directory
-                .rewritten(self.name, text(&now.values).as_bytes())?;
+                .rewritten(self.name, all_lines(&now.values).as_bytes())?;
             now.is_behind = false;
         }
         now.file.sync_all()
@@ -144,6 +165,17 @@ impl<V: Display + FromStr + PartialEq + Clone> Lines<V> {
     }
 }
 
+impl<V: FromStr> Form<V> {
+    /// Key and value of a line, no value where the key is taken away.
+    fn understood<'l>(&self, line: &'l str) -> Option<(&'l str, Option<V>)> {
+        let (key, value) = match line.split_once('\t') {
+            Some((key, value)) => (key, Some(value.parse().ok()?)),
+            None => (line, None),
+        };
+        (self.is_whole)(key, value.as_ref()).then_some((key, value))
+    }
+}
+
 impl<V> Now<V> {
     fn put(&mut self, key: &str, value: Option<V>) {
         match value {
@@ -164,7 +196,7 @@ fn append(file: &mut File, line: &str) -> io::Result<()> {
     written
 }
 
-fn text<V: Display>(values: &HashMap<Box<str>, V>) -> String {
+fn all_lines<V: Display>(values: &HashMap<Box<str>, V>) -> String {
     let lines = values.iter().map(|(key, value)| line(key, Some(value)));
     lines.collect()
 }
@@ -179,8 +211,16 @@ fn line<V: Display>(key: &str, value: Option<&V>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::quota::projects::PROJECTS;
+    use crate::quota::serve::SETTINGS;
     use std::path::{Path, PathBuf};
     use std::process::Command;
+
+    const FORM: Form<String> = Form {
+        name: "projects",
+        is_whole: |_, _| true,
+        remedy: "",
+    };
 
     /// A directory with room for four pages, of which three are taken.
     struct Full(PathBuf);
@@ -198,7 +238,7 @@ mod tests {
         }
 
         fn lines(&self) -> Lines<String> {
-            Lines::open(&QuotaDir::open(&self.0).unwrap(), "projects").unwrap()
+            Lines::open(&QuotaDir::open(&self.0).unwrap(), &FORM).unwrap()
         }
 
         fn make_room(&self) {
@@ -269,5 +309,78 @@ mod tests {
             ("k".repeat(4000).into(), "1".to_owned()),
         ];
         assert_eq!(all(&full.lines()), expected);
+    }
+
+    /// Reads lines from a directory of its own; says what is in the file after it, too.
+    fn opened<V>(form: &Form<V>, text: &[u8]) -> (Result<usize, OpenError>, Vec<u8>)
+    where
+        V: Display + FromStr + PartialEq + Clone,
+    {
+        let name = format!("hearth-quota-{}-{}", form.name, std::process::id());
+        let at = std::env::temp_dir().join(name);
+        std::fs::create_dir(&at).unwrap();
+        std::fs::write(at.join(form.name), text).unwrap();
+        let lines = QuotaDir::open(&at).and_then(|directory| Lines::open(&directory, form));
+        let after = std::fs::read(at.join(form.name)).unwrap();
+        std::fs::remove_dir_all(&at).unwrap();
+        (lines.map(|lines| lines.all().len()), after)
+    }
+
+    /// The middle one of three lines is damaged: the directory is refused, and the file stays.
+    #[track_caller]
+    fn refused<V>(form: &Form<V>, good: &str, damaged: &[u8])
+    where
+        V: Display + FromStr + PartialEq + Clone,
+    {
+        let good = good.as_bytes();
+        let text = [good, b"\n", damaged, b"\n", good, b"\n"].concat();
+        let (opened, after) = opened(form, &text);
+        let shown = String::from_utf8_lossy(damaged).into_owned();
+        let why = opened.expect_err(&shown).to_string();
+        assert!(why.contains(&format!("/{}:2: ", form.name)), "{why}");
+        assert!(why.contains(form.remedy), "{why}");
+        assert_eq!(after, text, "{shown}");
+    }
+
+    /// Once, the limit or the project was gone without a word, and soon from the file.
+    #[test]
+    fn a_damaged_line_is_named_and_nothing_is_rewritten() {
+        let good = "quota/id/user:7\t1 bytes=4096:-";
+        for damaged in [
+            &b"quota/id/user:1\t1 bytes=62x1456:-"[..],
+            b"quota/id/user:1\t1 bytxs=621456:-",
+            b"quota/id/usfr:1\t1 bytes=621456:-",
+            b"quota/id/user:1\t1 bytes=621456:-\xff",
+            b"quota/id/user:1 1 bytes=621456:-",
+            b"\0\0\0\0",
+        ] {
+            refused(&SETTINGS, good, damaged);
+        }
+        let good = "2:h1.00af0000\t7";
+        for damaged in [
+            &b"3:h1.00af0000\t7x"[..],
+            b"3:h1.00ag0000\t7",
+            b"3:h1.00\xff\t7",
+            b"x3:h1.00\t7",
+            b"3:t1.y\t7",
+            b"3:h1.00af0000:\t7",
+            b"3:h1.00af0000 7",
+        ] {
+            refused(&PROJECTS, good, damaged);
+        }
+    }
+
+    #[test]
+    fn a_line_that_a_power_cut_has_torn_is_left_out() {
+        let text = "quota/id/user:7\t1 bytes=4096:-\nquota/kind/user\nquota/grace/user:7\t1 inod";
+        for end in ["", "\0\0\0"] {
+            let (opened, after) = opened(&SETTINGS, format!("{text}{end}").as_bytes());
+            assert_eq!(opened.unwrap(), 1);
+            assert_eq!(after, b"quota/id/user:7\t1 bytes=4096:-\n");
+        }
+        let text = "2:h1.00\t7\n3:t-5.1:64769\t8\n2:h1.00\n4:t1";
+        let (opened, after) = opened(&PROJECTS, text.as_bytes());
+        assert_eq!(opened.unwrap(), 1);
+        assert_eq!(after, b"3:t-5.1:64769\t8\n");
     }
 }

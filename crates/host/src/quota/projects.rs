@@ -2,7 +2,7 @@
 
 use super::Quotas;
 use super::charged::Membership;
-use super::lines::Lines;
+use super::lines::{Form, Lines};
 use crate::attributes;
 use crate::identity::Identity;
 use crate::node::Node;
@@ -11,6 +11,13 @@ use hearth::KeepError;
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicBool, Ordering::Relaxed};
 use rustix::fd::AsFd;
+
+/// The file of projects.
+pub const PROJECTS: Form<u32> = Form {
+    name: "projects",
+    is_whole: |key, _| Identity::is_lasting(key),
+    remedy: "give the directory its project again with 'hearth quota project'",
+};
 
 /// The projects of a tree.
 #[derive(Debug)]

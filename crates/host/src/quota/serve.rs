@@ -2,7 +2,9 @@
 
 use super::amounts::XFS;
 use super::late::Late;
+use super::lines::Form;
 use super::mounts_below::has_mounts_below;
+use super::projects::PROJECTS;
 use super::refusals::Refusals;
 use super::state_dir::QuotaDir;
 use super::under_way::UnderWay;
@@ -11,7 +13,7 @@ use crate::error::OpenError;
 use crate::state::StateDir;
 use crate::tree::Tree;
 use crate::vfs::HostVfs;
-use hearth::{BLOCK, CountedElsewhere, KeptSetting, Volume};
+use hearth::{BLOCK, Charges, CountedElsewhere, KeptSetting, Volume};
 use hearth_sync::lock::Lock;
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicU64, Ordering::Relaxed};
@@ -20,6 +22,16 @@ use rustix::fs::fstatfs;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
+
+/// Limits, grace periods and their ends.
+pub const SETTINGS: Form<String> = Form {
+    name: "settings",
+    is_whole: |key, value| {
+        let value = value.map(|value| value.as_bytes());
+        Charges::is_setting(key.as_bytes(), value)
+    },
+    remedy: "set the limit again with 'hearth quota set'",
+};
 
 /// How long an operation that began before the end of the walk may take until it looks.
 const LATE: Duration = Duration::from_secs(5);
@@ -105,8 +117,8 @@ impl Quotas {
         tree.served_at(beside.prepare()?);
         let state = QuotaDir::open(&beside.path().join("quota"))?;
         let dev = tree.nodes.root().id.dev;
-        let settings: Arc<Lines<String>> = Arc::new(Lines::open(&state, "settings")?);
-        let projects = Projects::new(Lines::open(&state, "projects")?, dev);
+        let settings: Arc<Lines<String>> = Arc::new(Lines::open(&state, &SETTINGS)?);
+        let projects = Projects::new(Lines::open(&state, &PROJECTS)?, dev);
         // What was written down while the filesystem could not keep it goes on to count.
         if !projects.any() && tree.can_keep_projects() {
             tree.keep_projects();

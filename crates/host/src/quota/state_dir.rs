@@ -4,7 +4,6 @@ use crate::error::OpenError;
 use hearth::{Amounts, BLOCK, Owners};
 use hearth_sync::primitive::{Arc, thread};
 use rustix::fs::{FlockOperation, flock};
-use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -71,12 +70,20 @@ impl QuotaDir {
         &self.path
     }
 
-    /// Keys and values of a file of lines.
+    /// The text of a file of lines, up to the end of its last line: of a line that a crash has torn
+    /// there is no end, and nobody was told that it is kept. A file that is not there has none. One
+    /// that cannot be read may have some: whoever took it for empty would write that back.
     ///
     /// # Errors
     /// It cannot be read.
-    pub fn read(&self, name: &str) -> Result<HashMap<String, String>, OpenError> {
-        read_lines(&self.path.join(name)).map_err(|error| self.failed(name, error))
+    pub fn read(&self, name: &str) -> Result<String, OpenError> {
+        let text = match std::fs::read(self.path.join(name)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            text => text.map_err(|error| self.failed(name, error))?,
+        };
+        let whole = text.iter().rposition(|byte| *byte == b'\n');
+        // What is no text is no line that anybody wrote, and stays none.
+        Ok(String::from_utf8_lossy(&text[..whole.unwrap_or(0)]).into_owned())
     }
 
     /// Replaces a file by this text, and opens it at its end.
@@ -101,8 +108,8 @@ impl QuotaDir {
     pub fn take_usage(&self, whose: &str) -> Result<Option<Vec<(Owners, Amounts)>>, OpenError> {
         let path = self.path.join(USAGE);
         let failed = |error| state_error(&path, error);
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
+        let text = match std::fs::read(&path) {
+            Ok(text) => String::from_utf8_lossy(&text).into_owned(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(failed(error)),
         };
@@ -156,26 +163,6 @@ fn state_error(path: &Path, error: io::Error) -> OpenError {
         path: path.to_owned(),
         error,
     }
-}
-
-/// What each key has by its last line. A line that a crash has torn has no end and is left out, and
-/// a file that is not there has none. One that cannot be read may have some: whoever took it for
-/// empty would write that back.
-fn read_lines(path: &Path) -> io::Result<HashMap<String, String>> {
-    let text = match std::fs::read(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-        text => text?,
-    };
-    let text = String::from_utf8_lossy(&text);
-    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-    let mut found = HashMap::new();
-    for line in whole.lines().filter(|line| !line.is_empty()) {
-        match line.split_once('\t') {
-            Some((key, value)) => drop(found.insert(key.to_owned(), value.to_owned())),
-            None => drop(found.remove(line)),
-        }
-    }
-    Ok(found)
 }
 
 fn parsed(text: &str, root: &str) -> Option<Vec<(Owners, Amounts)>> {
@@ -237,6 +224,22 @@ mod tests {
         let half = "0 0 0 1 9223372036854775807\n";
         assert!(of(half).is_some());
         assert_eq!(of(&half.repeat(2)), None);
+    }
+
+    /// Once, what was no text was refused as a directory that cannot be written to.
+    #[test]
+    fn usage_that_is_no_text_is_counted_anew() {
+        let name = format!("hearth-quota-no-text-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let directory = QuotaDir::open(&path).unwrap();
+        std::fs::write(
+            path.join(USAGE),
+            b"hearth usage 1\n2:h1.00\n0 0 \xff 1 1\nend",
+        )
+        .unwrap();
+        let usage = directory.take_usage("2:h1.00");
+        std::fs::remove_dir_all(&path).unwrap();
+        assert!(matches!(usage, Ok(None)), "{usage:?}");
     }
 
     /// Once, a mount that followed a `kill -9` at once was refused, for threads of the daemon that
