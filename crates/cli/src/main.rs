@@ -1,5 +1,6 @@
 //! The program `hearth`; everything it does is in the library beside it.
 
+use hearth_sync::primitive::atomic::{AtomicBool, Ordering::Relaxed};
 use std::process::ExitCode;
 
 /// A daemon frees on one thread what another allocated (nodes retired by one core and dropped by
@@ -10,10 +11,25 @@ use std::process::ExitCode;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// Whether nobody has given a standard output. Relaxed: it is set before there is a thread.
+static LACKS_OUTPUT: AtomicBool = AtomicBool::new(false);
+
+/// Rust's own start puts `/dev/null` where there is no standard output, and what is printed is lost
+/// without an error. So it is looked for before that.
+// SAFETY: the loader calls what this section points to, once, and a function is all that is there.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static LOOK: extern "C" fn() = look;
+
+extern "C" fn look() {
+    let is_open = rustix::io::fcntl_getfd(rustix::stdio::stdout()).is_ok();
+    LACKS_OUTPUT.store(!is_open, Relaxed);
+}
+
 fn main() -> ExitCode {
     // A daemon is started as `/proc/self/exe`, which is no name to look for.
     let _ = rustix::thread::set_name(c"hearth");
-    hearth_cli::run(std::env::args_os(), collect)
+    hearth_cli::run(std::env::args_os(), collect, LACKS_OUTPUT.load(Relaxed))
 }
 
 /// Has the allocator give back what it keeps: what is due by its own delay, or with `all` every

@@ -183,7 +183,7 @@ fn in_background(mut daemon: Command, args: &MountArgs) -> Result<(), Failure> {
         .map_err(|error| unanswered(args.mountpoint(), &serve::log_name(args), error))?;
     match args.quiet {
         true => Ok(()),
-        false => output::print(&report),
+        false => output::print_and_go_on(&report),
     }
 }
 

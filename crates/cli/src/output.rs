@@ -2,10 +2,32 @@
 
 use crate::failure::{Failure, reason};
 use crate::printable::printable;
-use std::io::{ErrorKind, IsTerminal, Write};
+use hearth_sync::primitive::atomic::{AtomicBool, Ordering::Relaxed};
+use std::io::{Error, ErrorKind, IsTerminal, Write};
 
-/// Writes all of `text`; ends the program quietly when nobody reads any more.
+/// Whether there is no standard output. Relaxed: it is set before there is a thread.
+static IS_LACKING: AtomicBool = AtomicBool::new(false);
+
+/// Says whether the program was started without a standard output: what stands in its place then
+/// takes everything, and keeps nothing.
+pub fn set_lacking(is_lacking: bool) {
+    IS_LACKING.store(is_lacking, Relaxed);
+}
+
+/// Refuses a verb whose product goes to standard output where there is none.
+pub fn check() -> Result<(), Failure> {
+    match IS_LACKING.load(Relaxed) {
+        true => Err(no_output(&rustix::io::Errno::BADF.into())),
+        false => Ok(()),
+    }
+}
+
+/// Writes all of `text`, which is what was asked for; ends the program quietly when nobody reads
+/// any more.
 pub fn print(text: &str) -> Result<(), Failure> {
+    if !text.is_empty() {
+        check()?;
+    }
     match written(text) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
         Err(error) => Err(no_output(&error)),
@@ -13,8 +35,8 @@ pub fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Prints for a program that has something to do whether or not anybody reads, or whose exit status
-/// says what it has found.
+/// Prints for a verb that has done something, or has something to do, whether or not anybody reads,
+/// or whose exit status says what it has found.
 pub fn print_and_go_on(text: &str) -> Result<(), Failure> {
     match written(text) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(no_output(&error)),
@@ -35,8 +57,11 @@ fn written(text: &str) -> std::io::Result<()> {
     out.write_all(text.as_bytes()).and_then(|()| out.flush())
 }
 
-fn no_output(error: &std::io::Error) -> Failure {
-    Failure::refused(format!("standard output: {}", reason(error)))
+fn no_output(error: &Error) -> Failure {
+    Failure::refused(format!(
+        "standard output: {}; give one that takes what is asked for",
+        reason(error)
+    ))
 }
 
 /// Whether standard output is a terminal and `NO_COLOR` is not set: every colour asks here.

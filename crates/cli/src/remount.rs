@@ -90,7 +90,7 @@ pub fn run(args: &MountArgs) -> Result<(), Failure> {
     apply(&mounted, wanted, args.by_hand)?;
     if !args.quiet {
         let place = printable_path(args.mountpoint());
-        output::print(&format!("hearth: {place}: remounted\n"))?;
+        output::print_and_go_on(&format!("hearth: {place}: remounted\n"))?;
     }
     Ok(())
 }

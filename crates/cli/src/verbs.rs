@@ -13,9 +13,15 @@ use std::io::Write;
 use std::process::ExitCode;
 
 /// Runs the program with its arguments, the first of which is its own name. `collect` has the
-/// allocator of the program give memory back, all that is free if that is asked.
-pub fn run(args: impl Iterator<Item = OsString>, collect: fn(bool)) -> ExitCode {
+/// allocator of the program give memory back, all that is free if that is asked. `lacks_output`
+/// says that the program was started without a standard output.
+pub fn run(
+    args: impl Iterator<Item = OsString>,
+    collect: fn(bool),
+    lacks_output: bool,
+) -> ExitCode {
     allocator::collects_by(collect);
+    output::set_lacking(lacks_output);
     let args: Vec<OsString> = args.collect();
     let helper = args.first().is_some_and(fstab::is_helper);
     let is_fsck = args.get(1).is_some_and(|verb| verb == "fsck");

@@ -76,7 +76,7 @@ pub fn import(mount: &Path, file: &Path) -> Result<(), Failure> {
         0 => String::new(),
         _ => format!(", {absent} of what is not here"),
     };
-    output::print(&format!("{records} records imported{absent}\n"))
+    output::print_and_go_on(&format!("{records} records imported{absent}\n"))
 }
 
 /// Whole lines of `most` bytes at most together, unless one is longer. An empty text is one part.

@@ -49,7 +49,11 @@ pub fn default(args: &DefaultArgs) -> Result<(), Failure> {
             .into_iter()
             .flatten()
             .find(|k| k["kind"] == kind.name());
-        return output::print(&format!("{:#}\n", one.unwrap_or_default()));
+        let text = format!("{:#}\n", one.unwrap_or_default());
+        return match is_question {
+            true => output::print(&text),
+            false => output::print_and_go_on(&text),
+        };
     }
     if !is_question {
         return Ok(());

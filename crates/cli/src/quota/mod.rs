@@ -164,7 +164,7 @@ fn project(args: &ProjectArgs) -> Result<(), Failure> {
         ..failure
     })?;
     if args.json {
-        return output::print(&answer);
+        return output::print_and_go_on(&answer);
     }
     let answer = object(&answer, &mount)?;
     let (changed, kept) = (&answer["changed"], &answer["kept"]);
@@ -185,7 +185,7 @@ fn project(args: &ProjectArgs) -> Result<(), Failure> {
             above["hard"]
         );
     }
-    output::print(&text)
+    output::print_and_go_on(&text)
 }
 
 fn check(args: &CheckArgs) -> Result<(), Failure> {
@@ -218,7 +218,9 @@ fn check(args: &CheckArgs) -> Result<(), Failure> {
     }
     match found["clean"].as_bool() {
         Some(true) => Ok(()),
-        _ if args.repair => output::print("the ledger says now what the walk has found\n"),
+        _ if args.repair => {
+            output::print_and_go_on("the ledger says now what the walk has found\n")
+        }
         _ => {
             let what = "the ledger and the volume differ; check again when nothing writes to \
                         it, then 'hearth quota check --repair' believes the volume";

@@ -25,6 +25,9 @@ pub fn run(args: &DumpArgs) -> Result<(), Failure> {
         let line = "a dump is nothing for a terminal; give a FILE, or a pipe";
         return Err(Failure::usage(line));
     }
+    if to_stdout {
+        output::check()?;
+    }
     let user = place::user(directory)?;
     let store = place::open(directory, OpenMode::ReadOnly, &options)?;
     if let Some(who) = user {

@@ -108,7 +108,7 @@ fn into_volume(
     })?;
     closed.map_err(told)?;
     Kv::end_load(directory).map_err(told)?;
-    output::print(&format!("hearth: store:{}\n", shown(directory, &done)))
+    output::print_and_go_on(&format!("hearth: store:{}\n", shown(directory, &done)))
 }
 
 /// Whether an option of this name was typed.
@@ -150,7 +150,7 @@ fn into_directory(reader: &mut DumpReader<impl Read>, directory: &Path) -> Resul
         let first = first.escape_ascii();
         text += &format!("hearth: left out: {what} of {count} files, the first is '{first}'\n");
     }
-    output::print(&text)
+    output::print_and_go_on(&text)
 }
 
 /// The failure of a load that may have begun.

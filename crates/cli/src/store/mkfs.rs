@@ -13,7 +13,7 @@ pub fn run(args: &MkfsArgs) -> Result<(), Failure> {
     let options = place::options(&args.options, OPTIONS, "mkfs")?;
     let directory = place::directory(&args.place)?;
     place::make(directory, &options)?;
-    output::print(&format!(
+    output::print_and_go_on(&format!(
         "hearth: store:{} is a volume now; 'hearth mount store:{} MOUNTPOINT' mounts it\n",
         printable_path(directory),
         printable_path(directory)

@@ -28,7 +28,7 @@ pub fn run(args: &PassphraseArgs) -> Result<(), Failure> {
     let new = new(&args.new)?;
     StoreBackend::change_passphrase(directory, &old, &new)
         .map_err(|error| refusal(directory, &error))?;
-    output::print(&format!(
+    output::print_and_go_on(&format!(
         "hearth: store:{}: the new passphrase opens it, the old one does not\n",
         printable_path(directory)
     ))

@@ -46,6 +46,35 @@ fn a_dump_whose_reader_ends_before_it_fails() {
     );
 }
 
+/// Once, such a dump was nowhere, and had status 0: the start of the program puts `/dev/null` where
+/// there is no standard output. What a verb does besides it does all the same.
+#[test]
+fn a_verb_whose_product_has_no_standard_output_to_go_to_fails() {
+    let place = Place::with_volume("");
+    let closed = |typed: &str| {
+        let mut shell = shell(place.path(), &format!("\"$HEARTH\" {typed} >&-"));
+        said(shell.env("HEARTH", env!("CARGO_BIN_EXE_hearth")))
+    };
+    for typed in [
+        "dump v -",
+        "info v",
+        "info v --json",
+        "completions bash",
+        "version",
+        "mount --help",
+    ] {
+        refused(typed, &closed(typed), 1, &["standard output", "Bad file"]);
+    }
+    for typed in ["mkfs w", "fsck v", "dump v d.tar", "load d.tar store:x"] {
+        let said = closed(typed);
+        assert!(said.success() && said.err.is_empty(), "{typed}: {said:?}");
+    }
+    // Others put the same device there, and mean it.
+    let mut thrown = place.hearth("dump v -");
+    thrown.stdout(std::process::Stdio::null());
+    assert!(thrown.status().unwrap().success());
+}
+
 /// Once, they were dropped without a word.
 #[test]
 fn a_load_into_a_made_volume_refuses_the_options_of_mkfs() {
