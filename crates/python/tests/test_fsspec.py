@@ -43,6 +43,23 @@ def test_urls_are_paths(fs):
     assert fs.cat("hearth://x/y") == b"1"
 
 
+# The cache itself leaves the file open that it has mapped.
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_cache_of_blocks_is_put_over_a_volume(fs, tmp_path):
+    data = bytes(range(256)) * 1000
+    fs.pipe("/d/f", data)
+    storage = {"cache_storage": str(tmp_path), "check_files": False}
+    for _ in range(2):
+        url = "blockcache::hearth://d/f"
+        with fsspec.open(url, "rb", hearth={"volume": fs.volume}, blockcache=storage) as file:
+            assert file.read(10) == data[:10]
+            assert file.cache._fetch(70_000, 200_000) == data[70_000:200_000]
+            assert file._fetch_range(255_990, 300_000) == data[255_990:]
+            assert file.read() == data[10:]
+        assert file.closed
+
+
 def test_instances_of_all_threads_use_one_volume(source):
     fsspec.filesystem("hearth", volume=source).pipe("/f", b"shared")
     found = []

@@ -53,7 +53,36 @@ def close(source: str) -> None:
 
 
 class HearthReader(io.BufferedReader):
-    """A file that is read. It knows its size: who reads by blocks asks for that."""
+    """A file that is read. It knows its path and its size, and gives any range: who reads or keeps
+    blocks asks for that."""
+
+    def __init__(self, raw: File, blocksize: int) -> None:
+        super().__init__(raw, blocksize)
+        self.blocksize = blocksize
+
+    @property
+    def path(self) -> str:
+        """The path on the volume."""
+        return cast(str, cast(File, self.raw).name)
+
+    @property
+    def closed(self) -> bool:
+        """Whether it is closed. fsspec's cache of blocks says so as well, once it has closed it."""
+        return super().closed
+
+    @closed.setter
+    def closed(self, is_closed: bool) -> None:
+        if is_closed:
+            super().close()
+
+    def _fetch_range(self, start: int, end: int) -> bytes:
+        """The bytes of a range, less what lies behind the end. The place of the file stays."""
+        raw = cast(File, self.raw)
+        parts = []
+        while part := raw.process.pread(raw.descriptor, max(end - start, 0), start):
+            parts.append(part)
+            start += len(part)
+        return b"".join(parts)
 
     @property
     def size(self) -> int:
