@@ -5,6 +5,7 @@ use crate::args::MountArgs;
 use crate::failure::Failure;
 use crate::{serve, wrong_place};
 use hearth::Source;
+use hearth_store::GivenFile;
 use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
 use std::fmt::{Display, Formatter};
@@ -14,6 +15,9 @@ use toml::Spanned;
 
 /// Everything that may stand in a file.
 const KEYS: &[&str] = &["source", "mountpoint", "options", "log"];
+
+/// Bytes of a file at most: a path to something else, which may have no end, is told from one.
+const LEN_MAX: usize = 1 << 20;
 
 /// What a file says, each with its place in the text.
 #[derive(Deserialize)]
@@ -66,9 +70,20 @@ pub fn mountpoint(path: &Path) -> Result<PathBuf, Failure> {
 }
 
 fn read(path: &Path) -> Result<String, Failure> {
-    std::fs::read_to_string(path).map_err(|error| {
-        wrong_place::failure(path, &error, "give a file such as /etc/hearth/NAME.toml")
-    })
+    let give = "give a file such as /etc/hearth/NAME.toml";
+    let given = GivenFile::read(path, LEN_MAX);
+    match given.map_err(|error| wrong_place::failure(path, &error, give))? {
+        GivenFile::Whole(bytes) => String::from_utf8(bytes)
+            .map_err(|_| Failure::at(path, format!("what it has is not UTF-8; {give}"))),
+        GivenFile::TooLong => {
+            let what = format!("is longer than 1 MiB, as no configuration is; {give}");
+            Err(Failure::at(path, what))
+        }
+        GivenFile::NamedPipe => {
+            let what = format!("is a named pipe, which nobody may ever write to; {give}");
+            Err(Failure::at(path, what))
+        }
+    }
 }
 
 /// A file that is read.

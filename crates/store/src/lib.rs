@@ -9,6 +9,7 @@ pub mod dump;
 pub mod engine;
 mod error;
 pub mod fsck;
+mod given_file;
 mod kv;
 mod memory;
 pub mod merge;
@@ -19,6 +20,7 @@ mod volume;
 
 pub use disk::lock::{READS, UNNAMED};
 pub use error::{Error, Result};
+pub use given_file::GivenFile;
 pub use kv::{KvOp, Read, Table};
 pub use memory::MemoryParts;
 pub use troubles::Troubles;

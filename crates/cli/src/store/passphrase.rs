@@ -40,14 +40,15 @@ fn new(from: &Path) -> Result<Passphrase, Failure> {
         let line = format!("--new {from}: {why}; give a file with the new passphrase, or env");
         Failure::refused(line)
     };
-    let bytes = if from == Path::new("env") {
+    let read = if from == Path::new("env") {
         let value = std::env::var_os(NEW).ok_or_else(|| failed(format!("{NEW} is not set")))?;
-        value.into_vec()
+        Passphrase::new(value.into_vec())
     } else {
-        std::fs::read(from).map_err(|error| failed(crate::failure::reason(&error)))?
+        Passphrase::from_file(from)
     };
-    Passphrase::new(bytes).map_err(|error| match error {
+    read.map_err(|error| match error {
         Error::WrongKey { why } => failed(why.to_owned()),
+        Error::Io { errno, .. } => failed(errno.to_string()),
         other => failed(other.to_string()),
     })
 }

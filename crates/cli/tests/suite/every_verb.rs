@@ -4,7 +4,7 @@ mod old_daemon;
 mod places;
 mod table;
 
-use crate::harness::{Private, Said, hearth, refused, said, succeed};
+use crate::harness::{Private, Said, hearth, program, refused, said, succeed};
 use places::{Place, Places};
 use table::{VERBS, WITHOUT_A_PATH};
 
@@ -101,7 +101,12 @@ fn a_configuration_file_that_cannot_be_read_is_named_with_what_to_give() {
     let bytes = private.path().join("bytes.toml");
     std::fs::write(&bytes, b"mountpoint = \"\xff\"").expect("a file");
     let gone = private.path().join("gone.toml");
+    // Once, the one was read until there was no memory, and the other waited for.
+    let pipe = private.path().join("pipe");
+    succeed(program("mkfifo").arg(&pipe));
     let files = [
+        ("/dev/zero".into(), "is longer than 1 MiB"),
+        (pipe, "is a named pipe"),
         (bytes, "UTF-8"),
         (gone, "does not exist"),
         (private.path().to_owned(), "directory"),

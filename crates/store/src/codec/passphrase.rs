@@ -1,8 +1,8 @@
 //! Where a passphrase comes from.
 
 use crate::error::{Error, Result};
+use crate::given_file::GivenFile;
 use hearth_backend::Errno;
-use std::io::Read;
 use std::path::Path;
 use zeroize::Zeroizing;
 
@@ -11,6 +11,8 @@ pub const VARIABLE: &str = "HEARTH_PASSPHRASE";
 
 /// Bytes of a passphrase at most: a path to something else is told from a passphrase.
 const LEN_MAX: usize = 4096;
+
+const TOO_LONG: &str = "the passphrase is longer than 4,096 bytes";
 
 /// A passphrase, wiped when it is dropped.
 #[derive(Clone)]
@@ -32,20 +34,27 @@ impl Passphrase {
                 }),
             };
         }
-        let path = Path::new(source);
-        let io = |op| {
-            move |error: std::io::Error| Error::Io {
-                op,
-                path: path.to_path_buf(),
-                errno: Errno::from(error),
-            }
-        };
-        let file = std::fs::File::open(path).map_err(io("open"))?;
-        let mut bytes = Vec::with_capacity(LEN_MAX + 2);
-        file.take(LEN_MAX as u64 + 2)
-            .read_to_end(&mut bytes)
-            .map_err(io("read"))?;
-        Passphrase::new(bytes)
+        Passphrase::from_file(Path::new(source))
+    }
+
+    /// What a file has, less one newline at the end.
+    ///
+    /// # Errors
+    /// [`Error::WrongKey`] where it is empty, too long or a named pipe; [`Error::Io`] where it
+    /// cannot be read.
+    pub fn from_file(path: &Path) -> Result<Passphrase> {
+        let given = GivenFile::read(path, LEN_MAX + 1).map_err(|error| Error::Io {
+            op: "open",
+            path: path.to_path_buf(),
+            errno: Errno::from(error),
+        })?;
+        match given {
+            GivenFile::Whole(bytes) => Passphrase::new(bytes),
+            GivenFile::TooLong => Err(Error::WrongKey { why: TOO_LONG }),
+            GivenFile::NamedPipe => Err(Error::WrongKey {
+                why: "a named pipe is no file with a passphrase",
+            }),
+        }
     }
 
     /// These bytes, less one newline at the end.
@@ -60,7 +69,7 @@ impl Passphrase {
         let why = match bytes.len() {
             0 => "the passphrase is empty",
             1..=LEN_MAX => return Ok(Passphrase(bytes)),
-            _ => "the passphrase is longer than 4,096 bytes",
+            _ => TOO_LONG,
         };
         Err(Error::WrongKey { why })
     }

@@ -287,8 +287,28 @@ fn a_passphrase_comes_from_a_file_without_its_newline() {
     for wrong in [&b""[..], b"\n", &[b'x'; 5000]] {
         assert!(matches!(read(wrong), Err(Error::WrongKey { .. })));
     }
+    let endless = Passphrase::from_source("/dev/zero");
+    assert!(matches!(endless, Err(Error::WrongKey { .. })));
     let missing = Passphrase::from_source("/nowhere/at/all");
     assert!(matches!(missing, Err(Error::Io { op: "open", .. })));
+}
+
+/// Once, who opened it waited for whoever would write.
+#[test]
+fn a_named_pipe_is_no_file_with_a_passphrase_and_a_pipe_of_a_shell_is() {
+    use std::os::fd::AsRawFd;
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&path).status();
+    assert!(made.expect("a program").success());
+    let named = Passphrase::from_file(&path);
+    assert!(matches!(named, Err(Error::WrongKey { .. })), "{named:?}");
+    let (reader, mut writer) = std::io::pipe().expect("a pipe");
+    std::io::Write::write_all(&mut writer, b"secret\n").expect("room");
+    drop(writer);
+    let source = format!("/proc/self/fd/{}", reader.as_raw_fd());
+    let read = Passphrase::from_source(&source).expect("read");
+    assert_eq!(read.bytes(), b"secret");
 }
 
 #[test]
