@@ -4,13 +4,22 @@
 //! version, into itself. The files are read here; where `nsswitch.conf` names more than files, the
 //! machine's own getent(1) is asked.
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::process::{Command, Stdio};
+use std::io::Read;
+use std::process::{ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long an answer is believed: a report asks for thousands, a server lives for months.
 const AGE: Duration = Duration::from_secs(60);
+/// How long getent is waited for where a number would do. Who it asks may be far away, and not
+/// answer: nobody is asked again then for [`AGE`].
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The same for the number of a name that somebody has typed, without which nothing can be done.
+const NEED: Duration = Duration::from_secs(60);
+/// Numbers that one getent is asked for.
+const TOGETHER: usize = 1000;
 
 /// What can be looked up.
 #[derive(Clone, Copy, Debug)]
@@ -35,11 +44,8 @@ impl Accounts {
             if let Some(found) = known.numbers.get(name) {
                 return *found;
             }
-            let found = known
-                .asks
-                .then(|| self.ask(name))
-                .flatten()
-                .map(|(_, id)| id);
+            let found = known.ask(|| self.ask(&[name.to_owned()], Instant::now() + NEED));
+            let found = found.first().map(|(_, id)| *id);
             known.numbers.insert(name.to_owned(), found);
             found
         })
@@ -51,11 +57,15 @@ impl Accounts {
             if let Some(found) = known.names.get(&id) {
                 return found.clone();
             }
-            let asked = || self.ask(&id.to_string());
-            let found = known.asks.then(asked).flatten().map(|(name, _)| name);
-            known.names.insert(id, found.clone());
-            found
+            known.learn([id].into_iter(), |keys| self.ask(keys, patience()));
+            known.names.get(&id).cloned().flatten()
         })
+    }
+
+    /// Looks for the names of many numbers at once: one by one each would start a program.
+    pub fn learn(self, ids: impl Iterator<Item = u32>) {
+        let until = patience();
+        self.with(|known| known.learn(ids, |keys| self.ask(keys, until)));
     }
 
     fn with<T>(self, look: impl FnOnce(&mut Answers) -> T) -> T {
@@ -85,15 +95,47 @@ impl Accounts {
         )
     }
 
-    fn ask(self, key: &str) -> Option<(String, u32)> {
+    /// What getent says of names or numbers; `None` if it has not ended by then.
+    fn ask(self, keys: &[String], until: Instant) -> Option<Vec<(String, u32)>> {
         let mut getent = Command::new("getent");
-        getent.arg("--").arg(self.database()).arg(key);
-        let output = getent.stdin(Stdio::null()).stderr(Stdio::null()).output();
-        entry(
-            String::from_utf8_lossy(&output.ok()?.stdout)
-                .lines()
-                .next()?,
-        )
+        getent.arg("--").arg(self.database()).args(keys);
+        getent.stdin(Stdio::null()).stderr(Stdio::null());
+        let Ok(mut getent) = getent.stdout(Stdio::piped()).spawn() else {
+            return Some(Vec::new());
+        };
+        let said = getent.stdout.take().and_then(|out| whole(out, until));
+        if said.is_none() {
+            // It has ended, then.
+            let _ = getent.kill();
+        }
+        let _ = getent.wait();
+        let said = said?;
+        let said = String::from_utf8_lossy(&said);
+        Some(said.lines().filter_map(entry).collect())
+    }
+}
+
+fn patience() -> Instant {
+    Instant::now() + PATIENCE
+}
+
+/// All that is written to a pipe, if it ends by then.
+fn whole(mut pipe: ChildStdout, until: Instant) -> Option<Vec<u8>> {
+    let (mut said, mut part) = (Vec::new(), [0; 4096]);
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let left = Timespec::try_from(left).ok()?;
+        let ready = poll(&mut [PollFd::new(&pipe, PollFlags::IN)], Some(&left));
+        match ready {
+            Ok(0) => return None,
+            Err(rustix::io::Errno::INTR) => continue,
+            _ => {}
+        }
+        match pipe.read(&mut part) {
+            Ok(0) => return Some(said),
+            Ok(len) => said.extend_from_slice(&part[..len]),
+            Err(_) => return None,
+        }
     }
 }
 
@@ -119,6 +161,37 @@ impl Answers {
             asks,
             names,
             numbers,
+        }
+    }
+
+    /// What others say, if they are asked: not again once one has taken too long.
+    fn ask(&mut self, ask: impl FnOnce() -> Option<Vec<(String, u32)>>) -> Vec<(String, u32)> {
+        let said = self.asks.then(ask).flatten();
+        self.asks &= said.is_some();
+        said.unwrap_or_default()
+    }
+
+    /// Looks for the names of numbers that are not known.
+    fn learn(
+        &mut self,
+        ids: impl Iterator<Item = u32>,
+        mut ask: impl FnMut(&[String]) -> Option<Vec<(String, u32)>>,
+    ) {
+        let mut unknown: Vec<u32> = ids.filter(|id| !self.names.contains_key(id)).collect();
+        unknown.sort_unstable();
+        unknown.dedup();
+        for part in unknown.chunks(TOGETHER) {
+            let keys: Vec<String> = part.iter().map(u32::to_string).collect();
+            let said = self.ask(|| ask(&keys));
+            // Of two with one number the first counts.
+            let said: HashMap<u32, String> = said
+                .into_iter()
+                .rev()
+                .map(|(name, id)| (id, name))
+                .collect();
+            for id in part {
+                self.names.insert(*id, said.get(id).cloned());
+            }
         }
     }
 }
@@ -183,7 +256,56 @@ mod tests {
         assert_eq!(Accounts::Groups.name(0).as_deref(), Some("root"));
         assert_eq!(Accounts::Users.name(4_000_000_000), None);
         // getent itself, which a machine with files alone does not need.
-        assert_eq!(Accounts::Users.ask("0"), Some(("root".to_owned(), 0)));
-        assert_eq!(Accounts::Groups.ask("--help"), None);
+        let ask = |accounts: Accounts, keys: &[&str]| {
+            let keys: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
+            accounts.ask(&keys, patience())
+        };
+        let root = || Some(vec![("root".to_owned(), 0)]);
+        assert_eq!(
+            ask(Accounts::Users, &["4000000000", "0", "4000000001"]),
+            root()
+        );
+        assert_eq!(ask(Accounts::Groups, &["--help"]), Some(Vec::new()));
+    }
+
+    /// Once, a report of 3,000 users without names started as many programs, one after the other.
+    #[test]
+    fn many_numbers_are_asked_for_together_and_once() {
+        let mut known = Answers::of("root:x:0:0::/root:/bin/sh\n", true);
+        let mut asked = Vec::new();
+        for _ in 0..2 {
+            known.learn((0..3000).chain(0..3000), |keys| {
+                asked.push((keys.len(), keys[0].clone()));
+                Some(vec![("bob".to_owned(), 1500), ("rob".to_owned(), 1500)])
+            });
+        }
+        let keys = |len, first: &str| (len, first.to_owned());
+        assert_eq!(
+            asked,
+            [keys(1000, "1"), keys(1000, "1001"), keys(999, "2001")]
+        );
+        assert_eq!(known.names[&1500].as_deref(), Some("bob"));
+        assert_eq!((&known.names[&7], known.names.len()), (&None, 3000));
+    }
+
+    #[test]
+    fn who_does_not_answer_is_not_asked_again() {
+        let mut known = Answers::of("", true);
+        let mut asked = 0;
+        for _ in 0..2 {
+            known.learn(0..3000, |_| {
+                asked += 1;
+                None
+            });
+        }
+        assert_eq!((asked, known.names.len()), (1, 3000));
+        assert_eq!(known.ask(|| Some(vec![("bob".to_owned(), 1)])), []);
+        // Nothing writes to it, and it does not end.
+        let mut stays = Command::new("cat");
+        let stays = stays.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut stays = stays.unwrap();
+        assert_eq!(whole(stays.stdout.take().unwrap(), Instant::now()), None);
+        drop(stays.stdin.take());
+        stays.wait().unwrap();
     }
 }

@@ -1,7 +1,7 @@
 //! Names of users, groups and projects, from sources that may be far away.
 
 use crate::question::Question;
-use crate::quota::with_names;
+use crate::quota::{learn_names_in, with_names};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -31,6 +31,7 @@ impl Names {
             return;
         }
         let find = move || {
+            learn_names_in(unknown.iter().map(String::as_str));
             let named = |tenant: String| (with_names(&tenant), tenant);
             let pairs = unknown.into_iter().map(named);
             let pairs = pairs.filter(|(name, tenant)| name != tenant);

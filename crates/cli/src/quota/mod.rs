@@ -12,7 +12,7 @@ pub mod who;
 pub use args::QuotaArgs;
 pub use log::EventLog;
 pub use record::{Record, Report, Usage};
-pub use who::{id_of, with_names};
+pub use who::{id_of, learn_names_in, with_names};
 
 use crate::ask::ask;
 use crate::failure::Failure;

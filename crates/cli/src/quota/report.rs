@@ -1,7 +1,7 @@
 //! Use and limits in the layout of `repquota(8)`.
 
 use super::record::{Kind, Record, Report, Usage};
-use super::who::name_of;
+use super::who::{learn_names, name_of};
 use hearth::QuotaKind;
 use std::fmt::Write;
 
@@ -18,6 +18,10 @@ pub struct Form {
 
 /// A table for each kind that `wanted` names and that has records, the volume's own first.
 pub fn text(report: &Report, place: &str, wanted: &[QuotaKind], form: Form) -> String {
+    if !form.numeric {
+        let shown = report.records.iter().map(|record| record.who);
+        learn_names(shown.filter(|who| wanted.contains(&who.kind)));
+    }
     let mut out = String::new();
     let is_known = |kind: QuotaKind| report.kinds.iter().any(|k| k.kind == kind);
     for &kind in wanted {

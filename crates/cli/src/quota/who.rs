@@ -114,6 +114,31 @@ pub fn name_of(who: QuotaId) -> Option<String> {
     }
 }
 
+/// Looks for the names of many ids at once.
+pub fn learn_names(ids: impl Iterator<Item = QuotaId>) {
+    let ids: Vec<QuotaId> = ids.collect();
+    for (kind, accounts) in [
+        (QuotaKind::User, Accounts::Users),
+        (QuotaKind::Group, Accounts::Groups),
+    ] {
+        let of_kind = ids.iter().filter(|who| who.kind == kind);
+        accounts.learn(of_kind.map(|who| who.id));
+    }
+}
+
+/// Looks for the names that [`with_names`] puts into these texts.
+pub fn learn_names_in<'t>(texts: impl Iterator<Item = &'t str>) {
+    learn_names(texts.flat_map(|text| {
+        let mut before = "";
+        text.split(' ').filter_map(move |word| {
+            let bare = word.trim_end_matches(BEHIND);
+            let (kind, id) = split(std::mem::replace(&mut before, bare), bare);
+            let (kind, id) = kind_named(kind).zip(id.parse().ok())?;
+            Some(QuotaId { kind, id })
+        })
+    }));
+}
+
 /// `user:1000` and `user 1000` in a text become `user:alice` and `user alice`.
 pub fn with_names(text: &str) -> String {
     named(text, false)
@@ -128,11 +153,8 @@ fn named(text: &str, keeps_ids: bool) -> String {
     let mut named = String::with_capacity(text.len());
     let mut before = "";
     for word in text.split_inclusive(' ') {
-        let bare = word.trim_end_matches([' ', ',', ':', ';', '.']);
-        let (kind, id) = match bare.split_once(':') {
-            Some((kind, id)) => (kind, id),
-            None => (before, bare),
-        };
+        let bare = word.trim_end_matches(BEHIND);
+        let (kind, id) = split(before, bare);
         let who = kind_named(kind).zip(id.parse().ok());
         match who.and_then(|(kind, id)| name_of(QuotaId { kind, id })) {
             Some(name) => {
@@ -148,6 +170,14 @@ fn named(text: &str, keeps_ids: bool) -> String {
         before = bare;
     }
     named
+}
+
+/// What may follow an id in a text.
+const BEHIND: [char; 5] = [' ', ',', ':', ';', '.'];
+
+/// Kind and id of a word and the one before it.
+fn split<'t>(before: &'t str, word: &'t str) -> (&'t str, &'t str) {
+    word.split_once(':').unwrap_or((before, word))
 }
 
 /// Names of projects that the machine knows.

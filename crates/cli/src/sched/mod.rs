@@ -9,7 +9,7 @@ use crate::ask::ask;
 use crate::control_file;
 use crate::failure::Failure;
 use crate::output;
-use crate::quota::with_names;
+use crate::quota::{learn_names_in, with_names};
 use crate::which::mount_of;
 use crate::wrong_place::{OWNERS, unreached};
 use args::{Ceiling, SchedVerb};
@@ -69,6 +69,7 @@ pub fn read(mount: &Path, json: bool) -> Result<String, Failure> {
     if json {
         return Ok(text);
     }
+    learn_names_in(text.lines());
     // Tenants stand at the end of their lines, so that names may be longer than numbers.
     Ok(text.lines().map(|line| with_names(line) + "\n").collect())
 }

@@ -2,7 +2,7 @@
 
 use super::grid::{Cell, Column, Grid, Tone};
 use super::number;
-use crate::quota::{Record, Report, Usage, with_names};
+use crate::quota::{Record, Report, Usage, learn_names_in, with_names};
 use hearth::QuotaKind;
 use serde_json::{Value, json};
 
@@ -79,6 +79,7 @@ pub fn between(
         .collect();
     let all = ran.iter().sum::<u64>().max(1) as f64;
     let mut tenants: Vec<TenantRow> = Vec::new();
+    learn_names_in(rows.iter().filter_map(|row| row["tenant"].as_str()));
     for (row, ran) in rows.iter().zip(ran) {
         let work = work(was(row), row, ran as f64 / all, seconds);
         let id = row["tenant"].as_str().unwrap_or_default();
@@ -91,9 +92,12 @@ pub fn between(
     }
     let known = |record: &Record| rows.iter().any(|row| row["tenant"] == *name(record));
     let others = quota.iter().flat_map(|quota| &quota.records);
-    for record in others.filter(|record| !known(record) && is_worth_a_row(record)) {
+    let others = others.filter(|record| !known(record) && is_worth_a_row(record));
+    let others: Vec<_> = others.map(|record| (record, name(record))).collect();
+    learn_names_in(others.iter().map(|(_, name)| &**name));
+    for (record, name) in others {
         tenants.push(TenantRow {
-            name: with_names(&name(record)),
+            name: with_names(&name),
             ..usage(Some(record))
         });
     }
