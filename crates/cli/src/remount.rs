@@ -66,6 +66,16 @@ pub fn is_asked(args: &MountArgs) -> bool {
     fstab::typed(&args.options).any(|option| option == "remount")
 }
 
+/// Whether an option means something to a remount.
+pub fn knows(option: &str) -> bool {
+    option == "remount"
+        || is_kernels(option)
+        || FLAGS
+            .iter()
+            .any(|(set, cleared, _)| [*set, *cleared].contains(&option))
+        || ATIMES.iter().any(|(name, _)| *name == option)
+}
+
 /// Changes a mount.
 pub fn run(args: &MountArgs) -> Result<(), Failure> {
     let place = mounts::resolved(args.mountpoint());
