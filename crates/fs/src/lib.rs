@@ -17,6 +17,7 @@
 #![deny(clippy::print_stderr)]
 
 pub mod acl;
+mod acting_chars;
 pub mod amount;
 pub mod backend;
 mod builder;
@@ -64,6 +65,7 @@ mod write_streams;
 pub use hearth_backend::flags;
 use hearth_backend::{attr, errno};
 
+pub use acting_chars::is_acting;
 pub use attr::{Attr, DirEntry, FsXAttr, Kind, SetAttr, SetTime, StatFs, StatX, Target, Time};
 pub use builder::VolumeBuilder;
 pub use caller::{Caller, Credentials, Origin};

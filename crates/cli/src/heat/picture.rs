@@ -3,6 +3,7 @@
 use super::palette::css;
 use super::row::{accesses, cells, grade, number, shown_path};
 use super::units::{bytes, rate};
+use hearth::is_acting;
 use serde_json::Value;
 use std::fmt::Write;
 use std::path::Path;
@@ -210,8 +211,8 @@ fn escape(text: &str) -> String {
             '<' => safe += "&lt;",
             '>' => safe += "&gt;",
             '"' => safe += "&quot;",
-            // Not allowed in XML, whatever they are written as.
-            c if c.is_control() && c != '\n' => safe.push('\u{fffd}'),
+            // Control characters are not allowed in XML, whatever they are written as.
+            c if is_acting(c) && c != '\n' => safe.push('\u{fffd}'),
             '\u{fffe}' | '\u{ffff}' => safe.push('\u{fffd}'),
             c => safe.push(c),
         }

@@ -1,5 +1,6 @@
 //! Why a write to a control file was refused, as a line that is read from the same open file.
 
+use crate::acting_chars::is_acting;
 use crate::errno::Errno;
 
 /// Most characters of a line.
@@ -14,7 +15,7 @@ pub(super) fn line(reason: &str) -> String {
     let mut line = String::new();
     let mut chars = reason.chars();
     for char in chars.by_ref().take(MOST) {
-        match char.is_control() {
+        match is_acting(char) {
             true => line.extend(char.escape_default()),
             false => line.push(char),
         }
@@ -39,6 +40,7 @@ mod tests {
     fn a_reason_is_one_line_of_some_length() {
         assert_eq!(line("'ü b' is none"), "'ü b' is none\n");
         assert_eq!(line("a\n\u{1b}[1mb\u{9b}"), "a\\n\\u{1b}[1mb\\u{9b}\n");
+        assert_eq!(line("a\u{202e}b"), "a\\u{202e}b\n");
         assert_eq!(
             line(&"x".repeat(1 << 20)),
             format!("{}...\n", "x".repeat(MOST))

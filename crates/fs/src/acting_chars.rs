@@ -1,0 +1,21 @@
+//! Characters of a name or a text that do something other than to stand there.
+
+/// Whether a character acts on what shows it: a control character, one that turns the direction of
+/// what follows, or one without a width, by which two names look like one.
+pub fn is_acting(char: char) -> bool {
+    char.is_control()
+        || matches!(
+            char,
+            // The soft hyphen; marks of direction; joiners and spaces of no width; ends of lines and
+            // paragraphs; embeddings, overrides and isolates; notes between lines; tags.
+            '\u{ad}'
+                | '\u{61c}'
+                | '\u{180e}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{feff}'
+                | '\u{fff9}'..='\u{fffb}'
+                | '\u{e0000}'..='\u{e007f}'
+        )
+}
