@@ -73,7 +73,8 @@ impl FileHandle {
     pub fn is_text(text: &str) -> bool {
         let is_hex = |hex: &str| {
             let mut digits = hex.bytes();
-            hex.len() % 2 == 0 && digits.all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+            hex.len().is_multiple_of(2)
+                && digits.all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
         };
         let parts = text.strip_prefix('h').and_then(|text| text.split_once('.'));
         parts.is_some_and(|(kind, hex)| kind.parse::<i32>().is_ok() && is_hex(hex))
