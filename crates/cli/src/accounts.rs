@@ -16,7 +16,7 @@ const AGE: Duration = Duration::from_secs(60);
 /// How long getent is waited for where a number would do. Who it asks may be far away, and not
 /// answer: nobody is asked again then for [`AGE`].
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The same for the number of a name that somebody has typed, without which nothing can be done.
+/// How long it is waited for where a name was typed, without whose number nothing can be done.
 const NEED: Duration = Duration::from_secs(60);
 /// Numbers that one getent is asked for.
 const TOGETHER: usize = 1000;

@@ -205,6 +205,9 @@ pub struct MountArgs {
     /// Called by mount(8) without `-v`: nothing is said of what works.
     #[arg(skip = false)]
     pub quiet: bool,
+    /// Called by mount(8) with `-s`: unknown options are left out.
+    #[arg(skip = false)]
+    pub sloppy: bool,
 }
 
 impl MountArgs {

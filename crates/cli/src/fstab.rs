@@ -2,8 +2,6 @@
 
 use crate::args::MountArgs;
 use crate::failure::Failure;
-use crate::{output, remount};
-use hearth_fuse::MountOptions;
 use std::ffi::OsString;
 
 /// Options that mount(8) and boot scripts act on, or that ask for what is so anyway.
@@ -71,7 +69,7 @@ pub fn is_helper(program: &OsString) -> bool {
 }
 
 /// Reads `mount.hearth SOURCE MOUNTPOINT [-sfnv] [-o OPTS] [-t TYPE] [-N NAMESPACE]`; `None` when
-/// nothing is to be mounted (`-f`). Unknown options are left out if that is asked (`-s`).
+/// nothing is to be mounted (`-f`).
 pub fn helper(mut words: impl Iterator<Item = OsString>) -> Result<Option<MountArgs>, Failure> {
     let (mut places, mut options) = (Vec::new(), Vec::new());
     let (mut fake, mut verbose, mut sloppy) = (false, false, false);
@@ -101,9 +99,6 @@ pub fn helper(mut words: impl Iterator<Item = OsString>) -> Result<Option<MountA
             places.len()
         ))
     })?;
-    if sloppy {
-        options = known(&options, verbose);
-    }
     Ok((!fake).then(|| MountArgs {
         places: vec![source.into(), mountpoint.into()],
         config: None,
@@ -113,26 +108,8 @@ pub fn helper(mut words: impl Iterator<Item = OsString>) -> Result<Option<MountA
         detach: false,
         by_hand: false,
         quiet: !verbose,
+        sloppy,
     }))
-}
-
-/// The options without those that mean nothing here: a table that several systems share has some.
-/// One whose value is wrong stays, to be refused.
-fn known(options: &[String], verbose: bool) -> Vec<String> {
-    let is_known = |option: &&str| {
-        let read = MountOptions::default().set(option);
-        let is_unknown = read.is_err_and(|error| error.expected.is_none());
-        let is = !is_unknown || is_theirs(option) || remount::knows(option);
-        if !is && verbose {
-            output::say(format_args!("option '{option}' is unknown and left out"));
-        }
-        is
-    };
-    let of_list = |list: &String| {
-        let known = hearth_fuse::split_options(list).filter(is_known);
-        known.collect::<Vec<_>>().join(",")
-    };
-    options.iter().map(of_list).collect()
 }
 
 fn value(option: &str, value: Option<OsString>) -> Result<String, Failure> {
@@ -186,26 +163,6 @@ mod tests {
         assert!(helper(words("memory: /mnt/a -f")).expect("fake").is_none());
         let host = helper(words("host:/srv/data /mnt/a -o ro")).expect("a good call");
         assert_eq!(host.expect("not a fake one").options, ["ro"]);
-    }
-
-    /// Once, they were refused, as without `-s`.
-    #[test]
-    fn a_sloppy_call_leaves_out_what_is_unknown_alone() {
-        let options = |line: &str| {
-            let args = helper(words(line)).expect("a good call");
-            ours(&args.expect("not a fake one").options).join(",")
-        };
-        let typed = "memory: /m -o ro,frobnicate,size=1G,context=\"a,b\",size=x,nfsvers=4";
-        let kept = "ro,size=1G,context=\"a,b\",size=x";
-        assert_eq!(options(&format!("{typed} -s")), kept);
-        assert_eq!(
-            options(typed),
-            format!("{kept},nfsvers=4").replace("ro,", "ro,frobnicate,")
-        );
-        let remount = "memory: /m -sn -o remount,noatime,user_id=0,nodiratime,rw,x1";
-        let args = helper(words(remount)).expect("a good call");
-        let kept = args.expect("not a fake one").options.join(",");
-        assert_eq!(kept, "remount,noatime,user_id=0,nodiratime,rw");
     }
 
     #[test]

@@ -42,6 +42,7 @@ mod sched;
 mod serve;
 mod served;
 mod signals;
+mod sloppy;
 mod stats;
 mod store;
 mod sync;

@@ -3,9 +3,9 @@
 use hearth::is_acting;
 use std::path::Path;
 
-/// The text with a question mark for each character that acts: a name may have an escape sequence in
-/// it, which would act on the terminal, a newline, which would forge a line, or a mark of direction,
-/// which would turn the rest of the line around.
+/// The text with a question mark for each character that acts: a name may have an escape sequence
+/// in it, which would act on the terminal, a newline, which would forge a line, or a mark of
+/// direction, which would turn the rest of the line around.
 pub fn printable(text: &str) -> String {
     text.replace(is_acting, "?")
 }

@@ -4,7 +4,7 @@ use crate::args::{Args, Verb};
 use crate::failure::Failure;
 use crate::{
     allocator, ask, doctor, events, fstab, generate, heat, inquiry, locks, metrics, mount, output,
-    quota, run as run_in, sched, stats, store, sync, top, tune, umount, which,
+    quota, run as run_in, sched, sloppy, stats, store, sync, top, tune, umount, which,
 };
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
@@ -27,7 +27,7 @@ pub fn run(
     let is_fsck = args.get(1).is_some_and(|verb| verb == "fsck");
     let done = if helper {
         match fstab::helper(args.into_iter().skip(1)) {
-            Ok(Some(args)) => mount::run(&args),
+            Ok(Some(args)) => mount::run(&sloppy::understood(args)),
             Ok(None) => Ok(()),
             Err(failure) => Err(failure),
         }

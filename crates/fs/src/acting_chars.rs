@@ -6,8 +6,8 @@ pub fn is_acting(char: char) -> bool {
     char.is_control()
         || matches!(
             char,
-            // The soft hyphen; marks of direction; joiners and spaces of no width; ends of lines and
-            // paragraphs; embeddings, overrides and isolates; notes between lines; tags.
+            // The soft hyphen; marks of direction; joiners and spaces of no width; ends of lines
+            // and paragraphs; embeddings, overrides, isolates; notes between lines; tags.
             '\u{ad}'
                 | '\u{61c}'
                 | '\u{180e}'

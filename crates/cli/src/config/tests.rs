@@ -16,6 +16,7 @@ fn mount(text: &str, typed: &[&str]) -> Result<MountArgs, String> {
         log: None,
         detach: false,
         quiet: false,
+        sloppy: false,
         by_hand: true,
         config: Some(path.clone()),
     };
