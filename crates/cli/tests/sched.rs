@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod harness;
+#[path = "sched/memory.rs"]
+mod memory;
 #[path = "sched/shown.rs"]
 mod shown;
 mod tenants;

@@ -206,6 +206,7 @@ impl<V: KernelCache> Session<V> {
             service,
             workers: Arc::clone(&self.workers),
             waiting: Arc::clone(&self.connection.waiting),
+            delayed: Arc::default(),
             sched: self.volume.scheduler(),
             park: options.park,
             idle: self.idle.clone(),

@@ -3,6 +3,7 @@
 use super::buffer::Buffer;
 use super::device::Device;
 use crate::log::say;
+use crate::wait::late_reply::LateReply;
 use crate::wait::outcome::{Attempt, Finish, InlineReply, Outcome, WaitFor};
 use crate::wait::pending_request::PendingRequest;
 use crate::wait::service::Service;
@@ -23,6 +24,8 @@ pub(super) struct DevRequest {
     device: Arc<Device>,
     /// Bytes that the reply may have.
     reply_max: usize,
+    /// Sends the result, where that has to wait.
+    late: Option<LateReply>,
 }
 
 thread_local! {
@@ -45,6 +48,7 @@ impl DevRequest {
             setxattr_ext,
             device: Arc::clone(device),
             reply_max,
+            late: None,
         }
     }
 }
@@ -58,7 +62,11 @@ impl PendingRequest for DevRequest {
         self.header
     }
 
-    fn attempt<S: Service>(self, service: &S, attempt: Attempt) -> Option<(DevRequest, WaitFor)> {
+    fn attempt<S: Service>(
+        mut self,
+        service: &S,
+        attempt: Attempt,
+    ) -> Option<(DevRequest, WaitFor)> {
         let raw = RawRequest::from_buffer(&self.bytes, self.setxattr_ext)?;
         let wait = REPLY.with_borrow_mut(|buffer| {
             let buffer = buffer.get_or_insert_with(|| Buffer::new(self.reply_max, 0));
@@ -69,7 +77,13 @@ impl PendingRequest for DevRequest {
             match service.handle(&raw, out, attempt).outcome {
                 Outcome::Done(result) => {
                     let result = result.map(|size| &out[..size]);
-                    send(&self.device, self.header.unique, result);
+                    match self.late.take() {
+                        Some(late) => {
+                            let result = result.and_then(InlineReply::copy_of);
+                            late(result, finish(Arc::clone(&self.device), self.header.unique));
+                        }
+                        None => send(&self.device, self.header.unique, result),
+                    }
                     None
                 }
                 Outcome::NoReply => None,
@@ -79,12 +93,20 @@ impl PendingRequest for DevRequest {
         Some((self, wait))
     }
 
+    fn reply_late(&mut self, late: LateReply) {
+        self.late = Some(late);
+    }
+
     fn refuse(self, errno: Errno) {
         send(&self.device, self.header.unique, Err(errno));
     }
 
     fn finish(self) -> Finish {
-        finish(self.device, self.header.unique)
+        let finish = finish(self.device, self.header.unique);
+        match self.late {
+            Some(late) => Box::new(|result| late(result, finish)),
+            None => finish,
+        }
     }
 }
 

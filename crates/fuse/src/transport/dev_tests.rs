@@ -60,6 +60,7 @@ fn shared(scheduler: &Scheduler, park: Park) -> Arc<SessionShared<Mirror>> {
         workers: Arc::new(Workers::new(scheduler)),
         idle: None,
         waiting: Arc::new(Waiting::default()),
+        delayed: Arc::default(),
         sched: scheduler.handle(),
         park,
     })

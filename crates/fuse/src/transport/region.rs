@@ -90,6 +90,21 @@ impl Region {
             (header, payload)
         }
     }
+
+    /// Gives the memory of the payload back; it reads as zeros. Only between the completion and the
+    /// next submission of the entry.
+    pub fn discard_payload(&mut self) {
+        let payload = self.split().1;
+        // SAFETY: the payload is whole pages of a private mapping of this value, and nothing else
+        // refers to them. Where the call fails, the pages stay.
+        unsafe {
+            libc::madvise(
+                payload.as_mut_ptr().cast(),
+                payload.len(),
+                libc::MADV_DONTNEED,
+            )
+        };
+    }
 }
 
 // SAFETY: the mapping belongs to this value alone; the kernel uses it only while the entry is its.

@@ -2,6 +2,7 @@
 
 use super::completions::{Completion, CompletionQueue};
 use super::region::Region;
+use crate::wait::late_reply::LateReply;
 use crate::wait::outcome::{Attempt, Finish, InlineReply, Outcome, WaitFor};
 use crate::wait::pending_request::PendingRequest;
 use crate::wait::service::{Handled, Service};
@@ -50,6 +51,8 @@ pub(super) struct RingRequest {
     header: InHeader,
     region: Region,
     completions: Arc<CompletionQueue>,
+    /// Sends the result, where that has to wait.
+    late: Option<LateReply>,
 }
 
 impl RingRequest {
@@ -64,7 +67,35 @@ impl RingRequest {
             header: region.request().0,
             region,
             completions: Arc::clone(completions),
+            late: None,
         }
+    }
+
+    /// Replies with so many bytes of the payload.
+    fn done(mut self, result: Result<usize, Errno>) {
+        let Some(late) = self.late.take() else {
+            return self.send(result);
+        };
+        let body = |len| InlineReply::copy_of(&self.region.split().1[..len]);
+        late(result.and_then(body), self.finish_late());
+    }
+
+    /// What sends the result when its time has come. The entry's payload takes no memory meanwhile.
+    fn finish_late(mut self) -> Finish {
+        self.region.discard_payload();
+        self.finish_now()
+    }
+
+    /// What sends the result at once.
+    fn finish_now(mut self) -> Finish {
+        Box::new(move |result: Result<InlineReply, Errno>| {
+            let result = result.map(|reply| {
+                let body = reply.bytes();
+                self.region.split().1[..body.len()].copy_from_slice(body);
+                body.len()
+            });
+            self.send(result);
+        })
     }
 
     fn send(self, result: Result<usize, Errno>) {
@@ -89,7 +120,7 @@ impl PendingRequest for RingRequest {
     ) -> Option<(RingRequest, WaitFor)> {
         let mut scratch = [0; COPIED];
         match handle(service, &mut self.region, &mut scratch, attempt).outcome {
-            Outcome::Done(result) => self.send(result),
+            Outcome::Done(result) => self.done(result),
             // The entry goes back to the kernel either way.
             Outcome::NoReply => self.send(Ok(0)),
             Outcome::Wait(wait) => return Some((self, wait)),
@@ -97,19 +128,22 @@ impl PendingRequest for RingRequest {
         None
     }
 
+    fn reply_late(&mut self, late: LateReply) {
+        self.late = Some(late);
+    }
+
     fn refuse(self, errno: Errno) {
         self.send(Err(errno));
     }
 
     fn finish(mut self) -> Finish {
-        Box::new(move |result: Result<InlineReply, Errno>| {
-            let result = result.map(|reply| {
-                let body = reply.bytes();
-                self.region.split().1[..body.len()].copy_from_slice(body);
-                body.len()
-            });
-            self.send(result);
-        })
+        match self.late.take() {
+            Some(late) => {
+                let finish = self.finish_late();
+                Box::new(|result| late(result, finish))
+            }
+            None => self.finish_now(),
+        }
     }
 }
 

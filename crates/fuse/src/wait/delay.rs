@@ -40,17 +40,8 @@ pub(crate) async fn delay(
     id: RequestId,
     permits: Permits,
 ) -> Delayed {
-    let mut allowed = pin!(async {
-        // The waits may follow each other: the request already has its position at each limit.
-        for permit in permits.into_iter().flatten() {
-            sched.rate_limit(permit).await;
-        }
-    });
-    let mut end = Some(Cut::Signal);
-    if let Some(waker) = waiting.begin_task(id) {
-        end = first(allowed.as_mut(), poll_fn(|context| waker.poll(context))).await;
-        waiting.end(id.unique);
-    }
+    let mut allowed = pin!(limits(sched, permits));
+    let end = until_cut(allowed.as_mut(), waiting, id).await;
     if waiting.is_closed() {
         return Delayed::Closed;
     }
@@ -62,6 +53,70 @@ pub(crate) async fn delay(
             Delayed::Cut
         }
     }
+}
+
+/// Calls `reply` when the rate limits of `permits` allow it, or the caller is killed, if `forgive`
+/// gives something then. That is kept until they do. The end of the session ends every wait.
+pub(crate) async fn delay_reply<F>(
+    sched: &Handle,
+    waiting: &Waiting,
+    id: RequestId,
+    permits: Permits,
+    forgive: impl FnOnce() -> Option<F>,
+    reply: impl FnOnce(),
+) {
+    let mut allowed = pin!(limits(sched, permits));
+    let end = until_cut(allowed.as_mut(), waiting, id).await;
+    waiting.end_task(id.unique);
+    match end {
+        _ if waiting.is_closed() => {}
+        None => {}
+        Some(Cut::Signal) => {
+            first(allowed, sched.sleep(PATIENCE)).await;
+        }
+        Some(Cut::Kill) => {
+            let forgiven = forgive();
+            let late = match forgiven {
+                Some(_) => {
+                    reply();
+                    None
+                }
+                None => Some(reply),
+            };
+            while !waiting.is_closed()
+                && first(allowed.as_mut(), sched.sleep(PATIENCE))
+                    .await
+                    .is_some()
+            {}
+            if let Some(reply) = late {
+                reply();
+            }
+            return;
+        }
+    }
+    reply();
+}
+
+/// Waits until rate limits allow a request.
+async fn limits(sched: &Handle, permits: Permits) {
+    // The waits may follow each other: the request already has its position at each limit.
+    for permit in permits.into_iter().flatten() {
+        sched.rate_limit(permit).await;
+    }
+}
+
+/// Waits for `allowed` until the wait is cut; `None` if it was not.
+async fn until_cut(
+    allowed: impl Future<Output = ()>,
+    waiting: &Waiting,
+    id: RequestId,
+) -> Option<Cut> {
+    let Some(waker) = waiting.begin_task(id) else {
+        return Some(Cut::Signal);
+    };
+    let end = first(allowed, poll_fn(|context| waker.poll(context))).await;
+    waiting.end(id.unique);
+    end
 }
 
 /// Waits for one of two futures; polls `one` first. `None` if `one` finished.
@@ -142,13 +197,12 @@ impl ResultSlot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hearth::sched::{Limits, Scheduler};
+    use hearth::sched::{Limits, Permit, Scheduler};
+    use std::cell::Cell;
     use std::task::Context;
 
-    /// Regression: the delay was over, its task had not run yet, and INTERRUPT came. It was lost,
-    /// and the request then waited for a lock without an end.
-    #[test]
-    fn an_interrupt_that_comes_when_the_delay_is_over_ends_the_next_wait() {
+    /// A scheduler, and a charge that waits at the limit of tenant 7.
+    fn limited() -> (Scheduler, Option<Permit>) {
         let scheduler = Scheduler::builder().start().unwrap();
         let (sched, tenant) = (scheduler.handle(), scheduler.tenant(7));
         let one = Limits {
@@ -157,6 +211,50 @@ mod tests {
         };
         sched.set_limits(tenant, one).unwrap();
         let permit = (0..1_000).find_map(|_| sched.charge(tenant, 1, 0));
+        (scheduler, permit)
+    }
+
+    /// A program that is started and killed for each write would be held to nothing else.
+    #[test]
+    fn a_kill_ends_the_wait_for_a_reply_if_it_is_forgiven() {
+        for is_forgiven in [true, false] {
+            let (scheduler, permit) = limited();
+            let sched = scheduler.handle();
+            let (waiting, id) = (Arc::new(Waiting::default()), RequestId::new(1, 99));
+            let (forgiven, replied) = (Arc::new(()), Cell::new(false));
+            let forgive = || is_forgiven.then(|| Arc::clone(&forgiven));
+            let reply = || replied.set(true);
+            let mut delayed = pin!(delay_reply(
+                &sched,
+                &waiting,
+                id,
+                [permit, None],
+                forgive,
+                reply
+            ));
+            let mut context = Context::from_waker(Waker::noop());
+            assert!(delayed.as_mut().poll(&mut context).is_pending());
+            waiting.interrupt(id.unique);
+            assert!(delayed.as_mut().poll(&mut context).is_pending());
+            assert!(!replied.get(), "a signal alone");
+            waiting.cut(id.unique, Cut::Kill);
+            assert!(delayed.as_mut().poll(&mut context).is_pending());
+            assert_eq!(replied.get(), is_forgiven);
+            let count = if is_forgiven { 2 } else { 1 };
+            assert_eq!(Arc::strong_count(&forgiven), count, "until its time comes");
+            let free = Limits::default();
+            sched.set_limits(scheduler.tenant(7), free).unwrap();
+            assert!(delayed.as_mut().poll(&mut context).is_ready());
+            assert!(replied.get() && Arc::strong_count(&forgiven) == 1);
+        }
+    }
+
+    /// Regression: the delay was over, its task had not run yet, and INTERRUPT came. It was lost,
+    /// and the request then waited for a lock without an end.
+    #[test]
+    fn an_interrupt_that_comes_when_the_delay_is_over_ends_the_next_wait() {
+        let (scheduler, permit) = limited();
+        let (sched, tenant) = (scheduler.handle(), scheduler.tenant(7));
         let waiting = Arc::new(Waiting::default());
         let id = RequestId::new(1, 0);
         let mut delayed = pin!(delay(&sched, &waiting, id, [permit, None]));

@@ -3,6 +3,7 @@
 pub(crate) mod delay;
 pub(crate) mod enospc_retry;
 pub(crate) mod interrupt_waker;
+pub(crate) mod late_reply;
 pub(crate) mod outcome;
 pub(crate) mod pending_request;
 mod pool_queue;

@@ -1,5 +1,6 @@
 //! The outcome of an attempt at a request: it is finished, or it waits for something.
 
+use super::late_reply::Held;
 use hearth::sched::Permit;
 use hearth::{Errno, Miss, Op, VfsError, VfsResult};
 use std::time::Instant;
@@ -19,8 +20,11 @@ pub(crate) enum Outcome<T> {
 pub(crate) enum WaitFor {
     /// Its turn: requests of other tenants may go first.
     Turn,
-    /// The rate limits of the tenants that it is charged to.
-    RateLimit(Permits),
+    /// The rate limits of the tenants that it is charged to. Its data is held meanwhile.
+    RateLimit(Permits, Held),
+    /// Nothing, because too much data is held: its reply waits for the rate limits.
+    /// With the bytes of its data.
+    LateReply(Permits, usize),
     /// A thread that may block, which attempts it.
     Thread,
     /// One suspension of each kind, for `park=every`.
@@ -192,6 +196,17 @@ impl InlineReply {
         };
         reply.bytes[..reply.len].copy_from_slice(value.as_bytes());
         reply
+    }
+
+    /// A copy of `bytes`; `EIO` if they are too many.
+    pub fn copy_of(bytes: &[u8]) -> Result<InlineReply, Errno> {
+        let mut reply = InlineReply {
+            len: bytes.len(),
+            ..InlineReply::default()
+        };
+        let place = reply.bytes.get_mut(..bytes.len()).ok_or(Errno::EIO)?;
+        place.copy_from_slice(bytes);
+        Ok(reply)
     }
 
     /// The bytes.

@@ -1,5 +1,6 @@
 //! The trait of a request that left the thread which took it.
 
+use super::late_reply::LateReply;
 use super::outcome::{Attempt, Finish, WaitFor};
 use super::service::Service;
 use super::waiting::RequestId;
@@ -19,6 +20,9 @@ pub(crate) trait PendingRequest: Send + 'static {
     fn attempt<S: Service>(self, service: &S, attempt: Attempt) -> Option<(Self, WaitFor)>
     where
         Self: Sized;
+
+    /// Has `late` send the result of an attempt, or of work, when its time has come.
+    fn reply_late(&mut self, late: LateReply);
 
     /// Replies with this error.
     fn refuse(self, errno: Errno);

@@ -36,6 +36,17 @@ pub(super) fn price(header: &InHeader, args: &[u8]) -> Option<u64> {
     }
 }
 
+/// Bytes of data that come with a request, and that it holds while it is delayed.
+pub(super) fn data(header: &InHeader, args: &[u8]) -> usize {
+    let size = match Opcode::from_number(header.opcode) {
+        Some(Opcode::Write) => fixed::<WriteIn>(args).map(|write| write.size),
+        // Longer than what an older kernel sends, which begins with the size too.
+        Some(Opcode::Setxattr) => fixed::<u32>(args),
+        _ => None,
+    };
+    size.unwrap_or_default() as usize
+}
+
 /// The inode that a copy writes to; `None` for other requests.
 pub(super) fn copy_target(header: &InHeader, args: &[u8]) -> Option<u64> {
     match Opcode::from_number(header.opcode)? {

@@ -6,16 +6,18 @@
 //! `docs/design/scheduler.md` has the rules.
 
 use super::Park;
-use super::outcome::{Span, WaitFor};
+use super::late_reply::{Early, LateReply};
+use super::outcome::{Attempt, Finish, InlineReply, Permits, Span, WaitFor};
 use super::pending_request::PendingRequest;
-use super::price::{copy_target, has_reply, price};
+use super::price::{copy_target, data, has_reply, price};
 use super::request_task::{self, OpenTask};
 use super::service::Service;
 use super::session_shared::SessionShared;
+use super::waiting::RequestId;
 use crate::placement::idle_policy::ServingThread;
 use crate::wire::InHeader;
-use hearth::TenantId;
 use hearth::sched::{Permit, Spec, Tenant, Unpark, Worker};
+use hearth::{Errno, TenantId};
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicUsize, Ordering};
 use std::os::fd::RawFd;
@@ -128,13 +130,52 @@ impl<S: Service> RequestQueue<S> {
 
     /// Makes a task of a request of the tenant last admitted, which waits for `first`.
     pub fn spawn(&mut self, request: impl PendingRequest, first: WaitFor) {
-        if matches!(first, WaitFor::Thread) {
-            return request_task::run_on_thread(self.own_shared(), request);
+        match first {
+            WaitFor::Thread => return request_task::run_on_thread(self.own_shared(), request),
+            WaitFor::LateReply(permits, bytes) => {
+                let late = self.late_reply(request.id(), permits, bytes);
+                return self.attempt_early(request, late);
+            }
+            _ => {}
         }
         let task = request_task::run(self.own_shared(), request, first, OpenTask::new(&self.open));
         self.worker.flush_charges();
-        let spec = Spec::of(self.recent[0].1).with_key(self.worker.run_queue() as u64);
-        drop(self.shared.sched.spawn(spec, task));
+        drop(self.shared.sched.spawn(self.spec(), task));
+    }
+
+    /// What a task of the tenant last admitted is, on this thread.
+    fn spec(&self) -> Spec {
+        Spec::of(self.recent[0].1).with_key(self.worker.run_queue() as u64)
+    }
+
+    /// Attempts a request of the tenant last admitted now, so that its data need not be held.
+    #[cold]
+    fn attempt_early(&mut self, mut request: impl PendingRequest, late: LateReply) {
+        self.worker.flush_charges();
+        request.reply_late(late);
+        if let Some(wait) = self.thread_for(&request.header()) {
+            return self.spawn(request, wait);
+        }
+        let began = Instant::now();
+        let left = request.attempt(&*Arc::clone(&self.shared.service), Attempt::FIRST);
+        self.served(&Span::since(began));
+        if let Some((request, wait)) = left {
+            self.spawn(request, wait);
+        }
+    }
+
+    fn late_reply(&mut self, id: RequestId, permits: Permits, bytes: usize) -> LateReply {
+        let (shared, spec) = (self.own_shared(), self.spec());
+        let early = Early {
+            id,
+            permits,
+            bytes,
+            open: OpenTask::new(&self.open),
+        };
+        Box::new(move |result: Result<InlineReply, Errno>, finish: Finish| {
+            let sched = shared.sched.clone();
+            drop(sched.spawn(spec, early.reply(shared, result, finish)));
+        })
     }
 
     /// Whether tasks of this queue are open, or its run queue has work left from before. Then the
@@ -238,7 +279,11 @@ impl<S: Service> RequestQueue<S> {
             let own = sched.charge(self.recent[0].1, 1, bytes);
             let permits = [own, self.charge_target(header, args, bytes)];
             if permits.iter().any(Option::is_some) {
-                return Some(WaitFor::RateLimit(permits));
+                let data = data(header, args);
+                return Some(match self.shared.delayed.hold(data) {
+                    Some(held) => WaitFor::RateLimit(permits, held),
+                    None => WaitFor::LateReply(permits, data),
+                });
             }
         }
         is_test.then_some(WaitFor::Test)

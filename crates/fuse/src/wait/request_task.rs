@@ -208,8 +208,11 @@ impl<S: Service> Waits<'_, S> {
         let shared = self.shared;
         match wait {
             WaitFor::Turn | WaitFor::Thread | WaitFor::Worker(_) | WaitFor::Chunks(_) => {}
-            WaitFor::RateLimit(permits) => {
+            // The request queue has seen to it.
+            WaitFor::LateReply(..) => {}
+            WaitFor::RateLimit(permits, held) => {
                 self.delay(permits).await?;
+                drop(held);
             }
             WaitFor::Test => suspend(&shared.workers).await,
             WaitFor::Fetch(missing) => {

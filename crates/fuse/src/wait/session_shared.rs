@@ -1,6 +1,7 @@
 //! What the request threads of a session share.
 
 use super::Park;
+use super::late_reply::DelayedMemory;
 use super::waiting::Waiting;
 use super::workers::Workers;
 use crate::placement::idle_policy::IdleMonitor;
@@ -14,6 +15,7 @@ pub(crate) struct SessionShared<S> {
     /// The worker threads, with the tenant (or the system) that they work for.
     pub workers: Arc<Workers>,
     pub waiting: Arc<Waiting>,
+    pub delayed: Arc<DelayedMemory>,
     pub sched: Handle,
     pub park: Park,
     /// Present with `sched_policy=auto`.
@@ -32,6 +34,7 @@ impl<S> SessionShared<S> {
             service: Arc::clone(&self.service),
             workers: Arc::new(self.workers.of(tenant)),
             waiting: Arc::clone(&self.waiting),
+            delayed: Arc::clone(&self.delayed),
             sched: self.sched.clone(),
             park: self.park,
             idle: self.idle.clone(),
