@@ -36,6 +36,22 @@ fn an_unknown_command_fails_with_a_reason_and_the_next_one_works() {
     assert_eq!(asked(&process, "help").0, Ok(4));
 }
 
+/// A command is copied for the thread that runs it, for as many callers as there are. It once could
+/// have any length.
+#[test]
+fn a_command_has_at_most_65536_bytes() {
+    let process = root();
+    let long = |bytes: usize| format!("{:<bytes$}", "help");
+    assert_eq!(asked(&process, &long(65_536)).0, Ok(65_536));
+    let (said, text) = asked(&process, &long(65_537));
+    assert_eq!(said, Err(Errno::E2BIG));
+    assert_eq!(
+        text,
+        "more than 65536 bytes in one command; write several\n"
+    );
+    assert_eq!(asked(&process, "help").0, Ok(4));
+}
+
 /// Everybody may ask, and an open file keeps its answer. It once kept megabytes of one that nobody
 /// read, for any number of files.
 #[test]

@@ -9,6 +9,9 @@ const MOST: usize = 4096;
 pub(super) const TOO_LONG: &str = "more than 256 MiB before the line 'end', and none of it was \
      taken; write it in parts with such a line each";
 
+/// Why a command of too many bytes is refused.
+pub(super) const LONG_COMMAND: &str = "more than 65536 bytes in one command; write several";
+
 /// The reason as one line with its end. What was written may be part of it: what would end the
 /// line, or act on a terminal, is written as an escape.
 pub(super) fn line(reason: &str) -> String {

@@ -2,7 +2,7 @@
 
 use super::file::{ControlError, ControlFile, ControlInput, ControlStream};
 use super::held::{HeldBytes, HeldText, TOO_MUCH};
-use super::reason::{self, TOO_LONG, text};
+use super::reason::{self, LONG_COMMAND, TOO_LONG, text};
 use crate::caller::{Caller, Credentials};
 use crate::errno::{Errno, Result};
 use crate::superblock::{Attempt, ControlIo, Deferred, Fetch, Stop, Superblock};
@@ -14,6 +14,8 @@ use std::fmt;
 
 /// Most bytes of lines that are collected before their end comes.
 const MAX_PENDING: usize = 256 << 20;
+/// Most bytes of a command. Each is copied for the thread that runs it, for any number of callers.
+const MAX_COMMAND: usize = 64 << 10;
 /// The line that ends the lines of [`ControlInput::Lines`].
 const END: &[u8] = b"end\n";
 
@@ -228,6 +230,9 @@ impl ControlIo for ControlSession {
                     return Err(error.errno.into());
                 }
             },
+            ControlInput::Command if input.len() > MAX_COMMAND => {
+                return Err(self.refuse(offset, (Errno::E2BIG, LONG_COMMAND)));
+            }
             ControlInput::Command => {
                 let mut state = self.state.lock();
                 if state.done.as_deref() != Some(input) {
