@@ -3,7 +3,7 @@
 use super::buffer::Buffer;
 use super::device::Device;
 use crate::log::say;
-use crate::wait::late_reply::LateReply;
+use crate::wait::outcome::LateReply;
 use crate::wait::outcome::{Attempt, Finish, InlineReply, Outcome, WaitFor};
 use crate::wait::pending_request::PendingRequest;
 use crate::wait::service::Service;

@@ -2,7 +2,7 @@
 
 use super::completions::{Completion, CompletionQueue};
 use super::region::Region;
-use crate::wait::late_reply::LateReply;
+use crate::wait::outcome::LateReply;
 use crate::wait::outcome::{Attempt, Finish, InlineReply, Outcome, WaitFor};
 use crate::wait::pending_request::PendingRequest;
 use crate::wait::service::{Handled, Service};

@@ -1,9 +1,9 @@
 //! Requests that do not finish at once.
 
 pub(crate) mod delay;
+mod delayed_memory;
 pub(crate) mod enospc_retry;
 pub(crate) mod interrupt_waker;
-pub(crate) mod late_reply;
 pub(crate) mod outcome;
 pub(crate) mod pending_request;
 mod pool_queue;

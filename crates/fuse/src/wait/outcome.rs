@@ -1,8 +1,9 @@
 //! The outcome of an attempt at a request: it is finished, or it waits for something.
 
-use super::late_reply::Held;
 use hearth::sched::Permit;
 use hearth::{Errno, Miss, Op, VfsError, VfsResult};
+use hearth_sync::primitive::Arc;
+use hearth_sync::primitive::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 use zerocopy::{Immutable, IntoBytes};
 
@@ -15,6 +16,32 @@ pub(crate) enum Outcome<T> {
     /// Not finished. It waits, and is then attempted again.
     Wait(WaitFor),
 }
+
+/// Data that a delayed request holds.
+pub(crate) struct Held {
+    /// What all of them hold, in bytes. Relaxed: a sum that orders nothing.
+    all: Arc<AtomicUsize>,
+    bytes: usize,
+}
+
+impl Held {
+    /// Adds these bytes to `all`, and says how many there are then.
+    pub fn of(all: &Arc<AtomicUsize>, bytes: usize) -> (Held, usize) {
+        let sum = all.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let all = Arc::clone(all);
+        (Held { all, bytes }, sum)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.all.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// Called with the result of a request and the function that sends it; calls that when the rate
+/// limits allow.
+pub(crate) type LateReply = Box<dyn FnOnce(Result<InlineReply, Errno>, Finish) + Send>;
 
 /// What a request waits for. [`super::request_task`] waits for each of these.
 pub(crate) enum WaitFor {

@@ -1,6 +1,6 @@
 //! The trait of a request that left the thread which took it.
 
-use super::late_reply::LateReply;
+use super::outcome::LateReply;
 use super::outcome::{Attempt, Finish, WaitFor};
 use super::service::Service;
 use super::waiting::RequestId;

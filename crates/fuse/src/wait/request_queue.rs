@@ -6,8 +6,8 @@
 //! `docs/design/scheduler.md` has the rules.
 
 use super::Park;
-use super::late_reply::{Early, LateReply};
-use super::outcome::{Attempt, Finish, InlineReply, Permits, Span, WaitFor};
+use super::delay::delay_reply;
+use super::outcome::{Attempt, Finish, InlineReply, LateReply, Permits, Span, WaitFor};
 use super::pending_request::PendingRequest;
 use super::price::{copy_target, data, has_reply, price};
 use super::request_task::{self, OpenTask};
@@ -27,6 +27,40 @@ use std::time::{Duration, Instant};
 const RIVALS: u32 = 4096;
 /// `recent` before the first request.
 const NOBODY: [(TenantId, Tenant); 2] = [(TenantId::System, Tenant::SYSTEM); 2];
+
+/// A request that is done before its rate limits allow it.
+struct Early {
+    id: RequestId,
+    permits: Permits,
+    /// Bytes of its data.
+    bytes: usize,
+    /// Counts it until its reply is sent.
+    open: OpenTask,
+}
+
+impl Early {
+    /// Sends `result` by `finish` when the rate limits allow it, or the caller is killed.
+    async fn reply<S>(
+        self,
+        shared: Arc<SessionShared<S>>,
+        result: Result<InlineReply, Errno>,
+        finish: Finish,
+    ) {
+        let tenant = shared.workers.tenant().number();
+        let forgive = || shared.delayed.forgive(tenant, self.bytes);
+        let reply = || finish(result);
+        delay_reply(
+            &shared.sched,
+            &shared.waiting,
+            self.id,
+            self.permits,
+            forgive,
+            reply,
+        )
+        .await;
+        drop(self.open);
+    }
+}
 
 /// The requests of one thread. Owned by that thread.
 pub(crate) struct RequestQueue<S> {

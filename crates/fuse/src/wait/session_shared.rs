@@ -1,7 +1,7 @@
 //! What the request threads of a session share.
 
 use super::Park;
-use super::late_reply::DelayedMemory;
+use super::delayed_memory::DelayedMemory;
 use super::waiting::Waiting;
 use super::workers::Workers;
 use crate::placement::idle_policy::IdleMonitor;

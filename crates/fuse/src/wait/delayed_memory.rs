@@ -4,16 +4,11 @@
 //! buffer. If each that a rate limit delays kept its data, the sum would have no bound. So what
 //! comes beyond [`MOST`] is done when it comes, and its reply waits for the rate limits.
 
-use super::delay::delay_reply;
-use super::outcome::{Finish, InlineReply, Permits};
-use super::request_task::OpenTask;
-use super::session_shared::SessionShared;
-use super::waiting::RequestId;
-use hearth::Errno;
+use super::outcome::Held;
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;
-use hearth_sync::primitive::atomic::{AtomicUsize, Ordering};
+use hearth_sync::primitive::atomic::AtomicUsize;
 use std::collections::BTreeMap;
 
 /// Bytes of data that the delayed requests of a mount hold, all together.
@@ -29,22 +24,9 @@ lock_class!(ForgivenLock = "fuse.forgiven", 874);
 /// The memory of delayed requests of a session.
 #[derive(Default)]
 pub(crate) struct DelayedMemory {
-    /// Relaxed: a sum of bytes that orders nothing.
-    held: AtomicUsize,
+    held: Arc<AtomicUsize>,
     /// By the number of the tenant.
     forgiven: Lock<ForgivenLock, BTreeMap<u64, usize>>,
-}
-
-/// Data that a delayed request holds.
-pub(crate) struct Held {
-    memory: Arc<DelayedMemory>,
-    bytes: usize,
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.memory.held.fetch_sub(self.bytes, Ordering::Relaxed);
-    }
 }
 
 /// An early write whose caller was killed. Its time has not come.
@@ -68,17 +50,13 @@ impl Drop for Forgiven {
 
 impl DelayedMemory {
     /// A request with this many bytes of data is delayed; `None` if too much is held already.
-    pub fn hold(self: &Arc<DelayedMemory>, bytes: usize) -> Option<Held> {
-        let before = self.held.fetch_add(bytes, Ordering::Relaxed);
-        let held = Held {
-            memory: Arc::clone(self),
-            bytes,
-        };
-        (bytes == 0 || before + bytes <= MOST).then_some(held)
+    pub fn hold(&self, bytes: usize) -> Option<Held> {
+        let (held, all) = Held::of(&self.held, bytes);
+        (bytes == 0 || all <= MOST).then_some(held)
     }
 
     /// The caller of an early write was killed; `None` if its death may not end the wait.
-    fn forgive(self: &Arc<DelayedMemory>, tenant: u64, bytes: usize) -> Option<Forgiven> {
+    pub fn forgive(self: &Arc<DelayedMemory>, tenant: u64, bytes: usize) -> Option<Forgiven> {
         let bytes = bytes.max(LEAST);
         let mut forgiven = self.forgiven.lock();
         let sum = forgiven.get(&tenant).copied().unwrap_or_default() + bytes;
@@ -90,44 +68,6 @@ impl DelayedMemory {
                 bytes,
             }
         })
-    }
-}
-
-/// Called with the result of a request and the function that sends it; calls that when the rate
-/// limits allow.
-pub(crate) type LateReply = Box<dyn FnOnce(Result<InlineReply, Errno>, Finish) + Send>;
-
-/// A request that is done before its rate limits allow it.
-pub(crate) struct Early {
-    pub id: RequestId,
-    pub permits: Permits,
-    /// Bytes of its data.
-    pub bytes: usize,
-    /// Counts it until its reply is sent.
-    pub open: OpenTask,
-}
-
-impl Early {
-    /// Sends `result` by `finish` when the rate limits allow it, or the caller is killed.
-    pub async fn reply<S>(
-        self,
-        shared: Arc<SessionShared<S>>,
-        result: Result<InlineReply, Errno>,
-        finish: Finish,
-    ) {
-        let tenant = shared.workers.tenant().number();
-        let forgive = || shared.delayed.forgive(tenant, self.bytes);
-        let reply = || finish(result);
-        delay_reply(
-            &shared.sched,
-            &shared.waiting,
-            self.id,
-            self.permits,
-            forgive,
-            reply,
-        )
-        .await;
-        drop(self.open);
     }
 }
 
