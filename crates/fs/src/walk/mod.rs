@@ -156,7 +156,7 @@ fn walk_far<'x, F: WalkEnd<'x>>(
     g: &'x Guard,
 ) -> Attempt<Walked<'x, F>> {
     let mut walker = Walker::new(cx, from.root, g);
-    let ended = match walker.to_end(from.start, (path, first), follow) {
+    let ended = match walker.go_to_end(from.start, (path, first), follow) {
         Ok(ended) => ended,
         Err(stop) => return walker.stopped(stop, (from, path), follow),
     };
@@ -335,7 +335,7 @@ impl<'c, 'x> Walker<'c, 'x> {
     ) -> Attempt<Walked<'x, F>> {
         let left = after_slashes(path, path.len());
         let first = self.cx.sb.names.keys.first_of(path, left);
-        let ended = self.to_end(start, (path, first), follow)?;
+        let ended = self.go_to_end(start, (path, first), follow)?;
         match ended.link {
             Some(link) => self.follow_last(ended.parent, link, ended.slash),
             None => Ok(Walked {
@@ -350,7 +350,7 @@ impl<'c, 'x> Walker<'c, 'x> {
 
     /// Walks from `start` to the end of a path whose first name is `at`.
     #[inline(always)]
-    fn to_end(
+    fn go_to_end(
         &mut self,
         start: &'x Inode,
         (path, mut at): (&'x [u8], Hashed<'x>),

@@ -84,6 +84,8 @@ struct Site<'a> {
     trouble: &'a Trouble,
     /// The first error that a call returned.
     refused: Option<Errno>,
+    /// A listing has failed, perhaps after it had moved the time of access.
+    is_undecided: bool,
 }
 
 fn troubled(seed: u64, steps: &[Step], trouble: &Trouble, dice: &mut Dice) -> Result<(), String> {
@@ -97,12 +99,16 @@ fn troubled(seed: u64, steps: &[Step], trouble: &Trouble, dice: &mut Dice) -> Re
         run,
         trouble,
         refused: None,
+        is_undecided: false,
     };
     for (number, step) in steps.iter().enumerate() {
         let at = |why| format!("step {number}: {why}");
         if !site.step(number, step).map_err(at)? {
             break;
         }
+    }
+    if site.is_undecided {
+        return Ok(());
     }
     site.end()?;
     let Site { run, .. } = site;
@@ -143,6 +149,10 @@ impl Site<'_> {
                     return Err(format!("{what}: {errno} before anything failed"));
                 }
                 self.refused(what, errno)?;
+                if matches!(self.trouble, Trouble::Read(_)) && is_list(step) {
+                    self.is_undecided = true;
+                    return Ok(false);
+                }
                 self.again(step)
             }
             Err(Failed::Otherwise(_))
@@ -242,6 +252,10 @@ fn is_stat(step: &Step) -> bool {
         return false;
     };
     matches!(op, Op::Stat { .. } | Op::StatFd { .. } | Op::StatX { .. })
+}
+
+fn is_list(step: &Step) -> bool {
+    matches!(step, Step::Call(_, Op::List { .. } | Op::ListFd { .. }))
 }
 
 /// How long this thread was ready and had no core. The volume has no thread of its own that a sync
