@@ -149,7 +149,7 @@ fn projects_that_were_written_down_go_on_to_count() {
     first.unmount();
     let find = format!("find {} -name projects", state.display());
     let kept = succeed(&mut shell(below.path(), &find));
-    fs::write(kept.trim(), "1:2\t7\n").unwrap();
+    fs::write(kept.trim(), "1:t2.0\t7\n").unwrap();
     let mounted = over(&below, "");
     done(&mounted, "project @/p 8");
     fs::write(mounted.at("p/f"), [1; 4096]).unwrap();
