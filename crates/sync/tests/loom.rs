@@ -374,7 +374,10 @@ fn the_last_name_and_the_last_reference(is_count: bool) {
             seen.load(Relaxed) && end_object(&releaser, object, &g)
         });
         is_unnamed.store(true, Relaxed);
-        let ended = [end_by_number(&table, number), releaser.join().unwrap()];
+        let ended = [
+            end_by_number(&table, number),
+            releaser.join().expect("it releases"),
+        ];
         assert_eq!(ended.iter().filter(|&&ended| ended).count(), 1);
         assert_eq!((counted(&drops), table.len()), (1, 0));
     });
