@@ -116,7 +116,8 @@ impl Workload for Database {
             if !is_right {
                 let said = String::from_utf8_lossy(&answer.stderr);
                 return Err(format!(
-                    "{mode}, {committed} rows committed: {lines:?} {said}"
+                    "{mode}, {committed} rows committed: {lines:?} {said}{}",
+                    answer.status
                 ));
             }
         }
