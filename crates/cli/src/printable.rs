@@ -1,13 +1,13 @@
 //! Names and labels on a terminal.
 
-use hearth::is_acting;
+use hearth::is_unprintable;
 use std::path::Path;
 
 /// The text with a question mark for each character that acts: a name may have an escape sequence
 /// in it, which would act on the terminal, a newline, which would forge a line, or a mark of
 /// direction, which would turn the rest of the line around.
 pub fn printable(text: &str) -> String {
-    text.replace(is_acting, "?")
+    text.replace(is_unprintable, "?")
 }
 
 /// A path, in the same way.

@@ -17,7 +17,6 @@
 #![deny(clippy::print_stderr)]
 
 pub mod acl;
-mod acting_chars;
 pub mod amount;
 pub mod backend;
 mod builder;
@@ -56,6 +55,7 @@ mod superblock;
 mod tenant;
 mod throttle;
 mod trim;
+mod unprintable;
 mod vfs;
 mod volume;
 mod walk;
@@ -65,7 +65,6 @@ mod write_streams;
 pub use hearth_backend::flags;
 use hearth_backend::{attr, errno};
 
-pub use acting_chars::is_acting;
 pub use attr::{Attr, DirEntry, FsXAttr, Kind, SetAttr, SetTime, StatFs, StatX, Target, Time};
 pub use builder::VolumeBuilder;
 pub use caller::{Caller, Credentials, Origin};
@@ -101,6 +100,7 @@ pub use stats::{BUCKETS, Event, Op, OpStats, Stats};
 pub use superblock::{AtimeMode, OnError, Protection};
 pub use tenant::TenantId;
 pub use trim::Trimmer;
+pub use unprintable::is_unprintable;
 pub use vfs::{
     Blocking, BlockingWork, KernelCache, Miss, NonBlocking, SyncPoint, Vfs, VfsError, VfsFile,
     VfsResult, VolumeVfs, WhenDurable,

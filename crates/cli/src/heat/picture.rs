@@ -3,7 +3,7 @@
 use super::palette::css;
 use super::row::{accesses, cells, grade, number, shown_path};
 use super::units::{bytes, rate};
-use hearth::is_acting;
+use hearth::is_unprintable;
 use serde_json::Value;
 use std::fmt::Write;
 use std::path::Path;
@@ -212,7 +212,7 @@ fn escape(text: &str) -> String {
             '>' => safe += "&gt;",
             '"' => safe += "&quot;",
             // Control characters are not allowed in XML, whatever they are written as.
-            c if is_acting(c) && c != '\n' => safe.push('\u{fffd}'),
+            c if is_unprintable(c) && c != '\n' => safe.push('\u{fffd}'),
             '\u{fffe}' | '\u{ffff}' => safe.push('\u{fffd}'),
             c => safe.push(c),
         }

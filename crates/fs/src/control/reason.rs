@@ -1,7 +1,7 @@
 //! Why a write to a control file was refused, as a line that is read from the same open file.
 
-use crate::acting_chars::is_acting;
 use crate::errno::Errno;
+use crate::unprintable::is_unprintable;
 
 /// Most characters of a line.
 const MOST: usize = 4096;
@@ -18,7 +18,7 @@ pub(super) fn line(reason: &str) -> String {
     let mut line = String::new();
     let mut chars = reason.chars();
     for char in chars.by_ref().take(MOST) {
-        match is_acting(char) {
+        match is_unprintable(char) {
             true => line.extend(char.escape_default()),
             false => line.push(char),
         }

@@ -134,6 +134,7 @@ mod tests {
         assert_eq!(all(by_extents(told(0), || Some(told(8)), || Some(16))), 16);
         assert_eq!(all(by_extents(told(0), || None, || Some(16))), 16);
     }
+
     fn run(program: &str, words: &[&str], place: &Path) {
         let status = Command::new(program).args(words).arg(place).status();
         assert!(status.unwrap().success(), "{program}");

@@ -1,8 +1,9 @@
-//! Characters of a name or a text that do something other than to stand there.
+//! Characters that a terminal or a browser must not get from a name.
 
-/// Whether a character acts on what shows it: a control character, one that turns the direction of
-/// what follows, or one without a width, by which two names look like one.
-pub fn is_acting(char: char) -> bool {
+/// Whether a character has no place in what people read: a control character, a bidirectional
+/// mark, which changes the order of what follows, or one without a width, by which two names look
+/// alike.
+pub fn is_unprintable(char: char) -> bool {
     char.is_control()
         || matches!(
             char,
