@@ -352,7 +352,9 @@ impl<'a> Pair<'a> {
 
     /// Makes both changes as one: no reader sees only one of them. The second name is changed
     /// first, so that even a reader that ignores sequence counts always finds one of them (C4).
-    pub fn apply(self, first: EntryChange<'_>, second: EntryChange<'_>, g: &Guard) -> bool {
+    ///
+    /// The buckets stay locked: what else the caller writes under these locks ends before them.
+    pub fn apply(&mut self, first: EntryChange<'_>, second: EntryChange<'_>, g: &Guard) -> bool {
         let (a, b) = (self.side(false).bucket, self.side(true).bucket);
         let write_a = a.seq.write();
         let write_b = (!std::ptr::eq(a, b)).then(|| b.seq.write());
@@ -361,7 +363,8 @@ impl<'a> Pair<'a> {
             .second
             .as_ref()
             .is_some_and(|second| second.note_contention(g));
-        let [place_a, place_b] = self.places;
+        // The places are of before this change.
+        let [place_a, place_b] = std::mem::take(&mut self.places);
         needs_growth |= self.side(true).make(&second, place_b, g);
         // In one bucket, the second name may have got the slot that was free for the first.
         let place_a = place_a.filter(|place| place.old.is_some());

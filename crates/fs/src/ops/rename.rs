@@ -241,10 +241,11 @@ impl<'a> LockedRename<'a> {
     }
 
     /// Applies the rename. Who notes where a moved directory is notices by its `moves`, also where
-    /// it stays in its parent.
+    /// it stays in its parent. Only the locks of its names exclude other writers of `moves`, so
+    /// `pair` is released after that write section: it is a parameter and outlives `moving`.
     fn apply(
         &self,
-        pair: Pair<'_>,
+        mut pair: Pair<'_>,
         source: &Inode,
         exchanged: Option<&Inode>,
         here: EntryChange<'_>,
