@@ -75,12 +75,19 @@ impl<T: Send + Sync + 'static> Changing<'_, T> {
         self.set_used(self.used() & !(1 << bit));
     }
 
-    /// From open to free; returns the description, if it was open. To be retired when no lock is
-    /// held.
+    /// From open to free, if it is `wanted`; returns the description, if it was open. To be retired
+    /// when no lock is held.
+    ///
+    /// A reserved descriptor gets its mark and opens without a lock, so only what is known to be
+    /// open is asked for its mark.
     #[inline(always)]
-    pub(super) fn close(&mut self, bit: u32) -> Option<Removed<T>> {
+    pub(super) fn close(
+        &mut self,
+        bit: u32,
+        wanted: impl Fn(&Block<T>) -> bool,
+    ) -> Option<Removed<T>> {
         let slot = self.block.slot(bit);
-        if slot.is_empty() {
+        if slot.is_empty() || !wanted(self.block) {
             return None;
         }
         let file = slot.exchange(None);

@@ -236,10 +236,7 @@ impl<T: Described> FdTable<T> {
         g: &'g Guard,
     ) -> Result<Closed<'g, T>> {
         let (block, bit) = self.find(fd)?;
-        let close = |mut change: Changing<'_, T>| match wanted(block, bit) {
-            true => change.close(bit),
-            false => None,
-        };
+        let close = |mut change: Changing<'_, T>| change.close(bit, |block| wanted(block, bit));
         let file = match self.cores {
             None if slot(fd as u32) < BLOCK_SLOTS => self.close_first(close),
             None => {

@@ -105,11 +105,12 @@ fn dup2_against_open_replaces_or_finds_the_descriptor_busy_and_never_loses_a_fil
     });
 }
 
-/// Once, the mark was looked at without the lock that closes.
+/// Once, the mark was looked at without the lock that closes; and once with it, but before it was
+/// known that the descriptor is open, so that the mark could be that of the one before.
 #[test]
 fn close_on_exec_closes_nothing_without_the_mark() {
     for policy in [FdPolicy::Lowest, FdPolicy::PerCore] {
-        explore(SCHEDULES, &["closed", "by exec"], move || {
+        explore(4 * SCHEDULES, &["closed", "by exec"], move || {
             let table = table(policy, 0);
             let marked = table.reserve(true).unwrap().install(named(100));
             let other = spawn(&table, move |table| {
