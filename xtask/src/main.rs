@@ -47,6 +47,7 @@ cargo xtask VERB
   soak suites [MINUTES]  the long suites again and again with new seeds (60 minutes)
   soak cuts            a million power cuts under whole volumes, a flip of every byte of a store
   soak crowd [MINUTES]  a crowd behind and through a mount of a directory (60 minutes)
+  soak schedules [MINUTES]  the races of the filesystem under new schedules (60 minutes)
   miri [FILTER...]     the unit tests of hearth-sync under Miri, which finds undefined behaviour
   python [ARGUMENT...] build the wheel, run its tests with pytest in a new virtual environment
   install-tools        install what `test` needs, and say what

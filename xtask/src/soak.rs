@@ -1,6 +1,6 @@
 //! `cargo xtask soak`: all operations on all threads for long, or the randomised suites again and
 //! again, each round with another seed, or a million power cuts under a whole volume, or a crowd on
-//! a directory of the host.
+//! a directory of the host, or the races of the filesystem under ever new schedules.
 
 use crate::{install, process};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -40,11 +40,16 @@ const CUTS_OF_A_SCRIPT: u64 = 110;
 /// Scripts of whole volumes in each round of the suites.
 const VOLUME_SCRIPTS: u64 = 500;
 
-/// `soak [MINUTES]`, `soak suites [MINUTES]`, `soak cuts` or `soak crowd [MINUTES]`.
+/// `soak [MINUTES]`, or one of `soak suites`, `cuts`, `crowd` and `schedules`.
 pub fn run(args: &[String]) -> Result<(), String> {
     match args {
         [first] if first == "cuts" => cuts(CUTS / CUTS_OF_A_SCRIPT + 1, first_seed() * 10_000),
-        [first, rest @ ..] if first == "suites" => suites(minutes(rest, 60)?),
+        [first, rest @ ..] if first == "suites" => {
+            let minutes = minutes(rest, 60)?;
+            install::everything()?;
+            rounds(minutes, round)
+        }
+        [first, rest @ ..] if first == "schedules" => rounds(minutes(rest, 60)?, schedules),
         [first, rest @ ..] if first == "crowd" => crowd(minutes(rest, 60)?),
         _ => operations(minutes(args, 10)?),
     }
@@ -110,9 +115,17 @@ fn crowd(minutes: u64) -> Result<(), String> {
     })
 }
 
+/// The races of the filesystem, under the schedules of a seed.
+fn schedules(seed: u64) -> Result<(), String> {
+    let mut test = process::cargo();
+    test.args(["test", "--package", "hearth", "--features", "shuttle"])
+        .args(["--test", "shuttle"])
+        .env("HEARTH_SHUTTLE_SEED", seed.to_string());
+    process::run(&mut test).map_err(|what| format!("{what}; again: HEARTH_SHUTTLE_SEED={seed}"))
+}
+
 /// Runs rounds until the time is over; the first failure ends it and names the seed.
-fn suites(minutes: u64) -> Result<(), String> {
-    install::everything()?;
+fn rounds(minutes: u64, round: impl Fn(u64) -> Result<(), String>) -> Result<(), String> {
     let end = Instant::now() + Duration::from_secs(minutes * 60);
     let mut seed = first_seed();
     let mut rounds = 0;
@@ -141,6 +154,7 @@ fn round(seed: u64) -> Result<(), String> {
         .env("HEARTH_SEED", seed.to_string())
         .env("PROPTEST_RNG_SEED", seed.to_string());
     process::run(&mut model).map_err(again)?;
+    schedules(seed)?;
     cuts(VOLUME_SCRIPTS, seed * VOLUME_SCRIPTS)?;
     // Each of its rounds takes the next seed: far apart, so that no two runs have the same.
     let mut quota = process::cargo();
