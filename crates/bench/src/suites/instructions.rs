@@ -13,6 +13,7 @@ use crate::row::{Row, write_json};
 use crate::stats::Metric;
 use crate::table::Table;
 use hearth::{LimitChange, LimitUpdate, QuotaId, Volume};
+use hearth_testing::place::Place;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
@@ -34,6 +35,12 @@ const LOCKED: Metric = ("locked_instructions_per_op", "1");
 /// A volume as it comes, and one with limits and with heat.
 const PLAIN: &str = "lib";
 const TRACKED: &str = "lib, limits and heat";
+/// One in a directory, which logs every change. Other threads commit, after an hour: what they do
+/// is not counted.
+const STORED: &str = "lib, store";
+const STORE_OPTIONS: &str = "create,commit=3600";
+/// All of them.
+const VOLUMES: [&str; 3] = [PLAIN, TRACKED, STORED];
 /// The project of the files there.
 const PROJECT: u32 = 7;
 /// Far from every count.
@@ -105,13 +112,13 @@ pub fn count(program: &Path) -> Result<Vec<Row>, String> {
         counts_of(program, &args, ALL.len())
     };
     // Side by side: instructions do not mind.
-    let (plain, tracked) = std::thread::scope(|scope| {
-        let tracked = scope.spawn(|| count(TRACKED));
-        (count(PLAIN), tracked.join())
+    let counted = std::thread::scope(|scope| {
+        let counting = VOLUMES.map(|target| scope.spawn(move || count(target)));
+        counting.map(|one| one.join())
     });
-    let tracked = tracked.map_err(|_| "counting panicked")??;
     let mut rows = Vec::new();
-    for (target, counts) in [(PLAIN, plain?), (TRACKED, tracked)] {
+    for (target, counts) in VOLUMES.into_iter().zip(counted) {
+        let counts = counts.map_err(|_| "counting panicked")??;
         for ((name, _), counts) in ALL.iter().zip(counts) {
             rows.extend(rows_of(name, target, counts)?);
         }
@@ -147,10 +154,15 @@ fn row(name: &str, target: &str, metric: Metric, value: f64) -> Row {
 /// Runs all loops on the volume that `args` name; callgrind counts what `counted` does.
 pub fn run_loops(args: &[String]) -> Result<(), String> {
     pin_first()?;
+    let place = Place::new("instructions").text()?;
     let volume = match args {
         [target] if target == PLAIN => Volume::memory(),
         [target] if target == TRACKED => tracked()?,
-        _ => return Err(format!("{LOOPS} takes {PLAIN} or {TRACKED}: {args:?}")),
+        [target] if target == STORED => {
+            let dir = place.path().join("volume");
+            hearth::open(&format!("store:{}?{STORE_OPTIONS}", dir.display())).text()?
+        }
+        _ => return Err(format!("{LOOPS} takes one of {VOLUMES:?}: {args:?}")),
     };
     let fixture = LoopFixture::new(&volume, loops::PAGE).context("preparing")?;
     for (name, operation) in ALL {

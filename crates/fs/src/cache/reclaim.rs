@@ -33,28 +33,21 @@ impl Superblock {
     /// The bytes that have to be reclaimed before an operation begins; `None` if it can begin.
     #[inline]
     pub(crate) fn excess(&self) -> Option<u64> {
-        match self.cache.mem_usage.budget() {
-            0 => None,
-            budget => self.excess_unless_calm(budget),
+        match self.cache.mem_usage.is_check_due() {
+            true => self.excess_of_this_core(),
+            false => None,
         }
     }
 
-    // A function of its own: a volume without a budget saves no registers for it.
-    #[inline(never)]
-    fn excess_unless_calm(&self, budget: u64) -> Option<u64> {
-        match self.cache.mem_usage.is_calm() {
-            true => None,
-            false => self.excess_over(budget),
-        }
-    }
-
+    // A function of its own: an operation that has nothing to check saves no registers for it.
     #[cold]
     #[inline(never)]
-    fn excess_over(&self, budget: u64) -> Option<u64> {
+    fn excess_of_this_core(&self) -> Option<u64> {
         if !self.is_durable() {
             return None;
         }
         let excess = self.cache.mem_usage.check()?;
+        let budget = self.cache.mem_usage.budget();
         match self.maintenance.press() {
             true if excess.ahead <= budget / SLACK || self.maintenance.is_stuck() => None,
             true => Some(excess.over.min(2 * excess.grown)),

@@ -5,11 +5,16 @@
 //! them up when its own count has grown by a [batch](MemUsage::batch) since it last did. All cores
 //! together may therefore exceed the budget by a [`SLACK`]th of it before one of them sees it.
 //!
+//! Nor does every operation look for the count of its core: who brings bytes in says when there is
+//! something to look for ([`MemUsage::is_check_due`]). So an operation that finds all it needs in
+//! memory reads one word that hardly ever changes.
+//!
 //! A lowered budget is met slowly, but bytes that come in beyond it are reclaimed as they come. The
 //! [watermark](MemUsage::ahead) distinguishes the two.
 
 use hearth_sync::percpu::PerCpu;
-use hearth_sync::primitive::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use hearth_sync::primitive::atomic::Ordering::{AcqRel, Relaxed};
+use hearth_sync::primitive::atomic::{AtomicI64, AtomicU32, AtomicU64};
 use hearth_sync::primitive::cores;
 
 /// The batches of all cores together are one part in this many of the budget.
@@ -22,9 +27,13 @@ pub(crate) struct MemUsage {
     parts: PerCpu<CoreBytes>,
     /// The budget in bytes; 0 is no budget. Relaxed: an independent option.
     budget: AtomicU64,
-    /// [`batch_of`] the budget, which every operation looks at: no division there. Relaxed: a
-    /// slightly old one only moves a check.
+    /// [`batch_of`] the budget, which every change of the bytes looks at: no division there.
+    /// Relaxed: a slightly old one only moves a check.
     batch: AtomicI64,
+    /// [`CALM`], [`DUE`] or [`OVER`]. Raised by exchange after the bytes are counted, and lowered
+    /// by exchange before the counts of all cores are looked at: whoever lowers it sees what those
+    /// have counted who raised it, and raises it again for them.
+    state: AtomicU32,
     /// The low-water mark: the smallest number of bytes in memory at any look since the budget was
     /// set. It matters while it is above the budget. Relaxed: a slightly old value only makes
     /// reclaim a little faster or slower.
@@ -55,6 +64,13 @@ struct CoreBytes {
 /// The value of `checked` that makes the core check again at once.
 const CHECK: i64 = i64::MIN / 2;
 
+/// No core has grown by a batch since its last check.
+const CALM: u32 = 0;
+/// A core has, and has to check.
+const DUE: u32 = 1;
+/// So it has, and memory is over the budget: another core has looked. Only its operations pay.
+const OVER: u32 = 2;
+
 impl MemUsage {
     /// Counts from 0, with a budget of `budget` bytes, or none if that is 0. `counts`: the backend
     /// takes objects back.
@@ -69,6 +85,7 @@ impl MemUsage {
             parts: PerCpu::new(part),
             budget: AtomicU64::new(budget),
             batch: AtomicI64::new(batch_of(budget)),
+            state: AtomicU32::new(if counts { DUE } else { CALM }),
             watermark: AtomicI64::new(0),
         }
     }
@@ -88,8 +105,11 @@ impl MemUsage {
         self.watermark.store(self.sum(), Relaxed);
         self.budget.store(bytes, Relaxed);
         self.batch.store(batch_of(bytes), Relaxed);
-        for part in self.parts.iter().filter(|_| self.counts) {
-            part.checked.store(CHECK, Relaxed);
+        if self.counts {
+            self.parts
+                .iter()
+                .for_each(|part| part.checked.store(CHECK, Relaxed));
+            self.state.fetch_max(DUE, AcqRel);
         }
     }
 
@@ -97,8 +117,34 @@ impl MemUsage {
     #[inline]
     pub fn add(&self, delta: i64) {
         if self.counts {
-            self.parts.get().bytes.fetch_add(delta, Relaxed);
+            let part = self.parts.get();
+            let bytes = part.bytes.fetch_add(delta, Relaxed) + delta;
+            let checked = part.checked.load(Relaxed);
+            // What fell is a large number.
+            if (bytes - checked) as u64 >= self.batch() as u64 {
+                self.note(part, checked, bytes);
+            }
         }
+    }
+
+    #[inline(never)]
+    fn note(&self, part: &CoreBytes, checked: i64, bytes: i64) {
+        if bytes < checked {
+            // What falls is noted too: other cores may bring in what this one gave back. By
+            // exchange, as in `check`.
+            let _ = part
+                .checked
+                .compare_exchange(checked, bytes, Relaxed, Relaxed);
+        } else {
+            self.state.fetch_max(DUE, AcqRel);
+        }
+    }
+
+    /// Whether some core may have to check.
+    #[inline]
+    pub fn is_check_due(&self) -> bool {
+        // Relaxed: a slightly old value only moves a check.
+        self.state.load(Relaxed) != CALM
     }
 
     /// The bytes in memory: exact when no core adds meanwhile.
@@ -130,29 +176,35 @@ impl MemUsage {
         if sum < self.watermark.load(Relaxed) {
             self.watermark.store(sum, Relaxed);
         }
+        // It may be within the budget again.
+        let _ = self.state.compare_exchange(OVER, DUE, AcqRel, Relaxed);
     }
 
-    /// Whether this core has brought in too little since its last check to make one.
-    #[inline]
-    pub fn is_calm(&self) -> bool {
-        let part = self.parts.get();
-        let grown = part.bytes.load(Relaxed) - part.checked.load(Relaxed);
-        // What fell, which also makes a check, is a large number.
-        (grown as u64) < self.batch() as u64
+    /// Whether a core has brought in too little since its last check to make one.
+    fn is_calm(&self, part: &CoreBytes) -> bool {
+        part.bytes.load(Relaxed) - part.checked.load(Relaxed) < self.batch()
     }
 
     /// Returns what exceeds the budget, if this core has brought in enough to check.
     pub fn check(&self) -> Option<Excess> {
-        if self.is_calm() {
+        self.check_of(self.parts.get())
+    }
+
+    fn check_of(&self, part: &CoreBytes) -> Option<Excess> {
+        if self.is_calm(part) {
+            self.check_for_others();
             return None;
         }
-        let part = self.parts.get();
         let (bytes, checked) = (part.bytes.load(Relaxed), part.checked.load(Relaxed));
         // By exchange: a new budget makes every core check again, and its mark must not be
-        // overwritten. What falls is noted too: other cores may bring in what this one gave back.
+        // overwritten.
         let _ = part
             .checked
             .compare_exchange(checked, bytes, Relaxed, Relaxed);
+        self.state.swap(CALM, AcqRel);
+        if !self.parts.iter().all(|part| self.is_calm(part)) {
+            self.state.fetch_max(DUE, AcqRel);
+        }
         if bytes < checked {
             return None;
         }
@@ -168,6 +220,31 @@ impl MemUsage {
         .filter(|excess| excess.over > 0)
     }
 
+    /// Checks for the cores that have grown, where nobody may run any more, if memory is within the
+    /// budget. If it is not, they have to.
+    #[inline(never)]
+    fn check_for_others(&self) {
+        if self.state.load(Relaxed) != DUE {
+            return;
+        }
+        self.state.swap(CALM, AcqRel);
+        // The bytes that are summed are those that are noted: what comes in meanwhile is growth.
+        let seen: Vec<i64> = self.parts.iter().map(|it| it.bytes.load(Relaxed)).collect();
+        let sum = seen.iter().copied().fold(0, i64::wrapping_add);
+        if self.budget() > 0 && beyond(sum, self.budget() as i64) > 0 {
+            self.state.fetch_max(OVER, AcqRel);
+            return;
+        }
+        for (part, bytes) in self.parts.iter().zip(seen) {
+            let checked = part.checked.load(Relaxed);
+            if bytes - checked >= self.batch() {
+                let _ = part
+                    .checked
+                    .compare_exchange(checked, bytes, Relaxed, Relaxed);
+            }
+        }
+    }
+
     /// Bytes that a core may bring in between two checks.
     #[inline]
     fn batch(&self) -> i64 {
@@ -175,9 +252,13 @@ impl MemUsage {
     }
 }
 
-/// The batch of a core, of so many bytes of budget: at least one.
+/// The batch of a core, of so many bytes of budget: at least one, and more than any growth where
+/// there is no budget.
 fn batch_of(budget: u64) -> i64 {
-    (budget / (SLACK * cores() as u64)).max(1) as i64
+    match budget {
+        0 => i64::MAX,
+        budget => (budget / (SLACK * cores() as u64)).max(1) as i64,
+    }
 }
 
 fn beyond(sum: i64, limit: i64) -> u64 {
@@ -185,109 +266,5 @@ fn beyond(sum: i64, limit: i64) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const BUDGET: u64 = 1 << 20;
-
-    fn over(mem_usage: &MemUsage) -> u64 {
-        mem_usage.check().map_or(0, |excess| excess.over)
-    }
-
-    #[test]
-    fn a_core_checks_when_it_has_grown_by_a_batch() {
-        let mem_usage = MemUsage::new(BUDGET, true);
-        assert_eq!(mem_usage.check(), None);
-        // Beyond the budget in one step: every core sees it at once, and once.
-        mem_usage.add(BUDGET as i64 + 100);
-        assert_eq!((mem_usage.over(), mem_usage.ahead()), (100, 100));
-        let told = (0..100).filter_map(|_| mem_usage.check()).count();
-        assert!((1..=cores()).contains(&told), "{told} times");
-        mem_usage.add(mem_usage.batch());
-        // The thread may have moved to another core, which has not checked yet.
-        let batch = mem_usage.batch().unsigned_abs();
-        let excess = Excess {
-            over: 100 + batch,
-            ahead: 100 + batch,
-            grown: batch,
-        };
-        assert!(mem_usage.check().is_none_or(|told| told == excess));
-        mem_usage.add(-100 - 2 * mem_usage.batch());
-        assert_eq!((mem_usage.check(), mem_usage.over()), (None, 0));
-    }
-
-    #[test]
-    fn uncounted_growth_is_less_than_the_batches_of_all_cores() {
-        let mem_usage = MemUsage::new(BUDGET, true);
-        mem_usage.add(BUDGET as i64 - 50_000);
-        let mut seen = 0;
-        while seen == 0 {
-            mem_usage.add(100);
-            seen = over(&mem_usage);
-            assert!(mem_usage.over() <= BUDGET / SLACK + 100);
-        }
-    }
-
-    #[test]
-    fn a_core_that_has_brought_in_little_does_not_check() {
-        let mem_usage = MemUsage::new(BUDGET, true);
-        mem_usage.add(BUDGET as i64);
-        // Every core has checked, wherever this thread runs.
-        for part in mem_usage.parts.iter() {
-            part.checked.store(part.bytes.load(Relaxed), Relaxed);
-        }
-        mem_usage.add(1);
-        assert_eq!((over(&mem_usage), mem_usage.over()), (0, 1));
-    }
-
-    #[test]
-    fn a_new_budget_is_seen_by_all_cores() {
-        let mem_usage = MemUsage::new(0, true);
-        mem_usage.add(BUDGET as i64);
-        assert_eq!((over(&mem_usage), mem_usage.over()), (0, 0));
-        mem_usage.set_budget(BUDGET - 1);
-        for part in mem_usage.parts.iter() {
-            assert_eq!(part.checked.load(Relaxed), CHECK);
-        }
-        assert_eq!(over(&mem_usage), 1);
-    }
-
-    #[test]
-    fn a_lowered_budget_is_no_growth_but_reclaimed_bytes_that_return_are() {
-        let mem_usage = MemUsage::new(BUDGET, true);
-        mem_usage.add(BUDGET as i64);
-        mem_usage.set_budget(BUDGET / 2);
-        assert_eq!((mem_usage.over(), mem_usage.ahead()), (BUDGET / 2, 0));
-        mem_usage.add(10_000);
-        assert_eq!(mem_usage.ahead(), 10_000);
-        mem_usage.add(-110_000);
-        assert_eq!(mem_usage.ahead(), 0);
-        mem_usage.lower_watermark();
-        mem_usage.add(30_000);
-        assert_eq!(mem_usage.ahead(), 30_000);
-        // The watermark follows what is in memory, but the budget may be filled.
-        mem_usage.add(-(BUDGET as i64));
-        mem_usage.lower_watermark();
-        mem_usage.add(BUDGET as i64 / 2 - mem_usage.sum());
-        assert_eq!((mem_usage.over(), mem_usage.ahead()), (0, 0));
-        mem_usage.add(1);
-        assert_eq!((mem_usage.over(), mem_usage.ahead()), (1, 1));
-    }
-
-    #[test]
-    fn bytes_given_back_and_taken_again_are_growth() {
-        let mem_usage = MemUsage::new(BUDGET, true);
-        mem_usage.add(BUDGET as i64 / 2);
-        assert_eq!(over(&mem_usage), 0);
-        mem_usage.add(-(BUDGET as i64) / 2);
-        assert_eq!(over(&mem_usage), 0);
-        // Meanwhile another core has filled the half.
-        mem_usage
-            .parts
-            .of(cores() - 1)
-            .bytes
-            .fetch_add(BUDGET as i64 / 2, Relaxed);
-        mem_usage.add(BUDGET as i64 / 2 + 1);
-        assert_eq!(over(&mem_usage), 1);
-    }
-}
+#[path = "mem_usage_tests.rs"]
+mod tests;
