@@ -133,6 +133,8 @@ pub enum Error {
         /// What is wrong.
         why: &'static str,
     },
+    /// A passphrase is given for a volume that has none.
+    NotEncrypted,
 }
 
 impl Error {
@@ -227,7 +229,8 @@ impl Error {
             | Error::Unfinished { .. }
             | Error::Loading { .. }
             | Error::Newer { .. }
-            | Error::UnknownFeature { .. } => Errno::EINVAL,
+            | Error::UnknownFeature { .. }
+            | Error::NotEncrypted => Errno::EINVAL,
             Error::NotEmpty { .. } => Errno::ENOTEMPTY,
             Error::ReadOnly { .. } => Errno::EROFS,
             Error::TooLarge { .. } => Errno::E2BIG,
@@ -332,6 +335,7 @@ impl fmt::Display for Error {
                 f,
                 "{why}; give the passphrase of the volume with -o encrypt=FILE or -o encrypt=env"
             ),
+            Error::NotEncrypted => write!(f, "is not encrypted; leave encrypt out"),
         }
     }
 }

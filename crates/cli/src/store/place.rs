@@ -117,8 +117,7 @@ pub fn tried(
     let info = Kv::info_of(directory).map_err(|error| refusal(directory, &error))?;
     let passphrase = passphrase(options)?;
     if passphrase.is_some() && info.cipher == 0 {
-        let what = "is not encrypted; leave encrypt out";
-        return Err(Failure::at(directory, what));
+        return Err(refusal(directory, &Error::NotEncrypted));
     }
     let how = StoreOptions {
         passphrase,

@@ -208,6 +208,11 @@ const WRONG: &[(&str, i32, &[&str])] = &[
         1,
         &["is not encrypted", "leave encrypt out"],
     ),
+    (
+        "mount store:v m -o encrypt=file",
+        1,
+        &["is not encrypted", "leave encrypt out"],
+    ),
     ("fsck full", 8, &["full", "no volume"]),
     ("fsck --repair full", 8, &["full", "no volume"]),
     ("fsck none", 8, &["none", "no volume"]),

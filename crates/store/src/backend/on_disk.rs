@@ -99,22 +99,29 @@ impl StoreBackend {
     /// or the new one opens it.
     ///
     /// # Errors
-    /// [`Error::WrongKey`] where the old one does not open it.
+    /// [`Error::WrongKey`] where the old one does not open it, also if another change came first;
+    /// [`Error::NotEncrypted`]; [`Error::InUse`].
     pub fn change_passphrase(dir: &Path, old: &Passphrase, new: &Passphrase) -> Result<()> {
-        let info = Kv::info_of(dir)?;
-        let slots = key_slots(&info)?;
-        let changed = slots.changed(&info.id, old, new, Costs::default())?;
+        let key = volume_key(&Kv::info_of(dir)?, Some(old))?;
         let mode = OpenMode::Write {
             who: "a change of the passphrase".to_owned(),
         };
-        let key = slots.unlock(&info.id, old)?;
-        let kv = Kv::open_with(dir, open_options(mode, Some(&key)))?;
-        kv.set_wrapped_keys(&changed.encode())?;
-        kv.close()
+        let kv = Kv::open_with(dir, open_options(mode, key.as_ref()))?;
+        // Read under the lock: another change may have replaced the keys since.
+        let info = kv.info();
+        let slots = key_slots(&info)?;
+        let changed = slots.changed(&info.id, old, new, Costs::default());
+        let done = changed.and_then(|changed| kv.set_wrapped_keys(&changed.encode()));
+        let closed = kv.close();
+        done.and(closed)
     }
 
     /// Opens the store in `dir`: a relative path means the directory that it names now, wherever
     /// the program goes while the store is open.
+    ///
+    /// # Errors
+    /// [`Error::NotEncrypted`] for a store that needs no passphrase and is given one: whoever
+    /// gives one believes that what is written is hidden. Others are those of [`Kv::open`].
     pub fn open(dir: &Path, options: StoreOptions) -> Result<StoreBackend> {
         let absolute = std::path::absolute(dir);
         let dir = &*absolute.map_err(|error| Error::io("find", dir, error))?;
@@ -190,7 +197,10 @@ pub(crate) fn segments_of(dir: &Path, passphrase: Option<&Passphrase>) -> Result
 /// The key of a store, if it is encrypted.
 fn volume_key(info: &Info, passphrase: Option<&Passphrase>) -> Result<Option<VolumeKey>> {
     if info.cipher == 0 {
-        return Ok(None);
+        return match passphrase {
+            Some(_) => Err(Error::NotEncrypted),
+            None => Ok(None),
+        };
     }
     let why = "the volume is encrypted";
     let passphrase = passphrase.ok_or(Error::WrongKey { why })?;

@@ -3,8 +3,10 @@
 use super::audit::audit;
 use super::model::Model;
 use super::*;
-use crate::codec::Compression;
+use crate::codec::{Compression, Passphrase};
+use crate::error::Error;
 use crate::volume::OpenMode;
+use hearth_sync::primitive::thread;
 use std::path::Path;
 
 fn open(dir: &Path) -> StoreBackend {
@@ -54,6 +56,63 @@ fn a_store_on_disk_gives_back_what_was_recorded_after_kills_and_ends() {
         model.check();
         assert!(!model.store.tidy());
     }
+}
+
+fn passphrase(text: &str) -> Passphrase {
+    Passphrase::new(text.into()).unwrap()
+}
+
+fn make_encrypted(dir: &Path, text: &str) {
+    let options = MakeOptions {
+        passphrase: Some(passphrase(text)),
+        log_len: 256 << 10,
+        ..MakeOptions::default()
+    };
+    StoreBackend::mkfs(dir, &options).unwrap();
+}
+
+fn opens_with(dir: &Path, text: &str) -> bool {
+    let options = StoreOptions {
+        passphrase: Some(passphrase(text)),
+        ..StoreOptions::new(OpenMode::ReadOnly)
+    };
+    StoreBackend::open(dir, options).is_ok()
+}
+
+/// Once, both were told that they had succeeded, and the passphrase of one opened nothing.
+#[test]
+fn of_two_changes_of_a_passphrase_at_once_one_succeeds() {
+    let dir = tempfile::tempdir().unwrap();
+    make_encrypted(dir.path(), "old");
+    let dir = dir.path();
+    let (old, new) = (passphrase("old"), ["one", "other"]);
+    let done = thread::scope(|scope| {
+        let tried = new.map(|text| {
+            let old = &old;
+            scope.spawn(move || StoreBackend::change_passphrase(dir, old, &passphrase(text)))
+        });
+        tried.map(|change| change.join().unwrap())
+    });
+    for (text, done) in new.iter().zip(&done) {
+        assert_eq!(opens_with(dir, text), done.is_ok(), "{text}: {done:?}");
+    }
+    assert_eq!(done.iter().filter(|done| done.is_ok()).count(), 1);
+    assert!(!opens_with(dir, "old"));
+}
+
+/// Once it was opened, and what was written to be hidden was not.
+#[test]
+fn a_passphrase_for_a_store_that_is_not_encrypted_is_refused() {
+    let dir = make(Compression::Lz4);
+    let given = || StoreOptions {
+        passphrase: Some(passphrase("secret")),
+        ..StoreOptions::new(OpenMode::Shared)
+    };
+    let opened = StoreBackend::open(dir.path(), given()).err();
+    assert!(matches!(opened, Some(Error::NotEncrypted)), "{opened:?}");
+    let changed = StoreBackend::change_passphrase(dir.path(), &passphrase("a"), &passphrase("b"));
+    assert!(matches!(changed, Err(Error::NotEncrypted)), "{changed:?}");
+    open(dir.path());
 }
 
 #[test]
