@@ -1,11 +1,13 @@
 //! Syncs that lie, and what they cost; the end of a mount.
 
 use crate::case::{Case, Failure};
-use crate::harness::{Random, shell, succeed, until};
+use crate::harness::{Random, hearth, shell, succeed, until};
 use hearth_testing::rounds::Service;
+use rustix::fs::{FallocateFlags, copy_file_range, fallocate};
+use rustix::io::{ReadWriteFlags, pwritev2};
 use std::fs::{self, File};
-use std::io::Write;
-use std::os::unix::fs::FileExt;
+use std::io::{IoSlice, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt, chown};
 use std::process::Command;
 
 /// SR21: a commit of nothing was an error of the engine, and fatal.
@@ -159,5 +161,45 @@ fn what_was_written_and_synced_is_there_after_a_kill() {
     c.fail(Failure::Kill);
     for n in 0..100 {
         assert_eq!(c.read(&format!("f{n}")), n.to_string().as_bytes());
+    }
+}
+
+/// Once, the mount did not look at what the write asked for, and the kernel leaves it to the mount
+/// where it caches nothing, as of files that a quota may limit.
+#[test]
+fn what_a_write_asks_to_be_durable_is_there_after_a_kill() {
+    let bytes = Random(3).bytes(20_000);
+    for options in [",commit=3600", ",commit=3600,direct_io"] {
+        let mut c = Case::plain(options);
+        let limit = ["quota", "set", "user:4001", "--hard", "100M"];
+        succeed(hearth().args(limit).arg(c.root()));
+        for name in ["data", "all", "source", "copy", "allocated"] {
+            c.put(name, "");
+            chown(c.at(name), Some(4001), Some(4001)).unwrap();
+        }
+        c.put("source", &bytes);
+        c.sync("source");
+        let open = |name: &str, flags: i32| {
+            let mut options = File::options();
+            let options = options.read(true).write(true).custom_flags(flags);
+            options.open(c.at(name)).unwrap()
+        };
+        let flags = [ReadWriteFlags::DSYNC, ReadWriteFlags::SYNC];
+        for (name, flags) in ["data", "all"].into_iter().zip(flags) {
+            let parts = [IoSlice::new(&bytes)];
+            let written = pwritev2(open(name, 0), &parts, 0, flags).unwrap();
+            assert_eq!(written, bytes.len());
+        }
+        let (source, copy) = (open("source", 0), open("copy", libc::O_SYNC));
+        let copied = copy_file_range(&source, None, &copy, None, bytes.len()).unwrap();
+        assert_eq!(copied, bytes.len());
+        let allocated = open("allocated", libc::O_DSYNC);
+        fallocate(&allocated, FallocateFlags::empty(), 0, 20_000).unwrap();
+        drop((source, copy, allocated));
+        c.fail(Failure::Kill);
+        let read = |name: &str| c.read(name);
+        let there = ["data", "all", "copy"].map(|name| read(name) == bytes);
+        let allocated = read("allocated") == [0; 20_000];
+        assert_eq!((there, allocated), ([true; 3], true), "{options}");
     }
 }

@@ -78,13 +78,15 @@ impl Process {
     /// `fallocate(2)`.
     pub fn fallocate(&self, fd: Fd, mode: i32, off: u64, len: u64) -> Result<()> {
         self.call(Call::Fallocate, || {
-            self.run_on(fd, |cx, file, g| {
+            let syncs = self.run_on(fd, |cx, file, g| {
                 range::check_request(mode, off, len)?;
                 if !file.writable() {
                     return Err(Errno::EBADF.into());
                 }
-                range::fallocate(cx, file.inode(g)?, mode, off, len, g)
-            })
+                range::fallocate(cx, file.inode(g)?, mode, off, len, g)?;
+                Ok(file.is_synchronous().then(|| file.to_share()))
+            })?;
+            syncs.map_or(Ok(()), |file| self.sync_written(&file))
         })
     }
 

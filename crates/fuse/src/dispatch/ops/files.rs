@@ -2,9 +2,8 @@
 
 use crate::dispatch::handles::Handle;
 use crate::dispatch::kernel_cache::direct_writes::writes_directly;
-use crate::dispatch::kernel_cache::suid_killer::SuidKiller;
+use crate::dispatch::ops::durable_writes::asked_sync;
 use crate::dispatch::{Context, Dispatcher, OpResult};
-use crate::wait::enospc_retry::retry_enospc;
 use crate::wait::outcome::{BlockingClass, InlineReply, Offload, Outcome, WaitFor};
 use crate::wire::reply::Reply;
 use crate::wire::{
@@ -89,10 +88,13 @@ impl<V: KernelCache> Dispatcher<V> {
         let (caller, kill) = (cx.caller(0), args.write_flags & WRITE_KILL_SUIDGID != 0);
         let (ino, done, handle) = (cx.ino(), cx.attempt.written, args.fh);
         let is_direct = args.flags as i32 & libc::O_DIRECT != 0;
-        if self.vfs.sync_waits() && handle != 0 {
-            let file = self.file(handle)?;
-            if file.is_synchronous() {
-                self.pass_on(handle, ino)?;
+        if self.vfs.sync_waits() {
+            let file = (handle != 0).then(|| self.file(handle)).transpose()?;
+            let own = file.as_ref().is_some_and(|file| file.is_synchronous());
+            if own || asked_sync(file.as_deref(), args).is_some() {
+                if handle != 0 {
+                    self.pass_on(handle, ino)?;
+                }
                 return Ok(self.write_through(cx, file, args, data));
             }
         }
@@ -106,7 +108,12 @@ impl<V: KernelCache> Dispatcher<V> {
             |file| {
                 self.pass_on(handle, ino)?;
                 strip()?;
-                self.vfs.write(&caller, file, place, rest, kill)
+                let size = self.vfs.write(&caller, file, place, rest, kill)?;
+                if let Some(data_only) = asked_sync(Some(file), args) {
+                    // Nobody waits for this thread, or nothing is waited for.
+                    self.vfs.fsync(file, data_only)?;
+                }
+                Ok(size)
             },
             || {
                 strip()?;
@@ -160,7 +167,7 @@ impl<V: KernelCache> Dispatcher<V> {
     }
 
     /// Where a write goes: `O_APPEND` may have changed since the open, and comes with each write.
-    fn place(&self, args: &WriteIn, offset: u64) -> WriteAt {
+    pub(super) fn place(&self, args: &WriteIn, offset: u64) -> WriteAt {
         match args.flags as i32 & libc::O_APPEND {
             0 => WriteAt::At(offset),
             _ if !self.settings.writeback => WriteAt::End,
@@ -168,42 +175,6 @@ impl<V: KernelCache> Dispatcher<V> {
             // library has appended.
             _ => WriteAt::EndFrom(offset),
         }
-    }
-
-    /// A write that returns when it is durable: a worker waits for that.
-    fn write_through(
-        &self,
-        cx: &Context<'_>,
-        file: Arc<V::File>,
-        args: &WriteIn,
-        data: &[u8],
-    ) -> Outcome<()> {
-        let (vfs, header, data) = (self.vfs.clone(), cx.header, data.to_vec());
-        let place = self.place(args, args.offset);
-        let kill = args.write_flags & WRITE_KILL_SUIDGID != 0;
-        let (volume, suid_killer) = (self.volume.clone(), SuidKiller::of(self));
-        Outcome::offload(BlockingClass::Io, move || {
-            let context = Context::alone(header);
-            let mut done = 0;
-            let written = retry_enospc(&volume, || {
-                let (at, rest) = (place.after(done), &data[done..]);
-                if kill {
-                    vfs.block_on(|_| suid_killer.strip(&context.caller(0), context.ino()))?;
-                }
-                done += vfs.block_on(|vfs| vfs.write(&context.caller(0), &file, at, rest, kill))?;
-                match done < data.len() {
-                    true => Err(Errno::ENOSPC),
-                    false => Ok(()),
-                }
-            });
-            match written {
-                Err(errno) if done == 0 => Err(errno),
-                _ => Ok(InlineReply::new(&WriteOut {
-                    size: done as u32,
-                    padding: 0,
-                })),
-            }
-        })
     }
 
     /// A write is passed on through this handle, which a kernel that keeps times itself does not

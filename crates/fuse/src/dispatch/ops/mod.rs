@@ -3,6 +3,7 @@
 
 mod attrs;
 mod dirs;
+mod durable_writes;
 mod files;
 mod ioctl;
 mod locks;

@@ -12,7 +12,7 @@ use crate::wire::{
     WriteOut,
 };
 use hearth::sched::Handle;
-use hearth::{Caller, Errno, KernelCache, Origin, TenantId, VfsError, VfsResult};
+use hearth::{Caller, Errno, KernelCache, Origin, TenantId, VfsError, VfsFile, VfsResult};
 use hearth_sync::primitive::Arc;
 
 /// What gives back or moves more at once is done by a worker.
@@ -62,6 +62,15 @@ impl<V: KernelCache> Dispatcher<V> {
             tenant: self.tenant(&cx.header),
         };
         let mode = args.mode as i32;
+        if self.is_durable_at_once(&allocation.file) {
+            let volume = self.volume.clone();
+            return Ok(Outcome::offload(BlockingClass::Io, move || {
+                let (vfs, file) = (&allocation.vfs, &allocation.file.file);
+                retry_enospc(&volume, || vfs.block_on(|_| allocation.whole()))?;
+                vfs.block_on(|vfs| vfs.fsync(file, false))?;
+                Ok(InlineReply::default())
+            }));
+        }
         if self.vfs.may_block() {
             // This thread is one that others do not wait for.
             allocation.whole()?;
@@ -121,12 +130,27 @@ impl<V: KernelCache> Dispatcher<V> {
                 ..*args
             },
         };
+        if self.is_durable_at_once(&copy.to) {
+            let volume = self.volume.clone();
+            return Ok(Outcome::offload(BlockingClass::Io, move || {
+                let (vfs, file) = (&copy.vfs, &copy.to.file);
+                let all = || vfs.block_on(|_| copy.part(0, copy.args.len));
+                let copied = retry_enospc(&volume, all)?;
+                vfs.block_on(|vfs| vfs.fsync(file, false))?;
+                Ok(copied_out(copied, wide))
+            }));
+        }
         if copy.args.len > SHORT && !may_block {
             return Ok(Outcome::chunks(copy.into_chunks(sched, wide)));
         }
         let copied = copy.part(0, copy.args.len)?;
         reply.bytes(copied_out(copied, wide).bytes())?;
         Ok(Outcome::Done(()))
+    }
+
+    /// Whether what changes the file returns when that is durable, and has to wait for it.
+    fn is_durable_at_once(&self, opened: &Opened<V>) -> bool {
+        self.vfs.sync_waits() && opened.file.is_synchronous()
     }
 
     /// The open file of a handle, or for a kernel that opens files alone one with `flags` that ends
