@@ -2,8 +2,8 @@
 //! ask for it themselves (`RWF_DSYNC`, `RWF_SYNC`).
 //!
 //! The kernel follows a write with an FSYNC only where it caches the file and the program waits for
-//! the write. Of files that are open with `FOPEN_DIRECT_IO`, which are those that a quota may limit,
-//! and of asynchronous direct writes it passes the flags on and nothing else.
+//! the write. For files that are open with `FOPEN_DIRECT_IO`, which are those that a quota may
+//! limit, and for asynchronous direct writes it only passes the flags on.
 
 use crate::dispatch::kernel_cache::suid_killer::SuidKiller;
 use crate::dispatch::{Context, Dispatcher};
