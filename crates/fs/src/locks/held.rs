@@ -33,6 +33,27 @@ fn record(owner: u64, start: u64, range: Range) -> LockRequest {
     }
 }
 
+/// The first lock of an owner that conflicts with a request for a record lock.
+fn conflict_of((owner, ranges): &(u64, Ranges), request: &LockRequest) -> Option<LockRequest> {
+    #[cfg(test)]
+    LOOKS.set(LOOKS.get() + 1);
+    if *owner == request.owner {
+        return None;
+    }
+    let (start, range) = match request.kind {
+        LockKind::Write => ranges.find(request.start, request.end)?,
+        LockKind::Read => ranges.find_exclusive(request.start, request.end)?,
+        LockKind::Unlock => return None,
+    };
+    Some(record(*owner, start, range))
+}
+
+#[cfg(test)]
+std::thread_local! {
+    /// How many owners this thread has looked at for conflicts.
+    pub(super) static LOOKS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
 impl HeldLocks {
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
@@ -55,19 +76,28 @@ impl HeldLocks {
             ..request
         });
 
-        let records = self
-            .records
-            .iter()
-            .filter(move |(owner, _)| locks && !request.flock && *owner != request.owner);
-        let records = records.filter_map(move |(owner, ranges)| {
-            let (start, end) = (request.start, request.end);
-            let (start, range) = match request.kind {
-                LockKind::Write => ranges.find(start, end)?,
-                _ => ranges.find_exclusive(start, end)?,
-            };
-            Some(record(*owner, start, range))
-        });
+        let records = self.records.iter().filter(move |_| !request.flock);
+        let records = records.filter_map(move |owner| conflict_of(owner, &request));
         flocks.chain(records)
+    }
+
+    /// The first lock that conflicts with `request`, with the place of its owner. Owners are looked
+    /// at from `place` on, then from the beginning. While nobody loses a lock, places stay.
+    pub(super) fn conflict_from(
+        &self,
+        request: &LockRequest,
+        place: usize,
+    ) -> Option<(usize, LockRequest)> {
+        if request.flock {
+            // One exclusive lock at most: it is the first.
+            return self.conflicts(request).next().map(|lock| (0, lock));
+        }
+        let owners = |places: std::ops::Range<usize>| {
+            let owners = &self.records[places.clone()];
+            places.zip(owners)
+        };
+        let mut owners = owners(place..self.records.len()).chain(owners(0..place));
+        owners.find_map(|(place, owner)| Some((place, conflict_of(owner, request)?)))
     }
 
     /// All locks: `flock`s, then record locks by owner.

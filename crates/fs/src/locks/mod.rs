@@ -17,6 +17,8 @@
 //! a waiter could deadlock with locks that the requester holds already.
 
 mod allowance;
+mod blocked;
+mod circles;
 mod held;
 mod interrupt;
 mod listed;
@@ -38,6 +40,7 @@ use hearth_sync::primitive::atomic::{AtomicBool, Ordering, fence};
 
 use crate::cache_padded::CachePadded;
 use crate::errno::Errno;
+use blocked::Blocked;
 use held::HeldLocks;
 use wait::WaitId;
 use waiting::{DEADLOCKED, GRANTED, REFUSED, WAITING, WaitingRequest, wake};
@@ -311,34 +314,11 @@ impl LockState {
     }
 
     /// Decides every waiting request that the held locks decide now: first those without a
-    /// conflict, then those that wait for themselves.
-    ///
-    /// Granting one may free the way for an earlier one (it may turn an exclusive range of its
-    /// owner into a shared one), so this repeats until nothing changes. Only then are cycles looked
-    /// for: a request that is about to be granted waits for nobody.
+    /// conflict, then those that wait for themselves. Only when no more can be granted are cycles
+    /// looked for: a request that is about to be granted waits for nobody.
     fn settle(&mut self, decided: &mut Vec<Arc<WaitingRequest>>) {
-        let LockState {
-            held,
-            queue,
-            allowance,
-        } = self;
-        let mut changed = !queue.is_empty();
-        while changed {
-            changed = false;
-            queue.retain(|waiting| {
-                if held.conflicts(&waiting.request).next().is_some() {
-                    return true;
-                }
-                changed = true;
-                let outcome = match apply(held, &waiting.request, allowance) {
-                    Ok(()) => GRANTED,
-                    Err(_) => REFUSED,
-                };
-                waiting.end(outcome);
-                decided.push(Arc::clone(waiting));
-                false
-            });
-        }
+        self.grant(decided);
+        let (held, queue) = (&self.held, &mut self.queue);
         let waits = queue.iter().filter(|waiting| waiting.detects_deadlock());
         let waits: Vec<_> = waits.map(|waiting| waiting.edges(held)).collect();
         let Some(first) = queue.front().filter(|_| !waits.is_empty()) else {
@@ -353,6 +333,42 @@ impl LockState {
             }
             !is_refused
         });
+    }
+
+    /// Grants every waiting request that nothing conflicts with, in the order of arrival. Each is
+    /// looked at once, and again where [`Blocked`] says so, until nothing changes.
+    fn grant(&mut self, decided: &mut Vec<Arc<WaitingRequest>>) {
+        let LockState {
+            held,
+            queue,
+            allowance,
+        } = self;
+        let before = decided.len();
+        let mut blocked = Blocked::default();
+        let mut once = 0..queue.len();
+        let mut next = |blocked: &mut Blocked| {
+            let once = once.next().map(|index| (index, 0));
+            once.or_else(|| blocked.next())
+        };
+        while let Some((index, place)) = next(&mut blocked) {
+            let waiting = &queue[index];
+            let request = &waiting.request;
+            if let Some((place, lock)) = held.conflict_from(request, place) {
+                blocked.add((index, request), (place, &lock));
+                continue;
+            }
+            match apply(held, request, allowance) {
+                Ok(()) => {
+                    waiting.end(GRANTED);
+                    blocked.granted(index, request);
+                }
+                Err(_) => waiting.end(REFUSED),
+            }
+            decided.push(Arc::clone(waiting));
+        }
+        if decided.len() > before {
+            queue.retain(|waiting| waiting.outcome() == WAITING);
+        }
     }
 }
 

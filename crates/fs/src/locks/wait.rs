@@ -6,12 +6,14 @@
 //! for a cycle in one step under the graph's lock. A cycle is closed by its last edge, so whoever
 //! enters that edge sees it. Requests that do not wait never come here.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::circles::Circles;
 
 /// The wait-for graph of one volume. Clones are the same graph.
 #[derive(Clone)]
@@ -56,6 +58,12 @@ struct Graph {
 struct Edge {
     from: WaitId,
     on: Box<[u64]>,
+}
+
+#[cfg(test)]
+std::thread_local! {
+    /// How many edges this thread has followed.
+    pub(super) static FOLLOWED: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
 impl Default for WaitGraph {
@@ -108,11 +116,12 @@ impl WaitGraph {
         if !has_new {
             return refused;
         }
-        for (from, owner) in asked {
-            if edges.leads_back(from, owner) {
-                edges.remove(from, owner);
-                refused.push(from);
-            }
+        let mut asked = &asked[..];
+        while let Some(first) = edges.first_in_circle(asked) {
+            let (from, owner) = asked[first];
+            edges.remove(from, owner);
+            refused.push(from);
+            asked = &asked[first + 1..];
         }
         refused
     }
@@ -165,20 +174,22 @@ impl Graph {
         }
     }
 
-    /// Whether a chain of waits leads from this request back to its owner.
-    fn leads_back(&self, from: WaitId, owner: u64) -> bool {
+    /// The first of these requests from which a chain of waits leads back to its owner.
+    fn first_in_circle(&self, asked: &[(WaitId, u64)]) -> Option<usize> {
         let of = |owner| self.waits.get(&owner).into_iter().flatten();
-        let mut seen = HashSet::new();
-        let own = of(owner).filter(|edge| edge.from == from);
-        let mut open: Vec<u64> = own.flat_map(|edge| edge.on.iter().copied()).collect();
-        while let Some(next) = open.pop() {
-            if next == owner {
-                return true;
-            }
-            if seen.insert(next) {
-                open.extend(of(next).flat_map(|edge| edge.on.iter().copied()));
-            }
-        }
-        false
+        let owners = asked.iter().map(|(_, owner)| *owner);
+        let targets = |owner| {
+            let on = of(owner).flat_map(|edge| edge.on.iter().copied());
+            #[cfg(test)]
+            let on = on.inspect(|_| FOLLOWED.set(FOLLOWED.get() + 1));
+            on
+        };
+        let circles = Circles::from(owners, targets);
+        let leads_back = |&(from, owner): &(WaitId, u64)| {
+            let own = of(owner).filter(|edge| edge.from == from);
+            let mut on = own.flat_map(|edge| edge.on.iter());
+            on.any(|on| circles.has(*on, owner))
+        };
+        asked.iter().position(leads_back)
     }
 }

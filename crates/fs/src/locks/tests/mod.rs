@@ -1,3 +1,4 @@
+mod many;
 mod model;
 mod waiting;
 
