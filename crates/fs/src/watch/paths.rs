@@ -130,8 +130,9 @@ fn find(sb: &Superblock, directory: EventInode) -> Option<DirectoryName> {
             return Ok(None);
         }
         let table = inode.directory().ok_or(Errno::ENOTDIR)?;
+        let count = table.moves().peek();
         let parent = above(cx, inode, table, g)?;
-        let name = name_of(cx, (inode, table), parent, g)?;
+        let name = name_of(cx, (inode, table), (parent, count), g)?;
         Ok(Some((EventInode::of(parent), name.into())))
     });
     found.ok().flatten()
