@@ -26,6 +26,8 @@ mod locks;
 
 #[path = "shuttle/bursts.rs"]
 mod bursts;
+#[path = "shuttle/charge_races.rs"]
+mod charge_races;
 #[path = "shuttle/dup2_races.rs"]
 mod dup2_races;
 #[path = "shuttle/eviction_races.rs"]
@@ -44,6 +46,8 @@ mod heat_races;
 mod lock_races;
 #[path = "shuttle/nameless_races.rs"]
 mod nameless_races;
+#[path = "shuttle/rename_races.rs"]
+mod rename_races;
 #[path = "shuttle/size_races.rs"]
 mod size_races;
 #[path = "shuttle/sync_races.rs"]

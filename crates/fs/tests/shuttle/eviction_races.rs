@@ -89,3 +89,26 @@ fn a_file_without_a_name_that_is_closed_while_it_is_reclaimed_leaves_nothing() {
         "done"
     });
 }
+
+/// A removal that does not end the file may come between the look whether the backend has it and
+/// its eviction: then it comes back, and the last name goes beside that.
+#[test]
+fn a_file_that_loses_its_names_one_by_one_while_it_is_reclaimed_leaves_nothing() {
+    explore(SCHEDULES, &["done"], || {
+        let ground = ground();
+        let names = ["/d/f", "/d/g", "/d/h"];
+        for name in &names[1..] {
+            ground.process.link(names[0], name).unwrap();
+        }
+        ground.volume.sync().unwrap();
+        let process = Arc::clone(&ground.process);
+        let removing = thread::spawn(move || names.map(|name| process.unlink(name).unwrap()));
+        ground.volume.reclaim(u64::MAX);
+        removing.join().unwrap();
+        ground.volume.reclaim(u64::MAX);
+        let room = ground.process.statfs("/").unwrap();
+        assert_eq!((ground.backend.inodes(), room.files - room.ffree), (2, 2));
+        assert!(!ground.volume.awaits_returns());
+        "done"
+    });
+}
