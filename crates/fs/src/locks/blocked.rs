@@ -11,14 +11,14 @@ use std::collections::BTreeMap;
 use super::request::{LockKind, LockRequest};
 
 /// Place of a request in the queue, and of the owner of the lock that it waits for.
-type Places = (usize, usize);
+type BlockedAt = (usize, usize);
 
 /// The requests of one queue that wait for a shared lock, while others are granted.
 #[derive(Default)]
 pub(super) struct Blocked {
     /// By owner and byte of the lock that each waits for.
-    by_byte: BTreeMap<(u64, u64), Vec<Places>>,
-    /// Whose byte is shared now.
+    by_byte: BTreeMap<(u64, u64), Vec<BlockedAt>>,
+    /// Those that are to be looked at again: the byte is shared now.
     again: BTreeMap<usize, usize>,
     /// Place of the request that was looked at last.
     last: usize,
@@ -53,7 +53,7 @@ impl Blocked {
 
     /// The next request that has to be looked at again, in the order of arrival from the last one
     /// on, then from the oldest; and the place from which owners have to be looked at.
-    pub(super) fn next(&mut self) -> Option<Places> {
+    pub(super) fn next(&mut self) -> Option<BlockedAt> {
         let behind = self.again.range(self.last..).next();
         let (&index, _) = behind.or_else(|| self.again.first_key_value())?;
         self.last = index;

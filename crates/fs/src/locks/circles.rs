@@ -141,7 +141,8 @@ mod tests {
             edges in prop::collection::vec((0..OWNERS, 0..OWNERS), 0..20),
             asked in prop::collection::vec(0..OWNERS, 1..4),
         ) {
-            let targets = |owner| edges.iter().filter(move |edge| edge.0 == owner).map(|edge| edge.1);
+            let of = |owner| edges.iter().filter(move |edge| edge.0 == owner);
+            let targets = |owner| of(owner).map(|edge| edge.1);
             let circles = Circles::from(asked.iter().copied(), targets);
             let is_waiting = |owner| targets(owner).next().is_some();
             for one in asked.into_iter().filter(|one| is_waiting(*one)) {
