@@ -182,6 +182,8 @@ impl Superblock {
             // An operation changed it after the look, and ended before the eviction.
             let back = self.bring_back(inode, g);
             drop(io);
+            // The last reference ends the inode, which takes locks of its own.
+            drop(locks);
             self.release(back, g);
             return names + pages as u64;
         }
