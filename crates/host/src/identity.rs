@@ -35,6 +35,11 @@ const TYPE: u16 = libc::S_IFMT as u16;
 /// `f_type` of overlayfs.
 const OVERLAY: u64 = 0x794c_7630;
 
+/// The device that an inode is on.
+pub fn device(stat: &Statx) -> u64 {
+    makedev(stat.stx_dev_major, stat.stx_dev_minor)
+}
+
 impl Identity {
     /// Of an open file with these attributes.
     pub fn of(fd: BorrowedFd<'_>, stat: &Statx) -> Identity {
@@ -45,7 +50,7 @@ impl Identity {
         };
         Identity {
             mount: stat.stx_mnt_id,
-            dev: makedev(stat.stx_dev_major, stat.stx_dev_minor),
+            dev: device(stat),
             ino: stat.stx_ino,
             birth,
         }

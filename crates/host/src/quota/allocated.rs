@@ -8,7 +8,7 @@ use rustix::fs::fstatfs;
 use std::ops::Range;
 
 /// `TMPFS_MAGIC`.
-const TMPFS: u64 = 0x0102_1994;
+pub const TMPFS: u64 = 0x0102_1994;
 /// The end of the largest file.
 const END: u64 = i64::MAX as u64;
 
@@ -17,7 +17,7 @@ const END: u64 = i64::MAX as u64;
 /// # Errors
 /// The filesystem tells of none.
 pub fn within(fd: BorrowedFd<'_>, ranges: &[Range<u64>]) -> Result<u64> {
-    if is_tmpfs(fd) {
+    if fstatfs(fd).is_ok_and(|found| found.f_type as u64 == TMPFS) {
         let pages = |range: &Range<u64>| sys::cached_pages(fd, &in_bytes(range));
         return ranges.iter().map(pages).sum();
     }
@@ -46,9 +46,4 @@ fn of_extents(fd: BorrowedFd<'_>, range: &Range<u64>) -> Result<u64> {
 fn in_bytes(range: &Range<u64>) -> Range<u64> {
     let byte = |block: u64| block.saturating_mul(BLOCK).min(END);
     byte(range.start)..byte(range.end)
-}
-
-/// Whether an open file lies in memory alone.
-pub fn is_tmpfs(fd: BorrowedFd<'_>) -> bool {
-    fstatfs(fd).is_ok_and(|found| found.f_type as u64 == TMPFS)
 }

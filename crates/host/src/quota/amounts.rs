@@ -1,10 +1,14 @@
 //! What an inode uses, by what the host says of it.
 
 use super::Quotas;
+use crate::node::Node;
 use crate::sys;
+use crate::tree::Tree;
 use hearth::{Amounts, Attr, BLOCK, Kind};
+use hearth_sync::primitive::Arc;
 use rustix::fd::{AsFd, BorrowedFd};
-use rustix::fs::Statx;
+use rustix::fs::{Statx, getxattr};
+use rustix::io::Errno;
 
 /// `st_blocks` counts these.
 pub const UNIT: u64 = 512;
@@ -12,6 +16,11 @@ pub const UNIT: u64 = 512;
 const FS_XFLAG_PREALLOC: u32 = 2;
 /// The file has a hint how much is to be allocated at once.
 const FS_XFLAG_EXTSIZE: u32 = 0x800;
+/// What new inodes of a directory get.
+const DEFAULT_ACL: &str = "system.posix_acl_default";
+/// What ext4 has room for is shorter.
+const USUAL_ACL: usize = 8 << 10;
+const LONGEST_ACL: usize = 64 << 10;
 /// `XFS_SUPER_MAGIC`.
 pub const XFS: u64 = 0x5846_5342;
 
@@ -78,12 +87,39 @@ impl Quotas {
 
     /// Blocks that an attribute with a value of `len` bytes may take.
     pub fn of_value(&self, len: usize) -> u64 {
-        let own = match self.is_xfs && len as u64 > self.unit / 2 {
+        let len = len as u64;
+        let own = match self.is_xfs {
             // Each block has a head of its own.
-            true => (len as u64).div_ceil(self.unit - 64),
-            false => 0,
+            true if len > self.unit / 2 => len.div_ceil(self.unit - 64),
+            // It is in an inode of its own, where ext4 has those (`ea_inode`).
+            false if len + 64 > self.block => len.div_ceil(self.unit),
+            _ => 0,
         };
         (1 + own) * (self.unit / BLOCK)
+    }
+
+    /// Blocks that a new inode of this kind may have from the start: a long symbolic link, or the
+    /// ACL that its directory hands down.
+    pub fn of_new(&self, kind: Kind, parent: &Arc<Node>) -> u64 {
+        if kind == Kind::Symlink {
+            return self.unit / BLOCK;
+        }
+        if !self.counts_attributes(kind) {
+            return 0;
+        }
+        let inherited = self.tree.reach(parent).map_or(0, |reached| {
+            let path = Tree::proc_path(reached.as_fd());
+            match getxattr(&*path, DEFAULT_ACL, &mut [0; USUAL_ACL]) {
+                Err(Errno::RANGE) => LONGEST_ACL,
+                length => length.unwrap_or(0),
+            }
+        });
+        // A directory hands it on, and has it for itself.
+        let values = if kind == Kind::Directory { 2 } else { 1 };
+        match inherited {
+            0 => 0,
+            len => values * self.of_value(len),
+        }
     }
 
     /// Blocks that a file of this size has without holes.

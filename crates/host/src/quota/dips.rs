@@ -9,15 +9,16 @@ use super::Quotas;
 use super::amounts::UNIT;
 use super::{allocated, amounts::Told};
 use crate::attributes;
+use crate::identity::device;
 use crate::node::Node;
 use hearth::{BLOCK, Errno, Kind, Result};
 use hearth_sync::primitive::Arc;
 use rustix::fd::{AsFd, BorrowedFd};
-use rustix::fs::{Statx, fstatfs};
+use rustix::fs::Statx;
 use std::ops::Range;
 
 /// `f_type` of ext2, ext3 and ext4, and of overlayfs, which tells what they do.
-const DIPPING: [u64; 2] = [0xEF53, 0x794C_7630];
+pub const DIPPING: [u64; 2] = [0xEF53, 0x794C_7630];
 
 impl Quotas {
     /// What the host says of an inode that has `least` blocks, or as many as its size needs if
@@ -39,7 +40,8 @@ impl Quotas {
         least: Option<u64>,
     ) -> Statx {
         let least = least.unwrap_or_else(|| stat.stx_size.div_ceil(BLOCK));
-        if kind != Kind::File || Told::by(&stat, kind).all() >= least || !may_dip(fd) {
+        let is_told = kind != Kind::File || Told::by(&stat, kind).all() >= least;
+        if is_told || !self.may_dip(device(&stat), fd) {
             return stat;
         }
         // The extents are asked for by a descriptor that is open for reading.
@@ -54,11 +56,16 @@ impl Quotas {
         by_extents(stat, ask, extents)
     }
 
+    /// Whether fewer blocks may be told for a moment than there are, of a file on this device.
+    pub fn may_dip(&self, dev: u64, fd: BorrowedFd<'_>) -> bool {
+        DIPPING.contains(&self.magic_of(dev, fd))
+    }
+
     /// Blocks that a file has in this range, in bytes, if that has to be known before they go.
     pub fn in_range(&self, node: &Arc<Node>, range: Range<u64>) -> u64 {
         let open = || {
             let reached = self.tree.reach(node)?;
-            match node.kind == Kind::File && may_dip(reached.as_fd()) {
+            match node.kind == Kind::File && self.may_dip(node.id.dev, reached.as_fd()) {
                 true => self.tree.open_for_ioctl(reached.as_fd(), node.kind),
                 false => Err(Errno::EOPNOTSUPP),
             }
@@ -68,11 +75,6 @@ impl Quotas {
             allocated::within(file.as_fd(), std::slice::from_ref(&blocks)).unwrap_or(0)
         })
     }
-}
-
-/// Whether fewer blocks may be told for a moment than there are.
-pub fn may_dip(fd: BorrowedFd<'_>) -> bool {
-    fstatfs(fd).is_ok_and(|found| DIPPING.contains(&(found.f_type as u64)))
 }
 
 /// `stat`, if the file has as many blocks by that as its extents are; or what is told next, and no

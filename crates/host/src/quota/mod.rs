@@ -12,6 +12,7 @@ mod allocated;
 mod amounts;
 mod charged;
 mod check;
+mod clusters;
 mod counting;
 mod data;
 mod dips;
@@ -47,6 +48,8 @@ use moving::Moving;
 use projects::Projects;
 pub use refusals::Refusal;
 use refusals::Refusals;
+use rustix::fd::BorrowedFd;
+use rustix::fs::fstatfs;
 use state_dir::QuotaDir;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -71,9 +74,13 @@ pub(crate) struct Quotas {
     settings: Arc<Lines<String>>,
     /// Settings as they were kept, until the walk has ended.
     kept: Vec<KeptSetting>,
-    /// Whether the root is on XFS.
+    /// `f_type` of the filesystem of the root.
+    magic: u64,
+    /// Whether that is XFS.
     is_xfs: bool,
-    /// Bytes that XFS allocates at least, a power of two; [`hearth::BLOCK`] elsewhere.
+    /// Bytes of its blocks.
+    block: u64,
+    /// Bytes that XFS or ext4 allocates at least, a power of two; [`hearth::BLOCK`] elsewhere.
     unit: u64,
     /// Mounts below and their devices, and whether it is a pseudo filesystem.
     pseudo: Lock<PseudoLock, HashMap<(u64, u64), bool>>,
@@ -89,10 +96,23 @@ impl Quotas {
         (!self.tree.keeps_projects()).then(|| self.under_way.begin())
     }
 
+    /// Whether a device is that of the root.
+    fn is_of_root(&self, dev: u64) -> bool {
+        dev == self.tree.nodes.root().id.dev
+    }
+
+    /// `f_type` of what is open as `fd`, on this device. That of the root is known.
+    fn magic_of(&self, dev: u64, fd: BorrowedFd<'_>) -> u64 {
+        match self.is_of_root(dev) {
+            true => self.magic,
+            false => fstatfs(fd).map_or(0, |found| found.f_type as u64),
+        }
+    }
+
     /// Whether an inode is on a filesystem, mounted below, that is not counted. `look` says so of a
     /// device that was not met before.
     fn is_pseudo(&self, id: &Identity, look: impl FnOnce() -> bool) -> bool {
-        if id.dev == self.tree.nodes.root().id.dev {
+        if self.is_of_root(id.dev) {
             return false;
         }
         let place = (id.mount, id.dev);

@@ -21,7 +21,8 @@ pub struct Victim {
 }
 
 impl Quotas {
-    /// Makes an inode in a directory: `make` with a reservation of it and of `blocks`.
+    /// Makes an inode of this kind in a directory: `make` with a reservation of it and of its first
+    /// blocks.
     ///
     /// # Errors
     /// `EDQUOT`, `ENOSPC`, and those of `make`.
@@ -29,11 +30,11 @@ impl Quotas {
         &self,
         caller: &Caller<'_>,
         parent: &Arc<Node>,
-        blocks: u64,
+        kind: Kind,
         make: impl FnOnce() -> Result<Attr>,
     ) -> Result<Attr> {
         let _under_way = self.begin();
-        let reserved = self.reserve_new(caller, parent, [blocks, 1])?;
+        let reserved = self.reserve_new(caller, parent, kind)?;
         match make() {
             Ok(attr) => {
                 self.made(parent, reserved, &attr);
@@ -57,7 +58,7 @@ impl Quotas {
         make: impl FnOnce() -> Result<(Attr, OpenHost)>,
     ) -> Result<(Attr, OpenHost)> {
         let _under_way = self.begin();
-        let reserved = self.reserve_new(caller, parent, [0, 1])?;
+        let reserved = self.reserve_new(caller, parent, Kind::File)?;
         match make() {
             Ok((attr, file)) => {
                 match file.is_new {
@@ -81,9 +82,10 @@ impl Quotas {
         &self,
         caller: &Caller<'_>,
         parent: &Arc<Node>,
-        amounts: Amounts,
+        kind: Kind,
     ) -> Result<(Owners, Amounts)> {
         let owners = self.owners_in(caller, parent)?;
+        let amounts = [self.of_new(kind, parent), 1];
         if let Err(errno) = self.charges.charge(owners, amounts) {
             let resource = self.lacking(owners, amounts);
             self.refusals.note(&self.tree, parent, resource, errno);

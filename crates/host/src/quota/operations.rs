@@ -26,10 +26,7 @@ impl HostVfs {
         make: impl FnOnce() -> Result<Attr>,
     ) -> Result<Attr> {
         match &self.quotas {
-            Some(quotas) => {
-                let blocks = u64::from(kind == Kind::Symlink);
-                quotas.make(caller, parent, blocks, make)
-            }
+            Some(quotas) => quotas.make(caller, parent, kind, make),
             None => make(),
         }
     }

@@ -1,10 +1,10 @@
 //! Reserving what a write may allocate.
 
 use super::amounts::Told;
-use super::dips::may_dip;
 use super::settle::Touched;
-use super::{Quotas, allocated, holes};
+use super::{Quotas, allocated, clusters, holes};
 use crate::attributes;
+use crate::identity::device;
 use hearth::{BLOCK, Kind, Owners, Resource, Result};
 use rustix::fd::BorrowedFd;
 use std::ops::Range;
@@ -34,7 +34,12 @@ impl Quotas {
         if self.is_xfs && !holes.is_empty() {
             unit = self.unit_of(fd);
         }
-        if !holes.is_empty() && allocated::is_tmpfs(fd) {
+        let dev = device(&stat);
+        let is_clustered = !self.is_xfs && self.unit > BLOCK && self.is_of_root(dev);
+        if is_clustered && !holes.is_empty() {
+            unit = self.unit;
+        }
+        if !holes.is_empty() && self.magic_of(dev, fd) == allocated::TMPFS {
             // A huge page, where it has them.
             unit = BLOCK.max(u64::from(stat.stx_blksize));
         }
@@ -42,6 +47,9 @@ impl Quotas {
             let from = off / unit * unit;
             let to = off.saturating_add(len).div_ceil(unit).saturating_mul(unit);
             holes = holes::holes(fd, from, to - from, stat.stx_size);
+            if is_clustered {
+                holes = clusters::whole(&holes, unit / BLOCK);
+            }
             if self.is_xfs && !self.is_preallocated(fd) {
                 // More than the size needs is not charged.
                 let attributes = self.of_attributes(Kind::File, Some(fd));
@@ -58,7 +66,7 @@ impl Quotas {
         let is_seen_more = is_paid && (is_more || has > within + 1 + within / 256);
         // There may be some in any file with holes. What would be reserved for it and left unused
         // is a question for all extents where less may be told for a moment.
-        let is_exact = || is_paid && (unit > BLOCK || off < stat.stx_size && may_dip(fd));
+        let is_exact = || is_paid && (unit > BLOCK || off < stat.stx_size && self.may_dip(dev, fd));
         let without_ahead = || {
             let ahead = allocated::within(fd, &holes).unwrap_or(0);
             seen.saturating_sub(ahead).min(most)

@@ -8,7 +8,7 @@ use super::projects::PROJECTS;
 use super::refusals::Refusals;
 use super::state_dir::QuotaDir;
 use super::under_way::UnderWay;
-use super::{Counting, Lines, Moving, Projects, Quotas, Refusal};
+use super::{Counting, Lines, Moving, Projects, Quotas, Refusal, clusters};
 use crate::error::OpenError;
 use crate::state::StateDir;
 use crate::tree::Tree;
@@ -148,8 +148,14 @@ impl Quotas {
             charges.resume_grace(&kept);
         }
         let inodes = usage.iter().flatten().map(|(_, amounts)| amounts[1]);
-        let xfs = fstatfs(tree.root()).ok();
-        let xfs = xfs.filter(|found| found.f_type as u64 == XFS);
+        let found = fstatfs(tree.root()).ok();
+        let magic = found.map_or(0, |found| found.f_type as u64);
+        let block = found.map_or(BLOCK, |found| found.f_bsize as u64);
+        let is_xfs = magic == XFS;
+        let unit = match is_xfs {
+            true => BLOCK.max(block),
+            false => clusters::unit(tree, magic),
+        };
         let quotas = Arc::new_cyclic(|quotas| Quotas {
             tree: Arc::clone(tree),
             charges,
@@ -165,8 +171,10 @@ impl Quotas {
             source: source.to_owned(),
             settings,
             kept,
-            is_xfs: xfs.is_some(),
-            unit: xfs.map_or(BLOCK, |found| BLOCK.max(found.f_bsize as u64)),
+            magic,
+            is_xfs,
+            block,
+            unit,
         });
         // What is found in the root may have no project of its own to be read.
         quotas.membership(tree.nodes.root());
