@@ -68,11 +68,9 @@ impl StateDir {
     /// It cannot be written to.
     pub fn prepare(&self) -> Result<bool, OpenError> {
         let last = self.served_last();
-        let prepared = self.make().and_then(|()| {
-            let new = self.path.join("source.new");
-            fs::write(&new, self.about())?;
-            fs::rename(&new, self.path.join("source"))
-        });
+        let prepared = self
+            .make()
+            .and_then(|()| self.replace("source", &self.about()));
         prepared.map_err(|error| OpenError::State {
             path: self.base.clone(),
             error,
@@ -149,10 +147,26 @@ impl StateDir {
         if self.path.is_dir() {
             return Ok(());
         }
-        let mut make = DirBuilder::new();
-        make.recursive(true).mode(0o700).create(&self.path)?;
+        make_durably(&self.path)?;
         fs::write(self.path.join("source"), self.about())
     }
+}
+
+/// Makes a directory for its owner, and what lacks above it: names that a power cut leaves there.
+///
+/// # Errors
+/// Those of the filesystem.
+pub fn make_durably(path: &Path) -> io::Result<()> {
+    let lacking: Vec<_> = path
+        .ancestors()
+        .take_while(|above| !above.exists())
+        .collect();
+    let mut make = DirBuilder::new();
+    make.recursive(true).mode(0o700).create(path)?;
+    for parent in lacking.iter().filter_map(|made| made.parent()) {
+        File::open(parent)?.sync_all()?;
+    }
+    Ok(())
 }
 
 /// Where state lies if nothing is said: where systemd says, else for root in one place, whoever

@@ -17,6 +17,7 @@ mod data;
 mod full_state;
 mod identity;
 mod idmapped;
+mod kept_state;
 mod memory;
 mod mounts;
 mod names;

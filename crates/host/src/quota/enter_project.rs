@@ -16,8 +16,8 @@ impl Quotas {
     ///
     /// # Errors
     /// `ENOENT`, `ENOTDIR`, those of the walk. It cannot be written down of which project the
-    /// directory is, and nothing has changed; or of which a file is that has names elsewhere, and
-    /// all has changed until the unmount.
+    /// directory is, and nothing has changed; or of which a file is that has names elsewhere, or
+    /// not for certain, and all has changed until the unmount.
     pub fn enter_project(
         &self,
         ino: u64,
@@ -98,6 +98,9 @@ impl Quotas {
             }
             if is_over {
                 self.keep_left();
+                // Nobody else waits for the disk.
+                drop(change);
+                self.projects.make_durable()?;
                 return unkept.map_or(Ok(done), |error| Err(error.into()));
             }
         }

@@ -1,5 +1,16 @@
 //! Keys and values that are kept in the state directory, and hold meanwhile: a file of lines, the
 //! last of which counts for a key. Each change appends one.
+//!
+//! Whoever sets something is told so once its line is on the disk ([`Lines::make_durable`]). An
+//! empty line says that all before it was, when it was written. So of what a power cut leaves, NUL
+//! bytes behind the last empty line are lines that nobody was told of: they were in blocks that the
+//! disk had not, before others that it had. Elsewhere they are damage.
+//!
+//! Lock order:
+//! ```text
+//! host.lines-sync      one thread waits for the disk, the others for it
+//!   host.lines         what holds
+//! ```
 
 use super::state_dir::QuotaDir;
 use crate::error::OpenError;
@@ -15,6 +26,8 @@ use std::str::FromStr;
 
 // The ledger is locked when a setting is kept.
 lock_class!(LinesLock = "host.lines", 987);
+// Nothing else is locked when somebody waits for the disk.
+lock_class!(SyncLock = "host.lines-sync", 816);
 
 /// What a file of lines may have in it.
 pub struct Form<V> {
@@ -32,6 +45,8 @@ pub struct Lines<V> {
     directory: QuotaDir,
     name: &'static str,
     now: Lock<LinesLock, Now<V>>,
+    /// Held by the thread that waits for the disk.
+    syncing: Lock<SyncLock, ()>,
 }
 
 #[derive(Debug)]
@@ -40,6 +55,12 @@ struct Now<V> {
     values: HashMap<Box<str>, V>,
     /// At its end. It says what holds, unless `is_behind`.
     file: File,
+    /// Lines that were appended; of these, those that are on the disk, those before the last empty
+    /// line, and those up to the last one that somebody has set.
+    appended: u64,
+    durable: u64,
+    marked: u64,
+    owed: u64,
     /// Something could not be written, and holds all the same.
     is_behind: bool,
     /// The log has been told since a line was written.
@@ -56,8 +77,17 @@ impl<V: Display + FromStr + PartialEq + Clone> Lines<V> {
         let name = form.name;
         let text = directory.read(name)?;
         let mut values: HashMap<Box<str>, V> = HashMap::new();
-        let numbered = (1..).zip(text.split('\n'));
-        for (number, line) in numbered.filter(|(_, line)| !line.is_empty()) {
+        let durable = durable(&text);
+        let (mut end, mut torn) = (0, 0_u64);
+        for (number, line) in (1..).zip(text.split('\n')) {
+            end += line.len() + 1;
+            if line.is_empty() {
+                continue;
+            }
+            if end > durable && line.contains('\0') {
+                torn += 1;
+                continue;
+            }
             let Some((key, value)) = form.understood(line) else {
                 return Err(OpenError::DamagedLine {
                     path: directory.path().join(name),
@@ -72,15 +102,27 @@ impl<V: Display + FromStr + PartialEq + Clone> Lines<V> {
         }
         let file = directory.rewritten(name, all_lines(&values).as_bytes());
         let file = file.map_err(|error| directory.failed(name, error))?;
+        if torn > 0 {
+            say_aside(format!(
+                "quota {name} in {}: a power cut has torn what was being written last; nobody was \
+                 told that it is kept",
+                directory.path().display()
+            ));
+        }
         Ok(Lines {
             directory: directory.clone(),
             name,
             now: Lock::new(Now {
                 values,
                 file,
+                appended: 0,
+                durable: 0,
+                marked: 0,
+                owed: 0,
                 is_behind: false,
                 is_told: false,
             }),
+            syncing: Lock::default(),
         })
     }
 
@@ -110,6 +152,7 @@ impl<V: Display + FromStr + PartialEq + Clone> Lines<V> {
     pub fn set(&self, key: &str, value: Option<V>) -> Result<(), KeepError> {
         let mut now = self.now.lock();
         self.keep(&mut now, key, value.as_ref())?;
+        now.owed = now.appended;
         now.put(key, value);
         Ok(())
     }
@@ -137,8 +180,53 @@ impl<V: Display + FromStr + PartialEq + Clone> Lines<V> {
                 .directory
                 .rewritten(self.name, all_lines(&now.values).as_bytes())?;
             now.is_behind = false;
+            now.marked = now.appended;
         }
-        now.file.sync_all()
+        now.file.sync_all()?;
+        now.durable = now.appended;
+        Ok(())
+    }
+
+    /// Waits until what was [`Lines::set`] is on the disk. Whoever sets something meanwhile does
+    /// not wait.
+    ///
+    /// # Errors
+    /// Those of the filesystem of the directory. What was set holds, and is written whole later.
+    pub fn make_durable(&self) -> io::Result<()> {
+        self.wait_while(|now| now.durable < now.owed)
+    }
+
+    /// [`Lines::make_durable`], also of what holds without having been set.
+    ///
+    /// # Errors
+    /// As [`Lines::make_durable`].
+    pub fn make_all_durable(&self) -> io::Result<()> {
+        self.wait_while(|now| now.durable < now.appended)
+    }
+
+    fn wait_while(&self, is_owed: impl Fn(&Now<V>) -> bool) -> io::Result<()> {
+        if !is_owed(&self.now.lock()) {
+            return Ok(());
+        }
+        let _alone = self.syncing.lock();
+        let now = self.now.lock();
+        if !is_owed(&now) {
+            return Ok(());
+        }
+        if now.is_behind {
+            drop(now);
+            return self.sync();
+        }
+        let (file, appended) = (now.file.try_clone()?, now.appended);
+        drop(now);
+        let done = file.sync_data();
+        let mut now = self.now.lock();
+        match done {
+            Ok(()) => now.durable = now.durable.max(appended),
+            // The kernel may take what it could not write for written.
+            Err(_) => now.is_behind = true,
+        }
+        done
     }
 
     fn keep(&self, now: &mut Now<V>, key: &str, value: Option<&V>) -> Result<(), KeepError> {
@@ -146,7 +234,13 @@ impl<V: Display + FromStr + PartialEq + Clone> Lines<V> {
         if now.values.get(key) == value && !now.is_behind {
             return Ok(());
         }
-        let Err(error) = append(&mut now.file, &line(key, value)) else {
+        let is_marked = now.durable == now.appended && now.marked < now.appended;
+        let mark = if is_marked { "\n" } else { "" };
+        let Err(error) = append(&mut now.file, &format!("{mark}{}", line(key, value))) else {
+            if is_marked {
+                now.marked = now.appended;
+            }
+            now.appended += 1;
             now.is_told = false;
             return Ok(());
         };
@@ -196,9 +290,18 @@ fn append(file: &mut File, line: &str) -> io::Result<()> {
     written
 }
 
+/// The lines of a new file, with the empty line that says that they are on the disk.
 fn all_lines<V: Display>(values: &HashMap<Box<str>, V>) -> String {
     let lines = values.iter().map(|(key, value)| line(key, Some(value)));
-    lines.collect()
+    lines.chain(["\n".to_owned()]).collect()
+}
+
+/// How much of a file was on the disk for certain when its last empty line was written; all of it
+/// where there is none, as older versions wrote it.
+fn durable(text: &str) -> usize {
+    let last = text.rfind("\n\n").map(|at| at + 2);
+    let first = || text.starts_with('\n').then_some(1);
+    last.or_else(first).unwrap_or(text.len())
 }
 
 fn line<V: Display>(key: &str, value: Option<&V>) -> String {
@@ -209,178 +312,4 @@ fn line<V: Display>(key: &str, value: Option<&V>) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::quota::projects::PROJECTS;
-    use crate::quota::serve::SETTINGS;
-    use std::path::{Path, PathBuf};
-    use std::process::Command;
-
-    const FORM: Form<String> = Form {
-        name: "projects",
-        is_whole: |_, _| true,
-        remedy: "",
-    };
-
-    /// A directory with room for four pages, of which three are taken.
-    struct Full(PathBuf);
-
-    impl Full {
-        fn new(name: &str) -> Full {
-            let name = format!("hearth-quota-{name}-{}", std::process::id());
-            let path = std::env::temp_dir().join(name);
-            std::fs::create_dir(&path).unwrap();
-            let mut mount = Command::new("mount");
-            mount.args(["-t", "tmpfs", "-o", "size=16k", "hearth-test"]);
-            assert!(mount.arg(&path).status().unwrap().success());
-            std::fs::write(path.join("ballast"), vec![b'x'; 3 * 4096]).unwrap();
-            Full(path)
-        }
-
-        fn lines(&self) -> Lines<String> {
-            Lines::open(&QuotaDir::open(&self.0).unwrap(), &FORM).unwrap()
-        }
-
-        fn make_room(&self) {
-            std::fs::remove_file(self.0.join("ballast")).unwrap();
-        }
-    }
-
-    impl Drop for Full {
-        fn drop(&mut self) {
-            let umount = |path: &Path| Command::new("umount").arg(path).status();
-            assert!(umount(&self.0).unwrap().success());
-            std::fs::remove_dir(&self.0).unwrap();
-        }
-    }
-
-    fn all(lines: &Lines<String>) -> Vec<(Box<str>, String)> {
-        let mut all = lines.all();
-        all.sort_by_key(|(key, _)| key.len());
-        all
-    }
-
-    fn some(value: &str) -> Option<String> {
-        Some(value.to_owned())
-    }
-
-    /// Once, the next line went on where the cut one ended, and both were another key.
-    #[test]
-    fn a_line_that_a_full_disk_cuts_is_refused_and_leaves_the_lines_around_it() {
-        let full = Full::new("cut");
-        let lines = full.lines();
-        let long = "k".repeat(4000);
-        lines.set(&long, some("1")).unwrap();
-        let cut = lines.set(&"c".repeat(200), some("2")).unwrap_err();
-        assert_eq!((cut.errno, &cut.place), (Errno::ENOSPC, &full.0));
-        lines.set("after", some("3")).unwrap();
-        let expected = [
-            ("after".into(), "3".to_owned()),
-            (long.into(), "1".to_owned()),
-        ];
-        assert_eq!(all(&lines), expected);
-        drop(lines);
-        full.make_room();
-        assert_eq!(all(&full.lines()), expected);
-    }
-
-    /// Once, what could not be written was lost at a clean end as well, where there was room again.
-    #[test]
-    fn what_holds_without_a_line_is_written_when_there_is_room_again() {
-        let full = Full::new("held");
-        let lines = full.lines();
-        lines.set(&"k".repeat(4000), some("1")).unwrap();
-        let held = "h".repeat(200);
-        assert_eq!(
-            lines.hold(&held, some("2")).unwrap_err().errno,
-            Errno::ENOSPC
-        );
-        assert_eq!(lines.get(&held), some("2"));
-        // It holds; whoever asks for it to be kept is not told that it is.
-        assert!(lines.set(&held, some("2")).is_err());
-        assert!(lines.sync().is_err());
-        full.make_room();
-        lines.sync().unwrap();
-        lines.set("after", some("3")).unwrap();
-        drop(lines);
-        let expected = [
-            ("after".into(), "3".to_owned()),
-            (held.into(), "2".to_owned()),
-            ("k".repeat(4000).into(), "1".to_owned()),
-        ];
-        assert_eq!(all(&full.lines()), expected);
-    }
-
-    /// Reads lines from a directory of its own; says what is in the file after it, too.
-    fn opened<V>(form: &Form<V>, text: &[u8]) -> (Result<usize, OpenError>, Vec<u8>)
-    where
-        V: Display + FromStr + PartialEq + Clone,
-    {
-        let name = format!("hearth-quota-{}-{}", form.name, std::process::id());
-        let at = std::env::temp_dir().join(name);
-        std::fs::create_dir(&at).unwrap();
-        std::fs::write(at.join(form.name), text).unwrap();
-        let lines = QuotaDir::open(&at).and_then(|directory| Lines::open(&directory, form));
-        let after = std::fs::read(at.join(form.name)).unwrap();
-        std::fs::remove_dir_all(&at).unwrap();
-        (lines.map(|lines| lines.all().len()), after)
-    }
-
-    /// The middle one of three lines is damaged: the directory is refused, and the file stays.
-    #[track_caller]
-    fn refused<V>(form: &Form<V>, good: &str, damaged: &[u8])
-    where
-        V: Display + FromStr + PartialEq + Clone,
-    {
-        let good = good.as_bytes();
-        let text = [good, b"\n", damaged, b"\n", good, b"\n"].concat();
-        let (opened, after) = opened(form, &text);
-        let shown = String::from_utf8_lossy(damaged).into_owned();
-        let why = opened.expect_err(&shown).to_string();
-        assert!(why.contains(&format!("/{}:2: ", form.name)), "{why}");
-        assert!(why.contains(form.remedy), "{why}");
-        assert_eq!(after, text, "{shown}");
-    }
-
-    /// Once, the limit or the project was gone without a word, and soon from the file.
-    #[test]
-    fn a_damaged_line_is_named_and_nothing_is_rewritten() {
-        let good = "quota/id/user:7\t1 bytes=4096:-";
-        for damaged in [
-            &b"quota/id/user:1\t1 bytes=62x1456:-"[..],
-            b"quota/id/user:1\t1 bytxs=621456:-",
-            b"quota/id/usfr:1\t1 bytes=621456:-",
-            b"quota/id/user:1\t1 bytes=621456:-\xff",
-            b"quota/id/user:1 1 bytes=621456:-",
-            b"\0\0\0\0",
-        ] {
-            refused(&SETTINGS, good, damaged);
-        }
-        let good = "2:h1.00af0000\t7";
-        for damaged in [
-            &b"3:h1.00af0000\t7x"[..],
-            b"3:h1.00ag0000\t7",
-            b"3:h1.00\xff\t7",
-            b"x3:h1.00\t7",
-            b"3:t1.y\t7",
-            b"3:h1.00af0000:\t7",
-            b"3:h1.00af0000 7",
-        ] {
-            refused(&PROJECTS, good, damaged);
-        }
-    }
-
-    #[test]
-    fn a_line_that_a_power_cut_has_torn_is_left_out() {
-        let text = "quota/id/user:7\t1 bytes=4096:-\nquota/kind/user\nquota/grace/user:7\t1 inod";
-        for end in ["", "\0\0\0"] {
-            let (opened, after) = opened(&SETTINGS, format!("{text}{end}").as_bytes());
-            assert_eq!(opened.unwrap(), 1);
-            assert_eq!(after, b"quota/id/user:7\t1 bytes=4096:-\n");
-        }
-        let text = "2:h1.00\t7\n3:t-5.1:64769\t8\n2:h1.00\n4:t1";
-        let (opened, after) = opened(&PROJECTS, text.as_bytes());
-        assert_eq!(opened.unwrap(), 1);
-        assert_eq!(after, b"3:t-5.1:64769\t8\n");
-    }
-}
+mod tests;

@@ -37,7 +37,7 @@ use crate::identity::Identity;
 use crate::tree::Tree;
 pub use charged::{Charged, Membership};
 use counting::Counting;
-use hearth::{Charges, KeptSetting};
+use hearth::{Charges, Errno, KeptSetting, Result};
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;
@@ -94,6 +94,22 @@ impl Quotas {
     fn begin(&self) -> Option<Operation<'_>> {
         // Those that the filesystem keeps change with the inode.
         (!self.tree.keeps_projects()).then(|| self.under_way.begin())
+    }
+
+    /// Waits until limits that were set are on the disk.
+    ///
+    /// # Errors
+    /// Those of the filesystem of the state directory.
+    pub fn make_settings_durable(&self) -> Result<()> {
+        self.settings.make_durable().map_err(Errno::from)
+    }
+
+    /// Waits until it is on the disk of which projects inodes are.
+    ///
+    /// # Errors
+    /// As [`Quotas::make_settings_durable`].
+    pub fn make_projects_durable(&self) -> Result<()> {
+        self.projects.make_durable()
     }
 
     /// Whether a device is that of the root.

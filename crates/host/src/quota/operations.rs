@@ -233,7 +233,10 @@ impl HostVfs {
     ) -> Result<()> {
         let set = |new: &FsXAttr| self.tree.set_fsxattr(caller, node, new);
         match &self.quotas {
-            Some(quotas) => quotas.set_fsxattr(caller, node, new, set),
+            Some(quotas) => {
+                quotas.set_fsxattr(caller, node, new, set)?;
+                quotas.make_projects_durable()
+            }
             None => set(new),
         }
     }
@@ -254,6 +257,19 @@ impl HostVfs {
     pub(crate) fn settle_synced(&self, file: &OpenHost) {
         if let Some(quotas) = &self.quotas {
             quotas.closed(file);
+        }
+    }
+
+    /// What a program has asked of `.hearth/`, or synced, is kept: limits that were set before, and
+    /// the projects of names.
+    pub(crate) fn make_kept_durable(&self, with_projects: bool) -> Result<()> {
+        let Some(quotas) = &self.quotas else {
+            return Ok(());
+        };
+        quotas.make_settings_durable()?;
+        match with_projects {
+            true => quotas.make_projects_durable(),
+            false => Ok(()),
         }
     }
 

@@ -7,7 +7,7 @@ use crate::attributes;
 use crate::identity::Identity;
 use crate::node::Node;
 use crate::reach::Found;
-use hearth::KeepError;
+use hearth::{Errno, KeepError};
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicBool, Ordering::Relaxed};
 use rustix::fd::AsFd;
@@ -52,6 +52,14 @@ impl Projects {
             true => self.lines.get(&id.lasting(self.own)),
             false => None,
         }
+    }
+
+    /// Waits until all that was written down is on the disk.
+    ///
+    /// # Errors
+    /// Those of `fsync(2)`.
+    pub fn make_durable(&self) -> Result<(), Errno> {
+        self.lines.make_all_durable().map_err(Errno::from)
     }
 
     /// Sets it, and writes it down.

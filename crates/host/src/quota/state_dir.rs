@@ -1,12 +1,13 @@
 //! The directory beside in which usage, limits and projects are kept.
 
 use crate::error::OpenError;
+use crate::state::make_durably;
 use hearth::{Amounts, BLOCK, Owners};
 use hearth_sync::primitive::{Arc, thread};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -49,11 +50,7 @@ impl QuotaDir {
     /// Why it cannot be used.
     pub fn open(path: &Path) -> Result<QuotaDir, OpenError> {
         let failed = |error| state_error(path, error);
-        std::fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(path)
-            .map_err(failed)?;
+        make_durably(path).map_err(failed)?;
         let directory = File::open(path).map_err(failed)?;
         if !locked_within(&directory, ENDING).map_err(failed)? {
             let (path, by) = (path.to_owned(), locked_by(&directory));
@@ -81,9 +78,9 @@ impl QuotaDir {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             text => text.map_err(|error| self.failed(name, error))?,
         };
-        let whole = text.iter().rposition(|byte| *byte == b'\n');
+        let last = text.iter().rposition(|byte| *byte == b'\n');
         // What is no text is no line that anybody wrote, and stays none.
-        Ok(String::from_utf8_lossy(&text[..whole.unwrap_or(0)]).into_owned())
+        Ok(String::from_utf8_lossy(&text[..last.map_or(0, |at| at + 1)]).into_owned())
     }
 
     /// Replaces a file by this text, and opens it at its end.

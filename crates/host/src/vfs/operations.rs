@@ -20,7 +20,9 @@ impl Vfs for HostVfs {
     type File = HostFile;
 
     fn fetch(&self, miss: &Miss) -> Result<(), Errno> {
-        self.control.fetch(miss)
+        self.control.fetch(miss)?;
+        // A limit that it has set is acknowledged when this has ended.
+        self.make_kept_durable(false)
     }
 
     /// Operations wait where they run.
@@ -218,7 +220,8 @@ impl Vfs for HostVfs {
     }
 
     fn syncfs(&self) -> VfsResult<()> {
-        syncfs(self.tree.root()).map_err(|error| Errno(error.raw_os_error()).into())
+        syncfs(self.tree.root()).map_err(|error| Errno(error.raw_os_error()))?;
+        Ok(self.make_kept_durable(true)?)
     }
 
     fn statfs(&self, caller: &Caller<'_>, ino: u64) -> VfsResult<StatFs> {
@@ -432,7 +435,7 @@ impl Vfs for HostVfs {
             Opened::Host(file) => {
                 self.fsync_host(file, data_only)?;
                 self.settle_synced(file);
-                Ok(())
+                Ok(self.make_kept_durable(true)?)
             }
             Opened::Control(file) => self.control.fsync(file, data_only),
         }
