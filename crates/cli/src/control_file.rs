@@ -1,6 +1,7 @@
 //! Opening control files that a tree of the host may hide: whoever may write at its top could put
 //! files, or links to those of another mount, in the place of any part of their path.
 
+use crate::patience;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, fstat, open, openat};
 use rustix::io::Errno;
@@ -51,6 +52,7 @@ pub fn write(mount: &Path, name: &str, value: &str) -> Result<()> {
 /// Nothing is made and nothing emptied before it is known which file it is. No part of the path is
 /// a link or lies on another filesystem than `mount`: what is opened is of that volume.
 fn opened(mount: &Path, name: &str, access: OFlags) -> Result<File> {
+    patience::watch(mount);
     let only = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let mut directory = open(mount, only, Mode::empty())?;
     let device = fstat(&directory)?.st_dev;

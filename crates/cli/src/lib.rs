@@ -31,6 +31,7 @@ mod mounted_info;
 mod mounts;
 mod naming;
 mod output;
+mod patience;
 mod printable;
 mod question;
 mod quota;

@@ -7,7 +7,7 @@
 use crate::args::MountArgs;
 use crate::failure::{Failure, reason};
 use crate::printable::printable_path;
-use crate::{allocator, config, host, mounts, output, remount, serve, served, umount};
+use crate::{allocator, config, host, mounts, output, patience, remount, serve, served, umount};
 use hearth::Source;
 use hearth_fuse::MountError;
 use rustix::io::Errno;
@@ -32,6 +32,9 @@ pub fn run(args: &MountArgs) -> Result<(), Failure> {
         return serve::run(source, &args);
     }
     let options = serve::options(&source, &args)?;
+    if !args.foreground {
+        patience::watch(args.mountpoint());
+    }
     clear_dead(&args)?;
     if !args.by_hand && served::is_at(&source, args.mountpoint()) {
         // For 'mount -a', which is no failure then.

@@ -6,7 +6,7 @@ use crate::failure::{Failure, reason};
 use crate::mounted_info::labels;
 use crate::mounts::{self, Mounted};
 use crate::printable::printable_path;
-use crate::{control_file, fstab, output, wrong_place};
+use crate::{control_file, fstab, output, patience, wrong_place};
 use hearth_fuse::MountOptions;
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount_remount};
@@ -78,6 +78,7 @@ pub fn knows(option: &str) -> bool {
 
 /// Changes a mount.
 pub fn run(args: &MountArgs) -> Result<(), Failure> {
+    patience::watch(args.mountpoint());
     let place = mounts::resolved(args.mountpoint());
     let mounted = mounts::at(&place).map_err(|error| Failure::at(&place, reason(&error)))?;
     let Some(mounted) = mounted.filter(Mounted::is_ours) else {

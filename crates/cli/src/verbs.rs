@@ -4,7 +4,7 @@ use crate::args::{Args, Verb};
 use crate::failure::Failure;
 use crate::{
     allocator, ask, doctor, events, fstab, generate, heat, inquiry, locks, metrics, mount, output,
-    quota, run as run_in, sched, sloppy, stats, store, sync, top, tune, umount, which,
+    patience, quota, run as run_in, sched, sloppy, stats, store, sync, top, tune, umount, which,
 };
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
@@ -21,6 +21,7 @@ pub fn run(
     lacks_output: bool,
 ) -> ExitCode {
     allocator::collects_by(collect);
+    patience::asks_by(|place| inquiry::ask(place).is_some());
     output::set_lacking(lacks_output);
     let args: Vec<OsString> = args.collect();
     let helper = args.first().is_some_and(fstab::is_helper);
@@ -60,7 +61,10 @@ fn verb(verb: Verb) -> Result<(), Failure> {
     match verb {
         Verb::Mount(args) => mount::run(&args),
         Verb::Umount(args) => umount::run(&args),
-        Verb::Inquire => inquiry::answer(),
+        Verb::Inquire => {
+            patience::end();
+            inquiry::answer()
+        }
         Verb::Run(args) => run_in::run(&args),
         Verb::RunServer(args) => run_in::server(&args),
         Verb::RunInit(args) => run_in::init(&args),

@@ -1,7 +1,7 @@
 //! Which mount is meant.
 
 use crate::failure::{Failure, reason};
-use crate::{mounts, wrong_place};
+use crate::{mounts, patience, wrong_place};
 use std::path::{Path, PathBuf};
 
 /// Mounts that are named in a refusal.
@@ -13,6 +13,7 @@ pub fn mount_of(path: Option<&Path>) -> Result<PathBuf, Failure> {
     let Some(path) = path else {
         return mount_of_nothing();
     };
+    patience::watch(path);
     let place = path
         .canonicalize()
         .map_err(|error| wrong_place::unseen(path, &error))?;

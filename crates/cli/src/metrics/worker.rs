@@ -14,6 +14,7 @@ use super::args::WorkArgs;
 use super::collector::Collector;
 use crate::failure::{Failure, reason};
 use crate::inquiry;
+use crate::patience;
 use hearth_sync::primitive::thread;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::io::{BufRead, BufReader, Error, ErrorKind, Read, Result as IoResult, Write};
@@ -119,6 +120,8 @@ impl Drop for Running {
 
 /// `hearth metrics-worker`: answers until nobody asks any more.
 pub fn work(args: &WorkArgs) -> Result<(), Failure> {
+    // The asker has patience of its own.
+    patience::end();
     let watch = thread::Builder::new().name("hearth-asker".to_owned());
     watch
         .spawn(end_with_asker)

@@ -5,7 +5,7 @@ use super::place;
 use super::progress::Progress;
 use crate::failure::{Failure, reason};
 use crate::printable::printable_path;
-use crate::{output, wrong_place};
+use crate::{output, patience, wrong_place};
 use hearth_store::dump::{self, DumpError, FirstRoot};
 use hearth_store::{Kv, OpenMode};
 use std::fs::File;
@@ -28,6 +28,7 @@ pub fn run(args: &DumpArgs) -> Result<(), Failure> {
     if to_stdout {
         output::check()?;
     }
+    patience::watch(directory);
     let user = place::user(directory)?;
     let store = place::open(directory, OpenMode::ReadOnly, &options)?;
     if let Some(who) = user {

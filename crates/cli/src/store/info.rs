@@ -5,6 +5,7 @@ use super::place::{self, amount, refusal};
 use crate::failure::Failure;
 use crate::mounted_info;
 use crate::output::{self, Colour, Paint};
+use crate::patience;
 use hearth::Errno;
 use hearth_store::{Error, Info, Kv, OpenMode};
 use serde_json::{Value, json};
@@ -23,6 +24,7 @@ struct Told {
 
 /// Describes a volume.
 pub fn run(args: &InfoArgs) -> Result<(), Failure> {
+    patience::watch(&args.place);
     if let Some(mounted) = mounted_info::at(&args.place) {
         return mounted_info::run(&mounted, args.json);
     }

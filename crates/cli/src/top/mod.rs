@@ -27,6 +27,7 @@ pub use args::LiveArgs;
 
 use crate::failure::Failure;
 use crate::output;
+use crate::patience;
 use crate::which::mount_of;
 use frame::Frame;
 use hearth_sync::primitive::thread;
@@ -63,6 +64,8 @@ pub fn run(args: &LiveArgs) -> Result<(), Failure> {
     // Refused before the screen is taken.
     read(&mount, &Wanted::default())?;
     let tab = args.tab.unwrap_or(Tab::Operations);
+    // It says so itself, on the screen.
+    patience::end();
     live::run(State::new(&mount, tab, args.interval), args.mouse)
 }
 

@@ -6,6 +6,7 @@ use crate::harness::{
 };
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -178,6 +179,46 @@ fn hr69_callers_of_a_frozen_daemon_can_be_killed_and_an_unmount_says_what_is_wro
     refused("umount", &refusal, 1, &["does not answer", "--lazy"]);
     assert!(took < Duration::from_secs(60), "{took:?}");
     assert_eq!(case.mounted.shell("cat f; touch g; ls"), "xf\ng\n");
+}
+
+/// Once, it waited for ever and showed nothing.
+#[test]
+fn hr69_a_verb_that_waits_for_a_frozen_daemon_says_so_and_goes_on_with_it() {
+    let case = Case::on(Below::tmpfs);
+    let frozen = Frozen::of(case.mounted.daemon());
+    let verbs = [
+        "stats",
+        "info",
+        "sync",
+        "tune",
+        "heat top",
+        "quota report",
+        "top --once",
+        "sched",
+        "dump",
+    ];
+    let asking = verbs.map(|verb| {
+        let mut verb_of = hearth();
+        verb_of.args(verb.split(' ')).arg(case.mounted.path());
+        verb_of.stdout(Stdio::null()).stderr(Stdio::piped());
+        (verb, verb_of.spawn().unwrap())
+    });
+    let mut waiting = asking.map(|(verb, mut child)| {
+        let mut said = String::new();
+        let mut err = BufReader::new(child.stderr.take().unwrap());
+        err.read_line(&mut said).unwrap();
+        assert!(
+            said.contains("does not answer: its daemon is stopped"),
+            "{verb}: {said}"
+        );
+        (verb, child, err)
+    });
+    drop(frozen);
+    for (verb, child, _err) in &mut waiting {
+        until("the verb ends", || matches!(child.try_wait(), Ok(Some(_))));
+        let is_refused = *verb == "dump" || *verb == "quota report";
+        assert_eq!(child.wait().unwrap().success(), !is_refused, "{verb}");
+    }
 }
 
 /// ext4 keeps a part of its blocks for root. Once, what was stored through a mapping got them.
