@@ -8,7 +8,7 @@ use crate::which::mount_of;
 use crate::wrong_place::unreached;
 use hearth_control::bad_lines;
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -18,6 +18,10 @@ const FILES: usize = 100_000;
 const SHOWN: usize = 10;
 /// Bytes of lines that are sent at once; a mount takes four times as many.
 const PART: usize = 64 << 20;
+/// Bytes of a line: the longest path takes less than half of them.
+const LINE: usize = 64 << 10;
+/// Bytes that are held to be checked before the first is sent.
+const MOST: usize = 1 << 30;
 
 /// Prints what is known.
 pub fn export(mount: Option<&Path>) -> Result<(), Failure> {
@@ -100,18 +104,50 @@ fn parts(text: &str, most: usize) -> impl Iterator<Item = &str> {
 }
 
 fn read(file: &Path) -> Result<String, Failure> {
-    let mut bytes = Vec::new();
-    let read = match file == Path::new("-") {
-        true => std::io::stdin().read_to_end(&mut bytes),
-        false => File::open(file).and_then(|mut file| file.read_to_end(&mut bytes)),
+    let failed = |error| Failure::at(file, reason(&error));
+    let bytes = match file == Path::new("-") {
+        true => bounded(&mut std::io::stdin().lock()),
+        false => bounded(&mut File::open(file).map_err(failed)?),
     };
-    read.map_err(|error| Failure::at(file, reason(&error)))?;
+    let bytes = bytes.map_err(failed)?;
+    let bytes = bytes.map_err(|why| Failure::at(file, format!("nothing was imported: {why}")))?;
     String::from_utf8(bytes).map_err(|error| {
         let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
         let what = format!("nothing was imported: line {line}: not UTF-8");
         Failure::at(file, what)
     })
+}
+
+/// All of an input, or why it is too long to be lines of heat: one that never ends is not read for
+/// ever.
+fn bounded(input: &mut impl Read) -> std::io::Result<Result<Vec<u8>, String>> {
+    let (mut bytes, mut line, mut begin) = (Vec::new(), 1_u64, 0);
+    let mut piece = vec![0; LINE];
+    loop {
+        let got = match input.read(&mut piece) {
+            Ok(0) => return Ok(Ok(bytes)),
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            got => got?,
+        };
+        for (at, _) in piece[..got]
+            .iter()
+            .enumerate()
+            .filter(|(_, byte)| **byte == b'\n')
+        {
+            (line, begin) = (line + 1, bytes.len() + at + 1);
+        }
+        bytes.extend_from_slice(&piece[..got]);
+        if bytes.len() - begin > LINE {
+            return Ok(Err(format!("line {line}: longer than {} KiB", LINE >> 10)));
+        }
+        if bytes.len() > MOST {
+            let most = MOST >> 30;
+            return Ok(Err(format!(
+                "it has more than {most} GiB; import its lines in parts"
+            )));
+        }
+    }
 }
 
 /// Writes the lines and their end to the control file. Returns its reply.
@@ -154,6 +190,18 @@ fn read_on(control: &File, from: u64) -> std::io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Once, all of it was read, until there was no memory.
+    #[test]
+    fn an_input_without_an_end_is_refused() {
+        let why = bounded(&mut std::io::repeat(0)).unwrap().unwrap_err();
+        assert_eq!(why, "line 1: longer than 64 KiB");
+        let mut late = b"one\ntwo\n".chain(std::io::repeat(b'x'));
+        let why = bounded(&mut late).unwrap().unwrap_err();
+        assert_eq!(why, "line 3: longer than 64 KiB");
+        let whole = [vec![b'x'; LINE], b"\nlast".to_vec()].concat();
+        assert_eq!(bounded(&mut &*whole).unwrap().unwrap(), whole);
+    }
 
     #[test]
     fn parts_are_whole_lines_and_together_the_text() {
