@@ -253,6 +253,7 @@ fn a_reader_that_misses_the_old_name_finds_the_new_one() {
                     to: Some(target(1)),
                 };
                 pair.apply(here, there, &g);
+                drop(pair);
                 if n % 500 == 0 {
                     names.directory.grow(n, &g);
                 }
