@@ -39,8 +39,8 @@ impl Drop for Slow {
     }
 }
 
-/// One filesystem that does not answer stops those who ask it and nobody else, as long as the kernel
-/// has its name.
+/// One filesystem that does not answer stops those who ask it and nobody else, as long as the
+/// kernel has its name.
 #[test]
 fn hr67_a_filesystem_below_that_does_not_answer_stops_only_who_asks_it() {
     let below = Below::tmpfs();
