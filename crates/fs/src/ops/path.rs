@@ -10,9 +10,12 @@ use crate::number::ROOT;
 use crate::ops::ctx::Ctx;
 use crate::superblock::{Attempt, Stop};
 use hearth_sync::epoch::Guard;
+use hearth_sync::primitive::thread::yield_now;
 
 /// Attempts to find a path without a lock.
 const ATTEMPTS: usize = 3;
+/// Attempts beside renames that were under way, each of which spoils one or two.
+const STILL_ATTEMPTS: usize = 100;
 
 /// The directories on the way up.
 #[derive(Default)]
@@ -42,10 +45,16 @@ pub(crate) fn path_of<'g>(
             return Ok(path);
         }
     }
-    // No directory gets another parent meanwhile. Who moves one waits while parents are listed, so
-    // this comes last.
-    let _still = cx.sb.names.rename.0.lock();
-    try_path_of(cx, inode, root, g)?.ok_or(Stop::Restart)
+    // No directory gets another parent or name meanwhile. Who renames one waits while parents are
+    // listed, so this comes last.
+    let _still = cx.sb.names.keep_still();
+    for _ in 0..STILL_ATTEMPTS {
+        if let Some(path) = try_path_of(cx, inode, root, g)? {
+            return Ok(path);
+        }
+        yield_now();
+    }
+    Err(Stop::Restart)
 }
 
 /// One attempt; `None` if directories moved meanwhile.

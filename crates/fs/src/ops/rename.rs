@@ -107,10 +107,12 @@ fn rename_entries(
     let directories = source.kind() == Kind::Directory
         || (flags & EXCHANGE != 0 && target.is_some_and(|t| t.kind() == Kind::Directory));
     // No ancestor changes while this lock is held. The inodes found under the bucket locks are
-    // checked again for whether they need it, and whether they are those that were checked.
-    let tree = (across && directories).then(|| hold_tree(cx.sb));
+    // checked again for whether they need it, and whether they are those that were checked. A
+    // rename in place takes it only where somebody did not find a path beside such renames.
+    let holds_tree = directories && (across || cx.sb.names.are_still());
+    let tree = holds_tree.then(|| hold_tree(cx.sb));
     let mut checked = None;
-    if tree.is_some() {
+    if across && directories {
         checked = Some(check_no_loop(cx, (from, from_at), (to, to_at), flags, g)?);
     } else if across && target.is_some_and(|t| t.kind() == Kind::Directory) {
         // This fails anyway, because a file cannot replace a directory; the check only finds the

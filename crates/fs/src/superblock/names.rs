@@ -4,7 +4,8 @@ use super::Superblock;
 use crate::cache_padded::CachePadded;
 use crate::hashed::{Hashed, NameKeys};
 use ahash::RandomState;
-use hearth_sync::lock::{Class, Lock};
+use hearth_sync::lock::{Class, Lock, LockGuard};
+use hearth_sync::primitive::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// The keys of the name hash, and the lock of renames across directories.
 pub(crate) struct Namespace {
@@ -13,6 +14,21 @@ pub(crate) struct Namespace {
     /// Held by renames of directories across directories, on a cache line of its own.
     /// Boxed, so that its alignment does not push the keys from what lookups read beside them.
     pub rename: Box<CachePadded<Lock<RenameLock, ()>>>,
+    /// How many keep all directories where they are. Relaxed: a rename that begins beside the first
+    /// look at it is one that was under way.
+    stills: AtomicU32,
+}
+
+/// Directories keep their names and parents, once the renames that are under way have ended.
+pub(crate) struct Still<'a> {
+    stills: &'a AtomicU32,
+    _rename: LockGuard<'a, RenameLock, ()>,
+}
+
+impl Drop for Still<'_> {
+    fn drop(&mut self) {
+        self.stills.fetch_sub(1, Relaxed);
+    }
 }
 
 pub(crate) struct RenameLock;
@@ -26,7 +42,24 @@ impl Namespace {
         Namespace {
             keys: keys(),
             rename: Box::new(CachePadded(Lock::new(()))),
+            stills: AtomicU32::new(0),
         }
+    }
+
+    /// Keeps all directories where they are.
+    #[track_caller]
+    pub fn keep_still(&self) -> Still<'_> {
+        self.stills.fetch_add(1, Relaxed);
+        Still {
+            stills: &self.stills,
+            _rename: self.rename.0.lock(),
+        }
+    }
+
+    /// Whether a directory may be renamed only under the rename lock, also in place.
+    #[inline]
+    pub fn are_still(&self) -> bool {
+        self.stills.load(Relaxed) > 0
     }
 }
 
