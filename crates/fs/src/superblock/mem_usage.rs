@@ -13,7 +13,7 @@
 //! [watermark](MemUsage::ahead) distinguishes the two.
 
 use hearth_sync::percpu::PerCpu;
-use hearth_sync::primitive::atomic::Ordering::{AcqRel, Relaxed};
+use hearth_sync::primitive::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use hearth_sync::primitive::atomic::{AtomicI64, AtomicU32, AtomicU64};
 use hearth_sync::primitive::cores;
 
@@ -51,8 +51,8 @@ pub(crate) struct Excess {
     pub grown: u64,
 }
 
-/// The count of one core. Relaxed throughout: a slightly old sum only makes a sweep begin a little
-/// later.
+/// The count of one core. Relaxed, but for the marks of a new budget: a slightly old sum only makes
+/// a sweep begin a little later.
 struct CoreBytes {
     /// Bytes brought in minus bytes given back on this core. It may be negative, because another
     /// core may have brought them in.
@@ -106,11 +106,17 @@ impl MemUsage {
         self.budget.store(bytes, Relaxed);
         self.batch.store(batch_of(bytes), Relaxed);
         if self.counts {
-            self.parts
-                .iter()
-                .for_each(|part| part.checked.store(CHECK, Relaxed));
-            self.state.fetch_max(DUE, AcqRel);
+            self.check_all();
         }
+    }
+
+    /// Makes every core check again, by the budget.
+    fn check_all(&self) {
+        for part in self.parts.iter() {
+            // Release: who takes the mark away reads this budget, or a newer one.
+            part.checked.store(CHECK, Release);
+        }
+        self.state.fetch_max(DUE, AcqRel);
     }
 
     /// Adds `delta`, which may be negative, to the bytes in memory.
@@ -197,10 +203,10 @@ impl MemUsage {
         }
         let (bytes, checked) = (part.bytes.load(Relaxed), part.checked.load(Relaxed));
         // By exchange: a new budget makes every core check again, and its mark must not be
-        // overwritten.
+        // overwritten. Acquire: pairs with `check_all`, for the look at the budget.
         let _ = part
             .checked
-            .compare_exchange(checked, bytes, Relaxed, Relaxed);
+            .compare_exchange(checked, bytes, Acquire, Relaxed);
         self.state.swap(CALM, AcqRel);
         if !self.parts.iter().all(|part| self.is_calm(part)) {
             self.state.fetch_max(DUE, AcqRel);
@@ -228,20 +234,31 @@ impl MemUsage {
             return;
         }
         self.state.swap(CALM, AcqRel);
+        let budget = self.budget();
         // The bytes that are summed are those that are noted: what comes in meanwhile is growth.
         let seen: Vec<i64> = self.parts.iter().map(|it| it.bytes.load(Relaxed)).collect();
         let sum = seen.iter().copied().fold(0, i64::wrapping_add);
-        if self.budget() > 0 && beyond(sum, self.budget() as i64) > 0 {
+        if budget > 0 && beyond(sum, budget as i64) > 0 {
             self.state.fetch_max(OVER, AcqRel);
             return;
         }
-        for (part, bytes) in self.parts.iter().zip(seen) {
+        self.note_within(budget, &seen);
+    }
+
+    /// The bytes that the cores were seen to have are within `budget`.
+    fn note_within(&self, budget: u64, seen: &[i64]) {
+        for (part, &bytes) in self.parts.iter().zip(seen) {
             let checked = part.checked.load(Relaxed);
             if bytes - checked >= self.batch() {
+                // Acquire: pairs with `check_all`, for the look at the budget.
                 let _ = part
                     .checked
-                    .compare_exchange(checked, bytes, Relaxed, Relaxed);
+                    .compare_exchange(checked, bytes, Acquire, Relaxed);
             }
+        }
+        // The marks that were taken away may be those of a budget that was set meanwhile.
+        if self.budget() != budget {
+            self.check_all();
         }
     }
 

@@ -124,6 +124,21 @@ fn a_new_budget_is_seen_by_all_cores() {
     assert_eq!(over(&mem_usage), 1);
 }
 
+/// Regression: whoever had just found memory within the old budget took the marks of the new one
+/// away, and what was beyond it stayed until a core had grown by a batch.
+#[test]
+fn a_budget_that_is_lowered_while_another_core_checks_is_seen_by_all_cores() {
+    let mem_usage = MemUsage::new(BUDGET, true);
+    mem_usage.add(BUDGET as i64);
+    let look = || mem_usage.parts.iter().map(|it| it.bytes.load(Relaxed));
+    let (budget, seen): (_, Vec<_>) = (mem_usage.budget(), look().collect());
+    mem_usage.set_budget(BUDGET / 2);
+    mem_usage.note_within(budget, &seen);
+    assert!(mem_usage.is_check_due());
+    assert!(mem_usage.parts.iter().all(|it| !mem_usage.is_calm(it)));
+    assert_eq!(over(&mem_usage), BUDGET / 2);
+}
+
 #[test]
 fn a_lowered_budget_is_no_growth_but_reclaimed_bytes_that_return_are() {
     let mem_usage = MemUsage::new(BUDGET, true);
