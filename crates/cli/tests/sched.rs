@@ -10,11 +10,11 @@ mod shown;
 mod tenants;
 
 use harness::{Mounted, Private, Transport, hearth, program, said, succeed};
-use rustix::fs::{Advice, FallocateFlags, copy_file_range, fadvise, fallocate};
+use rustix::fs::{Advice, FallocateFlags, OFlags, copy_file_range, fadvise, fallocate};
 use shown::{report, tenant};
 use std::fs::File;
 use std::num::NonZero;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -30,6 +30,7 @@ harness::on_both_transports!(
     a_copy_takes_as_long_as_its_bytes_may,
     a_copy_pays_where_it_goes_to_and_an_allocation_pays,
     a_copy_and_an_allocation_over_a_directory_pay_all_of_their_bytes,
+    a_copy_into_a_file_that_is_always_durable_pays_all_of_its_bytes,
     a_delayed_program_can_be_killed,
     signals_let_nobody_through_before_the_limit_does,
     who_waits_for_a_ceiling_goes_on_when_it_is_lifted_or_raised,
@@ -202,6 +203,32 @@ fn a_copy_and_an_allocation_over_a_directory_pay_all_of_their_bytes(transport: T
         calls += 1;
     }
     assert_eq!((charged() - before, calls), (COPY, 3), "copies");
+}
+
+/// Regression: a copy of any length into a file that was opened with `O_SYNC` was made at once, and
+/// cost what 4 MiB cost.
+fn a_copy_into_a_file_that_is_always_durable_pays_all_of_its_bytes(transport: Transport) {
+    const COPY: u64 = 12 << 20;
+    let mounted = Mounted::new(transport, "create");
+    std::fs::write(mounted.at("from"), vec![7; COPY as usize]).unwrap();
+    let from = File::open(mounted.at("from")).unwrap();
+    let mut options = File::options();
+    options.write(true).create(true);
+    options.custom_flags(OFlags::SYNC.bits() as i32);
+    let to = options.open(mounted.at("to")).unwrap();
+    done(&mounted, "limit user:0 --bw 1G @");
+    let charged = || {
+        let user = tenant(&mounted, "user:0");
+        user["charged_bytes"].as_u64().unwrap()
+    };
+    let before = charged();
+    let (mut read, mut write, mut calls) = (0, 0, 0);
+    while read < COPY {
+        let rest = (COPY - read) as usize;
+        copy_file_range(&from, Some(&mut read), &to, Some(&mut write), rest).unwrap();
+        calls += 1;
+    }
+    assert_eq!((charged() - before, calls), (COPY, 3));
 }
 
 /// What the kernel reads ahead keeps one of its places in the background until it is answered.

@@ -112,9 +112,12 @@ impl<V: KernelCache> Dispatcher<V> {
         reply: &mut Reply<'_>,
     ) -> OpResult {
         let (sched, may_block) = (self.volume.scheduler(), self.vfs.may_block());
+        let from = self.file_or_inode(cx, args.fh_in, cx.ino(), libc::O_RDONLY)?;
+        let to = self.file_or_inode(cx, args.fh_out, args.nodeid_out, libc::O_RDWR)?;
+        let is_durable = self.is_durable_at_once(&to);
         let most = match wide {
             // Only that much was charged. A copy in chunks sees to it by itself.
-            _ if may_block && sched.has_limits() => COPY_MAX,
+            _ if (may_block || is_durable) && sched.has_limits() => COPY_MAX,
             true => u64::MAX,
             // The older request has 32 bits for the result.
             false => u64::from(u32::MAX) - PAGE_SIZE as u64,
@@ -122,15 +125,15 @@ impl<V: KernelCache> Dispatcher<V> {
         let copy = Copy {
             vfs: self.vfs.clone(),
             suid_killer: SuidKiller::of(self),
-            from: self.file_or_inode(cx, args.fh_in, cx.ino(), libc::O_RDONLY)?,
-            to: self.file_or_inode(cx, args.fh_out, args.nodeid_out, libc::O_RDWR)?,
+            from,
+            to,
             header: cx.header,
             args: CopyFileRangeIn {
                 len: args.len.min(most),
                 ..*args
             },
         };
-        if self.is_durable_at_once(&copy.to) {
+        if is_durable {
             let volume = self.volume.clone();
             return Ok(Outcome::offload(BlockingClass::Io, move || {
                 let (vfs, file) = (&copy.vfs, &copy.to.file);
