@@ -4,6 +4,7 @@ use crate::harness;
 
 use crate::place::Place;
 use harness::{mounts_below, pids_naming, program, refused, said, succeed};
+use rustix::process::{Pid, Signal, kill_process};
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -94,6 +95,13 @@ fn an_unmount_whose_last_changes_are_not_durable_fails_and_leaves_the_mount() {
     place.unmount();
 }
 
+/// Not by `kill(1)`: a child closes its copies of all descriptors, and the kernel writes back what
+/// was written to a file whenever one is closed.
+fn told_to_end(daemon: u32) {
+    let daemon = Pid::from_raw(daemon.try_into().unwrap()).unwrap();
+    kill_process(daemon, Signal::TERM).unwrap();
+}
+
 /// Regression: what programs had written to files that they kept open was thrown away, and nothing
 /// said so: the kernel had acknowledged it, and had not written it back.
 #[test]
@@ -109,7 +117,7 @@ fn what_was_written_to_an_open_file_survives_the_end_of_the_daemon() {
         let [daemon] = pids_naming(&place.at("m"))[..] else {
             panic!("one daemon")
         };
-        succeed(program("kill").args(["-TERM", &daemon.to_string()]));
+        told_to_end(daemon);
         place.until_gone();
         let gone = file.write_all(b"more").unwrap_err();
         assert_eq!(gone.raw_os_error(), Some(libc::ENOTCONN), "{options}");
@@ -124,4 +132,36 @@ fn what_was_written_to_an_open_file_survives_the_end_of_the_daemon() {
         assert!(!log.contains("written last"), "{log}");
         place.unmount();
     }
+}
+
+/// Regression: with `no_open` the daemon asked the kernel for no pages, since it does not know
+/// which files are open. What had been written to them last was gone, and nothing said so.
+#[test]
+fn what_was_written_without_an_open_that_the_daemon_sees_survives_its_end() {
+    let place = Place::with_volume("");
+    place.mount("store:v", "no_open");
+    // So little that the kernel does not write it back by itself meanwhile.
+    let bytes = vec![7; 30_000];
+    let mut files = Vec::new();
+    for number in 0..3 {
+        let mut file = std::fs::File::create(place.at(&format!("m/open{number}"))).unwrap();
+        file.write_all(&bytes).unwrap();
+        files.push(file);
+    }
+    // What has no name any more is waited for by nobody.
+    std::fs::remove_file(place.at("m/open0")).unwrap();
+    let [daemon] = pids_naming(&place.at("m"))[..] else {
+        panic!("one daemon")
+    };
+    told_to_end(daemon);
+    place.until_gone();
+    drop(files);
+    place.mount("store:v", "");
+    for number in 1..3 {
+        let found = std::fs::read(place.at(&format!("m/open{number}"))).unwrap();
+        assert!(found == bytes, "file {number}: {} bytes", found.len());
+    }
+    let log = std::fs::read_to_string(place.at("log")).unwrap();
+    assert!(!log.contains("written last"), "{log}");
+    place.unmount();
 }

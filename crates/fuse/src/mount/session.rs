@@ -68,6 +68,8 @@ pub struct Session<V: KernelCache = CoreVfs> {
     handles: Arc<Handles<V::File>>,
     notifier: Arc<Notifier<V>>,
     workers: Arc<Workers>,
+    /// Whether the kernel says which files it opens: not with `no_open`.
+    sees_opens: bool,
     /// With `sched_policy=auto`.
     idle: Option<Arc<IdleMonitor>>,
     /// Joined by whoever finishes the session first.
@@ -155,6 +157,7 @@ impl<V: KernelCache> Session<V> {
             handles,
             notifier: Arc::new(notifier),
             workers: Arc::new(workers),
+            sees_opens: !settings.no_open,
             idle: idle.then(|| Arc::new(IdleMonitor::new())),
             threads: Lock::new(Vec::new()),
         };
@@ -299,7 +302,14 @@ impl<V: KernelCache> Session<V> {
     /// Has the kernel write back what programs have written to files that they still have open, as
     /// far as that does not take too long. The abort, which is next, frees what hangs.
     fn collect_last_pages(&self) -> Option<LastPages> {
-        let inodes = self.handles.open_for_writing();
+        let (inodes, which) = match self.sees_opens {
+            true => (
+                self.handles.open_for_writing(),
+                "that programs have open for writing",
+            ),
+            // Any that the kernel has may be open, and may have such pages.
+            false => (self.vfs.known_files(), "that the kernel holds"),
+        };
         let all = inodes.len();
         if all == 0 {
             return None;
@@ -313,7 +323,7 @@ impl<V: KernelCache> Session<V> {
         let left = pages.as_ref().map_or(all, |pages| pages.wait(WRITE_BACK));
         if left > 0 {
             say(format_args!(
-                "{}: {left} of {all} files that programs have open for writing may lack what was \
+                "{}: {left} of {all} files {which} may lack what was \
                  written last: the kernel has not written it back{}",
                 self.mountpoint().display(),
                 match &pages {

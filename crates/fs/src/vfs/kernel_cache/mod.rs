@@ -55,6 +55,12 @@ pub trait KernelCache: Vfs {
         None
     }
 
+    /// Regular files to which lookups hold references, each once: those of which the kernel may
+    /// have pages that are not written back. For a front end that sees no opens, at its end.
+    fn known_files(&self) -> Vec<u64> {
+        Vec::new()
+    }
+
     /// Stores the times of writes that the kernel has acknowledged. The kernel keeps these times
     /// itself. They are stored even if the volume has become read-only since. Returns the new
     /// attributes.

@@ -19,6 +19,19 @@ use hearth_sync::primitive::atomic::{Ordering, fence};
 use std::ops::Range;
 
 impl<W: WaitMode> VolumeVfs<W> {
+    /// [`crate::KernelCache::known_files`].
+    pub fn known_files(&self) -> Vec<u64> {
+        let mut files = Vec::new();
+        let g = pin();
+        self.volume.sb.objects.inodes.scan(0, &g, |inode| {
+            if inode.has_data() && inode.raw_counts() > 0 {
+                files.push(inode.number());
+            }
+            true
+        });
+        files
+    }
+
     /// [`crate::KernelCache::settle_times`].
     pub fn settle_times(
         &self,

@@ -12,6 +12,11 @@ use std::ops::Range;
 
 impl KernelCache for VolumeVfs<NonBlocking> {
     #[inline]
+    fn known_files(&self) -> Vec<u64> {
+        VolumeVfs::known_files(self)
+    }
+
+    #[inline]
     fn settle_times(&self, caller: &Caller<'_>, ino: u64, set: &SetAttr) -> VfsResult<Attr> {
         VolumeVfs::settle_times(self, caller, ino, set)
     }
