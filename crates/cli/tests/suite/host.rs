@@ -116,32 +116,6 @@ fn a_name_that_was_removed_behind_is_made_again_at_once() {
     }
 }
 
-/// Once, the open had cut the program before the kernel refused it, and the program died of that.
-#[test]
-fn a_program_that_runs_is_not_cut_by_an_open_for_reading() {
-    let below = Below::tmpfs();
-    let mounted = over(&below);
-    let program = mounted.at("sleep");
-    fs::copy("/bin/sleep", &program).unwrap();
-    let size = fs::metadata(&program).unwrap().len();
-    let mut running = std::process::Command::new(&program)
-        .arg("60")
-        .spawn()
-        .unwrap();
-    for _ in 0..20 {
-        for how in [OFlags::RDONLY | OFlags::TRUNC, OFlags::WRONLY] {
-            let refused = open(&program, how, Mode::empty());
-            assert_eq!(refused.unwrap_err(), rustix::io::Errno::TXTBSY);
-        }
-    }
-    running.kill().unwrap();
-    assert!(
-        running.wait().unwrap().code().is_none(),
-        "it ran until then"
-    );
-    assert_eq!(fs::metadata(below.at("sleep")).unwrap().len(), size);
-}
-
 /// ext4 gives a number out again at once.
 #[test]
 fn an_inode_number_that_is_used_again_is_another_file() {

@@ -45,6 +45,7 @@ mod remount;
 mod rsync_tar;
 mod run;
 mod run_signals;
+mod running_program;
 mod shells;
 mod sqlite;
 mod statx;

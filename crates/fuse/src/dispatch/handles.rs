@@ -18,6 +18,9 @@ pub(crate) struct Handles<F: VfsFile> {
     flows: Option<Flows>,
 }
 
+/// The flag of an open by which the kernel executes a file (`__FMODE_EXEC` of `linux/fs.h`).
+const FMODE_EXEC: i32 = 0x20;
+
 lock_class!(OwnersLock = "fuse.lock-owners", 875);
 
 /// An open file as the kernel has it.
@@ -145,6 +148,17 @@ impl<F: VfsFile> Handles<F> {
         inodes.sort_unstable();
         inodes.dedup();
         inodes
+    }
+
+    /// Whether a program is executed from this file, as far as its opens tell. Looks at all handles.
+    pub fn executes(&self, ino: u64) -> bool {
+        let guard = epoch::pin();
+        let mut found = false;
+        self.table.scan(0, &guard, |handle| {
+            found |= handle.file.ino() == ino && handle.file.flags() & FMODE_EXEC != 0;
+            !found
+        });
+        found
     }
 
     /// The handles that there are: at the end, those that the kernel did not release before it

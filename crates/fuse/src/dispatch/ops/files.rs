@@ -26,6 +26,13 @@ impl<V: KernelCache> Dispatcher<V> {
         if self.settings.no_open {
             return Err(Errno(libc::ENOSYS).into());
         }
+        // Of a program that runs the kernel refuses the cut only when the file was opened, and cut. It
+        // refuses an open for writing before.
+        if args.flags as i32 & (libc::O_ACCMODE | libc::O_TRUNC) == libc::O_TRUNC
+            && self.handles.executes(cx.ino())
+        {
+            return Err(Errno(libc::ETXTBSY).into());
+        }
         let caller = cx.caller(0);
         let file = self.vfs.open(&caller, cx.ino(), args.flags as i32)?;
         if args.open_flags & OPEN_KILL_SUIDGID != 0
