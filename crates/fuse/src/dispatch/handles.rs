@@ -150,7 +150,7 @@ impl<F: VfsFile> Handles<F> {
         inodes
     }
 
-    /// Whether a program is executed from this file, as far as its opens tell. Looks at all handles.
+    /// Whether a program is executed from this file, as far as opens tell. Looks at all handles.
     pub fn executes(&self, ino: u64) -> bool {
         let guard = epoch::pin();
         let mut found = false;

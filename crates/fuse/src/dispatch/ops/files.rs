@@ -26,8 +26,8 @@ impl<V: KernelCache> Dispatcher<V> {
         if self.settings.no_open {
             return Err(Errno(libc::ENOSYS).into());
         }
-        // Of a program that runs the kernel refuses the cut only when the file was opened, and cut. It
-        // refuses an open for writing before.
+        // Of a program that runs the kernel refuses the cut only when the file was opened, and cut.
+        // It refuses an open for writing before.
         if args.flags as i32 & (libc::O_ACCMODE | libc::O_TRUNC) == libc::O_TRUNC
             && self.handles.executes(cx.ino())
         {
