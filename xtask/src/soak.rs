@@ -61,7 +61,7 @@ fn minutes(args: &[String], default: u64) -> Result<u64, String> {
         [minutes] => minutes
             .parse()
             .map_err(|_| format!("'{minutes}' is not a number of minutes")),
-        _ => Err("at most the word 'suites' and the minutes".into()),
+        _ => Err("at most one of suites, cuts, crowd and schedules, and the minutes".into()),
     }
 }
 

@@ -4,21 +4,13 @@
 use hearth::heat::HeatRank;
 use hearth::{Credentials, Errno, Process, Volume};
 use hearth_sync::primitive::Arc;
-use hearth_sync::primitive::thread::{self, JoinHandle};
+use hearth_sync::primitive::thread;
 
-use crate::explore::explore;
+use crate::explore::{explore, task};
 
 const SCHEDULES: usize = 400;
 const OWNER: u32 = 7;
 const PAGE: usize = 4096;
-
-fn task<R: Send + 'static>(
-    volume: &Volume,
-    work: impl FnOnce(&Volume, &Process) -> R + Send + 'static,
-) -> JoinHandle<R> {
-    let volume = volume.clone();
-    thread::spawn(move || work(&volume, &volume.process(Credentials::root())))
-}
 
 fn make(process: &Process, path: &str, pages: usize) -> i32 {
     let flags = libc::O_CREAT | libc::O_EXCL | libc::O_RDWR;

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
+use hearth::{Credentials, Process, Volume};
+use hearth_sync::primitive::thread::{self, JoinHandle};
 use shuttle::{Config, Runner};
 
 use crate::bursts::Bursts;
@@ -32,4 +34,13 @@ pub fn explore(
         expected,
         "outcomes seen, outcomes expected"
     );
+}
+
+/// Runs `work` in a task of its own, as a process of its own.
+pub fn task<R: Send + 'static>(
+    volume: &Volume,
+    work: impl FnOnce(&Volume, &Process) -> R + Send + 'static,
+) -> JoinHandle<R> {
+    let volume = volume.clone();
+    thread::spawn(move || work(&volume, &volume.process(Credentials::root())))
 }

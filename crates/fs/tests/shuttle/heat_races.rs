@@ -3,9 +3,8 @@
 
 use hearth::heat::HeatRank;
 use hearth::{Credentials, Process, Volume};
-use hearth_sync::primitive::thread::{self, JoinHandle};
 
-use crate::explore::explore;
+use crate::explore::{explore, task};
 
 const SCHEDULES: usize = 300;
 
@@ -13,15 +12,6 @@ fn tracked() -> (Volume, Process) {
     let volume = Volume::builder().hot_track(true).build().unwrap();
     let process = volume.process(Credentials::root());
     (volume, process)
-}
-
-/// Runs `work` in a task of its own, as a process of its own.
-fn task<R: Send + 'static>(
-    volume: &Volume,
-    work: impl FnOnce(&Volume, &Process) -> R + Send + 'static,
-) -> JoinHandle<R> {
-    let volume = volume.clone();
-    thread::spawn(move || work(&volume, &volume.process(Credentials::root())))
 }
 
 fn make(process: &Process, path: &str, bytes: usize) -> i32 {
