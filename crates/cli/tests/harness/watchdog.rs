@@ -12,8 +12,9 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 /// How long one mount may be in use, beside what is asked for. Programs on it have less, see
-/// `programs`.
-const PATIENCE: Duration = Duration::from_secs(300);
+/// `programs`. Half a minute alone became five where two busy processors ran the other parts too:
+/// each request waits for its turn twice.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// How long a killed process may take to end.
 const ENDING: Duration = Duration::from_secs(30);

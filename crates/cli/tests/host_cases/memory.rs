@@ -12,14 +12,14 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::time::Duration;
 
-const DIRECTORIES: usize = 100;
-const EACH: usize = 1_500;
+const DIRECTORIES: usize = 60;
+const EACH: usize = 1_000;
 const ALL: usize = DIRECTORIES * EACH;
 /// What `memory=16M` lets a daemon keep, and half as many that come before the kernel has given
 /// back others.
 const MOST: f64 = ((16 << 20) / 704 * 3 / 2) as f64;
 
-/// 150,000 files, the first of each directory with its number inside.
+/// 60,000 files, the first of each directory with its number inside.
 fn fill(root: &Path) {
     for directory in 0..DIRECTORIES {
         let directory = root.join(directory.to_string());
