@@ -3,10 +3,11 @@
 //! How much is recorded one by one, and how much sampled, depends on how many operations come
 //! between two folds. Under valgrind they would be a hundredth of what they are, so each loop is
 //! timed first, as it runs by itself, and then counted for as many turns as it does between two
-//! folds of a core that is pressed, and with one fold, after as many turns that are not counted;
-//! the volume's clock goes from fold to fold as it would. Without heat a turn takes the same,
-//! however many there are, unless it makes or removes files, which leave something to be done
-//! later: of others, fewer are counted there.
+//! folds of a core that is pressed, and with one fold, after a quarter of as many turns in a
+//! quarter of the time that are not counted: what comes is then expected at the rate at which it
+//! comes. The volume's clock goes from fold to fold as it would. Without heat a turn takes the
+//! same, however many there are, unless it makes or removes files, which leave something to be
+//! done later: of others, fewer are counted there.
 
 use super::fixture::ManualClock;
 use super::{InstructionCount, keep_counts};
@@ -33,12 +34,14 @@ const TURNS: usize = 1_024;
 const WARM: usize = 100_000;
 /// Between two folds of a volume that has much to fold.
 const FOLDS: Duration = Duration::from_millis(100);
+/// The part of the turns, and of the time between two folds, that comes before what is counted.
+const WARM_PART: usize = 4;
 /// Runs of each side if they find too much, for no two volumes hash alike; the median decides.
 const MOST: usize = 3;
 /// Times that the loops are timed: the quickest tells of the loop, the others of the machine.
 const TIMED: usize = 3;
 /// Turns that are enough without heat: the collector works hundreds of times in them.
-const ENOUGH: usize = 1 << 16;
+const ENOUGH: usize = 1 << 15;
 /// Most that one run may take.
 const COUNTS: Duration = Duration::from_secs(1200);
 /// The life of a file.
@@ -113,9 +116,14 @@ impl Folding {
         })
     }
 
-    /// Turns before those that are timed or counted: memory and names are there, and so is the
-    /// load.
-    fn warm(&self, (name, operation): (&str, Operation<FILES>), turns: usize) -> Result<(), Errno> {
+    /// Turns before those that are timed or counted, in the time `took`: memory and names are
+    /// there, and so is the load.
+    fn warm(
+        &self,
+        (name, operation): (&str, Operation<FILES>),
+        turns: usize,
+        took: Duration,
+    ) -> Result<(), Errno> {
         if name == REMOVES {
             return Ok(());
         }
@@ -123,12 +131,12 @@ impl Folding {
         if name == KEEPS {
             (0..turns).try_for_each(|turn| self.process.unlink(format!("/kept-{turn}")))?;
         }
-        self.fold();
+        self.fold(took);
         Ok(())
     }
 
-    fn fold(&self) {
-        self.clock.pass(FOLDS);
+    fn fold(&self, took: Duration) {
+        self.clock.pass(took);
         self.volume.run_background_once();
     }
 }
@@ -204,7 +212,7 @@ fn times_once() -> Result<[usize; ALL.len()], Errno> {
     let mut times = [0; ALL.len()];
     let mut made = 0;
     for (times, (name, operation)) in times.iter_mut().zip(ALL) {
-        folding.warm((name, operation), WARM)?;
+        folding.warm((name, operation), WARM, FOLDS)?;
         // By processor time: others use the machine as well.
         let begin = of_thread();
         while of_thread() - begin < FOLDS && (name != REMOVES || *times < made) {
@@ -239,12 +247,15 @@ pub fn run(args: &[String]) -> Result<(), String> {
     for ((name, operation), &times) in ALL.iter().zip(&times) {
         let failed = |errno: Errno| format!("{name}: {errno}");
         let times = turns(name, times, side);
-        folding.warm((*name, *operation), times).map_err(failed)?;
+        let warm = FOLDS / WARM_PART as u32;
+        folding
+            .warm((*name, *operation), times / WARM_PART, warm)
+            .map_err(failed)?;
         counted(&mut || {
             (0..times)
                 .try_for_each(|turn| operation(&folding, turn))
                 .map_err(failed)?;
-            folding.fold();
+            folding.fold(FOLDS);
             Ok(())
         })?;
     }
