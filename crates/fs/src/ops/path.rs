@@ -8,14 +8,12 @@ use crate::errno::Errno;
 use crate::inode::Inode;
 use crate::number::ROOT;
 use crate::ops::ctx::Ctx;
-use crate::superblock::{Attempt, Stop};
+use crate::superblock::{Attempt, STILL_ATTEMPTS, Stop};
 use hearth_sync::epoch::Guard;
 use hearth_sync::primitive::thread::yield_now;
 
 /// Attempts to find a path without a lock.
 const ATTEMPTS: usize = 3;
-/// Attempts beside renames that were under way, each of which spoils one or two.
-const STILL_ATTEMPTS: usize = 100;
 
 /// The directories on the way up.
 #[derive(Default)]

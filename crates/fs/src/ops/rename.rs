@@ -108,8 +108,10 @@ fn rename_entries(
         || (flags & EXCHANGE != 0 && target.is_some_and(|t| t.kind() == Kind::Directory));
     // No ancestor changes while this lock is held. The inodes found under the bucket locks are
     // checked again for whether they need it, and whether they are those that were checked. A
-    // rename in place takes it only where somebody did not find a path beside such renames.
-    let holds_tree = directories && (across || cx.sb.names.are_still());
+    // rename in place takes it only where a path was not found beside such renames.
+    let is_passed = |entry: &Entry| matches!(entry.kind(), Kind::Directory | Kind::Symlink);
+    let are_passed = is_passed(source) || target.is_some_and(is_passed);
+    let holds_tree = directories && across || are_passed && cx.sb.names.are_still();
     let tree = holds_tree.then(|| hold_tree(cx.sb));
     let mut checked = None;
     if across && directories {

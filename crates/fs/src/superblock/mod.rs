@@ -56,7 +56,7 @@ pub(crate) use control::{ControlFiles, ControlIo, OpenControl};
 pub(crate) use handle::Handle;
 pub(crate) use maintenance::Jobs;
 pub(crate) use mem_usage::SLACK;
-pub(crate) use names::RenameLock;
+pub(crate) use names::{RenameLock, STILL_ATTEMPTS};
 pub(crate) use objects::Objects;
 pub(crate) use record::inode_record;
 

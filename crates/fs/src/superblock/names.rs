@@ -14,12 +14,16 @@ pub(crate) struct Namespace {
     /// Held by renames of directories across directories, on a cache line of its own.
     /// Boxed, so that its alignment does not push the keys from what lookups read beside them.
     pub rename: Box<CachePadded<Lock<RenameLock, ()>>>,
-    /// How many keep all directories where they are. Relaxed: a rename that begins beside the first
-    /// look at it is one that was under way.
+    /// How many keep all directories and links where they are. Relaxed: a rename that begins beside
+    /// the first look at it is one that was under way.
     stills: AtomicU32,
 }
 
-/// Directories keep their names and parents, once the renames that are under way have ended.
+/// Attempts beside renames that were under way, each of which spoils one or two.
+pub(crate) const STILL_ATTEMPTS: usize = 100;
+
+/// Directories and links keep their names and parents, once the renames that are under way have
+/// ended.
 pub(crate) struct Still<'a> {
     stills: &'a AtomicU32,
     _rename: LockGuard<'a, RenameLock, ()>,
@@ -46,7 +50,7 @@ impl Namespace {
         }
     }
 
-    /// Keeps all directories where they are.
+    /// Keeps all directories and links where they are.
     #[track_caller]
     pub fn keep_still(&self) -> Still<'_> {
         self.stills.fetch_add(1, Relaxed);
@@ -56,7 +60,7 @@ impl Namespace {
         }
     }
 
-    /// Whether a directory may be renamed only under the rename lock, also in place.
+    /// Whether a directory or a link may be renamed only under the rename lock, also in place.
     #[inline]
     pub fn are_still(&self) -> bool {
         self.stills.load(Relaxed) > 0
@@ -78,4 +82,45 @@ fn keys() -> NameKeys {
         true => RandomState::with_seeds(1, 2, 3, 4),
         false => RandomState::new(),
     })
+}
+
+#[cfg(test)]
+#[cfg(not(feature = "shuttle"))]
+mod tests {
+    use crate::{AT_FDCWD, Credentials, Errno, Process, Volume};
+    use hearth_sync::primitive::atomic::{AtomicBool, Ordering::Relaxed};
+    use hearth_sync::primitive::thread;
+    use std::time::Duration;
+
+    /// Regression: a link was renamed in place also while a walk beside such renames held the
+    /// rename lock, and the walk began again for ever.
+    #[test]
+    fn nothing_that_a_walk_passes_is_renamed_in_place_while_it_is_kept_still() {
+        let links: [fn(&Process, &str) -> Result<(), Errno>; 2] = [
+            |process, name| process.mkdir(name, 0o755),
+            |process, name| process.symlink("/", name),
+        ];
+        for make in links {
+            let volume = Volume::memory();
+            let process = volume.process(Credentials::root());
+            make(&process, "/a").unwrap();
+            process.mknod("/b", libc::S_IFREG | 0o600, 0).unwrap();
+            let exchange = |process: &Process| {
+                process.renameat2(AT_FDCWD, "/b", AT_FDCWD, "/a", libc::RENAME_EXCHANGE)
+            };
+            let is_done = AtomicBool::new(false);
+            thread::scope(|scope| {
+                let still = volume.sb.names.keep_still();
+                scope.spawn(|| {
+                    exchange(&volume.process(Credentials::root())).unwrap();
+                    is_done.store(true, Relaxed);
+                });
+                thread::sleep(Duration::from_millis(50));
+                let was_done = is_done.load(Relaxed);
+                drop(still);
+                assert!(!was_done);
+            });
+            assert!(is_done.load(Relaxed));
+        }
+    }
 }

@@ -18,8 +18,9 @@ use crate::ops::link::readlink;
 use crate::ops::lookup::{Named, WalkEnd, hashed, named, plain};
 use crate::ops::perm::{may_search, may_search_all};
 use crate::stats::Event;
-use crate::superblock::{Attempt, Stop};
+use crate::superblock::{Attempt, STILL_ATTEMPTS, Stop};
 use hearth_sync::epoch::Guard;
+use hearth_sync::primitive::thread::yield_now;
 use seq_trail::SeqTrail;
 
 /// Symbolic links followed in one walk at most, as in Linux.
@@ -247,8 +248,8 @@ fn walk_again<'x, F: WalkEnd<'x>>(
     walk_slowly(cx, from, path, follow, g)
 }
 
-/// Walks under the rename lock: no directory gets another parent meanwhile. Directories and links
-/// that are renamed in place take no such lock; beside them the operation begins again.
+/// Walks while directories and links keep their names: only renames that were under way spoil an
+/// attempt, and names that are removed and made again.
 #[cold]
 fn walk_slowly<'x, F: WalkEnd<'x>>(
     cx: &Ctx<'_>,
@@ -258,13 +259,16 @@ fn walk_slowly<'x, F: WalkEnd<'x>>(
     g: &'x Guard,
 ) -> Attempt<Walked<'x, F>> {
     cx.sb.stats.event(Event::WalkFallback);
-    let _still = cx.sb.names.rename.0.lock();
-    let mut walker = Walker::new(cx, from.root, g);
-    let walked = walker.run_by_call(from.start, path, follow);
-    match walker.counts(&walked) {
-        true => walked,
-        false => Err(Stop::Restart),
+    let _still = cx.sb.names.keep_still();
+    for _ in 0..STILL_ATTEMPTS {
+        let mut walker = Walker::new(cx, from.root, g);
+        let walked = walker.run_by_call(from.start, path, follow);
+        if walker.counts(&walked) {
+            return walked;
+        }
+        yield_now();
     }
+    Err(Stop::Restart)
 }
 
 /// Where a path ends, before a link there is followed.
