@@ -1,16 +1,22 @@
 //! `cargo xtask bench` and `conflicts`: both are verbs of the program `hearth-bench`; the second
-//! builds and runs the program `hearth-conflicts`.
+//! builds and runs the program `hearth-conflicts`. `bench instructions` is one of `hearth-counted`.
 
 use crate::{place, process, python};
 use std::process::Command;
 
 /// What measures nothing but the library.
-const IN_PROCESS: &[&str] = &["lib", "memory", "instructions", "freeing", "latency"];
+const IN_PROCESS: &[&str] = &["lib", "memory", "freeing", "latency"];
 
 /// Builds everything that is measured, then runs `hearth-bench WHAT...`.
 pub fn run(what: &[String]) -> Result<(), String> {
     if what.first().is_some_and(|verb| verb == "locks") {
         return locks(what);
+    }
+    if what.first().is_some_and(|verb| verb == "instructions") {
+        let mut build = process::cargo();
+        build.args(["build", "--release", "--package", "hearth-bench"]);
+        process::run(build.args(["--bin", "hearth-counted"]))?;
+        return process::run(program("hearth-counted").args(what));
     }
     if let Some(("python", rest)) = what.split_first().map(|(verb, rest)| (&**verb, rest)) {
         return python::bench(rest);
@@ -54,9 +60,9 @@ pub fn run(what: &[String]) -> Result<(), String> {
     if what.first().is_some_and(|verb| verb == "seeds") && !what.iter().any(|w| w == "--no-count") {
         // So that a quick look is one: the instrumented program takes a minute to build. Where it
         // cannot be built, the benchmark says what it does without.
-        let _ = process::run(program().arg("seeds-build"));
+        let _ = process::run(program("hearth-bench").arg("seeds-build"));
     }
-    process::run(program().args(what))
+    process::run(program("hearth-bench").args(what))
 }
 
 /// Runs `hearth-bench locks...` with a second build at hand that has no lock profile.
@@ -73,7 +79,7 @@ fn locks(what: &[String]) -> Result<(), String> {
         .map_err(|error| format!("{}: {error}", unprofiled.display()))?;
     build(&[])?;
     process::run(
-        self::program()
+        self::program("hearth-bench")
             .args(what)
             .env("HEARTH_BENCH_UNPROFILED", unprofiled),
     )
@@ -83,12 +89,12 @@ fn locks(what: &[String]) -> Result<(), String> {
 pub fn conflicts(what: &[String]) -> Result<(), String> {
     let mut build = process::cargo();
     process::run(build.args(["build", "--release", "--package", "hearth-bench"]))?;
-    process::run(program().arg("conflicts").args(what))
+    process::run(program("hearth-bench").arg("conflicts").args(what))
 }
 
-fn program() -> Command {
+fn program(name: &str) -> Command {
     let release = place::target().join("release");
-    let mut bench = Command::new(release.join("hearth-bench"));
+    let mut bench = Command::new(release.join(name));
     bench
         .current_dir(place::root())
         .env("HEARTH_BIN", release.join("hearth"));

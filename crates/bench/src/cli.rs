@@ -1,8 +1,10 @@
 //! The verbs of `hearth-bench`.
 
+pub mod counted;
+
 use crate::options::Options;
 use crate::report::Report;
-use crate::suites::{basic, freeing, instructions, latency, locks, memory, quota, requests};
+use crate::suites::{basic, freeing, latency, locks, memory, quota, requests};
 use crate::{heat, host, instrumented, mounted, record, sched, seeds, store};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
@@ -136,9 +138,8 @@ const SUITES: [Suite; 13] = [
     },
 ];
 
-const INNER: [InnerVerb; 14] = [
+const INNER: [InnerVerb; 12] = [
     ("conflicts", instrumented::run),
-    ("instructions", instructions::run),
     (locks::WORK, locks::run_work),
     (memory::FILL, memory::run_fill),
     (quota::LOOPS, |_| quota::run_loops()),
@@ -148,7 +149,6 @@ const INNER: [InnerVerb; 14] = [
     (sched::yields::counted::LOOPS, |_| {
         sched::yields::counted::run_loops()
     }),
-    (instructions::LOOPS, instructions::run_loops),
     (seeds::thread_perf::CHILD, seeds::thread_perf::run_child),
     (seeds::counted::LOOPS, seeds::counted::run_loops),
     (store::MAKE, store::run_make),
@@ -231,11 +231,6 @@ fn usage() -> String {
     for suite in &SUITES {
         line(suite.verb, suite.about, suite.is_recorded);
     }
-    line(
-        "instructions",
-        "instructions of a warm operation against those recorded",
-        true,
-    );
     line(
         "conflicts",
         "which commuting operations share a cache line (--verbose)",

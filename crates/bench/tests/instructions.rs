@@ -15,13 +15,13 @@ fn release_build() -> PathBuf {
     let status = Command::new(cargo)
         .current_dir(root)
         .args(["build", "--quiet", "--release", "--package", "hearth-bench"])
-        .args(["--bin", "hearth-bench"])
+        .args(["--bin", "hearth-counted"])
         .env("CARGO_INCREMENTAL", "0")
         .status()
         .expect("cargo starts");
     assert!(status.success(), "the release build: {status}");
     let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
-    root.join(target).join("release/hearth-bench")
+    root.join(target).join("release/hearth-counted")
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `hearth-bench instructions`: what a warm operation costs in instructions, and how many of them
+//! `hearth-counted instructions`: what a warm operation costs in instructions, and how many of them
 //! lock, which a busy machine does not change, held against the counts in
 //! `docs/benchmarks/instructions.json`.
 
