@@ -11,6 +11,12 @@ use std::path::PathBuf;
 const WINDOW: u64 = 1 << 20;
 /// Bytes around what cannot be read that cannot be read with it: a page of the host.
 const UNREADABLE: u64 = 4096;
+/// Bytes of would-be blocks that are tried for each byte of a segment. Without a bound a file of
+/// nothing but headers would cost a block of 64 KiB for each 64 bytes.
+const TRIED_EACH: u64 = 32;
+/// And these more: a damaged header among such files, before and behind which lie 64 KiB of headers
+/// each, costs 129 MiB, and hides no block.
+const TRIED_MORE: u64 = 256 << 20;
 
 /// A block of a segment, as its header tells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +103,7 @@ impl Segments {
             segments: self,
             number,
             state: Walk::Begin,
+            may_try: TRIED_MORE,
         }
     }
 }
@@ -107,6 +114,8 @@ pub struct Headers<'a> {
     segments: &'a Segments,
     number: u64,
     state: Walk,
+    /// Bytes of would-be blocks that are still read.
+    may_try: u64,
 }
 
 #[derive(Debug)]
@@ -152,7 +161,10 @@ impl Iterator for Headers<'_> {
                     summary,
                     before,
                 } => self.block(at, len, summary, before),
-                Walk::Search { from, len } => Ok(self.search(from, len)?),
+                Walk::Search { from, len } => match self.search(from, len) {
+                    Ok(found) => Ok(found?),
+                    Err(error) => Err(error),
+                },
                 Walk::End => return None,
             };
             return Some(result);
@@ -165,6 +177,7 @@ impl Headers<'_> {
         let files = &self.segments.files;
         let place = self.segments.coder.place(self.number);
         let len = files.len(self.number)?;
+        self.may_try += TRIED_EACH * len;
         let from = HEAD as u64;
         self.state = Walk::Search { from, len };
         let head = files.range(self.number, 0..HEAD as u64)?;
@@ -227,18 +240,33 @@ impl Headers<'_> {
         Some(SurveyedBlock { header, stored })
     }
 
-    /// The next block from `from` on that has its digest, if there is one.
-    fn search(&mut self, mut from: u64, len: u64) -> Option<SurveyedBlock> {
+    /// The next block from `from` on that has its digest, if there is one. What looks like a header
+    /// may be bytes of a file, which somebody has made so: how much is tried has a bound.
+    fn search(&mut self, mut from: u64, len: u64) -> Result<Option<SurveyedBlock>> {
         let end = len.saturating_sub(HEAD as u64);
         while from + HEADER as u64 <= end {
             let to = end.min(from + WINDOW);
             let bytes = self.readable(from..to);
-            let starts = bytes.windows(HEADER).enumerate();
-            let mut found = starts.filter_map(|(at, bytes)| self.surveyed(from + at as u64, bytes));
-            if let Some(found) = found.find(|found| self.segments.packed(&found.stored).is_ok()) {
-                let from = found.stored.span().end;
-                self.state = Walk::Search { from, len };
-                return Some(found);
+            for (at, header) in bytes.windows(HEADER).enumerate() {
+                let Some(found) = self.surveyed(from + at as u64, header) else {
+                    continue;
+                };
+                let span = found.stored.span();
+                if span.end > len {
+                    continue;
+                }
+                let Some(left) = self.may_try.checked_sub(span.end - span.start) else {
+                    let what = "too much looks like headers of blocks: no more are looked for";
+                    return Err(self.corrupt(span.start, what));
+                };
+                self.may_try = left;
+                if self.segments.packed(&found.stored).is_ok() {
+                    self.state = Walk::Search {
+                        from: span.end,
+                        len,
+                    };
+                    return Ok(Some(found));
+                }
             }
             from += bytes.len() as u64;
             from = match from == to {
@@ -247,7 +275,7 @@ impl Headers<'_> {
                 false => (from / UNREADABLE + 1) * UNREADABLE,
             };
         }
-        None
+        Ok(None)
     }
 
     /// The bytes of a range up to the first that cannot be read.

@@ -23,6 +23,7 @@ impl File for SimulatedFile {
         let from = (at as usize).min(bytes.len());
         let count = into.len().min(bytes.len() - from);
         state.read_blocks(self.inode, &self.name, from..from + count)?;
+        state.counts.bytes_read += count as u64;
         let bytes = &state.inodes[self.inode].now;
         into[..count].copy_from_slice(&bytes[from..from + count]);
         Ok(count)

@@ -49,6 +49,8 @@ pub struct Counts {
     pub steps: u64,
     /// Reads of files and of the engine, which are no steps.
     pub reads: u64,
+    /// Bytes of files that were read.
+    pub bytes_read: u64,
     /// Steps and reads that failed as they were told to.
     pub faults: u64,
 }

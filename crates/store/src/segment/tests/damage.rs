@@ -321,6 +321,69 @@ fn the_walk_goes_on_behind_what_the_disk_cannot_read() {
     }
 }
 
+/// Bytes that look like headers of blocks of 64 KiB, and have no digest of any.
+fn forged(len: usize) -> Vec<u8> {
+    let header = BlockHeader {
+        codec: Codec::None,
+        sealed: false,
+        stored_len: BLOCK_MAX as u32,
+        len: BLOCK_MAX as u32,
+        ino: INO,
+        generation: GENERATION,
+        offset: 0,
+        epoch: 1,
+        digest: [7; 16],
+    };
+    header.encode().into_iter().cycle().take(len).collect()
+}
+
+/// Once, the walk hashed 64 KiB for each 64 bytes: 16 GiB for a segment of 16 MiB.
+#[test]
+fn a_segment_of_forged_headers_is_read_a_bounded_number_of_times() {
+    let disk = SimulatedDisk::new(1);
+    disk.make_dir("segments").expect("a folder");
+    let settings = || Settings {
+        volume: VOLUME,
+        compression: Compression::None,
+        cipher: None,
+        next: 1,
+        kept: 0,
+    };
+    let segments = Segments::open_on(Arc::new(disk.clone()), settings()).expect("open");
+    let given: Vec<Page> = [(0, noise(PAGE, 1).into())].into();
+    segments.write(INO, GENERATION, &given).expect("write");
+    let (name, len) = ("segments/01/0000000000000001", 2 << 20);
+    disk.edit(name, |bytes| *bytes = forged(len));
+    let before = disk.counts().bytes_read;
+    let found: Vec<_> = segments.headers(1).collect();
+    assert!(
+        found.iter().all(|block| is_damage_of(block, 1)),
+        "{found:?}"
+    );
+    let read = disk.counts().bytes_read - before;
+    assert!(
+        read <= (256 << 20) + 40 * len as u64,
+        "{read} bytes for {len}"
+    );
+}
+
+#[test]
+fn files_of_forged_headers_hide_no_block_behind_a_damaged_header() {
+    let store = Store::new(Compression::None, false);
+    let segments = store.open();
+    let page = |at: u64| (at, forged(PAGE).into());
+    let given: Vec<Page> = (0..5 * 16).map(page).collect();
+    let written = segments.write(INO, GENERATION, &given).expect("write");
+    assert_eq!(written.len(), 5);
+    let at = written[2].stored.at as usize;
+    store.set_byte(1, at, store.bytes(1)[at] ^ 1);
+    let found: Vec<_> = segments.headers(1).flatten().collect();
+    for (number, block) in written.iter().enumerate() {
+        let is_found = found.iter().any(|found| found.stored == block.stored);
+        assert_eq!(is_found, number != 2, "block {number}");
+    }
+}
+
 #[test]
 fn a_wrong_length_in_a_header_and_a_damaged_head_hide_no_other_block() {
     let store = Store::new(Compression::None, false);
