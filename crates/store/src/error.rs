@@ -135,6 +135,13 @@ pub enum Error {
     },
     /// A passphrase is given for a volume that has none.
     NotEncrypted,
+    /// A change of the wrapped keys failed, and they may have changed all the same.
+    KeysInDoubt {
+        /// What failed.
+        cause: Box<Error>,
+        /// Whether the new ones are durable: else the old ones or the new ones are there.
+        are_new: bool,
+    },
 }
 
 impl Error {
@@ -238,6 +245,7 @@ impl Error {
             Error::Forked => Errno::ESTALE,
             Error::Io { errno, .. } => *errno,
             Error::WrongKey { .. } => Errno::EACCES,
+            Error::KeysInDoubt { cause, .. } => cause.errno(),
         }
     }
 }
@@ -336,6 +344,19 @@ impl fmt::Display for Error {
                 "{why}; give the passphrase of the volume with -o encrypt=FILE or -o encrypt=env"
             ),
             Error::NotEncrypted => write!(f, "is not encrypted; leave encrypt out"),
+            Error::KeysInDoubt {
+                cause,
+                are_new: true,
+            } => write!(
+                f,
+                "{cause}; the new passphrase opens the volume all the same; change it once more, \
+                 so that the old one opens no copy of the keys"
+            ),
+            Error::KeysInDoubt { cause, .. } => write!(
+                f,
+                "{cause}; the old passphrase opens the volume, or the new one: keep both, and \
+                 change it again with the one that does"
+            ),
         }
     }
 }

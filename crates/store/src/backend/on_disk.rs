@@ -100,7 +100,8 @@ impl StoreBackend {
     ///
     /// # Errors
     /// [`Error::WrongKey`] where the old one does not open it, also if another change came first;
-    /// [`Error::NotEncrypted`]; [`Error::InUse`].
+    /// [`Error::NotEncrypted`]; [`Error::InUse`]; [`Error::KeysInDoubt`] says which one opens it
+    /// where the disk failed in the middle. Of others the old one does.
     pub fn change_passphrase(dir: &Path, old: &Passphrase, new: &Passphrase) -> Result<()> {
         let key = volume_key(&Kv::info_of(dir)?, Some(old))?;
         let mode = OpenMode::Write {
@@ -112,7 +113,10 @@ impl StoreBackend {
         let slots = key_slots(&info)?;
         let changed = slots.changed(&info.id, old, new, Costs::default());
         let done = changed.and_then(|changed| kv.set_wrapped_keys(&changed.encode()));
-        let closed = kv.close();
+        let closed = kv.close().map_err(|error| Error::KeysInDoubt {
+            cause: Box::new(error),
+            are_new: true,
+        });
         done.and(closed)
     }
 

@@ -173,6 +173,9 @@ impl Kv {
 
     /// Replaces the wrapped keys, in both slots: afterwards the old ones open nothing. At any
     /// moment the old or the new ones are there.
+    ///
+    /// # Errors
+    /// [`Error::KeysInDoubt`] where the disk fails in the middle. Others have changed nothing.
     pub fn set_wrapped_keys(&self, wrapped_keys: &[u8]) -> Result<()> {
         self.shared.check_writable()?;
         if wrapped_keys.len() > WRAPPED_MOST {
@@ -181,11 +184,14 @@ impl Kv {
             return Err(Error::TooLarge { what, most });
         }
         let mut superblock = self.shared.superblock.lock();
-        for _ in 0..2 {
+        for are_new in [false, true] {
             let mut slot = superblock.slot.clone();
             slot.wrapped_keys = wrapped_keys.to_vec();
-            let written = superblock.write(slot);
-            written.inspect_err(|error| self.shared.latch_unless_full(error))?;
+            superblock.write(slot).map_err(|error| {
+                self.shared.latch_unless_full(&error);
+                let cause = Box::new(error);
+                Error::KeysInDoubt { cause, are_new }
+            })?;
         }
         Ok(())
     }

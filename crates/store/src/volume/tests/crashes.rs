@@ -211,3 +211,34 @@ fn a_change_of_wrapped_keys_that_is_cut_leaves_the_old_or_the_new_ones() {
         }
     }
 }
+
+/// Once, the error of the second slot was told as it was, and the old passphrase opened nothing.
+#[test]
+fn a_change_of_wrapped_keys_that_fails_says_which_ones_are_there() {
+    for fault in [Fault::Device, Fault::NoSpace] {
+        let mut said = [0; 3];
+        for step in 0..5 {
+            for seed in 0..20 {
+                let disk = made(4, 4);
+                let kv = open(&disk).unwrap();
+                kv.set_wrapped_keys(b"old").unwrap();
+                disk.fail_at(disk.counts().steps + step, fault);
+                let done = kv.set_wrapped_keys(b"new");
+                let found = open(&disk.crashed(seed)).unwrap().info().wrapped_keys;
+                let is_new = found == b"new";
+                match done {
+                    Ok(()) => said[0] += u32::from(is_new),
+                    Err(Error::KeysInDoubt { are_new: true, .. }) => said[1] += u32::from(is_new),
+                    Err(Error::KeysInDoubt { .. }) => said[2] += 1,
+                    Err(error) => panic!("step {step}, seed {seed}: {error}"),
+                }
+                assert!(
+                    is_new || found == b"old",
+                    "step {step}, seed {seed}: {found:?}"
+                );
+            }
+        }
+        // A write and a flush for each slot, and one step behind them.
+        assert_eq!(said, [20, 40, 40], "{fault:?}");
+    }
+}
