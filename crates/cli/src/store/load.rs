@@ -144,13 +144,25 @@ fn into_directory(reader: &mut DumpReader<impl Read>, directory: &Path) -> Resul
     let mut watch = |done: &dump::Progress| progress.show(|| shown(directory, done));
     let loaded = dump::into_directory(reader, directory, &mut watch);
     drop(progress);
-    let (done, left_out) = loaded.map_err(|error| incomplete(directory, &error))?;
+    let (done, mut left_out) = loaded.map_err(|error| incomplete(directory, &error))?;
+    let too_large = left_out.remove(dump::TOO_LARGE);
     let mut text = format!("hearth: {}\n", shown(directory, &done));
     for (what, (count, first)) in left_out {
         let first = first.escape_ascii();
         text += &format!("hearth: left out: {what} of {count} files, the first is '{first}'\n");
     }
-    output::print_and_go_on(&text)
+    output::print_and_go_on(&text)?;
+    match too_large {
+        Some((count, first)) => {
+            let first = first.escape_ascii();
+            let what = format!(
+                "without {count} files that are too large for its filesystem, the first is \
+                 '{first}'; load into a volume, or on another filesystem"
+            );
+            Err(Failure::at(directory, what))
+        }
+        None => Ok(()),
+    }
 }
 
 /// The failure of a load that may have begun.

@@ -1,7 +1,7 @@
 //! Dumps of sparse, odd and busy volumes, and very large transactions.
 
 use crate::case::{Case, Failure, factor, rounds, walk};
-use crate::harness::{Random, hearth, shell, succeed};
+use crate::harness::{Random, hearth, said, shell, succeed};
 use crate::stored::{daemon_with, source};
 use hearth_testing::place::Place;
 use hearth_testing::rounds::Service;
@@ -80,6 +80,38 @@ fn sr62_a_dump_keeps_holes_times_and_odd_modes() {
     assert_eq!(lines(&plain), before);
     let mode = fs::Permissions::from_mode(0o755);
     fs::set_permissions(plain.join("later"), mode).unwrap();
+}
+
+/// Once, one file of 8 EiB ended the load of all others.
+#[test]
+fn a_file_that_is_too_large_for_a_plain_directory_is_named_and_the_others_are_loaded() {
+    let mut c = Case::on_a_small_disk();
+    let plain = c.kept().parent().unwrap().join("plain");
+    for name in ["a", "z"] {
+        c.put(name, name);
+    }
+    let file = File::create(c.at("huge")).unwrap();
+    file.set_len(i64::MAX as u64).unwrap();
+    file.write_all_at(b"there", 5).unwrap();
+    drop(file);
+    c.link("huge", "other");
+    c.sync(".");
+    c.daemon().stop().unwrap();
+    let place = Place::new("dump").unwrap();
+    let dump = place.path().join("d");
+    succeed(hearth().arg("dump").arg(c.kept()).arg(&dump));
+    let load = said(hearth().arg("load").arg(&dump).arg(&plain));
+    assert_eq!(load.status.code(), Some(1), "{load:?}");
+    let names = load.err.contains("'huge'") && load.out.contains("names of what was left out");
+    assert!(names, "{load:?}");
+    let mut there: Vec<_> = fs::read_dir(&plain).unwrap().collect();
+    there.sort_by_key(|entry| entry.as_ref().unwrap().file_name());
+    let there: Vec<_> = there
+        .iter()
+        .map(|e| e.as_ref().unwrap().file_name())
+        .collect();
+    assert_eq!(there, ["a", "z"]);
+    assert_eq!(fs::read(plain.join("z")).unwrap(), b"z");
 }
 
 /// SR63: limits did not hold after a load, and a dump mixed moments.

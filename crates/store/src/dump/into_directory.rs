@@ -13,7 +13,7 @@ use super::stream::DumpReader;
 use super::{DumpWatch, PAGE, Progress};
 use hearth_backend::{Errno, Inode, Kind, flags};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{FallocateFlags, FileType, Gid, IFlags, Mode, OFlags, Uid};
+use rustix::fs::{AtFlags, FallocateFlags, FileType, Gid, IFlags, Mode, OFlags, Uid};
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 use std::ops::Range;
@@ -22,6 +22,10 @@ use std::path::Path;
 
 /// What a plain directory did not take, by what it is: how many times, and the first path.
 pub type LeftOut = BTreeMap<&'static str, (u64, Vec<u8>)>;
+
+/// The key of files that are larger than the filesystem of the directory takes: nothing of them is
+/// there, nor any of their names.
+pub const TOO_LARGE: &str = "files";
 
 /// Loads all that `reader` gives into `directory`, which is empty. What belongs to a volume alone
 /// (limits, projects, heat, times of creation) stays out, and what this user or filesystem may not
@@ -160,11 +164,19 @@ impl DirectoryLoad<'_> {
             Kind::File => {
                 let made = rustix::fs::openat(at, name, NEW_FILE, private);
                 let file = std::fs::File::from(made.map_err(failed("make"))?);
+                match self.contents(reader, &file, &path, &inode, map) {
+                    Err(DumpError::At { errno, .. }) if errno == Errno::EFBIG => {
+                        let none = AtFlags::empty();
+                        rustix::fs::unlinkat(at, name, none).map_err(failed("remove"))?;
+                        self.leave_out(TOO_LARGE, &path);
+                        return Ok(());
+                    }
+                    done => done?,
+                }
                 if has_several {
                     let made = MadeFile::of(&file).map_err(failed("look at"))?;
                     self.first_names.insert(path.clone(), made);
                 }
-                self.contents(reader, &file, &path, &inode, map)?;
                 return self.dress(file.as_fd(), &path, &inode);
             }
             Kind::Symlink => {

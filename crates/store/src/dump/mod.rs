@@ -16,7 +16,7 @@ mod seen;
 mod stream;
 
 pub use error::{DumpError, StreamFault};
-pub use into_directory::into_directory;
+pub use into_directory::{TOO_LARGE, into_directory};
 pub use into_volume::into_volume;
 pub use save::{FirstRoot, save};
 pub use stream::{DumpReader, Head, VERSION};
