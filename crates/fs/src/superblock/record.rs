@@ -306,6 +306,16 @@ impl Superblock {
         }
     }
 
+    /// Whether the backend has the contents of a file as they are now.
+    pub fn has_durable_contents(&self, inode: &Inode) -> bool {
+        let Some(log) = self.log() else { return false };
+        // In this order: a write-back sets the epoch, and then ends.
+        let is_recorded = !inode.state.has_unrecorded();
+        is_recorded
+            && !log.is_pending(inode.contents.epoch.load(Relaxed))
+            && self.cache.latched().is_none()
+    }
+
     /// Whether something of `inode` that was recorded has yet to reach the backend. Exact if the
     /// inode has been evicted from the table, where it may say true without need.
     pub fn is_inode_pending(&self, inode: &Inode) -> bool {

@@ -252,6 +252,12 @@ pub trait Vfs: Clone + Send + Sync + 'static {
     /// Returns when the file's contents, and unless `data_only` its attributes, are durable.
     fn fsync(&self, file: &Self::File, _data_only: bool) -> VfsResult<()>;
 
+    /// Whether the contents of a file are known to be durable as they are now, so that a sync of
+    /// them alone has nothing to do.
+    fn has_durable_contents(&self, _file: &Self::File) -> bool {
+        false
+    }
+
     /// Begins [`Vfs::fsync`] without waiting. `None` if that is not possible: much is unwritten,
     /// somebody else writes the file back, or nothing is ever waited for.
     fn begin_fsync(&self, _file: &Self::File) -> Option<SyncPoint> {

@@ -171,6 +171,13 @@ impl<W: WaitMode> VolumeVfs<W> {
         log.inspect(|log| log.gaps.note_flushed(file.ino()));
     }
 
+    /// [`crate::Vfs::has_durable_contents`].
+    pub fn has_durable_contents(&self, file: &OpenFile) -> bool {
+        let g = pin();
+        let inode = file.inode(&g);
+        inode.is_ok_and(|inode| self.volume.sb.has_durable_contents(inode))
+    }
+
     /// [`crate::Vfs::begin_fsync`].
     pub fn begin_fsync(&self, file: &OpenFile) -> Option<SyncPoint> {
         let g = pin();

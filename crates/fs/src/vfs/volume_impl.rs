@@ -268,6 +268,10 @@ impl Vfs for VolumeVfs<NonBlocking> {
         VolumeVfs::fsync(self, file, _data_only)
     }
 
+    fn has_durable_contents(&self, file: &OpenFile) -> bool {
+        VolumeVfs::has_durable_contents(self, file)
+    }
+
     fn begin_fsync(&self, file: &OpenFile) -> Option<SyncPoint> {
         VolumeVfs::begin_fsync(self, file)
     }

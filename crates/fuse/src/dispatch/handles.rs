@@ -32,9 +32,22 @@ pub(crate) struct Handle<F> {
     lock_owners: Lock<OwnersLock, Vec<u64>>,
     /// A write was passed on through this handle. Relaxed: its close comes after its writes.
     written: AtomicBool,
+    /// A direct write through this handle has made its contents durable, and the kernel may follow
+    /// it with an FSYNC. Relaxed: a hint, after which the volume is asked.
+    synced: AtomicBool,
 }
 
 impl<F> Handle<F> {
+    /// A direct write has made its contents durable.
+    pub fn set_synced(&self) {
+        self.synced.store(true, Relaxed);
+    }
+
+    /// Whether one has since this was asked last.
+    pub fn take_synced(&self) -> bool {
+        self.synced.load(Relaxed) && self.synced.swap(false, Relaxed)
+    }
+
     /// `owner` has set a record lock through this handle.
     pub fn add_lock_owner(&self, owner: u64) {
         let mut owners = self.lock_owners.lock();
@@ -91,6 +104,7 @@ impl<F: VfsFile> Handles<F> {
             file,
             lock_owners: Lock::new(Vec::new()),
             written: AtomicBool::new(false),
+            synced: AtomicBool::new(false),
         });
         let number = held.number();
         held.into_raw_count();

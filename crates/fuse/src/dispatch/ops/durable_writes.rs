@@ -3,8 +3,12 @@
 //!
 //! The kernel follows a write with an FSYNC only where it caches the file and the program waits for
 //! the write. For files that are open with `FOPEN_DIRECT_IO`, which are those that a quota may
-//! limit, and for asynchronous direct writes it only passes the flags on.
+//! limit, and for asynchronous direct writes it only passes the flags on. A direct write that the
+//! program waits for has both: where contents alone are asked for, the FSYNC has nothing left to do
+//! ([`Handle::take_synced`]). In between the kernel sends its own time of the write, which is often
+//! a little later than the volume's, and would be a second commit.
 
+use crate::dispatch::handles::Handle;
 use crate::dispatch::kernel_cache::suid_killer::SuidKiller;
 use crate::dispatch::{Context, Dispatcher};
 use crate::wait::enospc_retry::retry_enospc;
@@ -32,6 +36,7 @@ impl<V: KernelCache> Dispatcher<V> {
         let (direct_writes, notifier) =
             (Arc::clone(&self.direct_writes), Arc::clone(&self.notifier));
         let (ino, begin) = (cx.ino(), args.offset);
+        let (handles, handle) = (Arc::clone(&self.handles), args.fh);
         Outcome::offload(BlockingClass::Io, move || {
             let context = Context::alone(header);
             let mut done = 0;
@@ -57,6 +62,9 @@ impl<V: KernelCache> Dispatcher<V> {
                     Some(file) => vfs.fsync(file, data_only),
                     None => vfs.syncfs(),
                 })?;
+            }
+            if is_direct {
+                handles.with(handle, Handle::set_synced);
             }
             if is_direct && direct_writes.is_read(ino) {
                 // Fewer threads than may wait for pages do this.
