@@ -18,7 +18,7 @@ cd "$dir"
 chmod 755 .
 : > none # no package is there yet for apt, so all that fio needs is named
 apt-get -o Dir::State::status="$dir/none" --no-install-recommends -s install fio=3.33-3 |
-    awk '$1 == "Inst" && $2 != "libc6" {print $2}' | xargs apt-get -qq download
+    awk '$1 == "Inst" && $2 != "libc6" {print $2 "=" substr($3, 2)}' | xargs apt-get -qq download
 for package in *.deb; do dpkg -x "$package" packages; done
 export LD_LIBRARY_PATH=$dir/packages/lib/x86_64-linux-gnu:$dir/packages/usr/lib/x86_64-linux-gnu
 try() { # NAME OPTION...: a file of 1 MiB with two names, and what a job leaves of it

@@ -50,7 +50,8 @@ PYTHON
 found() { # WORD COMMAND...: whether the command names the process
     local word=$1
     shift
-    "$@" 2> messages | tr -s ' ' '\n' | grep -qx "$holder" && echo -n ", $word" || echo -n ", no $word"
+    "$@" 2> messages | tr -s ' ' '\n' | grep -qx "$holder" || word="no $word"
+    echo -n ", $word"
 }
 seen=$(
     for fs in ext4 btrfs; do

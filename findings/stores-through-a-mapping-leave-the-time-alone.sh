@@ -3,8 +3,8 @@
 # Debian 12) and tmpfs, python3 of Debian 12, run as root.
 #
 # Guess: a store to a shared mapping changes the file's mtime when it is made, or at the latest at
-# msync(MS_SYNC) or when the mapping is gone, as POSIX has it; so a file whose data has changed after
-# a look at its mtime has another one in the end.
+# msync(MS_SYNC) or when the mapping is gone, as POSIX has it; so a file whose data has changed
+# after a look at its mtime has another one in the end.
 # Seen: the time is set by the fault that makes a page writable, and by nothing else. On the three
 # disk filesystems the first store after the page was written back sets it; what is stored while the
 # page is dirty leaves no trace: msync, munmap, fsync and close write the data and keep the old

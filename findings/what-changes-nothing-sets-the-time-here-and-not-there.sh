@@ -63,8 +63,8 @@ cases = {
     "reserve": (8192, lambda descriptor: os.posix_fallocate(descriptor, 0, 8192)),
     "punch": (1 << 20, punch),
 }
-seen = ", ".join(f"{name} {is_new(*case)}" for name, case in cases.items())
-print(f"{sys.argv[1]}: {seen}")
+for name, case in cases.items():
+    print(f"{sys.argv[1]}, {name}: {is_new(*case)}")
 PYTHON
 seen=$(
     for fs in ext4 xfs btrfs tmpfs; do
@@ -81,8 +81,32 @@ seen=$(
     done
 )
 printf '%s\n' "$seen"
-expected="ext4: write of nothing old, ftruncate new, truncate new, truncate of an empty file new, O_TRUNC of one new, reserve new, punch new
-xfs: write of nothing old, ftruncate new, truncate old, truncate of an empty file old, O_TRUNC of one new, reserve new, punch new
-btrfs: write of nothing old, ftruncate new, truncate old, truncate of an empty file old, O_TRUNC of one new, reserve new, punch old
-tmpfs: write of nothing old, ftruncate new, truncate new, truncate of an empty file old, O_TRUNC of one new, reserve new, punch new"
+expected="ext4, write of nothing: old
+ext4, ftruncate: new
+ext4, truncate: new
+ext4, truncate of an empty file: new
+ext4, O_TRUNC of one: new
+ext4, reserve: new
+ext4, punch: new
+xfs, write of nothing: old
+xfs, ftruncate: new
+xfs, truncate: old
+xfs, truncate of an empty file: old
+xfs, O_TRUNC of one: new
+xfs, reserve: new
+xfs, punch: new
+btrfs, write of nothing: old
+btrfs, ftruncate: new
+btrfs, truncate: old
+btrfs, truncate of an empty file: old
+btrfs, O_TRUNC of one: new
+btrfs, reserve: new
+btrfs, punch: old
+tmpfs, write of nothing: old
+tmpfs, ftruncate: new
+tmpfs, truncate: new
+tmpfs, truncate of an empty file: old
+tmpfs, O_TRUNC of one: new
+tmpfs, reserve: new
+tmpfs, punch: new"
 [ "$seen" = "$expected" ] || { echo "this is no longer what is described above" >&2; exit 1; }
