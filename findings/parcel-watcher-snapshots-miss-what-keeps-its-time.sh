@@ -7,7 +7,7 @@
 # else, and only where the name is no directory now. A file that is longer but has its old time
 # (touch -r, cp -p, an archive taken out, a build with SOURCE_DATE_EPOCH) is no event; two files of
 # one time that have changed places are none; and a file that has become a directory, or the other
-# way round with the same time, is none either, whatever its time.
+# way round, is none either, whatever its time.
 # So a cache that is kept by these events serves what is no longer there. Whoever stores times for
 # such tools keeps them exact; whoever compares takes ctime, size and inode number as well.
 set -eu
@@ -33,7 +33,7 @@ try() { # NAME COMMAND...: the events of a change in a tree of two files of one 
     local name=$1
     shift
     rm -rf tree
-    mkdir tree
+    mkdir -p tree/empty
     echo short > tree/one
     echo "somewhat longer" > tree/two
     touch -d 2020-01-01 tree/one tree/two
@@ -45,17 +45,20 @@ appended() { echo more >> one; }
 appended_with_old_time() { appended && touch -d 2020-01-01 one; }
 swapped() { mv one three && mv two one && mv three two; }
 to_directory() { rm one && mkdir one; }
+to_file() { rmdir empty && touch empty; }
 seen=$(
     try "new file" touch new
     try "appended" appended
     try "appended, old time" appended_with_old_time
     try "two files swapped" swapped
     try "file to directory" to_directory
+    try "directory to file" to_file
 )
 printf '%s\n' "$seen"
 expected="new file: create new
 appended: update one
 appended, old time: no event
 two files swapped: no event
-file to directory: no event"
+file to directory: no event
+directory to file: no event"
 [ "$seen" = "$expected" ] || { echo "this is no longer what is described above" >&2; exit 1; }

@@ -6,8 +6,8 @@
 # Seen: a put with If-None-Match: * or a wrong If-Match is refused by both. A copy is made whatever
 # its preconditions are: gofakes3 looks at none; moto looks at x-amz-copy-source-if-none-match and
 # passes over if-match and if-unmodified-since of the source, and over If-None-Match and If-Match of
-# the target, also for a part of an upload (UploadPartCopy). The answer is 200 and the target is
-# overwritten. gofakes3 also answers a get whose If-Match is wrong with the object.
+# the target. The answer is 200 and the target is overwritten. gofakes3 also answers a get whose
+# If-Match is wrong with the object.
 # So code that publishes by a conditional copy (a rename that must not overwrite, a copy of the
 # version that was read) has no test in these: the case that must fail succeeds. Such tests count
 # the calls with their headers, or put instead of copying.
