@@ -37,8 +37,8 @@ pub struct Record {
     pub owners: Owners,
     pub amounts: Amounts,
     /// Blocks of these that the operation that goes on may leave unused or free. Those beyond are
-    /// known to be used, whatever the host tells for a moment.
-    pub spare: u64,
+    /// known to be used, whatever the host tells for a moment. `None` if nobody knows.
+    pub spare: Option<u64>,
     /// What the record began with.
     pub began: (Owners, Amounts),
     /// Blocks that were reserved for writes may be told until then. After it, what is told counts.
@@ -116,15 +116,16 @@ impl Record {
         Record {
             owners,
             amounts,
-            spare: 0,
+            spare: Some(0),
             began: (owners, amounts),
             late_until: None,
         }
     }
 
-    /// Blocks that are used for certain, at the end of an operation.
-    pub fn take_least(&mut self) -> u64 {
-        self.amounts[0].saturating_sub(std::mem::take(&mut self.spare))
+    /// Blocks that are used for certain, at the end of an operation, if anybody knows.
+    pub fn take_least(&mut self) -> Option<u64> {
+        let spare = self.spare.replace(0)?;
+        Some(self.amounts[0].saturating_sub(spare))
     }
 
     /// What a file of `size` bytes uses, of which the host tells `told`.

@@ -87,7 +87,7 @@ impl Quotas {
         match mode & FREES != 0 || is_insert {
             true => {
                 let gone = || match is_insert {
-                    true => 0,
+                    true => Some(0),
                     false => self.in_range(&file.node, bytes),
                 };
                 self.freeing(&file.node, gone, run)
@@ -177,7 +177,7 @@ impl Quotas {
         let owners = touched.record().owners;
         self.charges.charge(owners, [blocks, 0])?;
         touched.record().amounts[Resource::Blocks as usize] += blocks;
-        touched.record().spare = blocks;
+        touched.record().spare = Some(blocks);
         let done = run();
         if let Ok(reached) = self.tree.reach(node) {
             self.settle(&mut touched, reached.as_fd());

@@ -211,7 +211,7 @@ impl HostVfs {
     ) -> Result<()> {
         match &self.quotas {
             Some(quotas) if quotas.counts_attributes(node.kind) => {
-                quotas.freeing(node, || 1, remove)
+                quotas.freeing(node, || Some(1), remove)
             }
             _ => remove(),
         }

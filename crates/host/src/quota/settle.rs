@@ -69,7 +69,7 @@ impl Quotas {
         let node = touched.node;
         let gone = (touched.record().owners, [0; 2]);
         let least = touched.record().take_least();
-        let (owners, amounts) = match self.stat(fd, node.kind, Some(least)) {
+        let (owners, amounts) = match self.stat(fd, node.kind, least) {
             Ok(stat) => match self.told(node, fd, &stat) {
                 gone @ (_, [0, 0]) => gone,
                 (owners, told) => (owners, touched.record().believed(told, stat.stx_size)),
@@ -90,15 +90,15 @@ impl Quotas {
         self.projects.unset(id);
     }
 
-    /// Runs an operation that allocates nothing and frees at most `spare` blocks, and settles the
-    /// inode.
+    /// Runs an operation that allocates nothing and frees at most `spare` blocks, which may be
+    /// unknown, and settles the inode.
     ///
     /// # Errors
     /// `ESTALE` if the inode is gone, and those of `run`.
     pub fn freeing<T>(
         &self,
         node: &Arc<Node>,
-        spare: impl FnOnce() -> u64,
+        spare: impl FnOnce() -> Option<u64>,
         run: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
         let mut touched = self.touch(node)?;
