@@ -43,6 +43,7 @@ mod state;
 mod sys;
 mod tell_names;
 mod through;
+mod trail;
 mod tree;
 mod vfs;
 mod watch;

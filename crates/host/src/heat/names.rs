@@ -6,6 +6,7 @@ use crate::attributes;
 use crate::errno::PassOn;
 use crate::identity::Identity;
 use crate::sys;
+use crate::trail::{READS, Trail};
 use crate::tree::Tree;
 use hearth::Errno;
 use hearth_sync::primitive::Arc;
@@ -103,54 +104,57 @@ pub fn search(tree: &Tree, files: &[Arc<Known>], mut found: impl FnMut(&Known, &
     let Ok(root) = openat(tree.root(), c".", READS, Mode::empty()) else {
         return false;
     };
-    let (mut stack, mut is_whole) = (Vec::new(), true);
-    let mut enter = |fd: OwnedFd, path: Vec<u8>| {
-        let (level, complete) = OpenLevel::read(tree, fd, path, &mut wanted, &mut found);
+    let mut is_whole = true;
+    let mut enter = |fd: &OwnedFd, path: Vec<u8>| {
+        let (level, complete) = SearchedLevel::read(tree, fd, path, &mut wanted, &mut found);
         is_whole &= complete;
         (level, wanted.is_empty())
     };
-    let (level, mut is_over) = enter(root, Vec::new());
-    stack.push(level);
-    while let (Some(level), false) = (stack.last_mut(), is_over) {
+    let (level, mut is_over) = enter(&root, Vec::new());
+    let mut trail = Trail::new(root, tree.nodes.root().id, level);
+    while let (Some((fd, level)), false) = (trail.last(), is_over) {
         let Some(name) = level.below.pop() else {
-            stack.pop();
+            trail.leave(tree);
             continue;
         };
         let path = joined(&level.path, &name);
-        if let Some(fd) = level.open(tree, &name) {
-            let (level, over) = enter(fd, path);
+        if let Some((fd, id)) = open(tree, fd, &name) {
+            let (level, over) = enter(&fd, path);
             is_over = over;
-            stack.push(level);
+            trail.enter(&name, fd, id, level);
         }
     }
     is_whole
 }
 
-const READS: OFlags = OFlags::RDONLY
-    .union(OFlags::DIRECTORY)
-    .union(OFlags::NOFOLLOW)
-    .union(OFlags::CLOEXEC);
-
-/// A directory of a walk: as many are open as the tree is deep.
-struct OpenLevel {
-    fd: OwnedFd,
+/// A directory of a walk.
+struct SearchedLevel {
     path: Vec<u8>,
     /// Directories that have not been entered yet.
     below: Vec<Box<[u8]>>,
 }
 
-impl OpenLevel {
+/// Opens a directory below, unless it is the mount that serves the tree.
+fn open(tree: &Tree, above: BorrowedFd<'_>, name: &[u8]) -> Option<(OwnedFd, Identity)> {
+    let found = tree.find(above, name).ok()?;
+    let fd = openat(&found.fd, c".", READS, Mode::empty())
+        .pass_on()
+        .ok()?;
+    Some((fd, found.id))
+}
+
+impl SearchedLevel {
     /// Reads a directory; false beside it if that failed.
     fn read(
         tree: &Tree,
-        fd: OwnedFd,
+        fd: &OwnedFd,
         path: Vec<u8>,
         wanted: &mut HashMap<u64, Vec<&Arc<Known>>>,
         found: &mut impl FnMut(&Known, &[u8]),
-    ) -> (OpenLevel, bool) {
+    ) -> (SearchedLevel, bool) {
         let mut below = Vec::new();
-        let Ok(entries) = Dir::read_from(&fd) else {
-            return (OpenLevel { fd, path, below }, false);
+        let Ok(entries) = Dir::read_from(fd) else {
+            return (SearchedLevel { path, below }, false);
         };
         let mut is_whole = true;
         for entry in entries {
@@ -165,7 +169,7 @@ impl OpenLevel {
             match entry.file_type() {
                 FileType::Directory => below.push(name.into()),
                 FileType::RegularFile | FileType::Unknown => {
-                    let is_file = look(tree, &fd, (name, entry.ino()), wanted, |known| {
+                    let is_file = look(tree, fd, (name, entry.ino()), wanted, |known| {
                         found(known, &joined(&path, name));
                     });
                     if !is_file && entry.file_type() == FileType::Unknown {
@@ -175,13 +179,7 @@ impl OpenLevel {
                 _ => {}
             }
         }
-        (OpenLevel { fd, path, below }, is_whole)
-    }
-
-    /// Opens a directory below, unless it is the mount that serves the tree.
-    fn open(&self, tree: &Tree, name: &[u8]) -> Option<OwnedFd> {
-        let found = tree.find(self.fd.as_fd(), name).ok()?;
-        openat(&found.fd, c".", READS, Mode::empty()).pass_on().ok()
+        (SearchedLevel { path, below }, is_whole)
     }
 }
 

@@ -6,10 +6,10 @@ use crate::identity::Identity;
 use crate::pseudo::pseudo_filesystem;
 use crate::quota::{Membership, Quotas};
 use crate::reach::Found;
-use crate::tree::Tree;
+use crate::trail::{READS, Trail};
 use hearth::{Errno, Kind, Result};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{AtFlags, Mode, OFlags, RawDir, Statx, StatxFlags, openat, statx};
+use rustix::fs::{AtFlags, Mode, RawDir, Statx, StatxFlags, openat, statx};
 use std::collections::HashSet;
 use std::ffi::CString;
 use std::mem::MaybeUninit;
@@ -39,13 +39,18 @@ pub struct Start<'a> {
     pub opens_all: bool,
 }
 
-/// A directory that is being walked.
-struct Level {
-    fd: OwnedFd,
+/// What there is to do in a directory.
+struct Inside {
     member: Membership,
-    opens_all: bool,
     /// Directories in it that are still to be walked.
     below: Vec<CString>,
+}
+
+/// A directory that a walk has entered.
+struct Entered {
+    fd: OwnedFd,
+    id: Identity,
+    inside: Inside,
 }
 
 impl Quotas {
@@ -76,14 +81,23 @@ impl Quotas {
         if kind != Kind::Directory {
             return Ok(());
         }
-        let mut levels = vec![self.level(start, see)?];
-        while let Some(level) = levels.last_mut() {
-            let Some(name) = level.below.pop() else {
-                levels.pop();
+        let (fd, inside) = self.level(start, see)?;
+        let mut trail = Trail::new(fd, id, inside);
+        while let Some((fd, inside)) = trail.last() {
+            let Some(name) = inside.below.pop() else {
+                trail.leave(&self.tree);
                 continue;
             };
-            match self.enter(level, &name, &mut walked, see) {
-                Ok(below) => levels.extend(below),
+            let above = Start {
+                top: fd,
+                member: inside.member,
+                ..start
+            };
+            match self.enter(above, &name, &mut walked, see) {
+                Ok(Some(below)) => {
+                    trail.enter(name.to_bytes(), below.fd, below.id, below.inside);
+                }
+                Ok(None) => {}
                 Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ESTALE | Errno::ELOOP) => {}
                 // Another filesystem, with `xdev`.
                 Err(Errno::EXDEV) => {}
@@ -96,12 +110,12 @@ impl Quotas {
     /// Sees a directory, and what is in it, if it was not walked yet.
     fn enter(
         &self,
-        above: &Level,
+        above: Start<'_>,
         name: &CString,
         walked: &mut HashSet<(u64, u64)>,
         see: &mut dyn FnMut(&Seen<'_>) -> Result<()>,
-    ) -> Result<Option<Level>> {
-        let found = self.tree.find(above.fd.as_fd(), name.to_bytes())?;
+    ) -> Result<Option<Entered>> {
+        let found = self.tree.find(above.top, name.to_bytes())?;
         let is_pseudo = || pseudo_filesystem(&found.fd).is_some();
         if !walked.insert((found.id.dev, found.id.ino)) || self.is_pseudo(&found.id, is_pseudo) {
             return Ok(None);
@@ -111,14 +125,16 @@ impl Quotas {
         let start = Start {
             top,
             member,
-            opens_all: above.opens_all,
+            ..above
         };
-        self.level(start, see).map(Some)
+        let (fd, inside) = self.level(start, see)?;
+        let id = found.id;
+        Ok(Some(Entered { fd, id, inside }))
     }
 
     fn see_found(
         &self,
-        above: &Level,
+        above: Start<'_>,
         name: &CString,
         found: &Found,
         see: &mut dyn FnMut(&Seen<'_>) -> Result<()>,
@@ -135,7 +151,7 @@ impl Quotas {
             kind,
             id: Some(&found.id),
             fd: Some(found.fd.as_fd()),
-            at: (above.fd.as_fd(), name),
+            at: (above.top, name),
             project: member.project,
         })?;
         Ok(member)
@@ -146,19 +162,16 @@ impl Quotas {
         &self,
         start: Start<'_>,
         see: &mut dyn FnMut(&Seen<'_>) -> Result<()>,
-    ) -> Result<Level> {
-        let name = Tree::proc_name(start.top);
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let fd = openat(self.tree.proc(), &*name, flags, Mode::empty()).pass_on()?;
-        let mut level = Level {
-            fd,
-            member: start.member,
-            opens_all: start.opens_all,
-            below: Vec::new(),
+    ) -> Result<(OwnedFd, Inside)> {
+        let fd = openat(start.top, c".", READS, Mode::empty()).pass_on()?;
+        let here = Start {
+            top: fd.as_fd(),
+            ..start
         };
+        let mut below = Vec::new();
         let mut buffer = vec![MaybeUninit::uninit(); READ];
         let mut names = Vec::new();
-        let mut entries = RawDir::new(&level.fd, &mut buffer);
+        let mut entries = RawDir::new(&fd, &mut buffer);
         while let Some(entry) = entries.next() {
             let entry = entry.pass_on()?;
             let is_dots = matches!(entry.file_name().to_bytes(), b"." | b"..");
@@ -167,45 +180,46 @@ impl Quotas {
             }
         }
         for name in names {
-            match self.see_name(&level, &name, see) {
-                Ok(Kind::Directory) => level.below.push(name),
+            match self.see_name(here, &name, see) {
+                Ok(Kind::Directory) => below.push(name),
                 Ok(_) | Err(Errno::ENOENT | Errno::ESTALE | Errno::EXDEV | Errno::ELOOP) => {}
                 Err(errno) => return Err(errno),
             }
         }
-        Ok(level)
+        let member = start.member;
+        Ok((fd, Inside { member, below }))
     }
 
     fn see_name(
         &self,
-        level: &Level,
+        here: Start<'_>,
         name: &CString,
         see: &mut dyn FnMut(&Seen<'_>) -> Result<()>,
     ) -> Result<Kind> {
         let wanted = StatxFlags::BASIC_STATS;
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::STATX_DONT_SYNC;
-        let stat = statx(&level.fd, name, flags, wanted).pass_on()?;
+        let stat = statx(here.top, name, flags, wanted).pass_on()?;
         let kind = attributes::kind(&stat)?;
         if kind == Kind::Directory {
             return Ok(kind);
         }
-        if level.opens_all {
-            let found = self.tree.find(level.fd.as_fd(), name.to_bytes())?;
-            self.see_found(level, name, &found, see)?;
+        if here.opens_all {
+            let found = self.tree.find(here.top, name.to_bytes())?;
+            self.see_found(here, name, &found, see)?;
             return Ok(kind);
         }
         let member = match self.tree.keeps_projects() {
             true => self
                 .tree
-                .membership_at(level.fd.as_fd(), name, (kind, level.member))?,
-            false => level.member,
+                .membership_at(here.top, name, (kind, here.member))?,
+            false => here.member,
         };
         see(&Seen {
             stat: &stat,
             kind,
             id: None,
             fd: None,
-            at: (level.fd.as_fd(), name),
+            at: (here.top, name),
             project: member.project,
         })?;
         Ok(kind)
