@@ -7,7 +7,7 @@ use crate::attributes;
 use crate::identity::Identity;
 use crate::node::Node;
 use crate::pseudo::pseudo_filesystem;
-use hearth::{Amounts, Attr, Caller, Errno, Owners, Result};
+use hearth::{Amounts, Attr, Caller, Errno, Kind, Owners, Result};
 use hearth_sync::lock::LockGuard;
 use hearth_sync::primitive::Arc;
 use rustix::fd::{AsFd, BorrowedFd};
@@ -242,6 +242,9 @@ impl Quotas {
             project: before.unwrap_or(owners.project),
             ..owners
         };
+        if node.kind == Kind::Directory {
+            self.counting.made(&node.id);
+        }
         let is_counted = self.counting.is_on() && !self.counting.count(&node.id, || {});
         match &*record {
             // Whoever counted it has charged it.
