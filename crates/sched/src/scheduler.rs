@@ -303,6 +303,12 @@ impl Handle {
         ExternalTask::new(&self.0.shared, tenant)
     }
 
+    /// How long the rate limits keep charged work from now on, as they are now.
+    pub fn rate_limit_left(&self, permit: Permit) -> Duration {
+        let now = self.now().ns();
+        Duration::from_nanos(self.tenants().admit_at(permit, now) - now)
+    }
+
     /// Returns a future that waits until the rate limits admit charged work, also when they change
     /// meanwhile.
     pub fn rate_limit(&self, permit: Permit) -> RateLimit {

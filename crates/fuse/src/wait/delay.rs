@@ -10,20 +10,23 @@ use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;
 use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
 /// The longest time that a rate limit still delays a request after a signal, where nobody can tell
 /// whether that has killed the caller.
 const PATIENCE: Duration = Duration::from_millis(100);
+/// How far a tenant gets ahead of its rate limits by signals that nobody can tell from a kill. A
+/// program that sends itself one for each request would be held by nothing else.
+const AHEAD: Duration = Duration::from_secs(5);
 
 /// How the wait for rate limits ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Delayed {
     /// The limits allow the request.
     Allowed,
-    /// Before they do, a little while after a signal.
+    /// Before they do, a little while after a signal, and not far ahead of them.
     Cut,
     /// The caller was killed: nobody hears the reply, and what it asked for need not be done.
     Killed,
@@ -32,8 +35,9 @@ pub(crate) enum Delayed {
 }
 
 /// Waits until the rate limits of `permits` allow the request, or until its caller is killed. Where
-/// the caller cannot be seen, any signal ends the wait after a little while. `waiting` keeps the
-/// signal for what the request waits for next, also where both came.
+/// the caller cannot be seen, any signal ends the wait after a little while, unless the tenant is
+/// far ahead of its limits. `waiting` keeps the signal for what the request waits for next, also
+/// where both came.
 pub(crate) async fn delay(
     sched: &Handle,
     waiting: &Waiting,
@@ -49,7 +53,7 @@ pub(crate) async fn delay(
         None => Delayed::Allowed,
         Some(Cut::Kill) => Delayed::Killed,
         Some(Cut::Signal) => {
-            first(allowed, sched.sleep(PATIENCE)).await;
+            after_signal(sched, waiting, allowed, permits).await;
             Delayed::Cut
         }
     }
@@ -71,9 +75,7 @@ pub(crate) async fn delay_reply<F>(
     match end {
         _ if waiting.is_closed() => {}
         None => {}
-        Some(Cut::Signal) => {
-            first(allowed, sched.sleep(PATIENCE)).await;
-        }
+        Some(Cut::Signal) => after_signal(sched, waiting, allowed, permits).await,
         Some(Cut::Kill) => {
             let forgiven = forgive();
             let late = match forgiven {
@@ -95,6 +97,27 @@ pub(crate) async fn delay_reply<F>(
         }
     }
     reply();
+}
+
+/// The wait of a request after a signal.
+async fn after_signal(
+    sched: &Handle,
+    waiting: &Waiting,
+    mut allowed: Pin<&mut impl Future<Output = ()>>,
+    permits: Permits,
+) {
+    while first(allowed.as_mut(), sched.sleep(PATIENCE))
+        .await
+        .is_some()
+        && is_far_ahead(sched, permits)
+        && !waiting.is_closed()
+    {}
+}
+
+/// Whether work that goes on now would be far ahead of its rate limits.
+pub(crate) fn is_far_ahead(sched: &Handle, permits: Permits) -> bool {
+    let left = |permit| sched.rate_limit_left(permit) > AHEAD;
+    permits.into_iter().flatten().any(left)
 }
 
 /// Waits until rate limits allow a request.
@@ -197,13 +220,17 @@ impl ResultSlot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hearth::sched::{Limits, Permit, Scheduler};
+    use hearth::sched::{Clock, Limits, Permit, Scheduler};
     use std::cell::Cell;
     use std::task::Context;
 
     /// A scheduler, and a charge that waits at the limit of tenant 7.
     fn limited() -> (Scheduler, Option<Permit>) {
-        let scheduler = Scheduler::builder().start().unwrap();
+        limited_by(Clock::system())
+    }
+
+    fn limited_by(clock: Clock) -> (Scheduler, Option<Permit>) {
+        let scheduler = Scheduler::builder().clock(clock).start().unwrap();
         let (sched, tenant) = (scheduler.handle(), scheduler.tenant(7));
         let one = Limits {
             ops: Some(1),
@@ -247,6 +274,38 @@ mod tests {
             assert!(delayed.as_mut().poll(&mut context).is_ready());
             assert!(replied.get() && Arc::strong_count(&forgiven) == 1);
         }
+    }
+
+    /// Once, a program that the daemon cannot see had no limit: each signal ended a wait.
+    #[test]
+    fn signals_bring_nobody_far_ahead_of_the_limits() {
+        let clock = Clock::manual();
+        let (scheduler, permit) = limited_by(clock.clone());
+        let (sched, tenant) = (scheduler.handle(), scheduler.tenant(7));
+        let waiting = Waiting::default();
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(!is_far_ahead(&sched, [permit, None]));
+        // What comes next waits for all of it.
+        let _ = sched.charge(tenant, 60, 0);
+        let far = sched.charge(tenant, 1, 0);
+        assert!(is_far_ahead(&sched, [far, None]));
+        let id = RequestId::new(1, 0);
+        let mut delayed = pin!(delay(&sched, &waiting, id, [far, None]));
+        assert!(delayed.as_mut().poll(&mut context).is_pending());
+        waiting.interrupt(id.unique);
+        assert!(delayed.as_mut().poll(&mut context).is_pending());
+        let mut waited = Duration::ZERO;
+        let end = loop {
+            clock.advance(PATIENCE);
+            waited += PATIENCE;
+            if let Poll::Ready(end) = delayed.as_mut().poll(&mut context) {
+                break end;
+            }
+        };
+        assert_eq!(end, Delayed::Cut);
+        assert!(!is_far_ahead(&sched, [far, None]));
+        let left = sched.rate_limit_left(far.unwrap());
+        assert!(AHEAD - left <= 2 * PATIENCE, "{left:?} after {waited:?}");
     }
 
     /// Regression: the delay was over, its task had not run yet, and INTERRUPT came. It was lost,

@@ -2,7 +2,7 @@
 //!
 //! Section 13 of `docs/design/scheduler.md` has its states.
 
-use super::delay::{Delayed, delay, off_thread, suspend};
+use super::delay::{Delayed, delay, is_far_ahead, off_thread, suspend};
 use super::enospc_retry::Retries;
 use super::outcome::{
     Attempt, BlockingClass, Chunked, InlineReply, Offload, Outcome, Permits, WaitFor,
@@ -251,7 +251,8 @@ impl<S: Service> Waits<'_, S> {
             true => shared.sched.charge(shared.tenant(), 0, bytes),
             false => None,
         };
-        if permit.is_none() || !self.has_patience {
+        let may_go = !self.has_patience && !is_far_ahead(&shared.sched, [permit, None]);
+        if permit.is_none() || may_go {
             // After a signal the request ends soon; the tenant's next requests wait for the rest.
             yield_now().await;
             return Ok(());

@@ -237,6 +237,12 @@ impl Tenants {
         }
     }
 
+    /// Returns when the work of a permit may continue, as of `now`.
+    pub fn admit_at(&self, permit: Permit, now: u64) -> u64 {
+        let record = self.record(permit.tenant.index());
+        record.map_or(now, |record| record.limiter.lock().admit_at(permit, now))
+    }
+
     /// Returns when the work of a permit may continue, as of `now`. If that is later, registers
     /// `waker` for a change of the limits, in place of the waiter `before`.
     pub fn ask(
