@@ -78,6 +78,8 @@ pub enum Event {
     PassedThrough,
     /// The kernel refused to do so.
     PassthroughRefused,
+    /// An open was refused since too many files are open.
+    OpenRefused,
     /// A commit has made changes durable.
     Commit,
     /// An event of the stream of names was dropped before a listener had read it.
@@ -95,6 +97,7 @@ impl Event {
         Event::SettingIgnored,
         Event::PassedThrough,
         Event::PassthroughRefused,
+        Event::OpenRefused,
         Event::Commit,
         Event::NameEventLost,
     ];
@@ -110,6 +113,7 @@ impl Event {
             Event::SettingIgnored => "settings_ignored",
             Event::PassedThrough => "passthrough_opens",
             Event::PassthroughRefused => "passthrough_refused",
+            Event::OpenRefused => "opens_refused",
             Event::Commit => "commits",
             Event::NameEventLost => "name_events_lost",
         }
@@ -126,6 +130,7 @@ impl Event {
             Event::SettingIgnored => "Kept settings that could not be read and do not hold.",
             Event::PassedThrough => "Opens of files that the kernel reads and writes by itself.",
             Event::PassthroughRefused => "Opens that the kernel refused to pass through.",
+            Event::OpenRefused => "Opens that were refused since too many files are open.",
             Event::Commit => "Commits that made changes durable.",
             Event::NameEventLost => "Events of names that a listener lost by reading too slowly.",
         }

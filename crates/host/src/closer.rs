@@ -1,6 +1,7 @@
 //! Closes descriptors for threads that must not wait. The last descriptor of a removed file frees
 //! its blocks as it is closed, which takes as long as the file is large and the disk is slow.
 
+use crate::descriptor_room::TakenPlace;
 use hearth_sync::lock::{Condition, Lock};
 use hearth_sync::lock_class;
 use hearth_sync::primitive::{Arc, thread};
@@ -27,14 +28,15 @@ struct Closing {
 
 #[derive(Debug, Default)]
 struct ClosingQueue {
-    waiting: VecDeque<Arc<OwnedFd>>,
+    /// Each with the place that it takes until it is closed.
+    waiting: VecDeque<(Arc<OwnedFd>, Option<TakenPlace>)>,
     has_thread: bool,
     ends: bool,
 }
 
 impl Closer {
     /// Closes a descriptor soon, unless somebody else still uses it.
-    pub fn close(&self, fd: Arc<OwnedFd>) {
+    pub fn close(&self, fd: Arc<OwnedFd>, place: Option<TakenPlace>) {
         let mut queue = self.0.queue.lock();
         if !queue.has_thread {
             let closing = Arc::clone(&self.0);
@@ -42,7 +44,7 @@ impl Closer {
             queue.has_thread = builder.spawn(move || closing.run()).is_ok();
         }
         if queue.has_thread && queue.waiting.len() < MOST {
-            queue.waiting.push_back(fd);
+            queue.waiting.push_back((fd, place));
             self.0.changed.notify_one();
         } else {
             drop(queue);
@@ -62,9 +64,10 @@ impl Closing {
     fn run(&self) {
         let mut queue = self.queue.lock();
         loop {
-            if let Some(fd) = queue.waiting.pop_front() {
+            if let Some((fd, place)) = queue.waiting.pop_front() {
                 drop(queue);
                 drop(fd);
+                drop(place);
                 queue = self.queue.lock();
             } else if queue.ends {
                 return;
@@ -86,9 +89,9 @@ mod tests {
         let writer = Arc::new(OwnedFd::from(writer));
         let closer = Closer::default();
         for _ in 0..4 * MOST {
-            closer.close(Arc::clone(&writer));
+            closer.close(Arc::clone(&writer), None);
         }
-        closer.close(writer);
+        closer.close(writer, None);
         // Ends when nobody has the other end open.
         let mut left = Vec::new();
         assert_eq!(reader.read_to_end(&mut left).unwrap(), 0);

@@ -1,5 +1,6 @@
 //! An open file, or an open control file of the volume beside.
 
+use crate::descriptor_room::TakenPlace;
 use crate::heat::known::Known;
 use crate::listing::Listing;
 use crate::node::{Node, OpenedBy, User};
@@ -46,7 +47,7 @@ pub(crate) struct OpenHost {
     pub node: Arc<Node>,
     /// Shared with the node, which lends it to operations that come without a handle. `None` once
     /// the file is closed: what refers to the file may live on for a while.
-    fd: Lock<DescriptorLock, Option<Arc<OwnedFd>>>,
+    fd: Lock<DescriptorLock, Option<(Arc<OwnedFd>, TakenPlace)>>,
     /// `O_*`. Relaxed: requests that change and use them at once have no order.
     flags: AtomicU32,
     /// What the descriptor was opened with.
@@ -63,11 +64,11 @@ pub(crate) struct OpenHost {
 }
 
 impl OpenHost {
-    /// A file that `user` has opened: `node`, to which its descriptor is lent; `listing` is that of
-    /// a directory.
+    /// A file that `user` has opened: `node`, to which its descriptor is lent, and the place that
+    /// this takes; `listing` is that of a directory.
     pub fn new(
         node: &Arc<Node>,
-        fd: OwnedFd,
+        (fd, place): (OwnedFd, TakenPlace),
         (user, flags): (User, i32),
         keeps_cache: bool,
         listing: Listing,
@@ -80,7 +81,7 @@ impl OpenHost {
         node.add_open(&fd, by);
         OpenHost {
             node: Arc::clone(node),
-            fd: Lock::new(Some(fd)),
+            fd: Lock::new(Some((fd, place))),
             flags: AtomicU32::new(flags as u32),
             opened: flags,
             keeps_cache,
@@ -96,13 +97,15 @@ impl OpenHost {
     /// # Errors
     /// `EBADF` if the file is closed.
     pub fn fd(&self) -> Result<Arc<OwnedFd>> {
-        self.fd.lock().clone().ok_or(Errno::EBADF)
+        let open = self.fd.lock();
+        let fd = open.as_ref().map(|(fd, _)| Arc::clone(fd));
+        fd.ok_or(Errno::EBADF)
     }
 
     /// Closes the file, when the last operation on it has ended.
     pub fn close(&self) {
-        let fd = self.fd.lock().take();
-        if let Some(fd) = fd {
+        let open = self.fd.lock().take();
+        if let Some((fd, _place)) = open {
             self.node.remove_open(&fd);
         }
     }
@@ -199,6 +202,7 @@ impl VfsFile for HostFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::descriptor_room::DescriptorRoom;
     use crate::identity::Identity;
     use rustix::fd::AsFd;
     use rustix::fs::{AtFlags, StatxFlags};
@@ -214,7 +218,8 @@ mod tests {
         let node = Arc::new(Node::new(1, id, Kind::Directory, None));
         let listing = Listing::new(&Arc::default());
         let user = User { uid: 0, gid: 0 };
-        let file = OpenHost::new(&node, fd, (user, libc::O_RDONLY), false, listing);
+        let place = Arc::new(DescriptorRoom::new(1)).take(0, true).unwrap();
+        let file = OpenHost::new(&node, (fd, place), (user, libc::O_RDONLY), false, listing);
         assert!(node.is_open());
         let last = Lock::<LastLock, ()>::new(());
         let held = last.lock();

@@ -13,6 +13,7 @@ mod checked;
 mod chunks;
 mod closer;
 mod cookies;
+mod descriptor_room;
 mod descriptors;
 mod errno;
 mod error;

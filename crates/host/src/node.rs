@@ -1,5 +1,6 @@
 //! An inode that the kernel, or an open file, refers to.
 
+use crate::descriptor_room::TakenPlace;
 use crate::identity::Identity;
 use crate::quota::Charged;
 use hearth::Kind;
@@ -57,8 +58,11 @@ struct Open {
     files: Vec<OpenDescriptor>,
     /// Of an inode that has lost its last name through this mount, or never had one: nothing else
     /// finds it again. Until the kernel gives the inode back, which it does when nobody uses it.
-    held: Option<Arc<OwnedFd>>,
+    held: Option<HeldDescriptor>,
 }
+
+/// A descriptor that is held, and the place that it takes: none if it was that of an open file.
+pub type HeldDescriptor = (Arc<OwnedFd>, Option<TakenPlace>);
 
 #[derive(Debug)]
 struct OpenDescriptor {
@@ -156,7 +160,7 @@ impl Node {
     pub fn descriptor(&self) -> Option<Arc<OwnedFd>> {
         let open = self.open.lock();
         let of_file = open.files.iter().find_map(|one| one.fd.upgrade());
-        of_file.or_else(|| open.held.clone())
+        of_file.or_else(|| open.held.as_ref().map(|(fd, _)| Arc::clone(fd)))
     }
 
     /// A descriptor of a file that is open for writing, and who opened it.
@@ -192,14 +196,26 @@ impl Node {
     }
 
     /// It has no name any more, and whoever uses it still may.
-    pub fn hold(&self, fd: OwnedFd) {
-        let old = self.open.lock().held.replace(Arc::new(fd));
+    pub fn hold(&self, (fd, place): (OwnedFd, TakenPlace)) {
+        let old = self.open.lock().held.replace((Arc::new(fd), Some(place)));
         drop(old);
+    }
+
+    /// [`Node::hold`] by the descriptor of an open file; false if nobody has it open.
+    pub fn hold_open(&self) -> bool {
+        let mut open = self.open.lock();
+        let mut files = open.files.iter().filter(|one| one.by != OpenedBy::Look);
+        let of_file = files.find_map(|one| one.fd.upgrade());
+        let has_one = of_file.is_some();
+        let old = of_file.and_then(|fd| open.held.replace((fd, None)));
+        drop(open);
+        drop(old);
+        has_one
     }
 
     /// Gives up what is held of it: it has a name, or the kernel has given it back, and its room
     /// would be kept.
-    pub fn let_go(&self) -> Option<Arc<OwnedFd>> {
+    pub fn let_go(&self) -> Option<HeldDescriptor> {
         self.open.lock().held.take()
     }
 

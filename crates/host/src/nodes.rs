@@ -172,8 +172,8 @@ impl Nodes {
         let in_table = self.of_number(number).lock().remove(&number);
         drop(shard);
         // Outside the locks: a node may hold the last reference to its directory.
-        if let Some(held) = node.let_go() {
-            self.closer.close(held);
+        if let Some((fd, place)) = node.let_go() {
+            self.closer.close(fd, place);
         }
         drop((gone, in_table));
         true

@@ -2,15 +2,17 @@
 
 use crate::attributes;
 use crate::cookies::Remembered;
+use crate::descriptor_room::{DescriptorParts, DescriptorRoom, TakenPlace};
 use crate::descriptors::Descriptors;
 use crate::error::OpenError;
 use crate::heat_by::HeatBy;
 use crate::identity::Identity;
+use crate::node::Node;
 use crate::nodes::Nodes;
 use crate::retries::Retries;
 use crate::rights::{Rights, Unable};
 use crate::sys;
-use hearth::Errno;
+use hearth::{Caller, Errno, Kind, Result};
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;
@@ -49,6 +51,10 @@ pub struct Tree {
     pub nodes: Nodes,
     /// Of inodes that cannot be opened by a handle.
     pub descriptors: Descriptors,
+    /// Places for open files.
+    descriptor_room: Arc<DescriptorRoom>,
+    /// Calls at a time for which there are descriptors.
+    pub calls: usize,
     /// Callers whose call the kernel repeats.
     pub retries: Arc<Retries>,
     /// Bounds what open directories remember of their positions.
@@ -79,7 +85,7 @@ impl Tree {
     ///
     /// # Errors
     /// Why it cannot be served.
-    pub fn open(path: &Path, options: HostOptions) -> Result<Tree, OpenError> {
+    pub fn open(path: &Path, options: HostOptions) -> std::result::Result<Tree, OpenError> {
         let failed = |path: &Path| {
             let path = path.to_owned();
             move |error: io::Error| OpenError::of(path, error)
@@ -93,6 +99,7 @@ impl Tree {
         };
         let rights = Rights::of_this_process(options.ids_are_mapped).map_err(unable)?;
         raise_limits();
+        let parts = DescriptorParts::of_this_process();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = open(path, flags, Mode::empty()).map_err(|e| failed(path)(e.into()))?;
         let proc_path = PathBuf::from("/proc/self/fd");
@@ -107,8 +114,10 @@ impl Tree {
             options,
             rights,
             nodes: Nodes::new(id),
-            descriptors: Descriptors::new(descriptors()),
-            retries: Arc::new(Retries::new(descriptors())),
+            descriptors: Descriptors::new(parts.kept),
+            descriptor_room: Arc::new(DescriptorRoom::new(parts.open)),
+            calls: parts.calls,
+            retries: Arc::new(Retries::new(parts.kept)),
             remembered: Arc::default(),
             root,
             proc,
@@ -163,6 +172,20 @@ impl Tree {
         self.proc.as_fd()
     }
 
+    /// A place for something of type `kind` that `caller` opens, or goes on using without a name.
+    /// `node` is it or its directory, whose owner stands for a caller who is not named.
+    ///
+    /// # Errors
+    /// `ENFILE` if too many files are open.
+    pub fn place(&self, caller: &Caller<'_>, node: &Node, kind: Kind) -> Result<TakenPlace> {
+        let user = match caller.uid {
+            u32::MAX => node.owner(),
+            uid => uid,
+        };
+        let place = self.descriptor_room.take(user, kind == Kind::Directory);
+        place.ok_or(Errno::ENFILE)
+    }
+
     /// The tree is served by the mount on this device.
     pub fn set_own_device(&self, dev: u64) {
         self.own_device.store(dev, Relaxed);
@@ -204,11 +227,4 @@ fn raise_limits() {
         let _ = setrlimit(resource, raised);
     }
     sys::ignore_file_size_signal();
-}
-
-/// How many descriptors may be kept of inodes that nobody has open: a quarter of those that there
-/// may be.
-fn descriptors() -> usize {
-    let most = getrlimit(Resource::Nofile).current.unwrap_or(1 << 20);
-    (most / 4).clamp(16, 4096) as usize
 }

@@ -9,15 +9,21 @@ use crate::heat::HostHeat;
 use crate::node::Node;
 use crate::pending_call::is_opening;
 use crate::quota::Quotas;
+use crate::say::say;
 use crate::shrinker::Shrinker;
 use crate::tree::{HostOptions, Tree};
 use crate::watch::Watch;
 use hearth::{
-    Attr, Caller, Errno, NameTeller, NonBlocking, VfsResult, Volume, VolumeVfs, is_control,
+    Attr, Caller, Errno, Event, NameTeller, NonBlocking, VfsError, VfsResult, Volume, VolumeVfs,
+    is_control,
 };
 use hearth_sync::primitive::Arc;
 use rustix::fs::AtFlags;
 use std::path::Path;
+
+/// What the log says of the first open that is refused.
+const TOO_MANY_OPEN: &str = "an open was refused with ENFILE: too many files are open for the \
+     descriptors that this daemon may have; raise its limit (ulimit -n, LimitNOFILE=)";
 
 /// A directory of the host that a front end serves. Cheap to clone; all clones are the same.
 ///
@@ -185,6 +191,18 @@ impl HostVfs {
             true => Err(Errno::EROFS),
             false => Ok(()),
         }
+    }
+
+    /// Counts an open that was refused for want of descriptors, and says so the first time.
+    fn refusal_counted<T>(&self, opened: VfsResult<T>) -> VfsResult<T> {
+        if let Err(VfsError::Errno(Errno::ENFILE | Errno::EMFILE)) = &opened {
+            let stats = self.control.volume().stats();
+            stats.event(Event::OpenRefused);
+            if stats.events(Event::OpenRefused) == 1 {
+                say(TOO_MANY_OPEN);
+            }
+        }
+        opened
     }
 
     fn opened(&self, file: OpenHost) -> Arc<HostFile> {

@@ -14,6 +14,7 @@ mod behind;
 mod case;
 mod crowd;
 mod data;
+mod descriptors;
 mod full_state;
 mod identity;
 mod idmapped;

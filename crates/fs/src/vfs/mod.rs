@@ -68,6 +68,12 @@ pub trait Vfs: Clone + Send + Sync + 'static {
         false
     }
 
+    /// How many calls that may block there is room for at a time, for a front end that would make
+    /// more.
+    fn most_calls(&self) -> usize {
+        usize::MAX
+    }
+
     /// The inode of `name` in `parent`.
     fn lookup(&self, caller: &Caller<'_>, parent: u64, name: &[u8]) -> VfsResult<Attr>;
 

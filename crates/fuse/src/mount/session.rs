@@ -145,7 +145,7 @@ impl<V: KernelCache> Session<V> {
             settings.collects_anyway(),
             agreed.minor >= PRUNE_MINOR_VERSION,
         );
-        let workers = Workers::new(&volume.scheduler());
+        let workers = Workers::new(&volume.scheduler(), vfs.most_calls());
         let policy = options.sched_policy.where_possible();
         let idle = policy == SchedPolicy::Auto;
         let waiting = Arc::new(Waiting::default());

@@ -57,7 +57,7 @@ impl Service for Mirror {
 fn shared(scheduler: &Scheduler, park: Park) -> Arc<SessionShared<Mirror>> {
     Arc::new(SessionShared {
         service: Arc::new(Mirror),
-        workers: Arc::new(Workers::new(scheduler)),
+        workers: Arc::new(Workers::new(scheduler, usize::MAX)),
         idle: None,
         waiting: Arc::new(Waiting::default()),
         delayed: Arc::default(),

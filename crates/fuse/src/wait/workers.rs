@@ -88,8 +88,9 @@ struct QueuedWork {
 }
 
 impl Workers {
-    /// Makes the pools, without threads. Work that is submitted here is the system's.
-    pub fn new(sched: &Handle) -> Workers {
+    /// Makes the pools, without threads. Work that is submitted here is the system's. Of requests
+    /// that are system calls no more than `most_calls` are made at a time.
+    pub fn new(sched: &Handle, most_calls: usize) -> Workers {
         let pool = |name, limit, queues| Arc::new(Pool::new(sched, name, limit, queues));
         let pools = Pools {
             waits: pool("hearth-wait", WAIT_THREADS, false),
@@ -98,7 +99,7 @@ impl Workers {
             loads: pool("hearth-load", LOAD_THREADS, true),
             rooms: pool("hearth-room", ROOM_THREADS, true),
             seeks: pool("hearth-seek", SEEK_THREADS, true),
-            calls: pool("hearth-call", CALL_THREADS, true),
+            calls: pool("hearth-call", CALL_THREADS.min(most_calls), true),
         };
         Workers {
             pools: Arc::new(pools),

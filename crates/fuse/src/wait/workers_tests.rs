@@ -20,7 +20,7 @@ fn offload(class: BlockingClass, work: impl FnOnce() + Send + 'static) -> Offloa
 #[test]
 fn an_fsync_is_done_while_many_locks_wait() {
     let scheduler = Scheduler::builder().start().unwrap();
-    let workers = Workers::new(&scheduler);
+    let workers = Workers::new(&scheduler, usize::MAX);
     let gate = Arc::new((Mutex::new(false), Condvar::new()));
     let done = Arc::new(AtomicUsize::new(0));
     for _ in 0..64 {
@@ -99,7 +99,7 @@ fn a_tenant_whose_work_does_not_end_leaves_threads_to_others() {
 fn a_worker_takes_over_no_policy_from_the_thread_that_starts_it() {
     let scheduler = Scheduler::builder().start().unwrap();
     scheduler.on_thread_start(crate::placement::idle_policy::be_usual);
-    let workers = Workers::new(&scheduler);
+    let workers = Workers::new(&scheduler, usize::MAX);
     let policies = thread::spawn(move || {
         cpu::be_idle(0).unwrap();
         let own = Arc::new(Mutex::new(None));
@@ -115,7 +115,7 @@ fn a_worker_takes_over_no_policy_from_the_thread_that_starts_it() {
 #[test]
 fn all_queued_work_is_done_before_the_threads_end() {
     let scheduler = Scheduler::builder().start().unwrap();
-    let workers = Workers::new(&scheduler);
+    let workers = Workers::new(&scheduler, usize::MAX);
     let done = Arc::new(AtomicUsize::new(0));
     for _ in 0..10_000 {
         let count = Arc::clone(&done);
@@ -143,7 +143,7 @@ fn a_quiet_tenant_does_not_wait_for_all_that_another_has_queued() {
         (BlockingClass::Room, ROOM_THREADS),
     ] {
         let scheduler = Scheduler::builder().start().unwrap();
-        let workers = Workers::new(&scheduler);
+        let workers = Workers::new(&scheduler, usize::MAX);
         // The tenants in the order of their begins, and how many works may end.
         let turns = Arc::new((Mutex::new((Vec::new(), 0)), Condvar::new()));
         let total = 20 * threads + 1;
@@ -184,7 +184,7 @@ fn a_quiet_tenant_does_not_wait_for_all_that_another_has_queued() {
 #[test]
 fn what_a_thread_uses_counts_in_the_share_of_who_asked_for_it() {
     let scheduler = Scheduler::builder().start().unwrap();
-    let workers = Workers::new(&scheduler.handle());
+    let workers = Workers::new(&scheduler.handle(), usize::MAX);
     let used = || thread_time().unwrap_or_default();
     let work = move || {
         let begin = used();

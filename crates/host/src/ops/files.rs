@@ -2,6 +2,7 @@
 
 use crate::attributes;
 use crate::checked::SuidSgid;
+use crate::descriptor_room::TakenPlace;
 use crate::errno::PassOn;
 use crate::file::OpenHost;
 use crate::identity::Identity;
@@ -60,6 +61,7 @@ impl Tree {
             // The kernel opens these by itself, and the daemon never: it might wait for ever.
             _ => return Err(Errno::ENXIO),
         }
+        let place = self.place(caller, node, node.kind)?;
         let reached = self.reach(node)?;
         let stat = attributes::stat(reached.as_fd())?;
         // Whoever has a directory open opens another by its path all the same.
@@ -87,7 +89,7 @@ impl Tree {
         // Only a file without blocks is worth the question.
         let may_hide = node.kind == Kind::File && stat.stx_blocks == 0;
         let hides_size = may_hide && pseudo_filesystem(&fd).is_some();
-        let mut file = OpenHost::new(node, fd, opened, keeps_cache, listing);
+        let mut file = OpenHost::new(node, (fd, place), opened, keeps_cache, listing);
         file.hides_size = hides_size;
         Ok(file)
     }
@@ -103,6 +105,7 @@ impl Tree {
         mode: u16,
         flags: i32,
     ) -> Result<(Attr, OpenHost)> {
+        let place = self.place(caller, parent, Kind::File)?;
         let directory = self.reach(parent)?;
         let (at, entry) = (directory.as_fd(), c_name(name)?);
         let how = host_flags(flags) | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
@@ -111,7 +114,12 @@ impl Tree {
             openat(at, &*entry, how, bits).pass_on()
         });
         match made {
-            Ok(fd) => self.opened(parent, name, fd, (self.rights.writer(caller), flags)),
+            Ok(fd) => self.opened(
+                parent,
+                name,
+                (fd, place),
+                (self.rights.writer(caller), flags),
+            ),
             // Others have made it. Nobody has checked who may open what is there: the kernel looks
             // again, and does.
             Err(Errno::EEXIST) if flags & libc::O_EXCL == 0 => Err(Errno::ESTALE),
@@ -127,6 +135,7 @@ impl Tree {
         mode: u16,
         flags: i32,
     ) -> Result<(Attr, OpenHost)> {
+        let place = self.place(caller, parent, Kind::File)?;
         let directory = self.reach(parent)?;
         let name = Tree::proc_name(directory.as_fd());
         let excl = OFlags::from_bits_retain((flags & libc::O_EXCL) as u32);
@@ -136,11 +145,9 @@ impl Tree {
         let fd = self.rights.make(caller, Over::Inodes(&over), mode, || {
             openat(self.proc(), &*name, how, bits).pass_on()
         })?;
-        let name = Tree::proc_name(fd.as_fd());
-        let path = OFlags::PATH | OFlags::CLOEXEC;
-        let held = openat(self.proc(), &*name, path, Mode::empty()).pass_on()?;
-        let (attr, file) = self.opened(parent, b"", fd, (self.rights.writer(caller), flags))?;
-        file.node.hold(held);
+        let opened = (self.rights.writer(caller), flags);
+        let (attr, file) = self.opened(parent, b"", (fd, place), opened)?;
+        file.node.hold_open();
         Ok((attr, file))
     }
 
@@ -149,7 +156,7 @@ impl Tree {
         &self,
         parent: &Arc<Node>,
         name: &[u8],
-        fd: OwnedFd,
+        (fd, taken): (OwnedFd, TakenPlace),
         opened: (User, i32),
     ) -> Result<(Attr, OpenHost)> {
         let stat: Statx = attributes::stat(fd.as_fd())?;
@@ -161,7 +168,7 @@ impl Tree {
         let node = self.nodes.take(id, Kind::File, place);
         let attr = self.attr(&node, fd.as_fd(), &stat)?;
         let listing = Listing::new(&self.remembered);
-        let mut file = OpenHost::new(&node, fd, opened, false, listing);
+        let mut file = OpenHost::new(&node, (fd, taken), opened, false, listing);
         file.is_new = true;
         Ok((attr, file))
     }

@@ -132,7 +132,7 @@ impl Tree {
         self.rights.act(caller, Over::Names(&[(at, &entry)]), || {
             unlinkat(at, &*entry, flags).pass_on()
         })?;
-        self.lost_name(victim);
+        self.lost_name(caller, victim);
         Ok(())
     }
 
@@ -164,7 +164,7 @@ impl Tree {
             true => self.rights.make(caller, over, 0, rename)?,
             false => self.rights.act(caller, over, rename)?,
         }
-        self.lost_name(victim);
+        self.lost_name(caller, victim);
         self.moved(target.as_fd(), to, new_name);
         if flags.contains(RenameFlags::EXCHANGE) {
             self.moved(source.as_fd(), from, name);
@@ -198,10 +198,14 @@ impl Tree {
         is_last.then_some((node, found))
     }
 
-    /// The last name of an inode is gone. Whoever uses it goes on.
-    fn lost_name(&self, victim: Option<(Arc<Node>, Found)>) {
-        if let Some((node, found)) = victim {
-            node.hold(found.fd);
+    /// The last name of an inode is gone. Whoever uses it goes on; where too many files are open,
+    /// whoever has it open.
+    fn lost_name(&self, caller: &Caller<'_>, victim: Option<(Arc<Node>, Found)>) {
+        if let Some((node, found)) = victim
+            && !node.hold_open()
+            && let Ok(place) = self.place(caller, &node, node.kind)
+        {
+            node.hold((found.fd, place));
         }
     }
 

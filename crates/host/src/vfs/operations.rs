@@ -34,6 +34,10 @@ impl Vfs for HostVfs {
         true
     }
 
+    fn most_calls(&self) -> usize {
+        self.tree.calls
+    }
+
     fn lookup(&self, caller: &Caller<'_>, parent: u64, name: &[u8]) -> VfsResult<Attr> {
         if is_control(parent) {
             return self.control.lookup(caller, parent, name);
@@ -72,7 +76,7 @@ impl Vfs for HostVfs {
         let known = known.flatten().and_then(|node| self.heat.forgets(&node));
         if self.tree.nodes.give_back(ino, n) {
             if let Some(fd) = self.tree.descriptors.remove(ino) {
-                self.tree.nodes.closer.close(fd);
+                self.tree.nodes.closer.close(fd, None);
             }
             known.inspect(|known| self.heat.forgotten(known));
         }
@@ -317,7 +321,8 @@ impl Vfs for HostVfs {
             self.may_change(ino)?;
         }
         let open = |node: &Arc<Node>| self.open_file(caller, node, flags);
-        Ok(self.opened(self.answer(caller, ino, open)?))
+        let opened = self.answer(caller, ino, open);
+        Ok(self.opened(self.refusal_counted(opened)?))
     }
 
     fn create(
@@ -338,7 +343,8 @@ impl Vfs for HostVfs {
             }
             Ok((attr, file))
         };
-        let (attr, file) = self.answer(caller, parent, create)?;
+        let made = self.answer(caller, parent, create);
+        let (attr, file) = self.refusal_counted(made)?;
         Ok((attr, self.opened(file)))
     }
 
@@ -355,7 +361,8 @@ impl Vfs for HostVfs {
                 self.tree.tmpfile(caller, parent, mode, flags)
             })
         };
-        let (attr, file) = self.answer(caller, parent, make)?;
+        let made = self.answer(caller, parent, make);
+        let (attr, file) = self.refusal_counted(made)?;
         Ok((attr, self.opened(file)))
     }
 
