@@ -1,7 +1,7 @@
 //! One directory entry: immutable once published, but for a mark of its end; a change publishes
 //! another entry.
 
-use crate::attr::{Kind, Target};
+use crate::attr::{DirEntry, Kind, Target};
 use crate::hashed::{Hashed, WORD};
 use crate::name::NameHash;
 use hearth_sync::primitive::atomic::{AtomicBool, Ordering};
@@ -108,6 +108,24 @@ impl Entry {
     pub fn kind(&self) -> Kind {
         match self.name {
             Name::Short { kind, .. } | Name::Long { kind, .. } => kind,
+        }
+    }
+
+    /// It, as a listing shows it.
+    // Always inlined, and it looks once how long the name is: each entry of a listing comes here.
+    #[inline(always)]
+    pub fn listed(&self) -> DirEntry<'_> {
+        let (kind, name) = match &self.name {
+            Name::Short {
+                len, kind, bytes, ..
+            } => (*kind, &bytes[..usize::from(*len)]),
+            Name::Long { kind, bytes, .. } => (*kind, &bytes[..]),
+        };
+        DirEntry {
+            ino: self.ino(),
+            kind,
+            name,
+            cookie: self.cookie(),
         }
     }
 

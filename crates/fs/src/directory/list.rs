@@ -1,11 +1,13 @@
 //! Listing a directory: bucket after bucket, each as it was at one version, its entries in cookie
 //! order.
 
+use super::bucket::Bucket;
 use super::{Directory, Entry};
 use crate::name::NameHash;
 use hearth_sync::epoch::Guard;
+use std::hint::select_unpredictable;
 
-/// Entries that are sorted without branches. A bucket rarely has more.
+/// Entries that a bucket rarely has more of.
 const FEW: usize = 8;
 
 impl Directory {
@@ -23,6 +25,7 @@ impl Directory {
         let mut position = cookie.saturating_add(1);
         while position < 1 << NameHash::COOKIE_BITS {
             let live = self.live(NameHash::position_of(position), g);
+            // Asked once for all buckets below: an eviction marks each as moved before it ends.
             if !self.is_complete() {
                 return false;
             }
@@ -32,31 +35,28 @@ impl Directory {
             // A successor that is being filled has only what has moved there.
             let head = self.table.load(g);
             let is_filled = head.is_some_and(|head| std::ptr::eq(head, table));
-            let first = table.index_of(position);
+            let most = if is_filled { usize::MAX } else { 1 };
+            let last_of_each = table.cookies_of_each() - 1;
             // Until one of the buckets has moved to another table.
-            for (index, bucket) in table.buckets().iter().enumerate().skip(first) {
-                found.clear();
-                let start = bucket.seq.read_begin();
+            for bucket in table.buckets_from_cookie(position).iter().take(most) {
+                let start = bucket.seq.peek();
+                let mut count = 0;
                 bucket.for_each(g, |entry| {
                     if entry.cookie() >= position && !entry.is_negative() {
-                        found.push(entry);
+                        found.put(count, entry);
+                        count += 1;
                     }
                 });
-                // Read before the count is checked: eviction drops entries inside a write section.
-                let is_complete = self.is_complete();
-                if bucket.is_moved() || bucket.seq.read_retry(start) {
+                if bucket.is_moved() || bucket.seq.has_moved_since(start) {
+                    wait_for(bucket);
                     break;
                 }
-                if !is_complete {
-                    return false;
+                for entry in found.in_order(count) {
+                    if !f(entry) {
+                        return true;
+                    }
                 }
-                if !found.in_order().iter().all(|entry| f(entry)) {
-                    return true;
-                }
-                position = table.end_of(index);
-                if !is_filled {
-                    break;
-                }
+                position = (position | last_of_each) + 1;
             }
         }
         true
@@ -73,12 +73,18 @@ impl Directory {
     }
 }
 
+/// Waits while the bucket is being changed.
+#[cold]
+#[inline(never)]
+fn wait_for(bucket: &Bucket) {
+    let _waited_for = bucket.seq.read_begin();
+}
+
 /// The entries that were found in one bucket, in an array as long as they are few: a vector would
-/// ask for its room at each.
+/// ask for its room at each. Who has found them counts them: that stays in a register.
 struct BucketEntries<'g> {
     /// The first ones; behind them is what earlier buckets left.
     few: [&'g Entry; FEW],
-    count: usize,
     /// All of them, if there are more.
     many: Vec<&'g Entry>,
 }
@@ -90,42 +96,36 @@ impl<'g> BucketEntries<'g> {
     fn new() -> BucketEntries<'g> {
         BucketEntries {
             few: [&NO_ENTRY; FEW],
-            count: 0,
             many: Vec::new(),
         }
     }
 
+    /// Puts one more beside the `count` that are there.
     #[inline]
-    fn clear(&mut self) {
-        self.count = 0;
-    }
-
-    #[inline]
-    fn push(&mut self, entry: &'g Entry) {
-        match self.few.get_mut(self.count) {
+    fn put(&mut self, count: usize, entry: &'g Entry) {
+        match self.few.get_mut(count) {
             Some(place) => *place = entry,
-            None => self.push_many(entry),
+            None => self.put_many(count, entry),
         }
-        self.count += 1;
     }
 
     #[cold]
     #[inline(never)]
-    fn push_many(&mut self, entry: &'g Entry) {
-        if self.count == FEW {
+    fn put_many(&mut self, count: usize, entry: &'g Entry) {
+        if count == FEW {
             self.many.clear();
             self.many.extend(self.few);
         }
         self.many.push(entry);
     }
 
-    /// The entries in the order of their cookies.
+    /// The `count` entries in the order of their cookies.
     #[inline]
-    fn in_order(&mut self) -> &[&'g Entry] {
-        if self.count > FEW {
+    fn in_order(&mut self, count: usize) -> &[&'g Entry] {
+        if count > FEW {
             return self.many_in_order();
         }
-        let few = &mut self.few[..self.count];
+        let few = &mut self.few[..count];
         sort_few(few);
         few
     }
@@ -138,19 +138,40 @@ impl<'g> BucketEntries<'g> {
     }
 }
 
-/// Sorts by selection of the largest: their order is random, so a sort that branches on each
-/// comparison mispredicts every other one. This one moves two pointers either way.
-#[inline]
+/// Sorts them. Their order is random, so a sort that branches on each comparison mispredicts every
+/// other one: two or three, as mostly, go through a network without branches.
+#[inline(always)]
 fn sort_few(found: &mut [&Entry]) {
-    for end in (1..found.len()).rev() {
-        let mut largest = found[0];
-        for at in 0..end {
-            let next = found[at + 1];
-            let is_larger = next.cookie() >= largest.cookie();
-            found[at] = if is_larger { largest } else { next };
-            largest = if is_larger { next } else { largest };
+    match found {
+        [] | [_] => {}
+        [a, b] => order(a, b),
+        [a, b, c] => {
+            order(b, c);
+            order(a, c);
+            order(a, b);
         }
-        found[end] = largest;
+        more => sort_more(more),
+    }
+}
+
+/// Exchanges the two unless they are in order.
+#[inline(always)]
+fn order<'g>(one: &mut &'g Entry, other: &mut &'g Entry) {
+    let (a, b) = (*one, *other);
+    let is_less = b.cookie() < a.cookie();
+    *one = select_unpredictable(is_less, b, a);
+    *other = select_unpredictable(is_less, a, b);
+}
+
+/// Sorts more than three by insertion.
+#[inline(never)]
+fn sort_more(found: &mut [&Entry]) {
+    for end in 1..found.len() {
+        for at in (0..end).rev() {
+            if let [a, b, ..] = &mut found[at..] {
+                order(a, b);
+            }
+        }
     }
 }
 
@@ -182,10 +203,10 @@ mod tests {
                 // One after the other, as of buckets: what the first left is not seen again.
                 let mut found = BucketEntries::new();
                 for kept in [entries.len(), 1, entries.len()] {
-                    found.clear();
                     let some = &entries[..kept.min(entries.len())];
-                    some.iter().for_each(|entry| found.push(entry));
-                    let seen: Vec<_> = found.in_order().iter().map(|e| e.cookie()).collect();
+                    (0..).zip(some).for_each(|(n, entry)| found.put(n, entry));
+                    let sorted = found.in_order(some.len());
+                    let seen: Vec<_> = sorted.iter().map(|e| e.cookie()).collect();
                     match some.len() == entries.len() {
                         true => assert_eq!(seen, cookies, "{count}"),
                         false => assert_eq!(seen, [cookie(0)]),

@@ -81,12 +81,13 @@ impl BucketTable {
         self.buckets.iter().enumerate().skip(first)
     }
 
-    /// First cookie that belongs to the bucket after `index`.
-    pub fn end_of(&self, index: usize) -> u64 {
-        ((index as u64) + 1) << (NameHash::COOKIE_BITS - self.log2)
+    /// The buckets from that of `cookie` on.
+    pub fn buckets_from_cookie(&self, cookie: u64) -> &[Bucket] {
+        &self.buckets[bucket_of(NameHash::position_of(cookie), self.log2)..]
     }
 
-    pub fn index_of(&self, cookie: u64) -> usize {
-        bucket_of(NameHash::position_of(cookie), self.log2)
+    /// How many cookies belong to a bucket: a power of two.
+    pub fn cookies_of_each(&self) -> u64 {
+        1 << (NameHash::COOKIE_BITS - self.log2)
     }
 }

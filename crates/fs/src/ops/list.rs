@@ -51,14 +51,7 @@ pub(crate) fn list(
         }
     }
     let from = cookie.max(AFTER_DOTS);
-    let was_complete = directory.list(from, g, |entry| {
-        f(DirEntry {
-            ino: entry.ino(),
-            kind: entry.kind(),
-            name: entry.name(),
-            cookie: entry.cookie(),
-        })
-    });
+    let was_complete = directory.list(from, g, |entry| f(entry.listed()));
     // Evicted meanwhile.
     match was_complete {
         true => Ok(()),

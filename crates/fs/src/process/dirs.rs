@@ -202,18 +202,21 @@ impl Batch {
         f: &mut dyn FnMut(DirEntry<'_>) -> bool,
         g: &Guard,
     ) -> Attempt<()> {
-        self.taken = 0;
         let from = self.reached;
+        // Here while entries are passed on, and not in what the caller sees: then in registers.
+        let (mut reached, mut taken) = (from, 0);
         let each = |entry: DirEntry<'_>| {
             let cookie = entry.cookie;
-            let goes_on = self.taken < piece::ENTRIES && f(entry);
+            let goes_on = taken < piece::ENTRIES && f(entry);
             if goes_on {
-                self.reached = cookie;
-                self.taken += 1;
+                reached = cookie;
+                taken += 1;
             }
             goes_on
         };
-        list(cx, inode, from, noatime, each, g)
+        let listed = list(cx, inode, from, noatime, each, g);
+        (self.reached, self.taken) = (reached, taken);
+        listed
     }
 }
 
