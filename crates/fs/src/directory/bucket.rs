@@ -49,14 +49,14 @@ pub(super) type Filled<'g> = (&'g TagSlot<Entry>, &'g Entry);
 
 /// Where the entry of a name goes, found by one look at every slot.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'g> {
+pub(crate) struct Place<'g> {
     /// The entry of this name, with its slot.
-    pub old: Option<Filled<'g>>,
+    pub(super) old: Option<Filled<'g>>,
     /// A free slot.
     slot: Option<&'g TagSlot<Entry>>,
     /// How many other entries may be of the same group, and so have the same cookie. A whole word,
     /// so that the place has no padding: with padding it would be copied piece by piece.
-    pub in_group: usize,
+    pub(super) in_group: usize,
 }
 
 #[inline(always)]
@@ -238,7 +238,7 @@ impl Bucket {
     /// Removes the entry that is in `place`, if there is one. Needs the lock, held since the place
     /// was found, and a write section.
     #[inline]
-    pub fn remove(&self, place: &Place<'_>, g: &Guard) {
+    pub fn remove(&self, place: Place<'_>, g: &Guard) {
         if let Some((slot, entry)) = place.old {
             entry.set_gone();
             slot.take(g);
@@ -247,8 +247,9 @@ impl Bucket {
 
     /// Puts `entry` in its place; true if a line was added for it. Needs the lock, held since the
     /// place was found, and a write section.
-    #[inline]
-    pub fn put(&self, place: &Place<'_>, tag: u16, entry: Box<Entry>, g: &Guard) -> bool {
+    // Always inlined: a call would need the place in memory.
+    #[inline(always)]
+    pub fn put(&self, place: Place<'_>, tag: u16, entry: Box<Entry>, g: &Guard) -> bool {
         let replaced = place.old.map(|(slot, old)| {
             old.set_gone();
             slot

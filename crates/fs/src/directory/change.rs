@@ -38,8 +38,6 @@ pub(crate) struct Locked<'a> {
     /// The epoch in which the change is recorded, and the last one that the backend has. 0 and the
     /// largest for a volume without a log.
     epochs: Cell<(u32, u32)>,
-    /// Where [`Locked::find`] has found the name, or room for it. Nobody changes the bucket since.
-    place: Option<Place<'a>>,
     _held: RawGuard<'a>,
 }
 
@@ -75,7 +73,6 @@ impl Directory {
                     bucket,
                     is_contended,
                     epochs: Cell::new(NO_LOG),
-                    place: None,
                     _held: held,
                 });
             }
@@ -197,12 +194,15 @@ impl Directory {
 }
 
 impl<'a> Locked<'a> {
-    /// The entry of the locked name. The change of it goes on from here.
+    /// The place for the locked name if there is no such name; otherwise what is known of it.
+    /// [`Locked::put`] gets the place back, by value: beside the lock it would be kept in memory.
     #[inline(always)]
-    pub fn find(&mut self, at: Hashed<'_>, g: &'a Guard) -> Lookup<'a> {
+    pub fn find(&self, at: Hashed<'_>, g: &'a Guard) -> Result<Place<'a>, Lookup<'a>> {
         let place = self.bucket.place(&at, g);
-        self.place = Some(place);
-        self.known(place.old.map(|(_, entry)| entry))
+        match self.known(place.old.map(|(_, entry)| entry)) {
+            Lookup::Negative => Ok(place),
+            other => Err(other),
+        }
     }
 
     /// The entry of the locked name for [`Locked::remove`], which needs no room for another one.
@@ -249,20 +249,32 @@ impl<'a> Locked<'a> {
         self.bucket.seq.peek()
     }
 
-    /// Puts or removes the entry and releases the lock. Returns whether [`Directory::grow_some`]
-    /// has work to do: the bucket overflowed, two threads wanted it at once, or this name is one
-    /// that helps a growing table. It is true seldom, because the caller then adds up the entries
-    /// of all cores.
-    // Always inlined, as what it calls: whether there is an entry to put is known where it is
-    // called, and what was found there is in registers.
+    /// Puts the entry in the place that was found and releases the lock. Returns whether
+    /// [`Directory::grow_some`] has work to do: the bucket overflowed, two threads wanted it at
+    /// once, or this name is one that helps a growing table. It is true seldom, because the caller
+    /// then adds up the entries of all cores.
+    // Always inlined, as what it calls: what was found is in registers.
     #[inline(always)]
+    pub fn put(self, place: Place<'a>, at: Hashed<'_>, to: Target, g: &Guard) -> bool {
+        let _write = self.bucket.seq.write();
+        self.note_contention(g) | self.put_at(place, &at, to, g)
+    }
+
+    /// Puts or removes the entry of a name that was not looked up, and releases the lock. Returns
+    /// what [`Locked::put`] returns.
     pub fn apply(self, change: EntryChange<'_>, g: &Guard) -> bool {
         let _write = self.bucket.seq.write();
-        self.note_contention(g) | self.make(&change, self.place, g)
+        self.note_contention(g) | self.make(&change, None, g)
+    }
+
+    #[inline(always)]
+    fn put_at(&self, place: Place<'a>, at: &Hashed<'_>, to: Target, g: &Guard) -> bool {
+        let needs_growth = put_in(self.bucket, (at, place), to, g);
+        needs_growth || self.directory.is_grower(at.hash.value(), g)
     }
 
     /// Makes one change in `place`, if the name was looked up; true if the table should grow for
-    /// it, see [`Locked::apply`].
+    /// it, see [`Locked::put`].
     #[inline(always)]
     fn make(&self, change: &EntryChange<'_>, place: Option<Place<'a>>, g: &Guard) -> bool {
         let EntryChange { at, to } = change;
@@ -270,17 +282,14 @@ impl<'a> Locked<'a> {
         debug_assert!(place.is_none_or(is_same), "another name");
         let place = || place.unwrap_or_else(|| place_of(self.bucket, at, g));
         match to {
-            Some(target) => {
-                let needs_growth = put_in(self.bucket, (at, place()), *target, g);
-                needs_growth || self.directory.is_grower(at.hash.value(), g)
-            }
+            Some(target) => self.put_at(place(), at, *target, g),
             // Without a negative entry the next lookup would have to ask the backend.
             None if !self.directory.is_complete() => {
                 put_negative(self.bucket, at, self.epochs.get(), g);
                 false
             }
             None => {
-                self.bucket.remove(&place(), g);
+                self.bucket.remove(place(), g);
                 false
             }
         }
@@ -411,8 +420,8 @@ pub(super) fn put(bucket: &Bucket, at: &Hashed<'_>, to: Target, g: &Guard) -> bo
 // Always inlined: what it is given is in registers.
 #[inline(always)]
 fn put_in(bucket: &Bucket, (at, place): (&Hashed<'_>, Place<'_>), to: Target, g: &Guard) -> bool {
-    let entry = Entry::new(at, cookie_for(bucket, at, &place, g), to);
-    bucket.put(&place, at.hash.tag(), entry, g)
+    let entry = Entry::new(at, cookie_for(bucket, at, place, g), to);
+    bucket.put(place, at.hash.tag(), entry, g)
 }
 
 /// Puts a negative entry for a name that is not there. Returns whether a line was added to the
@@ -428,11 +437,12 @@ pub(super) fn put_negative(
 ) -> bool {
     let has_room = bucket.drop_spare(at.hash.tag(), applied, g);
     let place = place_of(bucket, at, g);
-    let entry = Entry::negative(at, cookie_for(bucket, at, &place, g), removed);
-    bucket.put(&place, at.hash.tag(), entry, g) | has_room
+    let entry = Entry::negative(at, cookie_for(bucket, at, place, g), removed);
+    bucket.put(place, at.hash.tag(), entry, g) | has_room
 }
 
-fn cookie_for(bucket: &Bucket, at: &Hashed<'_>, place: &Place<'_>, g: &Guard) -> u64 {
+#[inline(always)]
+fn cookie_for(bucket: &Bucket, at: &Hashed<'_>, place: Place<'_>, g: &Guard) -> u64 {
     match place.old {
         Some((_, old)) => old.cookie(),
         None if place.in_group == 0 => at.hash.cookie(),

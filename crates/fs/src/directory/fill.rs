@@ -51,9 +51,9 @@ impl Directory {
     /// The version of the name's bucket, if the name is unknown; `None` if it is known, or the
     /// directory was removed.
     pub fn version_if_unknown(&self, at: Hashed<'_>, g: &Guard) -> Option<Version> {
-        let mut locked = self.lock(at, g).ok()?;
+        let locked = self.lock(at, g).ok()?;
         match locked.find(at, g) {
-            Lookup::Unknown => Some(self.version(std::slice::from_ref(locked.bucket))),
+            Err(Lookup::Unknown) => Some(self.version(std::slice::from_ref(locked.bucket))),
             _ => None,
         }
     }

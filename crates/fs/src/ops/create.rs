@@ -5,7 +5,7 @@ use super::perm::{EXEC, WRITE, may, may_create};
 use crate::acl::Acl;
 use crate::attr::{Kind, Time};
 use crate::data::Data;
-use crate::directory::{Directory, EntryChange, Lookup};
+use crate::directory::{Directory, Lookup};
 use crate::errno::Errno;
 use crate::flags;
 use crate::hashed::{Hashed, check_name};
@@ -143,12 +143,12 @@ fn insert(
     (inode, now): (&InodeRef, Time),
     g: &Guard,
 ) -> Attempt<bool> {
-    let mut locked = directory.lock(at, g).map_err(|_| Errno::ENOENT)?;
-    match locked.find(at, g) {
-        Lookup::Negative => {}
-        Lookup::Hit(_) => return Err(Errno::EEXIST.into()),
-        Lookup::Unknown => return Err(miss_entry(parent, at.name)),
-    }
+    let locked = directory.lock(at, g).map_err(|_| Errno::ENOENT)?;
+    let place = match locked.find(at, g) {
+        Ok(place) => place,
+        Err(Lookup::Unknown) => return Err(miss_entry(parent, at.name)),
+        Err(_) => return Err(Errno::EEXIST.into()),
+    };
     let to = inode.target();
     cx.sb.record_new(inode, g);
     cx.sb.record_name(parent, &locked, at, Some(to));
@@ -158,7 +158,7 @@ fn insert(
         || (to.into(), to.kind),
         || NameChange::Create,
     );
-    let needs_growth = locked.apply(EntryChange { at, to: Some(to) }, g);
+    let needs_growth = locked.put(place, at, to, g);
     cx.sb
         .count_entry(parent, 1, to.kind == Kind::Directory, now);
     Ok(needs_growth)

@@ -4,7 +4,7 @@ use super::lookup::{find, miss_entry};
 use super::perm::{READ, WRITE, may_access, may_create};
 use crate::attr::Kind;
 use crate::caller::Caller;
-use crate::directory::{EntryChange, Lookup};
+use crate::directory::Lookup;
 use crate::errno::Errno;
 use crate::flags;
 use crate::hashed::{Hashed, check_name};
@@ -44,12 +44,12 @@ pub(crate) fn link(
         true => Some(cx.pin_always(inode, g)?),
         false => cx.pin_inode(inode, g)?,
     };
-    let mut locked = directory.lock(at, g).map_err(|_| Errno::ENOENT)?;
-    match locked.find(at, g) {
-        Lookup::Negative => {}
-        Lookup::Hit(_) => return Err(Errno::EEXIST.into()),
-        Lookup::Unknown => return Err(miss_entry(parent, at.name)),
-    }
+    let locked = directory.lock(at, g).map_err(|_| Errno::ENOENT)?;
+    let place = match locked.find(at, g) {
+        Ok(place) => place,
+        Err(Lookup::Unknown) => return Err(miss_entry(parent, at.name)),
+        Err(_) => return Err(Errno::EEXIST.into()),
+    };
     let now = cx.sb.now();
     cx.sb.let_ctime_go_back(inode, now);
     // The count goes first: an inode whose last name is removed meanwhile must not be freed.
@@ -75,7 +75,7 @@ pub(crate) fn link(
         || (to.into(), to.kind),
         || NameChange::Create,
     );
-    let needs_growth = locked.apply(EntryChange { at, to: Some(to) }, g);
+    let needs_growth = locked.put(place, at, to, g);
     cx.sb.count_entry(parent, 1, false, now);
     if needs_growth {
         directory.grow_some(|| parent.entries(), g);

@@ -290,8 +290,7 @@ impl Superblock {
             |number, generation| InodeInner::new((number, generation), kind, fields, body),
             |inode| {
                 if let Some(extra) = extra {
-                    inode.set_extra_blocks(blocks);
-                    inode.set_extra(*extra, |_| {}, g, |_| {});
+                    set_first_extra(inode, extra, blocks, g);
                 }
             },
         );
@@ -318,6 +317,14 @@ impl Superblock {
             account => Ok(Some(account)),
         }
     }
+}
+
+/// Gives a new inode, which nobody else knows yet, what few have.
+#[cold]
+#[inline(never)]
+fn set_first_extra(inode: &InodeInner, extra: Box<XattrsAcls>, blocks: u64, g: &Guard) {
+    inode.set_extra_blocks(blocks);
+    inode.set_extra(*extra, |_| {}, g, |_| {});
 }
 
 /// The key by which an entry's inode is fetched.

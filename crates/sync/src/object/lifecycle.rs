@@ -155,6 +155,8 @@ impl Lifecycle {
     }
 
     /// The counters of a new object: one handle.
+    // Always inlined: the counters are then made where they stay.
+    #[inline(always)]
     pub(super) fn new_counters() -> PerCpuCounters<SLOTS> {
         let mut words = [0; SLOTS];
         words[HANDLES] = 1;
@@ -162,6 +164,7 @@ impl Lifecycle {
     }
 
     /// Marks the object dead if it has no reference. True for the one caller that did it.
+    #[inline]
     pub(super) fn try_evict(&self, percpu: &PerCpuCounters<SLOTS>) -> bool {
         match self.begin_evict() {
             Ok(_) => {}

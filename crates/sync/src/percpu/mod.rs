@@ -197,6 +197,8 @@ impl<const N: usize> PerCpuCounters<N> {
     /// Counters that start at `words`, owned by this core. Slots in `reserved` are written through
     /// [`PerCpuCounters::local_word`] only. Slots in `second_line` share no line with the others
     /// once the counters are inflated.
+    // Always inlined, as below: the counters are made where they stay.
+    #[inline(always)]
     pub(crate) fn owned(words: [u64; N], reserved: u16, second_line: u16) -> PerCpuCounters<N> {
         PerCpuCounters {
             inline: words.map(AtomicU64::new),
@@ -211,14 +213,15 @@ impl<const N: usize> PerCpuCounters<N> {
     ///
     /// A caller that must undo a write keeps the reference: the next call may return another
     /// counter.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn local_word(&self, slot: usize) -> &AtomicU64 {
         let [word] = self.local_words([slot]);
         word
     }
 
     /// The counters of several slots that this core should write now.
-    #[inline]
+    // Always inlined: a call takes as much as the rest.
+    #[inline(always)]
     fn local_words<const M: usize>(&self, slots: [usize; M]) -> [&AtomicU64; M] {
         let core = core();
         // Acquire: pairs with the Release in `inflate`; the parts are zeroed.
