@@ -21,6 +21,7 @@ impl<T: Described> Reserved<'_, T> {
     }
 
     /// Makes the descriptor name `file`, a description that has no descriptor yet.
+    #[inline(always)]
     pub fn install(self, file: Share<T>) -> i32 {
         self.fill(file)
     }
@@ -31,6 +32,8 @@ impl<T: Described> Reserved<'_, T> {
         Ok(self.fill(file))
     }
 
+    // Always inlined, like `install`: it is a look at the block and a store.
+    #[inline(always)]
     fn fill(self, file: Share<T>) -> i32 {
         let fd = self.fd();
         let (block, bit) = self

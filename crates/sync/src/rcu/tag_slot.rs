@@ -57,11 +57,12 @@ impl<T: Send + Sync + 'static> TagSlot<T> {
         let pointer = self
             .acquire()
             .map_addr(|word| word ^ usize::from(tag) << ADDRESS_BITS);
-        if pointer.addr() > ADDRESS {
+        // One comparison tells both: null is far beyond all addresses then.
+        if pointer.addr().wrapping_sub(1) >= ADDRESS {
             return None;
         }
-        // SAFETY: as in `load`.
-        unsafe { pointer.as_ref() }
+        // SAFETY: it is not null; else as in `load`.
+        Some(unsafe { &*pointer })
     }
 
     /// Stores a tagged value (or nothing) and retires the old value.
