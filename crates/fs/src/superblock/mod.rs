@@ -290,7 +290,7 @@ impl Superblock {
             |number, generation| InodeInner::new((number, generation), kind, fields, body),
             |inode| {
                 if let Some(extra) = extra {
-                    set_first_extra(inode, extra, blocks, g);
+                    set_first_extra(inode, *extra, blocks, g);
                 }
             },
         );
@@ -322,9 +322,9 @@ impl Superblock {
 /// Gives a new inode, which nobody else knows yet, what few have.
 #[cold]
 #[inline(never)]
-fn set_first_extra(inode: &InodeInner, extra: Box<XattrsAcls>, blocks: u64, g: &Guard) {
+fn set_first_extra(inode: &InodeInner, extra: XattrsAcls, blocks: u64, g: &Guard) {
     inode.set_extra_blocks(blocks);
-    inode.set_extra(*extra, |_| {}, g, |_| {});
+    inode.set_extra(extra, |_| {}, g, |_| {});
 }
 
 /// The key by which an entry's inode is fetched.
