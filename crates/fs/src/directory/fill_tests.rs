@@ -5,6 +5,26 @@ use super::*;
 use hearth_sync::epoch::pin;
 
 #[test]
+fn a_listing_ends_where_its_directory_is_evicted_and_says_so() {
+    let names = Names::new();
+    for n in 1..=40 {
+        names.set(&format!("file-{n}"), Some(n));
+    }
+    let g = pin();
+    let mut seen = 0;
+    let is_complete = names.directory.list(2, &g, |_| {
+        if seen == 0 {
+            assert!(names.directory.evict(None, || true, &g));
+        }
+        seen += 1;
+        true
+    });
+    assert!(!is_complete);
+    // Those of its bucket were read before.
+    assert!(seen < 40, "{seen}");
+}
+
+#[test]
 fn an_evicted_directory_asks_the_backend_and_is_filled_again() {
     let names = Names::new();
     let g = pin();
