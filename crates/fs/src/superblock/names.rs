@@ -87,7 +87,7 @@ fn keys() -> NameKeys {
 #[cfg(test)]
 #[cfg(not(feature = "shuttle"))]
 mod tests {
-    use crate::{AT_FDCWD, Credentials, Errno, Process, Volume};
+    use crate::{AT_FDCWD, Credentials, Process, Volume};
     use hearth_sync::primitive::atomic::{AtomicBool, Ordering::Relaxed};
     use hearth_sync::primitive::thread;
     use std::time::Duration;
@@ -96,14 +96,13 @@ mod tests {
     /// rename lock, and the walk began again for ever.
     #[test]
     fn nothing_that_a_walk_passes_is_renamed_in_place_while_it_is_kept_still() {
-        let links: [fn(&Process, &str) -> Result<(), Errno>; 2] = [
-            |process, name| process.mkdir(name, 0o755),
-            |process, name| process.symlink("/", name),
-        ];
-        for make in links {
+        for is_link in [false, true] {
             let volume = Volume::memory();
             let process = volume.process(Credentials::root());
-            make(&process, "/a").unwrap();
+            match is_link {
+                false => process.mkdir("/a", 0o755).unwrap(),
+                true => process.symlink("/", "/a").unwrap(),
+            }
             process.mknod("/b", libc::S_IFREG | 0o600, 0).unwrap();
             let exchange = |process: &Process| {
                 process.renameat2(AT_FDCWD, "/b", AT_FDCWD, "/a", libc::RENAME_EXCHANGE)
