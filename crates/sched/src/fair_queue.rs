@@ -53,6 +53,11 @@ impl<T> FairQueue<T> {
         Some((tenant, value))
     }
 
+    /// Returns whether work of some tenant that `may` begin waits. It looks at all tenants.
+    pub fn has_one(&self, may: impl Fn(Tenant) -> bool) -> bool {
+        self.waiting.has_one(|(tenant, _)| may(*tenant))
+    }
+
     /// Charges a tenant for a piece of work that has ended and used `ns` of processor time.
     pub fn finish(&mut self, sched: &Handle, tenant: Tenant, ns: u64) {
         let more = ns.saturating_sub(MIN_CHARGE_NS);

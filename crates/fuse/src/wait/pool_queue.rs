@@ -75,6 +75,15 @@ impl<T> PoolQueue<T> {
         Some(work)
     }
 
+    /// Whether work that waits may begin, and none of `threads` is about to take it, `idle` of
+    /// which sleep. What ends may let two tenants begin something: the thread that has done it
+    /// takes one piece, and its own tenant has one piece less.
+    pub fn lacks_thread(&self, threads: usize, idle: usize) -> bool {
+        self.queues
+            && threads.saturating_sub(idle) <= self.total
+            && self.ready.has_one(|tenant| self.admits(tenant))
+    }
+
     /// Ends work that was taken and used `ns` of processor time.
     pub fn finish(&mut self, sched: &Handle, tenant: Tenant, ns: u64) {
         self.ready.finish(sched, tenant, ns);

@@ -80,6 +80,12 @@ struct PoolState {
     closed: bool,
 }
 
+/// The thread that takes work.
+enum Starts {
+    Idle,
+    New,
+}
+
 /// Work that waits for a thread.
 struct QueuedWork {
     outside: ExternalTask,
@@ -159,6 +165,20 @@ impl PoolState {
     /// Whether one more thread may exist.
     fn has_room(&self) -> bool {
         self.threads < self.queue.most()
+    }
+
+    /// Which thread is to take what may begin, if none is about to. A new one is counted.
+    fn begins_more(&mut self) -> Option<Starts> {
+        if self.closed || !self.queue.lacks_thread(self.threads, self.idle) {
+            return None;
+        }
+        if self.idle > 0 {
+            return Some(Starts::Idle);
+        }
+        self.has_room().then(|| {
+            self.threads += 1;
+            Starts::New
+        })
     }
 }
 
@@ -267,12 +287,18 @@ impl Pool {
         refuse(orphans, queues);
     }
 
-    fn work(&self) {
+    fn work(self: &Arc<Pool>) {
         self.sched.run_thread_start_hook();
         let (mut state, mut timed_out) = (self.state.lock(), false);
         loop {
             if let Some(work) = state.queue.pop(&self.sched) {
+                let more = state.begins_more();
                 drop(state);
+                match more {
+                    Some(Starts::Idle) => self.changed.notify_one(),
+                    Some(Starts::New) => self.spawn(),
+                    None => {}
+                }
                 let (tenant, ns) = (work.outside.tenant(), work.run());
                 state = self.state.lock();
                 state.queue.finish(&self.sched, tenant, ns);

@@ -95,6 +95,55 @@ fn a_tenant_whose_work_does_not_end_leaves_threads_to_others() {
     }
 }
 
+/// Regression: the thread that ended a tenant's only piece took one of another, and what the first
+/// had queued waited until something else ended, though threads were to spare for it.
+#[test]
+fn what_ends_lets_all_begin_that_may() {
+    let scheduler = Scheduler::builder().start().unwrap();
+    // Two threads are to spare.
+    let pool = Arc::new(Pool::new(&scheduler, "hearth-test", 9, true));
+    // The tenants in the order of their begins, and of whom pieces may end.
+    let turns = Arc::new((Mutex::new((Vec::new(), Vec::new())), Condvar::new()));
+    let (lock, changed) = &*turns;
+    let submit = |tenant| {
+        let turns = Arc::clone(&turns);
+        let work = move || {
+            let mut inside = turns.0.lock();
+            inside.0.push(tenant);
+            turns.1.notify_all();
+            while !inside.1.contains(&tenant) {
+                turns.1.wait(&mut inside);
+            }
+            Ok(InlineReply::default())
+        };
+        pool.submit(TenantId::User(tenant), Box::new(work), Box::new(|_| {}));
+    };
+    let have_begun = |pieces: usize| {
+        let mut inside = lock.lock();
+        while inside.0.len() < pieces {
+            changed.wait(&mut inside);
+        }
+    };
+    let may_end = |tenants: &[u32]| {
+        lock.lock().1.extend(tenants);
+        changed.notify_all();
+    };
+    [1; 8].into_iter().for_each(submit);
+    have_begun(8);
+    [2, 3].into_iter().for_each(submit);
+    have_begun(10);
+    // Both have as much begun as threads are left.
+    [3, 2].into_iter().for_each(submit);
+    assert_eq!(pool.state.lock().queue.len(), 2);
+    may_end(&[2]);
+    have_begun(11);
+    // Whoever takes a piece sees to the next one before it begins.
+    let left = pool.state.lock().threads;
+    may_end(&[1, 3]);
+    pool.close();
+    assert_eq!((left, lock.lock().0.len()), (11, 12));
+}
+
 #[test]
 fn a_worker_takes_over_no_policy_from_the_thread_that_starts_it() {
     let scheduler = Scheduler::builder().start().unwrap();

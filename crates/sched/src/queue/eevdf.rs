@@ -182,6 +182,12 @@ impl<T> Eevdf<T> {
         taken
     }
 
+    /// Returns whether [`Eevdf::take`] would find a task that `may_go` allows.
+    pub fn has_one(&self, may_go: impl Fn(&T) -> bool) -> bool {
+        let oldest = |&at: &usize| self.tenants[at].tasks.front();
+        self.active.iter().filter_map(oldest).any(may_go)
+    }
+
     /// Takes the task that would run next beside the current one, to run elsewhere. `cost` returns
     /// what its tenant is charged for it here.
     pub fn take_next(&mut self, cost: impl FnOnce(usize) -> u64) -> Option<T> {
