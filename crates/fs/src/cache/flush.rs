@@ -28,7 +28,8 @@ const STEP_LEAST: usize = 256;
 enum Flushed {
     /// All is recorded that was to be.
     All,
-    /// This many pages were left behind a gap that is waited for, and are dirty.
+    /// This many pages were left behind a gap that is waited for, and are dirty, or only the size
+    /// was left: so is the file.
     Held(u64),
     /// Pages were cut or moved meanwhile: it is to begin again.
     Moved,
@@ -177,6 +178,7 @@ impl Superblock {
         };
         let ino = inode.number();
         let gap = self.log().and_then(|log| log.gaps.first(ino, wait));
+        let is_held = gap.is_some_and(|gap| gap < size);
         let (size, mut held) = (size.min(gap.unwrap_or(size)), 0);
         // Those behind the recorded size are among them, so that it may grow.
         let mut from = Some(pages.start.min(recorded / PAGE));
@@ -193,10 +195,12 @@ impl Superblock {
             held += saving.behind();
             saving.end();
         }
-        match gap {
-            Some(_) if held > 0 => Ok(Flushed::Held(held)),
-            _ => Ok(Flushed::All),
+        if !is_held {
+            return Ok(Flushed::All);
         }
+        // Also where nothing lies behind the gap any more: the size has yet to be recorded.
+        self.note_dirty(inode);
+        Ok(Flushed::Held(held))
     }
 
     /// Records what was placed; false if pages were cut or moved since they were copied, in change

@@ -186,6 +186,43 @@ fn gaps_of_a_removed_file_hold_nothing_back_of_the_next_one_with_its_number() {
     kernel.wait_until_kept(&[Some(0), None, Some(2)]);
 }
 
+/// Regression: a commit that waited for a gap found nothing behind it any more, and took the file
+/// for written back. No sync kept the size that it has.
+#[test]
+fn the_size_of_a_file_that_was_cut_in_a_gap_is_kept_by_its_sync() {
+    let cuts: [fn(&Kernel); 2] = [
+        |kernel| {
+            let size = 2 * PART as u64;
+            kernel.root.ftruncate(kernel.fd, size).unwrap();
+        },
+        |kernel| {
+            let (mode, at) = (
+                libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE,
+                2 * PART,
+            );
+            let punched = kernel
+                .root
+                .fallocate(kernel.fd, mode, at as u64, PART as u64);
+            punched.unwrap();
+        },
+    ];
+    for (cut, behind) in cuts.into_iter().zip([1, 2]) {
+        let kernel = Kernel::new();
+        kernel.writes(2);
+        kernel.wait_until_kept(&[Some(0)]);
+        cut(&kernel);
+        // A commit that nobody asked for writes the file back.
+        for _ in 0..10 {
+            std::thread::sleep(OFTEN);
+            assert_eq!(kernel.kept(), [Some(0)]);
+        }
+        kernel.root.fsync(kernel.fd).unwrap();
+        let mut expected = vec![Some(0)];
+        expected.resize(1 + behind, None);
+        assert_eq!(kernel.kept(), expected);
+    }
+}
+
 /// A caller who writes behind the end makes a hole, whatever a kernel would do.
 #[test]
 fn a_hole_that_a_caller_made_is_kept_by_the_next_commits() {
