@@ -28,6 +28,11 @@ struct GraphShared {
     waiting: AtomicU64,
 }
 
+/// Most cycles of one change that are broken one by one, each by the request that has waited
+/// longest. Each is looked for along all edges: without a bound a change that closes a cycle for
+/// each request would follow each edge as often as there are requests.
+const SINGLY: usize = 8;
+
 /// Identifies one waiting request of the volume: its address. Its edges leave the graph before it
 /// is freed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,7 +106,7 @@ impl WaitGraph {
 
     /// Enters, or replaces, the edges of waiting requests. Returns the requests whose owners then
     /// wait for themselves: these have no edges any more. Where several are in one cycle, the first
-    /// of them is returned.
+    /// of them is returned; of more than [`SINGLY`] cycles, all in the others.
     ///
     /// All edges are replaced before any is checked: an edge that does not hold any more closes no
     /// cycle. Where none is new there is nothing to check.
@@ -122,6 +127,13 @@ impl WaitGraph {
             edges.remove(from, owner);
             refused.push(from);
             asked = &asked[first + 1..];
+            if refused.len() == SINGLY {
+                let rest = edges.all_in_circles(asked);
+                rest.iter()
+                    .for_each(|&(from, owner)| edges.remove(from, owner));
+                refused.extend(rest.iter().map(|(from, _)| from));
+                break;
+            }
         }
         refused
     }
@@ -176,6 +188,18 @@ impl Graph {
 
     /// The first of these requests from which a chain of waits leads back to its owner.
     fn first_in_circle(&self, asked: &[(WaitId, u64)]) -> Option<usize> {
+        let leads_back = self.leads_back(asked);
+        asked.iter().position(leads_back)
+    }
+
+    /// All of these requests from which one does.
+    fn all_in_circles(&self, asked: &[(WaitId, u64)]) -> Vec<(WaitId, u64)> {
+        let leads_back = self.leads_back(asked);
+        asked.iter().copied().filter(leads_back).collect()
+    }
+
+    /// Whether a chain of waits leads from one of these requests back to its owner.
+    fn leads_back(&self, asked: &[(WaitId, u64)]) -> impl Fn(&(WaitId, u64)) -> bool {
         let of = |owner| self.waits.get(&owner).into_iter().flatten();
         let owners = asked.iter().map(|(_, owner)| *owner);
         let targets = |owner| {
@@ -185,11 +209,10 @@ impl Graph {
             on
         };
         let circles = Circles::from(owners, targets);
-        let leads_back = |&(from, owner): &(WaitId, u64)| {
+        move |&(from, owner)| {
             let own = of(owner).filter(|edge| edge.from == from);
             let mut on = own.flat_map(|edge| edge.on.iter());
             on.any(|on| circles.has(*on, owner))
-        };
-        asked.iter().position(leads_back)
+        }
     }
 }
