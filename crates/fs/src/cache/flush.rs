@@ -14,7 +14,7 @@ use crate::log::{ChangeLog, GapWait};
 use crate::superblock::Superblock;
 use crate::tenant::TenantId;
 use hearth_sync::epoch::pin;
-use hearth_sync::primitive::atomic::Ordering::{Relaxed, SeqCst};
+use hearth_sync::primitive::atomic::Ordering::{Relaxed, Release, SeqCst};
 use hearth_sync::primitive::atomic::fence;
 use hearth_sync::primitive::thread;
 use std::ops::Range;
@@ -44,6 +44,8 @@ pub(super) struct Turn<'a> {
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         let _one = self.sb.cache.flushing.lock();
+        // Release: partner is the fence in `has_durable_contents`, which takes no lock.
+        fence(Release);
         self.inode.state.clear(StateBit::Flushing);
         self.sb.cache.flushed.notify_all();
     }

@@ -10,7 +10,7 @@ use crate::inode::{Fields, Inode, InodeExt, Recorded, StateBit, XattrsAcls, xatt
 use crate::log::ChangeLog;
 use crate::number::is_control;
 use hearth_backend::{Attrs, Edit, Extent, Place, Record, Xattr};
-use hearth_sync::primitive::atomic::Ordering::{Relaxed, SeqCst};
+use hearth_sync::primitive::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 use hearth_sync::primitive::atomic::fence;
 use std::ops::Range;
 
@@ -309,8 +309,9 @@ impl Superblock {
     /// Whether the backend has the contents of a file as they are now.
     pub fn has_durable_contents(&self, inode: &Inode) -> bool {
         let Some(log) = self.log() else { return false };
-        // In this order: a write-back sets the epoch, and then ends.
         let is_recorded = !inode.state.has_unrecorded();
+        // Acquire: partner is the fence at the end of a write-back, which sets the epoch before.
+        fence(Acquire);
         is_recorded
             && !log.is_pending(inode.contents.epoch.load(Relaxed))
             && self.cache.latched().is_none()
