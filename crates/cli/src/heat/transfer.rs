@@ -124,22 +124,24 @@ fn read(file: &Path) -> Result<String, Failure> {
 fn bounded(input: &mut impl Read) -> std::io::Result<Result<Vec<u8>, String>> {
     let (mut bytes, mut line, mut begin) = (Vec::new(), 1_u64, 0);
     let mut piece = vec![0; LINE];
+    let too_long = |line| Ok(Err(format!("line {line}: longer than {} KiB", LINE >> 10)));
     loop {
         let got = match input.read(&mut piece) {
             Ok(0) => return Ok(Ok(bytes)),
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             got => got?,
         };
-        for (at, _) in piece[..got]
-            .iter()
-            .enumerate()
-            .filter(|(_, byte)| **byte == b'\n')
-        {
-            (line, begin) = (line + 1, bytes.len() + at + 1);
+        let ends = piece[..got].iter().enumerate();
+        for (at, _) in ends.filter(|(_, byte)| **byte == b'\n') {
+            let end = bytes.len() + at;
+            if end - begin > LINE {
+                return too_long(line);
+            }
+            (line, begin) = (line + 1, end + 1);
         }
         bytes.extend_from_slice(&piece[..got]);
         if bytes.len() - begin > LINE {
-            return Ok(Err(format!("line {line}: longer than {} KiB", LINE >> 10)));
+            return too_long(line);
         }
         if bytes.len() > MOST {
             let most = MOST >> 30;
@@ -199,6 +201,10 @@ mod tests {
         let mut late = b"one\ntwo\n".chain(std::io::repeat(b'x'));
         let why = bounded(&mut late).unwrap().unwrap_err();
         assert_eq!(why, "line 3: longer than 64 KiB");
+        // Also one that ends: it passed with up to twice as many bytes.
+        let longer = [vec![b'x'; LINE + 1], b"\nlast".to_vec()].concat();
+        let why = bounded(&mut &*longer).unwrap().unwrap_err();
+        assert_eq!(why, "line 1: longer than 64 KiB");
         let whole = [vec![b'x'; LINE], b"\nlast".to_vec()].concat();
         assert_eq!(bounded(&mut &*whole).unwrap().unwrap(), whole);
     }
