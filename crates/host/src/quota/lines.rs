@@ -182,9 +182,13 @@ impl<V: Display + FromStr + PartialEq + Clone> Lines<V> {
             now.is_behind = false;
             now.marked = now.appended;
         }
-        now.file.sync_all()?;
-        now.durable = now.appended;
-        Ok(())
+        let done = now.file.sync_all();
+        match done {
+            Ok(()) => now.durable = now.appended,
+            // The kernel may take what it could not write for written.
+            Err(_) => now.is_behind = true,
+        }
+        done
     }
 
     /// Waits until what was [`Lines::set`] is on the disk. Whoever sets something meanwhile does
