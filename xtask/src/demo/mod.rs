@@ -11,7 +11,7 @@ use stage::Stage;
 /// The commands of the README's first screen, in its order. `cargo xtask readme` runs them there.
 pub const FIRST_SCREEN: [&str; 3] = [
     "hearth mount -o quota=wait,hot_track ./data ./mnt",
-    "hearth heat top ./mnt -n 4",
+    "hearth heat top ./mnt -n 3",
     "hearth run --limit 256KiB -- sh -c 'cat ../db/main.db > copy'",
 ];
 
