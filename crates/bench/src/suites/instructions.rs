@@ -98,11 +98,24 @@ pub fn run(args: &[String]) -> Result<(), String> {
     }
     let text = std::fs::read_to_string(&place).map_err(|error| failed(&error))?;
     let before = serde_json::from_str(&text).map_err(|error| failed(&error))?;
+    let rows = match &grown(&before, &rows)[..] {
+        [] => rows,
+        _ => least([rows, count(&program)?, count(&program)?]),
+    };
     println!("{}", table(&rows, &before));
     match &grown(&before, &rows)[..] {
         [] => Ok(()),
         grown => Err(format!("{TOO_MUCH}: {}", grown.join("; "))),
     }
+}
+
+/// The least of each row. No two volumes hash names alike: where the names of a listing met in few
+/// buckets, one run found 7,500 for 7,000. What has grown has grown in all runs.
+fn least([mut rows, second, third]: [Vec<Row>; 3]) -> Vec<Row> {
+    for (row, others) in rows.iter_mut().zip(second.iter().zip(&third)) {
+        row.value = row.value.min(others.0.value).min(others.1.value);
+    }
+    rows
 }
 
 /// Counts every loop of `program`, which is this one or another build of it, on both volumes.
