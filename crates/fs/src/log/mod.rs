@@ -22,7 +22,6 @@ mod unwritten;
 mod tests;
 
 pub(crate) use gaps::GapWait;
-pub(crate) use unwritten::Uncommitted;
 
 use crate::cache_padded::CachePadded;
 use crate::owed::{LogBounds, Owed, Pressure};
@@ -399,12 +398,10 @@ impl ChangeLog {
         self.weigh_again();
     }
 
-    /// The files that were taken last are written back. What is returned is dropped behind the
-    /// commit of that.
-    pub fn end_taken(&self) -> Uncommitted<'_> {
-        let uncommitted = self.unwritten.end_taken();
+    /// The files that were taken last are written back.
+    pub fn end_taken(&self) {
+        self.unwritten.end_taken();
         self.weigh_again();
-        uncommitted
     }
 
     /// Counts the contents that a record is about to carry.

@@ -7,10 +7,6 @@ use crate::write_streams::{WriteStreams, WrittenRange};
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::percpu::PerCpu;
-use hearth_sync::primitive::atomic::{
-    AtomicU64,
-    Ordering::{Acquire, Relaxed, Release},
-};
 
 lock_class! {
     DirtyLock = "log.dirty", 981;
@@ -24,22 +20,6 @@ pub(crate) struct Unwritten {
     taken: Lock<PressureLock, Owed>,
     /// What tenants owe of the bytes that wait for an early write-back.
     early: Lock<PressureLock, Owed>,
-    /// Bytes that were written back and may not be committed: nobody owes them any more, and the
-    /// backend counts what was allocated from its commit on. Release when that is behind a commit,
-    /// Acquire before the backend is asked for its room.
-    uncommitted: AtomicU64,
-}
-
-/// Bytes that count as not written until this is dropped, behind a commit.
-pub(crate) struct Uncommitted<'a> {
-    count: &'a AtomicU64,
-    sum: u64,
-}
-
-impl Drop for Uncommitted<'_> {
-    fn drop(&mut self) {
-        self.count.fetch_sub(self.sum, Release);
-    }
 }
 
 /// Files whose contents are to be written, by number.
@@ -73,7 +53,6 @@ impl Unwritten {
             cores: PerCpu::new(|_| Lock::new(DirtyFiles::default())),
             taken: Lock::new(Owed::default()),
             early: Lock::new(Owed::default()),
-            uncommitted: AtomicU64::new(0),
         }
     }
 
@@ -134,15 +113,13 @@ impl Unwritten {
         self.early.lock().take(tenant.number(), sum);
     }
 
-    /// Bytes that were written or allocated and may not have reached the backend. Whoever compares
-    /// them with its room asks for that behind this.
+    /// Bytes that were written and may not have reached the backend.
     pub fn bytes(&self) -> u64 {
-        // In the order in which they go from one to the next: what goes meanwhile counts twice.
         let waiting: u64 = self.cores.iter().map(|core| core.lock().bytes).sum();
         // One lock after the other: both are of one class.
-        let early = self.early.lock().sum();
         let taken = self.taken.lock().sum();
-        waiting + early + taken + self.uncommitted.load(Acquire)
+        let early = self.early.lock().sum();
+        waiting + taken + early
     }
 
     /// Adds what tenants owe.
@@ -187,18 +164,10 @@ impl Unwritten {
     }
 
     /// The files that were taken last are written back.
-    pub(super) fn end_taken(&self) -> Uncommitted<'_> {
-        let taken = {
-            let mut taken = self.taken.lock();
-            // Relaxed: whoever finds nothing taken has the lock behind this.
-            self.uncommitted.fetch_add(taken.sum(), Relaxed);
-            std::mem::take(&mut *taken)
-        };
-        let sum = taken.sum();
-        Uncommitted {
-            count: &self.uncommitted,
-            sum,
-        }
+    pub(super) fn end_taken(&self) {
+        // Freed after the lock is released.
+        let taken = std::mem::take(&mut *self.taken.lock());
+        drop(taken);
     }
 }
 
