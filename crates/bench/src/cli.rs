@@ -264,7 +264,7 @@ fn finish(verb: &str, done: Result<(), String>) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(what) => {
-            eprintln!("hearth-bench {verb}: {what}");
+            eprintln!("{verb}: {what}");
             ExitCode::FAILURE
         }
     }

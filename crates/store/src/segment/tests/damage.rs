@@ -288,19 +288,23 @@ fn the_walk_steps_over_a_damaged_header_to_the_next_block() {
     assert_eq!(offsets, [Some(4096), None, Some(9 * 4096)]);
 }
 
-/// Once, the walk ended there: what lay behind was lost to a repair.
-#[test]
-fn the_walk_goes_on_behind_what_the_disk_cannot_read() {
-    let disk = SimulatedDisk::new(1);
-    disk.make_dir("segments").expect("a folder");
-    let settings = || Settings {
+/// Settings of segments that are neither compressed nor encrypted.
+fn plain() -> Settings {
+    Settings {
         volume: VOLUME,
         compression: Compression::None,
         cipher: None,
         next: 1,
         kept: 0,
-    };
-    let segments = Segments::open_on(Arc::new(disk.clone()), settings()).expect("open");
+    }
+}
+
+/// Once, the walk ended there: what lay behind was lost to a repair.
+#[test]
+fn the_walk_goes_on_behind_what_the_disk_cannot_read() {
+    let disk = SimulatedDisk::new(1);
+    disk.make_dir("segments").expect("a folder");
+    let segments = Segments::open_on(Arc::new(disk.clone()), plain()).expect("open");
     let given: Vec<Page> = (0..12).map(|at| (2 * at, noise(PAGE, at).into())).collect();
     let written = segments.write(INO, GENERATION, &given).expect("write");
     let name = "segments/01/0000000000000001";
@@ -310,7 +314,7 @@ fn the_walk_goes_on_behind_what_the_disk_cannot_read() {
     for (bytes, lost) in [(0..1, 0..1), (block..block + 1, 4..6), (end - 1..end, 0..0)] {
         let disk = disk.crashed(0);
         disk.make_unreadable(name, bytes);
-        let segments = Segments::open_on(Arc::new(disk), settings()).expect("open");
+        let segments = Segments::open_on(Arc::new(disk), plain()).expect("open");
         let found: Vec<_> = segments.headers(1).collect();
         assert_eq!(found.iter().filter(|block| block.is_err()).count(), 1);
         let offsets: BTreeSet<u64> = found.iter().flatten().map(|b| b.header.offset).collect();
@@ -342,14 +346,7 @@ fn forged(len: usize) -> Vec<u8> {
 fn a_segment_of_forged_headers_is_read_a_bounded_number_of_times() {
     let disk = SimulatedDisk::new(1);
     disk.make_dir("segments").expect("a folder");
-    let settings = || Settings {
-        volume: VOLUME,
-        compression: Compression::None,
-        cipher: None,
-        next: 1,
-        kept: 0,
-    };
-    let segments = Segments::open_on(Arc::new(disk.clone()), settings()).expect("open");
+    let segments = Segments::open_on(Arc::new(disk.clone()), plain()).expect("open");
     let given: Vec<Page> = [(0, noise(PAGE, 1).into())].into();
     segments.write(INO, GENERATION, &given).expect("write");
     let (name, len) = ("segments/01/0000000000000001", 2 << 20);
