@@ -126,7 +126,7 @@ impl Superblock {
                 Flushed::All => return Ok(()),
                 Flushed::Held(pages) => {
                     // The write-back that takes them will find the file in the list again.
-                    let count = |log: &ChangeLog| log.count_more(pages * PAGE, inode.tenant());
+                    let count = |log: &ChangeLog| log.count_left(pages * PAGE, inode.tenant());
                     self.log().inspect(|log| count(log));
                     return Ok(());
                 }

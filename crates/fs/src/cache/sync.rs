@@ -4,7 +4,7 @@
 use super::saving::During;
 use crate::errno::{Errno, Result};
 use crate::inode::Inode;
-use crate::log::{ChangeLog, GapWait};
+use crate::log::{ChangeLog, GapWait, Uncommitted};
 use crate::superblock::Superblock;
 use hearth_sync::epoch::{is_pinned, pin};
 use std::time::{Duration, Instant};
@@ -54,9 +54,9 @@ impl Superblock {
         let Some(log) = self.log() else { return Ok(()) };
         check_unpinned()?;
         // Also where some contents found no room: what is removed meanwhile makes it.
-        let flushed = self.flush_all(wait);
+        let flushed = self.flush_all(log, wait);
         let committed = self.commit_through(log.epoch());
-        flushed.and(committed)
+        flushed.map(drop).and(committed)
     }
 
     /// [`Superblock::sync`], with the heat as it is now.
@@ -67,16 +67,14 @@ impl Superblock {
     }
 
     /// Gives all unwritten contents to the backend, up to gaps that are waited for. Goes on after
-    /// an error and returns the first.
-    fn flush_all(&self, wait: GapWait) -> Result<()> {
-        let Some(log) = self.log() else { return Ok(()) };
+    /// an error and returns the first, or what is to be committed.
+    fn flush_all<'l>(&self, log: &'l ChangeLog, wait: GapWait) -> Result<Uncommitted<'l>> {
         // Whoever comes meanwhile waits: his files may be in the list that was taken.
         let _one = self.cache.syncing.lock();
         let taken = Taken::new(log.unwritten.take(), |ino| log.unwritten.note(ino));
         let during = During::Operations;
         self.flush_each(taken, (wait, during), || self.end_heavy_epoch(log))?;
-        log.end_taken();
-        Ok(())
+        Ok(log.end_taken())
     }
 
     /// Makes what room there is: writes everything back, and lets the backend give back what is

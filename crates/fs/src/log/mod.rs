@@ -22,6 +22,7 @@ mod unwritten;
 mod tests;
 
 pub(crate) use gaps::GapWait;
+pub(crate) use unwritten::Uncommitted;
 
 use crate::cache_padded::CachePadded;
 use crate::owed::{LogBounds, Owed, Pressure};
@@ -366,10 +367,15 @@ impl ChangeLog {
         self.clock.0.overfull.load(Ordering::Relaxed)
     }
 
-    /// Counts bytes that no write brought: they were allocated and not written, and the backend
-    /// counts them from the next commit on, or a write-back has left them.
-    pub fn count_more(&self, bytes: u64, tenant: TenantId) {
+    /// Counts bytes that a write-back has left.
+    pub fn count_left(&self, bytes: u64, tenant: TenantId) {
         self.look_at(self.unwritten.add(bytes, tenant));
+    }
+
+    /// Counts bytes that were allocated and not written: the backend counts them from the next
+    /// commit on.
+    pub fn count_allocated(&self, bytes: u64, tenant: TenantId) {
+        self.look_at(self.unwritten.add_allocated(bytes, tenant));
     }
 
     /// Asks for what a count is a reason for. Returns whether room should be looked at again.
@@ -398,10 +404,12 @@ impl ChangeLog {
         self.weigh_again();
     }
 
-    /// The files that were taken last are written back.
-    pub fn end_taken(&self) {
-        self.unwritten.end_taken();
+    /// The files that were taken last are written back. What is returned is dropped behind the
+    /// commit of that.
+    pub fn end_taken(&self) -> Uncommitted<'_> {
+        let uncommitted = self.unwritten.end_taken();
         self.weigh_again();
+        uncommitted
     }
 
     /// Counts the contents that a record is about to carry.

@@ -7,6 +7,10 @@ use crate::write_streams::{WriteStreams, WrittenRange};
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::percpu::PerCpu;
+use hearth_sync::primitive::atomic::{
+    AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
 
 lock_class! {
     DirtyLock = "log.dirty", 981;
@@ -16,10 +20,34 @@ lock_class! {
 /// All of it. What an operation notes goes to its core.
 pub(crate) struct Unwritten {
     cores: PerCpu<Lock<DirtyLock, DirtyFiles>>,
-    /// What tenants owe of the files that were taken to be written back.
-    taken: Lock<PressureLock, Owed>,
+    /// The files that were taken to be written back.
+    taken: Lock<PressureLock, TakenFiles>,
     /// What tenants owe of the bytes that wait for an early write-back.
     early: Lock<PressureLock, Owed>,
+    /// Bytes that were allocated, in files that are written back and may not be committed: nobody
+    /// owes them any more, and the backend counts them from its commit on. Release when they are
+    /// behind it, Acquire before the backend is asked for its room.
+    uncommitted: AtomicU64,
+}
+
+/// What was taken to be written back, and what that is of allocations.
+#[derive(Default)]
+struct TakenFiles {
+    owed: Owed,
+    allocated: u64,
+}
+
+/// Bytes that were allocated and are to be committed. They count as unwritten until this is
+/// dropped, behind the commit.
+pub(crate) struct Uncommitted<'a> {
+    count: &'a AtomicU64,
+    sum: u64,
+}
+
+impl Drop for Uncommitted<'_> {
+    fn drop(&mut self) {
+        self.count.fetch_sub(self.sum, Release);
+    }
 }
 
 /// Files whose contents are to be written, by number.
@@ -33,6 +61,8 @@ struct DirtyFiles {
     /// Bytes written since the lists were taken, without those of `early`, and whose they are.
     bytes: u64,
     owed: Owed,
+    /// How many of the bytes were allocated and not written.
+    allocated: u64,
     /// Files of which a lot is written.
     streams: WriteStreams,
     /// What is to be written back early, and for whom.
@@ -51,8 +81,9 @@ impl Unwritten {
     pub fn new() -> Unwritten {
         Unwritten {
             cores: PerCpu::new(|_| Lock::new(DirtyFiles::default())),
-            taken: Lock::new(Owed::default()),
+            taken: Lock::new(TakenFiles::default()),
             early: Lock::new(Owed::default()),
+            uncommitted: AtomicU64::new(0),
         }
     }
 
@@ -83,9 +114,16 @@ impl Unwritten {
         Counted::Early(waiting)
     }
 
-    /// Counts bytes that no write brought.
+    /// Counts bytes that a write-back has left.
     pub(super) fn add(&self, bytes: u64, tenant: TenantId) -> Counted {
         self.cores.get().lock().add(bytes, tenant)
+    }
+
+    /// Counts bytes that were allocated.
+    pub(super) fn add_allocated(&self, bytes: u64, tenant: TenantId) -> Counted {
+        let mut dirty = self.cores.get().lock();
+        dirty.allocated += bytes;
+        dirty.add(bytes, tenant)
     }
 
     /// Takes what is to be written back early, each file once.
@@ -113,13 +151,15 @@ impl Unwritten {
         self.early.lock().take(tenant.number(), sum);
     }
 
-    /// Bytes that were written and may not have reached the backend.
+    /// Bytes that were written or allocated and may not have reached the backend. Its room is asked
+    /// for behind this: what is committed in between counts twice, and not never.
     pub fn bytes(&self) -> u64 {
+        // In the order in which bytes go from one to the next, for that reason too.
         let waiting: u64 = self.cores.iter().map(|core| core.lock().bytes).sum();
         // One lock after the other: both are of one class.
-        let taken = self.taken.lock().sum();
         let early = self.early.lock().sum();
-        waiting + taken + early
+        let taken = self.taken.lock().owed.sum();
+        waiting + early + taken + self.uncommitted.load(Acquire)
     }
 
     /// Adds what tenants owe.
@@ -127,7 +167,7 @@ impl Unwritten {
         self.cores
             .iter()
             .for_each(|core| all.add_all(&core.lock().owed));
-        all.add_all(&self.taken.lock());
+        all.add_all(&self.taken.lock().owed);
         all.add_all(&self.early.lock());
     }
 
@@ -150,9 +190,10 @@ impl Unwritten {
             dirty.bytes = 0;
             let early = std::mem::take(&mut dirty.early);
             let mut taken = self.taken.lock();
-            taken.add_all(&std::mem::take(&mut dirty.owed));
+            taken.owed.add_all(&std::mem::take(&mut dirty.owed));
+            taken.allocated += std::mem::take(&mut dirty.allocated);
             for (file, tenant) in &early {
-                taken.add(tenant.number(), file.sum);
+                taken.owed.add(tenant.number(), file.sum);
             }
             drop(taken);
             let mut waiting = self.early.lock();
@@ -164,10 +205,18 @@ impl Unwritten {
     }
 
     /// The files that were taken last are written back.
-    pub(super) fn end_taken(&self) {
+    pub(super) fn end_taken(&self) -> Uncommitted<'_> {
+        let mut taken = self.taken.lock();
         // Freed after the lock is released.
-        let taken = std::mem::take(&mut *self.taken.lock());
+        let TakenFiles { owed, allocated } = std::mem::take(&mut *taken);
+        // Relaxed: whoever finds nothing taken has the lock behind this.
+        self.uncommitted.fetch_add(allocated, Relaxed);
         drop(taken);
+        drop(owed);
+        Uncommitted {
+            count: &self.uncommitted,
+            sum: allocated,
+        }
     }
 }
 

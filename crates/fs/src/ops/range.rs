@@ -250,7 +250,7 @@ fn allocate(cx: &Ctx<'_>, inode: &Inode, zero: bool, off: u64, len: u64, g: &Gua
     }
     charge.spend(added - paid);
     if let Some(log) = cx.sb.log() {
-        log.count_more((added - paid) * PAGE, inode.tenant());
+        log.count_allocated((added - paid) * PAGE, inode.tenant());
     }
     inode.percpu().add(COUNT, added as i64);
     Ok(())

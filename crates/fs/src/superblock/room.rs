@@ -40,11 +40,11 @@ impl Superblock {
 
     /// Whether it has room for so many bytes beside that.
     fn has_room_for(&self, bytes: u64) -> bool {
-        let (Some(log), Some((_, free))) = (self.log(), self.objects.backend.room()) else {
-            return true;
-        };
+        let Some(log) = self.log() else { return true };
+        // First: what is committed in between counts twice, and not never.
         let dirty = log.unwritten.bytes().saturating_add(bytes);
-        free > dirty + dirty / OVERHEAD + SPARE
+        let room = self.objects.backend.room();
+        room.is_none_or(|(_, free)| free > dirty + dirty / OVERHEAD + SPARE)
     }
 
     /// There may be no room: the next operation that needs some finds out.
@@ -99,12 +99,12 @@ impl Superblock {
 
     /// Bytes that are free: what the volume's limits leave, or less if the backend has less.
     pub fn free_bytes(&self, left: u64) -> u64 {
-        match (self.log(), self.objects.backend.room()) {
-            (Some(log), Some((_, free))) => {
-                let dirty = log.unwritten.bytes();
-                left.min(free.saturating_sub(dirty + dirty / OVERHEAD + SPARE))
-            }
-            _ => left,
+        let Some(log) = self.log() else { return left };
+        // First, as in `has_room_for`.
+        let dirty = log.unwritten.bytes();
+        match self.objects.backend.room() {
+            Some((_, free)) => left.min(free.saturating_sub(dirty + dirty / OVERHEAD + SPARE)),
+            None => left,
         }
     }
 }

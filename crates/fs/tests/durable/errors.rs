@@ -3,7 +3,7 @@
 use super::{NEW, begin, check, crashed, create, neighbour_syncs, text};
 use hearth::{Caller, Errno, QuotaEventKind, VfsError};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 #[test]
 fn what_a_commit_has_no_room_for_is_kept_and_comes_with_a_later_one() {
@@ -36,6 +36,27 @@ fn what_a_commit_has_no_room_for_is_kept_and_comes_with_a_later_one() {
         assert_eq!(text(&root, "/d/long"), &long[1..]);
         check(&backend, &volume);
     }
+}
+
+/// Regression: while a commit was under way, what it allocated was counted neither as unwritten any
+/// more nor by the backend yet, and an allocation that found no room then was made.
+#[test]
+fn what_was_allocated_counts_as_unwritten_until_the_backend_has_it() {
+    let (backend, volume, root) = begin();
+    let fd = create(&root, "/f", b"");
+    root.fallocate(fd, 0, 0, 1 << 20).unwrap();
+    let (seen, looked_at) = (Arc::new(AtomicU64::new(0)), volume.clone());
+    let least = Arc::clone(&seen);
+    backend.set_fault(Some(Box::new(move |called| {
+        if called == "commit" {
+            least.store(looked_at.store_gauges().unwrap().dirty_bytes, Relaxed);
+        }
+        None
+    })));
+    volume.sync().unwrap();
+    assert_eq!(seen.load(Relaxed), 1 << 20);
+    assert_eq!(volume.store_gauges().unwrap().dirty_bytes, 0);
+    backend.set_fault(None);
 }
 
 /// Once, a file without room for its contents kept what was removed from being committed, so that
