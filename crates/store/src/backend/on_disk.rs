@@ -275,6 +275,10 @@ impl parts::KeyValues for Kv {
         Kv::checkpoint(self)
     }
 
+    fn compact(&self) -> Result<bool> {
+        Kv::compact(self)
+    }
+
     fn close(&self) -> Result<()> {
         Kv::close(self)
     }

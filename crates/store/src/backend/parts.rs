@@ -22,6 +22,12 @@ pub trait KeyValues: Read + Send + Sync + 'static {
     /// Returns when what was committed before needs no replay any more.
     fn checkpoint(&self) -> Result<()>;
 
+    /// Gives back the room of keys that were deleted before the last checkpoint, where it is much.
+    /// Returns whether it did.
+    fn compact(&self) -> Result<bool> {
+        Ok(false)
+    }
+
     /// Ends everything that is under way.
     fn close(&self) -> Result<()>;
 

@@ -131,6 +131,10 @@ impl<K: KeyValues> KeyValues for Sealed<K> {
         self.below.checkpoint()
     }
 
+    fn compact(&self) -> Result<bool> {
+        self.below.compact()
+    }
+
     fn close(&self) -> Result<()> {
         self.below.close()
     }

@@ -9,6 +9,7 @@
 //! | inline data moves to segments | enough of it has come |
 //! | segments with few live pages are rewritten | pages have died |
 //! | those with more of them | none has died for a time |
+//! | tables with many keys that are gone are merged | a time has passed |
 //!
 //! Each piece is a commit of its own. What it changes is compared under the lock of commits with
 //! what it has read before: what the volume has changed meanwhile stays as the volume wants it.
@@ -27,7 +28,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 /// The pieces, in the order in which they are tried, and what is said when one fails.
-const PIECES: [(&str, Work); 6] = [
+const PIECES: [(&str, Work); 7] = [
     (
         "extents of files that ended stay for now",
         StoreBackend::delete_dying,
@@ -41,6 +42,10 @@ const PIECES: [(&str, Work); 6] = [
         store.move_inline()
     }),
     ("a segment was not collected", StoreBackend::collect),
+    (
+        "keys that are gone keep their room for now",
+        StoreBackend::compact,
+    ),
 ];
 
 type Work = fn(&StoreBackend, &mut Tidying) -> Result<bool>;
@@ -87,6 +92,16 @@ impl Default for Limits {
     }
 }
 
+/// A look at the engine's tables.
+#[derive(Debug)]
+struct TablesSeen {
+    /// The last commit then.
+    epoch: u64,
+    at: Instant,
+    /// Whether they held all of that.
+    is_all: bool,
+}
+
 /// How far idle work got.
 #[derive(Debug)]
 pub(super) struct Tidying {
@@ -105,6 +120,8 @@ pub(super) struct Tidying {
     pub(super) quiet_since: Option<Instant>,
     /// Whether nothing is worth it in quiet times either.
     pub(super) is_tidy: bool,
+    /// When the tables were looked at for keys that are gone.
+    tables: Option<TablesSeen>,
     /// Segments that could not be emptied, with their live pages.
     pub(super) resting: BTreeSet<(u64, u64)>,
 }
@@ -120,6 +137,7 @@ impl Tidying {
             deaths: 0,
             quiet_since: None,
             is_tidy: false,
+            tables: None,
             resting: BTreeSet::new(),
         }
     }
@@ -249,6 +267,38 @@ impl StoreBackend {
         tidying.doomed.extend(dead);
         tidying.grace = None;
         Ok(())
+    }
+
+    /// Gives back the room of keys that are gone, now and then. What was deleted last lies in
+    /// memory: it goes to the tables for this once nothing is committed any more, for a checkpoint
+    /// behind each commit would be dear.
+    fn compact(&self, tidying: &mut Tidying) -> Result<bool> {
+        if self.is_looked_at() {
+            return Ok(false);
+        }
+        let (epoch, now) = (self.kv.epoch(), Instant::now());
+        let seen = tidying.tables.get_or_insert(TablesSeen {
+            epoch,
+            at: now,
+            is_all: false,
+        });
+        let is_still = seen.epoch == epoch;
+        if is_still && seen.is_all {
+            return Ok(false);
+        }
+        if now.duration_since(seen.at) < self.limits.quiet {
+            let is_scarce = self.kv.room().is_some_and(is_scarce);
+            return Ok(is_scarce && self.kv.compact()?);
+        }
+        *seen = TablesSeen {
+            epoch,
+            at: now,
+            is_all: is_still,
+        };
+        if is_still {
+            self.kv.checkpoint()?;
+        }
+        self.kv.compact()
     }
 
     /// Whether a dump or a check is under way beside this writer: it may read segments that were

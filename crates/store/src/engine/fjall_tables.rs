@@ -11,12 +11,15 @@ use crate::disk::modes::OWN_FOLDER;
 use crate::error::{Error, Result};
 use crate::kv::Table;
 use fjall::config::PartitioningPolicy;
-use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable, Snapshot};
+use fjall::{
+    AbstractTree, Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable, Snapshot,
+};
 use hearth_backend::Errno;
 use hearth_sync::primitive::atomic::{AtomicBool, Ordering};
 use hearth_sync::primitive::thread;
 use std::fs;
 use std::io::ErrorKind;
+use std::ops::RangeInclusive;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
@@ -32,6 +35,14 @@ const KEYSPACES: [&str; 2] = ["meta", "extents"];
 const OPEN_FILES: usize = 256;
 /// Tables of the first level above which a checkpoint waits for compaction.
 const FIRST_LEVEL_MOST: usize = 16;
+/// Bytes of tables that are written anew at once, to give back what is gone: at least, for less is
+/// not worth it, and at most, for it is one step that nothing interrupts. In larger tables what is
+/// gone and was not merged is a small part.
+const COMPACTED: RangeInclusive<u64> = 4 << 20..=512 << 20;
+/// Of how many entries one says that a key is gone, when they are written anew.
+const GONE: u64 = 4;
+/// A key that nothing has.
+const NO_KEY: &[u8] = &[0, 0];
 /// How long it waits. A level that stays full makes reads slower, and nothing worse.
 const COMPACTION_WAIT: Duration = Duration::from_secs(10);
 
@@ -104,8 +115,8 @@ impl FjallEngines {
 struct Tables {
     keyspaces: [Keyspace; 2],
     database: Database,
-    /// A table that could not be finished lies about until the engine is opened again. Relaxed:
-    /// checkpoints, one at a time, write and read it.
+    /// A table that could not be finished, or that was merged into others, lies about until the
+    /// engine is opened again. Relaxed: checkpoints, one at a time, write and read it.
     has_failed: AtomicBool,
     _mirror: Option<Mirror>,
 }
@@ -192,6 +203,26 @@ impl Engine for Tables {
         ingestion.finish().map_err(&failed)?;
         self.wait_for_compaction(keyspace);
         Ok(())
+    }
+
+    /// fjall merges tables when there are many of them, and leaves a few as they are for ever: what
+    /// a table says is gone keeps its room in the tables below.
+    fn compact(&self, free: u64) -> Result<bool> {
+        let is_worth_it = |keyspace: &&Keyspace| {
+            let (tree, bytes) = (&keyspace.tree, keyspace.disk_space());
+            let is_much = tree.tombstone_count() * GONE >= keyspace.approximate_len() as u64;
+            is_much && bytes < free && COMPACTED.contains(&bytes)
+        };
+        let Some(keyspace) = self.keyspaces.iter().find(is_worth_it) else {
+            return Ok(false);
+        };
+        // What came with the last table counts as old once another one has come.
+        self.write_table(Table::Meta, &mut std::iter::once((NO_KEY, None)))?;
+        // The tables that were merged stay until the engine is opened again, also without an error.
+        self.has_failed.store(true, Ordering::Relaxed);
+        let merged = keyspace.major_compact();
+        merged.map_err(failed("merge tables of the engine"))?;
+        Ok(true)
     }
 
     /// A failed compaction ends its worker and refuses persisting for ever. Persisting an empty

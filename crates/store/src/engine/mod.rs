@@ -44,6 +44,10 @@ pub trait Engine: Send + Sync {
         changes: &mut dyn Iterator<Item = Change<'a>>,
     ) -> Result<()>;
 
+    /// Gives back the room of keys that are gone, where that is much of what so many free bytes
+    /// are enough to write anew. Returns whether it did.
+    fn compact(&self, free: u64) -> Result<bool>;
+
     /// Whether it must be dropped and opened again before the next change.
     fn is_broken(&self) -> bool;
 }

@@ -40,6 +40,25 @@ impl Shared {
         Ok(())
     }
 
+    /// See [`Engine::compact`].
+    pub(super) fn compact(&self, free: u64) -> Result<bool> {
+        self.check_writable()?;
+        let _one = self.checkpointing.lock();
+        self.mend_engine()?;
+        let engine = self.engine.read();
+        let compacted = match engine.as_deref() {
+            Some(engine) if !engine.is_broken() => engine.compact(free)?,
+            _ => return Ok(false),
+        };
+        drop(engine);
+        if compacted && let Err(error) = self.mend_engine() {
+            self.latch_unless_full(&error);
+            self.background.ask_for_ballast();
+            return Err(error);
+        }
+        Ok(compacted)
+    }
+
     /// Waits for a checkpoint while the layers are full: memory has a bound. Without room for one
     /// the log is the bound, so that what is removed can still be committed.
     pub(super) fn bound_layers(&self) -> Result<()> {

@@ -148,6 +148,13 @@ impl Kv {
         self.shared.checkpoint()
     }
 
+    /// Gives back the room of keys that were deleted before the last checkpoint, where it is much
+    /// and nobody reads beside.
+    pub fn compact(&self) -> Result<bool> {
+        let (_, free) = self.room()?;
+        self.shared.compact(free)
+    }
+
     /// Makes the witness name the last epoch, as the thread of the volume does within a second.
     pub fn write_witness(&self) -> Result<()> {
         self.shared.write_witness()
