@@ -7,7 +7,7 @@
 # A file, every file of a tree, the file behind a hard link and the one behind a symbolic link are
 # all empty afterwards, and the error is nil. A path spelled otherwise (with "./", by way of a
 # linked directory) does the same. The options that tell what to do with a directory that exists
-# (merge, replace, leave alone) are asked for directories only; with Replace the lower ones are gone.
+# (merge, replace, leave alone) are asked for directories only; with Replace lower ones are gone.
 # So "install these into the folder" with the folder itself as source loses all in it; the caller
 # compares source and target with os.SameFile first, for a tree at each level, or copies into a new
 # directory and renames it.

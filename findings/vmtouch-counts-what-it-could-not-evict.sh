@@ -5,7 +5,7 @@
 # Guess: vmtouch -e takes a file out of the page cache and says how many pages it evicted; pages
 # that cannot go are not counted, or the status says so.
 # Seen: "Evicted Pages" is the size of the file, whatever happened. On tmpfs nothing can be evicted,
-# and all pages stay; on ext4 those stay that somebody has mapped and touched. The number is the same
+# and all pages stay; on ext4 those stay that somebody maps and has touched. The number is the same
 # for a file of which nothing was in the cache at all, and the status is always 0. Without the
 # mapping the same call does what it says.
 # So a benchmark or a measurement of heat that begins with vmtouch -e on files that a program maps
@@ -26,8 +26,9 @@ resident() { fincore -b -n -o PAGES mount/file | tr -d ' '; }
 evict() { # WHAT
     local before
     before=$(resident)
-    echo "$1: $before pages, status and count of eviction: $(packages/usr/bin/vmtouch -e mount/file \
-        > said && echo "0,$(sed -n 's/.*Evicted Pages: \([0-9]*\).*/ \1/p' said)"), then $(resident)"
+    packages/usr/bin/vmtouch -e mount/file > said
+    echo "$1: $before pages, status and count of eviction: $(
+        echo "0,$(sed -n 's/.*Evicted Pages: \([0-9]*\).*/ \1/p' said)"), then $(resident)"
 }
 {
     mount -t tmpfs -o size=16m,huge=never tmpfs mount
