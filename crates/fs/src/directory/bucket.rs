@@ -186,6 +186,12 @@ impl Bucket {
         }
     }
 
+    /// Its slots, unless it has overflow lines.
+    #[inline]
+    pub fn only_line(&self) -> Option<&[TagSlot<Entry>; INLINE]> {
+        self.next.is_empty().then_some(&self.slots)
+    }
+
     /// Every entry, in arbitrary order.
     #[inline]
     pub fn for_each<'g>(&'g self, g: &'g Guard, mut f: impl FnMut(&'g Entry)) {

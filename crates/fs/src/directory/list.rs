@@ -1,26 +1,32 @@
 //! Listing a directory: bucket after bucket, each as it was at one version, its entries in cookie
 //! order.
 
-use super::bucket::Bucket;
+use super::bucket::{Bucket, INLINE};
 use super::{Directory, Entry};
 use crate::name::NameHash;
 use hearth_sync::epoch::Guard;
+use hearth_sync::rcu::TagSlot;
 use std::hint::select_unpredictable;
 
-/// Entries that a bucket rarely has more of.
-const FEW: usize = 8;
+/// Entries that are gathered before they are passed on, of as many buckets as have them. Gathering
+/// is a loop of its own, which keeps all that it needs in registers.
+const GATHERED: usize = 32;
+
+/// Stands where no entry was found yet.
+static NO_ENTRY: Entry = Entry::nothing();
 
 impl Directory {
-    /// Passes the entries after `cookie` to `f` in cookie order until `f` returns false. Returns
-    /// whether the directory was complete; if not, it must be loaded, and the listing goes on where
-    /// it stopped.
+    /// Passes the entries after `cookie` to `f` in cookie order, some at a time, until `f` returns
+    /// false. Returns whether the directory was complete; if not, it must be loaded, and the
+    /// listing goes on where it stopped.
+    // Always inlined: then what `f` does with each entry is part of the loop.
+    #[inline(always)]
     pub fn list<'g>(
         &'g self,
         cookie: u64,
         g: &'g Guard,
-        mut f: impl FnMut(&'g Entry) -> bool,
+        mut f: impl FnMut(&[&'g Entry]) -> bool,
     ) -> bool {
-        let mut found = BucketEntries::new();
         // A cookie here, of the first entry that is wanted.
         let mut position = cookie.saturating_add(1);
         while position < 1 << NameHash::COOKIE_BITS {
@@ -35,28 +41,29 @@ impl Directory {
             // A successor that is being filled has only what has moved there.
             let head = self.table.load(g);
             let is_filled = head.is_some_and(|head| std::ptr::eq(head, table));
-            let most = if is_filled { usize::MAX } else { 1 };
-            let last_of_each = table.cookies_of_each() - 1;
+            let mut buckets = table.buckets_from_cookie(position);
+            if !is_filled {
+                buckets = buckets.split_at(1).0;
+            }
+            let of_each = table.cookies_of_each();
+            let mut some = [&NO_ENTRY; GATHERED];
+            let mut many = Vec::new();
             // Until one of the buckets has moved to another table.
-            for bucket in table.buckets_from_cookie(position).iter().take(most) {
-                let start = bucket.seq.peek();
-                let mut count = 0;
-                bucket.for_each(g, |entry| {
-                    if entry.cookie() >= position && !entry.is_negative() {
-                        found.put(count, entry);
-                        count += 1;
-                    }
-                });
-                if bucket.is_moved() || bucket.seq.has_moved_since(start) {
-                    wait_for(bucket);
-                    break;
+            while !buckets.is_empty() {
+                let (found, passed) = match gather(buckets, &mut some, g) {
+                    (_, 0) => match gather_one(&buckets[0], &mut some, &mut many, g) {
+                        Some(found) => (found, 1),
+                        None => break,
+                    },
+                    (count, passed) => (&some[..count], passed),
+                };
+                let is_before = |entry: &&&Entry| entry.cookie() < position;
+                let before = found.iter().take_while(is_before).count();
+                if !f(&found[before..]) {
+                    return true;
                 }
-                for entry in found.in_order(count) {
-                    if !f(entry) {
-                        return true;
-                    }
-                }
-                position = (position | last_of_each) + 1;
+                position = (position & !(of_each - 1)) + passed as u64 * of_each;
+                buckets = &buckets[passed..];
             }
         }
         true
@@ -65,81 +72,102 @@ impl Directory {
     /// Whether an entry is in memory, checked without a lock.
     pub fn has_entries(&self, g: &Guard) -> bool {
         let mut found = false;
-        self.list(0, g, |_| {
-            found = true;
-            false
+        self.list(0, g, |entries| {
+            found = !entries.is_empty();
+            !found
         });
         found
     }
 }
 
-/// Waits while the bucket is being changed.
+/// Puts the entries of the first buckets into `found`, those of each in the order of their cookies,
+/// until there may be no room for another bucket. Returns how many entries there are, and of how
+/// many buckets; none if the first one is being changed, has moved or has overflow lines.
+#[inline(never)]
+fn gather<'g>(
+    buckets: &'g [Bucket],
+    found: &mut [&'g Entry; GATHERED],
+    g: &'g Guard,
+) -> (usize, usize) {
+    let (mut count, mut passed) = (0, 0);
+    for bucket in buckets {
+        let room = found.get_mut(count..);
+        let Some(room) = room.and_then(|room| room.first_chunk_mut::<INLINE>()) else {
+            break;
+        };
+        let start = bucket.seq.peek();
+        let Some(slots) = bucket.only_line() else {
+            break;
+        };
+        let mut more = 0;
+        let mut take = |slot: &'g TagSlot<Entry>| {
+            if let Some((_, entry)) = slot.load(g)
+                && !entry.is_negative()
+            {
+                room[more] = entry;
+                more += 1;
+            }
+        };
+        // Most buckets have nothing in the last ones, which are looked at together.
+        let (near, far) = slots.split_at(INLINE - 2);
+        near.iter().for_each(&mut take);
+        if !TagSlot::are_empty(far) {
+            far.iter().for_each(&mut take);
+        }
+        if bucket.seq.has_moved_since(start) {
+            break;
+        }
+        sort_few(&mut room[..more]);
+        count += more;
+        passed += 1;
+    }
+    // Buckets move in their order: where this one has not, no other one had when it was read.
+    match buckets.first() {
+        Some(first) if !first.is_moved() => (count, passed),
+        _ => (0, 0),
+    }
+}
+
+/// The entries of one bucket in the order of their cookies, however many there are: in `some`, or
+/// in `many` where that has no room. `None` if it has moved, or was changed meanwhile.
 #[cold]
 #[inline(never)]
-fn wait_for(bucket: &Bucket) {
-    let _waited_for = bucket.seq.read_begin();
-}
-
-/// The entries that were found in one bucket, in an array as long as they are few: a vector would
-/// ask for its room at each. Who has found them counts them: that stays in a register.
-struct BucketEntries<'g> {
-    /// The first ones; behind them is what earlier buckets left.
-    few: [&'g Entry; FEW],
-    /// All of them, if there are more.
-    many: Vec<&'g Entry>,
-}
-
-/// Stands where no entry was found yet.
-static NO_ENTRY: Entry = Entry::nothing();
-
-impl<'g> BucketEntries<'g> {
-    fn new() -> BucketEntries<'g> {
-        BucketEntries {
-            few: [&NO_ENTRY; FEW],
-            many: Vec::new(),
+fn gather_one<'f, 'g>(
+    bucket: &'g Bucket,
+    some: &'f mut [&'g Entry; GATHERED],
+    many: &'f mut Vec<&'g Entry>,
+    g: &'g Guard,
+) -> Option<&'f [&'g Entry]> {
+    // Waits while it is being changed.
+    let start = bucket.seq.read_begin();
+    let mut count = 0;
+    many.clear();
+    bucket.for_each(g, |entry| {
+        if entry.is_negative() {
+            return;
         }
-    }
-
-    /// Puts one more beside the `count` that are there.
-    #[inline]
-    fn put(&mut self, count: usize, entry: &'g Entry) {
-        match self.few.get_mut(count) {
+        if count == GATHERED {
+            many.extend_from_slice(&some[..]);
+        }
+        match some.get_mut(count) {
             Some(place) => *place = entry,
-            None => self.put_many(count, entry),
+            None => many.push(entry),
         }
+        count += 1;
+    });
+    let found = match some.get_mut(..count) {
+        Some(some) => some,
+        None => &mut many[..],
+    };
+    if bucket.is_moved() || bucket.seq.read_retry(start) {
+        return None;
     }
-
-    #[cold]
-    #[inline(never)]
-    fn put_many(&mut self, count: usize, entry: &'g Entry) {
-        if count == FEW {
-            self.many.clear();
-            self.many.extend(self.few);
-        }
-        self.many.push(entry);
-    }
-
-    /// The `count` entries in the order of their cookies.
-    #[inline]
-    fn in_order(&mut self, count: usize) -> &[&'g Entry] {
-        if count > FEW {
-            return self.many_in_order();
-        }
-        let few = &mut self.few[..count];
-        sort_few(few);
-        few
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn many_in_order(&mut self) -> &[&'g Entry] {
-        self.many.sort_unstable_by_key(|entry| entry.cookie());
-        &self.many
-    }
+    found.sort_unstable_by_key(|entry| entry.cookie());
+    Some(found)
 }
 
 /// Sorts them. Their order is random, so a sort that branches on each comparison mispredicts every
-/// other one: two or three, as mostly, go through a network without branches.
+/// other one: they go through a network without branches.
 #[inline(always)]
 fn sort_few(found: &mut [&Entry]) {
     match found {
@@ -149,6 +177,13 @@ fn sort_few(found: &mut [&Entry]) {
             order(b, c);
             order(a, c);
             order(a, b);
+        }
+        [a, b, c, d] => {
+            order(a, b);
+            order(c, d);
+            order(a, c);
+            order(b, d);
+            order(b, c);
         }
         more => sort_more(more),
     }
@@ -163,7 +198,7 @@ fn order<'g>(one: &mut &'g Entry, other: &mut &'g Entry) {
     *other = select_unpredictable(is_less, a, b);
 }
 
-/// Sorts more than three by insertion.
+/// Sorts more than four by insertion.
 #[inline(never)]
 fn sort_more(found: &mut [&Entry]) {
     for end in 1..found.len() {
@@ -183,7 +218,7 @@ mod tests {
     use ahash::RandomState;
 
     #[test]
-    fn entries_come_in_the_order_of_their_cookies_few_or_many() {
+    fn entries_of_a_bucket_are_sorted_whatever_their_order() {
         let to = Target {
             ino: 7,
             generation: 1,
@@ -191,27 +226,23 @@ mod tests {
         };
         let keys = NameKeys::from(&RandomState::with_seeds(1, 2, 3, 4));
         let name = keys.hashed(b"name");
-        for count in 0..3 * FEW as u64 {
-            // Every order that a step through a ring makes, and equal cookies.
-            for step in [1, 5, 7, 11, 13] {
-                let cookie = |n: u64| n * step % 25 / 2;
-                let entries: Vec<_> = (0..count)
-                    .map(|n| Entry::new(&name, cookie(n), to))
+        for count in 0..=INLINE {
+            // Each row of so many cookies below `count`: every order, and equal ones.
+            for mut row in 0..count.pow(count as u32) {
+                let cookies: Vec<_> = (0..count)
+                    .map(|_| {
+                        let cookie = row % count;
+                        row /= count;
+                        cookie as u64
+                    })
                     .collect();
-                let mut cookies: Vec<_> = (0..count).map(cookie).collect();
-                cookies.sort_unstable();
-                // One after the other, as of buckets: what the first left is not seen again.
-                let mut found = BucketEntries::new();
-                for kept in [entries.len(), 1, entries.len()] {
-                    let some = &entries[..kept.min(entries.len())];
-                    (0..).zip(some).for_each(|(n, entry)| found.put(n, entry));
-                    let sorted = found.in_order(some.len());
-                    let seen: Vec<_> = sorted.iter().map(|e| e.cookie()).collect();
-                    match some.len() == entries.len() {
-                        true => assert_eq!(seen, cookies, "{count}"),
-                        false => assert_eq!(seen, [cookie(0)]),
-                    }
-                }
+                let entries: Vec<_> = cookies.iter().map(|&c| Entry::new(&name, c, to)).collect();
+                let mut found: Vec<_> = entries.iter().map(|entry| &**entry).collect();
+                sort_few(&mut found);
+                let seen: Vec<_> = found.iter().map(|entry| entry.cookie()).collect();
+                let mut sorted = cookies.clone();
+                sorted.sort_unstable();
+                assert_eq!(seen, sorted, "{cookies:?}");
             }
         }
     }

@@ -76,11 +76,17 @@ impl Names {
     pub fn list(&self) -> Vec<u64> {
         let g = pin();
         let mut seen = Vec::new();
-        assert!(self.directory.list(2, &g, |entry| {
+        assert!(self.list_behind(2, &g, |entry| {
             seen.push(entry.ino());
             true
         }));
         seen
+    }
+
+    /// Passes the entries behind `cookie` one by one.
+    fn list_behind(&self, cookie: u64, g: &Guard, mut f: impl FnMut(&Entry) -> bool) -> bool {
+        let each = |entries: &[&Entry]| entries.iter().all(|entry| f(entry));
+        self.directory.list(cookie, g, each)
     }
 }
 
@@ -120,7 +126,7 @@ fn names_whose_cookies_would_be_equal_have_cookies_of_their_own() {
         names.set_hashed(names.at_hash(name, hash), Some(n as u64 + 1));
     }
     let mut cookies = Vec::new();
-    names.directory.list(2, &pin(), |entry| {
+    names.list_behind(2, &pin(), |entry| {
         cookies.push((entry.ino(), entry.cookie()));
         true
     });
@@ -144,7 +150,7 @@ fn cookies_fit_in_31_bits_and_a_full_group_has_256_of_them() {
         }
     }
     let mut cookies = Vec::new();
-    names.directory.list(2, &pin(), |entry| {
+    names.list_behind(2, &pin(), |entry| {
         cookies.push(entry.cookie());
         true
     });
@@ -163,7 +169,7 @@ fn a_listing_that_stops_and_goes_on_across_growth_misses_nothing() {
     let (mut seen, mut cookie) = (Vec::new(), 2);
     while seen.len() < 300 {
         let before = seen.len();
-        names.directory.list(cookie, &g, |entry| {
+        names.list_behind(cookie, &g, |entry| {
             if entry.ino() > 300 {
                 cookie = entry.cookie();
                 return true;
@@ -208,6 +214,27 @@ fn a_listing_that_overtakes_growth_misses_nothing() {
         drop(held);
     });
     assert_eq!(names.list().len(), 300);
+}
+
+#[test]
+fn a_listing_between_whose_entries_the_table_grows_misses_nothing() {
+    let names = Names::new();
+    let g = pin();
+    for n in 1..=300 {
+        names.set(&format!("old-{n}"), Some(n));
+    }
+    let mut seen = Vec::new();
+    assert!(names.list_behind(2, &g, |entry| {
+        seen.push(entry.ino());
+        // All buckets of the table that is being listed are empty then.
+        if seen.len() % 100 == 1 {
+            names.directory.grow(400 << (seen.len() / 50), &pin());
+        }
+        true
+    }));
+    assert!(names.log2() >= 11, "it has grown twice or more");
+    seen.sort_unstable();
+    assert_eq!(seen, (1..=300).collect::<Vec<_>>());
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::caller::Caller;
 use crate::errno::{Errno, Result};
 use crate::inode::InodeExt;
 use crate::number::{ROOT, is_control};
-use crate::ops::list::list;
+use crate::ops::list::list_all;
 use crate::superblock::Superblock;
 use std::collections::{HashMap, HashSet};
 
@@ -62,7 +62,7 @@ fn entries(sb: &Superblock, directory: u64) -> Result<Vec<(u64, Kind, Vec<u8>)>>
             }
             true
         };
-        list(cx, inode, 0, true, &mut take, g)?;
+        list_all(cx, inode, &mut take, g)?;
         Ok(entries)
     });
     match listed {

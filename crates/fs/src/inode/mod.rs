@@ -454,6 +454,8 @@ impl InodeExt for Inode {
         f
     }
 
+    // Always inlined: nine words that a call would return through memory.
+    #[inline(always)]
     fn times(&self) -> Times {
         let mut times = self.meta.times();
         touch_by(self.touched(), &mut times.mtime, &mut times.ctime);

@@ -14,14 +14,45 @@ const AFTER_DOT: u64 = 1;
 /// Cookie after `..`; entries have cookies above it.
 const AFTER_DOTS: u64 = 2;
 
-/// Passes the entries after `cookie` (0: from the start) to `f`, `.` and `..` first, until it
-/// returns false. An entry that exists throughout comes exactly once, whatever is added and removed
-/// meanwhile (C6). `ENOENT` if the directory was removed. A restarted step, after the directory was
-/// evicted in the middle, begins after the last entry that `f` took.
+/// How far a listing has come.
+pub(crate) struct Progress {
+    /// Cookie of the last entry that was taken; 0 at the start.
+    pub reached: u64,
+    /// How many entries more are asked for. It may end a few beyond them, at 0 then.
+    pub left: usize,
+}
+
+impl Progress {
+    /// A listing behind `cookie`, of everything.
+    pub fn behind(cookie: u64) -> Progress {
+        Progress {
+            reached: cookie,
+            left: usize::MAX,
+        }
+    }
+}
+
+/// Passes all entries to `f`, until it returns false, and leaves the access time alone.
+pub(crate) fn list_all(
+    cx: &Ctx<'_>,
+    inode: &Inode,
+    f: &mut dyn FnMut(DirEntry<'_>) -> bool,
+    g: &Guard,
+) -> Attempt<()> {
+    list(cx, inode, &mut Progress::behind(0), true, f, g)
+}
+
+/// Passes the entries behind what was reached to `f`, `.` and `..` first, until it returns false or
+/// there were as many as asked for. An entry that exists throughout comes exactly once, whatever is
+/// added and removed meanwhile (C6). `ENOENT` if the directory was removed. A restarted step, after
+/// the directory was evicted in the middle, begins behind the last entry that `f` took.
+// Always inlined, and what it counts is here while entries are passed on: then `f` is inlined and
+// all is in registers.
+#[inline(always)]
 pub(crate) fn list(
     cx: &Ctx<'_>,
     inode: &Inode,
-    cookie: u64,
+    progress: &mut Progress,
     noatime: bool,
     mut f: impl FnMut(DirEntry<'_>) -> bool,
     g: &Guard,
@@ -39,19 +70,34 @@ pub(crate) fn list(
         (b"..", directory.parent(), AFTER_DOTS),
     ];
     for (name, ino, next) in dots {
-        if cookie < next
-            && !f(DirEntry {
+        if progress.reached < next {
+            if !f(DirEntry {
                 ino,
                 kind: Kind::Directory,
                 name,
                 cookie: next,
-            })
-        {
-            return Ok(());
+            }) {
+                return Ok(());
+            }
+            progress.reached = next;
         }
     }
-    let from = cookie.max(AFTER_DOTS);
-    let was_complete = directory.list(from, g, |entry| f(entry.listed()));
+    let (mut reached, mut left) = (progress.reached, progress.left);
+    let was_complete = directory.list(reached, g, |entries| {
+        let mut taken = entries;
+        for (before, entry) in entries.iter().enumerate() {
+            if !f(entry.listed()) {
+                taken = &entries[..before];
+                break;
+            }
+        }
+        if let Some(last) = taken.last() {
+            reached = last.cookie();
+        }
+        left = left.saturating_sub(taken.len());
+        taken.len() == entries.len() && left > 0
+    });
+    *progress = Progress { reached, left };
     // Evicted meanwhile.
     match was_complete {
         true => Ok(()),

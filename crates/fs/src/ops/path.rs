@@ -1,6 +1,6 @@
 //! From a directory up to the root: its name, and its path.
 
-use super::list::list;
+use super::list::list_all;
 use super::lookup::{above, find, hashed};
 use crate::attr::DirEntry;
 use crate::directory::Directory;
@@ -148,7 +148,7 @@ pub(crate) fn name_of(
         }
         name.is_none()
     };
-    list(cx, parent, 0, true, &mut look, g)?;
+    list_all(cx, parent, &mut look, g)?;
     match name {
         Some(name) => Ok(name),
         // It has left a bucket that was still to come for one that had been listed, or for another

@@ -7,7 +7,7 @@ use crate::calls::Call;
 use crate::errno::{Errno, Result};
 use crate::inode::{Inode, InodeInner};
 use crate::ops::ctx::Ctx;
-use crate::ops::list::list;
+use crate::ops::list::{Progress, list};
 use crate::ops::open::OpenFile;
 use crate::ops::path::path_of;
 use crate::ops::perm::{EXEC, READ, may};
@@ -100,9 +100,9 @@ impl Process {
         f: &mut dyn FnMut(DirEntry<'_>) -> bool,
     ) -> Result<()> {
         let noatime = file.flags() & libc::O_NOATIME != 0;
-        (batch.begun, batch.reached) = (*position, *position);
+        (batch.begun, batch.progress.reached) = (*position, *position);
         let listed = self.run(|cx, g| batch.list(cx, file.inode(g)?, noatime, f, g));
-        *position = batch.reached;
+        *position = batch.progress.reached;
         listed
     }
 
@@ -169,28 +169,25 @@ fn enter(cx: &Ctx<'_>, slot: &RefSlot<InodeInner>, inode: &Inode, g: &Guard) -> 
 struct Batch {
     /// The cookie after which the call began.
     begun: u64,
-    /// Cookie of the last entry that was taken.
-    reached: u64,
-    taken: usize,
+    progress: Progress,
 }
 
 impl Batch {
     fn new() -> Batch {
         Batch {
             begun: 0,
-            reached: 0,
-            taken: 0,
+            progress: Progress::behind(0),
         }
     }
 
     /// Whether any entry was passed to `f`.
     fn has_moved(&self) -> bool {
-        self.reached != self.begun
+        self.progress.reached != self.begun
     }
 
     /// Whether it ended because it has enough entries.
     fn is_full(&self) -> bool {
-        self.taken >= piece::ENTRIES
+        self.progress.left == 0
     }
 
     /// Passes entries behind `reached` to `f`. A restarted step goes on where it was.
@@ -202,21 +199,8 @@ impl Batch {
         f: &mut dyn FnMut(DirEntry<'_>) -> bool,
         g: &Guard,
     ) -> Attempt<()> {
-        let from = self.reached;
-        // Here while entries are passed on, and not in what the caller sees: then in registers.
-        let (mut reached, mut taken) = (from, 0);
-        let each = |entry: DirEntry<'_>| {
-            let cookie = entry.cookie;
-            let goes_on = taken < piece::ENTRIES && f(entry);
-            if goes_on {
-                reached = cookie;
-                taken += 1;
-            }
-            goes_on
-        };
-        let listed = list(cx, inode, from, noatime, each, g);
-        (self.reached, self.taken) = (reached, taken);
-        listed
+        self.progress.left = piece::ENTRIES;
+        list(cx, inode, &mut self.progress, noatime, f, g)
     }
 }
 

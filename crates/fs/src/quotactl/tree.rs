@@ -185,7 +185,7 @@ impl<'v> TreeWalk<'v> {
                 }
                 true
             };
-            list::list(cx, cx.sb.inode(ino, g)?, 0, true, &mut take, g)?;
+            list::list_all(cx, cx.sb.inode(ino, g)?, &mut take, g)?;
             Ok(below)
         });
         match below {

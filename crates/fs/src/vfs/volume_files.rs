@@ -10,9 +10,10 @@ use crate::flags;
 use crate::inode::Inode;
 use crate::locks::{Interrupt, LockRequest};
 use crate::ops::io::WriteAt;
+use crate::ops::list::{Progress, list};
 use crate::ops::lookup::hashed;
 use crate::ops::open::OpenFile;
-use crate::ops::{io, list, lock, open, range};
+use crate::ops::{io, lock, open, range};
 use crate::superblock::Attempt;
 use hearth_sync::epoch::pin;
 use hearth_sync::primitive::Arc;
@@ -203,19 +204,10 @@ impl<W: WaitMode> VolumeVfs<W> {
         f: &mut dyn FnMut(DirEntry<'_>) -> bool,
     ) -> Result<(), W::Error> {
         // A step that runs again goes on from the cookie that it has reached.
-        let mut reached = cookie;
+        let mut progress = Progress::behind(cookie);
         self.run(&KERNEL, |cx, g| {
             let noatime = file.flags() & libc::O_NOATIME != 0;
-            let (from, reached) = (reached, &mut reached);
-            let each = |entry: DirEntry<'_>| {
-                let at = entry.cookie;
-                let is_taken = f(entry);
-                if is_taken {
-                    *reached = at;
-                }
-                is_taken
-            };
-            list::list(cx, file.inode(g)?, from, noatime, each, g)
+            list(cx, file.inode(g)?, &mut progress, noatime, &mut *f, g)
         })
     }
 

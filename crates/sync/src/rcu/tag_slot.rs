@@ -91,6 +91,14 @@ impl<T: Send + Sync + 'static> TagSlot<T> {
         self.tag().is_none()
     }
 
+    /// True if all of them are empty, each at the moment when it is looked at.
+    #[inline]
+    pub fn are_empty(slots: &[TagSlot<T>]) -> bool {
+        // Relaxed: the pointers are not followed.
+        let words = slots.iter().map(|slot| slot.word.load(Ordering::Relaxed));
+        words.fold(0, |all, word| all | word.addr()) == 0
+    }
+
     #[inline]
     fn acquire(&self) -> *mut T {
         // Acquire: pairs with the Release in `swap`; the value behind the pointer is complete.
