@@ -19,6 +19,7 @@ impl Superblock {
 
     /// Frees an inode that has neither name nor reference. Who has given a reference back has a
     /// full fence behind that.
+    #[inline]
     pub fn iput_final(&self, inode: &Inode, g: &Guard) {
         // The thread that removes the last name stores the link count and then looks for
         // references. The thread that gives the last reference back subtracts it and then looks at
@@ -30,6 +31,7 @@ impl Superblock {
         }
     }
 
+    #[inline(never)]
     fn end(&self, inode: &Inode, g: &Guard) {
         let Some(log) = self.log() else {
             if self.objects.inodes.retire(inode, g) {

@@ -1,5 +1,6 @@
 //! Taking free descriptors.
 
+use hearth_sync::percpu::PerCpu;
 use hearth_sync::primitive::atomic::{AtomicU32, Ordering};
 
 use super::block::{BLOCK_SLOTS, descriptor, slot};
@@ -88,7 +89,9 @@ impl<T: Described> FdTable<T> {
         Some(bit)
     }
 
-    pub(super) fn claim_any(&self, core: &CoreBlock, cloexec: bool) -> Option<u32> {
+    #[inline(never)]
+    pub(super) fn claim_any(&self, cores: &PerCpu<CoreBlock>, cloexec: bool) -> Option<u32> {
+        let core = cores.get();
         let limit = self.limit();
         loop {
             // Relaxed: a preference. The block's own lock decides.

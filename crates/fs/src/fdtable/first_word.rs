@@ -27,6 +27,14 @@ const SPINS: u32 = if cfg!(feature = "shuttle") { 1 } else { 11 };
 #[derive(Debug)]
 pub(super) struct Busy;
 
+/// Why one look at the word has claimed nothing.
+enum ClaimMiss {
+    /// The word lock is held.
+    Locked,
+    /// Another thread was first.
+    Changed,
+}
+
 /// The word lock of a block is held. Its holder may change the block: see [`Block::change`].
 pub(super) struct WordLock<'b, T: Send + Sync + 'static> {
     block: &'b Block<T>,
@@ -42,30 +50,49 @@ impl<T: Send + Sync + 'static> Block<T> {
 
     /// Takes the lowest free slot in `from..end`, if there is one; `from` is not 0. Fails while the
     /// word is locked, even if no slot is free: a slot may be empty already.
-    #[inline]
+    // Always inlined: the first look mostly decides, and a call would take as much.
+    #[inline(always)]
     pub(super) fn claim(&self, from: u32, end: u32) -> Result<Option<u32>, Busy> {
+        match self.try_claim(from, end) {
+            Ok(claimed) => Ok(claimed),
+            Err(_) => self.claim_later(from, end),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn claim_later(&self, from: u32, end: u32) -> Result<Option<u32>, Busy> {
         let backoff = Backoff::new();
         let mut looks = 0;
         loop {
-            // Relaxed: the exchange decides. A thread that has seen a slot empty sees here that its
-            // bit is clear or that the word is still locked, because the slot was loaded with
-            // Acquire.
-            let used = self.used.load(Ordering::Relaxed);
-            if used & LOCKED != 0 {
-                looks += 1;
-                if looks > SPINS {
-                    return Err(Busy);
+            match self.try_claim(from, end) {
+                Ok(claimed) => return Ok(claimed),
+                Err(ClaimMiss::Locked) => {
+                    looks += 1;
+                    if looks > SPINS {
+                        return Err(Busy);
+                    }
+                    backoff.snooze();
                 }
-                backoff.snooze();
-                continue;
+                Err(ClaimMiss::Changed) => backoff.spin(),
             }
-            let Some(bit) = lowest_clear(used, from, end) else {
-                return Ok(None);
-            };
-            if self.exchange(used, used | 1 << bit, Ordering::Acquire) {
-                return Ok(Some(bit));
-            }
-            backoff.spin();
+        }
+    }
+
+    #[inline(always)]
+    fn try_claim(&self, from: u32, end: u32) -> Result<Option<u32>, ClaimMiss> {
+        // Relaxed: the exchange decides. A thread that has seen a slot empty sees here that its bit
+        // is clear or that the word is still locked, because the slot was loaded with Acquire.
+        let used = self.used.load(Ordering::Relaxed);
+        if used & LOCKED != 0 {
+            return Err(ClaimMiss::Locked);
+        }
+        let Some(bit) = lowest_clear(used, from, end) else {
+            return Ok(None);
+        };
+        match self.exchange(used, used | 1 << bit, Ordering::Acquire) {
+            true => Ok(Some(bit)),
+            false => Err(ClaimMiss::Changed),
         }
     }
 

@@ -89,9 +89,9 @@ struct Moving {
 impl OpenFile {
     /// Made where it stays: it is too large to be handed from function to function.
     pub(crate) fn owned<F: FileOwner>(cx: &Ctx<'_>, inode: InodeRef, flags: i32) -> F {
-        let control = match is_control(inode.number()).then_some(&inode.body) {
-            Some(Body::Control(file)) => cx.sb.control.open(*file, cx.sb, cx.caller),
-            _ => None,
+        let control = match is_control(inode.number()) {
+            true => open_control(cx, &inode),
+            false => None,
         };
         F::owning(|| OpenFile {
             kind: inode.kind(),
@@ -211,10 +211,23 @@ impl OpenFile {
     }
 
     /// Does the last close: releases the locks of this description and the inode's reference.
+    // Always inlined: mostly it is an exchange and some looks.
+    #[inline(always)]
     pub(crate) fn finish(&self, sb: &Superblock, g: &Guard) {
         let Some(inode) = self.inode.take() else {
             return;
         };
+        let is_noted = self.writable() && sb.log().is_some();
+        if is_noted || self.is_charged() || inode.taken_locks().is_some() {
+            self.finish_use(sb, &inode, g);
+        }
+        sb.release(inode, g);
+    }
+
+    /// What a last close does only for some files. A function of its own, so that the others have
+    /// no registers to save.
+    #[inline(never)]
+    fn finish_use(&self, sb: &Superblock, inode: &InodeRef, g: &Guard) {
         // The inode was taken out before the locks are released: the requester of a lock that is
         // granted later releases it.
         if let Some(locks) = inode.taken_locks() {
@@ -222,12 +235,20 @@ impl OpenFile {
             locks.release_owner(self.id(), false);
         }
         if self.is_charged() {
-            reserve::close(sb, &inode, g);
+            reserve::close(sb, inode, g);
         }
         if self.writable() {
-            sb.note_closed(&inode);
+            sb.note_closed(inode);
         }
-        sb.release(inode, g);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn open_control(cx: &Ctx<'_>, inode: &Inode) -> Option<OpenControl> {
+    match &inode.body {
+        Body::Control(file) => cx.sb.control.open(*file, cx.sb, cx.caller),
+        _ => None,
     }
 }
 

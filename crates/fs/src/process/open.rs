@@ -84,6 +84,8 @@ impl Process {
     }
 }
 
+// Always inlined: what it does itself is a look at the flags.
+#[inline(always)]
 fn open_walked<'x, F: WalkEnd<'x>>(
     cx: &Ctx<'_>,
     walked: &Walked<'x, F>,

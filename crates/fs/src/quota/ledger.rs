@@ -357,7 +357,9 @@ impl Ledger {
         self.by_owner
     }
 
-    #[inline]
+    // Always inlined, like `give` and `account`: each is a few instructions where nothing is
+    // refused, and what it returns would go through memory.
+    #[inline(always)]
     fn take<'g>(
         &'g self,
         account: &'g Account,
@@ -377,6 +379,7 @@ impl Ledger {
     }
 
     #[cold]
+    #[inline(never)]
     fn take_slow(
         &self,
         account: &Account,
@@ -387,7 +390,7 @@ impl Ledger {
         self.with_state(g, |state, cx| state.charge(account, resource, amount, cx))
     }
 
-    #[inline]
+    #[inline(always)]
     fn give(&self, account: &Account, resource: Resource, amount: u64) {
         if !account.credit.give(resource, amount, self.keep) {
             self.give_slow(account, resource, amount);
@@ -395,6 +398,7 @@ impl Ledger {
     }
 
     #[cold]
+    #[inline(never)]
     fn give_slow(&self, account: &Account, resource: Resource, amount: u64) {
         let g = pin();
         self.with_state(&g, |state, cx| state.free(account, resource, amount, cx));
@@ -407,7 +411,7 @@ impl Ledger {
     }
 
     /// The account of `owners`: the hint, else this CPU's last one, else by lookup in the map.
-    #[inline]
+    #[inline(always)]
     fn account<'g>(&'g self, hint: u32, owners: Owners, g: &'g Guard) -> &'g Account {
         let owners = if self.by_owner {
             owners
@@ -419,6 +423,11 @@ impl Ledger {
         {
             return account;
         }
+        self.other_account(owners, g)
+    }
+
+    #[inline(never)]
+    fn other_account<'g>(&'g self, owners: Owners, g: &'g Guard) -> &'g Account {
         let recent = self.recent.get();
         // Relaxed: a hint; the account behind it says whose it is.
         if let Some(account) = self.accounts.get(recent.load(Relaxed), g)
@@ -455,6 +464,12 @@ impl Charge<'_> {
         self.left -= amount.min(self.left);
     }
 
+    #[cold]
+    #[inline(never)]
+    fn give_back(&self) {
+        self.ledger.give(self.account, self.resource, self.left);
+    }
+
     /// Number of the charged account.
     pub fn account(&self) -> u32 {
         self.account.number
@@ -462,9 +477,11 @@ impl Charge<'_> {
 }
 
 impl Drop for Charge<'_> {
+    // Always inlined: mostly all is spent.
+    #[inline(always)]
     fn drop(&mut self) {
         if self.left > 0 {
-            self.ledger.give(self.account, self.resource, self.left);
+            self.give_back();
         }
     }
 }

@@ -218,6 +218,8 @@ impl Numbers {
     }
 
     /// Frees a number whose object of `generation` is gone.
+    // Always inlined: its one caller on a fast path has saved its registers.
+    #[inline(always)]
     pub(super) fn give(&self, number: u64, generation: u32) {
         // A number whose generations are used up is never allocated again.
         let Some(generation) = generation.checked_add(1) else {
@@ -231,12 +233,19 @@ impl Numbers {
         let mut core = self.core();
         core.returned.push_back((number, generation));
         if core.returned.len() as u64 >= 2 * BLOCK {
-            let surplus = pack(core.returned.drain(..BLOCK as usize).collect());
-            let mut pool = self.pool.lock();
-            pool.push(surplus);
-            // Relaxed: a hint.
-            self.pooled.store(pool.len(), Ordering::Relaxed);
+            self.pass_on(&mut core);
         }
+    }
+
+    /// Gives the pool the oldest block of what a core has.
+    #[cold]
+    #[inline(never)]
+    fn pass_on(&self, core: &mut CpuNumbers) {
+        let surplus = pack(core.returned.drain(..BLOCK as usize).collect());
+        let mut pool = self.pool.lock();
+        pool.push(surplus);
+        // Relaxed: a hint.
+        self.pooled.store(pool.len(), Ordering::Relaxed);
     }
 
     /// Gives a core a block from the pool, or one that was never used.
