@@ -54,6 +54,11 @@ pub enum Error {
         /// Who: process, host and mount point.
         who: String,
     },
+    /// A file that is written over in place has another name, so another copy has it too.
+    Linked {
+        /// The file.
+        path: PathBuf,
+    },
     /// There is no volume here.
     NotAVolume {
         /// What was given.
@@ -232,6 +237,7 @@ impl Error {
             | Error::Gap { .. }
             | Error::Stale { .. } => Errno::EIO,
             Error::InUse { .. } => Errno::EBUSY,
+            Error::Linked { .. } => Errno::EMLINK,
             Error::NotAVolume { .. }
             | Error::Unfinished { .. }
             | Error::Loading { .. }
@@ -282,6 +288,13 @@ impl fmt::Display for Error {
                     path.display()
                 )
             }
+            Error::Linked { path } => write!(
+                f,
+                "{}: has another name, as a copy made of hard links has, and writing would destroy \
+                 that copy; make a copy of the directory with 'cp -a' and use that, or read this \
+                 one with -o ro",
+                path.display()
+            ),
             Error::NotAVolume { path, why } => write!(
                 f,
                 "{}: no volume, {why}; hearth mkfs makes one in an empty directory",

@@ -69,9 +69,13 @@ pub fn take(path: &Path, place: &Path, owner: Option<&str>) -> Result<HeldLock> 
                     thread::sleep(LOOK);
                     continue;
                 }
+                let mut who = holder(&mut file, path);
+                if is.nlink() > 1 {
+                    who += &of_another(is.nlink());
+                }
                 return Err(Error::InUse {
                     path: place.to_owned(),
-                    who: holder(&mut file, path),
+                    who,
                 });
             }
             Err(error) => return Err(failed("lock")(error.into())),
@@ -136,6 +140,15 @@ impl Drop for HeldLock {
             held.swap_remove(at);
         }
     }
+}
+
+/// What is added to the name of who holds a lock: a copy made of hard links (`cp -al`, `rsync
+/// --link-dest`) has one lock with the volume that it was made of.
+fn of_another(names: u64) -> String {
+    format!(
+        " (perhaps as another directory: lock has {names} names, as in a copy made of hard links; \
+         a copy by 'cp -a' has its own)"
+    )
 }
 
 /// The name of who holds a lock that was refused. Readers write none, the kernel has their numbers:

@@ -18,6 +18,9 @@ pub trait Disk: Send + Sync {
     fn place(&self) -> &Path;
 
     /// Opens a file that is there.
+    ///
+    /// # Errors
+    /// [`crate::Error::Linked`] for writing where it has another name.
     fn open(&self, name: &str, access: Access) -> Result<Arc<dyn File>>;
 
     /// Makes a file that is not there, which its owner alone may open.

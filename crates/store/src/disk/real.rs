@@ -42,6 +42,11 @@ impl Disk for RealDisk {
             .write(access == Access::Write)
             .open(&path)
             .map_err(|error| Error::io("open", &path, error))?;
+        let is = file.metadata();
+        let is = is.map_err(|error| Error::io("look at", &path, error))?;
+        if access == Access::Write && is.is_file() && is.nlink() > 1 {
+            return Err(Error::Linked { path });
+        }
         Ok(Arc::new(RealFile { file, path }))
     }
 

@@ -6,7 +6,7 @@
 
 use super::LOG_FILES;
 use crate::disk::{Access, Disk, File};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use hearth_sync::primitive::Arc;
 
 const NAME: &str = "ballast";
@@ -22,6 +22,11 @@ impl Ballast {
     pub(crate) fn open(disk: &dyn Disk, log_len: u64) -> Result<Ballast> {
         let file = match disk.open(NAME, Access::Write) {
             Err(error) if error.is_absent() => disk.create(NAME)?,
+            // Nobody reads it. The other name keeps its own.
+            Err(Error::Linked { .. }) => {
+                disk.remove(NAME)?;
+                disk.create(NAME)?
+            }
             file => file?,
         };
         let target = log_len * LOG_FILES;

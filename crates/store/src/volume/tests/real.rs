@@ -7,6 +7,7 @@ use crate::{Error, KvOp, Read, Table};
 use hearth_testing::threads::SetOnDrop;
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -170,6 +171,57 @@ fn a_second_opener_is_told_the_first() {
     drop(Kv::open(&dir, OpenMode::ReadOnly).unwrap());
     kv.close().unwrap();
     write(&dir);
+}
+
+/// What a volume writes over in place has the copy as well, where that is made of hard links (`cp
+/// -al`, `rsync --link-dest`). Once, an opening of one changed the other.
+#[test]
+fn a_copy_made_of_hard_links_is_read_and_not_written() {
+    fn link_all(from: &Path, to: &Path) {
+        fs::create_dir(to).unwrap();
+        for entry in fs::read_dir(from).unwrap() {
+            let entry = entry.unwrap();
+            let to = to.join(entry.file_name());
+            match entry.path().is_dir() {
+                true => link_all(&entry.path(), &to),
+                false => fs::hard_link(entry.path(), to).unwrap(),
+            }
+        }
+    }
+    let (root, dir) = volume();
+    let copy = root.path().join("copy");
+    let kv = write(&dir);
+    kv.commit(1, &[put("a", "1")]).unwrap();
+    kv.close().unwrap();
+    drop(kv);
+    link_all(&dir, &copy);
+    let before = bytes(&dir);
+    for place in [&dir, &copy] {
+        let refused = Kv::open(place, writer()).err().expect("it has two names");
+        let Error::Linked { path } = &refused else {
+            panic!("{refused}")
+        };
+        assert!(path.starts_with(place), "{refused}");
+    }
+    assert!(bytes(&dir) == before);
+    let kv = Kv::open(&copy, OpenMode::ReadOnly).unwrap();
+    assert_eq!(get(&kv, "a").as_deref(), Some("1"));
+    drop(kv);
+    // The room that nobody reads, and the lock while nobody has it, stand in nobody's way.
+    fs::remove_dir_all(&copy).unwrap();
+    fs::create_dir(&copy).unwrap();
+    for name in ["ballast", "lock"] {
+        fs::hard_link(dir.join(name), copy.join(name)).unwrap();
+    }
+    let kv = write(&dir);
+    let other = fs::metadata(copy.join("ballast")).unwrap();
+    assert_ne!(
+        fs::metadata(dir.join("ballast")).unwrap().ino(),
+        other.ino()
+    );
+    let text = Kv::open(&dir, writer()).err().unwrap().to_string();
+    assert!(text.contains("lock has 2 names"), "{text}");
+    drop(kv);
 }
 
 /// Once, a program that had dropped a volume and opened it again was told that it is in use now and
