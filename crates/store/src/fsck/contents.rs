@@ -67,6 +67,7 @@ pub fn check(
         inline: Cursor::new(view, Table::Extents, key::INLINES),
         map: None,
         before: None,
+        lost: None,
         named: NamedBlocks::default(),
         unwritten: 0,
         keep_blocks: keep_blocks.then_some(None),
@@ -131,6 +132,15 @@ struct MapOwner {
     pages: u64,
 }
 
+/// Bytes of a file that are lost, in extents side by side: one finding. A file of a segment that is
+/// gone has hundreds of them.
+struct LostRun {
+    code: Code,
+    pages: Range<u64>,
+    /// Where they are not, if it is in a segment.
+    segment: Option<u64>,
+}
+
 /// The map whose extents come.
 struct MapScan {
     number: u64,
@@ -156,6 +166,8 @@ struct ContentsPass<'a> {
     map: Option<MapScan>,
     /// The extent before in it, unless that is to be changed.
     before: Option<Extent>,
+    /// What is lost of it, and not reported yet.
+    lost: Option<LostRun>,
     named: NamedBlocks,
     /// Pages that are allocated and not written.
     unwritten: u64,
@@ -276,6 +288,7 @@ impl ContentsPass<'_> {
 
     /// All extents of the map were seen.
     fn leave(&mut self) -> Result<()> {
+        self.report_lost();
         self.before = None;
         let Some(map) = self.map.take() else {
             return Ok(());
@@ -354,12 +367,11 @@ impl ContentsPass<'_> {
     /// Whether the bytes of an extent can be there.
     fn place(&mut self, map: u64, extent: &Extent) -> Result<()> {
         let Range { start, end } = extent.pages;
-        let bytes = format!("bytes {} to {}", byte_of(start), byte_of(end));
         match &extent.place {
             Place::Unwritten => self.unwritten = self.unwritten.saturating_add(end - start),
             Place::Inline => {
                 if self.inline_at((map, end - 1))? != Some(start) {
-                    self.report.find(Code::NoInline, self.ino(), bytes);
+                    self.lose(Code::NoInline, start..end, None);
                 }
             }
             Place::Stored { block, within } => {
@@ -372,17 +384,43 @@ impl ContentsPass<'_> {
                 }
                 let in_block = (u64::from(*within) + (end - start)).saturating_mul(PAGE);
                 let in_segment = u64::from(block.at) + HEADER + u64::from(block.stored);
-                let detail = format!("{bytes}, segment {:016x}", block.segment);
-                match self.listed.get(&block.segment) {
-                    None => self.report.find(Code::NoSegment, self.ino(), detail),
-                    Some(&len) if in_segment > len || in_block > u64::from(block.length) => {
-                        self.report.find(Code::Short, self.ino(), detail);
-                    }
-                    Some(_) => {}
+                let code = match self.listed.get(&block.segment) {
+                    None => Some(Code::NoSegment),
+                    Some(&len) => (in_segment > len || in_block > u64::from(block.length))
+                        .then_some(Code::Short),
+                };
+                if let Some(code) = code {
+                    self.lose(code, start..end, Some(block.segment));
                 }
             }
         }
         Ok(())
+    }
+
+    /// An extent whose bytes are lost.
+    fn lose(&mut self, code: Code, pages: Range<u64>, segment: Option<u64>) {
+        if let Some(run) = &mut self.lost
+            && (run.code, run.pages.end, run.segment) == (code, pages.start, segment)
+        {
+            run.pages.end = pages.end;
+            return;
+        }
+        self.report_lost();
+        self.lost = Some(LostRun {
+            code,
+            pages,
+            segment,
+        });
+    }
+
+    fn report_lost(&mut self) {
+        let Some(run) = self.lost.take() else { return };
+        let (from, to) = (byte_of(run.pages.start), byte_of(run.pages.end));
+        let mut detail = format!("bytes {from} to {to}");
+        if let Some(segment) = run.segment {
+            detail += &format!(", segment {segment:016x}");
+        }
+        self.report.find(run.code, self.ino(), detail);
     }
 
     /// Two extents overlap: the newer one keeps what both have.

@@ -720,6 +720,31 @@ fn extents_whose_bytes_are_gone_are_reported_and_stay() {
     assert_eq!(path_of(&report, "F044"), "/dir/deep/inline");
 }
 
+/// Once, each extent had a line: a file that had lost a segment of 32 MiB had five hundred.
+#[test]
+fn lost_extents_side_by_side_are_one_finding() {
+    let mut volume = Volume::new();
+    let map = volume.contents(STORED).map;
+    let block = stored(&extent(&volume, STORED, 2).1);
+    for page in 0..3 {
+        let (pages, within) = (page..page + 1, page as u32);
+        let place = schema::Place::Stored { block, within };
+        let value = Extent { pages, place }.encode();
+        volume.plant(Table::Extents, &key::extent(map, page), Some(value));
+    }
+    volume.data.listed.segments.clear();
+    let lost = |volume: &Volume| -> Vec<String> {
+        let report = volume.check(false);
+        let is_lost = |found: &&Finding| found.code == Code::NoSegment;
+        let lost = report.findings.iter().filter(is_lost);
+        lost.map(|found| found.detail.clone()).collect()
+    };
+    let said = |bytes: &str| format!("bytes {bytes}, segment {:016x}", block.segment);
+    assert_eq!(lost(&volume), [said("0 to 12288")]);
+    volume.plant(Table::Extents, &key::extent(map, 1), None);
+    assert_eq!(lost(&volume), [said("0 to 4096"), said("8192 to 12288")]);
+}
+
 #[test]
 fn an_extent_that_cannot_be_read_costs_its_own_range_alone() {
     let volume = Volume::new();
