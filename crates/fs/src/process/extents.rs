@@ -1,7 +1,7 @@
 //! Seeking, sizes, copies between files, and durability.
 
 use super::files::check_offset;
-use super::position::lock_position;
+use super::position::lock_positions;
 use super::{AT_FDCWD, Fd, Process};
 use crate::attr::{Kind, SetAttr};
 use crate::calls::Call;
@@ -99,34 +99,36 @@ impl Process {
         flags: u32,
     ) -> Result<u64> {
         self.call(Call::CopyFileRange, || {
-            let off = |file: &OpenFile, given: &Option<&mut u64>| match given {
-                Some(off) => Ok(**off),
-                None => lock_position(file).map(|position| *position),
-            };
-            let (source, target, copied) = loop {
+            let (target, copied) = loop {
                 let (source, target) = (self.counted(from.0)?, self.counted(to.0)?);
                 let copied = check_copy(&source, &target, flags).and_then(|()| {
-                    let offsets = (off(&source, &from.1)?, off(&target, &to.1)?);
+                    let (own_from, own_to) = (from.1.is_none(), to.1.is_none());
+                    // Held to the end: with one that is gone by then nothing could be said.
+                    let mut held =
+                        lock_positions([own_from.then_some(&*source), own_to.then_some(&*target)])?;
+                    let own = held.iter().flatten().map(|position| **position);
+                    let (first, last) = (own.clone().next(), own.last());
+                    let offsets = (
+                        from.1.as_deref().copied().or(first).unwrap_or_default(),
+                        to.1.as_deref().copied().or(last).unwrap_or_default(),
+                    );
                     let noatime = source.flags() & libc::O_NOATIME != 0;
-                    Copying::new(offsets, len, noatime).in_pieces(|copying| {
+                    let copied = Copying::new(offsets, len, noatime).in_pieces(|copying| {
                         self.run(|cx, g| copy(cx, source.inode(g)?, target.inode(g)?, copying, g))
-                    })
+                    })?;
+                    let moved = held.iter_mut().flatten();
+                    moved.for_each(|position| **position += copied);
+                    Ok(copied)
                 });
                 // Like in `Process::on`.
                 let is_late = source.is_finished() || target.is_finished();
                 if !is_late || copied != Err(Errno::EBADF) {
-                    break (source, target, copied?);
+                    break (target, copied?);
                 }
             };
-            let advance = |file: &OpenFile, given: Option<&mut u64>| -> Result<()> {
-                match given {
-                    Some(off) => *off += copied,
-                    None => *lock_position(file)? += copied,
-                }
-                Ok(())
-            };
-            advance(&source, from.1)?;
-            advance(&target, to.1)?;
+            for given in [from.1, to.1].into_iter().flatten() {
+                *given += copied;
+            }
             self.sync_written(&target)?;
             Ok(copied)
         })

@@ -5,7 +5,7 @@ use crate::errno::{Errno, Result};
 use crate::ops::open::{OpenFile, PositionLock};
 use crate::ops::run::PATIENCE;
 use hearth_sync::epoch::{is_pinned, pin};
-use hearth_sync::lock::LockGuard;
+use hearth_sync::lock::{LockGuard, lock_two};
 use hearth_sync::primitive::thread::yield_now;
 use hearth_sync::rcu::Shared;
 use std::time::Instant;
@@ -13,7 +13,7 @@ use std::time::Instant;
 /// The offset of `file`. Nobody waits for it pinned: its holder may wait for a cut in between, and
 /// the cut for who is pinned. `EDEADLK` in a callback of the library, where the caller is pinned by
 /// the call above, if the offset is in use for long: perhaps by that call.
-pub(super) fn lock_position(file: &OpenFile) -> Result<LockGuard<'_, PositionLock, u64>> {
+pub(super) fn lock_position(file: &OpenFile) -> Result<Position<'_>> {
     if !is_pinned() {
         return Ok(file.position().lock());
     }
@@ -25,6 +25,28 @@ pub(super) fn lock_position(file: &OpenFile) -> Result<LockGuard<'_, PositionLoc
             None => yield_now(),
         }
     }
+}
+
+/// The offset of an open file, locked.
+type Position<'f> = LockGuard<'f, PositionLock, u64>;
+
+/// The offsets of two open files, of those that are given, in the order of the arguments. The
+/// second is `None` where both are one file. `EDEADLK` as [`lock_position`].
+pub(super) fn lock_positions<'f>(
+    files: [Option<&'f OpenFile>; 2],
+) -> Result<[Option<Position<'f>>; 2]> {
+    let [Some(one), Some(other)] = files else {
+        let [one, other] = files.map(|file| file.map(lock_position).transpose());
+        return Ok([one?, other?]);
+    };
+    if !is_pinned() {
+        let (first, second) = lock_two(one.position(), other.position());
+        return Ok([Some(first), second]);
+    }
+    let first = lock_position(one)?;
+    let is_same = std::ptr::eq(one, other);
+    let second = (!is_same).then(|| lock_position(other)).transpose()?;
+    Ok([Some(first), second])
 }
 
 impl Process {
@@ -65,9 +87,11 @@ impl Process {
 #[cfg(not(feature = "shuttle"))]
 mod tests {
     use super::*;
-    use crate::{Credentials, Volume};
+    use crate::{Credentials, Observer, Volume};
     use hearth_sync::epoch;
+    use hearth_sync::rcu::Share;
     use std::io::IoSliceMut;
+    use std::ops::Range;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
     use std::thread::sleep;
@@ -130,5 +154,42 @@ mod tests {
                 assert!(is_freed, "call {n} is pinned while it waits");
             });
         }
+    }
+
+    /// Takes the offset of a file for ever when something has been written, if it gets it.
+    struct Thief(Share<OpenFile>);
+
+    impl Observer for Thief {
+        fn entry_changed(&self, _: u64, _: &[u8]) {}
+
+        fn inode_changed(&self, _: u64, _: Option<Range<u64>>) {
+            std::mem::forget(self.0.position().try_lock());
+        }
+    }
+
+    /// Regression: a copy in a callback of the library that found an offset taken when it had
+    /// copied failed with `EDEADLK`, and the offset of the source had moved.
+    #[test]
+    fn a_copy_has_the_offsets_that_it_moves_from_its_begin_to_its_end() {
+        let volume = Volume::memory();
+        let p = volume.process(Credentials::root());
+        p.mkdir("/d", 0o755).expect("a new name");
+        let new = |name| p.open(name, libc::O_CREAT | libc::O_RDWR, 0o644);
+        let (from, to) = (new("/from").expect("new"), new("/to").expect("new"));
+        p.pwrite(from, b"hello", 0).expect("room");
+        let dir = p.open("/d", libc::O_RDONLY, 0).expect("it is there");
+        volume.observe(Arc::new(Thief(p.counted(to).expect("it is open"))));
+        let mut copied = None;
+        p.getdents(dir, &mut |_| {
+            copied = Some(p.copy_file_range((from, None), (to, None), 9, 0));
+            false
+        })
+        .expect("a listing");
+        assert_eq!(copied, Some(Ok(5)));
+        let offset = |fd| p.lseek(fd, 0, libc::SEEK_CUR);
+        assert_eq!((offset(from), offset(to)), (Ok(5), Ok(5)));
+        // One description has one offset, and a range is not copied into itself.
+        let itself = p.copy_file_range((from, None), (from, None), 9, 0);
+        assert_eq!(itself, Ok(0));
     }
 }
