@@ -3,6 +3,7 @@
 use super::create::miss_directory;
 use super::lookup::{find, miss_entry};
 use super::perm::may_delete;
+use crate::attr::Kind;
 use crate::directory::{Found, Locked, Lookup, Refused, Removal};
 use crate::errno::Errno;
 use crate::hashed::Hashed;
@@ -10,9 +11,10 @@ use crate::inode::Inode;
 use crate::name::NAME_MAX;
 use crate::number::is_control_name;
 use crate::ops::ctx::Ctx;
-use crate::superblock::{Attempt, Stop};
+use crate::superblock::{Attempt, RenameLock, Stop};
 use crate::watch::{EventInode, NameChange};
 use hearth_sync::epoch::Guard;
+use hearth_sync::lock::LockGuard;
 
 /// Removes a name that is not a directory's. A read-only volume refuses before the name is looked
 /// up.
@@ -28,6 +30,11 @@ pub(crate) fn unlink(cx: &Ctx<'_>, parent: &Inode, at: Hashed<'_>, g: &Guard) ->
 pub(crate) fn unlink_found(cx: &Ctx<'_>, parent: &Inode, at: Hashed<'_>, g: &Guard) -> Attempt<()> {
     cx.begin_change(parent)?;
     check_removable(parent, at.name)?;
+    let _still = cx
+        .sb
+        .names
+        .are_still()
+        .then(|| wait_for_walks(cx, parent, at, g));
     let _parent = cx.pin_inode(parent, g)?;
     let (locked, found, victim) = lock_victim(cx, parent, at, g)?;
     let _victim = cx.pin_inode(victim, g)?;
@@ -54,6 +61,11 @@ pub(crate) fn rmdir(cx: &Ctx<'_>, parent: &Inode, at: Hashed<'_>, g: &Guard) -> 
         _ => cx.begin_change(parent)?,
     }
     check_removable(parent, at.name)?;
+    let _still = cx
+        .sb
+        .names
+        .are_still()
+        .then(|| wait_for_walks(cx, parent, at, g));
     let _parent = cx.pin_inode(parent, g)?;
     refuse_occupied(cx, parent, at, g)?;
     let (locked, found, victim) = lock_victim(cx, parent, at, g)?;
@@ -70,6 +82,21 @@ pub(crate) fn rmdir(cx: &Ctx<'_>, parent: &Inode, at: Hashed<'_>, g: &Guard) -> 
     cx.entry_changed(parent, at.name);
     cx.sb.iput_final(victim, g);
     Ok(())
+}
+
+/// Waits for walks that want names to stay where they are, if `at` is the name of something that
+/// walks pass: removed and made again all the time, it would spoil each of their attempts.
+#[cold]
+#[inline(never)]
+fn wait_for_walks<'a>(
+    cx: &'a Ctx<'_>,
+    parent: &Inode,
+    at: Hashed<'_>,
+    g: &Guard,
+) -> Option<LockGuard<'a, RenameLock, ()>> {
+    let entry = find(parent, at, g).ok().flatten()?;
+    let is_passed = matches!(entry.kind(), Kind::Directory | Kind::Symlink);
+    is_passed.then(|| cx.sb.names.rename.0.lock())
 }
 
 /// Refuses a directory with entries, and a name that is not there, without taking a lock, so that

@@ -92,6 +92,9 @@ mod tests {
     use hearth_sync::primitive::thread;
     use std::time::Duration;
 
+    /// How long what must not happen is waited for.
+    const LONG: Duration = Duration::from_millis(50);
+
     /// Regression: a link was renamed in place also while a walk beside such renames held the
     /// rename lock, and the walk began again for ever.
     #[test]
@@ -114,10 +117,46 @@ mod tests {
                     exchange(&volume.process(Credentials::root())).unwrap();
                     is_done.store(true, Relaxed);
                 });
-                thread::sleep(Duration::from_millis(50));
+                thread::sleep(LONG);
                 let was_done = is_done.load(Relaxed);
                 drop(still);
                 assert!(!was_done);
+            });
+            assert!(is_done.load(Relaxed));
+        }
+    }
+
+    /// Regression: a walk beside a directory or a link that is removed and made again all the time
+    /// began again for ever.
+    #[test]
+    fn nothing_that_a_walk_passes_is_removed_while_it_is_kept_still() {
+        let make = |process: &Process, name: &str| match name {
+            "/dir" => process.mkdir(name, 0o755).unwrap(),
+            "/link" => process.symlink("/", name).unwrap(),
+            _ => process.mknod(name, libc::S_IFREG | 0o600, 0).unwrap(),
+        };
+        let remove = |process: &Process, name: &str| match name {
+            "/dir" => process.rmdir(name).unwrap(),
+            _ => process.unlink(name).unwrap(),
+        };
+        for (name, is_passed) in [("/dir", true), ("/link", true), ("/file", false)] {
+            let volume = Volume::memory();
+            make(&volume.process(Credentials::root()), name);
+            let is_done = AtomicBool::new(false);
+            thread::scope(|scope| {
+                let still = volume.sb.names.keep_still();
+                scope.spawn(|| {
+                    remove(&volume.process(Credentials::root()), name);
+                    is_done.store(true, Relaxed);
+                });
+                let begun = std::time::Instant::now();
+                // What is passed by nobody does not wait.
+                while !is_done.load(Relaxed) && (!is_passed || begun.elapsed() < LONG) {
+                    thread::sleep(Duration::from_millis(1));
+                }
+                let was_done = is_done.load(Relaxed);
+                drop(still);
+                assert_eq!(was_done, !is_passed, "{name}");
             });
             assert!(is_done.load(Relaxed));
         }

@@ -248,8 +248,8 @@ fn walk_again<'x, F: WalkEnd<'x>>(
     walk_slowly(cx, from, path, follow, g)
 }
 
-/// Walks while directories and links keep their names: only renames that were under way spoil an
-/// attempt, and names that are removed and made again.
+/// Walks while directories and links keep their names: only renames and removals that were under
+/// way spoil an attempt.
 #[cold]
 fn walk_slowly<'x, F: WalkEnd<'x>>(
     cx: &Ctx<'_>,
