@@ -21,6 +21,8 @@ pub struct TestBackend {
     kept: Mutex<Contents>,
     fault: Mutex<Option<Fault>>,
     delay: Mutex<Duration>,
+    /// Bytes of its room, if it has an end.
+    size: Mutex<Option<u64>>,
 }
 
 /// The names of a directory.
@@ -57,6 +59,11 @@ impl TestBackend {
     /// Lets every call take this long.
     pub fn set_delay(&self, delay: Duration) {
         *self.delay.lock() = delay;
+    }
+
+    /// Says from now on that it has room for so many bytes of files, and takes more all the same.
+    pub fn set_size(&self, bytes: u64) {
+        *self.size.lock() = Some(bytes);
     }
 
     /// Inodes kept, for tests that look for leaks.
@@ -188,7 +195,10 @@ impl Backend for TestBackend {
     }
 
     fn room(&self) -> Option<(u64, u64)> {
-        None
+        let size = (*self.size.lock())?;
+        let _ = self.enter("room");
+        let files: usize = self.kept.lock().pages.values().map(BTreeMap::len).sum();
+        Some((size, size.saturating_sub(files as u64 * 4096)))
     }
 
     fn tidy(&self) -> bool {

@@ -206,6 +206,7 @@ pub(crate) fn check_allocate(
     let _change = inode.meta.change.lock();
     if let Some(account) = cx.sb.payer(inode)? {
         let blocks = need.saturating_sub(paid);
+        drop(cx.sb.promise_room(blocks * PAGE)?);
         drop(
             cx.sb
                 .quotas
@@ -231,8 +232,8 @@ fn allocate(cx: &Ctx<'_>, inode: &Inode, zero: bool, off: u64, len: u64, g: &Gua
     debug_assert!(paid <= need, "{paid} reserved of {need} holes");
     if need > paid {
         cx.sb.check_room()?;
-        cx.sb.check_room_for((need - paid) * PAGE)?;
     }
+    let promise = cx.sb.promise_room((need - paid) * PAGE)?;
     // Preallocated pages take memory: a range that cannot fit is refused before it is tried.
     let account = inode.meta.account();
     let mut charge = cx
@@ -249,9 +250,11 @@ fn allocate(cx: &Ctx<'_>, inode: &Inode, zero: bool, off: u64, len: u64, g: &Gua
         reserved.spend();
     }
     charge.spend(added - paid);
-    if let Some(log) = cx.sb.log() {
-        log.count_allocated((added - paid) * PAGE, inode.tenant());
-    }
+    promise.keep(|| {
+        if let Some(log) = cx.sb.log() {
+            log.count_allocated((added - paid) * PAGE, inode.tenant());
+        }
+    });
     inode.percpu().add(COUNT, added as i64);
     Ok(())
 }

@@ -17,6 +17,7 @@ use super::inode_ahead::InodeAhead;
 use super::leader_signal::LeaderSignal;
 use super::mem_usage::MemUsage;
 use super::page_flights::PageFlights;
+use super::promises::Promises;
 use crate::cache_padded::CachePadded;
 use crate::errno::{Errno, Result};
 use crate::inode::InodeRef;
@@ -98,6 +99,8 @@ pub(crate) struct CacheState {
     /// What is known of the backend's room: see `room`. Relaxed: a hint that is looked at again
     /// before anything is refused.
     pub room: AtomicU8,
+    /// Room that allocations under way were promised.
+    pub promises: Promises,
     /// When the backend was found full, in milliseconds of the clock. Relaxed: see `room`.
     pub full_since: AtomicU64,
     /// The errno with which the backend failed for good; 0 for none. Relaxed: a number of its own.
@@ -167,6 +170,7 @@ impl CacheState {
             gathered: Condvar::new(),
             leader: Arc::default(),
             room: AtomicU8::new(0),
+            promises: Promises::default(),
             full_since: AtomicU64::new(0),
             disk_calls: AtomicUsize::new(0),
             disk_answered: AtomicU64::new(0),

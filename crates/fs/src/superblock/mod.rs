@@ -41,6 +41,7 @@ mod observers;
 mod options;
 mod page_flights;
 mod panics;
+mod promises;
 mod quotas;
 mod record;
 mod room;

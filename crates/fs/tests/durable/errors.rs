@@ -2,8 +2,8 @@
 
 use super::{NEW, begin, check, crashed, create, neighbour_syncs, text};
 use hearth::{Caller, Errno, QuotaEventKind, VfsError};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Barrier};
 
 #[test]
 fn what_a_commit_has_no_room_for_is_kept_and_comes_with_a_later_one() {
@@ -57,6 +57,44 @@ fn what_was_allocated_counts_as_unwritten_until_the_backend_has_it() {
     assert_eq!(seen.load(Relaxed), 1 << 20);
     assert_eq!(volume.store_gauges().unwrap().dirty_bytes, 0);
     backend.set_fault(None);
+}
+
+/// Regression: each of two allocations at once found the room that was left for one.
+#[test]
+fn two_allocations_at_once_do_not_share_the_room_that_is_left() {
+    let (backend, _volume, root) = begin();
+    let files = ["/a", "/b"].map(|name| create(&root, name, b""));
+    // The store keeps 4 MiB for itself.
+    backend.set_size(53 << 20);
+    // Both are told at the same time what is free, unless one keeps the other from asking.
+    backend.set_delay(std::time::Duration::from_millis(100));
+    let start = Barrier::new(2);
+    let made = std::thread::scope(|scope| {
+        let allocate = |fd| {
+            start.wait();
+            root.fallocate(fd, 0, 0, 32 << 20)
+        };
+        let threads = files.map(|fd| scope.spawn(move || allocate(fd)));
+        threads.map(|thread| thread.join().unwrap())
+    });
+    let refused = made.iter().filter(|made| **made == Err(Errno::ENOSPC));
+    assert_eq!(refused.count(), 1, "{made:?}");
+    assert!(made.contains(&Ok(())), "{made:?}");
+}
+
+/// A front end allocates a long range in parts. Once, one that no room was left for took all that
+/// there was before it was refused.
+#[test]
+fn an_allocation_that_cannot_fit_is_refused_before_a_part_of_it_is_made() {
+    let (backend, volume, root) = begin();
+    create(&root, "/f", b"");
+    backend.set_size(64 << 20);
+    let (vfs, ino) = (volume.vfs(), root.stat("/f").unwrap().ino);
+    let file = vfs.open(&Caller::ROOT, ino, libc::O_RDWR).unwrap();
+    let check = |len| vfs.check_allocate(&file, 0, 0, len);
+    assert_eq!(check(1 << 30), Err(Errno::ENOSPC));
+    assert_eq!(check(8 << 20), Ok(()));
+    vfs.release(&file, None);
 }
 
 /// Once, a file without room for its contents kept what was removed from being committed, so that
