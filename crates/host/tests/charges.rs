@@ -4,7 +4,7 @@
 
 mod served;
 
-use hearth::{ROOT, Vfs};
+use hearth::{Errno, FsXAttr, ROOT, Vfs, VfsError};
 use served::{CALLER, SIZE, Served, directories};
 use std::fs;
 use std::path::Path;
@@ -153,4 +153,43 @@ impl Drop for Server {
 fn is_mounted(place: &Path) -> bool {
     let mut mountpoint = Command::new("mountpoint");
     mountpoint.arg("-q").arg(place).status().unwrap().success()
+}
+
+/// Once, an `fsync` failed with what the state directory said, and a database that is told so
+/// gives up, or believes that its file is not durable.
+#[test]
+fn a_file_is_synced_although_the_state_directory_is_full() {
+    let (_place, source, state) = directories("full-state");
+    let tmpfs = |size: &'static str| ["-t", "tmpfs", "-o", size, "tmpfs"].map(Path::new);
+    // Where the filesystem keeps no project ids they are lines of the state directory.
+    run("mount", &[&tmpfs("size=64m")[..], &[&source]].concat());
+    run("mount", &[&tmpfs("size=64k")[..], &[&state]].concat());
+    let served = Served::of(&source, &state);
+    let project = FsXAttr {
+        project: 7,
+        ..FsXAttr::default()
+    };
+    let names: Vec<_> = (0..300).map(|n| format!("f{n}").into_bytes()).collect();
+    for name in &names {
+        let file = served.make(ROOT, name);
+        let ino = served.vfs.lookup(&CALLER, ROOT, name).unwrap().ino;
+        served.vfs.set_fsxattr(&CALLER, ino, &project).unwrap();
+        served.vfs.release(&file, None);
+    }
+    fs::write(state.join("ballast"), vec![1; 1 << 20]).unwrap_err();
+    // Nobody can be refused for the lines of what is gone.
+    for name in &names {
+        served.vfs.unlink(&CALLER, ROOT, name).unwrap();
+    }
+    let file = served.make(ROOT, b"file");
+    assert!(served.write(&file, 0));
+    let kept = served.vfs.syncfs();
+    assert!(matches!(kept, Err(VfsError::Errno(Errno::ENOSPC))));
+    for data_only in [false, true] {
+        served.vfs.fsync(&file, data_only).unwrap();
+    }
+    served.vfs.release(&file, None);
+    drop(served);
+    run("umount", &[&state]);
+    run("umount", &[&source]);
 }

@@ -18,6 +18,7 @@ use crate::say::say_aside;
 use hearth::{Errno, KeepError};
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
+use hearth_sync::primitive::{Arc, thread};
 use std::collections::HashMap;
 use std::fmt::Display;
 use std::fs::File;
@@ -39,14 +40,19 @@ pub struct Form<V> {
     pub remedy: &'static str,
 }
 
-/// Keys and values of one file.
-#[derive(Debug)]
+/// Lines of which others count now, beside as many as there are keys, that a file may have. A key
+/// that changes all the time, as the end of a grace period does for a user about a soft limit,
+/// would fill the disk.
+const OLD_LINES: u64 = 16 << 10;
+
+/// Keys and values of one file. Clones are the same.
+#[derive(Clone, Debug)]
 pub struct Lines<V> {
     directory: QuotaDir,
     name: &'static str,
-    now: Lock<LinesLock, Now<V>>,
+    now: Arc<Lock<LinesLock, Now<V>>>,
     /// Held by the thread that waits for the disk.
-    syncing: Lock<SyncLock, ()>,
+    syncing: Arc<Lock<SyncLock, ()>>,
 }
 
 #[derive(Debug)]
@@ -61,13 +67,17 @@ struct Now<V> {
     durable: u64,
     marked: u64,
     owed: u64,
+    /// Lines that were appended when all was last to be written anew.
+    anew: u64,
     /// Something could not be written, and holds all the same.
     is_behind: bool,
+    /// Lines of what has changed since all of it was taken to be written anew, while that is done.
+    since: Option<String>,
     /// The log has been told since a line was written.
     is_told: bool,
 }
 
-impl<V: Display + FromStr + PartialEq + Clone> Lines<V> {
+impl<V: Display + FromStr + PartialEq + Clone + Send + 'static> Lines<V> {
     /// Reads a file of the state directory, and leaves each key in it once.
     ///
     /// # Errors
@@ -112,17 +122,19 @@ impl<V: Display + FromStr + PartialEq + Clone> Lines<V> {
         Ok(Lines {
             directory: directory.clone(),
             name,
-            now: Lock::new(Now {
+            now: Arc::new(Lock::new(Now {
                 values,
                 file,
                 appended: 0,
                 durable: 0,
                 marked: 0,
                 owed: 0,
+                anew: 0,
                 is_behind: false,
+                since: None,
                 is_told: false,
-            }),
-            syncing: Lock::default(),
+            })),
+            syncing: Arc::default(),
         })
     }
 
@@ -174,21 +186,8 @@ impl<V: Display + FromStr + PartialEq + Clone> Lines<V> {
     /// # Errors
     /// Those of the filesystem of the directory.
     pub fn sync(&self) -> io::Result<()> {
-        let mut now = self.now.lock();
-        if now.is_behind {
-            now.file = self
-                .directory
-                .rewritten(self.name, all_lines(&now.values).as_bytes())?;
-            now.is_behind = false;
-            now.marked = now.appended;
-        }
-        let done = now.file.sync_all();
-        match done {
-            Ok(()) => now.durable = now.appended,
-            // The kernel may take what it could not write for written.
-            Err(_) => now.is_behind = true,
-        }
-        done
+        let _alone = self.syncing.lock();
+        self.sync_alone(File::sync_all)
     }
 
     /// Waits until what was [`Lines::set`] is on the disk. Whoever sets something meanwhile does
@@ -213,24 +212,77 @@ impl<V: Display + FromStr + PartialEq + Clone> Lines<V> {
             return Ok(());
         }
         let _alone = self.syncing.lock();
-        let now = self.now.lock();
-        if !is_owed(&now) {
+        if !is_owed(&self.now.lock()) {
             return Ok(());
         }
-        if now.is_behind {
-            drop(now);
-            return self.sync();
-        }
-        let (file, appended) = (now.file.try_clone()?, now.appended);
-        drop(now);
-        let done = file.sync_data();
-        let mut now = self.now.lock();
-        match done {
-            Ok(()) => now.durable = now.durable.max(appended),
+        self.sync_alone(File::sync_data)
+    }
+
+    /// Has the disk take what is in the file by `how`, and before that what is not. Nobody else
+    /// does meanwhile. What holds is not locked while the disk works: who asks for it is in the
+    /// middle of a charge.
+    fn sync_alone(&self, how: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
+        let done = self.write_behind().and_then(|()| {
+            let (file, appended) = {
+                let now = self.now.lock();
+                (now.file.try_clone()?, now.appended)
+            };
+            how(&file)?;
+            let mut now = self.now.lock();
+            now.durable = now.durable.max(appended);
+            Ok(())
+        });
+        done.inspect_err(|error| {
+            let mut now = self.now.lock();
             // The kernel may take what it could not write for written.
-            Err(_) => now.is_behind = true,
+            now.is_behind = true;
+            self.tell(&mut now, error);
+        })
+    }
+
+    /// Writes all that holds anew if some of it could not be written.
+    fn write_behind(&self) -> io::Result<()> {
+        match self.begin_anew(|now| now.is_behind) {
+            Some(text) => self.end_anew(self.directory.rewritten(self.name, text.as_bytes())),
+            None => Ok(()),
         }
-        done
+    }
+
+    /// Has a file of many old lines written anew by a thread of its own: the caller has locks.
+    fn shorten_aside(&self) {
+        let lines = self.clone();
+        let shorten = move || {
+            let _alone = lines.syncing.lock();
+            if let Some(text) = lines.begin_anew(|_| true) {
+                // If that fails the old file goes on, and it is tried again when it is longer.
+                let written = lines.directory.rewritten(lines.name, text.as_bytes());
+                let _ = lines.end_anew(written);
+            }
+        };
+        let thread = thread::Builder::new().name("hearth-lines".into());
+        let _ = thread.spawn(shorten);
+    }
+
+    /// What is to be written anew, if it `is_due`. What changes from now on is noted.
+    fn begin_anew(&self, is_due: impl Fn(&Now<V>) -> bool) -> Option<String> {
+        let mut now = self.now.lock();
+        if !is_due(&now) {
+            return None;
+        }
+        now.since = Some(String::new());
+        now.anew = now.appended;
+        Some(all_lines(&now.values))
+    }
+
+    /// Takes the new file, with what has changed meanwhile at its end.
+    fn end_anew(&self, written: io::Result<File>) -> io::Result<()> {
+        let mut now = self.now.lock();
+        let since = now.since.take().unwrap_or_default();
+        now.file = written?;
+        (now.durable, now.marked) = (now.anew, now.anew);
+        let appended = append(&mut now.file, &since);
+        now.is_behind = appended.is_err();
+        appended
     }
 
     fn keep(&self, now: &mut Now<V>, key: &str, value: Option<&V>) -> Result<(), KeepError> {
@@ -246,8 +298,21 @@ impl<V: Display + FromStr + PartialEq + Clone> Lines<V> {
             }
             now.appended += 1;
             now.is_told = false;
+            if now.is_long() && now.since.is_none() {
+                now.anew = now.appended;
+                self.shorten_aside();
+            }
             return Ok(());
         };
+        self.tell(now, &error);
+        Err(KeepError {
+            place: self.directory.path().to_owned(),
+            errno: Errno(error.raw_os_error().unwrap_or(libc::EIO)),
+        })
+    }
+
+    /// Tells the log, once, that something cannot be kept.
+    fn tell(&self, now: &mut Now<V>, error: &io::Error) {
         let (place, name) = (self.directory.path(), self.name);
         if !std::mem::replace(&mut now.is_told, true) {
             say_aside(format!(
@@ -256,10 +321,6 @@ impl<V: Display + FromStr + PartialEq + Clone> Lines<V> {
                 place.display()
             ));
         }
-        Err(KeepError {
-            place: place.to_owned(),
-            errno: Errno(error.raw_os_error().unwrap_or(libc::EIO)),
-        })
     }
 }
 
@@ -274,8 +335,16 @@ impl<V: FromStr> Form<V> {
     }
 }
 
-impl<V> Now<V> {
+impl<V: Display> Now<V> {
+    /// Whether the file has many lines that no longer count.
+    fn is_long(&self) -> bool {
+        self.appended - self.anew > OLD_LINES + 2 * self.values.len() as u64
+    }
+
     fn put(&mut self, key: &str, value: Option<V>) {
+        if let Some(since) = &mut self.since {
+            since.push_str(&line(key, value.as_ref()));
+        }
         match value {
             Some(value) => drop(self.values.insert(key.into(), value)),
             None => drop(self.values.remove(key)),

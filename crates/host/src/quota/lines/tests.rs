@@ -4,6 +4,7 @@ use crate::quota::serve::SETTINGS;
 use hearth_sync::primitive::atomic::{AtomicU32, Ordering::Relaxed};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 const FORM: Form<String> = Form {
     name: "projects",
@@ -100,10 +101,110 @@ fn what_holds_without_a_line_is_written_when_there_is_room_again() {
     assert_eq!(all(&full.lines()), expected);
 }
 
+/// Once, whoever asked for a project or a limit, in the middle of a charge, waited for the disk of
+/// the state directory while the file was written anew.
+#[test]
+fn who_asks_or_sets_does_not_wait_for_what_is_written_anew() {
+    let full = Full::new("anew");
+    let lines = full.lines();
+    lines.set(&"k".repeat(4000), some("1")).unwrap();
+    let held = "h".repeat(200);
+    lines.hold(&held, some("2")).unwrap_err();
+    full.make_room();
+    // Whoever opens it to write waits for a reader.
+    let new = full.0.join("projects.new");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &new, rustix::fs::Mode::RWXU).unwrap();
+    std::thread::scope(|scope| {
+        let writes = scope.spawn(|| lines.make_all_durable());
+        // Time for it to begin.
+        std::thread::sleep(Duration::from_millis(100));
+        let (says, said) = std::sync::mpsc::channel();
+        let lines = &lines;
+        scope.spawn(move || {
+            lines.set("during", some("3")).unwrap();
+            says.send(lines.get("during")).unwrap();
+        });
+        let answer = said.recv_timeout(Duration::from_secs(10));
+        let mut reader = File::open(&new).unwrap();
+        io::copy(&mut reader, &mut io::sink()).unwrap();
+        // A pipe cannot be synced.
+        assert!(writes.join().unwrap().is_err());
+        assert_eq!(answer, Ok(some("3")));
+    });
+    std::fs::remove_file(&new).unwrap();
+    lines.make_all_durable().unwrap();
+    drop(lines);
+    let expected = [
+        ("during".into(), "3".to_owned()),
+        (held.into(), "2".to_owned()),
+        ("k".repeat(4000).into(), "1".to_owned()),
+    ];
+    assert_eq!(all(&full.lines()), expected);
+}
+
+/// Also without a line in the old file.
+#[test]
+fn what_changes_while_the_file_is_written_anew_is_in_it() {
+    let full = Full::new("meanwhile");
+    let lines = full.lines();
+    lines.set(&"k".repeat(4000), some("1")).unwrap();
+    let (held, meanwhile) = ("h".repeat(200), "m".repeat(300));
+    lines.hold(&held, some("2")).unwrap_err();
+    let text = lines.begin_anew(|now| now.is_behind).unwrap();
+    lines.hold(&meanwhile, some("3")).unwrap_err();
+    lines.hold(&held, None).unwrap_err();
+    full.make_room();
+    let written = lines.directory.rewritten(lines.name, text.as_bytes());
+    lines.end_anew(written).unwrap();
+    assert!(lines.begin_anew(|now| now.is_behind).is_none());
+    drop(lines);
+    let expected = [
+        (meanwhile.into(), "3".to_owned()),
+        ("k".repeat(4000).into(), "1".to_owned()),
+    ];
+    assert_eq!(all(&full.lines()), expected);
+}
+
+/// Once, a user about a soft limit made the file longer with each file that he made and removed,
+/// until the unmount.
+#[test]
+fn a_key_that_changes_all_the_time_does_not_make_the_file_longer_for_ever() {
+    let at = std::env::temp_dir().join(format!("hearth-quota-long-{}", std::process::id()));
+    std::fs::create_dir(&at).unwrap();
+    let lines: Lines<String> = Lines::open(&QuotaDir::open(&at).unwrap(), &FORM).unwrap();
+    lines.set("limit", some("1")).unwrap();
+    for change in 0..3 * OLD_LINES {
+        lines
+            .hold("end", (change % 2 == 0).then(|| change.to_string()))
+            .unwrap();
+    }
+    lines.hold("end", some("last")).unwrap();
+    let end = std::time::Instant::now() + Duration::from_secs(30);
+    let count = || {
+        std::fs::read_to_string(at.join(FORM.name))
+            .unwrap()
+            .lines()
+            .count() as u64
+    };
+    while count() > 2 * OLD_LINES && std::time::Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(count() <= 2 * OLD_LINES, "{} lines", count());
+    lines.make_all_durable().unwrap();
+    drop(lines);
+    let again = || Lines::<String>::open(&QuotaDir::open(&at).unwrap(), &FORM).unwrap();
+    let expected = [
+        ("end".into(), "last".to_owned()),
+        ("limit".into(), "1".to_owned()),
+    ];
+    assert_eq!(all(&again()), expected);
+    std::fs::remove_dir_all(&at).unwrap();
+}
+
 /// Reads lines from a directory of its own; says what is in the file after it, too.
 fn opened<V>(form: &Form<V>, text: &[u8]) -> (Result<usize, OpenError>, Vec<u8>)
 where
-    V: Display + FromStr + PartialEq + Clone,
+    V: Display + FromStr + PartialEq + Clone + Send + 'static,
 {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let (number, id) = (COUNT.fetch_add(1, Relaxed), std::process::id());
@@ -121,7 +222,7 @@ where
 #[track_caller]
 fn refused<V>(form: &Form<V>, good: &str, damaged: &[u8])
 where
-    V: Display + FromStr + PartialEq + Clone,
+    V: Display + FromStr + PartialEq + Clone + Send + 'static,
 {
     let good = good.as_bytes();
     let text = [good, b"\n", damaged, b"\n", good, b"\n"].concat();
