@@ -106,8 +106,8 @@ impl Process {
                     // Held to the end: with one that is gone by then nothing could be said.
                     let mut held =
                         lock_positions([own_from.then_some(&*source), own_to.then_some(&*target)])?;
-                    let own = held.iter().flatten().map(|position| **position);
-                    let (first, last) = (own.clone().next(), own.last());
+                    let mut own = held.iter().flatten().map(|position| **position);
+                    let (first, last) = (own.clone().next(), own.next_back());
                     let offsets = (
                         from.1.as_deref().copied().or(first).unwrap_or_default(),
                         to.1.as_deref().copied().or(last).unwrap_or_default(),
