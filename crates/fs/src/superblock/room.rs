@@ -60,7 +60,9 @@ impl Superblock {
         self.cache.room.store(state, Relaxed);
     }
 
-    /// Whether it is time to try again to make room: something may have been removed since.
+    /// Whether it is time to try again to make room: something may have been removed since. Asked
+    /// before the look at the room, which may take longer than that: else every look behind a try
+    /// would ask for another one.
     fn is_full_for_long(&self) -> bool {
         let since = self.cache.full_since.load(Relaxed);
         self.objects.clock.monotonic().saturating_sub(since) > RETRY_MS
@@ -78,21 +80,23 @@ impl Superblock {
     /// Whether the backend has room for so many bytes that are allocated now and written later;
     /// `ENOSPC` otherwise.
     pub fn check_room_for(&self, bytes: u64) -> Attempt<()> {
+        let may_try = self.is_full_for_long();
         match self.has_room_for(bytes) {
             true => Ok(()),
-            false if self.is_full_for_long() => Err(Stop::miss(Fetch::Space)),
+            false if may_try => Err(Stop::miss(Fetch::Space)),
             false => Err(Errno::ENOSPC.into()),
         }
     }
 
     #[cold]
     fn check_doubted_room(&self, state: u8) -> Attempt<()> {
+        let may_try = self.is_full_for_long();
         match (self.has_room(), state) {
             (true, _) => {
                 self.cache.room.store(ROOM, Relaxed);
                 Ok(())
             }
-            (false, FULL) if !self.is_full_for_long() => Err(Errno::ENOSPC.into()),
+            (false, FULL) if !may_try => Err(Errno::ENOSPC.into()),
             (false, _) => Err(Stop::miss(Fetch::Space)),
         }
     }

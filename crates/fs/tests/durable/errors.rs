@@ -82,6 +82,30 @@ fn two_allocations_at_once_do_not_share_the_room_that_is_left() {
     assert!(made.contains(&Ok(())), "{made:?}");
 }
 
+/// Regression: where a look at the room took longer than a full backend is left alone, an allocation
+/// that did not fit asked for room again and again, without an end.
+#[test]
+fn a_slow_look_at_the_room_refuses_what_does_not_fit() {
+    let (backend, _volume, root) = begin();
+    let fd = create(&root, "/f", b"");
+    backend.set_size(32 << 20);
+    let mut looks = 0;
+    let at = Arc::clone(&backend);
+    backend.set_fault(Some(Box::new(move |called| {
+        if called == "room" {
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            looks += 1;
+            if looks == 12 {
+                // It has looked often enough: what is asked for fits now, and the test fails.
+                at.set_size(1 << 40);
+            }
+        }
+        None
+    })));
+    assert_eq!(root.fallocate(fd, 0, 0, 64 << 20), Err(Errno::ENOSPC));
+    backend.set_fault(None);
+}
+
 /// A front end allocates a long range in parts. Once, one that no room was left for took all that
 /// there was before it was refused.
 #[test]
