@@ -71,6 +71,8 @@ struct Now<V> {
     anew: u64,
     /// Something could not be written, and holds all the same.
     is_behind: bool,
+    /// See [`Lines::end`].
+    is_over: bool,
     /// Lines of what has changed since all of it was taken to be written anew, while that is done.
     since: Option<String>,
     /// The log has been told since a line was written.
@@ -131,6 +133,7 @@ impl<V: Display + FromStr + PartialEq + Clone + Send + 'static> Lines<V> {
                 owed: 0,
                 anew: 0,
                 is_behind: false,
+                is_over: false,
                 since: None,
                 is_told: false,
             })),
@@ -181,12 +184,14 @@ impl<V: Display + FromStr + PartialEq + Clone + Send + 'static> Lines<V> {
         kept
     }
 
-    /// Makes durable what holds. Writes all of it if some could not be written before.
+    /// Makes durable what holds, before the directory may be another one's: from then on no thread
+    /// writes the file anew. Writes all of it if some could not be written before.
     ///
     /// # Errors
     /// Those of the filesystem of the directory.
-    pub fn sync(&self) -> io::Result<()> {
+    pub fn end(&self) -> io::Result<()> {
         let _alone = self.syncing.lock();
+        self.now.lock().is_over = true;
         self.sync_alone(File::sync_all)
     }
 
@@ -251,16 +256,18 @@ impl<V: Display + FromStr + PartialEq + Clone + Send + 'static> Lines<V> {
     /// Has a file of many old lines written anew by a thread of its own: the caller has locks.
     fn shorten_aside(&self) {
         let lines = self.clone();
-        let shorten = move || {
-            let _alone = lines.syncing.lock();
-            if let Some(text) = lines.begin_anew(|_| true) {
-                // If that fails the old file goes on, and it is tried again when it is longer.
-                let written = lines.directory.rewritten(lines.name, text.as_bytes());
-                let _ = lines.end_anew(written);
-            }
-        };
         let thread = thread::Builder::new().name("hearth-lines".into());
-        let _ = thread.spawn(shorten);
+        // Without a thread it is tried again when it is longer.
+        let _ = thread.spawn(move || lines.shorten());
+    }
+
+    fn shorten(&self) {
+        let _alone = self.syncing.lock();
+        if let Some(text) = self.begin_anew(|now| !now.is_over) {
+            // If that fails the old file goes on, and it is tried again when it is longer.
+            let written = self.directory.rewritten(self.name, text.as_bytes());
+            let _ = self.end_anew(written);
+        }
     }
 
     /// What is to be written anew, if it `is_due`. What changes from now on is noted.

@@ -81,12 +81,12 @@ impl Projects {
         self.lines.hold(&id.lasting(self.own), Some(project))
     }
 
-    /// Makes them durable.
+    /// Makes them durable before the directory may be another one's.
     ///
     /// # Errors
     /// Those of `fsync(2)`.
-    pub fn sync(&self) -> std::io::Result<()> {
-        self.lines.sync()
+    pub fn end(&self) -> std::io::Result<()> {
+        self.lines.end()
     }
 
     /// From now on the inode inherits, or is gone.

@@ -182,8 +182,8 @@ impl Quotas {
     }
 
     fn end(&self) -> io::Result<()> {
-        self.projects.sync()?;
-        self.settings.sync()?;
+        self.projects.end()?;
+        self.settings.end()?;
         // With a mount below, what is used depends on what will be mounted there. One that is gone
         // has been counted.
         let is_open = self.late.has_some()

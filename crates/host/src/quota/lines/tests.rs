@@ -88,9 +88,9 @@ fn what_holds_without_a_line_is_written_when_there_is_room_again() {
     assert_eq!(lines.get(&held), some("2"));
     // It holds; whoever asks for it to be kept is not told that it is.
     assert!(lines.set(&held, some("2")).is_err());
-    assert!(lines.sync().is_err());
+    assert!(lines.end().is_err());
     full.make_room();
-    lines.sync().unwrap();
+    lines.end().unwrap();
     lines.set("after", some("3")).unwrap();
     drop(lines);
     let expected = [
@@ -198,6 +198,20 @@ fn a_key_that_changes_all_the_time_does_not_make_the_file_longer_for_ever() {
         ("limit".into(), "1".to_owned()),
     ];
     assert_eq!(all(&again()), expected);
+    std::fs::remove_dir_all(&at).unwrap();
+}
+
+#[test]
+fn nothing_is_written_anew_behind_the_end() {
+    let at = std::env::temp_dir().join(format!("hearth-quota-over-{}", std::process::id()));
+    std::fs::create_dir(&at).unwrap();
+    let lines: Lines<String> = Lines::open(&QuotaDir::open(&at).unwrap(), &FORM).unwrap();
+    lines.set("limit", some("1")).unwrap();
+    lines.end().unwrap();
+    // Another daemon has the directory now.
+    std::fs::remove_file(at.join(FORM.name)).unwrap();
+    lines.shorten();
+    assert!(!at.join(FORM.name).exists());
     std::fs::remove_dir_all(&at).unwrap();
 }
 
