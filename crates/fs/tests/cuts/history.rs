@@ -10,6 +10,26 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Size of a file, and its pages that are not all zero.
 type Contents = (u64, BTreeMap<u64, Bytes>);
 
+/// Contents that a file got.
+struct Version {
+    /// From this position on.
+    position: u64,
+    contents: Contents,
+    /// What moved for it: the byte from which on, and how far.
+    shift: Option<(u64, i64)>,
+}
+
+impl Version {
+    /// The size without what was written and not written back, if it was `before` until now.
+    fn size_without_unwritten(&self, before: u64) -> u64 {
+        match self.shift {
+            Some((from, by)) if before > from => before.saturating_add_signed(by),
+            Some((from, by)) => before.min(from.saturating_add_signed(by)),
+            None => before.min(self.contents.0),
+        }
+    }
+}
+
 /// The tree at one position of the script, and the numbers of its inodes.
 struct Moment {
     tree: Tree,
@@ -22,8 +42,8 @@ pub struct History {
     pub commits: Arc<Commits>,
     position: u64,
     moments: BTreeMap<u64, Moment>,
-    /// Contents of each file, from which position on.
-    versions: BTreeMap<u64, Vec<(u64, Contents)>>,
+    /// Contents of each file, by rising position.
+    versions: BTreeMap<u64, Vec<Version>>,
     /// The position behind which each sync has returned.
     promises: Vec<u64>,
     /// Syncs of a file that have returned, by number from 1 on, and their positions.
@@ -90,12 +110,16 @@ impl History {
             // An allocation, for example. It is recorded with the contents, as a write is.
             let is_touched = modified == Stamp::Now && before.is_some_and(|was| was != modified);
             let versions = self.versions.entry(ino).or_default();
-            let last = versions.last().map(|(_, contents)| contents);
+            let last = versions.last().map(|last| &last.contents);
             if last != Some(&contents) || is_touched {
                 if contents.0 == 0 && last.is_some_and(|last| last.0 > 0) {
                     self.first.insert(ino, u64::MAX);
                 }
-                versions.push((self.position, contents));
+                versions.push(Version {
+                    position: self.position,
+                    contents,
+                    shift: shift(op),
+                });
             }
         }
         outcome
@@ -282,15 +306,15 @@ impl History {
     ) -> Result<(), String> {
         let (durable, position) = since.into_inner();
         let all = self.versions.get(&ino).map_or(&[][..], |versions| versions);
-        let before = all.iter().rposition(|(from, _)| *from <= durable);
+        let before = all.iter().rposition(|version| version.position <= durable);
         let possible = all.iter().skip(before.unwrap_or(0));
-        let possible = possible.take_while(|(from, _)| *from <= position);
-        let possible: Vec<&Contents> = possible.map(|(_, contents)| contents).collect();
+        let possible = possible.take_while(|version| version.position <= position);
+        let possible: Vec<&Version> = possible.collect();
         if before.is_some() && possible.len() < 2 {
             return Ok(());
         }
-        let sizes = || possible.iter().map(|contents| contents.0);
-        let least = before.map_or(0, |_| sizes().min().unwrap_or(0));
+        let sizes = || possible.iter().map(|version| version.contents.0);
+        let least = before.map_or(0, |_| least_size(&possible));
         let most = sizes().max().unwrap_or(0);
         if !(least..=most).contains(&found.attr.size) {
             return Err(format!(
@@ -299,7 +323,9 @@ impl History {
             ));
         }
         for (page, bytes) in &found.pages {
-            let mut pages = possible.iter().flat_map(|contents| contents.1.values());
+            let mut pages = possible
+                .iter()
+                .flat_map(|version| version.contents.1.values());
             if !pages.any(|own| is_beginning(bytes, own)) {
                 return Err(format!("page {page} has bytes that the file never had"));
             }
@@ -312,6 +338,39 @@ impl History {
             entry.attr.ctime = Stamp::Now;
         }
         Ok(())
+    }
+}
+
+/// The least size that a file may have after a cut: that of a version, or without what was written
+/// since the first one, which is durable.
+fn least_size(versions: &[&Version]) -> u64 {
+    let Some((first, later)) = versions.split_first() else {
+        return 0;
+    };
+    let (mut unwritten, mut least) = (first.contents.0, first.contents.0);
+    for version in later {
+        unwritten = version.size_without_unwritten(unwritten);
+        least = least.min(unwritten).min(version.contents.0);
+    }
+    least
+}
+
+/// What a call moves of a file: the byte from which on, and how far.
+fn shift(op: &Op) -> Option<(u64, i64)> {
+    match *op {
+        Op::Allocate {
+            mode: libc::FALLOC_FL_COLLAPSE_RANGE,
+            offset,
+            len,
+            ..
+        } => Some(((offset + len) as u64, -len)),
+        Op::Allocate {
+            mode: libc::FALLOC_FL_INSERT_RANGE,
+            offset,
+            len,
+            ..
+        } => Some((offset as u64, len)),
+        _ => None,
     }
 }
 
