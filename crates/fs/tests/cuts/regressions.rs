@@ -26,9 +26,9 @@ fn a_size_without_data_needs_no_number_of_a_map() {
     cuts(1, &steps).unwrap();
 }
 
-/// What was written behind the durable end and then moved, with a part of the file collapsed, is not
-/// there after a cut: the size is that of the last write-back, less what was collapsed. The checker
-/// took it for one that the file never had, where a disk that failed kept the write from going.
+/// What was written behind the durable end and then moved by a collapse is not there after a cut:
+/// the size is that of the last write-back, less what was collapsed. The checker took it for one
+/// that the file never had, where a disk that failed kept the write from going.
 #[test]
 fn a_collapse_behind_an_unwritten_end_leaves_the_end_out() {
     let write = |seed, len, offset| {

@@ -82,8 +82,8 @@ fn two_allocations_at_once_do_not_share_the_room_that_is_left() {
     assert!(made.contains(&Ok(())), "{made:?}");
 }
 
-/// Regression: where a look at the room took longer than a full backend is left alone, an allocation
-/// that did not fit asked for room again and again, without an end.
+/// Regression: where a look at the room took longer than a full backend is left alone, an
+/// allocation that did not fit asked for room again and again, without an end.
 #[test]
 fn a_slow_look_at_the_room_refuses_what_does_not_fit() {
     let (backend, _volume, root) = begin();
