@@ -220,3 +220,35 @@ fn a_long_listing_goes_on_where_its_reader_stopped() {
     }
     assert_eq!(names.len(), ENTRIES + 2);
 }
+
+/// Regression: entries are passed on some at a time, and one that was refused among those that
+/// would have been enough was taken for enough: it came again in the same call.
+#[test]
+fn a_listing_ends_where_an_entry_is_refused() {
+    const ALL: usize = 1_200;
+    let p = root();
+    p.mkdir("/d", 0o755).unwrap();
+    for n in 2..ALL {
+        p.mknod(&format!("/d/{n}"), libc::S_IFREG | 0o600, 0)
+            .unwrap();
+    }
+    for most in 1_000..1_060 {
+        let fd = p.open("/d", libc::O_RDONLY | libc::O_DIRECTORY, 0).unwrap();
+        let (mut seen, mut is_refused) = (BTreeSet::new(), false);
+        p.getdents(fd, &mut |entry| {
+            assert!(!is_refused, "{most}");
+            is_refused = seen.len() == most;
+            is_refused || seen.insert(entry.name.to_vec());
+            !is_refused
+        })
+        .unwrap();
+        assert_eq!(seen.len(), most);
+        p.getdents(fd, &mut |entry| {
+            assert!(seen.insert(entry.name.to_vec()), "{most}");
+            true
+        })
+        .unwrap();
+        assert_eq!(seen.len(), ALL, "{most}");
+        p.close(fd).unwrap();
+    }
+}

@@ -56,7 +56,11 @@ impl Superblock {
         // Also where some contents found no room: what is removed meanwhile makes it.
         let flushed = self.flush_all(log, wait);
         let committed = self.commit_through(log.epoch());
-        flushed.map(drop).and(committed)
+        let uncommitted = flushed?;
+        if committed.is_err() {
+            uncommitted.keep();
+        }
+        committed
     }
 
     /// [`Superblock::sync`], with the heat as it is now.

@@ -25,6 +25,18 @@ impl Directory {
         &'g self,
         cookie: u64,
         g: &'g Guard,
+        f: impl FnMut(&[&'g Entry]) -> bool,
+    ) -> bool {
+        self.list_by(usize::MAX, cookie, g, f)
+    }
+
+    /// [`Directory::list`] that reads at most so many buckets before it passes on what they have.
+    #[inline(always)]
+    fn list_by<'g>(
+        &'g self,
+        at_once: usize,
+        cookie: u64,
+        g: &'g Guard,
         mut f: impl FnMut(&[&'g Entry]) -> bool,
     ) -> bool {
         // A cookie here, of the first entry that is wanted.
@@ -50,7 +62,8 @@ impl Directory {
             let mut many = Vec::new();
             // Until one of the buckets has moved to another table.
             while !buckets.is_empty() {
-                let (found, passed) = match gather(buckets, &mut some, g) {
+                let next = &buckets[..at_once.min(buckets.len())];
+                let (found, passed) = match gather(next, &mut some, g) {
                     (_, 0) => match gather_one(&buckets[0], &mut some, &mut many, g) {
                         Some(found) => (found, 1),
                         None => break,
@@ -72,7 +85,8 @@ impl Directory {
     /// Whether an entry is in memory, checked without a lock.
     pub fn has_entries(&self, g: &Guard) -> bool {
         let mut found = false;
-        self.list(0, g, |entries| {
+        // By one: what is changed in the other buckets does not concern it.
+        self.list_by(1, 0, g, |entries| {
             found = !entries.is_empty();
             !found
         });

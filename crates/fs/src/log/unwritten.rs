@@ -30,23 +30,33 @@ pub(crate) struct Unwritten {
     uncommitted: AtomicU64,
 }
 
-/// What was taken to be written back, and what that is of allocations.
+/// What was taken to be written back, what that is of allocations, and what of earlier ones no
+/// commit has.
 #[derive(Default)]
 struct TakenFiles {
     owed: Owed,
     allocated: u64,
+    failed: u64,
 }
 
 /// Bytes that were allocated and are to be committed. They count as unwritten until this is
 /// dropped, behind the commit.
 pub(crate) struct Uncommitted<'a> {
-    count: &'a AtomicU64,
+    unwritten: &'a Unwritten,
     sum: u64,
+}
+
+impl Uncommitted<'_> {
+    /// The commit has failed: they count until a later one.
+    pub fn keep(mut self) {
+        let sum = std::mem::take(&mut self.sum);
+        self.unwritten.taken.lock().failed += sum;
+    }
 }
 
 impl Drop for Uncommitted<'_> {
     fn drop(&mut self) {
-        self.count.fetch_sub(self.sum, Release);
+        self.unwritten.uncommitted.fetch_sub(self.sum, Release);
     }
 }
 
@@ -154,10 +164,12 @@ impl Unwritten {
     /// Bytes that were written or allocated and may not have reached the backend. Its room is asked
     /// for behind this: what is committed in between counts twice, and not never.
     pub fn bytes(&self) -> u64 {
-        // In the order in which bytes go from one to the next, for that reason too.
+        // In the order in which bytes go from one to the next, for that reason too. An early
+        // write-back that fails gives some back: so before and behind.
+        let early = self.early.lock().sum();
         let waiting: u64 = self.cores.iter().map(|core| core.lock().bytes).sum();
         // One lock after the other: both are of one class.
-        let early = self.early.lock().sum();
+        let early = early.max(self.early.lock().sum());
         let taken = self.taken.lock().owed.sum();
         waiting + early + taken + self.uncommitted.load(Acquire)
     }
@@ -208,14 +220,18 @@ impl Unwritten {
     pub(super) fn end_taken(&self) -> Uncommitted<'_> {
         let mut taken = self.taken.lock();
         // Freed after the lock is released.
-        let TakenFiles { owed, allocated } = std::mem::take(&mut *taken);
+        let TakenFiles {
+            owed,
+            allocated,
+            failed,
+        } = std::mem::take(&mut *taken);
         // Relaxed: whoever finds nothing taken has the lock behind this.
         self.uncommitted.fetch_add(allocated, Relaxed);
         drop(taken);
         drop(owed);
         Uncommitted {
-            count: &self.uncommitted,
-            sum: allocated,
+            unwritten: self,
+            sum: allocated + failed,
         }
     }
 }

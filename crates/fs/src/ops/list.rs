@@ -95,7 +95,12 @@ pub(crate) fn list(
             reached = last.cookie();
         }
         left = left.saturating_sub(taken.len());
-        taken.len() == entries.len() && left > 0
+        let is_refused = taken.len() < entries.len();
+        if is_refused {
+            // It has not ended because there were enough.
+            left = left.max(1);
+        }
+        !is_refused && left > 0
     });
     *progress = Progress { reached, left };
     // Evicted meanwhile.

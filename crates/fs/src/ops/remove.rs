@@ -30,7 +30,7 @@ pub(crate) fn unlink(cx: &Ctx<'_>, parent: &Inode, at: Hashed<'_>, g: &Guard) ->
 pub(crate) fn unlink_found(cx: &Ctx<'_>, parent: &Inode, at: Hashed<'_>, g: &Guard) -> Attempt<()> {
     cx.begin_change(parent)?;
     check_removable(parent, at.name)?;
-    let _still = cx
+    let still = cx
         .sb
         .names
         .are_still()
@@ -43,6 +43,7 @@ pub(crate) fn unlink_found(cx: &Ctx<'_>, parent: &Inode, at: Hashed<'_>, g: &Gua
         return Err(Errno::EISDIR.into());
     }
     take_out(cx, parent, (locked, found, victim), at, g);
+    drop(still);
     let now = cx.sb.now();
     cx.sb.count_entry(parent, -1, false, now);
     cx.sb
@@ -61,7 +62,7 @@ pub(crate) fn rmdir(cx: &Ctx<'_>, parent: &Inode, at: Hashed<'_>, g: &Guard) -> 
         _ => cx.begin_change(parent)?,
     }
     check_removable(parent, at.name)?;
-    let _still = cx
+    let still = cx
         .sb
         .names
         .are_still()
@@ -75,6 +76,7 @@ pub(crate) fn rmdir(cx: &Ctx<'_>, parent: &Inode, at: Hashed<'_>, g: &Guard) -> 
     note_parent(victim, parent);
     take_out(cx, parent, (locked, found, victim), at, g);
     killing.finish();
+    drop(still);
     let now = cx.sb.now();
     cx.sb.count_entry(parent, -1, true, now);
     cx.sb

@@ -14,16 +14,16 @@ pub(crate) struct Namespace {
     /// Held by renames of directories across directories, on a cache line of its own.
     /// Boxed, so that its alignment does not push the keys from what lookups read beside them.
     pub rename: Box<CachePadded<Lock<RenameLock, ()>>>,
-    /// How many keep all directories and links where they are. Relaxed: a rename that begins beside
-    /// the first look at it is one that was under way.
+    /// How many keep all directories and links where they are. Relaxed: a rename or a removal that
+    /// begins beside the first look at it is one that was under way.
     stills: AtomicU32,
 }
 
-/// Attempts beside renames that were under way, each of which spoils one or two.
+/// Attempts beside renames and removals that were under way, each of which spoils one or two.
 pub(crate) const STILL_ATTEMPTS: usize = 100;
 
-/// Directories and links keep their names and parents, once the renames that are under way have
-/// ended.
+/// Directories and links keep their names and parents, once the renames and removals that are under
+/// way have ended.
 pub(crate) struct Still<'a> {
     stills: &'a AtomicU32,
     _rename: LockGuard<'a, RenameLock, ()>,
@@ -60,7 +60,8 @@ impl Namespace {
         }
     }
 
-    /// Whether a directory or a link may be renamed only under the rename lock, also in place.
+    /// Whether a directory or a link may be renamed, also in place, and removed only under the
+    /// rename lock.
     #[inline]
     pub fn are_still(&self) -> bool {
         self.stills.load(Relaxed) > 0
@@ -151,7 +152,8 @@ mod tests {
                 });
                 let begun = std::time::Instant::now();
                 // What is passed by nobody does not wait.
-                while !is_done.load(Relaxed) && (!is_passed || begun.elapsed() < LONG) {
+                let most = if is_passed { LONG } else { 100 * LONG };
+                while !is_done.load(Relaxed) && begun.elapsed() < most {
                     thread::sleep(Duration::from_millis(1));
                 }
                 let was_done = is_done.load(Relaxed);

@@ -28,17 +28,19 @@ impl Superblock {
         if bytes == 0 || !self.is_durable() {
             return Ok(Promise { promises, bytes: 0 });
         }
+        // Before the lock, which others hold while they look at the room.
+        let may_try = self.is_full_for_long();
         let mut promised = promises.0.lock();
         let sum = promised.saturating_add(bytes);
-        self.check_room_for(sum)?;
+        self.check_room_for(sum, may_try)?;
         *promised = sum;
         Ok(Promise { promises, bytes })
     }
 }
 
 impl Promise<'_> {
-    /// Ends the promise with what was allocated counted by `count`. Who asks for room meanwhile
-    /// finds the one or the other.
+    /// Ends the promise with what was allocated counted by `count`. Another allocation finds the one
+    /// or the other; what asks for no certain room does not see promises.
     pub fn keep(mut self, count: impl FnOnce()) {
         let mut promised = self.promises.0.lock();
         count();

@@ -63,7 +63,7 @@ impl Superblock {
     /// Whether it is time to try again to make room: something may have been removed since. Asked
     /// before the look at the room, which may take longer than that: else every look behind a try
     /// would ask for another one.
-    fn is_full_for_long(&self) -> bool {
+    pub(super) fn is_full_for_long(&self) -> bool {
         let since = self.cache.full_since.load(Relaxed);
         self.objects.clock.monotonic().saturating_sub(since) > RETRY_MS
     }
@@ -78,9 +78,8 @@ impl Superblock {
     }
 
     /// Whether the backend has room for so many bytes that are allocated now and written later;
-    /// `ENOSPC` otherwise.
-    pub fn check_room_for(&self, bytes: u64) -> Attempt<()> {
-        let may_try = self.is_full_for_long();
+    /// `ENOSPC` otherwise. `may_try`: [`Superblock::is_full_for_long`], asked before.
+    pub fn check_room_for(&self, bytes: u64, may_try: bool) -> Attempt<()> {
         match self.has_room_for(bytes) {
             true => Ok(()),
             false if may_try => Err(Stop::miss(Fetch::Space)),

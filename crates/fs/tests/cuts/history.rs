@@ -355,21 +355,19 @@ fn least_size(versions: &[&Version]) -> u64 {
     least
 }
 
-/// What a call moves of a file: the byte from which on, and how far.
+/// What a call moves of a file: the byte from which on, and how far. Numbers that no file has move
+/// nothing.
 fn shift(op: &Op) -> Option<(u64, i64)> {
-    match *op {
-        Op::Allocate {
-            mode: libc::FALLOC_FL_COLLAPSE_RANGE,
-            offset,
-            len,
-            ..
-        } => Some(((offset + len) as u64, -len)),
-        Op::Allocate {
-            mode: libc::FALLOC_FL_INSERT_RANGE,
-            offset,
-            len,
-            ..
-        } => Some((offset as u64, len)),
+    let Op::Allocate {
+        mode, offset, len, ..
+    } = *op
+    else {
+        return None;
+    };
+    let end = u64::try_from(offset.checked_add(len)?).ok()?;
+    match mode {
+        libc::FALLOC_FL_COLLAPSE_RANGE => Some((end, len.checked_neg()?)),
+        libc::FALLOC_FL_INSERT_RANGE => Some((u64::try_from(offset).ok()?, len)),
         _ => None,
     }
 }

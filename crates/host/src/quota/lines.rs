@@ -264,7 +264,7 @@ impl<V: Display + FromStr + PartialEq + Clone + Send + 'static> Lines<V> {
     fn shorten(&self) {
         let _alone = self.syncing.lock();
         if let Some(text) = self.begin_anew(|now| !now.is_over) {
-            // If that fails the old file goes on, and it is tried again when it is longer.
+            // If that fails it is behind, and the next who waits for the disk writes it.
             let written = self.directory.rewritten(self.name, text.as_bytes());
             let _ = self.end_anew(written);
         }
@@ -285,7 +285,8 @@ impl<V: Display + FromStr + PartialEq + Clone + Send + 'static> Lines<V> {
     fn end_anew(&self, written: io::Result<File>) -> io::Result<()> {
         let mut now = self.now.lock();
         let since = now.since.take().unwrap_or_default();
-        now.file = written?;
+        // An error may come behind the rename: then the file that is open has no name any more.
+        now.file = written.inspect_err(|_| now.is_behind = true)?;
         (now.durable, now.marked) = (now.anew, now.anew);
         let appended = append(&mut now.file, &since);
         now.is_behind = appended.is_err();
@@ -304,7 +305,7 @@ impl<V: Display + FromStr + PartialEq + Clone + Send + 'static> Lines<V> {
                 now.marked = now.appended;
             }
             now.appended += 1;
-            now.is_told = false;
+            now.is_told &= now.is_behind;
             if now.is_long() && now.since.is_none() {
                 now.anew = now.appended;
                 self.shorten_aside();

@@ -182,8 +182,8 @@ impl Quotas {
     }
 
     fn end(&self) -> io::Result<()> {
-        self.projects.end()?;
-        self.settings.end()?;
+        let (projects, settings) = (self.projects.end(), self.settings.end());
+        projects.and(settings)?;
         // With a mount below, what is used depends on what will be mounted there. One that is gone
         // has been counted.
         let is_open = self.late.has_some()

@@ -7,6 +7,7 @@ use super::{StoreBackend, complete, key};
 use crate::codec::{
     Cipher, Codec, Compression, Costs, KeySlots, Passphrase, Purpose, VolumeKey, random,
 };
+use crate::engine::Compacted;
 use crate::error::{Error, Result};
 use crate::kv::{KvOp, Table};
 use crate::memory::MemoryParts;
@@ -275,8 +276,8 @@ impl parts::KeyValues for Kv {
         Kv::checkpoint(self)
     }
 
-    fn compact(&self) -> Result<bool> {
-        Kv::compact(self)
+    fn compact(&self, free: u64) -> Result<Option<Compacted>> {
+        Kv::compact(self, free)
     }
 
     fn close(&self) -> Result<()> {

@@ -1,5 +1,6 @@
 //! The parts below a store's backend.
 
+use crate::engine::Compacted;
 use crate::error::{Error, Result};
 use crate::kv::{KvOp, Read};
 use crate::schema::Block;
@@ -22,10 +23,10 @@ pub trait KeyValues: Read + Send + Sync + 'static {
     /// Returns when what was committed before needs no replay any more.
     fn checkpoint(&self) -> Result<()>;
 
-    /// Gives back the room of keys that were deleted before the last checkpoint, where it is much.
-    /// Returns whether it did.
-    fn compact(&self) -> Result<bool> {
-        Ok(false)
+    /// Gives back the room of keys that were deleted before the last checkpoint, where that may be
+    /// much and so many free bytes are enough for it. `None`: there was nothing to do.
+    fn compact(&self, _free: u64) -> Result<Option<Compacted>> {
+        Ok(None)
     }
 
     /// Ends everything that is under way.

@@ -3,6 +3,7 @@
 
 use super::parts::KeyValues;
 use crate::codec::{Cipher, NameCipher, Purpose, VolumeKey};
+use crate::engine::Compacted;
 use crate::error::{Error, Result};
 use crate::kv::{KvOp, Read, Table};
 use crate::schema::corrupt;
@@ -131,8 +132,8 @@ impl<K: KeyValues> KeyValues for Sealed<K> {
         self.below.checkpoint()
     }
 
-    fn compact(&self) -> Result<bool> {
-        self.below.compact()
+    fn compact(&self, free: u64) -> Result<Option<Compacted>> {
+        self.below.compact(free)
     }
 
     fn close(&self) -> Result<()> {

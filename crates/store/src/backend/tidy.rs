@@ -18,12 +18,13 @@ use super::StoreBackend;
 use super::commit::State;
 use super::load::each;
 use super::pending::PATIENCE;
+use crate::engine::Compacted;
 use crate::error::Result;
 use crate::kv::Table;
 use crate::memory::MemoryParts;
 use crate::merge::{Tally, drop_map, meta};
 use crate::schema::{Segment, key};
-use hearth_backend::Errno;
+use hearth_backend::{Backend, Errno};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
@@ -50,6 +51,8 @@ const PIECES: [(&str, Work); 7] = [
 
 type Work = fn(&StoreBackend, &mut Tidying) -> Result<bool>;
 
+/// How many times as long tables are left alone where merging them has won nothing.
+const IDLE_FACTOR: u32 = 60;
 /// Extents that are deleted at once.
 const PIECE: usize = 4096;
 
@@ -97,7 +100,8 @@ impl Default for Limits {
 struct TablesSeen {
     /// The last commit then.
     epoch: u64,
-    at: Instant,
+    /// When the next one is due.
+    next: Instant,
     /// Whether they held all of that.
     is_all: bool,
 }
@@ -271,7 +275,8 @@ impl StoreBackend {
 
     /// Gives back the room of keys that are gone, now and then. What was deleted last lies in
     /// memory: it goes to the tables for this once nothing is committed any more, for a checkpoint
-    /// behind each commit would be dear.
+    /// behind each commit would be dear. Where nothing was won it rests for long: a key that was
+    /// made and removed between two checkpoints is said to be gone, and was in no table.
     fn compact(&self, tidying: &mut Tidying) -> Result<bool> {
         if self.is_looked_at() {
             return Ok(false);
@@ -279,26 +284,31 @@ impl StoreBackend {
         let (epoch, now) = (self.kv.epoch(), Instant::now());
         let seen = tidying.tables.get_or_insert(TablesSeen {
             epoch,
-            at: now,
+            next: now + self.limits.quiet,
             is_all: false,
         });
         let is_still = seen.epoch == epoch;
-        if is_still && seen.is_all {
+        if now < seen.next || (is_still && seen.is_all) {
             return Ok(false);
         }
-        if now.duration_since(seen.at) < self.limits.quiet {
-            let is_scarce = self.kv.room().is_some_and(is_scarce);
-            return Ok(is_scarce && self.kv.compact()?);
+        seen.next = now + self.limits.quiet;
+        if is_still && let Err(error) = self.kv.checkpoint() {
+            return match is_lack_of_room(&error) {
+                true => Ok(false),
+                false => Err(error),
+            };
         }
-        *seen = TablesSeen {
-            epoch,
-            at: now,
-            is_all: is_still,
-        };
-        if is_still {
-            self.kv.checkpoint()?;
-        }
-        self.kv.compact()
+        let free = self.room().map_or(u64::MAX, |(_, free)| free);
+        let compacted = self.kv.compact(free)?;
+        seen.is_all = is_still;
+        seen.epoch = epoch;
+        Ok(match compacted {
+            Some(Compacted { before, after }) if after > before / 4 * 3 => {
+                seen.next = now + self.limits.quiet * IDLE_FACTOR;
+                false
+            }
+            compacted => compacted.is_some(),
+        })
     }
 
     /// Whether a dump or a check is under way beside this writer: it may read segments that were

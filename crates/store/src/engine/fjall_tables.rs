@@ -6,7 +6,7 @@
 //! removed: without its journal files fjall starts its sequence numbers at 0, and a new value
 //! loses to an old one.
 
-use super::{Change, Engine, Engines, FOLDER, View, blame};
+use super::{Change, Compacted, Engine, Engines, FOLDER, View, blame};
 use crate::disk::modes::OWN_FOLDER;
 use crate::error::{Error, Result};
 use crate::kv::Table;
@@ -31,20 +31,22 @@ use xxhash_rust::xxh3::xxh3_128;
 const VERSION: &str = "engine/version";
 const FIRST_JOURNAL: &str = "0.jnl";
 const KEYSPACES: [&str; 2] = ["meta", "extents"];
+const TABLES: [Table; 2] = [Table::Meta, Table::Extents];
 /// Descriptors that fjall keeps open.
 const OPEN_FILES: usize = 256;
 /// Tables of the first level above which a checkpoint waits for compaction.
 const FIRST_LEVEL_MOST: usize = 16;
-/// Bytes of tables that are written anew at once, to give back what is gone: at least, for less is
-/// not worth it, and at most, for it is one step that nothing interrupts. In larger tables what is
-/// gone and was not merged is a small part.
-const COMPACTED: RangeInclusive<u64> = 4 << 20..=512 << 20;
-/// Of how many entries one says that a key is gone, when they are written anew.
-const GONE: u64 = 4;
-/// A key that nothing has.
-const NO_KEY: &[u8] = &[0, 0];
 /// How long it waits. A level that stays full makes reads slower, and nothing worse.
 const COMPACTION_WAIT: Duration = Duration::from_secs(10);
+/// Bytes of tables that are written anew at once, to give back what is gone: at least, for less is
+/// not worth it, and at most, for it is one step that nothing interrupts.
+const COMPACTED: RangeInclusive<u64> = 4 << 20..=128 << 20;
+/// One in so many entries says that a key is gone, where they are written anew.
+const GONE: u64 = 4;
+/// Bytes that stay free beside the new tables.
+const SPARE: u64 = 16 << 20;
+/// A key that nothing has.
+const NO_KEY: &[u8] = &[0, 0];
 
 /// The engines of the volume in a directory.
 pub(crate) struct FjallEngines {
@@ -115,8 +117,8 @@ impl FjallEngines {
 struct Tables {
     keyspaces: [Keyspace; 2],
     database: Database,
-    /// A table that could not be finished, or that was merged into others, lies about until the
-    /// engine is opened again. Relaxed: checkpoints, one at a time, write and read it.
+    /// A table that could not be finished lies about until the engine is opened again. Relaxed:
+    /// checkpoints, one at a time, write and read it.
     has_failed: AtomicBool,
     _mirror: Option<Mirror>,
 }
@@ -207,22 +209,29 @@ impl Engine for Tables {
 
     /// fjall merges tables when there are many of them, and leaves a few as they are for ever: what
     /// a table says is gone keeps its room in the tables below.
-    fn compact(&self, free: u64) -> Result<bool> {
-        let is_worth_it = |keyspace: &&Keyspace| {
-            let (tree, bytes) = (&keyspace.tree, keyspace.disk_space());
-            let is_much = tree.tombstone_count() * GONE >= keyspace.approximate_len() as u64;
-            is_much && bytes < free && COMPACTED.contains(&bytes)
+    fn compact(&self, free: u64) -> Result<Option<Compacted>> {
+        let is_worth_it = |table: &&Table| {
+            let keyspace = self.keyspace(**table);
+            let (gone, bytes) = (keyspace.tree.tombstone_count(), keyspace.disk_space());
+            let is_much = gone * GONE >= keyspace.approximate_len() as u64;
+            is_much && COMPACTED.contains(&bytes) && bytes + SPARE < free
         };
-        let Some(keyspace) = self.keyspaces.iter().find(is_worth_it) else {
-            return Ok(false);
+        let Some(&table) = TABLES.iter().find(is_worth_it) else {
+            return Ok(None);
         };
-        // What came with the last table counts as old once another one has come.
-        self.write_table(Table::Meta, &mut std::iter::once((NO_KEY, None)))?;
-        // The tables that were merged stay until the engine is opened again, also without an error.
-        self.has_failed.store(true, Ordering::Relaxed);
-        let merged = keyspace.major_compact();
-        merged.map_err(failed("merge tables of the engine"))?;
-        Ok(true)
+        let keyspace = self.keyspace(table);
+        let before = keyspace.disk_space();
+        // What came with the last table counts as old once another one has come, and tables that
+        // were merged go in a merge behind another one: twice, the second time of what is left.
+        for _ in 0..2 {
+            self.write_table(table, &mut std::iter::once((NO_KEY, None)))?;
+            keyspace.major_compact().map_err(|error| {
+                self.has_failed.store(true, Ordering::Relaxed);
+                failed("merge tables of the engine")(error)
+            })?;
+        }
+        let after = keyspace.disk_space();
+        Ok(Some(Compacted { before, after }))
     }
 
     /// A failed compaction ends its worker and refuses persisting for ever. Persisting an empty

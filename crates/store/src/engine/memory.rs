@@ -4,7 +4,7 @@
 //! after a crash single tables are ahead of it. A write that fails breaks the engine until it is
 //! opened again, as fjall does.
 
-use super::{Change, Engine, Engines, View};
+use super::{Change, Compacted, Engine, Engines, View};
 use crate::disk::simulated::{Maps, SimulatedDisk};
 use crate::error::{Error, Result};
 use crate::kv::Table;
@@ -81,8 +81,8 @@ impl Engine for MemoryEngine {
     }
 
     /// Keys that are gone take no room.
-    fn compact(&self, _: u64) -> Result<bool> {
-        Ok(false)
+    fn compact(&self, _: u64) -> Result<Option<Compacted>> {
+        Ok(None)
     }
 
     fn is_broken(&self) -> bool {

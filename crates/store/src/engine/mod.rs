@@ -26,6 +26,15 @@ pub trait Engines: Send + Sync {
     fn open_read_only(&self) -> Result<Box<dyn Engine>>;
 }
 
+/// What a compaction has done.
+#[derive(Clone, Copy, Debug)]
+pub struct Compacted {
+    /// Bytes of the tables before it.
+    pub before: u64,
+    /// And behind it.
+    pub after: u64,
+}
+
 /// One changed key: its new value, or `None` where it is gone.
 pub type Change<'a> = (&'a [u8], Option<&'a [u8]>);
 
@@ -44,9 +53,9 @@ pub trait Engine: Send + Sync {
         changes: &mut dyn Iterator<Item = Change<'a>>,
     ) -> Result<()>;
 
-    /// Gives back the room of keys that are gone, where that is much of what so many free bytes
-    /// are enough to write anew. Returns whether it did.
-    fn compact(&self, free: u64) -> Result<bool>;
+    /// Gives back the room of keys that are gone, where that may be much of what so many free bytes
+    /// are enough to write anew. `None`: there was nothing to do.
+    fn compact(&self, free: u64) -> Result<Option<Compacted>>;
 
     /// Whether it must be dropped and opened again before the next change.
     fn is_broken(&self) -> bool;

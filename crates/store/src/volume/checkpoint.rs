@@ -6,7 +6,7 @@ use super::overlay::{Overlay, Point, STAMP};
 use super::shared::Shared;
 use super::witness::Testimony;
 use super::{BLOCK, FrameDigest};
-use crate::engine::{Change, Engine};
+use crate::engine::{Change, Compacted, Engine};
 use crate::error::{Error, Result};
 use crate::kv::Table;
 use hearth_sync::primitive::{Arc, thread};
@@ -40,23 +40,22 @@ impl Shared {
         Ok(())
     }
 
-    /// See [`Engine::compact`].
-    pub(super) fn compact(&self, free: u64) -> Result<bool> {
+    /// See [`Engine::compact`]. An engine that is broken is left to the next checkpoint.
+    pub(super) fn compact(&self, free: u64) -> Result<Option<Compacted>> {
         self.check_writable()?;
         let _one = self.checkpointing.lock();
-        self.mend_engine()?;
-        let engine = self.engine.read();
-        let compacted = match engine.as_deref() {
-            Some(engine) if !engine.is_broken() => engine.compact(free)?,
-            _ => return Ok(false),
+        let compacted = match self.engine.read().as_deref() {
+            Some(engine) if !engine.is_broken() => engine.compact(free),
+            _ => return Ok(None),
         };
-        drop(engine);
-        if compacted && let Err(error) = self.mend_engine() {
-            self.latch_unless_full(&error);
-            self.background.ask_for_ballast();
-            return Err(error);
-        }
-        Ok(compacted)
+        compacted.inspect_err(|error| {
+            self.latch_unless_full(error);
+            // What it has left of tables goes when the engine is opened again.
+            if let Err(error) = self.mend_engine() {
+                self.latch_unless_full(&error);
+                self.background.ask_for_ballast();
+            }
+        })
     }
 
     /// Waits for a checkpoint while the layers are full: memory has a bound. Without room for one

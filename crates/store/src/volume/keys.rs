@@ -8,6 +8,7 @@ use super::{Info, MkfsOptions, OpenMode, OpenOptions, Parts, mkfs, open, overlay
 use crate::disk::modes::OWN_FOLDER;
 use crate::disk::real::RealDisk;
 use crate::disk::{Access, Disk};
+use crate::engine::Compacted;
 use crate::engine::fjall_tables::FjallEngines;
 use crate::error::{Error, Result};
 use crate::kv::{KvOp, Read, Table};
@@ -148,10 +149,9 @@ impl Kv {
         self.shared.checkpoint()
     }
 
-    /// Gives back the room of keys that were deleted before the last checkpoint, where it is much
-    /// and nobody reads beside.
-    pub fn compact(&self) -> Result<bool> {
-        let (_, free) = self.room()?;
+    /// Gives back the room of keys that were deleted before the last checkpoint, where that may be
+    /// much and so many free bytes are enough for it. `None`: there was nothing to do.
+    pub fn compact(&self, free: u64) -> Result<Option<Compacted>> {
         self.shared.compact(free)
     }
 

@@ -201,6 +201,35 @@ fn a_key_that_changes_all_the_time_does_not_make_the_file_longer_for_ever() {
     std::fs::remove_dir_all(&at).unwrap();
 }
 
+/// Regression: where the new file had its name, and an error came behind that, lines went on to the
+/// old one, which has none.
+#[test]
+fn lines_behind_a_failed_shortening_are_kept() {
+    let at = std::env::temp_dir().join(format!("hearth-quota-failed-{}", std::process::id()));
+    std::fs::create_dir(&at).unwrap();
+    let lines: Lines<String> = Lines::open(&QuotaDir::open(&at).unwrap(), &FORM).unwrap();
+    lines.set("limit", some("1")).unwrap();
+    let text = lines.begin_anew(|_| true).unwrap();
+    drop(
+        lines
+            .directory
+            .rewritten(FORM.name, text.as_bytes())
+            .unwrap(),
+    );
+    let failed = Err(io::Error::from_raw_os_error(libc::EMFILE));
+    lines.end_anew(failed).unwrap_err();
+    lines.set("later", some("2")).unwrap();
+    lines.make_durable().unwrap();
+    drop(lines);
+    let again = Lines::open(&QuotaDir::open(&at).unwrap(), &FORM).unwrap();
+    let expected = [
+        ("later".into(), "2".to_owned()),
+        ("limit".into(), "1".to_owned()),
+    ];
+    assert_eq!(all(&again), expected);
+    std::fs::remove_dir_all(&at).unwrap();
+}
+
 #[test]
 fn nothing_is_written_anew_behind_the_end() {
     let at = std::env::temp_dir().join(format!("hearth-quota-over-{}", std::process::id()));
