@@ -237,8 +237,7 @@ fn a_listing_ends_where_an_entry_is_refused() {
         let (mut seen, mut is_refused) = (BTreeSet::new(), false);
         p.getdents(fd, &mut |entry| {
             assert!(!is_refused, "{most}");
-            is_refused = seen.len() == most;
-            is_refused || seen.insert(entry.name.to_vec());
+            is_refused = seen.len() == most || !seen.insert(entry.name.to_vec());
             !is_refused
         })
         .unwrap();
