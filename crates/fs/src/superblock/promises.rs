@@ -39,8 +39,8 @@ impl Superblock {
 }
 
 impl Promise<'_> {
-    /// Ends the promise with what was allocated counted by `count`. Another allocation finds the one
-    /// or the other; what asks for no certain room does not see promises.
+    /// Ends the promise with what was allocated counted by `count`. Another allocation finds the
+    /// one or the other; what asks for no certain room does not see promises.
     pub fn keep(mut self, count: impl FnOnce()) {
         let mut promised = self.promises.0.lock();
         count();

@@ -218,13 +218,13 @@ fn lines_behind_a_failed_shortening_are_kept() {
     );
     let failed = Err(io::Error::from_raw_os_error(libc::EMFILE));
     lines.end_anew(failed).unwrap_err();
-    lines.set("later", some("2")).unwrap();
+    lines.set("later on", some("2")).unwrap();
     lines.make_durable().unwrap();
     drop(lines);
     let again = Lines::open(&QuotaDir::open(&at).unwrap(), &FORM).unwrap();
     let expected = [
-        ("later".into(), "2".to_owned()),
         ("limit".into(), "1".to_owned()),
+        ("later on".into(), "2".to_owned()),
     ];
     assert_eq!(all(&again), expected);
     std::fs::remove_dir_all(&at).unwrap();
