@@ -229,7 +229,7 @@ fn a_listing_ends_where_an_entry_is_refused() {
     let p = root();
     p.mkdir("/d", 0o755).unwrap();
     for n in 2..ALL {
-        p.mknod(&format!("/d/{n}"), libc::S_IFREG | 0o600, 0)
+        p.mknod(format!("/d/{n}"), libc::S_IFREG | 0o600, 0)
             .unwrap();
     }
     for most in 1_000..1_060 {
