@@ -18,7 +18,7 @@ const AFTER_DOTS: u64 = 2;
 pub(crate) struct Progress {
     /// Cookie of the last entry that was taken; 0 at the start.
     pub reached: u64,
-    /// How many entries more are asked for. It may end a few beyond them, at 0 then.
+    /// How many more entries are asked for; 0 when there were enough, or a few more than that.
     pub left: usize,
 }
 

@@ -30,11 +30,7 @@ pub(crate) fn unlink(cx: &Ctx<'_>, parent: &Inode, at: Hashed<'_>, g: &Guard) ->
 pub(crate) fn unlink_found(cx: &Ctx<'_>, parent: &Inode, at: Hashed<'_>, g: &Guard) -> Attempt<()> {
     cx.begin_change(parent)?;
     check_removable(parent, at.name)?;
-    let still = cx
-        .sb
-        .names
-        .are_still()
-        .then(|| wait_for_walks(cx, parent, at, g));
+    let still = wait_for_walks(cx, parent, at, g);
     let _parent = cx.pin_inode(parent, g)?;
     let (locked, found, victim) = lock_victim(cx, parent, at, g)?;
     let _victim = cx.pin_inode(victim, g)?;
@@ -62,11 +58,7 @@ pub(crate) fn rmdir(cx: &Ctx<'_>, parent: &Inode, at: Hashed<'_>, g: &Guard) -> 
         _ => cx.begin_change(parent)?,
     }
     check_removable(parent, at.name)?;
-    let still = cx
-        .sb
-        .names
-        .are_still()
-        .then(|| wait_for_walks(cx, parent, at, g));
+    let still = wait_for_walks(cx, parent, at, g);
     let _parent = cx.pin_inode(parent, g)?;
     refuse_occupied(cx, parent, at, g)?;
     let (locked, found, victim) = lock_victim(cx, parent, at, g)?;
@@ -86,11 +78,25 @@ pub(crate) fn rmdir(cx: &Ctx<'_>, parent: &Inode, at: Hashed<'_>, g: &Guard) -> 
     Ok(())
 }
 
-/// Waits for walks that want names to stay where they are, if `at` is the name of something that
-/// walks pass: removed and made again all the time, it would spoil each of their attempts.
+/// Waits for walks that want names to stay where they are, if there are any and `at` is the name of
+/// something that walks pass: removed and made again all the time, it would spoil each of their
+/// attempts.
+#[inline]
+fn wait_for_walks<'a>(
+    cx: &'a Ctx<'_>,
+    parent: &Inode,
+    at: Hashed<'_>,
+    g: &Guard,
+) -> Option<LockGuard<'a, RenameLock, ()>> {
+    match cx.sb.names.are_still() {
+        true => wait_if_passed(cx, parent, at, g),
+        false => None,
+    }
+}
+
 #[cold]
 #[inline(never)]
-fn wait_for_walks<'a>(
+fn wait_if_passed<'a>(
     cx: &'a Ctx<'_>,
     parent: &Inode,
     at: Hashed<'_>,

@@ -1,4 +1,4 @@
-//! Room of a durable backend that allocations under way were told is theirs. What is allocated is
+//! Room of a durable backend that is reserved for allocations under way. What is allocated is
 //! counted as unwritten when it is made, so without this each of two at once would find the room
 //! that is left for one.
 //!

@@ -59,6 +59,24 @@ fn what_was_allocated_counts_as_unwritten_until_the_backend_has_it() {
     backend.set_fault(None);
 }
 
+/// Regression: what a refused commit had not allocated was counted nowhere until a later one.
+#[test]
+fn what_was_allocated_counts_as_unwritten_behind_a_refused_commit() {
+    let (backend, volume, root) = begin();
+    let fd = create(&root, "/f", b"");
+    root.fallocate(fd, 0, 0, 1 << 20).unwrap();
+    let refused = |called: &'static str| (called == "commit").then_some(Errno::ENOSPC);
+    backend.set_fault(Some(Box::new(refused)));
+    let unwritten = || volume.store_gauges().unwrap().dirty_bytes;
+    for _ in 0..3 {
+        assert_eq!(volume.sync(), Err(Errno::ENOSPC));
+        assert_eq!(unwritten(), 1 << 20);
+    }
+    backend.set_fault(None);
+    volume.sync().unwrap();
+    assert_eq!(unwritten(), 0);
+}
+
 /// Regression: each of two allocations at once found the room that was left for one.
 #[test]
 fn two_allocations_at_once_do_not_share_the_room_that_is_left() {

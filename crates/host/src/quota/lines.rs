@@ -40,12 +40,12 @@ pub struct Form<V> {
     pub remedy: &'static str,
 }
 
-/// Lines of which others count now, beside as many as there are keys, that a file may have. A key
-/// that changes all the time, as the end of a grace period does for a user about a soft limit,
-/// would fill the disk.
+/// How many outdated lines a file may have, beside two for each key, before it is written anew. A
+/// key that changes all the time, as the end of a grace period does for a user about a soft limit,
+/// would fill the disk otherwise.
 const OLD_LINES: u64 = 16 << 10;
 
-/// Keys and values of one file. Clones are the same.
+/// Keys and values of one file. A clone shares them.
 #[derive(Clone, Debug)]
 pub struct Lines<V> {
     directory: QuotaDir,
@@ -67,13 +67,13 @@ struct Now<V> {
     durable: u64,
     marked: u64,
     owed: u64,
-    /// Lines that were appended when all was last to be written anew.
+    /// `appended` when the file was last begun anew.
     anew: u64,
     /// Something could not be written, and holds all the same.
     is_behind: bool,
     /// See [`Lines::end`].
     is_over: bool,
-    /// Lines of what has changed since all of it was taken to be written anew, while that is done.
+    /// While the file is written anew: the lines of what has changed since its text was taken.
     since: Option<String>,
     /// The log has been told since a line was written.
     is_told: bool,

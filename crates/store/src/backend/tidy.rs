@@ -52,7 +52,7 @@ const PIECES: [(&str, Work); 7] = [
 type Work = fn(&StoreBackend, &mut Tidying) -> Result<bool>;
 
 /// How many times as long tables are left alone where merging them has won nothing.
-const IDLE_FACTOR: u32 = 60;
+const NO_GAIN_FACTOR: u32 = 60;
 /// Extents that are deleted at once.
 const PIECE: usize = 4096;
 
@@ -98,11 +98,11 @@ impl Default for Limits {
 /// A look at the engine's tables.
 #[derive(Debug)]
 struct TablesSeen {
-    /// The last commit then.
+    /// Epoch of the last commit then.
     epoch: u64,
-    /// When the next one is due.
+    /// When the next look is due.
     next: Instant,
-    /// Whether they held all of that.
+    /// Whether everything up to that epoch was in the tables.
     is_all: bool,
 }
 
@@ -304,7 +304,7 @@ impl StoreBackend {
         seen.epoch = epoch;
         Ok(match compacted {
             Some(Compacted { before, after }) if after > before / 4 * 3 => {
-                seen.next = now + self.limits.quiet * IDLE_FACTOR;
+                seen.next = now + self.limits.quiet * NO_GAIN_FACTOR;
                 false
             }
             compacted => compacted.is_some(),

@@ -221,8 +221,9 @@ impl Engine for Tables {
         };
         let keyspace = self.keyspace(table);
         let before = keyspace.disk_space();
-        // What came with the last table counts as old once another one has come, and tables that
-        // were merged go in a merge behind another one: twice, the second time of what is left.
+        // A merge drops only what is older than the last ingestion, and the files of tables that it
+        // has merged are removed by a later merge. So a tombstone is ingested before each, and the
+        // second merge, of what is left, removes the files of the first.
         for _ in 0..2 {
             self.write_table(table, &mut std::iter::once((NO_KEY, None)))?;
             keyspace.major_compact().map_err(|error| {
