@@ -6,7 +6,7 @@
 //! removed: without its journal files fjall starts its sequence numbers at 0, and a new value
 //! loses to an old one.
 
-use super::{Change, Compacted, Engine, Engines, FOLDER, View, blame};
+use super::{Change, Compacted, Engine, Engines, FOLDER, View, blame, layout};
 use crate::disk::modes::OWN_FOLDER;
 use crate::error::{Error, Result};
 use crate::kv::Table;
@@ -18,14 +18,12 @@ use hearth_backend::Errno;
 use hearth_sync::primitive::atomic::{AtomicBool, Ordering};
 use hearth_sync::primitive::thread;
 use std::fs;
-use std::io::ErrorKind;
 use std::ops::RangeInclusive;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use xxhash_rust::xxh3::xxh3_128;
 
 /// The file by which the engine knows its format.
 const VERSION: &str = "engine/version";
@@ -76,7 +74,7 @@ impl Engines for FjallEngines {
     }
 
     fn open(&self) -> Result<Box<dyn Engine>> {
-        check_layout(&self.folder)?;
+        layout::check(&self.folder, KEYSPACES.len())?;
         empty_journals(&self.folder)?;
         make_lock_file(&self.folder)?;
         Ok(Box::new(self.tables(&self.folder, None, 1)?))
@@ -86,7 +84,7 @@ impl Engines for FjallEngines {
     /// small files, empty journals, and symbolic links to the tables, which it only reads; it has
     /// no workers that would compact. This costs a link for each table of up to 64 MiB.
     fn open_read_only(&self) -> Result<Box<dyn Engine>> {
-        check_layout(&self.folder)?;
+        layout::check(&self.folder, KEYSPACES.len())?;
         let mirror = tempfile::Builder::new()
             .prefix("hearth-engine-")
             .tempdir()
@@ -279,60 +277,6 @@ fn keyspace_options() -> KeyspaceCreateOptions {
     KeyspaceCreateOptions::default()
         .index_block_partitioning_policy(PartitioningPolicy::new([false, false, true]))
         .filter_block_partitioning_policy(PartitioningPolicy::new([false, true]))
-}
-
-/// Finds damage that fjall does not look for. It makes a new database where its marker is not
-/// there, deletes a keyspace whose `current` is not there, and does not compare the list of tables
-/// with the checksum that `current` has of it: a flipped bit there shows old values.
-fn check_layout(folder: &Path) -> Result<()> {
-    let marker = folder.join("version");
-    let is_there = match fs::metadata(&marker) {
-        Ok(is) => is.is_file(),
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            return Err(Error::io("look at", &marker, error));
-        }
-        Err(_) => false,
-    };
-    if !is_there {
-        let file = format!("{FOLDER}/version");
-        return Err(Error::corrupt(&file, 0, "the engine's marker is missing"));
-    }
-    (0..=KEYSPACES.len()).try_for_each(|number| check_list_of_tables(folder, number))
-}
-
-fn check_list_of_tables(folder: &Path, keyspace: usize) -> Result<()> {
-    let read = |name: &str| {
-        let name = format!("keyspaces/{keyspace}/{name}");
-        let path = folder.join(&name);
-        let shown = format!("{FOLDER}/{name}");
-        match fs::read(&path) {
-            Ok(bytes) => Ok((bytes, shown)),
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                Err(Error::corrupt(&shown, 0, "a file of the engine is missing"))
-            }
-            Err(error) => Err(Error::io("read", &path, error)),
-        }
-    };
-    // Number of the list (8), its XXH3 (16), kind of the checksum (1).
-    let (current, shown) = read("current")?;
-    let (Some(number), Some(checksum)) = (
-        current.first_chunk::<8>(),
-        current
-            .get(8..24)
-            .and_then(|field| field.first_chunk::<16>()),
-    ) else {
-        return Err(Error::corrupt(
-            &shown,
-            0,
-            "the file of the engine is cut off",
-        ));
-    };
-    let (list, shown) = read(&format!("v{}", u64::from_le_bytes(*number)))?;
-    if xxh3_128(&list) != u128::from_le_bytes(*checksum) {
-        let what = "the engine's list of tables does not fit its checksum";
-        return Err(Error::corrupt(&shown, 0, what));
-    }
-    Ok(())
 }
 
 fn is_journal(name: &str) -> bool {

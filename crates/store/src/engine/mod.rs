@@ -4,8 +4,10 @@
 //! in no journal of its own. `fjall_tables` is the engine of volumes; [`memory`] is one for tests
 //! that loses what a crash may lose.
 
+mod archive;
 mod blame;
 pub(crate) mod fjall_tables;
+mod layout;
 pub mod memory;
 
 use crate::error::Result;
