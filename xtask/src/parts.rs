@@ -70,11 +70,21 @@ pub fn build() -> Result<Vec<Part>, String> {
 pub fn build_with(package: &str, feature: &str, target: &str) -> Result<Vec<Part>, String> {
     let mut build = process::cargo();
     build.args(["test", "--no-run", "--package", package]);
-    build.args(["--features", feature, "--test", target]);
+    // Nothing is built that the feature has no use for, as the stores of the library.
+    build.args([
+        "--no-default-features",
+        "--features",
+        feature,
+        "--test",
+        target,
+    ]);
     let mut parts = programs(build)?;
     for part in &mut parts {
         part.name = format!("{} with {feature}", part.name);
-        part.again = format!("cargo test --package {package} --features {feature} --test {target}");
+        part.again = format!(
+            "cargo test --package {package} --no-default-features --features {feature} --test \
+             {target}"
+        );
     }
     Ok(parts)
 }

@@ -213,6 +213,9 @@ pub enum SetTime {
     Now,
     /// This time.
     At(Time),
+    /// This time, where what is there is earlier: a kernel in front sends the time of one change
+    /// beside another that the volume has seen.
+    NoEarlier(Time),
 }
 
 /// What `setattr` changes; absent fields stay (`UTIME_OMIT` is an absent time).

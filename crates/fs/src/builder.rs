@@ -4,7 +4,9 @@ use crate::backend::Backend;
 use crate::clock::Clock;
 use crate::control;
 use crate::data::PAGE;
-use crate::superblock::{AtimeMode, BuildOptions, OnError, Protection, machine_memory};
+#[cfg(feature = "store")]
+use crate::superblock::machine_memory;
+use crate::superblock::{AtimeMode, BuildOptions, OnError, Protection};
 use crate::volume::{BuildError, Volume};
 use hearth_sync::primitive::Arc;
 use std::fmt;
@@ -37,12 +39,14 @@ impl VolumeBuilder {
 
     /// Most bytes of file contents of a volume that is given no size: what its backend has. Unlike
     /// with a size, nothing is charged first for it.
+    #[cfg(feature = "store")]
     pub(crate) fn room(mut self, bytes: u64) -> Self {
         self.0.room = Some(bytes);
         self
     }
 
     /// Memory that a durable volume takes where nothing else is said: an eighth of the machine's.
+    #[cfg(feature = "store")]
     pub(crate) fn usual_memory() -> u64 {
         machine_memory() / 8
     }

@@ -92,9 +92,11 @@ pub use quotactl::{
     Amounts, Charges, KeptSetting, LimitChange, LimitUpdate, Quota, QuotaDefaults, QuotaError,
     QuotaNumber,
 };
+#[cfg(feature = "store")]
+pub use source::is_free;
 pub use source::{
     Compress, HostQuotaMode, HostSourceOptions, OpenError, OptionError, Source, SourceError,
-    SourceFault, StoreOptions, VolumeOptions, is_free, open,
+    SourceFault, StoreOptions, VolumeOptions, open,
 };
 pub use stats::{BUCKETS, Event, Op, OpStats, Stats};
 pub use superblock::{AtimeMode, OnError, Protection};

@@ -8,11 +8,14 @@ mod host;
 mod opening;
 mod options;
 mod store;
+#[cfg(feature = "store")]
+mod stored;
 
 pub use host::{HostQuotaMode, HostSourceOptions};
-pub use opening::is_free;
 pub use options::{OptionError, VolumeOptions};
 pub use store::{Compress, StoreOptions};
+#[cfg(feature = "store")]
+pub use stored::is_free;
 
 use crate::volume::{BuildError, Volume};
 use std::fmt;
@@ -49,6 +52,8 @@ pub enum SourceFault {
     Later(&'static str),
     /// `store:` or `host:` without a directory.
     NoDirectory,
+    /// It needs this feature of the library, which was built without it.
+    LeftOut(&'static str),
 }
 
 /// Why a volume was not opened.
@@ -59,6 +64,7 @@ pub enum OpenError {
     /// An option is unknown or its value makes no sense.
     Option(OptionError),
     /// The store in this directory cannot be opened or made.
+    #[cfg(feature = "store")]
     Store(PathBuf, hearth_store::Error),
     /// A directory of the host, which can be mounted and is no [`Volume`].
     Host(PathBuf),
@@ -153,6 +159,11 @@ impl fmt::Display for SourceError {
                 f,
                 "source '{source}': {what} cannot be mounted by this version; {used}"
             ),
+            SourceFault::LeftOut(feature) => write!(
+                f,
+                "source '{source}': this program was built without stores; build the library with \
+                 its feature '{feature}'"
+            ),
             SourceFault::NoDirectory => {
                 write!(f, "source '{source}' names no directory; use '{source}DIR'")
             }
@@ -182,6 +193,7 @@ impl fmt::Display for OpenError {
         match self {
             OpenError::Source(error) => error.fmt(f),
             OpenError::Option(error) => error.fmt(f),
+            #[cfg(feature = "store")]
             OpenError::Store(directory, error) => {
                 let (shown, line) = (directory.display().to_string(), error.to_string());
                 match line.starts_with(&shown) {

@@ -56,3 +56,13 @@ mod sync_races;
 mod tree_races;
 #[path = "shuttle/walk_races.rs"]
 mod walk_races;
+
+/// This program is the one that the tests build without stores.
+#[cfg(not(feature = "store"))]
+#[test]
+fn a_store_is_refused_where_the_library_was_built_without() {
+    let error = hearth::open("store:/srv/volume").expect_err("no stores");
+    let error = error.to_string();
+    assert!(error.contains("'store:/srv/volume'"), "{error}");
+    assert!(error.contains("its feature 'store'"), "{error}");
+}

@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime};
 harness::on_both_transports!(
     a_write_that_is_passed_on_moves_the_time_of_the_file,
     a_new_name_does_not_take_the_time_of_a_write_back,
+    a_sync_beside_a_write_does_not_take_the_time_of_it,
     a_time_that_a_program_sets_after_a_write_is_kept,
 );
 
@@ -97,6 +98,37 @@ fn a_new_name_does_not_take_the_time_of_a_write_back(transport: Transport) {
             );
             mounted.shell("rm -f f g");
         }
+    }
+}
+
+/// The kernel writes back the time of a cut whenever something syncs, and holds no lock of the file
+/// then: beside the first write it was stored over the time of that, or taken for a program's later.
+fn a_sync_beside_a_write_does_not_take_the_time_of_it(transport: Transport) {
+    let mounted = Mounted::new(transport, "size=64M");
+    let root = File::open(mounted.path()).expect("a directory");
+    for round in 0..300 {
+        std::fs::write(mounted.at("f"), "before").expect("a new file");
+        let mut options = File::options();
+        let file = options.write(true).truncate(true).open(mounted.at("f"));
+        let file = file.expect("a file that is there");
+        std::thread::sleep(Duration::from_millis(10));
+        let opened = SystemTime::now();
+        let together = std::sync::Barrier::new(2);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                together.wait();
+                rustix::fs::syncfs(&root).expect("no device is in the way");
+            });
+            together.wait();
+            file.write_all_at(b"after", 0).expect("room");
+        });
+        drop(file);
+        std::fs::hard_link(mounted.at("f"), mounted.at("g")).expect("a new name");
+        until(&format!("the time of the write, round {round}"), || {
+            modified(&mounted, "g") + Duration::from_millis(6) > opened
+        });
+        std::fs::remove_file(mounted.at("f")).expect("a name");
+        std::fs::remove_file(mounted.at("g")).expect("a name");
     }
 }
 

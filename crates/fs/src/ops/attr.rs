@@ -107,7 +107,9 @@ pub(crate) fn setattr_acknowledged(
     if times || set.mode.is_some() || set.uid.is_some() || set.gid.is_some() || set.kill_suidgid {
         cx.sb.let_ctime_go_back(inode, now);
         // The per-core times of the last change are merged in before a new time replaces them.
-        let folded = set.mtime.is_some().then(|| inode.fields());
+        // With a time that only moves forward they stay: a write beside this one counts.
+        let is_replaced = !matches!(set.mtime, None | Some(SetTime::NoEarlier(_)));
+        let folded = is_replaced.then(|| inode.fields());
         if folded.is_some() {
             inode.percpu().reset_max(TOUCHED, 0);
         }
@@ -226,9 +228,11 @@ pub(crate) fn recharge(
 }
 
 fn apply(cx: &Ctx<'_>, fields: &mut Fields, set: &SetAttr, now: Time) {
-    let time = |t: SetTime| match t {
-        SetTime::Now => now,
-        SetTime::At(time) => time,
+    let time = |present: Time, t: Option<SetTime>| match t {
+        None => present,
+        Some(SetTime::Now) => now,
+        Some(SetTime::At(time)) => time,
+        Some(SetTime::NoEarlier(time)) => time.max(present),
     };
     fields.uid = set.uid.unwrap_or(fields.uid);
     fields.gid = set.gid.unwrap_or(fields.gid);
@@ -238,8 +242,8 @@ fn apply(cx: &Ctx<'_>, fields: &mut Fields, set: &SetAttr, now: Time) {
             fields.perm &= !(libc::S_ISGID as u16);
         }
     }
-    fields.atime = set.atime.map_or(fields.atime, time);
-    fields.mtime = set.mtime.map_or(fields.mtime, time);
+    fields.atime = time(fields.atime, set.atime);
+    fields.mtime = time(fields.mtime, set.mtime);
     fields.ctime = set.ctime.unwrap_or(now);
 }
 

@@ -293,7 +293,7 @@ fn owner_change(uid: Option<u32>, gid: Option<u32>) -> Result<SetAttr> {
 
 fn times(atime: Option<SetTime>, mtime: Option<SetTime>) -> Result<SetAttr> {
     for time in [atime, mtime].into_iter().flatten() {
-        if let SetTime::At(time) = time
+        if let SetTime::At(time) | SetTime::NoEarlier(time) = time
             && time.nsec >= 1_000_000_000
         {
             return Err(Errno::EINVAL);

@@ -49,8 +49,10 @@ mod tenants;
 mod times;
 
 pub(crate) use attempt::{Attempt, Deferred, Fetch, Stop};
+pub(crate) use build_options::BuildOptions;
+#[cfg(feature = "store")]
+pub(crate) use build_options::machine_memory;
 pub use build_options::{AtimeMode, OnError, Protection};
-pub(crate) use build_options::{BuildOptions, machine_memory};
 pub use cache_state::WhenDurable;
 pub(crate) use cache_state::{CommitState, WaitingCaller};
 pub(crate) use control::{ControlFiles, ControlIo, OpenControl};

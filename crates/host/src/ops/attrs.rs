@@ -56,9 +56,17 @@ impl Tree {
             self.chmod(caller, node, fd, mode)?;
         }
         if set.atime.is_some() || set.mtime.is_some() {
+            let mtime = match set.mtime {
+                // The host has no such call: a write between the look and the change loses.
+                Some(SetTime::NoEarlier(time)) => {
+                    let is_later = time > self.attr(node, fd, &attributes::stat(fd)?)?.mtime;
+                    is_later.then_some(SetTime::At(time))
+                }
+                mtime => mtime,
+            };
             let times = Timestamps {
                 last_access: timespec(set.atime),
-                last_modification: timespec(set.mtime),
+                last_modification: timespec(mtime),
             };
             let touch = || utimensat(fd, c"", &times, AtFlags::EMPTY_PATH).pass_on();
             self.rights.act(caller, over, touch)?;
@@ -188,7 +196,7 @@ fn timespec(time: Option<SetTime>) -> Timespec {
     let (tv_sec, tv_nsec) = match time {
         None => (0, UTIME_OMIT),
         Some(SetTime::Now) => (0, UTIME_NOW),
-        Some(SetTime::At(time)) => (time.sec, time.nsec.into()),
+        Some(SetTime::At(time) | SetTime::NoEarlier(time)) => (time.sec, time.nsec.into()),
     };
     Timespec { tv_sec, tv_nsec }
 }

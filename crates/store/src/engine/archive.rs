@@ -1,5 +1,5 @@
-//! The container of fjall's files, sfa 1: sections, a table of contents, and a trailer with the place
-//! and the checksum of that. Only its end is read here.
+//! The container of fjall's files, sfa 1: sections, a table of contents, and a trailer with the
+//! place and the checksum of that. Only its end is read here.
 //!
 //! ```text
 //! contents  magic 4 | entries u32 | an entry: place u64, length u64, length of its name u16, name
@@ -16,20 +16,20 @@ const TRAILER: usize = 38;
 const HEAD: usize = 8;
 
 /// The last bytes of an archive.
-pub(super) struct End<'a> {
+pub(super) struct ArchiveEnd<'a> {
     bytes: &'a [u8],
     /// The place in the archive where they begin.
     begins: u64,
 }
 
-impl<'a> End<'a> {
+impl<'a> ArchiveEnd<'a> {
     /// Bytes of a table of contents at most, with the trailer: an archive of fjall has some ten
     /// sections.
     pub(super) const MOST: u64 = 16 << 10;
 
     /// The last `bytes` of an archive, which begin there in it.
-    pub(super) fn new(bytes: &'a [u8], begins: u64) -> End<'a> {
-        End { bytes, begins }
+    pub(super) fn new(bytes: &'a [u8], begins: u64) -> ArchiveEnd<'a> {
+        ArchiveEnd { bytes, begins }
     }
 
     /// Whether this is the end of an archive of this version.
@@ -41,7 +41,7 @@ impl<'a> End<'a> {
     /// The table of contents, where it fits its checksum.
     pub(super) fn contents(&self) -> Option<&'a [u8]> {
         let (before, trailer) = self.bytes.split_last_chunk::<TRAILER>()?;
-        let mut fields = Fields(&trailer[KNOWN.len()..]);
+        let mut fields = FieldReader(&trailer[KNOWN.len()..]);
         let checksum = u128::from_le_bytes(fields.next()?);
         let place = u64::from_le_bytes(fields.next()?);
         let at = usize::try_from(place.checked_sub(self.begins)?).ok()?;
@@ -52,8 +52,8 @@ impl<'a> End<'a> {
 
 /// The section of that name in a whole archive.
 pub(super) fn section<'a>(archive: &'a [u8], wanted: &str) -> Option<&'a [u8]> {
-    let contents = End::new(archive, 0).contents()?;
-    let mut fields = Fields(contents.get(HEAD..)?);
+    let contents = ArchiveEnd::new(archive, 0).contents()?;
+    let mut fields = FieldReader(contents.get(HEAD..)?);
     loop {
         let place = u64::from_le_bytes(fields.next()?);
         let length = u64::from_le_bytes(fields.next()?);
@@ -66,9 +66,9 @@ pub(super) fn section<'a>(archive: &'a [u8], wanted: &str) -> Option<&'a [u8]> {
 }
 
 /// What is left of bytes that are read field by field.
-pub(super) struct Fields<'a>(pub(super) &'a [u8]);
+pub(super) struct FieldReader<'a>(pub(super) &'a [u8]);
 
-impl<'a> Fields<'a> {
+impl<'a> FieldReader<'a> {
     /// The next field, or `None` behind the last one.
     pub(super) fn next<const N: usize>(&mut self) -> Option<[u8; N]> {
         self.take(N)?.first_chunk().copied()

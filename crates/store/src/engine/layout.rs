@@ -6,7 +6,7 @@
 //! compares that with its checksum, and a flipped bit there can end the process.
 
 use super::FOLDER;
-use super::archive::{End, Fields, section};
+use super::archive::{ArchiveEnd, FieldReader, section};
 use crate::error::{Error, Result};
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -18,7 +18,7 @@ use xxhash_rust::xxh3::xxh3_128;
 const XXH3: u8 = 0;
 
 /// A table on the list of a keyspace.
-pub(super) struct Listed {
+pub(super) struct ListedTable {
     pub(super) number: u64,
     /// XXH3 of the whole file.
     pub(super) checksum: u128,
@@ -30,7 +30,7 @@ pub(super) fn check(folder: &Path, keyspaces: usize) -> Result<()> {
     let mut damaged = Vec::new();
     // The first keyspace is fjall's own.
     for keyspace in 0..=keyspaces {
-        for Listed { number, .. } in tables(folder, keyspace)? {
+        for ListedTable { number, .. } in tables(folder, keyspace)? {
             let path = folder.join(name(keyspace, number));
             // fjall tells of a table that it cannot open.
             if has_whole_contents(&path).is_ok_and(|whole| !whole) {
@@ -67,7 +67,7 @@ fn check_marker(folder: &Path) -> Result<()> {
 }
 
 /// The tables of a keyspace by its list, which fits its checksum.
-pub(super) fn tables(folder: &Path, keyspace: usize) -> Result<Vec<Listed>> {
+pub(super) fn tables(folder: &Path, keyspace: usize) -> Result<Vec<ListedTable>> {
     let read = |name: &str| {
         let name = format!("keyspaces/{keyspace}/{name}");
         let path = folder.join(&name);
@@ -82,7 +82,7 @@ pub(super) fn tables(folder: &Path, keyspace: usize) -> Result<Vec<Listed>> {
     };
     // Number of the list (8), its XXH3 (16), kind of the checksum (1).
     let (current, shown) = read("current")?;
-    let mut fields = Fields(&current);
+    let mut fields = FieldReader(&current);
     let (Some(number), Some(checksum)) = (fields.next(), fields.next()) else {
         let what = "the file of the engine is cut off";
         return Err(Error::corrupt(&shown, 0, what));
@@ -100,8 +100,8 @@ pub(super) fn tables(folder: &Path, keyspace: usize) -> Result<Vec<Listed>> {
 
 /// What a list names: levels (u8), for each its runs (u8), for each its tables (u32), for each its
 /// number (u64), the kind of its checksum (u8), its checksum (u128) and a sequence number (u64).
-fn listed(list: &[u8]) -> Option<Vec<Listed>> {
-    let mut fields = Fields(section(list, "tables")?);
+fn listed(list: &[u8]) -> Option<Vec<ListedTable>> {
+    let mut fields = FieldReader(section(list, "tables")?);
     let mut tables = Vec::new();
     let [levels] = fields.next()?;
     for _ in 0..levels {
@@ -115,7 +115,7 @@ fn listed(list: &[u8]) -> Option<Vec<Listed>> {
                 if kind != XXH3 {
                     return None;
                 }
-                tables.push(Listed { number, checksum });
+                tables.push(ListedTable { number, checksum });
             }
         }
     }
@@ -137,10 +137,10 @@ pub(super) fn shown(keyspace: usize, table: u64) -> String {
 fn has_whole_contents(path: &Path) -> io::Result<bool> {
     let file = File::open(path)?;
     let length = file.metadata()?.len();
-    let begins = length.saturating_sub(End::MOST);
+    let begins = length.saturating_sub(ArchiveEnd::MOST);
     let mut end = vec![0; (length - begins) as usize];
     file.read_exact_at(&mut end, begins)?;
-    let end = End::new(&end, begins);
+    let end = ArchiveEnd::new(&end, begins);
     Ok(!end.is_known() || end.contents().is_some())
 }
 
@@ -152,7 +152,7 @@ mod tests {
     use crate::kv::Table;
 
     /// The folder of an engine with one table in its second keyspace, and the name of that.
-    fn engine(volume: &Path) -> (std::path::PathBuf, Listed) {
+    fn engine(volume: &Path) -> (std::path::PathBuf, ListedTable) {
         let engines = FjallEngines::new(volume, 1 << 20);
         engines.create().unwrap();
         let engine = engines.open().unwrap();
@@ -172,7 +172,7 @@ mod tests {
         check(&folder, 2).unwrap();
         let path = folder.join(name(2, table.number));
         let whole = fs::read(&path).unwrap();
-        let known = End::new(&whole, 0).contents().unwrap().len();
+        let known = ArchiveEnd::new(&whole, 0).contents().unwrap().len();
         // Contents, their checksum and their place: none of them may be trusted.
         let end = whole.len() - 8;
         let flipped = (end - 8 - 16..end).chain(end - 30 - known..end - 30);

@@ -52,14 +52,7 @@ impl<V: KernelCache> Dispatcher<V> {
             change.mtime = None;
         }
         if self.settings.writeback && args.valid & (CHANGES | fattr::FH) == SETTLES {
-            if let Some(SetTime::At(time)) = change.mtime
-                && self.cached_mtimes.knows(cx.ino())
-            {
-                self.cached_mtimes.set(cx.ino(), time);
-                let attr = self.vfs.getattr(&cx.caller(0), cx.ino())?;
-                change.mtime = (time > attr.mtime).then_some(SetTime::At(time));
-            }
-            let attr = self.vfs.settle_times(&caller, cx.ino(), &change)?;
+            let attr = self.settle_times(cx, &caller, change)?;
             reply.push(&self.timeouts(attr.ino).attr_out(&attr))?;
             return Ok(Outcome::Done(()));
         }
@@ -81,6 +74,37 @@ impl<V: KernelCache> Dispatcher<V> {
         tell(&self.cached_mtimes, &change, &attr);
         reply.push(&self.timeouts(attr.ino).attr_out(&attr))?;
         Ok(Outcome::Done(()))
+    }
+
+    /// The times that the kernel keeps itself. It sends them beside a write too: nothing that it
+    /// holds meanwhile keeps the two apart.
+    fn settle_times(
+        &self,
+        cx: &Context<'_>,
+        caller: &Caller<'_>,
+        mut change: SetAttr,
+    ) -> VfsResult<Attr> {
+        let ino = cx.ino();
+        let Some(SetTime::At(time)) = change.mtime else {
+            return self.vfs.settle_times(caller, ino, &change);
+        };
+        let knew = self.cached_mtimes.knows(ino);
+        if knew {
+            self.cached_mtimes.set(ino, time);
+            change.mtime = Some(SetTime::NoEarlier(time));
+        }
+        let attr = self.vfs.settle_times(caller, ino, &change)?;
+        if knew || !self.cached_mtimes.knows(ino) {
+            return Ok(attr);
+        }
+        // A first write was passed on meanwhile, whose time may have been there before this one:
+        // it was now.
+        self.cached_mtimes.set(ino, time);
+        let change = SetAttr {
+            mtime: Some(SetTime::Now),
+            ..SetAttr::default()
+        };
+        self.vfs.settle_times(caller, ino, &change)
     }
 
     /// Whether a new size gives back so much that others should not wait for it.
@@ -131,7 +155,7 @@ impl<V: KernelCache> Dispatcher<V> {
 /// The kernel has cached what it has set.
 fn tell(cached_mtimes: &CachedMtimes, change: &SetAttr, attr: &Attr) {
     match change.mtime {
-        Some(SetTime::At(time)) => cached_mtimes.set(attr.ino, time),
+        Some(SetTime::At(time) | SetTime::NoEarlier(time)) => cached_mtimes.set(attr.ino, time),
         Some(SetTime::Now) => cached_mtimes.set(attr.ino, attr.mtime),
         None => {}
     }
