@@ -5,8 +5,8 @@
 # on the mount does; the image is as sound afterwards as it was before.
 # Seen: the files in it are freed, the directories are not: only the name of the topmost one is
 # taken out. All of them keep their inode and their block, with nothing that leads to them. e2rm
-# says nothing and ends with status 0. e2fsck ends with status 4, and finds each
-# directory unconnected.
+# says nothing and ends with status 0. e2fsck ends with status 4, and finds each directory
+# unconnected.
 # So an image that a build changes by e2tools is no longer clean, and its free inodes and blocks
 # become fewer with each tree. Trees are removed on the mount; e2fsck -fy is the last step of such a
 # build.

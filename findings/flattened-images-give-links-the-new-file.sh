@@ -12,8 +12,8 @@
 # second name is missing.
 # So which of two names is damaged depends on the order in the lower layer's archive: the name that
 # has the contents there must not change later. Images with linked files (git, busybox, package
-# stores) are taken out layer by layer, in order, into one directory. A format that stores a link by its name needs the contents by themselves as soon as
-# one of the names may be replaced.
+# stores) are taken out layer by layer, in order, into one directory. Whoever leaves the first name
+# of a link out of an archive has to move its contents to the next one.
 set -eu
 shopt -s inherit_errexit
 dir=$(mktemp -d)
