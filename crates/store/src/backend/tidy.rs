@@ -51,7 +51,7 @@ const PIECES: [(&str, Work); 7] = [
 
 type Work = fn(&StoreBackend, &mut Tidying) -> Result<bool>;
 
-/// How many times as long tables are left alone where merging them has won nothing.
+/// How many times as long tables are left alone where merging them has won nothing, or failed.
 const NO_GAIN_FACTOR: u32 = 60;
 /// Extents that are deleted at once.
 const PIECE: usize = 4096;
@@ -299,12 +299,13 @@ impl StoreBackend {
             };
         }
         let free = self.room().map_or(u64::MAX, |(_, free)| free);
-        let compacted = self.kv.compact(free)?;
+        let rest = now + self.limits.quiet * NO_GAIN_FACTOR;
+        let compacted = self.kv.compact(free).inspect_err(|_| seen.next = rest)?;
         seen.is_all = is_still;
         seen.epoch = epoch;
         Ok(match compacted {
             Some(Compacted { before, after }) if after > before / 4 * 3 => {
-                seen.next = now + self.limits.quiet * NO_GAIN_FACTOR;
+                seen.next = rest;
                 false
             }
             compacted => compacted.is_some(),

@@ -41,6 +41,10 @@ impl Shared {
     }
 
     /// See [`Engine::compact`]. An engine that is broken is left to the next checkpoint.
+    ///
+    /// # Errors
+    /// None latches, since nothing depends on a merge: the old tables stay. A bad block that it met
+    /// is that block's, and a disk that is broken fails the next commit.
     pub(super) fn compact(&self, free: u64) -> Result<Option<Compacted>> {
         self.check_writable()?;
         let _one = self.checkpointing.lock();
@@ -48,14 +52,15 @@ impl Shared {
             Some(engine) if !engine.is_broken() => engine.compact(free),
             _ => return Ok(None),
         };
-        compacted.inspect_err(|error| {
-            self.latch_unless_full(error);
-            // What it has left of tables goes when the engine is opened again.
+        if let Err(Error::NoSpace { .. }) = &compacted {
+            // What it has left of tables goes when the engine is opened again. After other errors
+            // that waits for a checkpoint: on a broken disk it may not open, and this one reads.
             if let Err(error) = self.mend_engine() {
                 self.latch_unless_full(&error);
                 self.background.ask_for_ballast();
             }
-        })
+        }
+        compacted
     }
 
     /// Waits for a checkpoint while the layers are full: memory has a bound. Without room for one

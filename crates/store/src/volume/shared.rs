@@ -80,7 +80,7 @@ impl Shared {
 
     /// The first error of the device that is no lack of room makes the volume read-only.
     pub(super) fn latch_unless_full(&self, error: &Error) {
-        if let Error::Io { .. } | Error::Corrupt { .. } = error {
+        if let Error::Io { .. } | Error::Corrupt { .. } | Error::Engine { .. } = error {
             let why = format!("{error}; unmount, mend the disk, mount again");
             let mut latched = self.latched.lock();
             if latched.is_none() {

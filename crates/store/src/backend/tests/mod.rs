@@ -3,6 +3,7 @@ mod bounds;
 mod data;
 mod full;
 mod looks;
+mod merges;
 mod model;
 mod on_disk;
 mod reuse;

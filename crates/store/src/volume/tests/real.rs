@@ -441,7 +441,7 @@ fn a_file_that_is_cut_off_lost_or_zeroed_is_refused_or_changes_nothing() {
     }
 }
 
-fn copy_tree(from: &Path, to: &Path) {
+pub(super) fn copy_tree(from: &Path, to: &Path) {
     fs::create_dir(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
