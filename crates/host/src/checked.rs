@@ -2,8 +2,8 @@
 //! `docs/design/host.md`, "Mapped ids".
 
 use crate::acting::{Acting, Cred, Own, nobody};
-use crate::node::User;
 use crate::proc_status::ProcStatus;
+use crate::user::User;
 use hearth::{Caller, Errno, Result};
 use rustix::thread::CapabilitySet;
 

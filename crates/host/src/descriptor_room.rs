@@ -2,8 +2,12 @@
 //! part, so that calls which need a descriptor for a moment find one. Design:
 //! `docs/design/host.md`, "Descriptors".
 
+use hearth_sync::lock::Lock;
+use hearth_sync::lock_class;
+use hearth_sync::percpu::PerCpu;
 use hearth_sync::primitive::Arc;
-use hearth_sync::primitive::atomic::{AtomicUsize, Ordering::Relaxed};
+use hearth_sync::primitive::atomic::Ordering::{Relaxed, SeqCst};
+use hearth_sync::primitive::atomic::{AtomicBool, AtomicUsize};
 use hearth_sync::primitive::thread;
 use rustix::process::{Resource, geteuid, getrlimit};
 
@@ -55,53 +59,162 @@ impl DescriptorParts {
     }
 }
 
-/// Places for open files. Relaxed throughout: counts order nothing, and each is exact.
+lock_class!(RoomLock = "host.room", 805);
+
+/// Places that a core takes from the pool at a time.
+const BATCH: usize = 32;
+
+/// Places for open files.
 #[derive(Debug)]
 pub struct DescriptorRoom {
+    /// One for each core, so that places refer to what no other core counts.
+    shares: PerCpu<Arc<RoomShare>>,
+}
+
+#[derive(Debug)]
+#[repr(align(128))]
+struct RoomShare(Arc<Places>);
+
+/// While more than half of them are free, a core has some in advance, and an open or a close writes
+/// lines of its core alone. Nobody's share binds then: it is more than all that is taken. With less
+/// the cores' places are recalled, and each open is decided under the lock.
+///
+/// Takes that find none on their core hold the lock. Closes take no lock, and only add.
+///
+/// | state | ordering |
+/// |---|---|
+/// | `pool`: places that no core has | Relaxed: each place is in one count at any time |
+/// | `free` of a core | SeqCst, with `is_short` |
+/// | `is_short` | SeqCst: a recall sees what a close has added, or the close sees this |
+/// | `by_user` of a core | Relaxed: a share goes by about |
+#[derive(Debug)]
+struct Places {
     most: usize,
-    taken: AtomicUsize,
-    by_user: Box<[AtomicUsize]>,
+    pool: AtomicUsize,
+    /// Less than half is free: no core has places.
+    is_short: AtomicBool,
+    cores: PerCpu<CoreRoom>,
+    /// One decides at a time.
+    deciding: Lock<RoomLock, ()>,
     /// The daemon's user, who is bound by no share, as root is not.
     own: u32,
 }
 
-/// A place that is taken for as long as this lives.
+/// What one core has.
+#[derive(Debug)]
+struct CoreRoom {
+    /// Places that are free, and this core's.
+    free: AtomicUsize,
+    /// Places that users have taken on this core, less those that they gave back on it: below 0 it
+    /// wraps.
+    by_user: [AtomicUsize; USERS],
+}
+
+/// A place that is taken for as long as this lives. Its drop takes no lock.
 #[derive(Debug)]
 pub struct TakenPlace {
-    room: Arc<DescriptorRoom>,
+    share: Arc<RoomShare>,
     user: u32,
 }
 
 impl DescriptorRoom {
     /// Room for `most` open files.
     pub fn new(most: usize) -> DescriptorRoom {
+        let places = Arc::new(Places::new(most));
         DescriptorRoom {
-            most,
-            taken: AtomicUsize::new(0),
-            by_user: (0..USERS).map(|_| AtomicUsize::new(0)).collect(),
-            own: geteuid().as_raw(),
+            shares: PerCpu::new(|_| Arc::new(RoomShare(Arc::clone(&places)))),
         }
     }
 
     /// A place for what `user` opens; `None` if there is none, or `user` has too many.
-    pub fn take(self: &Arc<Self>, user: u32, is_directory: bool) -> Option<TakenPlace> {
+    pub fn take(&self, user: u32, is_directory: bool) -> Option<TakenPlace> {
+        let share = self.shares.get();
+        let places = &*share.0;
+        let core = places.cores.get();
+        if !core.take_free() && !places.decide(core, user, is_directory) {
+            return None;
+        }
+        core.of(user).fetch_add(1, Relaxed);
+        Some(TakenPlace {
+            share: Arc::clone(share),
+            user,
+        })
+    }
+}
+
+impl Places {
+    fn new(most: usize) -> Places {
+        Places {
+            most,
+            pool: AtomicUsize::new(most),
+            is_short: AtomicBool::new(true),
+            cores: PerCpu::new(|_| CoreRoom::new()),
+            deciding: Lock::new(()),
+            own: geteuid().as_raw(),
+        }
+    }
+
+    /// Takes a place from the pool, and more of them for this core while there are plenty.
+    #[cold]
+    fn decide(&self, core: &CoreRoom, user: u32, is_directory: bool) -> bool {
+        let _one = self.deciding.lock();
         let most = match is_directory {
             true => self.most,
             false => self.most - self.most / FOR_DIRECTORIES,
         };
-        let before = self.taken.fetch_add(1, Relaxed);
-        self.of(user).fetch_add(1, Relaxed);
-        // What is refused below is given back by its drop.
-        let place = TakenPlace {
-            room: Arc::clone(self),
-            user,
+        // Where there were few, the cores have none until there is a batch for each.
+        let batches = match self.is_short.load(Relaxed) {
+            true => 1 + self.cores.iter().count(),
+            false => 1,
         };
-        let left = most.checked_sub(before + 1)?;
-        let has_share = user != 0 && user != self.own;
-        match has_share && self.of(user).load(Relaxed) > SHARE * (left + 1) {
-            true => None,
-            false => Some(place),
+        if self.pool.load(Relaxed) >= self.most / 2 + batches * BATCH {
+            self.is_short.store(false, SeqCst);
+            self.pool.fetch_sub(BATCH, Relaxed);
+            core.free.fetch_add(BATCH - 1, SeqCst);
+            return true;
         }
+        self.is_short.store(true, SeqCst);
+        for core in self.cores.iter() {
+            self.recall(core);
+        }
+        let before = self.most - self.pool.load(Relaxed);
+        let Some(left) = most.checked_sub(before + 1) else {
+            return false;
+        };
+        let has_share = user != 0 && user != self.own;
+        if has_share && self.taken_by(user) >= SHARE * (left + 1) {
+            return false;
+        }
+        self.pool.fetch_sub(1, Relaxed);
+        true
+    }
+
+    /// Takes back what a core has.
+    fn recall(&self, core: &CoreRoom) {
+        let free = core.free.swap(0, SeqCst);
+        self.pool.fetch_add(free, Relaxed);
+    }
+
+    /// How many places users of this number have.
+    fn taken_by(&self, user: u32) -> usize {
+        let of = |core: &CoreRoom| core.of(user).load(Relaxed);
+        // A place that moves from core to core meanwhile may be missing.
+        let sum = self.cores.iter().map(of).fold(0, usize::wrapping_add);
+        usize::try_from(sum.cast_signed()).unwrap_or(0)
+    }
+}
+
+impl CoreRoom {
+    fn new() -> CoreRoom {
+        CoreRoom {
+            free: AtomicUsize::new(0),
+            by_user: std::array::from_fn(|_| AtomicUsize::new(0)),
+        }
+    }
+
+    fn take_free(&self) -> bool {
+        let one_less = |free: usize| free.checked_sub(1);
+        self.free.fetch_update(SeqCst, Relaxed, one_less).is_ok()
     }
 
     fn of(&self, user: u32) -> &AtomicUsize {
@@ -111,8 +224,14 @@ impl DescriptorRoom {
 
 impl Drop for TakenPlace {
     fn drop(&mut self) {
-        self.room.taken.fetch_sub(1, Relaxed);
-        self.room.of(self.user).fetch_sub(1, Relaxed);
+        let places = &*self.share.0;
+        let core = places.cores.get();
+        core.of(self.user).fetch_sub(1, Relaxed);
+        let before = core.free.fetch_add(1, SeqCst);
+        // A core whose files are opened elsewhere keeps no more than it may need.
+        if places.is_short.load(SeqCst) || before >= 2 * BATCH {
+            places.recall(core);
+        }
     }
 }
 
@@ -154,6 +273,64 @@ mod tests {
             assert_eq!(all_of(&room, 0, true).len(), 80);
             assert_eq!(all_of(&room, 1000, false).len(), 53);
         }
-        assert_eq!(room.taken.load(Relaxed), 0);
+        assert_eq!(free(&room), 80);
+    }
+
+    fn places(room: &DescriptorRoom) -> &Places {
+        &room.shares.get().0
+    }
+
+    fn free(room: &DescriptorRoom) -> usize {
+        let places = places(room);
+        let of_cores = places.cores.iter().map(|core| core.free.load(Relaxed));
+        places.pool.load(Relaxed) + of_cores.sum::<usize>()
+    }
+
+    /// Once, each open and close wrote to one count of all.
+    #[test]
+    fn opens_of_a_core_write_nothing_of_others_while_there_is_room() {
+        let room = Arc::new(DescriptorRoom::new(1 << 16));
+        thread::scope(|scope| {
+            for user in 0..4 {
+                let room = &room;
+                scope.spawn(move || {
+                    for _ in 0..100_000 {
+                        drop(room.take(1000 + user, false).unwrap());
+                    }
+                });
+            }
+        });
+        // What each core that one of them was on has kept.
+        let places = places(&room);
+        let with_cores = places.most - places.pool.load(Relaxed);
+        assert!(with_cores <= (2 * BATCH + 1) * places.cores.iter().count());
+        assert_eq!(free(&room), places.most);
+    }
+
+    #[test]
+    fn many_threads_take_all_places_and_no_more() {
+        let most = 400;
+        let room = Arc::new(DescriptorRoom::new(most));
+        let taken = AtomicUsize::new(0);
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for round in 0..2000 {
+                        let wanted = 1 + round % most;
+                        let places = (0..wanted).map_while(|_| {
+                            let place = room.take(0, true)?;
+                            assert!(taken.fetch_add(1, SeqCst) < most);
+                            Some(place)
+                        });
+                        for place in places.collect::<Vec<_>>() {
+                            taken.fetch_sub(1, SeqCst);
+                            drop(place);
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(free(&room), most);
+        assert_eq!(all_of(&room, 0, true).len(), most);
     }
 }

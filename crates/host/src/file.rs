@@ -1,9 +1,11 @@
 //! An open file, or an open control file of the volume beside.
 
 use crate::descriptor_room::TakenPlace;
+use crate::file_descriptor::FileDescriptor;
 use crate::heat::known::Known;
 use crate::listing::Listing;
-use crate::node::{Node, OpenedBy, User};
+use crate::node::Node;
+use crate::user::User;
 use hearth::{Errno, Kind, OpenFile, Result, VfsFile};
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
@@ -11,10 +13,7 @@ use hearth_sync::primitive::atomic::{AtomicU32, Ordering::Relaxed};
 use hearth_sync::primitive::{Arc, OnceLock};
 use rustix::fd::OwnedFd;
 
-lock_class! {
-    pub ListingLock = "host.listing", 800;
-    pub DescriptorLock = "host.descriptor", 811;
-}
+lock_class!(pub ListingLock = "host.listing", 800);
 
 /// What [`crate::HostVfs`] opens.
 #[derive(Debug)]
@@ -45,18 +44,16 @@ impl HostFile {
 #[derive(Debug)]
 pub(crate) struct OpenHost {
     pub node: Arc<Node>,
-    /// Shared with the node, which lends it to operations that come without a handle. `None` once
-    /// the file is closed: what refers to the file may live on for a while.
-    fd: Lock<DescriptorLock, Option<(Arc<OwnedFd>, TakenPlace)>>,
+    pub descriptor: Arc<FileDescriptor>,
     /// `O_*`. Relaxed: requests that change and use them at once have no order.
     flags: AtomicU32,
-    /// What the descriptor was opened with.
-    opened: i32,
     keeps_cache: bool,
     /// Whether the kernel makes its contents up while it is read.
     pub hides_size: bool,
     /// Whether the inode was made by this open.
     pub is_new: bool,
+    /// Whether a close has nothing to report, as far as its filesystem goes.
+    pub is_quiet: bool,
     /// What heat knows of it, from its first use on.
     pub known: OnceLock<Arc<Known>>,
     /// Of a directory. Held while it is read: the position of the descriptor is part of it.
@@ -73,61 +70,62 @@ impl OpenHost {
         keeps_cache: bool,
         listing: Listing,
     ) -> OpenHost {
-        let fd = Arc::new(fd);
-        let by = match is_writable(flags) {
-            true => OpenedBy::Writer(user),
-            false => OpenedBy::Reader,
-        };
-        node.add_open(&fd, by);
+        let writer = is_writable(flags).then_some(user);
+        let descriptor = Arc::new(FileDescriptor::new((fd, place), writer, flags));
+        node.add_open(&descriptor);
         OpenHost {
             node: Arc::clone(node),
-            fd: Lock::new(Some((fd, place))),
+            descriptor,
             flags: AtomicU32::new(flags as u32),
-            opened: flags,
             keeps_cache,
             hides_size: false,
             is_new: false,
+            is_quiet: false,
             known: OnceLock::new(),
             listing: Lock::new(listing),
         }
     }
 
-    /// The descriptor.
+    /// The descriptor, to read or ask by.
     ///
     /// # Errors
     /// `EBADF` if the file is closed.
     pub fn fd(&self) -> Result<Arc<OwnedFd>> {
-        let open = self.fd.lock();
-        let fd = open.as_ref().map(|(fd, _)| Arc::clone(fd));
-        fd.ok_or(Errno::EBADF)
+        self.descriptor.get()
     }
 
     /// Closes the file, when the last operation on it has ended.
     pub fn close(&self) {
-        let open = self.fd.lock().take();
-        if let Some((fd, _place)) = open {
-            self.node.remove_open(&fd);
-        }
+        self.node.remove_open(&self.descriptor);
+        self.descriptor.close();
+    }
+
+    /// Whether a close by a program is waited for: it may report an error, or the program that was
+    /// written is about to run.
+    fn needs_flush(&self) -> bool {
+        // What appends is written through this process also where the rest is passed through.
+        let passes = self.descriptor.is_idle() && !self.appends();
+        self.is_writable() && !(self.is_quiet && passes && !self.node.may_run())
     }
 
     /// Whether it was opened to be read.
     pub fn is_readable(&self) -> bool {
-        self.opened & libc::O_ACCMODE != libc::O_WRONLY
+        self.descriptor.flags & libc::O_ACCMODE != libc::O_WRONLY
     }
 
     /// Whether it was opened to be written to.
     pub fn is_writable(&self) -> bool {
-        is_writable(self.opened)
+        is_writable(self.descriptor.flags)
     }
 
     /// Whether the open cut it to nothing.
     pub fn cuts(&self) -> bool {
-        self.opened & libc::O_TRUNC != 0
+        self.descriptor.flags & libc::O_TRUNC != 0
     }
 
     /// Whether the descriptor itself appends.
     pub fn appends(&self) -> bool {
-        self.opened & libc::O_APPEND != 0
+        self.descriptor.flags & libc::O_APPEND != 0
     }
 }
 
@@ -166,7 +164,7 @@ impl VfsFile for HostFile {
 
     fn writable(&self) -> bool {
         match &self.0 {
-            Opened::Host(file) => is_writable(file.opened),
+            Opened::Host(file) => is_writable(file.descriptor.flags),
             Opened::Control(file) => VfsFile::writable(&**file),
         }
     }
@@ -186,6 +184,19 @@ impl VfsFile for HostFile {
         match &self.0 {
             Opened::Host(file) => file.keeps_cache,
             Opened::Control(_) => false,
+        }
+    }
+
+    fn set_passed_through(&self) {
+        if let Opened::Host(file) = &self.0 {
+            file.descriptor.set_idle();
+        }
+    }
+
+    fn needs_flush(&self) -> bool {
+        match &self.0 {
+            Opened::Host(file) => file.needs_flush(),
+            Opened::Control(file) => VfsFile::needs_flush(&**file),
         }
     }
 

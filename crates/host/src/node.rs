@@ -1,6 +1,7 @@
 //! An inode that the kernel, or an open file, refers to.
 
 use crate::descriptor_room::TakenPlace;
+use crate::file_descriptor::FileDescriptor;
 use crate::identity::Identity;
 use crate::quota::Charged;
 use hearth::Kind;
@@ -22,7 +23,10 @@ lock_class! {
 /// host's clock of stamps (a tick of 10 ms at most).
 const SETTLED: Duration = Duration::from_millis(100);
 
-/// An inode. Each of its locks is a leaf.
+/// Bits of the mode, of which one lets somebody execute a file.
+pub const EXECUTES: u32 = libc::S_IXUSR | libc::S_IXGRP | libc::S_IXOTH;
+
+/// An inode. Each of its locks is a leaf, but that descriptors of open files are asked for theirs.
 #[derive(Debug)]
 pub struct Node {
     /// The number by which the kernel names it. Never given out again.
@@ -44,6 +48,9 @@ pub struct Node {
     /// Its owner as last seen. Relaxed: it says whose turn a request is, and nothing goes by it
     /// that another thread wrote.
     owner: AtomicU32,
+    /// It was last seen to be a file that somebody may execute. Relaxed: a hint, behind which the
+    /// file is asked.
+    may_run: AtomicBool,
 }
 
 /// A name in a directory.
@@ -55,7 +62,7 @@ pub struct Place {
 
 #[derive(Debug, Default)]
 struct Open {
-    files: Vec<OpenDescriptor>,
+    files: Vec<Lent>,
     /// Of an inode that has lost its last name through this mount, or never had one: nothing else
     /// finds it again. Until the kernel gives the inode back, which it does when nobody uses it.
     held: Option<HeldDescriptor>,
@@ -64,35 +71,41 @@ struct Open {
 /// A descriptor that is held, and the place that it takes: none if it was that of an open file.
 pub type HeldDescriptor = (Arc<OwnedFd>, Option<TakenPlace>);
 
+/// Why a descriptor is open. Each ends with what it refers to. So the drop of an open file takes no
+/// lock: it may come at any time below any other, from the freeing of what an epoch has left
+/// behind.
 #[derive(Debug)]
-struct OpenDescriptor {
-    /// Ends with the descriptor itself. So the drop of an open file takes no lock: it may come at
-    /// any time below any other, from the freeing of what an epoch has left behind.
-    fd: Weak<OwnedFd>,
-    by: OpenedBy,
-}
-
-/// A user, and its group for files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct User {
-    pub uid: u32,
-    pub gid: u32,
-}
-
-/// Why a descriptor is open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OpenedBy {
-    Reader,
-    /// By this user, whose room what is stored through a mapping takes.
-    Writer(User),
+enum Lent {
+    File(Weak<FileDescriptor>),
     /// Nobody has it open: the call that is about to may find it no other way. It is not told when
     /// this ends, so nothing may be charged for it.
-    Look,
+    Look(Weak<OwnedFd>),
 }
 
-impl OpenDescriptor {
+impl Lent {
     fn is_open(&self) -> bool {
-        self.fd.strong_count() > 0
+        match self {
+            Lent::File(file) => file.strong_count() > 0,
+            Lent::Look(fd) => fd.strong_count() > 0,
+        }
+    }
+
+    fn is_file(&self) -> bool {
+        matches!(self, Lent::File(_)) && self.is_open()
+    }
+
+    fn file(&self) -> Option<Arc<FileDescriptor>> {
+        match self {
+            Lent::File(file) => file.upgrade(),
+            Lent::Look(_) => None,
+        }
+    }
+
+    fn descriptor(&self) -> Option<Arc<OwnedFd>> {
+        match self {
+            Lent::File(file) => file.upgrade()?.get().ok(),
+            Lent::Look(fd) => fd.upgrade(),
+        }
     }
 }
 
@@ -117,6 +130,7 @@ impl Node {
             charged: Charged::default(),
             is_used: AtomicBool::new(false),
             owner: AtomicU32::new(0),
+            may_run: AtomicBool::new(false),
         }
     }
 
@@ -129,6 +143,19 @@ impl Node {
     pub fn set_owner(&self, uid: u32) {
         if self.owner() != uid {
             self.owner.store(uid, Relaxed);
+        }
+    }
+
+    /// Whether somebody may execute it, as last seen.
+    pub fn may_run(&self) -> bool {
+        self.may_run.load(Relaxed)
+    }
+
+    /// It was seen with this mode.
+    pub fn set_mode(&self, mode: u32) {
+        let may_run = self.kind == Kind::File && mode & EXECUTES != 0;
+        if self.may_run() != may_run {
+            self.may_run.store(may_run, Relaxed);
         }
     }
 
@@ -159,40 +186,54 @@ impl Node {
     /// A descriptor of an open file, or the one that is held.
     pub fn descriptor(&self) -> Option<Arc<OwnedFd>> {
         let open = self.open.lock();
-        let of_file = open.files.iter().find_map(|one| one.fd.upgrade());
+        let of_file = open.files.iter().find_map(Lent::descriptor);
         of_file.or_else(|| open.held.as_ref().map(|(fd, _)| Arc::clone(fd)))
     }
 
-    /// A descriptor of a file that is open for writing, and who opened it.
-    pub fn writer(&self) -> Option<(Arc<OwnedFd>, User)> {
+    /// Descriptors of files that are open for writing.
+    pub fn writers(&self) -> Vec<Arc<FileDescriptor>> {
         let open = self.open.lock();
-        open.files.iter().find_map(|one| match one.by {
-            OpenedBy::Writer(user) => Some((one.fd.upgrade()?, user)),
-            OpenedBy::Reader | OpenedBy::Look => None,
-        })
+        let files = open.files.iter().filter_map(Lent::file);
+        files.filter(|file| file.writer.is_some()).collect()
+    }
+
+    /// The first one of [`Node::writers`].
+    pub fn writer(&self) -> Option<Arc<FileDescriptor>> {
+        let open = self.open.lock();
+        let mut files = open.files.iter().filter_map(Lent::file);
+        files.find(|file| file.writer.is_some())
     }
 
     /// A file was opened. It is open for as long as its descriptor lives, or until it is closed.
-    pub fn add_open(&self, fd: &Arc<OwnedFd>, by: OpenedBy) {
-        let fd = Arc::downgrade(fd);
-        let file = OpenDescriptor { fd, by };
+    pub fn add_open(&self, file: &Arc<FileDescriptor>) {
+        self.add(Lent::File(Arc::downgrade(file)));
+    }
+
+    /// It was looked up for a call that may find it no other way.
+    pub fn add_look(&self, fd: &Arc<OwnedFd>) {
+        self.add(Lent::Look(Arc::downgrade(fd)));
+    }
+
+    fn add(&self, opened: Lent) {
         let mut open = self.open.lock();
         if open.files.len() == open.files.capacity() {
-            open.files.retain(OpenDescriptor::is_open);
+            open.files.retain(Lent::is_open);
         }
-        open.files.push(file);
+        open.files.push(opened);
     }
 
     /// A file was closed, also if an operation on it has yet to let its descriptor go.
-    pub fn remove_open(&self, fd: &Arc<OwnedFd>) {
-        let mut open = self.open.lock();
-        open.files.retain(|one| one.fd.as_ptr() != Arc::as_ptr(fd));
+    pub fn remove_open(&self, file: &Arc<FileDescriptor>) {
+        let is_other = |one: &Lent| match one {
+            Lent::File(one) => one.as_ptr() != Arc::as_ptr(file),
+            Lent::Look(_) => true,
+        };
+        self.open.lock().files.retain(is_other);
     }
 
     /// Whether somebody has it open.
     pub fn is_open(&self) -> bool {
-        let is_file = |one: &OpenDescriptor| one.by != OpenedBy::Look && one.is_open();
-        self.open.lock().files.iter().any(is_file)
+        self.open.lock().files.iter().any(Lent::is_file)
     }
 
     /// It has no name any more, and whoever uses it still may.
@@ -204,8 +245,8 @@ impl Node {
     /// [`Node::hold`] by the descriptor of an open file; false if nobody has it open.
     pub fn hold_open(&self) -> bool {
         let mut open = self.open.lock();
-        let mut files = open.files.iter().filter(|one| one.by != OpenedBy::Look);
-        let of_file = files.find_map(|one| one.fd.upgrade());
+        let mut files = open.files.iter().filter(|one| one.is_file());
+        let of_file = files.find_map(Lent::descriptor);
         let has_one = of_file.is_some();
         let old = of_file.and_then(|fd| open.held.replace((fd, None)));
         drop(open);

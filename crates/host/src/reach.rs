@@ -150,6 +150,7 @@ impl Tree {
     /// `EIO` for an unknown type.
     pub fn attr(&self, node: &Node, fd: BorrowedFd<'_>, stat: &Statx) -> Result<Attr> {
         node.set_owner(stat.stx_uid);
+        node.set_mode(stat.stx_mode.into());
         let shown = self.shown(node.id.dev, node.id.ino);
         let mut attr = attributes::attr(node.number, shown, &node.id, stat)?;
         if node.id.mount != self.nodes.root().id.mount

@@ -5,7 +5,7 @@
 //! A caller who opens `/proc/self/fd/N` of a file that lost its name behind the mount is told the
 //! same, and comes again without a lookup: there is no path. It gets what it has open.
 
-use crate::node::{Node, OpenedBy};
+use crate::node::Node;
 use hearth::Kind;
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
@@ -149,7 +149,7 @@ impl Retries {
         if caller == 0 || !self.is_repeating(caller) {
             return;
         }
-        node.add_open(fd, OpenedBy::Look);
+        node.add_look(fd);
         let found = Looked {
             node: Arc::clone(node),
             parent: Arc::clone(parent),

@@ -12,9 +12,9 @@
 
 use crate::acting::{Acting, Cred, Own, set_umask};
 use crate::checked::{ActAs, Checked, SuidSgid};
-use crate::node::User;
 use crate::over::Over;
 use crate::proc_status::{ProcStatus, is_root_to_files};
+use crate::user::User;
 use hearth::{Caller, Errno, Result};
 use rustix::process::{getegid, geteuid};
 use rustix::thread::{CapabilitySet, capabilities};

@@ -3,7 +3,7 @@
 use crate::file::{HostFile, Opened};
 use crate::tree::Tree;
 use crate::vfs::HostVfs;
-use hearth::{Caller, Kind, Result, VfsFile};
+use hearth::{Caller, Errno, Kind, Result, VfsFile};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{Mode, OFlags, openat};
 
@@ -35,7 +35,17 @@ impl HostVfs {
             // The kernel would find that out after the reply, and answer EIO.
             return None;
         }
-        let registered = || register(fd.as_fd());
+        // The kernel opens the file by this once more, as the caller has. It keeps what it is given
+        // for as long as the file is open, and a program is not run while that may write.
+        let path = match open.is_writable() {
+            true => self.tree.path_of(fd.as_fd()),
+            false => None,
+        };
+        let registered = || match path.as_ref().map(|path| register(path.as_fd())) {
+            // Linux before 6.16 takes no such descriptor.
+            None | Some(Err(Errno::EBADF)) => register(fd.as_fd()),
+            Some(done) => done,
+        };
         Some(self.tree.rights.register(caller, registered))
     }
 

@@ -4,7 +4,7 @@
 
 mod served;
 
-use hearth::{Errno, FsXAttr, ROOT, Vfs, VfsError};
+use hearth::{Errno, FsXAttr, LimitChange, LimitUpdate, QuotaId, ROOT, Vfs, VfsError};
 use served::{CALLER, SIZE, Served, directories};
 use std::fs;
 use std::path::Path;
@@ -192,4 +192,36 @@ fn a_file_is_synced_although_the_state_directory_is_full() {
     drop(served);
     run("umount", &[&state]);
     run("umount", &[&source]);
+}
+
+/// Once, a rename that leaves a whiteout made an inode that nobody was charged for: by any number
+/// of them a limit of inodes was passed.
+#[test]
+fn what_a_rename_leaves_at_the_old_name_is_an_inode() {
+    let (_place, source, state) = directories("whiteouts");
+    let served = Served::of(&source, &state);
+    let before = served.used()[1];
+    served.vfs.release(&served.make(ROOT, b"0"), None);
+    let change = LimitChange {
+        bytes_hard: LimitUpdate::To(1 << 30),
+        inodes_hard: LimitUpdate::To(before + 4),
+        ..LimitChange::default()
+    };
+    served.volume.quota().set(QuotaId::VOLUME, &change).unwrap();
+    let rename = |from: u8, to: u8| {
+        let (from, to) = ([b'0' + from], [b'0' + to]);
+        let flags = libc::RENAME_WHITEOUT;
+        served.vfs.rename(&CALLER, ROOT, &from, ROOT, &to, flags)
+    };
+    for made in 0..3 {
+        rename(made, made + 1).unwrap();
+        assert_eq!(served.used()[1], before + 2 + u64::from(made));
+    }
+    let refused = rename(3, 4).unwrap_err();
+    assert!(matches!(refused, VfsError::Errno(Errno::ENOSPC)));
+    assert!(source.join("3").exists() && !source.join("4").exists());
+    served.vfs.unlink(&CALLER, ROOT, b"0").unwrap();
+    rename(3, 4).unwrap();
+    let found = served.volume.quota().check().unwrap();
+    assert!(found.differences.is_empty(), "{:?}", found.differences);
 }

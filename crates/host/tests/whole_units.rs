@@ -200,3 +200,42 @@ fn an_inherited_acl_is_reserved_with_its_file() {
         drop((served, disk));
     }
 }
+
+/// Once, by files without a byte any limit could be passed where a label, or what a file is
+/// encrypted by, has no place in the inode.
+#[test]
+fn what_a_new_file_has_beside_its_inode_is_reserved_with_it() {
+    let (place, source, state) = directories("labels");
+    let at = place.path().join("disk");
+    File::create(&at).unwrap().set_len(320 << 20).unwrap();
+    let ext4 = ["-q", "-F", "-b", "4096", "-I", "128", "-O", "encrypt"];
+    succeed(Command::new("mkfs.ext4").args(ext4).arg(&at));
+    let mounted = Command::new("mount")
+        .args(["-o", "loop,test_dummy_encryption"])
+        .args([&at, &source])
+        .status();
+    assert!(mounted.unwrap().success());
+    let disk = Disk(&source);
+    fs::create_dir(source.join("d")).unwrap();
+    let served = Served::of(&source, &state);
+    limit(&served, LIMIT);
+    let parent = served.vfs.lookup(&CALLER, ROOT, b"d").unwrap().ino;
+    let open = libc::O_CREAT | libc::O_RDWR;
+    let mut made = 0;
+    let full = loop {
+        let name = format!("f{made}");
+        let file = served
+            .vfs
+            .create(&CALLER, parent, name.as_bytes(), 0o644, open);
+        match file {
+            Ok((_, file)) => served.vfs.release(&file, None),
+            Err(_) => break allocated(&source.join("d")),
+        }
+        made += 1;
+        assert!(made <= LIMIT / 4096, "{made} files");
+    };
+    assert_eq!((full, made), (LIMIT, LIMIT / 4096));
+    let found = served.volume.quota().check().unwrap();
+    assert!(found.differences.is_empty(), "{:?}", found.differences);
+    drop((served, disk));
+}

@@ -132,9 +132,12 @@ PY=$(cat <<'P'
 import os,subprocess
 S=os.environ['S']; bad={}
 for r in range(150):
-    f=os.open('run',os.O_CREAT|os.O_WRONLY|os.O_TRUNC,0o755)
+    how=(os.O_WRONLY,os.O_RDWR)[r%2]
+    mode=(0o755,0o644,0o755)[r%3]
+    f=os.open('run',os.O_CREAT|how|os.O_TRUNC,mode)
     os.write(f,open('/bin/true','rb').read())
     os.close(f)
+    if mode==0o644: os.chmod('run',0o755)
     for p in ('./run',S+'/run'):
         try: subprocess.run([p],check=True)
         except OSError as e: bad[p[0],e.strerror]=bad.get((p[0],e.strerror),0)+1

@@ -376,4 +376,12 @@ pub trait VfsFile: Send + Sync + 'static {
 
     /// Whether [`KernelCache::charges_first`] returned true for this file.
     fn is_charged(&self) -> bool;
+
+    /// From now on the kernel reads and writes it by itself.
+    fn set_passed_through(&self) {}
+
+    /// Whether [`Vfs::flush`] does anything when a program closes a descriptor of it.
+    fn needs_flush(&self) -> bool {
+        true
+    }
 }

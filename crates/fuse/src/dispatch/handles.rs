@@ -7,8 +7,9 @@ use hearth_sync::epoch;
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::object::Table;
-use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicBool, Ordering::Relaxed};
+use hearth_sync::primitive::{Arc, thread};
+use std::time::{Duration, Instant};
 
 /// All open files of one session. Finding one writes nothing shared, so requests on one handle do
 /// not meet here.
@@ -20,6 +21,10 @@ pub(crate) struct Handles<F: VfsFile> {
 
 /// The flag of an open by which the kernel executes a file (`__FMODE_EXEC` of `linux/fs.h`).
 const FMODE_EXEC: i32 = 0x20;
+
+/// How long a program that has ended may take to be closed, on a busy machine.
+const UNTIL_CLOSED: Duration = Duration::from_millis(200);
+const LOOK: Duration = Duration::from_millis(1);
 
 lock_class!(OwnersLock = "fuse.lock-owners", 875);
 
@@ -175,6 +180,18 @@ impl<F: VfsFile> Handles<F> {
         found
     }
 
+    /// [`Handles::executes`], for a moment yet. Blocks meanwhile.
+    pub fn goes_on_executing(&self, ino: u64) -> bool {
+        let end = Instant::now() + UNTIL_CLOSED;
+        while self.executes(ino) {
+            if Instant::now() >= end {
+                return true;
+            }
+            thread::sleep(LOOK);
+        }
+        false
+    }
+
     /// The handles that there are: at the end, those that the kernel did not release before it
     /// went.
     pub fn numbers(&self) -> Vec<u64> {
@@ -214,5 +231,22 @@ mod tests {
         assert!(handles.with(one, |_| ()).is_none() && handles.remove(one).is_none());
         assert_eq!(handles.numbers(), [two]);
         assert!(handles.with(0, |_| ()).is_none() && handles.with(u64::MAX, |_| ()).is_none());
+    }
+
+    /// Once, the close of a program that had ended a moment before was not waited for.
+    #[test]
+    fn a_program_that_is_closed_within_a_moment_has_ended() {
+        let handles = Handles::new();
+        let program = open_root();
+        VfsFile::set_flags(&*program, FMODE_EXEC);
+        let one = handles.insert(Arc::clone(&program));
+        assert!(handles.executes(ROOT) && handles.goes_on_executing(ROOT));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                thread::sleep(Duration::from_millis(20));
+                handles.remove(one);
+            });
+            assert!(!handles.goes_on_executing(ROOT));
+        });
     }
 }

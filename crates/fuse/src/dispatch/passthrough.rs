@@ -17,6 +17,7 @@ impl<V: KernelCache> Dispatcher<V> {
         match asked {
             Asked::Through(number) => {
                 self.volume.stats().event(Event::PassedThrough);
+                file.set_passed_through();
                 Some(number)
             }
             Asked::Cached => None,

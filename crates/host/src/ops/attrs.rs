@@ -72,13 +72,21 @@ impl Tree {
             self.rights.act(caller, over, touch)?;
         }
         let stat = attributes::stat(fd)?;
-        self.attr(node, fd, &stat)
+        let attr = self.attr(node, fd, &stat);
+        drop(reached);
+        if set.mode.is_some() && node.may_run() {
+            self.give_up_idle(node);
+        }
+        attr
     }
 
     /// Changes the mode for `caller`.
     fn chmod(&self, caller: &Caller<'_>, node: &Node, fd: BorrowedFd<'_>, mode: u16) -> Result<()> {
         if node.kind == Kind::Symlink {
             return Err(Errno::EOPNOTSUPP);
+        }
+        if !self.rights.switches() && u32::from(mode) & libc::S_IWUSR == 0 {
+            self.take_back(node);
         }
         let bits = Mode::from_raw_mode(mode.into());
         let name = Tree::proc_name(fd);
@@ -110,7 +118,7 @@ impl Tree {
         let over = [fd];
         let over = Over::Inodes(&over);
         if let Some(file) = file {
-            let fd = file.fd()?;
+            let fd = self.to_write(&file.descriptor)?;
             let cut = || ftruncate(&fd, size).pass_on();
             return self.rights.change(caller, over, suid_sgid, cut);
         }

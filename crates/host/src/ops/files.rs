@@ -7,18 +7,19 @@ use crate::errno::PassOn;
 use crate::file::OpenHost;
 use crate::identity::Identity;
 use crate::listing::Listing;
-use crate::node::{Node, Place, User};
+use crate::node::{Node, Place};
 use crate::over::Over;
 use crate::pseudo::pseudo_filesystem;
 use crate::reach::c_name;
 use crate::retries::MayOpen;
 use crate::sys;
 use crate::tree::Tree;
+use crate::user::User;
 use hearth::{Attr, Caller, Errno, Kind, Result, WriteAt};
 use hearth_sync::primitive::Arc;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, Statx, fdatasync, fsync, openat};
-use rustix::io::{dup, pread};
+use rustix::io::pread;
 
 /// Flags of an open that are passed on. `O_DIRECT` is not: the buffers of requests are aligned to
 /// nothing.
@@ -64,6 +65,7 @@ impl Tree {
         let place = self.place(caller, node, node.kind)?;
         let reached = self.reach(node)?;
         let stat = attributes::stat(reached.as_fd())?;
+        node.set_mode(stat.stx_mode.into());
         // Whoever has a directory open opens another by its path all the same.
         let is_kept = || node.kind != Kind::Directory && node.may_reopen();
         let is_gone = stat.stx_nlink == 0;
@@ -91,6 +93,7 @@ impl Tree {
         let hides_size = may_hide && pseudo_filesystem(&fd).is_some();
         let mut file = OpenHost::new(node, (fd, place), opened, keeps_cache, listing);
         file.hides_size = hides_size;
+        file.is_quiet = self.is_quiet(&node.id);
         Ok(file)
     }
 
@@ -170,6 +173,7 @@ impl Tree {
         let listing = Listing::new(&self.remembered);
         let mut file = OpenHost::new(&node, (fd, taken), opened, false, listing);
         file.is_new = true;
+        file.is_quiet = self.is_quiet(&node.id);
         Ok((attr, file))
     }
 
@@ -199,7 +203,8 @@ impl Tree {
         data: &[u8],
         suid_sgid: SuidSgid,
     ) -> Result<usize> {
-        let fd = file.fd()?;
+        file.descriptor.set_busy();
+        let fd = self.to_write(&file.descriptor)?;
         let fd = fd.as_fd();
         let write = || match (place, file.appends()) {
             (WriteAt::At(off), false) => sys::write_at(fd, data, off, 0),
@@ -213,8 +218,9 @@ impl Tree {
 
     /// Writes what the kernel has acknowledged: pages that a program has changed through a mapping.
     pub fn write_back(&self, node: &Arc<Node>, off: u64, data: &[u8]) -> Result<usize> {
-        let (fd, user) = match node.writer() {
-            Some(writer) => writer,
+        let writer = node.writer();
+        let (fd, user) = match writer.and_then(|file| self.to_write_back(&file)) {
+            Some(writer) => writer?,
             None => {
                 let reached = self.reach(node)?;
                 let name = Tree::proc_name(reached.as_fd());
@@ -234,12 +240,6 @@ impl Tree {
         self.rights.store(user, write)
     }
 
-    /// What a close reports: errors of writes that were acknowledged, where the host has such.
-    pub fn flush(file: &OpenHost) -> Result<()> {
-        let copy = dup(file.fd()?).pass_on()?;
-        sys::close(copy)
-    }
-
     /// Returns when the file is durable.
     pub fn fsync(file: &OpenHost, data_only: bool) -> Result<()> {
         match data_only {
@@ -250,7 +250,7 @@ impl Tree {
 }
 
 /// Flags for the host.
-fn host_flags(flags: i32) -> OFlags {
+pub fn host_flags(flags: i32) -> OFlags {
     let passed = OFlags::from_bits_retain((flags & PASSED) as u32);
     passed | OFlags::CLOEXEC | OFlags::NOCTTY
 }

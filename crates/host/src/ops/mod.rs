@@ -6,4 +6,5 @@ pub mod flags;
 pub mod names;
 pub mod projects;
 pub mod ranges;
+pub mod writers;
 pub mod xattrs;

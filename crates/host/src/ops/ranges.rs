@@ -33,7 +33,7 @@ impl Tree {
         off: u64,
         len: u64,
     ) -> Result<()> {
-        let fd = file.fd()?;
+        let fd = self.to_write(&file.descriptor)?;
         let over = [fd.as_fd()];
         let flags = FallocateFlags::from_bits_retain(mode as u32);
         let suid_sgid = SuidSgid::of_caller(caller);
@@ -52,7 +52,7 @@ impl Tree {
         len: u64,
     ) -> Result<u64> {
         let len = len.min(COPY_MAX) as usize;
-        let (from, to) = (from.fd()?, to.fd()?);
+        let (from, to) = (from.fd()?, self.to_write(&to.descriptor)?);
         let (over, suid_sgid) = ([from.as_fd(), to.as_fd()], SuidSgid::of_caller(caller));
         self.rights
             .change(caller, Over::Inodes(&over), suid_sgid, || {

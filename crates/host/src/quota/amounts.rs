@@ -7,7 +7,7 @@ use crate::tree::Tree;
 use hearth::{Amounts, Attr, BLOCK, Kind};
 use hearth_sync::primitive::Arc;
 use rustix::fd::{AsFd, BorrowedFd};
-use rustix::fs::{Statx, getxattr};
+use rustix::fs::{Mode, OFlags, Statx, fstat, getxattr, openat};
 use rustix::io::Errno;
 
 /// `st_blocks` counts these.
@@ -102,24 +102,43 @@ impl Quotas {
     /// ACL that its directory hands down.
     pub fn of_new(&self, kind: Kind, parent: &Arc<Node>) -> u64 {
         if kind == Kind::Symlink {
-            return self.unit / BLOCK;
+            return self.unit / BLOCK + self.of_label(parent);
         }
         if !self.counts_attributes(kind) {
             return 0;
         }
-        let inherited = self.tree.reach(parent).map_or(0, |reached| {
-            let path = Tree::proc_path(reached.as_fd());
-            match getxattr(&*path, DEFAULT_ACL, &mut [0; USUAL_ACL]) {
-                Err(Errno::RANGE) => LONGEST_ACL,
-                length => length.unwrap_or(0),
-            }
-        });
+        let label = match kind {
+            Kind::File => self.of_label(parent),
+            _ => 0,
+        };
         // A directory hands it on, and has it for itself.
         let values = if kind == Kind::Directory { 2 } else { 1 };
-        match inherited {
-            0 => 0,
-            len => values * self.of_value(len),
+        match self
+            .tree
+            .reach(parent)
+            .map_or(0, |at| default_acl(at.as_fd()))
+        {
+            0 => label,
+            len => label + values * self.of_value(len),
         }
+    }
+
+    /// Blocks of a label that a new file or link in this directory may have.
+    fn of_label(&self, parent: &Node) -> u64 {
+        let blocks = parent.charged.labels.get().or_else(|| self.labels.get());
+        blocks.unwrap_or(0).into()
+    }
+
+    /// A file was made in a directory, for which `reserved` was reserved.
+    pub fn learn_label(&self, parent: &Arc<Node>, reserved: Amounts, attr: &Attr) {
+        if attr.kind != Kind::File || attr.size > 0 {
+            return;
+        }
+        let others = reserved[0].saturating_sub(self.of_label(parent));
+        let has = Told::by_attr(attr).all();
+        let blocks = u32::try_from(has.saturating_sub(others)).unwrap_or(0);
+        parent.charged.labels.set(blocks);
+        self.labels.set(self.labels.get().unwrap_or(0).max(blocks));
     }
 
     /// Blocks that a file of this size has without holes.
@@ -143,5 +162,28 @@ impl Quotas {
         let open = self.tree.open_for_ioctl(fd, Kind::File);
         open.and_then(|file| sys::get_fsxattr(file.as_fd()))
             .is_ok_and(|found| found.xflags & FS_XFLAG_PREALLOC != 0)
+    }
+}
+
+/// Blocks of a label that the root gives: tried with a file that has no name and is never seen.
+pub fn of_roots_label(tree: &Tree) -> u32 {
+    // An ACL that it was given is reckoned by itself.
+    if default_acl(tree.root()) > 0 {
+        return 0;
+    }
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    let tried = openat(tree.root(), ".", flags, Mode::RUSR | Mode::WUSR);
+    let blocks = tried
+        .and_then(|file| fstat(&file))
+        .map(|stat| stat.st_blocks);
+    blocks.map_or(0, |blocks| (blocks as u64 * UNIT).div_ceil(BLOCK) as u32)
+}
+
+/// Bytes of the ACL that a directory hands down; 0 for none.
+fn default_acl(directory: BorrowedFd<'_>) -> usize {
+    let path = Tree::proc_path(directory);
+    match getxattr(&*path, DEFAULT_ACL, &mut [0; USUAL_ACL]) {
+        Err(Errno::RANGE) => LONGEST_ACL,
+        length => length.unwrap_or(0),
     }
 }

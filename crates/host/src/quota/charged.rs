@@ -1,5 +1,7 @@
 //! What is charged for one inode.
 
+use super::known_blocks::KnownBlocks;
+use super::labels::Labels;
 use hearth::{Amounts, BLOCK, Charges, Owners};
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
@@ -20,6 +22,8 @@ pub struct Charged {
     /// The project and [`PASSES_ON`]. Relaxed: whoever moves an inode to another one settles it
     /// after.
     member: AtomicU64,
+    /// Of a directory: what new files in it have.
+    pub labels: Labels,
 }
 
 /// The project of an inode.
@@ -43,6 +47,8 @@ pub struct Record {
     pub began: (Owners, Amounts),
     /// Blocks that were reserved for writes may be told until then. After it, what is told counts.
     pub late_until: Option<Instant>,
+    /// What of its data and holes need not be asked.
+    pub known: KnownBlocks,
 }
 
 impl Default for Charged {
@@ -50,6 +56,7 @@ impl Default for Charged {
         Charged {
             record: Lock::new(None),
             member: AtomicU64::new(UNKNOWN),
+            labels: Labels::default(),
         }
     }
 }
@@ -119,6 +126,7 @@ impl Record {
             spare: Some(0),
             began: (owners, amounts),
             late_until: None,
+            known: KnownBlocks::default(),
         }
     }
 
@@ -137,6 +145,10 @@ impl Record {
 
     /// Makes the ledger hold this, whatever the limits say.
     pub fn settle_to(&mut self, charges: &Charges, owners: Owners, amounts: Amounts) {
+        if amounts[0] != self.amounts[0] {
+            // What was freed must be reserved when it is written again.
+            self.known.forget();
+        }
         if owners != self.owners {
             // What is no longer there goes first, what has come follows.
             let kept = [0, 1].map(|at| self.amounts[at].min(amounts[at]));

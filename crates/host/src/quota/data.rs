@@ -18,7 +18,7 @@ impl Quotas {
     /// # Errors
     /// Those of `run`.
     pub fn settled<T>(&self, node: &Arc<Node>, run: impl FnOnce() -> Result<T>) -> Result<T> {
-        drop(self.touch(node)?);
+        self.touch(node)?.record().known.forget();
         let done = run();
         self.settle_node(node);
         done
@@ -39,6 +39,8 @@ impl Quotas {
     ) -> Result<T> {
         let mut touched = self.touch(node)?;
         let done = self.reserve(&mut touched, fd, range, in_part).and_then(run);
+        // A copy of shared blocks brings holes as well.
+        touched.record().known.forget();
         self.wrote(&mut touched);
         self.settle(&mut touched, fd);
         done
@@ -66,6 +68,9 @@ impl Quotas {
         let done = self
             .reserve(&mut touched, fd.as_fd(), range, true)
             .and_then(|fits| run(&data[..fits as usize]));
+        if let Ok(written) = done {
+            self.wrote_data(&mut touched, off, written);
+        }
         self.wrote(&mut touched);
         self.settle(&mut touched, fd.as_fd());
         done
@@ -98,6 +103,7 @@ impl Quotas {
                 let mut touched = self.touch(&file.node)?;
                 let done = self.reserve(&mut touched, fd, range, false);
                 let done = done.and_then(|_| run());
+                touched.record().known.forget();
                 self.wrote(&mut touched);
                 self.settle(&mut touched, fd);
                 done

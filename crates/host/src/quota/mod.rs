@@ -18,6 +18,8 @@ mod data;
 mod dips;
 mod enter_project;
 mod holes;
+mod known_blocks;
+mod labels;
 mod late;
 mod lines;
 mod mounts_below;
@@ -42,6 +44,7 @@ use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::AtomicU64;
+use labels::Labels;
 use late::Late;
 use lines::Lines;
 use moving::Moving;
@@ -69,6 +72,8 @@ pub(crate) struct Quotas {
     counting: Counting,
     refusals: Refusals,
     late: Late,
+    /// The most that a directory has given a new file.
+    labels: Labels,
     state: QuotaDir,
     source: PathBuf,
     settings: Arc<Lines<String>>,

@@ -78,6 +78,31 @@ impl Quotas {
         }
     }
 
+    /// Runs a rename that leaves an inode of its own at the old name.
+    ///
+    /// # Errors
+    /// `EDQUOT`, `ENOSPC`, and those of `rename`.
+    pub fn leave_whiteout(
+        &self,
+        caller: &Caller<'_>,
+        from: (&Arc<Node>, &[u8]),
+        rename: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        let reserved = self.reserve_new(caller, from.0, Kind::Char)?;
+        let left = rename().map(|()| self.tree.lookup(0, from.0, from.1));
+        match &left {
+            Ok(Ok(attr)) => {
+                self.made(from.0, reserved, attr);
+                if self.tree.nodes.give_back(attr.ino, 1) {
+                    self.tree.descriptors.remove(attr.ino);
+                }
+            }
+            // Others have taken it away already, or there is none.
+            Ok(Err(_)) | Err(_) => self.charges.free(reserved.0, reserved.1),
+        }
+        left.map(drop)
+    }
+
     fn reserve_new(
         &self,
         caller: &Caller<'_>,
@@ -114,6 +139,7 @@ impl Quotas {
             before = moved.add_new(&node.id, node.kind, &parent.id);
         }
         self.found(parent, attr);
+        self.learn_label(parent, reserved.1, attr);
         self.adopt(&node, reserved, attr, before);
     }
 

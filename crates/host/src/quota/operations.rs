@@ -92,7 +92,11 @@ impl HostVfs {
         let moved = is_walked.then(|| quotas.victim(from.0, from.1)).flatten();
         let exchanges = is_walked && how.contains(RenameFlags::EXCHANGE);
         let exchanged = exchanges.then(|| quotas.victim(to.0, to.1)).flatten();
-        let done = self.tree.rename(caller, from, to, flags);
+        let rename = || self.tree.rename(caller, from, to, flags);
+        let done = match how.contains(RenameFlags::WHITEOUT) {
+            true => quotas.leave_whiteout(caller, from, rename),
+            false => rename(),
+        };
         for one in [victim, moved, exchanged] {
             quotas.lost(one);
         }
@@ -150,7 +154,7 @@ impl HostVfs {
             return self.tree.write_back(node, off, data);
         };
         // Without one the host alone decides, and what it did is charged.
-        let Some((fd, _)) = node.writer() else {
+        let Some(fd) = node.writer().and_then(|file| file.get().ok()) else {
             return quotas.settled(node, || self.tree.write_back(node, off, data));
         };
         let range = (off, data.len() as u64);

@@ -1,6 +1,7 @@
 //! Reserving what a write may allocate.
 
 use super::amounts::Told;
+use super::known_blocks::KnownBlocks;
 use super::settle::Touched;
 use super::{Quotas, allocated, clusters, holes};
 use crate::attributes;
@@ -27,8 +28,10 @@ impl Quotas {
         let told = Told::by(&stat, Kind::File);
         let [has, _] = self.amounts(told, Some(fd));
         let within = self.within(stat.stx_size);
+        let mut known = touched.record().known;
+        let has_known = known.is_any();
         // However many blocks it has: some of them may be of attributes, or behind its end.
-        let holes = holes::holes(fd, off, len, stat.stx_size);
+        let holes = holes::holes(fd, off, len, stat.stx_size, &mut known);
         let end = stat.stx_size.max(off.saturating_add(len));
         let (mut holes, mut unit, mut most) = (holes, BLOCK, u64::MAX);
         if self.is_xfs && !holes.is_empty() {
@@ -46,7 +49,7 @@ impl Quotas {
         if unit > BLOCK {
             let from = off / unit * unit;
             let to = off.saturating_add(len).div_ceil(unit).saturating_mul(unit);
-            holes = holes::holes(fd, from, to - from, stat.stx_size);
+            holes = holes::holes(fd, from, to - from, stat.stx_size, &mut known);
             if is_clustered {
                 holes = clusters::whole(&holes, unit / BLOCK);
             }
@@ -67,21 +70,31 @@ impl Quotas {
         // There may be some in any file with holes. What would be reserved for it and left unused
         // is a question for all extents where less may be told for a moment.
         let is_exact = || is_paid && (unit > BLOCK || off < stat.stx_size && self.may_dip(dev, fd));
-        let without_ahead = || {
-            let ahead = allocated::within(fd, &holes).unwrap_or(0);
+        let without_ahead = |known: &mut KnownBlocks| {
+            let ahead = match known.is_bare(&holes, |hole| holes::is_bare(fd, hole)) {
+                true => 0,
+                false => allocated::within(fd, &holes).unwrap_or(0),
+            };
             seen.saturating_sub(ahead).min(most)
         };
         let mut is_known = need == 0;
         if !is_known && (is_seen_more || is_exact()) {
-            need = without_ahead();
+            need = without_ahead(&mut known);
             is_known = true;
         }
         let owners = touched.record().owners;
         let mut charged = self.charges.charge(owners, [need, 0]);
+        if charged.is_err() && has_known {
+            // Others may have filled a hole meanwhile.
+            touched.record().known.forget();
+            return self.reserve(touched, fd, (off, len), in_part);
+        }
         if charged.is_err() && !is_known && is_paid {
-            need = without_ahead();
+            need = without_ahead(&mut known);
             charged = self.charges.charge(owners, [need, 0]);
         }
+        known.may_fill(&blocks_of(off, len));
+        touched.record().known = known;
         let (taken, refusal) = match charged {
             Ok(()) => (need, None),
             Err(errno) => {
@@ -110,6 +123,18 @@ impl Quotas {
         }
     }
 
+    /// Bytes of a file were written: its blocks there are data, as far as they are whole blocks of
+    /// its filesystem.
+    pub fn wrote_data(&self, touched: &mut Touched<'_>, off: u64, len: usize) {
+        let end = off.saturating_add(len as u64);
+        let is_whole = self.block >= BLOCK && self.is_of_root(touched.node.id.dev);
+        let blocks = match is_whole {
+            true => blocks_of(off, len as u64),
+            false => off.div_ceil(BLOCK)..end / BLOCK,
+        };
+        touched.record().known.wrote(&blocks);
+    }
+
     /// As many of `need` blocks as fit.
     fn reserve_part(&self, owners: Owners, need: u64) -> u64 {
         let (mut taken, mut step) = (0, need / 2);
@@ -121,6 +146,11 @@ impl Quotas {
         }
         taken
     }
+}
+
+/// Blocks that a range of bytes is in.
+fn blocks_of(off: u64, len: u64) -> Range<u64> {
+    off / BLOCK..off.saturating_add(len).div_ceil(BLOCK)
 }
 
 /// [`holes::end_of`] where parts of the holes are allocated in advance.

@@ -1,6 +1,8 @@
 //! Beginning and ending quotas of a directory that is served.
 
 use super::amounts::XFS;
+use super::amounts::of_roots_label;
+use super::labels::Labels;
 use super::late::Late;
 use super::lines::Form;
 use super::mounts_below::has_mounts_below;
@@ -166,6 +168,7 @@ impl Quotas {
             counting: Counting::new(!is_known),
             refusals: Refusals::default(),
             late: Late::of(tree.root(), quotas),
+            labels: Labels::of(of_roots_label(tree)),
             counted: AtomicU64::new(inodes.sum()),
             state,
             source: source.to_owned(),

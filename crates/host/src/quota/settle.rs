@@ -103,6 +103,7 @@ impl Quotas {
     ) -> Result<T> {
         let mut touched = self.touch(node)?;
         touched.record().spare = spare();
+        touched.record().known.forget();
         let done = run();
         self.settle_touched(&mut touched);
         done

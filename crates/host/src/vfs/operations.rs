@@ -420,7 +420,7 @@ impl Vfs for HostVfs {
 
     fn flush(&self, file: &HostFile, owner: u64) -> VfsResult<()> {
         match &file.0 {
-            Opened::Host(open) if hearth::VfsFile::writable(file) => Ok(Tree::flush(open)?),
+            Opened::Host(open) if open.is_writable() => Ok(self.tree.flush(open)?),
             Opened::Host(_) => Ok(()),
             Opened::Control(file) => self.control.flush(file, owner),
         }

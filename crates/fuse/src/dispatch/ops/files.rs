@@ -31,7 +31,13 @@ impl<V: KernelCache> Dispatcher<V> {
         if args.flags as i32 & (libc::O_ACCMODE | libc::O_TRUNC) == libc::O_TRUNC
             && self.handles.executes(cx.ino())
         {
-            return Err(Errno(libc::ETXTBSY).into());
+            // One that has ended may not have been closed yet, which the kernel tells of later.
+            if cx.attempt.again && !cx.attempt.may_block {
+                return Ok(Outcome::Wait(WaitFor::Thread));
+            }
+            if !cx.attempt.may_block || self.handles.goes_on_executing(cx.ino()) {
+                return Err(Errno(libc::ETXTBSY).into());
+            }
         }
         let caller = cx.caller(0);
         let file = self.vfs.open(&caller, cx.ino(), args.flags as i32)?;
@@ -306,11 +312,6 @@ impl<V: KernelCache> Dispatcher<V> {
         // In this order: see `V::charges_first`.
         let fh = self.handles.insert(Arc::clone(&file));
         if let Some(backing_id) = self.flow_begins(caller, &file) {
-            let flush = if self.settings.no_flush {
-                fopen::NOFLUSH
-            } else {
-                0
-            };
             // The kernel opens the file below with the flags of now, and would go on appending when
             // a program has taken `O_APPEND` away. So these reads and writes come here.
             let direct = match file.writable() && keeps_append(&*file) {
@@ -319,7 +320,7 @@ impl<V: KernelCache> Dispatcher<V> {
             };
             return OpenOut {
                 fh,
-                open_flags: fopen::PASSTHROUGH | direct | flush,
+                open_flags: fopen::PASSTHROUGH | direct | self.flush_flag(&file),
                 backing_id,
             };
         }
@@ -342,12 +343,15 @@ impl<V: KernelCache> Dispatcher<V> {
             false if file.keeps_cache() => fopen::KEEP_CACHE,
             false => 0,
         };
-        cache
-            | if self.settings.no_flush {
-                fopen::NOFLUSH
-            } else {
-                0
-            }
+        cache | self.flush_flag(file)
+    }
+
+    /// Whether closes of programs are requests.
+    fn flush_flag(&self, file: &V::File) -> u32 {
+        match self.settings.no_flush || !file.needs_flush() {
+            true => fopen::NOFLUSH,
+            false => 0,
+        }
     }
 }
 

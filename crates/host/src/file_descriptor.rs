@@ -1,0 +1,120 @@
+//! The descriptor below an open file. One that may write is given up where nobody needs it any
+//! more, so that the program that was written can be run by its path below: the kernel tells of the
+//! end of an open file only later.
+
+use crate::descriptor_room::TakenPlace;
+use crate::user::User;
+use hearth::{Errno, Result};
+use hearth_sync::lock::Lock;
+use hearth_sync::lock_class;
+use hearth_sync::primitive::Arc;
+use hearth_sync::primitive::atomic::{AtomicBool, Ordering::Relaxed};
+use rustix::fd::OwnedFd;
+
+lock_class!(pub DescriptorLock = "host.descriptor", 811);
+
+/// The descriptor of an open file or directory. Shared with the inode, which lends it to operations
+/// that come without a handle.
+#[derive(Debug)]
+pub struct FileDescriptor {
+    /// `None` once the file is closed: what refers to the file may live on for a while.
+    held: Lock<DescriptorLock, Option<Held>>,
+    /// The user who opened the file, if to write to it.
+    pub writer: Option<User>,
+    /// What it was opened with.
+    pub flags: i32,
+    /// Nothing was written since a program has closed the file, or nothing is written through this
+    /// descriptor at all. Relaxed: a program closes a file behind its writes.
+    is_idle: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Held {
+    fd: Arc<OwnedFd>,
+    place: TakenPlace,
+    /// It may write, if the file was opened for that.
+    is_whole: bool,
+}
+
+impl FileDescriptor {
+    /// A descriptor that was opened with `flags`, and the place that it takes.
+    pub fn new(
+        (fd, place): (OwnedFd, TakenPlace),
+        writer: Option<User>,
+        flags: i32,
+    ) -> FileDescriptor {
+        let held = Held {
+            fd: Arc::new(fd),
+            place,
+            is_whole: true,
+        };
+        FileDescriptor {
+            held: Lock::new(Some(held)),
+            writer,
+            flags,
+            is_idle: AtomicBool::new(false),
+        }
+    }
+
+    /// The descriptor, to read or ask by.
+    ///
+    /// # Errors
+    /// `EBADF` if the file is closed.
+    pub fn get(&self) -> Result<Arc<OwnedFd>> {
+        self.get_whole().map(|(fd, _)| fd)
+    }
+
+    /// [`FileDescriptor::get`], and whether it is the one that was opened.
+    ///
+    /// # Errors
+    /// `EBADF` if the file is closed.
+    pub fn get_whole(&self) -> Result<(Arc<OwnedFd>, bool)> {
+        let held = self.held.lock();
+        let held = held.as_ref().ok_or(Errno::EBADF)?;
+        Ok((Arc::clone(&held.fd), held.is_whole))
+    }
+
+    /// Something is written through it.
+    pub fn set_busy(&self) {
+        if self.is_idle() {
+            self.is_idle.store(false, Relaxed);
+        }
+    }
+
+    /// A program has closed the file, or the kernel writes to it past this process.
+    pub fn set_idle(&self) {
+        self.is_idle.store(true, Relaxed);
+    }
+
+    /// Whether it may be given up.
+    pub fn is_idle(&self) -> bool {
+        self.is_idle.load(Relaxed)
+    }
+
+    /// Takes `fd` in place of `old`, which the caller closes. `is_whole` says which of both may
+    /// write. Where another thread was first, `fd` comes back.
+    pub fn replace(
+        &self,
+        old: &Arc<OwnedFd>,
+        fd: Arc<OwnedFd>,
+        is_whole: bool,
+    ) -> Option<Arc<OwnedFd>> {
+        let mut held = self.held.lock();
+        match held.as_mut() {
+            Some(held) if Arc::ptr_eq(&held.fd, old) => {
+                held.is_whole = is_whole;
+                Some(std::mem::replace(&mut held.fd, fd))
+            }
+            _ => Some(fd),
+        }
+    }
+
+    /// The file is closed. The descriptor, and its place, are given up by the last who uses them.
+    pub fn close(&self) {
+        let held = self.held.lock().take();
+        if let Some(Held { fd, place, .. }) = held {
+            drop(fd);
+            drop(place);
+        }
+    }
+}
