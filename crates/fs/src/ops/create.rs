@@ -200,7 +200,8 @@ pub(crate) fn make(
     } else if setgid && strips_setgid(cx, &fields) {
         fields.perm &= !(libc::S_ISGID as u16);
     }
-    let extra = inherit_acl(cx, parent, kind, &mut fields, g);
+    let extra;
+    (fields.perm, extra) = inherit_acl(cx, parent, kind, fields.perm, g);
     let body = match new {
         New::File | New::Nameless { .. } => Body::File(Data::new(true)),
         New::Directory => Body::Directory(Box::new(Directory::new(parent.number(), true))),
@@ -208,45 +209,40 @@ pub(crate) fn make(
         New::Special(_, rdev) => Body::Special(*rdev),
     };
     let hint = parent.meta.account();
-    Ok(cx
-        .sb
-        .make_inode((kind, &mut fields), body, extra, hint, g)?)
+    Ok(cx.sb.make_inode((kind, fields), body, extra, hint, g)?)
 }
 
-/// Applies the parent's default ACL, or the umask where there is none; returns the ACLs of the new
-/// inode beside its mode.
+/// Applies the parent's default ACL to a mode, or the umask where there is none; returns the ACLs of
+/// the new inode beside its mode.
+// By value, like `inherit_default`: the other attributes need not be in memory for it.
+#[inline(always)]
 fn inherit_acl(
     cx: &Ctx<'_>,
     parent: &Inode,
     kind: Kind,
-    fields: &mut Fields,
+    perm: u16,
     g: &Guard,
-) -> Option<Box<XattrsAcls>> {
+) -> (u16, Option<Box<XattrsAcls>>) {
     if kind == Kind::Symlink {
-        fields.perm = 0o777;
-        return None;
+        return (0o777, None);
     }
     match parent.default_acl(g) {
-        Some(default) => inherit_default(default, kind, fields),
-        None => {
-            fields.perm &= !(cx.caller.umask & 0o777);
-            None
-        }
+        Some(default) => inherit_default(default, kind, perm),
+        None => (perm & !(cx.caller.umask & 0o777), None),
     }
 }
 
 #[cold]
 #[inline(never)]
-fn inherit_default(default: &Acl, kind: Kind, fields: &mut Fields) -> Option<Box<XattrsAcls>> {
-    let (perm, access) = default.create_masq(fields.perm);
-    fields.perm = perm;
+fn inherit_default(default: &Acl, kind: Kind, perm: u16) -> (u16, Option<Box<XattrsAcls>>) {
+    let (perm, access) = default.create_masq(perm);
     let handed_on = (kind == Kind::Directory).then(|| default.clone());
     let extra = XattrsAcls {
         access,
         default: handed_on,
         ..XattrsAcls::default()
     };
-    (!extra.is_empty()).then(|| Box::new(extra))
+    (perm, (!extra.is_empty()).then(|| Box::new(extra)))
 }
 
 /// Whether setgid is cleared: a caller outside the group may not make a group-executable setgid

@@ -11,7 +11,7 @@ use super::link::takes_in;
 use super::lookup::{Named, find, miss_entry};
 use super::perm::{WRITE, may, may_create, may_delete};
 use super::remove::{check_kinds, check_replace, note_parent};
-use crate::attr::{Kind, Target};
+use crate::attr::{Kind, Target, Time};
 use crate::directory::{Directory, Entry, EntryChange, Lookup, Pair, lock_pair};
 use crate::errno::Errno;
 use crate::hashed::{Hashed, check_name};
@@ -298,16 +298,12 @@ impl<'a> LockedRename<'a> {
     fn settle(&self, source: &Inode, target: Option<&Inode>, whiteout: bool) {
         let (cx, g, now) = (self.cx, self.g, self.cx.sb.now());
         let is_dir = source.is_dir();
-        if whiteout {
-            cx.sb.count_entry(self.from.parent, 0, false, now);
-            if is_dir {
-                cx.sb.count_entry(self.from.parent, -1, true, now);
-                cx.sb.count_entry(self.from.parent, 1, false, now);
-            }
+        if !whiteout && std::ptr::eq(self.from.parent, self.to.parent) {
+            // It has as many names as before.
+            cx.sb.count_entry(self.to.parent, 0, false, now);
         } else {
-            cx.sb.count_entry(self.from.parent, -1, is_dir, now);
+            self.count_moved(is_dir, whiteout, now);
         }
-        cx.sb.count_entry(self.to.parent, 1, is_dir, now);
         cx.sb.change_attrs_at(source, now, |_| {});
         self.tell(source);
         if let Some(target) = target {
@@ -324,6 +320,22 @@ impl<'a> LockedRename<'a> {
             cx.inode_changed(target, None);
             cx.sb.iput_final(target, g);
         }
+    }
+
+    /// Counts the name in the directory that it has left, and in the one that it has now.
+    #[inline(never)]
+    fn count_moved(&self, is_dir: bool, whiteout: bool, now: Time) {
+        let sb = self.cx.sb;
+        if whiteout {
+            sb.count_entry(self.from.parent, 0, false, now);
+            if is_dir {
+                sb.count_entry(self.from.parent, -1, true, now);
+                sb.count_entry(self.from.parent, 1, false, now);
+            }
+        } else {
+            sb.count_entry(self.from.parent, -1, is_dir, now);
+        }
+        sb.count_entry(self.to.parent, 1, is_dir, now);
     }
 
     fn exchange(&self, pair: Pair<'_>, source: &Inode, target: &Inode) -> Attempt<bool> {

@@ -7,7 +7,7 @@ use crate::ops::ctx::Ctx;
 use crate::ops::lookup::WalkEnd;
 use crate::ops::open::{OpenFile, open, open_absent, open_existing, open_tmpfile};
 use crate::superblock::Attempt;
-use crate::walk::{Follow, Last, Walked};
+use crate::walk::{Follow, Last, ToName};
 use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::rcu::Share;
 
@@ -56,18 +56,16 @@ impl Process {
                 process: self,
                 file: None,
             };
-            if exclusive {
-                self.at_name(dirfd, path, Follow::Never, |cx, walked, g| {
-                    opening.file = Some(open_walked(cx, walked, flags, mode, g)?);
-                    Ok(())
-                })?;
-            } else {
-                let follow = if nofollow { Follow::Slash } else { Follow::Yes };
-                self.at(dirfd, path, follow, |cx, walked, g| {
-                    opening.file = Some(open_walked(cx, walked, flags, mode, g)?);
-                    Ok(())
-                })?;
-            }
+            let follow = match (exclusive, nofollow) {
+                (true, _) => Follow::Never,
+                (false, true) => Follow::Slash,
+                (false, false) => Follow::Yes,
+            };
+            // To the name, whatever is opened: so the walk is in here once.
+            self.at_name(dirfd, path, follow, |cx, walked, g| {
+                opening.file = Some(open_walked(cx, walked, flags, mode, g)?);
+                Ok(())
+            })?;
             let file = opening.file.take();
             Ok(reserved.install(file.expect("an open that succeeds has a file")))
         })
@@ -86,9 +84,9 @@ impl Process {
 
 // Always inlined: what it does itself is a look at the flags.
 #[inline(always)]
-fn open_walked<'x, F: WalkEnd<'x>>(
+fn open_walked<'x>(
     cx: &Ctx<'_>,
-    walked: &Walked<'x, F>,
+    walked: &ToName<'x>,
     flags: i32,
     mode: u16,
     g: &'x Guard,

@@ -25,6 +25,7 @@
 mod attempt;
 mod build_options;
 mod cache_state;
+mod charged_extra;
 mod control;
 mod crowd;
 mod file_locks;
@@ -270,11 +271,13 @@ impl Superblock {
         }
     }
 
-    /// Makes an inode and charges its owners, whose account is put in `fields`. The number of names
-    /// is in `fields`; `hint` is an account that may be theirs.
+    /// Makes an inode and charges its owners, whose account is added to `fields`. The number of
+    /// names is in `fields`; `hint` is an account that may be theirs.
+    // Always inlined: the attributes of a new inode are then written once, to where they stay.
+    #[inline(always)]
     pub fn make_inode(
         &self,
-        (kind, fields): (Kind, &mut Fields),
+        (kind, mut fields): (Kind, Fields),
         body: Body,
         extra: Option<Box<XattrsAcls>>,
         hint: u32,
@@ -284,24 +287,25 @@ impl Superblock {
         let one = (Resource::Inodes, 1);
         let mut inode_charge = self.quotas.ledger.charge_new(hint, owners, one, g)?;
         fields.account = inode_charge.account();
-        let blocks = extra.as_deref().map_or(0, XattrsAcls::blocks);
-        let ledger = &self.quotas.ledger;
-        let charged = || ledger.charge(fields.account, Resource::Blocks, blocks, g);
-        let block_charge = (blocks > 0).then(charged).transpose()?;
-        let bytes = bytes_of(&body, extra.as_deref());
+        // In a box: few inodes have it, and what is not there would be moved as well.
+        let extra = match extra {
+            Some(extra) => Some(self.charge_extra(fields.account, extra, g)?),
+            None => None,
+        };
+        let mut spent = None;
         let inode = self.objects.inodes.insert_prepared(
-            |number, generation| InodeInner::new((number, generation), kind, fields, body),
-            |inode| {
-                if let Some(extra) = extra {
-                    set_first_extra(inode, *extra, blocks, g);
-                }
-            },
+            move |number, generation| InodeInner::new((number, generation), kind, &fields, body),
+            |inode| spent = extra.map(|extra| extra.give_to(inode, g)),
+            g,
         );
         inode_charge.spend(1);
-        if let Some(mut charge) = block_charge {
-            charge.spend(blocks);
+        if let Some(charged) = spent {
+            charged.spend();
         }
-        self.cache.mem_usage.add(bytes);
+        if self.is_durable() {
+            // Nobody else knows it yet.
+            self.cache.mem_usage.add(inode_bytes(&inode, g));
+        }
         Ok(inode)
     }
 
@@ -320,14 +324,6 @@ impl Superblock {
             account => Ok(Some(account)),
         }
     }
-}
-
-/// Gives a new inode, which nobody else knows yet, what few have.
-#[cold]
-#[inline(never)]
-fn set_first_extra(inode: &InodeInner, extra: XattrsAcls, blocks: u64, g: &Guard) {
-    inode.set_extra_blocks(blocks);
-    inode.set_extra(extra, |_| {}, g, |_| {});
 }
 
 /// The key by which an entry's inode is fetched.

@@ -117,6 +117,8 @@ impl<'x, F: WalkEnd<'x>> Walked<'x, F> {
 }
 
 /// Walks `path`, which begins at `from.start` and is neither empty nor too long.
+// Always inlined: mostly it is one lookup, and its result is large.
+#[inline(always)]
 pub(crate) fn walk<'x, F: WalkEnd<'x>>(
     cx: &Ctx<'_>,
     from: From<'x>,

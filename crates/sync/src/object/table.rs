@@ -98,19 +98,19 @@ impl<T: Send + Sync + 'static> Table<T> {
 
     /// Stores the value that `make` creates for a new number and its generation.
     pub fn insert(&self, make: impl FnOnce(u64, u32) -> T) -> ObjRef<T> {
-        self.insert_prepared(make, |_| {})
+        self.insert_prepared(make, |_| {}, &epoch::pin())
     }
 
-    /// [`Table::insert`]; `prepare` sees the value in its place, before anybody else does.
+    /// [`Table::insert`] by a caller that is pinned, since entries may leave the tree; `prepare`
+    /// sees the value in its place, before anybody else does.
     // Always inlined, as what it calls: the object is then made in the memory where it stays.
     #[inline(always)]
     pub fn insert_prepared(
         &self,
         make: impl FnOnce(u64, u32) -> T,
         prepare: impl FnOnce(&T),
+        _g: &Guard,
     ) -> ObjRef<T> {
-        // Entries may leave the tree.
-        let _g = epoch::pin();
         loop {
             let (new, next) = self.numbers.take_and_peek();
             // The memory of an object that died a while ago is in no cache any more. The memory of

@@ -188,7 +188,8 @@ fn an_object_whose_making_panics_leaves_its_memory_free() {
         })),
         catch_unwind(AssertUnwindSafe(|| {
             let make = |number, _| Tracked::new(number, &alive);
-            table.insert_prepared(make, |made: &Tracked| panic!("with {} made", made.number))
+            let fail = |made: &Tracked| panic!("with {} made", made.number);
+            table.insert_prepared(make, fail, &epoch::pin())
         })),
     ];
     assert!(tried.iter().all(Result::is_err));

@@ -55,20 +55,21 @@ mod kept {
     #[inline]
     pub(super) fn current() -> usize {
         match KEPT.get() {
-            ASK => ask() as usize,
-            ASK_ONCE => {
-                let core = ask();
-                KEPT.set(core);
-                core as usize
-            }
-            core => core as usize,
+            core if core < ASK_ONCE => core as usize,
+            how => ask(how) as usize,
         }
     }
 
-    #[inline]
-    fn ask() -> u32 {
+    // A function of its own, like `look_up`: the callers are many, and some are short.
+    #[cold]
+    #[inline(never)]
+    fn ask(how: u32) -> u32 {
         // SAFETY: sched_getcpu takes no argument and has no precondition.
-        unsafe { libc::sched_getcpu() as u32 }
+        let core = unsafe { libc::sched_getcpu() as u32 };
+        if how == ASK_ONCE {
+            KEPT.set(core);
+        }
+        core
     }
 }
 
@@ -133,6 +134,7 @@ mod area {
     }
 
     #[cold]
+    #[inline(never)]
     fn look_up() -> isize {
         // SAFETY: the names end with NUL; the symbols, where they exist, are constants of the
         // documented types that the C library has set before any of our code runs.

@@ -77,11 +77,21 @@ impl Condvar {
 ///
 /// A hint: the thread may move at any time, so the data that a core number selects must be safe to
 /// share.
-#[inline]
+// Always inlined: it is two loads and a comparison.
+#[inline(always)]
 pub fn core() -> usize {
     let cpu = cpu();
-    let cores = cores();
-    if cpu < cores { cpu } else { cpu % cores }
+    // Relaxed: see `cores`. Before they are counted there are none, and no number is below.
+    match cpu < CORES.load(atomic::Ordering::Relaxed) {
+        true => cpu,
+        false => folded(cpu),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn folded(cpu: usize) -> usize {
+    cpu % cores()
 }
 
 /// The core that this thread runs on now in the kernel's numbering, which may be at or above
@@ -157,6 +167,7 @@ std::thread_local! {
 }
 
 #[cold]
+#[inline(never)]
 fn count_cores() -> usize {
     // SAFETY: sysconf takes no pointer.
     let configured = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };

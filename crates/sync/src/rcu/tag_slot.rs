@@ -57,12 +57,12 @@ impl<T: Send + Sync + 'static> TagSlot<T> {
         let pointer = self
             .acquire()
             .map_addr(|word| word ^ usize::from(tag) << ADDRESS_BITS);
-        // One comparison tells both: null is far beyond all addresses then.
-        if pointer.addr().wrapping_sub(1) >= ADDRESS {
+        // Null is looked for apart: the compiler does so anyway, where one comparison tells both.
+        if pointer.addr() > ADDRESS {
             return None;
         }
-        // SAFETY: it is not null; else as in `load`.
-        Some(unsafe { &*pointer })
+        // SAFETY: as in `load`.
+        unsafe { pointer.as_ref() }
     }
 
     /// Stores a tagged value (or nothing) and retires the old value.
