@@ -185,3 +185,25 @@ fn what_changes_after_the_clock_was_set_back_has_the_time_of_its_change() {
     root.link("/f", "/g").unwrap();
     assert_eq!(seen(&root), [[92, 80], [92, 92], [80, 80]]);
 }
+
+/// What a kernel in front sends of a change that is older than another one counts for nothing.
+#[test]
+fn a_time_that_only_moves_forward_leaves_a_later_one() {
+    let (process, fd, clock) = old_file(AtimeMode::No);
+    let at = |day: i64| Time {
+        sec: day * DAY,
+        nsec: 0,
+    };
+    let forward = |day| {
+        let time = Some(SetTime::NoEarlier(at(day)));
+        process.futimens(fd, None, time).unwrap();
+        process.fstat(fd).unwrap().mtime
+    };
+    assert_eq!(forward(1), at(2), "it has a later one");
+    assert_eq!(forward(3), at(3));
+    // The time of a write is kept apart, by core.
+    clock.store(101 * DAY, Relaxed);
+    process.write(fd, b"text").unwrap();
+    assert_eq!(forward(50), at(101));
+    assert_eq!(forward(102), at(102));
+}

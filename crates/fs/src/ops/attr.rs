@@ -67,6 +67,20 @@ pub(crate) fn setattr_acknowledged(
     g: &Guard,
 ) -> Attempt<()> {
     cx.begin_acknowledged(inode)?;
+    let forward;
+    let set = match set.mtime {
+        Some(SetTime::NoEarlier(time)) => {
+            // Times of writes stay apart, by core, unless this one replaces them.
+            let is_later = time > inode.fields().mtime;
+            let mtime = is_later.then_some(SetTime::At(time));
+            forward = SetAttr {
+                mtime,
+                ..set.clone()
+            };
+            &forward
+        }
+        _ => set,
+    };
     let _kept = cx.pin_inode(inode, g)?;
     let size = set.size.filter(|_| !is_control(inode.number()));
     if let (Some(size), true) = (size, is_size_alone(set)) {
@@ -107,9 +121,7 @@ pub(crate) fn setattr_acknowledged(
     if times || set.mode.is_some() || set.uid.is_some() || set.gid.is_some() || set.kill_suidgid {
         cx.sb.let_ctime_go_back(inode, now);
         // The per-core times of the last change are merged in before a new time replaces them.
-        // With a time that only moves forward they stay: a write beside this one counts.
-        let is_replaced = !matches!(set.mtime, None | Some(SetTime::NoEarlier(_)));
-        let folded = is_replaced.then(|| inode.fields());
+        let folded = set.mtime.is_some().then(|| inode.fields());
         if folded.is_some() {
             inode.percpu().reset_max(TOUCHED, 0);
         }

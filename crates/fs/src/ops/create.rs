@@ -212,8 +212,8 @@ pub(crate) fn make(
     Ok(cx.sb.make_inode((kind, fields), body, extra, hint, g)?)
 }
 
-/// Applies the parent's default ACL to a mode, or the umask where there is none; returns the ACLs of
-/// the new inode beside its mode.
+/// Applies the parent's default ACL to a mode, or the umask where there is none; returns the ACLs
+/// of the new inode beside its mode.
 // By value, like `inherit_default`: the other attributes need not be in memory for it.
 #[inline(always)]
 fn inherit_acl(

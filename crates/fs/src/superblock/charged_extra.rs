@@ -36,8 +36,8 @@ impl Superblock {
 }
 
 impl ChargedExtra<'_> {
-    /// Gives them to a new inode, which nobody else knows yet. The charge is spent once the inode is
-    /// in its place.
+    /// Gives them to a new inode, which nobody else knows yet. The charge is spent once the inode
+    /// is in its place.
     #[cold]
     #[inline(never)]
     pub fn give_to(mut self: Box<Self>, inode: &InodeInner, g: &Guard) -> Box<Self> {

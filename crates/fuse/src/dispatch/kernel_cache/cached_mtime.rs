@@ -37,6 +37,14 @@ impl CachedMtimes {
         self.0.may_know(ino) && self.0.with(ino, |times| times.contains_key(&ino))
     }
 
+    /// The mtime that the kernel believes of such a file.
+    pub fn get(&self, ino: u64) -> Option<Time> {
+        match self.0.may_know(ino) {
+            true => self.0.with(ino, |times| times.get(&ino).copied()),
+            false => None,
+        }
+    }
+
     /// Whether that is so, and the kernel believes that it has this time.
     pub fn has(&self, ino: u64, time: Time) -> bool {
         self.0.may_know(ino) && self.0.with(ino, |times| times.get(&ino) == Some(&time))

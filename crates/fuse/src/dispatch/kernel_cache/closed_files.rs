@@ -2,7 +2,8 @@
 //! have.
 //!
 //! It cannot before it has the reply to the close, so it is asked a moment later, and again later
-//! still. One worker asks for all files: programs may close thousands of them in that time.
+//! still. One worker asks for all files: programs may close thousands of them in that time. A file
+//! that somebody holds for longer is asked for again when the kernel asks for its attributes.
 
 use crate::dispatch::Dispatcher;
 use crate::wait::outcome::{BlockingClass, InlineReply, Offload};
@@ -10,7 +11,7 @@ use hearth::KernelCache;
 use hearth_sync::lock::{Condition, Lock};
 use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
 lock_class!(ClosedFilesLock = "fuse.closed-files", 878);
@@ -39,14 +40,20 @@ struct State {
     /// Inodes by how often the kernel was asked for them, and when it is asked again: in each of
     /// these the earliest is first.
     due: [VecDeque<(Instant, u64)>; PAUSES.len()],
+    /// The inodes in `due`, but for some that were closed twice meanwhile.
+    waiting: HashSet<u64>,
     /// Whether there is a worker, or will be.
     has_worker: bool,
 }
 
 impl ClosedFiles {
-    /// A file is being closed. Returns whether a worker is to call [`ClosedFiles::ask`].
-    fn add(&self, ino: u64) -> bool {
+    /// A file is being closed, or, where it `is_again`, was closed before. Returns whether a worker
+    /// is to call [`ClosedFiles::ask`].
+    fn add(&self, ino: u64, is_again: bool) -> bool {
         let mut state = self.state.lock();
+        if !state.waiting.insert(ino) && is_again {
+            return false;
+        }
         let is_next = state.due[0].is_empty();
         state.due[0].push_back((Instant::now() + PAUSES[0], ino));
         let needs_worker = !std::mem::replace(&mut state.has_worker, true);
@@ -64,8 +71,11 @@ impl ClosedFiles {
         loop {
             let mut state = self.state.lock();
             for (times, ino) in due.drain(..) {
-                if let Some((pause, later)) = PAUSES.iter().zip(&mut state.due).nth(times + 1) {
-                    later.push_back((Instant::now() + *pause, ino));
+                match PAUSES.iter().zip(&mut state.due).nth(times + 1) {
+                    Some((pause, later)) => later.push_back((Instant::now() + *pause, ino)),
+                    None => {
+                        state.waiting.remove(&ino);
+                    }
                 }
             }
             let now = Instant::now();
@@ -88,7 +98,20 @@ impl ClosedFiles {
                 continue;
             }
             drop(state);
-            due.retain(|&(_, ino)| is_stale(ino));
+            let mut gone = Vec::new();
+            due.retain(|&(_, ino)| {
+                let is_stale = is_stale(ino);
+                if !is_stale {
+                    gone.push(ino);
+                }
+                is_stale
+            });
+            if !gone.is_empty() {
+                let mut state = self.state.lock();
+                for ino in &gone {
+                    state.waiting.remove(ino);
+                }
+            }
             let inodes: Vec<u64> = due.iter().map(|&(_, ino)| ino).collect();
             inodes.chunks(BATCH).for_each(&prune);
         }
@@ -104,9 +127,20 @@ impl<V: KernelCache> Dispatcher<V> {
     /// Has a worker ask the kernel to drop the inode of a file whose close is still being replied
     /// to.
     pub(crate) fn prune_closed(&self, ino: u64) {
-        if !self.closed_files.add(ino) {
-            return;
+        if self.closed_files.add(ino, false) {
+            self.ask_for_closed();
         }
+    }
+
+    /// The kernel is told the attributes of `ino`, and believes its own if it was not ready to drop
+    /// the inode when it was asked: whoever held it may have let go of it.
+    pub(crate) fn prune_again(&self, ino: u64) {
+        if self.notifier.is_stale(ino) && self.closed_files.add(ino, true) {
+            self.ask_for_closed();
+        }
+    }
+
+    fn ask_for_closed(&self) {
         let (files, notifier) = (Arc::clone(&self.closed_files), Arc::clone(&self.notifier));
         let work = Box::new(move || {
             let is_stale = |ino| notifier.is_stale(ino);
@@ -146,9 +180,9 @@ mod tests {
             }
         };
         let begin = Instant::now();
-        assert!(files.add(0), "the first asks for a worker");
+        assert!(files.add(0, false), "the first asks for a worker");
         for ino in 1..FILES {
-            assert!(!files.add(ino), "there is one");
+            assert!(!files.add(ino, false), "there is one");
         }
         // One in ten is forgotten before it is asked for.
         files.ask(|ino| ino % 10 != 9, prune);
@@ -162,8 +196,13 @@ mod tests {
                 before = *time;
             }
         }
-        assert!(files.add(7), "the worker has ended");
+        assert!(files.add(7, true), "the worker has ended");
+        assert!(!files.add(7, true));
+        let waiting = |files: &ClosedFiles| files.state.lock().due[0].len();
+        assert_eq!(waiting(&files), 1, "it waits already");
+        files.add(7, false);
+        assert_eq!(waiting(&files), 2, "a close begins anew");
         files.give_up();
-        assert!(files.add(7), "no thread was to be had");
+        assert!(files.add(7, false), "no thread was to be had");
     }
 }

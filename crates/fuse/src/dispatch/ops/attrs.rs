@@ -13,12 +13,14 @@ use hearth_sync::primitive::Arc;
 impl<V: KernelCache> Dispatcher<V> {
     pub(crate) fn getattr(&self, cx: &Context<'_>, reply: &mut Reply<'_>) -> OpResult {
         let attr = self.vfs.getattr(&cx.caller(0), cx.ino())?;
+        self.prune_again(attr.ino);
         reply.push(&self.timeouts(attr.ino).attr_out(&attr))?;
         Ok(Outcome::Done(()))
     }
 
     pub(crate) fn statx(&self, cx: &Context<'_>, reply: &mut Reply<'_>) -> OpResult {
         let attr = self.vfs.getattr(&cx.caller(0), cx.ino())?;
+        self.prune_again(attr.ino);
         reply.push(&self.timeouts(attr.ino).statx_out(&attr))?;
         Ok(Outcome::Done(()))
     }

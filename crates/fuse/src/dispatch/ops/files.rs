@@ -252,8 +252,11 @@ impl<V: KernelCache> Dispatcher<V> {
         let ino = self.handles.with(handle, wrote).flatten()?;
         let attr = self.vfs.getattr(&Caller::ROOT, ino).ok()?;
         // What was written at once when it was made has the time that the kernel was told then.
-        let since_made = attr.mtime.nanos().saturating_sub(attr.btime.nanos());
-        (attr.nlink > 0 && since_made > TICK_NS).then_some(ino)
+        let since_told = match self.cached_mtimes.get(ino) {
+            Some(told) => attr.mtime.nanos().abs_diff(told.nanos()),
+            None => return None,
+        };
+        (attr.nlink > 0 && since_told > TICK_NS).then_some(ino)
     }
 
     pub(crate) fn fsync(&self, args: &FsyncIn) -> OpResult {

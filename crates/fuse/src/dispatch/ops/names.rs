@@ -16,7 +16,10 @@ impl<V: KernelCache> Dispatcher<V> {
             name => self.vfs.lookup(&cx.caller(0), cx.ino(), name),
         };
         match found {
-            Ok(attr) => self.entry(&attr, reply),
+            Ok(attr) => {
+                self.prune_again(attr.ino);
+                self.entry(&attr, reply)
+            }
             Err(VfsError::Errno(Errno::ENOENT)) if !self.settings.timeouts.negative.is_zero() => {
                 reply.push(&self.settings.timeouts.negative_out())?;
                 Ok(Outcome::Done(()))
