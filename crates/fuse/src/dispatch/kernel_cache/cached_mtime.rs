@@ -23,13 +23,11 @@ pub(crate) struct CachedMtimes(ByInode<CachedMtimesLock, Time>);
 
 impl CachedMtimes {
     /// A first write to `ino` is passed on: until now it has the mtime that the kernel believes,
-    /// unless there was another write before. Returns whether there was none.
-    pub fn wrote(&self, ino: u64, before: Time) -> bool {
+    /// unless there was another write before.
+    pub fn wrote(&self, ino: u64, before: Time) {
         self.0.with(ino, |times| {
-            let is_first = !times.contains_key(&ino);
             times.entry(ino).or_insert(before);
-            is_first
-        })
+        });
     }
 
     /// Whether writes to `ino` were passed on.
@@ -88,8 +86,8 @@ mod tests {
             !cached_mtimes.has(7, one) && !cached_mtimes.knows(7),
             "no write was passed on"
         );
-        assert!(cached_mtimes.wrote(7, one));
-        assert!(!cached_mtimes.wrote(7, two));
+        cached_mtimes.wrote(7, one);
+        cached_mtimes.wrote(7, two);
         assert!(cached_mtimes.has(7, one) && !cached_mtimes.has(7, two));
         cached_mtimes.set(7, three);
         assert!(cached_mtimes.has(7, three) && !cached_mtimes.has(7, one));

@@ -78,8 +78,7 @@ impl<V: KernelCache> Dispatcher<V> {
         Ok(Outcome::Done(()))
     }
 
-    /// The times that the kernel keeps itself. It sends them beside a write too: nothing that it
-    /// holds meanwhile keeps the two apart.
+    /// The times that the kernel keeps itself: with a write that was passed on the later counts.
     fn settle_times(
         &self,
         cx: &Context<'_>,
@@ -90,22 +89,10 @@ impl<V: KernelCache> Dispatcher<V> {
         let Some(SetTime::At(time)) = change.mtime else {
             return self.vfs.settle_times(caller, ino, &change);
         };
-        let knew = self.cached_mtimes.knows(ino);
-        if knew {
+        if self.cached_mtimes.knows(ino) {
             self.cached_mtimes.set(ino, time);
             change.mtime = Some(SetTime::NoEarlier(time));
         }
-        let attr = self.vfs.settle_times(caller, ino, &change)?;
-        if knew || !self.cached_mtimes.knows(ino) {
-            return Ok(attr);
-        }
-        // A first write was passed on meanwhile, whose time may have been there before this one:
-        // it was now.
-        self.cached_mtimes.set(ino, time);
-        let change = SetAttr {
-            mtime: Some(SetTime::Now),
-            ..SetAttr::default()
-        };
         self.vfs.settle_times(caller, ino, &change)
     }
 

@@ -194,12 +194,8 @@ impl<V: KernelCache> Dispatcher<V> {
     /// note.
     fn pass_on(&self, handle: u64, ino: u64) -> VfsResult<()> {
         if self.settings.writeback && !self.has_written(handle) {
-            let mtime = || Ok::<_, VfsError>(self.vfs.getattr(&Caller::ROOT, ino)?.mtime);
-            if self.cached_mtimes.wrote(ino, mtime()?) {
-                // Times that the kernel has sent meanwhile were stored before or after this look;
-                // what they are told to, is told behind storing them.
-                self.cached_mtimes.set(ino, mtime()?);
-            }
+            self.cached_mtimes
+                .wrote(ino, self.vfs.getattr(&Caller::ROOT, ino)?.mtime);
             self.handles.with(handle, Handle::set_written);
         }
         Ok(())
