@@ -12,6 +12,9 @@
 //! assert_eq!(process.stat("/hello")?.size, 5);
 //! # Ok::<(), hearth::Errno>(())
 //! ```
+//!
+//! The feature `store`, on by default, gives volumes that are kept in a directory (`store:DIR`).
+//! Without it [`open`] refuses such a source, and neither `is_free` nor `OpenError::Store` exist.
 #![forbid(unsafe_code)]
 // A print to a closed standard error would panic the thread.
 #![deny(clippy::print_stderr)]

@@ -52,7 +52,7 @@ pub enum SourceFault {
     Later(&'static str),
     /// `store:` or `host:` without a directory.
     NoDirectory,
-    /// It needs this feature of the library, which was built without it.
+    /// It needs this Cargo feature of the library, which was built without it.
     LeftOut(&'static str),
 }
 

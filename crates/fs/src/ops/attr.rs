@@ -70,7 +70,7 @@ pub(crate) fn setattr_acknowledged(
     let forward;
     let set = match set.mtime {
         Some(SetTime::NoEarlier(time)) => {
-            // Times of writes stay apart, by core, unless this one replaces them.
+            // A write between this look and the change may lose its time.
             let is_later = time > inode.fields().mtime;
             let mtime = is_later.then_some(SetTime::At(time));
             forward = SetAttr {

@@ -16,8 +16,8 @@ use hearth_sync::lock_class;
 lock_class!(CachedMtimesLock = "fuse.believed-times", 878);
 
 /// The mtimes that the kernel has cached of files whose writes it has passed on, until it forgets
-/// the inode. The kernel sends times after the reply to the write, so a request that finds none
-/// has none to find.
+/// the inode. Times that the kernel sends beside a first write, as `sync` makes it, have no order
+/// with that write.
 #[derive(Default)]
 pub(crate) struct CachedMtimes(ByInode<CachedMtimesLock, Time>);
 
