@@ -11,6 +11,8 @@ mod bounds;
 mod ends;
 #[path = "heat/hand.rs"]
 mod hand;
+#[path = "support/one_core.rs"]
+mod one_core;
 #[path = "heat/truth.rs"]
 mod truth;
 

@@ -137,10 +137,17 @@ const FIRST: Facts = &[
         hearth mkfs store:/srv/second
         echo 'store:/srv/second /srv/auto hearth x-systemd.automount,hot_track 0 0' > /etc/fstab
         echo 'memory: /srv/plain hearth nofail,size=64m 0 0' >> /etc/fstab
-        systemctl daemon-reload
-        systemctl start srv-auto.automount
-        ! systemctl is-active srv-auto.mount
-        test "$(findmnt -n -o FSTYPE /srv/auto)" = autofs
+        if test -e /dev/autofs; then
+            systemctl daemon-reload
+            systemctl start srv-auto.automount
+            ! systemctl is-active srv-auto.mount
+            test "$(findmnt -n -o FSTYPE /srv/auto)" = autofs
+        else
+            echo 'this kernel is built without autofs: the mount of fstab is started by its unit'
+            sed -i 's/x-systemd.automount/rw/' /etc/fstab
+            systemctl daemon-reload
+            systemctl start srv-auto.mount
+        fi
         echo first > /srv/auto/file
         systemctl is-active srv-auto.mount
         findmnt -n -o FSTYPE /srv/auto | grep -qx fuse.hearth
@@ -154,7 +161,7 @@ const FIRST: Facts = &[
         pid=$(cat /srv/auto/.hearth/pid)
         exec 3> /srv/auto/open
         ! has noexec
-        sed -i 's/automount,hot_track/automount,noexec,no_hot_track/' /etc/fstab
+        sed -i 's/,hot_track/,noexec,no_hot_track/' /etc/fstab
         systemctl daemon-reload
         systemctl reload srv-auto.mount
         has noexec
@@ -178,8 +185,13 @@ const FIRST: Facts = &[
         # umount(8) does not wait for the daemon.
         for i in $(seq 300); do test -e /proc/$pid || break; sleep 0.1; done
         ! test -e /proc/$pid
-        test "$(findmnt -n -o FSTYPE /srv/auto)" = autofs
-        systemctl is-active srv-auto.automount
+        if test -e /dev/autofs; then
+            test "$(findmnt -n -o FSTYPE /srv/auto)" = autofs
+            systemctl is-active srv-auto.automount
+        else
+            ! findmnt /srv/auto
+            systemctl start srv-auto.mount
+        fi
         test "$(cat /srv/auto/file)" = first
         kill -9 $(cat /srv/auto/.hearth/pid)
         ! cat /srv/auto/file
