@@ -162,6 +162,13 @@ impl VfsFile for HostFile {
         }
     }
 
+    fn readable(&self) -> bool {
+        match &self.0 {
+            Opened::Host(file) => file.is_readable(),
+            Opened::Control(file) => VfsFile::readable(&**file),
+        }
+    }
+
     fn writable(&self) -> bool {
         match &self.0 {
             Opened::Host(file) => is_writable(file.descriptor.flags),

@@ -4,6 +4,7 @@
 use crate::harness;
 
 use harness::{Below, Mounted, Transport, hearth, program, refused, said, shell, succeed};
+use rustix::fs::{fstat, stat};
 use serde_json::Value;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
@@ -15,6 +16,7 @@ use std::time::Duration;
 harness::on_both_transports!(
     data_goes_past_the_daemon_and_is_right,
     stores_through_a_mapping_are_seen_at_once,
+    attributes_of_a_file_that_no_mapping_writes_are_asked_for_once_for_each_write,
     opens_of_one_file_agree_whatever_is_switched_meanwhile,
     heat_by_opens_is_counted_and_says_so,
 );
@@ -139,6 +141,33 @@ fn stores_through_a_mapping_are_seen_at_once(transport: Transport) {
 }
 
 /// The kernel refuses with EIO what mixes both ways.
+/// What makes trees of files, as git and tar do, opens each of them to write alone. Once, the
+/// attributes of what was open for writing were never believed: the open asked for them, and
+/// whoever looked behind the close.
+fn attributes_of_a_file_that_no_mapping_writes_are_asked_for_once_for_each_write(
+    transport: Transport,
+) {
+    const FILES: u32 = 50;
+    let below = Below::ext4();
+    let mounted = Mounted::over(transport, below.path(), "passthrough=on,attr_timeout=60");
+    let asked = || mounted.stat("hearth_op_seconds_count{op=\"getattr\"}") as u32;
+    let before = asked();
+    for file in 0..FILES {
+        let path = mounted.at(&format!("{file}"));
+        let mut made = File::create(&path).unwrap();
+        // Not by `metadata`, which asks for the time of birth too.
+        assert_eq!(fstat(&made).unwrap().st_size, 0);
+        made.write_all(&[7; 5000]).unwrap();
+        assert_eq!(fstat(&made).unwrap().st_size, 5000);
+        drop(made);
+        assert_eq!(stat(&path).unwrap().st_size, 5000);
+    }
+    let asked = asked() - before;
+    // One behind the write, and one of the directory, which has changed.
+    assert!((2 * FILES..2 * FILES + 20).contains(&asked), "{asked}");
+    assert_eq!(passed(&mounted), f64::from(FILES));
+}
+
 fn opens_of_one_file_agree_whatever_is_switched_meanwhile(transport: Transport) {
     let below = Below::ext4();
     fs::write(below.at("f"), "content").unwrap();

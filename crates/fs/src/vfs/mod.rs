@@ -354,6 +354,9 @@ pub trait VfsFile: Send + Sync + 'static {
     /// Changes the flags, as `F_SETFL` does, and the access mode.
     fn set_flags(&self, flags: i32);
 
+    /// Whether it is open for reading.
+    fn readable(&self) -> bool;
+
     /// Whether it is open for writing.
     fn writable(&self) -> bool;
 

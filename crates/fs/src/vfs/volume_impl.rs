@@ -367,6 +367,10 @@ impl VfsFile for OpenFile {
         OpenFile::set_flags(self, flags);
     }
 
+    fn readable(&self) -> bool {
+        OpenFile::readable(self)
+    }
+
     fn writable(&self) -> bool {
         OpenFile::writable(self)
     }

@@ -23,8 +23,8 @@ const SHARDS: usize = 16;
 pub(crate) struct Flows {
     device: Arc<Device>,
     shards: Vec<Lock<FlowLock, HashMap<u64, Flow>>>,
-    /// Inodes that are passed through and open for writing. Relaxed: who opened one to write to it
-    /// has had the reply after this was counted.
+    /// Inodes that are passed through and open for writing. Relaxed: whoever opened one to write to
+    /// it has had the reply after this was counted.
     written: AtomicUsize,
 }
 
@@ -35,6 +35,22 @@ struct Flow {
     opens: u32,
     /// How many of them may write.
     writers: u32,
+    /// How many of those may also read, as a mapping that is stored to must.
+    mappers: u32,
+}
+
+/// How a file is open.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Access {
+    pub reads: bool,
+    pub writes: bool,
+}
+
+impl Access {
+    /// Whether stores through a mapping may come of it.
+    fn maps(self) -> bool {
+        self.reads && self.writes
+    }
 }
 
 /// What came of asking for a file to be passed through.
@@ -63,7 +79,7 @@ impl Flows {
     pub fn open(
         &self,
         ino: u64,
-        writes: bool,
+        access: Access,
         register: impl FnOnce(&mut Register<'_>) -> Option<Result<i32, Errno>>,
     ) -> Asked {
         let mut shard = self.shard(ino).lock();
@@ -87,12 +103,14 @@ impl Flows {
                     backing,
                     opens: 0,
                     writers: 0,
+                    mappers: 0,
                 };
                 (place.insert(flow), asked)
             }
         };
         flow.opens += 1;
-        if writes {
+        flow.mappers += u32::from(access.maps());
+        if access.writes {
             flow.writers += 1;
             self.count_written(flow, 1);
         }
@@ -100,12 +118,13 @@ impl Flows {
     }
 
     /// A file of `ino` is closed. With the last one the kernel's number of the file below ends.
-    pub fn close(&self, ino: u64, writes: bool) {
+    pub fn close(&self, ino: u64, access: Access) {
         let mut shard = self.shard(ino).lock();
         let Some(flow) = shard.get_mut(&ino) else {
             return;
         };
-        if writes {
+        flow.mappers = flow.mappers.saturating_sub(u32::from(access.maps()));
+        if access.writes {
             self.count_written(flow, 0);
             flow.writers = flow.writers.saturating_sub(1);
         }
@@ -125,12 +144,22 @@ impl Flows {
         shard.get(&ino).is_some_and(|flow| flow.backing.is_some())
     }
 
-    /// Whether stores through a mapping may change the file without a word to anybody.
+    /// Whether the kernel may write to the file below by itself.
     pub fn is_written(&self, ino: u64) -> bool {
+        self.is(ino, |flow| flow.writers > 0)
+    }
+
+    /// Whether stores through a mapping may change the file without a word to anybody: writes by
+    /// calls do not, after which the kernel asks for the attributes again.
+    pub fn is_stored_to(&self, ino: u64) -> bool {
+        self.is(ino, |flow| flow.mappers > 0)
+    }
+
+    fn is(&self, ino: u64, holds: impl FnOnce(&Flow) -> bool) -> bool {
         self.written.load(Relaxed) > 0 && {
             let shard = self.shard(ino).lock();
             let flow = shard.get(&ino);
-            flow.is_some_and(|flow| flow.backing.is_some() && flow.writers > 0)
+            flow.is_some_and(|flow| flow.backing.is_some() && holds(flow))
         }
     }
 
@@ -157,6 +186,19 @@ pub(crate) type Register<'a> = dyn FnMut(BorrowedFd<'_>) -> Result<i32, Errno> +
 mod tests {
     use super::*;
 
+    const READ: Access = Access {
+        reads: true,
+        writes: false,
+    };
+    const WRITE: Access = Access {
+        reads: false,
+        writes: true,
+    };
+    const BOTH: Access = Access {
+        reads: true,
+        writes: true,
+    };
+
     fn flows() -> Flows {
         // Not connected to a mount: it refuses each file.
         Flows::new(Arc::new(Device::open().expect("/dev/fuse")))
@@ -167,34 +209,52 @@ mod tests {
         let flows = flows();
         let through = |_: &mut Register<'_>| Some(Ok(7));
         let cached = |_: &mut Register<'_>| None;
-        assert_eq!(flows.open(1, false, cached), Asked::Cached);
-        assert_eq!(flows.open(1, false, through), Asked::Cached);
-        assert_eq!(flows.open(2, false, through), Asked::Through(7));
+        assert_eq!(flows.open(1, READ, cached), Asked::Cached);
+        assert_eq!(flows.open(1, READ, through), Asked::Cached);
+        assert_eq!(flows.open(2, READ, through), Asked::Through(7));
         assert!(!flows.is_passed_through(1) && flows.is_passed_through(2));
         assert!(!flows.is_passed_through(3));
-        flows.close(1, false);
-        assert_eq!(flows.open(1, true, through), Asked::Cached);
-        flows.close(1, true);
-        flows.close(1, false);
-        assert_eq!(flows.open(1, false, through), Asked::Through(7));
-        assert_eq!(flows.open(1, false, cached), Asked::Through(7));
+        flows.close(1, READ);
+        assert_eq!(flows.open(1, WRITE, through), Asked::Cached);
+        flows.close(1, WRITE);
+        flows.close(1, READ);
+        assert_eq!(flows.open(1, READ, through), Asked::Through(7));
+        assert_eq!(flows.open(1, READ, cached), Asked::Through(7));
     }
 
     #[test]
     fn a_file_is_written_while_a_writer_has_it_open_and_passed_through() {
         let flows = flows();
         let through = |_: &mut Register<'_>| Some(Ok(7));
-        flows.open(1, false, through);
+        flows.open(1, READ, through);
         assert!(!flows.is_written(1));
-        flows.open(1, true, through);
-        flows.open(1, true, through);
-        flows.open(2, true, |_| None);
+        flows.open(1, WRITE, through);
+        flows.open(1, WRITE, through);
+        flows.open(2, WRITE, |_| None);
         assert!(flows.is_written(1) && !flows.is_written(2) && !flows.is_written(3));
-        flows.close(1, true);
+        flows.close(1, WRITE);
         assert!(flows.is_written(1));
-        flows.close(1, true);
+        flows.close(1, WRITE);
         assert!(!flows.is_written(1));
         assert_eq!(flows.written.load(Relaxed), 0);
+    }
+
+    #[test]
+    fn a_mapping_of_a_file_is_stored_to_while_somebody_may_read_and_write_it() {
+        let flows = flows();
+        let through = |_: &mut Register<'_>| Some(Ok(7));
+        for access in [READ, WRITE] {
+            flows.open(1, access, through);
+        }
+        assert!(
+            !flows.is_stored_to(1),
+            "by two opens, each of which does one"
+        );
+        flows.open(1, BOTH, through);
+        flows.open(2, BOTH, |_| None);
+        assert!(flows.is_stored_to(1) && !flows.is_stored_to(2));
+        flows.close(1, BOTH);
+        assert!(!flows.is_stored_to(1) && flows.is_written(1));
     }
 
     #[test]
@@ -203,7 +263,7 @@ mod tests {
         let file = std::fs::File::open("/").expect("is there");
         let register =
             |register: &mut Register<'_>| Some(register(std::os::fd::AsFd::as_fd(&file)));
-        assert_eq!(flows.open(1, false, register), Asked::Refused);
-        assert_eq!(flows.open(1, false, |_| Some(Ok(7))), Asked::Cached);
+        assert_eq!(flows.open(1, READ, register), Asked::Refused);
+        assert_eq!(flows.open(1, READ, |_| Some(Ok(7))), Asked::Cached);
     }
 }

@@ -1,7 +1,7 @@
 //! Passing the data of open files through to the files below.
 
 use crate::dispatch::Dispatcher;
-use crate::dispatch::flows::Asked;
+use crate::dispatch::flows::{Access, Asked};
 use crate::wire::reply::Timeouts;
 use hearth::{Caller, Event, KernelCache, Kind, VfsFile};
 use std::time::Duration;
@@ -11,7 +11,7 @@ impl<V: KernelCache> Dispatcher<V> {
     /// writes that by itself.
     pub(super) fn flow_begins(&self, caller: &Caller<'_>, file: &V::File) -> Option<i32> {
         let flows = self.handles.flows().filter(|_| has_flow(file))?;
-        let asked = flows.open(file.ino(), file.writable(), |register| {
+        let asked = flows.open(file.ino(), access(file), |register| {
             self.vfs.pass_through(caller, file, register)
         });
         match asked {
@@ -31,15 +31,16 @@ impl<V: KernelCache> Dispatcher<V> {
     /// A file was closed.
     pub(super) fn flow_ended(&self, file: &V::File) {
         if let Some(flows) = self.handles.flows().filter(|_| has_flow(file)) {
-            flows.close(file.ino(), file.writable());
+            flows.close(file.ino(), access(file));
         }
     }
 
-    /// How long the kernel may believe what it is told of an inode: attributes not at all while
-    /// stores through a mapping may change them.
-    pub(super) fn timeouts(&self, ino: u64) -> Timeouts {
+    /// How long the kernel may believe what it is told of an inode of `size` bytes: attributes not
+    /// at all while stores through a mapping may change them. An empty file has nothing to store
+    /// to, and what makes it longer comes here or ends the belief.
+    pub(super) fn timeouts(&self, ino: u64, size: u64) -> Timeouts {
         let timeouts = self.settings.timeouts;
-        match self.is_written_below(ino) {
+        match size > 0 && self.is_stored_to(ino) {
             true => Timeouts {
                 attr: Duration::ZERO,
                 ..timeouts
@@ -60,12 +61,24 @@ impl<V: KernelCache> Dispatcher<V> {
         flows.is_some_and(|flows| flows.is_written(ino))
     }
 
-    /// What the kernel believes of an inode that is open for writing and passed through is true no
-    /// longer. It takes no lock for that.
+    /// What the kernel believes of an inode is true no longer once stores through a mapping may
+    /// change it. It takes no lock for that.
     pub(super) fn drop_attributes(&self, ino: u64) {
-        if self.is_written_below(ino) {
+        if self.is_stored_to(ino) {
             self.notifier.inval_inode(ino, None);
         }
+    }
+
+    fn is_stored_to(&self, ino: u64) -> bool {
+        let flows = self.handles.flows();
+        flows.is_some_and(|flows| flows.is_stored_to(ino))
+    }
+}
+
+fn access(file: &impl VfsFile) -> Access {
+    Access {
+        reads: file.readable(),
+        writes: file.writable(),
     }
 }
 

@@ -14,14 +14,14 @@ impl<V: KernelCache> Dispatcher<V> {
     pub(crate) fn getattr(&self, cx: &Context<'_>, reply: &mut Reply<'_>) -> OpResult {
         let attr = self.vfs.getattr(&cx.caller(0), cx.ino())?;
         self.prune_again(attr.ino);
-        reply.push(&self.timeouts(attr.ino).attr_out(&attr))?;
+        reply.push(&self.timeouts(attr.ino, attr.size).attr_out(&attr))?;
         Ok(Outcome::Done(()))
     }
 
     pub(crate) fn statx(&self, cx: &Context<'_>, reply: &mut Reply<'_>) -> OpResult {
         let attr = self.vfs.getattr(&cx.caller(0), cx.ino())?;
         self.prune_again(attr.ino);
-        reply.push(&self.timeouts(attr.ino).statx_out(&attr))?;
+        reply.push(&self.timeouts(attr.ino, attr.size).statx_out(&attr))?;
         Ok(Outcome::Done(()))
     }
 
@@ -55,7 +55,7 @@ impl<V: KernelCache> Dispatcher<V> {
         }
         if self.settings.writeback && args.valid & (CHANGES | fattr::FH) == SETTLES {
             let attr = self.settle_times(cx, &caller, change)?;
-            reply.push(&self.timeouts(attr.ino).attr_out(&attr))?;
+            reply.push(&self.timeouts(attr.ino, attr.size).attr_out(&attr))?;
             return Ok(Outcome::Done(()));
         }
         let handle = if args.valid & fattr::FH != 0 {
@@ -66,7 +66,7 @@ impl<V: KernelCache> Dispatcher<V> {
         if let Some(size) = change.size
             && self.cuts_much(cx.ino(), size)?
         {
-            return self.cut(cx, handle, change);
+            return self.cut(cx, handle, change, size);
         }
         let attr = self.on_file(
             handle,
@@ -74,7 +74,7 @@ impl<V: KernelCache> Dispatcher<V> {
             || self.vfs.setattr(&caller, cx.ino(), None, &change),
         )?;
         tell(&self.cached_mtimes, &change, &attr);
-        reply.push(&self.timeouts(attr.ino).attr_out(&attr))?;
+        reply.push(&self.timeouts(attr.ino, attr.size).attr_out(&attr))?;
         Ok(Outcome::Done(()))
     }
 
@@ -113,12 +113,13 @@ impl<V: KernelCache> Dispatcher<V> {
     }
 
     /// A worker cuts, and changes whatever else is to be changed in the same step.
-    fn cut(&self, cx: &Context<'_>, handle: u64, change: SetAttr) -> OpResult {
+    fn cut(&self, cx: &Context<'_>, handle: u64, change: SetAttr, size: u64) -> OpResult {
         let file = match handle {
             0 => None,
             handle => Some(self.file(handle)?),
         };
-        let (vfs, header, timeouts) = (self.vfs.clone(), cx.header, self.timeouts(cx.ino()));
+        let (vfs, header) = (self.vfs.clone(), cx.header);
+        let timeouts = self.timeouts(cx.ino(), size);
         let (volume, cached_mtimes) = (self.volume.clone(), Arc::clone(&self.cached_mtimes));
         Ok(Outcome::offload(BlockingClass::Whole, move || {
             let caller = caller(&header);

@@ -65,7 +65,7 @@ impl<V: KernelCache> Dispatcher<V> {
                 self.vfs.grab_listed(cx.ino(), name, one.dirent.ino)
             };
             if !dots && let Ok(attr) = grab() {
-                let entry = self.timeouts(attr.ino).entry_out(&attr);
+                let entry = self.timeouts(attr.ino, attr.size).entry_out(&attr);
                 rest[..size_of::<EntryOut>()].copy_from_slice(entry.as_bytes());
             }
             rest = &mut rest[name.end.next_multiple_of(8)..];

@@ -171,7 +171,7 @@ impl<V: KernelCache> Dispatcher<V> {
 
     /// Replies with the inode of a name. The core has counted a reference of the kernel to it.
     fn entry(&self, attr: &Attr, reply: &mut Reply<'_>) -> OpResult {
-        reply.push(&self.timeouts(attr.ino).entry_out(attr))?;
+        reply.push(&self.timeouts(attr.ino, attr.size).entry_out(attr))?;
         Ok(Outcome::Done(()))
     }
 }
