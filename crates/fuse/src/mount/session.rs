@@ -345,15 +345,23 @@ impl<V: KernelCache> Session<V> {
         self.read(shared, agreed, device, None)
     }
 
-    /// A thread per CPU that reads `/dev/fuse`; the first uses the descriptor of the mount itself.
+    /// Threads for each CPU that read `/dev/fuse`; the first uses the descriptor of the mount
+    /// itself. Where requests may block there are two for each, so that one reads while the other
+    /// makes a call.
     fn read_per_cpu(
         &self,
         shared: &Arc<SessionShared<Dispatcher<V>>>,
         agreed: &Agreed,
     ) -> io::Result<()> {
-        let cpus = cpu::online();
-        let admission = Arc::new(ReaderAdmission::new(&cpus));
-        let has_choice = cpus.len() > 1;
+        let mut cpus = cpu::online();
+        let (queues, has_choice) = (cpus.len(), cpus.len() > 1);
+        let admission = match self.vfs.may_block() {
+            true => {
+                cpus.extend_from_within(..);
+                Arc::new(ReaderAdmission::of_callers(&cpus))
+            }
+            false => Arc::new(ReaderAdmission::new(&cpus)),
+        };
         let first = &self.connection.mounted.device;
         // A user who mounts through the helper may not be allowed to open the device: the threads
         // then share one descriptor, and its lock.
@@ -368,6 +376,7 @@ impl<V: KernelCache> Session<V> {
                 admission: Arc::clone(&admission),
                 number,
                 shares: shares && clone.is_none(),
+                has_queue: number < queues,
             };
             let device = clone.unwrap_or_else(|| Arc::clone(first));
             self.read(shared, agreed, device, Some(place))?;

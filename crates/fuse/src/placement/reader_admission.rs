@@ -8,7 +8,7 @@
 
 use hearth_sync::lock::{Condition, Lock};
 use hearth_sync::lock_class;
-use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering};
+use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long admission is kept for a client that is not seen any more, where there are several.
@@ -26,6 +26,9 @@ const EVERYBODY: u32 = u32::MAX;
 pub(crate) struct ReaderAdmission {
     state: Lock<ReaderAdmissionLock, Readers>,
     readers: Box<[ReaderState]>,
+    /// Readers in `read(2)`, or on the way there with nothing to wait for. Present where readers may
+    /// block.
+    reading: Option<AtomicUsize>,
     /// The affinity monitor sleeps until there are requests.
     rests: AtomicBool,
     /// `rests` was cleared, or the mount is gone.
@@ -74,7 +77,7 @@ pub(crate) enum Origin {
 pub(crate) struct LastRequest(u64);
 
 impl ReaderAdmission {
-    /// All readers are admitted.
+    /// One reader for each of `cpus`, of which several may be the same. All are admitted.
     pub fn new(cpus: &[usize]) -> ReaderAdmission {
         let slot = |&cpu| ReaderSlot {
             cpu,
@@ -92,8 +95,17 @@ impl ReaderAdmission {
                 is_closed: false,
             }),
             readers: cpus.iter().map(reader).collect(),
+            reading: None,
             rests: AtomicBool::new(false),
             wake: Condition::new(),
+        }
+    }
+
+    /// One reader for each of `cpus`, of which those may block that are not the last to read.
+    pub fn of_callers(cpus: &[usize]) -> ReaderAdmission {
+        ReaderAdmission {
+            reading: Some(AtomicUsize::new(0)),
+            ..ReaderAdmission::new(cpus)
         }
     }
 
@@ -116,18 +128,36 @@ impl ReaderAdmission {
         }
     }
 
-    /// Waits until reader `own` has admission, or the mount is gone.
+    /// Waits until reader `own` has admission, or the mount is gone, or all others may block. It
+    /// reads from then on, until [`ReaderAdmission::has_read`].
     pub fn wait(&self, own: usize) {
         let reader = &self.readers[own];
         // Relaxed: a hint, after which the lock tells the truth. If it is old, the reader waits in
         // the kernel for one request more.
-        if reader.is_admitted.load(Ordering::Relaxed) {
-            return;
+        if !reader.is_admitted.load(Ordering::Relaxed) {
+            let mut state = self.state.lock();
+            while !state.slots[own].is_taken && !state.is_closed && !self.is_unread() {
+                state.wait(&reader.changed);
+            }
         }
-        let mut state = self.state.lock();
-        while !state.slots[own].is_taken && !state.is_closed {
-            state.wait(&reader.changed);
+        if let Some(reading) = &self.reading {
+            // Relaxed: only the number counts. Whoever takes it to zero reads next by itself.
+            reading.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// A reader has a request. True if another one reads meanwhile, so that this one may block: see
+    /// "Which threads block" in `docs/design/host.md`.
+    pub fn has_read(&self) -> bool {
+        let reading = self.reading.as_ref();
+        // Relaxed: as in `wait`.
+        reading.is_some_and(|reading| reading.fetch_sub(1, Ordering::Relaxed) > 1)
+    }
+
+    /// Whether readers may block and none reads.
+    fn is_unread(&self) -> bool {
+        let reading = self.reading.as_ref();
+        reading.is_some_and(|reading| reading.load(Ordering::Relaxed) == 0)
     }
 
     /// What every reader had to do last, and for whom.
@@ -153,13 +183,10 @@ impl ReaderAdmission {
         let mut state = self.state.lock();
         let slots = &mut state.slots;
         for &origin in origins {
-            let place = match origin {
-                Origin::Cpu(cpu) => slots.iter().position(|slot| slot.cpu == cpu),
-                Origin::Anywhere => None,
-            };
-            match place {
-                Some(place) => slots[place].seen = Some(now),
-                None => slots.iter_mut().for_each(|slot| slot.seen = Some(now)),
+            let is_there = |slot: &ReaderSlot| origin == Origin::Cpu(slot.cpu);
+            let has_none = !slots.iter().any(is_there);
+            for slot in slots.iter_mut().filter(|slot| has_none || is_there(slot)) {
+                slot.seen = Some(now);
             }
         }
         let mut is_change = false;

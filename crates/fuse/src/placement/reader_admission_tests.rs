@@ -161,3 +161,31 @@ fn a_request_rouses_the_lookout() {
     slots.close();
     assert!(!slots.pause(None) && !slots.pause(Some(KEPT)));
 }
+
+/// The kernel asks whoever reads, so while others make calls the last one goes on.
+#[test]
+fn the_last_one_that_reads_may_not_block_and_needs_no_admission() {
+    let (slots, now) = (ReaderAdmission::of_callers(&[0, 1, 0, 1]), Instant::now());
+    slots.saw(&[Origin::Cpu(0)], false, now);
+    assert_eq!(taken(&slots), [true, false, true, false], "both of the CPU");
+    slots.wait(0);
+    slots.wait(2);
+    assert!(slots.has_read(), "the other one reads");
+    assert!(!slots.has_read(), "nobody else does");
+    // Both are in a call, and a reader without admission comes.
+    slots.wait(1);
+    assert!(!slots.has_read());
+    slots.wait(0);
+    let slots = Arc::new(slots);
+    let waits = Arc::clone(&slots);
+    let waiting = thread::spawn(move || waits.wait(3));
+    thread::sleep(Duration::from_millis(20));
+    assert!(!waiting.is_finished(), "somebody reads");
+    slots.close();
+    waiting.join().unwrap();
+    // Where no reader may block, none may.
+    let slots = ReaderAdmission::new(&[0, 1]);
+    slots.wait(0);
+    slots.wait(1);
+    assert!(!slots.has_read());
+}

@@ -3,14 +3,16 @@
 use super::*;
 use crate::wait::Park;
 use crate::wait::outcome::{BlockingClass, InlineReply, Missing, Span};
+use crate::wait::service::Handled;
 use crate::wait::waiting::Waiting;
 use crate::wait::workers::Workers;
 use crate::wire::{InHeader, OutHeader};
 use hearth::sched::Scheduler;
 use hearth::{Errno, TenantId};
+use hearth_sync::primitive::atomic::{AtomicBool, Ordering::SeqCst};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use zerocopy::{FromBytes, IntoBytes};
 
 /// Replies by opcode: to 1 with the payload backwards, to 5 with an error, to 17 not at all, to
@@ -55,8 +57,12 @@ impl Service for Mirror {
 
 /// What readers share, over a scheduler with a place for one of them.
 fn shared(scheduler: &Scheduler, park: Park) -> Arc<SessionShared<Mirror>> {
+    serving(Mirror, scheduler, park)
+}
+
+fn serving<S>(service: S, scheduler: &Scheduler, park: Park) -> Arc<SessionShared<S>> {
     Arc::new(SessionShared {
-        service: Arc::new(Mirror),
+        service: Arc::new(service),
         workers: Arc::new(Workers::new(scheduler, usize::MAX)),
         idle: None,
         waiting: Arc::new(Waiting::default()),
@@ -79,6 +85,7 @@ fn reader(device: Device, shared: &Arc<SessionShared<Mirror>>) -> Reader<Mirror>
             admission,
             number: 0,
             shares: false,
+            has_queue: true,
         }),
     }
 }
@@ -175,4 +182,107 @@ fn converse(kernel: &Device) {
     send(kernel, 38, 13, b"");
     let (header, body) = receive(kernel);
     assert_eq!((header.unique, &body[..]), (13, &77u64.to_ne_bytes()[..]));
+}
+
+/// Replies with the name of the thread, to 2 once the gate is open.
+struct Named {
+    is_open: Arc<AtomicBool>,
+}
+
+impl Service for Named {
+    fn handle(&self, request: &RawRequest<'_>, out: &mut [u8], attempt: Attempt) -> Handled {
+        assert!(attempt.may_block);
+        while request.header.opcode == 2 && !self.is_open.load(SeqCst) {
+            thread::sleep(Duration::from_millis(1));
+        }
+        let thread = std::thread::current();
+        let name = thread.name().unwrap().as_bytes();
+        out[..name.len()].copy_from_slice(name);
+        let span = Span::since(Instant::now());
+        let outcome = Outcome::Done(Ok(name.len()));
+        Handled { outcome, span }
+    }
+
+    fn may_block(&self, _: &InHeader) -> bool {
+        true
+    }
+
+    fn awaits_returns(&self) -> bool {
+        false
+    }
+
+    fn tenant(&self, header: &InHeader) -> TenantId {
+        TenantId::User(header.uid)
+    }
+
+    fn fetch(&self, _: &Missing) -> Result<(), Errno> {
+        unreachable!("nothing is missed")
+    }
+}
+
+/// A reader makes calls by itself as long as another one reads; the last one hands them over, so
+/// that no number of calls that do not end stops the next request.
+#[test]
+fn a_reader_makes_a_call_where_another_one_reads() {
+    let (ours, theirs) = UnixDatagram::pair().unwrap();
+    let kernel = Device::from_fd(OwnedFd::from(theirs.try_clone().unwrap()));
+    let scheduler = Scheduler::builder().external_workers(1).start().unwrap();
+    let is_open = Arc::new(AtomicBool::new(false));
+    let service = Named {
+        is_open: Arc::clone(&is_open),
+    };
+    let shared = serving(service, &scheduler, Park::Needed);
+    let admission = Arc::new(ReaderAdmission::of_callers(&[0, 0]));
+    let readers = [0, 1].map(|number| {
+        let reader = Reader {
+            device: Arc::new(Device::from_fd(OwnedFd::from(ours.try_clone().unwrap()))),
+            shared: Arc::clone(&shared),
+            max_write: 4096,
+            setxattr_ext: true,
+            place: Some(ReaderPlace {
+                cpu: 0,
+                admission: Arc::clone(&admission),
+                number,
+                shares: false,
+                has_queue: number == 0,
+            }),
+        };
+        let thread = thread::Builder::new().name("reader".into());
+        thread.spawn(move || reader.run()).unwrap()
+    });
+    let both_read = || {
+        let began = Instant::now();
+        loop {
+            send(&kernel, 1, 30, b"");
+            let name = receive(&kernel).1;
+            // The one that has replied is back soon.
+            thread::sleep(Duration::from_millis(20));
+            if name == b"reader" {
+                break;
+            }
+            assert!(began.elapsed() < Duration::from_secs(10), "{name:?}");
+        }
+    };
+    both_read();
+    for unique in 1..=8 {
+        send(&kernel, 2, unique, b"");
+    }
+    for unique in 10..20 {
+        send(&kernel, 1, unique, b"");
+        let (header, name) = receive(&kernel);
+        assert_eq!(header.unique, unique);
+        assert_eq!(name, b"hearth-call", "the last reader goes on reading");
+    }
+    is_open.store(true, SeqCst);
+    let names: Vec<Vec<u8>> = (1..=8).map(|_| receive(&kernel).1).collect();
+    let calls = names.iter().filter(|&name| name == b"hearth-call").count();
+    assert_eq!((calls, names.len()), (7, 8), "one reader was in a call");
+    both_read();
+    for _ in &readers {
+        theirs.send(&[]).unwrap();
+    }
+    for reader in readers {
+        reader.join().unwrap().unwrap();
+    }
+    shared.workers.close();
 }

@@ -17,6 +17,7 @@ pub(crate) mod event;
 mod free_entries;
 mod kick;
 pub(crate) mod queues;
+mod read_loop;
 mod region;
 mod ring;
 mod ring_command;

@@ -58,6 +58,16 @@ impl<T> PoolQueue<T> {
         Ok(())
     }
 
+    /// Begins work of `tenant` that never was in the queue, unless some waits there or it may not
+    /// begin. It counts until [`PoolQueue::finish`].
+    pub fn begin_here(&mut self, tenant: Tenant) -> bool {
+        let begins = self.ready.is_empty() && self.admits(tenant);
+        if begins {
+            self.begin(tenant);
+        }
+        begins
+    }
+
     /// Takes the work that is next, if any may begin. It counts until [`PoolQueue::finish`].
     pub fn pop(&mut self, sched: &Handle) -> Option<T> {
         if !self.queues {

@@ -3,7 +3,8 @@
 //! A request that can finish at once does so where it was taken, and its CPU time is charged to its
 //! tenant. One that must wait becomes a task of the volume's scheduler with this thread's run queue
 //! as its key: it continues on this thread, which takes the next request meanwhile. Section 13 of
-//! `docs/design/scheduler.md` has the rules.
+//! `docs/design/scheduler.md` has the rules. A thread without a run queue leaves its tasks to the
+//! scheduler's own threads.
 
 use super::Park;
 use super::delay::delay_reply;
@@ -14,6 +15,7 @@ use super::request_task::{self, OpenTask};
 use super::service::Service;
 use super::session_shared::SessionShared;
 use super::waiting::RequestId;
+use super::workers::CallTurn;
 use crate::placement::idle_policy::ServingThread;
 use crate::wire::InHeader;
 use hearth::sched::{Permit, Spec, Tenant, Unpark, Worker};
@@ -67,7 +69,8 @@ pub(crate) struct RequestQueue<S> {
     shared: Arc<SessionShared<S>>,
     /// `shared` for the tenant whose request last became a task.
     own: Option<(TenantId, Arc<SessionShared<S>>)>,
-    worker: Worker,
+    /// `None`: the thread has no run queue.
+    worker: Option<Worker>,
     /// Tasks whose requests are not finished.
     open: Arc<AtomicUsize>,
     /// The tenants of the last requests, the latest first.
@@ -89,19 +92,26 @@ impl<S: Service> RequestQueue<S> {
         source: RawFd,
         unpark: Unpark,
     ) -> Option<RequestQueue<S>> {
+        let idle = shared.idle.as_ref();
         Some(RequestQueue {
-            worker: shared.sched.pinned_worker(Some(unpark)).ok()?,
+            worker: Some(shared.sched.pinned_worker(Some(unpark)).ok()?),
+            serving: idle.map(|idle| ServingThread::join(idle, source)),
+            ..RequestQueue::without_run_queue(shared)
+        })
+    }
+
+    /// A queue for a thread whose tasks others run.
+    pub fn without_run_queue(shared: &Arc<SessionShared<S>>) -> RequestQueue<S> {
+        RequestQueue {
+            worker: None,
             shared: Arc::clone(shared),
             own: None,
             open: Arc::new(AtomicUsize::new(0)),
             recent: NOBODY,
             endings: shared.sched.endings(),
             rivals: 0,
-            serving: shared
-                .idle
-                .as_ref()
-                .map(|idle| ServingThread::join(idle, source)),
-        })
+            serving: None,
+        }
     }
 
     /// Decides about a request that came: `None` if it is handled at once, otherwise what it waits
@@ -129,7 +139,10 @@ impl<S: Service> RequestQueue<S> {
     /// Charges a request of the tenant last admitted, which was handled at once.
     #[inline]
     pub fn served(&mut self, span: &Span) {
-        self.worker.defer_charge(self.recent[0].1, span.ns());
+        match &mut self.worker {
+            Some(worker) => worker.defer_charge(self.recent[0].1, span.ns()),
+            None => self.charge_outside(span.ns()),
+        }
         if let Some(serving) = &mut self.serving {
             serving.served(span);
         }
@@ -173,19 +186,50 @@ impl<S: Service> RequestQueue<S> {
             _ => {}
         }
         let task = request_task::run(self.own_shared(), request, first, OpenTask::new(&self.open));
-        self.worker.flush_charges();
+        self.flush_charges();
         drop(self.shared.sched.spawn(self.spec(), task));
     }
 
-    /// What a task of the tenant last admitted is, on this thread.
+    /// Begins a call for the tenant last admitted on this thread, which may block from here until
+    /// the call is dropped. `None` if others go first, or tasks would wait for this thread.
+    pub fn begin_call(&mut self) -> Option<CallTurn> {
+        if self.is_busy() {
+            return None;
+        }
+        self.flush_charges();
+        self.own_shared().workers.begin_call()
+    }
+
+    /// Makes a task of what a call has left of a request. It belongs to no thread.
+    pub fn spawn_rest(&mut self, request: impl PendingRequest, wait: WaitFor) {
+        request_task::spawn_anywhere(self.own_shared(), request, wait);
+    }
+
+    /// What a task of the tenant last admitted is: one of this thread's, if it has a run queue.
     fn spec(&self) -> Spec {
-        Spec::of(self.recent[0].1).with_key(self.worker.run_queue() as u64)
+        let spec = Spec::of(self.recent[0].1);
+        match &self.worker {
+            Some(worker) => spec.with_key(worker.run_queue() as u64),
+            None => spec,
+        }
+    }
+
+    fn flush_charges(&mut self) {
+        if let Some(worker) = &mut self.worker {
+            worker.flush_charges();
+        }
+    }
+
+    #[cold]
+    fn charge_outside(&self, ns: u64) {
+        let tenant = self.recent[0].1;
+        self.shared.sched.external_task(tenant).finish(ns);
     }
 
     /// Attempts a request of the tenant last admitted now, so that its data need not be held.
     #[cold]
     fn attempt_early(&mut self, mut request: impl PendingRequest, late: LateReply) {
-        self.worker.flush_charges();
+        self.flush_charges();
         request.reply_late(late);
         if let Some(wait) = self.thread_for(&request.header()) {
             return self.spawn(request, wait);
@@ -215,7 +259,8 @@ impl<S: Service> RequestQueue<S> {
     /// Whether tasks of this queue are open, or its run queue has work left from before. Then the
     /// thread sleeps only in [`RequestQueue::wait`].
     pub fn is_busy(&self) -> bool {
-        self.has_open() || self.worker.has_pending()
+        let worker = self.worker.as_ref();
+        worker.is_some_and(|worker| self.has_open() || worker.has_pending())
     }
 
     /// `shared` for the tenant last admitted.
@@ -238,14 +283,17 @@ impl<S: Service> RequestQueue<S> {
 
     /// Whether a task could run now.
     pub fn has_work(&self) -> bool {
-        self.worker.has_work()
+        self.worker.as_ref().is_some_and(Worker::has_work)
     }
 
     /// Runs up to `most` tasks for one step each. Returns false if none could run.
     pub fn run(&mut self, most: usize) -> bool {
+        let Some(worker) = &mut self.worker else {
+            return false;
+        };
         let mut ran = false;
         for _ in 0..most {
-            if !self.worker.has_work() || !self.worker.tick() {
+            if !worker.has_work() || !worker.tick() {
                 break;
             }
             ran = true;
@@ -255,17 +303,24 @@ impl<S: Service> RequestQueue<S> {
 
     /// Sleeps by a call of `wait`, whose argument is the longest time, unless a task can run.
     pub fn wait(&mut self, wait: impl FnOnce(Option<Duration>)) {
-        self.worker.wait(wait);
+        if let Some(worker) = &mut self.worker {
+            worker.wait(wait);
+        }
     }
 
     /// Runs all tasks to their end after the mount is gone. `wait` sleeps for at most the given
     /// time.
     pub fn close(&mut self, wait: impl Fn(Option<Duration>)) {
         self.shared.waiting.close();
-        while self.has_open() && !self.worker.is_stopped() {
-            if !self.run(8) {
-                // The last task may end on another core, which wakes nobody.
-                let soon = Duration::from_millis(10);
+        // The last task may end on another core, which wakes nobody.
+        let soon = Duration::from_millis(10);
+        while self.has_open() {
+            if self.worker.as_ref().is_some_and(Worker::is_stopped) {
+                break;
+            }
+            if self.worker.is_none() {
+                wait(Some(soon));
+            } else if !self.run(8) {
                 self.wait(|limit| wait(Some(limit.map_or(soon, |limit| limit.min(soon)))));
             }
         }

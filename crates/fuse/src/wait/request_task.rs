@@ -120,11 +120,7 @@ pub(crate) fn run_on_thread<S: Service>(
         };
         let left = request.and_then(|request| request.attempt(service, attempt));
         if let Some((request, wait)) = left {
-            let spec = Spec::of(shared.tenant());
-            let sched = shared.sched.clone();
-            // The task belongs to no thread, so none has to count it.
-            let open = OpenTask::new(&Arc::default());
-            drop(sched.spawn(spec, run(shared, request, wait, open)));
+            spawn_anywhere(shared, request, wait);
         }
         Ok(InlineReply::default())
     };
@@ -140,6 +136,19 @@ pub(crate) fn run_on_thread<S: Service>(
         work: Box::new(work),
     };
     workers.submit(offload, Box::new(finish));
+}
+
+/// Makes a task of a request that was attempted and now waits. It belongs to no thread, so none has
+/// to count it.
+pub(crate) fn spawn_anywhere<S: Service>(
+    shared: Arc<SessionShared<S>>,
+    request: impl PendingRequest,
+    wait: WaitFor,
+) {
+    let spec = Spec::of(shared.tenant());
+    let sched = shared.sched.clone();
+    let open = OpenTask::new(&Arc::default());
+    drop(sched.spawn(spec, run(shared, request, wait, open)));
 }
 
 /// Attempts the request of a task on a thread that may block. Returns `None` if it is finished and

@@ -9,6 +9,10 @@
 //! Where the machine starts no thread, work waits for the threads that there are. Without any of
 //! them it is refused: a lock with `ENOLCK`, and what is no lock with `ENOMEM`.
 
+mod call_turn;
+
+pub(crate) use call_turn::CallTurn;
+
 use super::outcome::{BlockingClass, Finish, Offload, Work};
 use super::pool_queue::PoolQueue;
 use hearth::sched::{ExternalTask, Handle};
@@ -144,6 +148,12 @@ impl Workers {
         pool.submit(self.tenant, work, finish);
     }
 
+    /// Begins a call on the calling thread, as one of the class [`BlockingClass::Call`], until it is
+    /// dropped. `None` if that is for another one to begin.
+    pub fn begin_call(&self) -> Option<CallTurn> {
+        self.pools.calls.begin_here(self.tenant)
+    }
+
     /// Waits for all work and ends the threads. Waiting locks must have been interrupted before.
     pub fn close(&self) {
         self.pools.waits.close();
@@ -187,8 +197,7 @@ impl QueuedWork {
     fn run(self) -> u64 {
         let begin = thread_time();
         (self.finish)((self.work)());
-        let used = thread_time().zip(begin);
-        let ns = used.map_or(0, |(end, begin)| end.saturating_sub(begin));
+        let ns = used_since(begin);
         self.outside.finish(ns);
         ns
     }
@@ -197,6 +206,12 @@ impl QueuedWork {
     fn refuse(self, errno: Errno) {
         (self.finish)(Err(errno));
     }
+}
+
+/// Processor time of the calling thread since `begin`, in nanoseconds.
+fn used_since(begin: Option<u64>) -> u64 {
+    let used = thread_time().zip(begin);
+    used.map_or(0, |(end, begin)| end.saturating_sub(begin))
 }
 
 impl Pool {
@@ -255,6 +270,15 @@ impl Pool {
         spawn
     }
 
+    /// Has a thread take what may begin.
+    fn start(self: &Arc<Pool>, more: Option<Starts>) {
+        match more {
+            Some(Starts::Idle) => self.changed.notify_one(),
+            Some(Starts::New) => self.spawn(),
+            None => {}
+        }
+    }
+
     fn spawn(self: &Arc<Pool>) {
         self.sched.run_thread_start_hook();
         let pool = Arc::clone(self);
@@ -294,11 +318,7 @@ impl Pool {
             if let Some(work) = state.queue.pop(&self.sched) {
                 let more = state.begins_more();
                 drop(state);
-                match more {
-                    Some(Starts::Idle) => self.changed.notify_one(),
-                    Some(Starts::New) => self.spawn(),
-                    None => {}
-                }
+                self.start(more);
                 let (tenant, ns) = (work.outside.tenant(), work.run());
                 state = self.state.lock();
                 state.queue.finish(&self.sched, tenant, ns);

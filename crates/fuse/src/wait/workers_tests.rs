@@ -289,3 +289,38 @@ fn what_is_left_in_a_queue_at_the_end_is_refused() {
     pool.close();
     assert_eq!(*reply.lock(), Some(Err(Errno(libc::ENOMEM))));
 }
+
+/// A reader that makes a call by itself counts as a thread of the pool, and what waits for its end
+/// begins then.
+#[test]
+fn a_call_on_another_thread_takes_its_place_in_the_pool() {
+    let scheduler = Scheduler::builder().start().unwrap();
+    // One for all, and one to spare.
+    let pool = Arc::new(Pool::new(&scheduler, "hearth-test", 1, true));
+    let [one, two] = [1, 2].map(TenantId::User);
+    let first = pool.begin_here(one).unwrap();
+    assert!(
+        pool.begin_here(one).is_none(),
+        "one has what there is for all"
+    );
+    let second = pool.begin_here(two).unwrap();
+    assert!(pool.begin_here(TenantId::User(3)).is_none());
+    let (done, replies) = (Arc::new(AtomicUsize::new(0)), Arc::clone(&pool));
+    let counted = Arc::clone(&done);
+    let work = Box::new(|| Ok(InlineReply::default()));
+    let finish = Box::new(move |_| _ = counted.fetch_add(1, SeqCst));
+    pool.submit(one, work, finish);
+    thread::sleep(Duration::from_millis(20));
+    assert_eq!(done.load(SeqCst), 0, "both threads are taken");
+    assert!(replies.begin_here(two).is_none(), "work waits");
+    drop(first);
+    let begun = std::time::Instant::now();
+    while done.load(SeqCst) == 0 {
+        assert!(begun.elapsed() < Duration::from_secs(10), "it never begins");
+        thread::sleep(Duration::from_millis(1));
+    }
+    drop(second);
+    pool.close();
+    assert!(pool.begin_here(one).is_none(), "the session ends");
+    assert_eq!(pool.state.lock().threads, 0);
+}
