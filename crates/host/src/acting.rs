@@ -14,6 +14,8 @@ use std::cell::RefCell;
 pub struct Own {
     pub gid: u32,
     pub capabilities: CapabilitySets,
+    /// It is the root of all users, not of a user namespace.
+    pub is_first: bool,
 }
 
 /// The credentials that a thread acts with.

@@ -131,7 +131,7 @@ impl DescriptorRoom {
         let share = self.shares.get();
         let places = &*share.0;
         let core = places.cores.get();
-        if !core.take_free() && !places.decide(core, user, is_directory) {
+        if !places.take_free(core) && !places.decide(core, user, is_directory) {
             return None;
         }
         core.of(user).fetch_add(1, Relaxed);
@@ -152,6 +152,12 @@ impl Places {
             deciding: Lock::new(()),
             own: geteuid().as_raw(),
         }
+    }
+
+    /// Takes a place that a core has. With few left those that are given back are decided about as
+    /// well, if one is seen here for a moment.
+    fn take_free(&self, core: &CoreRoom) -> bool {
+        !self.is_short.load(SeqCst) && core.take_free()
     }
 
     /// Takes a place from the pool, and more of them for this core while there are plenty.
@@ -227,8 +233,13 @@ impl Drop for TakenPlace {
         let places = &*self.share.0;
         let core = places.cores.get();
         core.of(self.user).fetch_sub(1, Relaxed);
+        if places.is_short.load(SeqCst) {
+            places.pool.fetch_add(1, Relaxed);
+            return;
+        }
         let before = core.free.fetch_add(1, SeqCst);
-        // A core whose files are opened elsewhere keeps no more than it may need.
+        // A core whose files are opened elsewhere keeps no more than it may need. It may have become
+        // short meanwhile.
         if places.is_short.load(SeqCst) || before >= 2 * BATCH {
             places.recall(core);
         }

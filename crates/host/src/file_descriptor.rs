@@ -3,13 +3,15 @@
 //! end of an open file only later.
 
 use crate::descriptor_room::TakenPlace;
+use crate::sys;
 use crate::user::User;
 use hearth::{Errno, Result};
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicBool, Ordering::Relaxed};
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 lock_class!(pub DescriptorLock = "host.descriptor", 811);
 
@@ -34,6 +36,10 @@ struct Held {
     place: TakenPlace,
     /// It may write, if the file was opened for that.
     is_whole: bool,
+    /// What was lost of writes, as a descriptor told that was replaced since. Nobody was told yet.
+    lost: Option<Errno>,
+    /// Until when it was worth a wait that it may be opened again; once it was, that is over.
+    waits_until: Option<Instant>,
 }
 
 impl FileDescriptor {
@@ -47,6 +53,8 @@ impl FileDescriptor {
             fd: Arc::new(fd),
             place,
             is_whole: true,
+            lost: None,
+            waits_until: None,
         };
         FileDescriptor {
             held: Lock::new(Some(held)),
@@ -91,21 +99,48 @@ impl FileDescriptor {
         self.is_idle.load(Relaxed)
     }
 
-    /// Takes `fd` in place of `old`, which the caller closes. `is_whole` says which of both may
-    /// write. Where another thread was first, `fd` comes back.
-    pub fn replace(
-        &self,
-        old: &Arc<OwnedFd>,
-        fd: Arc<OwnedFd>,
-        is_whole: bool,
-    ) -> Option<Arc<OwnedFd>> {
+    /// Takes `fd` in place of `old`. `is_whole` says which of both may write. Where another thread
+    /// was first, nothing changes. What was lost until now, and only `old` would tell, is kept.
+    pub fn replace(&self, old: &Arc<OwnedFd>, fd: Arc<OwnedFd>, is_whole: bool) {
+        // The new one tells what came behind, and what nobody has heard of before it was opened.
+        let told = [old.as_fd(), fd.as_fd()].map(|fd| sys::lost_writes(fd).err());
+        let mut closed = fd;
         let mut held = self.held.lock();
-        match held.as_mut() {
-            Some(held) if Arc::ptr_eq(&held.fd, old) => {
+        if let Some(held) = held.as_mut() {
+            held.lost = held.lost.or(told[0]);
+            if Arc::ptr_eq(&held.fd, old) {
+                held.lost = held.lost.or(told[1]);
                 held.is_whole = is_whole;
-                Some(std::mem::replace(&mut held.fd, fd))
+                std::mem::swap(&mut held.fd, &mut closed);
             }
-            _ => Some(fd),
+        }
+        drop(held);
+        drop(closed);
+    }
+
+    /// What was lost of writes, if nobody was told yet.
+    ///
+    /// # Errors
+    /// That.
+    pub fn tell_lost(&self) -> Result<()> {
+        let mut held = self.held.lock();
+        let lost = held.as_mut().and_then(|held| held.lost.take());
+        lost.map_or(Ok(()), Err)
+    }
+
+    /// Whether it is worth a wait that it may be opened again: for `most` from the first time on.
+    pub fn may_wait(&self, most: Duration) -> bool {
+        let (now, mut held) = (Instant::now(), self.held.lock());
+        let until = held
+            .as_mut()
+            .map(|held| *held.waits_until.get_or_insert(now + most));
+        until.is_some_and(|until| now < until)
+    }
+
+    /// It was opened again.
+    pub fn end_wait(&self) {
+        if let Some(held) = self.held.lock().as_mut() {
+            held.waits_until = None;
         }
     }
 

@@ -27,6 +27,7 @@ const SETTLED: Duration = Duration::from_millis(100);
 pub const EXECUTES: u32 = libc::S_IXUSR | libc::S_IXGRP | libc::S_IXOTH;
 
 /// An inode. Each of its locks is a leaf, but that descriptors of open files are asked for theirs.
+/// Below none of them anything is closed: what is looked at in `open` may be the last of it.
 #[derive(Debug)]
 pub struct Node {
     /// The number by which the kernel names it. Never given out again.
@@ -76,7 +77,8 @@ pub type HeldDescriptor = (Arc<OwnedFd>, Option<TakenPlace>);
 /// behind.
 #[derive(Debug)]
 enum Lent {
-    File(Weak<FileDescriptor>),
+    /// The second says whether it was opened to write to it.
+    File(Weak<FileDescriptor>, bool),
     /// Nobody has it open: the call that is about to may find it no other way. It is not told when
     /// this ends, so nothing may be charged for it.
     Look(Weak<OwnedFd>),
@@ -85,28 +87,41 @@ enum Lent {
 impl Lent {
     fn is_open(&self) -> bool {
         match self {
-            Lent::File(file) => file.strong_count() > 0,
+            Lent::File(file, _) => file.strong_count() > 0,
             Lent::Look(fd) => fd.strong_count() > 0,
         }
     }
 
     fn is_file(&self) -> bool {
-        matches!(self, Lent::File(_)) && self.is_open()
+        matches!(self, Lent::File(..)) && self.is_open()
     }
 
     fn file(&self) -> Option<Arc<FileDescriptor>> {
         match self {
-            Lent::File(file) => file.upgrade(),
+            Lent::File(file, _) => file.upgrade(),
             Lent::Look(_) => None,
         }
     }
 
-    fn descriptor(&self) -> Option<Arc<OwnedFd>> {
+    fn writer(&self) -> Option<Arc<FileDescriptor>> {
         match self {
-            Lent::File(file) => file.upgrade()?.get().ok(),
-            Lent::Look(fd) => fd.upgrade(),
+            Lent::File(file, true) => file.upgrade(),
+            _ => None,
         }
     }
+
+    fn used(&self) -> Option<Used> {
+        match self {
+            Lent::File(file, _) => file.upgrade().map(Used::File),
+            Lent::Look(fd) => fd.upgrade().map(Used::Fd),
+        }
+    }
+}
+
+/// What a descriptor is had from.
+enum Used {
+    File(Arc<FileDescriptor>),
+    Fd(Arc<OwnedFd>),
 }
 
 /// What changes with each change of contents or attributes.
@@ -185,28 +200,36 @@ impl Node {
 
     /// A descriptor of an open file, or the one that is held.
     pub fn descriptor(&self) -> Option<Arc<OwnedFd>> {
-        let open = self.open.lock();
-        let of_file = open.files.iter().find_map(Lent::descriptor);
-        of_file.or_else(|| open.held.as_ref().map(|(fd, _)| Arc::clone(fd)))
+        loop {
+            let open = self.open.lock();
+            let held = || open.held.as_ref().map(|(fd, _)| Used::Fd(Arc::clone(fd)));
+            let used = open.files.iter().find_map(Lent::used).or_else(held);
+            drop(open);
+            match used? {
+                Used::Fd(fd) => return Some(fd),
+                Used::File(file) => match file.get() {
+                    Ok(fd) => return Some(fd),
+                    // It was closed since, and is no more among the open ones.
+                    Err(_) => self.remove_open(&file),
+                },
+            }
+        }
     }
 
     /// Descriptors of files that are open for writing.
     pub fn writers(&self) -> Vec<Arc<FileDescriptor>> {
         let open = self.open.lock();
-        let files = open.files.iter().filter_map(Lent::file);
-        files.filter(|file| file.writer.is_some()).collect()
+        open.files.iter().filter_map(Lent::writer).collect()
     }
 
     /// The first one of [`Node::writers`].
     pub fn writer(&self) -> Option<Arc<FileDescriptor>> {
-        let open = self.open.lock();
-        let mut files = open.files.iter().filter_map(Lent::file);
-        files.find(|file| file.writer.is_some())
+        self.open.lock().files.iter().find_map(Lent::writer)
     }
 
     /// A file was opened. It is open for as long as its descriptor lives, or until it is closed.
     pub fn add_open(&self, file: &Arc<FileDescriptor>) {
-        self.add(Lent::File(Arc::downgrade(file)));
+        self.add(Lent::File(Arc::downgrade(file), file.writer.is_some()));
     }
 
     /// It was looked up for a call that may find it no other way.
@@ -225,7 +248,7 @@ impl Node {
     /// A file was closed, also if an operation on it has yet to let its descriptor go.
     pub fn remove_open(&self, file: &Arc<FileDescriptor>) {
         let is_other = |one: &Lent| match one {
-            Lent::File(one) => one.as_ptr() != Arc::as_ptr(file),
+            Lent::File(one, _) => one.as_ptr() != Arc::as_ptr(file),
             Lent::Look(_) => true,
         };
         self.open.lock().files.retain(is_other);
@@ -245,12 +268,13 @@ impl Node {
     /// [`Node::hold`] by the descriptor of an open file; false if nobody has it open.
     pub fn hold_open(&self) -> bool {
         let mut open = self.open.lock();
-        let mut files = open.files.iter().filter(|one| one.is_file());
-        let of_file = files.find_map(Lent::descriptor);
-        let has_one = of_file.is_some();
-        let old = of_file.and_then(|fd| open.held.replace((fd, None)));
+        let file = open.files.iter().find_map(Lent::file);
+        // A file that is closed has left the open ones before: under this lock it is open.
+        let fd = file.as_ref().and_then(|file| file.get().ok());
+        let has_one = fd.is_some();
+        let old = fd.and_then(|fd| open.held.replace((fd, None)));
         drop(open);
-        drop(old);
+        drop((old, file));
         has_one
     }
 

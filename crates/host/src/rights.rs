@@ -69,6 +69,7 @@ impl Rights {
         let own = Own {
             gid: getegid().as_raw(),
             capabilities: sets,
+            is_first: is_in_first_namespace(),
         };
         Ok(Rights(match are_mapped {
             true => Acts::Checked(Checked::new(own)),
@@ -79,6 +80,18 @@ impl Rights {
     /// Whether this daemon acts for its callers.
     pub fn switches(&self) -> bool {
         !matches!(self.0, Acts::AsItself)
+    }
+
+    /// Whether this daemon may read and write any file by a right of its own, whatever its mode: not
+    /// where filesystems decide by themselves.
+    pub fn overrides_modes(&self) -> bool {
+        let own = match &self.0 {
+            Acts::AsItself => return false,
+            Acts::ForCallers(own) => own,
+            Acts::Checked(checked) => &checked.own,
+        };
+        let of_root = own.capabilities.effective & own.capabilities.permitted;
+        own.is_first && of_root.contains(CapabilitySet::DAC_OVERRIDE)
     }
 
     /// Whether the kernel alone has checked what callers may, and names them when they make
@@ -241,6 +254,13 @@ impl Rights {
             _ => result,
         }
     }
+}
+
+/// Whether this process is in a user namespace that has all users: in another one it has no rights
+/// over the files of those who are missing.
+fn is_in_first_namespace() -> bool {
+    let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    map.split_whitespace().eq(["0", "0", "4294967295"])
 }
 
 /// Whether groups or capabilities may change this: a filesystem may keep room for them, too.

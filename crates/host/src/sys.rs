@@ -419,6 +419,27 @@ pub fn close(fd: OwnedFd) -> Result<()> {
     check(unsafe { libc::close(fd.into_raw_fd()) }.into()).map(drop)
 }
 
+/// Tells, once for each open file, what writes met whose data was lost since it was opened or told
+/// last. Waits for nothing.
+///
+/// # Errors
+/// `EIO`, `ENOSPC` and others of the filesystem.
+pub fn lost_writes(fd: BorrowedFd<'_>) -> Result<()> {
+    // The file's last byte there can be: what the kernel tells is about all of the file.
+    let (at, len) = (i64::MAX - 1, 1);
+    // SAFETY: an open descriptor and numbers.
+    let asked = unsafe {
+        libc::sync_file_range(fd.as_raw_fd(), at, len, libc::SYNC_FILE_RANGE_WAIT_BEFORE)
+    };
+    match check(asked.into()) {
+        // It was not asked: there is no such call for it, or not here.
+        Err(Errno(
+            libc::ENOSYS | libc::EPERM | libc::EINVAL | libc::ESPIPE | libc::EBADF | libc::EINTR,
+        )) => Ok(()),
+        asked => asked.map(drop),
+    }
+}
+
 /// A write past the limit of a file's size is refused, and does not end the process.
 pub fn ignore_file_size_signal() {
     // SAFETY: no handler is installed.

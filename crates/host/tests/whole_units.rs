@@ -19,13 +19,13 @@ struct Disk<'a>(&'a Path);
 
 impl Disk<'_> {
     fn made<'a>(at: &Path, source: &'a Path, mkfs: &[&str]) -> Disk<'a> {
+        Disk::mounted((at, "loop"), source, mkfs)
+    }
+
+    fn mounted<'a>((at, how): (&Path, &str), source: &'a Path, mkfs: &[&str]) -> Disk<'a> {
         File::create(at).unwrap().set_len(320 << 20).unwrap();
         succeed(Command::new(mkfs[0]).args(&mkfs[1..]).arg(at));
-        succeed(
-            Command::new("mount")
-                .args(["-o", "loop"])
-                .args([at, source]),
-        );
+        succeed(Command::new("mount").args(["-o", how]).args([at, source]));
         Disk(source)
     }
 }
@@ -48,6 +48,20 @@ fn limit(served: &Served, bytes: u64) {
         ..LimitChange::default()
     };
     served.volume.quota().set(QuotaId::VOLUME, &change).unwrap();
+}
+
+/// Makes files without a byte in a directory until one is refused. Their number, and what is
+/// allocated there then.
+fn made_until_refused(served: &Served, (parent, below): (u64, &Path)) -> (u64, u64) {
+    let open = libc::O_CREAT | libc::O_RDWR;
+    for made in 0..=LIMIT / 4096 {
+        let name = format!("f{made}").into_bytes();
+        match served.vfs.create(&CALLER, parent, &name, 0o644, open) {
+            Ok((_, file)) => served.vfs.release(&file, None),
+            Err(_) => return (made, allocated(below)),
+        }
+    }
+    panic!("no file was refused in {below:?}");
 }
 
 /// What files in a directory and below have allocated.
@@ -169,19 +183,7 @@ fn an_inherited_acl_is_reserved_with_its_file() {
         limit(&served, LIMIT);
         let parent = served.vfs.lookup(&CALLER, ROOT, b"d").unwrap().ino;
         let open = libc::O_CREAT | libc::O_RDWR;
-        let mut made = 0;
-        let full = loop {
-            let name = format!("f{made}");
-            match served
-                .vfs
-                .create(&CALLER, parent, name.as_bytes(), 0o644, open)
-            {
-                Ok((_, file)) => served.vfs.release(&file, None),
-                Err(_) => break allocated(&below),
-            }
-            made += 1;
-            assert!(made <= LIMIT / 4096, "{mkfs:?}: {made} files");
-        };
+        let (made, full) = made_until_refused(&served, (parent, &below));
         // XFS counts the ACL of the directory as well.
         let own = if mkfs[0] == "mkfs.xfs" { 4096 } else { 0 };
         assert_eq!(full + own, LIMIT, "{mkfs:?}: {made} files");
@@ -206,34 +208,15 @@ fn an_inherited_acl_is_reserved_with_its_file() {
 #[test]
 fn what_a_new_file_has_beside_its_inode_is_reserved_with_it() {
     let (place, source, state) = directories("labels");
-    let at = place.path().join("disk");
-    File::create(&at).unwrap().set_len(320 << 20).unwrap();
-    let ext4 = ["-q", "-F", "-b", "4096", "-I", "128", "-O", "encrypt"];
-    succeed(Command::new("mkfs.ext4").args(ext4).arg(&at));
-    let mounted = Command::new("mount")
-        .args(["-o", "loop,test_dummy_encryption"])
-        .args([&at, &source])
-        .status();
-    assert!(mounted.unwrap().success());
-    let disk = Disk(&source);
+    let mkfs = "mkfs.ext4 -q -F -b 4096 -I 128 -O encrypt";
+    let mkfs: Vec<_> = mkfs.split(' ').collect();
+    let how = "loop,test_dummy_encryption";
+    let disk = Disk::mounted((&place.path().join("disk"), how), &source, &mkfs);
     fs::create_dir(source.join("d")).unwrap();
     let served = Served::of(&source, &state);
     limit(&served, LIMIT);
     let parent = served.vfs.lookup(&CALLER, ROOT, b"d").unwrap().ino;
-    let open = libc::O_CREAT | libc::O_RDWR;
-    let mut made = 0;
-    let full = loop {
-        let name = format!("f{made}");
-        let file = served
-            .vfs
-            .create(&CALLER, parent, name.as_bytes(), 0o644, open);
-        match file {
-            Ok((_, file)) => served.vfs.release(&file, None),
-            Err(_) => break allocated(&source.join("d")),
-        }
-        made += 1;
-        assert!(made <= LIMIT / 4096, "{made} files");
-    };
+    let (made, full) = made_until_refused(&served, (parent, &source.join("d")));
     assert_eq!((full, made), (LIMIT, LIMIT / 4096));
     let found = served.volume.quota().check().unwrap();
     assert!(found.differences.is_empty(), "{:?}", found.differences);

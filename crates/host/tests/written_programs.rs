@@ -11,7 +11,7 @@ use hearth::{
 };
 use hearth_host::{HostFile, HostOptions, HostVfs};
 use hearth_testing::place::Place;
-use served::CALLER;
+use served::{CALLER, Served, directories};
 use std::fs;
 use std::io;
 use std::path::PathBuf;
@@ -47,6 +47,14 @@ impl Mount {
             _volume: volume,
             _place: place,
         }
+    }
+
+    /// With a program that one who has it open still has closed once.
+    fn closed(name: &str, mode: u16, access: i32) -> (Mount, u64, Arc<HostFile>) {
+        let mount = Mount::new(name);
+        let (ino, file) = mount.written(mode, access);
+        mount.vfs.flush(&file, 0).unwrap();
+        (mount, ino, file)
     }
 
     /// Makes `run` and writes a program to it.
@@ -98,6 +106,25 @@ impl Mount {
         self.vfs.write(&CALLER, file, WriteAt::End, b"x", false)
     }
 
+    /// All that takes a file that is open for writing, beside a write: `then` after each.
+    fn change_by_handle(&self, (ino, file): (u64, &HostFile), then: impl Fn()) {
+        let size = self.len();
+        let longer = SetAttr {
+            size: Some(size + 100),
+            ..SetAttr::default()
+        };
+        let cut = self.vfs.setattr(&CALLER, ino, Some(file), &longer);
+        assert_eq!(cut.unwrap().size, size + 100);
+        then();
+        let allocated = self.vfs.fallocate(&CALLER, file, 0, size, 4096);
+        allocated.unwrap();
+        then();
+        let (from, to) = ((file, 0), (file, size));
+        let copied = self.vfs.copy_file_range(&CALLER, from, to, 4, 0);
+        assert_eq!(copied.unwrap(), 4);
+        then();
+    }
+
     fn len(&self) -> u64 {
         fs::metadata(self.source.join("run")).unwrap().len()
     }
@@ -120,9 +147,7 @@ fn a_program_runs_by_its_path_below_from_its_close_on() {
 /// Linkers make what they have written executable when it is closed.
 #[test]
 fn a_file_that_becomes_a_program_when_it_is_closed_runs_at_once() {
-    let mount = Mount::new("program-becomes");
-    let (ino, file) = mount.written(0o644, libc::O_WRONLY);
-    mount.vfs.flush(&file, 0).unwrap();
+    let (mount, ino, file) = Mount::closed("program-becomes", 0o644, libc::O_WRONLY);
     mount.chmod(ino, 0o755);
     mount.run();
     // Whoever writes on has it open.
@@ -135,10 +160,8 @@ fn a_file_that_becomes_a_program_when_it_is_closed_runs_at_once() {
 
 #[test]
 fn whoever_has_a_program_open_after_a_close_goes_on() {
-    let mount = Mount::new("program-again");
-    let (ino, file) = mount.written(0o755, libc::O_RDWR);
+    let (mount, ino, file) = Mount::closed("program-again", 0o755, libc::O_RDWR);
     let size = mount.len();
-    mount.vfs.flush(&file, 0).unwrap();
     // Nobody may write to it but who has it open.
     mount.chmod(ino, 0o555);
     assert_eq!(mount.append(&file).unwrap(), 1);
@@ -150,24 +173,9 @@ fn whoever_has_a_program_open_after_a_close_goes_on() {
     assert_eq!(&first, b"\x7fELF");
     mount.vfs.fsync(&file, false).unwrap();
     mount.vfs.lseek(&file, 0, libc::SEEK_DATA).unwrap();
-    // All that takes a file that is open for writing.
     mount.vfs.flush(&file, 0).unwrap();
-    let longer = SetAttr {
-        size: Some(size + 100),
-        ..SetAttr::default()
-    };
-    let cut = mount.vfs.setattr(&CALLER, ino, Some(&file), &longer);
-    assert_eq!(cut.unwrap().size, size + 100);
-    mount.vfs.flush(&file, 0).unwrap();
-    let allocated = mount.vfs.fallocate(&CALLER, &file, 0, size, 4096);
-    allocated.unwrap();
-    mount.vfs.flush(&file, 0).unwrap();
-    let copied = mount
-        .vfs
-        .copy_file_range(&CALLER, (&file, 0), (&file, size), 4, 0);
-    assert_eq!(copied.unwrap(), 4);
+    mount.change_by_handle((ino, &file), || mount.vfs.flush(&file, 0).unwrap());
     // What a mapping has stored.
-    mount.vfs.flush(&file, 0).unwrap();
     let stored = mount
         .vfs
         .write_back(&CALLER, ino, size, b"stored", false, true);
@@ -182,10 +190,8 @@ fn whoever_has_a_program_open_after_a_close_goes_on() {
 /// The other side of giving it up, which no program would come to see below: there it does not run.
 #[test]
 fn a_program_that_runs_meanwhile_is_not_written_to() {
-    let mount = Mount::new("program-busy");
-    let (ino, file) = mount.written(0o755, libc::O_WRONLY);
+    let (mount, ino, file) = Mount::closed("program-busy", 0o755, libc::O_WRONLY);
     let size = mount.len();
-    mount.vfs.flush(&file, 0).unwrap();
     let mut running = mount.start(30).unwrap();
     let refused = mount.append(&file).unwrap_err();
     assert!(matches!(refused, VfsError::Errno(Errno(libc::ETXTBSY))));
@@ -250,4 +256,76 @@ fn a_user_goes_on_writing_to_what_may_no_longer_be_opened() {
     assert_eq!(write().unwrap(), 10);
     mount.vfs.release(&file, None);
     assert_eq!(mount.len(), 20);
+}
+
+/// Once, each page waited for itself: what one request may have of them was 43 minutes.
+#[test]
+fn what_waits_for_a_program_that_does_not_end_waits_once() {
+    let (mount, ino, file) = Mount::closed("program-forever", 0o755, libc::O_WRONLY);
+    let mut running = mount.start(60).unwrap();
+    let store = || {
+        let stored = mount
+            .vfs
+            .write_back(&CALLER, ino, 0, b"\x7fELF", false, true);
+        matches!(stored, Err(VfsError::Errno(Errno(libc::ETXTBSY))))
+    };
+    assert!(store());
+    let first = Instant::now();
+    assert!(store() && store() && store());
+    assert!(first.elapsed() < Duration::from_secs(5));
+    running.kill().unwrap();
+    running.wait().unwrap();
+    assert!(!store());
+    mount.vfs.release(&file, None);
+}
+
+/// Once, it had the lock that whoever changes this file takes.
+#[test]
+fn nobody_waits_for_what_waits_for_a_program() {
+    let (place, source, state) = directories("program-quotas");
+    let served = Served::of(&source, &state);
+    let flags = libc::O_CREAT | libc::O_WRONLY;
+    let made = served.vfs.create(&CALLER, ROOT, b"run", 0o755, flags);
+    let (attr, file) = made.unwrap();
+    let program = fs::read("/bin/sleep").unwrap();
+    let place_of = WriteAt::At(0);
+    served
+        .vfs
+        .write(&CALLER, &file, place_of, &program, false)
+        .unwrap();
+    served.vfs.flush(&file, 0).unwrap();
+    let mut running = Command::new(source.join("run")).arg("60").spawn().unwrap();
+    std::thread::scope(|scope| {
+        let stored = scope.spawn(|| {
+            served
+                .vfs
+                .write_back(&CALLER, attr.ino, 0, b"\x7fELF", false, true)
+        });
+        std::thread::sleep(Duration::from_millis(200));
+        let begun = Instant::now();
+        let set = served
+            .vfs
+            .setxattr(&CALLER, attr.ino, b"user.a", b"1", 0, false);
+        let took = begun.elapsed();
+        running.kill().unwrap();
+        running.wait().unwrap();
+        set.unwrap();
+        assert!(took < Duration::from_secs(5), "{took:?}");
+        assert_eq!(stored.join().unwrap().unwrap(), 4);
+    });
+    served.vfs.release(&file, None);
+    drop((served, place));
+}
+
+/// Once, such a close was the last request before RELEASE: nothing came that gave it up.
+#[test]
+fn a_change_by_a_handle_that_sends_no_flush_leaves_it_given_up() {
+    let mount = Mount::new("program-no-flush");
+    let (ino, file) = mount.written(0o644, libc::O_RDWR);
+    VfsFile::set_passed_through(&*file);
+    assert!(!VfsFile::needs_flush(&*file));
+    mount.chmod(ino, 0o755);
+    mount.run();
+    mount.change_by_handle((ino, &file), || mount.run());
+    mount.vfs.release(&file, None);
 }

@@ -34,6 +34,24 @@ impl Tree {
         file: Option<&OpenHost>,
         set: &SetAttr,
     ) -> Result<Attr> {
+        let changes_rights = set.uid.is_some() || set.gid.is_some() || set.mode.is_some();
+        if changes_rights {
+            self.take_back_by_rights(node);
+        }
+        let done = self.set_each(caller, node, file, set);
+        if changes_rights || set.size.is_some() {
+            self.give_up_idle(node);
+        }
+        done
+    }
+
+    fn set_each(
+        &self,
+        caller: &Caller<'_>,
+        node: &Arc<Node>,
+        file: Option<&OpenHost>,
+        set: &SetAttr,
+    ) -> Result<Attr> {
         let reached = match file {
             Some(file) => Reached::Shared(file.fd()?),
             None => self.reach(node)?,
@@ -53,7 +71,7 @@ impl Tree {
                 .change(caller, over, SuidSgid::of_caller(caller), chown)?;
         }
         if let Some(mode) = set.mode {
-            self.chmod(caller, node, fd, mode)?;
+            self.chmod(caller, node.kind, fd, mode)?;
         }
         if set.atime.is_some() || set.mtime.is_some() {
             let mtime = match set.mtime {
@@ -72,21 +90,13 @@ impl Tree {
             self.rights.act(caller, over, touch)?;
         }
         let stat = attributes::stat(fd)?;
-        let attr = self.attr(node, fd, &stat);
-        drop(reached);
-        if set.mode.is_some() && node.may_run() {
-            self.give_up_idle(node);
-        }
-        attr
+        self.attr(node, fd, &stat)
     }
 
     /// Changes the mode for `caller`.
-    fn chmod(&self, caller: &Caller<'_>, node: &Node, fd: BorrowedFd<'_>, mode: u16) -> Result<()> {
-        if node.kind == Kind::Symlink {
+    fn chmod(&self, caller: &Caller<'_>, kind: Kind, fd: BorrowedFd<'_>, mode: u16) -> Result<()> {
+        if kind == Kind::Symlink {
             return Err(Errno::EOPNOTSUPP);
-        }
-        if !self.rights.switches() && u32::from(mode) & libc::S_IWUSR == 0 {
-            self.take_back(node);
         }
         let bits = Mode::from_raw_mode(mode.into());
         let name = Tree::proc_name(fd);

@@ -17,7 +17,7 @@ use crate::tree::Tree;
 use crate::user::User;
 use hearth::{Attr, Caller, Errno, Kind, Result, WriteAt};
 use hearth_sync::primitive::Arc;
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, Statx, fdatasync, fsync, openat};
 use rustix::io::pread;
 
@@ -218,8 +218,7 @@ impl Tree {
 
     /// Writes what the kernel has acknowledged: pages that a program has changed through a mapping.
     pub fn write_back(&self, node: &Arc<Node>, off: u64, data: &[u8]) -> Result<usize> {
-        let writer = node.writer();
-        let (fd, user) = match writer.and_then(|file| self.to_write_back(&file)) {
+        let (fd, user) = match self.to_write_back(node) {
             Some(writer) => writer?,
             None => {
                 let reached = self.reach(node)?;
@@ -232,9 +231,19 @@ impl Tree {
                 (Arc::new(fd), User { uid, gid })
             }
         };
-        let write = || match sys::write_at(fd.as_fd(), data, off, RWF_NOAPPEND) {
+        self.write_back_by(fd.as_fd(), user, (off, data))
+    }
+
+    /// [`Tree::write_back`] by a descriptor of [`Tree::to_write_back`].
+    pub fn write_back_by(
+        &self,
+        fd: BorrowedFd<'_>,
+        user: User,
+        (off, data): (u64, &[u8]),
+    ) -> Result<usize> {
+        let write = || match sys::write_at(fd, data, off, RWF_NOAPPEND) {
             // Linux before 6.9; a file that appends is then not mapped for writing in earnest.
-            Err(Errno::EOPNOTSUPP) => sys::write_at(fd.as_fd(), data, off, 0),
+            Err(Errno::EOPNOTSUPP) => sys::write_at(fd, data, off, 0),
             done => done,
         };
         self.rights.store(user, write)
@@ -242,10 +251,12 @@ impl Tree {
 
     /// Returns when the file is durable.
     pub fn fsync(file: &OpenHost, data_only: bool) -> Result<()> {
-        match data_only {
-            true => fdatasync(file.fd()?).pass_on(),
-            false => fsync(file.fd()?).pass_on(),
-        }
+        let fd = file.fd()?;
+        let done = match data_only {
+            true => fdatasync(&fd).pass_on(),
+            false => fsync(&fd).pass_on(),
+        };
+        done.and(file.descriptor.tell_lost())
     }
 }
 

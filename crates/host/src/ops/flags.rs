@@ -5,10 +5,13 @@ use crate::node::Node;
 use crate::over::Over;
 use crate::sys::{self, FsxAttr};
 use crate::tree::Tree;
-use hearth::{Caller, Errno, FsXAttr, Kind, Result};
+use hearth::{Caller, Errno, FsXAttr, Kind, Result, flags};
 use hearth_sync::primitive::Arc;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, openat};
+
+/// With one of these a file cannot be opened to be written to anywhere.
+const FIXED: u32 = flags::IMMUTABLE | flags::APPEND;
 
 impl Tree {
     /// `FS_*_FL` flags.
@@ -17,11 +20,17 @@ impl Tree {
     }
 
     /// Sets `FS_*_FL` flags.
-    pub fn set_flags(&self, caller: &Caller<'_>, node: &Arc<Node>, flags: u32) -> Result<()> {
+    pub fn set_flags(&self, caller: &Caller<'_>, node: &Arc<Node>, new: u32) -> Result<()> {
         let file = self.open_for_flags(node)?;
-        self.rights.act(caller, Over::Inodes(&[file.as_fd()]), || {
-            sys::set_flags(file.as_fd(), flags)
-        })
+        if new & FIXED != 0 {
+            self.take_back(node);
+        }
+        let done = self.rights.act(caller, Over::Inodes(&[file.as_fd()]), || {
+            sys::set_flags(file.as_fd(), new)
+        });
+        // Where it was refused.
+        self.give_up_idle(node);
+        done
     }
 
     /// Flags and project id.
@@ -39,6 +48,9 @@ impl Tree {
     /// Sets flags and project id.
     pub fn set_fsxattr(&self, caller: &Caller<'_>, node: &Arc<Node>, new: &FsXAttr) -> Result<()> {
         let file = self.open_for_flags(node)?;
+        if new.xflags & flags::to_xflags(FIXED) != 0 {
+            self.take_back(node);
+        }
         let new = FsxAttr {
             xflags: new.xflags,
             extsize: new.extsize,
@@ -47,9 +59,11 @@ impl Tree {
             cowextsize: new.cowextsize,
             ..FsxAttr::default()
         };
-        self.rights.act(caller, Over::Inodes(&[file.as_fd()]), || {
+        let done = self.rights.act(caller, Over::Inodes(&[file.as_fd()]), || {
             sys::set_fsxattr(file.as_fd(), &new)
-        })
+        });
+        self.give_up_idle(node);
+        done
     }
 
     /// Opens an inode for an `ioctl`, with the daemon's own rights: the caller has it open already.

@@ -37,10 +37,14 @@ impl Tree {
         let over = [fd.as_fd()];
         let flags = FallocateFlags::from_bits_retain(mode as u32);
         let suid_sgid = SuidSgid::of_caller(caller);
-        self.rights
+        let done = self
+            .rights
             .change(caller, Over::Inodes(&over), suid_sgid, || {
                 fallocate(&fd, flags, off, len).pass_on()
-            })
+            });
+        drop(fd);
+        self.give_up_idle(&file.node);
+        done
     }
 
     /// Copies within the host, which shares blocks where it can.
@@ -52,13 +56,17 @@ impl Tree {
         len: u64,
     ) -> Result<u64> {
         let len = len.min(COPY_MAX) as usize;
-        let (from, to) = (from.fd()?, self.to_write(&to.descriptor)?);
-        let (over, suid_sgid) = ([from.as_fd(), to.as_fd()], SuidSgid::of_caller(caller));
-        self.rights
+        let (from, fd) = (from.fd()?, self.to_write(&to.descriptor)?);
+        let (over, suid_sgid) = ([from.as_fd(), fd.as_fd()], SuidSgid::of_caller(caller));
+        let done = self
+            .rights
             .change(caller, Over::Inodes(&over), suid_sgid, || {
                 let (mut from_at, mut to_at) = (from_at, to_at);
-                let copied = copy_file_range(&from, Some(&mut from_at), &to, Some(&mut to_at), len);
+                let copied = copy_file_range(&from, Some(&mut from_at), &fd, Some(&mut to_at), len);
                 copied.pass_on().map(|copied| copied as u64)
-            })
+            });
+        drop((from, fd));
+        self.give_up_idle(&to.node);
+        done
     }
 }

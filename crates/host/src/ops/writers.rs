@@ -1,5 +1,5 @@
 //! Descriptors that may write: given up when a program has closed the file, and opened again for
-//! whoever has it open still.
+//! whoever has it open still. So nothing is given up that might not be opened again.
 //!
 //! A file that anybody has open for writing is not executed (`ETXTBSY`), and the kernel tells of
 //! the last close of one on the mount (RELEASE) after the close has returned. What it waits for is
@@ -19,8 +19,7 @@ use hearth_sync::primitive::{Arc, thread};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, Statx, StatxAttributes, openat};
 use rustix::io::dup;
-use rustix::process::geteuid;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long what was stored waits for the end of a program that is executed from the file.
 const UNTIL_ENDED: Duration = Duration::from_secs(10);
@@ -31,20 +30,26 @@ impl Tree {
     /// writes that were acknowledged, where the host has such.
     pub fn flush(&self, file: &OpenHost) -> Result<()> {
         let copy = dup(file.fd()?).pass_on()?;
-        let done = sys::close(copy);
+        let mut done = sys::close(copy);
+        if !file.is_quiet {
+            done = done.and(file.descriptor.tell_lost());
+        }
         file.descriptor.set_idle();
         if file.node.may_run() {
-            self.give_up(&file.descriptor);
+            self.give_up(&file.node, &file.descriptor);
         }
         done
     }
 
-    /// A file may be executed from now on: what is open to write to it, and not written through, is
-    /// given up.
+    /// A file may be executed from now on, or was changed by the handle of an open file, of which no
+    /// more FLUSH may come: what is open to write to it, and not written through, is given up.
     pub fn give_up_idle(&self, node: &Node) {
+        if !node.may_run() {
+            return;
+        }
         for file in node.writers() {
             if file.is_idle() {
-                self.give_up(&file);
+                self.give_up(node, &file);
             }
         }
     }
@@ -60,25 +65,30 @@ impl Tree {
             (true, _) | (_, None) => Ok(fd),
             (false, Some(user)) => {
                 let whole = Arc::new(self.open_again(fd.as_fd(), file.flags, user)?);
-                drop(file.replace(&fd, Arc::clone(&whole), true));
+                file.replace(&fd, Arc::clone(&whole), true);
+                file.end_wait();
                 Ok(whole)
             }
         }
     }
 
-    /// [`Tree::to_write`] for what a mapping has stored, after which it is given up again. `None`
-    /// if the file is closed.
-    pub fn to_write_back(&self, file: &FileDescriptor) -> Option<Result<(Arc<OwnedFd>, User)>> {
+    /// [`Tree::to_write`] of the first who has the file open, for what a mapping has stored, after
+    /// which it is given up again. `None` if it is closed. This may wait: below no lock.
+    pub fn to_write_back(&self, node: &Node) -> Option<Result<(Arc<OwnedFd>, User)>> {
+        let file = node.writer()?;
         let (user, (fd, is_whole)) = (file.writer?, file.get_whole().ok()?);
         if is_whole {
             return Some(Ok((fd, user)));
         }
-        let end = Instant::now() + UNTIL_ENDED;
         loop {
             match self.open_again(fd.as_fd(), file.flags, user) {
                 // Nobody can be told to store it again.
-                Err(Errno::ETXTBSY) if Instant::now() < end => thread::sleep(LOOK),
-                again => return Some(again.map(|whole| (Arc::new(whole), user))),
+                Err(Errno::ETXTBSY) if file.may_wait(UNTIL_ENDED) => thread::sleep(LOOK),
+                Err(errno) => return Some(Err(errno)),
+                Ok(whole) => {
+                    file.end_wait();
+                    return Some(Ok((Arc::new(whole), user)));
+                }
             }
         }
     }
@@ -89,8 +99,14 @@ impl Tree {
         openat(self.proc(), Tree::proc_name(fd), flags, Mode::empty()).ok()
     }
 
-    /// Before the owner of files, whose daemon has no other right, may write to this one no more:
-    /// whoever has it open goes on.
+    /// Before the rights to a file change, by which alone the daemon may open it again.
+    pub fn take_back_by_rights(&self, node: &Node) {
+        if !self.has_own_right(node) {
+            self.take_back(node);
+        }
+    }
+
+    /// Before nobody may open a file for writing any more: whoever has it open goes on.
     pub fn take_back(&self, node: &Node) {
         for file in node.writers() {
             // What is refused is refused when it is needed.
@@ -100,34 +116,27 @@ impl Tree {
 
     /// Gives up a descriptor that may write. What stays has been open since, so that an error of
     /// write-back is told by it.
-    fn give_up(&self, file: &FileDescriptor) {
-        let Ok((old, true)) = file.get_whole() else {
+    fn give_up(&self, node: &Node, file: &FileDescriptor) {
+        let (Ok((old, true)), Some(user)) = (file.get_whole(), file.writer) else {
             return;
         };
-        let stat = attributes::stat(old.as_fd());
-        if !stat.is_ok_and(|stat| self.may_open_again(&stat, file.flags)) {
+        if !attributes::stat(old.as_fd()).is_ok_and(|stat| is_open_to_writers(&stat)) {
+            return;
+        }
+        // Servers, modes and groups decide by themselves: that it can be opened again is tried.
+        if !self.has_own_right(node) && self.open_again(old.as_fd(), file.flags, user).is_err() {
             return;
         }
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
         let name = Tree::proc_name(old.as_fd());
         if let Ok(fd) = openat(self.proc(), &*name, flags, Mode::empty()) {
-            drop(file.replace(&old, Arc::new(fd), false));
+            file.replace(&old, Arc::new(fd), false);
         }
     }
 
-    /// Whether a file may be executed, and could be opened for writing again at any time.
-    fn may_open_again(&self, stat: &Statx, flags: i32) -> bool {
-        let mode = u32::from(stat.stx_mode);
-        let needed = match flags & libc::O_ACCMODE {
-            libc::O_RDWR => libc::S_IRUSR | libc::S_IWUSR,
-            _ => libc::S_IWUSR,
-        };
-        let fixed = StatxAttributes::IMMUTABLE | StatxAttributes::APPEND;
-        let is_own = || stat.stx_uid == geteuid().as_raw() && mode & needed == needed;
-        mode & EXECUTES != 0
-            && stat.stx_nlink > 0
-            && !stat.stx_attributes.intersects(fixed)
-            && (self.rights.switches() || is_own())
+    /// Whether the daemon may open a file at any time, whatever its mode becomes.
+    fn has_own_right(&self, node: &Node) -> bool {
+        self.rights.overrides_modes() && self.is_quiet(&node.id)
     }
 
     /// Opens a file once more as `user` has opened it, by the daemon's own right.
@@ -138,4 +147,12 @@ impl Tree {
             openat(self.proc(), &*name, how, Mode::empty()).pass_on()
         })
     }
+}
+
+/// Whether a file is a program that whoever has the right to may open for writing.
+fn is_open_to_writers(stat: &Statx) -> bool {
+    let fixed = StatxAttributes::IMMUTABLE | StatxAttributes::APPEND;
+    u32::from(stat.stx_mode) & EXECUTES != 0
+        && stat.stx_nlink > 0
+        && !stat.stx_attributes.intersects(fixed)
 }

@@ -1,5 +1,6 @@
 //! Extended attributes, ACLs among them.
 
+use crate::attributes;
 use crate::checked::SuidSgid;
 use crate::errno::PassOn;
 use crate::node::Node;
@@ -59,10 +60,18 @@ impl Tree {
         let set = || setxattr(&*path, &*c_name, value, flags).pass_on();
         let over = [reached.as_fd()];
         let over = Over::Inodes(&over);
-        match name {
-            ACL => self.rights.act_exactly(caller, over, suid_sgid, set),
-            _ => self.rights.act(caller, over, set),
+        if name != ACL {
+            return self.rights.act(caller, over, set);
         }
+        self.take_back_by_rights(node);
+        let done = self.rights.act_exactly(caller, over, suid_sgid, set);
+        // It sets the mode as well.
+        if let Ok(stat) = attributes::stat(reached.as_fd()) {
+            node.set_mode(stat.stx_mode.into());
+        }
+        drop(reached);
+        self.give_up_idle(node);
+        done
     }
 
     /// Names of attributes, a NUL behind each.
@@ -95,8 +104,15 @@ impl Tree {
             // for the capability beforehand.
             FILE_CAPABILITIES => remove(),
             _ => {
+                if name == ACL {
+                    self.take_back_by_rights(node);
+                }
                 let over = [reached.as_fd()];
-                self.rights.act(caller, Over::Inodes(&over), remove)
+                let done = self.rights.act(caller, Over::Inodes(&over), remove);
+                if name == ACL {
+                    self.give_up_idle(node);
+                }
+                done
             }
         }
     }

@@ -97,6 +97,12 @@ impl Quotas {
                     self.tree.descriptors.remove(attr.ino);
                 }
             }
+            // It is there, though it could not be looked at. A count that goes on will meet it.
+            Ok(Err(errno)) if !matches!(*errno, Errno::ENOENT | Errno::ESTALE) => {
+                let (owners, [blocks, inodes]) = reserved;
+                let counted = if self.counting.is_on() { inodes } else { 0 };
+                self.charges.free(owners, [blocks, counted]);
+            }
             // Others have taken it away already, or there is none.
             Ok(Err(_)) | Err(_) => self.charges.free(reserved.0, reserved.1),
         }

@@ -153,13 +153,14 @@ impl HostVfs {
         let Some(quotas) = &self.quotas else {
             return self.tree.write_back(node, off, data);
         };
-        // Without one the host alone decides, and what it did is charged.
-        let Some(fd) = node.writer().and_then(|file| file.get().ok()) else {
+        // It may wait for the end of a program: before the record of the file is locked.
+        let Some(writer) = self.tree.to_write_back(node) else {
+            // The host alone decides, and what it did is charged.
             return quotas.settled(node, || self.tree.write_back(node, off, data));
         };
-        let range = (off, data.len() as u64);
+        let ((fd, user), range) = (writer?, (off, data.len() as u64));
         quotas.allocate(node, fd.as_fd(), range, false, |_| {
-            self.tree.write_back(node, off, data)
+            self.tree.write_back_by(fd.as_fd(), user, (off, data))
         })
     }
 
