@@ -204,7 +204,7 @@ impl Error {
         )
     }
 
-    /// Whether the process or the machine lacks descriptors or memory, which says nothing of a disk.
+    /// Whether this process or machine lacks descriptors or memory, which says nothing of a disk.
     pub(crate) fn is_shortage(&self) -> bool {
         matches!(
             self,

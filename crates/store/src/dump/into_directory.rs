@@ -9,7 +9,7 @@
 
 use super::beneath::MadeFile;
 use super::entry::{Entry, FileMap, What, device_parts};
-use super::error::{DumpError, Dumped, StreamFault};
+use super::error::{DumpError, Dumped, StreamFault, of};
 use super::open_directory::{OPEN_MOST, OpenDirectory, found_again};
 use super::order::Order;
 use super::stream::DumpReader;
@@ -361,8 +361,4 @@ fn close_to_others(root: &OwnedFd) {
         let _ = rustix::fs::fchown(root, Some(Uid::ROOT), Some(Gid::ROOT));
     }
     let _ = rustix::fs::fchmod(root, Mode::RWXU);
-}
-
-pub(super) fn of(error: rustix::io::Errno) -> Errno {
-    Errno(error.raw_os_error())
 }

@@ -1,8 +1,7 @@
 //! A directory whose names come, while a stream is loaded into a plain directory.
 
 use super::beneath::MadeFile;
-use super::error::{DumpError, Dumped};
-use super::into_directory::of;
+use super::error::{DumpError, Dumped, of};
 use hearth_backend::Inode;
 use rustix::fd::{AsFd, OwnedFd};
 

@@ -10,8 +10,8 @@
 //! crash the file may have the volume's time of its last write. For any other change of its
 //! attributes the FSYNC commits.
 
-use super::files::TICK_NS;
 use crate::dispatch::handles::{Handle, Synced};
+use crate::dispatch::kernel_cache::cached_mtime::TICK_NS;
 use crate::dispatch::{Dispatcher, OpResult};
 use crate::wait::outcome::{BlockingClass, InlineReply, Outcome};
 use crate::wire::{WriteIn, WriteOut};

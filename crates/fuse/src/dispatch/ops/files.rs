@@ -1,6 +1,7 @@
 //! Open files: opening, reading, writing, closing, making durable.
 
 use crate::dispatch::handles::Handle;
+use crate::dispatch::kernel_cache::cached_mtime::TICK_NS;
 use crate::dispatch::kernel_cache::direct_writes::writes_directly;
 use crate::dispatch::ops::durable_writes::asked_sync;
 use crate::dispatch::{Context, Dispatcher, OpResult};
@@ -14,9 +15,6 @@ use crate::wire::{
 use hearth::{Caller, Errno, KernelCache, VfsError, VfsFile, VfsResult, WriteAt};
 use hearth_sync::primitive::Arc;
 use std::ops::Range;
-
-/// Times closer together than this are the same to programs: a tick of the kernel's own clock.
-pub(super) const TICK_NS: u64 = 10_000_000;
 
 /// Bytes of a read for the kernel's cache from which on they are not kept here too.
 const THROUGH_LEAST: u32 = 128 << 10;
