@@ -120,6 +120,12 @@ pub enum Error {
         /// The last epoch.
         last: u64,
     },
+    /// Reads are under way that keep what has to wait for them from being done: it can be asked
+    /// for again.
+    Busy {
+        /// What they keep from being done.
+        what: &'static str,
+    },
     /// The volume was closed.
     Closed,
     /// This process is a fork of the one that opened the volume.
@@ -198,6 +204,17 @@ impl Error {
         )
     }
 
+    /// Whether this process or machine lacks descriptors or memory, which says nothing of a disk.
+    pub(crate) fn is_shortage(&self) -> bool {
+        matches!(
+            self,
+            Error::Io {
+                errno: Errno::EMFILE | Errno::ENFILE | Errno::ENOMEM,
+                ..
+            }
+        )
+    }
+
     /// Whether what was written cannot be had: it is damaged, or the disk cannot read it.
     pub(crate) fn is_lost(&self) -> bool {
         matches!(self, Error::Corrupt { .. }) || self.is_unreadable()
@@ -247,6 +264,7 @@ impl Error {
             Error::NotEmpty { .. } => Errno::ENOTEMPTY,
             Error::ReadOnly { .. } => Errno::EROFS,
             Error::TooLarge { .. } => Errno::E2BIG,
+            Error::Busy { .. } => Errno::EBUSY,
             Error::Closed => Errno::EBADF,
             Error::Forked => Errno::ESTALE,
             Error::Io { errno, .. } => *errno,
@@ -346,6 +364,7 @@ impl fmt::Display for Error {
             Error::Stale { epoch, last } => {
                 write!(f, "epoch {epoch} is not newer than {last}, the last one")
             }
+            Error::Busy { what } => write!(f, "reads that are under way keep {what}; try again"),
             Error::Closed => write!(f, "the volume was closed; mount it again"),
             Error::Forked => write!(
                 f,

@@ -147,6 +147,12 @@ impl<C: Class> SeqLock<C> {
         read_retry(&self.count, start)
     }
 
+    /// How many write sections there were before now, by a count that wraps.
+    #[track_caller]
+    pub fn sections(&self) -> u32 {
+        self.read_begin() / STEP
+    }
+
     /// Goes on above the count of `other`, which nobody writes any more: what others have read here
     /// before reads again.
     pub fn raise_above(&self, other: &SeqLock<C>, last: &LastCore) {

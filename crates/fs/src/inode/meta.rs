@@ -353,6 +353,11 @@ impl Meta {
         result
     }
 
+    /// How often the attributes have changed but for the size and per-core times.
+    pub fn changes(&self) -> u32 {
+        self.lock.sections()
+    }
+
     /// The attributes but the size, for who holds `lock`.
     pub fn held(&self) -> Fields {
         self.fields_but_size()

@@ -222,7 +222,8 @@ pub trait Vfs: Clone + Send + Sync + 'static {
     fn read(&self, file: &Self::File, off: u64, out: &mut [u8]) -> VfsResult<usize>;
 
     /// Writes at `place`, which follows from the kernel's flags of the file. Returns the bytes
-    /// written.
+    /// written. Where the file [`VfsFile::is_synchronous`] they are durable after [`Vfs::fsync`],
+    /// which the caller makes: it need not hold the data meanwhile.
     ///
     /// # Errors
     /// `EPERM` before the end of a file that [`KernelCache::appends_only`].
@@ -262,6 +263,12 @@ pub trait Vfs: Clone + Send + Sync + 'static {
     /// them alone has nothing to do.
     fn has_durable_contents(&self, _file: &Self::File) -> bool {
         false
+    }
+
+    /// How often the attributes of a file have changed, but for its size and for the times that a
+    /// change of its contents brings. `None`: nobody counts.
+    fn attr_changes(&self, _file: &Self::File) -> Option<u32> {
+        None
     }
 
     /// Begins [`Vfs::fsync`] without waiting. `None` if that is not possible: much is unwritten,

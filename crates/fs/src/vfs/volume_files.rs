@@ -99,9 +99,6 @@ impl<W: WaitMode> VolumeVfs<W> {
             };
             io::write(cx, inode, place, data, kill_suidgid, g)
         })?;
-        if file.is_synchronous() {
-            self.fsync(file, false)?;
-        }
         Ok(done.1)
     }
 
@@ -177,6 +174,13 @@ impl<W: WaitMode> VolumeVfs<W> {
         let g = pin();
         let inode = file.inode(&g);
         inode.is_ok_and(|inode| self.volume.sb.has_durable_contents(inode))
+    }
+
+    /// [`crate::Vfs::attr_changes`].
+    pub fn attr_changes(&self, file: &OpenFile) -> Option<u32> {
+        let g = pin();
+        let inode = file.inode(&g);
+        inode.ok().map(|inode| inode.meta.changes())
     }
 
     /// [`crate::Vfs::begin_fsync`].

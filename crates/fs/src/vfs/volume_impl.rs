@@ -272,6 +272,10 @@ impl Vfs for VolumeVfs<NonBlocking> {
         VolumeVfs::has_durable_contents(self, file)
     }
 
+    fn attr_changes(&self, file: &OpenFile) -> Option<u32> {
+        VolumeVfs::attr_changes(self, file)
+    }
+
     fn begin_fsync(&self, file: &OpenFile) -> Option<SyncPoint> {
         VolumeVfs::begin_fsync(self, file)
     }

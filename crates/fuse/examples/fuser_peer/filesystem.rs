@@ -288,7 +288,11 @@ impl Filesystem for Peer {
                 _ => WriteAt::End,
             };
             self.on(handle, |file| {
-                self.vfs.write(&caller, file, place, data, kill)
+                let size = self.vfs.write(&caller, file, place, data, kill)?;
+                if file.is_synchronous() {
+                    self.vfs.fsync(file, false)?;
+                }
+                Ok(size)
             })
         };
         match result {

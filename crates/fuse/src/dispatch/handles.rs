@@ -7,7 +7,7 @@ use hearth_sync::epoch;
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
 use hearth_sync::object::Table;
-use hearth_sync::primitive::atomic::{AtomicBool, Ordering::Relaxed};
+use hearth_sync::primitive::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use hearth_sync::primitive::{Arc, thread};
 use std::time::{Duration, Instant};
 
@@ -37,20 +37,56 @@ pub(crate) struct Handle<F> {
     lock_owners: Lock<OwnersLock, Vec<u64>>,
     /// A write was passed on through this handle. Relaxed: its close comes after its writes.
     written: AtomicBool,
-    /// A direct write through this handle has made its contents durable, and the kernel may follow
-    /// it with an FSYNC. Relaxed: a hint, after which the volume is asked.
-    synced: AtomicBool,
+    /// A direct write through this handle has made the file durable, and the kernel may follow it
+    /// with an FSYNC: [`DURABLE`], and with [`HAS_ATTRS`] the changes of attributes that were
+    /// durable with it. Relaxed: a hint, after which the volume is asked.
+    synced: AtomicU64,
+}
+
+const DURABLE: u64 = 1 << 33;
+const HAS_ATTRS: u64 = 1 << 32;
+
+fn synced(attr_changes: Option<u32>) -> u64 {
+    DURABLE | attr_changes.map_or(0, |changes| HAS_ATTRS | u64::from(changes))
+}
+
+/// What a direct write has made durable beside the contents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Synced {
+    /// The changes of attributes that are durable, if somebody counts them.
+    pub attr_changes: Option<u32>,
 }
 
 impl<F> Handle<F> {
-    /// A direct write has made its contents durable.
-    pub fn set_synced(&self) {
-        self.synced.store(true, Relaxed);
+    /// A direct write has made its contents durable, and these changes of its attributes.
+    pub fn set_synced(&self, attr_changes: Option<u32>) {
+        self.synced.store(synced(attr_changes), Relaxed);
     }
 
-    /// Whether one has since this was asked last.
-    pub fn take_synced(&self) -> bool {
-        self.synced.load(Relaxed) && self.synced.swap(false, Relaxed)
+    /// What one has made durable since this was asked last.
+    pub fn take_synced(&self) -> Option<Synced> {
+        if self.synced.load(Relaxed) == 0 {
+            return None;
+        }
+        let was = self.synced.swap(0, Relaxed);
+        (was & DURABLE != 0).then_some(Synced {
+            attr_changes: (was & HAS_ATTRS != 0).then_some(was as u32),
+        })
+    }
+
+    /// Whether these changes of attributes are durable, and an FSYNC is yet to ask.
+    pub fn has_synced(&self, attr_changes: u32) -> bool {
+        self.synced.load(Relaxed) == synced(Some(attr_changes))
+    }
+
+    /// The change behind these need not be durable for that FSYNC.
+    pub fn excuse_change(&self, attr_changes: u32) {
+        let (before, behind) = (Some(attr_changes), Some(attr_changes.wrapping_add(1)));
+        let (before, behind) = (synced(before), synced(behind));
+        // An FSYNC has taken it, or another write has come.
+        let _ = self
+            .synced
+            .compare_exchange(before, behind, Relaxed, Relaxed);
     }
 
     /// `owner` has set a record lock through this handle.
@@ -109,7 +145,7 @@ impl<F: VfsFile> Handles<F> {
             file,
             lock_owners: Lock::new(Vec::new()),
             written: AtomicBool::new(false),
-            synced: AtomicBool::new(false),
+            synced: AtomicU64::new(0),
         });
         let number = held.number();
         held.into_raw_count();
@@ -215,6 +251,31 @@ mod tests {
             .vfs()
             .open(&Caller::ROOT, ROOT, libc::O_DIRECTORY)
             .unwrap()
+    }
+
+    #[test]
+    fn what_a_write_has_made_durable_is_asked_for_once() {
+        let handles = Handles::new();
+        let number = handles.insert(open_root());
+        let with = |work: &dyn Fn(&Handle<OpenFile>)| handles.with(number, work).unwrap();
+        with(&|handle| assert_eq!(handle.take_synced(), None));
+        with(&|handle| {
+            handle.set_synced(None);
+            assert!(!handle.has_synced(0));
+            let attr_changes = None;
+            assert_eq!(handle.take_synced(), Some(Synced { attr_changes }));
+            assert_eq!(handle.take_synced(), None);
+        });
+        with(&|handle| {
+            handle.set_synced(Some(u32::MAX));
+            handle.excuse_change(7);
+            assert!(handle.has_synced(u32::MAX), "it is of other changes");
+            handle.excuse_change(u32::MAX);
+            let attr_changes = Some(0);
+            assert_eq!(handle.take_synced(), Some(Synced { attr_changes }));
+            handle.excuse_change(0);
+            assert_eq!(handle.take_synced(), None, "an FSYNC has asked");
+        });
     }
 
     #[test]

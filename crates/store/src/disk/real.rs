@@ -151,9 +151,34 @@ struct RealFile {
     path: PathBuf,
 }
 
+const RESERVE: &str = "reserve room in";
+/// Bytes that are written at once to reserve room.
+const PIECE: u64 = 1 << 20;
+
 impl RealFile {
     fn failed(&self, op: &'static str) -> impl Fn(std::io::Error) -> Error + '_ {
         move |error| Error::io(op, &self.path, error)
+    }
+
+    /// Reserves room by zeros, where the filesystem sets none aside: ext2 and ext3, some network
+    /// filesystems.
+    fn fill(&self, len: u64) -> Result<()> {
+        let mut at = self.size()?;
+        let room = rustix::fs::fstatvfs(&self.file);
+        let room = room.map_err(|error| self.failed(RESERVE)(error.into()))?;
+        // Looked at first: on a full disk this comes again and again.
+        if room.f_bavail.saturating_mul(room.f_frsize) < len.saturating_sub(at) {
+            return Err(Error::NoSpace { what: RESERVE });
+        }
+        let zeros = vec![0; PIECE as usize];
+        while at < len {
+            let piece = (len - at).min(PIECE);
+            let written = self.file.write_all_at(&zeros[..piece as usize], at);
+            written.map_err(self.failed(RESERVE))?;
+            at += piece;
+        }
+        // A filesystem may find no room only when it writes back.
+        self.sync()
     }
 }
 
@@ -187,11 +212,39 @@ impl File for RealFile {
     }
 
     fn allocate(&self, len: u64) -> Result<()> {
-        rustix::fs::fallocate(&self.file, FallocateFlags::empty(), 0, len)
-            .map_err(|error| self.failed("reserve room in")(error.into()))
+        use rustix::io::Errno as E;
+        let reserved = rustix::fs::fallocate(&self.file, FallocateFlags::empty(), 0, len);
+        match reserved {
+            Err(E::OPNOTSUPP | E::NOSYS) => self.fill(len),
+            reserved => reserved.map_err(|error| self.failed(RESERVE)(error.into())),
+        }
     }
 
     fn truncate(&self, len: u64) -> Result<()> {
         self.file.set_len(len).map_err(self.failed("cut off"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Once, a volume was refused for lack of room on filesystems that set none aside.
+    #[test]
+    fn room_is_reserved_by_zeros_where_the_filesystem_sets_none_aside() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("ballast");
+        let file = fs::File::create_new(&path).unwrap();
+        let file = RealFile { file, path };
+        let len = 2 * PIECE + 4096;
+        for _ in 0..2 {
+            file.fill(len).unwrap();
+            let is = file.file.metadata().unwrap();
+            assert_eq!(is.len(), len);
+            assert!(is.blocks() * 512 >= len);
+        }
+        let failed = file.fill(1 << 60).unwrap_err();
+        assert!(matches!(failed, Error::NoSpace { .. }), "{failed}");
+        assert_eq!(file.size().unwrap(), len, "a full disk is not written to");
     }
 }

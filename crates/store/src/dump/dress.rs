@@ -2,8 +2,8 @@
 //! mode and times.
 
 use super::beneath::MadeFile;
-use super::error::{DumpError, Dumped};
-use super::into_directory::{DirectoryLoad, of};
+use super::error::{DumpError, Dumped, of};
+use super::into_directory::DirectoryLoad;
 use hearth_backend::{Attrs, Inode, Kind, flags};
 use rustix::fd::{AsRawFd, BorrowedFd};
 use rustix::fs::{

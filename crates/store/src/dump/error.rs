@@ -202,3 +202,8 @@ impl fmt::Display for DumpError {
 }
 
 impl std::error::Error for DumpError {}
+
+/// The number of an error of a system call.
+pub(super) fn of(error: rustix::io::Errno) -> Errno {
+    Errno(error.raw_os_error())
+}

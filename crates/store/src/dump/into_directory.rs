@@ -1,13 +1,16 @@
 //! From a stream into a plain directory of any filesystem.
 //!
 //! The target is the loader's alone until all is made. A directory is open while its names come,
-//! and every name is made relative to it: nothing that somebody puts in the way leads elsewhere.
+//! and every name is made relative to it: nothing that somebody puts in the way leads elsewhere. Of
+//! a deep tree the lowest directories are open, and those above are opened again when their names
+//! go on.
 //! Owners, modes and times of a directory come when it is left, flags at the very end, so that
 //! nothing made later is in the way or moves them.
 
 use super::beneath::MadeFile;
 use super::entry::{Entry, FileMap, What, device_parts};
-use super::error::{DumpError, Dumped, StreamFault};
+use super::error::{DumpError, Dumped, StreamFault, of};
+use super::open_directory::{OPEN_MOST, OpenDirectory, found_again};
 use super::order::Order;
 use super::stream::DumpReader;
 use super::{DumpWatch, PAGE, Progress};
@@ -70,13 +73,6 @@ const NEW_FILE: OFlags = OFlags::RDWR
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
-/// A directory whose names come.
-struct OpenDirectory {
-    directory: OwnedFd,
-    path: Vec<u8>,
-    inode: Inode,
-}
-
 /// Flags that a file gets at the end.
 struct LateFlags {
     path: Vec<u8>,
@@ -107,10 +103,13 @@ impl DirectoryLoad<'_> {
             Ok::<(), StreamFault>(())
         });
         let place = found.map_err(|fault| reader.fault(fault))?;
-        let place = place.map(|(open, name)| {
-            let directory = open.directory.try_clone();
-            (directory, name.to_vec())
-        });
+        let place = match place {
+            Some((open, name)) => {
+                let directory = open.open(&self.root)?.try_clone();
+                Some((directory, name.to_vec()))
+            }
+            None => None,
+        };
         for open in left {
             self.leave(open)?;
         }
@@ -118,7 +117,7 @@ impl DirectoryLoad<'_> {
             (None, What::Inode(inode, _)) if inode.attrs.kind == Kind::Directory => {
                 let directory = self.root.try_clone();
                 let directory = directory.map_err(|e| DumpError::at(b"", "open")(e.into()))?;
-                self.enter(directory, path, *inode);
+                self.enter(directory, path, *inode)?;
             }
             (None, _) => return Err(reader.fault(StreamFault::Orphan)),
             (Some((directory, name)), what) => {
@@ -158,8 +157,7 @@ impl DirectoryLoad<'_> {
                 let flags = DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                 let opened = rustix::fs::openat(at, name, flags, Mode::empty());
                 let opened = opened.map_err(failed("open"))?;
-                self.enter(opened, path, inode);
-                return Ok(());
+                return self.enter(opened, path, inode);
             }
             Kind::File => {
                 let made = rustix::fs::openat(at, name, NEW_FILE, private);
@@ -224,16 +222,7 @@ impl DirectoryLoad<'_> {
             };
         };
         let linked = first.link(self.root.as_fd(), to, at, name);
-        linked.map_err(|error| {
-            use rustix::io::Errno as E;
-            match error {
-                E::STALE | E::LOOP | E::NOENT | E::NOTDIR | E::XDEV => {
-                    let path = to.to_vec();
-                    DumpError::Replaced { path }
-                }
-                error => DumpError::at(path, "link")(of(error)),
-            }
-        })
+        linked.map_err(|error| found_again(error, to, path, "link"))
     }
 
     fn contents<R: Read>(
@@ -271,17 +260,34 @@ impl DirectoryLoad<'_> {
         Ok(())
     }
 
-    fn enter(&mut self, directory: OwnedFd, path: Vec<u8>, inode: Inode) {
+    fn enter(&mut self, directory: OwnedFd, path: Vec<u8>, inode: Inode) -> Dumped<()> {
+        let made = MadeFile::of(&directory);
+        let made = made.map_err(|error| DumpError::at(&path, "look at")(of(error)))?;
         let open = OpenDirectory {
-            directory,
+            directory: Some(directory),
+            made,
             path: path.clone(),
             inode,
         };
         self.order.enter(&path, open);
+        if let Some(above) = self.order.above(OPEN_MOST) {
+            above.directory = None;
+        }
+        Ok(())
     }
 
-    fn leave(&mut self, open: OpenDirectory) -> Dumped<()> {
-        self.dress(open.directory.as_fd(), &open.path, &open.inode)
+    fn leave(&mut self, mut open: OpenDirectory) -> Dumped<()> {
+        open.open(&self.root)?;
+        let OpenDirectory {
+            directory,
+            path,
+            inode,
+            ..
+        } = open;
+        match directory {
+            Some(directory) => self.dress(directory.as_fd(), &path, &inode),
+            None => Ok(()),
+        }
     }
 
     /// Passes errors on but for those that say that this user or filesystem cannot have it.
@@ -355,8 +361,4 @@ fn close_to_others(root: &OwnedFd) {
         let _ = rustix::fs::fchown(root, Some(Uid::ROOT), Some(Gid::ROOT));
     }
     let _ = rustix::fs::fchmod(root, Mode::RWXU);
-}
-
-pub(super) fn of(error: rustix::io::Errno) -> Errno {
-    Errno(error.raw_os_error())
 }

@@ -8,6 +8,7 @@ mod entry;
 mod error;
 mod into_directory;
 mod into_volume;
+mod open_directory;
 mod order;
 mod pax;
 mod record_batch;

@@ -33,7 +33,7 @@ impl<T> Order<T> {
         &mut self,
         path: &'p [u8],
         mut leave: impl FnMut(T) -> Result<(), E>,
-    ) -> Result<Option<(&T, &'p [u8])>, E> {
+    ) -> Result<Option<(&mut T, &'p [u8])>, E> {
         if path.is_empty() {
             let is_first = self.levels.is_empty();
             return if is_first {
@@ -52,7 +52,7 @@ impl<T> Order<T> {
             return Err(StreamFault::Twice.into());
         }
         level.last = name.to_vec();
-        Ok(Some((&level.kept, name)))
+        Ok(Some((&mut level.kept, name)))
     }
 
     /// The directory `path` was made; its names may come.
@@ -62,6 +62,12 @@ impl<T> Order<T> {
             last: Vec::new(),
             kept,
         });
+    }
+
+    /// What is kept of the directory that is so many levels above the one whose names come.
+    pub fn above(&mut self, levels: usize) -> Option<&mut T> {
+        let at = self.levels.len().checked_sub(levels + 1)?;
+        self.levels.get_mut(at).map(|level| &mut level.kept)
     }
 
     /// The directories that are left at the end, the deepest first.

@@ -35,6 +35,18 @@ pub(super) fn named(folder: &Path, keyspaces: usize, error: Error) -> Error {
     Error::Engine { files, what }
 }
 
+/// The error of a merge of the tables of a keyspace, which reads them and writes others. Where one
+/// of them cannot be read that is all that is wrong; else a write has failed.
+pub(super) fn of_merge(folder: &Path, keyspace: usize, error: Error) -> Error {
+    if !matches!(error, Error::Io { .. }) || error.is_shortage() {
+        return error;
+    }
+    match damaged(folder, keyspace).unwrap_or_default().first() {
+        Some(table) => Error::corrupt(table, 0, format!("the table cannot be read: {error}")),
+        None => error,
+    }
+}
+
 /// The tables of a keyspace that do not fit the checksums in its list.
 fn damaged(folder: &Path, keyspace: usize) -> Result<Vec<String>> {
     let mut damaged = Vec::new();

@@ -6,6 +6,7 @@
 //! removed: without its journal files fjall starts its sequence numbers at 0, and a new value
 //! loses to an old one.
 
+use super::fjall_errors::failed;
 use super::{Change, Compacted, Engine, Engines, FOLDER, View, blame, layout};
 use crate::disk::modes::OWN_FOLDER;
 use crate::error::{Error, Result};
@@ -14,7 +15,6 @@ use fjall::config::PartitioningPolicy;
 use fjall::{
     AbstractTree, Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable, Snapshot,
 };
-use hearth_backend::Errno;
 use hearth_sync::primitive::atomic::{AtomicBool, Ordering};
 use hearth_sync::primitive::thread;
 use std::fs;
@@ -25,9 +25,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// The file by which the engine knows its format.
-const VERSION: &str = "engine/version";
 const FIRST_JOURNAL: &str = "0.jnl";
+/// What names of files begin with that `tempfile` makes for fjall.
+const UNFINISHED: &str = ".tmp";
 const KEYSPACES: [&str; 2] = ["meta", "extents"];
 const TABLES: [Table; 2] = [Table::Meta, Table::Extents];
 /// Descriptors that fjall keeps open.
@@ -76,6 +76,7 @@ impl Engines for FjallEngines {
     fn open(&self) -> Result<Box<dyn Engine>> {
         layout::check(&self.folder, KEYSPACES.len())?;
         empty_journals(&self.folder)?;
+        remove_unfinished(&self.folder)?;
         make_lock_file(&self.folder)?;
         Ok(Box::new(self.tables(&self.folder, None, 1)?))
     }
@@ -115,6 +116,8 @@ impl FjallEngines {
 struct Tables {
     keyspaces: [Keyspace; 2],
     database: Database,
+    /// Where they are. Immutable.
+    folder: PathBuf,
     /// A table that could not be finished lies about until the engine is opened again. Relaxed:
     /// checkpoints, one at a time, write and read it.
     has_failed: AtomicBool,
@@ -145,6 +148,7 @@ impl Tables {
         Ok(Tables {
             keyspaces: [keyspace(KEYSPACES[0])?, keyspace(KEYSPACES[1])?],
             database,
+            folder: folder.to_path_buf(),
             has_failed: AtomicBool::new(false),
             _mirror: mirror,
         })
@@ -227,7 +231,8 @@ impl Engine for Tables {
             self.write_table(table, &mut std::iter::once((NO_KEY, None)))?;
             keyspace.major_compact().map_err(|error| {
                 self.has_failed.store(true, Ordering::Relaxed);
-                failed("merge tables of the engine")(error)
+                let error = failed("merge tables of the engine")(error);
+                blame::of_merge(&self.folder, 1 + table as usize, error)
             })?;
         }
         let after = keyspace.disk_space();
@@ -297,6 +302,21 @@ fn empty_journals(folder: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Removes what a kill left of files that were to become the `current` of a keyspace. fjall removes
+/// the tables and lists that such a kill leaves, and these it does not know.
+fn remove_unfinished(folder: &Path) -> Result<()> {
+    for keyspace in 0..=KEYSPACES.len() {
+        let folder = folder.join(format!("keyspaces/{keyspace}"));
+        for name in list(&folder)? {
+            if name.starts_with(UNFINISHED) {
+                let path = folder.join(name);
+                fs::remove_file(&path).map_err(|error| Error::io("remove", &path, error))?;
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Makes the file that fjall locks, where a copy lacks it: it holds nothing.
 fn make_lock_file(folder: &Path) -> Result<()> {
     let path = folder.join("lock");
@@ -351,54 +371,6 @@ fn list(folder: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-fn failed(op: &'static str) -> impl Fn(fjall::Error) -> Error {
-    move |error| {
-        let file = Path::new(FOLDER);
-        match error {
-            fjall::Error::Io(error) | fjall::Error::Storage(fjall::LsmError::Io(error)) => {
-                match error.raw_os_error() {
-                    Some(_) => Error::io(op, file, error),
-                    // What was read makes no sense.
-                    None => Error::corrupt(FOLDER, 0, format!("cannot {op}: {error}")),
-                }
-            }
-            fjall::Error::Locked => Error::Io {
-                op,
-                path: file.to_path_buf(),
-                errno: Errno::EBUSY,
-            },
-            other => {
-                let file = match other {
-                    // Lists and parts of tables have checksums, which come first.
-                    fjall::Error::InvalidVersion(_)
-                    | fjall::Error::Storage(fjall::LsmError::InvalidVersion(_)) => VERSION,
-                    _ => FOLDER,
-                };
-                Error::corrupt(file, 0, format!("cannot {op}: {}", why(&other)))
-            }
-        }
-    }
-}
-
-/// What fjall has found, in words: its own are those of its source.
-fn why(error: &fjall::Error) -> &'static str {
-    use fjall::LsmError;
-    match error {
-        fjall::Error::Storage(LsmError::ChecksumMismatch { .. }) => {
-            "a part of a table does not fit its checksum"
-        }
-        fjall::Error::Storage(LsmError::Unrecoverable) | fjall::Error::Unrecoverable => {
-            "files of the engine are missing or not its own"
-        }
-        fjall::Error::Storage(LsmError::InvalidVersion(_)) | fjall::Error::InvalidVersion(_) => {
-            "a file has a version that the engine does not know"
-        }
-        fjall::Error::Storage(_) => "a part of a table makes no sense",
-        fjall::Error::Poisoned => "a write to its disk has failed before",
-        _ => "a file of the engine makes no sense",
-    }
-}
-
 /// Makes the names in a folder and in all below it durable.
 fn sync_folders(folder: &Path) -> Result<()> {
     let failed = |error| Error::io("sync", folder, error);
@@ -411,4 +383,31 @@ fn sync_folders(folder: &Path) -> Result<()> {
     fs::File::open(folder)
         .and_then(|folder| folder.sync_all())
         .map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Once, each kill while a list of tables became the current one left a file for ever.
+    #[test]
+    fn what_a_kill_left_of_the_current_list_goes_with_the_next_opening() {
+        let root = tempfile::tempdir().unwrap();
+        let engines = FjallEngines::new(root.path(), 1 << 20);
+        engines.create().unwrap();
+        let left = [0, 1, 2].map(|keyspace| {
+            let folder = root.path().join(FOLDER);
+            folder.join(format!("keyspaces/{keyspace}/.tmpA1b2C3"))
+        });
+        for file in &left {
+            fs::write(file, b"a part").unwrap();
+        }
+        drop(engines.open_read_only().unwrap());
+        assert!(
+            left.iter().all(|file| file.exists()),
+            "a look changes nothing"
+        );
+        drop(engines.open().unwrap());
+        assert!(!left.iter().any(|file| file.exists()));
+    }
 }

@@ -6,6 +6,7 @@
 
 mod archive;
 mod blame;
+mod fjall_errors;
 pub(crate) mod fjall_tables;
 mod layout;
 pub mod memory;
@@ -57,6 +58,10 @@ pub trait Engine: Send + Sync {
 
     /// Gives back the room of keys that are gone, where that may be much of what so many free bytes
     /// are enough to write anew. `None`: there was nothing to do.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`] where a write failed, [`crate::Error::Corrupt`] where a table cannot be
+    /// read.
     fn compact(&self, free: u64) -> Result<Option<Compacted>>;
 
     /// Whether it must be dropped and opened again before the next change.

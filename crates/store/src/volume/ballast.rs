@@ -44,8 +44,11 @@ impl Ballast {
             Ok(0) => true,
             _ if self.file.allocate(self.target).is_ok() => true,
             _ => {
-                // Part of it is better given back: an operation may use the room meanwhile.
-                let _ = self.file.truncate(0);
+                // Part of it is better given back: an operation may use the room meanwhile. Nothing
+                // is written where there is none, for this comes again each second.
+                if self.file.size() != Ok(0) {
+                    let _ = self.file.truncate(0);
+                }
                 false
             }
         }

@@ -43,8 +43,8 @@ impl Shared {
     /// See [`Engine::compact`]. An engine that is broken is left to the next checkpoint.
     ///
     /// # Errors
-    /// None latches, since nothing depends on a merge: the old tables stay. A bad block that it met
-    /// is that block's, and a disk that is broken fails the next commit.
+    /// A bad block that it met is that block's. A write that failed latches, although the old
+    /// tables stay and nothing depends on the merge: it says that the disk is broken.
     pub(super) fn compact(&self, free: u64) -> Result<Option<Compacted>> {
         self.check_writable()?;
         let _one = self.checkpointing.lock();
@@ -52,7 +52,11 @@ impl Shared {
             Some(engine) if !engine.is_broken() => engine.compact(free),
             _ => return Ok(None),
         };
-        if let Err(Error::NoSpace { .. }) = &compacted {
+        if let Err(error @ Error::Io { .. }) = &compacted
+            && !error.is_shortage()
+        {
+            self.latch_unless_full(error);
+        } else if let Err(Error::NoSpace { .. }) = &compacted {
             // What it has left of tables goes when the engine is opened again. After other errors
             // that waits for a checkpoint: on a broken disk it may not open, and this one reads.
             if let Err(error) = self.mend_engine() {
@@ -64,13 +68,14 @@ impl Shared {
     }
 
     /// Waits for a checkpoint while the layers are full: memory has a bound. Without room for one
-    /// the log is the bound, so that what is removed can still be committed.
+    /// the log is the bound, so that what is removed can still be committed. So it is while a scan
+    /// keeps a broken engine.
     pub(super) fn bound_layers(&self) -> Result<()> {
         if !self.layers.read().are_full(self.layer_bytes) {
             return Ok(());
         }
         match self.checkpoint() {
-            Err(Error::NoSpace { .. }) => Ok(()),
+            Err(Error::NoSpace { .. } | Error::Busy { .. }) => Ok(()),
             done => done,
         }
     }
@@ -136,8 +141,11 @@ impl Shared {
         Ok(())
     }
 
-    /// Opens a broken engine anew, if no scan keeps it for long: else the next checkpoint does.
-    /// Nothing is lost with the handles: what is in no table is in the layers over it.
+    /// Opens a broken engine anew. Nothing is lost with the handles: what is in no table is in the
+    /// layers over it.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if a scan keeps it for long: nothing may be written to it then.
     fn mend_engine(&self) -> Result<()> {
         let is_broken = |engine: &Option<Box<dyn Engine>>| {
             engine.as_ref().is_none_or(|engine| engine.is_broken())
@@ -154,7 +162,9 @@ impl Shared {
             }
             thread::sleep(MEND_PAUSE);
         }
-        Ok(())
+        Err(Error::Busy {
+            what: "the engine from being opened again",
+        })
     }
 
     /// Writes the newest acknowledged epoch into the witness, if it does not say so already.

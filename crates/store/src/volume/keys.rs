@@ -123,7 +123,11 @@ impl Kv {
                 }
                 Ok(Appended::Full) => {
                     drop(log);
-                    shared.checkpoint()?;
+                    match shared.checkpoint() {
+                        // It waits for the end of a scan: the epoch is not lost for that.
+                        Ok(()) | Err(Error::Busy { .. }) => {}
+                        Err(error) => return Err(error),
+                    }
                 }
                 // A large epoch has a file of its own; the log has its room.
                 Err(Error::NoSpace { .. }) if !is_ballast_out => {
@@ -254,7 +258,7 @@ impl Kv {
         *shared.sharing.lock() = None;
         match done {
             // Everything is in the log: the next opening has it.
-            Err(Error::NoSpace { .. }) => Ok(()),
+            Err(Error::NoSpace { .. } | Error::Busy { .. }) => Ok(()),
             done => done,
         }
     }

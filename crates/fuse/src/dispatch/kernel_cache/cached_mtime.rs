@@ -15,6 +15,9 @@ use hearth_sync::lock_class;
 
 lock_class!(CachedMtimesLock = "fuse.believed-times", 878);
 
+/// Times closer together than this are the same to programs: a tick of the kernel's own clock.
+pub(crate) const TICK_NS: u64 = 10_000_000;
+
 /// The mtimes that the kernel has cached of files whose writes it has passed on, until it forgets
 /// the inode. Times that the kernel sends beside a first write, as `sync` makes it, have no order
 /// with that write.

@@ -54,7 +54,11 @@ impl<V: KernelCache> Dispatcher<V> {
             change.mtime = None;
         }
         if self.settings.writeback && args.valid & (CHANGES | fattr::FH) == SETTLES {
+            let before = self.synced_time(args.fh, cx.ino());
             let attr = self.settle_times(cx, &caller, change)?;
+            if let Some(before) = before {
+                self.has_settled(args.fh, before, attr.mtime);
+            }
             reply.push(&self.timeouts(attr.ino, attr.size).attr_out(&attr))?;
             return Ok(Outcome::Done(()));
         }

@@ -1,6 +1,7 @@
 //! Open files: opening, reading, writing, closing, making durable.
 
 use crate::dispatch::handles::Handle;
+use crate::dispatch::kernel_cache::cached_mtime::TICK_NS;
 use crate::dispatch::kernel_cache::direct_writes::writes_directly;
 use crate::dispatch::ops::durable_writes::asked_sync;
 use crate::dispatch::{Context, Dispatcher, OpResult};
@@ -14,9 +15,6 @@ use crate::wire::{
 use hearth::{Caller, Errno, KernelCache, VfsError, VfsFile, VfsResult, WriteAt};
 use hearth_sync::primitive::Arc;
 use std::ops::Range;
-
-/// Times closer together than this are the same to programs: a tick of the kernel's own clock.
-const TICK_NS: u64 = 10_000_000;
 
 /// Bytes of a read for the kernel's cache from which on they are not kept here too.
 const THROUGH_LEAST: u32 = 128 << 10;
@@ -101,16 +99,6 @@ impl<V: KernelCache> Dispatcher<V> {
         let (caller, kill) = (cx.caller(0), args.write_flags & WRITE_KILL_SUIDGID != 0);
         let (ino, done, handle) = (cx.ino(), cx.attempt.written, args.fh);
         let is_direct = args.flags as i32 & libc::O_DIRECT != 0;
-        if self.vfs.sync_waits() {
-            let file = (handle != 0).then(|| self.file(handle)).transpose()?;
-            let own = file.as_ref().is_some_and(|file| file.is_synchronous());
-            if own || asked_sync(file.as_deref(), args).is_some() {
-                if handle != 0 {
-                    self.pass_on(handle, ino)?;
-                }
-                return Ok(self.write_through(cx, file, args, data));
-            }
-        }
         let (place, rest) = (self.place(args, args.offset + done as u64), &data[done..]);
         let strip = || match kill {
             true => self.strip_suidgid(&caller, ino),
@@ -122,7 +110,9 @@ impl<V: KernelCache> Dispatcher<V> {
                 self.pass_on(handle, ino)?;
                 strip()?;
                 let size = self.vfs.write(&caller, file, place, rest, kill)?;
-                if let Some(data_only) = asked_sync(Some(file), args) {
+                if !self.vfs.sync_waits()
+                    && let Some(data_only) = asked_sync(file, args)
+                {
                     // Nobody waits for this thread, or nothing is waited for.
                     self.vfs.fsync(file, data_only)?;
                 }
@@ -148,6 +138,9 @@ impl<V: KernelCache> Dispatcher<V> {
             size: size as u32,
             padding: 0,
         };
+        if size > 0 && self.vfs.sync_waits() && self.is_durable_write(args) {
+            return self.written_through(ino, args, written);
+        }
         if is_direct && self.direct_writes.is_read(ino) {
             let range = args.offset..args.offset.saturating_add(size as u64);
             if let Some(waiting) = self.drop_pages(ino, range, InlineReply::new(&written)) {
@@ -262,8 +255,11 @@ impl<V: KernelCache> Dispatcher<V> {
         }
         let (file, data_only) = (self.file(args.fh)?, args.fsync_flags & FSYNC_FDATASYNC != 0);
         self.tell_blocks(file.ino());
-        let has_synced = self.handles.with(args.fh, Handle::take_synced) == Some(true);
-        if data_only && has_synced && self.vfs.has_durable_contents(&file) {
+        let synced = self.handles.with(args.fh, Handle::take_synced).flatten();
+        if let Some(synced) = synced
+            && self.vfs.has_durable_contents(&file)
+            && (data_only || self.has_durable_attrs(&file, synced))
+        {
             return Ok(Outcome::Done(()));
         }
         let vfs = self.vfs.clone();

@@ -197,3 +197,43 @@ fn a_file_deep_below_gets_its_second_name_and_its_flags() {
     let second = places.target.join("z").metadata().expect("a file");
     assert_eq!(second.nlink(), 2);
 }
+
+/// Once, each directory of a path was open: a tree that is deeper than descriptors may be open
+/// could not be loaded.
+#[test]
+fn a_deep_tree_is_loaded_with_few_descriptors() {
+    const DEPTH: u64 = 300;
+    let places = places();
+    let mut members = Vec::new();
+    let mut path = Vec::new();
+    for level in 0..DEPTH {
+        path.extend_from_slice(b"d");
+        members.push(member(&path, inode(10 + level, attrs(Kind::Directory))));
+        path.push(b'/');
+    }
+    // Behind the deepest one, each directory gets another name.
+    for level in (0..DEPTH).rev() {
+        path.truncate(2 * level as usize);
+        let later = [&path[..], b"e"].concat();
+        members.push(member(&later, inode(1000 + level, attrs(Kind::Directory))));
+    }
+    let stream = sealed(2000, &members);
+    let (mut reader, _) = DumpReader::new(&stream[..]).expect("a stream");
+    let mut most = 0;
+    let mut count = |_: &Progress| {
+        let open = std::fs::read_dir("/proc/self/fd").expect("descriptors");
+        let inside = open.flatten().filter(|descriptor| {
+            let of = std::fs::read_link(descriptor.path());
+            of.is_ok_and(|path| path.starts_with(&places.target))
+        });
+        most = most.max(inside.count());
+    };
+    into_directory::into_directory(&mut reader, &places.target, &mut count).expect("a load");
+    assert!(most < 100, "{most} descriptors");
+    let mut directory = places.target.clone();
+    for _ in 0..DEPTH {
+        assert!(directory.join("e").is_dir());
+        directory.push("d");
+    }
+    assert!(directory.is_dir() && !directory.join("e").exists());
+}

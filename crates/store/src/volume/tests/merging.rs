@@ -68,6 +68,7 @@ impl Engine for FailingEngine {
         table: Table,
         changes: &mut dyn Iterator<Item = Change<'a>>,
     ) -> Result<()> {
+        assert!(!self.is_broken(), "a table is written to a broken engine");
         self.engine.write_table(table, changes)
     }
 
@@ -110,12 +111,16 @@ fn volume() -> (SimulatedDisk, FailingEngines, Kv) {
     (disk, engines, kv)
 }
 
-fn device() -> Error {
+fn failed(errno: Errno) -> Error {
     Error::Io {
         op: "merge tables of the engine",
         path: "engine".into(),
-        errno: Errno::EIO,
+        errno,
     }
+}
+
+fn device() -> Error {
+    failed(Errno::EIO)
 }
 
 /// Once, a bad block that idle work met in a table made the whole volume read-only.
@@ -123,7 +128,8 @@ fn device() -> Error {
 fn a_merge_that_fails_costs_the_merge_alone() {
     let damage = || Error::corrupt("engine", 0, "a part of a table does not fit its checksum");
     let full = || Error::NoSpace { what: "merge" };
-    for (number, error) in [device(), damage(), full()].into_iter().enumerate() {
+    let descriptors = || failed(Errno::EMFILE);
+    for (number, error) in [damage(), full(), descriptors()].into_iter().enumerate() {
         let (disk, engines, kv) = volume();
         *engines.merge.lock() = Some(error.clone());
         assert_eq!(kv.compact(u64::MAX).err(), Some(error.clone()));
@@ -151,6 +157,32 @@ fn reads_go_on_where_the_disk_breaks_in_a_merge() {
     assert!(kv.compact(u64::MAX).is_err());
     assert_eq!(state(&kv).unwrap()[0].len(), 2);
     assert_eq!(get(&kv, "b").as_deref(), Some("1"));
+    // Once, a write or a sync that failed in a merge was forgotten: the disk was believed.
+    assert!(kv.latched().is_some());
+    let refused = kv.commit(3, &[put("c", "3")]).unwrap_err();
+    assert!(matches!(refused, Error::ReadOnly { .. }), "{refused}");
+}
+
+/// Once, tables were written to an engine that says that it is broken.
+#[test]
+fn a_scan_that_keeps_a_broken_engine_from_its_mending_costs_the_checkpoint_alone() {
+    let (disk, engines, kv) = volume();
+    *engines.merge.lock() = Some(Error::corrupt("engine", 0, "a bad block"));
+    assert!(kv.compact(u64::MAX).is_err());
+    let mut kept = None;
+    kv.scan(Table::Meta, b"", None, &mut |_, _| {
+        kept = kv.checkpoint().err();
+        kv.commit(3, &[put("c", "3")]).unwrap();
+        false
+    })
+    .unwrap();
+    assert!(matches!(kept, Some(Error::Busy { .. })), "{kept:?}");
+    assert_eq!(kv.latched(), None);
+    kv.checkpoint().unwrap();
+    kv.close().unwrap();
+    drop(kv);
+    let kv = open(&disk.crashed(1)).unwrap();
+    assert_eq!(state(&kv).unwrap()[0].len(), 3);
 }
 
 /// Once, the volume went on for ever as one whose disk is full, and told callers so.
@@ -257,6 +289,26 @@ fn a_bad_block_that_a_merge_meets_costs_its_keys_alone() {
     assert_eq!(first.map(|value| value.len()), Some(4096));
     assert_eq!(get(&kv, "new").as_deref(), Some("1"));
     kv.close().unwrap();
+}
+
+#[test]
+fn a_table_that_a_merge_cannot_write_makes_the_volume_read_only() {
+    let root = tempfile::tempdir().unwrap();
+    let kv = real_volume(root.path());
+    let folder = tables(root.path());
+    let names = fs::read_dir(&folder).unwrap().flatten();
+    let names = names.map(|file| file.file_name().into_string().unwrap());
+    let last = names
+        .map(|name| name.parse::<u64>().unwrap())
+        .max()
+        .unwrap();
+    for number in last + 1..last + 20 {
+        fs::create_dir(folder.join(number.to_string())).unwrap();
+    }
+    let failed = kv.compact(u64::MAX).unwrap_err();
+    assert!(matches!(failed, Error::Io { .. }), "{failed}");
+    assert!(kv.latched().is_some());
+    assert!(kv.get(Table::Meta, &1_u64.to_be_bytes()).unwrap().is_some());
 }
 
 /// Once, a merge looked for as much room as the tables have, and took a third more: what it merges
