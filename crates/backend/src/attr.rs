@@ -11,9 +11,22 @@ pub struct Time {
     pub nsec: u32,
 }
 
+/// Seconds from which on a number of nanoseconds may have no room.
+const FAR: u64 = u64::MAX / 1_000_000_000 - 4;
+
 impl Time {
     /// Nanoseconds since the epoch; times before it give 0, times after the year 2554 the maximum.
     pub fn nanos(self) -> u64 {
+        // In one comparison: seconds before 1970 are large without their sign.
+        match self.sec.cast_unsigned() {
+            sec @ ..FAR => sec * 1_000_000_000 + u64::from(self.nsec),
+            _ => self.far_nanos(),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn far_nanos(self) -> u64 {
         u64::try_from(self.sec).map_or(0, |s| {
             s.saturating_mul(1_000_000_000)
                 .saturating_add(u64::from(self.nsec))
@@ -286,4 +299,30 @@ pub struct FsXAttr {
     pub project: u32,
     /// Copy-on-write extent size hint; always 0.
     pub cowextsize: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nanoseconds_are_exact_up_to_the_last_that_have_room() {
+        let far = FAR.cast_signed();
+        for sec in [0, 1, far - 1, far, far + 3, far + 4, far + 5, i64::MAX] {
+            for nsec in [0, 1, 999_999_999] {
+                let exact = sec as u128 * 1_000_000_000 + u128::from(nsec);
+                let most = u128::from(u64::MAX);
+                let nanos = Time { sec, nsec }.nanos();
+                assert_eq!(u128::from(nanos), exact.min(most), "{sec}, {nsec}");
+                assert_eq!(
+                    Time {
+                        sec: -1 - sec,
+                        nsec
+                    }
+                    .nanos(),
+                    0
+                );
+            }
+        }
+    }
 }

@@ -90,11 +90,11 @@ impl VolumeClock {
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, raise);
     }
 
-    /// Whether the clock may have been set back since it showed a time: the latest that is known,
-    /// or `seen` if that is later.
+    /// Whether the clock, which shows `now`, may have been set back since it showed a time: the
+    /// latest that is known, or `seen` if that is later. All in nanoseconds.
     #[inline]
-    pub fn may_be_behind(&self, now: Time, seen: u64) -> bool {
-        let (now, latest) = (now.nanos(), self.latest.load(Ordering::Relaxed));
+    pub fn may_be_behind(&self, now: u64, seen: u64) -> bool {
+        let latest = self.latest.load(Ordering::Relaxed);
         if now > latest.saturating_add(LAG) {
             self.saw(now);
         }

@@ -33,28 +33,26 @@ impl Superblock {
 
     #[inline(never)]
     fn end(&self, inode: &Inode, g: &Guard) {
-        let Some(log) = self.log() else {
-            if self.objects.inodes.retire(inode, g) {
-                self.free_resources(inode, g);
-            } else {
-                self.count_kept(inode);
-            }
-            return;
-        };
-        let has_ended = {
-            // Under this lock no thread fetches the inode again before it is a ghost.
-            let _one = self.inode_io_lock(inode.number()).lock_guard();
-            let has_ended = self.objects.inodes.evict(inode, g);
-            if has_ended {
-                self.bury(inode, log);
-            }
-            has_ended
+        let has_ended = match self.log() {
+            None => self.objects.inodes.retire(inode, g),
+            Some(log) => self.evict_and_bury(inode, log, g),
         };
         if has_ended {
             self.free_resources(inode, g);
         } else {
             self.count_kept(inode);
         }
+    }
+
+    #[inline(never)]
+    fn evict_and_bury(&self, inode: &Inode, log: &ChangeLog, g: &Guard) -> bool {
+        // Under this lock no thread fetches the inode again before it is a ghost.
+        let _one = self.inode_io_lock(inode.number()).lock_guard();
+        let has_ended = self.objects.inodes.evict(inode, g);
+        if has_ended {
+            self.bury(inode, log);
+        }
+        has_ended
     }
 
     /// Records the end of an inode. Its number stays taken until the backend has forgotten it, if
@@ -123,7 +121,8 @@ impl Superblock {
 
     /// Gives back the charges of an inode that has ended. A change of an inode without references
     /// may run beside its end. So the charges are given back under `change` and `growth`, and a
-    /// later change finds no account. Returns what leaves the memory budget, without names. A
+    /// later change finds no account. Returns what leaves the memory budget, without names; 0 where
+    /// that does not count. A
     /// reclaim counts the pages that it drops under the same locks, and a change its attributes.
     fn free_charge(&self, inode: &Inode, g: &Guard) -> i64 {
         let _still = (inode.meta.change.lock(), inode.meta.growth.lock());
@@ -135,10 +134,10 @@ impl Superblock {
             .free(account, Resource::Blocks, blocks, g);
         self.quotas.ledger.free(account, Resource::Inodes, 1, g);
         inode.meta.end_account();
-        let pages = match inode.data() {
-            Some(data) if self.is_durable() => resident_bytes(data.resident(g)),
-            _ => 0,
-        };
-        inode_bytes(inode, g) + pages
+        if !self.is_durable() {
+            return 0;
+        }
+        let data = inode.data();
+        inode_bytes(inode, g) + data.map_or(0, |data| resident_bytes(data.resident(g)))
     }
 }

@@ -120,6 +120,6 @@ fn enter(sb: &Superblock, parent: u64, name: &str, (ino, kind): (u64, Kind)) -> 
         kind,
     };
     locked.apply(EntryChange { at, to: Some(to) }, &g);
-    inode.count_entry(1, kind == Kind::Directory, sb.now());
+    inode.count_entry(1, kind == Kind::Directory, sb.now().nanos());
     Ok(())
 }

@@ -59,18 +59,47 @@ pub(crate) struct Place<'g> {
     pub(super) in_group: usize,
 }
 
+impl<'g> Place<'g> {
+    /// That of a name which has an entry: the entry decides all that is done with it.
+    pub(super) fn of(old: Filled<'g>) -> Place<'g> {
+        Place {
+            old: Some(old),
+            slot: None,
+            in_group: 0,
+        }
+    }
+}
+
 #[inline(always)]
 fn find_in<'g>(slots: &'g [TagSlot<Entry>], at: &Hashed<'_>, g: &'g Guard) -> Option<Filled<'g>> {
+    // Apart, so that what the length decides is not asked for each slot.
+    if !Entry::is_short(at) {
+        return find_long_in(slots, *at, g);
+    }
     let tag = at.hash.tag();
     // A plain loop: as a chain of iterators it becomes a function, which takes more than the slots.
     for slot in slots {
         if let Some(entry) = slot.load_if(tag, g)
-            && entry.is_named(at)
+            && entry.has_short_name(at)
         {
             return Some((slot, entry));
         }
     }
     None
+}
+
+/// [`find_in`] of a name that no entry has in itself.
+#[cold]
+#[inline(never)]
+fn find_long_in<'g>(
+    slots: &'g [TagSlot<Entry>],
+    at: Hashed<'_>,
+    g: &'g Guard,
+) -> Option<Filled<'g>> {
+    slots.iter().find_map(|slot| {
+        let entry = slot.load_if(at.hash.tag(), g)?;
+        entry.is_named(&at).then_some((slot, entry))
+    })
 }
 
 /// Looks at the slots of one line for [`Bucket::place`]. The place goes by value, or it would be
@@ -186,6 +215,22 @@ impl Bucket {
         }
     }
 
+    /// The entry `seen` of `at`, which was found under the caller's guard, if the first line still
+    /// has it: it is the same entry, since nothing else can be at its address under that guard.
+    /// Follows no pointer. Needs the lock.
+    // Always inlined, like `find`.
+    #[inline(always)]
+    pub fn still_has<'g>(&'g self, seen: Option<&'g Entry>, at: &Hashed<'_>) -> Option<Filled<'g>> {
+        let entry = seen?;
+        debug_assert!(!entry.is_negative() && entry.is_named(at), "another name");
+        for slot in &self.slots {
+            if slot.holds(at.hash.tag(), entry) {
+                return Some((slot, entry));
+            }
+        }
+        None
+    }
+
     /// Its slots, unless it has overflow lines.
     #[inline]
     pub fn only_line(&self) -> Option<&[TagSlot<Entry>; INLINE]> {
@@ -261,9 +306,7 @@ impl Bucket {
             slot
         });
         let found = replaced.or(place.slot);
-        found
-            .unwrap_or_else(|| self.add_line(g))
-            .store(Some((tag, entry)), g);
+        found.unwrap_or_else(|| self.add_line(g)).put(tag, entry, g);
         found.is_none()
     }
 

@@ -206,8 +206,23 @@ impl<'a> Locked<'a> {
     }
 
     /// The entry of the locked name for [`Locked::remove`], which needs no room for another one.
+    /// `seen`: the entry that the name had before it was locked.
     #[inline(always)]
-    pub fn find_old(&self, at: Hashed<'_>, g: &'a Guard) -> Result<Found<'a>, Lookup<'a>> {
+    pub fn find_old(
+        &self,
+        at: Hashed<'_>,
+        seen: Option<&'a Entry>,
+        g: &'a Guard,
+    ) -> Result<Found<'a>, Lookup<'a>> {
+        match self.bucket.still_has(seen, &at) {
+            Some((slot, entry)) => Ok(Found { slot, entry }),
+            None => self.find_another(at, g),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn find_another(&self, at: Hashed<'_>, g: &'a Guard) -> Result<Found<'a>, Lookup<'a>> {
         let old = self.bucket.find_slot(&at, g);
         match (self.known(old.map(|(_, entry)| entry)), old) {
             (Lookup::Hit(_), Some((slot, entry))) => Ok(Found { slot, entry }),
@@ -345,10 +360,18 @@ pub(crate) fn lock_pair<'a>(
 
 impl<'a> Pair<'a> {
     /// The entry of the first name (`second` false) or the second. The change of it goes on from
-    /// here.
-    pub fn find(&mut self, second: bool, at: Hashed<'_>, g: &'a Guard) -> Lookup<'a> {
+    /// here. `seen`: the entry that the name had before it was locked.
+    pub fn find(
+        &mut self,
+        second: bool,
+        (at, seen): (Hashed<'_>, Option<&'a Entry>),
+        g: &'a Guard,
+    ) -> Lookup<'a> {
         let side = self.side(second);
-        let place = side.bucket.place(&at, g);
+        let place = match side.bucket.still_has(seen, &at) {
+            Some(old) => Place::of(old),
+            None => side.bucket.place(&at, g),
+        };
         let known = side.known(place.old.map(|(_, entry)| entry));
         self.places[usize::from(second)] = Some(place);
         known

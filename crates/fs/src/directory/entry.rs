@@ -21,13 +21,15 @@ pub(crate) struct Entry {
     name: Name,
 }
 
+// With a representation that is laid down: kind and mark lie at one place in both.
+#[repr(u8)]
 enum Name {
     /// Zeros follow the name: it is compared word by word.
     Short {
-        len: u8,
         kind: Kind,
         gone: AtomicBool,
-        bytes: [u8; SHORT],
+        len: u8,
+        bytes: [u8; WORDS * WORD],
     },
     Long {
         kind: Kind,
@@ -36,7 +38,9 @@ enum Name {
     },
 }
 
-const SHORT: usize = 5 * WORD;
+const WORDS: usize = 5;
+/// Bytes of the longest name that an entry has in itself: there is always a word that ends it.
+const SHORT: usize = WORDS * WORD - 1;
 const _: () = assert!(NameHash::COOKIE_BITS <= u32::BITS);
 #[cfg(not(feature = "shuttle"))]
 const _: () = assert!(size_of::<Entry>() == 64);
@@ -64,7 +68,7 @@ impl Entry {
                 len: 0,
                 kind: Kind::File,
                 gone: AtomicBool::new(false),
-                bytes: [0; SHORT],
+                bytes: [0; WORDS * WORD],
             },
         }
     }
@@ -155,15 +159,30 @@ impl Entry {
         }
     }
 
-    /// Whether `at` is its name. Compared here and not by a call: every step of every walk does it,
-    /// mostly for a few bytes.
+    /// Whether an entry of this name has it in itself.
+    #[inline(always)]
+    pub fn is_short(at: &Hashed<'_>) -> bool {
+        at.name.len() <= SHORT
+    }
+
+    /// Whether `at` is its name.
     #[inline(always)]
     pub fn is_named(&self, at: &Hashed<'_>) -> bool {
+        match &self.name {
+            Name::Short { .. } => self.has_short_name(at),
+            Name::Long { bytes, .. } => is_long(bytes, at.name),
+        }
+    }
+
+    /// Whether `at`, a [short](Entry::is_short) name, is its name. Compared here and not by a call:
+    /// every step of every walk does it, mostly for a few bytes.
+    #[inline(always)]
+    pub fn has_short_name(&self, at: &Hashed<'_>) -> bool {
         match &self.name {
             Name::Short { len, bytes, .. } => {
                 usize::from(*len) == at.name.len() && has_words(bytes, at)
             }
-            Name::Long { bytes, .. } => is_long(bytes, at.name),
+            Name::Long { .. } => false,
         }
     }
 
@@ -216,7 +235,7 @@ impl Name {
 
 /// Whether the words of a short name of this length are those of `at`.
 #[inline(always)]
-fn has_words(bytes: &[u8; SHORT], at: &Hashed<'_>) -> bool {
+fn has_words(bytes: &[u8; WORDS * WORD], at: &Hashed<'_>) -> bool {
     let (words, _) = bytes.as_chunks::<WORD>();
     let (full, _) = at.name.as_chunks::<WORD>();
     for (word, given) in words.iter().zip(full) {
@@ -225,7 +244,7 @@ fn has_words(bytes: &[u8; SHORT], at: &Hashed<'_>) -> bool {
         }
     }
     let last = words.get(full.len());
-    last.is_none_or(|last| u64::from_le_bytes(*last) == at.tail)
+    last.is_some_and(|last| u64::from_le_bytes(*last) == at.tail)
 }
 
 #[cold]

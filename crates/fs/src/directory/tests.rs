@@ -271,8 +271,8 @@ fn a_reader_that_misses_the_old_name_finds_the_new_one() {
                 let mut pair = lock_pair(ends.0, ends.1, &g).expect("alive");
                 // With the places that a rename has found, and without.
                 if n % 2 == 0 {
-                    assert!(matches!(pair.find(false, from, &g), Lookup::Hit(_)));
-                    assert!(matches!(pair.find(true, to, &g), Lookup::Negative));
+                    assert!(matches!(pair.find(false, (from, None), &g), Lookup::Hit(_)));
+                    assert!(matches!(pair.find(true, (to, None), &g), Lookup::Negative));
                 }
                 let here = EntryChange { at: from, to: None };
                 let there = EntryChange {

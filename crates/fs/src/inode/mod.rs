@@ -46,6 +46,7 @@ use hearth_sync::object::{ObjRef, Object, PerCpuRwLock};
 use hearth_sync::primitive::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use meta::Meta;
 use optional::OptionalParts;
+use std::mem::MaybeUninit;
 
 /// An inode in its table: what the table counts, around the inode itself.
 pub(crate) type Inode = Object<InodeInner>;
@@ -99,7 +100,7 @@ pub(crate) struct InodeInner {
     pub meta: Meta,
     /// Written by the holder of `growth`.
     pub contents: ContentsLog,
-    _rest_of_growth: [u64; 3],
+    _rest_of_growth: MaybeUninit<[u64; 3]>,
     pub body: Body,
     /// Pages that lie wholly below the size, or fewer. An access inside them need not read the
     /// size, so appends do not disturb it. Written by the holder of `growth`, before the size
@@ -173,7 +174,7 @@ impl InodeInner {
         InodeInner {
             meta: Meta::new(kind, fields),
             contents: ContentsLog::default(),
-            _rest_of_growth: [0; 3],
+            _rest_of_growth: MaybeUninit::uninit(),
             body,
             full_pages: AtomicU32::new(full_pages_of(fields.size)),
             gate: PerCpuRwLock::new(),
@@ -329,10 +330,11 @@ pub(crate) trait InodeExt {
     fn pages(&self) -> u64;
     /// Blocks that the inode is charged for.
     fn blocks(&self) -> u64;
-    /// Contents changed at `now`. Returns what this core had as the time of the latest change.
-    fn touch(&self, now: Time) -> u64;
-    /// An entry was added or removed. Returns the same.
-    fn count_entry(&self, delta: i64, subdirectory: bool, now: Time) -> u64;
+    /// Contents changed at `now`, in nanoseconds. Returns what this core had as the time of the
+    /// latest change.
+    fn touch(&self, now: u64) -> u64;
+    /// An entry was added or removed at `now`, in nanoseconds. Returns the same.
+    fn count_entry(&self, delta: i64, subdirectory: bool, now: u64) -> u64;
     /// Entries of a directory.
     fn entries(&self) -> u64;
     /// Latest change of contents in nanoseconds, where `mtime` does not have it; else 0.
@@ -417,19 +419,18 @@ impl InodeExt for Inode {
         self.pages() + self.extra_blocks()
     }
 
-    fn touch(&self, now: Time) -> u64 {
-        self.percpu().raise(TOUCHED, now.nanos())
+    fn touch(&self, now: u64) -> u64 {
+        self.percpu().raise(TOUCHED, now)
     }
 
-    // Always inlined: what counts it needs the time in nanoseconds as well.
+    // Always inlined: mostly it is two additions, of which a call would be the most.
     #[inline(always)]
-    fn count_entry(&self, delta: i64, subdirectory: bool, now: Time) -> u64 {
+    fn count_entry(&self, delta: i64, subdirectory: bool, now: u64) -> u64 {
         let delta = match subdirectory {
             true => delta * (SUBDIR + 1),
             false => delta,
         };
-        self.percpu()
-            .add_and_raise((COUNT, delta), (TOUCHED, now.nanos()))
+        self.percpu().add_and_raise((COUNT, delta), (TOUCHED, now))
     }
 
     fn entries(&self) -> u64 {
@@ -468,7 +469,9 @@ impl InodeExt for Inode {
 fn touch_by(touched: u64, mtime: &mut Time, ctime: &mut Time) {
     if touched != 0 {
         *mtime = Time::from_nanos(touched);
-        *ctime = (*ctime).max(*mtime);
+        if ctime.nanos() < touched {
+            *ctime = *mtime;
+        }
     }
 }
 

@@ -202,7 +202,8 @@ pub(crate) fn make(
     }
     let extra;
     (fields.perm, extra) = inherit_acl(cx, parent, kind, fields.perm, g);
-    let body = match new {
+    // Made where it stays: until then there is nothing to be dropped if something panics.
+    let body = || match new {
         New::File | New::Nameless { .. } => Body::File(Data::new(true)),
         New::Directory => Body::Directory(Box::new(Directory::new(parent.number(), true))),
         New::Symlink(target) => Body::Symlink(PaddedBytes::new(target)),

@@ -109,7 +109,8 @@ pub(crate) fn may_delete(
     victim: &Inode,
     g: &Guard,
 ) -> Result<()> {
-    if parent.meta.flags() & flags::IMMUTABLE != 0 {
+    let flags = parent.meta.flags();
+    if flags & flags::IMMUTABLE != 0 {
         return Err(Errno::EPERM);
     }
     let sticks = caller.checks() && !caller.privileged() && {
@@ -120,8 +121,8 @@ pub(crate) fn may_delete(
             && caller.uid != victim.meta.uid()
             && caller.uid != dir.uid
     };
-    let is_kept = parent.meta.flags() & flags::APPEND != 0
-        || victim.meta.flags() & (flags::IMMUTABLE | flags::APPEND) != 0;
+    let is_kept =
+        flags & flags::APPEND != 0 || victim.meta.flags() & (flags::IMMUTABLE | flags::APPEND) != 0;
     if is_kept || sticks {
         return Err(Errno::EPERM);
     }

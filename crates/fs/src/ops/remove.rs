@@ -4,7 +4,7 @@ use super::create::miss_directory;
 use super::lookup::{find, miss_entry};
 use super::perm::may_delete;
 use crate::attr::Kind;
-use crate::directory::{Found, Locked, Lookup, Refused, Removal};
+use crate::directory::{Entry, Found, Locked, Lookup, Refused, Removal};
 use crate::errno::Errno;
 use crate::hashed::Hashed;
 use crate::inode::Inode;
@@ -22,17 +22,23 @@ pub(crate) fn unlink(cx: &Ctx<'_>, parent: &Inode, at: Hashed<'_>, g: &Guard) ->
     cx.begin_change(parent)?;
     check_removable(parent, at.name)?;
     // Without the lock, so that threads at work beside a name that is not there are not disturbed.
-    find(parent, at, g)?.ok_or(Errno::ENOENT)?;
-    unlink_found(cx, parent, at, g)
+    let seen = find(parent, at, g)?.ok_or(Errno::ENOENT)?;
+    unlink_found(cx, parent, (at, Some(seen)), g)
 }
 
-/// [`unlink`] of a name that the caller has just looked up and found.
-pub(crate) fn unlink_found(cx: &Ctx<'_>, parent: &Inode, at: Hashed<'_>, g: &Guard) -> Attempt<()> {
+/// [`unlink`] of a name that the caller has just looked up and found; with its entry, if it has
+/// one.
+pub(crate) fn unlink_found<'g>(
+    cx: &Ctx<'_>,
+    parent: &'g Inode,
+    (at, seen): (Hashed<'_>, Option<&'g Entry>),
+    g: &'g Guard,
+) -> Attempt<()> {
     cx.begin_change(parent)?;
     check_removable(parent, at.name)?;
     let still = wait_for_walks(cx, parent, at, g);
     let _parent = cx.pin_inode(parent, g)?;
-    let (locked, found, victim) = lock_victim(cx, parent, at, g)?;
+    let (locked, found, victim) = lock_victim(cx, parent, (at, seen), g)?;
     let _victim = cx.pin_inode(victim, g)?;
     may_delete(cx.caller, parent, victim, g)?;
     if victim.is_dir() {
@@ -42,8 +48,7 @@ pub(crate) fn unlink_found(cx: &Ctx<'_>, parent: &Inode, at: Hashed<'_>, g: &Gua
     drop(still);
     let now = cx.sb.now();
     cx.sb.count_entry(parent, -1, false, now);
-    cx.sb
-        .change_attrs_at(victim, now, |fields| fields.nlink -= 1);
+    cx.sb.change_links_at(victim, now, |links| links - 1);
     cx.entry_changed(parent, at.name);
     cx.inode_changed(victim, None);
     cx.sb.iput_final(victim, g);
@@ -60,8 +65,8 @@ pub(crate) fn rmdir(cx: &Ctx<'_>, parent: &Inode, at: Hashed<'_>, g: &Guard) -> 
     check_removable(parent, at.name)?;
     let still = wait_for_walks(cx, parent, at, g);
     let _parent = cx.pin_inode(parent, g)?;
-    refuse_occupied(cx, parent, at, g)?;
-    let (locked, found, victim) = lock_victim(cx, parent, at, g)?;
+    let seen = find_unoccupied(cx, parent, at, g)?;
+    let (locked, found, victim) = lock_victim(cx, parent, (at, Some(seen)), g)?;
     let _victim = cx.pin_inode(victim, g)?;
     may_delete(cx.caller, parent, victim, g)?;
     let killing = begin_removal(victim, g)?;
@@ -71,8 +76,7 @@ pub(crate) fn rmdir(cx: &Ctx<'_>, parent: &Inode, at: Hashed<'_>, g: &Guard) -> 
     drop(still);
     let now = cx.sb.now();
     cx.sb.count_entry(parent, -1, true, now);
-    cx.sb
-        .change_attrs_at(victim, now, |fields| fields.nlink = 0);
+    cx.sb.change_links_at(victim, now, |_| 0);
     cx.entry_changed(parent, at.name);
     cx.sb.iput_final(victim, g);
     Ok(())
@@ -107,9 +111,14 @@ fn wait_if_passed<'a>(
     is_passed.then(|| cx.sb.names.rename.0.lock())
 }
 
-/// Refuses a directory with entries, and a name that is not there, without taking a lock, so that
-/// threads at work in it or beside it are not disturbed.
-fn refuse_occupied(cx: &Ctx<'_>, parent: &Inode, at: Hashed<'_>, g: &Guard) -> Attempt<()> {
+/// The entry of a name. Refuses a directory with entries, and a name that is not there, without
+/// taking a lock, so that threads at work in it or beside it are not disturbed.
+fn find_unoccupied<'g>(
+    cx: &Ctx<'_>,
+    parent: &'g Inode,
+    at: Hashed<'_>,
+    g: &'g Guard,
+) -> Attempt<&'g Entry> {
     let entry = find(parent, at, g)?.ok_or(Errno::ENOENT)?;
     let victim = cx.sb.entry_inode(parent, entry, g)?;
     let occupied = victim
@@ -119,7 +128,7 @@ fn refuse_occupied(cx: &Ctx<'_>, parent: &Inode, at: Hashed<'_>, g: &Guard) -> A
         may_delete(cx.caller, parent, victim, g)?;
         return Err(Errno::ENOTEMPTY.into());
     }
-    Ok(())
+    Ok(entry)
 }
 
 /// Makes sure that directory `victim` is and stays empty. A thread at work in it may wait for a
@@ -153,12 +162,12 @@ fn check_removable(parent: &Inode, name: &[u8]) -> Result<(), Errno> {
 fn lock_victim<'g>(
     cx: &Ctx<'_>,
     parent: &'g Inode,
-    at: Hashed<'_>,
+    (at, seen): (Hashed<'_>, Option<&'g Entry>),
     g: &'g Guard,
 ) -> Attempt<(Locked<'g>, Found<'g>, &'g Inode)> {
     let directory = parent.directory().ok_or(Errno::ENOTDIR)?;
     let locked = directory.lock(at, g).map_err(|_| Errno::ENOENT)?;
-    match locked.find_old(at, g) {
+    match locked.find_old(at, seen, g) {
         Ok(found) => {
             let victim = cx.sb.entry_inode(parent, found.entry, g)?;
             Ok((locked, found, victim))

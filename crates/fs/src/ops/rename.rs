@@ -64,12 +64,12 @@ pub(crate) fn rename(
 /// [`rename`] of names that the caller has just looked up, and of which it has found the first. The
 /// flags are valid, and neither name is `.` or `..`. Another thread may have changed the names
 /// since, so both are looked up once more under the locks of their buckets.
-pub(crate) fn rename_found(
+pub(crate) fn rename_found<'g>(
     cx: &Ctx<'_>,
-    (from, source): (End<'_>, Named<'_>),
-    (to, target): (End<'_>, Option<Named<'_>>),
+    (from, source): (End<'_>, Named<'g>),
+    (to, target): (End<'_>, Option<Named<'g>>),
     flags: u32,
-    g: &Guard,
+    g: &'g Guard,
 ) -> Attempt<()> {
     check_ends(cx, from, to)?;
     // What has no entry is no name that the checks let through.
@@ -95,12 +95,12 @@ fn check_ends(cx: &Ctx<'_>, from: End<'_>, to: End<'_>) -> Attempt<()> {
 }
 
 /// Renames what was found without a lock.
-fn rename_entries(
+fn rename_entries<'g>(
     cx: &Ctx<'_>,
-    (from, source): (End<'_>, &Entry),
-    (to, target): (End<'_>, Option<&Entry>),
+    (from, source): (End<'_>, &'g Entry),
+    (to, target): (End<'_>, Option<&'g Entry>),
     flags: u32,
-    g: &Guard,
+    g: &'g Guard,
 ) -> Attempt<()> {
     let (from_at, to_at) = (from.at, to.at);
     let across = from.parent.number() != to.parent.number();
@@ -136,6 +136,7 @@ fn rename_entries(
         to,
         from_at,
         to_at,
+        seen: [Some(source), target],
         flags,
         across,
         checked,
@@ -164,6 +165,8 @@ struct LockedRename<'a> {
     to: End<'a>,
     from_at: Hashed<'a>,
     to_at: Hashed<'a>,
+    /// The entries that the two names had before they were locked.
+    seen: [Option<&'a Entry>; 2],
     flags: u32,
     across: bool,
     /// What was checked for loops, under the rename lock; `None` where that is not held.
@@ -304,7 +307,7 @@ impl<'a> LockedRename<'a> {
         } else {
             self.count_moved(is_dir, whiteout, now);
         }
-        cx.sb.change_attrs_at(source, now, |_| {});
+        cx.sb.change_links_at(source, now, |links| links);
         self.tell(source);
         if let Some(target) = target {
             if source.state.has_unrecorded()
@@ -314,9 +317,11 @@ impl<'a> LockedRename<'a> {
                 log.unwritten.note_first(source.number());
             }
             cx.sb.count_entry(self.to.parent, -1, target.is_dir(), now);
-            cx.sb.change_attrs_at(target, now, |fields| {
-                fields.nlink = if target.is_dir() { 0 } else { fields.nlink - 1 };
-            });
+            cx.sb
+                .change_links_at(target, now, |links| match target.is_dir() {
+                    true => 0,
+                    false => links - 1,
+                });
             cx.inode_changed(target, None);
             cx.sb.iput_final(target, g);
         }
@@ -369,7 +374,7 @@ impl<'a> LockedRename<'a> {
         ] {
             cx.sb.count_entry(parent, -1, gone.is_dir(), now);
             cx.sb.count_entry(parent, 1, come.is_dir(), now);
-            cx.sb.change_attrs_at(gone, now, |_| {});
+            cx.sb.change_links_at(gone, now, |links| links);
         }
         self.tell(source);
         cx.inode_changed(target, None);
@@ -412,7 +417,8 @@ impl<'a> LockedRename<'a> {
         } else {
             (self.from_at, self.from.parent)
         };
-        match pair.find(second, at, self.g) {
+        let seen = self.seen[usize::from(second)];
+        match pair.find(second, (at, seen), self.g) {
             Lookup::Hit(entry) => self.cx.sb.entry_inode(parent, entry, self.g).map(Some),
             Lookup::Negative => Ok(None),
             Lookup::Unknown => Err(miss_entry(parent, at.name)),

@@ -26,6 +26,8 @@ pub(crate) struct Run<'c> {
     /// `None` unless anybody observes. In a box: mostly it is a word that stays 0.
     events: Option<Box<RefCell<Vec<FsEvent>>>>,
     allow_partial: bool,
+    /// The next attempt may return a part: the backend could not give a page.
+    is_partial: bool,
     /// `None` until an attempt has missed something.
     missed: Option<Box<Missed>>,
 }
@@ -33,7 +35,7 @@ pub(crate) struct Run<'c> {
 /// What has come between the attempts of an operation.
 #[derive(Default)]
 struct Missed {
-    /// The backend could not give a page.
+    /// Why the backend could not give a page.
     failed: Option<Errno>,
     /// Since when a cut has turned the operation back, in a callback.
     turned_back: Option<Instant>,
@@ -116,6 +118,7 @@ impl<'c> Run<'c> {
             sb,
             events: is_observed.then(Box::default),
             allow_partial: false,
+            is_partial: false,
             missed: None,
         }
     }
@@ -134,7 +137,7 @@ impl<'c> Run<'c> {
             sb: self.sb,
             caller,
             events: self.events.as_deref(),
-            allow_partial: self.missed.as_ref().is_some_and(|it| it.failed.is_some()),
+            allow_partial: self.is_partial,
         }
     }
 
@@ -168,6 +171,7 @@ impl<'c> Run<'c> {
                         return Err(errno);
                     }
                     missed.failed = Some(errno);
+                    self.is_partial = true;
                 }
             }
             Stop::Restart => {

@@ -13,7 +13,7 @@ use crate::ops::path::path_of;
 use crate::ops::perm::{EXEC, READ, may};
 use crate::superblock::{Attempt, Stop};
 use crate::walk::Follow;
-use hearth_sync::epoch::{Guard, pin};
+use hearth_sync::epoch::{Guard, pin, throttle};
 use hearth_sync::object::RefSlot;
 
 /// A [`DirEntry`] that owns its name.
@@ -52,6 +52,7 @@ impl Process {
             let each = &mut |entry: DirEntry<'_>| keep(&mut entries, entry);
             let mut listed = Ok(());
             while listed.is_ok() && batch.is_full() {
+                throttle();
                 listed = self.run(|cx, g| batch.list(cx, &inode, false, each, g));
             }
             let listed = unless_removed(listed, &inode);
@@ -82,6 +83,7 @@ impl Process {
             // On Linux, an error from here on would belong to a next call.
             let mut listed = Ok(());
             while listed.is_ok() && batch.is_full() {
+                throttle();
                 let mut position = lock_position(&file)?;
                 listed = self.getdents_part(&file, &mut position, &mut batch, f);
             }

@@ -318,7 +318,7 @@ fn unlink(cx: &Ctx<'_>, walked: &ToName<'_>, is_writable: Result<()>, g: &Guard)
         return Err(errno.into());
     }
     match walked.found() {
-        Some(_) => remove::unlink_found(cx, walked.parent, walked.at, g),
+        Some(found) => remove::unlink_found(cx, walked.parent, (walked.at, found.entry()), g),
         None => Err(Errno::ENOENT.into()),
     }
 }

@@ -12,6 +12,7 @@ use super::position::lock_position;
 use super::{Fd, Process};
 use crate::errno::Result;
 use crate::ops::open::OpenFile;
+use hearth_sync::epoch::throttle;
 use std::io::IoSliceMut;
 
 impl Process {
@@ -37,6 +38,7 @@ impl Process {
         check_range(at, outs.iter().map(|out| out.len()).sum())?;
         let mut total = 0;
         for part in outs.iter_mut().flat_map(|out| out.chunks_mut(BYTES)) {
+            throttle();
             match self.run(|cx, g| read_at(cx, file, at + total as u64, part, g)) {
                 Ok(got) => {
                     total += got;
@@ -74,6 +76,7 @@ impl Process {
         let append = file.flags() & libc::O_APPEND != 0;
         let mut total = 0;
         for part in data.chunks(if append { data.len() } else { BYTES }) {
+            throttle();
             let (start, done) = match self.run(|cx, g| write_at(cx, file, at, part, g)) {
                 Ok(written) => written,
                 Err(_) if total > 0 => break,

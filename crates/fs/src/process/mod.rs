@@ -189,7 +189,6 @@ impl Process {
     // returns would go through memory.
     fn run<T>(&self, mut f: impl FnMut(&Ctx<'_>, &Guard) -> Attempt<T>) -> Result<T> {
         self.sb().keep_budget();
-        throttle();
         let mut g = pin();
         let mut run = Run::new(self.sb(), Origin::Library, &g).allowing_partial();
         loop {

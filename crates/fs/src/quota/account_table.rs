@@ -38,6 +38,10 @@ impl AccountTable {
 
 #[inline]
 fn place(number: u32) -> Option<(usize, usize)> {
+    if number < FIRST {
+        // Most volumes have no more.
+        return Some((0, number as usize));
+    }
     let shifted = number.checked_add(FIRST)?;
     let chunk = (shifted.ilog2() - FIRST.ilog2()) as usize;
     (chunk < CHUNKS).then(|| (chunk, (shifted - (FIRST << chunk)) as usize))

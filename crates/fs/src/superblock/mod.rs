@@ -278,7 +278,7 @@ impl Superblock {
     pub fn make_inode(
         &self,
         (kind, mut fields): (Kind, Fields),
-        body: Body,
+        body: impl FnOnce() -> Body,
         extra: Option<Box<XattrsAcls>>,
         hint: u32,
         g: &Guard,
@@ -294,7 +294,7 @@ impl Superblock {
         };
         let mut spent = None;
         let inode = self.objects.inodes.insert_prepared(
-            move |number, generation| InodeInner::new((number, generation), kind, &fields, body),
+            move |number, generation| InodeInner::new((number, generation), kind, &fields, body()),
             |inode| spent = extra.map(|extra| extra.give_to(inode, g)),
             g,
         );

@@ -55,6 +55,15 @@ impl Superblock {
         })
     }
 
+    /// Changes the number of names at `now`, and records that.
+    #[inline(always)]
+    #[track_caller]
+    pub fn change_links_at(&self, inode: &Inode, now: Time, change: impl FnOnce(u32) -> u32) {
+        self.let_ctime_go_back(inode, now);
+        let record = |version| self.record_attrs(inode, version);
+        inode.meta.update_links(change, now, record);
+    }
+
     /// Replaces extended attributes and ACLs, and attributes that go with them; counts what memory
     /// they take. Under `change`, of an inode that has not ended.
     pub fn change_extra(
@@ -113,10 +122,11 @@ impl Superblock {
     // Always inlined: what it does itself is less than a call of it.
     #[inline(always)]
     pub fn count_entry(&self, dir: &Inode, delta: i64, subdirectory: bool, now: Time) {
-        let before = dir.count_entry(delta, subdirectory, now);
-        self.let_times_go_back(dir, now, before);
+        let nanos = now.nanos();
+        let before = dir.count_entry(delta, subdirectory, nanos);
+        self.let_times_go_back(dir, nanos, before);
         if let Some(log) = self.log() {
-            self.append_entries(log, dir, (delta, subdirectory), now);
+            self.append_entries(log, dir, (delta, subdirectory), nanos);
         }
     }
 
@@ -126,14 +136,14 @@ impl Superblock {
         log: &ChangeLog,
         dir: &Inode,
         (delta, subdirectory): (i64, bool),
-        now: Time,
+        now: u64,
     ) {
         dir.meta.note_recorded(Recorded::Apart);
         let subdirectories = if subdirectory { delta } else { 0 };
         log.append_entries(
             (dir.number(), dir.generation()),
             (delta, subdirectories),
-            (self.touch_order(dir), now.nanos()),
+            (self.touch_order(dir), now),
         );
     }
 

@@ -10,15 +10,16 @@ impl Superblock {
     /// Notes that contents changed at `now`. The caller holds the inode.
     #[inline]
     pub fn touch(&self, inode: &Inode, now: Time) {
+        let now = now.nanos();
         let before = inode.touch(now);
         self.let_times_go_back(inode, now, before);
     }
 
-    /// After a change of contents at `now`: `before` is what this core had as the time of the one
-    /// before.
+    /// After a change of contents at `now`, in nanoseconds: `before` is what this core had as the
+    /// time of the one before.
     #[inline]
-    pub fn let_times_go_back(&self, inode: &Inode, now: Time, before: u64) {
-        if before != now.nanos() && self.objects.clock.may_be_behind(now, before) {
+    pub fn let_times_go_back(&self, inode: &Inode, now: u64, before: u64) {
+        if before != now && self.objects.clock.may_be_behind(now, before) {
             self.restamp(inode, true);
         }
     }
@@ -26,7 +27,7 @@ impl Superblock {
     /// Before `now` is stored as the time of a change of attributes.
     #[inline]
     pub fn let_ctime_go_back(&self, inode: &Inode, now: Time) {
-        if self.objects.clock.may_be_behind(now, 0) {
+        if self.objects.clock.may_be_behind(now.nanos(), 0) {
             self.restamp(inode, false);
         }
     }

@@ -21,8 +21,10 @@ use std::time::{Duration, Instant};
 /// Values retired between two collections, and the size at which a bag is sealed. What is retired
 /// under one guard stays together, so a bag may be larger.
 const BAG_SIZE: usize = 64;
+/// Pins of a thread between two looks at what it does now and then.
+const LOOK_INTERVAL: u32 = 64;
 /// Pins of a thread between two sweeps for abandoned bags.
-const SWEEP_INTERVAL: u32 = 4096;
+const SWEEP_INTERVAL: u32 = 64 * LOOK_INTERVAL;
 /// How long a bag waits for its thread: longer than 24 other threads take to run on its core one
 /// after the other, each for the kernel's slice of 4 ms.
 const STEAL_AFTER: Duration = Duration::from_millis(100);
@@ -48,7 +50,9 @@ struct ThreadState {
     me: Cell<Option<&'static Local>>,
     /// Nested guards.
     depth: Cell<usize>,
-    /// Outermost guards ever created.
+    /// Outermost guards to come until the next look.
+    until_look: Cell<u32>,
+    /// Outermost guards that were created up to the last look.
     pins: Cell<u32>,
     /// Collect when the thread is next unpinned.
     needs_collect: Cell<bool>,
@@ -81,6 +85,7 @@ thread_local! {
         ThreadState {
             me: Cell::new(None),
             depth: Cell::new(0),
+            until_look: Cell::new(LOOK_INTERVAL),
             pins: Cell::new(0),
             needs_collect: Cell::new(false),
         }
@@ -169,8 +174,6 @@ impl Pin {
         THREAD.with(|thread_state| {
             if let (1, Some(me)) = (thread_state.depth.get(), thread_state.me.get()) {
                 COLLECTOR.pin(me);
-                // It may have moved since.
-                cpu::ask_once();
             }
         });
     }
@@ -227,9 +230,22 @@ fn run_all(deferred: &mut Vec<Deferred>) {
 impl ThreadState {
     #[inline]
     fn pin(&self) {
-        cpu::ask_once();
         COLLECTOR.pin(self.me.get().unwrap_or_else(|| self.join()));
-        let pins = self.pins.get().wrapping_add(1);
+        let left = self.until_look.get() - 1;
+        self.until_look.set(left);
+        if left == 0 {
+            self.look();
+        }
+    }
+
+    /// What a thread does at one of so many pins.
+    #[cold]
+    #[inline(never)]
+    fn look(&self) {
+        self.until_look.set(LOOK_INTERVAL);
+        // It may have moved since.
+        cpu::ask_once();
+        let pins = self.pins.get().wrapping_add(LOOK_INTERVAL);
         self.pins.set(pins);
         if pins.is_multiple_of(SWEEP_INTERVAL) {
             self.needs_collect.set(true);
@@ -241,7 +257,6 @@ impl ThreadState {
         if let Some(me) = self.me.get() {
             me.unpin();
         }
-        cpu::ask_again();
         if self.needs_collect.get() {
             self.collect();
         }

@@ -29,6 +29,7 @@
 
 use std::cell::Cell;
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 use std::ptr::{self, NonNull};
 
 use super::obj_ref::{Body, Object, Word};
@@ -60,8 +61,12 @@ pub(super) enum NoRoom {
     Elsewhere,
 }
 
-/// The inline memory of an entry, claimed for an object. Given back on drop, also when unwinding.
-pub(super) struct Room<'a, T>(Entry<'a, T>);
+/// Memory for an object: that of an entry, claimed and given back on drop, also when unwinding; or,
+/// where that is not free, some in which the object is made all the same.
+pub(super) struct Room<'a, T> {
+    entry: Entry<'a, T>,
+    elsewhere: Option<Box<MaybeUninit<Body<T>>>>,
+}
 
 /// The entry of one number, in a tree that lives as long as `'a`.
 pub(super) struct Entry<'a, T> {
@@ -112,7 +117,10 @@ impl<'a, T> Entry<'a, T> {
             .word()
             .compare_exchange(free, tagged(free), Ordering::Acquire, Ordering::Relaxed)
         {
-            Ok(_) => Ok(Room(self)),
+            Ok(_) => Ok(Room {
+                entry: self,
+                elsewhere: None,
+            }),
             Err(found) if address(found).is_null() => Err(NoRoom::Elsewhere),
             Err(_) => Err(NoRoom::Taken),
         }
@@ -283,43 +291,63 @@ impl<'a, T> Entry<'a, T> {
     }
 }
 
-impl<T> Room<'_, T> {
+impl<'a, T> Room<'a, T> {
+    /// Memory outside of the entry.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn elsewhere(entry: Entry<'a, T>) -> Room<'a, T> {
+        Room {
+            entry,
+            elsewhere: Some(Box::new_uninit()),
+        }
+    }
+
     /// Makes an object in its place, with one reference, and publishes it. `prepare` sees it before
-    /// anybody else. Returns it if another thread has stored an object at its number meanwhile.
+    /// anybody else. Returns it if its place is not the entry, or if another thread has stored an
+    /// object at its number meanwhile.
     // Always inlined: the object is then made where it stays.
     #[inline(always)]
     pub(super) fn fill(
-        self,
+        mut self,
         (number, generation): (u64, u32),
         make: impl FnOnce(u64, u32) -> T,
         prepare: impl FnOnce(&T),
     ) -> Result<NonNull<Object<T>>, Body<T>> {
-        let entry = self.0;
-        let body = Object::body_of(entry.at);
+        let body = match &mut self.elsewhere {
+            None => Object::body_of(self.entry.at),
+            Some(memory) => memory.as_mut_ptr(),
+        };
         // SAFETY: who has claimed the memory has it alone until the object in it is dead.
         unsafe { Body::write_held(body, (number, generation), || make(number, generation)) };
-        std::mem::forget(self);
-        let made = Made(entry);
+        let made = Made(body);
         // SAFETY: it was written just now, and nobody else knows it.
         prepare(unsafe { (&*body).value() });
         std::mem::forget(made);
+        if self.elsewhere.is_some() {
+            // SAFETY: it was written just now, and its memory is freed without it.
+            return Err(unsafe { body.read() });
+        }
+        let entry = self.entry;
+        std::mem::forget(self);
         entry.publish()
     }
 }
 
 impl<T> Drop for Room<'_, T> {
     fn drop(&mut self) {
-        self.0.release_inline();
+        if self.elsewhere.is_none() {
+            self.entry.release_inline();
+        }
     }
 }
 
-/// An object in inline memory that nobody else knows. Dropped with this, when unwinding.
-struct Made<'a, T>(Entry<'a, T>);
+/// An object that nobody else knows. Dropped with this, when unwinding.
+struct Made<T>(*mut Body<T>);
 
-impl<T> Drop for Made<'_, T> {
+impl<T> Drop for Made<T> {
     fn drop(&mut self) {
         // SAFETY: it was made and never published.
-        unsafe { self.0.drop_inline() };
+        unsafe { self.0.drop_in_place() };
     }
 }
 

@@ -158,9 +158,7 @@ impl Lifecycle {
     // Always inlined: the counters are then made where they stay.
     #[inline(always)]
     pub(super) fn new_counters() -> PerCpuCounters<SLOTS> {
-        let mut words = [0; SLOTS];
-        words[HANDLES] = 1;
-        PerCpuCounters::owned(words, RESERVED, SECOND_LINE)
+        PerCpuCounters::owned(HANDLES, RESERVED, SECOND_LINE)
     }
 
     /// Marks the object dead if it has no reference. True for the one caller that did it.

@@ -1,6 +1,6 @@
 //! A table of objects, by number.
 
-use super::entry::{Entry, NoRoom, NotFilled};
+use super::entry::{Entry, NoRoom, NotFilled, Room};
 use super::lifecycle::SLOTS;
 use super::numbers::Numbers;
 use super::obj_ref::Body;
@@ -83,7 +83,7 @@ impl<T: Send + Sync + 'static> Table<T> {
     /// It may be evicted at any time; it stays readable as long as the guard.
     #[inline]
     pub fn get<'g>(&self, number: u64, _g: &'g Guard) -> Option<&'g Object<T>> {
-        let object = self.storage.entries.find(number)?.load();
+        let object = self.storage.entries.load(number);
         // SAFETY: entries return live objects or null. A thread that clears one, the table's drop
         // included, retires the object through the epoch, which waits for the guard, and the
         // storage goes through the epoch too.
@@ -118,31 +118,26 @@ impl<T: Send + Sync + 'static> Table<T> {
             if let Some(soon) = next.and_then(|next| self.storage.entries.find(next)) {
                 soon.prefetch();
             }
-            match self.storage.entries.find_or_grow(new.0).claim() {
-                Ok(room) => {
-                    let filled = room.fill(new, make, prepare);
-                    let object = filled.unwrap_or_else(|_| filled_by_another(new.0));
-                    // SAFETY: it is new, and its reference belongs to this function.
-                    return unsafe { self.counted(object) };
-                }
+            let entry = self.storage.entries.find_or_grow(new.0);
+            let room = match entry.claim() {
+                Ok(room) => room,
                 // A number that was filled by `insert_at` or `restore` is skipped.
-                Err(NoRoom::Taken) => {}
-                Err(NoRoom::Elsewhere) => return self.insert_elsewhere(new, make, prepare),
-            }
+                Err(NoRoom::Taken) => continue,
+                Err(NoRoom::Elsewhere) => Room::elsewhere(entry),
+            };
+            // Once in the code: only so are the closures a part of it.
+            return match room.fill(new, make, prepare) {
+                // SAFETY: it is new, and its reference belongs to this function.
+                Ok(object) => unsafe { self.counted(object) },
+                Err(made) => self.insert_made(new.0, made),
+            };
         }
     }
 
-    /// Stores a new object whose number has an entry in which it cannot lie.
+    /// Stores a new object that does not lie in the entry of its number.
     #[cold]
     #[inline(never)]
-    fn insert_elsewhere(
-        &self,
-        (number, generation): (u64, u32),
-        make: impl FnOnce(u64, u32) -> T,
-        prepare: impl FnOnce(&T),
-    ) -> ObjRef<T> {
-        let made = Body::held(number, generation, make(number, generation));
-        prepare(made.value());
+    fn insert_made(&self, number: u64, made: Body<T>) -> ObjRef<T> {
         let entry = self.storage.entries.find_or_grow(number);
         let stored = self.publish(entry, number, made);
         stored.unwrap_or_else(|_| filled_by_another(number))

@@ -237,6 +237,35 @@ fn an_object_is_stored_inline_unless_the_last_one_may_still_be_read() {
     wait_until_alive(&alive, 0);
 }
 
+/// As the last test, of numbers that the table gives out.
+#[test]
+fn a_new_object_lies_elsewhere_while_the_last_one_of_its_number_may_be_read() {
+    force_core(0);
+    let (table, alive) = (Table::new(0), Arc::default());
+    let insert = || table.insert(|number, _| Tracked::new(number, &alive));
+    let end = |held: ObjRef<Tracked>| {
+        let g = epoch::pin();
+        let object = held.pinned(&g);
+        drop(held);
+        assert!(table.retire(object, &g));
+    };
+    let reader = epoch::pin();
+    let made: Vec<_> = (0..BLOCK).map(|_| insert()).collect();
+    made.into_iter().for_each(end);
+    let again = insert();
+    assert_eq!(
+        (again.number(), again.generation(), again.number),
+        (0, 2, 0)
+    );
+    let entry = table.storage.entries.find(0).expect("it was reached");
+    let lies_inline = |held: &ObjRef<Tracked>| entry.holds_inline(std::ptr::NonNull::from(&**held));
+    assert!(!lies_inline(&again), "the inline memory may still be read");
+    end(again);
+    drop(reader);
+    drop(table);
+    wait_until_alive(&alive, 0);
+}
+
 #[test]
 #[cfg_attr(miri, ignore = "it has no kernel that maps pages")]
 fn memory_of_new_objects_faults_once_per_page() {

@@ -195,14 +195,15 @@ impl<const N: usize> PerCpuCounters<N> {
         !self.percpu.load(Ordering::Relaxed).is_null()
     }
 
-    /// Counters that start at `words`, owned by this core. Slots in `reserved` are written through
-    /// [`PerCpuCounters::local_word`] only. Slots in `second_line` share no line with the others
-    /// once the counters are inflated.
-    // Always inlined, as below: the counters are made where they stay.
+    /// Counters that start at 0, but for the one in slot `first`, which starts at 1, owned by this
+    /// core. Slots in `reserved` are written through [`PerCpuCounters::local_word`] only. Slots in
+    /// `second_line` share no line with the others once the counters are inflated.
+    // Always inlined, as below: the counters are made where they stay. An array of what they start
+    // at would be copied there.
     #[inline(always)]
-    pub(crate) fn owned(words: [u64; N], reserved: u16, second_line: u16) -> PerCpuCounters<N> {
+    pub(crate) fn owned(first: usize, reserved: u16, second_line: u16) -> PerCpuCounters<N> {
         PerCpuCounters {
-            inline: words.map(AtomicU64::new),
+            inline: std::array::from_fn(|slot| AtomicU64::new(u64::from(slot == first))),
             percpu: AtomicPtr::new(ptr::null_mut()),
             owner: AtomicU32::new(owner_of(core())),
             reserved,

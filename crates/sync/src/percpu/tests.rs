@@ -84,7 +84,7 @@ fn parts_of_two_cores_share_no_line() {
 #[test]
 #[should_panic(expected = "this slot is reserved")]
 fn a_reserved_slot_cannot_be_written_by_safe_code() {
-    PerCpuCounters::<2>::owned([0, 0], 0b10, 0b10).add(1, 1);
+    PerCpuCounters::<2>::owned(0, 0b10, 0b10).add(1, 1);
 }
 
 #[test]

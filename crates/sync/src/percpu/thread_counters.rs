@@ -1,7 +1,7 @@
 //! Counters that each thread adds to on lines of its own, without a locked instruction.
 
 use crate::primitive::atomic::{AtomicU64, Ordering};
-use crate::primitive::thread_number::{MOST, thread_number};
+use crate::primitive::thread_number::{MOST, known_number, thread_number};
 use crate::rcu::OnceSlot;
 use crossbeam_utils::CachePadded;
 
@@ -48,17 +48,22 @@ impl<const N: usize> ThreadCounters<N> {
     // Always inlined: a call saves and restores as many registers as it needs instructions.
     #[inline(always)]
     pub fn add(&self, which: usize, delta: i64) {
-        let delta = delta.cast_unsigned();
-        let Some(number) = thread_number() else {
-            // Release: see the type.
-            self.shared[which].fetch_add(delta, Ordering::Release);
-            return;
-        };
-        let word = &self.part(number)[which];
-        // Relaxed: no other thread writes it.
-        let sum = word.load(Ordering::Relaxed).wrapping_add(delta);
-        // Release: see the type. It is the last access: the counters may be dropped right after it.
-        word.store(sum, Ordering::Release);
+        match self.first.get(known_number()) {
+            Some(part) => add_to(&part[which], delta),
+            None => self.add_further(which, delta),
+        }
+    }
+
+    /// [`ThreadCounters::add`] by a thread whose part is not in the first chunk, or not known.
+    #[inline(never)]
+    fn add_further(&self, which: usize, delta: i64) {
+        match thread_number() {
+            Some(number) => add_to(&self.part(number)[which], delta),
+            None => {
+                // Release: see the type.
+                self.shared[which].fetch_add(delta.cast_unsigned(), Ordering::Release);
+            }
+        }
     }
 
     /// Sum `which`.
@@ -78,21 +83,24 @@ impl<const N: usize> ThreadCounters<N> {
             .cast_signed()
     }
 
-    #[inline(always)]
     fn part(&self, number: usize) -> &Part<N> {
-        match self.first.get(number) {
-            Some(part) => part,
-            None => self.further_part(number),
+        if let Some(part) = self.first.get(number) {
+            return part;
         }
-    }
-
-    #[inline(never)]
-    fn further_part(&self, number: usize) -> &Part<N> {
         let place = number + FIRST;
         let chunk = (place.ilog2() - FIRST_LOG2) as usize;
         let make = || (0..FIRST << chunk).map(|_| part()).collect();
         &self.more[chunk - 1].get_or_set(make)[place - (FIRST << chunk)]
     }
+}
+
+/// Adds to a word of the calling thread.
+#[inline(always)]
+fn add_to(word: &AtomicU64, delta: i64) {
+    // Relaxed: no other thread writes it.
+    let sum = word.load(Ordering::Relaxed).wrapping_add_signed(delta);
+    // Release: see the type. It is the last access: the counters may be dropped right after it.
+    word.store(sum, Ordering::Release);
 }
 
 fn part<const N: usize>() -> Part<N> {

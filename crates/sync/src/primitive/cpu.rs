@@ -3,8 +3,8 @@
 //! The kernel stores the number of the current core in a small area of every thread (restartable
 //! sequences), which the C library registers and publishes the address of. Reading it there takes a
 //! third of a nanosecond; `sched_getcpu` takes three. Where there is no such area, because the C
-//! library is older or a tool intercepts it, `sched_getcpu` is called, once for each pin of the
-//! epoch.
+//! library is older or a tool intercepts it, `sched_getcpu` is called, once for so many pins of the
+//! epoch: a thread that has moved since counts beside another core for a moment.
 
 /// The core that this thread runs on now, in the kernel's numbering.
 #[inline]
@@ -19,37 +19,30 @@ pub(super) fn current() -> usize {
     kept::current()
 }
 
-/// The calling thread asks for its core a few times from now on, until [`ask_again`]: it is enough
-/// to ask once, where asking is not a load.
+/// The calling thread asks for its core when it next needs it, and keeps the answer until this is
+/// called again, where asking is not a load.
 #[inline]
 pub(crate) fn ask_once() {
     #[cfg(not(miri))]
-    kept::set(kept::ASK_ONCE);
-}
-
-/// Ends [`ask_once`].
-#[inline]
-pub(crate) fn ask_again() {
-    #[cfg(not(miri))]
-    kept::set(kept::ASK);
+    kept::ask_once();
 }
 
 #[cfg(not(miri))]
 mod kept {
     use std::cell::Cell;
 
-    /// Instead of a core: asked for each time.
-    pub(super) const ASK: u32 = u32::MAX;
+    /// Instead of a core: asked for each time, by a thread that has not pinned often.
+    const ASK: u32 = u32::MAX;
     /// Instead of a core: asked for now, and kept.
-    pub(super) const ASK_ONCE: u32 = u32::MAX - 1;
+    const ASK_ONCE: u32 = u32::MAX - 1;
 
     thread_local! {
         static KEPT: Cell<u32> = const { Cell::new(ASK) };
     }
 
     #[inline]
-    pub(super) fn set(kept: u32) {
-        KEPT.set(kept);
+    pub(super) fn ask_once() {
+        KEPT.set(ASK_ONCE);
     }
 
     #[inline]

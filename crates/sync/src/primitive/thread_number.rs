@@ -82,6 +82,15 @@ pub(crate) fn thread_number() -> Option<usize> {
     mine::number()
 }
 
+/// [`thread_number`], if the thread has asked for it before; else more than there are.
+#[inline]
+pub(crate) fn known_number() -> usize {
+    #[cfg(any(feature = "loom", feature = "shuttle"))]
+    return usize::MAX;
+    #[cfg(not(any(feature = "loom", feature = "shuttle")))]
+    mine::known()
+}
+
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 mod mine {
     use super::{MOST, Numbers};
@@ -101,6 +110,11 @@ mod mine {
         /// It needs no destructor, so it lives as long as the thread.
         static NUMBER: Cell<usize> = const { Cell::new(UNKNOWN) };
         static HELD: Cell<Option<Held>> = const { Cell::new(None) };
+    }
+
+    #[inline]
+    pub(super) fn known() -> usize {
+        NUMBER.get()
     }
 
     #[inline]

@@ -58,11 +58,12 @@ impl<T: Send + Sync + 'static> TagSlot<T> {
             .acquire()
             .map_addr(|word| word ^ usize::from(tag) << ADDRESS_BITS);
         // Null is looked for apart: the compiler does so anyway, where one comparison tells both.
-        if pointer.addr() > ADDRESS {
-            return None;
+        // And here: of a null that was returned it would make another look.
+        match pointer.addr() > ADDRESS || pointer.is_null() {
+            true => None,
+            // SAFETY: as in `load`.
+            false => Some(unsafe { &*pointer }),
         }
-        // SAFETY: as in `load`.
-        unsafe { pointer.as_ref() }
     }
 
     /// Stores a tagged value (or nothing) and retires the old value.
@@ -71,6 +72,19 @@ impl<T: Send + Sync + 'static> TagSlot<T> {
             join(tag, Box::into_raw(value))
         });
         retire_if_some(self.swap(word), g);
+    }
+
+    /// [`TagSlot::store`] by the only thread that may write the slot. An empty one is filled by a
+    /// store: what another thread puts there in between is never dropped.
+    #[inline]
+    pub fn put(&self, tag: u16, value: Box<T>, g: &Guard) {
+        match self.is_empty() {
+            // Release: pairs with the Acquire in `acquire`.
+            true => self
+                .word
+                .store(join(tag, Box::into_raw(value)), Ordering::Release),
+            false => self.store(Some((tag, value)), g),
+        }
     }
 
     /// Empties the slot and retires the old value; false if it was empty.
@@ -97,6 +111,14 @@ impl<T: Send + Sync + 'static> TagSlot<T> {
         // Relaxed: the pointers are not followed.
         let words = slots.iter().map(|slot| slot.word.load(Ordering::Relaxed));
         words.fold(0, |all, word| all | word.addr()) == 0
+    }
+
+    /// Whether this very value is here, with this tag. Does not follow the pointer.
+    #[inline]
+    pub fn holds(&self, tag: u16, value: &T) -> bool {
+        // Relaxed: the pointer is not followed.
+        let word = self.word.load(Ordering::Relaxed).addr();
+        word == std::ptr::from_ref(value).addr() | usize::from(tag) << ADDRESS_BITS
     }
 
     #[inline]
@@ -158,13 +180,14 @@ fn join<T>(tag: u16, pointer: *mut T) -> *mut T {
 }
 
 /// Retires a pointer that was just swapped out of a slot; false if it was null.
+#[inline]
 fn retire_if_some<T: Send + 'static>(word: *mut T, g: &Guard) -> bool {
     let (_, pointer) = split(word);
-    if pointer.is_null() {
-        return false;
+    let is_some = !pointer.is_null();
+    if is_some {
+        // SAFETY: the pointer was swapped out of its only slot, so it is ours alone and no new
+        // reader finds it.
+        unsafe { retire_raw(pointer, g) };
     }
-    // SAFETY: the pointer was swapped out of its only slot, so it is ours alone and no new
-    // reader finds it.
-    unsafe { retire_raw(pointer, g) };
-    true
+    is_some
 }

@@ -107,13 +107,26 @@ fn a_value_moved_by_another_thread_is_complete() {
 
 #[test]
 fn a_tag_comes_with_its_own_value() {
-    check(5, || {
+    tags_come_with_values(|slot, tag, g| {
+        slot.store(Some((tag, Published::new(u64::from(tag)))), g);
+    });
+}
+
+/// As with the entries of a directory: the holder of a lock fills an empty slot, or replaces what
+/// is there.
+#[test]
+fn a_tag_that_one_thread_puts_in_comes_with_its_own_value() {
+    tags_come_with_values(|slot, tag, g| slot.put(tag, Published::new(u64::from(tag)), g));
+}
+
+fn tags_come_with_values(store: fn(&TagSlot<Published>, u16, &epoch::Guard)) {
+    check(5, move || {
         let slot = Arc::new(TagSlot::<Published>::empty());
         let writer = Arc::clone(&slot);
         let writer = thread::spawn(move || {
             let g = epoch::pin();
-            writer.store(Some((1, Published::new(1))), &g);
-            writer.store(Some((2, Published::new(2))), &g);
+            store(&writer, 1, &g);
+            store(&writer, 2, &g);
             writer.take(&g);
         });
         let g = epoch::pin();

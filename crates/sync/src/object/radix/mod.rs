@@ -77,6 +77,19 @@ impl<T> Radix<T> {
         }
     }
 
+    /// The object of `number`, or null.
+    // Like `find`, with the load in both arms: an entry that may be missing is looked at once more.
+    #[inline]
+    pub(super) fn load(&self, number: u64) -> *mut Object<T> {
+        // Acquire: as in `find`.
+        let (node, shift) = split(self.roots.near.load(Ordering::Acquire));
+        let object = |entry: Option<Entry<'_, T>>| entry.map_or(ptr::null_mut(), Entry::load);
+        match covers(shift, number) {
+            true => object(self.find_below(node, shift, number)),
+            false => object(self.find_far(number)),
+        }
+    }
+
     /// The entry of `number`, if its tree reaches there.
     #[inline]
     pub(super) fn find(&self, number: u64) -> Option<Entry<'_, T>> {
