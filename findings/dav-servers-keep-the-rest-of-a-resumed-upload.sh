@@ -58,7 +58,7 @@ const server = new WebDAVServer({ hostname: '127.0.0.1', port: Number(process.ar
 server.setFileSystem('/', new PhysicalFileSystem(process.argv[3]), () => server.start(() => {}));
 JAVASCRIPT
 free_port() {
-    python3 -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])'
+    python3 -c 'import socket; print(socket.create_server(("127.0.0.1", 0)).getsockname()[1])'
 }
 head -c 10000 /dev/urandom > source
 told() { # NAME COMMAND...: runs a server (PORT and FILES are replaced) and resumes an upload

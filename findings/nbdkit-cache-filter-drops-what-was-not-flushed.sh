@@ -27,7 +27,8 @@ told() { # OPTIONS-OF-THE-FILTER OPTIONS-OF-NBDCOPY
     rm -f disk
     truncate -s 4M disk
     nbdkit -U - --filter="$parts/filters/nbdkit-cache-filter.so" \
-        "$parts/plugins/nbdkit-file-plugin.so" disk $1 --run "nbdcopy $2 image \"\$uri\"" || status=$?
+        "$parts/plugins/nbdkit-file-plugin.so" disk $1 \
+        --run "nbdcopy $2 image \"\$uri\"" || status=$?
     ! cmp -s image disk || what="all stored"
     ! cmp -s <(head -c 4M /dev/zero) disk || what="nothing stored"
     echo "${1:-no option}, nbdcopy ${2:-alone}: status $status, $what"
