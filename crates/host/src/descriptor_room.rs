@@ -238,8 +238,8 @@ impl Drop for TakenPlace {
             return;
         }
         let before = core.free.fetch_add(1, SeqCst);
-        // A core whose files are opened elsewhere keeps no more than it may need. It may have become
-        // short meanwhile.
+        // A core whose files are opened elsewhere keeps no more than it may need, and nothing where
+        // few are left since.
         if places.is_short.load(SeqCst) || before >= 2 * BATCH {
             places.recall(core);
         }

@@ -82,8 +82,8 @@ impl Rights {
         !matches!(self.0, Acts::AsItself)
     }
 
-    /// Whether this daemon may read and write any file by a right of its own, whatever its mode: not
-    /// where filesystems decide by themselves.
+    /// Whether this daemon may read and write any file by a right of its own, whatever its mode. On
+    /// filesystems that decide by themselves it may not all the same.
     pub fn overrides_modes(&self) -> bool {
         let own = match &self.0 {
             Acts::AsItself => return false,

@@ -41,6 +41,25 @@ fn a_file_that_is_kept_for_a_second_look_is_free_when_it_is_removed() {
     assert_eq!(served.used(), [before[0], before[1] + 1]);
 }
 
+#[test]
+fn an_open_that_cuts_frees_what_it_cuts() {
+    let (_place, source, state) = directories("cut-by-open");
+    let served = Served::of(&source, &state);
+    let file = served.make(ROOT, b"f");
+    let before = served.used();
+    assert!(served.write(&file, 0));
+    assert_eq!(served.used()[0], before[0] + SIZE as u64);
+    let ino = served.vfs.lookup(&CALLER, ROOT, b"f").unwrap().ino;
+    let flags = libc::O_WRONLY | libc::O_TRUNC;
+    let again = served.vfs.open(&CALLER, ino, flags).unwrap();
+    assert_eq!(served.used(), before);
+    // What the first one knew of its blocks holds no more.
+    assert!(served.write(&file, 0));
+    assert_eq!(served.used()[0], before[0] + SIZE as u64);
+    served.vfs.release(&again, None);
+    served.vfs.release(&file, None);
+}
+
 /// What was mounted below, and is gone by the end, was counted.
 #[test]
 fn usage_with_what_was_mounted_below_meanwhile_is_not_kept() {

@@ -41,8 +41,8 @@ impl Tree {
         done
     }
 
-    /// A file may be executed from now on, or was changed by the handle of an open file, of which no
-    /// more FLUSH may come: what is open to write to it, and not written through, is given up.
+    /// A file may be executed from now on, or was changed by a handle, behind which no FLUSH may
+    /// come: what is open to write to it, and not written through, is given up.
     pub fn give_up_idle(&self, node: &Node) {
         if !node.may_run() {
             return;

@@ -1,6 +1,7 @@
 //! Operations on names, charged.
 
 use super::Quotas;
+use super::projects::Leave;
 use crate::file::OpenHost;
 use crate::identity::Identity;
 use crate::node::Node;
@@ -209,11 +210,14 @@ impl Quotas {
     ///
     /// # Errors
     /// It cannot be.
-    fn keep_project(&self, id: &Identity, project: u32, to: &Arc<Node>) -> Result<()> {
-        if self.leaves_project(project, to) {
-            self.projects.set(id, project)?;
-        }
-        Ok(())
+    fn keep_project(
+        &self,
+        id: &Identity,
+        project: u32,
+        to: &Arc<Node>,
+    ) -> Result<Option<Leave<'_>>> {
+        let leave = || self.projects.leave(id, project);
+        Ok(self.leaves_project(project, to).then(leave).transpose()?)
     }
 
     /// Whether an inode of this project would be of another one by a name in this directory.
@@ -221,7 +225,7 @@ impl Quotas {
         !self.tree.keeps_projects() && project != self.project(to)
     }
 
-    /// Checks a rename against projects. What leaves the tree of its project keeps it.
+    /// Checks a rename against projects. What leaves the tree of its project by it keeps it.
     ///
     /// # Errors
     /// `EXDEV`; what is kept cannot be.
@@ -230,25 +234,26 @@ impl Quotas {
         (from, name): (&Arc<Node>, &[u8]),
         (to, new_name): (&Arc<Node>, &[u8]),
         flags: RenameFlags,
-    ) -> Result<()> {
+    ) -> Result<[Option<Leave<'_>>; 2]> {
         if !self.projects.any() || self.tree.keeps_projects() {
-            return Ok(());
+            return Ok([None, None]);
         }
         let reached = self.tree.reach(from)?;
         let found = self.tree.find(reached.as_fd(), name)?;
         let project = self.project_of_found(&found, from);
         if self.moves_within(from, to) {
-            return Ok(());
+            return Ok([None, None]);
         }
         self.may_enter(project, to)?;
+        let mut other_leaves = None;
         if flags.contains(RenameFlags::EXCHANGE) {
             let reached = self.tree.reach(to)?;
             let other = self.tree.find(reached.as_fd(), new_name)?;
             let of_other = self.project_of_found(&other, to);
             self.may_enter(of_other, from)?;
-            self.keep_project(&other.id, of_other, from)?;
+            other_leaves = self.keep_project(&other.id, of_other, from)?;
         }
-        self.keep_project(&found.id, project, to)
+        Ok([self.keep_project(&found.id, project, to)?, other_leaves])
     }
 
     /// A directory that has moved is counted where it is. What has moved to where a change of
@@ -286,11 +291,14 @@ impl Quotas {
         let project = self.project(node);
         self.may_enter(project, parent)?;
         // Before there is the name: a crash may follow.
-        self.keep_project(&node.id, project, parent)?;
+        let leave = self.keep_project(&node.id, project, parent)?;
         if self.moving.is_on() {
             self.moving.moved().add_link(&node.id, project);
         }
         let done = self.settled(node, link)?;
+        if let Some(leave) = leave {
+            leave.made();
+        }
         if self.moving.is_on() {
             self.moving.moved().add_renamed(Arc::clone(node), parent);
         }

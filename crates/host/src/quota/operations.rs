@@ -1,5 +1,6 @@
 //! The operations of [`crate::HostVfs`] with quotas. Without quotas each is the plain one.
 
+use super::projects::Leave;
 use crate::checked::SuidSgid;
 use crate::file::OpenHost;
 use crate::node::Node;
@@ -84,7 +85,7 @@ impl HostVfs {
         };
         let how = RenameFlags::from_bits_retain(flags);
         let _under_way = quotas.begin();
-        quotas.check_rename(from, to, how)?;
+        let leave = quotas.check_rename(from, to, how)?;
         let replaces = !how.intersects(RenameFlags::EXCHANGE | RenameFlags::NOREPLACE);
         let victim = replaces.then(|| quotas.victim(to.0, to.1)).flatten();
         // What moves while the tree is walked is counted now: the walk may find it at neither name.
@@ -97,6 +98,9 @@ impl HostVfs {
             true => quotas.leave_whiteout(caller, from, rename),
             false => rename(),
         };
+        if done.is_ok() {
+            leave.into_iter().flatten().for_each(Leave::made);
+        }
         for one in [victim, moved, exchanged] {
             quotas.lost(one);
         }
@@ -129,7 +133,10 @@ impl HostVfs {
     ) -> Result<OpenHost> {
         let open = || self.tree.open_node(caller, node, flags);
         match &self.quotas {
-            Some(quotas) if super::cuts(flags) => quotas.settled(node, open),
+            // Nobody writes between the cut and what is told of it.
+            Some(quotas) if super::cuts(flags) => {
+                quotas.freeing(node, || quotas.in_range(node, 0..u64::MAX), open)
+            }
             _ => open(),
         }
     }

@@ -8,9 +8,14 @@ use crate::identity::Identity;
 use crate::node::Node;
 use crate::reach::Found;
 use hearth::{Errno, KeepError};
+use hearth_sync::lock::Lock;
+use hearth_sync::lock_class;
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicBool, Ordering::Relaxed};
 use rustix::fd::AsFd;
+use std::collections::HashMap;
+
+lock_class!(LeavingLock = "host.leaving", 814);
 
 /// The file of projects.
 pub const PROJECTS: Form<u32> = Form {
@@ -29,6 +34,27 @@ pub struct Projects {
     any: AtomicBool,
     /// Device of the root.
     own: u64,
+    /// Inodes that are about to leave their projects by a name. Held while a line changes, so that
+    /// none is taken away that somebody counts on.
+    leaving: Lock<LeavingLock, HashMap<Identity, Attempts>>,
+}
+
+/// How an inode leaves its project.
+#[derive(Debug)]
+struct Attempts {
+    /// Names that are being made.
+    under_way: usize,
+    /// Its line stays: there is such a name, or another reason.
+    is_kept: bool,
+}
+
+/// A name that is about to be made where another project is inherited, or none. The inode's own is
+/// written down from before there is the name; where it was refused, that is undone.
+#[must_use]
+#[derive(Debug)]
+pub struct Leave<'p> {
+    projects: &'p Projects,
+    id: Identity,
 }
 
 impl Projects {
@@ -38,6 +64,7 @@ impl Projects {
             any: AtomicBool::new(!lines.is_empty()),
             lines,
             own,
+            leaving: Lock::default(),
         }
     }
 
@@ -67,9 +94,31 @@ impl Projects {
     /// # Errors
     /// It cannot be kept, and nothing has changed.
     pub fn set(&self, id: &Identity, project: u32) -> std::result::Result<(), KeepError> {
+        let mut leaving = self.leaving.lock();
         self.lines.set(&id.lasting(self.own), Some(project))?;
+        keep(&mut leaving, id);
         self.any.store(true, Relaxed);
         Ok(())
+    }
+
+    /// [`Projects::set`] for a name that is about to be made.
+    ///
+    /// # Errors
+    /// It cannot be kept, and nothing has changed.
+    pub fn leave(&self, id: &Identity, project: u32) -> std::result::Result<Leave<'_>, KeepError> {
+        let mut leaving = self.leaving.lock();
+        let is_kept = self.of(id).is_some();
+        self.lines.set(&id.lasting(self.own), Some(project))?;
+        self.any.store(true, Relaxed);
+        let first = Attempts {
+            under_way: 0,
+            is_kept,
+        };
+        leaving.entry(*id).or_insert(first).under_way += 1;
+        Ok(Leave {
+            projects: self,
+            id: *id,
+        })
     }
 
     /// [`Projects::set`] where nobody can be refused.
@@ -77,6 +126,8 @@ impl Projects {
     /// # Errors
     /// It cannot be kept, and holds until the unmount.
     pub fn hold(&self, id: &Identity, project: u32) -> std::result::Result<(), KeepError> {
+        let mut leaving = self.leaving.lock();
+        keep(&mut leaving, id);
         self.any.store(true, Relaxed);
         self.lines.hold(&id.lasting(self.own), Some(project))
     }
@@ -94,6 +145,38 @@ impl Projects {
         if self.any() {
             // A line that stays says what nobody asks for; the log has heard of it.
             let _ = self.lines.hold(&id.lasting(self.own), None);
+        }
+    }
+}
+
+/// Another reason for a line of this inode.
+fn keep(leaving: &mut HashMap<Identity, Attempts>, id: &Identity) {
+    if let Some(attempts) = leaving.get_mut(id) {
+        attempts.is_kept = true;
+    }
+}
+
+impl Leave<'_> {
+    /// There is the name.
+    pub fn made(self) {
+        keep(&mut self.projects.leaving.lock(), &self.id);
+    }
+}
+
+impl Drop for Leave<'_> {
+    fn drop(&mut self) {
+        let mut leaving = self.projects.leaving.lock();
+        let Some(attempts) = leaving.get_mut(&self.id) else {
+            return;
+        };
+        attempts.under_way -= 1;
+        if attempts.under_way > 0 {
+            return;
+        }
+        let is_kept = attempts.is_kept;
+        leaving.remove(&self.id);
+        if !is_kept {
+            self.projects.unset(&self.id);
         }
     }
 }
@@ -177,5 +260,77 @@ impl Quotas {
             }
             self.project_below(&found.id, by_parent)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{HostOptions, HostVfs};
+    use hearth::{Caller, FsXAttr, ROOT, Vfs, Volume};
+    use hearth_testing::place::Place;
+    use std::fs;
+
+    /// Once, what a refused rename had written down stayed.
+    #[test]
+    fn what_a_refused_name_would_have_needed_is_not_kept() {
+        let place = Place::new("quota-refused-name").unwrap();
+        let source = place.directory("source").unwrap();
+        fs::create_dir_all(source.join("out/full/file")).unwrap();
+        fs::create_dir(source.join("in")).unwrap();
+        fs::write(source.join("in/f"), "").unwrap();
+        let volume = Volume::builder().build().unwrap();
+        let options = HostOptions {
+            state: Some(place.directory("state").unwrap()),
+            ..HostOptions::default()
+        };
+        let vfs = HostVfs::open(&source, options, &volume).unwrap();
+        let vfs = vfs.with_quotas(&source, &volume, true, |_, _| ()).unwrap();
+        let root = Caller::ROOT;
+        let of = |parent, name: &[u8]| vfs.lookup(&root, parent, name).unwrap().ino;
+        let (inside, outside) = (of(ROOT, b"in"), of(ROOT, b"out"));
+        let project = FsXAttr {
+            project: 5,
+            ..vfs.get_fsxattr(inside).unwrap()
+        };
+        vfs.set_fsxattr(&root, inside, &project).unwrap();
+        let projects = &vfs.quotas.as_ref().unwrap().projects;
+        if vfs.tree.keeps_projects() {
+            return;
+        }
+        let file = of(inside, b"f");
+        let kept = || projects.of(&vfs.node(file).unwrap().id);
+        let full = vfs.rename(&root, inside, b"f", outside, b"full", 0);
+        full.unwrap_err();
+        assert_eq!(kept(), None);
+        vfs.link(&root, file, outside, b"full").unwrap_err();
+        assert_eq!(kept(), None);
+        let id = vfs.node(file).unwrap().id;
+        // Of two at once the one that is made needs it, whichever ends last.
+        for made_first in [true, false] {
+            let (one, other) = (
+                projects.leave(&id, 5).unwrap(),
+                projects.leave(&id, 5).unwrap(),
+            );
+            match made_first {
+                true => {
+                    one.made();
+                    drop(other);
+                }
+                false => {
+                    drop(one);
+                    other.made();
+                }
+            }
+            assert_eq!(kept(), Some(5));
+            projects.unset(&id);
+        }
+        // What somebody sets meanwhile stays as well.
+        let refused = projects.leave(&id, 5).unwrap();
+        projects.set(&id, 6).unwrap();
+        drop(refused);
+        assert_eq!(kept(), Some(6));
+        projects.unset(&id);
+        vfs.rename(&root, inside, b"f", outside, b"f", 0).unwrap();
+        assert_eq!(kept(), Some(5));
     }
 }
