@@ -36,10 +36,11 @@ impl<V: KernelCache> Dispatcher<V> {
     }
 
     /// How long the kernel may believe what it is told of an inode: attributes not at all while
-    /// stores through a mapping may change them.
+    /// stores through a mapping may change them, nor while it believes others than it is told. It
+    /// is asked to drop the inode whenever it asks, so it should ask.
     pub(super) fn timeouts(&self, ino: u64) -> Timeouts {
         let timeouts = self.settings.timeouts;
-        match self.is_written_below(ino) {
+        match self.is_written_below(ino) || self.notifier.is_stale(ino) {
             true => Timeouts {
                 attr: Duration::ZERO,
                 ..timeouts
