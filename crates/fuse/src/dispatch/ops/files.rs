@@ -194,8 +194,8 @@ impl<V: KernelCache> Dispatcher<V> {
     /// note.
     fn pass_on(&self, handle: u64, ino: u64) -> VfsResult<()> {
         if self.settings.writeback && !self.has_written(handle) {
-            self.cached_mtimes
-                .wrote(ino, self.vfs.getattr(&Caller::ROOT, ino)?.mtime);
+            let mtime = || Ok::<_, VfsError>(self.vfs.getattr(&Caller::ROOT, ino)?.mtime);
+            self.cached_mtimes.first_write(ino, mtime)?;
             self.handles.with(handle, Handle::set_written);
         }
         Ok(())
