@@ -28,14 +28,16 @@ impl<V: KernelCache> Dispatcher<V> {
         }
         // Of a program that runs the kernel refuses the cut only when the file was opened, and cut.
         // It refuses an open for writing before.
-        if args.flags as i32 & (libc::O_ACCMODE | libc::O_TRUNC) == libc::O_TRUNC
-            && self.handles.executes(cx.ino())
-        {
-            // One that has ended may not have been closed yet, which the kernel tells of later.
-            if cx.attempt.again && !cx.attempt.may_block {
+        if args.flags as i32 & (libc::O_ACCMODE | libc::O_TRUNC) == libc::O_TRUNC {
+            let executes = match cx.attempt.may_block {
+                true => self.handles.goes_on_executing(cx.ino()),
+                false => self.handles.executes(cx.ino()),
+            };
+            if executes && cx.attempt.again && !cx.attempt.may_block {
+                // One that has ended may not have been closed yet, which the kernel tells of later.
                 return Ok(Outcome::Wait(WaitFor::Thread));
             }
-            if !cx.attempt.may_block || self.handles.goes_on_executing(cx.ino()) {
+            if executes {
                 return Err(Errno(libc::ETXTBSY).into());
             }
         }
