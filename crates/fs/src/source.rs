@@ -45,6 +45,7 @@ pub struct SourceError {
 
 /// Why a source cannot be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SourceFault {
     /// It names nothing that is known.
     Unknown,
@@ -56,8 +57,9 @@ pub enum SourceFault {
     LeftOut(&'static str),
 }
 
-/// Why a volume was not opened.
+/// Why a volume was not opened. Which variants there are depends on the features of the library.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum OpenError {
     /// The source is unknown.
     Source(SourceError),

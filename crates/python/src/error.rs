@@ -52,7 +52,8 @@ pub fn of_open(error: &OpenError, source: &str) -> PyErr {
     let errno = match error {
         OpenError::Store(_, error) => error.errno(),
         OpenError::Host(_) => Errno::EOPNOTSUPP,
-        OpenError::Source(_) | OpenError::Option(_) | OpenError::Build(_) => Errno::EINVAL,
+        // A source or an option that is not known, or a volume that cannot be built.
+        _ => Errno::EINVAL,
     };
     because_at(errno, error, source)
 }

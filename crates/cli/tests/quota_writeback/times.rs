@@ -116,6 +116,8 @@ fn a_file_that_is_held_behind_its_close_gets_its_time_afterwards(transport: Tran
         drop(file);
         std::thread::sleep(Duration::from_millis(400));
         assert_eq!(modified(&mounted, "f"), at(LONG_AGO), "the kernel has it");
+        // Until it was asked again, four times: attributes are valid for a minute otherwise.
+        std::thread::sleep(Duration::from_millis(200));
         drop(held.expect("it is there"));
         until(&format!("the time of the write, {pause}"), || {
             modified(&mounted, "f") > at(LONG_AGO)

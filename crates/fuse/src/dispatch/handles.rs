@@ -116,6 +116,13 @@ impl<F> Handle<F> {
     }
 }
 
+impl<F: VfsFile> Handle<F> {
+    /// Whether a program is executed from this file through it.
+    fn executes(&self, ino: u64) -> bool {
+        self.file.ino() == ino && self.file.flags() & FMODE_EXEC != 0
+    }
+}
+
 impl<F: VfsFile> Handles<F> {
     /// No open files. Handle 0 is never given out: it is what the kernel sends when it opened a
     /// file without asking.
@@ -210,22 +217,45 @@ impl<F: VfsFile> Handles<F> {
         let guard = epoch::pin();
         let mut found = false;
         self.table.scan(0, &guard, |handle| {
-            found |= handle.file.ino() == ino && handle.file.flags() & FMODE_EXEC != 0;
+            found |= handle.executes(ino);
             !found
         });
         found
     }
 
-    /// [`Handles::executes`], for a moment yet. Blocks meanwhile.
+    /// [`Handles::executes`], for a moment yet. Blocks meanwhile. Looks at all handles twice: while
+    /// it waits, at one that it has found.
     pub fn goes_on_executing(&self, ino: u64) -> bool {
         let end = Instant::now() + UNTIL_CLOSED;
-        while self.executes(ino) {
-            if Instant::now() >= end {
-                return true;
-            }
-            thread::sleep(LOOK);
+        let mut executing = self.executing(ino);
+        if executing.is_empty() {
+            return false;
         }
-        false
+        while let Some(&one) = executing.last() {
+            // The number may be another's by now.
+            if self.with(one, |handle| handle.executes(ino)) != Some(true) {
+                executing.pop();
+            } else if Instant::now() >= end {
+                return true;
+            } else {
+                thread::sleep(LOOK);
+            }
+        }
+        // Another may have begun since.
+        self.executes(ino)
+    }
+
+    /// The handles by which programs are executed from this file.
+    fn executing(&self, ino: u64) -> Vec<u64> {
+        let guard = epoch::pin();
+        let mut numbers = Vec::new();
+        self.table.scan(0, &guard, |handle| {
+            if handle.executes(ino) {
+                numbers.push(handle.number());
+            }
+            true
+        });
+        numbers
     }
 
     /// The handles that there are: at the end, those that the kernel did not release before it
@@ -245,6 +275,7 @@ impl<F: VfsFile> Handles<F> {
 mod tests {
     use super::*;
     use hearth::{Caller, OpenFile, ROOT, Volume};
+    use hearth_sync::primitive::atomic::AtomicUsize;
 
     fn open_root() -> Arc<OpenFile> {
         Volume::memory()
@@ -309,5 +340,48 @@ mod tests {
             });
             assert!(!handles.goes_on_executing(ROOT));
         });
+    }
+
+    /// A file with these flags that counts how often it is looked at.
+    struct Looked(AtomicUsize, i32);
+
+    impl VfsFile for Looked {
+        fn ino(&self) -> u64 {
+            self.0.fetch_add(1, Relaxed);
+            ROOT
+        }
+        fn kind(&self) -> Kind {
+            Kind::File
+        }
+        fn flags(&self) -> i32 {
+            self.1
+        }
+        fn set_flags(&self, _flags: i32) {}
+        fn writable(&self) -> bool {
+            false
+        }
+        fn is_control(&self) -> bool {
+            false
+        }
+        fn is_synchronous(&self) -> bool {
+            false
+        }
+        fn is_charged(&self) -> bool {
+            false
+        }
+    }
+
+    /// Once, the wait looked at all handles each millisecond.
+    #[test]
+    fn a_wait_for_a_program_looks_at_few_handles() {
+        let handles = Handles::new();
+        let files = [0; 100].map(|flags| Arc::new(Looked(AtomicUsize::new(0), flags)));
+        for file in &files {
+            handles.insert(Arc::clone(file));
+        }
+        handles.insert(Arc::new(Looked(AtomicUsize::new(0), FMODE_EXEC)));
+        assert!(handles.goes_on_executing(ROOT));
+        let mut looks = files.iter().map(|file| file.0.load(Relaxed));
+        assert!(looks.all(|looks| (1..=2).contains(&looks)));
     }
 }

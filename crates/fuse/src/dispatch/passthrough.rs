@@ -36,11 +36,12 @@ impl<V: KernelCache> Dispatcher<V> {
     }
 
     /// How long the kernel may believe what it is told of an inode of `size` bytes: attributes not
-    /// at all while stores through a mapping may change them. An empty file has nothing to store
-    /// to, and what makes it longer comes here or ends the belief.
+    /// at all while stores through a mapping may change them, nor while it believes others than it
+    /// is told. It is asked to drop the inode whenever it asks, so it should ask. An empty file has
+    /// nothing to store to, and what makes it longer comes here or ends the belief.
     pub(super) fn timeouts(&self, ino: u64, size: u64) -> Timeouts {
         let timeouts = self.settings.timeouts;
-        match size > 0 && self.is_stored_to(ino) {
+        match (size > 0 && self.is_stored_to(ino)) || self.notifier.is_stale(ino) {
             true => Timeouts {
                 attr: Duration::ZERO,
                 ..timeouts

@@ -7,9 +7,18 @@
 //! stored. It looks like the `utimensat` of a program that sets the mtime alone; but it is the very
 //! time that the kernel was last told. With a handle it is never a program's, and may be one that
 //! the kernel has made itself, of a cut or of a store through a mapping: the later one counts.
+//!
+//! A first write and a time that the kernel sends beside it, as `sync` makes it, have no order. The
+//! write looks at the mtime and notes it, *unsettled*: a time that was stored between the look and
+//! the note has found nothing to change. So it looks again before it writes, as does every other
+//! write that finds the note unsettled, and settles what is seen; a time that is stored from then
+//! on changes the note itself, and settles it too. No look that settles comes behind a write,
+//! because the write's own had settled before. Whoever stores a time looks for the note again
+//! afterwards: where a first write has made it meanwhile, its time may have been there before, so
+//! the file has that of now.
 
 use super::by_inode::ByInode;
-use hearth::Time;
+use hearth::{SetTime, Time};
 use hearth_sync::epoch;
 use hearth_sync::lock_class;
 
@@ -19,45 +28,87 @@ lock_class!(CachedMtimesLock = "fuse.believed-times", 878);
 pub(crate) const TICK_NS: u64 = 10_000_000;
 
 /// The mtimes that the kernel has cached of files whose writes it has passed on, until it forgets
-/// the inode. Times that the kernel sends beside a first write, as `sync` makes it, have no order
-/// with that write.
+/// the inode.
 #[derive(Default)]
-pub(crate) struct CachedMtimes(ByInode<CachedMtimesLock, Time>);
+pub(crate) struct CachedMtimes(ByInode<CachedMtimesLock, Believed>);
+
+#[derive(Clone, Copy)]
+struct Believed {
+    time: Time,
+    is_settled: bool,
+}
 
 impl CachedMtimes {
-    /// A first write to `ino` is passed on: until now it has the mtime that the kernel believes,
-    /// unless there was another write before.
-    pub fn wrote(&self, ino: u64, before: Time) {
-        self.0.with(ino, |times| {
-            times.entry(ino).or_insert(before);
+    /// A first write to `ino` through a handle is about to be passed on: until now the file has the
+    /// mtime that the kernel believes, unless there was another write before.
+    ///
+    /// # Errors
+    /// Those of `mtime`, which looks.
+    pub fn first_write<E>(&self, ino: u64, mtime: impl Fn() -> Result<Time, E>) -> Result<(), E> {
+        if self.believed(ino).is_some_and(|known| known.is_settled) {
+            return Ok(());
+        }
+        let time = mtime()?;
+        let is_settled = self.0.with(ino, |times| {
+            let new = Believed {
+                time,
+                is_settled: false,
+            };
+            times.entry(ino).or_insert(new).is_settled
         });
+        if !is_settled {
+            let time = mtime()?;
+            self.change(ino, |known| {
+                if !known.is_settled {
+                    *known = Believed::told(time);
+                }
+            });
+        }
+        Ok(())
+    }
+
+    /// Has `store` store an mtime of the kernel's own: with a write that was passed on the later
+    /// one counts.
+    ///
+    /// # Errors
+    /// Those of `store`, which may be tried again.
+    pub fn settle<R, E>(
+        &self,
+        ino: u64,
+        time: Time,
+        store: impl Fn(SetTime) -> Result<R, E>,
+    ) -> Result<R, E> {
+        let knew = self.knows(ino);
+        let stored = store(match knew {
+            true => SetTime::NoEarlier(time),
+            false => SetTime::At(time),
+        })?;
+        // Not before: what the kernel believes already is not stored.
+        self.set(ino, time);
+        match knew || !self.knows(ino) {
+            true => Ok(stored),
+            false => store(SetTime::Now),
+        }
     }
 
     /// Whether writes to `ino` were passed on.
     pub fn knows(&self, ino: u64) -> bool {
-        self.0.may_know(ino) && self.0.with(ino, |times| times.contains_key(&ino))
+        self.believed(ino).is_some()
     }
 
     /// The mtime that the kernel believes of such a file.
     pub fn get(&self, ino: u64) -> Option<Time> {
-        match self.0.may_know(ino) {
-            true => self.0.with(ino, |times| times.get(&ino).copied()),
-            false => None,
-        }
+        self.believed(ino).map(|known| known.time)
     }
 
     /// Whether that is so, and the kernel believes that it has this time.
     pub fn has(&self, ino: u64, time: Time) -> bool {
-        self.0.may_know(ino) && self.0.with(ino, |times| times.get(&ino) == Some(&time))
+        self.get(ino) == Some(time)
     }
 
     /// The kernel knows that `ino` has this time.
     pub fn set(&self, ino: u64, time: Time) {
-        if self.0.may_know(ino) {
-            self.0.with(ino, |times| {
-                times.entry(ino).and_modify(|known| *known = time);
-            });
-        }
+        self.change(ino, |known| *known = Believed::told(time));
     }
 
     /// A FORGET of the inode was counted. The kernel may have found it again before it said this of
@@ -74,30 +125,174 @@ impl CachedMtimes {
             });
         }
     }
+
+    fn believed(&self, ino: u64) -> Option<Believed> {
+        match self.0.may_know(ino) {
+            true => self.0.with(ino, |times| times.get(&ino).copied()),
+            false => None,
+        }
+    }
+
+    fn change(&self, ino: u64, change: impl FnOnce(&mut Believed)) {
+        if self.0.may_know(ino) {
+            self.0.with(ino, |times| {
+                times.entry(ino).and_modify(change);
+            });
+        }
+    }
+}
+
+impl Believed {
+    /// The kernel has said or seen so.
+    fn told(time: Time) -> Believed {
+        Believed {
+            time,
+            is_settled: true,
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::{Cell, RefCell};
+    use std::convert::Infallible;
+
+    const INO: u64 = 7;
+
+    fn second(sec: i64) -> Time {
+        Time { sec, nsec: 5 }
+    }
+
+    /// A file that is written and has times stored; each does something else first, or afterwards,
+    /// if it is its turn.
+    struct Timed {
+        believed: CachedMtimes,
+        mtime: Cell<Time>,
+        /// How many steps until the turn of what is beside it.
+        steps: Cell<u32>,
+        beside: RefCell<Option<fn(&Timed)>>,
+    }
+
+    impl Timed {
+        /// Of second 1. `beside` is done after so many steps.
+        fn new(steps: u32, beside: fn(&Timed)) -> Timed {
+            Timed {
+                believed: CachedMtimes::default(),
+                mtime: Cell::new(second(1)),
+                steps: Cell::new(steps),
+                beside: RefCell::new(Some(beside)),
+            }
+        }
+
+        fn step(&self) {
+            let steps = self.steps.get();
+            self.steps.set(steps.saturating_sub(1));
+            let beside = match steps {
+                0 => self.beside.take(),
+                _ => None,
+            };
+            if let Some(beside) = beside {
+                beside(self);
+            }
+        }
+
+        /// A first write, in second 3.
+        fn write(&self) {
+            let look = || {
+                self.step();
+                let seen = self.mtime.get();
+                self.step();
+                Ok::<_, Infallible>(seen)
+            };
+            self.believed.first_write(INO, look).unwrap();
+            self.step();
+            self.mtime.set(self.mtime.get().max(second(3)));
+            self.step();
+        }
+
+        /// The kernel sends a time of its own, second 2, in second 4.
+        fn settle(&self) {
+            let store = |time| {
+                self.step();
+                self.mtime.set(match time {
+                    SetTime::Now => second(4),
+                    SetTime::At(time) => time,
+                    SetTime::NoEarlier(time) => self.mtime.get().max(time),
+                });
+                self.step();
+                Ok::<_, Infallible>(())
+            };
+            self.believed.settle(INO, second(2), store).unwrap();
+            self.step();
+        }
+
+        fn is_right(&self, what: &str) {
+            assert!(self.mtime.get() >= second(3), "{what}: the write's time");
+            assert!(self.believed.has(INO, second(2)), "{what}: what was sent");
+        }
+    }
+
+    /// Once, a time that was stored between the look of a first write and its note was not the one
+    /// that the kernel was known to believe, and one that was stored behind the write took its time
+    /// away.
+    #[test]
+    fn a_first_write_and_a_time_of_the_kernel_need_no_order() {
+        for steps in 0..7 {
+            let file = Timed::new(steps, Timed::settle);
+            file.write();
+            file.step();
+            file.is_right(&format!("sent after {steps} steps of the write"));
+            let file = Timed::new(steps, Timed::write);
+            file.settle();
+            (0..4).for_each(|_| file.step());
+            file.is_right(&format!("written after {steps} steps of what is sent"));
+        }
+    }
+
+    /// Once tried: the second look of one took the time of another's write for what is believed.
+    #[test]
+    fn two_first_writes_believe_what_was_before_both() {
+        for steps in 0..7 {
+            let file = Timed::new(steps, Timed::write);
+            file.write();
+            (0..2).for_each(|_| file.step());
+            let believed = file.believed.get(INO);
+            assert_eq!(believed, Some(second(1)), "after {steps} steps");
+        }
+    }
 
     #[test]
     fn what_was_told_before_the_first_write_is_believed_until_something_else_is_said() {
-        let cached_mtimes = CachedMtimes::default();
-        let [one, two, three] = [1, 2, 3].map(|sec| Time { sec, nsec: 5 });
-        cached_mtimes.set(7, one);
+        let believed = CachedMtimes::default();
+        let [one, two, three] = [1, 2, 3].map(second);
+        believed.set(INO, one);
         assert!(
-            !cached_mtimes.has(7, one) && !cached_mtimes.knows(7),
+            !believed.has(INO, one) && !believed.knows(INO),
             "no write was passed on"
         );
-        cached_mtimes.wrote(7, one);
-        cached_mtimes.wrote(7, two);
-        assert!(cached_mtimes.has(7, one) && !cached_mtimes.has(7, two));
-        cached_mtimes.set(7, three);
-        assert!(cached_mtimes.has(7, three) && !cached_mtimes.has(7, one));
-        assert!(!cached_mtimes.has(8, three));
-        cached_mtimes.forgotten(7, || true);
-        assert!(cached_mtimes.has(7, three), "it was found again");
-        cached_mtimes.forgotten(7, || false);
-        assert!(!cached_mtimes.has(7, three));
+        for time in [one, two] {
+            let look = || Ok::<_, Infallible>(time);
+            believed.first_write(INO, look).unwrap();
+        }
+        assert!(believed.has(INO, one) && !believed.has(INO, two));
+        believed.set(INO, three);
+        assert!(believed.has(INO, three) && !believed.has(INO, one));
+        assert!(!believed.has(8, three));
+        believed.forgotten(INO, || true);
+        assert!(believed.has(INO, three), "it was found again");
+        believed.forgotten(INO, || false);
+        assert!(!believed.has(INO, three));
+    }
+
+    /// Once, it was noted before, so that the second attempt found that it was believed already,
+    /// and stored nothing.
+    #[test]
+    fn what_could_not_be_stored_is_not_believed() {
+        let believed = CachedMtimes::default();
+        let look = || Ok::<_, Infallible>(second(1));
+        believed.first_write(INO, look).unwrap();
+        let refused = believed.settle(INO, second(2), |_| Err::<(), _>("it is fetched"));
+        assert!(refused.is_err() && !believed.has(INO, second(2)));
     }
 }

@@ -71,11 +71,8 @@ impl ClosedFiles {
         loop {
             let mut state = self.state.lock();
             for (times, ino) in due.drain(..) {
-                match PAUSES.iter().zip(&mut state.due).nth(times + 1) {
-                    Some((pause, later)) => later.push_back((Instant::now() + *pause, ino)),
-                    None => {
-                        state.waiting.remove(&ino);
-                    }
+                if let Some((pause, later)) = PAUSES.iter().zip(&mut state.due).nth(times + 1) {
+                    later.push_back((Instant::now() + *pause, ino));
                 }
             }
             let now = Instant::now();
@@ -98,22 +95,37 @@ impl ClosedFiles {
                 continue;
             }
             drop(state);
-            let mut gone = Vec::new();
-            due.retain(|&(_, ino)| {
-                let is_stale = is_stale(ino);
-                if !is_stale {
-                    gone.push(ino);
-                }
-                is_stale
-            });
-            if !gone.is_empty() {
-                let mut state = self.state.lock();
-                for ino in &gone {
-                    state.waiting.remove(ino);
-                }
-            }
+            self.leave_out(&mut due, &is_stale);
             let inodes: Vec<u64> = due.iter().map(|&(_, ino)| ino).collect();
             inodes.chunks(BATCH).for_each(&prune);
+        }
+    }
+
+    /// Takes those out of `due` that need not be asked for. They are not waited for any longer, nor
+    /// are those that are asked for the last time now, who may be added anew meanwhile.
+    fn leave_out(&self, due: &mut Vec<(usize, u64)>, is_stale: impl Fn(u64) -> bool) {
+        let mut gone = Vec::new();
+        due.retain(|&(times, ino)| {
+            let is_stale = is_stale(ino);
+            if !is_stale || times + 1 == PAUSES.len() {
+                gone.push((ino, is_stale));
+            }
+            is_stale
+        });
+        if gone.is_empty() {
+            return;
+        }
+        let mut state = self.state.lock();
+        for (ino, _) in &gone {
+            state.waiting.remove(ino);
+        }
+        drop(state);
+        for (ino, was_stale) in gone {
+            // One that became stale meanwhile was waited for, and so not added. This worker goes
+            // on, so no other is asked for.
+            if !was_stale && is_stale(ino) {
+                self.add(ino, true);
+            }
         }
     }
 
@@ -204,5 +216,41 @@ mod tests {
         assert_eq!(waiting(&files), 2, "a close begins anew");
         files.give_up();
         assert!(files.add(7, false), "no thread was to be had");
+    }
+
+    /// Once, such a file was never asked for again: it was not added because it was waited for, and
+    /// not waited for any longer because it had not been stale.
+    #[test]
+    fn a_file_that_becomes_stale_when_it_is_given_up_is_asked_for() {
+        let files = ClosedFiles::default();
+        let (looks, asked) = (Mutex::new(0), Mutex::new(0));
+        assert!(files.add(7, false));
+        let is_stale = |ino| {
+            let mut looks = looks.lock();
+            *looks += 1;
+            if *looks == 1 {
+                // Right behind this look.
+                assert!(!files.add(ino, true), "there is a worker");
+            }
+            *looks > 1
+        };
+        files.ask(is_stale, |_| *asked.lock() += 1);
+        assert_eq!(*asked.lock(), PAUSES.len());
+    }
+
+    #[test]
+    fn a_file_that_is_added_while_it_is_asked_for_the_last_time_is_asked_for_again() {
+        let files = ClosedFiles::default();
+        let asked = Mutex::new(0);
+        assert!(files.add(7, false));
+        let prune = |inodes: &[u64]| {
+            let mut asked = asked.lock();
+            *asked += 1;
+            if *asked == PAUSES.len() {
+                assert!(!files.add(inodes[0], true), "there is a worker");
+            }
+        };
+        files.ask(|_| true, prune);
+        assert_eq!(*asked.lock(), 2 * PAUSES.len());
     }
 }

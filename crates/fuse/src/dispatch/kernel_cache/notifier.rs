@@ -10,6 +10,7 @@
 //! it is asked to, a little later again if a close was on its way, and again when the file is
 //! closed. Until the kernel forgets the inode it is *stale*.
 
+use super::by_inode::ByInode;
 use crate::dispatch::handles::Handles;
 use crate::log::say;
 use crate::transport::device::Device;
@@ -20,9 +21,9 @@ use hearth::{Caller, KernelCache, Kind, Observer};
 use hearth_sync::epoch;
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
-use hearth_sync::primitive::atomic::{AtomicBool, AtomicUsize, Ordering};
+use hearth_sync::primitive::atomic::{AtomicBool, Ordering};
 use hearth_sync::primitive::{Arc, thread};
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
 use std::time::Duration;
@@ -60,35 +61,40 @@ pub(crate) struct Notifier<V: KernelCache> {
 /// Regular files that the library changed while the kernel had the inode.
 struct Stale<V> {
     vfs: V,
-    inodes: Lock<StaleLock, HashSet<u64>>,
-    /// Size of `inodes`, so that requests need not take the lock to see that there are none.
-    /// Relaxed: a request that misses an inode which is just being added came before the change was
-    /// announced.
-    count: AtomicUsize,
+    /// A request that looks here without the lock and misses an inode which is just being added
+    /// came before the change was announced.
+    inodes: ByInode<StaleLock, ()>,
 }
 
 impl<V: KernelCache> Stale<V> {
     /// The kernel has the inode, and believes what is no longer so. Whether that is new.
     fn mark(&self, ino: u64) -> bool {
-        self.with(ino, |inodes, is_known| is_known && inodes.insert(ino))
+        self.with(ino, |inodes, is_known| {
+            is_known && inodes.insert(ino, ()).is_none()
+        })
     }
 
     /// A FORGET of the inode was counted. The kernel may have found it again before it said this of
     /// an earlier time, and the change may be younger still: then the mark is not about what was
     /// forgotten.
     fn unmark(&self, ino: u64) {
-        self.with(ino, |inodes, is_known| !is_known && inodes.remove(&ino));
+        self.with(ino, |inodes, is_known| {
+            !is_known && inodes.remove(&ino).is_some()
+        });
     }
 
     /// Calls `change` with whether the kernel has the inode. That is found out under the lock, so
     /// that no mark comes after the last FORGET, and none goes that a change has just left.
-    fn with(&self, ino: u64, change: impl FnOnce(&mut HashSet<u64>, bool) -> bool) -> bool {
+    fn with(&self, ino: u64, change: impl FnOnce(&mut HashMap<u64, ()>, bool) -> bool) -> bool {
         // Garbage of the core is not collected under the lock.
         let _pinned = epoch::pin();
-        let mut inodes = self.inodes.lock();
-        let changed = change(&mut inodes, self.vfs.is_known(ino));
-        self.count.store(inodes.len(), Ordering::Relaxed);
-        changed
+        let inodes = &self.inodes;
+        inodes.with(ino, |inodes| change(inodes, self.vfs.is_known(ino)))
+    }
+
+    /// Takes the lock of a part of the inodes, if one in that part is stale.
+    fn has(&self, ino: u64) -> bool {
+        self.inodes.may_know(ino) && self.inodes.with(ino, |inodes| inodes.contains_key(&ino))
     }
 }
 
@@ -105,8 +111,7 @@ impl<V: KernelCache> Notifier<V> {
     ) -> Notifier<V> {
         let stale = writeback.map(|vfs| Stale {
             vfs,
-            inodes: Lock::new(HashSet::new()),
-            count: AtomicUsize::new(0),
+            inodes: ByInode::default(),
         });
         Notifier {
             device: Lock::new(Some(device)),
@@ -143,9 +148,7 @@ impl<V: KernelCache> Notifier<V> {
 
     /// Whether the kernel has an inode whose size and times it should drop.
     pub fn is_stale(&self, ino: u64) -> bool {
-        self.stale.as_ref().is_some_and(|stale| {
-            stale.count.load(Ordering::Relaxed) > 0 && stale.inodes.lock().contains(&ino)
-        })
+        self.stale.as_ref().is_some_and(|stale| stale.has(ino))
     }
 
     /// A regular file has other times than the kernel believes; the kernel is asked to drop it
@@ -159,7 +162,7 @@ impl<V: KernelCache> Notifier<V> {
     /// A FORGET of the inode was counted, which need not be the last.
     pub fn forgotten(&self, ino: u64) {
         if let Some(stale) = &self.stale
-            && stale.count.load(Ordering::Relaxed) > 0
+            && stale.inodes.may_know(ino)
         {
             stale.unmark(ino);
         }

@@ -82,22 +82,25 @@ impl<V: KernelCache> Dispatcher<V> {
         Ok(Outcome::Done(()))
     }
 
-    /// The times that the kernel keeps itself: with a write that was passed on the later counts.
+    /// The times that the kernel keeps itself.
     fn settle_times(
         &self,
         cx: &Context<'_>,
         caller: &Caller<'_>,
-        mut change: SetAttr,
+        change: SetAttr,
     ) -> VfsResult<Attr> {
         let ino = cx.ino();
         let Some(SetTime::At(time)) = change.mtime else {
             return self.vfs.settle_times(caller, ino, &change);
         };
-        if self.cached_mtimes.knows(ino) {
-            self.cached_mtimes.set(ino, time);
-            change.mtime = Some(SetTime::NoEarlier(time));
-        }
-        self.vfs.settle_times(caller, ino, &change)
+        let store = |mtime| {
+            let change = SetAttr {
+                mtime: Some(mtime),
+                ..change.clone()
+            };
+            self.vfs.settle_times(caller, ino, &change)
+        };
+        self.cached_mtimes.settle(ino, time, store)
     }
 
     /// Whether a new size gives back so much that others should not wait for it.

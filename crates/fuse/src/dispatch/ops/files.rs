@@ -26,14 +26,16 @@ impl<V: KernelCache> Dispatcher<V> {
         }
         // Of a program that runs the kernel refuses the cut only when the file was opened, and cut.
         // It refuses an open for writing before.
-        if args.flags as i32 & (libc::O_ACCMODE | libc::O_TRUNC) == libc::O_TRUNC
-            && self.handles.executes(cx.ino())
-        {
-            // One that has ended may not have been closed yet, which the kernel tells of later.
-            if cx.attempt.again && !cx.attempt.may_block {
+        if args.flags as i32 & (libc::O_ACCMODE | libc::O_TRUNC) == libc::O_TRUNC {
+            let executes = match cx.attempt.may_block {
+                true => self.handles.goes_on_executing(cx.ino()),
+                false => self.handles.executes(cx.ino()),
+            };
+            if executes && cx.attempt.again && !cx.attempt.may_block {
+                // One that has ended may not have been closed yet, which the kernel tells of later.
                 return Ok(Outcome::Wait(WaitFor::Thread));
             }
-            if !cx.attempt.may_block || self.handles.goes_on_executing(cx.ino()) {
+            if executes {
                 return Err(Errno(libc::ETXTBSY).into());
             }
         }
@@ -187,8 +189,8 @@ impl<V: KernelCache> Dispatcher<V> {
     /// note.
     fn pass_on(&self, handle: u64, ino: u64) -> VfsResult<()> {
         if self.settings.writeback && !self.has_written(handle) {
-            self.cached_mtimes
-                .wrote(ino, self.vfs.getattr(&Caller::ROOT, ino)?.mtime);
+            let mtime = || Ok::<_, VfsError>(self.vfs.getattr(&Caller::ROOT, ino)?.mtime);
+            self.cached_mtimes.first_write(ino, mtime)?;
             self.handles.with(handle, Handle::set_written);
         }
         Ok(())
