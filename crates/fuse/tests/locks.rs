@@ -9,8 +9,8 @@ use std::io;
 use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
 use std::os::unix::thread::JoinHandleExt;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -121,6 +121,51 @@ on_both_transports! {
         drop(two);
         // Given up by the last close, which the kernel reports when it comes to it.
         flock(&one, libc::LOCK_EX).unwrap();
+    }
+
+    /// Once, somebody was refused right behind a close in one round of seventy: no program waits
+    /// for the message that says that the file was closed for good.
+    fn a_lock_is_free_behind_the_close_that_ends_it(mounted, "") {
+        let path = mounted.path().join("lock");
+        type Lock = fn(&File) -> Result<(), i32>;
+        let kinds: [Lock; 2] = [
+            |file| flock(file, libc::LOCK_EX | libc::LOCK_NB),
+            |file| ofd_lock(file, libc::F_WRLCK, 0, 1, libc::F_OFD_SETLK),
+        ];
+        let (turn, refused) = (Barrier::new(2), AtomicUsize::new(0));
+        let lock_and_close = |lock: Lock, file: File| {
+            let is_refused = lock(&file).is_err();
+            refused.fetch_add(is_refused.into(), SeqCst);
+        };
+        for lock in kinds {
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    for _ in 0..1_000 {
+                        lock_and_close(lock, open(&path));
+                        turn.wait();
+                        turn.wait();
+                    }
+                });
+                for _ in 0..1_000 {
+                    let file = open(&path);
+                    turn.wait();
+                    lock_and_close(lock, file);
+                    turn.wait();
+                }
+            });
+        }
+        assert_eq!(refused.into_inner(), 0, "of 4,000");
+    }
+
+    /// And one that another descriptor keeps is still refused.
+    fn a_lock_is_kept_behind_the_close_of_one_of_its_descriptors(mounted, "") {
+        let path = mounted.path().join("lock");
+        let (one, two) = (open(&path), open(&path));
+        flock(&one, libc::LOCK_EX).unwrap();
+        drop(one.try_clone().unwrap());
+        for _ in 0..2 {
+            assert_eq!(flock(&two, libc::LOCK_EX | libc::LOCK_NB), Err(libc::EWOULDBLOCK));
+        }
     }
 
     fn record_locks_of_two_files_meet_only_where_they_overlap(mounted, "") {

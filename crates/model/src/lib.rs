@@ -59,7 +59,7 @@ pub use ops::STATUS;
 pub use outcome::{Attr, Entry, Kind, LockInfo, Outcome, Stamp, StatX};
 pub use payer::{Payer, PayerKind, Place, Resource, Usage};
 pub use quota::{Ledger, Limit, Met, Quota, Reason, Standing};
-pub use reduce::reduce;
+pub use reduce::{reduce, reduced};
 pub use remount::Former;
 pub use rule::{Change, Rule, Step};
 pub use state::State;

@@ -26,10 +26,26 @@ pub fn reduce<T: Clone>(script: &[T], fails: impl Fn(&[T]) -> bool) -> Vec<T> {
     script
 }
 
+/// Reduces a script that has failed like `first`. Returns why the rest fails; or, where that does
+/// not fail when it is run again, `first` and the whole script. On a mount what a script meets may
+/// depend on what else the machine does.
+pub fn reduced<T: Clone, E>(
+    script: &[T],
+    first: E,
+    check: impl Fn(&[T]) -> Result<(), E>,
+) -> (E, Vec<T>) {
+    let shorter = reduce(script, |script| check(script).is_err());
+    match check(&shorter) {
+        Err(why) => (why, shorter),
+        Ok(()) => (first, script.to_vec()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::op::Op;
+    use std::cell::Cell;
 
     #[test]
     fn shrinking_keeps_only_the_steps_that_matter() {
@@ -40,5 +56,21 @@ mod tests {
             has(3) && has(31) && has(47)
         };
         assert_eq!(reduce(&script, fails), [fd(3), fd(31), fd(47)]);
+    }
+
+    /// Once, all that was told of such a script was that it had failed before.
+    #[test]
+    fn of_a_script_that_fails_once_the_first_reason_is_told() {
+        let script: Vec<_> = (0..9).collect();
+        let times = Cell::new(0);
+        let check = |script: &[i32]| {
+            times.set(times.get() + 1);
+            match times.get() {
+                1 => Err(script.len()),
+                _ => Ok(()),
+            }
+        };
+        let first = check(&script).unwrap_err();
+        assert_eq!(reduced(&script, first, check), (9, script));
     }
 }

@@ -25,7 +25,7 @@ mod worker;
 
 use harness::{Mounted, Transport, seed};
 use hearth_model::strategy::{Abilities, script};
-use hearth_model::{Op, SetTime, compare, listing, reduce, regressions};
+use hearth_model::{Op, SetTime, compare, listing, reduced, regressions};
 use mount::{Kernel, Kind};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -79,9 +79,8 @@ fn run(transport: Transport, options: &str) {
     for _ in 0..cases(SCRIPTS) {
         let mut steps = scripts.new_tree(&mut runner).expect("a script").current();
         leave_out_what_it_is_told_otherwise(&mut steps);
-        if check(&steps).is_err() {
-            let steps = reduce(&steps, |steps| check(steps).is_err());
-            let why = check(&steps).expect_err("it failed before");
+        if let Err(first) = check(&steps) {
+            let (why, steps) = reduced(&steps, first, check);
             panic!("seed {}: {why}\n{}", seed(), listing(&steps));
         }
     }

@@ -1,5 +1,6 @@
 //! File handles: the numbers by which the kernel names open files.
 
+use crate::dispatch::closing_locks::ClosingLocks;
 use crate::dispatch::flows::Flows;
 use crate::transport::device::Device;
 use hearth::{Kind, VfsFile};
@@ -17,6 +18,7 @@ pub(crate) struct Handles<F: VfsFile> {
     table: Table<Handle<F>>,
     /// How their data flows, if that differs from file to file.
     flows: Option<Flows>,
+    closing_locks: ClosingLocks,
 }
 
 /// The flag of an open by which the kernel executes a file (`__FMODE_EXEC` of `linux/fs.h`).
@@ -35,6 +37,8 @@ pub(crate) struct Handle<F> {
     /// kernel tells of a process that closes a file, but not of an open file description that ends
     /// with locks of its own.
     lock_owners: Lock<OwnersLock, Vec<u64>>,
+    /// It has a flock. Relaxed: its close comes after the reply to that.
+    has_flock: AtomicBool,
     /// A write was passed on through this handle. Relaxed: its close comes after its writes.
     written: AtomicBool,
     /// A direct write through this handle has made the file durable, and the kernel may follow it
@@ -97,6 +101,11 @@ impl<F> Handle<F> {
         }
     }
 
+    /// A flock was set, or given up, through this handle.
+    pub fn set_flock(&self, has_flock: bool) {
+        self.has_flock.store(has_flock, Relaxed);
+    }
+
     /// A write was passed on.
     pub fn set_written(&self) {
         // Looked at first: writes of one handle may come from several cores.
@@ -110,9 +119,11 @@ impl<F> Handle<F> {
         self.written.load(Relaxed)
     }
 
-    /// The record locks of `owner` were given up.
-    pub fn remove_lock_owner(&self, owner: u64) {
-        self.lock_owners.lock().retain(|&one| one != owner);
+    /// The record locks of `owner` were given up. Whether there are locks that end with the handle.
+    pub fn remove_lock_owner(&self, owner: u64) -> bool {
+        let mut owners = self.lock_owners.lock();
+        owners.retain(|&one| one != owner);
+        !owners.is_empty() || self.has_flock.load(Relaxed)
     }
 }
 
@@ -130,6 +141,7 @@ impl<F: VfsFile> Handles<F> {
         Handles {
             table: Table::new(1),
             flows: None,
+            closing_locks: ClosingLocks::default(),
         }
     }
 
@@ -146,11 +158,17 @@ impl<F: VfsFile> Handles<F> {
         self.flows.as_ref()
     }
 
+    /// The locks that are about to end with their handles.
+    pub fn closing_locks(&self) -> &ClosingLocks {
+        &self.closing_locks
+    }
+
     /// A handle for `file`.
     pub fn insert(&self, file: Arc<F>) -> u64 {
         let held = self.table.insert(|_, _| Handle {
             file,
             lock_owners: Lock::new(Vec::new()),
+            has_flock: AtomicBool::new(false),
             written: AtomicBool::new(false),
             synced: AtomicU64::new(0),
         });

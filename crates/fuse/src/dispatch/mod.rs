@@ -1,6 +1,7 @@
 //! One synchronous dispatcher for both transports: decodes a request, calls the filesystem once,
 //! and encodes the reply. It decides nothing.
 
+pub(crate) mod closing_locks;
 pub(crate) mod flows;
 pub(crate) mod handles;
 pub(crate) mod kernel_cache;
@@ -288,7 +289,7 @@ impl<V: KernelCache> Dispatcher<V> {
             O::Getxattr { size, name } => self.getxattr(cx, name, size, reply),
             O::Listxattr { size } => self.listxattr(cx, size, reply),
             O::Removexattr { name } => self.removexattr(cx, name),
-            O::Getlk(args) => self.getlk(&args, reply),
+            O::Getlk(args) => self.getlk(cx, &args, reply),
             O::Setlk { args, wait } => self.setlk(cx, &args, wait),
             O::Ioctl { args, data } => self.ioctl(cx, &args, data, reply),
             O::Fallocate(args) => self.fallocate(cx, &args),
@@ -355,9 +356,8 @@ impl<V: KernelCache> Dispatcher<V> {
             count(&volume, op, started, result.is_ok());
             Outcome::Done(result)
         };
-        Chunked {
-            next: Box::new(next),
-        }
+        let next = Box::new(next);
+        Chunked { next }
     }
 }
 

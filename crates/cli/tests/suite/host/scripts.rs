@@ -4,7 +4,7 @@ use super::harness::{Below, Mounted, Transport, seed};
 use crate::model::mount::{self, Kernel, Kind};
 use crate::model::{cases, runner};
 use hearth_model::strategy::{Abilities, script};
-use hearth_model::{Numbers, Op, System, listing, reduce};
+use hearth_model::{Numbers, Op, System, listing, reduced};
 use proptest::strategy::{Strategy, ValueTree};
 use std::cell::Cell;
 use std::path::Path;
@@ -32,8 +32,7 @@ fn scripts_do_on_the_mount_what_they_do_on_the_directory() {
         let mut steps = scripts.new_tree(&mut runner).expect("a script").current();
         steps.retain(|(_, op)| !is_told_otherwise(op));
         if let Err(first) = check(&steps) {
-            let fewer = reduce(&steps, |steps| check(steps).is_err());
-            let why = check(&fewer).err().unwrap_or(first);
+            let (why, fewer) = reduced(&steps, first, check);
             panic!("seed {}: {why}\n{}", seed(), listing(&fewer));
         }
     }

@@ -1,6 +1,6 @@
 //! A server under test, and the least of a client.
 
-use crate::harness::hearth;
+use crate::harness::{hearth, until};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
@@ -41,16 +41,26 @@ impl Server {
         self.child.id()
     }
 
-    /// The process that looks into mounts for it.
+    /// The process that looks into mounts for it, after a first scrape.
     pub fn worker(&self) -> u32 {
-        let mut all = String::new();
-        // It is the child of the thread that served the first scrape, and then of the process.
-        for task in std::fs::read_dir(format!("/proc/{}/task", self.pid())).unwrap() {
-            let children = task.unwrap().path().join("children");
-            all += &std::fs::read_to_string(children).unwrap_or_default();
-        }
-        let one = all.split_whitespace().next();
-        one.expect("a worker").parse().unwrap()
+        let mut worker = None;
+        // It is the child of the thread that served the scrape, and then of another one: it is in
+        // neither list if that thread ends between a look at the one and at the other.
+        until("there is a worker", || {
+            worker = self.children().split_whitespace().next().map(str::to_owned);
+            worker.is_some()
+        });
+        worker.expect("a worker").parse().expect("a number")
+    }
+
+    /// The children of its threads.
+    fn children(&self) -> String {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.pid()));
+        let lists = tasks.expect("it runs").flatten();
+        let lists = lists.map(|task| task.path().join("children"));
+        lists
+            .filter_map(|list| std::fs::read_to_string(list).ok())
+            .collect()
     }
 
     /// What a scrape gets.

@@ -3,7 +3,7 @@
 use super::harness::{self, Mounted, Transport};
 use super::{cases, inside, mount, runner};
 use hearth_model::strategy::direct_script;
-use hearth_model::{Op, compare, listing, reduce};
+use hearth_model::{Op, compare, listing, reduced};
 use proptest::strategy::{Strategy, ValueTree};
 use std::cell::Cell;
 
@@ -37,9 +37,8 @@ fn random(transport: Transport, options: &str) {
     };
     for _ in 0..cases(SCRIPTS) {
         let steps = scripts.new_tree(&mut runner).expect("a script").current();
-        if check(&steps).is_err() {
-            let steps = reduce(&steps, |steps| check(steps).is_err());
-            let why = check(&steps).expect_err("it failed before");
+        if let Err(first) = check(&steps) {
+            let (why, steps) = reduced(&steps, first, check);
             panic!("seed {}: {why}\n{}", harness::seed(), listing(&steps));
         }
     }

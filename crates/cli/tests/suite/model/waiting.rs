@@ -8,7 +8,8 @@ use super::mount::{self, Kernel};
 use super::{cases, inside, runner};
 use hearth_model::strategy::waiting_script;
 use hearth_model::{
-    Fate, Op, Outcome, System, Turn, Waiter, compare_waiting, listing_of_turns, reduce, regressions,
+    Fate, Op, Outcome, System, Turn, Waiter, compare_waiting, listing_of_turns, reduced,
+    regressions,
 };
 use proptest::strategy::{Strategy, ValueTree};
 use std::cell::{Cell, RefCell};
@@ -143,9 +144,8 @@ fn random(transport: Transport, options: &str) {
     for _ in 0..cases(SCRIPTS) {
         let turns = scripts.new_tree(&mut runner).expect("a script").current();
         steps += turns.len();
-        if check(&turns).is_err() {
-            let turns = reduce(&turns, |turns| check(turns).is_err());
-            let why = check(&turns).expect_err("it failed before");
+        if let Err(first) = check(&turns) {
+            let (why, turns) = reduced(&turns, first, check);
             panic!(
                 "seed {}: {why}\n{}",
                 harness::seed(),

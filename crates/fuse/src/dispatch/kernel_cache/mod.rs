@@ -12,7 +12,7 @@
 //! | the mode of a file whose contents change | [`suid_killer`]: told before the contents change |
 //! | writes of files that may be limited | `FOPEN_DIRECT_IO`: `ops/files.rs` opens them so |
 
-mod by_inode;
+pub(super) mod by_inode;
 pub(crate) mod cached_mtime;
 pub(crate) mod closed_files;
 pub(crate) mod direct_writes;

@@ -207,7 +207,10 @@ impl<V: KernelCache> Dispatcher<V> {
         if args.fh != 0 {
             self.blocks_are_asked_again(args.fh);
             let flush = |handle: &Handle<V::File>| {
-                handle.remove_lock_owner(args.lock_owner);
+                if handle.remove_lock_owner(args.lock_owner) {
+                    let ino = handle.file.ino();
+                    self.handles.closing_locks().closes(ino, args.fh);
+                }
                 self.vfs.flush(&handle.file, args.lock_owner)
             };
             self.handles
@@ -223,6 +226,9 @@ impl<V: KernelCache> Dispatcher<V> {
             self.notifier.mark_stale(ino);
         }
         let ino = self.close(args.fh, flock.then_some(args.lock_owner));
+        if let Some(ino) = ino {
+            self.handles.closing_locks().ended(ino, args.fh);
+        }
         if let Some(ino) = ino.filter(|&ino| self.notifier.is_stale(ino)) {
             self.prune_closed(ino);
         }

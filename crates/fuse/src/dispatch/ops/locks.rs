@@ -1,18 +1,23 @@
 //! Advisory locks: `flock(2)` and record locks.
 
+use crate::dispatch::closing_locks::PAUSE;
 use crate::dispatch::handles::Handles;
 use crate::dispatch::{Context, Dispatcher, OpResult};
-use crate::wait::outcome::{BlockingClass, InlineReply, Outcome};
+use crate::wait::outcome::{BlockingClass, InlineReply, Outcome, WaitFor};
 use crate::wait::waiting::RequestId;
 use crate::wire::reply::Reply;
 use crate::wire::{FileLock, LK_FLOCK, LkIn, LkOut};
-use hearth::{Errno, KernelCache, LockKind, LockRequest, VfsError, VfsFile};
-use hearth_sync::primitive::Arc;
+use hearth::{Errno, KernelCache, LockKind, LockRequest, VfsError, VfsFile, VfsResult};
+use hearth_sync::primitive::{Arc, thread};
 
 impl<V: KernelCache> Dispatcher<V> {
-    pub(crate) fn getlk(&self, args: &LkIn, reply: &mut Reply<'_>) -> OpResult {
+    pub(crate) fn getlk(&self, cx: &Context<'_>, args: &LkIn, reply: &mut Reply<'_>) -> OpResult {
         let (file, wanted) = (self.file(args.fh)?, lock_request(args)?);
-        let lk = match self.vfs.getlk(&file, &wanted)? {
+        let get = || self.vfs.getlk(&file, &wanted);
+        let Some(held) = self.behind_closes(cx, get, |held| matches!(held, Ok(Some(_)))) else {
+            return Ok(Outcome::Wait(WaitFor::Thread));
+        };
+        let lk = match held? {
             Some(held) => FileLock {
                 start: held.start,
                 end: held.end_offset() as u64,
@@ -33,13 +38,19 @@ impl<V: KernelCache> Dispatcher<V> {
     pub(crate) fn setlk(&self, cx: &Context<'_>, args: &LkIn, wait: bool) -> OpResult {
         let wanted = lock_request(args)?;
         let file = self.file(args.fh)?;
-        match self.vfs.setlk(&file, &wanted, None) {
-            Err(VfsError::Errno(Errno::EAGAIN)) if wait => {}
-            result => {
-                result?;
-                remember(&self.handles, args.fh, &wanted);
-                return Ok(Outcome::Done(()));
-            }
+        let set = || self.vfs.setlk(&file, &wanted, None);
+        let is_refused = |set: &VfsResult<()>| matches!(set, Err(VfsError::Errno(Errno::EAGAIN)));
+        let result = match wait {
+            true => set(),
+            false => match self.behind_closes(cx, set, is_refused) {
+                Some(result) => result,
+                None => return Ok(Outcome::Wait(WaitFor::Thread)),
+            },
+        };
+        if !wait || !is_refused(&result) {
+            result?;
+            remember(&self.handles, args.fh, &wanted);
+            return Ok(Outcome::Done(()));
         }
         let begun = self
             .waiting
@@ -54,13 +65,38 @@ impl<V: KernelCache> Dispatcher<V> {
             Ok(InlineReply::default())
         }))
     }
+
+    /// What `ask` answers, asked again while it meets locks that may be about to end. `None`: it is
+    /// to be asked on a thread that may block.
+    fn behind_closes<R>(
+        &self,
+        cx: &Context<'_>,
+        ask: impl Fn() -> R,
+        meets: impl Fn(&R) -> bool,
+    ) -> Option<R> {
+        loop {
+            let may_end = self.handles.closing_locks().may_end(cx.ino());
+            let answer = ask();
+            if !may_end || !meets(&answer) {
+                return Some(answer);
+            }
+            match (cx.attempt.may_block, cx.attempt.again) {
+                (true, _) => thread::sleep(PAUSE),
+                (false, true) => return None,
+                (false, false) => return Some(answer),
+            }
+        }
+    }
 }
 
-/// A process has a lock through this handle, which is not released before the reply. Noted when the
+/// Somebody has a lock through this handle, which is not released before the reply. Noted when the
 /// lock is granted and not when it is requested: the file may be closed meanwhile, and the FLUSH of
 /// that close comes before there is a lock to release.
 fn remember<F: VfsFile>(handles: &Handles<F>, handle: u64, granted: &LockRequest) {
-    if !granted.flock && granted.kind != LockKind::Unlock {
+    let is_set = granted.kind != LockKind::Unlock;
+    if granted.flock {
+        handles.with(handle, |handle| handle.set_flock(is_set));
+    } else if is_set {
         handles.with(handle, |handle| handle.add_lock_owner(granted.owner));
     }
 }

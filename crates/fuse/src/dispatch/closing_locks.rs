@@ -1,0 +1,88 @@
+//! Locks that end with a close which is under way.
+//!
+//! A flock, and a lock of an open file description, ends with the description. RELEASE says so, and
+//! no program waits for that: whoever asks right behind the close, and does not want to wait, would
+//! be refused because of somebody who is gone. But each close waits for its FLUSH, which comes
+//! before. So a handle with such locks is noted at its FLUSH until its RELEASE, and for [`LONGEST`]
+//! at most: the description may have another descriptor, and keep its locks. A request that is
+//! refused meanwhile is made again.
+
+use crate::dispatch::kernel_cache::by_inode::ByInode;
+use hearth_sync::lock_class;
+use std::time::{Duration, Instant};
+
+lock_class!(ClosingLocksLock = "fuse.closing-locks", 878);
+
+/// How long a RELEASE may take after its FLUSH, on a busy machine.
+const LONGEST: Duration = Duration::from_millis(100);
+/// The pause until a refused request is made again.
+pub(crate) const PAUSE: Duration = Duration::from_millis(1);
+
+/// The handles with such locks, by inode, and when a close of each began.
+#[derive(Default)]
+pub(crate) struct ClosingLocks(ByInode<ClosingLocksLock, Vec<(u64, Instant)>>);
+
+impl ClosingLocks {
+    /// A descriptor of `handle`, through which `ino` has locks, is being closed.
+    pub fn closes(&self, ino: u64, handle: u64) {
+        let now = Instant::now();
+        self.0.with(ino, |inodes| {
+            let handles = inodes.entry(ino).or_default();
+            // Those that were not released have another descriptor.
+            handles.retain(|&(one, since)| one != handle && now - since < LONGEST);
+            handles.push((handle, now));
+        });
+    }
+
+    /// The locks of `handle` have ended.
+    pub fn ended(&self, ino: u64, handle: u64) {
+        if self.0.may_know(ino) {
+            self.0.with(ino, |inodes| {
+                let Some(handles) = inodes.get_mut(&ino) else {
+                    return;
+                };
+                handles.retain(|&(one, _)| one != handle);
+                if handles.is_empty() {
+                    inodes.remove(&ino);
+                }
+            });
+        }
+    }
+
+    /// Whether locks of `ino` may be about to end. Asked before a request: what has ended by then
+    /// does not refuse it.
+    pub fn may_end(&self, ino: u64) -> bool {
+        self.0.may_know(ino)
+            && self.0.with(ino, |inodes| {
+                let handles = inodes.get(&ino).into_iter().flatten();
+                handles
+                    .into_iter()
+                    .any(|(_, since)| since.elapsed() < LONGEST)
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hearth_sync::primitive::thread;
+
+    #[test]
+    fn locks_may_end_from_the_flush_to_the_release_and_not_for_long() {
+        let closing = ClosingLocks::default();
+        assert!(!closing.may_end(7));
+        closing.closes(7, 1);
+        closing.closes(7, 2);
+        assert!(closing.may_end(7) && !closing.may_end(8));
+        closing.ended(7, 1);
+        assert!(closing.may_end(7), "another one is being closed");
+        closing.ended(7, 2);
+        assert!(!closing.may_end(7) && !closing.0.may_know(7));
+        closing.closes(7, 3);
+        thread::sleep(LONGEST);
+        assert!(!closing.may_end(7), "it has another descriptor");
+        closing.closes(7, 4);
+        closing.ended(7, 4);
+        assert!(!closing.0.may_know(7), "it is not noted for good");
+    }
+}
