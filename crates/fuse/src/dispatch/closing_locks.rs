@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 lock_class!(ClosingLocksLock = "fuse.closing-locks", 878);
 
 /// How long a RELEASE may take after its FLUSH, on a busy machine.
-const LONGEST: Duration = Duration::from_millis(100);
+pub(crate) const LONGEST: Duration = Duration::from_millis(100);
 /// The pause until a refused request is made again.
 pub(crate) const PAUSE: Duration = Duration::from_millis(1);
 

@@ -1,6 +1,6 @@
 //! Advisory locks: `flock(2)` and record locks.
 
-use crate::dispatch::closing_locks::PAUSE;
+use crate::dispatch::closing_locks::{LONGEST, PAUSE};
 use crate::dispatch::handles::Handles;
 use crate::dispatch::{Context, Dispatcher, OpResult};
 use crate::wait::outcome::{BlockingClass, InlineReply, Outcome, WaitFor};
@@ -9,6 +9,7 @@ use crate::wire::reply::Reply;
 use crate::wire::{FileLock, LK_FLOCK, LkIn, LkOut};
 use hearth::{Errno, KernelCache, LockKind, LockRequest, VfsError, VfsFile, VfsResult};
 use hearth_sync::primitive::{Arc, thread};
+use std::time::Instant;
 
 impl<V: KernelCache> Dispatcher<V> {
     pub(crate) fn getlk(&self, cx: &Context<'_>, args: &LkIn, reply: &mut Reply<'_>) -> OpResult {
@@ -67,17 +68,19 @@ impl<V: KernelCache> Dispatcher<V> {
     }
 
     /// What `ask` answers, asked again while it meets locks that may be about to end. `None`: it is
-    /// to be asked on a thread that may block.
+    /// to be asked on a thread that may block. A holder whose children end all the time, each of
+    /// which closes its descriptor, is not waited for any longer.
     fn behind_closes<R>(
         &self,
         cx: &Context<'_>,
         ask: impl Fn() -> R,
         meets: impl Fn(&R) -> bool,
     ) -> Option<R> {
+        let began = Instant::now();
         loop {
             let may_end = self.handles.closing_locks().may_end(cx.ino());
             let answer = ask();
-            if !may_end || !meets(&answer) {
+            if !may_end || !meets(&answer) || began.elapsed() > LONGEST {
                 return Some(answer);
             }
             match (cx.attempt.may_block, cx.attempt.again) {
