@@ -153,14 +153,14 @@ fn attributes_of_a_file_that_no_mapping_writes_are_asked_for_once_for_each_write
     let asked = || mounted.stat("hearth_op_seconds_count{op=\"getattr\"}") as u32;
     let before = asked();
     for file in 0..FILES {
-        let path = mounted.at(&format!("{file}"));
+        let path = mounted.at(format!("{file}"));
         let mut made = File::create(&path).unwrap();
         // Not by `metadata`, which asks for the time of birth too.
         assert_eq!(fstat(&made).unwrap().st_size, 0);
         made.write_all(&[7; 5000]).unwrap();
         assert_eq!(fstat(&made).unwrap().st_size, 5000);
         drop(made);
-        assert_eq!(stat(&path).unwrap().st_size, 5000);
+        assert_eq!(stat(path).unwrap().st_size, 5000);
     }
     let asked = asked() - before;
     // One behind the write, and one of the directory, which has changed.

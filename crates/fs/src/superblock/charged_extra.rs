@@ -18,6 +18,10 @@ impl Superblock {
     /// Charges them to an account. In a box: what most inodes do not have is then one word.
     #[cold]
     #[inline(never)]
+    #[expect(
+        clippy::boxed_local,
+        reason = "it is large, and moved from function to function"
+    )]
     pub(super) fn charge_extra<'c>(
         &'c self,
         account: u32,
@@ -47,6 +51,10 @@ impl ChargedExtra<'_> {
     }
 
     /// The inode is in its place.
+    #[expect(
+        clippy::boxed_local,
+        reason = "it is large, and moved from function to function"
+    )]
     #[cold]
     #[inline(never)]
     pub fn spend(mut self: Box<Self>) {

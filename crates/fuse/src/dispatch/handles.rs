@@ -375,6 +375,9 @@ mod tests {
             self.1
         }
         fn set_flags(&self, _flags: i32) {}
+        fn readable(&self) -> bool {
+            true
+        }
         fn writable(&self) -> bool {
             false
         }
