@@ -26,8 +26,8 @@ const EVERYBODY: u32 = u32::MAX;
 pub(crate) struct ReaderAdmission {
     state: Lock<ReaderAdmissionLock, Readers>,
     readers: Box<[ReaderState]>,
-    /// Readers in `read(2)`, or on the way there with nothing to wait for. Present where readers may
-    /// block.
+    /// Readers in `read(2)`, or on the way there with nothing to wait for. Present where readers
+    /// may block.
     reading: Option<AtomicUsize>,
     /// The affinity monitor sleeps until there are requests.
     rests: AtomicBool,

@@ -1,11 +1,15 @@
 //! The reading thread against a socket that keeps message boundaries, in the place of `/dev/fuse`.
 
 use super::*;
+use crate::placement::reader_admission::ReaderAdmission;
+use crate::transport::device::Device;
 use crate::wait::Park;
-use crate::wait::outcome::{BlockingClass, InlineReply, Missing, Span};
+use crate::wait::outcome::{BlockingClass, InlineReply, Missing, Offload, Span};
 use crate::wait::service::Handled;
+use crate::wait::session_shared::SessionShared;
 use crate::wait::waiting::Waiting;
 use crate::wait::workers::Workers;
+use crate::wire::request::RawRequest;
 use crate::wire::{InHeader, OutHeader};
 use hearth::sched::Scheduler;
 use hearth::{Errno, TenantId};
@@ -195,7 +199,7 @@ impl Service for Named {
         while request.header.opcode == 2 && !self.is_open.load(SeqCst) {
             thread::sleep(Duration::from_millis(1));
         }
-        let thread = std::thread::current();
+        let thread = thread::current();
         let name = thread.name().unwrap().as_bytes();
         out[..name.len()].copy_from_slice(name);
         let span = Span::since(Instant::now());

@@ -18,6 +18,7 @@ mod free_entries;
 mod kick;
 pub(crate) mod queues;
 mod read_loop;
+pub(crate) mod reader;
 mod region;
 mod ring;
 mod ring_command;

@@ -6,10 +6,10 @@
 //! and the scheduler wake it.
 
 use super::buffer::Buffer;
-use super::dev::{Reader, ReaderPlace};
 use super::dev_request::send;
 use super::device::Incoming;
 use super::event::Event;
+use super::reader::{Reader, ReaderPlace};
 use crate::placement::reader_admission::ReaderAdmission;
 use crate::wait::outcome::{Attempt, Outcome, WaitFor};
 use crate::wait::request_queue::RequestQueue;

@@ -148,8 +148,8 @@ impl Workers {
         pool.submit(self.tenant, work, finish);
     }
 
-    /// Begins a call on the calling thread, as one of the class [`BlockingClass::Call`], until it is
-    /// dropped. `None` if that is for another one to begin.
+    /// Begins a call on the calling thread, as one of the class [`BlockingClass::Call`], until it
+    /// is dropped. `None` if that is for another one to begin.
     pub fn begin_call(&self) -> Option<CallTurn> {
         self.pools.calls.begin_here(self.tenant)
     }
