@@ -8,11 +8,11 @@ mod hands;
 use hands::Hands;
 use hearth::backend::TestBackend;
 use hearth::{
-    AtimeMode, Caller, Clock, Credentials, Observer, Origin, Process, ROOT, SetTime, Time, Volume,
+    AtimeMode, Caller, Credentials, Observer, Origin, Process, ROOT, SetTime, Time, Volume,
 };
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
 
 const DAY: i64 = 24 * 60 * 60;
 
@@ -206,63 +206,4 @@ fn a_time_that_only_moves_forward_leaves_a_later_one() {
     process.write(fd, b"text").unwrap();
     assert_eq!(forward(50), at(101));
     assert_eq!(forward(102), at(102));
-}
-
-/// Once, the comparison came before the locks: the time of a write that came between was lost.
-#[test]
-fn a_time_that_only_moves_forward_leaves_that_of_a_write_beside_it() {
-    let clock = Arc::new(Interrupted::default());
-    clock.day.store(100, Relaxed);
-    let volume = Volume::builder().clock(Shared(Arc::clone(&clock)));
-    let process = Arc::new(volume.build().unwrap().process(Credentials::root()));
-    let fd = process.open("/f", libc::O_CREAT | libc::O_RDWR, 0o644);
-    let fd = fd.unwrap();
-    process.write(fd, b"text").unwrap();
-    let at = |day: i64| Time {
-        sec: day * DAY,
-        nsec: 0,
-    };
-    let mtime = || process.fstat(fd).unwrap().mtime;
-    let old = Some(SetTime::At(at(2)));
-    // A write whose time is later than that which is being stored, and one whose is not.
-    for (written, now, stored, shown) in [(101, 101, 50, 101), (102, 104, 103, 103)] {
-        process.futimens(fd, None, old).unwrap();
-        let writer = Arc::clone(&process);
-        let write = move |clock: &Interrupted| {
-            clock.day.store(written, Relaxed);
-            std::thread::scope(|scope| {
-                scope.spawn(|| writer.pwrite(fd, b"text", 0).unwrap());
-            });
-            clock.day.store(now, Relaxed);
-        };
-        *clock.interrupt.lock().unwrap() = Some(Box::new(write));
-        let forward = Some(SetTime::NoEarlier(at(stored)));
-        process.futimens(fd, None, forward).unwrap();
-        assert!(clock.interrupt.lock().unwrap().is_none(), "it was asked");
-        assert_eq!(mtime(), at(shown), "{stored}");
-    }
-}
-
-type Interrupt = Box<dyn FnOnce(&Interrupted) + Send>;
-
-/// A clock that something happens at, once, when it is asked for the time.
-#[derive(Default)]
-struct Interrupted {
-    day: AtomicI64,
-    interrupt: Mutex<Option<Interrupt>>,
-}
-
-struct Shared(Arc<Interrupted>);
-
-impl Clock for Shared {
-    fn now(&self) -> Time {
-        let interrupt = self.0.interrupt.lock().unwrap().take();
-        if let Some(interrupt) = interrupt {
-            interrupt(&self.0);
-        }
-        Time {
-            sec: self.0.day.load(Relaxed) * DAY,
-            nsec: 0,
-        }
-    }
 }

@@ -67,6 +67,20 @@ pub(crate) fn setattr_acknowledged(
     g: &Guard,
 ) -> Attempt<()> {
     cx.begin_acknowledged(inode)?;
+    let forward;
+    let set = match set.mtime {
+        Some(SetTime::NoEarlier(time)) => {
+            // A write between this look and the change may lose its time.
+            let is_later = time > inode.fields().mtime;
+            let mtime = is_later.then_some(SetTime::At(time));
+            forward = SetAttr {
+                mtime,
+                ..set.clone()
+            };
+            &forward
+        }
+        _ => set,
+    };
     let _kept = cx.pin_inode(inode, g)?;
     let size = set.size.filter(|_| !is_control(inode.number()));
     if let (Some(size), true) = (size, is_size_alone(set)) {
@@ -106,9 +120,8 @@ pub(crate) fn setattr_acknowledged(
     let times = set.atime.is_some() || set.mtime.is_some();
     if times || set.mode.is_some() || set.uid.is_some() || set.gid.is_some() || set.kill_suidgid {
         cx.sb.let_ctime_go_back(inode, now);
-        let mtime = forward(cx, inode, set.mtime, now);
         // The per-core times of the last change are merged in before a new time replaces them.
-        let folded = mtime.is_some().then(|| inode.fields());
+        let folded = set.mtime.is_some().then(|| inode.fields());
         if folded.is_some() {
             inode.percpu().reset_max(TOUCHED, 0);
         }
@@ -120,7 +133,7 @@ pub(crate) fn setattr_acknowledged(
             if let Some(folded) = folded {
                 (fields.mtime, fields.ctime) = (folded.mtime, folded.ctime);
             }
-            apply(cx, fields, set, mtime, now);
+            apply(cx, fields, set, now);
             if set.kill_suidgid && !gives && set.mode.is_none() {
                 // A kernel in front decides with a change of owner, and not with a size.
                 let member = match size {
@@ -226,27 +239,7 @@ pub(crate) fn recharge(
     }
 }
 
-/// The mtime that is still to be stored. Where one only moves forward, what a write is storing
-/// beside this counts as well: both raise the time of the latest change. A time that is not a
-/// change's, of the future or before 1970, goes into the attributes: the time of change shown would
-/// follow it, and no write has a later one.
-fn forward(cx: &Ctx<'_>, inode: &Inode, mtime: Option<SetTime>, now: Time) -> Option<SetTime> {
-    let Some(SetTime::NoEarlier(time)) = mtime else {
-        return mtime;
-    };
-    if time <= inode.fields().mtime {
-        return None;
-    }
-    if inode.data().is_none() || time > now || time.nanos() == 0 {
-        return Some(SetTime::At(time));
-    }
-    inode.touch(time.nanos());
-    // Times of contents are recorded with a write-back.
-    cx.sb.note_dirty(inode);
-    None
-}
-
-fn apply(cx: &Ctx<'_>, fields: &mut Fields, set: &SetAttr, mtime: Option<SetTime>, now: Time) {
+fn apply(cx: &Ctx<'_>, fields: &mut Fields, set: &SetAttr, now: Time) {
     let time = |present: Time, t: Option<SetTime>| match t {
         None => present,
         Some(SetTime::Now) => now,
@@ -262,7 +255,7 @@ fn apply(cx: &Ctx<'_>, fields: &mut Fields, set: &SetAttr, mtime: Option<SetTime
         }
     }
     fields.atime = time(fields.atime, set.atime);
-    fields.mtime = time(fields.mtime, mtime);
+    fields.mtime = time(fields.mtime, set.mtime);
     fields.ctime = set.ctime.unwrap_or(now);
 }
 
