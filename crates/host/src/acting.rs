@@ -32,7 +32,6 @@ pub struct Cred<'a> {
 #[derive(Default)]
 struct Kept {
     is_unshared: bool,
-    umask: Option<u16>,
     groups: Option<Vec<u32>>,
 }
 
@@ -106,23 +105,32 @@ fn set_groups(groups: &[u32]) -> Result<()> {
     })
 }
 
-/// Sets the file mode creation mask of this thread, which stays: the daemon makes nothing by
-/// itself on such a thread.
-///
-/// # Errors
-/// `ENOMEM`.
-pub fn set_umask(mask: u16) -> Result<()> {
-    KEPT.with_borrow_mut(|kept| {
-        if !kept.is_unshared {
-            sys::unshare_fs()?;
-            kept.is_unshared = true;
-        }
-        if kept.umask != Some(mask) {
-            umask(Mode::from_raw_mode(mask.into()));
-            kept.umask = Some(mask);
-        }
-        Ok(())
-    })
+/// The thread has a caller's file mode creation mask until this is dropped.
+pub struct CallersUmask {
+    own: Mode,
+}
+
+impl CallersUmask {
+    /// Sets the mask of this thread alone.
+    ///
+    /// # Errors
+    /// `ENOMEM`.
+    pub fn set(mask: u16) -> Result<CallersUmask> {
+        KEPT.with_borrow_mut(|kept| {
+            if !kept.is_unshared {
+                sys::unshare_fs()?;
+                kept.is_unshared = true;
+            }
+            let own = umask(Mode::from_raw_mode(mask.into()));
+            Ok(CallersUmask { own })
+        })
+    }
+}
+
+impl Drop for CallersUmask {
+    fn drop(&mut self) {
+        umask(self.own);
+    }
 }
 
 /// User and group `nobody`, if they exist in the user namespace of this process; else its own.

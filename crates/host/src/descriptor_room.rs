@@ -18,8 +18,8 @@ const CALLS_LEAST: usize = 2;
 const CALLS_MOST: usize = 1024;
 /// The daemon's own: log, mount, state, walks of the tree.
 const OWN: usize = 24;
-/// The daemon's own for each core: `/dev/fuse`, and what wakes its thread.
-const OWN_OF_CORE: usize = 2;
+/// The daemon's own for each core: of each of its two readers `/dev/fuse`, and what wakes it.
+const OWN_OF_CORE: usize = 4;
 /// Bounds of what is kept of inodes that nobody has open.
 const KEPT_LEAST: usize = 4;
 const KEPT_MOST: usize = 4096;

@@ -10,7 +10,7 @@
 //! without refusing (`exact`). A call that is refused has changed nothing and is repeated. What the
 //! caller has in a user namespace of its own counts over inodes that the namespace has (`over.rs`).
 
-use crate::acting::{Acting, Cred, Own, set_umask};
+use crate::acting::{Acting, CallersUmask, Cred, Own};
 use crate::checked::{ActAs, Checked, SuidSgid};
 use crate::over::Over;
 use crate::proc_status::{ProcStatus, is_root_to_files};
@@ -154,7 +154,7 @@ impl Rights {
         mode: u16,
         call: impl FnMut() -> Result<T>,
     ) -> Result<T> {
-        set_umask(caller.umask)?;
+        let _umask = CallersUmask::set(caller.umask)?;
         let exact = mode & libc::S_ISGID as u16 != 0;
         self.perform(caller, over, (ActAs::Caller, SuidSgid::Keep), exact, call)
     }

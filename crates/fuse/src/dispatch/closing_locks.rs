@@ -24,8 +24,7 @@ pub(crate) struct ClosingLocks(ByInode<ClosingLocksLock, Vec<(u64, Instant)>>);
 
 impl ClosingLocks {
     /// A descriptor of `handle`, through which `ino` has locks, is being closed.
-    pub fn closes(&self, ino: u64, handle: u64) {
-        let now = Instant::now();
+    pub fn closes(&self, ino: u64, handle: u64, now: Instant) {
         self.0.with(ino, |inodes| {
             let handles = inodes.entry(ino).or_default();
             // Those that were not released have another descriptor.
@@ -51,13 +50,12 @@ impl ClosingLocks {
 
     /// Whether locks of `ino` may be about to end. Asked before a request: what has ended by then
     /// does not refuse it.
-    pub fn may_end(&self, ino: u64) -> bool {
+    pub fn may_end(&self, ino: u64, now: impl FnOnce() -> Instant) -> bool {
         self.0.may_know(ino)
             && self.0.with(ino, |inodes| {
+                let now = now();
                 let handles = inodes.get(&ino).into_iter().flatten();
-                handles
-                    .into_iter()
-                    .any(|(_, since)| since.elapsed() < LONGEST)
+                handles.into_iter().any(|&(_, since)| now - since < LONGEST)
             })
     }
 }
@@ -65,23 +63,23 @@ impl ClosingLocks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hearth_sync::primitive::thread;
 
     #[test]
     fn locks_may_end_from_the_flush_to_the_release_and_not_for_long() {
-        let closing = ClosingLocks::default();
-        assert!(!closing.may_end(7));
-        closing.closes(7, 1);
-        closing.closes(7, 2);
-        assert!(closing.may_end(7) && !closing.may_end(8));
+        let (closing, begin) = (ClosingLocks::default(), Instant::now());
+        let may_end = |ino, after| closing.may_end(ino, || begin + after);
+        let soon = LONGEST / 2;
+        assert!(!may_end(7, soon));
+        closing.closes(7, 1, begin);
+        closing.closes(7, 2, begin);
+        assert!(may_end(7, soon) && !may_end(8, soon));
         closing.ended(7, 1);
-        assert!(closing.may_end(7), "another one is being closed");
+        assert!(may_end(7, soon), "another one is being closed");
         closing.ended(7, 2);
-        assert!(!closing.may_end(7) && !closing.0.may_know(7));
-        closing.closes(7, 3);
-        thread::sleep(LONGEST);
-        assert!(!closing.may_end(7), "it has another descriptor");
-        closing.closes(7, 4);
+        assert!(!may_end(7, soon) && !closing.0.may_know(7));
+        closing.closes(7, 3, begin);
+        assert!(!may_end(7, LONGEST), "it has another descriptor");
+        closing.closes(7, 4, begin + LONGEST);
         closing.ended(7, 4);
         assert!(!closing.0.may_know(7), "it is not noted for good");
     }

@@ -37,11 +37,10 @@ impl<V: KernelCache> Dispatcher<V> {
 
     /// How long the kernel may believe what it is told of an inode of `size` bytes: attributes not
     /// at all while stores through a mapping may change them, nor while it believes others than it
-    /// is told. It is asked to drop the inode whenever it asks, so it should ask. An empty file has
-    /// nothing to store to, and what makes it longer comes here or ends the belief.
+    /// is told. It is asked to drop the inode whenever it asks, so it should ask.
     pub(super) fn timeouts(&self, ino: u64, size: u64) -> Timeouts {
         let timeouts = self.settings.timeouts;
-        match (size > 0 && self.is_stored_to(ino)) || self.notifier.is_stale(ino) {
+        match self.changes_unseen(ino, size) || self.notifier.is_stale(ino) {
             true => Timeouts {
                 attr: Duration::ZERO,
                 ..timeouts
@@ -65,14 +64,14 @@ impl<V: KernelCache> Dispatcher<V> {
     /// What the kernel believes of an inode is true no longer once stores through a mapping may
     /// change it. It takes no lock for that.
     pub(super) fn drop_attributes(&self, ino: u64) {
-        if self.is_stored_to(ino) {
+        if self.changes_unseen(ino, u64::MAX) {
             self.notifier.inval_inode(ino, None);
         }
     }
 
-    fn is_stored_to(&self, ino: u64) -> bool {
+    fn changes_unseen(&self, ino: u64, size: u64) -> bool {
         let flows = self.handles.flows();
-        flows.is_some_and(|flows| flows.is_stored_to(ino))
+        flows.is_some_and(|flows| flows.changes_unseen(ino, size))
     }
 }
 

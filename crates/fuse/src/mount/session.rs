@@ -355,20 +355,22 @@ impl<V: KernelCache> Session<V> {
     ) -> io::Result<()> {
         let mut cpus = cpu::online();
         let (queues, has_choice) = (cpus.len(), cpus.len() > 1);
-        let admission = match self.vfs.may_block() {
-            true => {
-                cpus.extend_from_within(..);
-                Arc::new(ReaderAdmission::of_callers(&cpus))
-            }
-            false => Arc::new(ReaderAdmission::new(&cpus)),
-        };
         let first = &self.connection.mounted.device;
         // A user who mounts through the helper may not be allowed to open the device: the threads
         // then share one descriptor, and its lock.
-        let clones: Vec<_> = (1..cpus.len())
-            .map(|_| first.duplicate().ok().map(Arc::new))
-            .collect();
+        let clone = |_| first.duplicate().ok().map(Arc::new);
+        let mut clones: Vec<_> = (1..queues).map(clone).collect();
         let shares = clones.iter().any(Option::is_none);
+        let may_call = self.vfs.may_block() && !shares;
+        let more: Option<Vec<_>> = (0..queues).map(clone).take_while(|_| may_call).collect();
+        let admission = match more.filter(|_| may_call) {
+            Some(more) => {
+                clones.extend(more.into_iter().map(Some));
+                cpus.extend_from_within(..);
+                Arc::new(ReaderAdmission::of_callers(&cpus))
+            }
+            None => Arc::new(ReaderAdmission::new(&cpus)),
+        };
         let devices = std::iter::once(None).chain(clones);
         for (number, (cpu, clone)) in cpus.into_iter().zip(devices).enumerate() {
             let place = ReaderPlace {

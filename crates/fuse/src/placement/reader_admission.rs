@@ -29,6 +29,8 @@ pub(crate) struct ReaderAdmission {
     /// Readers in `read(2)`, or on the way there with nothing to wait for. Present where readers
     /// may block.
     reading: Option<AtomicUsize>,
+    /// Readers in calls.
+    calling: AtomicUsize,
     /// The affinity monitor sleeps until there are requests.
     rests: AtomicBool,
     /// `rests` was cleared, or the mount is gone.
@@ -96,6 +98,7 @@ impl ReaderAdmission {
             }),
             readers: cpus.iter().map(reader).collect(),
             reading: None,
+            calling: AtomicUsize::new(0),
             rests: AtomicBool::new(false),
             wake: Condition::new(),
         }
@@ -152,6 +155,20 @@ impl ReaderAdmission {
         let reading = self.reading.as_ref();
         // Relaxed: as in `wait`.
         reading.is_some_and(|reading| reading.fetch_sub(1, Ordering::Relaxed) > 1)
+    }
+
+    /// Whether readers may block.
+    pub fn has_callers(&self) -> bool {
+        self.reading.is_some()
+    }
+
+    /// A reader makes a call until the guard is dropped. `None` if half of them do: the others read
+    /// for everybody, however long those calls take.
+    pub fn begin_call(&self) -> Option<ReaderCall<'_>> {
+        // Relaxed: only the number counts.
+        let before = self.calling.fetch_add(1, Ordering::Relaxed);
+        let call = ReaderCall(self);
+        (before < self.readers.len() / 2).then_some(call)
     }
 
     /// Whether readers may block and none reads.
@@ -242,6 +259,16 @@ impl ReaderAdmission {
         self.rests.store(false, Ordering::Relaxed);
         drop(state);
         self.wake.notify_one();
+    }
+}
+
+/// A reader is in a call.
+pub(crate) struct ReaderCall<'a>(&'a ReaderAdmission);
+
+impl Drop for ReaderCall<'_> {
+    fn drop(&mut self) {
+        // Relaxed: as in `begin_call`.
+        self.0.calling.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -183,6 +183,13 @@ fn the_last_one_that_reads_may_not_block_and_needs_no_admission() {
     assert!(!waiting.is_finished(), "somebody reads");
     slots.close();
     waiting.join().unwrap();
+    // Half of them may be in calls, and go on with the next ones.
+    let first = slots.begin_call().unwrap();
+    let second = slots.begin_call().unwrap();
+    assert!(slots.begin_call().is_none() && slots.begin_call().is_none());
+    drop(first);
+    assert!(slots.begin_call().is_some());
+    drop(second);
     // Where no reader may block, none may.
     let slots = ReaderAdmission::new(&[0, 1]);
     slots.wait(0);

@@ -49,7 +49,9 @@ impl<S: Service> Reader<S> {
         }
         let bell = Arc::clone(event);
         let unpark = Box::new(move || bell.set());
-        let queue = RequestQueue::new(&self.shared, self.device.raw(), unpark);
+        // A thread that makes calls has locks of the host's filesystems, for which others wait.
+        let source = (!place.admission.has_callers()).then(|| self.device.raw());
+        let queue = RequestQueue::new(&self.shared, source, unpark);
         queue.ok_or_else(|| io::Error::other("the volume has no seat left"))
     }
 

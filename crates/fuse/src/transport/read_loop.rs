@@ -10,7 +10,7 @@ use super::dev_request::send;
 use super::device::Incoming;
 use super::event::Event;
 use super::reader::{Reader, ReaderPlace};
-use crate::placement::reader_admission::ReaderAdmission;
+use crate::placement::reader_admission::{ReaderAdmission, ReaderCall};
 use crate::wait::outcome::{Attempt, Outcome, WaitFor};
 use crate::wait::request_queue::RequestQueue;
 use crate::wait::service::{Handled, Service};
@@ -190,9 +190,10 @@ impl<'r, S: Service> ReadLoop<'r, S> {
         };
         if let Some(wait) = self.queue.admit(&raw.header, raw.args) {
             if let (WaitFor::Thread, true) = (&wait, self.has_deputy)
+                && let Some(call) = self.place.admission.begin_call()
                 && let Some(turn) = self.queue.begin_call()
             {
-                return self.call(buffer, size, turn);
+                return self.call(buffer, size, (call, turn));
             }
             return self.queue.spawn(self.reader.pending(&raw, request), wait);
         }
@@ -222,7 +223,7 @@ impl<'r, S: Service> ReadLoop<'r, S> {
     }
 
     /// Attempts a request that may block on this thread.
-    fn call(&mut self, buffer: usize, size: usize, turn: CallTurn) {
+    fn call(&mut self, buffer: usize, size: usize, turn: (ReaderCall<'_>, CallTurn)) {
         let request = &self.buffers[buffer].bytes()[..size];
         let Some(raw) = self.reader.raw(request) else {
             return;

@@ -89,7 +89,7 @@ impl PreparedQueue {
         ring.register_file(parts.device.raw())?;
         let bell = Arc::clone(&completions);
         let unpark = Box::new(move || bell.event.set());
-        let requests = RequestQueue::new(&parts.shared, ring.raw(), unpark);
+        let requests = RequestQueue::new(&parts.shared, Some(ring.raw()), unpark);
         let requests = requests.ok_or_else(|| io::Error::other("the volume has no seat left"))?;
         completions.own();
         let mut queue = Queue {

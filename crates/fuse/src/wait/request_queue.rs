@@ -86,16 +86,17 @@ pub(crate) struct RequestQueue<S> {
 impl<S: Service> RequestQueue<S> {
     /// A queue for the calling thread. `unpark` wakes it in [`RequestQueue::wait`]. `source` is
     /// readable while a request waits that no thread has taken, and stays open as long as the
-    /// queue. `None` if the scheduler has no place left for the thread.
+    /// queue; without one the thread keeps the usual policy. `None` if the scheduler has no place
+    /// left for the thread.
     pub fn new(
         shared: &Arc<SessionShared<S>>,
-        source: RawFd,
+        source: Option<RawFd>,
         unpark: Unpark,
     ) -> Option<RequestQueue<S>> {
-        let idle = shared.idle.as_ref();
+        let idle = shared.idle.as_ref().zip(source);
         Some(RequestQueue {
             worker: Some(shared.sched.pinned_worker(Some(unpark)).ok()?),
-            serving: idle.map(|idle| ServingThread::join(idle, source)),
+            serving: idle.map(|(idle, source)| ServingThread::join(idle, source)),
             ..RequestQueue::without_run_queue(shared)
         })
     }

@@ -4,7 +4,8 @@
 //! sequences), which the C library registers and publishes the address of. Reading it there takes a
 //! third of a nanosecond; `sched_getcpu` takes three. Where there is no such area, because the C
 //! library is older or a tool intercepts it, `sched_getcpu` is called, once for so many pins of the
-//! epoch: a thread that has moved since counts beside another core for a moment.
+//! epoch: a thread that has moved since counts beside another core until then. That costs speed
+//! alone.
 
 /// The core that this thread runs on now, in the kernel's numbering.
 #[inline]

@@ -54,7 +54,11 @@ impl<V: KernelCache> Dispatcher<V> {
             change.mtime = None;
         }
         if self.settings.writeback && args.valid & (CHANGES | fattr::FH) == SETTLES {
-            let before = self.synced_time(args.fh, cx.ino());
+            // One that is believed already is not stored, and no change is this one.
+            let changes = change.mtime.is_some();
+            let before = changes
+                .then(|| self.synced_time(args.fh, cx.ino()))
+                .flatten();
             let attr = self.settle_times(cx, &caller, change)?;
             if let Some(before) = before {
                 self.has_settled(args.fh, before, attr.mtime);

@@ -15,6 +15,7 @@ use crate::wire::{
 use hearth::{Caller, Errno, KernelCache, VfsError, VfsFile, VfsResult, WriteAt};
 use hearth_sync::primitive::Arc;
 use std::ops::Range;
+use std::time::Instant;
 
 /// Bytes of a read for the kernel's cache from which on they are not kept here too.
 const THROUGH_LEAST: u32 = 128 << 10;
@@ -209,7 +210,9 @@ impl<V: KernelCache> Dispatcher<V> {
             let flush = |handle: &Handle<V::File>| {
                 if handle.remove_lock_owner(args.lock_owner) {
                     let ino = handle.file.ino();
-                    self.handles.closing_locks().closes(ino, args.fh);
+                    self.handles
+                        .closing_locks()
+                        .closes(ino, args.fh, Instant::now());
                 }
                 self.vfs.flush(&handle.file, args.lock_owner)
             };

@@ -78,7 +78,7 @@ impl<V: KernelCache> Dispatcher<V> {
     ) -> Option<R> {
         let began = Instant::now();
         loop {
-            let may_end = self.handles.closing_locks().may_end(cx.ino());
+            let may_end = self.handles.closing_locks().may_end(cx.ino(), Instant::now);
             let answer = ask();
             if !may_end || !meets(&answer) || began.elapsed() > LONGEST {
                 return Some(answer);
