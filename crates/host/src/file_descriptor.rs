@@ -103,9 +103,10 @@ impl FileDescriptor {
     /// was first, nothing changes. What was lost until now, and only `old` would tell, is kept.
     pub fn replace(&self, old: &Arc<OwnedFd>, fd: Arc<OwnedFd>, is_whole: bool) {
         // The new one tells what came behind, and what nobody has heard of before it was opened.
+        // Below the lock, or an `fsync` would find it neither there nor kept. It waits for nothing.
+        let mut held = self.held.lock();
         let told = [old.as_fd(), fd.as_fd()].map(|fd| sys::lost_writes(fd).err());
         let mut closed = fd;
-        let mut held = self.held.lock();
         if let Some(held) = held.as_mut() {
             held.lost = held.lost.or(told[0]);
             if Arc::ptr_eq(&held.fd, old) {
