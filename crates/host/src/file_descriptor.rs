@@ -38,7 +38,7 @@ struct Held {
     is_whole: bool,
     /// What was lost of writes, as a descriptor told that was replaced since. Nobody was told yet.
     lost: Option<Errno>,
-    /// Until when it was worth a wait that it may be opened again; once it was, that is over.
+    /// Until when it is worth a wait that it may be opened again; once it was, that is over.
     waits_until: Option<Instant>,
 }
 
@@ -129,13 +129,15 @@ impl FileDescriptor {
         lost.map_or(Ok(()), Err)
     }
 
-    /// Whether it is worth a wait that it may be opened again: for `most` from the first time on.
+    /// Whether it is worth a wait that it may be opened again: for `most` from the first time on,
+    /// and once more when that has been over for as long.
     pub fn may_wait(&self, most: Duration) -> bool {
         let (now, mut held) = (Instant::now(), self.held.lock());
-        let until = held
-            .as_mut()
-            .map(|held| *held.waits_until.get_or_insert(now + most));
-        until.is_some_and(|until| now < until)
+        held.as_mut().is_some_and(|held| {
+            let until = wait_until(held.waits_until, now, most);
+            held.waits_until = Some(until);
+            now < until
+        })
     }
 
     /// It was opened again.
@@ -152,5 +154,31 @@ impl FileDescriptor {
             drop(fd);
             drop(place);
         }
+    }
+}
+
+/// Until when a wait that is asked for `now` lasts, of which the last one lasted `until`: what is
+/// stored long behind it waits for another program.
+fn wait_until(until: Option<Instant>, now: Instant, most: Duration) -> Instant {
+    match until {
+        Some(until) if now <= until + most => until,
+        _ => now + most,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Once, what was lost behind one program's wait was lost at once behind any other's.
+    #[test]
+    fn a_wait_that_is_long_over_begins_anew() {
+        let (now, most) = (Instant::now(), Duration::from_secs(10));
+        let until = wait_until(None, now, most);
+        assert_eq!(until, now + most);
+        assert_eq!(wait_until(Some(until), until, most), until);
+        assert_eq!(wait_until(Some(until), until + most, most), until);
+        let later = until + most * 360;
+        assert_eq!(wait_until(Some(until), later, most), later + most);
     }
 }
