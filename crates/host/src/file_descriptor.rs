@@ -119,7 +119,17 @@ impl FileDescriptor {
         drop(closed);
     }
 
-    /// What was lost of writes, if nobody was told yet.
+    /// What was lost of writes, if no `fsync` has told of it yet. One still may.
+    ///
+    /// # Errors
+    /// That.
+    pub fn has_lost(&self) -> Result<()> {
+        let held = self.held.lock();
+        let lost = held.as_ref().and_then(|held| held.lost);
+        lost.map_or(Ok(()), Err)
+    }
+
+    /// What was lost of writes, if nobody was told yet: who asks is told.
     ///
     /// # Errors
     /// That.
@@ -169,6 +179,32 @@ fn wait_until(until: Option<Instant>, now: Instant, most: Duration) -> Instant {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::descriptor_room::DescriptorRoom;
+    use std::fs::File;
+
+    fn opened() -> Arc<OwnedFd> {
+        Arc::new(File::open("/dev/null").unwrap().into())
+    }
+
+    fn descriptor() -> FileDescriptor {
+        let place = Arc::new(DescriptorRoom::new(64)).take(0, false).unwrap();
+        let fd = File::open("/dev/null").unwrap().into();
+        FileDescriptor::new((fd, place), None, libc::O_RDONLY)
+    }
+
+    /// Once, the end of a child that had inherited the descriptor took what its parent's `fsync`
+    /// was to be told.
+    #[test]
+    fn a_close_leaves_what_was_lost_to_fsync() {
+        let file = descriptor();
+        assert_eq!((file.has_lost(), file.tell_lost()), (Ok(()), Ok(())));
+        file.held.lock().as_mut().unwrap().lost = Some(Errno::EIO);
+        file.replace(&file.get().unwrap(), opened(), true);
+        assert_eq!(file.has_lost(), Err(Errno::EIO));
+        assert_eq!(file.has_lost(), Err(Errno::EIO));
+        assert_eq!(file.tell_lost(), Err(Errno::EIO));
+        assert_eq!((file.has_lost(), file.tell_lost()), (Ok(()), Ok(())));
+    }
 
     /// Once, what was lost behind one program's wait was lost at once behind any other's.
     #[test]

@@ -32,7 +32,8 @@ impl Tree {
         let copy = dup(file.fd()?).pass_on()?;
         let mut done = sys::close(copy);
         if !file.is_quiet {
-            done = done.and(file.descriptor.tell_lost());
+            // A child that ends closes what it inherited, and nobody reads what that is told.
+            done = done.and(file.descriptor.has_lost());
         }
         file.descriptor.set_idle();
         if file.node.may_run() {
