@@ -38,8 +38,32 @@ struct Held {
     is_whole: bool,
     /// What was lost of writes, as a descriptor told that was replaced since. Nobody was told yet.
     lost: Option<Errno>,
-    /// Until when it was worth a wait that it may be opened again; once it was, that is over.
+    /// Until when it is worth a wait that it may be opened again; once it was, that is over.
     waits_until: Option<Instant>,
+    /// How many changes are under way behind which it might not be opened again.
+    kept_whole: usize,
+}
+
+/// While it lives, a descriptor is not given up.
+#[derive(Debug)]
+pub struct KeptWhole(Arc<FileDescriptor>);
+
+impl KeptWhole {
+    /// `file` is not given up from now on.
+    pub fn new(file: Arc<FileDescriptor>) -> KeptWhole {
+        if let Some(held) = file.held.lock().as_mut() {
+            held.kept_whole += 1;
+        }
+        KeptWhole(file)
+    }
+}
+
+impl Drop for KeptWhole {
+    fn drop(&mut self) {
+        if let Some(held) = self.0.held.lock().as_mut() {
+            held.kept_whole -= 1;
+        }
+    }
 }
 
 impl FileDescriptor {
@@ -55,6 +79,7 @@ impl FileDescriptor {
             is_whole: true,
             lost: None,
             waits_until: None,
+            kept_whole: 0,
         };
         FileDescriptor {
             held: Lock::new(Some(held)),
@@ -100,15 +125,18 @@ impl FileDescriptor {
     }
 
     /// Takes `fd` in place of `old`. `is_whole` says which of both may write. Where another thread
-    /// was first, nothing changes. What was lost until now, and only `old` would tell, is kept.
+    /// was first, or has to keep the one that may write, nothing changes. What was lost until now,
+    /// and only `old` would tell, is kept.
     pub fn replace(&self, old: &Arc<OwnedFd>, fd: Arc<OwnedFd>, is_whole: bool) {
         // The new one tells what came behind, and what nobody has heard of before it was opened.
+        // Below the lock, or an `fsync` would find it neither there nor kept. It waits for nothing.
+        let mut held = self.held.lock();
         let told = [old.as_fd(), fd.as_fd()].map(|fd| sys::lost_writes(fd).err());
         let mut closed = fd;
-        let mut held = self.held.lock();
         if let Some(held) = held.as_mut() {
             held.lost = held.lost.or(told[0]);
-            if Arc::ptr_eq(&held.fd, old) {
+            let may = is_whole || held.kept_whole == 0;
+            if may && Arc::ptr_eq(&held.fd, old) {
                 held.lost = held.lost.or(told[1]);
                 held.is_whole = is_whole;
                 std::mem::swap(&mut held.fd, &mut closed);
@@ -118,7 +146,17 @@ impl FileDescriptor {
         drop(closed);
     }
 
-    /// What was lost of writes, if nobody was told yet.
+    /// What was lost of writes, if no `fsync` has told of it yet. One still may.
+    ///
+    /// # Errors
+    /// That.
+    pub fn has_lost(&self) -> Result<()> {
+        let held = self.held.lock();
+        let lost = held.as_ref().and_then(|held| held.lost);
+        lost.map_or(Ok(()), Err)
+    }
+
+    /// What was lost of writes, if nobody was told yet: who asks is told.
     ///
     /// # Errors
     /// That.
@@ -128,13 +166,15 @@ impl FileDescriptor {
         lost.map_or(Ok(()), Err)
     }
 
-    /// Whether it is worth a wait that it may be opened again: for `most` from the first time on.
+    /// Whether it is worth a wait that it may be opened again: for `most` from the first time on,
+    /// and once more when that has been over for as long.
     pub fn may_wait(&self, most: Duration) -> bool {
         let (now, mut held) = (Instant::now(), self.held.lock());
-        let until = held
-            .as_mut()
-            .map(|held| *held.waits_until.get_or_insert(now + most));
-        until.is_some_and(|until| now < until)
+        held.as_mut().is_some_and(|held| {
+            let until = wait_until(held.waits_until, now, most);
+            held.waits_until = Some(until);
+            now < until
+        })
     }
 
     /// It was opened again.
@@ -151,5 +191,78 @@ impl FileDescriptor {
             drop(fd);
             drop(place);
         }
+    }
+}
+
+/// Until when a wait that is asked for `now` lasts, of which the last one lasted `until`: what is
+/// stored long behind it waits for another program.
+fn wait_until(until: Option<Instant>, now: Instant, most: Duration) -> Instant {
+    match until {
+        Some(until) if now <= until + most => until,
+        _ => now + most,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::descriptor_room::DescriptorRoom;
+    use std::fs::File;
+
+    fn opened() -> Arc<OwnedFd> {
+        Arc::new(File::open("/dev/null").unwrap().into())
+    }
+
+    fn descriptor() -> FileDescriptor {
+        let place = Arc::new(DescriptorRoom::new(64)).take(0, false).unwrap();
+        let fd = File::open("/dev/null").unwrap().into();
+        FileDescriptor::new((fd, place), None, libc::O_RDONLY)
+    }
+
+    /// Once, the end of a child that had inherited the descriptor took what its parent's `fsync`
+    /// was to be told.
+    #[test]
+    fn a_close_leaves_what_was_lost_to_fsync() {
+        let file = descriptor();
+        assert_eq!((file.has_lost(), file.tell_lost()), (Ok(()), Ok(())));
+        file.held.lock().as_mut().unwrap().lost = Some(Errno::EIO);
+        file.replace(&file.get().unwrap(), opened(), true);
+        assert_eq!(file.has_lost(), Err(Errno::EIO));
+        assert_eq!(file.has_lost(), Err(Errno::EIO));
+        assert_eq!(file.tell_lost(), Err(Errno::EIO));
+        assert_eq!((file.has_lost(), file.tell_lost()), (Ok(()), Ok(())));
+    }
+
+    /// Once, a close could come between a descriptor's opening again and the change for which it
+    /// was opened.
+    #[test]
+    fn what_is_kept_whole_is_not_given_up() {
+        let file = Arc::new(descriptor());
+        let kept = [0, 1].map(|_| KeptWhole::new(Arc::clone(&file)));
+        let is_whole = || file.get_whole().unwrap().1;
+        for one in kept {
+            file.replace(&file.get().unwrap(), opened(), false);
+            assert!(is_whole());
+            drop(one);
+        }
+        file.replace(&file.get().unwrap(), opened(), false);
+        assert!(!is_whole());
+        let kept = KeptWhole::new(Arc::clone(&file));
+        file.replace(&file.get().unwrap(), opened(), true);
+        assert!(is_whole());
+        file.close();
+        drop(kept);
+    }
+
+    /// Once, what was lost behind one program's wait was lost at once behind any other's.
+    #[test]
+    fn a_wait_that_is_long_over_begins_anew() {
+        let (now, most) = (Instant::now(), Duration::from_secs(10));
+        let until = wait_until(None, now, most);
+        assert_eq!(until, now + most);
+        assert_eq!(wait_until(Some(until), until, most), until);
+        assert_eq!(wait_until(Some(until), until + most, most), until);
+        let later = until + most * 360;
+        assert_eq!(wait_until(Some(until), later, most), later + most);
     }
 }

@@ -35,10 +35,9 @@ impl Tree {
         set: &SetAttr,
     ) -> Result<Attr> {
         let changes_rights = set.uid.is_some() || set.gid.is_some() || set.mode.is_some();
-        if changes_rights {
-            self.take_back_by_rights(node);
-        }
+        let kept = changes_rights.then(|| self.take_back_by_rights(node));
         let done = self.set_each(caller, node, file, set);
+        drop(kept);
         if changes_rights || set.size.is_some() {
             self.give_up_idle(node);
         }

@@ -22,12 +22,12 @@ impl Tree {
     /// Sets `FS_*_FL` flags.
     pub fn set_flags(&self, caller: &Caller<'_>, node: &Arc<Node>, new: u32) -> Result<()> {
         let file = self.open_for_flags(node)?;
-        if new & FIXED != 0 {
-            self.take_back(node);
-        }
+        let is_fixed = new & FIXED != 0;
+        let kept = is_fixed.then(|| self.take_back(node));
         let done = self.rights.act(caller, Over::Inodes(&[file.as_fd()]), || {
             sys::set_flags(file.as_fd(), new)
         });
+        drop(kept);
         // Where it was refused.
         self.give_up_idle(node);
         done
@@ -48,9 +48,8 @@ impl Tree {
     /// Sets flags and project id.
     pub fn set_fsxattr(&self, caller: &Caller<'_>, node: &Arc<Node>, new: &FsXAttr) -> Result<()> {
         let file = self.open_for_flags(node)?;
-        if new.xflags & flags::to_xflags(FIXED) != 0 {
-            self.take_back(node);
-        }
+        let is_fixed = new.xflags & flags::to_xflags(FIXED) != 0;
+        let kept = is_fixed.then(|| self.take_back(node));
         let new = FsxAttr {
             xflags: new.xflags,
             extsize: new.extsize,
@@ -62,6 +61,7 @@ impl Tree {
         let done = self.rights.act(caller, Over::Inodes(&[file.as_fd()]), || {
             sys::set_fsxattr(file.as_fd(), &new)
         });
+        drop(kept);
         self.give_up_idle(node);
         done
     }

@@ -8,7 +8,7 @@
 use crate::attributes;
 use crate::errno::PassOn;
 use crate::file::OpenHost;
-use crate::file_descriptor::FileDescriptor;
+use crate::file_descriptor::{FileDescriptor, KeptWhole};
 use crate::node::{EXECUTES, Node};
 use crate::ops::files::host_flags;
 use crate::sys;
@@ -32,7 +32,8 @@ impl Tree {
         let copy = dup(file.fd()?).pass_on()?;
         let mut done = sys::close(copy);
         if !file.is_quiet {
-            done = done.and(file.descriptor.tell_lost());
+            // A child that ends closes what it inherited, and nobody reads what that is told.
+            done = done.and(file.descriptor.has_lost());
         }
         file.descriptor.set_idle();
         if file.node.may_run() {
@@ -100,18 +101,25 @@ impl Tree {
     }
 
     /// Before the rights to a file change, by which alone the daemon may open it again.
-    pub fn take_back_by_rights(&self, node: &Node) {
-        if !self.has_own_right(node) {
-            self.take_back(node);
+    #[must_use]
+    pub fn take_back_by_rights(&self, node: &Node) -> Vec<KeptWhole> {
+        match self.has_own_right(node) {
+            true => Vec::new(),
+            false => self.take_back(node),
         }
     }
 
-    /// Before nobody may open a file for writing any more: whoever has it open goes on.
-    pub fn take_back(&self, node: &Node) {
-        for file in node.writers() {
+    /// Before nobody may open a file for writing any more: whoever has it open goes on. Nothing of
+    /// it is given up until what is returned is dropped, behind the change.
+    #[must_use]
+    pub fn take_back(&self, node: &Node) -> Vec<KeptWhole> {
+        let keep = |file: Arc<FileDescriptor>| {
+            let kept = KeptWhole::new(Arc::clone(&file));
             // What is refused is refused when it is needed.
             let _ = self.to_write(&file);
-        }
+            kept
+        };
+        node.writers().into_iter().map(keep).collect()
     }
 
     /// Gives up a descriptor that may write. What stays has been open since, so that an error of

@@ -63,13 +63,13 @@ impl Tree {
         if name != ACL {
             return self.rights.act(caller, over, set);
         }
-        self.take_back_by_rights(node);
+        let kept = self.take_back_by_rights(node);
         let done = self.rights.act_exactly(caller, over, suid_sgid, set);
         // It sets the mode as well.
         if let Ok(stat) = attributes::stat(reached.as_fd()) {
             node.set_mode(stat.stx_mode.into());
         }
-        drop(reached);
+        drop((reached, kept));
         self.give_up_idle(node);
         done
     }
@@ -104,11 +104,10 @@ impl Tree {
             // for the capability beforehand.
             FILE_CAPABILITIES => remove(),
             _ => {
-                if name == ACL {
-                    self.take_back_by_rights(node);
-                }
+                let kept = (name == ACL).then(|| self.take_back_by_rights(node));
                 let over = [reached.as_fd()];
                 let done = self.rights.act(caller, Over::Inodes(&over), remove);
+                drop(kept);
                 if name == ACL {
                     self.give_up_idle(node);
                 }
