@@ -12,7 +12,9 @@ use crate::kv::Table;
 use hearth_sync::primitive::{Arc, thread};
 use std::time::Duration;
 
+/// How often the engine is tried for, and from which time on new reads wait meanwhile.
 const MEND_TRIES: u32 = 1000;
+const POLITE_TRIES: u32 = 500;
 const MEND_PAUSE: Duration = Duration::from_millis(1);
 
 pub(super) const TABLES: [Table; 2] = [Table::Meta, Table::Extents];
@@ -153,11 +155,17 @@ impl Shared {
         if self.is_closed() || !is_broken(&self.engine.read()) {
             return Ok(());
         }
-        for _ in 0..MEND_TRIES {
+        let mut shut = None;
+        for tried in 0..MEND_TRIES {
+            if tried == POLITE_TRIES {
+                // Steady readers never leave it to anyone: one has begun before another ends.
+                shut = Some(self.gate.shut());
+            }
             // Never waits in the queue of the lock: a visitor of a scan may read again.
             if let Some(mut engine) = self.engine.try_write() {
                 *engine = None;
                 *engine = Some(self.parts.engines.open()?);
+                drop(shut);
                 return Ok(());
             }
             thread::sleep(MEND_PAUSE);

@@ -1,6 +1,7 @@
 //! An open volume of keys and values.
 
 use super::file_names::{LOCK, SEGMENTS};
+use super::gate::InScan;
 use super::log::Appended;
 use super::shared::Shared;
 use super::superblock::{Superblock, WRAPPED_MOST};
@@ -18,6 +19,10 @@ use hearth_sync::primitive::{Arc, thread};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::time::Duration;
+
+/// How often a commit looks again whether a scan leaves the engine to its checkpoint.
+const BUSY_TRIES: u32 = 3;
+const FULL_LOG: &str = "empty the log while a scan keeps the engine";
 
 /// An open volume. Dropping it without [`Kv::close`] is like a kill: nothing that was committed is
 /// lost.
@@ -106,6 +111,7 @@ impl Kv {
         }
         shared.bound_layers()?;
         let mut is_ballast_out = false;
+        let mut kept = 0;
         loop {
             let mut log = shared.log.lock();
             let writer = log.as_mut().ok_or(Error::Closed)?;
@@ -124,8 +130,11 @@ impl Kv {
                 Ok(Appended::Full) => {
                     drop(log);
                     match shared.checkpoint() {
-                        // It waits for the end of a scan: the epoch is not lost for that.
-                        Ok(()) | Err(Error::Busy { .. }) => {}
+                        Ok(()) => {}
+                        // It waits for the end of a scan: the epoch is not lost for that. The
+                        // caller has locks that others wait for.
+                        Err(Error::Busy { .. }) if kept < BUSY_TRIES => kept += 1,
+                        Err(Error::Busy { .. }) => return Err(Error::NoSpace { what: FULL_LOG }),
                         Err(error) => return Err(error),
                     }
                 }
@@ -276,6 +285,7 @@ impl Read for Kv {
         match found {
             Some(value) => Ok(value),
             None => {
+                self.shared.gate.pass();
                 let engine = self.shared.engine.read();
                 let engine = engine.as_deref().ok_or_else(|| self.shared.no_engine())?;
                 engine.get(table, key)
@@ -293,6 +303,7 @@ impl Read for Kv {
         if to.is_some_and(|to| to <= from) {
             return Ok(());
         }
+        self.shared.gate.pass();
         // One moment of all: under the lock of the layers none of them moves into the engine.
         let layers = self.shared.layers.read();
         let engine = self.shared.engine.read();
@@ -300,6 +311,7 @@ impl Read for Kv {
         let view = engine.as_deref();
         let view = view.ok_or_else(|| self.shared.no_engine())?.view()?;
         drop(layers);
+        let _here = InScan::begin();
         overlay::scan(&changes, &*view, table, (from, to), visit)
     }
 }

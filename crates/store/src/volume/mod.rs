@@ -14,7 +14,8 @@
 //! ```
 //!
 //! A scan holds `engine` for reading while it calls its visitor, and the visitor may read again. So
-//! nobody queues to write it: who opens the engine anew tries until it is free.
+//! nobody queues to write it: who opens the engine anew tries until it is free, in the end behind a
+//! [`gate::Gate`] that keeps other reads out.
 
 mod background;
 mod ballast;
@@ -22,6 +23,7 @@ mod checkpoint;
 mod fields;
 mod file_names;
 mod frame;
+mod gate;
 mod keys;
 mod large;
 mod loading;

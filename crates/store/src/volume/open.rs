@@ -5,6 +5,7 @@ use super::ballast::Ballast;
 use super::checkpoint::{TABLES, stamp};
 use super::fields::random;
 use super::file_names::{LOADING, LOCK, SEGMENTS, UNFINISHED};
+use super::gate::Gate;
 use super::large;
 use super::log::{LogWriter, open_files};
 use super::log_blocks::wipe;
@@ -68,6 +69,7 @@ fn open_once(parts: Parts, options: &OpenOptions) -> Result<Shared> {
     let Examined { files, mut log, .. } = found;
     let shared = Shared {
         engine: RwLock::new(Some(found.engine)),
+        gate: Gate::default(),
         layers: RwLock::new(Layers {
             active: std::mem::take(&mut log.overlay),
             frozen: None,

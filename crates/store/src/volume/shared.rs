@@ -3,6 +3,7 @@
 use super::Parts;
 use super::background::Background;
 use super::ballast::Ballast;
+use super::gate::Gate;
 use super::log::LogWriter;
 use super::overlay::{Layers, Point};
 use super::superblock::Superblock;
@@ -18,6 +19,8 @@ pub(super) struct Shared {
     pub parts: Parts,
     /// `None` where there was no room to open it again, and after the end.
     pub engine: RwLock<Option<Box<dyn Engine>>>,
+    /// Keeps reads from the engine that is to be opened again.
+    pub gate: Gate,
     pub layers: RwLock<Layers>,
     /// Bytes of a layer at which a checkpoint is asked for. Immutable.
     pub layer_bytes: u64,

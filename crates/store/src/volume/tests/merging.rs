@@ -19,9 +19,9 @@ use std::time::Duration;
 
 /// Engines whose merges fail, and that do not open again, as they are told.
 #[derive(Clone)]
-struct FailingEngines {
+pub(super) struct FailingEngines {
     engines: Arc<MemoryEngines>,
-    merge: Arc<Mutex<Option<Error>>>,
+    pub(super) merge: Arc<Mutex<Option<Error>>>,
     open: Arc<Mutex<Option<Error>>>,
     openings: Arc<AtomicU32>,
 }
@@ -56,6 +56,8 @@ impl Engines for FailingEngines {
 
 impl Engine for FailingEngine {
     fn get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        // As a disk takes a while: nobody gets the engine between one read and the next.
+        thread::sleep(Duration::from_millis(2));
         self.engine.get(table, key)
     }
 
@@ -88,7 +90,7 @@ impl Engine for FailingEngine {
 }
 
 /// A volume with something in its tables and something in its log.
-fn volume() -> (SimulatedDisk, FailingEngines, Kv) {
+pub(super) fn volume() -> (SimulatedDisk, FailingEngines, Kv) {
     let disk = made(1, 16);
     let engines = FailingEngines {
         engines: Arc::new(MemoryEngines(disk.clone())),

@@ -5,6 +5,7 @@ mod crashes;
 mod damage;
 mod harness;
 mod large;
+mod mending;
 mod merging;
 mod real;
 mod space;
