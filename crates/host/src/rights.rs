@@ -350,15 +350,15 @@ mod tests {
     }
 
     #[test]
-    fn a_mask_is_that_of_one_thread() {
+    fn a_mask_is_that_of_one_thread_and_ends_with_the_call() {
         let own = umask(Mode::from_raw_mode(0o022));
         let rights = Rights(Acts::AsItself);
         let masked = thread::spawn(move || {
-            let make = rights.make(&caller(0, 0, &[]), NOTHING, 0o666, || Ok(()));
-            make.unwrap();
-            umask(Mode::empty()).as_raw_mode()
+            let look = || Ok(umask(Mode::empty()).as_raw_mode());
+            let inside = rights.make(&caller(0, 0, &[]), NOTHING, 0o666, look);
+            (inside.unwrap(), umask(Mode::empty()).as_raw_mode())
         });
-        assert_eq!(masked.join().unwrap(), 0o027);
+        assert_eq!(masked.join().unwrap(), (0o027, 0o022));
         assert_eq!(umask(own).as_raw_mode(), 0o022);
     }
 

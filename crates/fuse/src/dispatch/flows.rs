@@ -26,8 +26,8 @@ pub(crate) struct Flows {
     /// Inodes that are passed through and open for writing. Relaxed: whoever opened one to write to
     /// it has had the reply after this was counted.
     written: AtomicUsize,
-    /// Attributes that the kernel has asked for before a write that it makes itself are not believed
-    /// behind it.
+    /// Attributes that the kernel has asked for before a write that it makes itself are not
+    /// believed behind it.
     writes_end_belief: bool,
 }
 
