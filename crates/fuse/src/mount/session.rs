@@ -362,8 +362,8 @@ impl<V: KernelCache> Session<V> {
         let mut clones: Vec<_> = (1..queues).map(clone).collect();
         let shares = clones.iter().any(Option::is_none);
         let may_call = self.vfs.may_block() && !shares;
-        let more: Option<Vec<_>> = (0..queues).map(clone).take_while(|_| may_call).collect();
-        let admission = match more.filter(|_| may_call) {
+        let more = || (0..queues).map(clone).collect::<Option<Vec<_>>>();
+        let admission = match may_call.then(more).flatten() {
             Some(more) => {
                 clones.extend(more.into_iter().map(Some));
                 cpus.extend_from_within(..);

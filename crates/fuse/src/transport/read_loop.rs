@@ -233,13 +233,8 @@ impl<'r, S: Service> ReadLoop<'r, S> {
             ..Attempt::FIRST
         };
         let out = self.reply.bytes();
-        let outcome = self
-            .reader
-            .shared
-            .service
-            .handle(&raw, out, attempt)
-            .outcome;
-        match outcome {
+        let service = &self.reader.shared.service;
+        match service.handle(&raw, out, attempt).outcome {
             Outcome::Done(result) => {
                 let result = result.map(|size| &out[..size]);
                 send(&self.reader.device, raw.header.unique, result);
@@ -247,8 +242,8 @@ impl<'r, S: Service> ReadLoop<'r, S> {
             Outcome::NoReply => {}
             Outcome::Wait(WaitFor::Worker(offload)) => self.reader.offload(&raw.header, offload),
             Outcome::Wait(wait) => {
-                self.queue
-                    .spawn_rest(self.reader.pending(&raw, request), wait);
+                let rest = self.reader.pending(&raw, request);
+                self.queue.spawn_rest(rest, wait);
             }
         }
         drop(turn);

@@ -8,7 +8,7 @@
 //! between the kernel sends its own time of the write, which is often a little later than the
 //! volume's, and would be a second commit. Within a tick that FSYNC does not wait for it: after a
 //! crash the file may have the volume's time of its last write. For any other change of its
-//! attributes the FSYNC commits, and for a time of the kernel that is later than the volume's.
+//! attributes the FSYNC commits.
 
 use crate::dispatch::handles::{Handle, Synced};
 use crate::dispatch::kernel_cache::cached_mtime::TICK_NS;
