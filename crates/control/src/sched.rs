@@ -112,6 +112,7 @@ fn unused(who: TenantId) -> TenantStats {
         service: Service::default(),
         share: 0.0,
         tasks: 0,
+        given: 0,
         ops: 0,
         bytes: 0,
         throttled_ns: 0,
@@ -154,7 +155,7 @@ fn ranked(stats: &Stats) -> Vec<&TenantStats> {
 
 /// Requests, and tasks of the volume itself.
 fn requests(tenant: &TenantStats) -> u64 {
-    tenant.service.served + tenant.tasks
+    tenant.service.served + tenant.tasks + tenant.given
 }
 
 fn limits(volume: &Volume, tenant: &TenantStats) -> Limits {

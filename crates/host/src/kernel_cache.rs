@@ -25,7 +25,11 @@ impl KernelCache for HostVfs {
 
     fn owner_behind(&self, ino: u64) -> Option<u32> {
         let node = (!is_control(ino)).then(|| self.node(ino).ok());
-        node.flatten().map(|node| node.owner())
+        node.flatten().map(|node| self.counts_as(node.owner()))
+    }
+
+    fn counts_as(&self, uid: u32) -> u32 {
+        self.tree.user_of(uid)
     }
 
     fn settle_times(&self, caller: &Caller<'_>, ino: u64, set: &SetAttr) -> VfsResult<Attr> {

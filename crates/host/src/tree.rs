@@ -194,9 +194,14 @@ impl Tree {
             u32::MAX => node.owner(),
             uid => uid,
         };
-        let user = self.subordinates.owner(user);
+        let user = self.user_of(user);
         let place = self.descriptor_room.take(user, kind == Kind::Directory);
         place.ok_or(Errno::ENFILE)
+    }
+
+    /// The user as whom one of this number shares places and cores.
+    pub fn user_of(&self, uid: u32) -> u32 {
+        self.subordinates.owner(uid)
     }
 
     /// The tree is served by the mount on this device.

@@ -303,6 +303,11 @@ impl Handle {
         ExternalTask::new(&self.0.shared, tenant)
     }
 
+    /// Counts a request of a tenant that is external work: served at once, or given to a thread.
+    pub fn count_request(&self, tenant: Tenant, at_once: bool) {
+        self.tenants().count_request(tenant, at_once);
+    }
+
     /// How long the rate limits keep charged work from now on, as they are now.
     pub fn rate_limit_left(&self, permit: Permit) -> Duration {
         let now = self.now().ns();
@@ -486,6 +491,7 @@ impl Handle {
             if let Some(charged) = charged {
                 service.runs += charged.runs;
                 service.run_ns += charged.run_ns;
+                service.served += charged.served;
                 total += service.run_ns;
             }
         }
@@ -495,16 +501,19 @@ impl Handle {
             .filter_map(|(service, charged)| {
                 let charged = charged?;
                 let is_used = service != Service::default() || charged.tasks > 0;
-                (is_used || charged.ops > 0 || charged.is_set).then_some(TenantStats {
-                    id: charged.id,
-                    weight: charged.weight,
-                    share: service.run_ns as f64 / total.max(1) as f64,
-                    service,
-                    tasks: charged.tasks,
-                    ops: charged.ops,
-                    bytes: charged.bytes,
-                    throttled_ns: charged.throttled_ns,
-                })
+                (is_used || charged.given > 0 || charged.ops > 0 || charged.is_set).then_some(
+                    TenantStats {
+                        id: charged.id,
+                        weight: charged.weight,
+                        share: service.run_ns as f64 / total.max(1) as f64,
+                        service,
+                        tasks: charged.tasks,
+                        given: charged.given,
+                        ops: charged.ops,
+                        bytes: charged.bytes,
+                        throttled_ns: charged.throttled_ns,
+                    },
+                )
             });
         Stats {
             cores,

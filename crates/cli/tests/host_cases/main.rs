@@ -32,6 +32,7 @@ mod rights;
 mod rights_kept;
 mod room;
 mod special;
+mod subordinates;
 mod trouble;
 mod usage;
 mod watch;

@@ -147,7 +147,8 @@ impl<V: KernelCache> Service for Dispatcher<V> {
         // say from whom.
         let is_written_back = header.pid == 0 && header.opcode == Opcode::Write as u32;
         if !is_written_back && header.uid != unnamed::NOBODY {
-            return self.volume.tenant_of(header.nodeid, header.uid);
+            let uid = self.vfs.counts_as(header.uid);
+            return self.volume.tenant_of(header.nodeid, uid);
         }
         match self.vfs.owner_behind(header.nodeid) {
             Some(uid) => self.volume.tenant_of(header.nodeid, uid),

@@ -179,7 +179,10 @@ impl<S: Service> RequestQueue<S> {
     /// Makes a task of a request of the tenant last admitted, which waits for `first`.
     pub fn spawn(&mut self, request: impl PendingRequest, first: WaitFor) {
         match first {
-            WaitFor::Thread => return request_task::run_on_thread(self.own_shared(), request),
+            WaitFor::Thread => {
+                self.shared.sched.count_request(self.recent[0].1, false);
+                return request_task::run_on_thread(self.own_shared(), request);
+            }
             WaitFor::LateReply(permits, bytes) => {
                 let late = self.late_reply(request.id(), permits, bytes);
                 return self.attempt_early(request, late);
@@ -198,7 +201,11 @@ impl<S: Service> RequestQueue<S> {
             return None;
         }
         self.flush_charges();
-        self.own_shared().workers.begin_call()
+        let turn = self.own_shared().workers.begin_call();
+        if turn.is_some() {
+            self.shared.sched.count_request(self.recent[0].1, true);
+        }
+        turn
     }
 
     /// Makes a task of what a call has left of a request. It belongs to no thread.
@@ -223,8 +230,9 @@ impl<S: Service> RequestQueue<S> {
 
     #[cold]
     fn charge_outside(&self, ns: u64) {
-        let tenant = self.recent[0].1;
-        self.shared.sched.external_task(tenant).finish(ns);
+        let (sched, tenant) = (&self.shared.sched, self.recent[0].1);
+        sched.count_request(tenant, true);
+        sched.external_task(tenant).finish(ns);
     }
 
     /// Attempts a request of the tenant last admitted now, so that its data need not be held.

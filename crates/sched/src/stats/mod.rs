@@ -82,6 +82,8 @@ pub struct TenantStats {
     pub share: f64,
     /// Tasks that it began.
     pub tasks: u64,
+    /// Requests that it gave to threads outside the run queues.
+    pub given: u64,
     /// Operations charged to its rate limits.
     pub ops: u64,
     /// Bytes charged to its rate limits.

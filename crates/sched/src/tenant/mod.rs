@@ -143,7 +143,11 @@ const ENDED: usize = 4;
 const RUNS: usize = 5;
 /// How long they took, in nanoseconds.
 const RUN_NS: usize = 6;
-const COUNTS: usize = 7;
+/// Requests that were served outside the run queues, by threads that made the calls themselves.
+const SERVED: usize = 7;
+/// Requests that were given to threads outside the run queues.
+const GIVEN: usize = 8;
+const COUNTS: usize = 9;
 
 /// Counters of a tenant besides its service at run queues.
 #[derive(Clone, Copy, Debug)]
@@ -157,6 +161,9 @@ pub struct TenantCounters {
     /// External work that was done, and how long it took.
     pub runs: u64,
     pub run_ns: u64,
+    /// Requests that were served outside the run queues: at once, or given to a thread.
+    pub served: u64,
+    pub given: u64,
     /// Whether its weight or a rate limit differs from the default.
     pub is_set: bool,
 }
@@ -314,6 +321,14 @@ impl Tenants {
         }
     }
 
+    /// Counts a request that is served outside the run queues, at once or by a thread to which it
+    /// is given.
+    pub fn count_request(&self, tenant: Tenant, at_once: bool) {
+        if let Some(record) = self.record(tenant.index()) {
+            record.counts.add(if at_once { SERVED } else { GIVEN }, 1);
+        }
+    }
+
     /// Counts a task or external work that has ended.
     pub fn end_one(&self, tenant: Tenant) {
         if let Some(record) = self.record(tenant.index()) {
@@ -337,6 +352,8 @@ impl Tenants {
             tasks: record.counts.sum(TASKS) as u64,
             runs: record.counts.sum(RUNS) as u64,
             run_ns: record.counts.sum(RUN_NS) as u64,
+            served: record.counts.sum(SERVED) as u64,
+            given: record.counts.sum(GIVEN) as u64,
         })
     }
 

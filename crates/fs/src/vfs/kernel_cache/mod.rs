@@ -55,6 +55,12 @@ pub trait KernelCache: Vfs {
         None
     }
 
+    /// The user as whom one of this number counts where cores are shared: another one may have the
+    /// number beside its own. Waits for nothing.
+    fn counts_as(&self, uid: u32) -> u32 {
+        uid
+    }
+
     /// Regular files to which lookups hold references, each once: those of which the kernel may
     /// have pages that are not written back. For a front end that sees no opens, at its end.
     fn known_files(&self) -> Vec<u64> {
