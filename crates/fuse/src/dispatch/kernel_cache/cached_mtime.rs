@@ -36,6 +36,9 @@ pub(crate) struct CachedMtimes(ByInode<CachedMtimesLock, Believed>);
 struct Believed {
     time: Time,
     is_settled: bool,
+    /// A time of the kernel's may have been stored over that of a write, so the file has to get
+    /// that of now.
+    owes_now: bool,
 }
 
 impl CachedMtimes {
@@ -51,8 +54,8 @@ impl CachedMtimes {
         let time = mtime()?;
         let is_settled = self.0.with(ino, |times| {
             let new = Believed {
-                time,
                 is_settled: false,
+                ..Believed::told(time)
             };
             times.entry(ino).or_insert(new).is_settled
         });
@@ -60,7 +63,7 @@ impl CachedMtimes {
             let time = mtime()?;
             self.change(ino, |known| {
                 if !known.is_settled {
-                    *known = Believed::told(time);
+                    (known.time, known.is_settled) = (time, true);
                 }
             });
         }
@@ -71,7 +74,7 @@ impl CachedMtimes {
     /// one counts.
     ///
     /// # Errors
-    /// Those of `store`, which may be tried again.
+    /// Those of `store`. The caller may try again: what is owed by then is kept.
     pub fn settle<R, E>(
         &self,
         ino: u64,
@@ -84,11 +87,18 @@ impl CachedMtimes {
             false => SetTime::At(time),
         })?;
         // Not before: what the kernel believes already is not stored.
-        self.set(ino, time);
-        match knew || !self.knows(ino) {
-            true => Ok(stored),
-            false => store(SetTime::Now),
+        self.change(ino, |known| {
+            *known = Believed {
+                owes_now: known.owes_now || !knew,
+                ..Believed::told(time)
+            };
+        });
+        if !self.believed(ino).is_some_and(|known| known.owes_now) {
+            return Ok(stored);
         }
+        let stored = store(SetTime::Now)?;
+        self.change(ino, |known| known.owes_now = false);
+        Ok(stored)
     }
 
     /// Whether writes to `ino` were passed on.
@@ -101,9 +111,11 @@ impl CachedMtimes {
         self.believed(ino).map(|known| known.time)
     }
 
-    /// Whether that is so, and the kernel believes that it has this time.
+    /// Whether that is so, and the kernel believes that it has this time. False while the file is
+    /// owed another one, so that what the kernel sends is settled again.
     pub fn has(&self, ino: u64, time: Time) -> bool {
-        self.get(ino) == Some(time)
+        let known = self.believed(ino);
+        known.is_some_and(|known| known.time == time && !known.owes_now)
     }
 
     /// The kernel knows that `ino` has this time.
@@ -148,6 +160,7 @@ impl Believed {
         Believed {
             time,
             is_settled: true,
+            owes_now: false,
         }
     }
 }
@@ -294,5 +307,31 @@ mod tests {
         believed.first_write(INO, look).unwrap();
         let refused = believed.settle(INO, second(2), |_| Err::<(), _>("it is fetched"));
         assert!(refused.is_err() && !believed.has(INO, second(2)));
+    }
+
+    /// Once, a store that found the inode evicted was tried again as one behind a known write, and
+    /// the time of a write that had come beside the first store was lost.
+    #[test]
+    fn a_write_beside_a_store_keeps_its_time_when_the_store_is_tried_again() {
+        let file = Timed::new(0, Timed::write);
+        let attempt = |refuses_now: bool| {
+            file.believed.settle(INO, second(2), |time| {
+                file.step();
+                let time = match time {
+                    SetTime::Now if refuses_now => return Err("it is fetched"),
+                    SetTime::Now => second(4),
+                    SetTime::At(time) => time,
+                    SetTime::NoEarlier(time) => file.mtime.get().max(time),
+                };
+                file.mtime.set(time);
+                Ok(())
+            })
+        };
+        for _ in 0..2 {
+            assert!(attempt(true).is_err());
+            assert!(!file.believed.has(INO, second(2)), "it would not be stored");
+        }
+        assert_eq!(attempt(false), Ok(()));
+        file.is_right("tried again");
     }
 }
