@@ -11,8 +11,9 @@
 # back with name and size; its blocks, which only the journal calls used, were left out or zeroed.
 # A file of zeros, status 0 everywhere, and e2fsck or mount find nothing wrong: checksums of ext4
 # and XFS are for metadata. A plain copy of the same snapshot has the contents.
-# So a snapshot (of LVM, of a virtual machine) is mounted once, or checked with e2fsck -p, before one
-# of these sees it. partclone's own check of its image cannot notice: it is made from what it read.
+# So a snapshot (of LVM, of a virtual machine) is mounted once, or checked with e2fsck -p, before
+# one of these sees it. partclone's own check of its image cannot notice:
+# it is made from what it read.
 set -eu
 shopt -s inherit_errexit
 dir=$(mktemp -d)
