@@ -184,13 +184,8 @@ impl Error {
 
     /// Whether a file or directory is not there.
     pub(crate) fn is_absent(&self) -> bool {
-        matches!(
-            self,
-            Error::Io {
-                errno: Errno::ENOENT | Errno::ENOTDIR,
-                ..
-            }
-        )
+        let absent = [Errno::ENOENT, Errno::ENOTDIR];
+        matches!(self, Error::Io { errno, .. } if absent.contains(errno))
     }
 
     /// Whether the disk says that it cannot read what lies there.
@@ -213,6 +208,11 @@ impl Error {
                 ..
             }
         )
+    }
+
+    /// Whether a checkpoint that failed for this has changed nothing, and the next one may do.
+    pub(crate) fn is_passing(&self) -> bool {
+        matches!(self, Error::NoSpace { .. } | Error::Busy { .. }) || self.is_shortage()
     }
 
     /// Whether what was written cannot be had: it is damaged, or the disk cannot read it.

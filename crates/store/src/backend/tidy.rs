@@ -163,7 +163,10 @@ impl StoreBackend {
         for (what, piece) in PIECES {
             // What fails now may work later, and keeps no other work from being done.
             goes_on |= piece(self, &mut tidying).unwrap_or_else(|error| {
-                self.troubles.failed(what, &error);
+                // A scan keeps the engine: that is no failure, and comes to an end.
+                if !matches!(error, crate::Error::Busy { .. }) {
+                    self.troubles.failed(what, &error);
+                }
                 false
             });
             if goes_on && !is_scarce {

@@ -4,6 +4,7 @@ use super::modes::{OTHERS, OWN_FILE, OWN_FOLDER};
 use super::{Access, Disk, File, lock};
 use crate::error::{Error, Result};
 use hearth_sync::primitive::Arc;
+use hearth_sync::primitive::atomic::{AtomicU64, Ordering};
 use rustix::fs::{FallocateFlags, OFlags};
 use std::fs;
 use std::io::ErrorKind;
@@ -47,7 +48,7 @@ impl Disk for RealDisk {
         if access == Access::Write && is.is_file() && is.nlink() > 1 {
             return Err(Error::Linked { path });
         }
-        Ok(Arc::new(RealFile { file, path }))
+        Ok(Arc::new(RealFile::of(file, path)))
     }
 
     fn create(&self, name: &str) -> Result<Arc<dyn File>> {
@@ -59,7 +60,7 @@ impl Disk for RealDisk {
             .mode(OWN_FILE)
             .open(&path)
             .map_err(|error| Error::io("create", &path, error))?;
-        Ok(Arc::new(RealFile { file, path }))
+        Ok(Arc::new(RealFile::of(file, path)))
     }
 
     fn make_dir(&self, name: &str) -> Result<()> {
@@ -149,6 +150,9 @@ impl Disk for RealDisk {
 struct RealFile {
     file: fs::File,
     path: PathBuf,
+    /// How often it was cut off. Counted before it is cut, and looked at behind each write.
+    /// Relaxed: the kernel's lock of the file orders a cut and the write behind it.
+    cuts: AtomicU64,
 }
 
 const RESERVE: &str = "reserve room in";
@@ -156,13 +160,29 @@ const RESERVE: &str = "reserve room in";
 const PIECE: u64 = 1 << 20;
 
 impl RealFile {
+    fn of(file: fs::File, path: PathBuf) -> RealFile {
+        let cuts = AtomicU64::new(0);
+        RealFile { file, path, cuts }
+    }
+
     fn failed(&self, op: &'static str) -> impl Fn(std::io::Error) -> Error + '_ {
         move |error| Error::io(op, &self.path, error)
     }
 
-    /// Reserves room by zeros, where the filesystem sets none aside: ext2 and ext3, some network
+    /// Reserves room by writing, where the filesystem sets none aside: ext2 and ext3, some network
     /// filesystems.
     fn fill(&self, len: u64) -> Result<()> {
+        let cuts = self.cuts.load(Ordering::Relaxed);
+        self.fill_since(cuts, len)
+    }
+
+    /// Ends with an error if the file was cut off since it had been `cuts` times: what is written
+    /// behind the cut leaves a hole before it.
+    fn fill_since(&self, cuts: u64, len: u64) -> Result<()> {
+        let is_whole = || match self.cuts.load(Ordering::Relaxed) == cuts {
+            true => Ok(()),
+            false => Err(Error::NoSpace { what: RESERVE }),
+        };
         let mut at = self.size()?;
         let room = rustix::fs::fstatvfs(&self.file);
         let room = room.map_err(|error| self.failed(RESERVE)(error.into()))?;
@@ -170,15 +190,31 @@ impl RealFile {
         if room.f_bavail.saturating_mul(room.f_frsize) < len.saturating_sub(at) {
             return Err(Error::NoSpace { what: RESERVE });
         }
-        let zeros = vec![0; PIECE as usize];
+        let mut bytes = vec![0; PIECE as usize];
         while at < len {
             let piece = (len - at).min(PIECE);
-            let written = self.file.write_all_at(&zeros[..piece as usize], at);
+            fill_with_noise(&mut bytes, at);
+            let written = self.file.write_all_at(&bytes[..piece as usize], at);
             written.map_err(self.failed(RESERVE))?;
+            is_whole()?;
             at += piece;
         }
         // A filesystem may find no room only when it writes back.
-        self.sync()
+        self.sync()?;
+        is_whole()
+    }
+}
+
+/// Bytes that differ from place to place: a host that compresses, or that keeps equal blocks once,
+/// needs room for all of them.
+fn fill_with_noise(bytes: &mut [u8], at: u64) {
+    for (number, word) in bytes.chunks_exact_mut(8).enumerate() {
+        // SplitMix64 of the place.
+        let place = at / 8 + number as u64 + 1;
+        let mut noise = place.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        noise = (noise ^ (noise >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        noise = (noise ^ (noise >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word.copy_from_slice(&(noise ^ (noise >> 31)).to_le_bytes());
     }
 }
 
@@ -221,6 +257,7 @@ impl File for RealFile {
     }
 
     fn truncate(&self, len: u64) -> Result<()> {
+        self.cuts.fetch_add(1, Ordering::Relaxed);
         self.file.set_len(len).map_err(self.failed("cut off"))
     }
 }
@@ -231,11 +268,11 @@ mod tests {
 
     /// Once, a volume was refused for lack of room on filesystems that set none aside.
     #[test]
-    fn room_is_reserved_by_zeros_where_the_filesystem_sets_none_aside() {
+    fn room_is_reserved_by_writing_where_the_filesystem_sets_none_aside() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("ballast");
         let file = fs::File::create_new(&path).unwrap();
-        let file = RealFile { file, path };
+        let file = RealFile::of(file, path);
         let len = 2 * PIECE + 4096;
         for _ in 0..2 {
             file.fill(len).unwrap();
@@ -246,5 +283,27 @@ mod tests {
         let failed = file.fill(1 << 60).unwrap_err();
         assert!(matches!(failed, Error::NoSpace { .. }), "{failed}");
         assert_eq!(file.size().unwrap(), len, "a full disk is not written to");
+        // Once, zeros stood there, for which a host that compresses sets nothing aside.
+        let mut bytes = vec![0; len as usize];
+        assert_eq!(file.read_at(0, &mut bytes), Ok(bytes.len()));
+        let packed = lz4_flex::block::compress(&bytes);
+        assert!(packed.len() >= bytes.len());
+    }
+
+    /// Once, a ballast that was given up while it was filled kept its length, with a hole, and was
+    /// taken for whole from then on.
+    #[test]
+    fn a_file_that_is_cut_off_while_it_is_filled_is_not_called_whole() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("ballast");
+        let file = fs::File::create_new(&path).unwrap();
+        let file = RealFile::of(file, path);
+        let before = file.cuts.load(Ordering::Relaxed);
+        file.truncate(0).unwrap();
+        let failed = file.fill_since(before, 4 * PIECE).unwrap_err();
+        assert!(matches!(failed, Error::NoSpace { .. }), "{failed}");
+        assert!(file.size().unwrap() <= PIECE, "the rest is not written");
+        file.truncate(0).unwrap();
+        file.fill(4 * PIECE).unwrap();
     }
 }

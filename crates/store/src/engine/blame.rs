@@ -41,9 +41,13 @@ pub(super) fn of_merge(folder: &Path, keyspace: usize, error: Error) -> Error {
     if !matches!(error, Error::Io { .. }) || error.is_shortage() {
         return error;
     }
-    match damaged(folder, keyspace).unwrap_or_default().first() {
-        Some(table) => Error::corrupt(table, 0, format!("the table cannot be read: {error}")),
-        None => error,
+    match damaged(folder, keyspace) {
+        Ok(tables) => match tables.first() {
+            Some(table) => Error::corrupt(table, 0, format!("the table cannot be read: {error}")),
+            None => error,
+        },
+        // Nobody knows: it may have been a write.
+        Err(_) => error,
     }
 }
 
@@ -52,7 +56,13 @@ fn damaged(folder: &Path, keyspace: usize) -> Result<Vec<String>> {
     let mut damaged = Vec::new();
     for table in layout::tables(folder, keyspace)? {
         let path = folder.join(layout::name(keyspace, table.number));
-        let fits = checksum(&path).is_ok_and(|is| is == table.checksum);
+        let is = checksum(&path).map_err(|error| Error::io("read", &path, error));
+        let fits = match is {
+            Ok(is) => is == table.checksum,
+            // A lack of descriptors or of memory says nothing about the table.
+            Err(error) if error.is_shortage() => return Err(error),
+            Err(_) => false,
+        };
         if !fits {
             damaged.push(layout::shown(keyspace, table.number));
         }

@@ -3,6 +3,7 @@
 use super::FOLDER;
 use crate::error::Error;
 use hearth_backend::Errno;
+use std::io;
 use std::io::ErrorKind::{
     InvalidData, InvalidInput, Other, QuotaExceeded, StorageFull, UnexpectedEof,
 };
@@ -26,7 +27,10 @@ pub(super) fn failed(op: &'static str) -> impl Fn(fjall::Error) -> Error {
                     // The file that becomes `current` is written through a wrapper that keeps the
                     // kind of an error and not its number.
                     (_, StorageFull | QuotaExceeded) => Error::NoSpace { what: op },
-                    _ => Error::of_errno(op, file, Errno::EIO),
+                    _ => match number_in_words(&error) {
+                        Some(number) => Error::io(op, file, io::Error::from_raw_os_error(number)),
+                        None => Error::of_errno(op, file, Errno::EIO),
+                    },
                 }
             }
             fjall::Error::Locked => Error::Io {
@@ -45,6 +49,13 @@ pub(super) fn failed(op: &'static str) -> impl Fn(fjall::Error) -> Error {
             }
         }
     }
+}
+
+/// The number that the words of an error end with: a lack of descriptors is no broken disk.
+fn number_in_words(error: &io::Error) -> Option<i32> {
+    let words = error.to_string();
+    let (_, number) = words.split_once("(os error ")?;
+    number.split_once(')')?.0.parse().ok()
 }
 
 /// What fjall has found, in words: its own are those of its source.
@@ -69,7 +80,6 @@ fn why(error: &fjall::Error) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io;
 
     /// The file that becomes `current` is written through `tempfile`.
     fn as_tempfile_tells(kind: io::ErrorKind) -> Error {
@@ -86,6 +96,12 @@ mod tests {
         }
         let refused = as_tempfile_tells(io::ErrorKind::ReadOnlyFilesystem);
         assert!(matches!(refused, Error::Io { .. }), "{refused:?}");
+        for number in [24, 12] {
+            let error = io::Error::from_raw_os_error(number);
+            let told = io::Error::new(error.kind(), format!("{error} at a path"));
+            let error = failed("merge tables")(fjall::Error::Io(told));
+            assert!(error.is_shortage(), "{error:?}");
+        }
         let cut = as_tempfile_tells(UnexpectedEof);
         assert!(matches!(cut, Error::Corrupt { .. }), "{cut:?}");
     }

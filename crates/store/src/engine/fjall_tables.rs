@@ -5,25 +5,25 @@
 //! and damage in them costs nothing; opening empties them all the same. They are emptied and not
 //! removed: without its journal files fjall starts its sequence numbers at 0, and a new value
 //! loses to an old one.
+//!
+//! No thread of fjall runs: see [`super::merger`].
 
 use super::fjall_errors::failed;
+use super::merger::TableMerger;
+use super::mirror::Mirror;
 use super::{Change, Compacted, Engine, Engines, FOLDER, View, blame, layout};
 use crate::disk::modes::OWN_FOLDER;
 use crate::error::{Error, Result};
 use crate::kv::Table;
 use fjall::config::PartitioningPolicy;
-use fjall::{
-    AbstractTree, Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable, Snapshot,
-};
+use fjall::{AbstractTree, Database, Keyspace, KeyspaceCreateOptions, Readable, Snapshot};
 use hearth_sync::primitive::atomic::{AtomicBool, Ordering};
 use hearth_sync::primitive::thread;
 use std::fs;
 use std::ops::RangeInclusive;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, symlink};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use tempfile::TempDir;
 
 const FIRST_JOURNAL: &str = "0.jnl";
 /// What names of files begin with that `tempfile` makes for fjall.
@@ -68,7 +68,7 @@ impl Engines for FjallEngines {
         // The modes of what fjall makes follow the umask: the folder keeps others out of them.
         let made = fs::DirBuilder::new().mode(OWN_FOLDER).create(&self.folder);
         made.map_err(|error| Error::io("make the folder", &self.folder, error))?;
-        Tables::open(&self.folder, self.cache, None, 1).map(drop)?;
+        Tables::open(&self.folder, self.cache, None, false).map(drop)?;
         // fjall 3.1.13 syncs neither the folders of keyspaces nor those above them.
         sync_folders(&self.folder)
     }
@@ -78,42 +78,35 @@ impl Engines for FjallEngines {
         empty_journals(&self.folder)?;
         remove_unfinished(&self.folder)?;
         make_lock_file(&self.folder)?;
-        Ok(Box::new(self.tables(&self.folder, None, 1)?))
+        Ok(Box::new(self.tables(&self.folder, None, true)?))
     }
 
     /// fjall cannot open read-only. It gets a folder of its own outside the volume: copies of the
-    /// small files, empty journals, and symbolic links to the tables, which it only reads; it has
-    /// no workers that would compact. This costs a link for each table of up to 64 MiB.
+    /// small files, empty journals, and symbolic links to the tables, which it only reads; nothing
+    /// merges them. This costs a link for each table of up to 64 MiB.
     fn open_read_only(&self) -> Result<Box<dyn Engine>> {
         layout::check(&self.folder, KEYSPACES.len())?;
-        let mirror = tempfile::Builder::new()
-            .prefix("hearth-engine-")
-            .tempdir()
-            .map_err(|error| Error::io("make a folder in", &std::env::temp_dir(), error))?;
-        let mut held = Vec::new();
-        mirror_folder(&self.folder, mirror.path(), &mut held)?;
+        let mirror = Mirror::of(&self.folder)?;
         empty_journals(mirror.path())?;
         make_lock_file(mirror.path())?;
         let folder = mirror.path().to_path_buf();
-        let mirror = Mirror {
-            _folder: mirror,
-            _held: held,
-        };
-        Ok(Box::new(self.tables(&folder, Some(mirror), 0)?))
+        Ok(Box::new(self.tables(&folder, Some(mirror), false)?))
     }
 }
 
 impl FjallEngines {
     /// Opens fjall in `folder`, or says which table keeps it from opening.
-    fn tables(&self, folder: &Path, mirror: Option<Mirror>, workers: usize) -> Result<Tables> {
-        let opened = Tables::open(folder, self.cache, mirror, workers);
+    fn tables(&self, folder: &Path, mirror: Option<Mirror>, merges: bool) -> Result<Tables> {
+        let opened = Tables::open(folder, self.cache, mirror, merges);
         opened.map_err(|error| blame::named(&self.folder, KEYSPACES.len(), error))
     }
 }
 
-/// An open fjall. Fields are dropped in this order: the lock of the folder is free only when the
-/// keyspaces are gone, and the mirror goes last.
+/// An open fjall. Fields are dropped in this order: no merge may be under way when the database
+/// goes, the lock of the folder is free only when the keyspaces are gone, and the mirror goes last.
 struct Tables {
+    /// `None` where tables are only read.
+    merger: Option<TableMerger>,
     keyspaces: [Keyspace; 2],
     database: Database,
     /// Where they are. Immutable.
@@ -124,20 +117,13 @@ struct Tables {
     _mirror: Option<Mirror>,
 }
 
-/// A folder that stands for that of a volume which is only read.
-struct Mirror {
-    _folder: TempDir,
-    /// Tables, which a writer beside may remove.
-    _held: Vec<fs::File>,
-}
-
 impl Tables {
-    fn open(folder: &Path, cache: u64, mirror: Option<Mirror>, workers: usize) -> Result<Tables> {
+    fn open(folder: &Path, cache: u64, mirror: Option<Mirror>, merges: bool) -> Result<Tables> {
         let database = Database::builder(folder)
             .cache_size(cache)
             .max_cached_files(Some(OPEN_FILES))
             .manual_journal_persist(true)
-            .worker_threads_unchecked(workers)
+            .worker_threads_unchecked(0)
             .open()
             .map_err(failed("open the engine"))?;
         let keyspace = |name| {
@@ -145,8 +131,14 @@ impl Tables {
                 .keyspace(name, keyspace_options)
                 .map_err(failed("open a keyspace of the engine"))
         };
+        let keyspaces = [keyspace(KEYSPACES[0])?, keyspace(KEYSPACES[1])?];
+        let merger = match merges {
+            true => Some(start_merger(&database, &keyspaces, folder)?),
+            false => None,
+        };
         Ok(Tables {
-            keyspaces: [keyspace(KEYSPACES[0])?, keyspace(KEYSPACES[1])?],
+            merger,
+            keyspaces,
             database,
             folder: folder.to_path_buf(),
             has_failed: AtomicBool::new(false),
@@ -205,6 +197,9 @@ impl Engine for Tables {
             .map_err(&failed)?;
         }
         ingestion.finish().map_err(&failed)?;
+        if let Some(merger) = &self.merger {
+            merger.ask(table as usize);
+        }
         self.wait_for_compaction(keyspace);
         Ok(())
     }
@@ -239,12 +234,35 @@ impl Engine for Tables {
         Ok(Some(Compacted { before, after }))
     }
 
-    /// A failed compaction ends its worker and refuses persisting for ever. Persisting an empty
-    /// journal writes nothing.
     fn is_broken(&self) -> bool {
-        self.has_failed.load(Ordering::Relaxed)
-            || self.database.persist(PersistMode::Buffer).is_err()
+        self.has_failed.load(Ordering::Relaxed) || self.merge_error().is_some()
     }
+
+    fn merge_error(&self) -> Option<Error> {
+        self.merger.as_ref()?.error()
+    }
+}
+
+/// Starts the thread that merges tables, as fjall's own threads do: with its strategy, and dropping
+/// what no snapshot sees.
+fn start_merger(
+    database: &Database,
+    keyspaces: &[Keyspace; 2],
+    folder: &Path,
+) -> Result<TableMerger> {
+    let (keyspaces, folder) = (keyspaces.clone(), folder.to_path_buf());
+    let snapshots = database.supervisor.snapshot_tracker.clone();
+    TableMerger::start(move |number| {
+        let keyspace = &keyspaces[number];
+        let strategy = keyspace.config.compaction_strategy.clone();
+        let merged = keyspace
+            .tree
+            .compact(strategy, snapshots.get_seqno_safe_to_gc());
+        merged.map_err(|error| {
+            let error = failed("merge tables of the engine")(error.into());
+            blame::of_merge(&folder, 1 + number, error)
+        })
+    })
 }
 
 struct TablesNow<'a> {
@@ -285,7 +303,7 @@ fn keyspace_options() -> KeyspaceCreateOptions {
         .filter_block_partitioning_policy(PartitioningPolicy::new([false, true]))
 }
 
-fn is_journal(name: &str) -> bool {
+pub(super) fn is_journal(name: &str) -> bool {
     name.ends_with(".jnl")
 }
 
@@ -326,42 +344,7 @@ fn make_lock_file(folder: &Path) -> Result<()> {
         .map_err(|error| Error::io("make", &path, error))
 }
 
-/// Tables that are held open at most; the others are found by their names.
-const HELD: usize = 512;
-
-fn mirror_folder(from: &Path, to: &Path, held: &mut Vec<fs::File>) -> Result<()> {
-    for name in list(from)? {
-        let (old, new) = (from.join(&name), to.join(&name));
-        let mirrored = if old.is_dir() {
-            fs::create_dir(&new).map_err(|error| Error::io("make the folder", &new, error))?;
-            mirror_folder(&old, &new, held)?;
-            Ok(())
-        } else if is_journal(&name) {
-            Ok(())
-        } else if name == "lock" {
-            fs::write(&new, b"")
-        } else if from.file_name().is_some_and(|folder| folder == "tables") {
-            mirror_table(&old, &new, held)
-        } else {
-            // Not fs::copy: the modes of a volume that only may be read would come along.
-            fs::read(&old).and_then(|bytes| fs::write(&new, bytes))
-        };
-        mirrored.map_err(|error| Error::io("mirror", &old, error))?;
-    }
-    Ok(())
-}
-
-fn mirror_table(old: &Path, new: &Path, held: &mut Vec<fs::File>) -> std::io::Result<()> {
-    if held.len() >= HELD {
-        return symlink(fs::canonicalize(old)?, new);
-    }
-    let table = fs::File::open(old)?;
-    symlink(format!("/proc/self/fd/{}", table.as_raw_fd()), new)?;
-    held.push(table);
-    Ok(())
-}
-
-fn list(folder: &Path) -> Result<Vec<String>> {
+pub(super) fn list(folder: &Path) -> Result<Vec<String>> {
     let failed = |error| Error::io("list", folder, error);
     let mut names = Vec::new();
     for entry in fs::read_dir(folder).map_err(failed)? {

@@ -10,6 +10,10 @@ mod fjall_errors;
 pub(crate) mod fjall_tables;
 mod layout;
 pub mod memory;
+mod merger;
+mod mirror;
+#[cfg(test)]
+mod tests;
 
 use crate::error::Result;
 use crate::kv::Table;
@@ -66,6 +70,12 @@ pub trait Engine: Send + Sync {
 
     /// Whether it must be dropped and opened again before the next change.
     fn is_broken(&self) -> bool;
+
+    /// Why a merge of tables failed that the engine makes on its own, if one has: it is broken
+    /// then. The old tables are whole.
+    fn merge_error(&self) -> Option<crate::Error> {
+        None
+    }
 }
 
 /// A moment of an engine.

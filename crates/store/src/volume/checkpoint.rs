@@ -33,11 +33,10 @@ impl Shared {
         let until = self.log.lock().as_ref().map_or(0, |log| log.last.epoch);
         // What an earlier one left comes first, then what was committed since.
         while let Some((overlay, point)) = self.freeze(until) {
-            let done = self.keep(&overlay, &point);
-            if let Err(error) = done {
-                self.latch_unless_full(&error);
-                return Err(error);
-            }
+            let written = self.write_tables_and_find_room(&overlay, &point);
+            written.inspect_err(|error| self.engine_failed(error))?;
+            let named = self.name_tables(&point);
+            named.inspect_err(|error| self.latch_unless_full(error))?;
         }
         Ok(())
     }
@@ -62,7 +61,7 @@ impl Shared {
             // What it has left of tables goes when the engine is opened again. After other errors
             // that waits for a checkpoint: on a broken disk it may not open, and this one reads.
             if let Err(error) = self.mend_engine() {
-                self.latch_unless_full(&error);
+                self.engine_failed(&error);
                 self.background.ask_for_ballast();
             }
         }
@@ -77,8 +76,17 @@ impl Shared {
             return Ok(());
         }
         match self.checkpoint() {
-            Err(Error::NoSpace { .. } | Error::Busy { .. }) => Ok(()),
+            Err(error) if error.is_passing() => Ok(()),
             done => done,
+        }
+    }
+
+    /// Makes the volume read-only after an error of the engine, unless it says nothing of the disk:
+    /// without descriptors or memory no table is begun anew, and the next try begins one.
+    fn engine_failed(&self, error: &Error) {
+        match error.is_shortage() {
+            true => self.background.ask_for_ballast(),
+            false => self.latch_unless_full(error),
         }
     }
 
@@ -95,14 +103,18 @@ impl Shared {
         layers.frozen.clone()
     }
 
-    fn keep(&self, overlay: &Overlay, point: &Point) -> Result<()> {
-        let written = self.write_tables(overlay, point);
-        if let Err(Error::NoSpace { .. }) = written {
-            self.release_ballast()?;
-            self.write_tables(overlay, point)?;
-        } else {
-            written?;
+    fn write_tables_and_find_room(&self, overlay: &Overlay, point: &Point) -> Result<()> {
+        match self.write_tables(overlay, point) {
+            Err(Error::NoSpace { .. }) => {
+                self.release_ballast()?;
+                self.write_tables(overlay, point)
+            }
+            written => written,
         }
+    }
+
+    /// Says in the superblock that everything up to `point` is in tables.
+    fn name_tables(&self, point: &Point) -> Result<()> {
         let has_large = self.log.lock().as_ref().is_some_and(|log| log.has_large);
         let mut superblock = self.superblock.lock();
         let mut slot = superblock.slot.clone();
@@ -140,15 +152,24 @@ impl Shared {
             let mut changes = std::iter::once(first).chain(overlay.changes(table));
             engine.write_table(table, &mut changes)?;
         }
-        Ok(())
+        check_merges(engine)
     }
 
     /// Opens a broken engine anew. Nothing is lost with the handles: what is in no table is in the
-    /// layers over it.
+    /// layers over it. After a write or a sync that failed it stays as it is, to be read: the disk
+    /// is not to be trusted with another one.
     ///
     /// # Errors
     /// [`Error::Busy`] if a scan keeps it for long: nothing may be written to it then.
     fn mend_engine(&self) -> Result<()> {
+        let engine = self.engine.read();
+        if let Some(engine) = engine.as_deref() {
+            check_merges(engine)?;
+            if let Some(error) = engine.merge_error() {
+                self.troubles.failed("tables were not merged", &error);
+            }
+        }
+        drop(engine);
         let is_broken = |engine: &Option<Box<dyn Engine>>| {
             engine.as_ref().is_none_or(|engine| engine.is_broken())
         };
@@ -215,7 +236,7 @@ impl Shared {
         let mended = self.mend_engine();
         drop(one);
         if let Err(error) = mended {
-            self.latch_unless_full(&error);
+            self.engine_failed(&error);
         }
         // A scan may have kept it from being opened.
         if self.engine.read().is_none() {
@@ -227,9 +248,17 @@ impl Shared {
 
     /// Takes the ballast back, now or in a while.
     pub(super) fn fill_ballast(&self) {
-        if self.ballast.as_ref().is_some_and(|ballast| !ballast.fill()) {
-            self.background.ask_for_ballast();
+        if let Some(ballast) = &self.ballast {
+            self.background.ballast_was_looked_at(ballast.fill());
         }
+    }
+}
+
+/// The error of a write or a sync that failed in a merge of the engine's own.
+fn check_merges(engine: &dyn Engine) -> Result<()> {
+    match engine.merge_error() {
+        Some(error @ Error::Io { .. }) if !error.is_shortage() => Err(error),
+        _ => Ok(()),
     }
 }
 

@@ -23,6 +23,12 @@ use std::time::Duration;
 /// How often a commit looks again whether a scan leaves the engine to its checkpoint.
 const BUSY_TRIES: u32 = 3;
 const FULL_LOG: &str = "empty the log while a scan keeps the engine";
+const SHORTAGE: &str = "empty the log while descriptors or memory are lacking";
+/// How often the end looks whether scans leave the engine, and from which time on new reads wait
+/// meanwhile.
+const CLOSE_TRIES: u32 = if cfg!(test) { 1_000 } else { 10_000 };
+const POLITE_CLOSE_TRIES: u32 = 500;
+const CLOSE_PAUSE: Duration = Duration::from_millis(1);
 
 /// An open volume. Dropping it without [`Kv::close`] is like a kill: nothing that was committed is
 /// lost.
@@ -135,6 +141,10 @@ impl Kv {
                         // caller has locks that others wait for.
                         Err(Error::Busy { .. }) if kept < BUSY_TRIES => kept += 1,
                         Err(Error::Busy { .. }) => return Err(Error::NoSpace { what: FULL_LOG }),
+                        // The caller tries again, as on a full disk.
+                        Err(error) if error.is_shortage() => {
+                            return Err(Error::NoSpace { what: SHORTAGE });
+                        }
                         Err(error) => return Err(error),
                     }
                 }
@@ -244,11 +254,15 @@ impl Kv {
     }
 
     /// Ends everything that is under way: checkpoint, witness, engine, lock.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if a scan keeps the engine for ten seconds: everything is durable then, and
+    /// the volume stays locked until this is called again or the volume is dropped.
     pub fn close(&self) -> Result<()> {
         let shared = &self.shared;
         shared.background.end();
         if shared.is_closed() {
-            return Ok(());
+            return self.let_go();
         }
         let is_writing = shared.log.lock().is_some() && shared.latched.lock().is_none();
         let done = match is_writing {
@@ -256,20 +270,33 @@ impl Kv {
             false => Ok(()),
         };
         shared.closed.store(true, Ordering::Relaxed);
-        // As when it is mended: a visitor of a scan may read again.
-        while shared.engine.try_write().is_none_or(|mut engine| {
-            *engine = None;
-            false
-        }) {
-            thread::sleep(Duration::from_millis(1));
-        }
-        *shared.lock.lock() = None;
-        *shared.sharing.lock() = None;
         match done {
             // Everything is in the log: the next opening has it.
-            Err(Error::NoSpace { .. } | Error::Busy { .. }) => Ok(()),
-            done => done,
+            Err(error) if error.is_passing() => self.let_go(),
+            done => done.and(self.let_go()),
         }
+    }
+
+    /// Closes the engine and gives the locks back.
+    fn let_go(&self) -> Result<()> {
+        let (shared, mut shut) = (&self.shared, None);
+        for tried in 0..CLOSE_TRIES {
+            if tried == POLITE_CLOSE_TRIES {
+                shut = Some(shared.gate.shut());
+            }
+            // As when it is mended: a visitor of a scan may read again.
+            if let Some(mut engine) = shared.engine.try_write() {
+                *engine = None;
+                drop(shut);
+                *shared.lock.lock() = None;
+                *shared.sharing.lock() = None;
+                return Ok(());
+            }
+            thread::sleep(CLOSE_PAUSE);
+        }
+        Err(Error::Busy {
+            what: "the volume from being closed",
+        })
     }
 }
 

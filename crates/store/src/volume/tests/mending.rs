@@ -1,8 +1,9 @@
 //! A broken engine is opened again while others read.
 
+use super::failing::volume;
 use super::harness::*;
-use super::merging::volume;
 use crate::{Error, Read, Table};
+use hearth_backend::Errno;
 use hearth_sync::primitive::atomic::{AtomicBool, Ordering::Relaxed};
 use hearth_sync::primitive::thread;
 use std::time::{Duration, Instant};
@@ -78,4 +79,85 @@ fn a_commit_into_a_full_log_does_not_wait_for_ever_for_a_scan() {
     // The epoch is given again.
     kv.commit(kv.last_epoch() + 1, &[put("c", "4")]).unwrap();
     assert_eq!(get(&kv, "c").as_deref(), Some("4"));
+}
+
+fn failed(errno: Errno) -> Error {
+    Error::of_errno("merge tables of the engine", "engine".as_ref(), errno)
+}
+
+/// Once, a write or a sync that failed in the engine's own merges was forgotten with its opening.
+#[test]
+fn a_write_that_fails_in_a_merge_of_the_engine_makes_the_volume_read_only() {
+    let (_, engines, kv) = volume();
+    *engines.own_merge.lock() = Some(failed(Errno::EIO));
+    let refused = kv.checkpoint().unwrap_err();
+    assert_eq!(refused, failed(Errno::EIO));
+    assert!(kv.latched().is_some());
+    // The engine is not opened anew on that disk, and what it has is read.
+    assert_eq!(get(&kv, "b").as_deref(), Some("1"));
+    assert_eq!(get(&kv, "a").as_deref(), Some("2"));
+    let refused = kv.commit(3, &[put("c", "3")]).unwrap_err();
+    assert!(matches!(refused, Error::ReadOnly { .. }), "{refused}");
+}
+
+/// The superblock does not say that the log is in tables whose disk has just failed.
+#[test]
+fn a_write_that_fails_in_a_merge_beside_a_checkpoint_keeps_the_log() {
+    let (disk, engines, kv) = volume();
+    *engines.beside_a_table.lock() = Some(failed(Errno::EIO));
+    assert_eq!(kv.checkpoint(), Err(failed(Errno::EIO)));
+    assert!(kv.latched().is_some());
+    drop(kv);
+    let kv = open(&disk.crashed(1)).unwrap();
+    assert_eq!(get(&kv, "a").as_deref(), Some("2"));
+}
+
+#[test]
+fn a_merge_of_the_engine_that_met_a_bad_block_or_no_room_costs_the_merge_alone() {
+    for error in [
+        Error::corrupt("engine", 0, "a bad block"),
+        failed(Errno::ENOSPC),
+    ] {
+        let (_, engines, kv) = volume();
+        *engines.own_merge.lock() = Some(error.clone());
+        kv.checkpoint().unwrap();
+        assert_eq!(kv.latched(), None, "{error}");
+        assert_eq!(get(&kv, "a").as_deref(), Some("2"));
+    }
+}
+
+/// Once, an engine that could not be opened again for a lack of descriptors made the volume
+/// read-only.
+#[test]
+fn a_lack_of_descriptors_or_memory_passes() {
+    for errno in [Errno::EMFILE, Errno::ENFILE, Errno::ENOMEM] {
+        let (_, engines, kv) = volume();
+        *engines.own_merge.lock() = Some(failed(errno));
+        *engines.open.lock() = Some(failed(errno));
+        for _ in 0..2 {
+            assert_eq!(kv.checkpoint(), Err(failed(errno)));
+            assert_eq!(kv.latched(), None, "{errno}");
+        }
+        kv.commit(3, &[put("c", "3")]).unwrap();
+        *engines.open.lock() = None;
+        kv.checkpoint().unwrap();
+        let all = ["a", "b", "c"].map(|key| get(&kv, key));
+        assert_eq!(all.map(Option::unwrap_or_default), ["2", "1", "3"]);
+    }
+}
+
+/// Once, the end of a volume waited without a bound for a scan that waited for it.
+#[test]
+fn a_volume_that_is_closed_in_a_scan_says_that_the_scan_keeps_it() {
+    let (disk, _, kv) = volume();
+    let mut closed = Ok(());
+    kv.scan(Table::Meta, b"", None, &mut |_, _| {
+        closed = kv.close();
+        false
+    })
+    .unwrap();
+    assert!(matches!(closed, Err(Error::Busy { .. })), "{closed:?}");
+    kv.close().unwrap();
+    drop(kv);
+    assert_eq!(state(&open(&disk).unwrap()).unwrap()[0].len(), 2);
 }

@@ -1,117 +1,20 @@
 //! Merges of the engine's tables that fail: idle work, on which nothing depends.
 
+use super::failing::volume;
 use super::harness::*;
 use super::real::copy_tree;
-use crate::disk::simulated::{Dice, Fault, SimulatedDisk};
-use crate::engine::memory::MemoryEngines;
-use crate::engine::{Change, Compacted, Engine, Engines, View};
-use crate::volume::{Kv, MkfsOptions, OpenOptions, Parts};
-use crate::{Error, KvOp, Read, Result, Table};
+use crate::disk::simulated::{Dice, Fault};
+use crate::volume::{Kv, MkfsOptions, OpenOptions};
+use crate::{Error, KvOp, Read, Table};
 use hearth_backend::Errno;
-use hearth_sync::primitive::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
-use hearth_sync::primitive::{Arc, Mutex, thread};
+use hearth_sync::primitive::atomic::{AtomicBool, Ordering::Relaxed};
+use hearth_sync::primitive::thread;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
-
-/// Engines whose merges fail, and that do not open again, as they are told.
-#[derive(Clone)]
-pub(super) struct FailingEngines {
-    engines: Arc<MemoryEngines>,
-    pub(super) merge: Arc<Mutex<Option<Error>>>,
-    open: Arc<Mutex<Option<Error>>>,
-    openings: Arc<AtomicU32>,
-}
-
-struct FailingEngine {
-    engine: Box<dyn Engine>,
-    merge: Arc<Mutex<Option<Error>>>,
-    has_failed: AtomicBool,
-}
-
-impl Engines for FailingEngines {
-    fn create(&self) -> Result<()> {
-        self.engines.create()
-    }
-
-    fn open(&self) -> Result<Box<dyn Engine>> {
-        self.openings.fetch_add(1, Relaxed);
-        if let Some(error) = self.open.lock().clone() {
-            return Err(error);
-        }
-        Ok(Box::new(FailingEngine {
-            engine: self.engines.open()?,
-            merge: Arc::clone(&self.merge),
-            has_failed: AtomicBool::new(false),
-        }))
-    }
-
-    fn open_read_only(&self) -> Result<Box<dyn Engine>> {
-        self.open()
-    }
-}
-
-impl Engine for FailingEngine {
-    fn get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        // As a disk takes a while: nobody gets the engine between one read and the next.
-        thread::sleep(Duration::from_millis(2));
-        self.engine.get(table, key)
-    }
-
-    fn view(&self) -> Result<Box<dyn View + '_>> {
-        self.engine.view()
-    }
-
-    fn write_table<'a>(
-        &self,
-        table: Table,
-        changes: &mut dyn Iterator<Item = Change<'a>>,
-    ) -> Result<()> {
-        assert!(!self.is_broken(), "a table is written to a broken engine");
-        self.engine.write_table(table, changes)
-    }
-
-    fn compact(&self, free: u64) -> Result<Option<Compacted>> {
-        match self.merge.lock().clone() {
-            Some(error) => {
-                self.has_failed.store(true, Relaxed);
-                Err(error)
-            }
-            None => self.engine.compact(free),
-        }
-    }
-
-    fn is_broken(&self) -> bool {
-        self.has_failed.load(Relaxed) || self.engine.is_broken()
-    }
-}
-
-/// A volume with something in its tables and something in its log.
-pub(super) fn volume() -> (SimulatedDisk, FailingEngines, Kv) {
-    let disk = made(1, 16);
-    let engines = FailingEngines {
-        engines: Arc::new(MemoryEngines(disk.clone())),
-        merge: Arc::default(),
-        open: Arc::default(),
-        openings: Arc::default(),
-    };
-    let parts = Parts {
-        disk: Arc::new(disk.clone()),
-        engines: Arc::new(engines.clone()),
-    };
-    let options = OpenOptions {
-        background: false,
-        ..OpenOptions::new(writer())
-    };
-    let kv = Kv::open_parts(parts, options).unwrap();
-    kv.commit(1, &[put("a", "1"), put("b", "1")]).unwrap();
-    kv.checkpoint().unwrap();
-    kv.commit(2, &[put("a", "2")]).unwrap();
-    (disk, engines, kv)
-}
 
 fn failed(errno: Errno) -> Error {
     Error::Io {

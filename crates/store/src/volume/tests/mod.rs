@@ -3,6 +3,7 @@
 mod cases;
 mod crashes;
 mod damage;
+mod failing;
 mod harness;
 mod large;
 mod mending;
