@@ -22,7 +22,8 @@ fn a_subordinate_id_has_its_share_of_cores_with_its_user() {
         python3 -c '
 import json, sys
 shown = json.load(sys.stdin)["tenants"]
-print(*sorted(t["tenant"] for t in shown if t["requests"] and t["tenant"] != "system"))' < "$ETC/shown""#;
+users = (t["tenant"] for t in shown if t["requests"])
+print(*sorted(user for user in users if user != "system"))' < "$ETC/shown""#;
     std::fs::write(below.at("file"), "").unwrap();
     let mut inside = run(
         below.path(),

@@ -134,6 +134,36 @@ fn a_durable_write_costs_one_sync_whichever_way_it_goes() {
     }
 }
 
+/// Once, the sync of a program was taken for the one with which the kernel follows a direct write,
+/// which it does not where it caches nothing: the sync did nothing, and a name made in between was
+/// lost.
+#[test]
+fn a_sync_behind_a_durable_direct_write_keeps_the_names_made_in_between() {
+    for options in [",commit=3600", ",commit=3600,direct_io"] {
+        let mut c = Case::plain(options);
+        c.put("f", [0; 4096]);
+        c.sync("f");
+        let mut open = File::options();
+        let open = open
+            .write(true)
+            .custom_flags(libc::O_DIRECT | libc::O_DSYNC);
+        let file = open.open(c.at("f")).unwrap();
+        let block = Aligned([7; 4096]);
+        for (name, data_only) in [("all", false), ("data", true)] {
+            assert_eq!(file.write_at(&block.0, 0).unwrap(), block.0.len());
+            c.put(name, "");
+            match data_only {
+                true => file.sync_data().unwrap(),
+                false => file.sync_all().unwrap(),
+            }
+        }
+        drop(file);
+        c.fail(Failure::Kill);
+        let there = ["all", "data"].map(|name| c.exists(name));
+        assert_eq!(there, [true; 2], "{options}");
+    }
+}
+
 /// What a direct write takes.
 #[repr(align(4096))]
 struct Aligned([u8; 4096]);

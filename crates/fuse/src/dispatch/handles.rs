@@ -43,10 +43,13 @@ pub(crate) struct Handle<F> {
     written: AtomicBool,
     /// A direct write through this handle has made the file durable, and the kernel may follow it
     /// with an FSYNC: [`DURABLE`], and with [`HAS_ATTRS`] the changes of attributes that were
-    /// durable with it. Relaxed: a hint, after which the volume is asked.
+    /// durable with it; or [`UNFOLLOWED`]. Relaxed: a hint, after which the volume is asked.
     synced: AtomicU64,
 }
 
+/// The kernel follows no write with an FSYNC: the next one is a program's own, behind whatever else
+/// it did.
+const UNFOLLOWED: u64 = 1 << 34;
 const DURABLE: u64 = 1 << 33;
 const HAS_ATTRS: u64 = 1 << 32;
 
@@ -64,12 +67,19 @@ pub(crate) struct Synced {
 impl<F> Handle<F> {
     /// A direct write has made its contents durable, and these changes of its attributes.
     pub fn set_synced(&self, attr_changes: Option<u32>) {
-        self.synced.store(synced(attr_changes), Relaxed);
+        if self.synced.load(Relaxed) != UNFOLLOWED {
+            self.synced.store(synced(attr_changes), Relaxed);
+        }
+    }
+
+    /// The kernel caches nothing of the open file, so that no FSYNC follows a write.
+    pub fn set_unfollowed(&self) {
+        self.synced.store(UNFOLLOWED, Relaxed);
     }
 
     /// What one has made durable since this was asked last.
     pub fn take_synced(&self) -> Option<Synced> {
-        if self.synced.load(Relaxed) == 0 {
+        if matches!(self.synced.load(Relaxed), 0 | UNFOLLOWED) {
             return None;
         }
         let was = self.synced.swap(0, Relaxed);

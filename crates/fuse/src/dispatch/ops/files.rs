@@ -330,9 +330,13 @@ impl<V: KernelCache> Dispatcher<V> {
                 backing_id,
             };
         }
+        let open_flags = self.file_open_flags(&file);
+        if open_flags & fopen::DIRECT_IO != 0 {
+            self.handles.with(fh, Handle::set_unfollowed);
+        }
         OpenOut {
             fh,
-            open_flags: self.file_open_flags(&file),
+            open_flags,
             backing_id: 0,
         }
     }

@@ -94,8 +94,8 @@ fn the_end_of_a_region_goes_with_its_first_chunk() {
     let each = region_length(bytes) / bytes;
     let chunks: Vec<_> = (0..SMALL + each).map(|_| slabs.take(bytes)).collect();
     let first = chunks[SMALL];
-    // SAFETY: the region is longer than its chunks, and none was cut from its end. The chunk is ours
-    // and given back once.
+    // SAFETY: the region is longer than its chunks, and none was cut from its end. The chunk is
+    // ours and given back once.
     unsafe {
         let end = first.add(each * bytes);
         end.write(7);
