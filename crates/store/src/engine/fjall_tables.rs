@@ -10,7 +10,7 @@
 
 use super::fjall_errors::failed;
 use super::merger::TableMerger;
-use super::mirror::Mirror;
+use super::mirror::{Mirror, is_journal, list};
 use super::{Change, Compacted, Engine, Engines, FOLDER, View, blame, layout};
 use crate::disk::modes::OWN_FOLDER;
 use crate::error::{Error, Result};
@@ -303,10 +303,6 @@ fn keyspace_options() -> KeyspaceCreateOptions {
         .filter_block_partitioning_policy(PartitioningPolicy::new([false, true]))
 }
 
-pub(super) fn is_journal(name: &str) -> bool {
-    name.ends_with(".jnl")
-}
-
 fn empty_journals(folder: &Path) -> Result<()> {
     let mut journals = list(folder)?;
     journals.retain(|name| is_journal(name));
@@ -342,16 +338,6 @@ fn make_lock_file(folder: &Path) -> Result<()> {
     let made = lock.write(true).create(true).truncate(false).open(&path);
     made.map(drop)
         .map_err(|error| Error::io("make", &path, error))
-}
-
-pub(super) fn list(folder: &Path) -> Result<Vec<String>> {
-    let failed = |error| Error::io("list", folder, error);
-    let mut names = Vec::new();
-    for entry in fs::read_dir(folder).map_err(failed)? {
-        let name = entry.map_err(failed)?.file_name();
-        names.push(name.to_string_lossy().into_owned());
-    }
-    Ok(names)
 }
 
 /// Makes the names in a folder and in all below it durable.

@@ -1,6 +1,5 @@
 //! A folder that stands for that of an engine which is only read.
 
-use super::fjall_tables::{is_journal, list};
 use crate::error::{Error, Result};
 use std::fs;
 use std::os::fd::AsRawFd;
@@ -66,4 +65,18 @@ fn mirror_table(old: &Path, new: &Path, held: &mut Vec<fs::File>) -> std::io::Re
     symlink(format!("/proc/self/fd/{}", table.as_raw_fd()), new)?;
     held.push(table);
     Ok(())
+}
+
+pub(super) fn is_journal(name: &str) -> bool {
+    name.ends_with(".jnl")
+}
+
+pub(super) fn list(folder: &Path) -> Result<Vec<String>> {
+    let failed = |error| Error::io("list", folder, error);
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name();
+        names.push(name.to_string_lossy().into_owned());
+    }
+    Ok(names)
 }

@@ -8,9 +8,9 @@
 //! between the kernel sends its own time of the write, which is often a little later than the
 //! volume's, and would be a second commit. Within a tick that FSYNC does not wait for it: after a
 //! crash the file may have the volume's time of its last write. For any other change of its
-//! attributes the FSYNC commits. Behind an asynchronous direct write the FSYNC of the program itself
-//! is taken for the kernel's: contents and attributes of the file are durable then, but not other
-//! names that were made in between.
+//! attributes the FSYNC commits. Behind an asynchronous direct write the FSYNC of the program
+//! itself is taken for the kernel's: contents and attributes of the file are durable then, but not
+//! other names that were made in between.
 
 use crate::dispatch::handles::{Handle, Synced};
 use crate::dispatch::kernel_cache::cached_mtime::TICK_NS;
