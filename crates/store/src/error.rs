@@ -199,12 +199,13 @@ impl Error {
         )
     }
 
-    /// Whether this process or machine lacks descriptors or memory, which says nothing of a disk.
+    /// Whether this process or machine lacks descriptors, memory or threads (`EAGAIN`), which says
+    /// nothing of a disk.
     pub(crate) fn is_shortage(&self) -> bool {
         matches!(
             self,
             Error::Io {
-                errno: Errno::EMFILE | Errno::ENFILE | Errno::ENOMEM,
+                errno: Errno::EMFILE | Errno::ENFILE | Errno::ENOMEM | Errno::EAGAIN,
                 ..
             }
         )

@@ -22,7 +22,7 @@ pub(super) fn named(folder: &Path, keyspaces: usize, error: Error) -> Error {
     let mut files = Vec::new();
     for number in 0..=keyspaces {
         // A list that cannot be read has another error, which came first.
-        files.extend(damaged(folder, number).unwrap_or_default());
+        files.extend(damaged(folder, number, &|| false).unwrap_or_default());
     }
     match &error {
         // No table was cut: it is another error.
@@ -36,12 +36,18 @@ pub(super) fn named(folder: &Path, keyspaces: usize, error: Error) -> Error {
 }
 
 /// The error of a merge of the tables of a keyspace, which reads them and writes others. Where one
-/// of them cannot be read that is all that is wrong; else a write has failed.
-pub(super) fn of_merge(folder: &Path, keyspace: usize, error: Error) -> Error {
+/// of them cannot be read that is all that is wrong; else a write has failed. That is believed as
+/// well where the look `is_ending`.
+pub(super) fn of_merge(
+    folder: &Path,
+    keyspace: usize,
+    error: Error,
+    is_ending: &dyn Fn() -> bool,
+) -> Error {
     if !matches!(error, Error::Io { .. }) || error.is_shortage() {
         return error;
     }
-    match damaged(folder, keyspace) {
+    match damaged(folder, keyspace, is_ending) {
         Ok(tables) => match tables.first() {
             Some(table) => Error::corrupt(table, 0, format!("the table cannot be read: {error}")),
             None => error,
@@ -51,10 +57,14 @@ pub(super) fn of_merge(folder: &Path, keyspace: usize, error: Error) -> Error {
     }
 }
 
-/// The tables of a keyspace that do not fit the checksums in its list.
-fn damaged(folder: &Path, keyspace: usize) -> Result<Vec<String>> {
+/// The tables of a keyspace that do not fit the checksums in its list; of the first ones, where it
+/// `is_ending`.
+fn damaged(folder: &Path, keyspace: usize, is_ending: &dyn Fn() -> bool) -> Result<Vec<String>> {
     let mut damaged = Vec::new();
     for table in layout::tables(folder, keyspace)? {
+        if is_ending() {
+            break;
+        }
         let path = folder.join(layout::name(keyspace, table.number));
         let is = checksum(&path).map_err(|error| Error::io("read", &path, error));
         let fits = match is {

@@ -9,7 +9,7 @@
 //! No thread of fjall runs: see [`super::merger`].
 
 use super::fjall_errors::failed;
-use super::merger::TableMerger;
+use super::merger::{Merges, TableMerger};
 use super::mirror::{Mirror, is_journal, list};
 use super::{Change, Compacted, Engine, Engines, FOLDER, View, blame, layout};
 use crate::disk::modes::OWN_FOLDER;
@@ -133,7 +133,11 @@ impl Tables {
         };
         let keyspaces = [keyspace(KEYSPACES[0])?, keyspace(KEYSPACES[1])?];
         let merger = match merges {
-            true => Some(start_merger(&database, &keyspaces, folder)?),
+            true => Some(TableMerger::start(TableMerges {
+                database: database.clone(),
+                keyspaces: keyspaces.clone(),
+                folder: folder.to_path_buf(),
+            })?),
             false => None,
         };
         Ok(Tables {
@@ -227,7 +231,7 @@ impl Engine for Tables {
             keyspace.major_compact().map_err(|error| {
                 self.has_failed.store(true, Ordering::Relaxed);
                 let error = failed("merge tables of the engine")(error);
-                blame::of_merge(&self.folder, 1 + table as usize, error)
+                blame::of_merge(&self.folder, 1 + table as usize, error, &|| false)
             })?;
         }
         let after = keyspace.disk_space();
@@ -241,28 +245,33 @@ impl Engine for Tables {
     fn merge_error(&self) -> Option<Error> {
         self.merger.as_ref()?.error()
     }
+
+    fn end_merges(&self) {
+        if let Some(merger) = &self.merger {
+            merger.end();
+        }
+    }
 }
 
-/// Starts the thread that merges tables, as fjall's own threads do: with its strategy, and dropping
-/// what no snapshot sees.
-fn start_merger(
-    database: &Database,
-    keyspaces: &[Keyspace; 2],
-    folder: &Path,
-) -> Result<TableMerger> {
-    let (keyspaces, folder) = (keyspaces.clone(), folder.to_path_buf());
-    let snapshots = database.supervisor.snapshot_tracker.clone();
-    TableMerger::start(move |number| {
-        let keyspace = &keyspaces[number];
+/// Merges tables as fjall's own threads do: with its strategy, and dropping what no snapshot sees.
+struct TableMerges {
+    database: Database,
+    keyspaces: [Keyspace; 2],
+    folder: PathBuf,
+}
+
+impl Merges for TableMerges {
+    fn merge(&self, number: usize) -> Result<()> {
+        let keyspace = &self.keyspaces[number];
         let strategy = keyspace.config.compaction_strategy.clone();
-        let merged = keyspace
-            .tree
-            .compact(strategy, snapshots.get_seqno_safe_to_gc());
-        merged.map_err(|error| {
-            let error = failed("merge tables of the engine")(error.into());
-            blame::of_merge(&folder, 1 + number, error)
-        })
-    })
+        let seen = &self.database.supervisor.snapshot_tracker;
+        let merged = keyspace.tree.compact(strategy, seen.get_seqno_safe_to_gc());
+        merged.map_err(|error| failed("merge tables of the engine")(error.into()))
+    }
+
+    fn blame(&self, number: usize, error: Error, is_ending: &dyn Fn() -> bool) -> Error {
+        blame::of_merge(&self.folder, 1 + number, error, is_ending)
+    }
 }
 
 struct TablesNow<'a> {

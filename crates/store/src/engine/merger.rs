@@ -6,12 +6,24 @@
 //! between two entries goes on to install what it has merged so far.
 
 use crate::error::{Error, Result};
+use hearth_backend::Errno;
 use hearth_sync::primitive::{Arc, Condvar, Mutex, thread};
+use std::path::Path;
 
 /// The thread. It ends behind the merge that is under way, and is waited for, when this is dropped.
 pub(super) struct TableMerger {
     queue: Arc<MergeQueue>,
-    thread: Option<thread::JoinHandle<()>>,
+    thread: Mutex<Option<thread::JoinHandle<()>>>,
+}
+
+/// What the thread does, by the number of a keyspace.
+pub(super) trait Merges: Send + 'static {
+    /// Merges once, if there is something to merge.
+    fn merge(&self, keyspace: usize) -> Result<()>;
+
+    /// What an error of that says, once the tables were looked at. That takes as long as reading
+    /// them does; it may be left when `is_ending`.
+    fn blame(&self, keyspace: usize, error: Error, is_ending: &dyn Fn() -> bool) -> Error;
 }
 
 #[derive(Default)]
@@ -25,27 +37,26 @@ struct MergeLooks {
     end: bool,
     /// How often each keyspace is to be looked at: one look merges once.
     looks: [u32; 2],
-    /// Why nothing is merged any more.
+    /// A merge has failed, and nothing is merged any more. Why is found out.
+    has_failed: bool,
+    /// Why.
     error: Option<Error>,
 }
 
 impl TableMerger {
-    /// Starts the thread, which calls `merge` with the number of a keyspace: at first for each of
-    /// them, and then as it is asked.
-    pub(super) fn start(
-        merge: impl Fn(usize) -> Result<()> + Send + 'static,
-    ) -> Result<TableMerger> {
+    /// Starts the thread, which merges at first each of the keyspaces, and then as it is asked.
+    pub(super) fn start(merges: impl Merges) -> Result<TableMerger> {
         let queue = Arc::<MergeQueue>::default();
         queue.work.lock().looks = [1; 2];
         let of = Arc::clone(&queue);
         let started = thread::Builder::new()
             .name("hearth-tables".to_owned())
-            .spawn(move || of.run(&merge));
+            .spawn(move || of.run(&merges));
         let thread = started.map_err(|error| {
-            let folder = std::path::Path::new(super::FOLDER);
+            let folder = Path::new(super::FOLDER);
             Error::io("start the thread that merges tables of", folder, error)
         })?;
-        let thread = Some(thread);
+        let thread = Mutex::new(Some(thread));
         Ok(TableMerger { queue, thread })
     }
 
@@ -57,49 +68,71 @@ impl TableMerger {
         self.queue.changed.notify_one();
     }
 
-    /// Why it merges nothing any more.
+    /// Why it merges nothing any more: [`Error::Busy`] while that is found out.
     pub(super) fn error(&self) -> Option<Error> {
-        self.queue.work.lock().error.clone()
+        let work = self.queue.work.lock();
+        let looking = || Error::Busy {
+            what: "a checkpoint from being made: a merge of tables has failed, and they are looked at",
+        };
+        let failed = work.has_failed.then(looking);
+        work.error.clone().or(failed)
     }
-}
 
-impl Drop for TableMerger {
-    fn drop(&mut self) {
+    /// Ends the thread behind what it does.
+    pub(super) fn end(&self) {
         self.queue.work.lock().end = true;
         self.queue.changed.notify_one();
-        if let Some(thread) = self.thread.take() {
+        let thread = self.thread.lock().take();
+        if let Some(thread) = thread {
             // A panic of the thread was printed by it.
             let _ = thread.join();
         }
     }
 }
 
+impl Drop for TableMerger {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
 impl MergeQueue {
-    fn run(&self, merge: &dyn Fn(usize) -> Result<()>) {
+    fn run(&self, merges: &impl Merges) {
         let panicked = PanickedMerge(self);
         let mut work = self.work.lock();
-        while !work.end && work.error.is_none() {
-            let Some(keyspace) = work.looks.iter().position(|looks| *looks > 0) else {
+        while !work.end {
+            // The one that waits for most: neither keeps the other from being merged.
+            let looks = work.looks.iter().copied().enumerate();
+            let Some((keyspace, 1..)) = looks.max_by_key(|(_, looks)| *looks) else {
                 self.changed.wait(&mut work);
                 continue;
             };
             work.looks[keyspace] -= 1;
             drop(work);
-            let merged = merge(keyspace);
+            let merged = merges.merge(keyspace);
             work = self.work.lock();
-            work.error = merged.err();
+            if let Err(error) = merged {
+                // At once: nothing more may be written meanwhile.
+                work.has_failed = true;
+                drop(work);
+                let is_ending = || self.work.lock().end;
+                let error = merges.blame(keyspace, error, &is_ending);
+                work = self.work.lock();
+                work.error = Some(error);
+                break;
+            }
         }
         drop(work);
         std::mem::forget(panicked);
     }
 }
 
-/// A merge that has panicked has failed.
+/// A merge that has panicked has failed, and nobody knows what it has written.
 struct PanickedMerge<'a>(&'a MergeQueue);
 
 impl Drop for PanickedMerge<'_> {
     fn drop(&mut self) {
-        let what = "a merge of the engine's tables has panicked";
-        self.0.work.lock().error = Some(Error::corrupt(super::FOLDER, 0, what));
+        let error = Error::of_errno("merge tables of", Path::new(super::FOLDER), Errno::EIO);
+        self.0.work.lock().error = Some(error);
     }
 }

@@ -72,10 +72,14 @@ pub trait Engine: Send + Sync {
     fn is_broken(&self) -> bool;
 
     /// Why a merge of tables failed that the engine makes on its own, if one has: it is broken
-    /// then. The old tables are whole.
+    /// then. The old tables are whole. [`crate::Error::Busy`] while that is found out.
     fn merge_error(&self) -> Option<crate::Error> {
         None
     }
+
+    /// Waits for the merge that is under way, and lets no other begin: [`Engine::merge_error`] has
+    /// its last word then. Before it is dropped; others may read meanwhile.
+    fn end_merges(&self) {}
 }
 
 /// A moment of an engine.

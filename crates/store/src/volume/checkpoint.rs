@@ -38,7 +38,13 @@ impl Shared {
             let named = self.name_tables(&point);
             named.inspect_err(|error| self.latch_unless_full(error))?;
         }
-        Ok(())
+        self.look_at_merges()
+    }
+
+    /// Latches where a merge of the engine's own has failed to write.
+    fn look_at_merges(&self) -> Result<()> {
+        let looked = self.engine.read().as_deref().map_or(Ok(()), check_merges);
+        looked.inspect_err(|error| self.engine_failed(error))
     }
 
     /// See [`Engine::compact`]. An engine that is broken is left to the next checkpoint.
@@ -51,7 +57,7 @@ impl Shared {
         let _one = self.checkpointing.lock();
         let compacted = match self.engine.read().as_deref() {
             Some(engine) if !engine.is_broken() => engine.compact(free),
-            _ => return Ok(None),
+            _ => return self.look_at_merges().map(|()| None),
         };
         if let Err(error @ Error::Io { .. }) = &compacted
             && !error.is_shortage()
@@ -176,6 +182,11 @@ impl Shared {
         if self.is_closed() || !is_broken(&self.engine.read()) {
             return Ok(());
         }
+        // What it still merges is waited for while others read, and may fail as well.
+        if let Some(engine) = self.engine.read().as_deref() {
+            engine.end_merges();
+            check_merges(engine)?;
+        }
         let mut shut = None;
         for tried in 0..MEND_TRIES {
             if tried == POLITE_TRIES {
@@ -255,9 +266,13 @@ impl Shared {
 }
 
 /// The error of a write or a sync that failed in a merge of the engine's own.
-fn check_merges(engine: &dyn Engine) -> Result<()> {
+///
+/// # Errors
+/// [`Error::Busy`] while nobody knows whether it is one.
+pub(super) fn check_merges(engine: &dyn Engine) -> Result<()> {
     match engine.merge_error() {
         Some(error @ Error::Io { .. }) if !error.is_shortage() => Err(error),
+        Some(error @ Error::Busy { .. }) => Err(error),
         _ => Ok(()),
     }
 }

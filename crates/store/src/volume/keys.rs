@@ -1,5 +1,6 @@
 //! An open volume of keys and values.
 
+use super::checkpoint::check_merges;
 use super::file_names::{LOCK, SEGMENTS};
 use super::gate::InScan;
 use super::log::Appended;
@@ -280,6 +281,11 @@ impl Kv {
     /// Closes the engine and gives the locks back.
     fn let_go(&self) -> Result<()> {
         let (shared, mut shut) = (&self.shared, None);
+        // Nothing depends on a merge that fails now: it says that the disk is broken.
+        let merged = shared.engine.read().as_deref().map_or(Ok(()), |engine| {
+            engine.end_merges();
+            check_merges(engine)
+        });
         for tried in 0..CLOSE_TRIES {
             if tried == POLITE_CLOSE_TRIES {
                 shut = Some(shared.gate.shut());
@@ -290,7 +296,7 @@ impl Kv {
                 drop(shut);
                 *shared.lock.lock() = None;
                 *shared.sharing.lock() = None;
-                return Ok(());
+                return merged;
             }
             thread::sleep(CLOSE_PAUSE);
         }

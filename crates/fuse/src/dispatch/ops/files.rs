@@ -324,6 +324,9 @@ impl<V: KernelCache> Dispatcher<V> {
                 true => fopen::DIRECT_IO,
                 false => 0,
             };
+            if direct != 0 {
+                self.handles.with(fh, Handle::set_unfollowed);
+            }
             return OpenOut {
                 fh,
                 open_flags: fopen::PASSTHROUGH | direct | self.flush_flag(&file),

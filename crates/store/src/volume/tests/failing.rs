@@ -20,6 +20,8 @@ pub(super) struct FailingEngines {
     pub(super) own_merge: Arc<Mutex<Option<Error>>>,
     /// Becomes that error while a table is written.
     pub(super) beside_a_table: Arc<Mutex<Option<Error>>>,
+    /// Becomes that error when merges are ended.
+    pub(super) at_the_end: Arc<Mutex<Option<Error>>>,
 }
 
 struct FailingEngine {
@@ -27,6 +29,7 @@ struct FailingEngine {
     merge: Arc<Mutex<Option<Error>>>,
     own_merge: Arc<Mutex<Option<Error>>>,
     beside_a_table: Arc<Mutex<Option<Error>>>,
+    at_the_end: Arc<Mutex<Option<Error>>>,
     has_failed: AtomicBool,
 }
 
@@ -45,6 +48,7 @@ impl Engines for FailingEngines {
             merge: Arc::clone(&self.merge),
             own_merge: Arc::clone(&self.own_merge),
             beside_a_table: Arc::clone(&self.beside_a_table),
+            at_the_end: Arc::clone(&self.at_the_end),
             has_failed: AtomicBool::new(false),
         }))
     }
@@ -96,6 +100,12 @@ impl Engine for FailingEngine {
     fn merge_error(&self) -> Option<Error> {
         self.own_merge.lock().clone()
     }
+
+    fn end_merges(&self) {
+        if let Some(error) = self.at_the_end.lock().take() {
+            *self.own_merge.lock() = Some(error);
+        }
+    }
 }
 
 /// A volume with something in its tables and something in its log.
@@ -107,6 +117,7 @@ pub(super) fn volume() -> (SimulatedDisk, FailingEngines, Kv) {
         open: Arc::default(),
         own_merge: Arc::default(),
         beside_a_table: Arc::default(),
+        at_the_end: Arc::default(),
     };
     let parts = Parts {
         disk: Arc::new(disk.clone()),

@@ -112,6 +112,57 @@ fn a_write_that_fails_in_a_merge_beside_a_checkpoint_keeps_the_log() {
     assert_eq!(get(&kv, "a").as_deref(), Some("2"));
 }
 
+/// Once, checkpoints went on until all tables had been looked at, on the disk that had just failed.
+#[test]
+fn no_checkpoint_is_made_until_it_is_known_why_a_merge_has_failed() {
+    let (disk, engines, kv) = volume();
+    let looking = Error::Busy {
+        what: "a checkpoint from being made",
+    };
+    *engines.beside_a_table.lock() = Some(looking.clone());
+    for _ in 0..2 {
+        assert_eq!(kv.checkpoint(), Err(looking.clone()));
+        assert_eq!(kv.compact(u64::MAX).err(), Some(looking.clone()));
+        assert_eq!(kv.latched(), None);
+    }
+    kv.commit(3, &[put("c", "3")]).unwrap();
+    let cut = open(&disk.crashed(1)).unwrap();
+    assert_eq!(get(&cut, "c").as_deref(), Some("3"), "the log is whole");
+    *engines.own_merge.lock() = Some(failed(Errno::EIO));
+    assert_eq!(kv.checkpoint(), Err(failed(Errno::EIO)));
+    assert!(kv.latched().is_some());
+}
+
+/// Once, the error of a merge that was under way went with the engine, and another was opened on
+/// the disk.
+#[test]
+fn a_merge_that_fails_while_its_end_is_waited_for_is_heard() {
+    let (_, engines, kv) = volume();
+    *engines.own_merge.lock() = Some(Error::corrupt("engine", 0, "a bad block"));
+    *engines.at_the_end.lock() = Some(failed(Errno::EIO));
+    assert_eq!(kv.checkpoint(), Err(failed(Errno::EIO)));
+    assert!(kv.latched().is_some());
+    let (disk, engines, kv) = volume();
+    *engines.at_the_end.lock() = Some(failed(Errno::EIO));
+    assert_eq!(kv.close(), Err(failed(Errno::EIO)));
+    let kv = open(&disk).unwrap();
+    assert_eq!(get(&kv, "a").as_deref(), Some("2"), "it was closed");
+}
+
+/// Once, nobody looked while nothing was committed.
+#[test]
+fn a_merge_that_has_failed_is_heard_without_a_commit() {
+    let (_, engines, kv) = volume();
+    kv.checkpoint().unwrap();
+    *engines.own_merge.lock() = Some(failed(Errno::EIO));
+    assert_eq!(kv.compact(u64::MAX).err(), Some(failed(Errno::EIO)));
+    assert!(kv.latched().is_some());
+    let (_, engines, kv) = volume();
+    kv.checkpoint().unwrap();
+    *engines.own_merge.lock() = Some(failed(Errno::EIO));
+    assert_eq!(kv.close(), Err(failed(Errno::EIO)));
+}
+
 #[test]
 fn a_merge_of_the_engine_that_met_a_bad_block_or_no_room_costs_the_merge_alone() {
     for error in [
@@ -129,8 +180,8 @@ fn a_merge_of_the_engine_that_met_a_bad_block_or_no_room_costs_the_merge_alone()
 /// Once, an engine that could not be opened again for a lack of descriptors made the volume
 /// read-only.
 #[test]
-fn a_lack_of_descriptors_or_memory_passes() {
-    for errno in [Errno::EMFILE, Errno::ENFILE, Errno::ENOMEM] {
+fn a_lack_of_descriptors_memory_or_threads_passes() {
+    for errno in [Errno::EMFILE, Errno::ENFILE, Errno::ENOMEM, Errno::EAGAIN] {
         let (_, engines, kv) = volume();
         *engines.own_merge.lock() = Some(failed(errno));
         *engines.open.lock() = Some(failed(errno));
