@@ -70,9 +70,9 @@ pub(crate) fn setattr_acknowledged(
     let forward;
     let set = match set.mtime {
         Some(SetTime::NoEarlier(time)) => {
-            // An earlier one changes nothing; a later one may be behind that of a write by then.
+            // A write between this look and the change may lose its time.
             let is_later = time > inode.fields().mtime;
-            let mtime = set.mtime.filter(|_| is_later);
+            let mtime = is_later.then_some(SetTime::At(time));
             forward = SetAttr {
                 mtime,
                 ..set.clone()
@@ -120,14 +120,18 @@ pub(crate) fn setattr_acknowledged(
     let times = set.atime.is_some() || set.mtime.is_some();
     if times || set.mode.is_some() || set.uid.is_some() || set.gid.is_some() || set.kill_suidgid {
         cx.sb.let_ctime_go_back(inode, now);
-        let folded = set.mtime.map(|mtime| fold_times(cx, inode, mtime));
+        // The per-core times of the last change are merged in before a new time replaces them.
+        let folded = set.mtime.is_some().then(|| inode.fields());
+        if folded.is_some() {
+            inode.percpu().reset_max(TOUCHED, 0);
+        }
         let kind = inode.kind();
+        if folded.is_some() {
+            cx.sb.record_untouched(inode);
+        }
         cx.sb.change_attrs(inode, |fields| {
-            match folded {
-                Some(Folded::Reset(mtime, ctime)) => (fields.mtime, fields.ctime) = (mtime, ctime),
-                // Now: what was touched before the record of the fold has no other record.
-                Some(Folded::Raised) => fields.mtime = Time::from_nanos(inode.touched()),
-                None => {}
+            if let Some(folded) = folded {
+                (fields.mtime, fields.ctime) = (folded.mtime, folded.ctime);
             }
             apply(cx, fields, set, now);
             if set.kill_suidgid && !gives && set.mode.is_none() {
@@ -143,33 +147,6 @@ pub(crate) fn setattr_acknowledged(
     drop((closed, growth, change));
     cx.inode_changed(inode, set.size.map(|size| size..u64::MAX));
     Ok(())
-}
-
-/// What became of the per-core times of the last change of contents.
-enum Folded {
-    /// They are no more; these are the times of modification and of change by them.
-    Reset(Time, Time),
-    /// They are at least as late as the new time.
-    Raised,
-}
-
-/// Merges the per-core times of the last change of contents in, before `mtime` replaces them.
-/// Writers, who wait for no lock of this, raise them meanwhile: a time that only moves forward is
-/// therefore one more of them, so that the latest counts.
-fn fold_times(cx: &Ctx<'_>, inode: &Inode, mtime: SetTime) -> Folded {
-    let folded = match mtime {
-        SetTime::NoEarlier(time) if time == Time::from_nanos(time.nanos()) => {
-            inode.touch(time.nanos());
-            Folded::Raised
-        }
-        _ => {
-            let fields = inode.fields();
-            inode.percpu().reset_max(TOUCHED, 0);
-            Folded::Reset(fields.mtime, fields.ctime)
-        }
-    };
-    cx.sb.record_untouched(inode);
-    folded
 }
 
 /// Whether only the size changes: then changes of other attributes need not wait.
