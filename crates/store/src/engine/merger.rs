@@ -72,7 +72,7 @@ impl TableMerger {
     pub(super) fn error(&self) -> Option<Error> {
         let work = self.queue.work.lock();
         let looking = || Error::Busy {
-            what: "a checkpoint from being made: a merge of tables has failed, and they are looked at",
+            what: "a checkpoint from being made, since a merge has failed",
         };
         let failed = work.has_failed.then(looking);
         work.error.clone().or(failed)
