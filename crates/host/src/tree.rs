@@ -199,7 +199,8 @@ impl Tree {
         place.ok_or(Errno::ENFILE)
     }
 
-    /// The user as whom one of this number shares places and cores.
+    /// The user in whose shares of descriptors and cores `uid` counts: whoever has it as a
+    /// subordinate id, or itself.
     pub fn user_of(&self, uid: u32) -> u32 {
         self.subordinates.owner(uid)
     }

@@ -500,20 +500,19 @@ impl Handle {
             .zip(charged)
             .filter_map(|(service, charged)| {
                 let charged = charged?;
-                let is_used = service != Service::default() || charged.tasks > 0;
-                (is_used || charged.given > 0 || charged.ops > 0 || charged.is_set).then_some(
-                    TenantStats {
-                        id: charged.id,
-                        weight: charged.weight,
-                        share: service.run_ns as f64 / total.max(1) as f64,
-                        service,
-                        tasks: charged.tasks,
-                        given: charged.given,
-                        ops: charged.ops,
-                        bytes: charged.bytes,
-                        throttled_ns: charged.throttled_ns,
-                    },
-                )
+                let has_run = service != Service::default() || charged.tasks > 0;
+                let is_used = has_run || charged.given > 0 || charged.ops > 0;
+                (is_used || charged.is_set).then_some(TenantStats {
+                    id: charged.id,
+                    weight: charged.weight,
+                    share: service.run_ns as f64 / total.max(1) as f64,
+                    service,
+                    tasks: charged.tasks,
+                    given: charged.given,
+                    ops: charged.ops,
+                    bytes: charged.bytes,
+                    throttled_ns: charged.throttled_ns,
+                })
             });
         Stats {
             cores,

@@ -47,8 +47,8 @@ pub(crate) struct Handle<F> {
     synced: AtomicU64,
 }
 
-/// The kernel follows no write with an FSYNC: the next one is a program's own, behind whatever else
-/// it did.
+/// The kernel sends no FSYNC of its own after a write of this open file. The next FSYNC is a
+/// program's, and covers whatever the program did before it.
 const UNFOLLOWED: u64 = 1 << 34;
 const DURABLE: u64 = 1 << 33;
 const HAS_ATTRS: u64 = 1 << 32;
@@ -72,7 +72,7 @@ impl<F> Handle<F> {
         }
     }
 
-    /// The kernel caches nothing of the open file, so that no FSYNC follows a write.
+    /// The kernel caches nothing of the open file, so it sends no FSYNC of its own after a write.
     pub fn set_unfollowed(&self) {
         self.synced.store(UNFOLLOWED, Relaxed);
     }

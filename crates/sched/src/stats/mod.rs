@@ -82,7 +82,8 @@ pub struct TenantStats {
     pub share: f64,
     /// Tasks that it began.
     pub tasks: u64,
-    /// Requests that it gave to threads outside the run queues.
+    /// Requests of it that threads outside the run queues were given. One that a task finishes
+    /// counts among the tasks as well.
     pub given: u64,
     /// Operations charged to its rate limits.
     pub ops: u64,

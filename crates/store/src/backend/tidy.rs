@@ -163,7 +163,7 @@ impl StoreBackend {
         for (what, piece) in PIECES {
             // What fails now may work later, and keeps no other work from being done.
             goes_on |= piece(self, &mut tidying).unwrap_or_else(|error| {
-                // A scan keeps the engine: that is no failure, and comes to an end.
+                // A scan keeps the engine, or a failed merge is looked into: both come to an end.
                 if !matches!(error, crate::Error::Busy { .. }) {
                     self.troubles.failed(what, &error);
                 }

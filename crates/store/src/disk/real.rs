@@ -266,13 +266,17 @@ impl File for RealFile {
 mod tests {
     use super::*;
 
-    /// Once, a volume was refused for lack of room on filesystems that set none aside.
-    #[test]
-    fn room_is_reserved_by_writing_where_the_filesystem_sets_none_aside() {
+    fn ballast() -> (tempfile::TempDir, RealFile) {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("ballast");
         let file = fs::File::create_new(&path).unwrap();
-        let file = RealFile::of(file, path);
+        (root, RealFile::of(file, path))
+    }
+
+    /// Once, a volume was refused for lack of room on filesystems that set none aside.
+    #[test]
+    fn room_is_reserved_by_writing_where_the_filesystem_sets_none_aside() {
+        let (_root, file) = ballast();
         let len = 2 * PIECE + 4096;
         for _ in 0..2 {
             file.fill(len).unwrap();
@@ -294,10 +298,7 @@ mod tests {
     /// taken for whole from then on.
     #[test]
     fn a_file_that_is_cut_off_while_it_is_filled_is_not_called_whole() {
-        let root = tempfile::tempdir().unwrap();
-        let path = root.path().join("ballast");
-        let file = fs::File::create_new(&path).unwrap();
-        let file = RealFile::of(file, path);
+        let (_root, file) = ballast();
         let before = file.cuts.load(Ordering::Relaxed);
         file.truncate(0).unwrap();
         let failed = file.fill_since(before, 4 * PIECE).unwrap_err();

@@ -36,8 +36,8 @@ pub(super) fn named(folder: &Path, keyspaces: usize, error: Error) -> Error {
 }
 
 /// The error of a merge of the tables of a keyspace, which reads them and writes others. Where one
-/// of them cannot be read that is all that is wrong; else a write has failed. That is believed as
-/// well where the look `is_ending`.
+/// of them cannot be read that is all that is wrong; else a write has failed. The look at the
+/// tables stops early when `is_ending`: then a write is believed to have failed.
 pub(super) fn of_merge(
     folder: &Path,
     keyspace: usize,
@@ -47,18 +47,16 @@ pub(super) fn of_merge(
     if !matches!(error, Error::Io { .. }) || error.is_shortage() {
         return error;
     }
-    match damaged(folder, keyspace, is_ending) {
-        Ok(tables) => match tables.first() {
-            Some(table) => Error::corrupt(table, 0, format!("the table cannot be read: {error}")),
-            None => error,
-        },
-        // Nobody knows: it may have been a write.
-        Err(_) => error,
+    // Where the tables cannot be looked at nobody knows: it may have been a write.
+    let tables = damaged(folder, keyspace, is_ending).unwrap_or_default();
+    match tables.first() {
+        Some(table) => Error::corrupt(table, 0, format!("the table cannot be read: {error}")),
+        None => error,
     }
 }
 
-/// The tables of a keyspace that do not fit the checksums in its list; of the first ones, where it
-/// `is_ending`.
+/// The tables of a keyspace that do not fit the checksums in its list. Stops early when
+/// `is_ending`, with those found so far.
 fn damaged(folder: &Path, keyspace: usize, is_ending: &dyn Fn() -> bool) -> Result<Vec<String>> {
     let mut damaged = Vec::new();
     for table in layout::tables(folder, keyspace)? {

@@ -16,13 +16,13 @@ pub(super) struct TableMerger {
     thread: Mutex<Option<thread::JoinHandle<()>>>,
 }
 
-/// What the thread does, by the number of a keyspace.
+/// The work of the thread. Keyspaces are named by their number.
 pub(super) trait Merges: Send + 'static {
     /// Merges once, if there is something to merge.
     fn merge(&self, keyspace: usize) -> Result<()>;
 
-    /// What an error of that says, once the tables were looked at. That takes as long as reading
-    /// them does; it may be left when `is_ending`.
+    /// Finds out what an error of a merge means by reading all tables, which may take minutes. May
+    /// stop early when `is_ending`.
     fn blame(&self, keyspace: usize, error: Error, is_ending: &dyn Fn() -> bool) -> Error;
 }
 
@@ -37,9 +37,9 @@ struct MergeLooks {
     end: bool,
     /// How often each keyspace is to be looked at: one look merges once.
     looks: [u32; 2],
-    /// A merge has failed, and nothing is merged any more. Why is found out.
+    /// A merge has failed: nothing more is merged.
     has_failed: bool,
-    /// Why.
+    /// Why it failed, once that is known.
     error: Option<Error>,
 }
 
@@ -68,7 +68,7 @@ impl TableMerger {
         self.queue.changed.notify_one();
     }
 
-    /// Why it merges nothing any more: [`Error::Busy`] while that is found out.
+    /// The error of the merge that failed, if one has: [`Error::Busy`] until its cause is known.
     pub(super) fn error(&self) -> Option<Error> {
         let work = self.queue.work.lock();
         let looking = || Error::Busy {
@@ -78,7 +78,7 @@ impl TableMerger {
         work.error.clone().or(failed)
     }
 
-    /// Ends the thread behind what it does.
+    /// Waits for the merge that is under way and ends the thread.
     pub(super) fn end(&self) {
         self.queue.work.lock().end = true;
         self.queue.changed.notify_one();

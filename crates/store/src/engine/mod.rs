@@ -77,8 +77,9 @@ pub trait Engine: Send + Sync {
         None
     }
 
-    /// Waits for the merge that is under way, and lets no other begin: [`Engine::merge_error`] has
-    /// its last word then. Before it is dropped; others may read meanwhile.
+    /// Waits for the merge that is under way, and lets no other begin, so that
+    /// [`Engine::merge_error`] changes no more. For an engine that is about to be dropped; others
+    /// may read meanwhile.
     fn end_merges(&self) {}
 }
 

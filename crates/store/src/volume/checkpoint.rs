@@ -166,7 +166,8 @@ impl Shared {
     /// is not to be trusted with another one.
     ///
     /// # Errors
-    /// [`Error::Busy`] if a scan keeps it for long: nothing may be written to it then.
+    /// [`Error::Busy`] if a scan keeps it for long, or while it is not known why a merge has
+    /// failed: nothing may be written to it then.
     fn mend_engine(&self) -> Result<()> {
         let engine = self.engine.read();
         if let Some(engine) = engine.as_deref() {

@@ -18,8 +18,8 @@ use crate::lock_class;
 const SMALL: usize = 8;
 /// A huge page.
 const REGION: usize = 2 << 20;
-/// Huge pages that a region may have more than one chunk needs.
-const MORE: usize = 7;
+/// Huge pages that a region may have beyond those that one chunk needs.
+const EXTRA_PAGES: usize = 7;
 
 lock_class!(SlabsLock = "object.slabs", 952);
 
@@ -138,12 +138,12 @@ impl Slabs {
     }
 }
 
-/// Bytes of a region for chunks of `bytes`: so many huge pages that the least part of them is left
-/// over at the end, and of these as few as can be. A huge page that has a chunk in it is filled as
-/// a whole, so what is left over takes memory.
+/// Bytes of a region for chunks of `bytes`: the fewest huge pages of which the smallest part is
+/// left over at the end. A huge page that has a chunk in it is filled as a whole, so what is left
+/// over takes memory.
 fn region_length(bytes: usize) -> usize {
     let least = bytes.div_ceil(REGION);
-    let lengths = (least..=least + MORE).map(|pages| pages * REGION);
+    let lengths = (least..=least + EXTRA_PAGES).map(|pages| pages * REGION);
     // In 1024ths: what is less does not matter.
     let left_over = |&length: &usize| (length % bytes) * 1024 / length;
     lengths

@@ -55,8 +55,8 @@ pub trait KernelCache: Vfs {
         None
     }
 
-    /// The user as whom one of this number counts where cores are shared: another one may have the
-    /// number beside its own. Waits for nothing.
+    /// The user in whose share of the cores the requests of `uid` count. Another user may have this
+    /// number as a subordinate id. Does not block.
     fn counts_as(&self, uid: u32) -> u32 {
         uid
     }

@@ -36,8 +36,8 @@ pub(crate) struct CachedMtimes(ByInode<CachedMtimesLock, Believed>);
 struct Believed {
     time: Time,
     is_settled: bool,
-    /// A time of the kernel's may have been stored over that of a write, so the file has to get
-    /// that of now.
+    /// The kernel's time may have replaced that of a write, and the current time, which makes up
+    /// for it, is not stored yet.
     owes_now: bool,
 }
 
@@ -74,7 +74,8 @@ impl CachedMtimes {
     /// one counts.
     ///
     /// # Errors
-    /// Those of `store`. The caller may try again: what is owed by then is kept.
+    /// Those of `store`. The caller may try again: a current time that is still to be stored is
+    /// remembered.
     pub fn settle<R, E>(
         &self,
         ino: u64,
@@ -111,8 +112,8 @@ impl CachedMtimes {
         self.believed(ino).map(|known| known.time)
     }
 
-    /// Whether that is so, and the kernel believes that it has this time. False while the file is
-    /// owed another one, so that what the kernel sends is settled again.
+    /// Whether that is so, and the kernel believes that it has this time. False while the current
+    /// time is still to be stored, so that what the kernel sends is settled again.
     pub fn has(&self, ino: u64, time: Time) -> bool {
         let known = self.believed(ino);
         known.is_some_and(|known| known.time == time && !known.owes_now)

@@ -317,30 +317,26 @@ impl<V: KernelCache> Dispatcher<V> {
         }
         // In this order: see `V::charges_first`.
         let fh = self.handles.insert(Arc::clone(&file));
-        if let Some(backing_id) = self.flow_begins(caller, &file) {
-            // The kernel opens the file below with the flags of now, and would go on appending when
-            // a program has taken `O_APPEND` away. So these reads and writes come here.
-            let direct = match file.writable() && keeps_append(&*file) {
-                true => fopen::DIRECT_IO,
-                false => 0,
-            };
-            if direct != 0 {
-                self.handles.with(fh, Handle::set_unfollowed);
+        let (open_flags, backing_id) = match self.flow_begins(caller, &file) {
+            Some(backing_id) => {
+                // The kernel opens the file below with the flags of now, and would go on appending
+                // when a program has taken `O_APPEND` away. So these reads and writes come here.
+                let direct = match file.writable() && keeps_append(&*file) {
+                    true => fopen::DIRECT_IO,
+                    false => 0,
+                };
+                let flags = fopen::PASSTHROUGH | direct | self.flush_flag(&file);
+                (flags, backing_id)
             }
-            return OpenOut {
-                fh,
-                open_flags: fopen::PASSTHROUGH | direct | self.flush_flag(&file),
-                backing_id,
-            };
-        }
-        let open_flags = self.file_open_flags(&file);
+            None => (self.file_open_flags(&file), 0),
+        };
         if open_flags & fopen::DIRECT_IO != 0 {
             self.handles.with(fh, Handle::set_unfollowed);
         }
         OpenOut {
             fh,
             open_flags,
-            backing_id: 0,
+            backing_id,
         }
     }
 
