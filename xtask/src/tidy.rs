@@ -27,6 +27,7 @@ const UNSAFE_HOMES: &[&str] = &[
     "crates/fuse/src/wire",
     // System calls that rustix does not have.
     "crates/host/src/sys.rs",
+    "crates/store/src/disk/sys.rs",
     // The allocator of the program: one call of its own interface.
     "crates/cli/src/main.rs",
     // Affinity and scheduling policy of a thread.

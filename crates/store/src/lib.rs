@@ -1,6 +1,6 @@
 //! The durable store: volumes that keep what they are given. See `docs/design/store.md` for the
 //! design and `docs/design/format.md` for the bytes.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod backend;
 pub mod codec;

@@ -7,9 +7,12 @@ pub(crate) mod lock;
 pub(crate) mod modes;
 pub(crate) mod real;
 pub mod simulated;
+#[allow(unsafe_code)]
+mod sys;
 
 use crate::error::Result;
 use hearth_sync::primitive::Arc;
+use std::ops::Range;
 use std::path::Path;
 
 /// Where the files of one volume are.
@@ -82,6 +85,10 @@ pub trait File: Send + Sync {
 
     /// Writes all of `bytes`, or fails having written any part of them.
     fn write_at(&self, at: u64, bytes: &[u8]) -> Result<()>;
+
+    /// Has the disk begin with what was written in `range`, of which more is to come before the
+    /// next sync. Nobody waits for it.
+    fn start(&self, range: Range<u64>);
 
     /// Makes what was written durable: one flush.
     fn sync(&self) -> Result<()>;

@@ -1,13 +1,14 @@
 //! Files of the operating system.
 
 use super::modes::{OTHERS, OWN_FILE, OWN_FOLDER};
-use super::{Access, Disk, File, lock};
+use super::{Access, Disk, File, lock, sys};
 use crate::error::{Error, Result};
 use hearth_sync::primitive::Arc;
 use hearth_sync::primitive::atomic::{AtomicU64, Ordering};
 use rustix::fs::{FallocateFlags, OFlags};
 use std::fs;
 use std::io::ErrorKind;
+use std::ops::Range;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -241,6 +242,10 @@ impl File for RealFile {
         self.file
             .write_all_at(bytes, at)
             .map_err(self.failed("write"))
+    }
+
+    fn start(&self, range: Range<u64>) {
+        sys::start_writing(&self.file, range);
     }
 
     fn sync(&self) -> Result<()> {

@@ -194,6 +194,12 @@ impl DiskUpload<'_> {
         Ok(())
     }
 
+    /// Has the disk begin with the last `len` bytes, while the next ones are made. Else the sync at
+    /// the end hands it the whole segment at once, and what somebody else syncs waits behind that.
+    pub fn start(&self, len: usize) {
+        self.file.start(self.len - len as u64..self.len);
+    }
+
     /// Gives the segment its name and makes it durable.
     pub fn finish(mut self) -> Result<()> {
         let (disk, name) = (&self.within.disk, path(self.number));

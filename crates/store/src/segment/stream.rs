@@ -145,7 +145,9 @@ impl<'a> Stream<'a> {
         self.summary.add(&self.buffer[at..at + HEADER]);
         stored.at = (self.before + at) as u32;
         if self.buffer.len() >= PART {
+            let len = self.buffer.len();
             self.hand_on()?;
+            self.upload.start(len);
         }
         Ok(())
     }

@@ -43,6 +43,8 @@ pub enum Fault {
 pub struct Counts {
     /// Writes to files.
     pub writes: u64,
+    /// Bytes that it was told to begin with.
+    pub bytes_started: u64,
     /// Flushes.
     pub syncs: u64,
     /// All steps.

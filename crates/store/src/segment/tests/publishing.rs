@@ -116,3 +116,16 @@ fn a_segment_costs_a_sync_of_its_file_and_one_of_its_folder() {
     // The first one of a folder has its name made durable too.
     assert_eq!([1, 0x101, 2, 0x201, 0x102].map(syncs), [3, 2, 3, 2, 2]);
 }
+
+/// A sync of somebody else waits behind what the disk gets at once.
+#[test]
+fn the_disk_begins_with_a_large_segment_before_its_end() {
+    let started = |count: u64| {
+        let disk = disk(count);
+        let written = open(&disk).write(INO, GENERATION, &pages(0..count, 1));
+        written.expect("write");
+        disk.counts().bytes_started
+    };
+    assert!(started(1100) >= 4 << 20, "all but the last part");
+    assert_eq!(started(40), 0, "its sync begins with a small one");
+}
