@@ -84,6 +84,8 @@ pub enum Event {
     Commit,
     /// An event of the stream of names was dropped before a listener had read it.
     NameEventLost,
+    /// What others change behind a mount over a host directory could not be read.
+    WatchFailed,
 }
 
 impl Event {
@@ -100,6 +102,7 @@ impl Event {
         Event::OpenRefused,
         Event::Commit,
         Event::NameEventLost,
+        Event::WatchFailed,
     ];
 
     /// Name of its counter.
@@ -116,6 +119,7 @@ impl Event {
             Event::OpenRefused => "opens_refused",
             Event::Commit => "commits",
             Event::NameEventLost => "name_events_lost",
+            Event::WatchFailed => "watch_failures",
         }
     }
 
@@ -133,6 +137,7 @@ impl Event {
             Event::OpenRefused => "Opens that were refused since too many files are open.",
             Event::Commit => "Commits that made changes durable.",
             Event::NameEventLost => "Events of names that a listener lost by reading too slowly.",
+            Event::WatchFailed => "Reads of what others change behind the mount that failed.",
         }
     }
 }

@@ -40,30 +40,6 @@ struct Held {
     lost: Option<Errno>,
     /// Until when it is worth a wait that it may be opened again; once it was, that is over.
     waits_until: Option<Instant>,
-    /// How many changes are under way behind which it might not be opened again.
-    kept_whole: usize,
-}
-
-/// While it lives, a descriptor is not given up.
-#[derive(Debug)]
-pub struct KeptWhole(Arc<FileDescriptor>);
-
-impl KeptWhole {
-    /// `file` is not given up from now on.
-    pub fn new(file: Arc<FileDescriptor>) -> KeptWhole {
-        if let Some(held) = file.held.lock().as_mut() {
-            held.kept_whole += 1;
-        }
-        KeptWhole(file)
-    }
-}
-
-impl Drop for KeptWhole {
-    fn drop(&mut self) {
-        if let Some(held) = self.0.held.lock().as_mut() {
-            held.kept_whole -= 1;
-        }
-    }
 }
 
 impl FileDescriptor {
@@ -79,7 +55,6 @@ impl FileDescriptor {
             is_whole: true,
             lost: None,
             waits_until: None,
-            kept_whole: 0,
         };
         FileDescriptor {
             held: Lock::new(Some(held)),
@@ -125,9 +100,10 @@ impl FileDescriptor {
     }
 
     /// Takes `fd` in place of `old`. `is_whole` says which of both may write. Where another thread
-    /// was first, or has to keep the one that may write, nothing changes. What was lost until now,
-    /// and only `old` would tell, is kept.
-    pub fn replace(&self, old: &Arc<OwnedFd>, fd: Arc<OwnedFd>, is_whole: bool) {
+    /// was first nothing changes. What was lost until now, and only `old` would tell, is kept.
+    /// Returns the one that is not used any more, which is closed below no lock.
+    #[must_use]
+    pub fn replace(&self, old: &Arc<OwnedFd>, fd: Arc<OwnedFd>, is_whole: bool) -> Arc<OwnedFd> {
         // The new one tells what came behind, and what nobody has heard of before it was opened.
         // Below the lock, or an `fsync` would find it neither there nor kept. It waits for nothing.
         let mut held = self.held.lock();
@@ -135,15 +111,13 @@ impl FileDescriptor {
         let mut closed = fd;
         if let Some(held) = held.as_mut() {
             held.lost = held.lost.or(told[0]);
-            let may = is_whole || held.kept_whole == 0;
-            if may && Arc::ptr_eq(&held.fd, old) {
+            if Arc::ptr_eq(&held.fd, old) {
                 held.lost = held.lost.or(told[1]);
                 held.is_whole = is_whole;
                 std::mem::swap(&mut held.fd, &mut closed);
             }
         }
-        drop(held);
-        drop(closed);
+        closed
     }
 
     /// What was lost of writes, if no `fsync` has told of it yet. One still may.
@@ -226,32 +200,11 @@ mod tests {
         let file = descriptor();
         assert_eq!((file.has_lost(), file.tell_lost()), (Ok(()), Ok(())));
         file.held.lock().as_mut().unwrap().lost = Some(Errno::EIO);
-        file.replace(&file.get().unwrap(), opened(), true);
+        drop(file.replace(&file.get().unwrap(), opened(), true));
         assert_eq!(file.has_lost(), Err(Errno::EIO));
         assert_eq!(file.has_lost(), Err(Errno::EIO));
         assert_eq!(file.tell_lost(), Err(Errno::EIO));
         assert_eq!((file.has_lost(), file.tell_lost()), (Ok(()), Ok(())));
-    }
-
-    /// Once, a close could come between a descriptor's opening again and the change for which it
-    /// was opened.
-    #[test]
-    fn what_is_kept_whole_is_not_given_up() {
-        let file = Arc::new(descriptor());
-        let kept = [0, 1].map(|_| KeptWhole::new(Arc::clone(&file)));
-        let is_whole = || file.get_whole().unwrap().1;
-        for one in kept {
-            file.replace(&file.get().unwrap(), opened(), false);
-            assert!(is_whole());
-            drop(one);
-        }
-        file.replace(&file.get().unwrap(), opened(), false);
-        assert!(!is_whole());
-        let kept = KeptWhole::new(Arc::clone(&file));
-        file.replace(&file.get().unwrap(), opened(), true);
-        assert!(is_whole());
-        file.close();
-        drop(kept);
     }
 
     /// Once, what was lost behind one program's wait was lost at once behind any other's.

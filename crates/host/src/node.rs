@@ -67,7 +67,19 @@ struct Open {
     /// Of an inode that has lost its last name through this mount, or never had one: nothing else
     /// finds it again. Until the kernel gives the inode back, which it does when nobody uses it.
     held: Option<HeldDescriptor>,
+    /// Changes that are under way, behind which a file that was given up might not be opened again,
+    /// and how many have begun.
+    changing: usize,
+    changes: u64,
 }
+
+/// While it lives, nothing of the inode is given up that may write.
+#[derive(Debug)]
+pub struct RightsChange<'n>(&'n Node);
+
+/// Says that no change was under way, and which one was the last.
+#[derive(Clone, Copy, Debug)]
+pub struct Unchanging(u64);
 
 /// A descriptor that is held, and the place that it takes: none if it was that of an open file.
 pub type HeldDescriptor = (Arc<OwnedFd>, Option<TakenPlace>);
@@ -216,6 +228,40 @@ impl Node {
         }
     }
 
+    /// A change begins, behind which a file that is given up might not be opened again. Returns
+    /// what is open for writing as well; what is opened later is not given up until it is over.
+    pub fn begin_change(&self) -> (RightsChange<'_>, Vec<Arc<FileDescriptor>>) {
+        let mut open = self.open.lock();
+        open.changing += 1;
+        open.changes += 1;
+        let writers = open.files.iter().filter_map(Lent::writer).collect();
+        drop(open);
+        (RightsChange(self), writers)
+    }
+
+    /// To be asked before it is asked whether a file could be opened again; `None` while a change
+    /// is under way.
+    pub fn unchanging(&self) -> Option<Unchanging> {
+        let open = self.open.lock();
+        (open.changing == 0).then_some(Unchanging(open.changes))
+    }
+
+    /// `file` takes `fd`, which may not write, in place of `old`, unless a change has begun since.
+    pub fn give_up(
+        &self,
+        since: Unchanging,
+        file: &FileDescriptor,
+        (old, fd): (&Arc<OwnedFd>, Arc<OwnedFd>),
+    ) {
+        let open = self.open.lock();
+        let closed = match open.changing == 0 && open.changes == since.0 {
+            true => file.replace(old, fd, false),
+            false => fd,
+        };
+        drop(open);
+        drop(closed);
+    }
+
     /// Descriptors of files that are open for writing.
     pub fn writers(&self) -> Vec<Arc<FileDescriptor>> {
         let open = self.open.lock();
@@ -301,6 +347,12 @@ impl Node {
         let settled = is_settled(stamp.changed);
         let old = std::mem::replace(&mut *self.seen.lock(), settled.then_some(stamp));
         old == Some(stamp)
+    }
+}
+
+impl Drop for RightsChange<'_> {
+    fn drop(&mut self) {
+        self.0.open.lock().changing -= 1;
     }
 }
 

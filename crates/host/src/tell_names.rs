@@ -23,14 +23,16 @@ pub struct BeforeRename {
 }
 
 impl HostVfs {
-    /// Tells that a name was made.
-    pub fn tell_made(&self, caller: &Caller<'_>, at: At<'_>, attr: &Attr) {
+    /// Tells that a name was made, of what has these attributes, as far as they can be told.
+    pub fn tell_made(&self, caller: &Caller<'_>, at: At<'_>, attr: Option<&Attr>) {
         if self.names.is_watched() {
-            let id = EventInode {
-                ino: attr.shown_ino,
-                generation: attr.generation,
-            };
-            let what = Some((id, attr.kind));
+            let what = attr.map(|attr| {
+                let id = EventInode {
+                    ino: attr.shown_ino,
+                    generation: attr.generation,
+                };
+                (id, attr.kind)
+            });
             self.tell(caller, what, at, NameChange::Create);
         }
     }

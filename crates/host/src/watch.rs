@@ -9,18 +9,23 @@ use crate::error::OpenError;
 use crate::handle::FileHandle;
 use crate::identity::Identity;
 use crate::node::Node;
+use crate::say::say;
 use crate::sys::{self, FanEvent};
 use crate::tree::Tree;
-use hearth::{Errno, Volume};
+use hearth::{Errno, Event, Volume};
 use hearth_sync::primitive::{Arc, thread};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::collections::HashSet;
 use std::path::Path;
+use std::time::Duration;
 
 /// Room for events of one look; one with the longest name takes 400 bytes.
 const ROOM: usize = 64 << 10;
+/// How long the thread waits behind a read that has failed, and behind many in a row.
+const PAUSE: Duration = Duration::from_millis(250);
+const PAUSE_MOST: Duration = Duration::from_secs(64);
 /// Names in a directory: made, removed, moved.
 const NAMES: u64 = libc::FAN_CREATE | libc::FAN_DELETE | libc::FAN_MOVED_FROM | libc::FAN_MOVED_TO;
 const MASK: u64 = NAMES | libc::FAN_MODIFY | libc::FAN_ATTRIB | libc::FAN_ONDIR;
@@ -79,6 +84,7 @@ impl Watch {
 impl Watcher {
     fn run(&self, group: BorrowedFd<'_>, stop: BorrowedFd<'_>) {
         let mut room = vec![0; ROOM];
+        let mut pause = PAUSE;
         loop {
             let mut both = [
                 PollFd::from_borrowed_fd(group, PollFlags::IN),
@@ -89,12 +95,35 @@ impl Watcher {
                 return;
             }
             match polled.and_then(|_| rustix::io::read(group, &mut room)) {
-                Ok(0) => return,
-                Ok(len) => self.announce_all(&room[..len]),
                 Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
-                Err(_) => return,
+                Ok(len) if len > 0 => {
+                    self.announce_all(&room[..len]);
+                    pause = PAUSE;
+                }
+                // A group has no end.
+                failed => {
+                    self.failed(failed.err(), pause == PAUSE);
+                    if is_over_within(pause, stop) {
+                        return;
+                    }
+                    pause = (2 * pause).min(PAUSE_MOST);
+                }
             }
         }
+    }
+
+    /// What others change could not be read, for the first time since it could.
+    fn failed(&self, error: Option<rustix::io::Errno>, is_first: bool) {
+        self.volume.stats().event(Event::WatchFailed);
+        if is_first {
+            let error = error.unwrap_or(rustix::io::Errno::IO);
+            say(&format!(
+                "what others change behind the mount cannot be read: {error}; it is tried again, \
+                 and until then the mount sees changes when its timeouts end"
+            ));
+        }
+        // An event may have been taken and not told.
+        self.lost();
     }
 
     /// Announces events, each once.
@@ -156,5 +185,45 @@ impl Watcher {
             self.volume.announce_inode(node.number, Some(0..u64::MAX));
             (self.settle)(&node);
         }
+    }
+}
+
+/// Waits for `time`. Whether the watch is over by then.
+fn is_over_within(time: Duration, stop: BorrowedFd<'_>) -> bool {
+    let mut end = [PollFd::from_borrowed_fd(stop, PollFlags::IN)];
+    let time = Timespec::try_from(time).ok();
+    poll(&mut end, time.as_ref()).is_ok() && !end[0].revents().is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::HostOptions;
+    use hearth_testing::place::Place;
+    use std::fs::File;
+    use std::time::Instant;
+
+    /// Once, the watch was over with the first read that failed, and nobody was told.
+    #[test]
+    fn a_read_that_fails_is_counted_and_tried_again() {
+        let place = Place::new("watch-fails").unwrap();
+        let source = place.directory("source").unwrap();
+        let volume = Volume::builder().build().unwrap();
+        let watcher = Watcher {
+            tree: Arc::new(Tree::open(&source, HostOptions::default()).unwrap()),
+            volume: volume.clone(),
+            settle: Box::new(|_| ()),
+        };
+        let (stop, end) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        // Always ready, and never read.
+        let group = File::open(&source).unwrap();
+        let thread = thread::spawn(move || watcher.run(group.as_fd(), stop.as_fd()));
+        let latest = Instant::now() + Duration::from_secs(20);
+        while volume.stats().events(Event::WatchFailed) < 2 {
+            assert!(!thread.is_finished() && Instant::now() < latest);
+            thread::sleep(Duration::from_millis(5));
+        }
+        drop(end);
+        thread.join().unwrap();
     }
 }

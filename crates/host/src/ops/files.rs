@@ -3,7 +3,7 @@
 use crate::attributes;
 use crate::checked::SuidSgid;
 use crate::descriptor_room::TakenPlace;
-use crate::errno::PassOn;
+use crate::errno::{Done, PassOn};
 use crate::file::OpenHost;
 use crate::identity::Identity;
 use crate::listing::Listing;
@@ -107,7 +107,7 @@ impl Tree {
         (parent, name): (&Arc<Node>, &[u8]),
         mode: u16,
         flags: i32,
-    ) -> Result<(Attr, OpenHost)> {
+    ) -> Done<(Attr, OpenHost)> {
         let place = self.place(caller, parent, Kind::File)?;
         let directory = self.reach(parent)?;
         let (at, entry) = (directory.as_fd(), c_name(name)?);
@@ -117,12 +117,10 @@ impl Tree {
             openat(at, &*entry, how, bits).pass_on()
         });
         match made {
-            Ok(fd) => self.opened(
-                parent,
-                name,
-                (fd, place),
-                (self.rights.writer(caller), flags),
-            ),
+            Ok(fd) => {
+                let opened = (self.rights.writer(caller), flags);
+                Ok(self.opened(parent, name, (fd, place), opened))
+            }
             // Others have made it. Nobody has checked who may open what is there: the kernel looks
             // again, and does.
             Err(Errno::EEXIST) if flags & libc::O_EXCL == 0 => Err(Errno::ESTALE),

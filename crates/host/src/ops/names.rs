@@ -1,7 +1,7 @@
 //! Names: looking them up, making, linking, renaming and removing them.
 
 use crate::attributes;
-use crate::errno::PassOn;
+use crate::errno::{Done, PassOn};
 use crate::node::{Node, Place};
 use crate::over::Over;
 use crate::reach::{Found, c_name};
@@ -39,7 +39,7 @@ impl Tree {
         kind: Kind,
         mode: u16,
         rdev: u32,
-    ) -> Result<Attr> {
+    ) -> Done<Attr> {
         let directory = self.reach(parent)?;
         let (at, entry) = (directory.as_fd(), c_name(name)?);
         let bits = Mode::from_raw_mode(mode.into());
@@ -47,7 +47,7 @@ impl Tree {
         self.rights.make(caller, Over::Inodes(&[at]), mode, || {
             mknodat(at, &*entry, file_type, bits, rdev.into()).pass_on()
         })?;
-        self.made(at, parent, name, kind)
+        Ok(self.made(at, parent, name, kind))
     }
 
     /// Makes a directory.
@@ -57,14 +57,14 @@ impl Tree {
         parent: &Arc<Node>,
         name: &[u8],
         mode: u16,
-    ) -> Result<Attr> {
+    ) -> Done<Attr> {
         let directory = self.reach(parent)?;
         let (at, entry) = (directory.as_fd(), c_name(name)?);
         let bits = Mode::from_raw_mode(mode.into());
         self.rights.make(caller, Over::Inodes(&[at]), mode, || {
             mkdirat(at, &*entry, bits).pass_on()
         })?;
-        self.made(at, parent, name, Kind::Directory)
+        Ok(self.made(at, parent, name, Kind::Directory))
     }
 
     /// Makes a symbolic link.
@@ -74,13 +74,13 @@ impl Tree {
         parent: &Arc<Node>,
         name: &[u8],
         target: &[u8],
-    ) -> Result<Attr> {
+    ) -> Done<Attr> {
         let directory = self.reach(parent)?;
         let (at, entry) = (directory.as_fd(), c_name(name)?);
         self.rights.make(caller, Over::Inodes(&[at]), 0, || {
             symlinkat(target, at, &*entry).pass_on()
         })?;
-        self.made(at, parent, name, Kind::Symlink)
+        Ok(self.made(at, parent, name, Kind::Symlink))
     }
 
     /// Gives an inode one more name.
@@ -90,7 +90,7 @@ impl Tree {
         node: &Arc<Node>,
         parent: &Arc<Node>,
         name: &[u8],
-    ) -> Result<Attr> {
+    ) -> Done<Attr> {
         let reached = self.reach(node)?;
         let source = Tree::proc_name(reached.as_fd());
         let directory = self.reach(parent)?;
@@ -101,6 +101,16 @@ impl Tree {
         self.rights.act(caller, Over::Inodes(&over), || {
             linkat(self.proc(), &*source, at, &*entry, flags).pass_on()
         })?;
+        Ok(self.linked(node, reached.as_fd(), (parent, name)))
+    }
+
+    /// An inode, which `fd` is of, has got one more name.
+    fn linked(
+        &self,
+        node: &Arc<Node>,
+        fd: BorrowedFd<'_>,
+        (parent, name): (&Arc<Node>, &[u8]),
+    ) -> Result<Attr> {
         // A name by which it is found stays its place: the new one may go first.
         let is_found = node.place().is_some() && !node.may_reopen();
         if !self.opens_handles_of(&node.id) && !is_found {
@@ -109,7 +119,7 @@ impl Tree {
                 name: name.into(),
             });
         }
-        let attr = self.getattr(node)?;
+        let attr = self.attr(node, fd, &attributes::stat(fd)?)?;
         if attr.nlink > 0 {
             // Its name finds it from now on, and who removes that holds it again.
             drop(node.let_go());

@@ -8,8 +8,8 @@
 use crate::attributes;
 use crate::errno::PassOn;
 use crate::file::OpenHost;
-use crate::file_descriptor::{FileDescriptor, KeptWhole};
-use crate::node::{EXECUTES, Node};
+use crate::file_descriptor::FileDescriptor;
+use crate::node::{EXECUTES, Node, RightsChange};
 use crate::ops::files::host_flags;
 use crate::sys;
 use crate::tree::Tree;
@@ -66,7 +66,7 @@ impl Tree {
             (true, _) | (_, None) => Ok(fd),
             (false, Some(user)) => {
                 let whole = Arc::new(self.open_again(fd.as_fd(), file.flags, user)?);
-                file.replace(&fd, Arc::clone(&whole), true);
+                drop(file.replace(&fd, Arc::clone(&whole), true));
                 file.end_wait();
                 Ok(whole)
             }
@@ -102,30 +102,30 @@ impl Tree {
 
     /// Before the rights to a file change, by which alone the daemon may open it again.
     #[must_use]
-    pub fn take_back_by_rights(&self, node: &Node) -> Vec<KeptWhole> {
-        match self.has_own_right(node) {
-            true => Vec::new(),
-            false => self.take_back(node),
-        }
+    pub fn take_back_by_rights<'n>(&self, node: &'n Node) -> Option<RightsChange<'n>> {
+        (!self.has_own_right(node)).then(|| self.take_back(node))
     }
 
     /// Before nobody may open a file for writing any more: whoever has it open goes on. Nothing of
     /// it is given up until what is returned is dropped, behind the change.
     #[must_use]
-    pub fn take_back(&self, node: &Node) -> Vec<KeptWhole> {
-        let keep = |file: Arc<FileDescriptor>| {
-            let kept = KeptWhole::new(Arc::clone(&file));
+    pub fn take_back<'n>(&self, node: &'n Node) -> RightsChange<'n> {
+        let (change, writers) = node.begin_change();
+        for file in writers {
             // What is refused is refused when it is needed.
             let _ = self.to_write(&file);
-            kept
-        };
-        node.writers().into_iter().map(keep).collect()
+        }
+        change
     }
 
     /// Gives up a descriptor that may write. What stays has been open since, so that an error of
     /// write-back is told by it.
     fn give_up(&self, node: &Node, file: &FileDescriptor) {
         let (Ok((old, true)), Some(user)) = (file.get_whole(), file.writer) else {
+            return;
+        };
+        // Before anything is asked of the file.
+        let Some(unchanging) = node.unchanging() else {
             return;
         };
         if !attributes::stat(old.as_fd()).is_ok_and(|stat| is_open_to_writers(&stat)) {
@@ -138,7 +138,7 @@ impl Tree {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
         let name = Tree::proc_name(old.as_fd());
         if let Ok(fd) = openat(self.proc(), &*name, flags, Mode::empty()) {
-            file.replace(&old, Arc::new(fd), false);
+            node.give_up(unchanging, file, (&old, Arc::new(fd)));
         }
     }
 
@@ -163,4 +163,106 @@ fn is_open_to_writers(stat: &Statx) -> bool {
     u32::from(stat.stx_mode) & EXECUTES != 0
         && stat.stx_nlink > 0
         && !stat.stx_attributes.intersects(fixed)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::node::Node;
+    use crate::{HostFile, HostOptions, HostVfs, sys};
+    use hearth::{Caller, ROOT, Vfs, Volume, WriteAt, flags};
+    use hearth_sync::primitive::Arc;
+    use hearth_testing::place::Place;
+    use rustix::fd::AsFd;
+    use std::fs::File;
+    use std::path::PathBuf;
+
+    struct Mount {
+        vfs: HostVfs,
+        source: PathBuf,
+        _volume: Volume,
+        _place: Place,
+    }
+
+    impl Mount {
+        fn new(name: &str) -> Mount {
+            let place = Place::new(name).unwrap();
+            let source = place.directory("source").unwrap();
+            let volume = Volume::builder().build().unwrap();
+            let vfs = HostVfs::open(&source, HostOptions::default(), &volume).unwrap();
+            Mount {
+                vfs,
+                source,
+                _volume: volume,
+                _place: place,
+            }
+        }
+
+        /// A program that is open for writing.
+        fn program(&self) -> (Arc<Node>, Arc<HostFile>) {
+            let flags = libc::O_CREAT | libc::O_EXCL | libc::O_RDWR;
+            let made = self.vfs.create(&Caller::ROOT, ROOT, b"run", 0o755, flags);
+            let (attr, file) = made.unwrap();
+            (self.vfs.node(attr.ino).unwrap(), file)
+        }
+
+        /// The system call of a change.
+        fn set_append(&self, is_set: bool) {
+            let file = File::open(self.source.join("run")).unwrap();
+            let flags = if is_set { flags::APPEND } else { 0 };
+            sys::set_flags(file.as_fd(), flags).unwrap();
+        }
+
+        fn appends(&self, file: &HostFile) -> bool {
+            let written = self
+                .vfs
+                .write(&Caller::ROOT, file, WriteAt::End, b"x", false);
+            written.is_ok()
+        }
+    }
+
+    /// Once, only what was open when the change began was kept: the close of a later one gave up
+    /// what nobody could open again.
+    #[test]
+    fn what_is_opened_during_a_change_is_not_given_up_before_its_end() {
+        let mount = Mount::new("writers-later");
+        let (node, first) = mount.program();
+        let change = mount.vfs.tree.take_back(&node);
+        let opened = mount.vfs.open(&Caller::ROOT, node.number, libc::O_RDWR);
+        let later = opened.unwrap();
+        mount.vfs.flush(&later, 0).unwrap();
+        mount.vfs.flush(&first, 0).unwrap();
+        mount.set_append(true);
+        drop(change);
+        let went_on = [mount.appends(&later), mount.appends(&first)];
+        mount.set_append(false);
+        assert_eq!(went_on, [true, true]);
+        mount.vfs.flush(&later, 0).unwrap();
+        assert!(!later.host().unwrap().descriptor.get_whole().unwrap().1);
+        for file in [later, first] {
+            mount.vfs.release(&file, None);
+        }
+    }
+
+    /// Once, a change that came and went between the question whether a file may be given up and
+    /// that was not seen.
+    #[test]
+    fn a_change_since_the_question_keeps_what_is_about_to_be_given_up() {
+        let mount = Mount::new("writers-since");
+        let (node, file) = mount.program();
+        let descriptor = &file.host().unwrap().descriptor;
+        let reader = || Arc::new(File::open("/dev/null").unwrap().into());
+        for is_over in [true, false] {
+            let unchanging = node.unchanging().unwrap();
+            let change = mount.vfs.tree.take_back(&node);
+            let change = (!is_over).then_some(change);
+            let old = descriptor.get().unwrap();
+            node.give_up(unchanging, descriptor, (&old, reader()));
+            assert!(descriptor.get_whole().unwrap().1);
+            assert_eq!(node.unchanging().is_none(), change.is_some());
+        }
+        let old = descriptor.get().unwrap();
+        node.give_up(node.unchanging().unwrap(), descriptor, (&old, reader()));
+        assert!(!descriptor.get_whole().unwrap().1);
+        mount.vfs.release(&file, None);
+    }
 }

@@ -28,6 +28,7 @@ mod names;
 mod operations;
 mod projects;
 mod refusals;
+mod renames;
 mod reserve;
 mod serve;
 mod settle;

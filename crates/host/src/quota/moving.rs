@@ -140,7 +140,7 @@ impl Moved {
 
     /// An inode was made in `parent`, and belongs to the project of that. If the walk has come to
     /// it already and knew nothing of it, returns the project of before.
-    pub fn add_new(&mut self, id: &Identity, kind: Kind, parent: &Identity) -> Option<u32> {
+    pub fn add_new(&mut self, new: Key, kind: Kind, parent: &Identity) -> Option<u32> {
         if !self.directories.contains_key(&key(parent)) {
             return None;
         }
@@ -148,11 +148,11 @@ impl Moved {
             Kind::Directory => &mut self.directories,
             _ => &mut self.others,
         };
-        let new = Passed {
+        let first = Passed {
             before: self.to,
             was_unknown: false,
         };
-        let passed = passed.entry(key(id)).or_insert(new);
+        let passed = passed.entry(new).or_insert(first);
         let was_unknown = std::mem::replace(&mut passed.was_unknown, false);
         was_unknown.then_some(passed.before)
     }

@@ -1,16 +1,22 @@
 //! Operations on names, charged.
 
 use super::Quotas;
+use super::amounts::Told;
+use super::charged::Record;
 use super::projects::Leave;
+use crate::attributes;
+use crate::errno::{Done, PassOn};
 use crate::file::OpenHost;
-use crate::identity::Identity;
+use crate::identity::{Identity, device};
 use crate::node::Node;
+use crate::pseudo::pseudo_filesystem;
+use crate::reach::c_name;
 use hearth::{
     Amounts, Attr, BLOCK, Caller, Errno, Kind, Owners, QuotaId, Resource, Result, StatFs,
 };
 use hearth_sync::primitive::Arc;
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::RenameFlags;
+use rustix::fs::{AtFlags, StatxFlags, statx};
 
 /// An inode that may lose a name.
 pub struct Victim {
@@ -22,30 +28,26 @@ pub struct Victim {
 }
 
 impl Quotas {
-    /// Makes an inode of this kind in a directory: `make` with a reservation of it and of its first
-    /// blocks.
+    /// Makes an inode of this kind as a name of a directory: `make` with a reservation of it and of
+    /// its first blocks.
     ///
     /// # Errors
     /// `EDQUOT`, `ENOSPC`, and those of `make`.
     pub fn make(
         &self,
         caller: &Caller<'_>,
-        parent: &Arc<Node>,
+        at: (&Arc<Node>, &[u8]),
         kind: Kind,
-        make: impl FnOnce() -> Result<Attr>,
-    ) -> Result<Attr> {
+        make: impl FnOnce() -> Done<Attr>,
+    ) -> Done<Attr> {
         let _under_way = self.begin();
-        let reserved = self.reserve_new(caller, parent, kind)?;
-        match make() {
-            Ok(attr) => {
-                self.made(parent, reserved, &attr);
-                Ok(attr)
-            }
-            Err(errno) => {
-                self.charges.free(reserved.0, reserved.1);
-                Err(errno)
-            }
+        let reserved = self.reserve_new(caller, at.0, kind)?;
+        let made = make().inspect_err(|_| self.charges.free(reserved.0, reserved.1))?;
+        match &made {
+            Ok(attr) => self.made(at.0, reserved, attr),
+            Err(errno) => self.made_unseen(at, reserved, *errno),
         }
+        Ok(made)
     }
 
     /// [`Quotas::make`] for an open that makes a file, or opens one that is there.
@@ -55,62 +57,29 @@ impl Quotas {
     pub fn make_open(
         &self,
         caller: &Caller<'_>,
-        parent: &Arc<Node>,
-        make: impl FnOnce() -> Result<(Attr, OpenHost)>,
-    ) -> Result<(Attr, OpenHost)> {
+        at: (&Arc<Node>, &[u8]),
+        make: impl FnOnce() -> Done<(Attr, OpenHost)>,
+    ) -> Done<(Attr, OpenHost)> {
         let _under_way = self.begin();
-        let reserved = self.reserve_new(caller, parent, Kind::File)?;
-        match make() {
+        let reserved = self.reserve_new(caller, at.0, Kind::File)?;
+        let made = make().inspect_err(|_| self.charges.free(reserved.0, reserved.1))?;
+        match &made {
+            Ok((attr, file)) if file.is_new => self.made(at.0, reserved, attr),
             Ok((attr, file)) => {
-                match file.is_new {
-                    true => self.made(parent, reserved, &attr),
-                    false => {
-                        self.charges.free(reserved.0, reserved.1);
-                        self.found(parent, &attr);
-                        self.settle_node(&file.node);
-                    }
-                }
-                Ok((attr, file))
-            }
-            Err(errno) => {
                 self.charges.free(reserved.0, reserved.1);
-                Err(errno)
+                self.found(at.0, attr);
+                self.settle_node(&file.node);
             }
+            Err(errno) => self.made_unseen(at, reserved, *errno),
         }
+        Ok(made)
     }
 
-    /// Runs a rename that leaves an inode of its own at the old name.
+    /// Charges an inode of this kind, and its first blocks, which `caller` is about to make.
     ///
     /// # Errors
-    /// `EDQUOT`, `ENOSPC`, and those of `rename`.
-    pub fn leave_whiteout(
-        &self,
-        caller: &Caller<'_>,
-        from: (&Arc<Node>, &[u8]),
-        rename: impl FnOnce() -> Result<()>,
-    ) -> Result<()> {
-        let reserved = self.reserve_new(caller, from.0, Kind::Char)?;
-        let left = rename().map(|()| self.tree.lookup(0, from.0, from.1));
-        match &left {
-            Ok(Ok(attr)) => {
-                self.made(from.0, reserved, attr);
-                if self.tree.nodes.give_back(attr.ino, 1) {
-                    self.tree.descriptors.remove(attr.ino);
-                }
-            }
-            // It is there, though it could not be looked at. A count that goes on will meet it.
-            Ok(Err(errno)) if !matches!(*errno, Errno::ENOENT | Errno::ESTALE) => {
-                let (owners, [blocks, inodes]) = reserved;
-                let counted = if self.counting.is_on() { inodes } else { 0 };
-                self.charges.free(owners, [blocks, counted]);
-            }
-            // Others have taken it away already, or there is none.
-            Ok(Err(_)) | Err(_) => self.charges.free(reserved.0, reserved.1),
-        }
-        left.map(drop)
-    }
-
-    fn reserve_new(
+    /// `EDQUOT`, `ENOSPC`; `ESTALE` if the directory is gone.
+    pub fn reserve_new(
         &self,
         caller: &Caller<'_>,
         parent: &Arc<Node>,
@@ -136,18 +105,69 @@ impl Quotas {
         Resource::Blocks
     }
 
-    fn made(&self, parent: &Arc<Node>, reserved: (Owners, Amounts), attr: &Attr) {
+    /// An inode was made in a directory.
+    pub fn made(&self, parent: &Arc<Node>, reserved: (Owners, Amounts), attr: &Attr) {
         let Ok(node) = self.tree.nodes.get(attr.ino) else {
             return self.charges.free(reserved.0, reserved.1);
         };
         let mut before = None;
         if self.moving.is_on() {
             let mut moved = self.moving.moved();
-            before = moved.add_new(&node.id, node.kind, &parent.id);
+            let key = (node.id.dev, node.id.ino);
+            before = moved.add_new(key, node.kind, &parent.id);
         }
         self.found(parent, attr);
         self.learn_label(parent, reserved.1, attr);
         self.adopt(&node, reserved, attr, before);
+    }
+
+    /// An inode was made that could not be looked at, for the reason `why`: it has no record, and
+    /// what is reserved is charged for it.
+    pub fn made_unseen(
+        &self,
+        at: (&Arc<Node>, &[u8]),
+        (owners, amounts): (Owners, Amounts),
+        why: Errno,
+    ) {
+        // Others have taken it away already, or there is none.
+        let is_gone = |errno: &Errno| matches!(*errno, Errno::ENOENT | Errno::ESTALE);
+        if is_gone(&why) {
+            return self.charges.free(owners, amounts);
+        }
+        // Without a descriptor, of which there may be none.
+        let looked = self.tree.reach(at.0).and_then(|directory| {
+            let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::STATX_DONT_SYNC;
+            let stat = statx(&directory, c_name(at.1)?, flags, StatxFlags::BASIC_STATS);
+            let stat = stat.pass_on()?;
+            let is_pseudo = || pseudo_filesystem(&directory).is_some();
+            let counts = !self.is_pseudo(&at.0.id, is_pseudo);
+            Ok((attributes::kind(&stat)?, stat, counts))
+        });
+        let (kind, stat) = match looked {
+            Ok((kind, stat, true)) => (kind, stat),
+            Ok((.., false)) => return self.charges.free(owners, amounts),
+            Err(errno) if is_gone(&errno) => return self.charges.free(owners, amounts),
+            // What does not answer has given nothing back.
+            Err(_) => return,
+        };
+        let key = (device(&stat), stat.stx_ino);
+        if self.counting.is_on() && !self.counting.count_key(key, || {}) {
+            // Whoever counted it has charged it.
+            return self.charges.free(owners, amounts);
+        }
+        let mut before = None;
+        if self.moving.is_on() {
+            before = self.moving.moved().add_new(key, kind, &at.0.id);
+        }
+        let payers = Owners {
+            uid: stat.stx_uid,
+            gid: stat.stx_gid,
+            project: before.unwrap_or(owners.project),
+        };
+        // Whoever found it has charged what came behind its making.
+        let [blocks, inodes] = self.amounts(Told::by(&stat, kind), None);
+        let first = [blocks.min(amounts[0]), inodes];
+        Record::of(owners, amounts).settle_to(&self.charges, payers, first);
     }
 
     /// An inode was found in a directory.
@@ -160,32 +180,50 @@ impl Quotas {
     }
 
     /// Before a name is removed or replaced: what it means, with its record.
-    pub fn victim(&self, parent: &Arc<Node>, name: &[u8]) -> Option<Victim> {
-        let reached = self.tree.reach(parent).ok()?;
-        let found = self.tree.find(reached.as_fd(), name).ok()?;
-        let fd = found.fd.try_clone().ok()?;
+    ///
+    /// # Errors
+    /// It cannot be looked at for want of descriptors or memory, so that what it has would stay
+    /// charged.
+    pub fn victim(&self, at: (&Arc<Node>, &[u8])) -> Result<Option<Victim>> {
+        match self.seen_victim(at) {
+            Err(errno @ (Errno::EMFILE | Errno::ENFILE | Errno::ENOMEM)) => Err(errno),
+            seen => Ok(seen.ok()),
+        }
+    }
+
+    fn seen_victim(&self, (parent, name): (&Arc<Node>, &[u8])) -> Result<Victim> {
+        let reached = self.tree.reach(parent)?;
+        let found = self.tree.find(reached.as_fd(), name)?;
+        let fd = found.fd.try_clone().map_err(Errno::from)?;
         let is_own = self.tree.nodes.known(&found.id).is_none();
-        let attr = self.tree.take(parent, name, found).ok()?;
-        let node = self.tree.nodes.get(attr.ino).ok()?;
+        let attr = self.tree.take(parent, name, found)?;
+        let node = self.tree.nodes.get(attr.ino)?;
         if !is_own {
             self.tree.nodes.give_back(attr.ino, 1);
         }
         let victim = Victim { node, fd, is_own };
         self.was_found(&victim.node, parent);
-        drop(self.touch(&victim.node));
-        Some(victim)
+        match self.touch(&victim.node).map(drop) {
+            Ok(()) => Ok(victim),
+            Err(errno) => {
+                self.leave_alone(&victim);
+                Err(errno)
+            }
+        }
     }
 
     /// After it: what nobody has open any more is free.
-    pub fn lost(&self, victim: Option<Victim>) {
-        let Some(Victim { node, fd, is_own }) = victim else {
-            return;
-        };
-        if let Ok(mut touched) = self.touch(&node) {
-            self.settle(&mut touched, fd.as_fd());
+    pub fn lost(&self, victim: Victim) {
+        if let Ok(mut touched) = self.touch(&victim.node) {
+            self.settle(&mut touched, victim.fd.as_fd());
         }
-        if is_own && self.tree.nodes.give_back(node.number, 1) {
-            self.tree.descriptors.remove(node.number);
+        self.leave_alone(&victim);
+    }
+
+    fn leave_alone(&self, victim: &Victim) {
+        let number = victim.node.number;
+        if victim.is_own && self.tree.nodes.give_back(number, 1) {
+            self.tree.descriptors.remove(number);
         }
     }
 
@@ -210,7 +248,7 @@ impl Quotas {
     ///
     /// # Errors
     /// It cannot be.
-    fn keep_project(
+    pub fn keep_project(
         &self,
         id: &Identity,
         project: u32,
@@ -225,68 +263,17 @@ impl Quotas {
         !self.tree.keeps_projects() && project != self.project(to)
     }
 
-    /// Checks a rename against projects. What leaves the tree of its project by it keeps it.
-    ///
-    /// # Errors
-    /// `EXDEV`; what is kept cannot be.
-    pub fn check_rename(
-        &self,
-        (from, name): (&Arc<Node>, &[u8]),
-        (to, new_name): (&Arc<Node>, &[u8]),
-        flags: RenameFlags,
-    ) -> Result<[Option<Leave<'_>>; 2]> {
-        if !self.projects.any() || self.tree.keeps_projects() {
-            return Ok([None, None]);
-        }
-        let reached = self.tree.reach(from)?;
-        let found = self.tree.find(reached.as_fd(), name)?;
-        let project = self.project_of_found(&found, from);
-        if self.moves_within(from, to) {
-            return Ok([None, None]);
-        }
-        self.may_enter(project, to)?;
-        let mut other_leaves = None;
-        if flags.contains(RenameFlags::EXCHANGE) {
-            let reached = self.tree.reach(to)?;
-            let other = self.tree.find(reached.as_fd(), new_name)?;
-            let of_other = self.project_of_found(&other, to);
-            self.may_enter(of_other, from)?;
-            other_leaves = self.keep_project(&other.id, of_other, from)?;
-        }
-        Ok([self.keep_project(&found.id, project, to)?, other_leaves])
-    }
-
-    /// A directory that has moved is counted where it is. What has moved to where a change of
-    /// project has been is changed as well.
-    pub fn renamed(&self, to: &Arc<Node>, new_name: &[u8]) {
-        if !self.counting.is_on() && !self.moving.is_on() {
-            return;
-        }
-        let Ok(reached) = self.tree.reach(to) else {
-            return;
-        };
-        if let Ok(found) = self.tree.find(reached.as_fd(), new_name)
-            && let Some(node) = self.tree.nodes.known(&found.id)
-        {
-            if node.kind == Kind::Directory {
-                self.counting.moved(Arc::clone(&node));
-            }
-            if self.moving.is_on() {
-                self.moving.moved().add_renamed(node, to);
-            }
-        }
-    }
-
-    /// Gives an inode one more name, in `parent`. It stays in its project.
+    /// Gives an inode one more name. It stays in its project.
     ///
     /// # Errors
     /// `EXDEV` if the directory is of another one; that it stays cannot be kept; those of `link`.
     pub fn link<T>(
         &self,
         node: &Arc<Node>,
-        parent: &Arc<Node>,
-        link: impl FnOnce() -> Result<T>,
-    ) -> Result<T> {
+        at: (&Arc<Node>, &[u8]),
+        link: impl FnOnce() -> Done<T>,
+    ) -> Done<T> {
+        let parent = at.0;
         let _under_way = self.begin();
         let project = self.project(node);
         self.may_enter(project, parent)?;
@@ -295,7 +282,11 @@ impl Quotas {
         if self.moving.is_on() {
             self.moving.moved().add_link(&node.id, project);
         }
-        let done = self.settled(node, link)?;
+        let done = self.settled(node, link);
+        let is_done = done.is_ok() || self.projects.any() && self.may_lead_to(at, &node.id);
+        if !is_done {
+            return done;
+        }
         if let Some(leave) = leave {
             leave.made();
         }
@@ -310,7 +301,21 @@ impl Quotas {
             // There is the name already; the log has heard of it.
             let _ = self.projects.hold(&node.id, self.project(node));
         }
-        Ok(done)
+        done
+    }
+
+    /// Whether a name that was refused is there all the same, or may be: a server below may have
+    /// done what it has answered with an error.
+    pub fn may_lead_to(&self, (parent, name): (&Arc<Node>, &[u8]), id: &Identity) -> bool {
+        let found = self.tree.reach(parent);
+        match found.and_then(|directory| self.tree.find(directory.as_fd(), name)) {
+            Ok(found) => found.id == *id,
+            // A line that is kept for nothing does no harm.
+            Err(errno) => matches!(
+                errno,
+                Errno::EMFILE | Errno::ENFILE | Errno::ENOMEM | Errno::EIO | Errno::ETIMEDOUT
+            ),
+        }
     }
 
     /// The result of `statfs(2)`: inside a project with a hard limit, the project's numbers.

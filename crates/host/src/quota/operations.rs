@@ -1,7 +1,7 @@
 //! The operations of [`crate::HostVfs`] with quotas. Without quotas each is the plain one.
 
-use super::projects::Leave;
 use crate::checked::SuidSgid;
+use crate::errno::Done;
 use crate::file::OpenHost;
 use crate::node::Node;
 use crate::vfs::HostVfs;
@@ -22,12 +22,12 @@ impl HostVfs {
     pub(crate) fn make(
         &self,
         caller: &Caller<'_>,
-        parent: &Arc<Node>,
+        at: (&Arc<Node>, &[u8]),
         kind: Kind,
-        make: impl FnOnce() -> Result<Attr>,
-    ) -> Result<Attr> {
+        make: impl FnOnce() -> Done<Attr>,
+    ) -> Done<Attr> {
         match &self.quotas {
-            Some(quotas) => quotas.make(caller, parent, kind, make),
+            Some(quotas) => quotas.make(caller, at, kind, make),
             None => make(),
         }
     }
@@ -35,11 +35,11 @@ impl HostVfs {
     pub(crate) fn make_open(
         &self,
         caller: &Caller<'_>,
-        parent: &Arc<Node>,
-        make: impl FnOnce() -> Result<(Attr, OpenHost)>,
-    ) -> Result<(Attr, OpenHost)> {
+        at: (&Arc<Node>, &[u8]),
+        make: impl FnOnce() -> Done<(Attr, OpenHost)>,
+    ) -> Done<(Attr, OpenHost)> {
         match &self.quotas {
-            Some(quotas) => quotas.make_open(caller, parent, make),
+            Some(quotas) => quotas.make_open(caller, at, make),
             None => make(),
         }
     }
@@ -50,10 +50,10 @@ impl HostVfs {
         node: &Arc<Node>,
         parent: &Arc<Node>,
         name: &[u8],
-    ) -> Result<Attr> {
+    ) -> Done<Attr> {
         let link = || self.tree.link(caller, node, parent, name);
         match &self.quotas {
-            Some(quotas) => quotas.link(node, parent, link),
+            Some(quotas) => quotas.link(node, (parent, name), link),
             None => link(),
         }
     }
@@ -65,11 +65,12 @@ impl HostVfs {
         name: &[u8],
         flags: AtFlags,
     ) -> Result<()> {
-        let victim = self.quotas.as_ref().and_then(|q| q.victim(parent, name));
+        let Some(quotas) = &self.quotas else {
+            return self.tree.remove(caller, parent, name, flags);
+        };
+        let victim = quotas.victim((parent, name))?;
         let done = self.tree.remove(caller, parent, name, flags);
-        if let Some(quotas) = &self.quotas {
-            quotas.lost(victim);
-        }
+        victim.into_iter().for_each(|victim| quotas.lost(victim));
         done
     }
 
@@ -80,35 +81,12 @@ impl HostVfs {
         to: (&Arc<Node>, &[u8]),
         flags: u32,
     ) -> Result<()> {
-        let Some(quotas) = &self.quotas else {
-            return self.tree.rename(caller, from, to, flags);
-        };
-        let how = RenameFlags::from_bits_retain(flags);
-        let _under_way = quotas.begin();
-        let leave = quotas.check_rename(from, to, how)?;
-        let replaces = !how.intersects(RenameFlags::EXCHANGE | RenameFlags::NOREPLACE);
-        let victim = replaces.then(|| quotas.victim(to.0, to.1)).flatten();
-        // What moves while the tree is walked is counted now: the walk may find it at neither name.
-        let is_walked = quotas.counting.is_on();
-        let moved = is_walked.then(|| quotas.victim(from.0, from.1)).flatten();
-        let exchanges = is_walked && how.contains(RenameFlags::EXCHANGE);
-        let exchanged = exchanges.then(|| quotas.victim(to.0, to.1)).flatten();
         let rename = || self.tree.rename(caller, from, to, flags);
-        let done = match how.contains(RenameFlags::WHITEOUT) {
-            true => quotas.leave_whiteout(caller, from, rename),
-            false => rename(),
-        };
-        if done.is_ok() {
-            leave.into_iter().flatten().for_each(Leave::made);
+        let how = RenameFlags::from_bits_retain(flags);
+        match &self.quotas {
+            Some(quotas) => quotas.rename(caller, (from, to), how, rename),
+            None => rename(),
         }
-        for one in [victim, moved, exchanged] {
-            quotas.lost(one);
-        }
-        quotas.renamed(to.0, to.1);
-        if how.contains(RenameFlags::EXCHANGE) {
-            quotas.renamed(from.0, from.1);
-        }
-        done
     }
 
     pub(crate) fn set_attributes(

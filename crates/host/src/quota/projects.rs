@@ -157,6 +157,11 @@ fn keep(leaving: &mut HashMap<Identity, Attempts>, id: &Identity) {
 }
 
 impl Leave<'_> {
+    /// The inode that leaves.
+    pub fn id(&self) -> &Identity {
+        &self.id
+    }
+
     /// There is the name.
     pub fn made(self) {
         keep(&mut self.projects.leaving.lock(), &self.id);

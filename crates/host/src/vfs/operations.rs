@@ -146,22 +146,22 @@ impl Vfs for HostVfs {
         self.may_change(parent)?;
         self.answer(caller, parent, |parent| {
             let at = (parent, name);
-            let attr = self.make(caller, parent, kind, || {
+            let made = self.make(caller, at, kind, || {
                 self.tree.mknod(caller, at, kind, mode, rdev)
             })?;
-            self.tell_made(caller, at, &attr);
-            Ok(attr)
+            self.tell_made(caller, at, made.as_ref().ok());
+            made
         })
     }
 
     fn mkdir(&self, caller: &Caller<'_>, parent: u64, name: &[u8], mode: u16) -> VfsResult<Attr> {
         self.may_change(parent)?;
         self.answer(caller, parent, |parent| {
-            let attr = self.make(caller, parent, Kind::Directory, || {
+            let made = self.make(caller, (parent, name), Kind::Directory, || {
                 self.tree.mkdir(caller, parent, name, mode)
             })?;
-            self.tell_made(caller, (parent, name), &attr);
-            Ok(attr)
+            self.tell_made(caller, (parent, name), made.as_ref().ok());
+            made
         })
     }
 
@@ -174,11 +174,11 @@ impl Vfs for HostVfs {
     ) -> VfsResult<Attr> {
         self.may_change(parent)?;
         self.answer(caller, parent, |parent| {
-            let attr = self.make(caller, parent, Kind::Symlink, || {
+            let made = self.make(caller, (parent, name), Kind::Symlink, || {
                 self.tree.symlink(caller, parent, name, target)
             })?;
-            self.tell_made(caller, (parent, name), &attr);
-            Ok(attr)
+            self.tell_made(caller, (parent, name), made.as_ref().ok());
+            made
         })
     }
 
@@ -186,9 +186,9 @@ impl Vfs for HostVfs {
         self.may_change(ino)?;
         self.may_change(parent)?;
         self.answer(caller, parent, |parent| {
-            let attr = self.link_node(caller, &self.node(ino)?, parent, name)?;
-            self.tell_made(caller, (parent, name), &attr);
-            Ok(attr)
+            let made = self.link_node(caller, &self.node(ino)?, parent, name)?;
+            self.tell_made(caller, (parent, name), made.as_ref().ok());
+            made
         })
     }
 
@@ -335,13 +335,15 @@ impl Vfs for HostVfs {
     ) -> VfsResult<(Attr, Arc<HostFile>)> {
         self.may_change(parent)?;
         let create = |parent: &Arc<Node>| {
-            let (attr, file) = self.make_open(caller, parent, || {
+            let made = self.make_open(caller, (parent, name), || {
                 self.tree.create(caller, (parent, name), mode, flags)
             })?;
-            if file.is_new {
-                self.tell_made(caller, (parent, name), &attr);
+            if made.as_ref().is_ok_and(|(_, file)| !file.is_new) {
+                return made;
             }
-            Ok((attr, file))
+            let attr = made.as_ref().ok().map(|(attr, _)| attr);
+            self.tell_made(caller, (parent, name), attr);
+            made
         };
         let made = self.answer(caller, parent, create);
         let (attr, file) = self.refusal_counted(made)?;
@@ -357,9 +359,10 @@ impl Vfs for HostVfs {
     ) -> VfsResult<(Attr, Arc<HostFile>)> {
         self.may_change(parent)?;
         let make = |parent: &Arc<Node>| {
-            self.make_open(caller, parent, || {
-                self.tree.tmpfile(caller, parent, mode, flags)
-            })
+            // One that cannot be told of is closed, and has no name.
+            self.make_open(caller, (parent, b"".as_slice()), || {
+                self.tree.tmpfile(caller, parent, mode, flags).map(Ok)
+            })?
         };
         let made = self.answer(caller, parent, make);
         let (attr, file) = self.refusal_counted(made)?;

@@ -1,6 +1,6 @@
 //! What a load has made, found again by its path.
 
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::{Errno, Result};
 
@@ -40,7 +40,7 @@ impl MadeFile {
     /// Gives this file, which has the path `first` below `root`, a second name.
     ///
     /// # Errors
-    /// `ESTALE`: another file is there; it has no second name then.
+    /// `ESTALE`: another file is there, which is left alone.
     pub fn link(
         self,
         root: BorrowedFd<'_>,
@@ -49,10 +49,19 @@ impl MadeFile {
         name: &[u8],
     ) -> Result<()> {
         let (parent, first) = parent(root, first)?;
-        rustix::fs::linkat(&parent, first, at, name, AtFlags::empty())?;
-        self.same(MadeFile::named(at, name)?).inspect_err(|_| {
-            let _ = rustix::fs::unlinkat(at, name, AtFlags::empty());
-        })
+        let how = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&parent, first, how, Mode::empty())?;
+        self.same(MadeFile::of(&file)?)?;
+        // Not by its path, where another file may be by now. A name that was made cannot be taken
+        // away again: it may be somebody else's then.
+        match rustix::fs::linkat(&file, c"", at, name, AtFlags::EMPTY_PATH) {
+            // Who lacks a capability for that, as on Linux before 6.10.
+            Err(Errno::NOENT | Errno::PERM) => {
+                let place = format!("/proc/self/fd/{}", file.as_raw_fd());
+                rustix::fs::linkat(rustix::fs::CWD, place, at, name, AtFlags::SYMLINK_FOLLOW)
+            }
+            linked => linked,
+        }
     }
 
     fn same(self, found: MadeFile) -> Result<()> {

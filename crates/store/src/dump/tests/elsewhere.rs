@@ -165,6 +165,45 @@ fn a_second_name_is_of_the_file_that_was_made_or_of_none() {
     assert!(!places.target.join("c/link").exists());
 }
 
+/// Once, it had the second name for a moment: what was taken away then was whatever had that name.
+#[test]
+fn a_file_in_the_place_of_the_first_is_left_alone() {
+    let places = places();
+    let mut members = before(0, 2);
+    members.push(link(b"c/link", b"a/b/victim"));
+    let mut changed = None;
+    let other = places.target.join("a/b/victim");
+    let when = || {
+        let is = other.metadata().expect("a file");
+        (is.ino(), is.ctime(), is.ctime_nsec())
+    };
+    let loaded = load(&places, &members, 4, || {
+        std::fs::rename(&other, places.target.join("a/old")).expect("a name");
+        std::fs::write(&other, "").expect("a file");
+        changed = Some(when());
+        // A later change has another time.
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    });
+    let path = b"a/b/victim".to_vec();
+    assert_eq!(loaded, Err(DumpError::Replaced { path }));
+    assert_eq!(changed, Some(when()));
+}
+
+/// Links, pipes and devices have second names too.
+#[test]
+fn a_second_name_of_a_link_is_of_the_link() {
+    let places = places();
+    let mut first = inode(10, attrs(Kind::Symlink));
+    first.attrs.nlink = 2;
+    first.target = b"nowhere"[..].into();
+    let members = [member(b"first", first), link(b"second", b"first")];
+    load(&places, &members, 0, || ()).expect("loads");
+    let second = places.target.join("second");
+    let is = second.symlink_metadata().expect("a link");
+    assert!(is.is_symlink());
+    assert_eq!(is.nlink(), 2);
+}
+
 /// Once, whatever the path led to at the end became immutable.
 #[test]
 fn flags_are_set_on_the_file_that_was_made_or_on_none() {
