@@ -8,11 +8,12 @@ mod hands;
 use hands::Hands;
 use hearth::backend::TestBackend;
 use hearth::{
-    AtimeMode, Caller, Credentials, Observer, Origin, Process, ROOT, SetTime, Time, Volume,
+    AtimeMode, Caller, Clock, Credentials, Observer, Origin, Process, ROOT, SetTime, Time, Volume,
 };
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
 
 const DAY: i64 = 24 * 60 * 60;
 
@@ -206,4 +207,105 @@ fn a_time_that_only_moves_forward_leaves_a_later_one() {
     process.write(fd, b"text").unwrap();
     assert_eq!(forward(50), at(101));
     assert_eq!(forward(102), at(102));
+}
+
+/// A clock whose next look, once it is armed, lets a write beside it go first, if that can.
+#[derive(Clone)]
+struct Beside {
+    hands: Hands,
+    write: Arc<Mutex<Option<Turn>>>,
+}
+
+/// Has the write begin, and hears of its end.
+type Turn = (mpsc::Sender<()>, mpsc::Receiver<()>);
+
+impl Clock for Beside {
+    fn now(&self) -> Time {
+        let write = self.write.lock().unwrap().take();
+        if let Some((begin, end)) = write {
+            begin.send(()).unwrap();
+            // A writer that has to wait for the caller of this goes behind it.
+            let _ = end.recv_timeout(Duration::from_millis(300));
+        }
+        self.hands.now()
+    }
+}
+
+/// Once, a kernel's time was compared before the change, and a write in between lost its own.
+#[test]
+fn a_write_beside_a_time_that_only_moves_forward_keeps_its_own() {
+    let hands = Hands(Arc::new(AtomicI64::new(100 * DAY)));
+    let clock = Beside {
+        hands: hands.clone(),
+        write: Arc::default(),
+    };
+    let volume = Volume::builder().clock(clock.clone()).build().unwrap();
+    let process = volume.process(Credentials::root());
+    let fd = process
+        .open("/f", libc::O_CREAT | libc::O_RDWR, 0o644)
+        .unwrap();
+    process.write(fd, b"text").unwrap();
+    let (begin, begun) = mpsc::channel();
+    let (done, end) = mpsc::channel();
+    std::thread::scope(|scope| {
+        let (process, hands) = (&process, &hands);
+        scope.spawn(move || {
+            begun.recv().unwrap();
+            hands.0.store(102 * DAY, Relaxed);
+            process.pwrite(fd, b"more", 0).unwrap();
+            let _ = done.send(());
+        });
+        *clock.write.lock().unwrap() = Some((begin, end));
+        let time = Time {
+            sec: 101 * DAY,
+            nsec: 0,
+        };
+        let forward = Some(SetTime::NoEarlier(time));
+        process.futimens(fd, None, forward).unwrap();
+    });
+    assert_eq!(process.fstat(fd).unwrap().mtime.sec / DAY, 102);
+}
+
+/// The later one of a write's time and a kernel's is what a volume has that is opened again.
+#[test]
+fn a_time_that_only_moves_forward_is_kept_as_the_later_one() {
+    let clock = Arc::new(AtomicI64::new(100 * DAY));
+    let backend = Arc::new(TestBackend::new());
+    let open = || {
+        let volume = Volume::builder().backend(backend.clone());
+        let volume = volume.clock(Hands(Arc::clone(&clock))).build().unwrap();
+        let root = volume.process(Credentials::root());
+        (volume, root)
+    };
+    let forward = |root: &Process, fd, day: i64| {
+        let time = Time {
+            sec: day * DAY,
+            nsec: 0,
+        };
+        let forward = Some(SetTime::NoEarlier(time));
+        root.futimens(fd, None, forward).unwrap();
+    };
+    let mtimes = |root: &Process| {
+        let paths = ["/written", "/synced", "/both", "/later"];
+        paths.map(|path| root.stat(path).unwrap().mtime.sec / DAY)
+    };
+    let (volume, root) = open();
+    let new = libc::O_CREAT | libc::O_RDWR;
+    let [written, synced, both, later] =
+        ["/written", "/synced", "/both", "/later"].map(|path| root.open(path, new, 0o600).unwrap());
+    for fd in [written, synced, both, later] {
+        root.pwrite(fd, b"text", 0).unwrap();
+    }
+    forward(&root, written, 101);
+    root.fsync(synced).unwrap();
+    forward(&root, synced, 101);
+    forward(&root, both, 101);
+    clock.store(102 * DAY, Relaxed);
+    root.pwrite(both, b"more", 0).unwrap();
+    forward(&root, later, 103);
+    root.fsync(later).unwrap();
+    assert_eq!(mtimes(&root), [101, 101, 102, 103]);
+    drop((root, volume));
+    let (_volume, root) = open();
+    assert_eq!(mtimes(&root), [101, 101, 102, 103]);
 }

@@ -195,7 +195,10 @@ impl Handle {
             None => shared.open(here).unwrap_or_else(|| shared.any_run_queue()),
         };
         let queue_ref = &self.0.queue_refs[here.unwrap_or(preferred)];
-        self.tenants().count_task(spec.tenant);
+        match spec.is_rest {
+            true => self.tenants().begin(spec.tenant),
+            false => self.tenants().count_task(spec.tenant),
+        }
         let (first, handle) = make(Arc::clone(queue_ref), spec, preferred, future);
         // Relaxed: takes effect soon.
         if here.is_none() && shared.closing.load(Ordering::Relaxed) {

@@ -22,6 +22,9 @@ pub struct Spec {
     pub tenant: Tenant,
     /// An affinity key: tasks with equal keys run on one core, unless that is behind.
     pub key: Option<u64>,
+    /// It goes on with what was counted when it began elsewhere, and counts as no task of its
+    /// tenant.
+    pub is_rest: bool,
 }
 
 impl Spec {
@@ -46,6 +49,14 @@ impl Spec {
         Spec {
             class: Class::Realtime,
             ..Spec::default()
+        }
+    }
+
+    /// Returns these properties of a task that goes on with what was counted.
+    pub fn as_rest(self) -> Spec {
+        Spec {
+            is_rest: true,
+            ..self
         }
     }
 

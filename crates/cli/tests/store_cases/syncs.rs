@@ -7,6 +7,7 @@ use rustix::fs::{FallocateFlags, copy_file_range, fallocate};
 use rustix::io::{ReadWriteFlags, pwritev2};
 use std::fs::{self, File};
 use std::io::{IoSlice, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt, chown};
 use std::process::Command;
 
@@ -167,6 +168,102 @@ fn a_sync_behind_a_durable_direct_write_keeps_the_names_made_in_between() {
 /// What a direct write takes.
 #[repr(align(4096))]
 struct Aligned([u8; 4096]);
+
+/// Once, the sync of a program was taken for one of the kernel's, which sends none behind a write
+/// that nobody waits for: names made in between, and bytes of other files, were lost.
+#[test]
+fn a_sync_behind_an_asynchronous_durable_write_keeps_what_was_done_in_between() {
+    let mut c = Case::plain(",commit=3600");
+    for name in ["f", "g"] {
+        c.put(name, [0; 4096]);
+        c.sync(name);
+    }
+    let open = |name: &str, flags: i32| {
+        let mut options = File::options();
+        options.write(true).custom_flags(flags).open(c.at(name))
+    };
+    let file = open("f", libc::O_DIRECT | libc::O_DSYNC).unwrap();
+    let (block, queue) = (Aligned([7; 4096]), AsyncQueue::new());
+    for (name, data_only) in [("all", false), ("data", true)] {
+        queue.write(&file, &block);
+        c.put(name, "");
+        match data_only {
+            true => file.sync_data().unwrap(),
+            false => file.sync_all().unwrap(),
+        }
+    }
+    queue.write(&file, &block);
+    fs::rename(c.at("g"), c.at("h")).unwrap();
+    file.sync_data().unwrap();
+    drop(file);
+    c.fail(Failure::Kill);
+    assert_eq!(c.names("."), ["all", "data", "f", "h"]);
+    assert!(c.read("f") == block.0);
+}
+
+/// A context of the kernel for asynchronous I/O.
+struct AsyncQueue(u64);
+
+/// `struct iocb` of Linux.
+#[repr(C)]
+#[derive(Default)]
+struct Iocb {
+    data: u64,
+    key: u32,
+    rw_flags: u32,
+    opcode: u16,
+    priority: i16,
+    descriptor: u32,
+    buffer: u64,
+    length: u64,
+    offset: i64,
+    reserved: u64,
+    flags: u32,
+    event_descriptor: u32,
+}
+
+/// `IOCB_CMD_PWRITE`.
+const WRITE: u16 = 1;
+
+impl AsyncQueue {
+    fn new() -> AsyncQueue {
+        let mut context = 0u64;
+        // SAFETY: the call fills in a number.
+        let made = unsafe { libc::syscall(libc::SYS_io_setup, 1, &raw mut context) };
+        assert_eq!(made, 0, "{}", std::io::Error::last_os_error());
+        AsyncQueue(context)
+    }
+
+    /// Writes at the beginning of a file, and returns when that is done.
+    fn write(&self, file: &File, block: &Aligned) {
+        let mut request = Iocb {
+            opcode: WRITE,
+            descriptor: file.as_raw_fd() as u32,
+            buffer: block.0.as_ptr() as u64,
+            length: block.0.len() as u64,
+            ..Iocb::default()
+        };
+        let mut event = [0i64; 4];
+        let pointers = [&raw mut request];
+        // SAFETY: the request, what it points to and the event live until it is done.
+        let done = unsafe {
+            let sent = libc::syscall(libc::SYS_io_submit, self.0, 1, pointers.as_ptr());
+            assert_eq!(sent, 1, "{}", std::io::Error::last_os_error());
+            let none = std::ptr::null::<libc::timespec>();
+            let wait = libc::SYS_io_getevents;
+            libc::syscall(wait, self.0, 1, 1, event.as_mut_ptr(), none)
+        };
+        let written = block.0.len() as i64;
+        assert_eq!((done, event[2]), (1, written), "bytes written, or an errno");
+    }
+}
+
+impl Drop for AsyncQueue {
+    fn drop(&mut self) {
+        // SAFETY: no request is under way.
+        unsafe { libc::syscall(libc::SYS_io_destroy, self.0) };
+    }
+}
 
 /// SR75: `umount` came back while the daemon was still writing.
 #[test]

@@ -437,6 +437,13 @@ impl ChangeLog {
             && self.settings.lock().changed.is_empty()
     }
 
+    /// Whether no record waits for a commit but of the attributes of `ino`. May say false where
+    /// that is so.
+    pub fn owes_attrs_at_most(&self, ino: u64) -> bool {
+        self.cores.iter().all(|core| core.lock().are_attrs_of(ino))
+            && self.settings.lock().changed.is_empty()
+    }
+
     /// Ends the epoch and takes its records. `settle` runs while no operation changes anything and
     /// may append; if it returns false the epoch goes on and nothing is taken. One thread at a
     /// time; it is not pinned and holds no lock.

@@ -10,6 +10,8 @@ use std::collections::BTreeMap;
 
 /// Records that may be found again, by the hash of what they are of: a power of two.
 const RECENT: usize = 256;
+/// Records that are looked at one by one.
+const FEW: usize = 16;
 
 /// Records of one core, and whose they are.
 #[derive(Debug)]
@@ -58,6 +60,15 @@ impl CoreRecords {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.records.len() == self.holes.len()
+    }
+
+    /// Whether there are none but of the attributes of `ino`, and few of these.
+    pub fn are_attrs_of(&self, ino: u64) -> bool {
+        let is_of_attrs = |record: &Record| match record {
+            Record::Attrs { ino: its, .. } | Record::Untouched { ino: its, .. } => *its == ino,
+            _ => false,
+        };
+        self.records.len() <= FEW && self.records.iter().flatten().all(is_of_attrs)
     }
 
     /// Moves them all to `to`.

@@ -67,20 +67,6 @@ pub(crate) fn setattr_acknowledged(
     g: &Guard,
 ) -> Attempt<()> {
     cx.begin_acknowledged(inode)?;
-    let forward;
-    let set = match set.mtime {
-        Some(SetTime::NoEarlier(time)) => {
-            // A write between this look and the change may lose its time.
-            let is_later = time > inode.fields().mtime;
-            let mtime = is_later.then_some(SetTime::At(time));
-            forward = SetAttr {
-                mtime,
-                ..set.clone()
-            };
-            &forward
-        }
-        _ => set,
-    };
     let _kept = cx.pin_inode(inode, g)?;
     let size = set.size.filter(|_| !is_control(inode.number()));
     if let (Some(size), true) = (size, is_size_alone(set)) {
@@ -113,16 +99,25 @@ pub(crate) fn setattr_acknowledged(
         // Programs cannot set it: a kernel that keeps times itself sends what its clock said.
         cx.sb.objects.clock.kernel_stamped(stamp);
     }
+    // Writers, who take no lock of this, only raise the time: an earlier one stays earlier.
+    let is_overtaken = match set.mtime {
+        Some(SetTime::NoEarlier(time)) => time <= inode.fields().mtime,
+        _ => false,
+    };
     let now = cx.sb.now();
     if let Some(mode) = set.mode {
         chmod_acl(cx, inode, mode, g);
     }
-    let times = set.atime.is_some() || set.mtime.is_some();
+    let sets_mtime = set.mtime.is_some() && !is_overtaken;
+    let times = set.atime.is_some() || sets_mtime;
     if times || set.mode.is_some() || set.uid.is_some() || set.gid.is_some() || set.kill_suidgid {
         cx.sb.let_ctime_go_back(inode, now);
         // The per-core times of the last change are merged in before a new time replaces them.
-        let folded = set.mtime.is_some().then(|| inode.fields());
-        if folded.is_some() {
+        let folded = sets_mtime.then(|| inode.fields());
+        let mut taken = None;
+        if let Some(SetTime::NoEarlier(_)) = set.mtime.filter(|_| sets_mtime) {
+            taken = Some(inode.percpu().take_max(TOUCHED));
+        } else if folded.is_some() {
             inode.percpu().reset_max(TOUCHED, 0);
         }
         let kind = inode.kind();
@@ -133,7 +128,11 @@ pub(crate) fn setattr_acknowledged(
             if let Some(folded) = folded {
                 (fields.mtime, fields.ctime) = (folded.mtime, folded.ctime);
             }
+            // What was touched before the record of the fold has no other record.
+            let touched = taken.map(|taken| Time::from_nanos(taken.max(inode.touched())));
+            fields.mtime = fields.mtime.max(touched.unwrap_or(fields.mtime));
             apply(cx, fields, set, now);
+            fields.ctime = fields.ctime.max(touched.unwrap_or(fields.ctime));
             if set.kill_suidgid && !gives && set.mode.is_none() {
                 // A kernel in front decides with a change of owner, and not with a size.
                 let member = match size {

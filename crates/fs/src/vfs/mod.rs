@@ -259,9 +259,10 @@ pub trait Vfs: Clone + Send + Sync + 'static {
     /// Returns when the file's contents, and unless `data_only` its attributes, are durable.
     fn fsync(&self, file: &Self::File, _data_only: bool) -> VfsResult<()>;
 
-    /// Whether the contents of a file are known to be durable as they are now, so that a sync of
-    /// them alone has nothing to do.
-    fn has_durable_contents(&self, _file: &Self::File) -> bool {
+    /// Whether the contents of a file are known to be durable as they are now, and with them all
+    /// that has happened before but changes of its attributes: a sync of the contents alone has
+    /// nothing to do.
+    fn owes_attrs_at_most(&self, _file: &Self::File) -> bool {
         false
     }
 

@@ -169,11 +169,14 @@ impl<W: WaitMode> VolumeVfs<W> {
         log.inspect(|log| log.gaps.note_flushed(file.ino()));
     }
 
-    /// [`crate::Vfs::has_durable_contents`].
-    pub fn has_durable_contents(&self, file: &OpenFile) -> bool {
+    /// [`crate::Vfs::owes_attrs_at_most`].
+    pub fn owes_attrs_at_most(&self, file: &OpenFile) -> bool {
         let g = pin();
+        let sb = &self.volume.sb;
         let inode = file.inode(&g);
-        inode.is_ok_and(|inode| self.volume.sb.has_durable_contents(inode))
+        let is_written = inode.is_ok_and(|inode| sb.has_durable_contents(inode));
+        drop(g);
+        is_written && sb.owes_attrs_at_most(file.ino())
     }
 
     /// [`crate::Vfs::attr_changes`].

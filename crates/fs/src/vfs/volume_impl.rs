@@ -268,8 +268,8 @@ impl Vfs for VolumeVfs<NonBlocking> {
         VolumeVfs::fsync(self, file, _data_only)
     }
 
-    fn has_durable_contents(&self, file: &OpenFile) -> bool {
-        VolumeVfs::has_durable_contents(self, file)
+    fn owes_attrs_at_most(&self, file: &OpenFile) -> bool {
+        VolumeVfs::owes_attrs_at_most(self, file)
     }
 
     fn attr_changes(&self, file: &OpenFile) -> Option<u32> {

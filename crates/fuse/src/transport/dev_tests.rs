@@ -290,3 +290,76 @@ fn a_reader_makes_a_call_where_another_one_reads() {
     }
     shared.workers.close();
 }
+
+/// Waits for its turn with each request first.
+struct Turns;
+
+impl Service for Turns {
+    fn handle(&self, _: &RawRequest<'_>, _: &mut [u8], attempt: Attempt) -> Handled {
+        let outcome = match attempt.since {
+            None => Outcome::Wait(WaitFor::Turn),
+            Some(_) => Outcome::Done(Ok(0)),
+        };
+        let span = Span::since(Instant::now());
+        Handled { outcome, span }
+    }
+
+    fn may_block(&self, _: &InHeader) -> bool {
+        true
+    }
+
+    fn awaits_returns(&self) -> bool {
+        false
+    }
+
+    fn tenant(&self, header: &InHeader) -> TenantId {
+        TenantId::User(header.uid)
+    }
+
+    fn fetch(&self, _: &Missing) -> Result<(), Errno> {
+        unreachable!("nothing is missed")
+    }
+}
+
+/// Once, a request that a thread had begun and a task went on with was counted for both.
+#[test]
+fn a_request_that_a_task_goes_on_with_is_counted_once() {
+    let (ours, theirs) = UnixDatagram::pair().unwrap();
+    let kernel = Device::from_fd(OwnedFd::from(theirs.try_clone().unwrap()));
+    let scheduler = Scheduler::builder().workers(1).start().unwrap();
+    let shared = serving(Turns, &scheduler, Park::Needed);
+    let admission = Arc::new(ReaderAdmission::of_callers(&[0, 0]));
+    let readers = [0, 1].map(|number| {
+        let reader = Reader {
+            device: Arc::new(Device::from_fd(OwnedFd::from(ours.try_clone().unwrap()))),
+            shared: Arc::clone(&shared),
+            max_write: 4096,
+            setxattr_ext: true,
+            place: Some(ReaderPlace {
+                cpu: 0,
+                admission: Arc::clone(&admission),
+                number,
+                shares: false,
+                has_queue: false,
+            }),
+        };
+        thread::spawn(move || reader.run())
+    });
+    const REQUESTS: u64 = 40;
+    for unique in 1..=REQUESTS {
+        send_as(7, &kernel, 1, unique, b"");
+        assert_eq!(receive(&kernel).0.unique, unique);
+    }
+    for _ in &readers {
+        theirs.send(&[]).unwrap();
+    }
+    for reader in readers {
+        reader.join().unwrap().unwrap();
+    }
+    shared.workers.close();
+    let tenant = TenantId::User(7).number();
+    let rows = scheduler.stats().tenants;
+    let row = rows.iter().find(|row| row.id == tenant).unwrap();
+    let counts = [row.service.served, row.given, row.tasks];
+    assert_eq!(counts.iter().sum::<u64>(), REQUESTS, "{counts:?}");
+}

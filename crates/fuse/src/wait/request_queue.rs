@@ -189,9 +189,13 @@ impl<S: Service> RequestQueue<S> {
             }
             _ => {}
         }
+        self.spawn_task(request, first, self.spec());
+    }
+
+    fn spawn_task(&mut self, request: impl PendingRequest, first: WaitFor, spec: Spec) {
         let task = request_task::run(self.own_shared(), request, first, OpenTask::new(&self.open));
         self.flush_charges();
-        drop(self.shared.sched.spawn(self.spec(), task));
+        drop(self.shared.sched.spawn(spec, task));
     }
 
     /// Begins a call for the tenant last admitted on this thread, which may block from here until
@@ -246,13 +250,18 @@ impl<S: Service> RequestQueue<S> {
         let began = Instant::now();
         let left = request.attempt(&*Arc::clone(&self.shared.service), Attempt::FIRST);
         self.served(&Span::since(began));
-        if let Some((request, wait)) = left {
-            self.spawn(request, wait);
+        // It is counted.
+        match left {
+            None => {}
+            Some((request, WaitFor::Thread)) => {
+                request_task::run_on_thread(self.own_shared(), request);
+            }
+            Some((request, wait)) => self.spawn_task(request, wait, self.spec().as_rest()),
         }
     }
 
     fn late_reply(&mut self, id: RequestId, permits: Permits, bytes: usize) -> LateReply {
-        let (shared, spec) = (self.own_shared(), self.spec());
+        let (shared, spec) = (self.own_shared(), self.spec().as_rest());
         let early = Early {
             id,
             permits,

@@ -138,14 +138,14 @@ pub(crate) fn run_on_thread<S: Service>(
     workers.submit(offload, Box::new(finish));
 }
 
-/// Makes a task of a request that was attempted and now waits. It belongs to no thread, so none has
-/// to count it.
+/// Makes a task of a request that was counted and attempted, and now waits. It belongs to no
+/// thread, so none has to wait for it.
 pub(crate) fn spawn_anywhere<S: Service>(
     shared: Arc<SessionShared<S>>,
     request: impl PendingRequest,
     wait: WaitFor,
 ) {
-    let spec = Spec::of(shared.tenant());
+    let spec = Spec::of(shared.tenant()).as_rest();
     let sched = shared.sched.clone();
     let open = OpenTask::new(&Arc::default());
     drop(sched.spawn(spec, run(shared, request, wait, open)));

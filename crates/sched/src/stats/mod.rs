@@ -82,8 +82,8 @@ pub struct TenantStats {
     pub share: f64,
     /// Tasks that it began.
     pub tasks: u64,
-    /// Requests of it that threads outside the run queues were given. One that a task finishes
-    /// counts among the tasks as well.
+    /// Requests of it that threads outside the run queues were given, also where a task finishes
+    /// them.
     pub given: u64,
     /// Operations charged to its rate limits.
     pub ops: u64,

@@ -188,6 +188,18 @@ impl<const N: usize> PerCpuCounters<N> {
         }
     }
 
+    /// The maximum in `slot`, which begins anew at 0: a concurrent raise is in what is returned, or
+    /// stays.
+    pub fn take_max(&self, slot: usize) -> u64 {
+        self.check_writable(slot);
+        // Relaxed: see `raise`.
+        let take = |word: &AtomicU64| match word.load(Ordering::Relaxed) {
+            0 => 0,
+            _ => word.swap(0, Ordering::Relaxed),
+        };
+        self.words(slot).fold(0, |max, word| max.max(take(word)))
+    }
+
     /// True once there is a part per core.
     #[inline]
     pub fn is_inflated(&self) -> bool {

@@ -432,3 +432,36 @@ fn a_backend_comes_to_the_same_state_from_what_is_left_of_the_records() {
     }
     assert!(fewer > 5000, "{fewer}");
 }
+
+#[test]
+fn records_of_the_attributes_of_an_inode_are_told_from_all_others() {
+    let untouched = |ino| Record::Untouched {
+        ino,
+        generation: GENERATION,
+        order: 1,
+    };
+    let of_others = [
+        changed(8, 1, attrs(GENERATION, 1)),
+        untouched(8),
+        with_xattrs(7, 1, b"v"),
+        entries(1, 1),
+        gone(7, GENERATION),
+    ];
+    for other in of_others {
+        let mut core = CoreRecords::default();
+        assert!(core.are_attrs_of(7), "there are none");
+        core.add_attrs(7, 1, &attrs(GENERATION, 1), COST);
+        core.add(untouched(7));
+        assert!(core.are_attrs_of(7) && !core.are_attrs_of(8));
+        let what = format!("{other:?}");
+        core.add(other);
+        assert!(!core.are_attrs_of(7), "{what}");
+        core.take();
+        assert!(core.are_attrs_of(7));
+    }
+    let mut core = CoreRecords::default();
+    (0..FEW).for_each(|_| assert_ne!(core.add(untouched(7)), Added::Absorbed));
+    assert!(core.are_attrs_of(7));
+    core.add(untouched(7));
+    assert!(!core.are_attrs_of(7), "so many are not looked at");
+}

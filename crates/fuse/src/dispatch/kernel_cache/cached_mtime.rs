@@ -21,6 +21,7 @@ use super::by_inode::ByInode;
 use hearth::{SetTime, Time};
 use hearth_sync::epoch;
 use hearth_sync::lock_class;
+use hearth_sync::primitive::atomic::{AtomicU64, Ordering};
 
 lock_class!(CachedMtimesLock = "fuse.believed-times", 878);
 
@@ -30,15 +31,19 @@ pub(crate) const TICK_NS: u64 = 10_000_000;
 /// The mtimes that the kernel has cached of files whose writes it has passed on, until it forgets
 /// the inode.
 #[derive(Default)]
-pub(crate) struct CachedMtimes(ByInode<CachedMtimesLock, Believed>);
+pub(crate) struct CachedMtimes {
+    files: ByInode<CachedMtimesLock, Believed>,
+    /// The last number of a current time that is to be stored. Relaxed: a number of its own.
+    owed: AtomicU64,
+}
 
 #[derive(Clone, Copy)]
 struct Believed {
     time: Time,
     is_settled: bool,
     /// The kernel's time may have replaced that of a write, and the current time, which makes up
-    /// for it, is not stored yet.
-    owes_now: bool,
+    /// for it, is not stored yet: the number of the last time that did so.
+    owes_now: Option<u64>,
 }
 
 impl CachedMtimes {
@@ -52,7 +57,7 @@ impl CachedMtimes {
             return Ok(());
         }
         let time = mtime()?;
-        let is_settled = self.0.with(ino, |times| {
+        let is_settled = self.files.with(ino, |times| {
             let new = Believed {
                 is_settled: false,
                 ..Believed::told(time)
@@ -87,18 +92,26 @@ impl CachedMtimes {
             true => SetTime::NoEarlier(time),
             false => SetTime::At(time),
         })?;
+        // Relaxed: see the field.
+        let own = (!knew).then(|| self.owed.fetch_add(1, Ordering::Relaxed));
         // Not before: what the kernel believes already is not stored.
         self.change(ino, |known| {
             *known = Believed {
-                owes_now: known.owes_now || !knew,
+                owes_now: own.or(known.owes_now),
                 ..Believed::told(time)
             };
         });
-        if !self.believed(ino).is_some_and(|known| known.owes_now) {
+        let owed = self.believed(ino).and_then(|known| known.owes_now);
+        if owed.is_none() {
             return Ok(stored);
         }
         let stored = store(SetTime::Now)?;
-        self.change(ino, |known| known.owes_now = false);
+        self.change(ino, |known| {
+            // Another time may have replaced this current one as well.
+            if known.owes_now == owed {
+                known.owes_now = None;
+            }
+        });
         Ok(stored)
     }
 
@@ -116,7 +129,7 @@ impl CachedMtimes {
     /// time is still to be stored, so that what the kernel sends is settled again.
     pub fn has(&self, ino: u64, time: Time) -> bool {
         let known = self.believed(ino);
-        known.is_some_and(|known| known.time == time && !known.owes_now)
+        known.is_some_and(|known| known.time == time && known.owes_now.is_none())
     }
 
     /// The kernel knows that `ino` has this time.
@@ -128,10 +141,10 @@ impl CachedMtimes {
     /// an earlier time, and may have written since; so `is_known`, whether it has the inode, is
     /// asked under the lock.
     pub fn forgotten(&self, ino: u64, is_known: impl FnOnce() -> bool) {
-        if self.0.may_know(ino) {
+        if self.files.may_know(ino) {
             // Garbage of the core is not collected under the lock.
             let _pinned = epoch::pin();
-            self.0.with(ino, |times| {
+            self.files.with(ino, |times| {
                 if times.contains_key(&ino) && !is_known() {
                     times.remove(&ino);
                 }
@@ -140,15 +153,15 @@ impl CachedMtimes {
     }
 
     fn believed(&self, ino: u64) -> Option<Believed> {
-        match self.0.may_know(ino) {
-            true => self.0.with(ino, |times| times.get(&ino).copied()),
+        match self.files.may_know(ino) {
+            true => self.files.with(ino, |times| times.get(&ino).copied()),
             false => None,
         }
     }
 
     fn change(&self, ino: u64, change: impl FnOnce(&mut Believed)) {
-        if self.0.may_know(ino) {
-            self.0.with(ino, |times| {
+        if self.files.may_know(ino) {
+            self.files.with(ino, |times| {
                 times.entry(ino).and_modify(change);
             });
         }
@@ -161,7 +174,7 @@ impl Believed {
         Believed {
             time,
             is_settled: true,
-            owes_now: false,
+            owes_now: None,
         }
     }
 }
@@ -334,5 +347,66 @@ mod tests {
         }
         assert_eq!(attempt(false), Ok(()));
         file.is_right("tried again");
+    }
+
+    /// Once, a current time that was stored counted for the time of a write that another time of
+    /// the kernel's had replaced behind it.
+    #[test]
+    fn a_current_time_makes_up_for_what_was_replaced_before_it_only() {
+        let believed = CachedMtimes::default();
+        let mtime = std::sync::Mutex::new(second(1));
+        let set = |to: Time| *mtime.lock().unwrap() = to;
+        let (begin, begun) = std::sync::mpsc::channel();
+        let (go, gone) = std::sync::mpsc::channel::<()>();
+        let (believed, set) = (&believed, &set);
+        let behind = move || {
+            believed.settle(INO, second(2), |time| match time {
+                SetTime::Now => Err("it is fetched"),
+                SetTime::At(time) | SetTime::NoEarlier(time) => {
+                    begin.send(()).unwrap();
+                    gone.recv().unwrap();
+                    set(time);
+                    Ok(())
+                }
+            })
+        };
+        std::thread::scope(|scope| {
+            let behind = std::cell::RefCell::new(Some(scope.spawn(behind)));
+            begun.recv().unwrap();
+            let first = believed.settle(INO, second(2), |time| {
+                if time != SetTime::Now {
+                    let look = || Ok::<_, Infallible>(second(1));
+                    believed.first_write(INO, look).unwrap();
+                    set(second(3));
+                    return Ok::<_, &str>(());
+                }
+                set(second(4));
+                go.send(()).unwrap();
+                let other = behind.borrow_mut().take().expect("once");
+                assert_eq!(other.join().unwrap(), Err("it is fetched"));
+                Ok(())
+            });
+            assert_eq!(first, Ok(()));
+        });
+        assert_eq!(
+            *mtime.lock().unwrap(),
+            second(2),
+            "the write's time is gone"
+        );
+        assert!(
+            !believed.has(INO, second(2)),
+            "it would not be stored again"
+        );
+        believed
+            .settle(INO, second(2), |time| {
+                set(if time == SetTime::Now {
+                    second(5)
+                } else {
+                    second(2)
+                });
+                Ok::<_, &str>(())
+            })
+            .unwrap();
+        assert_eq!(*mtime.lock().unwrap(), second(5));
     }
 }

@@ -8,9 +8,13 @@
 //! between the kernel sends its own time of the write, which is often a little later than the
 //! volume's, and would be a second commit. Within a tick that FSYNC does not wait for it: after a
 //! crash the file may have the volume's time of its last write. For any other change of its
-//! attributes the FSYNC commits. Behind an asynchronous direct write the FSYNC of the program
-//! itself is taken for the kernel's: contents and attributes of the file are durable then, but not
-//! other names that were made in between.
+//! attributes the FSYNC commits.
+//!
+//! Behind an asynchronous direct write the kernel sends none, and the next FSYNC is the program's
+//! own, which covers whatever was done before it: names that were made in between, other files.
+//! Nothing tells one from the other. So an FSYNC has nothing left to do only where no record waits
+//! for a commit but of the attributes of the file ([`hearth::Vfs::owes_attrs_at_most`]). Beside
+//! others who change something it shares the next commit with them.
 
 use crate::dispatch::handles::{Handle, Synced};
 use crate::dispatch::kernel_cache::cached_mtime::TICK_NS;

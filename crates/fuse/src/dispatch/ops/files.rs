@@ -268,8 +268,8 @@ impl<V: KernelCache> Dispatcher<V> {
         self.tell_blocks(file.ino());
         let synced = self.handles.with(args.fh, Handle::take_synced).flatten();
         if let Some(synced) = synced
-            && self.vfs.has_durable_contents(&file)
             && (data_only || self.has_durable_attrs(&file, synced))
+            && self.vfs.owes_attrs_at_most(&file)
         {
             return Ok(Outcome::Done(()));
         }
