@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # loguru 0.7.3 (PyPI), Python 3.11, Linux.
 #
-# Guess: retention="10 days" of a log that is written to app.log removes old files of that log: those
-# that the library itself has renamed, with a time in their names.
-# Seen: every file of the folder whose name begins with "app." and holds ".log" as a whole part of it
-# goes, whoever wrote it: another program's app.notes.log, app.2020.db.log and the copy of a
-# configuration app.config.log.bak. apple.log and app.txt stay. No message says what was removed.
+# Guess: retention="10 days" of a log that is written to app.log removes old files of that log:
+# those that the library itself has renamed, with a time in their names.
+# Seen: every file of the folder goes whose name begins with "app." and has "log" as a part of its
+# own between dots, whoever wrote it: another program's app.notes.log, app.2020.db.log and the copy
+# of a configuration app.config.log.bak. apple.log and app.txt stay. No message says what was
+# removed.
 # So each log has a folder of its own.
 set -eu
 shopt -s inherit_errexit
