@@ -5,10 +5,10 @@
 
 mod harness;
 
+use hearth_testing::aio::Iocb;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -16,27 +16,6 @@ use std::process::{Child, Command, Stdio};
 const SIZE: usize = 640 << 10;
 const PART: usize = 64 << 10;
 const PARTS: usize = SIZE / PART;
-
-/// `struct iocb` of Linux, for a write.
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct Iocb {
-    data: u64,
-    key: u32,
-    rw_flags: u32,
-    opcode: u16,
-    priority: i16,
-    descriptor: u32,
-    buffer: u64,
-    length: u64,
-    offset: i64,
-    reserved: u64,
-    flags: u32,
-    event_descriptor: u32,
-}
-
-/// `IOCB_CMD_PWRITE`.
-const WRITE: u16 = 1;
 
 fn check(result: libc::c_long) -> libc::c_long {
     assert!(result >= 0, "{}", io::Error::last_os_error());
@@ -70,14 +49,8 @@ impl Writer {
         // SAFETY: the memory is as long and belongs to this writer; no request is under way.
         unsafe { self.memory.write_bytes(byte, SIZE) };
         let mut requests: Vec<Iocb> = (0..PARTS)
-            .map(|n| Iocb {
-                opcode: WRITE,
-                descriptor: file.as_raw_fd() as u32,
-                buffer: self.memory as u64 + (n * PART) as u64,
-                length: PART as u64,
-                offset: (n * PART) as i64,
-                ..Iocb::default()
-            })
+            .map(|n| n * PART)
+            .map(|at| Iocb::write(file, self.memory.wrapping_add(at), PART, at as i64))
             .collect();
         let pointers: Vec<*mut Iocb> = requests.iter_mut().map(|one| &raw mut *one).collect();
         let mut events = [[0i64; 4]; PARTS];

@@ -195,7 +195,7 @@ impl Handle {
             None => shared.open(here).unwrap_or_else(|| shared.any_run_queue()),
         };
         let queue_ref = &self.0.queue_refs[here.unwrap_or(preferred)];
-        match spec.is_rest {
+        match spec.is_continuation {
             true => self.tenants().begin(spec.tenant),
             false => self.tenants().count_task(spec.tenant),
         }

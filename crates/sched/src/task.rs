@@ -22,9 +22,9 @@ pub struct Spec {
     pub tenant: Tenant,
     /// An affinity key: tasks with equal keys run on one core, unless that is behind.
     pub key: Option<u64>,
-    /// It goes on with what was counted when it began elsewhere, and counts as no task of its
+    /// It continues a request that was counted where it began, and does not count as a task of its
     /// tenant.
-    pub is_rest: bool,
+    pub is_continuation: bool,
 }
 
 impl Spec {
@@ -52,10 +52,10 @@ impl Spec {
         }
     }
 
-    /// Returns these properties of a task that goes on with what was counted.
-    pub fn as_rest(self) -> Spec {
+    /// Returns these properties of a task that continues a request that was counted.
+    pub fn as_continuation(self) -> Spec {
         Spec {
-            is_rest: true,
+            is_continuation: true,
             ..self
         }
     }

@@ -4,6 +4,7 @@
 //!
 //! Nothing here knows Hearth but by its command line, so that everything runs on any directory.
 
+pub mod aio;
 #[cfg(feature = "disks")]
 pub mod disk;
 #[cfg(feature = "disks")]

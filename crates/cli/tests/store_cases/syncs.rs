@@ -2,12 +2,12 @@
 
 use crate::case::{Case, Failure};
 use crate::harness::{Random, hearth, shell, succeed, until};
+use hearth_testing::aio::Iocb;
 use hearth_testing::rounds::Service;
 use rustix::fs::{FallocateFlags, copy_file_range, fallocate};
 use rustix::io::{ReadWriteFlags, pwritev2};
 use std::fs::{self, File};
 use std::io::{IoSlice, Write};
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt, chown};
 use std::process::Command;
 
@@ -204,27 +204,6 @@ fn a_sync_behind_an_asynchronous_durable_write_keeps_what_was_done_in_between() 
 /// A context of the kernel for asynchronous I/O.
 struct AsyncQueue(u64);
 
-/// `struct iocb` of Linux.
-#[repr(C)]
-#[derive(Default)]
-struct Iocb {
-    data: u64,
-    key: u32,
-    rw_flags: u32,
-    opcode: u16,
-    priority: i16,
-    descriptor: u32,
-    buffer: u64,
-    length: u64,
-    offset: i64,
-    reserved: u64,
-    flags: u32,
-    event_descriptor: u32,
-}
-
-/// `IOCB_CMD_PWRITE`.
-const WRITE: u16 = 1;
-
 impl AsyncQueue {
     fn new() -> AsyncQueue {
         let mut context = 0u64;
@@ -236,13 +215,7 @@ impl AsyncQueue {
 
     /// Writes at the beginning of a file, and returns when that is done.
     fn write(&self, file: &File, block: &Aligned) {
-        let mut request = Iocb {
-            opcode: WRITE,
-            descriptor: file.as_raw_fd() as u32,
-            buffer: block.0.as_ptr() as u64,
-            length: block.0.len() as u64,
-            ..Iocb::default()
-        };
+        let mut request = Iocb::write(file, block.0.as_ptr(), block.0.len(), 0);
         let mut event = [0i64; 4];
         let pointers = [&raw mut request];
         // SAFETY: the request, what it points to and the event live until it is done.

@@ -108,12 +108,12 @@ impl Superblock {
 
     /// Whether the backend has everything that was recorded, but for attributes of `ino`. May say
     /// false where that is so.
-    pub(crate) fn owes_attrs_at_most(&self, ino: u64) -> bool {
+    pub(crate) fn is_durable_but_for_attrs(&self, ino: u64) -> bool {
         let Some(log) = self.log() else { return false };
         let state = self.cache.commit.lock();
         // What a commit that is under way has taken is in no list.
         let is_committing = state.leads || state.is_held;
-        !is_committing && self.cache.latched().is_none() && log.owes_attrs_at_most(ino)
+        !is_committing && self.cache.latched().is_none() && log.has_only_attrs_of(ino)
     }
 
     fn arrive(&self, state: &mut CommitState) {

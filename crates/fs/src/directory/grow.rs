@@ -4,7 +4,7 @@
 
 use super::bucket::Bucket;
 use super::table::BucketTable;
-use super::{BUCKETS_PER_CORE, CONTENTION, Directory, FULL, MAX_LOG2, MOST_BUCKETS, QUADRUPLES};
+use super::{BUCKETS_PER_CORE, CONTENTION, Directory, FULL, MAX_LOG2, MOST_BUCKETS, SMALL_TABLE};
 use hearth_sync::epoch::Guard;
 use hearth_sync::lock::RawGuard;
 use hearth_sync::primitive::atomic::Ordering;
@@ -145,7 +145,11 @@ impl Directory {
     pub(super) fn wanted(&self, entries: u64, present: u32) -> Option<u32> {
         let mut log2 = 0;
         if entries > FULL << present {
-            let each = if entries > QUADRUPLES { FULL } else { FULL / 2 };
+            let each = if entries > SMALL_TABLE {
+                FULL
+            } else {
+                FULL / 2
+            };
             let buckets = entries.div_ceil(each).next_power_of_two();
             log2 = buckets.trailing_zeros().min(MAX_LOG2);
         }

@@ -59,12 +59,12 @@ const FIRST_LOG2: u32 = 3;
 const MAX_LOG2: u32 = NameHash::GROUP_BITS;
 /// A table grows when it holds more entries than this per bucket.
 const FULL: u64 = 4;
-/// A successor has four times as many buckets up to this many entries: one or two entries a bucket,
-/// which few names overflow. For more entries it has twice as many, because there the memory of
-/// empty slots counts: two to four entries a bucket.
-const QUADRUPLES: u64 = FULL << 12;
+/// Most entries of a small table. Its successor has four times as many buckets, one or two entries
+/// in each, which few names overflow. The successor of a larger one has twice as many, two to four
+/// entries in each, because there the memory of empty slots counts.
+const SMALL_TABLE: u64 = FULL << 12;
 /// A bucket in the memory budget: its line, and lines of the names in it. Between two growths there
-/// are one to four.
+/// are one to four, in large tables two to four: two and a half count.
 const BUCKET_BYTES: u64 = 64 + 5 * 64 / 2;
 /// What a directory takes beside its inode with a table of the first size.
 pub(crate) const FIRST_TABLE_BYTES: i64 = (BUCKET_BYTES << FIRST_LOG2) as i64;

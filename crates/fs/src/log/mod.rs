@@ -439,8 +439,10 @@ impl ChangeLog {
 
     /// Whether no record waits for a commit but of the attributes of `ino`. May say false where
     /// that is so.
-    pub fn owes_attrs_at_most(&self, ino: u64) -> bool {
-        self.cores.iter().all(|core| core.lock().are_attrs_of(ino))
+    pub fn has_only_attrs_of(&self, ino: u64) -> bool {
+        self.cores
+            .iter()
+            .all(|core| core.lock().has_only_attrs_of(ino))
             && self.settings.lock().changed.is_empty()
     }
 

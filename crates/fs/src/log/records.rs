@@ -63,7 +63,7 @@ impl CoreRecords {
     }
 
     /// Whether there are none but of the attributes of `ino`, and few of these.
-    pub fn are_attrs_of(&self, ino: u64) -> bool {
+    pub fn has_only_attrs_of(&self, ino: u64) -> bool {
         let is_of_attrs = |record: &Record| match record {
             Record::Attrs { ino: its, .. } | Record::Untouched { ino: its, .. } => *its == ino,
             _ => false,

@@ -128,7 +128,7 @@ pub(crate) fn setattr_acknowledged(
             if let Some(folded) = folded {
                 (fields.mtime, fields.ctime) = (folded.mtime, folded.ctime);
             }
-            // What was touched before the record of the fold has no other record.
+            // A write that came before `record_untouched` has its time in no other record.
             let touched = taken.map(|taken| Time::from_nanos(taken.max(inode.touched())));
             fields.mtime = fields.mtime.max(touched.unwrap_or(fields.mtime));
             apply(cx, fields, set, now);

@@ -262,7 +262,7 @@ pub trait Vfs: Clone + Send + Sync + 'static {
     /// Whether the contents of a file are known to be durable as they are now, and with them all
     /// that has happened before but changes of its attributes: a sync of the contents alone has
     /// nothing to do.
-    fn owes_attrs_at_most(&self, _file: &Self::File) -> bool {
+    fn is_durable_but_for_attrs(&self, _file: &Self::File) -> bool {
         false
     }
 

@@ -169,14 +169,14 @@ impl<W: WaitMode> VolumeVfs<W> {
         log.inspect(|log| log.gaps.note_flushed(file.ino()));
     }
 
-    /// [`crate::Vfs::owes_attrs_at_most`].
-    pub fn owes_attrs_at_most(&self, file: &OpenFile) -> bool {
+    /// [`crate::Vfs::is_durable_but_for_attrs`].
+    pub fn is_durable_but_for_attrs(&self, file: &OpenFile) -> bool {
         let g = pin();
         let sb = &self.volume.sb;
         let inode = file.inode(&g);
         let is_written = inode.is_ok_and(|inode| sb.has_durable_contents(inode));
         drop(g);
-        is_written && sb.owes_attrs_at_most(file.ino())
+        is_written && sb.is_durable_but_for_attrs(file.ino())
     }
 
     /// [`crate::Vfs::attr_changes`].

@@ -268,8 +268,8 @@ impl Vfs for VolumeVfs<NonBlocking> {
         VolumeVfs::fsync(self, file, _data_only)
     }
 
-    fn owes_attrs_at_most(&self, file: &OpenFile) -> bool {
-        VolumeVfs::owes_attrs_at_most(self, file)
+    fn is_durable_but_for_attrs(&self, file: &OpenFile) -> bool {
+        VolumeVfs::is_durable_but_for_attrs(self, file)
     }
 
     fn attr_changes(&self, file: &OpenFile) -> Option<u32> {

@@ -224,6 +224,42 @@ impl Service for Named {
     }
 }
 
+/// Starts two readers that make calls by themselves, on one core.
+fn start_callers<S: Service>(
+    device: &UnixDatagram,
+    shared: &Arc<SessionShared<S>>,
+    have_queues: [bool; 2],
+) -> [thread::JoinHandle<io::Result<()>>; 2] {
+    let admission = Arc::new(ReaderAdmission::of_callers(&[0, 0]));
+    [0, 1].map(|number| {
+        let reader = Reader {
+            device: Arc::new(Device::from_fd(OwnedFd::from(device.try_clone().unwrap()))),
+            shared: Arc::clone(shared),
+            max_write: 4096,
+            setxattr_ext: true,
+            place: Some(ReaderPlace {
+                cpu: 0,
+                admission: Arc::clone(&admission),
+                number,
+                shares: false,
+                has_queue: have_queues[number],
+            }),
+        };
+        let thread = thread::Builder::new().name("reader".into());
+        thread.spawn(move || reader.run()).unwrap()
+    })
+}
+
+/// Tells each reader that the mount is gone, and waits for it.
+fn end_callers(kernel: &UnixDatagram, readers: [thread::JoinHandle<io::Result<()>>; 2]) {
+    for _ in &readers {
+        kernel.send(&[]).unwrap();
+    }
+    for reader in readers {
+        reader.join().unwrap().unwrap();
+    }
+}
+
 /// A reader makes calls by itself as long as another one reads; the last one hands them over, so
 /// that no number of calls that do not end stops the next request.
 #[test]
@@ -236,24 +272,7 @@ fn a_reader_makes_a_call_where_another_one_reads() {
         is_open: Arc::clone(&is_open),
     };
     let shared = serving(service, &scheduler, Park::Needed);
-    let admission = Arc::new(ReaderAdmission::of_callers(&[0, 0]));
-    let readers = [0, 1].map(|number| {
-        let reader = Reader {
-            device: Arc::new(Device::from_fd(OwnedFd::from(ours.try_clone().unwrap()))),
-            shared: Arc::clone(&shared),
-            max_write: 4096,
-            setxattr_ext: true,
-            place: Some(ReaderPlace {
-                cpu: 0,
-                admission: Arc::clone(&admission),
-                number,
-                shares: false,
-                has_queue: number == 0,
-            }),
-        };
-        let thread = thread::Builder::new().name("reader".into());
-        thread.spawn(move || reader.run()).unwrap()
-    });
+    let readers = start_callers(&ours, &shared, [true, false]);
     let both_read = || {
         let began = Instant::now();
         loop {
@@ -282,12 +301,7 @@ fn a_reader_makes_a_call_where_another_one_reads() {
     let calls = names.iter().filter(|&name| name == b"hearth-call").count();
     assert_eq!((calls, names.len()), (7, 8), "one reader was in a call");
     both_read();
-    for _ in &readers {
-        theirs.send(&[]).unwrap();
-    }
-    for reader in readers {
-        reader.join().unwrap().unwrap();
-    }
+    end_callers(&theirs, readers);
     shared.workers.close();
 }
 
@@ -328,34 +342,13 @@ fn a_request_that_a_task_goes_on_with_is_counted_once() {
     let kernel = Device::from_fd(OwnedFd::from(theirs.try_clone().unwrap()));
     let scheduler = Scheduler::builder().workers(1).start().unwrap();
     let shared = serving(Turns, &scheduler, Park::Needed);
-    let admission = Arc::new(ReaderAdmission::of_callers(&[0, 0]));
-    let readers = [0, 1].map(|number| {
-        let reader = Reader {
-            device: Arc::new(Device::from_fd(OwnedFd::from(ours.try_clone().unwrap()))),
-            shared: Arc::clone(&shared),
-            max_write: 4096,
-            setxattr_ext: true,
-            place: Some(ReaderPlace {
-                cpu: 0,
-                admission: Arc::clone(&admission),
-                number,
-                shares: false,
-                has_queue: false,
-            }),
-        };
-        thread::spawn(move || reader.run())
-    });
+    let readers = start_callers(&ours, &shared, [false, false]);
     const REQUESTS: u64 = 40;
     for unique in 1..=REQUESTS {
         send_as(7, &kernel, 1, unique, b"");
         assert_eq!(receive(&kernel).0.unique, unique);
     }
-    for _ in &readers {
-        theirs.send(&[]).unwrap();
-    }
-    for reader in readers {
-        reader.join().unwrap().unwrap();
-    }
+    end_callers(&theirs, readers);
     shared.workers.close();
     let tenant = TenantId::User(7).number();
     let rows = scheduler.stats().tenants;

@@ -256,12 +256,12 @@ impl<S: Service> RequestQueue<S> {
             Some((request, WaitFor::Thread)) => {
                 request_task::run_on_thread(self.own_shared(), request);
             }
-            Some((request, wait)) => self.spawn_task(request, wait, self.spec().as_rest()),
+            Some((request, wait)) => self.spawn_task(request, wait, self.spec().as_continuation()),
         }
     }
 
     fn late_reply(&mut self, id: RequestId, permits: Permits, bytes: usize) -> LateReply {
-        let (shared, spec) = (self.own_shared(), self.spec().as_rest());
+        let (shared, spec) = (self.own_shared(), self.spec().as_continuation());
         let early = Early {
             id,
             permits,

@@ -145,7 +145,7 @@ pub(crate) fn spawn_anywhere<S: Service>(
     request: impl PendingRequest,
     wait: WaitFor,
 ) {
-    let spec = Spec::of(shared.tenant()).as_rest();
+    let spec = Spec::of(shared.tenant()).as_continuation();
     let sched = shared.sched.clone();
     let open = OpenTask::new(&Arc::default());
     drop(sched.spawn(spec, run(shared, request, wait, open)));

@@ -86,9 +86,8 @@ pub trait File: Send + Sync {
     /// Writes all of `bytes`, or fails having written any part of them.
     fn write_at(&self, at: u64, bytes: &[u8]) -> Result<()>;
 
-    /// Has the disk begin with what was written in `range`, of which more is to come before the
-    /// next sync. Nobody waits for it.
-    fn start(&self, range: Range<u64>);
+    /// Has the disk begin to write `range`, before the sync that makes it durable. Does not wait.
+    fn start_writeback(&self, range: Range<u64>);
 
     /// Makes what was written durable: one flush.
     fn sync(&self) -> Result<()>;

@@ -244,8 +244,8 @@ impl File for RealFile {
             .map_err(self.failed("write"))
     }
 
-    fn start(&self, range: Range<u64>) {
-        sys::start_writing(&self.file, range);
+    fn start_writeback(&self, range: Range<u64>) {
+        sys::start_writeback(&self.file, range);
     }
 
     fn sync(&self) -> Result<()> {

@@ -196,8 +196,8 @@ impl DiskUpload<'_> {
 
     /// Has the disk begin with the last `len` bytes, while the next ones are made. Else the sync at
     /// the end hands it the whole segment at once, and what somebody else syncs waits behind that.
-    pub fn start(&self, len: usize) {
-        self.file.start(self.len - len as u64..self.len);
+    pub fn start_writeback(&self, len: usize) {
+        self.file.start_writeback(self.len - len as u64..self.len);
     }
 
     /// Gives the segment its name and makes it durable.

@@ -147,7 +147,7 @@ impl<'a> Stream<'a> {
         if self.buffer.len() >= PART {
             let len = self.buffer.len();
             self.hand_on()?;
-            self.upload.start(len);
+            self.upload.start_writeback(len);
         }
         Ok(())
     }

@@ -449,19 +449,19 @@ fn records_of_the_attributes_of_an_inode_are_told_from_all_others() {
     ];
     for other in of_others {
         let mut core = CoreRecords::default();
-        assert!(core.are_attrs_of(7), "there are none");
+        assert!(core.has_only_attrs_of(7), "there are none");
         core.add_attrs(7, 1, &attrs(GENERATION, 1), COST);
         core.add(untouched(7));
-        assert!(core.are_attrs_of(7) && !core.are_attrs_of(8));
+        assert!(core.has_only_attrs_of(7) && !core.has_only_attrs_of(8));
         let what = format!("{other:?}");
         core.add(other);
-        assert!(!core.are_attrs_of(7), "{what}");
+        assert!(!core.has_only_attrs_of(7), "{what}");
         core.take();
-        assert!(core.are_attrs_of(7));
+        assert!(core.has_only_attrs_of(7));
     }
     let mut core = CoreRecords::default();
     (0..FEW).for_each(|_| assert_ne!(core.add(untouched(7)), Added::Absorbed));
-    assert!(core.are_attrs_of(7));
+    assert!(core.has_only_attrs_of(7));
     core.add(untouched(7));
-    assert!(!core.are_attrs_of(7), "so many are not looked at");
+    assert!(!core.has_only_attrs_of(7), "so many are not looked at");
 }

@@ -33,7 +33,7 @@ pub(crate) const TICK_NS: u64 = 10_000_000;
 #[derive(Default)]
 pub(crate) struct CachedMtimes {
     files: ByInode<CachedMtimesLock, Believed>,
-    /// The last number of a current time that is to be stored. Relaxed: a number of its own.
+    /// The next number of a current time that is to be stored. Relaxed: nothing else depends on it.
     owed: AtomicU64,
 }
 

@@ -13,8 +13,8 @@
 //! Behind an asynchronous direct write the kernel sends none, and the next FSYNC is the program's
 //! own, which covers whatever was done before it: names that were made in between, other files.
 //! Nothing tells one from the other. So an FSYNC has nothing left to do only where no record waits
-//! for a commit but of the attributes of the file ([`hearth::Vfs::owes_attrs_at_most`]). Beside
-//! others who change something it shares the next commit with them.
+//! for a commit but of the attributes of the file: [`hearth::Vfs::is_durable_but_for_attrs`].
+//! Beside others who change something it shares the next commit with them.
 
 use crate::dispatch::handles::{Handle, Synced};
 use crate::dispatch::kernel_cache::cached_mtime::TICK_NS;

@@ -269,7 +269,7 @@ impl<V: KernelCache> Dispatcher<V> {
         let synced = self.handles.with(args.fh, Handle::take_synced).flatten();
         if let Some(synced) = synced
             && (data_only || self.has_durable_attrs(&file, synced))
-            && self.vfs.owes_attrs_at_most(&file)
+            && self.vfs.is_durable_but_for_attrs(&file)
         {
             return Ok(Outcome::Done(()));
         }

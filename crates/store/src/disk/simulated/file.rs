@@ -45,7 +45,7 @@ impl File for SimulatedFile {
     }
 
     /// Only counts: a cut may take what was started as well.
-    fn start(&self, range: Range<u64>) {
+    fn start_writeback(&self, range: Range<u64>) {
         self.disk.0.lock().counts.bytes_started += range.end - range.start;
     }
 

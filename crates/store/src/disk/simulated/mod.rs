@@ -43,7 +43,7 @@ pub enum Fault {
 pub struct Counts {
     /// Writes to files.
     pub writes: u64,
-    /// Bytes that it was told to begin with.
+    /// Bytes whose writeback was started before a sync.
     pub bytes_started: u64,
     /// Flushes.
     pub syncs: u64,
