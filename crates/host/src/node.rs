@@ -330,8 +330,8 @@ impl Node {
         self.open.lock().held.take()
     }
 
-    /// Whether a file without a name may be opened again: whoever removed the name knows, and uses
-    /// it. One that lost its name behind the mount is looked for again.
+    /// Whether an inode without a name may be opened again: callers of the mount removed the name
+    /// and use it. One that lost its name behind the mount is looked for again.
     pub fn may_reopen(&self) -> bool {
         self.open.lock().held.is_some()
     }

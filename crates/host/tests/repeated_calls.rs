@@ -116,3 +116,22 @@ fn few_descriptors_are_kept_for_a_caller_that_looks_at_a_whole_tree() {
     }
     assert!((25..150).contains(&most), "{most}");
 }
+
+/// `ls` in a directory that a caller of the mount has removed or replaced: nobody reaches it by its
+/// old name, so the kernel looks for nothing again, and no other directory can be meant.
+#[test]
+fn a_directory_that_callers_removed_is_opened_by_whoever_is_in_it() {
+    let place = Place::new("in-removed").unwrap();
+    let volume = Volume::builder().build().unwrap();
+    let vfs = HostVfs::open(place.path(), HostOptions::default(), &volume).unwrap();
+    let [removed, replaced, other] = [b"a", b"b", b"c"].map(|name| {
+        let made = vfs.mkdir(&CALLER, ROOT, name, 0o755);
+        made.unwrap().ino
+    });
+    vfs.rmdir(&CALLER, ROOT, b"a").unwrap();
+    vfs.mkdir(&CALLER, ROOT, b"a", 0o755).unwrap();
+    vfs.rename(&CALLER, ROOT, b"c", ROOT, b"b", 0).unwrap();
+    for ino in [removed, replaced, other] {
+        vfs.open(&CALLER, ino, libc::O_DIRECTORY).unwrap();
+    }
+}

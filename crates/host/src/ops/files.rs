@@ -66,10 +66,10 @@ impl Tree {
         let reached = self.reach(node)?;
         let stat = attributes::stat(reached.as_fd())?;
         node.set_mode(stat.stx_mode.into());
-        // Whoever has a directory open opens another by its path all the same.
-        let is_kept = || node.kind != Kind::Directory && node.may_reopen();
+        // Nobody finds by its name what callers removed: it is opened by whoever is in it. The
+        // name of what others removed may be another's by now.
         let is_gone = stat.stx_nlink == 0;
-        if is_gone && !is_kept() {
+        if is_gone && !node.may_reopen() {
             self.check_gone(caller, node)?;
         }
         let name = Tree::proc_name(reached.as_fd());
