@@ -19,6 +19,8 @@ mod nodes;
 mod table;
 #[path = "eviction/through.rs"]
 mod through;
+#[path = "eviction/written.rs"]
+mod written;
 
 use driver::Library;
 use hearth::backend::TestBackend;

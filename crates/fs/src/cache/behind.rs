@@ -3,7 +3,6 @@
 use crate::inode::Inode;
 use crate::superblock::{PAGE_BYTES, Superblock};
 use hearth_sync::epoch::{self, pin};
-use hearth_sync::primitive::atomic::Ordering::Relaxed;
 use std::ops::Range;
 
 /// Pages that are dropped at a time: writers of the file wait meanwhile.
@@ -35,20 +34,16 @@ impl Superblock {
         }
     }
 
-    /// Drops the clean ones of `pages`, unless the backend lacks something that was recorded of the
-    /// contents: see `evict_file`.
+    /// Drops those of `pages` that the backend has: see `evict_file`.
     fn drop_pages(&self, inode: &Inode, pages: Range<u64>) {
-        let (Some(data), Some(log)) = (inode.data(), self.log()) else {
-            return;
-        };
+        let Some(data) = inode.data() else { return };
         let g = pin();
         let _locks = (inode.meta.change.lock(), inode.meta.growth.lock());
         let _closed = inode.gate.write(inode.percpu());
-        // Relaxed: `growth` is held.
-        if log.is_pending(inode.contents.epoch.load(Relaxed)) || self.is_over(inode) {
+        let Some(has) = self.epochs_at_backend(inode) else {
             return;
-        }
-        let dropped = data.evict_range(pages, &g) as i64;
+        };
+        let dropped = data.evict_range(pages, has, &g) as i64;
         self.cache.mem_usage.add(-dropped * PAGE_BYTES);
     }
 }

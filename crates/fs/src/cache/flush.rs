@@ -191,11 +191,11 @@ impl Superblock {
             let stored = self.cache.on_disk(now, || saving.store(during));
             let extents = stored.inspect_err(|&errno| self.latch(errno))?;
             let durable = size.min(from.unwrap_or(pages.end).saturating_mul(PAGE));
-            if !self.record_flush(inode, edits, durable, extents, during) {
+            let Some(epoch) = self.record_flush(inode, edits, durable, extents, during) else {
                 return Ok(Flushed::Moved);
-            }
+            };
             held += saving.behind();
-            saving.end();
+            saving.end(epoch);
         }
         if !is_held {
             return Ok(Flushed::All);
@@ -205,8 +205,8 @@ impl Superblock {
         Ok(Flushed::Held(held))
     }
 
-    /// Records what was placed; false if pages were cut or moved since they were copied, in change
-    /// `edits`.
+    /// Records what was placed, and returns the low bits of the epoch that has it; `None` if pages
+    /// were cut or moved since they were copied, in change `edits`.
     pub(super) fn record_flush(
         &self,
         inode: &Inode,
@@ -214,31 +214,30 @@ impl Superblock {
         durable: u64,
         extents: Vec<Extent>,
         during: During,
-    ) -> bool {
+    ) -> Option<u8> {
+        let log = self.log()?;
         loop {
+            // The epoch does not change until it is dropped.
             let _g = pin();
-            let may_begin = self.log().is_some_and(|log| log.may_begin());
-            if during != During::Cut && !may_begin {
+            if during != During::Cut && !log.may_begin() {
                 drop(_g);
                 thread::yield_now();
                 continue;
             }
             let _growth = inode.meta.growth.lock();
             if inode.contents.edits.load(Relaxed) != edits {
-                return false;
+                return None;
             }
             // A size that was set meanwhile is another record's.
             let recorded = inode.contents.size.load(Relaxed);
             let size = durable.max(recorded).min(inode.meta.size());
-            if let Some(log) = self.log() {
-                log.count_inline(&extents);
-            }
+            log.count_inline(&extents);
             let edit = match extents.is_empty() {
                 true => Edit::Size,
                 false => Edit::Write(extents),
             };
             self.record_contents(inode, size, edit);
-            return true;
+            return Some(log.epoch() as u8);
         }
     }
 

@@ -66,10 +66,9 @@ impl Superblock {
         let Ok(extents) = saving.store(During::Operations) else {
             return false;
         };
-        let is_saved = self.record_flush(inode, edits, size, extents, During::Operations);
-        if is_saved {
-            saving.end();
-        }
+        let recorded = self.record_flush(inode, edits, size, extents, During::Operations);
+        let is_saved = recorded.is_some();
+        recorded.inspect(|&epoch| saving.end(epoch));
         is_saved
     }
 }

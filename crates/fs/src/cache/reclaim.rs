@@ -121,18 +121,31 @@ impl Superblock {
         // meanwhile would be lost.
         let locks = (inode.meta.change.lock(), inode.meta.growth.lock());
         let closed = inode.gate.write(inode.percpu());
-        // Then the backend has every page that is clean. One that is being written back is not.
-        if self.is_inode_pending(inode) {
+        let Some(has) = self.epochs_at_backend(inode) else {
             return 0;
-        }
+        };
         let want = bytes.div_ceil(PAGE_BYTES as u64);
-        let dropped = data.evict(want, g);
+        let dropped = data.evict(want, has, g);
         let freed = dropped as i64 * PAGE_BYTES;
         self.cache.mem_usage.add(-freed);
         if dropped >= want || inode.meta.is_unlinked() || inode.state.has_unrecorded() {
             return freed as u64;
         }
         freed as u64 + self.evict_inode(inode, (closed, locks), g)
+    }
+
+    /// Whether the backend has an epoch, by its low bits, in which contents of a file were recorded.
+    /// `None`: nothing of it may be dropped. The caller holds `change` and `growth`, and has closed
+    /// the gate.
+    ///
+    /// By epoch, because others may record what comes later all the time: a file that is written
+    /// steadily is never without anything pending.
+    pub(super) fn epochs_at_backend(&self, inode: &Inode) -> Option<impl Fn(u8) -> bool> {
+        // The pages of an inode that has ended have been taken away from what counts.
+        let log = self.log().filter(|_| !self.is_over(inode))?;
+        // Low bits alone could be taken for a pending epoch's for as long as nothing is recorded.
+        let is_pending = log.is_pending(inode.contents.epoch.load(Relaxed));
+        Some(move |epoch| !is_pending || !log.is_tag_pending(epoch))
     }
 
     /// Evicts the inode itself, and returns the bytes freed. `locks` are what the caller holds of

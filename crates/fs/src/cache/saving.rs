@@ -25,8 +25,8 @@ pub(super) enum During {
     Cut,
 }
 
-/// Pages under write-back. Unless they are saved they are dirty again, and so is their file, even
-/// after a panic.
+/// Pages under write-back. Unless they are recorded they are dirty again, and so is their file,
+/// even after a panic.
 pub(super) struct Saving<'a> {
     sb: &'a Superblock,
     inode: &'a Inode,
@@ -37,7 +37,8 @@ pub(super) struct Saving<'a> {
     /// Whether the file has more to be written back. Relaxed: read by the thread that waits for
     /// those that set it.
     is_behind: AtomicBool,
-    is_saved: bool,
+    /// The low bits of the epoch in which they were recorded.
+    recorded: Option<u8>,
 }
 
 impl<'a> Saving<'a> {
@@ -50,7 +51,7 @@ impl<'a> Saving<'a> {
             size,
             pages: DirtyPages::default(),
             is_behind: AtomicBool::new(false),
-            is_saved: false,
+            recorded: None,
         }
     }
 
@@ -110,9 +111,9 @@ impl<'a> Saving<'a> {
         parts.map(extent).collect()
     }
 
-    /// The pages are recorded.
-    pub fn end(mut self) {
-        self.is_saved = true;
+    /// The pages are recorded, in the epoch with these low bits.
+    pub fn end(mut self, epoch: u8) {
+        self.recorded = Some(epoch);
     }
 }
 
@@ -134,9 +135,9 @@ impl PageSource for Saving<'_> {
 
 impl Drop for Saving<'_> {
     fn drop(&mut self) {
-        self.data.end_save(&self.pages, self.is_saved, &pin());
+        self.data.end_save(&self.pages, self.recorded, &pin());
         let is_behind = self.pages.behind > 0 || self.is_behind.load(Relaxed);
-        if !self.is_saved || is_behind {
+        if self.recorded.is_none() || is_behind {
             self.sb.note_dirty(self.inode);
         }
     }

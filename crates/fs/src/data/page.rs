@@ -20,6 +20,9 @@ pub(super) struct Page {
     seq: SeqLock<PageLock>,
     /// `DIRTY`, `WRITEBACK`, `REFERENCED`.
     flags: AtomicU8,
+    /// The low bits of the epoch in which this content was last recorded; 0 for one that came from
+    /// the backend. Written by `flush` before it clears `WRITEBACK`.
+    recorded: AtomicU8,
     last: LastCore,
     /// Written under the lock of `seq`; read at any time, whole under `seq`'s retry.
     bytes: Box<AtomicBytes<{ PAGE_BYTES / 8 }>>,
@@ -61,6 +64,7 @@ impl Page {
         Box::new(Page {
             seq: SeqLock::new(),
             flags: AtomicU8::new(flags),
+            recorded: AtomicU8::new(0),
             last: LastCore::new(),
             bytes: AtomicBytes::boxed_with(start, bytes),
             #[cfg(test)]
@@ -114,8 +118,8 @@ impl Page {
 
     /// Clears the dirty bit of a page, which must then be copied and given to the backend.
     pub(super) fn begin_flush(&self) {
-        // Relaxed: `evict` is the only reader of WRITEBACK, and the gate orders it after this
-        // thread.
+        // Relaxed: eviction is the only other reader of WRITEBACK, and this runs inside the gate,
+        // which it closes.
         self.flags.fetch_or(WRITEBACK, Ordering::Relaxed);
         // Acquire pairs with the Release of `mark_written`: if the change came first, the copy that
         // follows has its bytes; if it comes later, the page stays dirty.
@@ -128,25 +132,38 @@ impl Page {
         self.flags.load(Ordering::Relaxed) & WRITEBACK != 0
     }
 
-    /// Ends what `begin_flush` began; unless `saved`, the page is dirty again.
-    pub(super) fn end_flush(&self, saved: bool) {
-        if !saved {
-            self.mark_written();
+    /// Ends what `begin_flush` began: the content was recorded in the epoch with these low bits, or
+    /// the page is dirty again.
+    pub(super) fn end_flush(&self, recorded: Option<u8>) {
+        match recorded {
+            // Relaxed: the flag orders it.
+            Some(epoch) => self.recorded.store(epoch, Ordering::Relaxed),
+            None => self.mark_written(),
         }
-        // Relaxed: see `begin_flush`.
-        self.flags.fetch_and(!WRITEBACK, Ordering::Relaxed);
+        // Release: partner of `is_clean`. Who finds the flag clear finds the epoch.
+        self.flags.fetch_and(!WRITEBACK, Ordering::Release);
     }
 
-    /// Whether the backend has this content, and no flush is under way. Only with the gate closed.
+    /// Whether the backend was told of this content, and no flush is under way. Only with the gate
+    /// closed.
     pub(super) fn is_clean(&self) -> bool {
-        // Relaxed: with the gate closed only readers change flags, and neither of these.
-        self.flags.load(Ordering::Relaxed) & (DIRTY | WRITEBACK) == 0
+        // Acquire: partner of `end_flush`. With the gate closed no page becomes dirty, and no flush
+        // begins.
+        self.flags.load(Ordering::Acquire) & (DIRTY | WRITEBACK) == 0
     }
 
-    /// The clock hand passes: returns whether the page may be evicted. A page used since the last
-    /// time stays and loses its reference bit. Only with the gate closed.
-    pub(super) fn is_evictable(&self) -> bool {
-        if !self.is_clean() {
+    /// Whether the backend can give this content again: it is clean, and `has` says that the
+    /// backend has the epoch, by its low bits, in which it was recorded. Only with the gate closed.
+    pub(super) fn is_at_backend(&self, has: impl Fn(u8) -> bool) -> bool {
+        // Relaxed: after the flags; the flush that would change it has not begun.
+        self.is_clean() && has(self.recorded.load(Ordering::Relaxed))
+    }
+
+    /// The clock hand passes: returns whether the page may be evicted, `has` as in
+    /// [`Page::is_at_backend`]. A page used since the last time stays and loses its reference bit.
+    /// Only with the gate closed.
+    pub(super) fn is_evictable(&self, has: impl Fn(u8) -> bool) -> bool {
+        if !self.is_at_backend(has) {
             return false;
         }
         // Relaxed: a hint.

@@ -63,10 +63,10 @@ fn a_page_under_eviction_is_there_or_absent_and_never_zeros() {
     check(|| {
         let data = dense(2);
         save(&data, &Mutex::new(vec![0; 2]));
-        assert_eq!(data.evict(9, &pin()), 0);
+        assert_eq!(data.evict(9, |_| true, &pin()), 0);
         beside(
             &data,
-            |data| assert!(data.evict(9, &pin()) <= 2),
+            |data| assert!(data.evict(9, |_| true, &pin()) <= 2),
             |data| {
                 for index in [1, 0] {
                     let got = page(data, index);

@@ -188,7 +188,7 @@ fn a_page_written_to_during_its_flush_stays_dirty() {
 fn eviction_spares_what_is_dirty_on_its_way_or_in_use() {
     let g = pin();
     let data = dense(4, &g);
-    let evict_twice = || data.evict(9, &g) + data.evict(9, &g);
+    let evict_twice = || data.evict(9, |_| true, &g) + data.evict(9, |_| true, &g);
     assert_eq!(evict_twice(), 0, "all are dirty");
     let flushed = data.flush(&mut |index, _| {
         assert_eq!(
@@ -208,9 +208,9 @@ fn an_evicted_page_is_absent_and_still_counted() {
     let g = pin();
     let data = dense(4, &g);
     data.flush(&mut |_, _| Ok::<(), ()>(())).unwrap();
-    assert_eq!(data.evict(9, &g), 0, "all were used");
+    assert_eq!(data.evict(9, |_| true, &g), 0, "all were used");
     page_at(&data, 2, &g).unwrap();
-    assert_eq!(data.evict(9, &g), 3);
+    assert_eq!(data.evict(9, |_| true, &g), 3);
     assert_eq!(
         (data.pages(&g), data.resident(&g).pages, data.is_complete()),
         (4, 1, false)
@@ -230,8 +230,8 @@ fn eviction_goes_on_where_it_stopped() {
     let g = pin();
     let data = dense(200, &g);
     data.flush(&mut |_, _| Ok::<(), ()>(())).unwrap();
-    assert_eq!(data.evict(0, &g), 0);
-    assert_eq!(data.evict(999, &g), 0, "all were used");
+    assert_eq!(data.evict(0, |_| true, &g), 0);
+    assert_eq!(data.evict(999, |_| true, &g), 0, "all were used");
     let gone = || -> Vec<u64> {
         let absent = |index: &u64| {
             data.walk(*index..index + 1, &g)
@@ -240,16 +240,16 @@ fn eviction_goes_on_where_it_stopped() {
         };
         (0..200).filter(absent).collect()
     };
-    assert_eq!(data.evict(30, &g), 30);
+    assert_eq!(data.evict(30, |_| true, &g), 30);
     assert_eq!(gone(), (0..30).collect::<Vec<_>>());
     // A page that comes back at once is not evicted next.
     for index in 0..30 {
         data.load(index, Some(&filled(1)), &g);
     }
-    assert_eq!(data.evict(100, &g), 100);
+    assert_eq!(data.evict(100, |_| true, &g), 100);
     assert_eq!(gone(), (30..130).collect::<Vec<_>>());
     assert_eq!(
-        data.evict(999, &g),
+        data.evict(999, |_| true, &g),
         70,
         "once around; those that were loaded are in use"
     );

@@ -3,7 +3,6 @@
 use hearth_sync::epoch::Guard;
 use hearth_sync::primitive::atomic::Ordering;
 
-use super::page::Page;
 use super::root::Data;
 use super::slot_state::SlotState;
 use super::span::{PAGE, PAGE_BYTES, PAGES};
@@ -160,10 +159,10 @@ impl Data {
                 let mut bytes = Vec::new();
                 self.save_page(index, u64::MAX, &mut bytes, &pin());
                 let written = write(index, &bytes);
-                self.end_save(&page, written.is_ok(), &pin());
+                self.end_save(&page, written.is_ok().then_some(0), &pin());
                 if let Err(error) = written {
                     left.iter()
-                        .for_each(|page| self.end_save(page, false, &pin()));
+                        .for_each(|page| self.end_save(page, None, &pin()));
                     return Err(error);
                 }
                 flushed += 1;
@@ -172,15 +171,16 @@ impl Data {
         Ok(flushed)
     }
 
-    /// Ends the write-back of `pages`. Unless they are `saved` they are dirty again.
-    pub fn end_save(&self, pages: &DirtyPages, saved: bool, g: &Guard) {
+    /// Ends the write-back of `pages`: they were recorded in the epoch with these low bits, or they
+    /// are dirty again.
+    pub fn end_save(&self, pages: &DirtyPages, recorded: Option<u8>, g: &Guard) {
         for index in pages.written.iter().cloned().flatten() {
             let page = self.slot(index, g).and_then(|slot| slot.page(g));
             if let Some(page) = page.filter(|page| page.is_flushing()) {
-                page.end_flush(saved);
+                page.end_flush(recorded);
             }
         }
-        let unwritten = pages.unwritten.iter().filter(|_| !saved);
+        let unwritten = pages.unwritten.iter().filter(|_| recorded.is_none());
         for index in unwritten.cloned().flatten() {
             if let Some(slot) = self.slot(index, g) {
                 slot.state
@@ -189,12 +189,12 @@ impl Data {
         }
     }
 
-    /// Evicts the pages of `range` that are clean, used or not, and returns how many. As
+    /// Evicts the pages of `range` that are at the backend, used or not, and returns how many. As
     /// [`Data::evict`] otherwise.
-    pub fn evict_range(&self, range: Range<u64>, g: &Guard) -> u64 {
+    pub fn evict_range(&self, range: Range<u64>, has: impl Fn(u8) -> bool, g: &Guard) -> u64 {
         let mut evicted = 0;
         for (_, slot) in self.walk(range, g) {
-            if slot.page(g).is_some_and(Page::is_clean) {
+            if slot.page(g).is_some_and(|page| page.is_at_backend(&has)) {
                 self.status.set_partial();
                 slot.clear(SlotState::AtBackend, g);
                 evicted += 1;
@@ -204,12 +204,13 @@ impl Data {
     }
 
     /// Evicts up to `want` pages that are clean and were not used since the last call, and returns
-    /// how many. Only for files whose backend can give them back; gate closed.
+    /// how many. Only for files whose backend can give them back; gate closed. `has`: whether the
+    /// backend has the epoch with these low bits. What was recorded later stays.
     ///
     /// The clock algorithm: every call goes on where the last one stopped, if the file has more
     /// than 64 pages, and goes around the file once at most; a used page stays and loses its
     /// reference bit.
-    pub fn evict(&self, want: u64, g: &Guard) -> u64 {
+    pub fn evict(&self, want: u64, has: impl Fn(u8) -> bool, g: &Guard) -> u64 {
         let hand = self.far.load(g).map(|far| &far.hand);
         // Relaxed: the gate is closed, and its lock orders one call after the other.
         let start = hand.map_or(0, |hand| hand.load(Ordering::Relaxed));
@@ -222,7 +223,7 @@ impl Data {
                 }
                 break;
             }
-            if slot.page(g).is_some_and(Page::is_evictable) {
+            if slot.page(g).is_some_and(|page| page.is_evictable(&has)) {
                 self.status.set_partial();
                 slot.clear(SlotState::AtBackend, g);
                 evicted += 1;

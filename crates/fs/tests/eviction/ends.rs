@@ -49,6 +49,11 @@ impl Hooked {
         *self.hook.lock().expect("nobody panicked") = Some(Box::new(hook));
     }
 
+    /// Whether it has no room for a commit from now on.
+    pub fn keep_all(&self, keeps_all: bool) {
+        self.keeps_all.store(keeps_all, Relaxed);
+    }
+
     /// Not while the hook runs: what it does may come here.
     fn before(&self, doing: Doing) {
         let taken = self.hook.lock().expect("nobody panicked").take();
@@ -193,10 +198,10 @@ fn what_the_backend_has_no_room_for_stays_in_memory() {
     volume.reclaim(u64::MAX);
     let before = resident(&root);
     make(&root, "/f", 8);
-    backend.keeps_all.store(true, Relaxed);
+    backend.keep_all(true);
     volume.reclaim(u64::MAX);
     assert!(resident(&root) >= before + 8 * PAGE as u64, "all is here");
-    backend.keeps_all.store(false, Relaxed);
+    backend.keep_all(false);
     volume.reclaim(u64::MAX);
     volume.reclaim(u64::MAX);
     assert_eq!(resident(&root), before);
@@ -295,12 +300,12 @@ fn what_the_backend_does_not_forget_stays_ended_and_is_forgotten_at_the_next_syn
     make(&root, "/f", 1);
     let ino = root.stat("/f").expect("it is there").ino;
     volume.reclaim(u64::MAX);
-    backend.keeps_all.store(true, Relaxed);
+    backend.keep_all(true);
     root.unlink("/f").expect("it is there");
     assert_eq!(volume.vfs().getattr(ino), Err(Errno::ESTALE));
     assert_eq!((backend.backend.inodes(), used(&root)), (2, before));
     assert_eq!(volume.sync(), Err(Errno::ENOSPC));
-    backend.keeps_all.store(false, Relaxed);
+    backend.keep_all(false);
     assert_eq!(volume.sync(), Ok(()));
     assert_eq!((backend.backend.inodes(), used(&root)), (1, before));
 }

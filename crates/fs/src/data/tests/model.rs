@@ -189,7 +189,7 @@ impl Check {
             Op::Flush { fail_at } => self.flush(fail_at),
             Op::Evict { want } => {
                 let there = self.data.resident(g).pages;
-                let evicted = self.data.evict(want, g);
+                let evicted = self.data.evict(want, |_| true, g);
                 assert!(evicted <= want && self.data.resident(g).pages == there - evicted);
             }
             Op::CheckAllocation => self.check_allocation(g),

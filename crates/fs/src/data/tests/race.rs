@@ -257,7 +257,7 @@ fn readers_load_pages_that_eviction_drops() {
         let mut evicted = 0;
         for _ in 0..30_000 {
             let _closed = gate.lock();
-            evicted += data.evict(20, &pin());
+            evicted += data.evict(20, |_| true, &pin());
         }
         assert!(evicted > 0);
     });
