@@ -134,8 +134,8 @@ impl Superblock {
         freed as u64 + self.evict_inode(inode, (closed, locks), g)
     }
 
-    /// Whether the backend has an epoch, by its low bits, in which contents of a file were recorded.
-    /// `None`: nothing of it may be dropped. The caller holds `change` and `growth`, and has closed
+    /// Whether the backend has an epoch, by its low bits, in which contents of a file were
+    /// recorded. `None`: nothing of it may be dropped. The caller holds `change` and `growth`, and has closed
     /// the gate.
     ///
     /// By epoch, because others may record what comes later all the time: a file that is written
