@@ -135,8 +135,8 @@ impl Superblock {
     }
 
     /// Whether the backend has an epoch, by its low bits, in which contents of a file were
-    /// recorded. `None`: nothing of it may be dropped. The caller holds `change` and `growth`, and has closed
-    /// the gate.
+    /// recorded. `None`: nothing of it may be dropped. The caller holds `change` and `growth`, and
+    /// has closed the gate.
     ///
     /// By epoch, because others may record what comes later all the time: a file that is written
     /// steadily is never without anything pending.
