@@ -6,6 +6,8 @@ use crate::{install, process};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Test program of `hearth-cli`, and the part of it that is random; empty for all.
+///
+/// The rules of quotas are not random, but Linux is asked for them here only.
 const SUITES: &[(&str, &str)] = &[
     ("suite", "fsx::"),
     ("stress", ""),
@@ -15,12 +17,15 @@ const SUITES: &[(&str, &str)] = &[
     ("quota_writeback", ""),
     ("quota_races", ""),
     ("suite", "model::"),
+    ("suite", "quota_rules::"),
     ("store_kill", ""),
     ("store_cases", ""),
     ("host_cases", "crowd::"),
     ("host_cases", "programs::"),
 ];
 
+/// Operations of fsx on each mount.
+const OPERATIONS: u64 = 100_000;
 /// Seconds of each crowd and of PostgreSQL on a host volume.
 const HOST_SECONDS: u64 = 60;
 /// Races to the limits of quotas in each round.
@@ -167,7 +172,9 @@ fn round(seed: u64) -> Result<(), String> {
         let mut test = process::cargo();
         test.args(["test", "--package", "hearth-cli", "--test", suite, part])
             .env("HEARTH_SEED", seed.to_string())
-            .env("HEARTH_SECONDS", HOST_SECONDS.to_string());
+            .env("HEARTH_SECONDS", HOST_SECONDS.to_string())
+            .env("HEARTH_OPERATIONS", OPERATIONS.to_string())
+            .env("HEARTH_LINUX", "1");
         if let Some((_, rounds)) = MOUNT_ROUNDS.iter().find(|(name, _)| name == suite) {
             test.env("HEARTH_SEED", (seed * rounds).to_string())
                 .env("HEARTH_ROUNDS", rounds.to_string());

@@ -15,10 +15,11 @@ harness::on_both_transports!(
     zeroed_ranges_read_as_zeros_and_the_rest_stays,
 );
 
-/// 100,000 operations over each transport as it is mounted by default; `cargo xtask soak suites`
-/// runs others.
-const OPERATIONS: u64 = 50_000;
-const SEEDS: u64 = 2;
+/// Operations on one mount, unless `HEARTH_OPERATIONS` says how many: `cargo xtask soak suites`
+/// makes more, and others.
+const OPERATIONS: u64 = 20_000;
+/// What each part of them is divided by that is slow.
+const SLOW: u64 = 6;
 
 /// Mapped reads and writes, punched holes and copied ranges among the others.
 const CONFIGURATION: &str = "
@@ -47,21 +48,21 @@ posix_fadvise = 1
 #[test]
 fn a_file_on_a_store_keeps_its_bytes() {
     let options = "create,memory=16M,commit=0.05";
-    fsx(Transport::Dev, options, OPERATIONS / 2, seed() + 40);
+    fsx(Transport::Dev, options, operations() / 4, seed() + 40);
     let options = "create,memory=16M,commit=0.05,no_writeback,compress=zstd";
-    fsx(Transport::Dev, options, OPERATIONS / 5, seed() + 41);
+    fsx(Transport::Dev, options, operations() / 10, seed() + 41);
 }
 
 fn a_file_written_back_later_keeps_its_bytes(transport: Transport) {
-    (0..SEEDS).for_each(|more| fsx(transport, "writeback", OPERATIONS, seed() + more));
+    fsx(transport, "writeback", operations(), seed());
 }
 
 fn a_file_written_through_keeps_its_bytes(transport: Transport) {
-    fsx(transport, "no_writeback", OPERATIONS, seed() + 10);
+    fsx(transport, "no_writeback", operations(), seed() + 10);
 }
 
 fn a_file_past_the_page_cache_keeps_its_bytes(transport: Transport) {
-    fsx(transport, "direct_io", 5_000, seed() + 20);
+    fsx(transport, "direct_io", operations() / SLOW, seed() + 20);
 }
 
 fn a_file_whose_requests_are_all_suspended_keeps_its_bytes(transport: Transport) {
@@ -70,7 +71,12 @@ fn a_file_whose_requests_are_all_suspended_keeps_its_bytes(transport: Transport)
         .enumerate()
     {
         let options = format!("park=every,{options}");
-        fsx(transport, &options, 3_000, seed() + 30 + more as u64);
+        fsx(
+            transport,
+            &options,
+            operations() / SLOW,
+            seed() + 30 + more as u64,
+        );
     }
 }
 
@@ -78,8 +84,15 @@ fn a_file_whose_requests_are_all_suspended_keeps_its_bytes(transport: Transport)
 fn a_file_in_a_directory_of_the_host_keeps_its_bytes() {
     let below = Below::ext4();
     let mounted = Mounted::over(Transport::Dev, below.path(), "");
-    fsx_on(&mounted, OPERATIONS / 5, seed() + 50);
-    Zeroing::new(mounted.at("zeroed"), seed() + 60).run(5_000);
+    fsx_on(&mounted, operations() / 2, seed() + 50);
+    Zeroing::new(mounted.at("zeroed"), seed() + 60).run(operations() / SLOW);
+}
+
+fn operations() -> u64 {
+    match std::env::var("HEARTH_OPERATIONS") {
+        Ok(text) => text.parse().expect("HEARTH_OPERATIONS is a number"),
+        Err(_) => OPERATIONS,
+    }
 }
 
 fn fsx(transport: Transport, options: &str, operations: u64, seed: u64) {
@@ -106,9 +119,9 @@ fn fsx_on(mounted: &Mounted, operations: u64, seed: u64) {
 fn zeroed_ranges_read_as_zeros_and_the_rest_stays(transport: Transport) {
     let park = "park=every,no_writeback";
     let ways = [
-        ("writeback", 25_000),
-        ("no_writeback", 25_000),
-        (park, 4_000),
+        ("writeback", operations()),
+        ("no_writeback", operations()),
+        (park, operations() / SLOW),
     ];
     for (more, (options, steps)) in ways.into_iter().enumerate() {
         let mounted = Mounted::new(transport, options);

@@ -43,7 +43,7 @@ impl Zeroing {
     }
 
     /// Makes `steps` calls.
-    pub fn run(&mut self, steps: usize) {
+    pub fn run(&mut self, steps: u64) {
         for step in 0..steps {
             let call = self.step();
             let size = self.file.metadata().unwrap().len();
