@@ -1,7 +1,7 @@
 //! Changes behind the mount: seen within the timeouts, and at an open.
 
 use crate::case::Case;
-use crate::harness::Below;
+use crate::harness::{Below, succeed};
 
 #[test]
 fn hr9_new_bytes_of_the_same_size_are_seen() {
@@ -203,4 +203,18 @@ ln -sf two $S/l; pause; readlink l
 echo longer > $S/a; pause; stat -c %s a; rm $S/a; pause; try stat a
 "##,
     );
+}
+
+/// Nothing is known of it any more: on the directory itself its listing is empty.
+#[test]
+fn a_current_directory_that_others_remove_is_stale() {
+    let case = Case::on(Below::ext4);
+    let script = r##"
+mkdir d; cd d; ls; rmdir $S/d; pause
+try ls; try touch new; try stat .; try cat f
+cd $M; mkdir d; cd d; touch new; ls
+"##;
+    let said = succeed(&mut case.script("", script));
+    let stale = |status: u8| format!("no {status} Stale file handle\n");
+    assert_eq!(said, stale(2) + &stale(1).repeat(3) + "new\n");
 }
