@@ -38,4 +38,12 @@ pub trait Read {
         to: Option<&[u8]>,
         visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<()>;
+
+    /// Files of tables that are not what was written, also in parts that no scan reads.
+    ///
+    /// # Errors
+    /// It cannot be told.
+    fn damaged_tables(&self) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
 }

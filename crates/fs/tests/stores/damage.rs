@@ -304,6 +304,28 @@ fn one_flipped_bit_of_an_encrypted_store_is_told_by_name_or_has_no_effect() {
     flip_all(true);
 }
 
+/// Once, a check did not read the filters of tables, which every look at one key does.
+#[test]
+fn a_flipped_bit_behind_the_values_of_a_table_is_found_by_a_check() {
+    const LAST: usize = 8 << 10;
+    const EACH: usize = 29;
+    let mut site = Site::new(false);
+    let tables = |file: &PathBuf| file.parent().is_some_and(|dir| dir.ends_with("tables"));
+    let mut wrong = Vec::new();
+    for file in site.files().into_iter().filter(tables) {
+        let bytes = fs::read(&file).unwrap();
+        for at in (bytes.len().saturating_sub(LAST)..bytes.len()).step_by(EACH) {
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 1;
+            if let Err(why) = site.check(&file, Some(&flipped), false) {
+                wrong.push(format!("{}, byte {at}: {why}", file.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(site.failed > 0, "no look met one");
+}
+
 #[test]
 fn a_file_that_is_missing_cut_or_zeroed_is_told_by_name_or_has_no_effect() {
     let mut site = Site::new(false);

@@ -99,6 +99,10 @@ impl<K: KeyValues> Read for Sealed<K> {
             }
         })
     }
+
+    fn damaged_tables(&self) -> Result<Vec<String>> {
+        self.below.damaged_tables()
+    }
 }
 
 impl<K: KeyValues> KeyValues for Sealed<K> {

@@ -55,6 +55,25 @@ pub(super) fn of_merge(
     }
 }
 
+/// The tables of all keyspaces that do not fit the checksums in their lists, while tables may be
+/// merged: one that is gone from its list meanwhile was merged and removed.
+pub(super) fn damaged_of(folder: &Path, keyspaces: usize) -> Result<Vec<String>> {
+    let mut all = Vec::new();
+    for number in 0..=keyspaces {
+        let mut found = damaged(folder, number, &|| false)?;
+        if !found.is_empty() {
+            let listed = layout::tables(folder, number)?;
+            let names = listed
+                .iter()
+                .map(|table| layout::shown(number, table.number));
+            let names: Vec<String> = names.collect();
+            found.retain(|table| names.contains(table));
+        }
+        all.append(&mut found);
+    }
+    Ok(all)
+}
+
 /// The tables of a keyspace that do not fit the checksums in its list. Stops early when
 /// `is_ending`, with those found so far.
 fn damaged(folder: &Path, keyspace: usize, is_ending: &dyn Fn() -> bool) -> Result<Vec<String>> {

@@ -238,6 +238,10 @@ impl Engine for Tables {
         Ok(Some(Compacted { before, after }))
     }
 
+    fn damaged_tables(&self) -> Result<Vec<String>> {
+        blame::damaged_of(&self.folder, KEYSPACES.len())
+    }
+
     fn is_broken(&self) -> bool {
         self.has_failed.load(Ordering::Relaxed) || self.merge_error().is_some()
     }

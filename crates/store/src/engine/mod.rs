@@ -71,6 +71,11 @@ pub trait Engine: Send + Sync {
     /// Whether it must be dropped and opened again before the next change.
     fn is_broken(&self) -> bool;
 
+    /// As [`crate::Read::damaged_tables`].
+    fn damaged_tables(&self) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+
     /// Why a merge of tables failed that the engine makes on its own, if one has: it is broken
     /// then. The old tables are whole. [`crate::Error::Busy`] while that is found out.
     fn merge_error(&self) -> Option<crate::Error> {

@@ -40,9 +40,10 @@ pub use on_disk::Segmented;
 pub use repair::repair;
 pub use report::{About, Counted, Finding, Report};
 
-use crate::error::Result;
-use crate::kv::Read;
+use crate::error::{Error, Result};
+use crate::kv::{Read, Table};
 use meta::Meta;
+use report::report_of_engine;
 
 /// Inode number of the root.
 const ROOT: u64 = 1;
@@ -66,6 +67,24 @@ pub type Watch<'a> = &'a mut dyn FnMut(Step);
 pub struct Options {
     /// Read and verify every block; otherwise only keys, values and the ends of segments.
     pub data: bool,
+}
+
+/// Finds damage in parts of the engine's tables that the passes above have not read: scans ask no
+/// filter, which every look at one key does.
+fn tables(view: &dyn Read, report: &mut Report) -> Result<()> {
+    if report
+        .findings
+        .iter()
+        .any(|known| known.code == Code::Engine)
+    {
+        return Ok(());
+    }
+    let files = view.damaged_tables()?;
+    if !files.is_empty() {
+        let what = "a part of a table does not fit its checksum".to_owned();
+        report_of_engine(report, &Error::Engine { files, what }, Table::Meta);
+    }
+    Ok(())
 }
 
 /// Checks everything. `view` must not change meanwhile.
@@ -99,5 +118,6 @@ pub fn check(
     let dirs = tree::check(view, &mut meta, joined, &mut report)?;
     usage::check(&meta, &used, &mut report);
     paths::find(view, &dirs, &mut report)?;
+    tables(view, &mut report)?;
     Ok(report)
 }

@@ -347,6 +347,13 @@ impl Read for Kv {
         let _here = InScan::begin();
         overlay::scan(&changes, &*view, table, (from, to), visit)
     }
+
+    fn damaged_tables(&self) -> Result<Vec<String>> {
+        self.shared.gate.pass();
+        let engine = self.shared.engine.read();
+        let engine = engine.as_deref().ok_or_else(|| self.shared.no_engine())?;
+        engine.damaged_tables()
+    }
 }
 
 /// The parts of a volume in `dir`, whose engine keeps `cache` bytes of tables in memory.
