@@ -13,6 +13,8 @@ mod driver;
 mod ends;
 #[path = "eviction/faults.rs"]
 mod faults;
+#[path = "eviction/kept_open.rs"]
+mod kept_open;
 #[path = "eviction/nodes.rs"]
 mod nodes;
 #[path = "eviction/table.rs"]

@@ -32,6 +32,7 @@ impl Superblock {
                 self.fetch_into(*dir, |inode| self.fetch_entry(inode, name))
             }
             Fetch::Directory(dir) => self.fetch_into(*dir, |inode| self.fetch_directory(inode)),
+            Fetch::Attributes(ino) => self.fetch_into(*ino, |inode| self.fetch_attributes(inode)),
             Fetch::Page { ino, index, pages } => {
                 self.fetch_into(*ino, |inode| self.fetch_page(inode, *index, *pages))
             }

@@ -2,6 +2,7 @@
 //! and ends those that have neither name nor reference. `docs/design/eviction.md` has the protocol.
 
 mod ahead;
+mod attributes;
 mod behind;
 mod caught;
 mod commit;

@@ -109,10 +109,14 @@ impl Superblock {
         if crate::is_control(inode.number()) {
             return 0;
         }
-        match inode.data() {
+        let freed = match inode.data() {
             Some(data) => self.evict_file(inode, data, bytes, g),
             None if inode.meta.is_unlinked() => 0,
             None => self.evict_inode(inode, (), g),
+        };
+        match freed < bytes {
+            true => freed + self.evict_attributes(inode, g),
+            false => freed,
         }
     }
 
@@ -216,6 +220,10 @@ impl Superblock {
         let go_on = |back: &InodeInner| {
             back.meta.continue_from(&inode.meta);
             back.contents.continue_from(&inode.contents);
+            if let Some(extra) = inode.extra(g).filter(|extra| extra.is_at_backend) {
+                back.move_extra(extra.clone(), g);
+                back.set_extra_blocks(inode.extra_blocks());
+            }
             if let (Some(from), Some(to)) = (inode.directory(), back.directory()) {
                 to.moves().continue_from(from.moves().peek());
             }

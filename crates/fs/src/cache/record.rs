@@ -55,21 +55,27 @@ impl Superblock {
         let inode = InodeInner::new(name, attrs.kind, &fields, body);
         inode.contents.size.store(kept.size, Relaxed);
         if !kept.xattrs.is_empty() {
-            let mut extra = XattrsAcls::default();
-            let mut plain = Vec::new();
-            for (name, value) in &kept.xattrs {
-                match &name[..] {
-                    ACL_ACCESS => extra.access = Acl::from_xattr(value).ok().flatten(),
-                    ACL_DEFAULT => extra.default = Acl::from_xattr(value).ok().flatten(),
-                    name => plain.push((name, &value[..])),
-                }
-            }
-            extra.xattrs = plain.into_iter().collect();
+            let extra = extra_of(kept);
             inode.set_extra_blocks(extra.blocks());
             inode.set_extra(extra, |_| {}, g, |_| {});
         }
         inode
     }
+}
+
+/// The extended attributes and ACLs of a record.
+pub(super) fn extra_of(kept: &Kept) -> XattrsAcls {
+    let mut extra = XattrsAcls::default();
+    let mut plain = Vec::new();
+    for (name, value) in &kept.xattrs {
+        match &name[..] {
+            ACL_ACCESS => extra.access = Acl::from_xattr(value).ok().flatten(),
+            ACL_DEFAULT => extra.default = Acl::from_xattr(value).ok().flatten(),
+            name => plain.push((name, &value[..])),
+        }
+    }
+    extra.xattrs = plain.into_iter().collect();
+    extra
 }
 
 /// Puts the number of entries or pages, and the latest change of contents, in the per-core

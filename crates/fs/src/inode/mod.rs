@@ -267,6 +267,17 @@ impl InodeInner {
         }
     }
 
+    /// Takes extended attributes out of memory, or puts them back: they are as they were. The
+    /// caller holds `change`, or is the only one who knows the inode.
+    pub fn move_extra(&self, extra: XattrsAcls, g: &Guard) {
+        self.optional.set_extra(Some(Box::new(extra)), g);
+    }
+
+    /// Whether there are extended attributes that only the backend knows.
+    pub fn has_extra_at_backend(&self, g: &Guard) -> bool {
+        self.extra(g).is_some_and(|extra| extra.is_at_backend)
+    }
+
     /// The access ACL, if there is one.
     pub fn access_acl<'g>(&'g self, g: &'g Guard) -> Option<&'g Acl> {
         self.extra(g)?.access.as_ref()

@@ -17,7 +17,12 @@ pub(crate) struct XattrsAcls {
     pub access: Option<Acl>,
     /// Default ACL of a directory.
     pub default: Option<Acl>,
+    /// They have left memory: there are attributes, of which only the backend knows, and no ACL.
+    pub is_at_backend: bool,
 }
+
+/// Attributes of an inode in use leave memory if they take more bytes than this.
+const LARGE: usize = 256;
 
 /// The extended attribute in which Linux keeps the capabilities of a program.
 pub(crate) const CAPABILITY: &[u8] = b"security.capability";
@@ -34,7 +39,13 @@ impl XattrsAcls {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.xattrs.is_empty() && self.access.is_none() && self.default.is_none()
+        self.xattrs.is_empty() && self.acls() == 0 && !self.is_at_backend
+    }
+
+    /// Whether they may leave memory while their inode is in use. Not what every access of the
+    /// inode asks for: ACLs, and whether there are capabilities.
+    pub fn may_leave(&self) -> bool {
+        self.xattrs.memory() > LARGE && self.acls() == 0 && !self.has_capability()
     }
 
     /// Bytes of memory that they take; none if there are none, which is then not kept. What a

@@ -9,7 +9,7 @@ use crate::inode::{Fields, Inode, XattrsAcls};
 use crate::number::is_control;
 use crate::ops::ctx::Ctx;
 use crate::quota::{Charge, Resource};
-use crate::superblock::Attempt;
+use crate::superblock::{Attempt, Fetch, Stop};
 use hearth_sync::epoch::Guard;
 
 /// Longest value in bytes (`XATTR_SIZE_MAX`).
@@ -42,7 +42,10 @@ pub(crate) fn get(cx: &Ctx<'_>, inode: &Inode, name: &[u8], g: &Guard) -> Attemp
     let acl = match space {
         Space::Access => &extra.access,
         Space::Default => &extra.default,
-        _ => return Ok(extra.xattrs.get(name).ok_or(Errno::ENODATA)?.into()),
+        _ => {
+            let extra = in_memory(inode, g)?.ok_or(Errno::ENODATA)?;
+            return Ok(extra.xattrs.get(name).ok_or(Errno::ENODATA)?.into());
+        }
     };
     Ok(acl.as_ref().ok_or(Errno::ENODATA)?.to_xattr().into())
 }
@@ -111,7 +114,7 @@ pub(crate) fn remove(cx: &Ctx<'_>, inode: &Inode, name: &[u8], g: &Guard) -> Att
 /// All names, each followed by a NUL. `trusted.` only for privileged callers.
 pub(crate) fn list(cx: &Ctx<'_>, inode: &Inode, g: &Guard) -> Attempt<Vec<u8>> {
     let mut names = Vec::new();
-    let Some(extra) = inode.extra(g) else {
+    let Some(extra) = in_memory(inode, g)? else {
         return Ok(names);
     };
     let mut push = |name: &[u8]| {
@@ -132,6 +135,14 @@ pub(crate) fn list(cx: &Ctx<'_>, inode: &Inode, g: &Guard) -> Attempt<Vec<u8>> {
     Ok(names)
 }
 
+/// The extended attributes and ACLs, or a miss if only the backend knows them.
+fn in_memory<'g>(inode: &'g Inode, g: &'g Guard) -> Attempt<Option<&'g XattrsAcls>> {
+    match inode.has_extra_at_backend(g) {
+        true => Err(Stop::miss(Fetch::Attributes(inode.number()))),
+        false => Ok(inode.extra(g)),
+    }
+}
+
 /// Replaces the extended attributes and ACLs by a changed copy.
 fn update(
     cx: &Ctx<'_>,
@@ -144,7 +155,7 @@ fn update(
     let _kept = cx.pin_inode(inode, g)?;
     let _change = inode.meta.change.lock();
     check_access(cx, inode, space, WRITE, g)?;
-    let mut extra = inode.extra(g).cloned().unwrap_or_default();
+    let mut extra = in_memory(inode, g)?.cloned().unwrap_or_default();
     change(&mut extra)?;
     let extra_charge = charge(cx, inode, &extra, g)?;
     publish(cx, inode, extra, extra_charge, |_| {}, g);
@@ -173,7 +184,7 @@ fn set_acl(
     }
     check_access(cx, inode, space, WRITE, g)?;
     let acl = acl?;
-    let mut extra = inode.extra(g).cloned().unwrap_or_default();
+    let mut extra = in_memory(inode, g)?.cloned().unwrap_or_default();
     if let Space::Default = space {
         extra.default = acl;
         let extra_charge = charge(cx, inode, &extra, g)?;

@@ -93,7 +93,12 @@ impl Count {
             return false;
         }
         let pages = inode.data().map_or(0, |data| data.pages(g));
-        let held = pages + inode.extra(g).map_or(0, XattrsAcls::blocks);
+        let extra = match inode.extra(g) {
+            // They left memory as they were charged.
+            Some(extra) if extra.is_at_backend => inode.extra_blocks(),
+            extra => extra.map_or(0, XattrsAcls::blocks),
+        };
+        let held = pages + extra;
         if inode.blocks() != held {
             self.result.wrong_blocks.push((ino, inode.blocks(), held));
         }

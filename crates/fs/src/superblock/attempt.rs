@@ -62,6 +62,8 @@ pub(crate) enum Fetch {
     Entry { dir: u64, name: Box<[u8]> },
     /// All entries of this directory.
     Directory(u64),
+    /// The extended attributes of this inode.
+    Attributes(u64),
     /// A page of a file; the operation wants this many from there on.
     Page { ino: u64, index: u64, pages: u64 },
     /// Room in the log: what was changed goes to the backend first.

@@ -74,6 +74,7 @@ impl Superblock {
         g: &hearth_sync::epoch::Guard,
     ) {
         let log = self.log().filter(|_| !is_control(inode.number()));
+        debug_assert!(!inode.has_extra_at_backend(g), "they were fetched first");
         // Dropped with nothing locked.
         let mut xattrs = log.map_or_else(Vec::new, |_| xattrs_of(&extra));
         let before = inode.extra(g).map_or(0, XattrsAcls::memory);

@@ -25,6 +25,8 @@ pub enum Doing {
     Write,
     /// It returns inodes that were asked for ahead of need.
     Bring,
+    /// It returns an inode that was asked for.
+    Load,
 }
 
 type Hook = Box<dyn FnMut(Doing) + Send>;
@@ -76,10 +78,13 @@ impl Backend for Hooked {
     }
     fn load_inode(&self, ino: u64) -> Result<Option<Inode>> {
         self.singles[0].fetch_add(1, Relaxed);
-        match *self.lost.lock().expect("nobody panicked") == Some(ino) {
+        let is_lost = *self.lost.lock().expect("nobody panicked") == Some(ino);
+        let loaded = match is_lost {
             true => Ok(None),
             false => self.backend.load_inode(ino),
-        }
+        };
+        self.before(Doing::Load);
+        loaded
     }
     fn load_inodes(&self, range: Range<u64>) -> Result<Vec<(Inode, Allocation)>> {
         self.batches.fetch_add(1, Relaxed);
