@@ -88,7 +88,7 @@ impl Mount {
         }
     }
 
-    /// Starts it, as [`Mount::run`] does.
+    /// Starts it. What another test starts at this moment may have the descriptor of this one too.
     fn start(&self, seconds: u32) -> Child {
         let end = Instant::now() + Duration::from_secs(5);
         loop {

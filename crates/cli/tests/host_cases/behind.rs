@@ -205,7 +205,7 @@ echo longer > $S/a; pause; stat -c %s a; rm $S/a; pause; try stat a
     );
 }
 
-/// Nothing is known of it any more: on the directory itself its listing is empty.
+/// The mount has nothing to open it by. Without a mount its listing is empty.
 #[test]
 fn a_current_directory_that_others_remove_is_stale() {
     let case = Case::on(Below::ext4);

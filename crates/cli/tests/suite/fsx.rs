@@ -18,7 +18,7 @@ harness::on_both_transports!(
 /// Operations on one mount, unless `HEARTH_OPERATIONS` says how many: `cargo xtask soak suites`
 /// makes more, and others.
 const OPERATIONS: u64 = 20_000;
-/// What each part of them is divided by that is slow.
+/// A mount on which each operation is slow gets one in so many of them.
 const SLOW: u64 = 6;
 
 /// Mapped reads and writes, punched holes and copied ranges among the others.

@@ -94,7 +94,7 @@ impl Count {
         }
         let pages = inode.data().map_or(0, |data| data.pages(g));
         let extra = match inode.extra(g) {
-            // They left memory as they were charged.
+            // Only the backend has them: they count for what they were charged before they left.
             Some(extra) if extra.is_at_backend => inode.extra_blocks(),
             extra => extra.map_or(0, XattrsAcls::blocks),
         };

@@ -1,15 +1,12 @@
 //! Files that are in use and written while they are reclaimed.
 
 use super::ends::{Doing, begin, make};
+use super::nodes::counted;
 use hearth::{Credentials, Process};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 const PAGE: u64 = 4096;
-
-fn resident(process: &Process) -> u64 {
-    process.volume().gauges().budgeted_bytes
-}
 
 /// Fails unless page `index` of the file is full of `value`.
 fn check_page(process: &Process, fd: i32, index: u64, value: u8) {
@@ -24,7 +21,7 @@ fn check_page(process: &Process, fd: i32, index: u64, value: u8) {
 fn pages_leave_memory_although_more_of_their_file_is_recorded_all_the_time() {
     let (backend, volume, root) = begin();
     make(&root, "/f", 64);
-    let before = resident(&root);
+    let before = counted(&volume);
     // Whenever the backend gets contents, more was recorded before those can be evicted.
     let (elsewhere, sizes) = (volume.clone(), Arc::new(AtomicU64::new(64 * PAGE)));
     let grown = Arc::clone(&sizes);
@@ -41,7 +38,7 @@ fn pages_leave_memory_although_more_of_their_file_is_recorded_all_the_time() {
     let freed = volume.reclaim(64 * PAGE);
     assert!(sizes.load(Relaxed) > 64 * PAGE, "more was recorded");
     assert!(freed >= 60 * PAGE, "{freed} bytes left memory");
-    assert_eq!(before - resident(&root), freed);
+    assert_eq!(before - counted(&volume), freed);
     let fd = root.open("/f", libc::O_RDONLY, 0).expect("it is there");
     (0..64).for_each(|page| check_page(&root, fd, page, 7));
     check_page(&root, fd, 64, 0);
@@ -58,15 +55,15 @@ fn of_a_file_in_use_the_pages_that_the_backend_lacks_stay_and_others_go() {
         root.pwrite(fd, &new, page * PAGE).expect("it is open");
     }
     backend.keep_all(true);
-    let before = resident(&root);
+    let before = counted(&volume);
     volume.reclaim(u64::MAX);
-    let freed = before - resident(&root);
+    let freed = before - counted(&volume);
     assert!((30 * PAGE..40 * PAGE).contains(&freed), "{freed} bytes");
     (0..30).for_each(|page| check_page(&root, fd, page, 7));
     (30..50).for_each(|page| check_page(&root, fd, page, 8));
     backend.keep_all(false);
     volume.reclaim(u64::MAX);
-    assert!(before - resident(&root) >= 45 * PAGE, "all can go");
+    assert!(before - counted(&volume) >= 45 * PAGE, "all can go");
     (0..30).for_each(|page| check_page(&root, fd, page, 7));
     (30..50).for_each(|page| check_page(&root, fd, page, 8));
 }

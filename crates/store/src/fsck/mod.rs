@@ -82,6 +82,7 @@ fn tables(view: &dyn Read, report: &mut Report) -> Result<()> {
     let files = view.damaged_tables()?;
     if !files.is_empty() {
         let what = "a part of a table does not fit its checksum".to_owned();
+        // As where names cannot be read: a repair would look at single keys.
         report_of_engine(report, &Error::Engine { files, what }, Table::Meta);
     }
     Ok(())
