@@ -137,9 +137,10 @@ pub(crate) fn list(cx: &Ctx<'_>, inode: &Inode, g: &Guard) -> Attempt<Vec<u8>> {
 
 /// The extended attributes and ACLs, or a miss if only the backend knows them.
 fn in_memory<'g>(inode: &'g Inode, g: &'g Guard) -> Attempt<Option<&'g XattrsAcls>> {
-    match inode.has_extra_at_backend(g) {
-        true => Err(Stop::miss(Fetch::Attributes(inode.number()))),
-        false => Ok(inode.extra(g)),
+    // One look: they may leave memory after it.
+    match inode.extra(g) {
+        Some(extra) if extra.is_at_backend => Err(Stop::miss(Fetch::Attributes(inode.number()))),
+        extra => Ok(extra),
     }
 }
 
