@@ -50,9 +50,9 @@ pub trait Backend: Send + Sync + 'static {
     /// All entries of directory `dir`, as of the last commit, in any order.
     fn load_directory(&self, dir: u64) -> Result<Vec<(Box<[u8]>, Target)>>;
 
-    /// Pages of file `ino` that are allocated, in ranges by rising index; true where they were
-    /// written, false where they are allocated and read as zeros.
-    fn load_allocation(&self, ino: u64) -> Result<Allocation>;
+    /// Those of `pages` of file `ino` that are allocated, in ranges by rising index; true where
+    /// they were written, false where they are allocated and read as zeros.
+    fn load_allocation(&self, ino: u64, pages: Range<u64>) -> Result<Allocation>;
 
     /// Passes the contents of written pages of file `ino` in `pages` to `take`: index and up to
     /// 4,096 bytes, the rest is zero. Skips holes.
@@ -154,8 +154,8 @@ impl<B: Backend + ?Sized> Backend for std::sync::Arc<B> {
         (**self).load_directory(dir)
     }
 
-    fn load_allocation(&self, ino: u64) -> Result<Allocation> {
-        (**self).load_allocation(ino)
+    fn load_allocation(&self, ino: u64, pages: Range<u64>) -> Result<Allocation> {
+        (**self).load_allocation(ino, pages)
     }
 
     fn load_pages(

@@ -30,7 +30,7 @@ impl Backend for MemoryBackend {
         Ok(Vec::new())
     }
 
-    fn load_allocation(&self, _ino: u64) -> Result<Allocation> {
+    fn load_allocation(&self, _ino: u64, _pages: Range<u64>) -> Result<Allocation> {
         Ok(Vec::new())
     }
 

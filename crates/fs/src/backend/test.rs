@@ -116,7 +116,12 @@ impl Backend for TestBackend {
     fn load_inodes(&self, range: Range<u64>) -> Result<Vec<(Inode, Allocation)>> {
         self.enter("load_inodes")?;
         let kept = self.kept.lock();
-        let of = |ino: u64| Some((kept.inodes.get(&ino)?.clone(), kept.allocation(ino)));
+        let of = |ino: u64| {
+            Some((
+                kept.inodes.get(&ino)?.clone(),
+                kept.allocation(ino, 0..u64::MAX),
+            ))
+        };
         Ok(range.filter_map(of).collect())
     }
 
@@ -134,9 +139,9 @@ impl Backend for TestBackend {
         Ok(names.map(|(name, &to)| (name.clone(), to)).collect())
     }
 
-    fn load_allocation(&self, ino: u64) -> Result<Vec<(Range<u64>, bool)>> {
+    fn load_allocation(&self, ino: u64, pages: Range<u64>) -> Result<Vec<(Range<u64>, bool)>> {
         self.enter("load_allocation")?;
-        Ok(self.kept.lock().allocation(ino))
+        Ok(self.kept.lock().allocation(ino, pages))
     }
 
     fn load_pages(
@@ -293,9 +298,10 @@ impl Contents {
     }
 
     /// Pages of a file that are allocated, each as a range.
-    fn allocation(&self, ino: u64) -> Allocation {
-        let pages = self.pages.get(&ino).into_iter().flatten();
+    fn allocation(&self, ino: u64, range: Range<u64>) -> Allocation {
+        let pages = self.pages.get(&ino).into_iter();
         pages
+            .flat_map(|pages| pages.range(range.clone()))
             .map(|(&index, bytes)| (index..index + 1, bytes.is_some()))
             .collect()
     }

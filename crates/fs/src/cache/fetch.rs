@@ -3,7 +3,7 @@
 use super::record::count;
 use crate::attr::Kind;
 use crate::backend::{Allocation, Inode as Kept};
-use crate::data::Data;
+use crate::data::{Data, PAGES};
 use crate::directory::{Lookup, NO_PARENT};
 use crate::errno::{Errno, Result};
 use crate::inode::{Inode, InodeExt, InodeInner, InodeRef};
@@ -11,6 +11,7 @@ use crate::stats::Event;
 use crate::superblock::{Fetch, Superblock, inode_bytes, resident_bytes};
 use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::primitive::thread;
+use std::ops::Range;
 
 impl Superblock {
     /// Fetches what an attempt missed; the operation then runs again. No epoch is pinned during a
@@ -132,7 +133,7 @@ impl Superblock {
                 return Err(Errno::ESTALE);
             };
             let pages = match kept.attrs.kind {
-                Kind::File if kept.pages > 0 => self.objects.backend.load_allocation(ino)?,
+                Kind::File if kept.pages > 0 => self.load_allocation(ino, 0..PAGES)?,
                 _ => Allocation::new(),
             };
             let (contents, came) = Data::allocated(pages);
@@ -227,6 +228,9 @@ impl Superblock {
         let Some(data) = inode.data() else {
             return Ok(());
         };
+        if data.unknown_leaf(index, &pin()).is_some() {
+            return self.fetch_leaf(inode, data, index);
+        }
         let pages = data.read_ahead(index, wanted, &pin()).pages;
         let Some(flight) = self.cache.page_flights.begin(inode.number(), pages) else {
             return Ok(());
@@ -253,5 +257,22 @@ impl Superblock {
         }
         self.cache.mem_usage.add(came);
         loaded
+    }
+
+    /// Fetches which pages around `index` are allocated, inside the gate, like a page. The
+    /// operation asks for the page itself when it runs again.
+    fn fetch_leaf(&self, inode: &Inode, data: &Data, index: u64) -> Result<()> {
+        let _inside = inode.gate.read(inode.percpu());
+        let Some(leaf) = data.unknown_leaf(index, &pin()) else {
+            return Ok(());
+        };
+        let held = self.load_allocation(inode.number(), leaf.clone())?;
+        let came = data.load_leaf(leaf, &held, &pin());
+        self.cache.mem_usage.add(resident_bytes(came));
+        Ok(())
+    }
+
+    fn load_allocation(&self, ino: u64, pages: Range<u64>) -> Result<Allocation> {
+        self.objects.backend.load_allocation(ino, pages)
     }
 }

@@ -4,7 +4,7 @@
 //! A sweep (`sweep.rs`) says which objects are tried. Pages go first, then directory entries, then
 //! inodes without references. An object on which the backend fails or panics stays in memory.
 
-use crate::data::Data;
+use crate::data::{Data, Resident};
 use crate::inode::{Inode, InodeInner, InodeRef, StateBit};
 use crate::stats::Event;
 use crate::superblock::{
@@ -129,10 +129,11 @@ impl Superblock {
             return 0;
         };
         let want = bytes.div_ceil(PAGE_BYTES as u64);
-        let dropped = data.evict(want, has, g);
-        let freed = dropped as i64 * PAGE_BYTES;
+        let is_settled = !self.is_inode_pending(inode) && !inode.state.has_unrecorded();
+        let dropped = data.evict(want, has, is_settled, g);
+        let freed = resident_bytes(dropped);
         self.cache.mem_usage.add(-freed);
-        if dropped >= want || inode.meta.is_unlinked() || inode.state.has_unrecorded() {
+        if freed as u64 >= bytes || inode.meta.is_unlinked() || inode.state.has_unrecorded() {
             return freed as u64;
         }
         freed as u64 + self.evict_inode(inode, (closed, locks), g)
@@ -213,10 +214,10 @@ impl Superblock {
     /// It counts for the memory budget as before, but for its pages. The caller holds
     /// `inode_io_lock`.
     fn bring_back(&self, inode: &Inode, g: &Guard) -> InodeRef {
-        let known = inode
-            .data()
-            .map_or_else(Vec::new, |data| data.allocation(g));
-        let (contents, came) = Data::allocated(known);
+        let (contents, came) = match inode.data() {
+            Some(data) => data.at_backend(g),
+            None => (Data::new(), Resident::default()),
+        };
         let go_on = |back: &InodeInner| {
             back.meta.continue_from(&inode.meta);
             back.contents.continue_from(&inode.contents);

@@ -63,7 +63,7 @@ impl Superblock {
             self.objects
                 .inodes
                 .restore(ROOT, generation, |number, generation, shares| {
-                    let inode = self.inode_of((number, generation), &root, Data::new(true), &g);
+                    let inode = self.inode_of((number, generation), &root, Data::new(), &g);
                     count(&root, &inode, shares);
                     inode
                 });

@@ -9,11 +9,10 @@ use super::span::{BYTES, PAGE, PAGE_BYTES, PAGES, checked_end, edges, touched, w
 
 impl Data {
     /// Drops all pages past `size` and zeroes the rest of the last one. Returns the number of pages
-    /// that the file lost, or `PageMiss` when the last page must be loaded first.
+    /// that the file lost, or `PageMiss` when the last page must be loaded first, or when only the
+    /// backend knows which pages around it are allocated.
     ///
-    /// Pages that only the backend knows are not counted: only data by [`Data::allocated`] has an
-    /// exact count. The caller has published the smaller size before, and readers clip again
-    /// afterwards.
+    /// The caller has published the smaller size before, and readers clip again afterwards.
     pub fn truncate(&self, size: u64, g: &Guard) -> Result<u64, PageMiss> {
         let size = size.min(BYTES);
         let (last, tail) = (size / PAGE, (size % PAGE) as usize);
@@ -24,7 +23,7 @@ impl Data {
             (_, PageLookup::Hole | PageLookup::Unwritten) => None,
         };
         let kept = size.div_ceil(PAGE);
-        self.status.lower(kept);
+        self.check_edges(&(kept..PAGES), g)?;
         let removed = self.cut(kept..PAGES, g);
         if let Some(page) = tail_page {
             page.zero(tail..PAGE_BYTES);
@@ -43,7 +42,7 @@ impl Data {
     /// When the range ends past 2^63-1.
     pub fn allocate(&self, off: u64, len: u64, g: &Guard) -> Result<u64, PageMiss> {
         checked_end(off, len);
-        self.check_known(touched(off, len), g)?;
+        self.check_known(&touched(off, len), g)?;
         Ok(touched(off, len)
             .map(|index| self.allocate_page(index, g))
             .sum())
@@ -53,7 +52,8 @@ impl Data {
     /// the file lost, or `PageMiss` when a page at an edge must be loaded first, or when only the
     /// backend knows whether a page is allocated. The caller tells the backend.
     pub fn punch(&self, off: u64, len: u64, g: &Guard) -> Result<u64, PageMiss> {
-        self.check_writable(off, len, g)?;
+        self.check_edge_pages(off, len, g)?;
+        self.check_edges(&whole(off, len), g)?;
         self.zero_edges(off, len, g);
         Ok(self.cut(whole(off, len), g))
     }

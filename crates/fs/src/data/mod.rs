@@ -18,7 +18,9 @@
 //! | `load` | entered or closed since *before* the backend was asked | each other, readers |
 //! | the others | closed | readers |
 
+mod allocated;
 mod edit;
+mod leaf;
 mod page;
 mod read;
 mod resident;
@@ -27,6 +29,7 @@ mod root;
 mod seek;
 mod shift;
 mod slot_state;
+mod slots;
 mod span;
 mod tree;
 mod write;

@@ -7,8 +7,8 @@ use super::page::Page;
 use super::resident::Resident;
 use super::root::{Data, PageLookup, PageMiss};
 use super::slot_state::SlotState;
+use super::slots::FAN;
 use super::span::{BYTES, PAGES, Span, spans};
-use super::tree::FAN;
 
 /// Most pages that are fetched at once.
 const READ_AHEAD_MOST: u64 = 1024;
@@ -65,9 +65,9 @@ impl Data {
         let (mut end, mut holes) = (index + 1, Vec::new());
         for index in index..index + most {
             match self.look(index, g) {
-                PageLookup::AtBackend | PageLookup::Unknown => end = index + 1,
+                PageLookup::AtBackend => end = index + 1,
                 PageLookup::Hole => holes.push(index),
-                PageLookup::Page(_) | PageLookup::Unwritten => break,
+                PageLookup::Page(_) | PageLookup::Unwritten | PageLookup::Unknown => break,
             }
         }
         // Holes at the end are not worth asking for.
@@ -84,26 +84,18 @@ impl Data {
     /// could be older than a write that was flushed and evicted in between.
     pub fn load(&self, index: u64, bytes: Option<&[u8]>, g: &Guard) -> Resident {
         let mut came = Resident::default();
-        if index >= PAGES
-            || !matches!(
-                self.look(index, g),
-                PageLookup::AtBackend | PageLookup::Unknown
-            )
-        {
+        if index >= PAGES || !matches!(self.look(index, g), PageLookup::AtBackend) {
             return came;
         }
         let slot = self.grow(index, &mut came.nodes, g);
         match (bytes, slot.state.get()) {
             // A page that is there already wins; this one is dropped.
-            (Some(bytes), SlotState::AtBackend | SlotState::Unset) => {
+            (Some(bytes), SlotState::AtBackend) => {
                 came.pages += u64::from(slot.slot.install(Page::loaded(bytes), g).is_ok());
             }
             // An allocated page stays allocated: the count must not drift.
             (None, SlotState::AtBackend) => {
                 (slot.state).replace(SlotState::AtBackend, SlotState::Unwritten);
-            }
-            (None, SlotState::Unset) => {
-                slot.state.replace(SlotState::Unset, SlotState::Hole);
             }
             _ => {}
         }

@@ -1,11 +1,10 @@
 //! What of a file lies in memory.
 
-/// Pages, and nodes of the tree that they hang on. Nodes stay while their pages are at the backend:
-/// they have the states of these.
+/// Pages, and nodes of the tree that they hang on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Resident {
     pub pages: u64,
-    /// Leaves and interior nodes, which have one size.
+    /// Leaves and interior nodes, which have about one size.
     pub nodes: u64,
 }
 

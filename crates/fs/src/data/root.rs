@@ -1,18 +1,16 @@
 //! The root of a file's pages, and how a page is found.
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
-use hearth_sync::epoch::{Guard, pin};
+use hearth_sync::epoch::Guard;
 use hearth_sync::rcu::RcuSlot;
 
+use super::leaf::{Absence, Leaf, PageSlot};
 use super::page::Page;
-use super::resident::Resident;
 use super::slot_state::{SlotState, Status};
+use super::slots::FAN;
 use super::span::PAGES;
-use super::tree::{FAN, Far, Leaf, PageSlot, cut_leaf, fill, grow_leaf, sweep_leaf};
-
-/// Pages that get their states under one guard: a cut waits for it.
-const PART: u64 = FAN << 12;
+use super::tree::{Far, LeafOr, Visit, fill};
 
 /// A miss: the page of this index must be loaded from the backend first ([`Data::load`]); then call
 /// again.
@@ -24,11 +22,11 @@ pub struct PageMiss(
 
 /// The pages of one file.
 ///
-/// A page is in memory, or has a state that says what its absence means. Without a state it is a
-/// hole, except that below `unknown_below` only the backend knows.
+/// A page is in memory, or has a state that says what its absence means. So has a leaf of the far
+/// trees.
 ///
 /// 1. A slot is filled by installing over null and emptied only with the gate closed.
-/// 2. The state is set before a slot is emptied.
+/// 2. The state, or the absence of a leaf, is set before a slot is emptied.
 /// 3. Nodes are made on the way to a first write and dropped only with the gate closed.
 pub struct Data {
     /// Page 0, stored here so that a small file has no node.
@@ -50,20 +48,18 @@ pub(super) enum PageLookup<'g> {
     Unwritten,
     /// Allocated; the backend has the content.
     AtBackend,
-    /// Only the backend knows whether there is a page.
+    /// Only the backend knows whether there is a page: see [`Data::unknown_leaf`].
     Unknown,
 }
 
 impl Data {
-    /// Data without a page in memory. `complete`: without any page at all. Otherwise only the
-    /// backend knows each absent page: edits of such a file ask page by page, and a search for data
-    /// asks up to the end of the largest file. See [`Data::allocated`].
-    pub fn new(complete: bool) -> Data {
+    /// Data without any page.
+    pub fn new() -> Data {
         Data {
             first: RcuSlot::empty(),
             near: RcuSlot::empty(),
             far: RcuSlot::empty(),
-            status: Status::new(if complete { 0 } else { PAGES }),
+            status: Status::new(),
         }
     }
 
@@ -72,57 +68,28 @@ impl Data {
         self.status.is_complete()
     }
 
-    /// Data of which exactly the pages in `held`, by index, are allocated; where true, the backend
-    /// has content for them, and else they were never written. Counts are exact, holes need no
-    /// question, and only pages with content are [`PageMiss`]. Returns what the nodes take, too.
-    ///
-    /// A large file takes long. So a caller that is not pinned is pinned for a part at a time only:
-    /// no cut waits for all of it.
-    pub fn allocated(held: impl IntoIterator<Item = (Range<u64>, bool)>) -> (Data, Resident) {
-        let data = Data::new(true);
-        let mut came = Resident::default();
-        for (pages, is_written) in held {
-            let state = match is_written {
-                true => SlotState::AtBackend,
-                false => SlotState::Unwritten,
-            };
-            let mut next = pages.start;
-            while next < pages.end {
-                let end = pages.end.min((next / PART + 1) * PART);
-                data.fill_states(next..end, state, &mut came.nodes, &pin());
-                next = end;
-            }
-        }
-        (data, came)
-    }
-
-    /// Gives pages a state. No other thread uses this data yet.
-    fn fill_states(&self, pages: Range<u64>, state: SlotState, made: &mut u64, g: &Guard) {
-        self.status.set_partial();
-        let mut next = pages.start;
-        if next == 0 {
-            self.head().state.replace(SlotState::Unset, state);
-            next = 1;
-        }
-        while next < pages.end {
-            let leaf = match next {
-                0..FAN => grow_leaf(&self.near, made, g),
-                _ => self.grow_far(g).grow(next, made, g),
-            };
-            let end = pages.end.min((next / FAN + 1) * FAN);
-            let base = next / FAN * FAN;
-            leaf.fill_states(next - base..end - base, state);
-            next = end;
-        }
-    }
-
     /// Pages of the file, counted one by one: those in memory and those known to be allocated. For
     /// checks; exact when nothing changes meanwhile.
     #[cfg_attr(not(test), allow(dead_code, reason = "a check"))]
     pub fn pages(&self, g: &Guard) -> u64 {
-        self.walk(0..PAGES, g)
-            .filter(|(_, slot)| slot.is_allocated(g))
-            .count() as u64
+        self.allocated_in(0..PAGES, g)
+    }
+
+    /// The pages of `range` that are allocated. Of a leaf at its edge of which only the backend
+    /// knows, none counts. Exact inside the gate.
+    pub(super) fn allocated_in(&self, range: Range<u64>, g: &Guard) -> u64 {
+        let slots = self.walk(range.clone(), g);
+        let mut count = slots.filter(|(_, slot)| slot.is_allocated(g)).count() as u64;
+        let _ = self.visit_absences(&range, g, &mut |base, absence| {
+            let part = base.max(range.start)..(base + FAN).min(range.end);
+            count += match absence {
+                Absence::Full => part.end - part.start,
+                Absence::Partly(all) if part == (base..base + FAN) => all.into(),
+                Absence::Partly(_) | Absence::Hole => 0,
+            };
+            ControlFlow::Continue(())
+        });
+        count
     }
 
     /// What is at `index`, as of one moment of this call.
@@ -133,12 +100,15 @@ impl Data {
             if let Some(page) = slot.and_then(|slot| slot.page(g)) {
                 return PageLookup::Page(page);
             }
-            let state = slot.map_or(SlotState::Unset, |slot| slot.state.get());
-            let look = match state {
-                SlotState::Unset if index < self.status.unknown_below() => PageLookup::Unknown,
-                SlotState::Unset | SlotState::Hole => PageLookup::Hole,
-                SlotState::Unwritten | SlotState::UnwrittenDirty => PageLookup::Unwritten,
-                SlotState::AtBackend => PageLookup::AtBackend,
+            let look = match slot.map(|slot| slot.state.get()) {
+                None => match self.absence(index, g) {
+                    Absence::Hole => PageLookup::Hole,
+                    Absence::Full => PageLookup::AtBackend,
+                    Absence::Partly(_) => PageLookup::Unknown,
+                },
+                Some(SlotState::Unset | SlotState::Hole) => PageLookup::Hole,
+                Some(SlotState::Unwritten | SlotState::UnwrittenDirty) => PageLookup::Unwritten,
+                Some(SlotState::AtBackend) => PageLookup::AtBackend,
             };
             if !self.has_shifted(shift, g) {
                 return look;
@@ -159,9 +129,14 @@ impl Data {
         debug_assert!(index < PAGES);
         match index {
             0 => self.head(),
-            1..FAN => grow_leaf(&self.near, made, g).slot(index),
+            1..FAN => self.grow_near(made, g).slot(index),
             _ => self.grow_far(g).grow(index, made, g).slot(index),
         }
+    }
+
+    /// The leaf of pages 1..64. It stays in memory with the file.
+    pub(super) fn grow_near<'g>(&'g self, made: &mut u64, g: &'g Guard) -> &'g Leaf {
+        fill(&self.near, || Leaf::of(SlotState::Unset), made, g)
     }
 
     /// The trees of all pages from 64 on, which are not counted as a node.
@@ -177,6 +152,46 @@ impl Data {
         }
     }
 
+    /// What the absence of the leaf of `index` means, which was found absent.
+    fn absence(&self, index: u64, g: &Guard) -> Absence {
+        match self.far.load(g) {
+            Some(far) if index >= FAN => far.absence(index, g),
+            _ => Absence::Hole,
+        }
+    }
+
+    /// The pages of the leaf of `index`, if only the backend knows which of them are allocated.
+    pub fn unknown_leaf(&self, index: u64, g: &Guard) -> Option<Range<u64>> {
+        let is_absent = index >= FAN && self.leaf(index, g).is_none();
+        let is_unknown = is_absent && matches!(self.absence(index, g), Absence::Partly(_));
+        let base = index / FAN * FAN;
+        is_unknown.then(|| base..base + FAN)
+    }
+
+    /// Passes the absences of leaves in `range` to `visit`, like [`Far::visit_absences`].
+    pub(super) fn visit_absences(
+        &self,
+        range: &Range<u64>,
+        g: &Guard,
+        visit: &mut dyn FnMut(u64, Absence) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        match self.far.load(g) {
+            Some(far) if !self.is_complete() => far.visit_absences(range, g, visit),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
+    /// The first leaf in `range` that is absent and no hole: the first of its pages in `range`, and
+    /// whether they are all at the backend.
+    pub(super) fn first_absent(&self, range: &Range<u64>, g: &Guard) -> Option<(u64, bool)> {
+        let mut found = None;
+        let _ = self.visit_absences(range, g, &mut |base, absence| {
+            found = Some((base.max(range.start), absence == Absence::Full));
+            ControlFlow::Break(())
+        });
+        found
+    }
+
     /// The slots of all leaves that exist in `range`, in order; absent subtrees cost nothing.
     pub(super) fn walk<'g>(&'g self, range: Range<u64>, g: &'g Guard) -> LeafWalk<'g> {
         LeafWalk {
@@ -187,58 +202,65 @@ impl Data {
         }
     }
 
-    /// Drops the pages of `range`; returns how many were allocated. Gate closed.
+    /// Drops the pages of `range`; returns how many were allocated. The caller has found the leaves
+    /// at its edges known ([`Data::check_edges`]). Gate closed.
     pub(super) fn cut(&self, range: Range<u64>, g: &Guard) -> u64 {
-        let below = self.status.unknown_below();
         let mut cut = 0;
-        if range.contains(&0) {
-            let state = if below > 0 {
-                SlotState::Hole
-            } else {
-                SlotState::Unset
-            };
-            cut += u64::from(self.head().clear(state, g));
+        if range.is_empty() {
+            return cut;
         }
-        self.sweep(&range, g, &mut |base, leaf| {
-            cut_leaf(leaf, base, &range, below, g, &mut cut)
+        if range.contains(&0) {
+            cut += u64::from(self.head().clear(SlotState::Unset, g));
+        }
+        // A leaf of which some pages stay has to be there.
+        for index in cut_leaves(&range) {
+            if self.leaf(index, g).is_none() && self.absence(index, g) == Absence::Full {
+                self.grow(index, &mut 0, g);
+            }
+        }
+        self.sweep(&range, g, &mut |base, leaf| match leaf {
+            LeafOr::Leaf(leaf) => leaf.cut(base, &range, &mut cut, g).then_some(Absence::Hole),
+            LeafOr::Absent(absence) => {
+                debug_assert!(range.start <= base && base + FAN <= range.end);
+                cut += absence.count();
+                Some(Absence::Hole)
+            }
         });
         cut
     }
 
     /// Passes the leaves of `range` to `visit`, like [`Far::sweep`].
-    pub(super) fn sweep(
-        &self,
-        range: &Range<u64>,
-        g: &Guard,
-        visit: &mut dyn FnMut(u64, &Leaf) -> bool,
-    ) {
+    pub(super) fn sweep(&self, range: &Range<u64>, g: &Guard, visit: &mut Visit<'_>) {
         if range.is_empty() {
             return;
         }
-        if range.start < FAN {
-            sweep_leaf(&self.near, 0, g, visit);
+        if let Some(leaf) = self.near.load(g).filter(|_| range.start < FAN)
+            && visit(0, LeafOr::Leaf(leaf)).is_some()
+        {
+            self.near.take(g);
         }
         if let Some(far) = self.far.load(g) {
             far.sweep(range, g, visit);
         }
     }
 
-    /// Fails with the first unknown page of `range`.
-    pub(super) fn check_known(&self, range: Range<u64>, g: &Guard) -> Result<(), PageMiss> {
-        let range = range.start..range.end.min(self.status.unknown_below());
-        let mut next = range.start;
-        for (index, slot) in self.walk(range.clone(), g) {
-            let known = !slot.slot.is_empty() || slot.state.get() != SlotState::Unset;
-            if index > next || !known {
-                return Err(PageMiss(next));
+    /// Fails with the first page of `range` of which only the backend knows whether it is
+    /// allocated.
+    pub(super) fn check_known(&self, range: &Range<u64>, g: &Guard) -> Result<(), PageMiss> {
+        let mut unknown = None;
+        let _ = self.visit_absences(range, g, &mut |base, absence| match absence {
+            Absence::Partly(_) => {
+                unknown = Some(base.max(range.start));
+                ControlFlow::Break(())
             }
-            next = index + 1;
-        }
-        if next < range.end {
-            Err(PageMiss(next))
-        } else {
-            Ok(())
-        }
+            Absence::Full | Absence::Hole => ControlFlow::Continue(()),
+        });
+        unknown.map_or(Ok(()), |index| Err(PageMiss(index)))
+    }
+
+    /// [`Data::check_known`] of the leaves that `range` covers in part.
+    pub(super) fn check_edges(&self, range: &Range<u64>, g: &Guard) -> Result<(), PageMiss> {
+        cut_leaves(range).try_for_each(|index| self.check_known(&(index..index + 1), g))
     }
 
     fn head(&self) -> PageSlot<'_> {
@@ -262,6 +284,15 @@ impl Data {
             (Some(_), None) => unreachable!("the far trees are kept until the file goes"),
         }
     }
+}
+
+/// A page of each leaf that `range` covers in part: none, one or two.
+fn cut_leaves(range: &Range<u64>) -> impl Iterator<Item = u64> + use<> {
+    let Range { start, end } = range.clone();
+    let first = (start < end && !start.is_multiple_of(FAN)).then_some(start);
+    let last = (start < end && !end.is_multiple_of(FAN)).then(|| end - 1);
+    let apart = last.filter(|last| first.is_none_or(|first| first / FAN != last / FAN));
+    first.into_iter().chain(apart)
 }
 
 /// See [`Data::walk`].

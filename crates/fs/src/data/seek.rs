@@ -13,26 +13,17 @@ impl Data {
             return Ok(None);
         }
         let range = off / PAGE..size.div_ceil(PAGE).min(PAGES);
-        let unknown_below = self.status.unknown_below();
-        let mut next = range.start;
-        for (index, _) in self.walk(range.clone(), g) {
-            if index > next && next < unknown_below {
-                return Err(PageMiss(next));
-            }
-            match self.look(index, g) {
-                PageLookup::Page(_) | PageLookup::AtBackend => {
-                    return Ok(Some(off.max(index * PAGE)));
-                }
-                PageLookup::Hole | PageLookup::Unwritten => {}
-                PageLookup::Unknown => return Err(PageMiss(index)),
-            }
-            next = index + 1;
-        }
-        if next < range.end.min(unknown_below) {
-            Err(PageMiss(next))
-        } else {
-            Ok(None)
-        }
+        let mut slots = self.walk(range.clone(), g);
+        let here = slots
+            .find(|(_, slot)| slot.is_written(g))
+            .map(|(index, _)| index);
+        let found = match self.first_absent(&range, g) {
+            Some((index, _)) if here.is_some_and(|here| here < index) => here,
+            Some((index, true)) => Some(index),
+            Some((index, false)) => return Err(PageMiss(index)),
+            None => here,
+        };
+        Ok(found.map(|index| off.max(index * PAGE)))
     }
 
     /// The first offset from `off` on that is in a hole; `size` if there is none before. `PageMiss`

@@ -8,10 +8,12 @@ use std::ops::Range;
 
 use hearth_sync::epoch::Guard;
 
+use super::leaf::{Absence, PageSlot};
 use super::root::{Data, PageMiss};
 use super::slot_state::SlotState;
+use super::slots::FAN;
 use super::span::{PAGE, PAGES, checked_end};
-use super::tree::{FAN, PageSlot, is_vacant};
+use super::tree::LeafOr;
 
 impl Data {
     /// Takes `len` bytes out at `off`, both multiples of [`PAGE`]; later pages move down. Returns
@@ -28,12 +30,11 @@ impl Data {
         let gone = whole_pages(off, len);
         let far = self.grow_far(g);
         let _moving = far.shift.write();
-        self.status.lower(gone.start);
         let removed = self.cut(gone.clone(), g);
         for (index, slot) in self.walk(gone.end..PAGES, g) {
             self.move_page(&slot, index - (gone.end - gone.start), g);
         }
-        self.sweep(&(gone.start..PAGES), g, &mut is_vacant);
+        self.sweep(&(gone.start..PAGES), g, &mut drop_vacant);
         Ok(removed)
     }
 
@@ -55,9 +56,8 @@ impl Data {
     pub fn insert_overflows(&self, off: u64, len: u64, g: &Guard) -> Result<bool, PageMiss> {
         let hole = whole_pages(off, len);
         let last = hole.start.max(PAGES - (hole.end - hole.start))..PAGES;
-        self.check_known(last.clone(), g)?;
-        let is_allocated = self.walk(last, g).any(|(_, slot)| slot.is_allocated(g));
-        Ok(is_allocated)
+        self.check_known(&last, g)?;
+        Ok(self.allocated_in(last, g) > 0)
     }
 
     /// Opens a hole of `len` bytes at `off`, both multiples of [`PAGE`]; later pages move up.
@@ -85,7 +85,6 @@ impl Data {
         }
         let far = self.grow_far(g);
         let _moving = far.shift.write();
-        self.status.lower(hole.start);
         // From the last page down, so that each finds its new slot empty.
         for leaf in leaves.into_iter().rev() {
             let first = (leaf * FAN).max(hole.start);
@@ -95,7 +94,7 @@ impl Data {
                 }
             }
         }
-        self.sweep(&moved, g, &mut is_vacant);
+        self.sweep(&moved, g, &mut drop_vacant);
         Ok(())
     }
 
@@ -104,7 +103,7 @@ impl Data {
         match (slot.page(g), slot.state.get()) {
             (Some(page), _) => {
                 page.set_dirty();
-                slot.state.set(SlotState::Unset);
+                slot.state.set(SlotState::Hole);
                 let to = self.grow(index, &mut 0, g);
                 to.state.set(SlotState::Unset);
                 slot.slot.move_to(to.slot, g);
@@ -113,10 +112,9 @@ impl Data {
                 self.grow(index, &mut 0, g)
                     .state
                     .set(SlotState::UnwrittenDirty);
-                slot.state.set(SlotState::Unset);
+                slot.state.set(SlotState::Hole);
             }
-            // A hole; from `off` on an unset state means the same.
-            (None, SlotState::Hole | SlotState::Unset) => slot.state.set(SlotState::Unset),
+            (None, SlotState::Hole | SlotState::Unset) => {}
             (None, SlotState::AtBackend) => unreachable!("check_resident has found the page"),
         }
     }
@@ -124,7 +122,7 @@ impl Data {
     /// Fails with the first page from `known` on that only the backend knows, or from `here` on
     /// whose content only the backend has.
     fn check_resident(&self, known: u64, here: u64, g: &Guard) -> Result<(), PageMiss> {
-        self.check_known(known..PAGES, g)?;
+        self.check_known(&(known..PAGES), g)?;
         if self.is_complete() {
             return Ok(());
         }
@@ -132,6 +130,14 @@ impl Data {
             Some(index) => Err(PageMiss(index)),
             None => Ok(()),
         }
+    }
+}
+
+/// Drops a leaf in which nothing is left.
+fn drop_vacant(_base: u64, leaf: LeafOr<'_>) -> Option<Absence> {
+    match leaf {
+        LeafOr::Leaf(leaf) => leaf.is_vacant().then_some(Absence::Hole),
+        LeafOr::Absent(_) => None,
     }
 }
 

@@ -43,7 +43,7 @@ fn fill(data: &Data, index: u64, value: u8) -> u64 {
 
 /// Complete data whose page i is full of `i + 1`.
 fn dense(pages: u64) -> Arc<Data> {
-    let data = Data::new(true);
+    let data = Data::new();
     for index in 0..pages {
         fill(&data, index, index as u8 + 1);
     }
@@ -63,10 +63,10 @@ fn a_page_under_eviction_is_there_or_absent_and_never_zeros() {
     check(|| {
         let data = dense(2);
         save(&data, &Mutex::new(vec![0; 2]));
-        assert_eq!(data.evict(9, |_| true, &pin()), 0);
+        assert_eq!(data.evict(9, |_| true, true, &pin()).pages, 0);
         beside(
             &data,
-            |data| assert!(data.evict(9, |_| true, &pin()) <= 2),
+            |data| assert!(data.evict(9, |_| true, true, &pin()).pages <= 2),
             |data| {
                 for index in [1, 0] {
                     let got = page(data, index);
@@ -139,7 +139,7 @@ fn a_lookup_during_a_shift_is_repeated() {
 fn of_two_writers_of_one_hole_one_adds_the_page_and_both_are_seen() {
     check(|| {
         for index in [0, 5, 5_000] {
-            let data = Arc::new(Data::new(true));
+            let data = Arc::new(Data::new());
             let added = Arc::new(Mutex::new(0));
             let writer = |start: u64, value: u8| {
                 let added = added.clone();
@@ -161,7 +161,7 @@ fn of_two_writers_of_one_hole_one_adds_the_page_and_both_are_seen() {
 #[test]
 fn two_pages_of_a_new_leaf_do_not_lose_each_other() {
     check(|| {
-        let data = Arc::new(Data::new(true));
+        let data = Arc::new(Data::new());
         beside(
             &data,
             |data| assert_eq!(fill(data, 5_000, 1), 1),

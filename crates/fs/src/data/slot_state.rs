@@ -7,9 +7,9 @@ use std::ops::Range;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum SlotState {
-    /// Not set: a hole, or unknown below `Status::unknown_below`.
+    /// Not set: a hole to the backend as well, once it has what was written around it.
     Unset = 0,
-    /// A hole: the backend said so, or an operation made it one.
+    /// A hole that an operation made, of which the backend may have to hear.
     Hole = 1,
     /// Allocated and clean; the backend has the content.
     AtBackend = 2,
@@ -107,37 +107,25 @@ pub(super) fn fill_states(words: &[AtomicU64], places: Range<u64>, state: SlotSt
     }
 }
 
-/// What is known of a whole file, in one word: bits 0..=51 `unknown_below`, bit 52 `PARTIAL`, bits
-/// 60..=63 the state of page 0.
+/// What is known of a whole file, in one word: bit 0 `PARTIAL`, bits 60..=63 the state of page 0.
 ///
 /// Relaxed like [`StateCell`]: changed only with the gate closed (except the state of page 0), and
 /// always before the slot whose emptiness it explains is swapped to null.
 pub(super) struct Status(AtomicU64);
 
 /// The content of some page is at the backend only.
-const PARTIAL: u64 = 1 << 52;
-const BELOW: u64 = PARTIAL - 1;
+const PARTIAL: u64 = 1;
 const FIRST: usize = 15;
 
 impl Status {
-    /// Every page below `unknown_below` without a state is unknown; past it, a hole.
-    pub(super) fn new(unknown_below: u64) -> Status {
-        debug_assert!(unknown_below <= BELOW);
-        Status(AtomicU64::new(unknown_below))
-    }
-
-    pub(super) fn unknown_below(&self) -> u64 {
-        self.0.load(Ordering::Relaxed) & BELOW
-    }
-
-    /// From page `limit` on, a page without a state is a hole.
-    pub(super) fn lower(&self, limit: u64) {
-        self.change(|word| word & !BELOW | (word & BELOW).min(limit));
+    /// No page is at the backend only.
+    pub(super) fn new() -> Status {
+        Status(AtomicU64::new(0))
     }
 
     /// Whether every absent page is a hole.
     pub(super) fn is_complete(&self) -> bool {
-        self.0.load(Ordering::Relaxed) & (BELOW | PARTIAL) == 0
+        self.0.load(Ordering::Relaxed) & PARTIAL == 0
     }
 
     /// Pages will be absent although they have content.
@@ -147,7 +135,7 @@ impl Status {
 
     /// No page is left, in memory or at the backend.
     pub(super) fn clear(&self) {
-        self.change(|word| word & !(PARTIAL | BELOW));
+        self.change(|word| word & !PARTIAL);
     }
 
     /// The state of page 0.

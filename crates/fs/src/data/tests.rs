@@ -26,7 +26,7 @@ fn filled(value: u8) -> Vec<u8> {
 
 /// Complete data with page i full of `i + 1`.
 fn dense(pages: u64, g: &Guard) -> Data {
-    let data = Data::new(true);
+    let data = Data::new();
     for index in 0..pages {
         assert_eq!(data.write(index * PAGE, &filled(index as u8 + 1), g), Ok(1));
     }
@@ -41,7 +41,7 @@ fn the_root_of_a_file_s_pages_takes_32_bytes() {
 #[test]
 fn a_one_page_file_has_no_node() {
     let g = pin();
-    let data = Data::new(true);
+    let data = Data::new();
     assert_eq!(data.write(17, b"small", &g), Ok(1));
     assert!(data.near.is_empty() && data.far.is_empty());
     assert_eq!(&page_at(&data, 0, &g).unwrap()[15..24], b"\0\0small\0\0");
@@ -50,7 +50,7 @@ fn a_one_page_file_has_no_node() {
 #[test]
 fn the_last_byte_of_the_largest_file_is_written_and_found() {
     let g = pin();
-    let data = Data::new(true);
+    let data = Data::new();
     let last = BYTES - 2;
     assert_eq!(data.write(last, b"z", &g), Ok(1));
     assert_eq!(data.pages(&g), 1);
@@ -63,7 +63,7 @@ fn the_last_byte_of_the_largest_file_is_written_and_found() {
 #[test]
 fn a_read_past_the_largest_file_is_zeros() {
     let g = pin();
-    let data = Data::new(true);
+    let data = Data::new();
     for off in [BYTES - 10, BYTES, u64::MAX - 3] {
         let mut out = [7; 64];
         assert_eq!(data.read(off, &mut out, &g), Ok(()));
@@ -74,29 +74,52 @@ fn a_read_past_the_largest_file_is_zeros() {
 #[test]
 #[should_panic(expected = "largest file size")]
 fn a_write_past_the_largest_file_is_the_callers_mistake() {
-    let _ = Data::new(true).write(BYTES - 2, b"zz", &pin());
+    let _ = Data::new().write(BYTES - 2, b"zz", &pin());
+}
+
+/// Data with a leaf of which only the backend knows that pages 64 and 66 are allocated.
+fn with_an_unknown_leaf(g: &Guard) -> Data {
+    let data = dense(1, g);
+    for index in [64, 66] {
+        assert_eq!(data.write(index * PAGE, &filled(index as u8), g), Ok(1));
+    }
+    assert_eq!(data.flush(&mut |_, _| Ok::<(), ()>(())), Ok(3));
+    for _ in 0..2 {
+        data.evict(9, |_| true, true, g);
+    }
+    assert_eq!(data.unknown_leaf(65, g), Some(64..128));
+    data
 }
 
 #[test]
 fn pages_that_only_the_backend_knows_are_missed_before_anything_changes() {
     let g = pin();
-    let data = Data::new(false);
-    data.status.lower(3);
-    assert!(!data.is_complete());
-    assert_eq!(page_at(&data, 2, &g), Err(PageMiss(2)));
-    assert_eq!(page_at(&data, 3, &g), Ok(filled(0)));
-    data.load(0, Some(&filled(1)), &g);
-    assert_eq!(
-        data.write(10, &vec![9; 3 * PAGE_BYTES], &g),
-        Err(PageMiss(1))
-    );
-    assert_eq!(page_at(&data, 0, &g), Ok(filled(1)));
-    data.load(1, None, &g);
-    data.load(2, Some(b"short"), &g);
-    assert_eq!(data.absent_pages(10, 3 * PAGE, &g), Ok(2));
-    assert_eq!(&page_at(&data, 2, &g).unwrap()[..7], b"short\0\0");
-    assert_eq!(data.write(10, &vec![9; 3 * PAGE_BYTES], &g), Ok(2));
+    let data = with_an_unknown_leaf(&g);
+    assert_eq!((data.pages(&g), data.resident(&g).pages), (3, 0));
+    assert_eq!(page_at(&data, 65, &g), Err(PageMiss(65)));
+    assert_eq!(page_at(&data, 128, &g), Ok(filled(0)));
+    let over = vec![9; 3 * PAGE_BYTES];
+    assert_eq!(data.write(64 * PAGE, &over, &g), Err(PageMiss(64)));
+    assert_eq!(data.seek_data(PAGE, 99 * PAGE, &g), Err(PageMiss(64)));
+    assert_eq!(data.punch(66 * PAGE, PAGE, &g), Err(PageMiss(66)));
+    assert_eq!(data.truncate(65 * PAGE, &g), Err(PageMiss(65)));
+    assert_eq!(data.unknown_leaf(65, &g), Some(64..128));
+    let held = [(0..1, true), (64..65, true), (66..67, true)];
+    assert_eq!(data.load_leaf(64..128, &held, &g).nodes, 1);
+    assert_eq!(page_at(&data, 65, &g), Ok(filled(0)));
+    assert_eq!(page_at(&data, 66, &g), Err(PageMiss(66)));
+    assert_eq!(data.absent_pages(64 * PAGE, 3 * PAGE, &g), Ok(1));
+    assert_eq!(data.write(64 * PAGE, &over, &g), Ok(1));
     assert_eq!(data.pages(&g), 4);
+}
+
+#[test]
+fn an_unknown_leaf_is_cut_without_a_question() {
+    let g = pin();
+    let data = with_an_unknown_leaf(&g);
+    assert_eq!(data.punch(10 * PAGE, 200 * PAGE, &g), Ok(2));
+    assert_eq!(page_at(&data, 66, &g), Ok(filled(0)));
+    assert_eq!((data.pages(&g), data.resident(&g).nodes), (1, 0));
 }
 
 #[test]
@@ -120,26 +143,26 @@ fn a_page_list_of_the_backend_makes_counts_exact() {
 #[test]
 fn a_late_result_of_the_backend_changes_nothing() {
     let g = pin();
-    let data = Data::new(false);
-    data.status.lower(4);
+    let data = Data::allocated([(0..4, true)]).0;
     assert_eq!(data.load(1, Some(&filled(1)), &g).pages, 1);
     assert_eq!(data.load(1, Some(&filled(2)), &g).pages, 0);
     assert_eq!(page_at(&data, 1, &g), Ok(filled(1)));
     data.load(1, None, &g);
     assert_eq!(page_at(&data, 1, &g), Ok(filled(1)));
-    assert_eq!(data.truncate(PAGE, &g), Ok(1));
+    assert_eq!(data.truncate(PAGE, &g), Ok(3));
     data.load(2, Some(&filled(3)), &g);
     assert_eq!(page_at(&data, 2, &g), Ok(filled(0)));
-    data.load(0, None, &g);
-    assert_eq!(data.punch(0, PAGE, &g), Ok(0));
-    data.load(0, Some(&filled(4)), &g);
-    assert_eq!(page_at(&data, 0, &g), Ok(filled(0)));
+    let data = with_an_unknown_leaf(&g);
+    data.load_leaf(64..128, &[(64..65, true), (66..67, true)], &g);
+    data.write(65 * PAGE, &filled(5), &g).unwrap();
+    assert_eq!(data.load_leaf(64..128, &[(64..65, true)], &g).nodes, 0);
+    assert_eq!((page_at(&data, 65, &g), data.pages(&g)), (Ok(filled(5)), 4));
 }
 
 #[test]
 fn allocated_pages_are_holes_until_written_and_take_no_memory() {
     let g = pin();
-    let data = Data::new(true);
+    let data = Data::new();
     assert_eq!(data.allocate(1, 100 * PAGE, &g), Ok(101));
     assert_eq!((data.pages(&g), data.resident(&g).pages), (101, 0));
     assert_eq!(data.seek_data(0, 200 * PAGE, &g), Ok(None));
@@ -154,7 +177,7 @@ fn allocated_pages_are_holes_until_written_and_take_no_memory() {
 #[test]
 fn an_allocated_page_reaches_the_backend_once() {
     let g = pin();
-    let data = Data::new(true);
+    let data = Data::new();
     data.allocate(0, 2 * PAGE, &g).unwrap();
     let failed = data.flush(&mut |index, _| {
         if index == 1 { Err("full") } else { Ok(()) }
@@ -188,7 +211,8 @@ fn a_page_written_to_during_its_flush_stays_dirty() {
 fn eviction_spares_what_is_dirty_on_its_way_or_in_use() {
     let g = pin();
     let data = dense(4, &g);
-    let evict_twice = || data.evict(9, |_| true, &g) + data.evict(9, |_| true, &g);
+    let evict = || data.evict(9, |_| true, true, &g).pages;
+    let evict_twice = || evict() + evict();
     assert_eq!(evict_twice(), 0, "all are dirty");
     let flushed = data.flush(&mut |index, _| {
         assert_eq!(
@@ -208,9 +232,9 @@ fn an_evicted_page_is_absent_and_still_counted() {
     let g = pin();
     let data = dense(4, &g);
     data.flush(&mut |_, _| Ok::<(), ()>(())).unwrap();
-    assert_eq!(data.evict(9, |_| true, &g), 0, "all were used");
+    assert_eq!(data.evict(9, |_| true, true, &g).pages, 0, "all were used");
     page_at(&data, 2, &g).unwrap();
-    assert_eq!(data.evict(9, |_| true, &g), 3);
+    assert_eq!(data.evict(9, |_| true, true, &g).pages, 3);
     assert_eq!(
         (data.pages(&g), data.resident(&g).pages, data.is_complete()),
         (4, 1, false)
@@ -230,26 +254,29 @@ fn eviction_goes_on_where_it_stopped() {
     let g = pin();
     let data = dense(200, &g);
     data.flush(&mut |_, _| Ok::<(), ()>(())).unwrap();
-    assert_eq!(data.evict(0, |_| true, &g), 0);
-    assert_eq!(data.evict(999, |_| true, &g), 0, "all were used");
+    assert_eq!(data.evict(0, |_| true, true, &g).pages, 0);
+    assert_eq!(
+        data.evict(999, |_| true, true, &g).pages,
+        0,
+        "all were used"
+    );
     let gone = || -> Vec<u64> {
         let absent = |index: &u64| {
-            data.walk(*index..index + 1, &g)
-                .next()
-                .is_some_and(|(_, p)| p.page(&g).is_none())
+            let slot = data.slot(*index, &g);
+            slot.is_none_or(|slot| slot.page(&g).is_none())
         };
         (0..200).filter(absent).collect()
     };
-    assert_eq!(data.evict(30, |_| true, &g), 30);
+    assert_eq!(data.evict(30, |_| true, true, &g).pages, 30);
     assert_eq!(gone(), (0..30).collect::<Vec<_>>());
     // A page that comes back at once is not evicted next.
     for index in 0..30 {
         data.load(index, Some(&filled(1)), &g);
     }
-    assert_eq!(data.evict(100, |_| true, &g), 100);
+    assert_eq!(data.evict(100, |_| true, true, &g).pages, 100);
     assert_eq!(gone(), (30..130).collect::<Vec<_>>());
     assert_eq!(
-        data.evict(999, |_| true, &g),
+        data.evict(999, |_| true, true, &g).pages,
         70,
         "once around; those that were loaded are in use"
     );
@@ -258,7 +285,7 @@ fn eviction_goes_on_where_it_stopped() {
 #[test]
 fn dropped_ranges_give_their_nodes_back() {
     let live_count = live_count::begin();
-    let data = Data::new(true);
+    let data = Data::new();
     {
         let g = pin();
         for index in [0, 1, 63, 64, 200, 4096, 1 << 30, 1 << 50, LAST] {

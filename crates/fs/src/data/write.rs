@@ -2,11 +2,12 @@
 
 use hearth_sync::epoch::Guard;
 
+use super::leaf::PageSlot;
 use super::page::Page;
 use super::resident::Resident;
 use super::root::{Data, PageLookup, PageMiss};
+use super::slots::FAN;
 use super::span::{PAGE_BYTES, checked_end, edges, spans, touched};
-use super::tree::{FAN, PageSlot};
 
 impl Data {
     /// How many pages a write of this range would add: those of it that are not allocated.
@@ -17,11 +18,7 @@ impl Data {
             self.check_writable(off, len, g)?;
         }
         let pages = touched(off, len);
-        let there = self
-            .walk(pages.clone(), g)
-            .filter(|(_, slot)| slot.is_allocated(g))
-            .count();
-        Ok(pages.end - pages.start - there as u64)
+        Ok(pages.end - pages.start - self.allocated_in(pages, g))
     }
 
     /// The pages of this range that are not allocated. `PageMiss` when only the backend knows.
@@ -29,16 +26,10 @@ impl Data {
     pub fn holes(&self, off: u64, len: u64, g: &Guard) -> Result<Vec<u64>, PageMiss> {
         let pages = touched(off, len);
         if !self.is_complete() {
-            self.check_known(pages.clone(), g)?;
+            self.check_known(&pages, g)?;
         }
-        let there = self.walk(pages.clone(), g);
-        let mut there = there
-            .filter(|(_, slot)| slot.is_allocated(g))
-            .map(|(index, _)| index)
-            .peekable();
-        Ok(pages
-            .filter(|page| there.next_if_eq(page).is_none())
-            .collect())
+        let is_hole = |page: &u64| matches!(self.look(*page, g), PageLookup::Hole);
+        Ok(pages.filter(is_hole).collect())
     }
 
     /// Writes `src` at `off` and returns how many pages that added. `PageMiss`, like
@@ -81,7 +72,12 @@ impl Data {
 
     /// Whether the range can be written without asking the backend.
     pub(super) fn check_writable(&self, off: u64, len: u64, g: &Guard) -> Result<(), PageMiss> {
-        self.check_known(touched(off, len), g)?;
+        self.check_known(&touched(off, len), g)?;
+        self.check_edge_pages(off, len, g)
+    }
+
+    /// Whether the pages that the range covers in part can be written without asking the backend.
+    pub(super) fn check_edge_pages(&self, off: u64, len: u64, g: &Guard) -> Result<(), PageMiss> {
         edges(off, len).try_for_each(|span| match self.look(span.index, g) {
             PageLookup::AtBackend | PageLookup::Unknown => Err(PageMiss(span.index)),
             PageLookup::Page(_) | PageLookup::Hole | PageLookup::Unwritten => Ok(()),

@@ -3,9 +3,11 @@
 use hearth_sync::epoch::Guard;
 use hearth_sync::primitive::atomic::Ordering;
 
+use super::resident::Resident;
 use super::root::Data;
 use super::slot_state::SlotState;
 use super::span::{PAGE, PAGE_BYTES, PAGES};
+use super::tree::LeafOr;
 use std::ops::Range;
 
 /// Most pages that are looked at under one guard: a cut waits for it.
@@ -203,33 +205,59 @@ impl Data {
         evicted
     }
 
-    /// Evicts up to `want` pages that are clean and were not used since the last call, and returns
-    /// how many. Only for files whose backend can give them back; gate closed. `has`: whether the
-    /// backend has the epoch with these low bits. What was recorded later stays.
+    /// Evicts up to `want` pages that are clean and were not used since the last call, and the
+    /// leaves that have none left; returns what left memory. Only for files whose backend can give
+    /// them back; gate closed. `has`: whether the backend has the epoch with these low bits. What
+    /// was recorded later stays. `is_settled`: the backend has heard of every operation on the
+    /// file.
     ///
     /// The clock algorithm: every call goes on where the last one stopped, if the file has more
     /// than 64 pages, and goes around the file once at most; a used page stays and loses its
     /// reference bit.
-    pub fn evict(&self, want: u64, has: impl Fn(u8) -> bool, g: &Guard) -> u64 {
+    pub fn evict(
+        &self,
+        want: u64,
+        has: impl Fn(u8) -> bool,
+        is_settled: bool,
+        g: &Guard,
+    ) -> Resident {
         let hand = self.far.load(g).map(|far| &far.hand);
         // Relaxed: the gate is closed, and its lock orders one call after the other.
         let start = hand.map_or(0, |hand| hand.load(Ordering::Relaxed));
-        let mut evicted = 0;
+        let (mut gone, mut seen) = (Resident::default(), 0..PAGES);
         for (index, slot) in self.walk(start..PAGES, g).chain(self.walk(0..start, g)) {
-            if evicted == want {
+            if gone.pages == want {
                 if let Some(hand) = hand {
                     // Relaxed: see `start`.
                     hand.store(index, Ordering::Relaxed);
+                }
+                if index >= start {
+                    seen = start..index;
                 }
                 break;
             }
             if slot.page(g).is_some_and(|page| page.is_evictable(&has)) {
                 self.status.set_partial();
                 slot.clear(SlotState::AtBackend, g);
-                evicted += 1;
+                gone.pages += 1;
             }
         }
-        evicted
+        gone.nodes = self.evict_leaves(&seen, is_settled, g);
+        gone
+    }
+
+    /// Drops the leaves of the far trees with pages in `range` that nothing is lost with. Returns
+    /// how many.
+    fn evict_leaves(&self, range: &Range<u64>, is_settled: bool, g: &Guard) -> u64 {
+        let mut gone = 0;
+        let Some(far) = self.far.load(g).filter(|_| !self.is_complete()) else {
+            return gone;
+        };
+        far.sweep(range, g, &mut |_, leaf| match leaf {
+            LeafOr::Leaf(leaf) => leaf.evict(is_settled, g).inspect(|_| gone += 1),
+            LeafOr::Absent(_) => None,
+        });
+        gone
     }
 }
 

@@ -204,7 +204,7 @@ pub(crate) fn make(
     (fields.perm, extra) = inherit_acl(cx, parent, kind, fields.perm, g);
     // Made where it stays: until then there is nothing to be dropped if something panics.
     let body = || match new {
-        New::File | New::Nameless { .. } => Body::File(Data::new(true)),
+        New::File | New::Nameless { .. } => Body::File(Data::new()),
         New::Directory => Body::Directory(Box::new(Directory::new(parent.number(), true))),
         New::Symlink(target) => Body::Symlink(PaddedBytes::new(target)),
         New::Special(_, rdev) => Body::Special(*rdev),

@@ -56,8 +56,8 @@ impl Backend for Watched {
         self.store.load_directory(dir)
     }
 
-    fn load_allocation(&self, ino: u64) -> Result<Vec<(Range<u64>, bool)>> {
-        self.store.load_allocation(ino)
+    fn load_allocation(&self, ino: u64, pages: Range<u64>) -> Result<Vec<(Range<u64>, bool)>> {
+        self.store.load_allocation(ino, pages)
     }
 
     fn load_pages(

@@ -102,8 +102,8 @@ impl Backend for Hooked {
         self.singles[2].fetch_add(1, Relaxed);
         self.backend.load_directory(dir)
     }
-    fn load_allocation(&self, ino: u64) -> Result<Allocation> {
-        self.backend.load_allocation(ino)
+    fn load_allocation(&self, ino: u64, pages: Range<u64>) -> Result<Allocation> {
+        self.backend.load_allocation(ino, pages)
     }
     fn load_pages(
         &self,

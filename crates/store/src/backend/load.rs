@@ -164,15 +164,26 @@ pub(super) fn directory(kv: &dyn KeyValues, dir: u64) -> Result<Vec<(Box<[u8]>, 
 }
 
 /// The ranges of allocated pages, and whether each was written.
-pub(super) fn allocation(kv: &dyn KeyValues, ino: u64) -> Result<Allocation> {
-    let map = contents(kv, ino)?.map;
-    let mut ranges = Allocation::new();
-    let (from, to) = (key::extent(map, 0), key::extent(map + 1, 0));
-    between(kv, Table::Extents, &from, Some(&to), &mut |key, value| {
-        add_allocated(&mut ranges, Extent::decode(key, value)?);
-        Ok(true)
-    })?;
-    Ok(ranges)
+pub(super) fn allocation(kv: &dyn KeyValues, ino: u64, pages: &Range<u64>) -> Result<Allocation> {
+    loop {
+        let map = contents(kv, ino)?.map;
+        let mut ranges = Allocation::new();
+        let (from, to) = (key::extent(map, pages.start), key::extent(map + 1, 0));
+        between(kv, Table::Extents, &from, Some(&to), &mut |key, value| {
+            let mut extent = Extent::decode(key, value)?;
+            let is_inside = extent.pages.start < pages.end;
+            if is_inside {
+                let held = &mut extent.pages;
+                *held = held.start.max(pages.start)..held.end.min(pages.end);
+                add_allocated(&mut ranges, extent);
+            }
+            Ok(is_inside)
+        })?;
+        // A commit may have given the file another map between the two looks, or its first.
+        if contents(kv, ino)?.map == map {
+            return Ok(ranges);
+        }
+    }
 }
 
 /// Adds the next extent.

@@ -258,8 +258,12 @@ impl Backend for StoreBackend {
             .map_err(|error| self.told(Of("names of directory", dir), &error))
     }
 
-    fn load_allocation(&self, ino: u64) -> std::result::Result<Allocation, Errno> {
-        load::allocation(&*self.kv, ino)
+    fn load_allocation(
+        &self,
+        ino: u64,
+        pages: Range<u64>,
+    ) -> std::result::Result<Allocation, Errno> {
+        load::allocation(&*self.kv, ino, &pages)
             .map_err(|error| self.told(Of("extents of inode", ino), &error))
     }
 

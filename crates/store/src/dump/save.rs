@@ -222,7 +222,7 @@ impl<W: Write> TreeWalk<'_, W> {
     /// Where the file has bytes, and where it only has room.
     fn map(&self, inode: &Inode) -> std::result::Result<FileMap, Errno> {
         let mut map = FileMap::default();
-        for (pages, is_written) in self.volume.load_allocation(inode.ino)? {
+        for (pages, is_written) in self.volume.load_allocation(inode.ino, 0..u64::MAX)? {
             if !is_written {
                 join(&mut map.unwritten, pages);
                 continue;

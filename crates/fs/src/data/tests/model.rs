@@ -56,18 +56,18 @@ enum Op {
     },
     Evict {
         want: u64,
+        is_settled: bool,
     },
     /// The backend drops the file and gets it again.
     CheckAllocation,
-    /// Everything is saved and dropped; the file comes back from its backend, with a page list or
-    /// without.
-    Reopen {
-        set_allocated: bool,
-    },
+    /// Everything is saved and dropped; the file comes back from its backend.
+    Reopen,
+    /// Everything is saved, and the file comes back from what it knows itself.
+    Restore,
 }
 
 /// Offsets that collide: few values, near the seams of pages, leaves and heights. A `sparse` file
-/// has pages far out; one that has none can come back from its backend without a page list.
+/// has pages far out.
 fn offset(sparse: bool) -> impl Strategy<Value = u64> {
     let far = u32::from(sparse) * 2;
     let page = prop_oneof![
@@ -103,9 +103,11 @@ fn op(sparse: bool) -> impl Strategy<Value = Op> {
         2 => (page(), pages()).prop_map(|(page, pages)| Op::Insert { page, pages }),
         3 => (off(), off()).prop_map(|(off, size)| Op::Seek { off, size }),
         2 => proptest::option::of(0u64..5).prop_map(|fail_at| Op::Flush { fail_at }),
-        3 => (0u64..9).prop_map(|want| Op::Evict { want }),
+        3 => (0u64..9, any::<bool>())
+            .prop_map(|(want, is_settled)| Op::Evict { want, is_settled }),
         1 => Just(Op::CheckAllocation),
-        1 => any::<bool>().prop_map(|set_allocated| Op::Reopen { set_allocated }),
+        1 => Just(Op::Reopen),
+        1 => Just(Op::Restore),
     ]
 }
 
@@ -135,7 +137,7 @@ impl Check {
             model: BTreeMap::new(),
             backend: BTreeMap::new(),
             stale: BTreeMap::new(),
-            data: Data::new(true),
+            data: Data::new(),
         }
     }
 
@@ -187,16 +189,24 @@ impl Check {
             }
             Op::Seek { off, size } => self.seek(off, size, g),
             Op::Flush { fail_at } => self.flush(fail_at),
-            Op::Evict { want } => {
+            Op::Evict { want, is_settled } => {
                 let there = self.data.resident(g).pages;
-                let evicted = self.data.evict(want, |_| true, g);
-                assert!(evicted <= want && self.data.resident(g).pages == there - evicted);
+                let nodes = self.data.resident(g).nodes;
+                let evicted = self.data.evict(want, |_| true, is_settled, g);
+                let left = self.data.resident(g);
+                assert!(evicted.pages <= want && left.pages == there - evicted.pages);
+                assert_eq!(left.nodes, nodes - evicted.nodes);
             }
             Op::CheckAllocation => self.check_allocation(g),
-            Op::Reopen { set_allocated } => self.reopen(set_allocated),
+            Op::Reopen => self.reopen(),
+            Op::Restore => {
+                self.flush(None);
+                let (data, came) = self.data.at_backend(g);
+                assert_eq!(came, data.resident(g));
+                self.data = data;
+            }
         }
-        let known = self.data.status.unknown_below() == 0;
-        assert!(!known || self.data.pages(g) == self.model.len() as u64);
+        assert_eq!(self.data.pages(g), self.model.len() as u64);
     }
 
     /// Repeats `act` until nothing is missing; what is missing comes from the backend.
@@ -206,9 +216,14 @@ impl Check {
                 Ok(done) => return done,
                 Err(PageMiss(index)) => {
                     assert!(!self.data.is_complete(), "{index} absent in complete data");
+                    let before = self.data.resident(g);
+                    if let Some(leaf) = self.data.unknown_leaf(index, g) {
+                        let came = self.data.load_leaf(leaf.clone(), &self.held(leaf), g);
+                        self.check_came(before, came, g);
+                        continue;
+                    }
                     assert!(page_at(&self.data, index, g).is_err(), "{index} is there");
                     let bytes = self.stale.get(&index).map(|bytes| &bytes[..]);
-                    let before = self.data.resident(g);
                     let came = self.data.load(index, bytes, g);
                     self.check_came(before, came, g);
                     assert!(
@@ -219,6 +234,14 @@ impl Check {
             }
         }
         panic!("absent again and again");
+    }
+
+    /// What the backend has of `pages`, and whether it was written.
+    fn held(&self, pages: Range<u64>) -> Vec<(Range<u64>, bool)> {
+        let is_blank = |index| matches!(self.model.get(index), Some(Page::Blank));
+        let held = self.backend.range(pages);
+        held.map(|(index, _)| (*index..index + 1, !is_blank(index)))
+            .collect()
     }
 
     /// [`Check::retry`] of an edit, which changes nothing outside `pages`: what they have gained is
@@ -281,10 +304,9 @@ impl Check {
     }
 
     fn truncate(&mut self, size: u64, g: &Guard) {
-        let exact = self.data.status.unknown_below() <= size.div_ceil(PAGE);
         let removed = self.edit(size / PAGE..PAGES, g, |data| data.truncate(size, g));
         let gone = self.model.split_off(&size.div_ceil(PAGE)).len() as u64;
-        assert!(!exact || removed == gone, "{removed} removed, not {gone}");
+        assert_eq!(removed, gone);
         self.backend.split_off(&size.div_ceil(PAGE));
         if let Some(Page::Bytes(bytes)) = self.model.get_mut(&(size / PAGE)) {
             bytes[(size % PAGE) as usize..].fill(0);
@@ -354,24 +376,17 @@ impl Check {
     /// What is known to be allocated is what the backend has, once everything is written back.
     fn check_allocation(&mut self, g: &Guard) {
         self.flush(None);
-        if self.data.status.unknown_below() == 0 {
-            let known = self.data.allocation(g);
-            let known = known.into_iter().flat_map(|(pages, _)| pages);
-            assert!(known.eq(self.backend.keys().copied()));
-        }
+        self.retry(g, |data| data.check_known(&(0..PAGES), g));
+        let known = self.data.allocation(g);
+        let known = known.into_iter().flat_map(|(pages, _)| pages);
+        assert!(known.eq(self.backend.keys().copied()));
     }
 
-    fn reopen(&mut self, set_allocated: bool) {
+    fn reopen(&mut self) {
         self.flush(None);
         self.stale.clone_from(&self.backend);
-        let size = self.backend.keys().last().map_or(0, |index| index + 1);
-        if set_allocated || size > 5_000 {
-            let held = self.backend.keys().map(|index| (*index..index + 1, true));
-            self.data = Data::allocated(held).0;
-        } else {
-            self.data = Data::new(false);
-            self.data.status.lower(size);
-        }
+        let held = self.backend.keys().map(|index| (*index..index + 1, true));
+        self.data = Data::allocated(held).0;
         // The backend keeps zeros where a page was only allocated.
         for page in self.model.values_mut() {
             if let Page::Blank = page {
@@ -432,7 +447,7 @@ proptest! {
     }
 
     #[test]
-    fn a_file_without_a_page_list_equals_the_model(ops in ops(false)) {
+    fn a_dense_file_equals_the_model(ops in ops(false)) {
         check(&ops);
     }
 }

@@ -122,9 +122,9 @@ impl Backend for Model {
             .collect())
     }
 
-    fn load_allocation(&self, ino: u64) -> Result<Vec<(Range<u64>, bool)>> {
+    fn load_allocation(&self, ino: u64, pages: Range<u64>) -> Result<Vec<(Range<u64>, bool)>> {
         let state = self.state.lock().expect("no panic");
-        let of_it = state.pages.range((ino, 0)..=(ino, u64::MAX));
+        let of_it = state.pages.range((ino, pages.start)..(ino, pages.end));
         Ok(of_it
             .map(|((_, page), bytes)| (*page..page + 1, bytes.is_some()))
             .collect())
