@@ -10,7 +10,7 @@ use hearth_sync::primitive::atomic::Ordering::Relaxed;
 
 impl Superblock {
     /// Drops the extended attributes of an inode that stays in memory, if they are large and the
-    /// backend has them; returns the bytes freed. Nothing is locked.
+    /// backend has them; returns the bytes freed. The caller holds no lock.
     pub(super) fn evict_attributes(&self, inode: &Inode, g: &Guard) -> u64 {
         let large = || inode.extra(g).filter(|extra| extra.may_leave());
         let Some(log) = self.log().filter(|_| large().is_some()) else {

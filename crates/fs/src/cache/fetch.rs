@@ -11,7 +11,6 @@ use crate::stats::Event;
 use crate::superblock::{Fetch, Superblock, inode_bytes, resident_bytes};
 use hearth_sync::epoch::{Guard, pin};
 use hearth_sync::primitive::thread;
-use std::ops::Range;
 
 impl Superblock {
     /// Fetches what an attempt missed; the operation then runs again. No epoch is pinned during a
@@ -133,7 +132,9 @@ impl Superblock {
                 return Err(Errno::ESTALE);
             };
             let pages = match kept.attrs.kind {
-                Kind::File if kept.pages > 0 => self.load_allocation(ino, 0..PAGES)?,
+                Kind::File if kept.pages > 0 => {
+                    self.objects.backend.load_allocation(ino, 0..PAGES)?
+                }
                 _ => Allocation::new(),
             };
             let (contents, came) = Data::allocated(pages);
@@ -266,13 +267,10 @@ impl Superblock {
         let Some(leaf) = data.unknown_leaf(index, &pin()) else {
             return Ok(());
         };
-        let held = self.load_allocation(inode.number(), leaf.clone())?;
+        let backend = &self.objects.backend;
+        let held = backend.load_allocation(inode.number(), leaf.clone())?;
         let came = data.load_leaf(leaf, &held, &pin());
         self.cache.mem_usage.add(resident_bytes(came));
         Ok(())
-    }
-
-    fn load_allocation(&self, ino: u64, pages: Range<u64>) -> Result<Allocation> {
-        self.objects.backend.load_allocation(ino, pages)
     }
 }

@@ -10,7 +10,7 @@ use super::page::Page;
 use super::slot_state::{SlotState, Status};
 use super::slots::FAN;
 use super::span::PAGES;
-use super::tree::{Far, LeafOr, Visit, fill};
+use super::tree::{Far, LeafEntry, Visit, VisitAbsence, fill};
 
 /// A miss: the page of this index must be loaded from the backend first ([`Data::load`]); then call
 /// again.
@@ -173,7 +173,7 @@ impl Data {
         &self,
         range: &Range<u64>,
         g: &Guard,
-        visit: &mut dyn FnMut(u64, Absence) -> ControlFlow<()>,
+        visit: &mut VisitAbsence<'_>,
     ) -> ControlFlow<()> {
         match self.far.load(g) {
             Some(far) if !self.is_complete() => far.visit_absences(range, g, visit),
@@ -219,8 +219,10 @@ impl Data {
             }
         }
         self.sweep(&range, g, &mut |base, leaf| match leaf {
-            LeafOr::Leaf(leaf) => leaf.cut(base, &range, &mut cut, g).then_some(Absence::Hole),
-            LeafOr::Absent(absence) => {
+            LeafEntry::Present(leaf) => {
+                leaf.cut(base, &range, &mut cut, g).then_some(Absence::Hole)
+            }
+            LeafEntry::Absent(absence) => {
                 debug_assert!(range.start <= base && base + FAN <= range.end);
                 cut += absence.count();
                 Some(Absence::Hole)
@@ -235,7 +237,7 @@ impl Data {
             return;
         }
         if let Some(leaf) = self.near.load(g).filter(|_| range.start < FAN)
-            && visit(0, LeafOr::Leaf(leaf)).is_some()
+            && visit(0, LeafEntry::Present(leaf)).is_some()
         {
             self.near.take(g);
         }

@@ -13,7 +13,7 @@ use super::root::{Data, PageMiss};
 use super::slot_state::SlotState;
 use super::slots::FAN;
 use super::span::{PAGE, PAGES, checked_end};
-use super::tree::LeafOr;
+use super::tree::LeafEntry;
 
 impl Data {
     /// Takes `len` bytes out at `off`, both multiples of [`PAGE`]; later pages move down. Returns
@@ -134,10 +134,10 @@ impl Data {
 }
 
 /// Drops a leaf in which nothing is left.
-fn drop_vacant(_base: u64, leaf: LeafOr<'_>) -> Option<Absence> {
+fn drop_vacant(_base: u64, leaf: LeafEntry<'_>) -> Option<Absence> {
     match leaf {
-        LeafOr::Leaf(leaf) => leaf.is_vacant().then_some(Absence::Hole),
-        LeafOr::Absent(_) => None,
+        LeafEntry::Present(leaf) => leaf.is_vacant().then_some(Absence::Hole),
+        LeafEntry::Absent(_) => None,
     }
 }
 

@@ -5,7 +5,7 @@ use hearth_sync::rcu::RcuSlot;
 /// Slots of a node.
 pub(super) const FAN: u64 = 64;
 
-/// SlotLines on cache lines of their own. A slot is written when it is first filled and when it is
+/// Slots on cache lines of their own. A slot is written when it is first filled and when it is
 /// emptied. Eight slots share a line, those of every eighth page: neighbours, which different
 /// threads often write first at the same time, lie on different lines. Overwriting a page in memory
 /// writes the page only.

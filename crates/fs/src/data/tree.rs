@@ -196,7 +196,7 @@ impl Far {
         &self,
         range: &Range<u64>,
         g: &Guard,
-        visit: &mut dyn FnMut(u64, Absence) -> ControlFlow<()>,
+        visit: &mut VisitAbsence<'_>,
     ) -> ControlFlow<()> {
         let mut levels = (1..=LEVELS as u32).filter(|&level| is_in_tree(level, range));
         levels.try_for_each(|level| absences_below(self.tree(level), level, 0, range, g, visit))
@@ -219,14 +219,17 @@ impl Far {
 }
 
 /// What [`Far::sweep`] finds in the place of a leaf.
-pub(super) enum LeafOr<'l> {
-    Leaf(&'l Leaf),
+pub(super) enum LeafEntry<'l> {
+    Present(&'l Leaf),
     Absent(Absence),
 }
 
 /// Gets what there is of a leaf, and its first index. Returns the absence to leave in its place, if
 /// that changes.
-pub(super) type Visit<'v> = dyn FnMut(u64, LeafOr<'_>) -> Option<Absence> + 'v;
+pub(super) type Visit<'v> = dyn FnMut(u64, LeafEntry<'_>) -> Option<Absence> + 'v;
+
+/// Gets the absence of a leaf, and its first index; a break ends the walk.
+pub(super) type VisitAbsence<'v> = dyn FnMut(u64, Absence) -> ControlFlow<()> + 'v;
 
 fn sweep_leaf(
     (slot, absence): (&RcuSlot<Leaf>, &AbsenceCell),
@@ -235,9 +238,9 @@ fn sweep_leaf(
     visit: &mut Visit<'_>,
 ) {
     let left = match (slot.load(g), absence.get()) {
-        (Some(leaf), _) => visit(base, LeafOr::Leaf(leaf)),
+        (Some(leaf), _) => visit(base, LeafEntry::Present(leaf)),
         (None, Absence::Hole) => None,
-        (None, known) => visit(base, LeafOr::Absent(known)),
+        (None, known) => visit(base, LeafEntry::Absent(known)),
     };
     if let Some(left) = left {
         absence.set(left);
@@ -357,7 +360,7 @@ fn absences_below(
     base: u64,
     range: &Range<u64>,
     g: &Guard,
-    visit: &mut dyn FnMut(u64, Absence) -> ControlFlow<()>,
+    visit: &mut VisitAbsence<'_>,
 ) -> ControlFlow<()> {
     let Some(node) = slot.load(g) else {
         return ControlFlow::Continue(());

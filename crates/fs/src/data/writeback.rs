@@ -7,7 +7,7 @@ use super::resident::Resident;
 use super::root::Data;
 use super::slot_state::SlotState;
 use super::span::{PAGE, PAGE_BYTES, PAGES};
-use super::tree::LeafOr;
+use super::tree::LeafEntry;
 use std::ops::Range;
 
 /// Most pages that are looked at under one guard: a cut waits for it.
@@ -254,8 +254,8 @@ impl Data {
             return gone;
         };
         far.sweep(range, g, &mut |_, leaf| match leaf {
-            LeafOr::Leaf(leaf) => leaf.evict(is_settled, g).inspect(|_| gone += 1),
-            LeafOr::Absent(_) => None,
+            LeafEntry::Present(leaf) => leaf.evict(is_settled, g).inspect(|_| gone += 1),
+            LeafEntry::Absent(_) => None,
         });
         gone
     }

@@ -547,6 +547,15 @@ impl Model {
             }
         }
         assert_eq!(allocation, expected, "inode {ino}");
+        // A part of it, whose edges may lie within an extent.
+        let part = 3..ino % 50 + 4;
+        let clipped = expected.into_iter().map(|(range, is_written)| {
+            let range = range.start.max(part.start)..range.end.min(part.end);
+            (range, is_written)
+        });
+        let clipped: Vec<_> = clipped.filter(|(range, _)| !range.is_empty()).collect();
+        let allocation = self.store.load_allocation(ino, part).unwrap();
+        assert_eq!(allocation, clipped, "inode {ino}");
         let pages = |range: Range<u64>| -> Vec<(u64, Vec<u8>)> {
             let pages = object.pages.range(range);
             pages
