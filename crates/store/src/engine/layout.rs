@@ -66,28 +66,37 @@ fn check_marker(folder: &Path) -> Result<()> {
     }
 }
 
-/// The tables of a keyspace by its list, which fits its checksum.
+/// The tables of a keyspace by its list, which fits its checksum. A merge may put another list in
+/// its place meanwhile, and removes this one then.
 pub(super) fn tables(folder: &Path, keyspace: usize) -> Result<Vec<ListedTable>> {
-    let read = |name: &str| {
-        let name = format!("keyspaces/{keyspace}/{name}");
-        let path = folder.join(&name);
-        let shown = format!("{FOLDER}/{name}");
-        match fs::read(&path) {
-            Ok(bytes) => Ok((bytes, shown)),
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                Err(Error::corrupt(&shown, 0, "a file of the engine is missing"))
-            }
-            Err(error) => Err(Error::io("read", &path, error)),
+    let (mut current, shown) = read(folder, keyspace, "current")?;
+    loop {
+        let listed = tables_by(folder, keyspace, (&current, &shown));
+        if listed.is_ok() {
+            return listed;
         }
-    };
-    // Number of the list (8), its XXH3 (16), kind of the checksum (1).
-    let (current, shown) = read("current")?;
-    let mut fields = FieldReader(&current);
+        let (now, _) = read(folder, keyspace, "current")?;
+        if now == current {
+            return listed;
+        }
+        current = now;
+    }
+}
+
+/// The tables on the list that `current` names: its number (8), its XXH3 (16), the kind of the
+/// checksum (1).
+fn tables_by(
+    folder: &Path,
+    keyspace: usize,
+    (current, shown): (&[u8], &str),
+) -> Result<Vec<ListedTable>> {
+    let mut fields = FieldReader(current);
     let (Some(number), Some(checksum)) = (fields.next(), fields.next()) else {
         let what = "the file of the engine is cut off";
-        return Err(Error::corrupt(&shown, 0, what));
+        return Err(Error::corrupt(shown, 0, what));
     };
-    let (list, shown) = read(&format!("v{}", u64::from_le_bytes(number)))?;
+    let name = format!("v{}", u64::from_le_bytes(number));
+    let (list, shown) = read(folder, keyspace, &name)?;
     if xxh3_128(&list) != u128::from_le_bytes(checksum) {
         let what = "the engine's list of tables does not fit its checksum";
         return Err(Error::corrupt(&shown, 0, what));
@@ -96,6 +105,20 @@ pub(super) fn tables(folder: &Path, keyspace: usize) -> Result<Vec<ListedTable>>
         let what = "the engine's list of tables has a form that is not known";
         Error::corrupt(&shown, 0, what)
     })
+}
+
+/// Reads a file of a keyspace. Returns its bytes, and its path in the directory of the volume.
+fn read(folder: &Path, keyspace: usize, name: &str) -> Result<(Vec<u8>, String)> {
+    let name = format!("keyspaces/{keyspace}/{name}");
+    let path = folder.join(&name);
+    let shown = format!("{FOLDER}/{name}");
+    match fs::read(&path) {
+        Ok(bytes) => Ok((bytes, shown)),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            Err(Error::corrupt(&shown, 0, "a file of the engine is missing"))
+        }
+        Err(error) => Err(Error::io("read", &path, error)),
+    }
 }
 
 /// What a list names: levels (u8), for each its runs (u8), for each its tables (u32), for each its
@@ -203,5 +226,37 @@ mod tests {
         assert_eq!(tables(&folder, 1).unwrap().len(), 0);
         // The first keyspace is the own one of fjall.
         assert!(tables(&folder, 0).is_ok());
+    }
+
+    /// Once, a look at an engine whose tables were merged beside it found a list missing.
+    #[test]
+    fn a_list_that_another_one_replaces_meanwhile_is_not_missing() {
+        const ROUNDS: u64 = 2000;
+        let root = tempfile::tempdir().unwrap();
+        let (folder, table) = engine(root.path());
+        let keyspace = folder.join("keyspaces/2");
+        let current = fs::read(keyspace.join("current")).unwrap();
+        let first = u64::from_le_bytes(current[..8].try_into().unwrap());
+        let replaced = || {
+            for number in first..first + ROUNDS {
+                let [now, next] = [number, number + 1].map(|n| keyspace.join(format!("v{n}")));
+                fs::copy(&now, next).unwrap();
+                let mut named = current.clone();
+                named[..8].copy_from_slice(&(number + 1).to_le_bytes());
+                fs::write(keyspace.join("unfinished"), named).unwrap();
+                fs::rename(keyspace.join("unfinished"), keyspace.join("current")).unwrap();
+                fs::remove_file(now).unwrap();
+            }
+        };
+        std::thread::scope(|scope| {
+            let replacing = scope.spawn(replaced);
+            while !replacing.is_finished() {
+                let listed = tables(&folder, 2).unwrap();
+                assert!(listed.iter().map(|listed| listed.number).eq([table.number]));
+            }
+        });
+        // One that is missing for good is.
+        fs::remove_file(keyspace.join(format!("v{}", first + ROUNDS))).unwrap();
+        assert!(tables(&folder, 2).is_err());
     }
 }
