@@ -11,6 +11,7 @@
 use super::fjall_errors::failed;
 use super::merger::{Merges, TableMerger};
 use super::mirror::{Mirror, is_journal, list};
+use super::rests::MergeRests;
 use super::{Change, Compacted, Engine, Engines, FOLDER, View, blame, layout};
 use crate::disk::modes::OWN_FOLDER;
 use crate::error::{Error, Result};
@@ -18,7 +19,7 @@ use crate::kv::Table;
 use fjall::config::PartitioningPolicy;
 use fjall::{AbstractTree, Database, Keyspace, KeyspaceCreateOptions, Readable, Snapshot};
 use hearth_sync::primitive::atomic::{AtomicBool, Ordering};
-use hearth_sync::primitive::thread;
+use hearth_sync::primitive::{Arc, thread};
 use std::fs;
 use std::ops::RangeInclusive;
 use std::os::unix::fs::DirBuilderExt;
@@ -51,6 +52,7 @@ pub(crate) struct FjallEngines {
     folder: PathBuf,
     /// Bytes of cached blocks.
     cache: u64,
+    rests: Arc<MergeRests>,
 }
 
 impl FjallEngines {
@@ -59,6 +61,7 @@ impl FjallEngines {
         FjallEngines {
             folder: volume.join(FOLDER),
             cache,
+            rests: Arc::default(),
         }
     }
 }
@@ -68,7 +71,7 @@ impl Engines for FjallEngines {
         // The modes of what fjall makes follow the umask: the folder keeps others out of them.
         let made = fs::DirBuilder::new().mode(OWN_FOLDER).create(&self.folder);
         made.map_err(|error| Error::io("make the folder", &self.folder, error))?;
-        Tables::open(&self.folder, self.cache, None, false).map(drop)?;
+        Tables::open(&self.folder, self.cache, None, None).map(drop)?;
         // fjall 3.1.13 syncs neither the folders of keyspaces nor those above them.
         sync_folders(&self.folder)
     }
@@ -97,7 +100,8 @@ impl Engines for FjallEngines {
 impl FjallEngines {
     /// Opens fjall in `folder`, or says which table keeps it from opening.
     fn tables(&self, folder: &Path, mirror: Option<Mirror>, merges: bool) -> Result<Tables> {
-        let opened = Tables::open(folder, self.cache, mirror, merges);
+        let rests = merges.then_some(&self.rests);
+        let opened = Tables::open(folder, self.cache, mirror, rests);
         opened.map_err(|error| blame::named(&self.folder, KEYSPACES.len(), error))
     }
 }
@@ -118,7 +122,13 @@ struct Tables {
 }
 
 impl Tables {
-    fn open(folder: &Path, cache: u64, mirror: Option<Mirror>, merges: bool) -> Result<Tables> {
+    /// Merges tables where it has `rests`.
+    fn open(
+        folder: &Path,
+        cache: u64,
+        mirror: Option<Mirror>,
+        rests: Option<&Arc<MergeRests>>,
+    ) -> Result<Tables> {
         let database = Database::builder(folder)
             .cache_size(cache)
             .max_cached_files(Some(OPEN_FILES))
@@ -132,14 +142,13 @@ impl Tables {
                 .map_err(failed("open a keyspace of the engine"))
         };
         let keyspaces = [keyspace(KEYSPACES[0])?, keyspace(KEYSPACES[1])?];
-        let merger = match merges {
-            true => Some(TableMerger::start(TableMerges {
-                database: database.clone(),
-                keyspaces: keyspaces.clone(),
-                folder: folder.to_path_buf(),
-            })?),
-            false => None,
+        let merges = || TableMerges {
+            database: database.clone(),
+            keyspaces: keyspaces.clone(),
+            folder: folder.to_path_buf(),
         };
+        let merger = rests.map(|rests| TableMerger::start(merges(), rests));
+        let merger = merger.transpose()?;
         Ok(Tables {
             merger,
             keyspaces,
@@ -154,12 +163,14 @@ impl Tables {
         &self.keyspaces[table as usize]
     }
 
-    /// Waits while compaction is far behind.
-    fn wait_for_compaction(&self, keyspace: &Keyspace) {
+    /// Waits while compaction is far behind, but not while it rests.
+    fn wait_for_compaction(&self, table: Table) {
         let waited = Instant::now();
-        while keyspace.l0_table_count() > FIRST_LEVEL_MOST
+        let rests = |merger: &TableMerger| merger.rests(table as usize);
+        while self.keyspace(table).l0_table_count() > FIRST_LEVEL_MOST
             && waited.elapsed() < COMPACTION_WAIT
             && !self.is_broken()
+            && !self.merger.as_ref().is_some_and(rests)
         {
             thread::sleep(Duration::from_millis(10));
         }
@@ -204,7 +215,7 @@ impl Engine for Tables {
         if let Some(merger) = &self.merger {
             merger.ask(table as usize);
         }
-        self.wait_for_compaction(keyspace);
+        self.wait_for_compaction(table);
         Ok(())
     }
 

@@ -5,10 +5,12 @@
 //! ended before the database is dropped, which tells merges to stop: by its source one that stops
 //! between two entries goes on to install what it has merged so far.
 
+use super::rests::MergeRests;
 use crate::error::{Error, Result};
 use hearth_backend::Errno;
-use hearth_sync::primitive::{Arc, Condvar, Mutex, thread};
+use hearth_sync::primitive::{Arc, Condvar, Mutex, MutexGuard, thread};
 use std::path::Path;
+use std::time::Instant;
 
 /// The thread. It ends behind the merge that is under way, and is waited for, when this is dropped.
 pub(super) struct TableMerger {
@@ -26,10 +28,11 @@ pub(super) trait Merges: Send + 'static {
     fn blame(&self, keyspace: usize, error: Error, is_ending: &dyn Fn() -> bool) -> Error;
 }
 
-#[derive(Default)]
 struct MergeQueue {
     work: Mutex<MergeLooks>,
     changed: Condvar,
+    /// Those of all openings of the engine.
+    rests: Arc<MergeRests>,
 }
 
 #[derive(Default)]
@@ -44,10 +47,18 @@ struct MergeLooks {
 }
 
 impl TableMerger {
-    /// Starts the thread, which merges at first each of the keyspaces, and then as it is asked.
-    pub(super) fn start(merges: impl Merges) -> Result<TableMerger> {
-        let queue = Arc::<MergeQueue>::default();
-        queue.work.lock().looks = [1; 2];
+    /// Starts the thread, which merges at first each of the keyspaces, and then as it is asked, but
+    /// none that rests.
+    pub(super) fn start(merges: impl Merges, rests: &Arc<MergeRests>) -> Result<TableMerger> {
+        let work = MergeLooks {
+            looks: [1; 2],
+            ..MergeLooks::default()
+        };
+        let queue = Arc::new(MergeQueue {
+            work: Mutex::new(work),
+            changed: Condvar::new(),
+            rests: Arc::clone(rests),
+        });
         let of = Arc::clone(&queue);
         let started = thread::Builder::new()
             .name("hearth-tables".to_owned())
@@ -66,6 +77,11 @@ impl TableMerger {
         work.looks[keyspace] = work.looks[keyspace].saturating_add(1);
         drop(work);
         self.queue.changed.notify_one();
+    }
+
+    /// Whether a keyspace is not merged for a while, because that has failed.
+    pub(super) fn rests(&self, keyspace: usize) -> bool {
+        self.queue.rests.until(keyspace).is_some()
     }
 
     /// The error of the merge that failed, if one has: [`Error::Busy`] until its cause is known.
@@ -101,29 +117,55 @@ impl MergeQueue {
         let panicked = PanickedMerge(self);
         let mut work = self.work.lock();
         while !work.end {
-            // The one that waits for most: neither keeps the other from being merged.
-            let looks = work.looks.iter().copied().enumerate();
-            let Some((keyspace, 1..)) = looks.max_by_key(|(_, looks)| *looks) else {
-                self.changed.wait(&mut work);
+            let Some(keyspace) = self.next(work.looks) else {
+                self.wait(&mut work);
                 continue;
             };
             work.looks[keyspace] -= 1;
             drop(work);
             let merged = merges.merge(keyspace);
             work = self.work.lock();
-            if let Err(error) = merged {
-                // At once: nothing more may be written meanwhile.
-                work.has_failed = true;
-                drop(work);
-                let is_ending = || self.work.lock().end;
-                let error = merges.blame(keyspace, error, &is_ending);
-                work = self.work.lock();
-                work.error = Some(error);
-                break;
-            }
+            let Err(error) = merged else {
+                self.rests.note(keyspace, None);
+                continue;
+            };
+            // At once: nothing more may be written meanwhile.
+            work.has_failed = true;
+            drop(work);
+            let is_ending = || self.work.lock().end;
+            let error = merges.blame(keyspace, error, &is_ending);
+            self.rests.note(keyspace, Some(&error));
+            work = self.work.lock();
+            work.error = Some(error);
+            break;
         }
         drop(work);
         std::mem::forget(panicked);
+    }
+
+    /// The keyspace that waits for most looks, of those that do not rest: neither keeps the other
+    /// from being merged.
+    fn next(&self, looks: [u32; 2]) -> Option<usize> {
+        let waiting = (0..looks.len()).filter(|keyspace| looks[*keyspace] > 0);
+        let ready = waiting.filter(|keyspace| self.rests.until(*keyspace).is_none());
+        ready.max_by_key(|keyspace| looks[*keyspace])
+    }
+
+    /// Waits until somebody asks for something, or a keyspace that is to be looked at has rested.
+    fn wait(&self, work: &mut MutexGuard<'_, MergeLooks>) {
+        let waiting = (0..work.looks.len()).filter(|keyspace| work.looks[*keyspace] > 0);
+        match waiting
+            .filter_map(|keyspace| self.rests.until(keyspace))
+            .min()
+        {
+            Some(until) => {
+                let rest = until.saturating_duration_since(Instant::now());
+                self.changed.wait_for(work, rest);
+            }
+            None if self.next(work.looks).is_none() => self.changed.wait(work),
+            // It has rested since it was looked for.
+            None => {}
+        }
     }
 }
 

@@ -12,6 +12,7 @@ mod layout;
 pub mod memory;
 mod merger;
 mod mirror;
+mod rests;
 #[cfg(test)]
 mod tests;
 

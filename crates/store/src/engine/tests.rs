@@ -7,7 +7,7 @@ use crate::kv::Table;
 use hearth_sync::primitive::thread;
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Tables from which on the engine merges them: the first becomes the last level as it is.
 const MERGED: u64 = 5;
@@ -84,4 +84,41 @@ fn an_engine_tells_why_a_merge_of_its_own_has_failed() {
     let is_of_a_write = |error: &Error| matches!(error, Error::Io { .. }) && !error.is_shortage();
     assert!(error.as_ref().is_some_and(is_of_a_write), "{error:?}");
     assert_eq!(count(&*engine), written * 1000, "the old tables are whole");
+}
+
+/// Once, an engine with a damaged table was opened, merged and looked at anew behind each write.
+#[test]
+fn an_engine_that_is_opened_again_does_not_merge_at_once_what_has_failed() {
+    let root = tempfile::tempdir().unwrap();
+    let engines = engines(root.path());
+    let begun = Instant::now();
+    let (mut failed, mut first) = (0, 0);
+    let mut engine = engines.open().unwrap();
+    while first < 60 {
+        write(&*engine, first, 60, 1000);
+        if first == 0 {
+            // The oldest table, of which each merge reads all.
+            let mut tables = fs::read_dir(root.path().join("engine/keyspaces/2/tables")).unwrap();
+            let table = tables.next().unwrap().unwrap().path();
+            let mut bytes = fs::read(&table).unwrap();
+            bytes[100] ^= 1;
+            fs::write(&table, bytes).unwrap();
+        }
+        first += 1;
+        thread::sleep(Duration::from_millis(20));
+        if engine.is_broken() {
+            engine.end_merges();
+            let error = engine.merge_error();
+            assert!(matches!(error, Some(Error::Corrupt { .. })), "{error:?}");
+            failed += 1;
+            drop(engine);
+            engine = engines.open().unwrap();
+        }
+    }
+    // Behind pauses of 1, 2, 4 and more seconds.
+    let most = (begun.elapsed().as_secs() + 2).ilog2() + 1;
+    assert!(
+        (1..=most).contains(&failed),
+        "{failed} merges, {most} at most"
+    );
 }
