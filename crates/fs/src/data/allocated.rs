@@ -71,7 +71,10 @@ impl Data {
             let left = match (absence.get(), state) {
                 (Absence::Hole, SlotState::AtBackend) if count == FAN => Some(Absence::Full),
                 (Absence::Hole, _) if *made < LEAVES => None,
-                (before, _) => Some(Absence::partly(before.count() + count)),
+                (before, _) => {
+                    let has_data = before.has_data() || state == SlotState::AtBackend;
+                    Some(Absence::partly(before.count() + count, has_data))
+                }
             };
             if let Some(left) = left {
                 absence.set(left);

@@ -3,8 +3,10 @@
 
 use hearth_sync::epoch::Guard;
 
+use super::leaf::Absence;
 use super::root::{Data, PageLookup, PageMiss};
 use super::slot_state::SlotState;
+use super::slots::FAN;
 use super::span::{BYTES, PAGE, PAGE_BYTES, PAGES, checked_end, edges, touched, whole};
 
 impl Data {
@@ -36,16 +38,28 @@ impl Data {
 
     /// Allocates every page of the range that is a hole: such a page reads as zeros, is a hole to
     /// `seek_data`, and takes no memory until it is written. Returns the number of pages that the
-    /// file gained, or `PageMiss` when only the backend knows whether a page is allocated.
+    /// file gained, or `PageMiss` when only the backend knows whether a page is allocated. A leaf
+    /// that is absent with all its pages allocated stays so.
     ///
     /// # Panics
     /// When the range ends past 2^63-1.
     pub fn allocate(&self, off: u64, len: u64, g: &Guard) -> Result<u64, PageMiss> {
         checked_end(off, len);
-        self.check_known(&touched(off, len), g)?;
-        Ok(touched(off, len)
-            .map(|index| self.allocate_page(index, g))
-            .sum())
+        let (mut pages, mut added) = (touched(off, len), 0);
+        let has_holes = |absence: Absence| absence.count() < FAN;
+        if let Some((index, _)) = self.first_absent(&pages, has_holes, g) {
+            return Err(PageMiss(index));
+        }
+        while pages.start < pages.end {
+            let next = pages.end.min((pages.start / FAN + 1) * FAN);
+            if !self.is_absent_full(pages.start, g) {
+                added += (pages.start..next)
+                    .map(|index| self.allocate_page(index, g))
+                    .sum::<u64>();
+            }
+            pages.start = next;
+        }
+        Ok(added)
     }
 
     /// Drops the pages that the range covers and zeroes its edges. Returns the number of pages that
@@ -84,6 +98,11 @@ impl Data {
             added += u64::from(!slot.clear(SlotState::UnwrittenDirty, g));
         }
         Ok(added)
+    }
+
+    /// Whether the leaf of `index` is absent, and all its pages are allocated.
+    fn is_absent_full(&self, index: u64, g: &Guard) -> bool {
+        index >= FAN && self.leaf(index, g).is_none() && self.absence(index, g).count() == FAN
     }
 
     /// 1 if the page was not allocated before.

@@ -74,7 +74,7 @@ impl Leaf {
         let slots = || (0..FAN).map(|at| self.slot(at));
         match slots().filter(|slot| slot.is_allocated(g)).count() as u64 {
             FAN if slots().all(|slot| slot.is_written(g)) => Absence::Full,
-            count => Absence::partly(count),
+            count => Absence::partly(count, slots().any(|slot| slot.is_written(g))),
         }
     }
 
@@ -163,19 +163,29 @@ impl<'g> PageSlot<'g> {
 pub(super) enum Absence {
     /// None of its pages is allocated.
     Hole,
-    /// This many of its pages are allocated. The backend knows which.
-    Partly(u8),
+    /// This many of its pages are allocated, and some of them written or none. The backend knows
+    /// which.
+    Partly { count: u8, has_data: bool },
     /// All of its pages are written, and the backend has them.
     Full,
 }
 
 impl Absence {
-    /// A leaf that has `count` allocated pages.
-    pub(super) fn partly(count: u64) -> Absence {
+    /// A leaf that has `count` allocated pages, of which some are written if it `has_data`.
+    pub(super) fn partly(count: u64, has_data: bool) -> Absence {
         debug_assert!(count <= FAN);
-        match count {
+        match count as u8 {
             0 => Absence::Hole,
-            count => Absence::Partly(count as u8),
+            count => Absence::Partly { count, has_data },
+        }
+    }
+
+    /// Whether some of its pages are written.
+    pub(super) fn has_data(self) -> bool {
+        match self {
+            Absence::Hole => false,
+            Absence::Partly { has_data, .. } => has_data,
+            Absence::Full => true,
         }
     }
 
@@ -183,7 +193,7 @@ impl Absence {
     pub(super) fn count(self) -> u64 {
         match self {
             Absence::Hole => 0,
-            Absence::Partly(count) => count.into(),
+            Absence::Partly { count, .. } => count.into(),
             Absence::Full => FAN,
         }
     }
@@ -196,6 +206,8 @@ impl Absence {
 pub(super) struct AbsenceCell(AtomicU8);
 
 const FULL: u8 = u8::MAX;
+/// Beside the count of a leaf that [`Absence::has_data`].
+const HAS_DATA: u8 = 1 << 7;
 
 impl AbsenceCell {
     /// For a leaf that never was.
@@ -206,14 +218,15 @@ impl AbsenceCell {
     pub(super) fn get(&self) -> Absence {
         match self.0.load(Ordering::Relaxed) {
             FULL => Absence::Full,
-            count => Absence::partly(count.into()),
+            byte => Absence::partly((byte & !HAS_DATA).into(), byte & HAS_DATA != 0),
         }
     }
 
     pub(super) fn set(&self, absence: Absence) {
         let byte = match absence {
             Absence::Full => FULL,
-            Absence::Hole | Absence::Partly(_) => absence.count() as u8,
+            Absence::Hole => 0,
+            Absence::Partly { count, has_data } => count | HAS_DATA * u8::from(has_data),
         };
         self.0.store(byte, Ordering::Relaxed);
     }

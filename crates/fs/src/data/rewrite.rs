@@ -13,7 +13,7 @@ impl Data {
         let here = slots
             .find(|(_, slot)| slot.slot.is_empty() && slot.state.get() == SlotState::AtBackend)
             .map(|(index, _)| index);
-        let absent = self.first_absent(&(from..PAGES), g);
+        let absent = self.first_absent(&(from..PAGES), |_| true, g);
         here.into_iter().chain(absent.map(|(index, _)| index)).min()
     }
 
@@ -21,6 +21,7 @@ impl Data {
     pub fn is_allocated_from(&self, first: u64, g: &Guard) -> bool {
         let range = first.min(PAGES)..PAGES;
         let mut slots = self.walk(range.clone(), g);
-        slots.any(|(_, slot)| slot.is_allocated(g)) || self.first_absent(&range, g).is_some()
+        slots.any(|(_, slot)| slot.is_allocated(g))
+            || self.first_absent(&range, |_| true, g).is_some()
     }
 }

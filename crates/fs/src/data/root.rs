@@ -77,15 +77,15 @@ impl Data {
 
     /// The pages of `range` that are allocated. Of a leaf at its edge of which only the backend
     /// knows, none counts. Exact inside the gate.
-    pub(super) fn allocated_in(&self, range: Range<u64>, g: &Guard) -> u64 {
+    pub fn allocated_in(&self, range: Range<u64>, g: &Guard) -> u64 {
         let slots = self.walk(range.clone(), g);
         let mut count = slots.filter(|(_, slot)| slot.is_allocated(g)).count() as u64;
         let _ = self.visit_absences(&range, g, &mut |base, absence| {
             let part = base.max(range.start)..(base + FAN).min(range.end);
             count += match absence {
                 Absence::Full => part.end - part.start,
-                Absence::Partly(all) if part == (base..base + FAN) => all.into(),
-                Absence::Partly(_) | Absence::Hole => 0,
+                Absence::Partly { count, .. } if part == (base..base + FAN) => count.into(),
+                Absence::Partly { .. } | Absence::Hole => 0,
             };
             ControlFlow::Continue(())
         });
@@ -104,7 +104,7 @@ impl Data {
                 None => match self.absence(index, g) {
                     Absence::Hole => PageLookup::Hole,
                     Absence::Full => PageLookup::AtBackend,
-                    Absence::Partly(_) => PageLookup::Unknown,
+                    Absence::Partly { .. } => PageLookup::Unknown,
                 },
                 Some(SlotState::Unset | SlotState::Hole) => PageLookup::Hole,
                 Some(SlotState::Unwritten | SlotState::UnwrittenDirty) => PageLookup::Unwritten,
@@ -153,7 +153,7 @@ impl Data {
     }
 
     /// What the absence of the leaf of `index` means, which was found absent.
-    fn absence(&self, index: u64, g: &Guard) -> Absence {
+    pub(super) fn absence(&self, index: u64, g: &Guard) -> Absence {
         match self.far.load(g) {
             Some(far) if index >= FAN => far.absence(index, g),
             _ => Absence::Hole,
@@ -163,7 +163,7 @@ impl Data {
     /// The pages of the leaf of `index`, if only the backend knows which of them are allocated.
     pub fn unknown_leaf(&self, index: u64, g: &Guard) -> Option<Range<u64>> {
         let is_absent = index >= FAN && self.leaf(index, g).is_none();
-        let is_unknown = is_absent && matches!(self.absence(index, g), Absence::Partly(_));
+        let is_unknown = is_absent && matches!(self.absence(index, g), Absence::Partly { .. });
         let base = index / FAN * FAN;
         is_unknown.then(|| base..base + FAN)
     }
@@ -181,11 +181,19 @@ impl Data {
         }
     }
 
-    /// The first leaf in `range` that is absent and no hole: the first of its pages in `range`, and
-    /// whether they are all at the backend.
-    pub(super) fn first_absent(&self, range: &Range<u64>, g: &Guard) -> Option<(u64, bool)> {
+    /// The first leaf in `range` that is absent and no hole, and whose absence is `wanted`: the
+    /// first of its pages in `range`, and whether they are all at the backend.
+    pub(super) fn first_absent(
+        &self,
+        range: &Range<u64>,
+        wanted: impl Fn(Absence) -> bool,
+        g: &Guard,
+    ) -> Option<(u64, bool)> {
         let mut found = None;
         let _ = self.visit_absences(range, g, &mut |base, absence| {
+            if !wanted(absence) {
+                return ControlFlow::Continue(());
+            }
             found = Some((base.max(range.start), absence == Absence::Full));
             ControlFlow::Break(())
         });
@@ -249,15 +257,10 @@ impl Data {
     /// Fails with the first page of `range` of which only the backend knows whether it is
     /// allocated.
     pub(super) fn check_known(&self, range: &Range<u64>, g: &Guard) -> Result<(), PageMiss> {
-        let mut unknown = None;
-        let _ = self.visit_absences(range, g, &mut |base, absence| match absence {
-            Absence::Partly(_) => {
-                unknown = Some(base.max(range.start));
-                ControlFlow::Break(())
-            }
-            Absence::Full | Absence::Hole => ControlFlow::Continue(()),
-        });
-        unknown.map_or(Ok(()), |index| Err(PageMiss(index)))
+        match self.first_absent(range, |absence| absence != Absence::Full, g) {
+            Some((index, _)) => Err(PageMiss(index)),
+            None => Ok(()),
+        }
     }
 
     /// [`Data::check_known`] of the leaves that `range` covers in part.

@@ -2,6 +2,7 @@
 
 use hearth_sync::epoch::Guard;
 
+use super::leaf::Absence;
 use super::root::{Data, PageLookup, PageMiss};
 use super::span::{PAGE, PAGES};
 
@@ -17,7 +18,7 @@ impl Data {
         let here = slots
             .find(|(_, slot)| slot.is_written(g))
             .map(|(index, _)| index);
-        let found = match self.first_absent(&range, g) {
+        let found = match self.first_absent(&range, Absence::has_data, g) {
             Some((index, _)) if here.is_some_and(|here| here < index) => here,
             Some((index, true)) => Some(index),
             Some((index, false)) => return Err(PageMiss(index)),

@@ -122,6 +122,36 @@ fn an_unknown_leaf_is_cut_without_a_question() {
     assert_eq!((data.pages(&g), data.resident(&g).nodes), (1, 0));
 }
 
+/// Once, each such leaf came into memory before the next one was looked at: with less memory than
+/// all of them take the search had no end.
+#[test]
+fn data_behind_allocated_pages_is_found_without_a_question_for_each_leaf() {
+    const LAST: u64 = 200 * 64;
+    let g = pin();
+    let unwritten = (1..200).map(|leaf| (leaf * 64..leaf * 64 + leaf % 64 + 1, false));
+    let (data, _) = Data::allocated(unwritten.chain([(LAST + 3..LAST + 4, true)]));
+    assert_eq!(data.seek_data(0, BYTES - 1, &g), Err(PageMiss(LAST)));
+    data.load_leaf(LAST..LAST + 64, &[(LAST + 3..LAST + 4, true)], &g);
+    let found = Some((LAST + 3) * PAGE);
+    assert_eq!(data.seek_data(0, BYTES - 1, &g), Ok(found));
+    assert_eq!(
+        data.seek_data(found.unwrap() + PAGE, BYTES - 1, &g),
+        Ok(None)
+    );
+}
+
+#[test]
+fn allocated_leaves_are_counted_and_allocated_again_without_a_question() {
+    let g = pin();
+    let leaf = 64 * PAGE;
+    let (data, came) = Data::allocated([(0..64 * 200, false), (64 * 200..64 * 300, true)]);
+    assert_eq!(data.absent_pages(0, 301 * leaf, &g), Ok(64));
+    assert_eq!(data.allocate(0, 301 * leaf, &g), Ok(64));
+    // The new leaf alone has come.
+    assert_eq!(data.resident(&g).nodes, came.nodes + 1);
+    assert_eq!(data.pages(&g), 64 * 301);
+}
+
 #[test]
 fn a_page_list_of_the_backend_makes_counts_exact() {
     let g = pin();

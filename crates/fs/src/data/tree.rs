@@ -146,7 +146,7 @@ impl Far {
         let make = || match absence.get() {
             Absence::Hole => Leaf::of(SlotState::Unset),
             Absence::Full => Leaf::of(SlotState::AtBackend),
-            Absence::Partly(_) => unreachable!("the caller has checked that the leaf is known"),
+            Absence::Partly { .. } => unreachable!("the caller has checked that the leaf is known"),
         };
         fill(slot, make, made, g)
     }

@@ -12,12 +12,14 @@ use super::span::{PAGE_BYTES, checked_end, edges, spans, touched};
 impl Data {
     /// How many pages a write of this range would add: those of it that are not allocated.
     /// `PageMiss` when a page that the range covers in part must be loaded first, or when only the
-    /// backend knows whether a page is allocated. Inside the gate.
+    /// backend knows which pages of a leaf that it covers in part are allocated. Inside the gate.
     pub fn absent_pages(&self, off: u64, len: u64, g: &Guard) -> Result<u64, PageMiss> {
-        if !self.is_complete() {
-            self.check_writable(off, len, g)?;
-        }
         let pages = touched(off, len);
+        if !self.is_complete() {
+            // Of a whole leaf that is absent the number is known.
+            self.check_edges(&pages, g)?;
+            self.check_edge_pages(off, len, g)?;
+        }
         Ok(pages.end - pages.start - self.allocated_in(pages, g))
     }
 

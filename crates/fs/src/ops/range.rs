@@ -3,8 +3,7 @@
 use super::io::{self, WriteAt, data_of, free_pages, miss_page};
 use super::privilege::{drop_capability_held, kills_suid_untold, strip_suidgid};
 use super::reserve;
-use crate::data::MAX_SIZE;
-use crate::data::{Data, PAGE, PAGES};
+use crate::data::{Data, MAX_SIZE, PAGE, PAGES, PageMiss};
 use crate::errno::Errno;
 use crate::flags;
 use crate::inode::{COUNT, Inode, StateBit};
@@ -22,15 +21,11 @@ const COLLAPSE: i32 = libc::FALLOC_FL_COLLAPSE_RANGE;
 const UNSHARE: i32 = libc::FALLOC_FL_UNSHARE_RANGE;
 const INSERT: i32 = libc::FALLOC_FL_INSERT_RANGE;
 
-/// `fallocate(2)`.
-pub(crate) fn fallocate(
-    cx: &Ctx<'_>,
-    inode: &Inode,
-    mode: i32,
-    off: u64,
-    len: u64,
-    g: &Guard,
-) -> Attempt<()> {
+/// Bytes that are allocated in one step: all that is to be known of them takes some 150 KiB.
+const STEP: u64 = 64 << 20;
+
+/// One step of `fallocate(2)`.
+fn fallocate(cx: &Ctx<'_>, inode: &Inode, mode: i32, off: u64, len: u64, g: &Guard) -> Attempt<()> {
     cx.begin_acknowledged(inode)?;
     let (data, end) = permitted(cx, inode, mode, off, len)?;
     let _kept = cx.pin_inode(inode, g)?;
@@ -106,6 +101,7 @@ fn edit(
     let (off, end, len) = (range.start, range.end, range.end - range.start);
     let size = inode.meta.size();
     let absent = |absent| miss_page(inode, absent);
+    let unmoved = |absent| miss_moved(cx, inode, data.allocated_in(off / PAGE..PAGES, g), absent);
     match mode & !KEEP_SIZE {
         PUNCH => {
             let removed = data.punch(off, len, g).map_err(absent)?;
@@ -121,7 +117,7 @@ fn edit(
             if end >= size {
                 return Err(Errno::EINVAL.into());
             }
-            data.check_collapse(off, len, g).map_err(absent)?;
+            data.check_collapse(off, len, g).map_err(unmoved)?;
             // Before any page moves: a reader that finds no page near the old end also sees the
             // smaller size.
             inode.set_size(size - len);
@@ -145,7 +141,7 @@ fn edit(
             if data.insert_overflows(off, len, g).map_err(absent)? {
                 return Err(Errno::EINVAL.into());
             }
-            data.insert(off, len, g).map_err(absent)?;
+            data.insert(off, len, g).map_err(unmoved)?;
             let (from, by) = (off / PAGE, (len / PAGE) as i64);
             cx.sb.record_edit(inode, Some(Edit::Shift { from, by }));
             reserve::cut(cx.sb, inode, off / PAGE..u64::MAX, g);
@@ -174,6 +170,69 @@ fn record_zeroed(cx: &Ctx<'_>, inode: &Inode, data: &Data, range: Range<u64>, g:
     if cx.sb.is_durable() && (whole.is_some() || !is_single) {
         let edges = data.edge_pages(start, end - start, g);
         cx.sb.record_zeroed(inode, whole, edges);
+    }
+}
+
+/// A page that is to move and is not in memory. All of them are needed at once, `pages` from the
+/// first on: where they may not fit they would never be.
+///
+/// # Errors
+/// `ENOMEM`: they take more than half of the memory that the volume may have.
+fn miss_moved(cx: &Ctx<'_>, inode: &Inode, pages: u64, absent: PageMiss) -> Stop {
+    let budget = cx.sb.cache.mem_usage.budget();
+    match budget > 0 && pages.saturating_mul(PAGE) > budget / 2 {
+        true => Errno::ENOMEM.into(),
+        false => miss_page(inode, absent),
+    }
+}
+
+/// A step of a call of fallocate. What only the backend knows of the pages of one step has to be in
+/// memory at once.
+pub(crate) struct Step {
+    is_check: bool,
+    mode: i32,
+    off: u64,
+    len: u64,
+}
+
+/// The steps of `fallocate(2)`: a long allocation is looked at first, and the last one of its parts
+/// moves the end of the file.
+pub(crate) fn steps(mode: i32, off: u64, len: u64) -> impl Iterator<Item = Step> {
+    let end = off.saturating_add(len);
+    let is_long = is_parted(mode) && len > STEP;
+    let step = |is_check, mode, from: u64, to: u64| Step {
+        is_check,
+        mode,
+        off: from,
+        len: to - from,
+    };
+    let check = is_long.then(|| step(true, mode, off, end));
+    let mut at = Some(off);
+    let parts = std::iter::from_fn(move || {
+        let from = at?;
+        let to = if is_long {
+            from + STEP.min(end - from)
+        } else {
+            end
+        };
+        at = (to < end).then_some(to);
+        let keeps = if to < end { KEEP_SIZE } else { 0 };
+        Some(step(false, mode | keeps, from, to))
+    });
+    check.into_iter().chain(parts)
+}
+
+/// Makes one step.
+pub(crate) fn make_step(cx: &Ctx<'_>, inode: &Inode, step: &Step, g: &Guard) -> Attempt<()> {
+    let Step {
+        is_check,
+        mode,
+        off,
+        len,
+    } = *step;
+    match is_check {
+        true => check_allocate(cx, inode, mode, off, len, g),
+        false => fallocate(cx, inode, mode, off, len, g),
     }
 }
 

@@ -78,16 +78,26 @@ impl Process {
     /// `fallocate(2)`.
     pub fn fallocate(&self, fd: Fd, mode: i32, off: u64, len: u64) -> Result<()> {
         self.call(Call::Fallocate, || {
-            let syncs = self.run_on(fd, |cx, file, g| {
-                range::check_request(mode, off, len)?;
-                if !file.writable() {
-                    return Err(Errno::EBADF.into());
+            let file = loop {
+                // All steps are of one file, whatever the descriptor names meanwhile.
+                let file = self.counted(fd)?;
+                match self.allocate(&file, mode, off, len) {
+                    // Like in `Process::on`.
+                    Err(Errno::EBADF) if file.is_finished() => {}
+                    done => break done.map(|()| file)?,
                 }
-                range::fallocate(cx, file.inode(g)?, mode, off, len, g)?;
-                Ok(file.is_synchronous().then(|| file.to_share()))
-            })?;
-            syncs.map_or(Ok(()), |file| self.sync_written(&file))
+            };
+            self.sync_written(&file)
         })
+    }
+
+    fn allocate(&self, file: &OpenFile, mode: i32, off: u64, len: u64) -> Result<()> {
+        range::check_request(mode, off, len)?;
+        if !file.writable() {
+            return Err(Errno::EBADF);
+        }
+        range::steps(mode, off, len)
+            .try_for_each(|step| self.run(|cx, g| range::make_step(cx, file.inode(g)?, &step, g)))
     }
 
     /// `copy_file_range(2)`: an explicit offset moves instead of the file's.

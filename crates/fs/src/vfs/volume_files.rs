@@ -241,8 +241,10 @@ impl<W: WaitMode> VolumeVfs<W> {
         if !file.writable() {
             return Err(Errno::EBADF.into());
         }
-        self.run(caller, |cx, g| {
-            range::fallocate(cx, file.inode(g)?, mode, off, len, g)
+        range::steps(mode, off, len).try_for_each(|step| {
+            self.run(caller, |cx, g| {
+                range::make_step(cx, file.inode(g)?, &step, g)
+            })
         })
     }
 

@@ -1,7 +1,7 @@
 //! The trees of pages count for the memory budget.
 
 use hearth::backend::TestBackend;
-use hearth::{Credentials, Process, Volume};
+use hearth::{Credentials, Errno, Process, Volume};
 use hearth_testing::random::Random;
 use std::sync::Arc;
 
@@ -94,6 +94,47 @@ fn the_tree_of_an_open_file_leaves_memory_with_its_pages() {
     root.ftruncate(fd, place(1000)).expect("it is open");
     assert_eq!(blocks(&root), 501 * 8);
     assert_eq!(read(999), 1000);
+}
+
+/// Once, an allocation needed the leaves of its whole range in memory at once: where they did not
+/// fit it went on for ever.
+#[test]
+fn a_range_is_allocated_and_zeroed_with_less_memory_than_its_tree_takes() {
+    const LEAVES: u64 = 3000;
+    let backend = Arc::new(TestBackend::new());
+    let volume = Volume::builder().backend(backend);
+    let volume = volume.memory_budget(LEAVES * 576 / 4).build();
+    let volume = volume.expect("a new backend has nothing that could fail");
+    let root = volume.process(Credentials::root());
+    let fd = root.open("/f", NEW, 0o600).expect("a new name");
+    for leaf in 0..LEAVES {
+        let place = (leaf * 64 + leaf % 64) * PAGE;
+        assert_eq!(root.pwrite(fd, b"12345678", place), Ok(8));
+    }
+    volume.sync().expect("the backend fails nothing");
+    volume.reclaim(u64::MAX);
+    let len = LEAVES * 64 * PAGE;
+    let blocks = |root: &Process| root.fstat(fd).expect("it is open").blocks;
+    assert_eq!(blocks(&root), LEAVES * 8);
+    // What moves has to be in memory.
+    let collapse = |root: &Process| root.fallocate(fd, libc::FALLOC_FL_COLLAPSE_RANGE, 0, PAGE);
+    assert_eq!(collapse(&root), Err(Errno::ENOMEM));
+    assert_eq!(root.fallocate(fd, 0, 0, len + PAGE), Ok(()));
+    let size = |root: &Process| root.fstat(fd).expect("it is open").size;
+    assert_eq!(
+        (blocks(&root), size(&root)),
+        (LEAVES * 64 * 8 + 8, len + PAGE)
+    );
+    let seek = |off: u64| root.lseek(fd, off as i64, libc::SEEK_DATA);
+    let last = (LEAVES - 1) * 64 + (LEAVES - 1) % 64;
+    assert_eq!(
+        seek(last * PAGE - 5 * 64 * PAGE),
+        Ok((last - 4 * 64 - 4) * PAGE)
+    );
+    let zeroed = root.fallocate(fd, libc::FALLOC_FL_ZERO_RANGE, PAGE, len);
+    assert_eq!(zeroed, Ok(()));
+    assert_eq!((seek(0), seek(PAGE)), (Ok(0), Err(Errno::ENXIO)));
+    assert_eq!(blocks(&root), LEAVES * 64 * 8 + 8);
 }
 
 #[test]
