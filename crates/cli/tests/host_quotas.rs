@@ -10,7 +10,7 @@ use harness::{Below, Mounted, Transport, hearth, said, succeed, until};
 use quotas::{done, quota, refused, used, user_shell};
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{FileExt, MetadataExt, chown};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, chown};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -422,6 +422,50 @@ fn what_can_be_refused_is_refused_before_anything_is_counted() {
 
 /// Once, a limit of bytes alone was refused, as `docs/coming-from-quotas.md` shows it, and later
 /// the limits were gone with the mount.
+/// Once, it was free when its last name went, and could be read as long as it was held.
+#[test]
+fn a_file_without_a_name_counts_until_its_last_descriptor_by_o_path_is_closed() {
+    let below = Below::tmpfs();
+    let mounted = counted(&below);
+    let user = |script: &str| user_shell(USER, &mounted.at("d"), script);
+    user("head -c 65536 /dev/zero > f");
+    let flags = libc::O_PATH;
+    let held = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags)
+        .open(mounted.at("d/f"));
+    user("rm f");
+    let who = format!("user:{USER}");
+    assert_eq!(used(&mounted, &who), (65536, 1));
+    drop(held.unwrap());
+    until("its room is free", || used(&mounted, &who) == (0, 0));
+}
+
+/// btrfs writes the block in which a file ended when it grows. Once, that was free of charge, and a
+/// file of such blocks had no end.
+#[test]
+fn growing_from_the_middle_of_a_block_stops_at_the_limit_on_btrfs() {
+    let below = Below::btrfs();
+    let mounted = counted(&below);
+    done(&mounted, &format!("set user:{USER} --hard 64KiB @"));
+    let user = |script: &str| user_shell(USER, &mounted.at("d"), script);
+    let grown = user(
+        "n=0; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do \
+           truncate -s $((i * 4096 + 1)) f && n=$i; done 2>/dev/null; echo $n",
+    );
+    // The first size makes no block.
+    assert_eq!(grown.out, "17\n", "{grown:?}");
+    let beyond = user(
+        "put() { printf x | dd of=g seek=9000 bs=1 conv=notrunc 2>&1; }; put; rm f; \
+         truncate -s 1 g; put > /dev/null; truncate -s 50000 g; stat -c %s g",
+    );
+    assert!(beyond.out.contains("quota exceeded"), "{beyond:?}");
+    assert!(beyond.out.ends_with("50000\n"), "{beyond:?}");
+    let _synced = mounted.shell("sync -f .");
+    let (bytes, files) = allocated(below.path().join("d").as_path());
+    assert_eq!(used(&mounted, &format!("user:{USER}")), (bytes, files));
+}
+
 #[test]
 fn the_volume_over_a_directory_has_the_limits_that_are_named_and_keeps_them() {
     let below = Below::tmpfs();

@@ -305,28 +305,28 @@ impl Node {
         self.open.lock().files.iter().any(Lent::is_file)
     }
 
-    /// It has no name any more, and whoever uses it still may.
-    pub fn hold(&self, (fd, place): (OwnedFd, TakenPlace)) {
+    /// It has no name any more, and whoever uses it still may. Returns whether it was not held
+    /// before.
+    pub fn hold(&self, (fd, place): (OwnedFd, TakenPlace)) -> bool {
         let old = self.open.lock().held.replace((Arc::new(fd), Some(place)));
-        drop(old);
+        old.is_none()
     }
 
-    /// [`Node::hold`] by the descriptor of an open file; false if nobody has it open.
-    pub fn hold_open(&self) -> bool {
+    /// [`Node::hold`] by the descriptor of an open file; `None` if nobody has it open.
+    pub fn hold_open(&self) -> Option<bool> {
         let mut open = self.open.lock();
         let file = open.files.iter().find_map(Lent::file);
         // A file that is closed has left the open ones before: under this lock it is open.
         let fd = file.as_ref().and_then(|file| file.get().ok());
-        let has_one = fd.is_some();
-        let old = fd.and_then(|fd| open.held.replace((fd, None)));
+        let replaced = fd.map(|fd| open.held.replace((fd, None)));
         drop(open);
-        drop((old, file));
-        has_one
+        let is_new = replaced.as_ref().map(Option::is_none);
+        drop((replaced, file));
+        is_new
     }
 
-    /// Gives up what is held of it: it has a name, or the kernel has given it back, and its room
-    /// would be kept.
-    pub fn let_go(&self) -> Option<HeldDescriptor> {
+    /// For [`Nodes::let_go`](crate::nodes::Nodes::let_go).
+    pub fn take_held(&self) -> Option<HeldDescriptor> {
         self.open.lock().held.take()
     }
 

@@ -2,7 +2,7 @@
 
 use crate::closer::Closer;
 use crate::identity::Identity;
-use crate::node::{Node, Place};
+use crate::node::{HeldDescriptor, Node, Place};
 use hearth::{Errno, Kind, ROOT, Result};
 use hearth_sync::lock::Lock;
 use hearth_sync::lock_class;
@@ -36,8 +36,17 @@ pub struct Nodes {
     full: AtomicUsize,
     /// The thread that is woken then.
     shrinker: OnceLock<Thread>,
+    /// Inodes that are held without a name.
+    held: AtomicUsize,
     /// Closes what the kernel has given back, which it does by a thread that serves requests.
     pub closer: Closer,
+}
+
+/// An inode that the kernel does not refer to any more.
+pub struct GivenBack {
+    pub node: Arc<Node>,
+    /// It had lost its last name through the mount, so it is gone.
+    pub is_nameless: bool,
 }
 
 #[derive(Debug)]
@@ -65,6 +74,7 @@ impl Nodes {
             root: Arc::new(Node::new(ROOT, root, Kind::Directory, None)),
             full: AtomicUsize::new(usize::MAX),
             shrinker: OnceLock::new(),
+            held: AtomicUsize::new(0),
             closer: Closer::default(),
         }
     }
@@ -153,30 +163,51 @@ impl Nodes {
         shard.get(id).map(|counted| Arc::clone(&counted.node))
     }
 
-    /// Gives back references. True if they were the last.
-    pub fn give_back(&self, number: u64, count: u64) -> bool {
+    /// Gives back references. Returns the inode if they were the last.
+    pub fn give_back(&self, number: u64, count: u64) -> Option<GivenBack> {
         let shard = self.of_number(number).lock();
-        let Some(node) = shard.get(&number).cloned() else {
-            return false;
-        };
+        let node = shard.get(&number).cloned()?;
         drop(shard);
         let mut shard = self.of_id(&node.id).lock();
-        let Some(counted) = shard.get_mut(&node.id) else {
-            return false;
-        };
+        let counted = shard.get_mut(&node.id)?;
         counted.lookups = counted.lookups.saturating_sub(count);
         if counted.lookups > 0 {
-            return false;
+            return None;
         }
         let gone = shard.remove(&node.id);
         let in_table = self.of_number(number).lock().remove(&number);
         drop(shard);
         // Outside the locks: a node may hold the last reference to its directory.
-        if let Some((fd, place)) = node.let_go() {
+        let held = self.let_go(&node);
+        let is_nameless = held.is_some();
+        if let Some((fd, place)) = held {
             self.closer.close(fd, place);
         }
         drop((gone, in_table));
-        true
+        Some(GivenBack { node, is_nameless })
+    }
+
+    /// An inode that has lost its last name is held from now on ([`Node::hold`]).
+    pub fn note_held(&self) {
+        // Relaxed: only whether there are any counts, for whoever is refused room.
+        self.held.fetch_add(1, Relaxed);
+    }
+
+    /// Gives up what is held of an inode: it has a name, or the kernel has given it back, and its
+    /// room would be kept.
+    pub fn let_go(&self, node: &Node) -> Option<HeldDescriptor> {
+        let held = node.take_held();
+        if held.is_some() {
+            // Relaxed: see `note_held`.
+            self.held.fetch_sub(1, Relaxed);
+        }
+        held
+    }
+
+    /// Whether inodes without a name are held, which the kernel may be about to give back.
+    pub fn has_held(&self) -> bool {
+        // Relaxed: see `note_held`.
+        self.held.load(Relaxed) > 0
     }
 
     /// All inodes that the kernel refers to, but for the root.
@@ -227,7 +258,7 @@ impl Nodes {
                 let number = counted.node.number;
                 let in_table = self.of_number(number).lock().remove(&number);
                 drop(in_table);
-                drop(counted.node.let_go());
+                drop(self.let_go(&counted.node));
             }
         }
     }

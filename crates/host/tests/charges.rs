@@ -35,10 +35,39 @@ fn a_file_that_is_kept_for_a_second_look_is_free_when_it_is_removed() {
     fs::remove_dir(source.join("gone")).unwrap();
     served.vfs.getattr(&CALLER, gone).unwrap_err();
 
-    served.vfs.lookup(&CALLER, ROOT, b"f").unwrap();
+    let kept = served.vfs.lookup(&CALLER, ROOT, b"f").unwrap();
     served.vfs.unlink(&CALLER, ROOT, b"f").unwrap();
+    served.vfs.forget(kept.ino, 2);
     // The directory is one that others have removed.
     assert_eq!(served.used(), [before[0], before[1] + 1]);
+}
+
+/// Once, whoever had it open by `O_PATH` kept its room, and was not charged for it.
+#[test]
+fn what_has_lost_its_name_is_charged_until_the_kernel_gives_it_back() {
+    let (_place, source, state) = directories("given-back");
+    let served = Served::of(&source, &state);
+    let before = served.used();
+    let file = served.make(ROOT, b"f");
+    assert!(served.write(&file, 0));
+    served.vfs.release(&file, None);
+    let kept = served.vfs.lookup(&CALLER, ROOT, b"f").unwrap();
+    served.vfs.unlink(&CALLER, ROOT, b"f").unwrap();
+    served.vfs.forget(kept.ino, 1);
+    let with_it = [before[0] + SIZE as u64, before[1] + 1];
+    assert_eq!(served.used(), with_it);
+    let checked = served.volume.quota().check().unwrap();
+    assert!(checked.differences.is_empty(), "{:?}", checked.differences);
+    assert_eq!(served.used(), with_it);
+    served.vfs.forget(kept.ino, 1);
+    assert_eq!(served.used(), before);
+    // What the kernel does not refer to is free at once.
+    let file = served.make(ROOT, b"g");
+    served.vfs.release(&file, None);
+    let kept = served.vfs.lookup(&CALLER, ROOT, b"g").unwrap();
+    served.vfs.forget(kept.ino, 2);
+    served.vfs.unlink(&CALLER, ROOT, b"g").unwrap();
+    assert_eq!(served.used(), before);
 }
 
 #[test]
@@ -198,7 +227,9 @@ fn a_file_is_synced_although_the_state_directory_is_full() {
     fs::write(state.join("ballast"), vec![1; 1 << 20]).unwrap_err();
     // Nobody can be refused for the lines of what is gone.
     for name in &names {
+        let ino = served.vfs.lookup(&CALLER, ROOT, name).unwrap().ino;
         served.vfs.unlink(&CALLER, ROOT, name).unwrap();
+        served.vfs.forget(ino, 3);
     }
     let file = served.make(ROOT, b"file");
     assert!(served.write(&file, 0));

@@ -124,7 +124,9 @@ fn clusters_of_ext4_are_reserved_whole() {
     assert_eq!(allocated(&source), LIMIT);
     served.vfs.release(&sparse, None);
     served.vfs.release(&small, None);
+    let sparse = served.vfs.lookup(&CALLER, ROOT, b"sparse").unwrap().ino;
     served.vfs.unlink(&CALLER, ROOT, b"sparse").unwrap();
+    served.vfs.forget(sparse, 2);
     // Appended to by blocks: all of the rest can be had.
     let grows = served.make(ROOT, b"grows");
     let mut at = 0;

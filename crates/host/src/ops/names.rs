@@ -122,7 +122,7 @@ impl Tree {
         let attr = self.attr(node, fd, &attributes::stat(fd)?)?;
         if attr.nlink > 0 {
             // Its name finds it from now on, and who removes that holds it again.
-            drop(node.let_go());
+            drop(self.nodes.let_go(node));
         }
         self.nodes.take_again(node)?;
         Ok(attr)
@@ -211,11 +211,13 @@ impl Tree {
     /// The last name of an inode is gone. Whoever uses it goes on; where too many files are open,
     /// whoever has it open.
     fn lost_name(&self, caller: &Caller<'_>, victim: Option<(Arc<Node>, Found)>) {
-        if let Some((node, found)) = victim
-            && !node.hold_open()
-            && let Ok(place) = self.place(caller, &node, node.kind)
-        {
-            node.hold((found.fd, place));
+        let Some((node, found)) = victim else { return };
+        let is_new = node.hold_open().or_else(|| {
+            let place = self.place(caller, &node, node.kind).ok()?;
+            Some(node.hold((found.fd, place)))
+        });
+        if is_new == Some(true) {
+            self.nodes.note_held();
         }
     }
 

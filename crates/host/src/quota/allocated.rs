@@ -9,6 +9,8 @@ use std::ops::Range;
 
 /// `TMPFS_MAGIC`.
 pub const TMPFS: u64 = 0x0102_1994;
+/// `BTRFS_SUPER_MAGIC`.
+pub const BTRFS: u64 = 0x9123_683e;
 /// Extents that are asked for where a file may have a million. Each takes some microseconds.
 const FEW: usize = if cfg!(test) { 16 } else { 4096 };
 /// The end of the largest file.

@@ -2,6 +2,7 @@
 
 use super::Quotas;
 use super::amounts::Told;
+use super::settle::is_used;
 use super::walk::{Seen, Start};
 use crate::attributes;
 use crate::node::Node;
@@ -135,7 +136,7 @@ impl Quotas {
     fn sum_nameless(&self, sums: &mut Sums) -> u64 {
         let mut nameless = 0;
         for node in self.tree.nodes.all() {
-            if !node.is_open() {
+            if !is_used(&node) {
                 continue;
             }
             let Ok(mut touched) = self.touch(&node) else {

@@ -1,5 +1,6 @@
 //! Operations on contents and attributes, charged.
 
+use super::allocated::BTRFS;
 use super::settle::Touched;
 use super::{Membership, Quotas};
 use crate::file::OpenHost;
@@ -124,7 +125,7 @@ impl Quotas {
     ) -> Result<T> {
         if set.uid.is_none() && set.gid.is_none() {
             return match set.size {
-                Some(size) => self.freeing(node, || self.in_range(node, size..u64::MAX), run),
+                Some(size) => self.resize(node, size, run),
                 None => run(),
             };
         }
@@ -136,6 +137,28 @@ impl Quotas {
             ..now
         };
         self.give(&mut touched, wanted, caller.uid == 0, run)
+    }
+
+    /// Changes the size, which may allocate a block at the old end.
+    fn resize<T>(&self, node: &Arc<Node>, size: u64, run: impl FnOnce() -> Result<T>) -> Result<T> {
+        let file = || {
+            let reached = self.tree.reach(node).ok()?;
+            let is_btrfs = self.magic_of(node.id.dev, reached.as_fd()) == BTRFS;
+            let open = || self.tree.open_for_ioctl(reached.as_fd(), node.kind).ok();
+            (is_btrfs && node.kind == Kind::File).then(open)?
+        };
+        match file() {
+            Some(file) => {
+                let mut touched = self.touch(node)?;
+                let fd = file.as_fd();
+                let done = self.reserve(&mut touched, fd, (size, 0), false);
+                let done = done.and_then(|_| run());
+                touched.record().known.forget();
+                self.settle(&mut touched, fd);
+                done
+            }
+            None => self.freeing(node, || self.in_range(node, size..u64::MAX), run),
+        }
     }
 
     /// Charges new owners, and runs what makes them the owners.
@@ -181,7 +204,7 @@ impl Quotas {
         let blocks = self.of_value(len);
         let mut touched = self.touch(node)?;
         let owners = touched.record().owners;
-        self.charges.charge(owners, [blocks, 0])?;
+        self.charge(owners, [blocks, 0])?;
         touched.record().amounts[Resource::Blocks as usize] += blocks;
         touched.record().spare = Some(blocks);
         let done = run();

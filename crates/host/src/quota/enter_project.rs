@@ -204,10 +204,8 @@ impl Quotas {
             false => taken.clone().or_else(|| self.tree.nodes.known(id)),
         };
         let moved = self.move_known(seen, known, project, set);
-        if let Some(node) = taken
-            && self.tree.nodes.give_back(node.number, 1)
-        {
-            self.tree.descriptors.remove(node.number);
+        if let Some(node) = taken {
+            self.give_back(node.number);
         }
         moved
     }

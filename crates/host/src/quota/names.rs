@@ -9,6 +9,7 @@ use crate::errno::{Done, PassOn};
 use crate::file::OpenHost;
 use crate::identity::{Identity, device};
 use crate::node::Node;
+use crate::nodes::GivenBack;
 use crate::pseudo::pseudo_filesystem;
 use crate::reach::c_name;
 use hearth::{
@@ -87,7 +88,7 @@ impl Quotas {
     ) -> Result<(Owners, Amounts)> {
         let owners = self.owners_in(caller, parent)?;
         let amounts = [self.of_new(kind, parent), 1];
-        if let Err(errno) = self.charges.charge(owners, amounts) {
+        if let Err(errno) = self.charge(owners, amounts) {
             let resource = self.lacking(owners, amounts);
             self.refusals.note(&self.tree, parent, resource, errno);
             return Err(errno);
@@ -212,7 +213,7 @@ impl Quotas {
         }
     }
 
-    /// After it: what nobody has open any more is free.
+    /// After it: what nobody uses any more is free.
     pub fn lost(&self, victim: Victim) {
         if let Ok(mut touched) = self.touch(&victim.node) {
             self.settle(&mut touched, victim.fd.as_fd());
@@ -221,9 +222,28 @@ impl Quotas {
     }
 
     fn leave_alone(&self, victim: &Victim) {
-        let number = victim.node.number;
-        if victim.is_own && self.tree.nodes.give_back(number, 1) {
+        if victim.is_own {
+            self.give_back(victim.node.number);
+        }
+    }
+
+    /// Gives back a reference that was taken for a look.
+    pub fn give_back(&self, number: u64) {
+        if let Some(gone) = self.tree.nodes.give_back(number, 1) {
             self.tree.descriptors.remove(number);
+            self.given_back(&gone);
+        }
+    }
+
+    /// The kernel refers to an inode no more: without a name it is gone.
+    pub fn given_back(&self, gone: &GivenBack) {
+        if !gone.is_nameless {
+            return;
+        }
+        let node = &gone.node;
+        if let Some(record) = node.charged.record().lock().as_mut() {
+            record.settle_to(&self.charges, record.owners, [0; 2]);
+            self.ended(&node.id);
         }
     }
 

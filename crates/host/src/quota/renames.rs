@@ -86,9 +86,7 @@ impl Quotas {
         match self.tree.lookup(0, from.0, from.1) {
             Ok(attr) => {
                 self.made(from.0, reserved, &attr);
-                if self.tree.nodes.give_back(attr.ino, 1) {
-                    self.tree.descriptors.remove(attr.ino);
-                }
+                self.give_back(attr.ino);
             }
             Err(errno) => self.made_unseen(from, reserved, errno),
         }

@@ -1,5 +1,6 @@
 //! Reserving what a write may allocate.
 
+use super::allocated::BTRFS;
 use super::amounts::Told;
 use super::known_blocks::KnownBlocks;
 use super::settle::Touched;
@@ -8,6 +9,7 @@ use crate::attributes;
 use crate::identity::device;
 use hearth::{BLOCK, Kind, Owners, Resource, Result};
 use rustix::fd::BorrowedFd;
+use rustix::fs::Statx;
 use std::ops::Range;
 
 impl Quotas {
@@ -59,6 +61,12 @@ impl Quotas {
                 most = (self.within(end) + attributes).saturating_sub(has);
             }
         }
+        if let Some(block) = self.old_end(fd, &stat, (off, len)) {
+            let mut end = holes::holes(fd, block * BLOCK, 1, stat.stx_size, &mut known);
+            known.may_fill(&(block..block + 1));
+            end.append(&mut holes);
+            holes = end;
+        }
         let seen = holes::count(&holes);
         let mut need = seen.min(most);
         // Space that was allocated in advance looks like a hole, and is charged. There is some if
@@ -83,7 +91,7 @@ impl Quotas {
             is_known = true;
         }
         let owners = touched.record().owners;
-        let mut charged = self.charges.charge(owners, [need, 0]);
+        let mut charged = self.charge(owners, [need, 0]);
         if charged.is_err() && has_known {
             // Others may have filled a hole meanwhile.
             touched.record().known.forget();
@@ -121,6 +129,15 @@ impl Quotas {
             0 => Err(errno),
             fits => Ok(fits),
         }
+    }
+
+    /// The block in which a file of btrfs ends, if the range begins behind it: it is written, with
+    /// zeros, if it was a hole. A larger size, a range without a length, does so too.
+    fn old_end(&self, fd: BorrowedFd<'_>, stat: &Statx, (off, len): (u64, u64)) -> Option<u64> {
+        let (size, block) = (stat.stx_size, stat.stx_size / BLOCK);
+        let is_behind = off > size && (len == 0 || off / BLOCK > block);
+        let is_filled = is_behind && !size.is_multiple_of(BLOCK);
+        (is_filled && self.magic_of(device(stat), fd) == BTRFS).then_some(block)
     }
 
     /// Bytes of a file were written: its blocks there are data, as far as they are whole blocks of

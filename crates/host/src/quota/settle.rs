@@ -9,15 +9,20 @@ use crate::node::Node;
 use crate::pseudo::pseudo_filesystem;
 use hearth::{Amounts, Attr, Caller, Errno, Kind, Owners, Result};
 use hearth_sync::lock::LockGuard;
-use hearth_sync::primitive::Arc;
+use hearth_sync::primitive::{Arc, thread};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::Statx;
+use std::time::Duration;
 
 /// An inode whose record is locked for an operation.
 pub struct Touched<'n> {
     pub node: &'n Arc<Node>,
     guard: LockGuard<'n, ChargedLock, Option<Record>>,
 }
+
+/// How often a refused charge is tried again while inodes without a name are held.
+const FORGET_LOOKS: u32 = 10;
+const FORGET_PAUSE: Duration = Duration::from_millis(1);
 
 const TOUCHED: &str = "a touched inode has a record";
 
@@ -64,6 +69,23 @@ impl Quotas {
         Ok(Touched { node, guard })
     }
 
+    /// Charges owners for blocks and inodes.
+    ///
+    /// # Errors
+    /// `EDQUOT`, `ENOSPC`: also after a while for what has no name and is used no more, of which
+    /// the kernel tells by a FORGET behind the last use.
+    pub fn charge(&self, owners: Owners, amounts: Amounts) -> Result<()> {
+        let mut charged = self.charges.charge(owners, amounts);
+        for _ in 0..FORGET_LOOKS {
+            if charged.is_ok() || !self.tree.nodes.has_held() {
+                break;
+            }
+            thread::sleep(FORGET_PAUSE);
+            charged = self.charges.charge(owners, amounts);
+        }
+        charged
+    }
+
     /// Charges or frees the difference to what the host says now.
     pub fn settle(&self, touched: &mut Touched<'_>, fd: BorrowedFd<'_>) {
         let node = touched.node;
@@ -85,7 +107,7 @@ impl Quotas {
     }
 
     /// The inode is gone: another one may have its number.
-    fn ended(&self, id: &Identity) {
+    pub fn ended(&self, id: &Identity) {
         self.counting.forget(id);
         self.projects.unset(id);
     }
@@ -150,7 +172,7 @@ impl Quotas {
     /// close. A file without a name goes with this process.
     pub fn close_all(&self) {
         for node in self.tree.nodes.all() {
-            if !node.is_open() || !self.has_record(&node) {
+            if !is_used(&node) || !self.has_record(&node) {
                 continue;
             }
             let Ok(reached) = self.tree.reach(&node) else {
@@ -181,7 +203,7 @@ impl Quotas {
             gid: stat.stx_gid,
             project: self.project(node),
         };
-        let is_gone = stat.stx_nlink == 0 && !node.is_open();
+        let is_gone = stat.stx_nlink == 0 && !is_used(node);
         match is_gone || self.is_pseudo(&node.id, || pseudo_filesystem(fd).is_some()) {
             true => (owners, [0; 2]),
             false => (owners, self.amounts(Told::by(stat, node.kind), Some(fd))),
@@ -260,4 +282,10 @@ impl Quotas {
             *record = Some(Record::of(real, told));
         }
     }
+}
+
+/// Whether somebody may use an inode without a name: it is open, or held until the kernel gives it
+/// back, which it does not while a descriptor by `O_PATH` refers to it.
+pub fn is_used(node: &Node) -> bool {
+    node.is_open() || node.may_reopen()
 }

@@ -74,7 +74,10 @@ impl Vfs for HostVfs {
         }
         let known = self.heat.has_records().then(|| self.node(ino).ok());
         let known = known.flatten().and_then(|node| self.heat.forgets(&node));
-        if self.tree.nodes.give_back(ino, n) {
+        if let Some(gone) = self.tree.nodes.give_back(ino, n) {
+            if let Some(quotas) = &self.quotas {
+                quotas.given_back(&gone);
+            }
             if let Some(fd) = self.tree.descriptors.remove(ino) {
                 self.tree.nodes.closer.close(fd, None);
             }
