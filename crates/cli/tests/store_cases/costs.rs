@@ -1,7 +1,7 @@
 //! What neighbours, large files, noise and a full disk cost. What a machine under load makes
 //! undecided is counted; times have wide bounds, and `HEARTH_ROUNDS` makes the loads long.
 
-use crate::case::{Case, factor};
+use crate::case::{Case, Failure, factor};
 use crate::harness::{Random, succeed};
 use hearth_testing::rounds::Service;
 use hearth_testing::threads::SetOnDrop;
@@ -68,6 +68,35 @@ fn sr67_a_small_sync_does_not_wait_for_a_large_one() {
         longest < large / 2 + Duration::from_secs(1),
         "{longest:?} of {large:?}"
     );
+}
+
+/// Once, a listing brought no attributes of what was not in memory yet: `ls -l` and `find` asked for
+/// each name behind the first mount.
+#[test]
+fn a_listing_of_a_fresh_mount_brings_attributes_along() {
+    const FILES: usize = 2000;
+    for plus in ["auto", "yes"] {
+        let mut c = Case::plain(&format!(",readdirplus={plus}"));
+        c.mkdir("few");
+        (0..FILES).for_each(|n| c.put(&format!("few/f{n}"), b"x"));
+        c.fail(Failure::Unmount);
+        let lookups = |c: &Case| {
+            let stats = String::from_utf8(c.read(".hearth/stats")).unwrap();
+            let key = "hearth_op_seconds_count{op=\"lookup\"} ";
+            let mut counts = stats.lines().filter_map(|line| line.strip_prefix(key));
+            counts
+                .next()
+                .map_or(0, |count| count.parse::<usize>().unwrap())
+        };
+        let before = lookups(&c);
+        let mut seen = 0;
+        for entry in fs::read_dir(c.at("few")).unwrap() {
+            seen += entry.unwrap().metadata().unwrap().len() as usize;
+        }
+        assert_eq!(seen, FILES);
+        let asked = lookups(&c) - before;
+        assert!(asked < FILES / 20, "{asked} lookups with {plus}");
+    }
 }
 
 /// SR68: commits stood still when the journal rotated, and for good after a recovery.

@@ -60,6 +60,19 @@ impl Superblock {
         }
     }
 
+    /// Fetches inodes of a listing, as long as there is room for them, by rising number: those that
+    /// were made together come together.
+    pub(super) fn fetch_listed(&self, numbers: &[u64]) {
+        let mut numbers = numbers.to_vec();
+        numbers.sort_unstable();
+        for ino in numbers {
+            if self.over_budget() > 0 {
+                break;
+            }
+            self.fetch_target(ino);
+        }
+    }
+
     /// Fetches the inode of an entry that was fetched just now. One that has gone meanwhile is
     /// found out by who looks for it.
     pub(super) fn fetch_target(&self, ino: u64) {

@@ -27,6 +27,10 @@ impl Superblock {
                 ino,
                 generation,
             } => self.fetch_named((*dir, name), (*ino, *generation)),
+            Fetch::Listed(numbers) => {
+                self.fetch_listed(numbers);
+                Ok(())
+            }
             Fetch::Above(dir) => self.fetch_into(*dir, |inode| self.fetch_parent(inode)),
             Fetch::Entry { dir, name } => {
                 self.fetch_into(*dir, |inode| self.fetch_entry(inode, name))

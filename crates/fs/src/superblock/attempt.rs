@@ -55,6 +55,8 @@ pub(crate) enum Fetch {
         ino: u64,
         generation: u32,
     },
+    /// Inodes of a listing, as far as they can be had.
+    Listed(Box<[u64]>),
     /// The parent of this directory. The parent may be gone too, if this directory has been removed
     /// or moved since.
     Above(u64),

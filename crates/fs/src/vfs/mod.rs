@@ -86,6 +86,15 @@ pub trait Vfs: Clone + Send + Sync + 'static {
         self.grab(shown)
     }
 
+    /// Brings inodes of a listing into memory at once, so that each [`Vfs::grab_listed`] finds its
+    /// own. Those that cannot be had stay away.
+    ///
+    /// # Errors
+    /// [`VfsError::Miss`]: some are not there. Fetching them once is enough.
+    fn bring_listed(&self, _shown: &[u64]) -> VfsResult<()> {
+        Ok(())
+    }
+
     /// Gives back `n` references on an inode.
     fn forget(&self, ino: u64, n: u64);
 

@@ -12,7 +12,7 @@ use crate::ops::open::OpenFile;
 use crate::ops::{attr, create, ioctl, link, lookup, perm, remove, rename, statfs, xattr};
 use crate::quota::QuotaEventFile;
 use crate::quotactl::Quota;
-use crate::superblock::{Attempt, Fetch};
+use crate::superblock::{Attempt, Fetch, Stop};
 use crate::volume::Volume;
 use hearth_sync::epoch::{Guard, pin};
 use std::marker::PhantomData;
@@ -126,6 +126,23 @@ impl<W: WaitMode> VolumeVfs<W> {
     /// [`crate::Vfs::grab`].
     pub fn grab(&self, ino: u64) -> Result<Attr, W::Error> {
         self.on(&KERNEL, ino, |_, inode, _| take(inode))
+    }
+
+    /// [`crate::Vfs::bring_listed`].
+    pub fn bring_listed(&self, shown: &[u64]) -> Result<(), W::Error> {
+        // Once: what cannot be had would be asked for without an end.
+        let mut was_asked = false;
+        self.run(&KERNEL, |cx, g| {
+            let is_absent = |ino: &&u64| cx.sb.objects.inodes.get(**ino, g).is_none();
+            let absent: Box<[u64]> = shown.iter().filter(is_absent).copied().collect();
+            // What comes would drive out what came before it.
+            let has_room = cx.sb.is_durable() && cx.sb.over_budget() == 0;
+            if was_asked || !has_room || absent.is_empty() {
+                return Ok(());
+            }
+            was_asked = true;
+            Err(Stop::miss(Fetch::Listed(absent)))
+        })
     }
 
     /// [`crate::Vfs::forget`].

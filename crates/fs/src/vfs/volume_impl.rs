@@ -35,6 +35,10 @@ impl Vfs for VolumeVfs<NonBlocking> {
         VolumeVfs::grab(self, ino)
     }
 
+    fn bring_listed(&self, shown: &[u64]) -> VfsResult<()> {
+        VolumeVfs::bring_listed(self, shown)
+    }
+
     #[inline]
     fn forget(&self, ino: u64, n: u64) {
         VolumeVfs::forget(self, ino, n)

@@ -123,6 +123,8 @@ pub(crate) struct Attempt {
     pub since: Option<Instant>,
     /// Whether the request can be attempted again a little later.
     pub again: bool,
+    /// How often earlier attempts missed something, and it was fetched.
+    pub fetches: u8,
     /// Bytes of a write that earlier attempts stored.
     pub written: usize,
     /// Whether the calling thread may block.
@@ -137,6 +139,7 @@ impl Attempt {
     pub const ONLY: Attempt = Attempt {
         since: None,
         again: false,
+        fetches: 0,
         written: 0,
         may_block: false,
         failed: None,

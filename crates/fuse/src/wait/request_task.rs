@@ -237,6 +237,7 @@ impl<S: Service> Waits<'_, S> {
                 off_thread(&shared.workers, class, move || service.fetch(&missing))
                     .await
                     .map_err(failure)?;
+                self.attempt.fetches = self.attempt.fetches.saturating_add(1);
             }
             WaitFor::Space(written) => {
                 shared.sched.sleep(self.retries.pause()).await;

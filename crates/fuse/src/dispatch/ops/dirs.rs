@@ -7,6 +7,10 @@ use crate::wire::{Dirent, DirentPlus, EntryOut, OpenIn, OpenOut, ReadIn, fopen};
 use hearth::{DirEntry, Errno, KernelCache, VfsFile, VfsResult};
 use zerocopy::{FromBytes, IntoBytes};
 
+/// Fetches for a listing with attributes: of the directory, and of the inodes that it shows. What
+/// is missing then is left out.
+const FETCHES: u8 = 2;
+
 impl<V: KernelCache> Dispatcher<V> {
     pub(crate) fn opendir(
         &self,
@@ -53,6 +57,9 @@ impl<V: KernelCache> Dispatcher<V> {
         reply: &mut Reply<'_>,
     ) -> OpResult {
         self.listing(cx, args, size_of::<EntryOut>(), reply)?;
+        if cx.attempt.again && cx.attempt.fetches < FETCHES {
+            self.vfs.bring_listed(&numbers(reply.written()))?;
+        }
         let mut rest = reply.written();
         while let Ok((one, _)) = DirentPlus::read_from_prefix(rest) {
             let name =
@@ -104,4 +111,17 @@ impl<V: KernelCache> Dispatcher<V> {
         self.vfs.release(&file, None);
         result
     }
+}
+
+/// The inode numbers in a listing with gaps for attributes, but for "." and "..".
+fn numbers(mut rest: &[u8]) -> Vec<u64> {
+    let mut numbers = Vec::new();
+    while let Ok((one, behind)) = DirentPlus::read_from_prefix(rest) {
+        let len = one.dirent.namelen as usize;
+        if !matches!(&behind[..len], b"." | b"..") {
+            numbers.push(one.dirent.ino);
+        }
+        rest = &rest[(size_of::<DirentPlus>() + len).next_multiple_of(8)..];
+    }
+    numbers
 }
