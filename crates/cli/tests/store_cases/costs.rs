@@ -70,8 +70,8 @@ fn sr67_a_small_sync_does_not_wait_for_a_large_one() {
     );
 }
 
-/// Once, a listing brought no attributes of what was not in memory yet: `ls -l` and `find` asked for
-/// each name behind the first mount.
+/// Once, a listing brought no attributes of what was not in memory yet: `ls -l` of a fresh mount
+/// asked for each name.
 #[test]
 fn a_listing_of_a_fresh_mount_brings_attributes_along() {
     const FILES: usize = 2000;

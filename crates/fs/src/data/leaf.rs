@@ -226,7 +226,7 @@ impl AbsenceCell {
         let byte = match absence {
             Absence::Full => FULL,
             Absence::Hole => 0,
-            Absence::Partly { count, has_data } => count | HAS_DATA * u8::from(has_data),
+            Absence::Partly { count, has_data } => count | (HAS_DATA * u8::from(has_data)),
         };
         self.0.store(byte, Ordering::Relaxed);
     }

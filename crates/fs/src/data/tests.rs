@@ -132,12 +132,9 @@ fn data_behind_allocated_pages_is_found_without_a_question_for_each_leaf() {
     let (data, _) = Data::allocated(unwritten.chain([(LAST + 3..LAST + 4, true)]));
     assert_eq!(data.seek_data(0, BYTES - 1, &g), Err(PageMiss(LAST)));
     data.load_leaf(LAST..LAST + 64, &[(LAST + 3..LAST + 4, true)], &g);
-    let found = Some((LAST + 3) * PAGE);
-    assert_eq!(data.seek_data(0, BYTES - 1, &g), Ok(found));
-    assert_eq!(
-        data.seek_data(found.unwrap() + PAGE, BYTES - 1, &g),
-        Ok(None)
-    );
+    let found = (LAST + 3) * PAGE;
+    assert_eq!(data.seek_data(0, BYTES - 1, &g), Ok(Some(found)));
+    assert_eq!(data.seek_data(found + PAGE, BYTES - 1, &g), Ok(None));
 }
 
 #[test]
